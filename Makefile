@@ -1,0 +1,238 @@
+# Targets: all (default), setup, test, asan, ubsan, tsan, demo, install, check-layers, check-abi, format, format-check,
+# lint, clean. Variables: CC, CFLAGS, WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX, DESTDIR.
+
+CC           = gcc
+OBJCOPY     ?= objcopy
+CLANG_FORMAT ?= clang-format
+CLANG_TIDY  ?= clang-tidy
+PREFIX      ?= /usr/local
+WERROR      ?=
+# Seconds one test program may take.
+TEST_LIMIT  ?= 120
+
+# A recipe's first line is $(call say,WHAT): the short form of the command after it, which starts with $(Q).
+Q   := $(if $(V),,@)
+say  = @$(if $(V),:,printf '  %-7s %s\n' $(1) $@)
+
+# --- variants: each has its own objects and outputs, and the sanitised ones run the same tests ---
+VARIANT ?= release
+BUILD   := build
+OUT     := $(if $(filter release,$(VARIANT)),$(BUILD),$(BUILD)/$(VARIANT))
+OBJ     := $(BUILD)/obj/$(VARIANT)
+
+SANITIZE_asan  := -fsanitize=address
+SANITIZE_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
+SANITIZE_tsan  := -fsanitize=thread
+SANITIZE       := $(SANITIZE_$(VARIANT))
+# The runtime that must come before libkprof.so in LD_PRELOAD, where the variant has one.
+RUNTIME_asan   := libasan.so
+RUNTIME_tsan   := libtsan.so
+
+# -O2 would remove some of the bad accesses before a sanitiser sees them.
+CFLAGS ?= $(if $(SANITIZE),-O1,-O2) -g
+
+ifeq ($(SANITIZE),)
+# Sanitisers intercept by plain names, and bring a newer glibc's symbols themselves.
+COMPAT       := -include tools/glibc_compat.h
+# A static command has no symbol version to miss on an older system.
+KPROF_STATIC := -static
+else
+SANITIZE += -fno-omit-frame-pointer
+endif
+
+# --- flags ---
+# A sanitiser's extra code confuses the warnings that follow values, so none is an error there.
+WARNINGS := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wvla $(if $(SANITIZE),,$(WERROR))
+# -fno-math-errno: sqrt is one instruction, as libkprof.so has no libm to call.
+# initial-exec: a preloaded object has its thread-local storage from the start, and so needs no call into ld.so for it.
+BASE_FLAGS := -std=gnu11 -D_GNU_SOURCE= -I. -fPIC -fvisibility=hidden -fno-math-errno \
+              -ftls-model=initial-exec $(WARNINGS) $(SANITIZE)
+COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
+# Fakes and the programs that load them stand for other people's binaries: no sanitiser, nothing hidden.
+PLAIN_COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE= -I. $(CUDA_CPPFLAGS) -I$(BUILD)/include-c -fPIC $(WARNINGS) $(CFLAGS)
+
+# lazy: some distributions' compilers bind at once by default, which an older glibc cannot do for every name.
+SO_LDFLAGS := -shared -Wl,-soname,libkprof.so -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,lazy -Wl,-z,relro \
+              -Wl,-z,noexecstack -Wl,--as-needed
+
+# --- sources ---
+REPORT_SRC  := $(wildcard report/*.c)
+# What only the command is made of stays out of the library.
+MAIN_SRC    := $(wildcard report/main*.c)
+LIBRARY_SRC := $(wildcard preload/*.c preload/*.S collectors/*.c cupti/*.c) $(filter-out $(MAIN_SRC),$(REPORT_SRC))
+
+objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
+LIBRARY_OBJ := $(call objects,$(LIBRARY_SRC))
+KPROF_OBJ   := $(call objects,$(REPORT_SRC))
+SQLITE      := $(OBJ)/libsqlite3.a
+IBERTY       = $(shell $(CC) -print-file-name=libiberty.a)
+
+# --- CUDA's headers and CUPTI: found or fetched by tools/cuda.sh, which writes the variables below into cuda.mk ---
+CUDA_SEARCH ?= $(CUDA_HOME) /usr/local/cuda $(wildcard /usr/local/cuda-13* /opt/cuda*)
+CUDA_MK     := $(BUILD)/cuda.mk
+# These goals either need no compiler or run make again after they have set up the machine.
+SELF_SUFFICIENT := setup clean test asan ubsan tsan demo format format-check check-layers
+ifneq ($(filter-out $(SELF_SUFFICIENT),$(or $(MAKECMDGOALS),all)),)
+include $(CUDA_MK)
+ifneq ($(strip $(CUDA_SEARCHED)),$(strip $(CUDA_SEARCH)))
+$(CUDA_MK): FORCE
+endif
+endif
+
+.PHONY: all setup test run-tests test-programs asan ubsan tsan demo install check-layers check-abi format format-check \
+        lint clean FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+.SUFFIXES:
+
+all: $(OUT)/libkprof.so $(OUT)/kprof
+
+$(CUDA_MK): tools/cuda.sh
+	@tools/cuda.sh $@ "$(strip $(CUDA_SEARCH))"
+
+# cupti_profiler_host.h includes C++'s <string> without using it; only the folder of the CUPTI headers sees this one.
+$(BUILD)/include-c/string:
+	@mkdir -p $(@D)
+	@: > $@
+
+# Rewritten only when a compiler or a flag has changed, so that everything is compiled again, or when a source has come or
+# gone, so that everything is linked again.
+$(OBJ)/flags: NOW = $(CC) $(BASE_FLAGS) $(COMPAT) $(CUDA_CPPFLAGS) $(CPPFLAGS) $(CFLAGS)
+$(OBJ)/sources: NOW = $(LDFLAGS) $(LIBRARY_SRC) $(MAIN_SRC)
+$(OBJ)/flags $(OBJ)/sources: FORCE
+	@mkdir -p $(@D)
+	@echo '$(NOW)' | cmp -s - $@ || echo '$(NOW)' > $@
+
+# --- compiling: each folder sees the headers it may know, and no others ---
+$(OBJ)/preload/%.o $(OBJ)/collectors/%.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS)
+$(OBJ)/cupti/%.o $(OBJ)/tests/%.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) -I$(BUILD)/include-c
+
+$(OBJ)/%.c.o: %.c $(OBJ)/flags | $(BUILD)/include-c/string
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(COMPILE) $(COMPAT) -c $< -o $@
+
+$(OBJ)/%.S.o: %.S $(OBJ)/flags
+	@mkdir -p $(@D)
+	$(call say,AS)
+	$(Q)$(COMPILE) -Wa,--noexecstack -c $< -o $@
+
+# --- SQLite: the system's static archive, with what sqlite_compat.c defines renamed in it ---
+$(SQLITE): $(OBJ)/report/sqlite_compat.c.o
+	@nm --defined-only $< | sed -n 's/.* T kp_sqlite_\(.*\)/\1 kp_sqlite_\1/p' > $(@D)/sqlite.rename
+	$(call say,OBJCOPY)
+	$(Q)$(OBJCOPY) --redefine-syms=$(@D)/sqlite.rename $$($(CC) -print-file-name=libsqlite3.a) $@
+
+# --- the two products ---
+$(OUT)/libkprof.so: $(LIBRARY_OBJ) $(SQLITE) $(OBJ)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(SQLITE) $(IBERTY)
+
+$(OUT)/kprof: $(KPROF_OBJ) $(SQLITE) $(OBJ)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(KPROF_STATIC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_OBJ) $(SQLITE) $(IBERTY) -lm
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/doc/libkprof
+	install -m 755 $(OUT)/kprof $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(OUT)/libkprof.so $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 LICENSE $(wildcard README.md) $(DESTDIR)$(PREFIX)/share/doc/libkprof/
+
+# --- set-up: apt packages, quick when nothing is missing ---
+setup:
+	@tools/setup.sh
+
+# --- tests ---
+# Archives, so that a test takes the objects it calls and no door that it does not.
+ARCHIVES     := $(patsubst %,$(OUT)/lib%.a,preload collectors cupti report)
+TEST_SRC     := $(wildcard tests/test_*.c)
+TEST_SUPPORT := $(call objects,$(filter-out $(TEST_SRC),$(wildcard tests/*.c)))
+TEST_BIN     := $(patsubst tests/%.c,$(OUT)/tests/%,$(TEST_SRC))
+TEST_SCRIPTS := $(wildcard tests/*.sh)
+
+$(OUT)/libpreload.a:    $(filter $(OBJ)/preload/%,$(LIBRARY_OBJ))
+$(OUT)/libcollectors.a: $(filter $(OBJ)/collectors/%,$(LIBRARY_OBJ))
+$(OUT)/libcupti.a:      $(filter $(OBJ)/cupti/%,$(LIBRARY_OBJ))
+$(OUT)/libreport.a:     $(filter $(OBJ)/report/%,$(LIBRARY_OBJ))
+$(ARCHIVES): $(OBJ)/sources
+	@mkdir -p $(@D)
+	@rm -f $@
+	@ar rcs $@ $(filter %.o,$^)
+
+# libc comes before the archives: a test's own _exit or dlsym is libc's, not a door.
+$(OUT)/tests/%: $(OBJ)/tests/%.c.o $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE)
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TEST_SUPPORT) -lcmocka -lc \
+	    -Wl,--start-group $(ARCHIVES) $(SQLITE) -Wl,--end-group $(IBERTY) -lm
+
+# tests/fake/fake_X.c is the library FAKE_X, or libX.so; the folder's other sources are part of each of them.
+FAKE_cuda    := libcuda.so.1
+FAKE_cudart  := libcudart.so.13
+FAKE_cupti   := libcupti.so.13
+fake_library  = $(OUT)/fake/$(or $(FAKE_$(1)),lib$(1).so)
+FAKES        := $(patsubst tests/fake/fake_%.c,%,$(wildcard tests/fake/fake_*.c))
+FAKE_SUPPORT := $(filter-out tests/fake/fake_%,$(wildcard tests/fake/*.c))
+PROGRAMS     := $(patsubst tests/programs/%.c,$(OUT)/programs/%,$(wildcard tests/programs/*.c))
+# What a source says in a comment `LINK: …` about the libraries it needs.
+LINK_LINE     = $$(sed -n 's@.*LINK: *\([^*]*\).*@\1@p' $<)
+
+define fake_rule
+$(call fake_library,$(1)): tests/fake/fake_$(1).c $(FAKE_SUPPORT) $(OBJ)/flags | $(BUILD)/include-c/string
+	@mkdir -p $$(@D)
+	$$(call say,FAKE)
+	$$(Q)$$(PLAIN_COMPILE) -MMD -MP -MF $(OBJ)/fake_$(1).d -shared -Wl,-soname,$$(@F) $(LDFLAGS) -o $$@ $$< $(FAKE_SUPPORT) $$(LINK_LINE)
+	$$(if $(FAKE_$(1)),@ln -sf $$(@F) $(OUT)/fake/lib$(1).so)
+endef
+FAKE_LIBS := $(foreach f,$(FAKES),$(call fake_library,$(f)))
+$(foreach f,$(FAKES),$(eval $(call fake_rule,$(f))))
+
+$(OUT)/programs/%: tests/programs/%.c $(FAKE_LIBS) $(OBJ)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(PLAIN_COMPILE) -MMD -MP -MF $(OBJ)/program_$*.d -o $@ $< -L$(OUT)/fake $(LINK_LINE)
+
+test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS)
+
+run-tests: all test-programs
+	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) \
+	 KP_TEST_PRELOAD_FIRST=$(if $(RUNTIME_$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_$(VARIANT))))) \
+	 tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(TEST_BIN) $(TEST_SCRIPTS)
+
+test: setup
+	@$(MAKE) --no-print-directory run-tests
+
+asan ubsan tsan: setup
+	@$(MAKE) --no-print-directory VARIANT=$@ run-tests
+
+# --- checks ---
+check-layers:
+	@tools/check_layers.sh
+
+check-abi: all
+	@tools/check_abi.sh $(OUT)/libkprof.so $(OUT)/kprof
+
+FORMATTED := $(wildcard $(foreach d,preload collectors cupti report tests tests/* tests/*/* tools examples, \
+               $(d)/*.c $(d)/*.h))
+format:
+	@$(CLANG_FORMAT) -i $(FORMATTED)
+format-check:
+	@$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
+
+lint: | $(BUILD)/include-c/string
+	@$(CLANG_TIDY) --quiet $(filter %.c,$(LIBRARY_SRC) $(MAIN_SRC)) -- \
+	    $(BASE_FLAGS) $(CUDA_CPPFLAGS) -I$(BUILD)/include-c
+
+# --- demo ---
+demo: setup
+	@$(MAKE) --no-print-directory all run-demo
+.PHONY: run-demo
+run-demo: all
+	@NVCC='$(NVCC)' CUPTI_LIBDIR='$(CUPTI_LIBDIR)' tools/demo.sh $(OUT)
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(wildcard $(OBJ)/*.d $(OBJ)/*/*.d $(OBJ)/*/*/*.d)

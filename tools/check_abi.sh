@@ -1,0 +1,59 @@
+#!/bin/sh
+# Usage: check_abi.sh LIBRARY COMMAND
+# Fails when the library or the command needs more of a system than it may: another library than libc, a newer glibc
+# than the baseline, an exported name that is not a door. Prints what it found.
+set -eu
+export LC_ALL=C
+library=$1
+command=$2
+baseline=2.17
+# What a program may ask us for in place of the driver, the runtime or libc.
+doors='^(cu[A-Z]|cuda[A-Z]|nvtx|__cu)[A-Za-z0-9_]*$|^(dlsym|dlvsym|_exit|_Exit|quick_exit)$'
+faults=0
+
+fault() {
+    echo "check-abi: $*" >&2
+    faults=$((faults + 1))
+}
+
+needed() { readelf -dW "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
+# Lines "VERSION NAME" of the glibc symbols that an object asks for.
+glibc_symbols() {
+    readelf -W --dyn-syms "$1" | sed -n 's/.* UND \([^@ ]*\)@\{1,2\}GLIBC_\([0-9.]*\).*/\2 \1/p' | sort -V
+}
+
+check_object() {
+    libraries=$(needed "$1" | xargs)
+    newest=$(glibc_symbols "$1" | tail -n 1)
+    echo "$1: needs ${libraries:-nothing}, newest symbol: ${newest:-none}"
+    for name in $libraries; do
+        [ "$name" = libc.so.6 ] || fault "$1 needs $name"
+    done
+    glibc_symbols "$1" | while read -r version name; do
+        [ "$(printf '%s\n' "$version" "$baseline" | sort -V | tail -n 1)" = "$baseline" ] || echo "$name@$version"
+    done > "$1.too-new"
+    [ ! -s "$1.too-new" ] || fault "$1 needs more than glibc $baseline: $(xargs < "$1.too-new")"
+    rm "$1.too-new"
+    readelf -dW "$1" | grep -q TEXTREL && fault "$1 has text relocations"
+    readelf -lW "$1" | grep -q 'GNU_STACK.*RWE' && fault "$1 has an executable stack"
+    return 0
+}
+
+# Names that an older glibc keeps outside libc.so.6: the rows of our table. Allowed, but to be known.
+late_symbols() {
+    rows=$(sed -n 's/^KP_GLIBC_SYMBOL(\([a-z0-9_]*\),.*/\1/p' "$(dirname "$0")/glibc_compat.h")
+    glibc_symbols "$1" | cut -d' ' -f2 | grep -Fx "$rows" | xargs
+}
+
+check_object "$library"
+check_object "$command"
+
+echo "$library: before glibc 2.34 only in a program with libpthread and libdl: $(late_symbols "$library")"
+exported=$(nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' | sort -u)
+echo "$library: exports $(echo "$exported" | grep -c . || true) names"
+for name in $exported; do
+    echo "$name" | grep -Eq "$doors" || fault "$library exports $name, which is no door"
+done
+readelf -dW "$library" | grep -Eq 'BIND_NOW|FLAGS_1.*NOW' && fault "$library binds all its symbols at load"
+
+[ "$faults" -eq 0 ]

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Installs what the build and the tests need, where something is missing. On Debian and its relatives with apt,
+# elsewhere it says what to install.
+set -eu
+cc=${CC:-gcc}
+
+has_command() { command -v "$1" >/dev/null 2>&1; }
+# The compiler prints a bare name where it does not find the file.
+has_library() { [ "$($cc -print-file-name="$1")" != "$1" ]; }
+has_header() { echo "#include <$1>" | $cc -E -include stddef.h -include stdarg.h -include setjmp.h - >/dev/null 2>&1; }
+# pip itself, or the module that can make one.
+has_pip() {
+    python3 -c 'import sys, importlib.util as u; sys.exit(not (u.find_spec("pip") or u.find_spec("ensurepip")))' 2>/dev/null
+}
+
+missing=
+need() { # a Debian package, and the check that shows that it is there
+    package=$1
+    shift
+    "$@" || missing="$missing $package"
+}
+
+need build-essential has_command gcc
+need build-essential has_command make
+need build-essential has_command objcopy
+need clang has_command clang
+need clang-format has_command "${CLANG_FORMAT:-clang-format}"
+need python3 has_command python3
+need python3-venv has_pip
+if has_command "$cc"; then
+    need libc6-dev has_library libc.a
+    need libsqlite3-dev has_library libsqlite3.a
+    need libsqlite3-dev has_header sqlite3.h
+    need libiberty-dev has_library libiberty.a
+    need libiberty-dev has_header libiberty/demangle.h
+    need libcmocka-dev has_library libcmocka.so
+    need libcmocka-dev has_header cmocka.h
+else
+    missing="$missing libc6-dev libsqlite3-dev libiberty-dev libcmocka-dev"
+fi
+missing=$(printf '%s\n' $missing | sort -u | xargs)
+[ -n "$missing" ] || exit 0
+
+if ! has_command apt-get; then
+    echo "setup: please install what these Debian packages hold: $missing" >&2
+    exit 1
+fi
+as_root=
+[ "$(id -u)" -eq 0 ] || as_root=sudo
+echo "setup: installing $missing"
+export DEBIAN_FRONTEND=noninteractive
+install="$as_root apt-get install -y -q --no-install-recommends $missing"
+# The package list of a fresh machine is empty or old: only then is it worth the wait.
+$install >/dev/null 2>&1 || { $as_root apt-get update -q && $install; }
