@@ -1,0 +1,291 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "report/main.h"
+#include "report/options.h"
+#include "report/page.h"
+
+static const char library_name[] = "libkprof.so";
+static const char session_ending[] = ".kprof";
+
+/* Signals that somebody may send to the command and means for the program. */
+static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+/* --- before the program starts --- */
+
+/* The library beside the command, or in the lib folder of the prefix it is installed in. malloc'ed, NULL if neither. */
+static char *find_library(void)
+{
+    static const char *const folders[] = {"", "../lib/"};
+    char exe[PATH_MAX], path[PATH_MAX + 64];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0)
+        return NULL;
+    exe[n] = '\0';
+    *(strrchr(exe, '/') + 1) = '\0';
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, sizeof path, "%s%s%s", exe, folders[i], library_name);
+        if (!access(path, R_OK))
+            return realpath(path, NULL);
+    }
+    return NULL;
+}
+
+static int set_preload(void)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char *library = find_library(), *list = NULL;
+    int status = 0;
+    if (!library)
+        status = kp_main_error(KP_EXIT_FAILED, "cannot find %s: it belongs beside the kprof command or in ../lib",
+                               library_name);
+    else if (strpbrk(library, " :"))
+        status = kp_main_error(KP_EXIT_FAILED, "LD_PRELOAD cannot name '%s': move it to a path without blank or colon",
+                               library);
+    else if (asprintf(&list, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") < 0 ||
+             setenv("LD_PRELOAD", list, 1))
+        status = kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    free(list);
+    free(library);
+    return status;
+}
+
+/* A folder for the sessions of the program and of those that it starts, each named by its process; malloc'ed. NULL
+ * when there is none: then a program that is killed leaves no report, and nothing else is lost. */
+static char *make_session_folder(void)
+{
+    const char *base = getenv("TMPDIR");
+    char *folder = NULL;
+    if (asprintf(&folder, "%s/kprof.XXXXXX", base && *base ? base : "/tmp") < 0)
+        return NULL;
+    if (mkdtemp(folder))
+        return folder;
+    free(folder);
+    return NULL;
+}
+
+/* Tells the library to keep its session in `folder`. */
+static int set_session_file(const char *folder)
+{
+    char *pattern = NULL;
+    size_t size;
+    FILE *f = open_memstream(&pattern, &size);
+    if (!f)
+        return -ENOMEM;
+    for (const char *c = folder; *c; c++)
+        fprintf(f, *c == '%' ? "%%%%" : "%c", *c);
+    fprintf(f, "/%%p%s", session_ending);
+    int rc = fclose(f) || setenv("KPROF_SESSION_FILE", pattern, 1) ? -ENOMEM : 0;
+    free(pattern);
+    return rc;
+}
+
+/* --- the program --- */
+
+struct child {
+    pid_t pid;
+    int status; /* as waitpid gives it */
+};
+
+/* In the forked child. Reports why the program could not be executed through `failure`. */
+static void become(char **argv, const sigset_t *mask, const struct sigaction *on_child, int failure)
+{
+    sigaction(SIGCHLD, on_child, NULL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(argv[0], argv);
+    int why = errno;
+    if (write(failure, &why, sizeof why) < 0)
+        why = 0; /* the parent is gone, there is nobody to tell */
+    _exit(KP_EXIT_NOT_FOUND);
+}
+
+/* Waits for the child, and hands on signals meanwhile. What the terminal sends it sends to the program as well, and
+ * that must not get it twice. */
+static void wait_for(struct child *c, const sigset_t *awaited)
+{
+    siginfo_t info;
+    while (waitpid(c->pid, &c->status, WNOHANG) != c->pid) {
+        int sig = sigwaitinfo(awaited, &info);
+        if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
+            kill(c->pid, sig);
+    }
+}
+
+static int cannot_execute(const char *name, int why)
+{
+    if (why == ENOENT)
+        return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
+    return kp_main_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));
+}
+
+/* Returns 0 when the program ran, else an exit status. */
+static int run_program(char **argv, struct child *c)
+{
+    struct sigaction plain = {.sa_handler = SIG_DFL}, on_child;
+    sigset_t awaited, mask;
+    int failure[2], why = 0;
+    if (pipe2(failure, O_CLOEXEC))
+        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(errno));
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGCHLD);
+    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+        sigaddset(&awaited, forwarded[i]);
+    sigprocmask(SIG_BLOCK, &awaited, &mask);
+    sigaction(SIGCHLD, &plain, &on_child); /* ignored, as some parents leave it, it would take the status with it */
+    c->pid = fork();
+    if (!c->pid)
+        become(argv, &mask, &on_child, failure[1]);
+    close(failure[1]);
+    if (c->pid < 0)
+        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(errno));
+    ssize_t n = read(failure[0], &why, sizeof why);
+    close(failure[0]);
+    wait_for(c, &awaited);
+    return n == sizeof why ? cannot_execute(argv[0], why) : 0;
+}
+
+/* --- after the program has ended --- */
+
+static FILE *open_log(const char *log_file, const struct kp_session *s)
+{
+    char *path = NULL, *err = NULL;
+    if (!strcmp(log_file, "stderr"))
+        return stderr;
+    if (!strcmp(log_file, "stdout"))
+        return stdout;
+    int rc = kp_expand_path(log_file, s->pid, s->host, &path, &err);
+    FILE *log = rc ? NULL : fopen(path, "ae"); /* appended: the lines of the program's own time may be in it */
+    free(path);
+    free(err);
+    return log ? log : stderr;
+}
+
+static void print_session(FILE *log, struct kp_store *store, const struct kp_session *s, const struct child *c)
+{
+    char *err = NULL;
+    struct kp_sink out = kp_main_sink(log);
+    if (WIFSIGNALED(c->status) && s->pid == (uint64_t)c->pid)
+        fprintf(log, "==KPROF== Process %" PRIu64 " was killed by signal %d (%s); its report, as far as it got:\n",
+                s->pid, WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
+    else
+        fprintf(log, "==KPROF== Process %" PRIu64 " ended without its report; here it is, as far as it got:\n", s->pid);
+    if (kp_page_details(&out, store, &err))
+        kp_main_error(0, "%s", err ? err : "the report could not be written");
+    fflush(log);
+    free(err);
+}
+
+/* Whether the process is one that outlives the program, and still needs its session file. */
+static bool still_runs(const struct kp_session *s, const struct child *c)
+{
+    return s->pid != (uint64_t)c->pid && !kill((pid_t)s->pid, 0);
+}
+
+/* Prints the session at `path` if its process died before it could. Returns whether the file is still in use. */
+static bool settle_session(const char *path, const char *log_file, const struct child *c)
+{
+    struct kp_store *store = NULL;
+    struct kp_session s = {0};
+    char *err = NULL;
+    bool in_use = false;
+    /* What cannot be read was never begun, and has nothing to tell. */
+    if (kp_store_open(path, &store, &err) || kp_store_get_session(store, &s, &err) || s.complete)
+        goto out;
+    in_use = still_runs(&s, c);
+    if (!in_use) {
+        FILE *log = open_log(log_file, &s);
+        print_session(log, store, &s, c);
+        if (log != stderr && log != stdout)
+            fclose(log);
+    }
+out:
+    kp_store_close(store);
+    kp_session_free(&s);
+    free(err);
+    return in_use;
+}
+
+static void settle_entry(const char *folder, const char *name, const char *log_file, const struct child *c)
+{
+    char *session = NULL, *journal = NULL;
+    if (asprintf(&session, "%s/%s", folder, name) >= 0 && !settle_session(session, log_file, c)) {
+        unlink(session);
+        if (asprintf(&journal, "%s-journal", session) >= 0)
+            unlink(journal);
+    }
+    free(journal);
+    free(session);
+}
+
+static void settle_folder(const char *folder, const char *log_file, const struct child *c)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(folder, &entries, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        const char *ending = strrchr(entries[i]->d_name, '.');
+        if (ending && !strcmp(ending, session_ending)) /* a journal goes with its session */
+            settle_entry(folder, entries[i]->d_name, log_file, c);
+        free(entries[i]);
+    }
+    free(entries);
+    rmdir(folder); /* stays where a process that outlives the program uses it */
+}
+
+static int exit_status(const struct child *c)
+{
+    if (WIFEXITED(c->status))
+        return WEXITSTATUS(c->status);
+    int sig = WTERMSIG(c->status);
+    struct rlimit no_core = {0};
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigset_t only;
+    setrlimit(RLIMIT_CORE, &no_core); /* the program has left one if it was to */
+    sigaction(sig, &plain, NULL);
+    sigemptyset(&only);
+    sigaddset(&only, sig);
+    raise(sig);
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
+    return KP_EXIT_SIGNAL + sig;
+}
+
+int kp_main_run(char **argv)
+{
+    struct kp_options o;
+    struct child c = {0};
+    char *err = NULL, *folder = NULL;
+    int rc = kp_options_from_env(&o, environ, &err);
+    if (rc) {
+        kp_main_error(0, "%s", err ? err : strerror(-rc));
+        free(err);
+        return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    }
+    int status = set_preload();
+    if (status)
+        goto out;
+    if (!*o.export_file && !*o.session_file && (folder = make_session_folder()) && set_session_file(folder)) {
+        status = kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+        goto out;
+    }
+    status = run_program(argv, &c);
+    if (!status) {
+        if (folder)
+            settle_folder(folder, o.log_file, &c);
+        status = -1;
+    }
+out:
+    if (folder)
+        rmdir(folder);
+    free(folder);
+    kp_options_free(&o);
+    return status < 0 ? exit_status(&c) : status;
+}

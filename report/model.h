@@ -1,0 +1,134 @@
+/*
+ * The neutral model: what is known of one launch and of the whole session, as plain values.
+ * Everything after evaluation works on these types alone, in the profiled process and in `kprof report`.
+ *
+ * Ownership: every char * in a struct of this file is owned by the struct and released by its _free function.
+ * Threads: no locking here; a struct belongs to whoever holds it.
+ */
+#ifndef KP_REPORT_MODEL_H
+#define KP_REPORT_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum kp_value_kind {
+    KP_VALUE_NA = 0, /* wanted but not to be had; `text` says why */
+    KP_VALUE_REAL,   /* `real` */
+    KP_VALUE_COUNT,  /* `count`, an exact unsigned integer */
+    KP_VALUE_TEXT,   /* `text` */
+};
+
+/* One metric of one launch. Values are in the base unit named by `unit` (byte, ns, hz, %, inst, cycle, byte/s ...). */
+struct kp_metric {
+    char *name;
+    char *unit; /* base unit in ncu's spelling, "" when the metric has none; never NULL */
+    enum kp_value_kind kind;
+    double real;
+    uint64_t count;
+    char *text; /* the value (KP_VALUE_TEXT), or the reason (KP_VALUE_NA); else NULL */
+};
+
+enum kp_workload_kind { KP_WORKLOAD_KERNEL = 0, KP_WORKLOAD_GRAPH = 1 };
+
+/* Who and where: the header line of a launch. */
+struct kp_launch_info {
+    uint64_t id;      /* 0-based, in launch order over all launches profiled or reported */
+    uint64_t ordinal; /* 0-based, in launch order over all launches seen */
+    enum kp_workload_kind kind;
+    char *mangled;   /* symbol as the driver names it; for a graph a description */
+    char *demangled; /* full signature in ncu's style */
+    uint32_t grid[3], block[3];
+    uint64_t context_id, stream_id;
+    int device; /* CUDA ordinal */
+    int cc_major, cc_minor;
+    char *chip;         /* CUPTI's chip name, e.g. "GH100"; "" when unknown */
+    uint32_t passes;    /* replay passes run; 0 when no counters were collected */
+    double profiler_ns; /* wall time that profiling this launch took */
+    char *note;         /* why counters are missing, or NULL when all went well */
+    char *reason;       /* short reason key of a launch reported without counters ("" = profiled) */
+};
+
+/* One launch and its metrics; `metrics` is kept sorted by name, names are unique. */
+struct kp_result {
+    struct kp_launch_info launch;
+    struct kp_metric *metrics;
+    size_t n_metrics, cap_metrics;
+};
+
+/* One line of the closing account: `count` launches were skipped for `reason`. */
+struct kp_skip {
+    char *reason;
+    uint64_t count;
+};
+
+/* Skip reasons that the account has advice for. Any other text may be used as well, and is printed as it is. */
+#define KP_SKIP_KERNEL_NAME  "not selected by kernel-name"
+#define KP_SKIP_LAUNCH_SKIP  "before launch-skip was reached"
+#define KP_SKIP_LAUNCH_COUNT "after launch-count was reached"
+
+/* A kernel that was seen but not selected, for the reader whose filter matched nothing. */
+struct kp_kernel_count {
+    char *name;
+    uint64_t count;
+};
+
+/* One device the process launched on. */
+struct kp_device_info {
+    int ordinal;
+    char *name, *chip, *pci_bus_id;
+    int cc_major, cc_minor;
+    uint32_t sm_count;
+};
+
+/* Facts of the run, for the process line, the account and the session page. Times are UTC seconds or ns as named. */
+struct kp_session {
+    uint64_t pid;
+    char *exe;     /* absolute path of the executable */
+    char *cmdline; /* arguments joined by blanks, shell-quoted */
+    char *host;
+    char *kprof_version;
+    int64_t start_unix_ns, end_unix_ns; /* end 0: the program was killed, or still runs */
+    int driver_version;                 /* as cuDriverGetVersion: 13000 */
+    char *cupti_version;                /* "13.0.85"-like; "" unknown */
+    char *set, *sections, *metrics;     /* as asked for: comma lists; "" when not given */
+    char *cache_control, *clock_control;
+    uint64_t launches_seen, launches_profiled;
+    uint64_t passes;
+    double profiling_ns; /* wall time kprof took from the program, all told */
+    struct kp_skip *skips;
+    size_t n_skips;
+    struct kp_kernel_count *kernels; /* may stay empty; only printed when nothing was profiled */
+    size_t n_kernels;
+    struct kp_device_info *devices;
+    size_t n_devices;
+    bool complete; /* the program ended and everything was written */
+};
+
+/* Sets metric `name` in `r`, replacing an earlier value of that name. `unit` may be NULL for "". Returns 0, or
+ * -ENOMEM with `r` as it was. */
+int kp_result_set_real(struct kp_result *r, const char *name, const char *unit, double value);
+int kp_result_set_count(struct kp_result *r, const char *name, const char *unit, uint64_t value);
+int kp_result_set_text(struct kp_result *r, const char *name, const char *unit, const char *value);
+/* The metric is wanted but could not be read; `why` is one short clause for the reader. */
+int kp_result_set_na(struct kp_result *r, const char *name, const char *why);
+
+/* The metric `name`, or NULL. The pointer is valid until the next _set or _free of `r`. */
+const struct kp_metric *kp_result_find(const struct kp_result *r, const char *name);
+
+/* Numeric value of `m` (REAL or COUNT) in *out; returns false for others and for NULL. */
+bool kp_metric_number(const struct kp_metric *m, double *out);
+
+void kp_result_free(struct kp_result *r); /* frees what `r` owns and zeroes it, not `r` itself */
+void kp_session_free(struct kp_session *s);
+
+/* Adds `n` to the skip line `reason`. Returns 0 or -ENOMEM. */
+int kp_session_add_skip(struct kp_session *s, const char *reason, uint64_t n);
+
+/* Counts `n` launches of a kernel that was not selected. Returns 0 or -ENOMEM. */
+int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n);
+
+/* strdup that maps NULL to "" and returns NULL only without memory. */
+char *kp_strdup(const char *s);
+
+#endif

@@ -1,0 +1,248 @@
+#include "report/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "report/model.h"
+#include "report/pattern.h"
+#include "report/sections.h"
+#include "report/text.h"
+
+static const char ENV_PREFIX[] = "KPROF_";
+
+static const struct kp_option rows[] = {
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
+    {flag, letter, KP_OPT_##kind, fallback, values, KP_OPT_##group, help, offsetof(struct kp_options, field)},
+#include "report/options.def"
+};
+
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+/* A row whose kind does not fit its field's type does not compile. */
+#define KP_TYPE_SET      char *
+#define KP_TYPE_SECTIONS char *
+#define KP_TYPE_NAMES    char *
+#define KP_TYPE_PATTERN  char *
+#define KP_TYPE_CHOICE   char *
+#define KP_TYPE_COUNT    uint64_t
+#define KP_TYPE_PATH     char *
+#define KP_TYPE_SWITCH   bool
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
+    _Static_assert(_Generic(((struct kp_options *)0)->field, KP_TYPE_##kind : 1, default : 0), flag);
+#include "report/options.def"
+
+static const char *const switch_words[] = {"on", "off", "yes", "no", "true", "false", "1", "0", NULL};
+
+const struct kp_option *kp_option_rows(size_t *n)
+{
+    *n = N_ROWS;
+    return rows;
+}
+
+void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX])
+{
+    snprintf(out, KP_OPTION_NAME_MAX, "%s%s", ENV_PREFIX, row->flag);
+    for (char *c = out; *c; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+static int check_choice(const char *allowed, const char *value, char **err)
+{
+    const char *choices[16] = {0}, *item;
+    char *copy = kp_strdup(allowed);
+    size_t len, n = 0;
+    if (!copy)
+        return -ENOMEM;
+    const char *cursor = copy;
+    while (n + 1 < sizeof choices / sizeof *choices && kp_list_next(&cursor, &item, &len)) {
+        choices[n++] = item;
+        cursor += *cursor == ',';
+        ((char *)item)[len] = '\0';
+    }
+    int rc = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(choices[i], value))
+            goto out;
+    rc = kp_error_choice(err, "unknown value", value, choices);
+out:
+    free(copy);
+    return rc;
+}
+
+static int read_switch(const char *value, bool *out, char **err)
+{
+    for (size_t i = 0; switch_words[i]; i++) {
+        if (!strcasecmp(switch_words[i], value)) {
+            *out = i % 2 == 0; /* the words alternate: yes, no */
+            return 0;
+        }
+    }
+    return kp_error_choice(err, "unknown value", value, switch_words);
+}
+
+static int read_count(const char *value, const char *lowest, uint64_t *out, char **err)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(value, &end, 10);
+    /* strtoull would take blanks, a sign and, with it, wrap around */
+    if (errno == ERANGE)
+        return kp_error(err, "%s is too large", value);
+    if (!isdigit((unsigned char)*value) || *end)
+        return kp_error(err, "'%s' is not a whole number", value);
+    if (*out < strtoull(lowest, NULL, 10))
+        return kp_error(err, "%s is too small; the lowest value is %s", value, lowest);
+    return 0;
+}
+
+static int check_sections(const char *set, const char *list, char **err)
+{
+    const struct kp_section **chosen = NULL;
+    size_t n;
+    int rc = kp_sections_select(set, list, &chosen, &n, err);
+    free(chosen);
+    return rc;
+}
+
+static int check_pattern(const char *value, char **err)
+{
+    struct kp_pattern *pattern = NULL;
+    int rc = kp_pattern_new(value, &pattern, err);
+    kp_pattern_free(pattern);
+    return rc;
+}
+
+static int check_path(const char *value, char **err)
+{
+    char *path = NULL;
+    int rc = kp_expand_path(value, 0, "", &path, err);
+    free(path);
+    return rc;
+}
+
+static int check_value(const struct kp_option *row, const char *value, char **err)
+{
+    bool flag;
+    uint64_t count;
+    switch (row->kind) {
+    case KP_OPT_SET:
+        return check_sections(value, "", err);
+    case KP_OPT_SECTIONS:
+        return check_sections("", value, err);
+    case KP_OPT_PATTERN:
+        return check_pattern(value, err);
+    case KP_OPT_CHOICE:
+        return check_choice(row->values, value, err);
+    case KP_OPT_COUNT:
+        return read_count(value, row->values, &count, err);
+    case KP_OPT_PATH:
+        return check_path(value, err);
+    case KP_OPT_SWITCH:
+        return read_switch(value, &flag, err);
+    case KP_OPT_NAMES:
+        break;
+    }
+    return 0;
+}
+
+int kp_option_check(const struct kp_option *row, const char *shown, const char *value, char **err)
+{
+    char *why = NULL;
+    *err = NULL;
+    int rc = *value ? check_value(row, value, &why) : 0;
+    if (rc == -EINVAL)
+        rc = kp_error(err, "%s: %s", shown, why);
+    free(why);
+    return rc;
+}
+
+/* Stores a value that has been checked. */
+static int store(struct kp_options *o, const struct kp_option *row, const char *value)
+{
+    void *field = (char *)o + row->offset;
+    char *err = NULL;
+    if (row->kind == KP_OPT_SWITCH)
+        return read_switch(value, field, &err);
+    if (row->kind == KP_OPT_COUNT)
+        return read_count(value, row->values, field, &err);
+    char *copy = kp_strdup(value), **text = field;
+    if (!copy)
+        return -ENOMEM;
+    free(*text);
+    *text = copy;
+    return 0;
+}
+
+static int store_defaults(struct kp_options *o)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < N_ROWS; i++)
+        rc = store(o, &rows[i], rows[i].fallback);
+    return rc;
+}
+
+static int unknown_name(const char *name, char **err)
+{
+    char names[N_ROWS][KP_OPTION_NAME_MAX];
+    const char *list[N_ROWS + 1] = {0};
+    size_t prefix = sizeof ENV_PREFIX - 1; /* left out, or it would make all names look alike */
+    for (size_t i = 0; i < N_ROWS; i++) {
+        kp_option_env_name(&rows[i], names[i]);
+        list[i] = names[i] + prefix;
+    }
+    const char *near = kp_nearest(name + prefix, list);
+    if (near)
+        return kp_error(err, "unknown %s; did you mean %s%s?", name, ENV_PREFIX, near);
+    return kp_error(err, "unknown %s; `kprof --help` lists the options", name);
+}
+
+/* One NAME=value of the environment, whose name starts as ours do. */
+static int take(struct kp_options *o, const char *entry, bool *set_given, char **err)
+{
+    const char *value = entry + strcspn(entry, "=");
+    char *name = strndup(entry, (size_t)(value - entry)), row_name[KP_OPTION_NAME_MAX];
+    size_t i = 0;
+    if (!name)
+        return -ENOMEM;
+    for (; i < N_ROWS; i++) {
+        kp_option_env_name(&rows[i], row_name);
+        if (!strcmp(row_name, name))
+            break;
+    }
+    value += *value == '=';
+    int rc = i < N_ROWS ? kp_option_check(&rows[i], name, value, err) : unknown_name(name, err);
+    if (!rc && *value) {
+        rc = store(o, &rows[i], value);
+        *set_given |= rows[i].kind == KP_OPT_SET;
+    }
+    free(name);
+    return rc;
+}
+
+int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
+{
+    bool set_given = false;
+    *err = NULL;
+    *o = (struct kp_options){0};
+    int rc = store_defaults(o);
+    for (; !rc && *env; env++)
+        if (!strncmp(*env, ENV_PREFIX, sizeof ENV_PREFIX - 1))
+            rc = take(o, *env, &set_given, err);
+    if (!rc && !set_given && (*o->section || *o->metrics))
+        *o->set = '\0';
+    if (rc)
+        kp_options_free(o);
+    return rc;
+}
+
+void kp_options_free(struct kp_options *o)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (rows[i].kind != KP_OPT_COUNT && rows[i].kind != KP_OPT_SWITCH)
+            free(*(char **)((char *)o + rows[i].offset));
+    *o = (struct kp_options){0};
+}

@@ -1,0 +1,83 @@
+/*
+ * Options: one table (options.def) for the environment (KPROF_SET), the command line (--set) and --help.
+ */
+#ifndef KP_REPORT_OPTIONS_H
+#define KP_REPORT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One field a row of options.def. */
+struct kp_options {
+    char *set;         /* "basic" unless section or metrics were given; "" then */
+    char *section;     /* comma list */
+    char *metrics;     /* comma list */
+    char *kernel_name; /* exact or regex:, "" = all */
+    uint64_t launch_skip;
+    uint64_t launch_count; /* 0 = no limit */
+    char *cache_control;   /* all | none */
+    char *log_file;        /* path with %-macros, "stdout", "stderr" */
+    char *export_file;     /* path with %-macros, "" = none */
+    bool force_overwrite;
+    bool quiet; /* no progress lines */
+    bool profile_from_start;
+    char *cupti_dir;    /* "" = searched for */
+    char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
+};
+
+/* How the value of an option is checked and stored: SWITCH as bool, COUNT as uint64_t, all others as text. */
+enum kp_option_kind {
+    KP_OPT_SET,      /* a name of kp_set_names() */
+    KP_OPT_SECTIONS, /* as kp_sections_select() takes it */
+    KP_OPT_NAMES,    /* not checked here */
+    KP_OPT_PATTERN,  /* as kp_pattern_new() takes it */
+    KP_OPT_CHOICE,
+    KP_OPT_COUNT,
+    KP_OPT_PATH, /* as kp_expand_path() takes it */
+    KP_OPT_SWITCH,
+};
+
+enum kp_option_group { KP_OPT_USER, KP_OPT_ADVANCED };
+
+/* A row of options.def; see there. */
+struct kp_option {
+    const char *flag;
+    char letter;
+    enum kp_option_kind kind;
+    const char *fallback; /* the default, as it would be written */
+    const char *values;
+    enum kp_option_group group;
+    const char *help;
+    size_t offset; /* of the field in struct kp_options */
+};
+
+enum { KP_OPTION_NAME_MAX = 64 };
+
+/* All rows; *n receives their number. Static data. */
+const struct kp_option *kp_option_rows(size_t *n);
+/* The environment variable of a row: KPROF_LAUNCH_SKIP for launch-skip. */
+void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX]);
+/* Checks one value as kp_options_from_env does; `shown` is what the message calls the option (--launch-skip). Empty
+ * text stands for the default and is always valid. Returns 0, -EINVAL with *err (malloc'ed line), -ENOMEM. */
+int kp_option_check(const struct kp_option *row, const char *shown, const char *value, char **err);
+
+/* Fills *o from `environ`-like array `env` over the defaults. On the first unknown KPROF_ name or bad value returns
+ * -EINVAL and *err is a malloc'ed line such as
+ *   unknown KPROF_KERNELNAME; did you mean KPROF_KERNEL_NAME?
+ * Values are fully checked here (sets, sections, regexes, numbers), so nothing fails later for its spelling; metric
+ * names are checked where the chip is known. An empty value is as good as none. -ENOMEM otherwise. Frees nothing on
+ * entry: *o is overwritten; after a failure nothing in it needs freeing. */
+int kp_options_from_env(struct kp_options *o, char *const *env, char **err);
+void kp_options_free(struct kp_options *o);
+
+/* Expands %p %h %q{NAME} %i %r %% in a path. `pid` and `host` are what %p and %h give. %i is the lowest number for
+ * which the file does not exist yet; %r the rank that MPI, Slurm or torchrun gave the process, 0 without one. Returns 0
+ * and a malloc'ed path, or -EINVAL with *err (malloc'ed line), -ENOMEM. */
+int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **out, char **err);
+
+/* The entry of the NULL-terminated list nearest to `word` by edit distance (letter case does not count, neighbours
+ * swapped count as one); NULL when none is near enough to help. */
+const char *kp_nearest(const char *word, const char *const *list);
+
+#endif

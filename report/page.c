@@ -1,0 +1,35 @@
+#include "report/page.h"
+
+#include <string.h>
+
+struct page {
+    const struct kp_sink *out;
+    const struct kp_session *session;
+};
+
+static int one_launch(struct kp_result *r, void *arg)
+{
+    struct page *p = arg;
+    return kp_render_launch(p->out, p->session, r);
+}
+
+int kp_page_details(const struct kp_sink *out, struct kp_store *store, char **err)
+{
+    static const char unfinished[] =
+        "==KPROF== The program had not finished: it was killed, or is still running. Above "
+        "is what had been stored.\n";
+    struct kp_session session;
+    int rc = kp_store_get_session(store, &session, err);
+    if (rc)
+        return rc;
+    struct page page = {out, &session};
+    rc = kp_render_process(out, &session);
+    if (!rc)
+        rc = kp_store_each_result(store, one_launch, &page, err);
+    if (!rc)
+        rc = kp_render_account(out, &session);
+    if (!rc && !session.complete)
+        rc = out->write(out->arg, unfinished, strlen(unfinished));
+    kp_session_free(&session);
+    return rc;
+}

@@ -1,0 +1,23 @@
+/*
+ * The details page as text, in ncu's layout. Pure functions of the model: the same in the profiled process at exit and
+ * in `kprof report`.
+ */
+#ifndef KP_REPORT_RENDER_H
+#define KP_REPORT_RENDER_H
+
+#include "report/model.h"
+
+/* Where text goes: `write` gets a chunk and returns 0 or a negative errno, which ends the rendering. */
+struct kp_sink {
+    int (*write)(void *arg, const char *text, size_t len);
+    void *arg;
+};
+
+/* `[pid] program@host` line that opens the report. */
+int kp_render_process(const struct kp_sink *out, const struct kp_session *s);
+/* One launch: header line, notes, sections. The sections and extra metrics are those the session asked for. */
+int kp_render_launch(const struct kp_sink *out, const struct kp_session *s, const struct kp_result *r);
+/* The closing account: launches seen, profiled, skipped and why, passes, time; and, where nothing was profiled, why. */
+int kp_render_account(const struct kp_sink *out, const struct kp_session *s);
+
+#endif

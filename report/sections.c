@@ -1,0 +1,167 @@
+#include "report/sections.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/pattern.h"
+#include "report/text.h"
+
+#define KP_SET(name)
+#define KP_SECTION(id, display, order, sets)    static const struct kp_row rows_##id[] = {
+#define KP_ROW(label, metric, unit, cc, source) {label, metric, unit, cc, KP_SRC_##source},
+#define KP_SECTION_END(id)                                                                                             \
+    }                                                                                                                  \
+    ;
+#include "report/sections.def"
+
+static const struct kp_section sections[] = {
+#define KP_SET(name)
+#define KP_SECTION(id, display, order, sets)                                                                           \
+    {#id, display, order, sets, rows_##id, sizeof rows_##id / sizeof *rows_##id},
+#define KP_ROW(label, metric, unit, cc, source)
+#define KP_SECTION_END(id)
+#include "report/sections.def"
+};
+
+enum { N_SECTIONS = sizeof sections / sizeof *sections };
+
+static const char *const set_names[] = {
+#define KP_SET(name) #name,
+#define KP_SECTION(id, display, order, sets)
+#define KP_ROW(label, metric, unit, cc, source)
+#define KP_SECTION_END(id)
+#include "report/sections.def"
+    NULL};
+
+const struct kp_section *kp_sections(size_t *n)
+{
+    *n = N_SECTIONS;
+    return sections;
+}
+
+const struct kp_section *kp_section_find(const char *id)
+{
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        if (!strcmp(sections[i].id, id))
+            return &sections[i];
+    return NULL;
+}
+
+const char *const *kp_set_names(void)
+{
+    return set_names;
+}
+
+bool kp_section_in_set(const struct kp_section *s, const char *set)
+{
+    const char *cursor = s->sets, *item;
+    size_t len;
+    while (kp_list_next(&cursor, &item, &len))
+        if (strlen(set) == len && !strncmp(item, set, len))
+            return true;
+    return false;
+}
+
+bool kp_cc_matches(const char *cc, int major, int minor)
+{
+    long have = 10L * major + minor;
+    const char *item;
+    size_t len;
+    if (!*cc)
+        return true;
+    while (kp_list_next(&cc, &item, &len)) {
+        char *end;
+        long low = strtol(item, &end, 10), high = low;
+        if (*end == '-')
+            high = end + 1 < item + len ? strtol(end + 1, NULL, 10) : have;
+        if (low <= have && have <= high)
+            return true;
+    }
+    return false;
+}
+
+static int select_set(const char *set, bool *wanted, char **err)
+{
+    const char *const *name = set_names;
+    while (*name && strcmp(*name, set))
+        name++;
+    if (!*name)
+        return kp_error_choice(err, "unknown set", set, set_names);
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        wanted[i] |= kp_section_in_set(&sections[i], set);
+    return 0;
+}
+
+/* `expr` must match an identifier in full, which is what the anchors are for. */
+static int select_regex(const char *expr, bool *wanted, char **err)
+{
+    struct kp_pattern *pattern = NULL;
+    char *anchored = NULL;
+    bool any = false;
+    int rc = kp_pattern_new(expr, &pattern, err); /* as written first, so that a message shows what was written */
+    kp_pattern_free(pattern);
+    if (rc)
+        return rc;
+    rc = kp_error(&anchored, "regex:^(%s)$", expr + strlen("regex:")) == -EINVAL ? 0 : -ENOMEM;
+    if (!rc)
+        rc = kp_pattern_new(anchored, &pattern, err);
+    free(anchored);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < N_SECTIONS; i++) {
+        if (kp_pattern_match(pattern, sections[i].id))
+            any = wanted[i] = true;
+    }
+    kp_pattern_free(pattern);
+    return any ? 0 : kp_error(err, "no section matches '%s'", expr);
+}
+
+static int select_item(const char *word, bool *wanted, char **err)
+{
+    if (!strncmp(word, "regex:", strlen("regex:")))
+        return select_regex(word, wanted, err);
+    const struct kp_section *s = kp_section_find(word);
+    if (s) {
+        wanted[s - sections] = true;
+        return 0;
+    }
+    const char *ids[N_SECTIONS + 1] = {0};
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        ids[i] = sections[i].id;
+    return kp_error_choice(err, "unknown section", word, ids);
+}
+
+static int select_list(const char *list, bool *wanted, char **err)
+{
+    const char *item;
+    size_t len;
+    int rc = 0;
+    while (!rc && kp_list_next(&list, &item, &len)) {
+        char *word = strndup(item, len);
+        rc = word ? select_item(word, wanted, err) : -ENOMEM;
+        free(word);
+    }
+    return rc;
+}
+
+int kp_sections_select(const char *set, const char *section_list, const struct kp_section ***out, size_t *n, char **err)
+{
+    bool wanted[N_SECTIONS] = {0};
+    *out = NULL;
+    *n = 0;
+    *err = NULL;
+    int rc = *set ? select_set(set, wanted, err) : 0;
+    if (!rc)
+        rc = select_list(section_list, wanted, err);
+    if (rc)
+        return rc;
+    const struct kp_section **chosen = malloc(N_SECTIONS * sizeof *chosen);
+    if (!chosen)
+        return -ENOMEM;
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        if (wanted[i])
+            chosen[(*n)++] = &sections[i];
+    *out = chosen;
+    return 0;
+}

@@ -1,0 +1,705 @@
+/*
+ * The session file, schema version 1. Users may query it: every table but `name` is one struct of model.h.
+ *
+ *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
+ *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
+ *   device   one row a device: ordinal, name, chip, pci_bus_id, cc_major, cc_minor, sm_count
+ *   skip     one row a reason: reason, count (launches not profiled)
+ *   kernel   one row a kernel that no filter took: name, count
+ *   launch   one row a launch: columns as the fields of struct kp_launch_info; grid and block as _x, _y, _z
+ *   name     id, name, unit: each metric name with its base unit, once
+ *   metric   launch, name (an id of `name`), kind (enum kp_value_kind), value; REAL, INTEGER or TEXT by kind, and for
+ *            kind 0 the reason why there is none. A REAL that is not a number is NULL.
+ *   metrics  a view of the last three: launch, kernel, name, unit, value
+ * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
+ *
+ * Why a rollback journal and not WAL: a killed process would leave its last launches in a side file. Why synchronous is
+ * off: what must be survived is the death of the process, and what it wrote is then in the kernel's hands.
+ */
+#include "report/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/text.h"
+
+enum {
+    APPLICATION_ID = 0x4b505246,
+    SCHEMA_VERSION = 1,
+    /* A reader holds the file for one launch at a time, well under a millisecond. */
+    BUSY_TIMEOUT_MS = 2000,
+};
+
+static const char schema[] =
+    "CREATE TABLE session(id INTEGER PRIMARY KEY, pid INTEGER, exe TEXT, cmdline TEXT, host TEXT, kprof_version TEXT,"
+    " start_unix_ns INTEGER, end_unix_ns INTEGER, driver_version INTEGER, cupti_version TEXT, \"set\" TEXT,"
+    " sections TEXT, metrics TEXT, cache_control TEXT, clock_control TEXT, launches_seen INTEGER,"
+    " launches_profiled INTEGER, passes INTEGER, profiling_ns REAL, complete INTEGER);"
+    "CREATE TABLE device(ordinal INTEGER, name TEXT, chip TEXT, pci_bus_id TEXT, cc_major INTEGER, cc_minor INTEGER,"
+    " sm_count INTEGER);"
+    "CREATE TABLE skip(reason TEXT, count INTEGER);"
+    "CREATE TABLE kernel(name TEXT, count INTEGER);"
+    "CREATE TABLE launch(id INTEGER PRIMARY KEY, ordinal INTEGER, kind INTEGER, mangled TEXT, demangled TEXT,"
+    " grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,"
+    " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
+    " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT);"
+    "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
+    "CREATE TABLE metric(launch INTEGER, name INTEGER, kind INTEGER, value, PRIMARY KEY(launch, name)) WITHOUT ROWID;"
+    "CREATE VIEW metrics AS SELECT m.launch, l.demangled AS kernel, n.name, n.unit, m.value FROM metric m"
+    " JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name;";
+
+enum query {
+    Q_BEGIN,
+    Q_COMMIT,
+    Q_ROLLBACK,
+    Q_PUT_SESSION,
+    Q_CLEAR_DEVICES,
+    Q_PUT_DEVICE,
+    Q_CLEAR_SKIPS,
+    Q_PUT_SKIP,
+    Q_CLEAR_KERNELS,
+    Q_PUT_KERNEL,
+    Q_PUT_LAUNCH,
+    Q_PUT_NAME,
+    Q_PUT_METRIC,
+    Q_GET_SESSION,
+    Q_GET_DEVICES,
+    Q_GET_SKIPS,
+    Q_GET_KERNELS,
+    Q_NEXT_LAUNCH,
+    Q_GET_METRICS,
+    N_QUERIES,
+};
+
+static const char *const queries[N_QUERIES] = {
+    [Q_BEGIN] = "BEGIN IMMEDIATE",
+    [Q_COMMIT] = "COMMIT",
+    [Q_ROLLBACK] = "ROLLBACK",
+    [Q_PUT_SESSION] = "REPLACE INTO session VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [Q_CLEAR_DEVICES] = "DELETE FROM device",
+    [Q_PUT_DEVICE] = "INSERT INTO device VALUES(?,?,?,?,?,?,?)",
+    [Q_CLEAR_SKIPS] = "DELETE FROM skip",
+    [Q_PUT_SKIP] = "INSERT INTO skip VALUES(?,?)",
+    [Q_CLEAR_KERNELS] = "DELETE FROM kernel",
+    [Q_PUT_KERNEL] = "INSERT INTO kernel VALUES(?,?)",
+    [Q_PUT_LAUNCH] = "INSERT INTO launch VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [Q_PUT_NAME] = "INSERT OR IGNORE INTO name(name, unit) VALUES(?,?)",
+    [Q_PUT_METRIC] = "INSERT INTO metric VALUES(?1, (SELECT id FROM name WHERE name=?2 AND unit=?3), ?4, ?5)",
+    [Q_GET_SESSION] = "SELECT * FROM session WHERE id = 1",
+    [Q_GET_DEVICES] = "SELECT * FROM device ORDER BY rowid",
+    [Q_GET_SKIPS] = "SELECT * FROM skip ORDER BY rowid",
+    [Q_GET_KERNELS] = "SELECT * FROM kernel ORDER BY rowid",
+    [Q_NEXT_LAUNCH] = "SELECT * FROM launch WHERE id >= ? ORDER BY id LIMIT 1",
+    [Q_GET_METRICS] = "SELECT n.name, n.unit, kind, value FROM metric m JOIN name n ON n.id = m.name WHERE launch = ?",
+};
+
+struct kp_store {
+    sqlite3 *db;
+    pid_t pid; /* of the process that opened it: SQLite's handles are useless, and harmful, in a forked child */
+    char *path;
+    sqlite3_stmt *statements[N_QUERIES]; /* prepared at first use, kept */
+};
+
+/* A statement that is being filled or read, one column after the other. The first failure is kept in `rc`. */
+struct row {
+    sqlite3_stmt *statement;
+    int column, rc;
+};
+
+static int failed(struct kp_store *s, const char *what, char **err)
+{
+    int rc = kp_error(err, "cannot %s '%s': %s", what, s->path, sqlite3_errmsg(s->db));
+    return rc == -EINVAL ? -EIO : rc;
+}
+
+static bool forked(const struct kp_store *s)
+{
+    return s->pid != getpid();
+}
+
+static struct row row_begin(struct kp_store *s, enum query q)
+{
+    struct row r = {s->statements[q], 0, SQLITE_OK};
+    if (!r.statement) {
+        r.rc = sqlite3_prepare_v3(s->db, queries[q], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[q], NULL);
+        r.statement = s->statements[q];
+    }
+    return r;
+}
+
+static void bound(struct row *r, int rc)
+{
+    r->rc = r->rc ? r->rc : rc;
+}
+
+static void bind_uint(struct row *r, uint64_t value)
+{
+    bound(r, sqlite3_bind_int64(r->statement, ++r->column, (sqlite3_int64)value));
+}
+
+static void bind_int(struct row *r, int64_t value)
+{
+    bound(r, sqlite3_bind_int64(r->statement, ++r->column, value));
+}
+
+static void bind_real(struct row *r, double value)
+{
+    bound(r, sqlite3_bind_double(r->statement, ++r->column, value));
+}
+
+/* NULL stays NULL. The text must live until row_end. */
+static void bind_text(struct row *r, const char *text)
+{
+    bound(r, sqlite3_bind_text(r->statement, ++r->column, text, -1, SQLITE_STATIC));
+}
+
+/* Runs a statement that gives no rows. */
+static int row_end(struct row *r)
+{
+    if (!r->rc) {
+        r->rc = sqlite3_step(r->statement);
+        if (r->rc == SQLITE_DONE)
+            r->rc = SQLITE_OK;
+    }
+    if (r->statement) {
+        sqlite3_reset(r->statement);
+        sqlite3_clear_bindings(r->statement);
+    }
+    return r->rc;
+}
+
+static int run(struct kp_store *s, enum query q)
+{
+    struct row r = row_begin(s, q);
+    return row_end(&r);
+}
+
+/* Moves to the next row of a result; false at its end or on an error, see `rc`. */
+static bool row_next(struct row *r)
+{
+    r->column = 0;
+    if (!r->rc)
+        r->rc = sqlite3_step(r->statement);
+    if (r->rc != SQLITE_ROW)
+        return false;
+    r->rc = SQLITE_OK;
+    return true;
+}
+
+/* Ends reading, which releases the file for the writer. Returns an SQLite error or SQLITE_OK. */
+static int row_finish(struct row *r)
+{
+    if (r->statement)
+        sqlite3_reset(r->statement);
+    return r->rc == SQLITE_DONE ? SQLITE_OK : r->rc;
+}
+
+static int64_t column_int(struct row *r)
+{
+    return sqlite3_column_int64(r->statement, r->column++);
+}
+
+static uint64_t column_uint(struct row *r)
+{
+    return (uint64_t)column_int(r);
+}
+
+static double column_real(struct row *r)
+{
+    int c = r->column++;
+    return sqlite3_column_type(r->statement, c) == SQLITE_NULL ? NAN : sqlite3_column_double(r->statement, c);
+}
+
+/* malloc'ed; NULL for NULL. */
+static char *column_text_or_null(struct row *r)
+{
+    int c = r->column++;
+    const char *text = (const char *)sqlite3_column_text(r->statement, c);
+    char *copy = text ? strdup(text) : NULL;
+    if (!copy && sqlite3_column_type(r->statement, c) != SQLITE_NULL)
+        r->rc = SQLITE_NOMEM;
+    return copy;
+}
+
+/* malloc'ed; "" for NULL. */
+static char *column_text(struct row *r)
+{
+    char *copy = column_text_or_null(r);
+    if (!copy && !r->rc && !(copy = kp_strdup("")))
+        r->rc = SQLITE_NOMEM;
+    return copy;
+}
+
+/* Claims the name: the file must be ours alone, and never a device or a folder that happens to have the name. */
+static int claim(const char *path, bool overwrite, char **err)
+{
+    struct stat st;
+    char *journal = NULL;
+    int rc = 0;
+    if (overwrite && !stat(path, &st)) {
+        if (!S_ISREG(st.st_mode))
+            return kp_error(err, "'%s' is not a regular file; choose another path", path);
+        if (unlink(path))
+            rc = -errno;
+    }
+    int fd = rc ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        rc = rc ? rc : -errno;
+        const char *advice = rc == -EEXIST ? "use force-overwrite, or %i in the name" : "choose another path";
+        if (kp_error(err, "cannot create '%s': %s; %s", path, strerror(-rc), advice) == -ENOMEM)
+            rc = -ENOMEM;
+        return rc;
+    }
+    close(fd);
+    /* What a killed writer of an earlier file of this name left must not be taken for this one's. */
+    if (asprintf(&journal, "%s-journal", path) < 0)
+        return -ENOMEM;
+    unlink(journal);
+    free(journal);
+    return 0;
+}
+
+static int connect_to(struct kp_store *s, int flags)
+{
+    int rc = sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
+    return rc;
+}
+
+static int store_new(const char *path, struct kp_store **out)
+{
+    struct kp_store *s = calloc(1, sizeof *s);
+    if (!s || !(s->path = strdup(path))) {
+        free(s);
+        return -ENOMEM;
+    }
+    s->pid = getpid();
+    *out = s;
+    return 0;
+}
+
+int kp_store_create(const char *path, bool overwrite, struct kp_store **out, char **err)
+{
+    struct kp_store *s = NULL;
+    char setup[sizeof schema + 256];
+    *out = NULL;
+    *err = NULL;
+    int rc = claim(path, overwrite, err);
+    if (!rc)
+        rc = store_new(path, &s);
+    if (rc)
+        return rc;
+    /* The schema and the version number come in one transaction, so there is no half-made file. The cache must not
+     * spill: then the file itself is touched only for the short time of a commit. */
+    snprintf(setup, sizeof setup,
+             "PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
+             "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s COMMIT;",
+             APPLICATION_ID, SCHEMA_VERSION, schema);
+    if (connect_to(s, SQLITE_OPEN_READWRITE) || sqlite3_exec(s->db, setup, NULL, NULL, NULL)) {
+        rc = failed(s, "set up", err);
+        kp_store_close(s);
+        unlink(path);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+static int read_pragma(struct kp_store *s, const char *pragma, int *value)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(s->db, pragma, -1, &statement, NULL);
+    if (!rc && (rc = sqlite3_step(statement)) == SQLITE_ROW)
+        *value = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
+{
+    int id = 0, version = 0;
+    *rc_sqlite = read_pragma(s, "PRAGMA application_id", &id);
+    if (!*rc_sqlite)
+        *rc_sqlite = read_pragma(s, "PRAGMA user_version", &version);
+    if (*rc_sqlite == SQLITE_NOTADB || (!*rc_sqlite && id != APPLICATION_ID))
+        return kp_error(err, "'%s' is not a kprof session", s->path);
+    if (*rc_sqlite)
+        return failed(s, "read", err);
+    if (version > SCHEMA_VERSION)
+        return kp_error(err, "'%s' was written by a newer kprof (format %d, this one reads up to %d)", s->path, version,
+                        SCHEMA_VERSION);
+    return 0;
+}
+
+int kp_store_open(const char *path, struct kp_store **out, char **err)
+{
+    struct kp_store *s = NULL;
+    struct stat st;
+    int sqlite_rc = SQLITE_OK;
+    *out = NULL;
+    *err = NULL;
+    int why = stat(path, &st) || access(path, R_OK) ? errno : 0;
+    if (why || !S_ISREG(st.st_mode)) {
+        if (kp_error(err, "cannot open '%s': %s", path, why ? strerror(why) : "not a regular file") == -ENOMEM)
+            return -ENOMEM;
+        return why == ENOENT ? -ENOENT : -EINVAL;
+    }
+    int rc = store_new(path, &s);
+    if (rc)
+        return rc;
+    rc = connect_to(s, SQLITE_OPEN_READONLY) ? failed(s, "open", err) : check_schema(s, &sqlite_rc, err);
+    if (sqlite_rc == SQLITE_READONLY || sqlite_rc == SQLITE_CANTOPEN) {
+        /* The writer was killed in the middle of a commit: that has to be undone, which needs the right to write. */
+        free(*err);
+        *err = NULL;
+        sqlite3_close(s->db);
+        rc = connect_to(s, SQLITE_OPEN_READWRITE) ? failed(s, "open", err) : check_schema(s, &sqlite_rc, err);
+    }
+    if (rc) {
+        kp_store_close(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+void kp_store_close(struct kp_store *s)
+{
+    if (!s)
+        return;
+    /* In a forked child SQLite would take the parent's unfinished work for its own and undo it: leave it alone. */
+    if (!forked(s)) {
+        for (int i = 0; i < N_QUERIES; i++)
+            sqlite3_finalize(s->statements[i]);
+        sqlite3_close(s->db);
+    }
+    free(s->path);
+    free(s);
+}
+
+static int put_session_row(struct kp_store *s, const struct kp_session *f)
+{
+    struct row r = row_begin(s, Q_PUT_SESSION);
+    bind_uint(&r, f->pid);
+    bind_text(&r, f->exe);
+    bind_text(&r, f->cmdline);
+    bind_text(&r, f->host);
+    bind_text(&r, f->kprof_version);
+    bind_int(&r, f->start_unix_ns);
+    bind_int(&r, f->end_unix_ns);
+    bind_int(&r, f->driver_version);
+    bind_text(&r, f->cupti_version);
+    bind_text(&r, f->set);
+    bind_text(&r, f->sections);
+    bind_text(&r, f->metrics);
+    bind_text(&r, f->cache_control);
+    bind_text(&r, f->clock_control);
+    bind_uint(&r, f->launches_seen);
+    bind_uint(&r, f->launches_profiled);
+    bind_uint(&r, f->passes);
+    bind_real(&r, f->profiling_ns);
+    bind_int(&r, f->complete);
+    return row_end(&r);
+}
+
+static int put_device(struct kp_store *s, const struct kp_device_info *d)
+{
+    struct row r = row_begin(s, Q_PUT_DEVICE);
+    bind_int(&r, d->ordinal);
+    bind_text(&r, d->name);
+    bind_text(&r, d->chip);
+    bind_text(&r, d->pci_bus_id);
+    bind_int(&r, d->cc_major);
+    bind_int(&r, d->cc_minor);
+    bind_uint(&r, d->sm_count);
+    return row_end(&r);
+}
+
+/* A row of `skip` or `kernel`. */
+static int put_count(struct kp_store *s, enum query q, const char *text, uint64_t count)
+{
+    struct row r = row_begin(s, q);
+    bind_text(&r, text);
+    bind_uint(&r, count);
+    return row_end(&r);
+}
+
+static int put_session(struct kp_store *s, const struct kp_session *f)
+{
+    int rc = put_session_row(s, f);
+    rc = rc ? rc : run(s, Q_CLEAR_DEVICES);
+    for (size_t i = 0; !rc && i < f->n_devices; i++)
+        rc = put_device(s, &f->devices[i]);
+    rc = rc ? rc : run(s, Q_CLEAR_SKIPS);
+    for (size_t i = 0; !rc && i < f->n_skips; i++)
+        rc = put_count(s, Q_PUT_SKIP, f->skips[i].reason, f->skips[i].count);
+    rc = rc ? rc : run(s, Q_CLEAR_KERNELS);
+    for (size_t i = 0; !rc && i < f->n_kernels; i++)
+        rc = put_count(s, Q_PUT_KERNEL, f->kernels[i].name, f->kernels[i].count);
+    return rc;
+}
+
+static int put_launch(struct kp_store *s, const struct kp_launch_info *l)
+{
+    struct row r = row_begin(s, Q_PUT_LAUNCH);
+    bind_uint(&r, l->id);
+    bind_uint(&r, l->ordinal);
+    bind_int(&r, l->kind);
+    bind_text(&r, l->mangled);
+    bind_text(&r, l->demangled);
+    for (int i = 0; i < 3; i++)
+        bind_uint(&r, l->grid[i]);
+    for (int i = 0; i < 3; i++)
+        bind_uint(&r, l->block[i]);
+    bind_uint(&r, l->context_id);
+    bind_uint(&r, l->stream_id);
+    bind_int(&r, l->device);
+    bind_int(&r, l->cc_major);
+    bind_int(&r, l->cc_minor);
+    bind_text(&r, l->chip);
+    bind_uint(&r, l->passes);
+    bind_real(&r, l->profiler_ns);
+    bind_text(&r, l->note);
+    bind_text(&r, l->reason);
+    return row_end(&r);
+}
+
+static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metric *m)
+{
+    struct row name = row_begin(s, Q_PUT_NAME);
+    bind_text(&name, m->name);
+    bind_text(&name, m->unit);
+    int rc = row_end(&name);
+    if (rc)
+        return rc;
+    struct row r = row_begin(s, Q_PUT_METRIC);
+    bind_uint(&r, launch);
+    bind_text(&r, m->name);
+    bind_text(&r, m->unit);
+    bind_int(&r, m->kind);
+    if (m->kind == KP_VALUE_REAL)
+        bind_real(&r, m->real);
+    else if (m->kind == KP_VALUE_COUNT)
+        bind_uint(&r, m->count);
+    else
+        bind_text(&r, m->text);
+    return row_end(&r);
+}
+
+static int put_result(struct kp_store *s, const struct kp_result *result)
+{
+    int rc = put_launch(s, &result->launch);
+    for (size_t i = 0; !rc && i < result->n_metrics; i++)
+        rc = put_metric(s, result->launch.id, &result->metrics[i]);
+    return rc;
+}
+
+/* Ends the transaction that `rc`, an SQLite code, is the outcome of. */
+static int end_transaction(struct kp_store *s, int rc, char **err)
+{
+    if (!rc)
+        rc = run(s, Q_COMMIT);
+    if (!rc)
+        return 0;
+    rc = failed(s, "write", err); /* before the rollback, which has a message of its own */
+    if (!sqlite3_get_autocommit(s->db))
+        run(s, Q_ROLLBACK);
+    return rc;
+}
+
+static int begin_transaction(struct kp_store *s, char **err)
+{
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    return run(s, Q_BEGIN) ? failed(s, "write", err) : 0;
+}
+
+int kp_store_put_session(struct kp_store *s, const struct kp_session *session, char **err)
+{
+    int rc = begin_transaction(s, err);
+    return rc ? rc : end_transaction(s, put_session(s, session), err);
+}
+
+int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err)
+{
+    int rc = begin_transaction(s, err);
+    return rc ? rc : end_transaction(s, put_result(s, result), err);
+}
+
+static void get_session_row(struct row *r, struct kp_session *f)
+{
+    column_int(r); /* id */
+    f->pid = column_uint(r);
+    f->exe = column_text(r);
+    f->cmdline = column_text(r);
+    f->host = column_text(r);
+    f->kprof_version = column_text(r);
+    f->start_unix_ns = column_int(r);
+    f->end_unix_ns = column_int(r);
+    f->driver_version = (int)column_int(r);
+    f->cupti_version = column_text(r);
+    f->set = column_text(r);
+    f->sections = column_text(r);
+    f->metrics = column_text(r);
+    f->cache_control = column_text(r);
+    f->clock_control = column_text(r);
+    f->launches_seen = column_uint(r);
+    f->launches_profiled = column_uint(r);
+    f->passes = column_uint(r);
+    f->profiling_ns = column_real(r);
+    f->complete = column_int(r);
+}
+
+static int get_devices(struct kp_store *s, struct kp_session *f)
+{
+    struct row r = row_begin(s, Q_GET_DEVICES);
+    while (row_next(&r)) {
+        struct kp_device_info *grown = realloc(f->devices, (f->n_devices + 1) * sizeof *grown);
+        if (!grown) {
+            r.rc = SQLITE_NOMEM;
+            break;
+        }
+        f->devices = grown;
+        struct kp_device_info *d = &grown[f->n_devices++];
+        *d = (struct kp_device_info){.ordinal = (int)column_int(&r)};
+        d->name = column_text(&r);
+        d->chip = column_text(&r);
+        d->pci_bus_id = column_text(&r);
+        d->cc_major = (int)column_int(&r);
+        d->cc_minor = (int)column_int(&r);
+        d->sm_count = (uint32_t)column_uint(&r);
+    }
+    return row_finish(&r);
+}
+
+/* Rows of `skip` or `kernel`, each into `add`. */
+static int get_counts(struct kp_store *s, enum query q, struct kp_session *f,
+                      int (*add)(struct kp_session *, const char *, uint64_t))
+{
+    struct row r = row_begin(s, q);
+    while (row_next(&r)) {
+        const char *text = (const char *)sqlite3_column_text(r.statement, 0);
+        if (add(f, text ? text : "", (uint64_t)sqlite3_column_int64(r.statement, 1)))
+            r.rc = SQLITE_NOMEM;
+    }
+    return row_finish(&r);
+}
+
+/* Error code and message of a read that ended with the SQLite code `rc`. */
+static int read_error(struct kp_store *s, int rc, char **err)
+{
+    return rc == SQLITE_NOMEM ? -ENOMEM : rc ? failed(s, "read", err) : 0;
+}
+
+int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
+{
+    *out = (struct kp_session){0};
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    struct row r = row_begin(s, Q_GET_SESSION);
+    bool found = row_next(&r);
+    if (found)
+        get_session_row(&r, out);
+    int rc = row_finish(&r);
+    rc = rc ? rc : get_devices(s, out);
+    rc = rc ? rc : get_counts(s, Q_GET_SKIPS, out, kp_session_add_skip);
+    rc = rc ? rc : get_counts(s, Q_GET_KERNELS, out, kp_session_add_kernel);
+    rc = read_error(s, rc, err);
+    if (!rc && !found)
+        rc = kp_error(err, "'%s' holds nothing yet: its program ended, or is, before the first line of it", s->path);
+    if (rc)
+        kp_session_free(out);
+    return rc;
+}
+
+static void get_launch(struct row *r, struct kp_launch_info *l)
+{
+    l->id = column_uint(r);
+    l->ordinal = column_uint(r);
+    l->kind = (enum kp_workload_kind)column_int(r);
+    l->mangled = column_text(r);
+    l->demangled = column_text(r);
+    for (int i = 0; i < 3; i++)
+        l->grid[i] = (uint32_t)column_uint(r);
+    for (int i = 0; i < 3; i++)
+        l->block[i] = (uint32_t)column_uint(r);
+    l->context_id = column_uint(r);
+    l->stream_id = column_uint(r);
+    l->device = (int)column_int(r);
+    l->cc_major = (int)column_int(r);
+    l->cc_minor = (int)column_int(r);
+    l->chip = column_text(r);
+    l->passes = (uint32_t)column_uint(r);
+    l->profiler_ns = column_real(r);
+    l->note = column_text_or_null(r);
+    l->reason = column_text(r);
+}
+
+static int get_metric(sqlite3_stmt *row, struct kp_result *result)
+{
+    const char *name = (const char *)sqlite3_column_text(row, 0), *unit = (const char *)sqlite3_column_text(row, 1);
+    if (!name || !unit)
+        return -ENOMEM;
+    switch ((enum kp_value_kind)sqlite3_column_int(row, 2)) {
+    case KP_VALUE_REAL:
+        return kp_result_set_real(result, name, unit, column_real(&(struct row){row, 3, 0}));
+    case KP_VALUE_COUNT:
+        return kp_result_set_count(result, name, unit, (uint64_t)sqlite3_column_int64(row, 3));
+    case KP_VALUE_TEXT:
+        return kp_result_set_text(result, name, unit, (const char *)sqlite3_column_text(row, 3));
+    case KP_VALUE_NA:
+        break;
+    }
+    return kp_result_set_na(result, name, (const char *)sqlite3_column_text(row, 3));
+}
+
+static int get_metrics(struct kp_store *s, struct kp_result *result)
+{
+    struct row r = row_begin(s, Q_GET_METRICS);
+    bind_uint(&r, result->launch.id);
+    while (row_next(&r))
+        if (get_metric(r.statement, result))
+            r.rc = SQLITE_NOMEM;
+    return row_finish(&r);
+}
+
+/* The first launch from `id` on. The statements are finished when this returns, so that a reader who is slow to print
+ * does not hold up the program that writes. */
+static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result, bool *found)
+{
+    struct row r = row_begin(s, Q_NEXT_LAUNCH);
+    bind_uint(&r, id);
+    *found = row_next(&r);
+    if (*found)
+        get_launch(&r, &result->launch);
+    int rc = row_finish(&r);
+    return rc || !*found ? rc : get_metrics(s, result);
+}
+
+int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
+{
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    bool found = true;
+    uint64_t id = 0;
+    int rc = 0;
+    while (!rc && found) {
+        struct kp_result result = {0};
+        rc = read_error(s, next_launch(s, id, &result, &found), err);
+        if (!rc && found)
+            rc = fn(&result, arg);
+        id = result.launch.id + 1;
+        kp_result_free(&result);
+    }
+    return rc;
+}

@@ -1,0 +1,32 @@
+/*
+ * The stored session: one SQLite file. Each launch is one transaction, so a killed program keeps what it had.
+ * Threads: a store belongs to one thread at a time (the caller locks). No function prints.
+ */
+#ifndef KP_REPORT_STORE_H
+#define KP_REPORT_STORE_H
+
+#include <stdbool.h>
+
+#include "report/model.h"
+
+struct kp_store;
+
+/* Creates `path` for writing. An existing file is -EEXIST unless `overwrite`. The file is never opened for the whole
+ * process in a way that a forked child could damage: a child that calls any function here after fork gets -ECHILD.
+ * On failure *err is a malloc'ed one-line message naming the path and what to do. */
+int kp_store_create(const char *path, bool overwrite, struct kp_store **out, char **err);
+/* Opens an existing session read-only: -ENOENT, -EINVAL (not a kprof session, or a newer schema) with *err. */
+int kp_store_open(const char *path, struct kp_store **out, char **err);
+void kp_store_close(struct kp_store *s);
+
+/* Writes or replaces the session row (facts of the run, counters). Returns 0 or -EIO with *err. */
+int kp_store_put_session(struct kp_store *s, const struct kp_session *session, char **err);
+/* Appends one launch with its metrics, durable against the death of the process when it returns. 0 or -EIO, *err. */
+int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err);
+
+int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err);
+/* Calls `fn` for each launch by ascending id; the result is freed after the call. A non-zero return of `fn` stops and
+ * is returned. */
+int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
+
+#endif

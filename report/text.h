@@ -1,0 +1,19 @@
+/* Small text helpers that the parsers of this folder share. */
+#ifndef KP_REPORT_TEXT_H
+#define KP_REPORT_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Takes the next item of the comma list at *cursor into *item, *len: trimmed of blanks, empty items left out. Returns
+ * false at the end of the list. The list is not changed; *cursor moves on. */
+bool kp_list_next(const char **cursor, const char **item, size_t *len);
+
+/* Formats into a malloc'ed *err and returns -EINVAL, or -ENOMEM with *err NULL. */
+int kp_error(char **err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As kp_error, for a word that is not in `list`: `HEAD 'WORD'; did you mean 'NEAREST'?`, or, where none is near, all
+ * that is valid. */
+int kp_error_choice(char **err, const char *head, const char *word, const char *const *list);
+
+#endif

@@ -1,0 +1,267 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/options.h"
+#include "tests/report_support.h"
+
+/* Options from a few NAME=value strings; fails the test on an error. */
+#define READ(...) read_options((char *const[]){__VA_ARGS__, NULL})
+
+static struct kp_options read_options(char *const *env)
+{
+    struct kp_options o;
+    char *err = NULL;
+    int rc = kp_options_from_env(&o, env, &err);
+    if (rc)
+        fail_msg("%d: %s", rc, err ? err : "(no message)");
+    assert_null(err);
+    return o;
+}
+
+static void defaults(void **state)
+{
+    (void)state;
+    struct kp_options o = READ("HOME=/root", "KPROF=1", "KPROF_EXPORT=");
+    assert_string_equal(o.set, "basic");
+    assert_string_equal(o.section, "");
+    assert_string_equal(o.metrics, "");
+    assert_string_equal(o.kernel_name, "");
+    assert_int_equal(o.launch_skip, 0);
+    assert_int_equal(o.launch_count, 0);
+    assert_string_equal(o.cache_control, "all");
+    assert_string_equal(o.log_file, "stderr");
+    assert_string_equal(o.export_file, "");
+    assert_false(o.force_overwrite);
+    assert_false(o.quiet);
+    assert_int_equal(o.window, 1);
+    assert_string_equal(o.session_file, "");
+    kp_options_free(&o);
+    assert_null(o.set);
+}
+
+static void every_field_has_its_variable(void **state)
+{
+    (void)state;
+    struct kp_options o =
+        READ("KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b", "KPROF_KERNEL_NAME=regex:^k",
+             "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615", "KPROF_CACHE_CONTROL=none",
+             "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE",
+             "KPROF_WINDOW=64", "KPROF_SESSION_FILE=/tmp/s");
+    assert_string_equal(o.set, "basic");
+    assert_string_equal(o.section, "Occupancy");
+    assert_string_equal(o.metrics, "a,b");
+    assert_string_equal(o.kernel_name, "regex:^k");
+    assert_int_equal(o.launch_skip, 5);
+    assert_true(o.launch_count == UINT64_MAX);
+    assert_string_equal(o.cache_control, "none");
+    assert_string_equal(o.log_file, "stdout");
+    assert_string_equal(o.export_file, "x%p");
+    assert_true(o.force_overwrite);
+    assert_true(o.quiet);
+    assert_int_equal(o.window, 64);
+    assert_string_equal(o.session_file, "/tmp/s");
+    kp_options_free(&o);
+}
+
+/* A row that was forgotten above would not be noticed there. */
+static void every_row_is_tested_here(void **state)
+{
+    (void)state;
+    size_t n;
+    const struct kp_option *rows = kp_option_rows(&n);
+    char name[KP_OPTION_NAME_MAX], quoted[KP_OPTION_NAME_MAX + 2];
+    char *source = kp_test_read(kp_test_source("tests/test_report_options.c"));
+    for (size_t i = 0; i < n; i++) {
+        kp_option_env_name(&rows[i], name);
+        snprintf(quoted, sizeof quoted, "\"%s=", name);
+        if (!strstr(source, quoted))
+            fail_msg("%s is not tested", name);
+        assert_true(strlen(rows[i].help) > 0);
+    }
+    free(source);
+}
+
+static void the_set_gives_way(void **state)
+{
+    (void)state;
+    struct kp_options o = READ("KPROF_SECTION=Occupancy");
+    assert_string_equal(o.set, "");
+    kp_options_free(&o);
+    o = READ("KPROF_METRICS=dram__bytes.sum");
+    assert_string_equal(o.set, "");
+    kp_options_free(&o);
+    o = READ("KPROF_SET=", "KPROF_METRICS=dram__bytes.sum");
+    assert_string_equal(o.set, "");
+    kp_options_free(&o);
+    o = READ("KPROF_METRICS=dram__bytes.sum", "KPROF_SET=basic");
+    assert_string_equal(o.set, "basic");
+    kp_options_free(&o);
+}
+
+static void switches(void **state)
+{
+    static const char *const words[][2] = {{"on", "off"}, {"yes", "no"}, {"true", "false"}, {"1", "0"}};
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        char entry[64];
+        snprintf(entry, sizeof entry, "KPROF_QUIET=%s", words[i / 2][i % 2]);
+        struct kp_options o = READ(entry);
+        assert_int_equal(o.quiet, i % 2 == 0);
+        kp_options_free(&o);
+    }
+}
+
+/* Every message, as a reader sees it. */
+static void errors(void **state)
+{
+    static const char *const entries[] = {
+        "KPROF_KERNELNAME=x",
+        "KPROF_LAUNCHSKIP=1",
+        "KPROF_SECTIONS=Occupancy",
+        "KPROF_LUNCH_CUONT=3",
+        "KPROF_UNHEARD_OF=1",
+        "KPROF_=1",
+        "KPROF_SET=bassic",
+        "KPROF_SET=everything",
+        "KPROF_SECTION=Ocupancy",
+        "KPROF_SECTION=regex:(",
+        "KPROF_SECTION=regex:None",
+        "KPROF_KERNEL_NAME=regex:[a",
+        "KPROF_LAUNCH_SKIP=five",
+        "KPROF_LAUNCH_SKIP=-1",
+        "KPROF_LAUNCH_SKIP= 1",
+        "KPROF_LAUNCH_COUNT=1k",
+        "KPROF_LAUNCH_COUNT=18446744073709551616",
+        "KPROF_WINDOW=0",
+        "KPROF_CACHE_CONTROL=nnoe",
+        "KPROF_CACHE_CONTROL=sometimes",
+        "KPROF_QUIET=onn",
+        "KPROF_QUIET=2",
+        "KPROF_QUIET=perhaps",
+        "KPROF_EXPORT=out-%z",
+        "KPROF_EXPORT=out-%",
+        "KPROF_LOG_FILE=%q{KP_TEST_UNSET}",
+        "KPROF_LOG_FILE=%qHOME",
+        "KPROF_SESSION_FILE=%q{}",
+    };
+    (void)state;
+    struct kp_test_text t = {0};
+    struct kp_sink out = kp_test_sink(&t);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        char *env[] = {"KPROF_LAUNCH_SKIP=1", (char *)entries[i], NULL}, *err = NULL;
+        struct kp_options o;
+        assert_int_equal(kp_options_from_env(&o, env, &err), -EINVAL);
+        assert_null(o.set);
+        out.write(out.arg, err, strlen(err));
+        out.write(out.arg, "\n", 1);
+        free(err);
+    }
+    kp_test_golden(t.text, "tests/golden/report_option_errors.txt");
+    free(t.text);
+}
+
+static void nearest(void **state)
+{
+    static const char *const words[] = {"basic", "detailed", "full", "roofline", NULL};
+    (void)state;
+    assert_string_equal(kp_nearest("basic", words), "basic");
+    assert_string_equal(kp_nearest("BASIC", words), "basic");
+    assert_string_equal(kp_nearest("detaled", words), "detailed");
+    assert_string_equal(kp_nearest("ful", words), "full");
+    assert_string_equal(kp_nearest("rooflnie", words), "roofline"); /* swapped letters count once */
+    assert_string_equal(kp_nearest("abscc", words), "basic");
+    assert_null(kp_nearest("nvlink", words));
+    assert_null(kp_nearest("x", words));
+    assert_null(kp_nearest("", words));
+    char huge[1000];
+    memset(huge, 'a', sizeof huge - 1);
+    huge[sizeof huge - 1] = '\0';
+    assert_null(kp_nearest(huge, words));
+}
+
+static void assert_expands(const char *pattern, const char *expected)
+{
+    char *path = NULL, *err = NULL;
+    assert_int_equal(kp_expand_path(pattern, 4711, "node7", &path, &err), 0);
+    assert_string_equal(path, expected);
+    assert_null(err);
+    free(path);
+}
+
+static void paths(void **state)
+{
+    (void)state;
+    setenv("KP_TEST_WORD", "w%p", 1);
+    assert_expands("plain", "plain");
+    assert_expands("", "");
+    assert_expands("a-%p.%h/%%p", "a-4711.node7/%p");
+    assert_expands("%q{KP_TEST_WORD}x", "w%px"); /* what the environment gives is not expanded again */
+    char *path = NULL, *err = NULL;
+    assert_int_equal(kp_expand_path("a%p%y", 1, "h", &path, &err), -EINVAL);
+    assert_null(path);
+    assert_string_equal(err, "unknown %y in 'a%p%y'; valid: %p %h %q{NAME} %i %r %%");
+    free(err);
+}
+
+static void ranks(void **state)
+{
+    static const char *const names[] = {"RANK", "SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK"};
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        unsetenv(names[i]);
+    assert_expands("r%r", "r0");
+    for (size_t i = 0; i < 4; i++) { /* each later one goes before those already set */
+        char value[8], expected[8];
+        snprintf(value, sizeof value, "%zu", i + 1);
+        snprintf(expected, sizeof expected, "r%zu", i + 1);
+        setenv(names[i], value, 1);
+        assert_expands("r%r", expected);
+    }
+    for (size_t i = 0; i < 4; i++)
+        unsetenv(names[i]);
+}
+
+static void lowest_unused_number(void **state)
+{
+    (void)state;
+    const char *folder = kp_test_folder();
+    char pattern[512], expected[512];
+    snprintf(pattern, sizeof pattern, "%s/f%%i-%%i", folder);
+    for (int i = 0; i < 12; i++) {
+        snprintf(expected, sizeof expected, "%s/f%d-%d", folder, i, i);
+        assert_expands(pattern, expected);
+        FILE *f = fopen(expected, "we");
+        assert_non_null(f);
+        fclose(f);
+    }
+    snprintf(expected, sizeof expected, "%s/f3-3", folder);
+    unlink(expected);
+    assert_expands(pattern, expected);
+    kp_test_remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(every_field_has_its_variable),
+        cmocka_unit_test(every_row_is_tested_here),
+        cmocka_unit_test(the_set_gives_way),
+        cmocka_unit_test(switches),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(nearest),
+        cmocka_unit_test(paths),
+        cmocka_unit_test(ranks),
+        cmocka_unit_test(lowest_unused_number),
+    };
+    return cmocka_run_group_tests_name("report/options", tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/pattern.h"
+
+static bool matches(const char *text, const char *name)
+{
+    struct kp_pattern *p = NULL;
+    char *err = NULL;
+    assert_int_equal(kp_pattern_new(text, &p, &err), 0);
+    assert_null(err);
+    bool is = kp_pattern_match(p, name);
+    kp_pattern_free(p);
+    return is;
+}
+
+static void names(void **state)
+{
+    (void)state;
+    assert_true(matches("", "anything"));
+    assert_true(matches("gemm", "gemm"));
+    assert_false(matches("gemm", "gemm2"));
+    assert_false(matches("g.mm", "gemm"));
+    assert_true(matches("regex:mm", "gemm2"));
+    assert_false(matches("regex:^mm", "gemm"));
+    assert_true(matches("regex:^(gemm|conv)_[0-9]+$", "conv_17"));
+    assert_true(matches("regex:", "anything"));
+}
+
+static void bad_expressions(void **state)
+{
+    (void)state;
+    struct kp_pattern *p = (struct kp_pattern *)&p;
+    char *err = NULL;
+    assert_int_equal(kp_pattern_new("regex:a(b", &p, &err), -EINVAL);
+    assert_null(p);
+    assert_string_equal(err, "bad expression 'a(b': Unmatched ( or \\(");
+    free(err);
+    kp_pattern_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(bad_expressions)};
+    return cmocka_run_group_tests_name("report/pattern", tests, NULL, NULL);
+}

@@ -1,0 +1,737 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "report/page.h"
+#include "report/store.h"
+#include "tests/report_support.h"
+
+struct place {
+    char folder[PATH_MAX / 2], file[PATH_MAX];
+};
+
+static int enter(void **state)
+{
+    struct place *p = calloc(1, sizeof *p);
+    assert_non_null(p);
+    snprintf(p->folder, sizeof p->folder, "%s", kp_test_folder());
+    snprintf(p->file, sizeof p->file, "%s/session.kprof", p->folder);
+    *state = p;
+    return 0;
+}
+
+static int leave(void **state)
+{
+    struct place *p = *state;
+    kp_test_remove_folder(p->folder);
+    free(p);
+    return 0;
+}
+
+static struct kp_store *create(const char *path)
+{
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    int rc = kp_store_create(path, false, &s, &err);
+    if (rc)
+        fail_msg("%d: %s", rc, err ? err : "(no message)");
+    assert_null(err);
+    return s;
+}
+
+static struct kp_store *reopen(const char *path)
+{
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    int rc = kp_store_open(path, &s, &err);
+    if (rc)
+        fail_msg("%d: %s", rc, err ? err : "(no message)");
+    assert_null(err);
+    return s;
+}
+
+static void put_session(struct kp_store *s, const struct kp_session *session)
+{
+    char *err = NULL;
+    int rc = kp_store_put_session(s, session, &err);
+    if (rc)
+        fail_msg("%d: %s", rc, err ? err : "(no message)");
+}
+
+static void put_result(struct kp_store *s, const struct kp_result *result)
+{
+    char *err = NULL;
+    int rc = kp_store_put_result(s, result, &err);
+    if (rc)
+        fail_msg("%d: %s", rc, err ? err : "(no message)");
+}
+
+/* Every field a value of its own, so that a swapped column shows. */
+static struct kp_session full_session(void)
+{
+    struct kp_session s = {
+        .pid = 1,
+        .exe = kp_strdup("/bin/\xc3\xa9xe"),
+        .cmdline = kp_strdup("exe 'a\nb'"),
+        .host = kp_strdup("host"),
+        .kprof_version = kp_strdup("0.1"),
+        .start_unix_ns = 1700000000123456789,
+        .end_unix_ns = -5,
+        .driver_version = 13000,
+        .cupti_version = kp_strdup("13.0.85"),
+        .set = kp_strdup("basic"),
+        .sections = kp_strdup("Occupancy"),
+        .metrics = kp_strdup("a,b"),
+        .cache_control = kp_strdup("all"),
+        .clock_control = kp_strdup("none"),
+        .launches_seen = UINT64_MAX,
+        .launches_profiled = 7,
+        .passes = 8,
+        .profiling_ns = 0.1,
+        .complete = true,
+        .n_devices = 2,
+    };
+    s.devices = calloc(2, sizeof *s.devices);
+    for (int i = 0; i < 2; i++)
+        s.devices[i] = (struct kp_device_info){.ordinal = i,
+                                               .name = kp_strdup("Device"),
+                                               .chip = kp_strdup("GH100"),
+                                               .pci_bus_id = kp_strdup(i ? "0000:02:00.0" : "0000:01:00.0"),
+                                               .cc_major = 9,
+                                               .cc_minor = i,
+                                               .sm_count = 132};
+    kp_session_add_skip(&s, "first", 3);
+    kp_session_add_skip(&s, "a reason", 4);
+    kp_session_add_kernel(&s, "k<int>()", 5);
+    return s;
+}
+
+static void assert_same_text(const char *a, const char *b)
+{
+    assert_string_equal(a, b ? b : "");
+}
+
+static void assert_same_session(const struct kp_session *a, const struct kp_session *b)
+{
+    assert_int_equal(a->pid, b->pid);
+    assert_same_text(a->exe, b->exe);
+    assert_same_text(a->cmdline, b->cmdline);
+    assert_same_text(a->host, b->host);
+    assert_same_text(a->kprof_version, b->kprof_version);
+    assert_true(a->start_unix_ns == b->start_unix_ns);
+    assert_true(a->end_unix_ns == b->end_unix_ns);
+    assert_int_equal(a->driver_version, b->driver_version);
+    assert_same_text(a->cupti_version, b->cupti_version);
+    assert_same_text(a->set, b->set);
+    assert_same_text(a->sections, b->sections);
+    assert_same_text(a->metrics, b->metrics);
+    assert_same_text(a->cache_control, b->cache_control);
+    assert_same_text(a->clock_control, b->clock_control);
+    assert_true(a->launches_seen == b->launches_seen);
+    assert_true(a->launches_profiled == b->launches_profiled);
+    assert_true(a->passes == b->passes);
+    assert_true(a->profiling_ns == b->profiling_ns);
+    assert_int_equal(a->complete, b->complete);
+    assert_int_equal(a->n_skips, b->n_skips);
+    for (size_t i = 0; i < a->n_skips; i++) {
+        assert_string_equal(a->skips[i].reason, b->skips[i].reason);
+        assert_true(a->skips[i].count == b->skips[i].count);
+    }
+    assert_int_equal(a->n_kernels, b->n_kernels);
+    for (size_t i = 0; i < a->n_kernels; i++) {
+        assert_string_equal(a->kernels[i].name, b->kernels[i].name);
+        assert_true(a->kernels[i].count == b->kernels[i].count);
+    }
+    assert_int_equal(a->n_devices, b->n_devices);
+    for (size_t i = 0; i < a->n_devices; i++) {
+        const struct kp_device_info *d = &a->devices[i], *e = &b->devices[i];
+        assert_int_equal(d->ordinal, e->ordinal);
+        assert_string_equal(d->name, e->name);
+        assert_string_equal(d->chip, e->chip);
+        assert_string_equal(d->pci_bus_id, e->pci_bus_id);
+        assert_int_equal(d->cc_major, e->cc_major);
+        assert_int_equal(d->cc_minor, e->cc_minor);
+        assert_int_equal(d->sm_count, e->sm_count);
+    }
+}
+
+static struct kp_result full_result(uint64_t id)
+{
+    struct kp_result r = {.launch = {.id = id,
+                                     .ordinal = id + 100,
+                                     .kind = KP_WORKLOAD_GRAPH,
+                                     .mangled = kp_strdup("_Z1fv"),
+                                     .demangled = kp_strdup("f()"),
+                                     .grid = {1, 2, UINT32_MAX},
+                                     .block = {4, 5, 6},
+                                     .context_id = UINT64_MAX,
+                                     .stream_id = 8,
+                                     .device = 9,
+                                     .cc_major = 10,
+                                     .cc_minor = 3,
+                                     .chip = kp_strdup("GB103"),
+                                     .passes = 11,
+                                     .profiler_ns = 0.3,
+                                     .note = kp_strdup("a note"),
+                                     .reason = kp_strdup("key")}};
+    kp_result_set_real(&r, "a.real", "%", 0.1);
+    kp_result_set_real(&r, "a.integral", "ns", 4096);
+    kp_result_set_real(&r, "b.nan", "", NAN);
+    kp_result_set_real(&r, "c.inf", "", -INFINITY);
+    kp_result_set_count(&r, "d.count", "byte", UINT64_MAX);
+    kp_result_set_text(&r, "e.text", "", "it's \"text\"");
+    kp_result_set_text(&r, "f.empty", "", "");
+    kp_result_set_na(&r, "g.na", "no permission");
+    return r;
+}
+
+static void assert_same_result(const struct kp_result *a, const struct kp_result *b)
+{
+    const struct kp_launch_info *l = &a->launch, *m = &b->launch;
+    assert_true(l->id == m->id && l->ordinal == m->ordinal && l->kind == m->kind);
+    assert_same_text(l->mangled, m->mangled);
+    assert_same_text(l->demangled, m->demangled);
+    assert_memory_equal(l->grid, m->grid, sizeof l->grid);
+    assert_memory_equal(l->block, m->block, sizeof l->block);
+    assert_true(l->context_id == m->context_id && l->stream_id == m->stream_id && l->device == m->device);
+    assert_true(l->cc_major == m->cc_major && l->cc_minor == m->cc_minor);
+    assert_same_text(l->chip, m->chip);
+    assert_int_equal(l->passes, m->passes);
+    assert_true(l->profiler_ns == m->profiler_ns);
+    assert_int_equal(!l->note, !m->note);
+    if (l->note)
+        assert_string_equal(l->note, m->note);
+    assert_same_text(l->reason, m->reason);
+    assert_int_equal(a->n_metrics, b->n_metrics);
+    for (size_t i = 0; i < a->n_metrics; i++) {
+        const struct kp_metric *x = &a->metrics[i], *y = &b->metrics[i];
+        assert_string_equal(x->name, y->name);
+        assert_string_equal(x->unit, y->unit);
+        assert_int_equal(x->kind, y->kind);
+        assert_true(x->count == y->count);
+        assert_true(x->real == y->real || (isnan(x->real) && isnan(y->real)));
+        assert_int_equal(!x->text, !y->text);
+        if (x->text)
+            assert_string_equal(x->text, y->text);
+    }
+}
+
+struct expected {
+    const struct kp_result *results;
+    size_t n;
+};
+
+static int expect_next(struct kp_result *r, void *arg)
+{
+    struct expected *e = arg;
+    assert_true(e->n > 0);
+    assert_same_result(r, e->results++);
+    e->n--;
+    return 0;
+}
+
+static void assert_holds(struct kp_store *s, const struct kp_session *session, const struct kp_result *results,
+                         size_t n)
+{
+    struct kp_session got;
+    struct expected e = {results, n};
+    char *err = NULL;
+    assert_int_equal(kp_store_get_session(s, &got, &err), 0);
+    assert_same_session(&got, session);
+    kp_session_free(&got);
+    assert_int_equal(kp_store_each_result(s, expect_next, &e, &err), 0);
+    assert_null(err);
+    assert_int_equal(e.n, 0);
+}
+
+static void every_field_comes_back(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    struct kp_result results[] = {full_result(0), full_result(7)};
+    free(results[1].launch.note);
+    results[1].launch.note = NULL;
+    put_session(s, &session);
+    put_result(s, &results[1]); /* read back by id, not in the order of writing */
+    put_result(s, &results[0]);
+    assert_holds(s, &session, results, 2); /* the writer can read, too */
+    kp_session_add_skip(&session, "first", 1);
+    session.end_unix_ns = 9;
+    put_session(s, &session);
+    kp_store_close(s);
+
+    s = reopen(p->file);
+    assert_holds(s, &session, results, 2);
+    kp_store_close(s);
+    kp_session_free(&session);
+    for (int i = 0; i < 2; i++)
+        kp_result_free(&results[i]);
+}
+
+static int stop_at_second(struct kp_result *r, void *arg)
+{
+    (void)r;
+    return ++*(int *)arg == 2 ? 77 : 0;
+}
+
+static void a_callback_can_stop(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    char *err = NULL;
+    int calls = 0;
+    for (uint64_t id = 0; id < 3; id++) {
+        struct kp_result r = full_result(id);
+        put_result(s, &r);
+        kp_result_free(&r);
+    }
+    assert_int_equal(kp_store_each_result(s, stop_at_second, &calls, &err), 77);
+    assert_int_equal(calls, 2);
+    kp_store_close(s);
+}
+
+static void a_failed_put_leaves_no_half_launch(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    struct kp_result r = full_result(3);
+    char *err = NULL;
+    put_session(s, &session);
+    put_result(s, &r);
+    assert_int_equal(kp_store_put_result(s, &r, &err), -EIO); /* the same id again */
+    assert_non_null(strstr(err, p->file));
+    free(err);
+    assert_holds(s, &session, &r, 1);
+    kp_result_free(&r);
+    r = full_result(4);
+    put_result(s, &r); /* and the store goes on */
+    kp_store_close(s);
+    kp_result_free(&r);
+    kp_session_free(&session);
+}
+
+static void sql(const char *path, const char *text)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* The last metric of the second launch is refused, when most of it has been written. */
+static void a_launch_is_written_whole_or_not_at_all(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    struct kp_result first = full_result(1), second = full_result(2);
+    char *err = NULL;
+    put_session(s, &session);
+    put_result(s, &first);
+    sql(p->file, "CREATE TRIGGER refuse BEFORE INSERT ON metric WHEN NEW.kind = 0"
+                 " BEGIN SELECT RAISE(FAIL, 'refused'); END");
+    assert_int_equal(kp_store_put_result(s, &second, &err), -EIO);
+    assert_non_null(strstr(err, "refused"));
+    free(err);
+    assert_holds(s, &session, &first, 1);
+    sql(p->file, "DROP TRIGGER refuse");
+    put_result(s, &second);
+    kp_store_close(s);
+    kp_session_free(&session);
+    kp_result_free(&first);
+    kp_result_free(&second);
+}
+
+static void assert_no_create(const char *path, bool overwrite, int expected, const char *part)
+{
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    assert_int_equal(kp_store_create(path, overwrite, &s, &err), expected);
+    assert_null(s);
+    if (!strstr(err, part) || !strstr(err, path))
+        fail_msg("'%s' does not say '%s'", err, part);
+    free(err);
+}
+
+static void creating(void **state)
+{
+    struct place *p = *state;
+    struct stat st;
+    char path[PATH_MAX + 16];
+    kp_store_close(create(p->file));
+    assert_no_create(p->file, false, -EEXIST, "force-overwrite");
+    assert_no_create(p->folder, true, -EINVAL, "not a regular file");
+    assert_no_create("/dev/null", true, -EINVAL, "not a regular file");
+    assert_int_equal(stat("/dev/null", &st), 0);
+    snprintf(path, sizeof path, "%s/none/file", p->folder);
+    assert_no_create(path, false, -ENOENT, "choose another path");
+
+    struct kp_store *s = NULL;
+    struct kp_session session;
+    char *err = NULL;
+    struct kp_result r = full_result(1);
+    assert_int_equal(kp_store_create(p->file, true, &s, &err), 0);
+    put_result(s, &r);
+    assert_int_equal(kp_store_get_session(s, &session, &err), -EINVAL); /* none was put yet */
+    free(err);
+    kp_store_close(s);
+    kp_result_free(&r);
+    snprintf(path, sizeof path, "%s-journal", p->file);
+    assert_int_equal(stat(path, &st), -1); /* one file is all there is */
+}
+
+static void assert_no_open(const char *path, int expected, const char *part)
+{
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    assert_int_equal(kp_store_open(path, &s, &err), expected);
+    assert_null(s);
+    if (!strstr(err, part) || !strstr(err, path))
+        fail_msg("'%s' does not say '%s'", err, part);
+    free(err);
+}
+
+static void opening_what_is_no_session(void **state)
+{
+    struct place *p = *state;
+    assert_no_open(p->file, -ENOENT, "No such file");
+    assert_no_open(p->folder, -EINVAL, "not a regular file");
+    FILE *f = fopen(p->file, "we");
+    assert_no_open(p->file, -EINVAL, "not a kprof session"); /* empty */
+    for (int i = 0; i < 1000; i++)
+        fprintf(f, "some text\n");
+    fclose(f);
+    assert_no_open(p->file, -EINVAL, "not a kprof session");
+    unlink(p->file);
+    sql(p->file, "CREATE TABLE t(x)");
+    assert_no_open(p->file, -EINVAL, "not a kprof session");
+    unlink(p->file);
+    kp_store_close(create(p->file));
+    sql(p->file, "PRAGMA user_version=2");
+    assert_no_open(p->file, -EINVAL, "newer kprof");
+}
+
+/* The view that the schema promises to users. */
+static void users_can_query(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_result r = full_result(5);
+    sqlite3 *db = NULL;
+    sqlite3_stmt *q = NULL;
+    put_result(s, &r);
+    assert_int_equal(sqlite3_open_v2(p->file, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT kernel, unit, value FROM metrics WHERE launch=5 AND name='a.real'",
+                                        -1, &q, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(q, 0), "f()");
+    assert_string_equal((const char *)sqlite3_column_text(q, 1), "%");
+    assert_true(sqlite3_column_double(q, 2) == 0.1);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    kp_store_close(s);
+    kp_result_free(&r);
+}
+
+struct writing_reader {
+    struct kp_store *writer;
+    uint64_t next, seen;
+};
+
+static int write_while_reading(struct kp_result *r, void *arg)
+{
+    struct writing_reader *w = arg;
+    (void)r;
+    w->seen++;
+    if (w->next < 5) {
+        struct kp_result more = full_result(w->next++);
+        put_result(w->writer, &more);
+        kp_result_free(&more);
+    }
+    return 0;
+}
+
+static void a_slow_reader_does_not_hold_up_the_writer(void **state)
+{
+    struct place *p = *state;
+    struct writing_reader w = {create(p->file), 1, 0};
+    struct kp_result r = full_result(0);
+    char *err = NULL;
+    put_result(w.writer, &r);
+    struct kp_store *reader = reopen(p->file);
+    assert_int_equal(kp_store_each_result(reader, write_while_reading, &w, &err), 0);
+    assert_int_equal(w.seen, 5); /* and it sees what came meanwhile */
+    kp_store_close(reader);
+    kp_store_close(w.writer);
+    kp_result_free(&r);
+}
+
+/* Runs in the forked child; its exit status is the number of the first check that failed. */
+static int child_checks(struct kp_store *s, const struct kp_session *session, const struct kp_result *r)
+{
+    struct kp_session got;
+    char *err = NULL;
+    int calls = 0;
+    if (kp_store_put_result(s, r, &err) != -ECHILD)
+        return 1;
+    if (kp_store_put_session(s, session, &err) != -ECHILD)
+        return 2;
+    if (kp_store_get_session(s, &got, &err) != -ECHILD)
+        return 3;
+    if (kp_store_each_result(s, stop_at_second, &calls, &err) != -ECHILD || calls)
+        return 4;
+    kp_store_close(s);
+    return 0;
+}
+
+static void a_forked_child_is_kept_out(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    struct kp_result r = full_result(0);
+    int status;
+    put_session(s, &session);
+    pid_t child = fork();
+    if (!child)
+        _exit(child_checks(s, &session, &r));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    put_result(s, &r);
+    assert_holds(s, &session, &r, 1);
+    kp_store_close(s);
+    kp_session_free(&session);
+    kp_result_free(&r);
+}
+
+/* Whether descriptor `fd` is the file `path`. */
+static bool is_file(int fd, const char *path)
+{
+    char link[64], target[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, target, sizeof target - 1);
+    if (n < 0)
+        return false;
+    target[n] = '\0';
+    return !strcmp(target, path);
+}
+
+static int descriptor_checks(const char *path)
+{
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    int found = 0;
+    close(0);
+    if (kp_store_create(path, false, &s, &err))
+        return 1;
+    struct kp_result r = full_result(0);
+    if (kp_store_put_result(s, &r, &err))
+        return 2;
+    for (int fd = 0; fd < 64; fd++) {
+        if (!is_file(fd, path))
+            continue;
+        found++;
+        if (fd < 3)
+            return 3;
+        if (!(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+            return 4;
+    }
+    return found ? 0 : 5;
+}
+
+static void descriptors_stay_out_of_the_way(void **state)
+{
+    struct place *p = *state;
+    int status;
+    pid_t child = fork();
+    if (!child)
+        _exit(descriptor_checks(p->file));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+enum { ROUNDS = 60, METRICS_A_LAUNCH = 50 };
+
+static struct kp_result typical_result(uint64_t id)
+{
+    struct kp_result r = full_result(id);
+    char name[64];
+    for (int i = 0; i < METRICS_A_LAUNCH - 8; i++) {
+        snprintf(name, sizeof name, "unit__counter_number_%d.avg.pct_of_peak_sustained_elapsed", i);
+        kp_result_set_real(&r, name, "%", (double)id + i / 7.0);
+    }
+    return r;
+}
+
+/* In the child: writes until it is killed, and counts the puts that have returned where the parent sees it. */
+static void write_for_ever(const char *path, volatile uint64_t *returned)
+{
+    struct kp_store *s = NULL;
+    struct kp_session session = full_session();
+    char *err = NULL;
+    session.complete = false;
+    if (kp_store_create(path, true, &s, &err) || kp_store_put_session(s, &session, &err))
+        _exit(1);
+    for (uint64_t id = 0;; id++) {
+        struct kp_result r = typical_result(id);
+        if (kp_store_put_result(s, &r, &err))
+            _exit(2);
+        *returned = id + 1;
+        session.launches_seen = id + 1;
+        if (kp_store_put_session(s, &session, &err))
+            _exit(3);
+        kp_result_free(&r);
+    }
+}
+
+static int expect_typical(struct kp_result *r, void *arg)
+{
+    uint64_t *next = arg;
+    struct kp_result expected = typical_result(*next);
+    assert_same_result(r, &expected);
+    kp_result_free(&expected);
+    ++*next;
+    return 0;
+}
+
+static void a_killed_writer_loses_nothing(void **state)
+{
+    struct place *p = *state;
+    volatile uint64_t *returned =
+        mmap(NULL, sizeof *returned, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(returned, MAP_FAILED);
+    srand(1);
+    for (int round = 0; round < ROUNDS; round++) {
+        int status;
+        *returned = 0;
+        pid_t child = fork();
+        if (!child)
+            write_for_ever(p->file, returned);
+        while (!*returned && !waitpid(child, &status, WNOHANG))
+            usleep(100);
+        assert_true(*returned > 0);
+        usleep((useconds_t)(rand() % 8000));
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+
+        struct kp_store *s = reopen(p->file);
+        struct kp_session session;
+        char *err = NULL;
+        uint64_t found = 0;
+        assert_int_equal(kp_store_get_session(s, &session, &err), 0);
+        assert_int_equal(kp_store_each_result(s, expect_typical, &found, &err), 0);
+        assert_true(found == *returned || found == *returned + 1); /* one may be written but not yet returned */
+        assert_false(session.complete);
+        kp_session_free(&session);
+        kp_store_close(s);
+    }
+    munmap((void *)returned, sizeof *returned);
+}
+
+/* The rarest moment made certain: pages of the file are changed, the commit is not done, the process dies. */
+static void die_within_a_commit(const char *path)
+{
+    sqlite3 *db = NULL;
+    sqlite3_open(path, &db);
+    sqlite3_exec(db, "PRAGMA cache_size=2; BEGIN; UPDATE metric SET value = 0; DELETE FROM launch WHERE id > 5;", NULL,
+                 NULL, NULL);
+    kill(getpid(), SIGKILL);
+}
+
+static void a_commit_cut_short_is_undone(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    char journal[PATH_MAX + 16], *err = NULL;
+    struct stat st;
+    uint64_t found = 0;
+    int status;
+    put_session(s, &session);
+    for (uint64_t id = 0; id < 100; id++) {
+        struct kp_result r = typical_result(id);
+        put_result(s, &r);
+        kp_result_free(&r);
+    }
+    kp_store_close(s);
+    pid_t child = fork();
+    if (!child)
+        die_within_a_commit(p->file);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    snprintf(journal, sizeof journal, "%s-journal", p->file);
+    assert_int_equal(stat(journal, &st), 0);
+    assert_true(st.st_size > 4096);
+
+    s = reopen(p->file);
+    assert_int_equal(kp_store_each_result(s, expect_typical, &found, &err), 0);
+    assert_int_equal(found, 100);
+    kp_store_close(s);
+    kp_session_free(&session);
+}
+
+static void the_page_is_what_was_rendered_in_the_process(void **state)
+{
+    struct place *p = *state;
+    struct kp_recording rec = kp_test_recording();
+    struct kp_test_text direct = {0}, stored = {0};
+    struct kp_sink direct_out = kp_test_sink(&direct), stored_out = kp_test_sink(&stored);
+    struct kp_store *s = create(p->file);
+    char *err = NULL;
+    kp_render_process(&direct_out, &rec.session);
+    for (size_t i = 0; i < rec.n; i++) {
+        kp_render_launch(&direct_out, &rec.session, &rec.results[i]);
+        put_result(s, &rec.results[i]);
+    }
+    kp_render_account(&direct_out, &rec.session);
+    put_session(s, &rec.session);
+    kp_store_close(s);
+    s = reopen(p->file);
+    assert_int_equal(kp_page_details(&stored_out, s, &err), 0);
+    assert_string_equal(stored.text, direct.text);
+    kp_store_close(s);
+    free(direct.text);
+    free(stored.text);
+    kp_test_recording_free(&rec);
+}
+
+#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter, leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(every_field_comes_back),
+        IN_A_FOLDER(a_callback_can_stop),
+        IN_A_FOLDER(a_failed_put_leaves_no_half_launch),
+        IN_A_FOLDER(a_launch_is_written_whole_or_not_at_all),
+        IN_A_FOLDER(creating),
+        IN_A_FOLDER(opening_what_is_no_session),
+        IN_A_FOLDER(users_can_query),
+        IN_A_FOLDER(a_slow_reader_does_not_hold_up_the_writer),
+        IN_A_FOLDER(a_forked_child_is_kept_out),
+        IN_A_FOLDER(descriptors_stay_out_of_the_way),
+        IN_A_FOLDER(a_killed_writer_loses_nothing),
+        IN_A_FOLDER(a_commit_cut_short_is_undone),
+        IN_A_FOLDER(the_page_is_what_was_rendered_in_the_process),
+    };
+    return cmocka_run_group_tests_name("report/store", tests, NULL, NULL);
+}
