@@ -1,0 +1,62 @@
+/*
+ * The host side of CUPTI's profiler: what metrics a chip has, how many passes a list takes, and the evaluation of
+ * counter data. Works without a GPU for every chip the library knows.
+ *
+ * Errors: int results are 0, -ENOMEM, or a positive CUPTI code (see kp_cupti_explain). Threads: a kp_host belongs to
+ * one thread at a time; different hosts are independent.
+ */
+#ifndef KP_CUPTI_HOST_H
+#define KP_CUPTI_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cupti/loader.h"
+
+struct kp_host;
+
+enum kp_metric_type { KP_METRIC_COUNTER, KP_METRIC_RATIO, KP_METRIC_THROUGHPUT, KP_METRIC_TYPES };
+
+struct kp_metric_props {
+    enum kp_metric_type type;
+    char unit[48];           /* base unit in the report's spelling ("ns", "%", "byte/s", "inst/cycle", "") */
+    const char *description; /* owned by CUPTI */
+};
+
+/* A scheduled list of metrics: what the target side is configured with. */
+struct kp_config {
+    uint8_t *image;
+    size_t size;
+    size_t passes;
+    const char **names; /* points to the caller's strings; the array is owned */
+    size_t n_names;
+};
+
+/* Opens the metric tables of `chip` ("GH100"). `availability` is the device's image (kp_target_availability) or NULL.
+ */
+int kp_host_open(const struct kp_cupti *c, const char *chip, const uint8_t *availability, struct kp_host **out);
+void kp_host_close(struct kp_host *h);
+
+/* Properties of a metric, with or without suffix. Non-zero when the chip has no such metric. */
+int kp_host_metric(struct kp_host *h, const char *name, struct kp_metric_props *out);
+
+/* Base names of one type; *names is owned by CUPTI and valid while `h` is. */
+int kp_host_names(struct kp_host *h, enum kp_metric_type type, const char *const **names, size_t *n);
+
+/* Chips the library knows; the array is CUPTI's. */
+int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n);
+
+/* Schedules `n` metrics in one add call on a fresh host object (a failed add poisons its object, and one call a metric
+ * opens a pass group each). 0 and *out to kp_config_free(); non-zero when they cannot be collected together. */
+int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability, const char *const *names,
+                     size_t n, struct kp_config *out);
+void kp_config_free(struct kp_config *config);
+
+/* Values of `n` metrics for range `range` of a decoded counter-data image, in base units, into values[n]. */
+int kp_host_evaluate(struct kp_host *h, const uint8_t *image, size_t size, size_t range, const char *const *names,
+                     size_t n, double *values);
+
+/* "gpc_cycle/second" -> "hz": a dimension of the library in the report's spelling, into out[size]. */
+void kp_unit_from_dimension(const char *dimension, char *out, size_t size);
+
+#endif

@@ -1,0 +1,30 @@
+/* Shared by the files of cupti/ only: the loaded functions. */
+#ifndef KP_CUPTI_INTERNAL_H
+#define KP_CUPTI_INTERNAL_H
+
+#include <cuda.h>
+#include <stdbool.h> /* cupti_profiler_host.h uses bool without it */
+#include <cupti.h>
+#include <cupti_profiler_host.h>
+#include <cupti_profiler_target.h>
+#include <cupti_range_profiler.h>
+#include <cupti_target.h>
+
+#include "cupti/checkpoint_abi.h"
+#include "cupti/loader.h"
+
+struct kp_cupti {
+#define KP_CUPTI(lib, fn, needed) __typeof__(fn) *fn;
+#include "cupti/cupti_api.def"
+#undef KP_CUPTI
+    char version[16];
+    char *path;
+};
+
+/* A zeroed params struct with its size set: every CUPTI call of the profiler family takes one. */
+#define KP_PARAMS(type, name) type name = {.structSize = type##_STRUCT_SIZE}
+
+/* printf into a malloc'ed string; NULL without memory. */
+char *kp_cupti_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

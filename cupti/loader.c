@@ -1,0 +1,245 @@
+#include "cupti/internal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum library { LIB_CUPTI, LIB_CHECKPOINT };
+
+/* Newest first. The driver accepts a CUPTI of its own major version or an older one. */
+static const char *const cupti_names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+
+/* Where CUPTI lies below a toolkit or next to other CUDA libraries. */
+static const char *const below_toolkit[] = {"extras/CUPTI/lib64", "lib64", "lib", "targets/x86_64-linux/lib"};
+
+static const char *const toolkits[] = {"/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"};
+
+static const struct entry {
+    enum library lib;
+    const char *name;
+    int needed;
+    size_t offset;
+} entries[] = {
+#define KP_CUPTI(lib, fn, needed) {LIB_##lib, #fn, needed, offsetof(struct kp_cupti, fn)},
+#include "cupti/cupti_api.def"
+#undef KP_CUPTI
+};
+
+char *kp_cupti_text(const char *format, ...)
+{
+    va_list ap;
+    char *text = NULL;
+    va_start(ap, format);
+    if (vasprintf(&text, format, ap) < 0)
+        text = NULL;
+    va_end(ap);
+    return text;
+}
+
+static void *open_in(const struct kp_dl *dl, const char *dir, const char *name)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+        return NULL;
+    return dl->open(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *open_cupti_in(const struct kp_dl *dl, const char *dir)
+{
+    for (size_t i = 0; dir && *dir && i < sizeof(cupti_names) / sizeof(*cupti_names); i++) {
+        void *h = open_in(dl, dir, cupti_names[i]);
+        if (h)
+            return h;
+    }
+    return NULL;
+}
+
+static void *open_cupti_below(const struct kp_dl *dl, const char *root)
+{
+    char dir[PATH_MAX];
+    for (size_t i = 0; root && *root && i < sizeof(below_toolkit) / sizeof(*below_toolkit); i++) {
+        if (snprintf(dir, sizeof(dir), "%s/%s", root, below_toolkit[i]) >= (int)sizeof(dir))
+            continue;
+        void *h = open_cupti_in(dl, dir);
+        if (h)
+            return h;
+    }
+    return NULL;
+}
+
+/* A copy that the program loaded itself is the one to use: a second one would fight with it over the driver. */
+static void *find_loaded(const struct kp_dl *dl)
+{
+    for (size_t i = 0; i < sizeof(cupti_names) / sizeof(*cupti_names); i++) {
+        void *h = dl->open(cupti_names[i], RTLD_NOW | RTLD_NOLOAD);
+        if (h)
+            return h;
+    }
+    return NULL;
+}
+
+static void *find_cupti(const struct kp_dl *dl, const char *dir, const char *const *near)
+{
+    void *h = NULL;
+    if (dir && *dir)
+        return open_cupti_in(dl, dir);
+    if ((h = find_loaded(dl)))
+        return h;
+    for (size_t i = 0; i < sizeof(cupti_names) / sizeof(*cupti_names); i++)
+        if ((h = dl->open(cupti_names[i], RTLD_NOW | RTLD_LOCAL)))
+            return h;
+    if ((h = open_cupti_below(dl, getenv("CUDA_HOME"))) || (h = open_cupti_below(dl, getenv("CUDA_PATH"))))
+        return h;
+    for (; near && *near; near++)
+        if ((h = open_cupti_in(dl, *near)))
+            return h;
+    for (size_t i = 0; i < sizeof(toolkits) / sizeof(*toolkits); i++)
+        if ((h = open_cupti_below(dl, toolkits[i])))
+            return h;
+    return NULL;
+}
+
+static void *open_beside(const struct kp_dl *dl, const char *dir, const char *name)
+{
+    void *h = *dir ? open_in(dl, dir, name) : NULL;
+    return h ? h : dl->open(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+static int bind_entries(struct kp_cupti *c, const struct kp_dl *dl, void *cupti, void *checkpoint, char **err)
+{
+    for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
+        const struct entry *e = &entries[i];
+        void *lib = e->lib == LIB_CUPTI ? cupti : checkpoint;
+        void *sym = lib ? dl->sym(lib, e->name) : NULL;
+        if (!sym && e->needed) {
+            *err = kp_cupti_text("%s has no %s: CUPTI 12.6 or newer is needed (set KPROF_CUPTI_DIR to its folder)",
+                                 c->path, e->name);
+            return -EINVAL;
+        }
+        memcpy((char *)c + e->offset, &sym, sizeof(sym));
+    }
+    return 0;
+}
+
+int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
+{
+    char where[PATH_MAX] = "";
+    struct kp_cupti *c = calloc(1, sizeof(*c));
+    int rc = -ENOMEM;
+    *out = NULL;
+    *err = NULL;
+    if (!c)
+        return -ENOMEM;
+    void *cupti = find_cupti(dl, dir, near);
+    if (!cupti) {
+        *err = kp_cupti_text("libcupti not found%s%s: install the CUDA toolkit's CUPTI (or `pip install "
+                             "nvidia-cuda-cupti`) and set KPROF_CUPTI_DIR or LD_LIBRARY_PATH to its folder",
+                             dir && *dir ? " in " : "", dir && *dir ? dir : "");
+        rc = -ENOENT;
+        goto out;
+    }
+    void *anchor = dl->sym(cupti, "cuptiGetVersion");
+    if (anchor)
+        dl->directory_of(anchor, where, sizeof(where));
+    c->path = kp_cupti_text("%s/libcupti", *where ? where : ".");
+    /* KP_VENDOR: libcupti opens these two by bare name; opened here by path first, it finds them wherever it lies. */
+    open_beside(dl, where, "libnvperf_host.so");
+    open_beside(dl, where, "libnvperf_target.so");
+    rc = bind_entries(c, dl, cupti, open_beside(dl, where, "libcheckpoint.so"), err);
+    if (rc)
+        goto out;
+    uint32_t version = 0;
+    if (c->cuptiGetVersion(&version) == CUPTI_SUCCESS && version >= 100000)
+        snprintf(c->version, sizeof(c->version), "%u.%u", version / 10000, version % 10000 / 100);
+    else if (version)
+        snprintf(c->version, sizeof(c->version), "API %u", version);
+    *out = c;
+    c = NULL;
+out:
+    kp_cupti_free(c);
+    return rc;
+}
+
+void kp_cupti_free(struct kp_cupti *c)
+{
+    if (c)
+        free(c->path);
+    free(c);
+}
+
+const char *kp_cupti_version(const struct kp_cupti *c)
+{
+    return c->version;
+}
+
+const char *kp_cupti_path(const struct kp_cupti *c)
+{
+    return c->path;
+}
+
+/* Whether the driver keeps counters for administrators: 1, 0, or -1 when it does not say. */
+static int admin_only(void)
+{
+    char line[256];
+    int value = -1;
+    FILE *f = fopen("/proc/driver/nvidia/params", "re");
+    if (!f)
+        return -1;
+    while (fgets(line, sizeof(line), f))
+        if (sscanf(line, "RmProfilingAdminOnly: %d", &value) == 1)
+            break;
+    fclose(f);
+    return value;
+}
+
+static char *explain_permission(const char *what)
+{
+    int restricted = admin_only();
+    return kp_cupti_text(
+        "%s: no permission for GPU performance counters (ERR_NVGPUCTRPERM; RmProfilingAdminOnly is %s). Run as root or "
+        "with CAP_SYS_ADMIN (container: --cap-add=SYS_ADMIN), or let all users profile: put `options nvidia "
+        "NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d/nvidia-profiling.conf and reload the driver",
+        what,
+        restricted < 0 ? "unknown"
+        : restricted   ? "1"
+                       : "0");
+}
+
+/* Codes with a known remedy. */
+static const struct remedy {
+    int code;
+    const char *text;
+} remedies[] = {
+    {CUPTI_ERROR_HARDWARE_BUSY, "the counters are held by another tool; end other profilers, or pause DCGM with "
+                                "`dcgmi profile --pause`"},
+    {CUPTI_ERROR_OUT_OF_MEMORY, "out of memory; free device memory or select fewer launches or metrics"},
+    {CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED, "this virtual GPU does not offer performance counters"},
+    {CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES,
+     "the hypervisor has not enabled profiling for this virtual GPU"},
+    {CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED, "confidential computing is on: counters are not available"},
+    {CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED, "counters are not available on this MIG instance"},
+    {CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED, "this WSL driver does not offer performance counters"},
+    {CUPTI_ERROR_CMP_DEVICE_NOT_SUPPORTED, "this device does not offer performance counters"},
+    {CUPTI_ERROR_SLI_DEVICE_NOT_SUPPORTED, "SLI is on: counters are not available"},
+    {CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED, "the program itself uses CUPTI's old profiler"},
+    {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "another tool in this process holds CUPTI"},
+    {CUPTI_ERROR_INVALID_CHIP_NAME, "this CUPTI does not know the chip; a newer CUPTI may"},
+    {CUPTI_ERROR_INVALID_DEVICE, "the device is not supported (compute capability 7.5 or newer is needed)"},
+};
+
+char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
+{
+    const char *name = NULL;
+    if (code == KP_CUPTI_NO_PERMISSION)
+        return explain_permission(what);
+    if (!c || c->cuptiGetResultString((CUptiResult)code, &name) != CUPTI_SUCCESS || !name)
+        name = "unknown CUPTI error";
+    for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)
+        if (remedies[i].code == code)
+            return kp_cupti_text("%s: %s (%s)", what, remedies[i].text, name);
+    return kp_cupti_text("%s: %s (%d)", what, name, code);
+}

@@ -1,0 +1,83 @@
+/*
+ * The target side of CUPTI: chip and availability of a device, ids, the range profiler of a context, the checkpoint of
+ * its memory, and the facts that only an activity record holds.
+ *
+ * Errors: int results are 0, -ENOMEM, or a positive CUPTI code. Threads: calls for one context are serialised by the
+ * caller; the context must be current where a comment says so.
+ */
+#ifndef KP_CUPTI_TARGET_H
+#define KP_CUPTI_TARGET_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cupti/host.h"
+#include "cupti/loader.h"
+
+/* Once a process, before the calls below. */
+int kp_target_init(const struct kp_cupti *c);
+
+/* CUPTI's chip name of device `ordinal` ("GH100"); CUPTI's string. */
+int kp_target_chip(const struct kp_cupti *c, int ordinal, const char **chip);
+
+/* Counter availability of the device behind `ctx`: *image malloc'ed. */
+int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image, size_t *size);
+
+/* Ids as NVIDIA's tools print them. `per_thread`: the launch came through a per-thread-default-stream entry point.
+ * Asking for a stream gives it the next free id, so only streams that are shown should be asked for. */
+int kp_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id);
+int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id);
+
+/* ---- range profiler ---- */
+
+struct kp_range;
+
+/* Auto range: one range a kernel, whose durations are those of the kernel. User range: one for everything between push
+ * and pop; needed for graphs, which auto range does not see. */
+enum kp_range_mode { KP_RANGE_AUTO, KP_RANGE_USER };
+
+/* Enables the profiler on `ctx` for `config` with room for `max_ranges` ranges a pass. One at a time per context.
+ * `config` must outlive the object. */
+int kp_range_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_config *config, enum kp_range_mode mode,
+                  size_t max_ranges, struct kp_range **out);
+/* Disables it. Safe on NULL. Not to be called once the context is gone: use kp_range_abandon then. */
+void kp_range_close(struct kp_range *r);
+void kp_range_abandon(struct kp_range *r);
+
+int kp_range_begin(struct kp_range *r);            /* empties the counter data: pass 0 comes next */
+int kp_range_start(struct kp_range *r);            /* starts a pass; in user mode also opens the range */
+int kp_range_stop(struct kp_range *r, bool *last); /* ends it; *last: every pass has been run */
+/* Decodes what the passes left. *n receives the number of ranges, *dropped those that found no room. */
+int kp_range_decode(struct kp_range *r, size_t *n, size_t *dropped);
+/* The decoded image, owned by `r`, valid until the next kp_range_begin. */
+void kp_range_image(const struct kp_range *r, const uint8_t **image, size_t *size);
+
+/* ---- checkpoint ---- */
+
+struct kp_checkpoint;
+
+bool kp_checkpoint_available(const struct kp_cupti *c);
+/* Saves all memory of `ctx` that a kernel can write. Restores it as often as wanted; the last call frees. */
+int kp_checkpoint_save(const struct kp_cupti *c, CUcontext ctx, struct kp_checkpoint **out);
+int kp_checkpoint_restore(struct kp_checkpoint *k);
+void kp_checkpoint_free(struct kp_checkpoint *k);
+
+/* ---- facts of a launch that only an activity record holds ---- */
+
+struct kp_executed {
+    char name[512];              /* mangled name (truncated) of the kernel the record is of */
+    uint32_t shared_config_size; /* shared-memory configuration the kernel ran with, byte */
+    uint32_t block[3];
+    uint32_t dynamic_shared; /* byte */
+};
+
+/* Whether launches can be asked for (the functions are there). */
+bool kp_activity_available(const struct kp_cupti *c);
+/* Between begin and end the kernels launched are noted, at most `cap`. To be used outside of profiler passes, while no
+ * other user of CUPTI's activity API is in the process: there is one set of buffers a process. *n receives how many. */
+int kp_activity_begin(const struct kp_cupti *c);
+int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
+
+#endif
