@@ -1,0 +1,96 @@
+/*
+ * What is kept of each CUDA context: its device, the plan of what to collect there, the collector, and what was read of
+ * its kernels. Used only inside the gate's exclusive section, except where noted.
+ */
+#ifndef KP_PRELOAD_CONTEXT_H
+#define KP_PRELOAD_CONTEXT_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectors/collector.h"
+#include "collectors/device.h"
+#include "collectors/plan.h"
+#include "report/options.h"
+#include "report/sections.h"
+
+/* A shared-memory configuration read once for a way of launching a kernel. */
+struct kp_known_config {
+    uint32_t threads;
+    uint64_t dynamic_shared;
+    uint64_t config;
+};
+
+struct kp_known_function {
+    CUfunction key; /* as the program passes it */
+    struct kp_function facts;
+    char *demangled, *base;
+    struct kp_known_config *configs;
+    size_t n_configs;
+    struct kp_known_function *next;
+};
+
+enum { KP_FUNCTION_BUCKETS = 256 };
+
+struct kp_context {
+    CUcontext ctx;
+    CUdevice device_ordinal;
+    uint32_t id;
+    struct kp_device device;
+    struct kp_context_facts facts;
+    const char *chip; /* CUPTI's name, "" when CUPTI is not there */
+    uint8_t *availability;
+    struct kp_plan *plan;
+    struct kp_collector *collector;
+    char *no_counters; /* why there are none, or NULL */
+    bool dead;         /* a kernel faulted: every later call fails, as it would without kprof */
+    unsigned generation;
+    struct kp_known_function *functions[KP_FUNCTION_BUCKETS];
+    struct kp_context *next;
+};
+
+/* What all contexts of the process share. */
+struct kp_context_setup {
+    const struct kp_driver *driver;
+    const struct kp_options *options;
+    const struct kp_section *const *sections;
+    size_t n_sections;
+};
+
+/* The entry of `ctx`, which is current; made on first use. NULL when the driver does not answer or memory is short.
+ * *bad_input is set to a malloc'ed line when a metric asked for does not exist on this device. */
+struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontext ctx, char **bad_input);
+
+/* The function as known in `c`; read on first use and again after kp_context_forget. NULL when it cannot be read. */
+struct kp_known_function *kp_context_function(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f);
+
+/* The known configuration of this way of launching, or 0. */
+uint64_t kp_context_config(const struct kp_known_function *f, uint32_t threads, uint64_t dynamic_shared);
+void kp_context_learn_config(struct kp_known_function *f, uint32_t threads, uint64_t dynamic_shared, uint64_t config);
+
+/* Id of a stream as NVIDIA's tools print it. */
+uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct kp_context *c, CUstream stream,
+                              bool ptsz);
+
+/* Closes the profilers of every context for which `match` holds (all when NULL) and drops their entries. The contexts
+ * are still alive unless `alive` is false. */
+void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const struct kp_context *c, uint64_t arg),
+                      uint64_t arg, bool alive);
+
+/* Any thread: what was read of functions and limits is out of date. */
+void kp_context_forget(void);
+
+/* CUPTI, or NULL; loaded on the first kp_context_get. */
+const struct kp_cupti *kp_context_cupti(void);
+
+/* Every context known so far, for the session's list of devices. */
+const struct kp_context *kp_context_first(void);
+
+/* Whether launches may be asked for what only an activity record tells. */
+bool kp_context_may_probe(void);
+
+/* The program itself uses CUPTI's activity API: its buffers must not be taken from it. Any thread. */
+void kp_context_foreign_activity(void);
+
+#endif

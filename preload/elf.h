@@ -1,0 +1,31 @@
+/*
+ * The loaded ELF objects of this process, read straight from memory. Needed because this library's own doors stand in
+ * front of dlsym and dlvsym: the real ones cannot be asked for through themselves, and dlopen may live in libc or
+ * libdl.
+ *
+ * Threads: any; the loader's own lock is held during a walk. Nothing is allocated.
+ */
+#ifndef KP_PRELOAD_ELF_H
+#define KP_PRELOAD_ELF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Address of function `name` in the first loaded object, in load order, whose file name (without folder) or soname
+ * begins with `soname`; any object when `soname` is NULL. This library itself is never searched. NULL when absent. */
+void *kp_elf_find(const char *soname, const char *name);
+
+/* Address of function `name` as the dynamic linker would bind it for the code at `caller`, had this library not been
+ * there: the objects that the caller's object names as needed, breadth first, then all others in load order. */
+void *kp_elf_find_for(const void *caller, const char *name);
+
+/* Folder of the loaded object that `address` lies in. False when unknown or too long. */
+bool kp_elf_directory_of(const void *address, char *dir, size_t size);
+
+/* Folder of the first loaded object whose name begins with `soname`. */
+bool kp_elf_directory(const char *soname, char *dir, size_t size);
+
+/* Whether `address` lies in this library. */
+bool kp_elf_is_own(const void *address);
+
+#endif

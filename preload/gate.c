@@ -1,0 +1,219 @@
+#include "preload/gate.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include <cuda.h>
+
+#include "preload/pool.h"
+#include "preload/process.h"
+#include "preload/symbols.h"
+
+const struct kp_api_row kp_api[] = {
+#define KP_API(symbol, base, class) {#symbol, #base, KP_CLASS_##class},
+#include "preload/cuda_api.def"
+#undef KP_API
+};
+
+const size_t kp_api_rows = sizeof(kp_api) / sizeof(*kp_api);
+
+enum { ROWS = sizeof(kp_api) / sizeof(*kp_api), SLOTS = ROWS + KP_GATE_POOL, TRAMPOLINE_BYTES = 16 };
+
+__thread int kp_guard __attribute__((tls_model("initial-exec")));
+
+/* A trampoline's target. Slots of exported symbols come first, in the order of cuda_api.def, as gate.S numbers them. */
+static struct slot {
+    _Atomic(void *) real;
+    const char *symbol;
+    enum kp_api_class class;
+} slots[SLOTS] = {
+#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class},
+#include "preload/cuda_api.def"
+#undef KP_API
+};
+
+static atomic_int pool_used;
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static atomic_bool armed, exclusive;
+static atomic_int in_flight, captures;
+static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t waiting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+
+extern const char kp_gate_pool[];
+
+void kp_gate_arm(bool on)
+{
+    atomic_store(&armed, on);
+}
+
+void kp_gate_enter_shared(void)
+{
+    for (;;) {
+        atomic_fetch_add(&in_flight, 1);
+        if (!atomic_load(&exclusive))
+            return;
+        atomic_fetch_sub(&in_flight, 1);
+        pthread_mutex_lock(&waiting);
+        while (atomic_load(&exclusive))
+            pthread_cond_wait(&released, &waiting);
+        pthread_mutex_unlock(&waiting);
+    }
+}
+
+void kp_gate_leave_shared(void)
+{
+    atomic_fetch_sub(&in_flight, 1);
+}
+
+bool kp_gate_enter_exclusive(unsigned patience_ms)
+{
+    /* Calls in flight end in microseconds, or (a copy, a module load) in milliseconds: polling is good enough. */
+    static const struct timespec nap = {.tv_nsec = 50 * 1000};
+    struct timespec start, now;
+    pthread_mutex_lock(&owner);
+    atomic_store(&exclusive, true);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    while (atomic_load(&in_flight) > 0) {
+        nanosleep(&nap, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 > (long)patience_ms) {
+            kp_gate_leave_exclusive();
+            return false;
+        }
+    }
+    return true;
+}
+
+void kp_gate_leave_exclusive(void)
+{
+    pthread_mutex_lock(&waiting);
+    atomic_store(&exclusive, false);
+    pthread_cond_broadcast(&released);
+    pthread_mutex_unlock(&waiting);
+    pthread_mutex_unlock(&owner);
+}
+
+void kp_gate_reset(void)
+{
+    static const pthread_mutex_t fresh_mutex = PTHREAD_MUTEX_INITIALIZER;
+    static const pthread_cond_t fresh_cond = PTHREAD_COND_INITIALIZER;
+    owner = fresh_mutex;
+    waiting = fresh_mutex;
+    pool_lock = fresh_mutex;
+    released = fresh_cond;
+    atomic_store(&exclusive, false);
+    atomic_store(&in_flight, 0);
+    atomic_store(&captures, 0);
+}
+
+int kp_gate_captures(void)
+{
+    return atomic_load(&captures);
+}
+
+void *kp_gate_wrap(enum kp_api_class class, const char *symbol, void *real)
+{
+    if (class == KP_CLASS_PURE || class == KP_CLASS_SYNC || !real)
+        return real;
+    void *trampoline = real;
+    pthread_mutex_lock(&pool_lock);
+    int n = atomic_load(&pool_used), i = 0;
+    while (i < n && atomic_load(&slots[ROWS + i].real) != real)
+        i++;
+    if (i < KP_GATE_POOL) {
+        struct slot *s = &slots[ROWS + i];
+        s->symbol = symbol;
+        s->class = class;
+        atomic_store(&s->real, real);
+        if (i == n)
+            atomic_store(&pool_used, n + 1);
+        trampoline = (void *)(uintptr_t)(kp_gate_pool + (size_t)i * TRAMPOLINE_BYTES);
+    }
+    pthread_mutex_unlock(&pool_lock);
+    return trampoline;
+}
+
+/* An exported door was called in a process without a driver behind it. */
+static CUresult no_driver(void)
+{
+    return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+static void *resolve(size_t i)
+{
+    void *real = atomic_load(&slots[i].real);
+    if (real)
+        return real;
+    real = kp_symbols_behind_door(slots[i].symbol);
+    atomic_store(&slots[i].real, real);
+    return real ? real : (void *)(uintptr_t)no_driver;
+}
+
+/* What was entered on the way in, to be left on the way out. */
+enum entered { NOTHING, GUARD_ONLY, SHARED };
+
+/* What a trampoline calls, and what it entered. Two words, returned in registers. */
+struct entry {
+    void *real;
+    uint64_t entered;
+};
+
+/* Called from gate.S. */
+struct entry kp_gate_enter(uint64_t slot, uint64_t first, uint64_t second);
+void kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered);
+
+/* Changes that leave what was read of functions valid: the dynamic shared-memory limit is set before many launches and
+ * is no part of it. */
+static bool forgets(const struct slot *s, uint64_t first, uint64_t second)
+{
+    const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    if (!strcmp(s->symbol, "cuFuncSetAttribute"))
+        return second != limit;
+    if (!strcmp(s->symbol, "cuKernelSetAttribute"))
+        return first != limit;
+    return true;
+}
+
+struct entry kp_gate_enter(uint64_t slot, uint64_t first, uint64_t second)
+{
+    struct slot *s = &slots[slot];
+    struct entry e = {.real = resolve(slot), .entered = NOTHING};
+    if (kp_guard)
+        return e;
+    if (!atomic_load(&armed)) {
+        if (s->class == KP_CLASS_INIT) { /* arms the gate once it has succeeded */
+            e.entered = GUARD_ONLY;
+            kp_guard++;
+        }
+        return e;
+    }
+    if (s->class == KP_CLASS_CTX_END)
+        kp_process_context_ends(s->symbol, first);
+    kp_gate_enter_shared();
+    if (s->class == KP_CLASS_FORGET && forgets(s, first, second))
+        kp_process_forget();
+    kp_guard++;
+    e.entered = SHARED;
+    return e;
+}
+
+void kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered)
+{
+    enum kp_api_class class = slots[slot].class;
+    bool capture_error =
+        result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    kp_guard--;
+    if (class == KP_CLASS_CAPTURE_BEGIN && result == CUDA_SUCCESS)
+        atomic_fetch_add(&captures, 1);
+    else if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error) && atomic_load(&captures) > 0)
+        atomic_fetch_sub(&captures, 1);
+    if (entered == SHARED)
+        kp_gate_leave_shared();
+    if (class == KP_CLASS_INIT && result == CUDA_SUCCESS)
+        kp_process_cuda_started();
+}

@@ -1,0 +1,183 @@
+#include "preload/graphs.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "preload/gate.h"
+#include "preload/process.h"
+
+struct entry {
+    CUgraphExec exec;
+    struct kp_graph graph;
+    struct entry *next;
+};
+
+static struct entry *entries;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* How a node type counts, and whether it may be run again. Types without a row are of a later driver: not replayed. */
+static const struct node_rule {
+    CUgraphNodeType type;
+    enum { KERNEL, COPY, SET, CHILD, OTHER } kind;
+    const char *obstacle;
+} rules[] = {
+    {CU_GRAPH_NODE_TYPE_KERNEL, KERNEL, NULL},
+    {CU_GRAPH_NODE_TYPE_MEMCPY, COPY, NULL},
+    {CU_GRAPH_NODE_TYPE_MEMSET, SET, NULL},
+    {CU_GRAPH_NODE_TYPE_GRAPH, CHILD, NULL},
+    {CU_GRAPH_NODE_TYPE_EMPTY, OTHER, NULL},
+    {CU_GRAPH_NODE_TYPE_EVENT_RECORD, OTHER, NULL},
+    {CU_GRAPH_NODE_TYPE_WAIT_EVENT, OTHER, NULL},
+    {CU_GRAPH_NODE_TYPE_HOST, OTHER, "graph with a host function, not replayed"},
+    {CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL, OTHER, "graph that signals an external semaphore, not replayed"},
+    {CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT, OTHER, "graph that waits for an external semaphore, not replayed"},
+    {CU_GRAPH_NODE_TYPE_MEM_ALLOC, OTHER, "graph that allocates memory, not replayed"},
+    {CU_GRAPH_NODE_TYPE_MEM_FREE, OTHER, "graph that frees memory, not replayed"},
+    {CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, OTHER, "graph that waits for memory values, not replayed"},
+    {CU_GRAPH_NODE_TYPE_CONDITIONAL, OTHER, "graph with conditional nodes, not replayed"},
+};
+
+static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out);
+
+static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
+{
+    CUgraphNodeType type;
+    CUgraph child;
+    const struct node_rule *rule = NULL;
+    if (d->cuGraphNodeGetType(node, &type) == CUDA_SUCCESS)
+        for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+            if (rules[i].type == type)
+                rule = &rules[i];
+    if (!rule) {
+        out->others++;
+        out->obstacle = "graph with nodes of an unknown type, not replayed";
+        return;
+    }
+    out->kernels += rule->kind == KERNEL;
+    out->copies += rule->kind == COPY;
+    out->sets += rule->kind == SET;
+    out->others += rule->kind == OTHER;
+    if (rule->obstacle)
+        out->obstacle = rule->obstacle;
+    if (rule->kind == CHILD && d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
+        study(d, child, out);
+}
+
+static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out)
+{
+    size_t n = 0;
+    CUgraphNode *nodes = NULL;
+    if (d->cuGraphGetNodes(graph, NULL, &n) == CUDA_SUCCESS && n)
+        nodes = calloc(n, sizeof(*nodes));
+    if (n && (!nodes || d->cuGraphGetNodes(graph, nodes, &n) != CUDA_SUCCESS)) {
+        out->obstacle = "graph whose nodes could not be read, not replayed";
+        n = 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        study_node(d, nodes[i], out);
+    free(nodes);
+}
+
+static void forget(CUgraphExec exec)
+{
+    pthread_mutex_lock(&lock);
+    for (struct entry **e = &entries; *e; e = &(*e)->next)
+        if ((*e)->exec == exec) {
+            struct entry *gone = *e;
+            *e = gone->next;
+            free(gone);
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+static void note(CUgraphExec exec, CUgraph graph)
+{
+    struct entry *e = calloc(1, sizeof(*e));
+    const struct kp_driver *d = kp_process_driver();
+    if (!e || !d) {
+        free(e);
+        return;
+    }
+    forget(exec);
+    e->exec = exec;
+    kp_guard++;
+    study(d, graph, &e->graph);
+    kp_guard--;
+    pthread_mutex_lock(&lock);
+    e->next = entries;
+    entries = e;
+    pthread_mutex_unlock(&lock);
+}
+
+bool kp_graph_find(CUgraphExec exec, struct kp_graph *out)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (const struct entry *e = entries; e && !found; e = e->next)
+        if (e->exec == exec) {
+            *out = e->graph;
+            found = true;
+        }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static bool watching(void)
+{
+    return !kp_guard && kp_process_active();
+}
+
+CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraphExec *exec, CUgraph graph,
+                               CUgraphNode *node, char *log, size_t size)
+{
+    (void)ptsz;
+    if (!watching())
+        return real(exec, graph, node, log, size);
+    kp_gate_enter_shared();
+    CUresult rc = real(exec, graph, node, log, size);
+    if (rc == CUDA_SUCCESS)
+        note(*exec, graph);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 real, bool ptsz, CUgraphExec *exec,
+                                        CUgraph graph, unsigned long long flags)
+{
+    (void)ptsz;
+    if (!watching())
+        return real(exec, graph, flags);
+    kp_gate_enter_shared();
+    CUresult rc = real(exec, graph, flags);
+    if (rc == CUDA_SUCCESS)
+        note(*exec, graph);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000 real, bool ptsz, CUgraphExec *exec,
+                                         CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+    (void)ptsz;
+    if (!watching())
+        return real(exec, graph, params);
+    kp_gate_enter_shared();
+    CUresult rc = real(exec, graph, params);
+    if (rc == CUDA_SUCCESS)
+        note(*exec, graph);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphExecDestroy(PFN_cuGraphExecDestroy_v10000 real, bool ptsz, CUgraphExec exec)
+{
+    (void)ptsz;
+    if (!watching())
+        return real(exec);
+    kp_gate_enter_shared();
+    CUresult rc = real(exec);
+    forget(exec);
+    kp_gate_leave_shared();
+    return rc;
+}

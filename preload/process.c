@@ -1,0 +1,368 @@
+#include "preload/process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/context.h"
+#include "preload/gate.h"
+#include "preload/log.h"
+#include "preload/session.h"
+#include "preload/symbols.h"
+#include "preload/window.h"
+#include "report/demangle.h"
+#include "report/options.h"
+#include "report/pattern.h"
+
+enum { PATIENCE_MS = 2000, LAST_PATIENCE_MS = 10000 };
+
+enum phase { ASLEEP, AWAKE, UNPROFILED, FORKED, FINISHED };
+
+static struct {
+    pthread_mutex_t lock; /* start and finish */
+    _Atomic(enum phase) phase;
+    struct kp_driver driver;
+    struct kp_options options;
+    const struct kp_section **sections;
+    size_t n_sections;
+    struct kp_pattern *name;
+    struct kp_context_setup setup;
+    atomic_bool profiling; /* between cuProfilerStart and Stop, when asked for */
+    atomic_bool ending;    /* exit handlers run: the driver may go at any time */
+    atomic_uint_fast64_t matched;
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+extern char **environ;
+
+static const char *const skip_reasons[KP_SKIP_REASONS] = {
+    [KP_SKIP_NAME] = KP_SKIP_KERNEL_NAME,
+    [KP_SKIP_BEFORE] = KP_SKIP_LAUNCH_SKIP,
+    [KP_SKIP_AFTER] = KP_SKIP_LAUNCH_COUNT,
+    [KP_SKIP_PROFILER_OFF] = "outside cudaProfilerStart and Stop",
+    [KP_SKIP_CAPTURE] = "made while a stream was being captured",
+    [KP_SKIP_BUSY] = "another thread was in a driver call that did not end",
+    [KP_SKIP_MULTI_DEVICE] = "cooperative over several devices, not replayed",
+    [KP_SKIP_WAITS_OUTSIDE] = "waits for other processes or devices, not replayed",
+    [KP_SKIP_FAILED] = "refused by the driver",
+    [KP_SKIP_CONTEXT_DEAD] = "after a kernel had failed",
+    [KP_SKIP_LATE] = "made while the program ended",
+};
+
+/* Kernels that wait for another process or device: run again, they would wait for a partner that has moved on. */
+static const char *const waits_outside[] = {"ncclDevKernel", "ncclKernel", "nvshmem", "nvshmemi"};
+
+bool kp_process_active(void)
+{
+    return atomic_load(&process.phase) == AWAKE;
+}
+
+const struct kp_driver *kp_process_driver(void)
+{
+    return kp_process_active() ? &process.driver : NULL;
+}
+
+static void go_to(enum phase p)
+{
+    atomic_store(&process.phase, p);
+    kp_gate_arm(p == AWAKE);
+}
+
+/* ---- start ---- */
+
+static void unprofiled(const char *why, char *owned)
+{
+    kp_log_error("%s; the program runs unprofiled", owned ? owned : why);
+    free(owned);
+    go_to(UNPROFILED);
+}
+
+static void in_forked_child(void)
+{
+    kp_gate_reset();
+    pthread_mutex_init(&process.lock, NULL);
+    if (atomic_load(&process.phase) != ASLEEP)
+        go_to(FORKED);
+    kp_session_forked();
+}
+
+/* pthread_atfork is a static helper in some C libraries; this is what it calls in all of them. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+static void at_exit(void)
+{
+    kp_process_context_ends("exit", 0);
+    atomic_store(&process.ending, true);
+}
+
+static bool read_options(void)
+{
+    char *err = NULL;
+    if (kp_options_from_env(&process.options, environ, &err)) {
+        unprofiled("out of memory", err);
+        return false;
+    }
+    kp_log_quiet(process.options.quiet);
+    if (kp_sections_select(process.options.set, process.options.section, &process.sections, &process.n_sections,
+                           &err) ||
+        kp_pattern_new(process.options.kernel_name, &process.name, &err)) {
+        unprofiled("out of memory", err);
+        return false;
+    }
+    atomic_store(&process.profiling, process.options.profile_from_start);
+    return true;
+}
+
+static void wake(void)
+{
+    const char *missing = kp_driver_fill(&process.driver, kp_symbols_driver);
+    kp_log_open();
+    if (!read_options())
+        return;
+    if (missing) {
+        char *why = NULL;
+        if (asprintf(&why, "the CUDA driver has no %s: a newer driver is needed", missing) < 0)
+            why = NULL;
+        unprofiled("the CUDA driver is too old", why);
+        return;
+    }
+    char *err = NULL;
+    if (kp_session_open(&process.options, &process.driver, process.sections, process.n_sections, &err)) {
+        unprofiled("out of memory", err);
+        return;
+    }
+    process.setup = (struct kp_context_setup){.driver = &process.driver,
+                                              .options = &process.options,
+                                              .sections = process.sections,
+                                              .n_sections = process.n_sections};
+    __register_atfork(NULL, NULL, in_forked_child, &__dso_handle);
+    /* After cuInit: exit handlers run in reverse order, so this one comes before the driver's own. */
+    atexit(at_exit);
+    go_to(AWAKE);
+}
+
+void kp_process_cuda_started(void)
+{
+    pthread_mutex_lock(&process.lock);
+    if (atomic_load(&process.phase) == ASLEEP) {
+        kp_guard++;
+        wake();
+        kp_guard--;
+    }
+    pthread_mutex_unlock(&process.lock);
+}
+
+/* ---- choosing ---- */
+
+void kp_process_skip(enum kp_skip_reason reason, unsigned launches)
+{
+    kp_session_seen(launches);
+    kp_session_skip(skip_reasons[reason], launches);
+}
+
+void kp_process_profile(bool on)
+{
+    if (kp_process_active() && !process.options.profile_from_start)
+        atomic_store(&process.profiling, on);
+}
+
+static CUresult pass_through(const struct kp_launch *l)
+{
+    kp_gate_enter_shared();
+    kp_guard++;
+    CUresult rc = l->issue(l);
+    kp_guard--;
+    kp_gate_leave_shared();
+    return rc;
+}
+
+/* Base names of functions, so that an unselected launch costs a look-up. Handles are reused after an unload: the cache
+ * is emptied whenever functions may have gone. */
+enum { NAME_SLOTS = 4096 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct name_slot {
+        CUfunction f;
+        char *base;
+        uint64_t unwanted; /* launches that the filter did not take */
+    } slots[NAME_SLOTS];
+    atomic_bool stale;
+} names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static char *read_base(CUfunction f)
+{
+    const struct kp_driver *d = &process.driver;
+    const char *mangled = NULL;
+    CUfunction own = f;
+    kp_guard++;
+    if (d->cuFuncGetName && d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS && d->cuKernelGetFunction &&
+        d->cuKernelGetFunction(&own, (CUkernel)f) == CUDA_SUCCESS)
+        d->cuFuncGetName(&mangled, own);
+    kp_guard--;
+    return kp_demangle_base(mangled ? mangled : "");
+}
+
+static void empty_slot(struct name_slot *s)
+{
+    if (s->unwanted)
+        kp_session_unwanted(s->base, s->unwanted);
+    free(s->base);
+    *s = (struct name_slot){.f = NULL};
+}
+
+static void empty_names(void)
+{
+    pthread_mutex_lock(&names.lock);
+    for (size_t i = 0; i < NAME_SLOTS; i++)
+        empty_slot(&names.slots[i]);
+    pthread_mutex_unlock(&names.lock);
+}
+
+/* Whether the kernel's base name passes the filter; *waits: it must not be replayed. */
+static bool name_wanted(const struct kp_launch *l, bool *waits)
+{
+    if (atomic_exchange(&names.stale, false))
+        empty_names();
+    pthread_mutex_lock(&names.lock);
+    struct name_slot *s = &names.slots[((uintptr_t)l->f >> 4) % NAME_SLOTS];
+    if (s->f != l->f || !s->base) {
+        empty_slot(s);
+        s->f = l->f;
+        s->base = read_base(l->f);
+    }
+    const char *base = s->base ? s->base : "";
+    bool wanted = kp_pattern_match(process.name, base);
+    *waits = false;
+    for (size_t k = 0; k < sizeof(waits_outside) / sizeof(*waits_outside); k++)
+        *waits |= !strncmp(base, waits_outside[k], strlen(waits_outside[k]));
+    s->unwanted += !wanted;
+    pthread_mutex_unlock(&names.lock);
+    return wanted;
+}
+
+/* A launch into a captured stream runs nothing: it is no launch. */
+static bool is_captured(const struct kp_launch *l)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    kp_guard++;
+    CUresult rc = process.driver.cuStreamIsCapturing(l->ptsz && !l->stream ? CU_STREAM_PER_THREAD : l->stream, &status);
+    kp_guard--;
+    return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static CUresult skip(const struct kp_launch *l, enum kp_skip_reason reason)
+{
+    kp_process_skip(reason, 1);
+    return pass_through(l);
+}
+
+CUresult kp_process_launch(struct kp_launch *l)
+{
+    bool waits = false;
+    struct kp_graph graph = {.obstacle = NULL};
+    const char *obstacle = NULL;
+    if (kp_gate_captures() > 0)
+        return is_captured(l) ? pass_through(l) : skip(l, KP_SKIP_CAPTURE);
+    if (atomic_load(&process.ending))
+        return skip(l, KP_SKIP_LATE);
+    if (!atomic_load(&process.profiling))
+        return skip(l, KP_SKIP_PROFILER_OFF);
+    if (l->is_graph) {
+        if (*process.options.kernel_name)
+            return skip(l, KP_SKIP_NAME);
+        if (!kp_graph_find(l->graph, &graph))
+            graph.obstacle = "graph whose instantiation was not seen, not replayed";
+        obstacle = graph.obstacle;
+    } else if (!name_wanted(l, &waits)) {
+        return skip(l, KP_SKIP_NAME);
+    }
+    uint64_t index = atomic_fetch_add(&process.matched, 1);
+    if (index < process.options.launch_skip)
+        return skip(l, KP_SKIP_BEFORE);
+    if (process.options.launch_count && index - process.options.launch_skip >= process.options.launch_count)
+        return skip(l, KP_SKIP_AFTER);
+    if (waits)
+        return skip(l, KP_SKIP_WAITS_OUTSIDE);
+    if (obstacle) {
+        kp_session_seen(1);
+        kp_session_skip(obstacle, 1);
+        return pass_through(l);
+    }
+    if (!kp_gate_enter_exclusive(PATIENCE_MS))
+        return skip(l, KP_SKIP_BUSY);
+    if (!kp_process_active()) { /* ended while this thread waited */
+        kp_gate_leave_exclusive();
+        return l->issue(l);
+    }
+    char *bad_input = NULL;
+    enum kp_skip_reason reason = KP_SKIP_REASONS;
+    kp_guard++;
+    CUresult rc = kp_window_run(&process.setup, l, l->is_graph ? &graph : NULL, &reason, &bad_input);
+    if (bad_input)
+        unprofiled(NULL, bad_input);
+    kp_guard--;
+    kp_gate_leave_exclusive();
+    kp_session_seen(1);
+    if (reason != KP_SKIP_REASONS)
+        kp_session_skip(skip_reasons[reason], 1);
+    return rc;
+}
+
+/* ---- ending ---- */
+
+static bool is_context(const struct kp_context *c, uint64_t arg)
+{
+    return (uint64_t)(uintptr_t)c->ctx == arg;
+}
+
+static bool is_on_device(const struct kp_context *c, uint64_t arg)
+{
+    return c->device_ordinal == (CUdevice)arg;
+}
+
+void kp_process_context_ends(const char *symbol, uint64_t first)
+{
+    bool (*match)(const struct kp_context *, uint64_t) = NULL; /* a green context, or the end: all */
+    if (!kp_process_active() || kp_guard)
+        return;
+    if (!strncmp(symbol, "cuCtx", 5))
+        match = is_context;
+    else if (!strncmp(symbol, "cuDevicePrimaryCtx", 18))
+        match = is_on_device;
+    if (!kp_gate_enter_exclusive(PATIENCE_MS))
+        return;
+    kp_guard++;
+    kp_context_close(&process.setup, match, first, true);
+    kp_guard--;
+    kp_gate_leave_exclusive();
+}
+
+void kp_process_forget(void)
+{
+    atomic_store(&names.stale, true);
+    kp_context_forget();
+}
+
+void kp_process_finish(void)
+{
+    if (!kp_process_active())
+        return;
+    /* A replay of another thread is given time to end; the report is written in any case. */
+    bool alone = kp_gate_enter_exclusive(kp_guard ? 0 : LAST_PATIENCE_MS);
+    bool first = kp_process_active();
+    kp_guard++;
+    go_to(FINISHED);
+    if (first) {
+        empty_names();
+        kp_session_close();
+    }
+    kp_guard--;
+    if (alone)
+        kp_gate_leave_exclusive();
+}

@@ -1,0 +1,113 @@
+#include "preload/runtime.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "preload/context.h"
+#include "preload/elf.h"
+#include "preload/launch.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* cudaError_t of a runtime function that cannot be found: cudaErrorSharedObjectSymbolNotFound. */
+enum { RUNTIME_MISSING = 302 };
+
+/* CUPTI_ERROR_NOT_INITIALIZED */
+enum { CUPTI_MISSING = 15 };
+
+/* dim3 as the runtime's C interface passes it. */
+struct kp_dim3 {
+    unsigned x, y, z;
+};
+
+enum {
+#define KP_RUNTIME(function, host, parameters, arguments) RUNTIME_##function,
+#include "preload/runtime.def"
+#undef KP_RUNTIME
+    RUNTIMES
+};
+
+static _Atomic(void *) behind_pointer[RUNTIMES];
+
+/* Several runtimes may be in one process, each seen only by the libraries that need it: the one behind an exported door
+ * is that of the caller. The last answer is kept, since most processes have one runtime and few callers. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+    const void *caller;
+    void *real;
+} last[RUNTIMES];
+
+static void *behind(int i, const char *symbol, const void *caller)
+{
+    pthread_mutex_lock(&lock);
+    if (last[i].caller != caller) {
+        last[i].caller = caller;
+        last[i].real = kp_elf_find_for(caller, symbol);
+    }
+    void *real = last[i].real;
+    pthread_mutex_unlock(&lock);
+    return real;
+}
+
+#define CALL(parameters, real, arguments) ((int(*) parameters)(uintptr_t)(real)) arguments
+
+#define KP_RUNTIME(function, host, parameters, arguments)                                                              \
+    EXPORT int function parameters;                                                                                    \
+    int function parameters                                                                                            \
+    {                                                                                                                  \
+        void *real = behind(RUNTIME_##function, #function, __builtin_return_address(0));                               \
+        if (!real)                                                                                                     \
+            return RUNTIME_MISSING;                                                                                    \
+        const void *outer = kp_runtime_host_function;                                                                  \
+        kp_runtime_host_function = host;                                                                               \
+        int rc = CALL(parameters, real, arguments);                                                                    \
+        kp_runtime_host_function = outer;                                                                              \
+        return rc;                                                                                                     \
+    }                                                                                                                  \
+    static int pointer_##function parameters                                                                           \
+    {                                                                                                                  \
+        const void *outer = kp_runtime_host_function;                                                                  \
+        kp_runtime_host_function = host;                                                                               \
+        int rc = CALL(parameters, atomic_load(&behind_pointer[RUNTIME_##function]), arguments);                        \
+        kp_runtime_host_function = outer;                                                                              \
+        return rc;                                                                                                     \
+    }
+#include "preload/runtime.def"
+#undef KP_RUNTIME
+
+/* The program (a framework's own profiler, say) takes CUPTI's activity buffers: from then on they are left to it. */
+EXPORT int cuptiActivityRegisterCallbacks(void *request, void *complete);
+
+int cuptiActivityRegisterCallbacks(void *request, void *complete)
+{
+    int (*real)(void *, void *) = (int (*)(void *, void *))(uintptr_t)kp_elf_find_for(__builtin_return_address(0),
+                                                                                      "cuptiActivityRegisterCallbacks");
+    kp_context_foreign_activity();
+    return real ? real(request, complete) : CUPTI_MISSING;
+}
+
+static const struct {
+    const char *symbol;
+    void *function;
+} doors[RUNTIMES] = {
+#define KP_RUNTIME(function, host, parameters, arguments) {#function, (void *)(uintptr_t)pointer_##function},
+#include "preload/runtime.def"
+#undef KP_RUNTIME
+};
+
+void *kp_runtime_wrap(const char *symbol, void *real)
+{
+    for (int i = 0; i < RUNTIMES; i++) {
+        void *expected = NULL;
+        if (strcmp(doors[i].symbol, symbol))
+            continue;
+        if (atomic_compare_exchange_strong(&behind_pointer[i], &expected, real) || expected == real)
+            return doors[i].function;
+    }
+    return NULL;
+}

@@ -1,0 +1,380 @@
+#include "preload/session.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/log.h"
+#include "report/page.h"
+#include "report/store.h"
+#include "report/version.h"
+
+/* A result that the store would not take: kept, so that the report has it. */
+struct kept {
+    struct kp_result result;
+    struct kept *next;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct kp_session facts;
+    struct kp_store *store;
+    char *temporary; /* the store's file when nobody asked for one: removed at the end */
+    struct kept *kept, **kept_end;
+    bool store_failed;
+    uint64_t next_id;
+    char *warned[16];
+    size_t n_warned;
+} session = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int64_t now_unix_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- facts of the process ---- */
+
+static char *executable(void)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = '\0';
+    return kp_strdup(path);
+}
+
+/* An argument as a shell would have to be given it. */
+static void quote(FILE *to, const char *argument)
+{
+    if (*argument && strspn(argument, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-") ==
+                         strlen(argument)) {
+        fputs(argument, to);
+        return;
+    }
+    fputc('\'', to);
+    for (; *argument; argument++)
+        fputs(*argument == '\'' ? "'\\''" : (char[]){*argument, '\0'}, to);
+    fputc('\'', to);
+}
+
+static char *command_line(void)
+{
+    char *text = NULL, argument[4096];
+    size_t size = 0, n = 0;
+    int c;
+    bool first = true;
+    FILE *from = fopen("/proc/self/cmdline", "re"), *to = open_memstream(&text, &size);
+    while (from && to && (c = fgetc(from)) != EOF) {
+        if (c && n < sizeof(argument) - 1) {
+            argument[n++] = (char)c;
+            continue;
+        }
+        if (c)
+            continue;
+        argument[n] = '\0';
+        fputs(first ? "" : " ", to);
+        quote(to, argument);
+        first = false;
+        n = 0;
+    }
+    if (from)
+        fclose(from);
+    if (to)
+        fclose(to);
+    return text ? text : kp_strdup("");
+}
+
+static char *join_sections(const struct kp_section *const *sections, size_t n)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        fprintf(to, "%s%s", i ? "," : "", sections[i]->id);
+    fclose(to);
+    return text;
+}
+
+static int note_facts(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
+                      size_t n_sections)
+{
+    struct kp_session *s = &session.facts;
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    s->pid = (uint64_t)getpid();
+    s->exe = executable();
+    s->cmdline = command_line();
+    s->host = kp_strdup(host);
+    s->kprof_version = kp_strdup(KP_VERSION);
+    s->start_unix_ns = now_unix_ns();
+    d->cuDriverGetVersion(&s->driver_version);
+    s->cupti_version = kp_strdup("");
+    s->set = kp_strdup(o->set);
+    s->sections = join_sections(sections, n_sections);
+    s->metrics = kp_strdup(o->metrics);
+    s->cache_control = kp_strdup(o->cache_control);
+    s->clock_control = kp_strdup("none");
+    return s->exe && s->cmdline && s->host && s->kprof_version && s->cupti_version && s->set && s->sections &&
+                   s->metrics && s->cache_control && s->clock_control
+               ? 0
+               : -ENOMEM;
+}
+
+/* ---- the store ---- */
+
+/* Where the session is kept while the program runs: the export, else the file that the kprof command waits for, else
+ * one of our own. *path is malloc'ed. */
+static int choose_file(const struct kp_options *o, char **path, bool *ours, char **err)
+{
+    const char *pattern = *o->export_file ? o->export_file : o->session_file;
+    *ours = !*pattern;
+    if (*pattern)
+        return kp_expand_path(pattern, session.facts.pid, session.facts.host, path, err);
+    const char *folder = getenv("TMPDIR");
+    if (asprintf(path, "%s/kprof-%llu-%lld.kprof", folder && *folder ? folder : "/tmp",
+                 (unsigned long long)session.facts.pid, (long long)(session.facts.start_unix_ns % 1000000000)) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+static int open_store(const struct kp_options *o, char **err)
+{
+    char *path = NULL;
+    bool ours = false;
+    int rc = choose_file(o, &path, &ours, err);
+    if (!rc)
+        rc = kp_store_create(path, o->force_overwrite, &session.store, err);
+    if (!rc)
+        rc = kp_store_put_session(session.store, &session.facts, err);
+    if (rc && !*o->export_file) {
+        /* Nobody asked for the file: the results are kept in memory instead. */
+        kp_log_warning("%s; results are lost if the program is killed", *err ? *err : "no session file");
+        free(*err);
+        *err = NULL;
+        kp_store_close(session.store);
+        session.store = NULL;
+        rc = 0;
+    }
+    if (ours && session.store) {
+        session.temporary = path;
+        path = NULL;
+    }
+    free(path);
+    return rc;
+}
+
+static int open_log(const struct kp_options *o, char **err)
+{
+    char *path = NULL;
+    if (!strcmp(o->log_file, "stderr"))
+        return 0;
+    int rc = kp_expand_path(o->log_file, session.facts.pid, session.facts.host, &path, err);
+    if (!rc && (rc = kp_log_to(path)) && asprintf(err, "KPROF_LOG_FILE: cannot write %s: %s", path, strerror(-rc)) < 0)
+        *err = NULL;
+    free(path);
+    return rc;
+}
+
+int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
+                    size_t n_sections, char **err)
+{
+    *err = NULL;
+    session.kept_end = &session.kept;
+    int rc = note_facts(o, d, sections, n_sections);
+    if (!rc)
+        rc = open_log(o, err);
+    if (!rc)
+        rc = open_store(o, err);
+    if (rc)
+        return rc;
+    kp_log_progress("Connected to process %llu (%s)", (unsigned long long)session.facts.pid, session.facts.exe);
+    if (session.temporary)
+        kp_log_progress("Session file %s, removed at the end; after a kill: kprof report %s", session.temporary,
+                        session.temporary);
+    return 0;
+}
+
+static void keep(struct kp_result *r)
+{
+    struct kept *k = calloc(1, sizeof(*k));
+    if (!k) {
+        kp_log_error("out of memory: the result of launch %llu is lost", (unsigned long long)r->launch.id);
+        kp_result_free(r);
+        return;
+    }
+    k->result = *r;
+    *session.kept_end = k;
+    session.kept_end = &k->next;
+}
+
+/* Under the lock. */
+static void store_or_keep(struct kp_result *r)
+{
+    char *err = NULL;
+    if (session.store && !session.store_failed) {
+        if (!kp_store_put_result(session.store, r, &err)) {
+            kp_result_free(r);
+            return;
+        }
+        session.store_failed = true;
+        kp_log_error("%s; results from here on are in the report only", err ? err : "the session file failed");
+        free(err);
+    }
+    keep(r);
+}
+
+/* ---- counting ---- */
+
+void kp_session_seen(uint64_t launches)
+{
+    pthread_mutex_lock(&session.lock);
+    session.facts.launches_seen += launches;
+    pthread_mutex_unlock(&session.lock);
+}
+
+void kp_session_skip(const char *reason, uint64_t launches)
+{
+    pthread_mutex_lock(&session.lock);
+    kp_session_add_skip(&session.facts, reason, launches);
+    pthread_mutex_unlock(&session.lock);
+}
+
+void kp_session_unwanted(const char *base, uint64_t n)
+{
+    pthread_mutex_lock(&session.lock);
+    kp_session_add_kernel(&session.facts, base, n);
+    pthread_mutex_unlock(&session.lock);
+}
+
+static void add_device(const struct kp_device *device, const char *chip)
+{
+    struct kp_session *s = &session.facts;
+    for (size_t i = 0; i < s->n_devices; i++)
+        if (s->devices[i].ordinal == device->device)
+            return;
+    struct kp_device_info *grown = realloc(s->devices, (s->n_devices + 1) * sizeof(*grown));
+    if (!grown)
+        return;
+    s->devices = grown;
+    struct kp_device_info *i = &grown[s->n_devices++];
+    *i = (struct kp_device_info){.ordinal = device->device,
+                                 .name = kp_strdup(device->name),
+                                 .chip = kp_strdup(chip),
+                                 .pci_bus_id = kp_strdup(device->pci_bus_id),
+                                 .cc_major = device->cc_major,
+                                 .cc_minor = device->cc_minor,
+                                 .sm_count = device->sm_count};
+}
+
+void kp_session_device(const struct kp_device *device, const char *chip)
+{
+    pthread_mutex_lock(&session.lock);
+    add_device(device, chip);
+    pthread_mutex_unlock(&session.lock);
+}
+
+static void replace(char **text, const char *with)
+{
+    char *copy = kp_strdup(with);
+    if (copy) {
+        free(*text);
+        *text = copy;
+    }
+}
+
+void kp_session_collection(const char *metrics, const char *cupti_version)
+{
+    pthread_mutex_lock(&session.lock);
+    if (metrics && strcmp(session.facts.metrics, metrics))
+        replace(&session.facts.metrics, metrics);
+    if (cupti_version && strcmp(session.facts.cupti_version, cupti_version))
+        replace(&session.facts.cupti_version, cupti_version);
+    pthread_mutex_unlock(&session.lock);
+}
+
+void kp_session_result(struct kp_result *r, const char *base, bool profiled)
+{
+    char *err = NULL;
+    pthread_mutex_lock(&session.lock);
+    r->launch.ordinal = session.facts.launches_seen;
+    r->launch.id = session.next_id++;
+    session.facts.launches_profiled += profiled;
+    session.facts.passes += r->launch.passes;
+    session.facts.profiling_ns += r->launch.profiler_ns;
+    kp_log_progress("Profiling \"%s\" - %llu: %u pass%s, %.1f ms", base, (unsigned long long)r->launch.id,
+                    r->launch.passes, r->launch.passes == 1 ? "" : "es", r->launch.profiler_ns / 1e6);
+    store_or_keep(r);
+    /* The counters of the run go with it, so that a session cut short accounts for what it holds. */
+    if (session.store && !session.store_failed && kp_store_put_session(session.store, &session.facts, &err))
+        free(err);
+    pthread_mutex_unlock(&session.lock);
+}
+
+void kp_session_warn_once(const char *text)
+{
+    bool known = false;
+    pthread_mutex_lock(&session.lock);
+    for (size_t i = 0; i < session.n_warned && !known; i++)
+        known = !strcmp(session.warned[i], text);
+    if (!known && session.n_warned < sizeof(session.warned) / sizeof(*session.warned) &&
+        (session.warned[session.n_warned] = kp_strdup(text)))
+        session.n_warned++;
+    pthread_mutex_unlock(&session.lock);
+    if (!known)
+        kp_log_warning("%s", text);
+}
+
+/* ---- the end ---- */
+
+static void report_from_memory(void)
+{
+    kp_render_process(kp_log_sink(), &session.facts);
+    for (struct kept *k = session.kept; k; k = k->next)
+        kp_render_launch(kp_log_sink(), &session.facts, &k->result);
+    kp_render_account(kp_log_sink(), &session.facts);
+}
+
+static void report(void)
+{
+    char *err = NULL;
+    int rc = session.store ? kp_store_put_session(session.store, &session.facts, &err) : -ENOENT;
+    if (!rc && !session.kept)
+        rc = kp_page_details(kp_log_sink(), session.store, &err);
+    else
+        rc = -EIO;
+    if (rc) {
+        if (session.store && err)
+            kp_log_error("%s", err);
+        report_from_memory();
+    }
+    free(err);
+}
+
+void kp_session_close(void)
+{
+    pthread_mutex_lock(&session.lock);
+    session.facts.end_unix_ns = now_unix_ns();
+    session.facts.complete = true;
+    kp_log_progress("Disconnected from process %llu", (unsigned long long)session.facts.pid);
+    report();
+    kp_store_close(session.store);
+    session.store = NULL;
+    if (session.temporary)
+        unlink(session.temporary);
+    pthread_mutex_unlock(&session.lock);
+}
+
+void kp_session_forked(void)
+{
+    pthread_mutex_init(&session.lock, NULL);
+    session.store = NULL; /* the parent's: not even closed, which could touch its file */
+    session.temporary = NULL;
+}

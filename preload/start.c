@@ -1,0 +1,38 @@
+/* The doors through which a program ends. Nothing is done at its start: this library wakes when CUDA does. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "preload/process.h"
+#include "preload/symbols.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef void (*end_function)(int status) __attribute__((noreturn));
+
+static _Noreturn void end(const char *name, int status)
+{
+    kp_process_finish();
+    end_function real = (end_function)(uintptr_t)kp_symbols_behind_door(name);
+    real(status);
+}
+
+EXPORT void _exit(int status)
+{
+    end("_exit", status);
+}
+
+EXPORT void _Exit(int status)
+{
+    end("_Exit", status);
+}
+
+EXPORT void quick_exit(int status)
+{
+    end("quick_exit", status);
+}
+
+/* After the program's exit handlers and static destructors, so that their launches are counted too. */
+__attribute__((destructor)) static void at_unload(void)
+{
+    kp_process_finish();
+}
