@@ -125,6 +125,8 @@ static char *copy_extra(struct kp_launch *l, const struct extra_view *v, char *t
 int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
 {
     struct extra_view extra;
+    if (l->params && l->extra)
+        return 0; /* an error that the driver will report; nothing to keep */
     bool has_extra = read_extra(l, &extra);
     size_t params = params_space(l, f);
     size_t attributes = l->config.numAttrs * sizeof(CUlaunchAttribute);

@@ -42,7 +42,8 @@ static void defaults(void **state)
     assert_string_equal(o.export_file, "");
     assert_false(o.force_overwrite);
     assert_false(o.quiet);
-    assert_int_equal(o.window, 1);
+    assert_true(o.profile_from_start);
+    assert_string_equal(o.cupti_dir, "");
     assert_string_equal(o.session_file, "");
     kp_options_free(&o);
     assert_null(o.set);
@@ -55,7 +56,7 @@ static void every_field_has_its_variable(void **state)
         READ("KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b", "KPROF_KERNEL_NAME=regex:^k",
              "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615", "KPROF_CACHE_CONTROL=none",
              "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE",
-             "KPROF_WINDOW=64", "KPROF_SESSION_FILE=/tmp/s");
+             "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -67,7 +68,8 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.export_file, "x%p");
     assert_true(o.force_overwrite);
     assert_true(o.quiet);
-    assert_int_equal(o.window, 64);
+    assert_false(o.profile_from_start);
+    assert_string_equal(o.cupti_dir, "/opt/c");
     assert_string_equal(o.session_file, "/tmp/s");
     kp_options_free(&o);
 }
@@ -141,7 +143,7 @@ static void errors(void **state)
         "KPROF_LAUNCH_SKIP= 1",
         "KPROF_LAUNCH_COUNT=1k",
         "KPROF_LAUNCH_COUNT=18446744073709551616",
-        "KPROF_WINDOW=0",
+        "KPROF_PROFILE_FROM_START=maybe",
         "KPROF_CACHE_CONTROL=nnoe",
         "KPROF_CACHE_CONTROL=sometimes",
         "KPROF_QUIET=onn",

@@ -1,0 +1,38 @@
+#!/bin/sh
+# However a program ends, it ends as it would have, and the launches that had finished are in the report. After SIGKILL
+# they are in the stored session.
+. "$(dirname "$0")/e2e.inc"
+
+for end in return exit _exit quick_exit abort sigterm sigint segv reset release destroy thread_exit fork fork_exec; do
+    both $end "$programs/p_exit" $end
+    case $end in
+    abort | segv) continue ;; # its report is in the stored session, below
+    fork_exec) continue ;;    # two processes write to one file name
+    destroy | fork) wanted=3 ;;
+    *) wanted=2 ;;
+    esac
+    expect "$end: launches reported" "$(reported)" $wanted
+    expect "$end: launches seen" "$(account seen)" $wanted
+done
+
+for end in return _exit abort sigkill segv; do
+    rm -f "$tmp/session"
+    export KPROF_EXPORT="$tmp/session"
+    both "$end, exported" "$programs/p_exit" $end
+    unset KPROF_EXPORT
+    "$build/kprof" report "$tmp/session" >"$tmp/stored" 2>&1 || fail "$end: the stored session cannot be read"
+    expect "$end: launches stored" "$(reported "$tmp/stored")" 2
+    [ $failures -eq 0 ] || sed 's/^/    stored: /' "$tmp/stored" | head -n 20
+done
+
+# Parent and child that runs a program anew: one report each.
+KPROF_LOG_FILE="$tmp/report.%p" profiled "$programs/p_exit" fork_exec
+count=0 total=0
+for file in "$tmp"/report.*; do
+    count=$((count + 1))
+    total=$((total + $(reported "$file")))
+done
+expect "fork_exec: reports" $count 2
+expect "fork_exec: launches reported" $total 5
+
+finish

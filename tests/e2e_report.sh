@@ -1,0 +1,78 @@
+#!/bin/sh
+# What the report says of the fake's launches: header lines, sections by chip, values, selection.
+. "$(dirname "$0")/e2e.inc"
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
+
+# Header lines: demangled names, shapes, streams.
+profiled "$programs/p_direct"
+for line in 'axpy_inplace (4, 1, 1)x(256, 1, 1), Context 1, Stream 13, Device 0, CC 9.0' \
+    'axpy_inplace(const float *, float *, float, int) (4, 1, 1)x(256, 1, 1), Context 1, Stream 13, Device 0, CC 9.0' \
+    'atomic_count (3, 2, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0' \
+    'void tests::increment<int, (int)4>(T1 *, int) (2, 2, 1)x(16, 8, 1), Context 1, Stream 13, Device 0, CC 9.0'; do
+    grep -qxF "  $line" "$tmp/report" || { fail "no header line: $line"; show; }
+done
+
+# Each chip's sections.
+for cc in 7.5 8.0 8.6 8.9 9.0 10.0 12.0; do
+    export FAKE_CC=$cc
+    both "CC $cc" "$programs/p_extra"
+    expect "CC $cc: launches reported" "$(reported)" 2
+    grep -q "Device 0, CC $cc\$" "$tmp/report" || { fail "CC $cc: not in the header line"; show; }
+    for section in 'GPU Speed Of Light Throughput' 'Launch Statistics' 'Occupancy' 'GPU and Memory Workload Distribution'; do
+        expect "CC $cc: $section" "$(grep -c "^    Section: $section\$" "$tmp/report")" 2
+    done
+done
+unset FAKE_CC
+
+# A metric's value is the one that the counters gave, for the right kernel.
+metric=smsp__inst_executed.sum
+KPROF_METRICS=$metric profiled "$programs/p_extra"
+for kernel in scale_struct increment; do
+    value=$(LD_LIBRARY_PATH="$build/fake" "$programs/fake_value" $metric $kernel 0)
+    shown=$(grep -A20 "^  $kernel (" "$tmp/report" | grep -m1 "$metric" | awk '{print $NF}' | tr -d ,)
+    expect "$metric of $kernel" "$shown" "$value"
+done
+
+# Selection.
+counted() { # WHAT WANTED [NAME=VALUE...]
+    what=$1 wanted=$2
+    shift 2
+    profiled env "$@" "$programs/p_direct"
+    expect "$what" "$(reported)" "$wanted"
+    expect "$what: launches seen" "$(account seen)" 19
+}
+counted 'everything' 19
+counted 'one name' 5 KPROF_KERNEL_NAME=append
+counted 'a function name of a C++ kernel' 6 KPROF_KERNEL_NAME=axpy_inplace
+counted 'a regular expression' 11 KPROF_KERNEL_NAME='regex:^a[xp]p'
+counted 'no such name' 0 KPROF_KERNEL_NAME=nothing_like_it
+counted 'skip' 16 KPROF_LAUNCH_SKIP=3
+counted 'count' 4 KPROF_LAUNCH_COUNT=4
+counted 'skip and count among matches' 2 KPROF_KERNEL_NAME=append KPROF_LAUNCH_SKIP=3 KPROF_LAUNCH_COUNT=5
+
+# When nothing was selected the kernels that were there are named.
+KPROF_KERNEL_NAME=nothing_like_it profiled "$programs/p_direct"
+grep -q atomic_count "$tmp/report" || { fail "kernels that were seen are not named"; show; }
+
+# The stored session gives the same launches, without CUDA.
+KPROF_EXPORT="$tmp/session.%p" KPROF_LOG_FILE="$tmp/report" profiled "$programs/p_direct"
+"$build/kprof" report "$tmp"/session.* >"$tmp/stored" 2>"$tmp/stored.err" || { fail "kprof report"; cat "$tmp/stored.err"; }
+sed -n '/^\[/,$p' "$tmp/report" | grep -v '^==' >"$tmp/report.cut"
+sed -n '/^\[/,$p' "$tmp/stored" | grep -v '^==' >"$tmp/stored.cut"
+cmp -s "$tmp/report.cut" "$tmp/stored.cut" || { fail "kprof report differs"; diff "$tmp/report.cut" "$tmp/stored.cut" | head -n 20; }
+
+# The command sets the same environment.
+plain "$programs/p_direct"
+FAKE_LOG="$tmp/kprof.log" LD_LIBRARY_PATH="$build/fake" "$build/kprof" --kernel-name append --log-file "$tmp/report" -- \
+    "$programs/p_direct" >"$tmp/kprof.out" 2>"$tmp/kprof.err"
+kprof_code=$?
+same "kprof command"
+expect "kprof command: launches reported" "$(reported)" 5
+
+# Mistakes: one line with the nearest name, and the program runs unprofiled.
+KPROF_SECTIONS=LaunchStats both "a misspelt option" "$programs/p_direct"
+grep -q 'KPROF_SECTION' "$tmp/kprof.err" || { fail "the nearest option is not named"; show; }
+KPROF_SET=bsic both "a misspelt set" "$programs/p_direct"
+grep -q 'basic' "$tmp/kprof.err" || { fail "the nearest set is not named"; show; }
+
+finish

@@ -1,0 +1,199 @@
+/* Objects of the fake driver. Nothing is ever freed, so that a stale handle is recognised instead of being reused. */
+#ifndef TESTS_FAKE_CUDA_CORE_H
+#define TESTS_FAKE_CUDA_CORE_H
+
+#include <cuda.h>
+#include <cudaProfiler.h>
+
+#include "../fake_common.h"
+#include "../fake_hooks.h"
+
+enum kind {
+    KIND_CONTEXT,
+    KIND_STREAM,
+    KIND_EVENT,
+    KIND_MODULE,
+    KIND_LIBRARY,
+    KIND_KERNEL,
+    KIND_FUNCTION,
+    KIND_GRAPH,
+    KIND_NODE,
+    KIND_EXEC,
+    KIND_ALLOCATION
+};
+
+/* The head of every object that a program holds a handle to. */
+struct object {
+    enum kind kind;
+    bool dead;
+    struct context *ctx; /* it dies with this one; NULL for what belongs to no context */
+    struct object *next;
+};
+
+struct context {
+    struct object head;
+    uint64_t id;
+    int device;
+    bool primary;
+    int retained; /* primary: how often */
+    unsigned int flags;
+    CUresult sticky;
+    int n_streams;
+    size_t limits[CU_LIMIT_MAX];
+};
+
+enum capture_state { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALIDATED };
+
+struct stream {
+    struct object head;
+    uint64_t id;
+    int ordinal;
+    unsigned int flags;
+    int priority;
+    enum capture_state capture;
+    CUstreamCaptureMode mode;
+    pthread_t capturer;
+    struct graph *graph;
+};
+
+/* What a stream argument means once the flavour of the function is known. */
+struct stream_ref {
+    struct stream *stream; /* NULL for the two default streams */
+    bool per_thread;
+    uint64_t id;
+};
+
+struct event {
+    struct object head;
+    unsigned int flags;
+    bool recorded;
+    double ms;
+};
+
+#define MAX_PARAMS 16
+
+struct call;
+
+/* A kernel the driver can run: one row of the table in kernels.c, or a name found in an image (then run is NULL). */
+struct kernel_code {
+    const char *name;
+    void (*run)(const struct call *call);
+    int regs, shared_bytes, const_bytes, local_bytes, max_threads;
+    int n_params; /* -1: not known, arguments are not looked at */
+    uint16_t param_size[MAX_PARAMS], param_align[MAX_PARAMS];
+};
+
+struct module_image {
+    struct kernel_code *codes;
+    size_t n_codes;
+    bool any_name; /* a binary whose kernels cannot be listed */
+    struct {
+        char name[64];
+        size_t size;
+    } globals[8];
+    size_t n_globals;
+};
+
+struct module {
+    struct object head;
+    const struct module_image *image;
+    struct library *library; /* NULL when loaded as a module */
+    struct function *functions;
+    struct allocation *globals[8];
+};
+
+struct library {
+    struct object head;
+    const struct module_image *image;
+    struct kernel *kernels;
+};
+
+/* Attributes that a program may set; the others come from the code. */
+struct settable {
+    int max_dynamic_shared, carveout, cluster[3], non_portable_cluster, cluster_policy;
+};
+
+struct kernel {
+    struct object head;
+    struct library *library;
+    const struct kernel_code *code;
+    struct settable set;
+    struct kernel *next;
+};
+
+struct function {
+    struct object head;
+    struct module *module;
+    const struct kernel_code *code;
+    struct settable set;
+    bool loaded;
+    /* for cuLaunchGrid and its like */
+    int block[3];
+    unsigned int shared_bytes, n_bytes;
+    unsigned char bytes[1024];
+    struct function *next;
+};
+
+struct allocation {
+    struct object head;
+    struct fake_allocation info;
+    size_t mapped; /* bytes, guard page excluded */
+    size_t canary; /* bytes after `size` that hold the canary */
+    struct allocation *next;
+};
+
+#define MAX_ARG_BYTES 4096
+
+/* A launch, validated, with its arguments copied. */
+struct call {
+    struct function *function;
+    struct fake_launch info;
+    size_t n_bytes;
+    unsigned char bytes[MAX_ARG_BYTES];
+};
+
+struct node {
+    struct object head;
+    struct graph *graph;
+    CUgraphNodeType type;
+    struct call *call;
+    struct graph *child;
+    CUhostFn host_fn;
+    void *host_data;
+    void *dst;
+    const void *src;
+    size_t size; /* memcpy: bytes; memset: elements */
+    unsigned int value, element_size;
+    struct node **deps;
+    size_t n_deps;
+};
+
+struct graph {
+    struct object head;
+    struct node **nodes;
+    size_t n_nodes;
+};
+
+struct exec {
+    struct object head;
+    struct graph *graph; /* a copy, so that later changes of the source do not show */
+    unsigned long long flags;
+};
+
+/* The checks that functions share, by what they need. */
+enum need { NEED_NOTHING, NEED_INIT, NEED_CONTEXT };
+
+#define ENTER(need)                                                                                                    \
+    static struct fake_counter counter_ = {__func__, 0, NULL};                                                         \
+    int lock_ __attribute__((cleanup(unlock), unused)) = lock();                                                       \
+    CUresult entered_ = enter(&counter_, need);                                                                        \
+    if (entered_)                                                                                                      \
+    return entered_
+
+/* `object` from handle `h`: a handle that never was is an error of the caller, a destroyed one ends the process. */
+#define TAKE(type, object, kind, h)                                                                                    \
+    struct type *object = (struct type *)live(h, kind, __func__);                                                      \
+    if (!object)                                                                                                       \
+    return CUDA_ERROR_INVALID_HANDLE
+
+#endif

@@ -1,0 +1,399 @@
+/* Graphs: nodes run in the order of their creation, which a dependency can only point back in. */
+#include "core.h"
+
+static struct node *last_node(struct graph *graph)
+{
+    return graph->n_nodes ? graph->nodes[graph->n_nodes - 1] : NULL;
+}
+
+static struct node *add_node(struct graph *graph, CUgraphNodeType type, struct node *const *deps, size_t n_deps)
+{
+    struct node *node = make(sizeof(*node), KIND_NODE, NULL);
+
+    node->graph = graph;
+    node->type = type;
+    node->deps = calloc(n_deps + 1, sizeof(*deps));
+    graph->nodes = realloc(graph->nodes, (graph->n_nodes + 1) * sizeof(*graph->nodes));
+    if (!node->deps || !graph->nodes)
+        fake_misuse("out of host memory");
+    for (node->n_deps = 0; node->n_deps < n_deps; node->n_deps++)
+        node->deps[node->n_deps] = deps[node->n_deps];
+    graph->nodes[graph->n_nodes++] = node;
+    return node;
+}
+
+static CUresult checked_node(struct node **out, CUgraph handle, CUgraphNodeType type, const CUgraphNode *deps,
+                             size_t n_deps, const char *caller)
+{
+    struct graph *graph = (struct graph *)live(handle, KIND_GRAPH, caller);
+
+    if (!graph || (n_deps && !deps))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n_deps; i++) {
+        const struct node *dep = (struct node *)live(deps[i], KIND_NODE, caller);
+
+        if (!dep || dep->graph != graph)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    *out = add_node(graph, type, (struct node *const *)deps, n_deps);
+    return CUDA_SUCCESS;
+}
+
+static struct graph *copy_graph(const struct graph *source)
+{
+    struct graph *graph = make(sizeof(*graph), KIND_GRAPH, NULL);
+
+    for (size_t i = 0; i < source->n_nodes; i++) {
+        const struct node *from = source->nodes[i];
+        struct node *node = add_node(graph, from->type, NULL, 0);
+
+        node->host_fn = from->host_fn, node->host_data = from->host_data;
+        node->dst = from->dst, node->src = from->src, node->size = from->size;
+        node->value = from->value, node->element_size = from->element_size;
+        if (from->child)
+            node->child = copy_graph(from->child);
+        if (from->call) {
+            node->call = malloc(sizeof(*node->call));
+            if (!node->call)
+                fake_misuse("out of host memory");
+            *node->call = *from->call;
+        }
+    }
+    return graph;
+}
+
+CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
+{
+    ENTER(NEED_INIT);
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUgraph)make(sizeof(struct graph), KIND_GRAPH, NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                                 const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    CUlaunchConfig config;
+    struct node *node;
+    struct call *call;
+    CUresult result;
+
+    ENTER(NEED_CONTEXT);
+    config = (CUlaunchConfig){p->gridDimX,  p->gridDimY,       p->gridDimZ, p->blockDimX, p->blockDimY,
+                              p->blockDimZ, p->sharedMemBytes, NULL,        NULL,         0};
+    call = calloc(1, sizeof(*call));
+    if (!call)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = prepare(call, p->func ? p->func : (CUfunction)p->kern, &config, p->kernelParams, p->extra, __func__);
+    if (!result)
+        result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_KERNEL, deps, n_deps, __func__);
+    if (result) {
+        free(call);
+        return result;
+    }
+    node->call = call;
+    *out = (CUgraphNode)node;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                              const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+{
+    CUDA_KERNEL_NODE_PARAMS params = {0};
+
+    memcpy(&params, p, sizeof(*p));
+    return cuGraphAddKernelNode_v2(out, handle, deps, n_deps, &params);
+}
+
+/* Argument pointers lead into the node's own copy. */
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *p)
+{
+    static __thread void *params[MAX_PARAMS];
+    const struct call *call;
+
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    if (node->type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return CUDA_ERROR_INVALID_VALUE;
+    call = node->call;
+    for (int i = 0; i < call->function->code->n_params; i++)
+        params[i] = (void *)(call->bytes + param_offset(call->function->code, i));
+    *p = (CUDA_KERNEL_NODE_PARAMS){.func = (CUfunction)call->function,
+                                   .gridDimX = call->info.grid[0],
+                                   .gridDimY = call->info.grid[1],
+                                   .gridDimZ = call->info.grid[2],
+                                   .blockDimX = call->info.block[0],
+                                   .blockDimY = call->info.block[1],
+                                   .blockDimZ = call->info.block[2],
+                                   .sharedMemBytes = call->info.shared_bytes,
+                                   .kernelParams = params,
+                                   .ctx = call->info.ctx};
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                            const CUDA_HOST_NODE_PARAMS *p)
+{
+    struct node *node;
+    CUresult result;
+
+    ENTER(NEED_INIT);
+    result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_HOST, deps, n_deps, __func__);
+    if (result)
+        return result;
+    node->host_fn = p->fn;
+    node->host_data = p->userData;
+    *out = (CUgraphNode)node;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps)
+{
+    ENTER(NEED_INIT);
+    return checked_node((struct node **)out, handle, CU_GRAPH_NODE_TYPE_EMPTY, deps, n_deps, __func__);
+}
+
+/* Only one run of bytes: no pitch, no arrays. */
+CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                              const CUDA_MEMCPY3D *p, CUcontext ctx)
+{
+    struct node *node;
+    CUresult result;
+
+    ENTER(NEED_INIT);
+    (void)ctx;
+    if (p->Height > 1 || p->Depth > 1 || p->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
+        p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_MEMCPY, deps, n_deps, __func__);
+    if (result)
+        return result;
+    node->dst = p->dstMemoryType == CU_MEMORYTYPE_HOST ? p->dstHost : (void *)p->dstDevice;
+    node->src = p->srcMemoryType == CU_MEMORYTYPE_HOST ? p->srcHost : (const void *)p->srcDevice;
+    node->size = p->WidthInBytes;
+    *out = (CUgraphNode)node;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                              const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx)
+{
+    struct node *node;
+    CUresult result;
+
+    ENTER(NEED_INIT);
+    (void)ctx;
+    result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_MEMSET, deps, n_deps, __func__);
+    if (result)
+        return result;
+    node->dst = (void *)p->dst;
+    node->value = p->value;
+    node->element_size = p->elementSize;
+    node->size = p->width * (p->height ? p->height : 1);
+    *out = (CUgraphNode)node;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                                  CUgraph child)
+{
+    struct node *node;
+    CUresult result;
+
+    ENTER(NEED_INIT);
+    TAKE(graph, source, KIND_GRAPH, child);
+    result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_GRAPH, deps, n_deps, __func__);
+    if (result)
+        return result;
+    node->child = copy_graph(source);
+    *out = (CUgraphNode)node;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph *child)
+{
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    if (node->type != CU_GRAPH_NODE_TYPE_GRAPH)
+        return CUDA_ERROR_INVALID_VALUE;
+    *child = (CUgraph)node->child;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *n)
+{
+    size_t i;
+
+    ENTER(NEED_INIT);
+    TAKE(graph, graph, KIND_GRAPH, handle);
+    for (i = 0; nodes && i < *n && i < graph->n_nodes; i++)
+        nodes[i] = (CUgraphNode)graph->nodes[i];
+    *n = nodes ? i : graph->n_nodes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *type)
+{
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    *type = node->type;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode *deps, CUgraphEdgeData *edges, size_t *n)
+{
+    size_t i;
+
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    for (i = 0; deps && i < *n && i < node->n_deps; i++) {
+        deps[i] = (CUgraphNode)node->deps[i];
+        if (edges)
+            memset(&edges[i], 0, sizeof(edges[i]));
+    }
+    *n = deps ? i : node->n_deps;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetDependencies(CUgraphNode handle, CUgraphNode *deps, size_t *n)
+{
+    return cuGraphNodeGetDependencies_v2(handle, deps, NULL, n);
+}
+
+CUresult cuGraphDestroy(CUgraph handle)
+{
+    ENTER(NEED_INIT);
+    TAKE(graph, graph, KIND_GRAPH, handle);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        graph->nodes[i]->head.dead = true;
+    graph->head.dead = true;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned long long flags)
+{
+    struct exec *exec;
+
+    ENTER(NEED_CONTEXT);
+    TAKE(graph, graph, KIND_GRAPH, handle);
+    exec = make(sizeof(*exec), KIND_EXEC, NULL);
+    exec->graph = copy_graph(graph);
+    exec->flags = flags;
+    *out = (CUgraphExec)exec;
+    return CUDA_SUCCESS;
+}
+
+/* The first two versions, which had a log instead of flags. */
+CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph handle, CUgraphNode *node, char *log, size_t size)
+{
+    if (node)
+        *node = NULL;
+    if (log && size)
+        *log = '\0';
+    return cuGraphInstantiateWithFlags(out, handle, 0);
+}
+SAME_AS(cuGraphInstantiate_v2, cuGraphInstantiate);
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph handle, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+    CUresult result = cuGraphInstantiateWithFlags(out, handle, params->flags);
+
+    params->hErrNode_out = NULL;
+    params->result_out = result ? CUDA_GRAPH_INSTANTIATE_ERROR : CUDA_GRAPH_INSTANTIATE_SUCCESS;
+    return result;
+}
+SAME_AS(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams);
+
+CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
+{
+    ENTER(NEED_INIT);
+    TAKE(exec, exec, KIND_EXEC, handle);
+    *flags = exec->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec handle)
+{
+    ENTER(NEED_INIT);
+    TAKE(exec, exec, KIND_EXEC, handle);
+    exec->head.dead = true;
+    return CUDA_SUCCESS;
+}
+
+static void run_graph(const struct graph *graph, const struct stream_ref *ref, const char *api);
+
+static void run_node(const struct node *node, const struct stream_ref *ref, const char *api)
+{
+    struct call call;
+
+    switch (node->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        if (node->call->function->head.dead)
+            fake_misuse("graph node %s: its module was unloaded", node->call->info.name);
+        call = *node->call;
+        call.info.api = api;
+        call.info.stream_id = ref->id;
+        call.info.from_graph = 1;
+        run(&call);
+        break;
+    case CU_GRAPH_NODE_TYPE_HOST:
+        node->host_fn(node->host_data);
+        break;
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        memmove(node->dst, node->src, node->size);
+        break;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        fill(node->dst, node->value, node->element_size, node->size);
+        break;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        run_graph(node->child, ref, api);
+        break;
+    default:
+        break;
+    }
+}
+
+static void run_graph(const struct graph *graph, const struct stream_ref *ref, const char *api)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        run_node(graph->nodes[i], ref, api);
+}
+
+static CUresult launch_graph(CUgraphExec handle, CUstream stream, bool per_thread, const char *api)
+{
+    struct exec *exec = (struct exec *)live(handle, KIND_EXEC, api);
+    struct stream_ref ref;
+    CUresult result = resolve_stream(stream, per_thread, &ref, api);
+
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (result)
+        return result;
+    if (capturing(&ref))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    fake_log("graph pid=%d nodes=%zu api=%s\n", (int)getpid(), exec->graph->n_nodes, api);
+    run_graph(exec->graph, &ref, api);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    ENTER_LAUNCH();
+    return launch_graph(exec, stream, false, __func__);
+}
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
+{
+    ENTER_LAUNCH();
+    return launch_graph(exec, stream, true, __func__);
+}
+
+CUresult cuGraphUpload(CUgraphExec handle, CUstream stream)
+{
+    ENTER(NEED_CONTEXT);
+    TAKE(exec, exec, KIND_EXEC, handle);
+    (void)exec, (void)stream;
+    return CUDA_SUCCESS;
+}
+SAME_AS(cuGraphUpload_ptsz, cuGraphUpload);

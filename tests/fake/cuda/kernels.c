@@ -1,0 +1,154 @@
+/* The kernels: host functions that do what the device function of that name would, thread after thread. */
+#include "core.h"
+
+/* Argument `type` at byte `offset` of the packed arguments. */
+#define ARG(call, type, offset)                                                                                        \
+    __extension__({                                                                                                    \
+        type value_;                                                                                                   \
+        memcpy(&value_, (call)->bytes + (offset), sizeof(value_));                                                     \
+        value_;                                                                                                        \
+    })
+
+static int64_t n_blocks(const struct call *call)
+{
+    return (int64_t)call->info.grid[0] * call->info.grid[1] * call->info.grid[2];
+}
+
+static int64_t n_threads(const struct call *call)
+{
+    return n_blocks(call) * call->info.block[0] * call->info.block[1] * call->info.block[2];
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* (const float *x, float *y, float a, int n): y[i] += a * x[i] */
+static void run_axpy_inplace(const struct call *call)
+{
+    const float *x = ARG(call, float *, 0);
+    float *y = ARG(call, float *, 8);
+    float a = ARG(call, float, 16);
+    int64_t n = smaller(ARG(call, int, 20), n_threads(call));
+
+    for (int64_t i = 0; i < n; i++)
+        y[i] += a * x[i];
+}
+
+/* (int *data, int n): data[i]++ */
+static void run_increment(const struct call *call)
+{
+    int *data = ARG(call, int *, 0);
+    int64_t n = smaller(ARG(call, int, 8), n_threads(call));
+
+    for (int64_t i = 0; i < n; i++)
+        data[i]++;
+}
+
+/* (int *counter): each thread adds one */
+static void run_atomic_count(const struct call *call)
+{
+    *ARG(call, int *, 0) += (int)n_threads(call);
+}
+
+/* (int *buffer, int *cursor, int capacity, int tag): each block appends; the entry depends on the one before it, so a
+ * launch left out, repeated or out of order shows in all later entries */
+static void run_append(const struct call *call)
+{
+    int *buffer = ARG(call, int *, 0), *cursor = ARG(call, int *, 8);
+    int capacity = ARG(call, int, 16), tag = ARG(call, int, 20);
+
+    for (int64_t block = 0; block < n_blocks(call) && *cursor < capacity; block++, ++*cursor)
+        buffer[*cursor] = (*cursor ? buffer[*cursor - 1] * 31 : 0) + tag;
+}
+
+/* By value, so that only a copy of all its bytes gives the right result. */
+struct scale_args {
+    double *data;
+    double factor;
+    int n, shift;
+    uint64_t check[2]; /* check[1] == ~check[0], or nothing is done */
+};
+
+static void run_scale_struct(const struct call *call)
+{
+    const struct scale_args args = ARG(call, struct scale_args, 0);
+
+    if (args.check[1] != ~args.check[0])
+        return;
+    for (int64_t i = 0; i < smaller(args.n, n_threads(call)); i++)
+        args.data[i] = args.data[i] * args.factor + args.shift;
+}
+
+/* (): as a kernel that reads a wild pointer, it breaks its context for good */
+static void run_fail(const struct call *call)
+{
+    ((struct context *)call->info.ctx)->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+/* (int ms) */
+static void run_slow(const struct call *call)
+{
+    double end = now_ms() + ARG(call, int, 0);
+
+    while (now_ms() < end)
+        ;
+}
+
+#define POINTER 8, 8
+#define NUMBER  4, 4
+#define CODE(name, run, regs, shared, n, ...)                                                                          \
+    {                                                                                                                  \
+        name, run, regs, shared, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)                            \
+    }
+#define PARAMS(s0, a0, s1, a1, s2, a2, s3, a3, ...)                                                                    \
+    {s0, s1, s2, s3},                                                                                                  \
+    {                                                                                                                  \
+        a0, a1, a2, a3                                                                                                 \
+    }
+
+/* Mangled twins stand for C++ kernels: the names that a compiler gives to those signatures. */
+static const struct kernel_code kernel_codes[] = {
+    CODE("axpy_inplace", run_axpy_inplace, 16, 0, 4, POINTER, POINTER, NUMBER, NUMBER),
+    CODE("_Z12axpy_inplacePKfPffi", run_axpy_inplace, 16, 0, 4, POINTER, POINTER, NUMBER, NUMBER),
+    CODE("increment", run_increment, 16, 0, 2, POINTER, NUMBER),
+    CODE("_Z9incrementPii", run_increment, 16, 0, 2, POINTER, NUMBER),
+    CODE("_ZN5tests9incrementIiLi4EEEvPT_i", run_increment, 40, 4096, 2, POINTER, NUMBER),
+    CODE("atomic_count", run_atomic_count, 22, 0, 1, POINTER),
+    CODE("append", run_append, 32, 0, 4, POINTER, POINTER, NUMBER, NUMBER),
+    CODE("scale_struct", run_scale_struct, 28, 0, 1, sizeof(struct scale_args), 8),
+    CODE("_Z12scale_struct10scale_args", run_scale_struct, 28, 0, 1, sizeof(struct scale_args), 8),
+    CODE("fail", run_fail, 8, 0, 0, 0, 0),
+    CODE("slow", run_slow, 8, 0, 1, NUMBER),
+};
+
+#undef CODE
+#undef PARAMS
+#undef POINTER
+#undef NUMBER
+
+static const struct kernel_code *code_named(const struct kernel_code *codes, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(codes[i].name, name))
+            return &codes[i];
+    return NULL;
+}
+
+static size_t param_offset(const struct kernel_code *code, int index)
+{
+    size_t offset = 0;
+
+    for (int i = 0;; i++) {
+        offset = (offset + code->param_align[i] - 1) / code->param_align[i] * code->param_align[i];
+        if (i == index)
+            return offset;
+        offset += code->param_size[i];
+    }
+}
+
+static size_t param_bytes(const struct kernel_code *code)
+{
+    return code->n_params > 0 ? param_offset(code, code->n_params - 1) + code->param_size[code->n_params - 1] : 0;
+}

@@ -1,0 +1,449 @@
+/* Streams, events, capture, and what is enqueued other than kernels; then what the other look-alikes may ask. */
+#include "core.h"
+
+/* Defines both stream flavours of `name` over name_in(arguments..., per_thread, caller). */
+#define FLAVOURS(name, parameters, ...)                                                                                \
+    CUresult name parameters                                                                                           \
+    {                                                                                                                  \
+        ENTER(NEED_CONTEXT);                                                                                           \
+        return name##_in(__VA_ARGS__, false, __func__);                                                                \
+    }                                                                                                                  \
+    CUresult name##_ptsz parameters                                                                                    \
+    {                                                                                                                  \
+        ENTER(NEED_CONTEXT);                                                                                           \
+        return name##_in(__VA_ARGS__, true, __func__);                                                                 \
+    }
+
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+{
+    struct stream *stream;
+
+    ENTER(NEED_CONTEXT);
+    stream = make(sizeof(*stream), KIND_STREAM, current());
+    stream->id = next_stream_id++;
+    stream->ordinal = current()->n_streams++;
+    stream->flags = flags;
+    stream->priority = priority;
+    *out = (CUstream)stream;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *out, unsigned int flags)
+{
+    return cuStreamCreateWithPriority(out, flags, 0);
+}
+
+CUresult cuStreamDestroy_v2(CUstream handle)
+{
+    ENTER(NEED_INIT);
+    TAKE(stream, stream, KIND_STREAM, handle);
+    stream->head.dead = true;
+    return CUDA_SUCCESS;
+}
+SAME_AS(cuStreamDestroy, cuStreamDestroy_v2);
+
+/* Waiting cannot be recorded: it ends the capture. */
+static CUresult wait_for(CUstream handle, bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = resolve_stream(handle, per_thread, &ref, caller);
+
+    if (result || !capturing(&ref))
+        return result;
+    ref.stream->capture = CAPTURE_INVALIDATED;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+#define cuStreamSynchronize_in wait_for
+#define cuStreamQuery_in       wait_for
+FLAVOURS(cuStreamSynchronize, (CUstream stream), stream)
+FLAVOURS(cuStreamQuery, (CUstream stream), stream)
+
+/* Questions about a stream are allowed while it captures. */
+static CUresult ask_stream(CUstream handle, bool per_thread, struct stream_ref *ref, const char *caller)
+{
+    CUresult result = resolve_stream(handle, per_thread, ref, caller);
+
+    return result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ? CUDA_SUCCESS : result;
+}
+
+static CUresult cuStreamGetId_in(CUstream handle, unsigned long long *id, bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+
+    *id = ref.id;
+    return result;
+}
+FLAVOURS(cuStreamGetId, (CUstream stream, unsigned long long *id), stream, id)
+
+static CUresult cuStreamGetCtx_in(CUstream handle, CUcontext *ctx, bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+
+    *ctx = (CUcontext)current();
+    return result;
+}
+FLAVOURS(cuStreamGetCtx, (CUstream stream, CUcontext *ctx), stream, ctx)
+
+static CUresult cuStreamGetFlags_in(CUstream handle, unsigned int *flags, bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+
+    *flags = ref.stream ? ref.stream->flags : 0;
+    return result;
+}
+FLAVOURS(cuStreamGetFlags, (CUstream stream, unsigned int *flags), stream, flags)
+
+static CUresult cuStreamGetPriority_in(CUstream handle, int *priority, bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+
+    *priority = ref.stream ? ref.stream->priority : 0;
+    return result;
+}
+FLAVOURS(cuStreamGetPriority, (CUstream stream, int *priority), stream, priority)
+
+static CUresult cuStreamIsCapturing_in(CUstream handle, CUstreamCaptureStatus *status, bool per_thread,
+                                       const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (ref.stream && ref.stream->capture == CAPTURE_ACTIVE)
+        *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (ref.stream && ref.stream->capture == CAPTURE_INVALIDATED)
+        *status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    return result;
+}
+FLAVOURS(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status), stream, status)
+
+static CUresult cuStreamBeginCapture_v2_in(CUstream handle, CUstreamCaptureMode mode, bool per_thread,
+                                           const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = resolve_stream(handle, per_thread, &ref, caller);
+
+    if (result)
+        return result;
+    if (!ref.stream) /* the fake records created streams only */
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (ref.stream->capture)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    ref.stream->capture = CAPTURE_ACTIVE;
+    ref.stream->mode = mode;
+    ref.stream->capturer = pthread_self();
+    ref.stream->graph = make(sizeof(struct graph), KIND_GRAPH, NULL);
+    return CUDA_SUCCESS;
+}
+FLAVOURS(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
+
+static CUresult cuStreamEndCapture_in(CUstream handle, CUgraph *out, bool per_thread, const char *caller)
+{
+    struct stream *stream = (struct stream *)live(handle, KIND_STREAM, caller);
+    enum capture_state state;
+
+    (void)per_thread;
+    *out = NULL;
+    if (!stream || !stream->capture)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    state = stream->capture;
+    stream->capture = CAPTURE_NONE;
+    if (state == CAPTURE_INVALIDATED)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    *out = (CUgraph)stream->graph;
+    return CUDA_SUCCESS;
+}
+FLAVOURS(cuStreamEndCapture, (CUstream stream, CUgraph *graph), stream, graph)
+
+static struct node *captured(struct graph *graph, CUgraphNodeType type)
+{
+    struct node *last = last_node(graph);
+
+    return add_node(graph, type, &last, last != NULL);
+}
+
+static CUresult cuLaunchHostFunc_in(CUstream handle, CUhostFn fn, void *data, bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = resolve_stream(handle, per_thread, &ref, caller);
+
+    if (result)
+        return result;
+    if (capturing(&ref)) {
+        struct node *node = captured(capturing(&ref), CU_GRAPH_NODE_TYPE_HOST);
+
+        node->host_fn = fn;
+        node->host_data = data;
+    } else {
+        fn(data);
+    }
+    return CUDA_SUCCESS;
+}
+FLAVOURS(cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *data), stream, fn, data)
+
+static CUresult copy_async(void *dst, const void *src, size_t bytes, CUstream handle, bool per_thread,
+                           const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = resolve_stream(handle, per_thread, &ref, caller);
+
+    if (result)
+        return result;
+    if (capturing(&ref)) {
+        struct node *node = captured(capturing(&ref), CU_GRAPH_NODE_TYPE_MEMCPY);
+
+        node->dst = dst, node->src = src, node->size = bytes;
+    } else {
+        memmove(dst, src, bytes);
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult cuMemcpyHtoDAsync_v2_in(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream,
+                                        bool per_thread, const char *caller)
+{
+    CUresult result = check_device(dst, bytes, caller);
+
+    return result ? result : copy_async((void *)dst, src, bytes, stream, per_thread, caller);
+}
+FLAVOURS(cuMemcpyHtoDAsync_v2, (CUdeviceptr dst, const void *src, size_t bytes, CUstream stream), dst, src, bytes,
+         stream)
+
+static CUresult cuMemcpyDtoHAsync_v2_in(void *dst, CUdeviceptr src, size_t bytes, CUstream stream, bool per_thread,
+                                        const char *caller)
+{
+    CUresult result = check_device(src, bytes, caller);
+
+    return result ? result : copy_async(dst, (const void *)src, bytes, stream, per_thread, caller);
+}
+FLAVOURS(cuMemcpyDtoHAsync_v2, (void *dst, CUdeviceptr src, size_t bytes, CUstream stream), dst, src, bytes, stream)
+
+static CUresult cuMemcpyDtoDAsync_v2_in(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream,
+                                        bool per_thread, const char *caller)
+{
+    if (check_device(dst, bytes, caller) || check_device(src, bytes, caller))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy_async((void *)dst, (const void *)src, bytes, stream, per_thread, caller);
+}
+FLAVOURS(cuMemcpyDtoDAsync_v2, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream), dst, src, bytes,
+         stream)
+
+static CUresult cuMemcpyAsync_in(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, bool per_thread,
+                                 const char *caller)
+{
+    return copy_async((void *)dst, (const void *)src, bytes, stream, per_thread, caller);
+}
+FLAVOURS(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream), dst, src, bytes, stream)
+
+static CUresult fill_async(CUdeviceptr dst, unsigned int value, size_t element, size_t n, CUstream handle,
+                           bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = check_device(dst, element * n, caller);
+
+    if (!result)
+        result = resolve_stream(handle, per_thread, &ref, caller);
+    if (result)
+        return result;
+    if (capturing(&ref)) {
+        struct node *node = captured(capturing(&ref), CU_GRAPH_NODE_TYPE_MEMSET);
+
+        node->dst = (void *)dst, node->value = value, node->element_size = element, node->size = n;
+    } else {
+        fill((void *)dst, value, element, n);
+    }
+    return CUDA_SUCCESS;
+}
+
+#define cuMemsetD8Async_in  fill_async
+#define cuMemsetD32Async_in fill_async
+FLAVOURS(cuMemsetD8Async, (CUdeviceptr dst, unsigned char value, size_t n, CUstream stream), dst, value, 1, n, stream)
+FLAVOURS(cuMemsetD32Async, (CUdeviceptr dst, unsigned int value, size_t n, CUstream stream), dst, value, 4, n, stream)
+
+static CUresult cuMemAllocAsync_in(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = resolve_stream(handle, per_thread, &ref, caller);
+
+    if (!result && capturing(&ref))
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    return result ? result : allocate((void **)out, bytes, false);
+}
+FLAVOURS(cuMemAllocAsync, (CUdeviceptr * out, size_t bytes, CUstream stream), out, bytes, stream)
+
+static CUresult cuMemFreeAsync_in(CUdeviceptr pointer, CUstream handle, bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = resolve_stream(handle, per_thread, &ref, caller);
+
+    if (!result && capturing(&ref))
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    return result ? result : free_memory(pointer, false, caller);
+}
+FLAVOURS(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, stream)
+
+CUresult cuEventCreate(CUevent *out, unsigned int flags)
+{
+    struct event *event;
+
+    ENTER(NEED_CONTEXT);
+    event = make(sizeof(*event), KIND_EVENT, current());
+    event->flags = flags;
+    *out = (CUevent)event;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent handle)
+{
+    ENTER(NEED_INIT);
+    TAKE(event, event, KIND_EVENT, handle);
+    event->head.dead = true;
+    return CUDA_SUCCESS;
+}
+SAME_AS(cuEventDestroy, cuEventDestroy_v2);
+
+static CUresult cuEventRecord_in(CUevent handle, CUstream stream, bool per_thread, const char *caller)
+{
+    struct event *event = (struct event *)live(handle, KIND_EVENT, caller);
+    struct stream_ref ref;
+    CUresult result = resolve_stream(stream, per_thread, &ref, caller);
+
+    if (!event)
+        return CUDA_ERROR_INVALID_HANDLE;
+    event->recorded = true;
+    event->ms = now_ms();
+    return result;
+}
+FLAVOURS(cuEventRecord, (CUevent event, CUstream stream), event, stream)
+
+static CUresult cuStreamWaitEvent_in(CUstream stream, CUevent handle, unsigned int flags, bool per_thread,
+                                     const char *caller)
+{
+    struct stream_ref ref;
+
+    (void)flags;
+    if (!live(handle, KIND_EVENT, caller))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return resolve_stream(stream, per_thread, &ref, caller);
+}
+FLAVOURS(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags), stream, event, flags)
+
+CUresult cuEventQuery(CUevent handle)
+{
+    ENTER_NOT_CAPTURING();
+    TAKE(event, event, KIND_EVENT, handle);
+    (void)event;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent handle)
+{
+    ENTER_NOT_CAPTURING();
+    TAKE(event, event, KIND_EVENT, handle);
+    (void)event;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+{
+    ENTER(NEED_CONTEXT);
+    TAKE(event, first, KIND_EVENT, start);
+    TAKE(event, second, KIND_EVENT, end);
+    if (!first->recorded || !second->recorded || ((first->flags | second->flags) & CU_EVENT_DISABLE_TIMING))
+        return CUDA_ERROR_INVALID_HANDLE;
+    *ms = (float)(second->ms - first->ms);
+    return CUDA_SUCCESS;
+}
+SAME_AS(cuEventElapsedTime_v2, cuEventElapsedTime);
+
+static enum fake_state api_context_state(CUcontext ctx)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    return state_of(ctx, KIND_CONTEXT);
+}
+
+static CUcontext api_context_current(void)
+{
+    return (CUcontext)current();
+}
+
+static uint64_t api_context_id(CUcontext ctx)
+{
+    return ((struct context *)ctx)->id;
+}
+
+static int api_context_device(CUcontext ctx)
+{
+    return ((struct context *)ctx)->device;
+}
+
+static int api_context_sticky(CUcontext ctx)
+{
+    return ((struct context *)ctx)->sticky;
+}
+
+static int api_context_capturing(CUcontext ctx)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    for (const struct object *o = objects; o; o = o->next)
+        if (o->kind == KIND_STREAM && !o->dead && (CUcontext)o->ctx == ctx && ((const struct stream *)o)->capture)
+            return 1;
+    return 0;
+}
+
+static int api_stream_ordinal(CUcontext ctx, CUstream stream)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    if (state_of(stream, KIND_STREAM) != FAKE_LIVE || (CUcontext)((struct stream *)stream)->head.ctx != ctx)
+        return -1;
+    return ((struct stream *)stream)->ordinal;
+}
+
+static void api_each_allocation(CUcontext ctx, fake_allocation_fn fn, void *data)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    for (const struct allocation *a = allocations; a; a = a->next)
+        if (!a->head.dead && (CUcontext)a->head.ctx == ctx)
+            fn(&a->info, data);
+}
+
+static const char *api_chip_name(int device)
+{
+    return device >= 0 && device < n_devices() ? the_chip()->chip : NULL;
+}
+
+static int api_initialised(void)
+{
+    return init_pid == getpid() && !deinitialised;
+}
+
+static void api_lock(void)
+{
+    lock();
+}
+
+static void api_unlock(void)
+{
+    unlock(NULL);
+}
+
+const struct fake_cuda_api *fake_cuda_api(void)
+{
+    static const struct fake_cuda_api api = {
+        fake_cuda_launch_count, launch_get,         set_launch_hook,     api_context_state,
+        api_context_current,    api_context_id,     api_context_device,  api_context_sticky,
+        api_context_capturing,  api_stream_ordinal, api_each_allocation, api_chip_name,
+        api_initialised,        api_lock,           api_unlock,
+    };
+
+    return &api;
+}

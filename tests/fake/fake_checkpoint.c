@@ -1,0 +1,197 @@
+/* LINK: -ldl -lpthread */
+/*
+ * A look-alike of libcheckpoint.so: saves and restores every live allocation of a context of the fake driver, pinned
+ * host memory included, as the real one does. FAKE_FAIL and FAKE_LOG as in fake_common.h.
+ */
+#include <cuda.h>
+#include <cupti_result.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "fake_driver.h"
+
+#define PAGE 4096u
+
+/* The header of the real library is C++ only; this is the layout it declares. */
+typedef struct {
+    size_t structSize;
+    CUcontext ctx;
+    size_t reserveDeviceMB, reserveHostMB;
+    uint8_t allowOverwrite, optimizations;
+    void *pPriv;
+} CUpti_Checkpoint;
+
+#define TRANSFER_OPTIMISATION 1
+
+struct block {
+    struct fake_allocation where;
+    unsigned char *present; /* sparse: which pages hold anything */
+    unsigned char *bytes;
+    bool seen;
+    struct block *next;
+};
+
+struct image {
+    CUcontext ctx;
+    struct block *blocks, **end;
+};
+
+CUptiResult cuptiCheckpointSave(CUpti_Checkpoint *const handle);
+CUptiResult cuptiCheckpointRestore(CUpti_Checkpoint *const handle);
+CUptiResult cuptiCheckpointFree(CUpti_Checkpoint *const handle);
+
+#define COUNT_CALL()                                                                                                   \
+    static struct fake_counter counter_ = {__func__, 0, NULL};                                                         \
+    int injected_;                                                                                                     \
+    if (fake_count(&counter_, &injected_))                                                                             \
+    return (CUptiResult)injected_
+
+static CUptiResult check(const CUpti_Checkpoint *handle, const char *function)
+{
+    const struct fake_cuda_api *api = fake_driver();
+
+    if (!handle || handle->structSize != offsetof(CUpti_Checkpoint, pPriv) + sizeof(handle->pPriv))
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    fake_need_live(handle->ctx ? handle->ctx : api ? api->context_current() : NULL, function);
+    return CUPTI_SUCCESS;
+}
+
+/* The kernel's own record of which pages exist (bit 63) or are swapped out (bit 62). */
+static void find_pages(struct block *block)
+{
+    size_t n = (block->where.size + PAGE - 1) / PAGE;
+    uint64_t *map = calloc(n, sizeof(*map));
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    ssize_t got = map ? pread(fd, map, n * sizeof(*map), (uintptr_t)block->where.base / PAGE * sizeof(*map)) : -1;
+
+    for (size_t i = 0; i < n; i++) /* not readable: take every page */
+        block->present[i] = got != (ssize_t)(n * sizeof(*map)) || map[i] >> 62;
+    close(fd);
+    free(map);
+}
+
+static void save_block(const struct fake_allocation *where, void *data)
+{
+    struct image *image = data;
+    struct block *block = calloc(1, sizeof(*block));
+    size_t pages = (where->size + PAGE - 1) / PAGE;
+
+    if (!block)
+        fake_misuse("out of host memory");
+    block->where = *where;
+    block->present = calloc(pages, 1);
+    /* as large as the allocation, but only the pages that are written take memory */
+    block->bytes = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!block->present || block->bytes == MAP_FAILED)
+        fake_misuse("out of host memory");
+    memset(block->present, 1, pages);
+    if (where->sparse)
+        find_pages(block);
+    for (size_t i = 0; i < pages; i++) {
+        size_t offset = i * PAGE, size = where->size - offset < PAGE ? where->size - offset : PAGE;
+
+        if (block->present[i])
+            memcpy(block->bytes + offset, (const char *)where->base + offset, size);
+    }
+    *image->end = block;
+    image->end = &block->next;
+}
+
+static void free_image(struct image *image)
+{
+    struct block *next;
+
+    for (struct block *block = image->blocks; block; block = next) {
+        next = block->next;
+        munmap(block->bytes, (block->where.size + PAGE - 1) / PAGE * PAGE);
+        free(block->present);
+        free(block);
+    }
+    free(image);
+}
+
+CUptiResult cuptiCheckpointSave(CUpti_Checkpoint *const handle)
+{
+    struct image *image;
+    CUptiResult result;
+
+    COUNT_CALL();
+    result = check(handle, __func__);
+    if (result)
+        return result;
+    if (handle->pPriv && !handle->allowOverwrite)
+        return CUPTI_ERROR_INVALID_OPERATION;
+    image = calloc(1, sizeof(*image));
+    if (!image)
+        return CUPTI_ERROR_OUT_OF_MEMORY;
+    image->ctx = handle->ctx ? handle->ctx : fake_driver()->context_current();
+    image->end = &image->blocks;
+    if (fake_driver()->context_capturing(image->ctx))
+        fake_misuse("%s: a stream of the context is capturing", __func__);
+    fake_driver()->each_allocation(image->ctx, save_block, image);
+    if (handle->pPriv)
+        free_image(handle->pPriv);
+    handle->pPriv = image;
+    return CUPTI_SUCCESS;
+}
+
+static void mark_seen(const struct fake_allocation *where, void *data)
+{
+    for (struct block *block = ((struct image *)data)->blocks; block; block = block->next)
+        block->seen |= block->where.serial == where->serial;
+}
+
+static void restore_block(const struct block *block)
+{
+    size_t pages = (block->where.size + PAGE - 1) / PAGE;
+    char *base = block->where.base;
+
+    for (size_t i = 0; i < pages; i++) {
+        size_t offset = i * PAGE, size = block->where.size - offset < PAGE ? block->where.size - offset : PAGE;
+
+        if (block->present[i])
+            memcpy(base + offset, block->bytes + offset, size);
+        else if (size == PAGE)
+            madvise(base + offset, PAGE, MADV_DONTNEED); /* was zero, and is again */
+        else
+            memset(base + offset, 0, size);
+    }
+}
+
+CUptiResult cuptiCheckpointRestore(CUpti_Checkpoint *const handle)
+{
+    struct image *image;
+    CUptiResult result;
+
+    COUNT_CALL();
+    result = check(handle, __func__);
+    if (result)
+        return result;
+    image = handle->pPriv;
+    if (!image)
+        return CUPTI_ERROR_INVALID_OPERATION;
+    /* seen on the real library while a range profiler is enabled; the fake does not ask whether one is */
+    if (handle->optimizations & TRANSFER_OPTIMISATION)
+        return CUPTI_ERROR_UNKNOWN;
+    if (fake_driver()->context_capturing(image->ctx))
+        fake_misuse("%s: a stream of the context is capturing", __func__);
+    for (struct block *block = image->blocks; block; block = block->next)
+        block->seen = false;
+    fake_driver()->each_allocation(image->ctx, mark_seen, image);
+    for (const struct block *block = image->blocks; block; block = block->next) {
+        if (!block->seen)
+            fake_misuse("%s: memory that was saved has been freed since", __func__);
+        restore_block(block);
+    }
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiCheckpointFree(CUpti_Checkpoint *const handle)
+{
+    COUNT_CALL();
+    if (!handle || !handle->pPriv)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    free_image(handle->pPriv);
+    handle->pPriv = NULL;
+    return CUPTI_SUCCESS;
+}

@@ -1,0 +1,126 @@
+/*
+ * What the three look-alike libraries share: counting of calls, injected failures, the log and the loud end on misuse.
+ * Each library has its own copy of this state, so none needs another to be loaded.
+ *
+ * Environment
+ *   FAKE_FAIL=function:code[:nth][,...]  the nth call (from 1; without nth every call) of `function` does nothing and
+ *                                        returns `code`; `nth+` means that call and all later ones
+ *   FAKE_LOG=path                        lines are appended: launches as they happen, calls by function at exit
+ */
+#ifndef TESTS_FAKE_COMMON_H
+#define TESTS_FAKE_COMMON_H
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_hooks.h"
+
+struct fake_counter {
+    const char *name;
+    uint64_t calls;
+    struct fake_counter *next;
+};
+
+static struct fake_counter *fake_counters;
+static pthread_mutex_t fake_counter_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* One write a line: several processes may share the file. */
+__attribute__((format(printf, 1, 2))) static void fake_log(const char *format, ...)
+{
+    const char *path = getenv("FAKE_LOG");
+    char line[1024];
+    va_list args;
+    int fd, length;
+
+    if (!path || !*path)
+        return;
+    va_start(args, format);
+    length = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    if (length >= (int)sizeof(line))
+        length = sizeof(line) - 1;
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    if (write(fd, line, length) != length)
+        perror("fake: cannot write FAKE_LOG");
+    close(fd);
+}
+
+/* Misuse that a real driver answers with corruption or a crash must end a test at once, whatever the caller checks. */
+__attribute__((format(printf, 1, 2), noreturn)) static void fake_misuse(const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    fake_log("misuse pid=%d %s\n", (int)getpid(), text);
+    dprintf(STDERR_FILENO, "FAKE MISUSE: %s\n", text);
+    _exit(FAKE_MISUSE_EXIT);
+}
+
+/* True when FAKE_FAIL names this call of `name`; *code is then what to return. */
+static bool fake_injected(const char *name, uint64_t call, int *code)
+{
+    const char *entry = getenv("FAKE_FAIL");
+    size_t length = strlen(name);
+
+    for (; entry && *entry; entry = strchr(entry, ',') ? strchr(entry, ',') + 1 : NULL) {
+        char *end;
+        uint64_t nth;
+
+        if (strncmp(entry, name, length) || entry[length] != ':')
+            continue;
+        *code = (int)strtol(entry + length + 1, &end, 10);
+        if (*end != ':')
+            return true;
+        nth = strtoull(end + 1, &end, 10);
+        if (call == nth || (*end == '+' && call > nth))
+            return true;
+    }
+    return false;
+}
+
+/* Counts a call; returns true when it is to fail with *code. */
+static bool fake_count(struct fake_counter *counter, int *code)
+{
+    uint64_t call;
+
+    pthread_mutex_lock(&fake_counter_lock);
+    if (!counter->calls) {
+        counter->next = fake_counters;
+        fake_counters = counter;
+    }
+    call = ++counter->calls;
+    pthread_mutex_unlock(&fake_counter_lock);
+    return fake_injected(counter->name, call, code);
+}
+
+__attribute__((destructor)) static void fake_log_calls(void)
+{
+    for (const struct fake_counter *c = fake_counters; c; c = c->next)
+        fake_log("calls pid=%d %s %llu\n", (int)getpid(), c->name, (unsigned long long)c->calls);
+}
+
+/* FNV-1a, 64 bits. */
+#define FAKE_HASH_START 0xcbf29ce484222325ull
+
+static inline uint64_t fake_hash(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3ull;
+    return hash;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * A look-alike of libcuda.so.1 that needs no GPU: the real names and the real ABI, device memory that is host memory,
+ * and kernels that are host functions which run to completion inside the launch call.
+ *
+ * Environment, beside that of fake_common.h
+ *   FAKE_CC=9.0        compute capability of every device (see the table in cuda/device.c)
+ *   FAKE_DEVICES=1     how many devices there are
+ *   FAKE_MEMORY=bytes  device memory, if not the chip's
+ *
+ * Stricter than a driver: use of what was destroyed, kernels without their arguments and pointers into freed memory end
+ * the process with status 99 and a line on stderr.
+ *
+ * One translation unit, so that one compiler call makes the library.
+ */
+#define _GNU_SOURCE
+/* Makes cuda.h declare each version and each stream flavour under the name it is exported by. */
+#define __CUDA_API_VERSION_INTERNAL
+
+#pragma GCC visibility push(default)
+#include "cuda/core.c"
+#include "cuda/device.c"
+#include "cuda/context.c"
+#include "cuda/memory.c"
+#include "cuda/kernels.c"
+#include "cuda/module.c"
+#include "cuda/launch.c"
+#include "cuda/graph.c"
+#include "cuda/stream.c"
+#include "cuda/proc.c"
+#pragma GCC visibility pop

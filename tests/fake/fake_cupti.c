@@ -1,0 +1,863 @@
+/* LINK: -ldl -lpthread */
+/*
+ * A look-alike of libcupti.so.13. The target side (devices, ids, the range profiler, kernel activity) is faked over the
+ * fake driver, and ends the process on misuse (see fake_common.h); the host side (metrics, config images, numbers of
+ * passes) is the real library's, opened from the folder that KP_REAL_CUPTI names. Without that folder host calls return
+ * CUPTI_ERROR_NOT_INITIALIZED.
+ */
+#include <cuda.h>
+#include <math.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include <cupti.h>
+#include <cupti_profiler_host.h>
+#include <cupti_profiler_target.h>
+#include <cupti_range_profiler.h>
+#include <cupti_target.h>
+
+#include "fake_driver.h"
+#include "fake_image.h"
+
+#define AVAILABILITY_MAGIC "FAKEAVL1"
+
+#define COUNT_CALL()                                                                                                   \
+    static struct fake_counter counter_ = {__func__, 0, NULL};                                                         \
+    int injected_;                                                                                                     \
+    if (fake_count(&counter_, &injected_))                                                                             \
+    return (CUptiResult)injected_
+
+/* Counts the call and checks what the real library checks first. */
+#define ENTER(params, type)                                                                                            \
+    COUNT_CALL();                                                                                                      \
+    if (!(params) || (params)->structSize != type##_STRUCT_SIZE || (params)->pPriv)                                    \
+    return CUPTI_ERROR_INVALID_PARAMETER
+
+/* The driver's lock, as the launch hook runs under it; of its own only in a process without the driver. */
+static pthread_mutex_t own_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static const struct fake_cuda_api *lock(void)
+{
+    const struct fake_cuda_api *api = fake_driver();
+
+    if (api)
+        api->lock();
+    else
+        pthread_mutex_lock(&own_lock);
+    return api;
+}
+
+static void unlock(const struct fake_cuda_api **api)
+{
+    if (*api)
+        (*api)->unlock();
+    else
+        pthread_mutex_unlock(&own_lock);
+}
+
+#define LOCKED() const struct fake_cuda_api *lock_ __attribute__((cleanup(unlock), unused)) = lock()
+
+/* --- the real library, for the host side --- */
+
+static void *real_symbol(const char *name)
+{
+    static void *handle;
+    const char *folder = getenv("KP_REAL_CUPTI");
+    char path[4096];
+    LOCKED();
+
+    if (!handle && folder && *folder) {
+        /* libcupti opens this one by its bare name: have it there already */
+        snprintf(path, sizeof(path), "%s/libnvperf_host.so", folder);
+        dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        snprintf(path, sizeof(path), "%s/libcupti.so.13", folder);
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return handle ? dlsym(handle, name) : NULL;
+}
+
+#define FORWARD(function, type)                                                                                        \
+    CUptiResult function(type *params)                                                                                 \
+    {                                                                                                                  \
+        CUptiResult (*real)(type *);                                                                                   \
+                                                                                                                       \
+        COUNT_CALL();                                                                                                  \
+        *(void **)&real = real_symbol(#function);                                                                      \
+        return real ? real(params) : CUPTI_ERROR_NOT_INITIALIZED;                                                      \
+    }
+FORWARD(cuptiProfilerHostDeinitialize, CUpti_Profiler_Host_Deinitialize_Params)
+FORWARD(cuptiProfilerHostGetSupportedChips, CUpti_Profiler_Host_GetSupportedChips_Params)
+FORWARD(cuptiProfilerHostGetBaseMetrics, CUpti_Profiler_Host_GetBaseMetrics_Params)
+FORWARD(cuptiProfilerHostGetSubMetrics, CUpti_Profiler_Host_GetSubMetrics_Params)
+FORWARD(cuptiProfilerHostGetMetricProperties, CUpti_Profiler_Host_GetMetricProperties_Params)
+FORWARD(cuptiProfilerHostConfigAddMetrics, CUpti_Profiler_Host_ConfigAddMetrics_Params)
+FORWARD(cuptiProfilerHostGetConfigImageSize, CUpti_Profiler_Host_GetConfigImageSize_Params)
+FORWARD(cuptiProfilerHostGetConfigImage, CUpti_Profiler_Host_GetConfigImage_Params)
+FORWARD(cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses_Params)
+FORWARD(cuptiProfilerHostGetMaxNumHardwareMetricsPerPass, CUpti_Profiler_Host_GetMaxNumHardwareMetricsPerPass_Params)
+
+/* The real library would refuse the fake's availability image; without one it assumes all counters. */
+CUptiResult cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params *params)
+{
+    CUptiResult (*real)(CUpti_Profiler_Host_Initialize_Params *);
+    CUpti_Profiler_Host_Initialize_Params copy;
+    CUptiResult result;
+
+    ENTER(params, CUpti_Profiler_Host_Initialize_Params);
+    *(void **)&real = real_symbol("cuptiProfilerHostInitialize");
+    if (!real)
+        return CUPTI_ERROR_NOT_INITIALIZED;
+    copy = *params;
+    if (copy.pCounterAvailabilityImage &&
+        !memcmp(copy.pCounterAvailabilityImage, AVAILABILITY_MAGIC, strlen(AVAILABILITY_MAGIC)))
+        copy.pCounterAvailabilityImage = NULL;
+    result = real(&copy);
+    params->pHostObject = copy.pHostObject;
+    return result;
+}
+
+/* --- evaluation of the fake's own images --- */
+
+static const struct fake_image *own_image(const uint8_t *bytes, size_t size)
+{
+    const struct fake_image *image = (const void *)bytes;
+
+    if (!bytes || size < sizeof(*image) || memcmp(image->magic, FAKE_IMAGE_MAGIC, sizeof(image->magic)))
+        return NULL;
+    if (image->size != size)
+        fake_misuse("a counter-data image of %zu bytes was given as %zu", (size_t)image->size, size);
+    return image;
+}
+
+static uint64_t *image_metrics(const struct fake_image *image)
+{
+    return (uint64_t *)(uintptr_t)(image + 1);
+}
+
+static struct fake_image_range *image_ranges(const struct fake_image *image)
+{
+    return (struct fake_image_range *)(image_metrics(image) + image->n_metrics);
+}
+
+static uint64_t hash_base(const char *metric)
+{
+    return fake_hash(FAKE_HASH_START, metric, strcspn(metric, "."));
+}
+
+double fake_cupti_value(const char *metric, const char *kernel, size_t range)
+{
+    size_t length = strlen(metric), ratio = strlen(".ratio");
+    char text[1024];
+    double u;
+
+    snprintf(text, sizeof(text), "%s\n%s\n%zu", metric, kernel, range);
+    u = (double)(fake_hash(FAKE_HASH_START, text, strlen(text)) >> 11) / 9007199254740992.0;
+    if (strstr(metric, "pct"))
+        return 100 * u;
+    if (length > ratio && !strcmp(metric + length - ratio, ".ratio"))
+        return 32 * u;
+    if (strstr(metric, "per_second"))
+        return 1e9 * (1 + u);
+    return (double)(int64_t)(1 + 1e6 * u);
+}
+
+/* Every pass must have seen the same kernels, and they the same memory: that is what replay promises. */
+static void check_range(const struct fake_image *image, const struct fake_image_range *range)
+{
+    for (uint32_t p = 1; p < image->n_passes; p++) {
+        if (range->pass[p].chain != range->pass[0].chain || range->pass[p].kernels != range->pass[0].kernels)
+            fake_misuse("range %s (%s): pass %u ran other kernels than pass 0", range->name, range->kernel, p);
+        if (range->pass[p].data_chain != range->pass[0].data_chain)
+            fake_misuse("range %s (%s): the memory in pass %u is not that of pass 0", range->name, range->kernel, p);
+    }
+}
+
+static bool scheduled(const struct fake_image *image, const char *metric)
+{
+    for (uint64_t i = 0; i < image->n_metrics; i++)
+        if (image_metrics(image)[i] == hash_base(metric))
+            return true;
+    return false;
+}
+
+CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params *params)
+{
+    CUptiResult (*real)(CUpti_Profiler_Host_EvaluateToGpuValues_Params *);
+    const struct fake_image_range *range;
+    const struct fake_image *image;
+
+    ENTER(params, CUpti_Profiler_Host_EvaluateToGpuValues_Params);
+    image = own_image(params->pCounterDataImage, params->counterDataImageSize);
+    *(void **)&real = real_symbol("cuptiProfilerHostEvaluateToGpuValues");
+    if (!image)
+        return real ? real(params) : CUPTI_ERROR_NOT_INITIALIZED;
+    if (!params->pHostObject || params->rangeIndex >= image->n_ranges)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    range = &image_ranges(image)[params->rangeIndex];
+    if (range->passes_seen != (image->n_passes == 64 ? ~0ull : (1ull << image->n_passes) - 1))
+        return CUPTI_ERROR_UNKNOWN;
+    check_range(image, range);
+    for (size_t i = 0; i < params->numMetrics; i++) {
+        const char *metric = params->ppMetricNames[i];
+
+        params->pMetricValues[i] =
+            scheduled(image, metric) ? fake_cupti_value(metric, range->kernel, params->rangeIndex) : NAN;
+    }
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiProfilerHostGetRangeName(CUpti_Profiler_Host_GetRangeName_Params *params)
+{
+    CUptiResult (*real)(CUpti_Profiler_Host_GetRangeName_Params *);
+    const struct fake_image *image;
+
+    ENTER(params, CUpti_Profiler_Host_GetRangeName_Params);
+    image = own_image(params->pCounterDataImage, params->counterDataImageSize);
+    *(void **)&real = real_symbol("cuptiProfilerHostGetRangeName");
+    if (!image)
+        return real ? real(params) : CUPTI_ERROR_NOT_INITIALIZED;
+    if (params->rangeIndex >= image->n_ranges)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    params->pRangeName = strdup(image_ranges(image)[params->rangeIndex].name);
+    return CUPTI_SUCCESS;
+}
+
+/* --- library and device --- */
+
+static bool initialised;
+
+CUptiResult cuptiGetVersion(uint32_t *version)
+{
+    COUNT_CALL();
+    *version = CUPTI_API_VERSION;
+    return CUPTI_SUCCESS;
+}
+
+static const struct {
+    CUptiResult code;
+    const char *name, *text;
+} results[] = {
+#define RESULT(code, text)                                                                                             \
+    {                                                                                                                  \
+        code, #code, text                                                                                              \
+    }
+    RESULT(CUPTI_SUCCESS, "no error"),
+    RESULT(CUPTI_ERROR_INVALID_PARAMETER, "a parameter is not valid"),
+    RESULT(CUPTI_ERROR_INVALID_DEVICE, "the device is not valid"),
+    RESULT(CUPTI_ERROR_INVALID_CONTEXT, "the context is not valid"),
+    RESULT(CUPTI_ERROR_INVALID_OPERATION, "the operation is not allowed now"),
+    RESULT(CUPTI_ERROR_OUT_OF_MEMORY, "out of memory"),
+    RESULT(CUPTI_ERROR_HARDWARE, "hardware error"),
+    RESULT(CUPTI_ERROR_NOT_INITIALIZED, "not initialised"),
+    RESULT(CUPTI_ERROR_INVALID_METRIC_NAME, "no such metric"),
+    RESULT(CUPTI_ERROR_HARDWARE_BUSY, "the counters are in use"),
+    RESULT(CUPTI_ERROR_NOT_SUPPORTED, "not supported"),
+    RESULT(CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED, "virtual device"),
+    RESULT(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, "not permitted"),
+    RESULT(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "another subscriber"),
+    RESULT(CUPTI_ERROR_INVALID_CHIP_NAME, "no such chip"),
+    RESULT(CUPTI_ERROR_UNKNOWN, "unknown error"),
+#undef RESULT
+};
+
+CUptiResult cuptiGetResultString(CUptiResult result, const char **text)
+{
+    COUNT_CALL();
+    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
+        if (results[i].code == result) {
+            *text = results[i].name;
+            return CUPTI_SUCCESS;
+        }
+    return CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+CUptiResult cuptiGetErrorMessage(CUptiResult result, const char **text)
+{
+    COUNT_CALL();
+    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
+        if (results[i].code == result) {
+            *text = results[i].text;
+            return CUPTI_SUCCESS;
+        }
+    return CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
+{
+    struct timespec ts;
+
+    COUNT_CALL();
+    clock_gettime(CLOCK_REALTIME, &ts);
+    *timestamp = (uint64_t)ts.tv_sec * 1000000000u + ts.tv_nsec;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetContextId(CUcontext ctx, uint32_t *id)
+{
+    COUNT_CALL();
+    fake_need_live(ctx, __func__);
+    *id = (uint32_t)fake_driver()->context_id(ctx);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetDeviceId(CUcontext ctx, uint32_t *id)
+{
+    COUNT_CALL();
+    ctx = ctx ? ctx : fake_driver()->context_current();
+    fake_need_live(ctx, __func__);
+    *id = (uint32_t)fake_driver()->context_device(ctx);
+    return CUPTI_SUCCESS;
+}
+
+enum { LEGACY_STREAM_ID = 7, PER_THREAD_STREAM_ID = 8, FIRST_CREATED_STREAM_ID = 13 };
+
+/* Created streams are numbered in the order in which they are first asked for, each context for itself. */
+static uint32_t number_of(CUcontext ctx, CUstream stream)
+{
+    static struct {
+        CUcontext ctx;
+        CUstream stream;
+        uint32_t id;
+    } asked[256];
+    static size_t n;
+    uint32_t next = FIRST_CREATED_STREAM_ID;
+    LOCKED();
+
+    for (size_t i = 0; i < n; i++) {
+        if (asked[i].ctx == ctx && asked[i].stream == stream)
+            return asked[i].id;
+        next += asked[i].ctx == ctx;
+    }
+    if (n == sizeof(asked) / sizeof(asked[0]))
+        fake_misuse("more than %zu streams asked for", n);
+    asked[n].ctx = ctx, asked[n].stream = stream, asked[n].id = next;
+    return asked[n++].id;
+}
+
+CUptiResult cuptiGetStreamIdEx(CUcontext ctx, CUstream stream, uint8_t per_thread, uint32_t *id)
+{
+    COUNT_CALL();
+    ctx = ctx ? ctx : fake_driver()->context_current();
+    fake_need_live(ctx, __func__);
+    if (stream == CU_STREAM_LEGACY || (!stream && !per_thread)) {
+        *id = LEGACY_STREAM_ID;
+        return CUPTI_SUCCESS;
+    }
+    if (stream == CU_STREAM_PER_THREAD || !stream) {
+        *id = PER_THREAD_STREAM_ID;
+        return CUPTI_SUCCESS;
+    }
+    if (fake_driver()->stream_ordinal(ctx, stream) < 0)
+        return CUPTI_ERROR_INVALID_STREAM;
+    *id = number_of(ctx, stream);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params *params)
+{
+    ENTER(params, CUpti_Profiler_Initialize_Params);
+    if (!fake_driver() || !fake_driver()->initialised())
+        return CUPTI_ERROR_NOT_INITIALIZED;
+    initialised = true;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiProfilerDeInitialize(CUpti_Profiler_DeInitialize_Params *params)
+{
+    ENTER(params, CUpti_Profiler_DeInitialize_Params);
+    initialised = false;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params *params)
+{
+    ENTER(params, CUpti_Device_GetChipName_Params);
+    if (!fake_driver())
+        return CUPTI_ERROR_NOT_INITIALIZED;
+    params->pChipName = fake_driver()->chip_name((int)params->deviceIndex);
+    return params->pChipName ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_DEVICE;
+}
+
+CUptiResult cuptiProfilerDeviceSupported(CUpti_Profiler_DeviceSupported_Params *params)
+{
+    ENTER(params, CUpti_Profiler_DeviceSupported_Params);
+    if (!initialised)
+        return CUPTI_ERROR_NOT_INITIALIZED;
+    params->isSupported = params->architecture = params->sli = params->vGpu = params->confidentialCompute =
+        params->cmp = params->wsl = CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params *params)
+{
+    static const char image[64] = AVAILABILITY_MAGIC;
+
+    ENTER(params, CUpti_Profiler_GetCounterAvailability_Params);
+    if (!initialised)
+        return CUPTI_ERROR_NOT_INITIALIZED;
+    fake_need_live(params->ctx ? params->ctx : fake_driver()->context_current(), __func__);
+    if (params->pCounterAvailabilityImage) {
+        if (params->counterAvailabilityImageSize < sizeof(image))
+            return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+        memcpy(params->pCounterAvailabilityImage, image, sizeof(image));
+    }
+    params->counterAvailabilityImageSize = sizeof(image);
+    return CUPTI_SUCCESS;
+}
+
+/* --- range profiler --- */
+
+struct CUpti_RangeProfiler_Object {
+    CUcontext ctx;
+    bool disabled, configured, started, running, graph_seen, in_range, decoded;
+    uint64_t *metrics; /* hashes of base names, of the last GetCounterDataSize */
+    size_t n_metrics;
+    CUpti_ProfilerRange mode;
+    struct fake_image *image;
+    struct fake_image_range *ranges; /* of the passes since SetConfig */
+    size_t max_ranges, n_ranges, depth, n_dropped;
+    uint32_t n_passes, pass;
+    struct CUpti_RangeProfiler_Object *next;
+};
+
+static CUpti_RangeProfiler_Object *objects;
+
+/* The object, checked as far as every call checks it. */
+static CUpti_RangeProfiler_Object *object_of(CUpti_RangeProfiler_Object *given, const char *function)
+{
+    CUpti_RangeProfiler_Object *object = objects;
+
+    while (object && object != given)
+        object = object->next;
+    if (!object)
+        fake_misuse("%s: not a range profiler object", function);
+    if (object->disabled)
+        fake_misuse("%s: the range profiler was disabled", function);
+    fake_need_live(object->ctx, function);
+    return object;
+}
+
+static struct fake_image_range *open_range(CUpti_RangeProfiler_Object *object, const char *name)
+{
+    size_t index = object->n_ranges;
+    struct fake_image_range *range;
+
+    if (index >= object->max_ranges || index >= object->image->max_ranges) {
+        object->n_dropped++;
+        return NULL;
+    }
+    object->n_ranges++;
+    range = &object->ranges[index];
+    if (name)
+        snprintf(range->name, sizeof(range->name), "%s", name);
+    else
+        snprintf(range->name, sizeof(range->name), "%zu", index);
+    range->passes_seen |= 1ull << object->pass;
+    range->pass[object->pass] = (struct fake_image_pass){0, FAKE_HASH_START, FAKE_HASH_START};
+    return range;
+}
+
+static void add_kernel(CUpti_RangeProfiler_Object *object, struct fake_image_range *range,
+                       const struct fake_launch *launch)
+{
+    struct fake_image_pass *pass = &range->pass[object->pass];
+
+    if (!pass->kernels++)
+        snprintf(range->kernel, sizeof(range->kernel), "%s", launch->name);
+    pass->chain = fake_hash(pass->chain, launch->name, strlen(launch->name));
+    pass->chain = fake_hash(pass->chain, launch->grid, sizeof(launch->grid));
+    pass->chain = fake_hash(pass->chain, launch->block, sizeof(launch->block));
+    pass->chain = fake_hash(pass->chain, launch->cluster, sizeof(launch->cluster));
+    pass->chain = fake_hash(pass->chain, &launch->shared_bytes, sizeof(launch->shared_bytes));
+    pass->chain = fake_hash(pass->chain, &launch->cooperative, sizeof(launch->cooperative));
+    pass->chain = fake_hash(pass->chain, &launch->args_hash, sizeof(launch->args_hash));
+    pass->data_chain = fake_hash(pass->data_chain, &launch->data_hash, sizeof(launch->data_hash));
+}
+
+static void note_activity(const struct fake_launch *launch);
+
+/* Called by the fake driver for each kernel, in the thread that launches it. */
+static void on_launch(const struct fake_launch *launch, void *data)
+{
+    LOCKED();
+
+    (void)data;
+    note_activity(launch);
+    for (CUpti_RangeProfiler_Object *object = objects; object; object = object->next) {
+        struct fake_image_range *range;
+
+        if (!object->running || object->ctx != launch->ctx)
+            continue;
+        if (object->mode == CUPTI_AutoRange && launch->from_graph) {
+            object->graph_seen = true; /* no range of its own, and Stop fails: as measured */
+            continue;
+        }
+        if (object->mode == CUPTI_AutoRange)
+            range = open_range(object, NULL);
+        else
+            range = object->in_range && object->n_ranges ? &object->ranges[object->n_ranges - 1] : NULL;
+        if (range)
+            add_kernel(object, range, launch);
+    }
+}
+
+CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+
+    ENTER(params, CUpti_RangeProfiler_Enable_Params);
+    LOCKED();
+    if (!initialised)
+        return CUPTI_ERROR_NOT_INITIALIZED;
+    fake_need_live(params->ctx, __func__);
+    for (object = objects; object; object = object->next)
+        if (object->ctx == params->ctx && !object->disabled)
+            fake_misuse("%s: the context has a range profiler already", __func__);
+    object = calloc(1, sizeof(*object));
+    if (!object)
+        return CUPTI_ERROR_OUT_OF_MEMORY;
+    object->ctx = params->ctx;
+    object->next = objects;
+    objects = object;
+    fake_driver()->set_launch_hook(on_launch, NULL);
+    params->pRangeProfilerObject = object;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+
+    ENTER(params, CUpti_RangeProfiler_Disable_Params);
+    LOCKED();
+    object = object_of(params->pRangeProfilerObject, __func__);
+    if (object->running)
+        fake_misuse("%s: a pass is running: Stop comes first", __func__);
+    object->disabled = true;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+
+    ENTER(params, CUpti_RangeProfiler_GetCounterDataSize_Params);
+    LOCKED();
+    object = object_of(params->pRangeProfilerObject, __func__);
+    if (!params->pMetricNames || !params->numMetrics || !params->maxNumOfRanges ||
+        params->maxNumRangeTreeNodes < params->maxNumOfRanges)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    object->metrics = realloc(object->metrics, params->numMetrics * sizeof(*object->metrics));
+    if (!object->metrics)
+        return CUPTI_ERROR_OUT_OF_MEMORY;
+    object->n_metrics = params->numMetrics;
+    for (size_t i = 0; i < params->numMetrics; i++)
+        object->metrics[i] = hash_base(params->pMetricNames[i]);
+    params->counterDataSize = sizeof(struct fake_image) + params->numMetrics * sizeof(*object->metrics) +
+                              params->maxNumOfRanges * sizeof(struct fake_image_range);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerCounterDataImageInitialize(CUpti_RangeProfiler_CounterDataImage_Initialize_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+    struct fake_image *image;
+    size_t fixed;
+
+    ENTER(params, CUpti_RangeProfiler_CounterDataImage_Initialize_Params);
+    LOCKED();
+    object = object_of(params->pRangeProfilerObject, __func__);
+    fixed = sizeof(*image) + object->n_metrics * sizeof(*object->metrics);
+    if (!params->pCounterData || !object->n_metrics || params->counterDataSize < fixed)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    image = (void *)params->pCounterData;
+    memset(image, 0, params->counterDataSize);
+    memcpy(image->magic, FAKE_IMAGE_MAGIC, sizeof(image->magic));
+    image->size = params->counterDataSize;
+    image->n_metrics = object->n_metrics;
+    image->max_ranges = (uint32_t)((params->counterDataSize - fixed) / sizeof(struct fake_image_range));
+    memcpy(image_metrics(image), object->metrics, object->n_metrics * sizeof(*object->metrics));
+    return CUPTI_SUCCESS;
+}
+
+/* Only the real host library can read its config images. */
+static CUptiResult passes_of(const uint8_t *config, size_t size, uint32_t *n)
+{
+    CUpti_Profiler_Host_GetNumOfPasses_Params params = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE, NULL,
+                                                        size, (uint8_t *)(uintptr_t)config, 0};
+    CUptiResult (*real)(CUpti_Profiler_Host_GetNumOfPasses_Params *);
+    CUptiResult result;
+
+    *(void **)&real = real_symbol("cuptiProfilerHostGetNumOfPasses");
+    result = real ? real(&params) : CUPTI_ERROR_NOT_INITIALIZED;
+    *n = (uint32_t)params.numOfPasses;
+    if (!result && (!*n || *n > FAKE_MAX_PASSES))
+        fake_misuse("a config image of %u passes; the fake holds up to %d", *n, FAKE_MAX_PASSES);
+    return result;
+}
+
+CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+    CUptiResult result;
+
+    ENTER(params, CUpti_RangeProfiler_SetConfig_Params);
+    LOCKED();
+    object = object_of(params->pRangeProfilerObject, __func__);
+    if (object->running)
+        fake_misuse("%s: a pass is running", __func__);
+    if (!params->pConfig || !params->configSize || !params->maxRangesPerPass || params->passIndex ||
+        (params->range != CUPTI_AutoRange && params->range != CUPTI_UserRange) || params->numNestingLevels != 1 ||
+        params->minNestingLevel != 1 || !own_image(params->pCounterDataImage, params->counterDataImageSize))
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    if (object->started && object->mode != params->range) /* as seen on the real library */
+        return CUPTI_ERROR_INVALID_OPERATION;
+    if (params->replayMode != CUPTI_UserReplay) /* the fake cannot replay by itself */
+        return CUPTI_ERROR_NOT_SUPPORTED;
+    result = passes_of(params->pConfig, params->configSize, &object->n_passes);
+    if (result)
+        return result;
+    object->image = (void *)params->pCounterDataImage;
+    object->mode = params->range;
+    object->max_ranges = params->maxRangesPerPass;
+    free(object->ranges);
+    object->ranges = calloc(object->max_ranges, sizeof(*object->ranges));
+    if (!object->ranges)
+        return CUPTI_ERROR_OUT_OF_MEMORY;
+    object->configured = true;
+    object->pass = 0;
+    object->n_dropped = 0;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+
+    ENTER(params, CUpti_RangeProfiler_Start_Params);
+    LOCKED();
+    object = object_of(params->pRangeProfilerObject, __func__);
+    if (!object->configured)
+        fake_misuse("%s: SetConfig comes first", __func__);
+    if (object->running)
+        fake_misuse("%s: started already", __func__);
+    if (object->pass == object->n_passes)
+        fake_misuse("%s: all %u passes were run; SetConfig begins anew", __func__, object->n_passes);
+    if (fake_driver()->context_capturing(object->ctx))
+        fake_misuse("%s: a stream of the context is capturing", __func__);
+    object->running = object->started = true;
+    object->graph_seen = false;
+    object->n_ranges = 0;
+    object->depth = 0;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+
+    ENTER(params, CUpti_RangeProfiler_Stop_Params);
+    LOCKED();
+    object = object_of(params->pRangeProfilerObject, __func__);
+    if (!object->running)
+        fake_misuse("%s: no pass is running", __func__);
+    if (object->depth)
+        fake_misuse("%s: a range is open", __func__);
+    object->running = false;
+    object->pass++;
+    object->decoded = false;
+    params->passIndex = object->pass;
+    params->targetNestingLevel = 1;
+    params->isAllPassSubmitted = object->pass == object->n_passes;
+    fake_log("pass pid=%d ctx=%llu pass=%u of %u ranges=%zu\n", (int)getpid(),
+             (unsigned long long)fake_driver()->context_id(object->ctx), object->pass, object->n_passes,
+             object->n_ranges);
+    return object->graph_seen ? CUPTI_ERROR_UNKNOWN : CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+
+    ENTER(params, CUpti_RangeProfiler_PushRange_Params);
+    LOCKED();
+    object = object_of(params->pRangeProfilerObject, __func__);
+    if (!object->running || object->mode != CUPTI_UserRange || !params->pRangeName)
+        return CUPTI_ERROR_INVALID_OPERATION;
+    if (!object->depth++)
+        object->in_range = open_range(object, params->pRangeName) != NULL;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+
+    ENTER(params, CUpti_RangeProfiler_PopRange_Params);
+    LOCKED();
+    object = object_of(params->pRangeProfilerObject, __func__);
+    if (!object->running || object->mode != CUPTI_UserRange)
+        return CUPTI_ERROR_INVALID_OPERATION;
+    if (!object->depth)
+        fake_misuse("%s: no range is open", __func__);
+    if (!--object->depth)
+        object->in_range = false;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params *params)
+{
+    CUpti_RangeProfiler_Object *object;
+    struct fake_image *image;
+
+    ENTER(params, CUpti_RangeProfiler_DecodeData_Params);
+    LOCKED();
+    object = object_of(params->pRangeProfilerObject, __func__);
+    if (object->running)
+        fake_misuse("%s: a pass is running", __func__);
+    if (!object->configured || !object->pass)
+        return CUPTI_ERROR_INVALID_OPERATION;
+    image = object->image;
+    if (!own_image((const void *)image, image->size))
+        fake_misuse("%s: the counter-data image was overwritten", __func__);
+    image->n_passes = object->n_passes;
+    image->n_ranges = 0;
+    for (size_t i = 0; i < object->max_ranges && i < image->max_ranges; i++) {
+        image_ranges(image)[i] = object->ranges[i];
+        image->n_ranges += object->ranges[i].passes_seen != 0;
+    }
+    params->numOfRangeDropped = object->decoded ? 0 : object->n_dropped;
+    image->n_dropped = (uint32_t)object->n_dropped;
+    object->n_dropped = 0;
+    object->decoded = true;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerGetCounterDataInfo(CUpti_RangeProfiler_GetCounterDataInfo_Params *params)
+{
+    const struct fake_image *image;
+
+    ENTER(params, CUpti_RangeProfiler_GetCounterDataInfo_Params);
+    image = own_image(params->pCounterDataImage, params->counterDataImageSize);
+    if (!image)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    params->numTotalRanges = image->n_ranges;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_CounterData_GetRangeInfo_Params *params)
+{
+    const struct fake_image *image;
+
+    ENTER(params, CUpti_RangeProfiler_CounterData_GetRangeInfo_Params);
+    image = own_image(params->pCounterDataImage, params->counterDataImageSize);
+    if (!image || params->rangeIndex >= image->n_ranges)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    params->rangeName = image_ranges(image)[params->rangeIndex].name;
+    return CUPTI_SUCCESS;
+}
+
+/* --- kernel activity: enough to learn of a kernel how it was run --- */
+
+static CUpti_BuffersCallbackRequestFunc request_buffer;
+static CUpti_BuffersCallbackCompleteFunc complete_buffer;
+static bool activity_on;
+static CUpti_ActivityKernel10 noted[256];
+static size_t n_noted;
+
+/* A stand-in for the driver's unpublished choice: the smallest of these that holds a block, and 32 KiB at least. */
+static uint32_t shared_config(const struct fake_launch *launch)
+{
+    static const uint32_t sizes[] = {32768, 65536, 102400, 135168, 167936, 199680, 233472};
+    uint32_t need = launch->shared_bytes + launch->static_shared_bytes + 1024;
+    size_t i = 0;
+
+    while (i + 1 < sizeof(sizes) / sizeof(sizes[0]) && sizes[i] < need)
+        i++;
+    return sizes[i];
+}
+
+static void note_activity(const struct fake_launch *launch)
+{
+    CUpti_ActivityKernel10 *k = &noted[n_noted];
+
+    if (!activity_on || n_noted == sizeof(noted) / sizeof(noted[0]))
+        return;
+    memset(k, 0, sizeof(*k));
+    k->kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+    k->name = launch->name;
+    k->gridX = launch->grid[0], k->gridY = launch->grid[1], k->gridZ = launch->grid[2];
+    k->blockX = launch->block[0], k->blockY = launch->block[1], k->blockZ = launch->block[2];
+    k->staticSharedMemory = launch->static_shared_bytes;
+    k->dynamicSharedMemory = launch->shared_bytes;
+    k->sharedMemoryExecuted = shared_config(launch);
+    k->contextId = (uint32_t)launch->ctx_id;
+    n_noted++;
+}
+
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                           CUpti_BuffersCallbackCompleteFunc complete)
+{
+    COUNT_CALL();
+    LOCKED();
+    if (!request || !complete)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    request_buffer = request;
+    complete_buffer = complete;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
+{
+    COUNT_CALL();
+    LOCKED();
+    if (kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+        return CUPTI_ERROR_INVALID_KIND;
+    if (!fake_driver())
+        return CUPTI_ERROR_NOT_INITIALIZED;
+    fake_driver()->set_launch_hook(on_launch, NULL);
+    activity_on = true;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
+{
+    COUNT_CALL();
+    LOCKED();
+    if (kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+        return CUPTI_ERROR_INVALID_KIND;
+    activity_on = false;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityFlushAll(uint32_t flag)
+{
+    size_t size = 0, max_records = 0, valid;
+    uint8_t *buffer = NULL;
+
+    COUNT_CALL();
+    LOCKED();
+    (void)flag;
+    if (!request_buffer || !n_noted)
+        return CUPTI_SUCCESS;
+    request_buffer(&buffer, &size, &max_records);
+    valid = n_noted * sizeof(noted[0]);
+    if (!buffer || size < valid)
+        return CUPTI_ERROR_OUT_OF_MEMORY;
+    memcpy(buffer, noted, valid);
+    n_noted = 0;
+    complete_buffer(NULL, 0, buffer, size, valid);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, CUpti_Activity **record)
+{
+    uint8_t *next;
+
+    COUNT_CALL();
+    next = *record ? (uint8_t *)*record + sizeof(noted[0]) : buffer;
+    if (next + sizeof(noted[0]) > buffer + valid)
+        return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    *record = (CUpti_Activity *)(void *)next;
+    return CUPTI_SUCCESS;
+}

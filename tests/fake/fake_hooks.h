@@ -1,0 +1,82 @@
+/*
+ * What the fake driver (libcuda.so.1) tells the other look-alikes and the tests beyond the real interface.
+ * Take it with dlsym(handle of libcuda.so.1, "fake_cuda_api").
+ */
+#ifndef TESTS_FAKE_HOOKS_H
+#define TESTS_FAKE_HOOKS_H
+
+#include <cuda.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The exit status of a process that did what a real driver punishes. */
+#define FAKE_MISUSE_EXIT 99
+
+enum fake_state { FAKE_NEVER_SEEN = 0, FAKE_LIVE, FAKE_DESTROYED };
+
+/* One kernel that ran. Strings live as long as the process. */
+struct fake_launch {
+    uint64_t ordinal; /* 0-based over all kernels of the process, graph nodes included */
+    const char *name;
+    const char *api; /* the driver function called, e.g. "cuLaunchKernel_ptsz" */
+    CUcontext ctx;
+    uint64_t ctx_id, stream_id; /* as cuCtxGetId and cuStreamGetId */
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t shared_bytes;        /* dynamic */
+    uint32_t static_shared_bytes; /* of the function */
+    uint32_t n_attrs;             /* attributes given to cuLaunchKernelEx */
+    int priority;                 /* of the launch attribute; 0 without one */
+    int cooperative;              /* 1: by function or by attribute */
+    int serialization;            /* programmatic stream serialization attribute */
+    int from_graph;               /* 1: a node of a launched graph */
+    uint64_t args_hash;           /* FNV-1a of the packed arguments: equal for re-issues within a process */
+    uint64_t data_hash;  /* FNV-1a of the device memory that arguments point to, before the kernel ran (64 KiB each) */
+    uint64_t data_bytes; /* how many bytes that were */
+};
+
+struct fake_allocation {
+    void *base;
+    size_t size;
+    uint64_t serial; /* 1-based, never reused */
+    int pinned_host; /* 1: cuMemAllocHost and its like */
+    int sparse;      /* 1: too large to be poisoned; pages never written read as zero */
+};
+
+typedef void (*fake_launch_fn)(const struct fake_launch *launch, void *data);
+typedef void (*fake_allocation_fn)(const struct fake_allocation *allocation, void *data);
+
+struct fake_cuda_api {
+    /* Kernels run so far, and the `index`-th of them; returns 0, or -1 beyond the end. */
+    uint64_t (*launch_count)(void);
+    int (*launch_get)(uint64_t index, struct fake_launch *out);
+    /* `fn` is called for each kernel, just before it runs, in the launching thread; NULL removes it. */
+    void (*set_launch_hook)(fake_launch_fn fn, void *data);
+
+    enum fake_state (*context_state)(CUcontext ctx);
+    CUcontext (*context_current)(void);
+    uint64_t (*context_id)(CUcontext ctx);
+    int (*context_device)(CUcontext ctx);
+    int (*context_sticky)(CUcontext ctx);    /* the CUresult that broke it, or 0 */
+    int (*context_capturing)(CUcontext ctx); /* 1 while a stream of it captures */
+
+    /* 0-based order of creation in its context, or -1: not a live stream of `ctx`. */
+    int (*stream_ordinal)(CUcontext ctx, CUstream stream);
+
+    /* Live allocations of `ctx`, in order of creation. */
+    void (*each_allocation)(CUcontext ctx, fake_allocation_fn fn, void *data);
+
+    const char *(*chip_name)(int device); /* CUPTI's name, e.g. "GH100"; NULL: no such device */
+    int (*initialised)(void);             /* 1 between cuInit and the driver's own exit handler */
+
+    /* The driver's own lock, recursive. It is held when the launch hook runs: who takes another lock there and calls
+     * the driver under that lock elsewhere must use this one instead. */
+    void (*lock)(void);
+    void (*unlock)(void);
+};
+
+const struct fake_cuda_api *fake_cuda_api(void);
+
+/* The same as launch_count above, for a test that is linked to the fake driver. */
+uint64_t fake_cuda_launch_count(void);
+
+#endif

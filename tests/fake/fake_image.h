@@ -1,0 +1,43 @@
+/*
+ * The counter-data image of the fake range profiler: it records which kernels ran in each pass of each range, instead
+ * of counters. The values "measured" are computed from names, so that a test can compute them too.
+ */
+#ifndef TESTS_FAKE_IMAGE_H
+#define TESTS_FAKE_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAKE_IMAGE_MAGIC "FAKECTR1"
+#define FAKE_MAX_PASSES  64
+
+struct fake_image_pass {
+    uint32_t kernels;
+    uint64_t chain;      /* hash over name, shape and arguments of the kernels, in their order */
+    uint64_t data_chain; /* hash over the memory that their arguments led to, before each ran */
+};
+
+struct fake_image_range {
+    char name[64];        /* the range: "0", "1" … in auto range mode, else as pushed */
+    char kernel[256];     /* the first kernel in it */
+    uint64_t passes_seen; /* a bit for each */
+    struct fake_image_pass pass[FAKE_MAX_PASSES];
+};
+
+/* Followed by `n_metrics` hashes of base names (what precedes the first dot), then by `max_ranges` ranges. */
+struct fake_image {
+    char magic[8];
+    uint64_t size;
+    uint64_t n_metrics;
+    uint32_t max_ranges, n_ranges, n_dropped, n_passes;
+};
+
+/*
+ * The value of a metric in a range: let u be the FNV-1a hash (64 bits) of "metric\nkernel\nrange index" shifted right
+ * by 11 and divided by 2^53, so that 0 <= u < 1. Then it is 100 u               when the name holds "pct", 32 u when it
+ * ends in ".ratio", 1e9 (1 + u)         when it holds "per_second", floor(1 + 1e6 u)    for all others. Exported by the
+ * fake libcupti.so.13.
+ */
+double fake_cupti_value(const char *metric, const char *kernel, size_t range);
+
+#endif

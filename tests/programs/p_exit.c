@@ -1,0 +1,188 @@
+/* LINK: -lcuda -lpthread */
+/* Two launches, then the end that the argument names. */
+#include "linked.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+static struct session session;
+static CUdeviceptr values;
+static const char *self;
+
+static void launch_one(void)
+{
+    CUfunction f = get_function(&linked, &session, "increment");
+    int n = 8;
+    void *params[] = {&values, &n};
+
+    MUST(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, session.stream, params, NULL));
+    MUST(cuStreamSynchronize(session.stream));
+}
+
+static int end_return(void)
+{
+    return 5;
+}
+
+static int end_exit(void)
+{
+    exit(3);
+}
+
+static int end__exit(void)
+{
+    _exit(4);
+}
+
+static int end_quick_exit(void)
+{
+    quick_exit(5);
+}
+
+static int end_abort(void)
+{
+    abort();
+}
+
+static int end_sigterm(void)
+{
+    return kill(getpid(), SIGTERM);
+}
+
+static int end_sigint(void)
+{
+    return kill(getpid(), SIGINT);
+}
+
+static int end_sigkill(void)
+{
+    return kill(getpid(), SIGKILL);
+}
+
+static int end_segv(void)
+{
+    return raise(SIGSEGV);
+}
+
+static void *exit_now(void *data)
+{
+    (void)data;
+    exit(6);
+}
+
+static int end_thread_exit(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, exit_now, NULL);
+    return pthread_join(thread, NULL);
+}
+
+/* All of CUDA is gone before the program ends. */
+static int end_reset(void)
+{
+    MUST(cuDevicePrimaryCtxReset(session.device));
+    return 0;
+}
+
+static int end_release(void)
+{
+    close_session(&linked, &session);
+    return 0;
+}
+
+static int end_destroy(void)
+{
+    CUcontext ctx;
+    struct session other = session;
+
+    MUST(cuCtxCreate(&ctx, NULL, 0, session.device));
+    MUST(cuModuleLoadData(&other.module, ALL_KERNELS));
+    MUST(cuStreamCreate(&other.stream, 0));
+    session = other;
+    values = device_ints(&linked, (const int[8]){0}, 8);
+    launch_one();
+    report_number("in the second context", sum_ints(&linked, values, 8), 8);
+    MUST(cuCtxDestroy(ctx));
+    return 0;
+}
+
+static void wait_for_child(pid_t pid)
+{
+    int status;
+
+    waitpid(pid, &status, 0);
+    report_number("child's exit code", WIFEXITED(status) ? WEXITSTATUS(status) : -1, 7);
+    launch_one();
+    report_number("after the child", sum_ints(&linked, values, 8), 3 * 8);
+}
+
+/* A child that ends as workers do, without CUDA, while the parent goes on. */
+static int end_fork(void)
+{
+    pid_t pid = fork();
+
+    if (!pid)
+        exit(7);
+    wait_for_child(pid);
+    return 0;
+}
+
+/* The child runs the same program anew. */
+static int end_fork_exec(void)
+{
+    pid_t pid = fork();
+
+    if (!pid) {
+        execl(self, self, "child", (char *)NULL);
+        _exit(127);
+    }
+    wait_for_child(pid);
+    return 0;
+}
+
+static int end_child(void)
+{
+    return 7;
+}
+
+static const struct {
+    const char *name;
+    int (*end)(void);
+} ends[] = {
+    {"return", end_return},
+    {"exit", end_exit},
+    {"_exit", end__exit},
+    {"quick_exit", end_quick_exit},
+    {"abort", end_abort},
+    {"sigterm", end_sigterm},
+    {"sigint", end_sigint},
+    {"sigkill", end_sigkill},
+    {"segv", end_segv},
+    {"reset", end_reset},
+    {"release", end_release},
+    {"destroy", end_destroy},
+    {"thread_exit", end_thread_exit},
+    {"fork", end_fork},
+    {"fork_exec", end_fork_exec},
+    {"child", end_child},
+};
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "return";
+
+    self = argv[0];
+    setvbuf(stdout, NULL, _IONBF, 0); /* what was printed is out, however the program ends */
+    open_session(&linked, &session, 0);
+    values = device_ints(&linked, (const int[8]){0}, 8);
+    launch_one();
+    launch_one();
+    report_number("increments", sum_ints(&linked, values, 8), 2 * 8);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (!strcmp(ends[i].name, how))
+            return ends[i].end() | program_wrong;
+    printf("no such end: %s\n", how);
+    return 2;
+}

@@ -1,0 +1,58 @@
+/* LINK: -lcuda -lpthread */
+/* Several threads, each with a stream of its own, spread over the devices; two threads share each context. */
+#include "linked.h"
+
+#include <pthread.h>
+
+enum { THREADS = 4, TIMES = 6, N = 256 };
+
+struct worker {
+    int index, devices;
+    long long sum, count;
+};
+
+static void *work(void *data)
+{
+    struct worker *w = data;
+    static const int zeros[N];
+    struct session s;
+    CUfunction increment, count;
+    CUdeviceptr values, counter;
+    int n = N;
+    void *increment_params[] = {&values, &n}, *count_params[] = {&counter};
+
+    open_session(&linked, &s, w->index % w->devices);
+    increment = get_function(&linked, &s, "increment");
+    count = get_function(&linked, &s, "atomic_count");
+    values = device_ints(&linked, zeros, N);
+    counter = device_ints(&linked, zeros, 1);
+    for (int i = 0; i < TIMES; i++) {
+        MUST(cuLaunchKernel(increment, 1, 1, 1, N, 1, 1, 0, s.stream, increment_params, NULL));
+        MUST(cuLaunchKernel(count, 1 + w->index, 1, 1, 32, 1, 1, 0, s.stream, count_params, NULL));
+    }
+    MUST(cuStreamSynchronize(s.stream));
+    w->sum = sum_ints(&linked, values, N);
+    w->count = sum_ints(&linked, counter, 1);
+    return NULL;
+}
+
+int main(void)
+{
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    int devices;
+
+    MUST(cuInit(0));
+    MUST(cuDeviceGetCount(&devices));
+    printf("devices: %d\n", devices);
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){i, devices, 0, 0};
+        pthread_create(&threads[i], NULL, work, &workers[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        report_number("increments", workers[i].sum, TIMES * N);
+        report_number("counted", workers[i].count, TIMES * 32 * (1 + i));
+    }
+    return program_wrong;
+}
