@@ -62,6 +62,11 @@ static const char *cache_name(CUfunc_cache c)
     }
 }
 
+static uint32_t registers_of(const struct source *x)
+{
+    return x->extra->registers ? x->extra->registers : x->f->registers;
+}
+
 static void compute_occupancy(struct source *x)
 {
     int driver_blocks = 0;
@@ -75,7 +80,7 @@ static void compute_occupancy(struct source *x)
         .registers = v->registers,
         .reserved_shared = (uint32_t)v->reserved_shared,
         .block_threads = (uint32_t)volume(x->s->block),
-        .registers_per_thread = x->f->registers,
+        .registers_per_thread = registers_of(x),
         .static_shared = x->f->static_shared,
         .dynamic_shared = x->s->dynamic_shared,
         .shared_config = x->extra->shared_config,
@@ -102,7 +107,7 @@ static void geometry(struct source *x)
     count(x, "launch__grid_size", "", volume(x->s->grid));
     count(x, "launch__block_size", "", volume(x->s->block));
     count(x, "launch__thread_count", "thread", volume(x->s->grid) * volume(x->s->block));
-    count(x, "launch__registers_per_thread", "register/thread", x->f->registers);
+    count(x, "launch__registers_per_thread", "register/thread", registers_of(x));
     count(x, "launch__registers_per_thread_allocated", "register/thread", x->o.registers_per_thread_allocated);
     text(x, "launch__func_cache_config", cache_name(x->context->cache_config));
     count(x, "launch__stack_size", "", x->context->stack_size);

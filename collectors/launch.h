@@ -19,6 +19,7 @@ struct kp_shape {
 /* Values that take more than an attribute; a NULL or 0 is shown as n/a with `why`. */
 struct kp_launch_extra {
     uint64_t shared_config; /* byte; 0 = not known */
+    uint32_t registers;     /* a thread, as launched; 0 = what the function's attribute says */
     const char *shared_config_why;
 };
 

@@ -1,7 +1,8 @@
 /*
- * What only an activity record says of a launch: the shared-memory configuration that the driver chose for it. The
- * choice follows no published rule (it is not the smallest carve-out that holds the resident blocks), so it is read
- * from one extra launch, once for each function, block size and shared-memory size.
+ * What only an activity record says of a launch: the shared-memory configuration that the driver chose for it, and the
+ * registers it really gives a thread (a Hopper kernel never runs with fewer than 16, whatever its attribute says). The
+ * configuration follows no published rule (it is not the smallest carve-out that holds the resident blocks), so both
+ * are read from one extra launch, once for each function, block size and shared-memory size.
  *
  * CUPTI's buffer callbacks carry no user pointer: the collection under way is a static. The callers serialise.
  */
@@ -40,6 +41,7 @@ static void note(const CUpti_ActivityKernel10 *k)
     e->block[1] = (uint32_t)k->blockY;
     e->block[2] = (uint32_t)k->blockZ;
     e->dynamic_shared = (uint32_t)k->dynamicSharedMemory;
+    e->registers = k->registersPerThread;
 }
 
 static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)

@@ -103,10 +103,11 @@ static void *find_cupti(const struct kp_dl *dl, const char *dir, const char *con
     return NULL;
 }
 
+/* Only the copy that belongs to the libcupti in use: another release's would not fit. By bare name only where the
+ * folder is not known. */
 static void *open_beside(const struct kp_dl *dl, const char *dir, const char *name)
 {
-    void *h = *dir ? open_in(dl, dir, name) : NULL;
-    return h ? h : dl->open(name, RTLD_NOW | RTLD_LOCAL);
+    return *dir ? open_in(dl, dir, name) : dl->open(name, RTLD_NOW | RTLD_LOCAL);
 }
 
 static int bind_entries(struct kp_cupti *c, const struct kp_dl *dl, void *cupti, void *checkpoint, char **err)

@@ -71,6 +71,7 @@ struct kp_executed {
     uint32_t shared_config_size; /* shared-memory configuration the kernel ran with, byte */
     uint32_t block[3];
     uint32_t dynamic_shared; /* byte */
+    uint32_t registers;      /* a thread, as launched */
 };
 
 /* Whether launches can be asked for (the functions are there). */

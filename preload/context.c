@@ -218,22 +218,22 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
     return k;
 }
 
-uint64_t kp_context_config(const struct kp_known_function *f, uint32_t threads, uint64_t dynamic_shared)
+const struct kp_known_config *kp_context_config(const struct kp_known_function *f, uint32_t threads,
+                                                uint64_t dynamic_shared)
 {
     for (size_t i = 0; i < f->n_configs; i++)
         if (f->configs[i].threads == threads && f->configs[i].dynamic_shared == dynamic_shared)
-            return f->configs[i].config;
-    return 0;
+            return &f->configs[i];
+    return NULL;
 }
 
-void kp_context_learn_config(struct kp_known_function *f, uint32_t threads, uint64_t dynamic_shared, uint64_t config)
+void kp_context_learn(struct kp_known_function *f, const struct kp_known_config *config)
 {
     struct kp_known_config *grown = realloc(f->configs, (f->n_configs + 1) * sizeof(*grown));
     if (!grown)
         return; /* asked for again the next time */
     f->configs = grown;
-    grown[f->n_configs++] =
-        (struct kp_known_config){.threads = threads, .dynamic_shared = dynamic_shared, .config = config};
+    grown[f->n_configs++] = *config;
 }
 
 uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct kp_context *c, CUstream stream,

@@ -15,11 +15,12 @@
 #include "report/options.h"
 #include "report/sections.h"
 
-/* A shared-memory configuration read once for a way of launching a kernel. */
+/* What was read once for a way of launching a kernel. */
 struct kp_known_config {
     uint32_t threads;
     uint64_t dynamic_shared;
-    uint64_t config;
+    uint64_t shared_config; /* byte */
+    uint32_t registers;     /* a thread */
 };
 
 struct kp_known_function {
@@ -65,9 +66,10 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
 /* The function as known in `c`; read on first use and again after kp_context_forget. NULL when it cannot be read. */
 struct kp_known_function *kp_context_function(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f);
 
-/* The known configuration of this way of launching, or 0. */
-uint64_t kp_context_config(const struct kp_known_function *f, uint32_t threads, uint64_t dynamic_shared);
-void kp_context_learn_config(struct kp_known_function *f, uint32_t threads, uint64_t dynamic_shared, uint64_t config);
+/* What is known of this way of launching; NULL = nothing yet. Valid until the next kp_context_learn of `f`. */
+const struct kp_known_config *kp_context_config(const struct kp_known_function *f, uint32_t threads,
+                                                uint64_t dynamic_shared);
+void kp_context_learn(struct kp_known_function *f, const struct kp_known_config *config);
 
 /* Id of a stream as NVIDIA's tools print it. */
 uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct kp_context *c, CUstream stream,

@@ -241,10 +241,11 @@ CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMu
     if (kp_guard || !kp_process_active())
         return real(list, devices, flags);
     /* Its grids wait for each other across devices: replaying one of them would wait for ever. */
-    kp_process_skip(KP_SKIP_MULTI_DEVICE, devices);
     kp_gate_enter_shared();
     CUresult rc = real(list, devices, flags);
     kp_gate_leave_shared();
+    if (rc == CUDA_SUCCESS)
+        kp_process_skip(KP_SKIP_MULTI_DEVICE, devices);
     return rc;
 }
 

@@ -48,7 +48,7 @@ static const char *const skip_reasons[KP_SKIP_REASONS] = {
     [KP_SKIP_BUSY] = "another thread was in a driver call that did not end",
     [KP_SKIP_MULTI_DEVICE] = "cooperative over several devices, not replayed",
     [KP_SKIP_WAITS_OUTSIDE] = "waits for other processes or devices, not replayed",
-    [KP_SKIP_FAILED] = "refused by the driver",
+    [KP_SKIP_UNREADABLE] = "of a kernel or context that the driver gives no facts of",
     [KP_SKIP_CONTEXT_DEAD] = "after a kernel had failed",
     [KP_SKIP_LATE] = "made while the program ended",
 };
@@ -256,10 +256,20 @@ static bool is_captured(const struct kp_launch *l)
     return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* Runs a launch that is not profiled and accounts for it. One that the driver refuses is no launch. */
+static CUresult skip_for(const struct kp_launch *l, const char *reason)
+{
+    CUresult rc = pass_through(l);
+    if (rc == CUDA_SUCCESS) {
+        kp_session_seen(1);
+        kp_session_skip(reason, 1);
+    }
+    return rc;
+}
+
 static CUresult skip(const struct kp_launch *l, enum kp_skip_reason reason)
 {
-    kp_process_skip(reason, 1);
-    return pass_through(l);
+    return skip_for(l, skip_reasons[reason]);
 }
 
 CUresult kp_process_launch(struct kp_launch *l)
@@ -289,11 +299,8 @@ CUresult kp_process_launch(struct kp_launch *l)
         return skip(l, KP_SKIP_AFTER);
     if (waits)
         return skip(l, KP_SKIP_WAITS_OUTSIDE);
-    if (obstacle) {
-        kp_session_seen(1);
-        kp_session_skip(obstacle, 1);
-        return pass_through(l);
-    }
+    if (obstacle)
+        return skip_for(l, obstacle);
     if (!kp_gate_enter_exclusive(PATIENCE_MS))
         return skip(l, KP_SKIP_BUSY);
     if (!kp_process_active()) { /* ended while this thread waited */
@@ -308,9 +315,8 @@ CUresult kp_process_launch(struct kp_launch *l)
         unprofiled(NULL, bad_input);
     kp_guard--;
     kp_gate_leave_exclusive();
-    kp_session_seen(1);
-    if (reason != KP_SKIP_REASONS)
-        kp_session_skip(skip_reasons[reason], 1);
+    if (rc == CUDA_SUCCESS && reason != KP_SKIP_REASONS)
+        kp_process_skip(reason, 1);
     return rc;
 }
 

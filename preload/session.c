@@ -304,9 +304,12 @@ void kp_session_result(struct kp_result *r, const char *base, bool profiled)
 {
     char *err = NULL;
     pthread_mutex_lock(&session.lock);
-    r->launch.ordinal = session.facts.launches_seen;
+    r->launch.ordinal = session.facts.launches_seen++;
     r->launch.id = session.next_id++;
-    session.facts.launches_profiled += profiled;
+    if (profiled)
+        session.facts.launches_profiled++;
+    else
+        kp_session_add_skip(&session.facts, KP_SKIP_NO_COUNTERS, 1);
     session.facts.passes += r->launch.passes;
     session.facts.profiling_ns += r->launch.profiler_ns;
     kp_log_progress("Profiling \"%s\" - %llu: %u pass%s, %.1f ms", base, (unsigned long long)r->launch.id,

@@ -27,8 +27,8 @@ void kp_session_device(const struct kp_device *device, const char *chip);
 /* The metrics asked for, as resolved to exact names, and the CUPTI in use; noted when first known. */
 void kp_session_collection(const char *metrics, const char *cupti_version);
 
-/* Numbers, stores and releases a finished launch; `profiled` says whether its counters were collected or none were
- * wanted. Its progress line is written. */
+/* Counts as seen, numbers, stores and releases a finished launch; `profiled` says whether its counters were collected
+ * or none were wanted. Its progress line is written. */
 void kp_session_result(struct kp_result *r, const char *base, bool profiled);
 
 /* A warning that is written once, however often it comes up. */

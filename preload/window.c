@@ -18,7 +18,7 @@ struct entry {
     const struct kp_graph *graph;
     struct kp_known_function *function; /* NULL for a graph */
     struct kp_result result;
-    uint64_t shared_config;
+    struct kp_known_config config; /* all 0 = not known */
 };
 
 struct window {
@@ -49,7 +49,7 @@ static uint32_t threads_of(const struct kp_launch *l)
     return l->shape.block[0] * l->shape.block[1] * l->shape.block[2];
 }
 
-/* Whether the shared-memory configuration of some launch has yet to be read. */
+/* Whether some launch is made in a way that has yet to be read. */
 static bool wants_probe(struct window *w)
 {
     bool missing = false;
@@ -57,8 +57,12 @@ static bool wants_probe(struct window *w)
         struct entry *e = &w->entries[i];
         if (!e->function)
             continue;
-        e->shared_config = kp_context_config(e->function, threads_of(e->launch), e->launch->shape.dynamic_shared);
-        missing |= !e->shared_config;
+        const struct kp_known_config *known =
+            kp_context_config(e->function, threads_of(e->launch), e->launch->shape.dynamic_shared);
+        if (known)
+            e->config = *known;
+        else
+            missing = true;
     }
     return missing && kp_context_may_probe();
 }
@@ -76,11 +80,14 @@ static void learn(struct window *w, const struct kp_executed *records, size_t n)
             next++;
         if (next == n)
             return;
-        uint64_t config = records[next++].shared_config_size;
-        if (!config || e->shared_config)
+        const struct kp_executed *r = &records[next++];
+        if (!r->shared_config_size || e->config.shared_config)
             continue;
-        e->shared_config = config;
-        kp_context_learn_config(e->function, threads_of(e->launch), e->launch->shape.dynamic_shared, config);
+        e->config = (struct kp_known_config){.threads = threads_of(e->launch),
+                                             .dynamic_shared = e->launch->shape.dynamic_shared,
+                                             .shared_config = r->shared_config_size,
+                                             .registers = r->registers};
+        kp_context_learn(e->function, &e->config);
     }
 }
 
@@ -133,7 +140,8 @@ static void fill_launch(const struct window *w, struct entry *e)
 {
     struct kp_shape shape = e->launch->shape;
     const struct kp_function *f = &e->function->facts;
-    struct kp_launch_extra extra = {.shared_config = e->shared_config, .shared_config_why = no_probe};
+    struct kp_launch_extra extra = {
+        .shared_config = e->config.shared_config, .registers = e->config.registers, .shared_config_why = no_probe};
     if (!shape.cluster[0] && f->cluster[0])
         memcpy(shape.cluster, f->cluster, sizeof(shape.cluster));
     if (!shape.cluster_policy)
@@ -203,11 +211,9 @@ static void run_counted(struct window *w, struct kp_window_outcome *out)
     free(records);
 }
 
-static void judge(struct window *w, const struct kp_window_outcome *out, enum kp_skip_reason *reason)
+static void judge(struct window *w, const struct kp_window_outcome *out)
 {
     struct kp_context *c = w->context;
-    if (out->launch != CUDA_SUCCESS)
-        *reason = KP_SKIP_FAILED;
     if (out->context != CUDA_SUCCESS)
         c->dead = true;
     if (out->replay.damaged) {
@@ -225,7 +231,7 @@ static void judge(struct window *w, const struct kp_window_outcome *out, enum kp
 }
 
 /* With the context current and everything of the program done. */
-static CUresult run_in_context(struct window *w, enum kp_skip_reason *reason)
+static CUresult run_in_context(struct window *w)
 {
     struct kp_window_outcome out;
     double start = now_ns();
@@ -237,7 +243,7 @@ static CUresult run_in_context(struct window *w, enum kp_skip_reason *reason)
     } else {
         out.launch = issue_all(w);
     }
-    judge(w, &out, reason);
+    judge(w, &out);
     if (out.launch == CUDA_SUCCESS)
         finish_entry(w, e, &out, now_ns() - start);
     else
@@ -262,7 +268,7 @@ static CUresult run_current(const struct kp_context_setup *setup, struct kp_laun
     struct window w = {.setup = setup, .entries = &e, .n = 1};
     w.context = kp_context_get(setup, ctx, bad_input);
     if (!w.context || *bad_input || w.context->dead) {
-        *reason = w.context && w.context->dead ? KP_SKIP_CONTEXT_DEAD : KP_SKIP_FAILED;
+        *reason = w.context && w.context->dead ? KP_SKIP_CONTEXT_DEAD : KP_SKIP_UNREADABLE;
         return l->issue(l);
     }
     kp_session_device(&w.context->device, w.context->chip);
@@ -274,12 +280,12 @@ static CUresult run_current(const struct kp_context_setup *setup, struct kp_laun
         return l->issue(l);
     }
     if (!l->is_graph && !(e.function = kp_context_function(setup, w.context, l->f))) {
-        *reason = KP_SKIP_FAILED;
+        *reason = KP_SKIP_UNREADABLE;
         return l->issue(l);
     }
     if (e.function && kp_launch_copy(l, &e.function->facts))
         kp_session_warn_once("out of memory: a launch's arguments were not copied");
-    CUresult rc = run_in_context(&w, reason);
+    CUresult rc = run_in_context(&w);
     kp_launch_free(l);
     return rc;
 }
@@ -291,7 +297,7 @@ CUresult kp_window_run(const struct kp_context_setup *setup, struct kp_launch *l
     CUcontext current = NULL, popped, ctx = context_of(d, l);
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     if (!ctx) {
-        *reason = KP_SKIP_FAILED;
+        *reason = KP_SKIP_UNREADABLE;
         return l->issue(l);
     }
     d->cuCtxGetCurrent(&current);

@@ -66,6 +66,7 @@ struct kp_skip {
 #define KP_SKIP_KERNEL_NAME  "not selected by kernel-name"
 #define KP_SKIP_LAUNCH_SKIP  "before launch-skip was reached"
 #define KP_SKIP_LAUNCH_COUNT "after launch-count was reached"
+#define KP_SKIP_NO_COUNTERS  "reported without counters"
 
 /* A kernel that was seen but not selected, for the reader whose filter matched nothing. */
 struct kp_kernel_count {

@@ -330,6 +330,7 @@ static uint64_t print_skips(struct out *o, const struct kp_session *s)
 static const struct advice {
     const char *reason, *text;
 } advices[] = {
+    {KP_SKIP_NO_COUNTERS, "a warning above and the tables say what kept the counters from being read"},
     {KP_SKIP_KERNEL_NAME, "no kernel has the name that was asked for; change KPROF_KERNEL_NAME (kernel-name)"},
     {KP_SKIP_LAUNCH_SKIP,
      "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)"},

@@ -2,7 +2,7 @@
 # Every way of reaching the driver: all launches are seen and reported, each once, and the program is left as it was.
 . "$(dirname "$0")/e2e.inc"
 
-# What must not be replayed is seen, and not profiled: a launch that spans devices, a graph with a host function.
+# Launches that reach the driver and must not be replayed: one that spans devices, graphs with a host function.
 not_replayed() { # PROGRAM
     case $1 in
     p_legacy) echo 1 ;;
@@ -11,6 +11,7 @@ not_replayed() { # PROGRAM
     esac
 }
 
+# A launch that the driver refuses (one is in p_extra) is no launch: it is neither seen nor skipped.
 for p in p_direct p_dlopen p_dlvsym p_getproc p_next p_extra p_legacy p_graph p_many p_cudart; do
     both $p "$programs/$p"
     expect "$p: launches seen" "$(account seen)" "$(launches)"

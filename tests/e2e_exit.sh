@@ -1,12 +1,17 @@
 #!/bin/sh
-# However a program ends, it ends as it would have, and the launches that had finished are in the report. After SIGKILL
-# they are in the stored session.
+# However a program ends, it ends as it would have, and the launches that had finished are in the report. When a signal
+# killed it they are in the session that the report's first lines name, and in an exported one.
 . "$(dirname "$0")/e2e.inc"
 
-for end in return exit _exit quick_exit abort sigterm sigint segv reset release destroy thread_exit fork fork_exec; do
+for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset release destroy thread_exit fork fork_exec; do
     both $end "$programs/p_exit" $end
     case $end in
-    abort | segv) continue ;; # its report is in the stored session, below
+    abort | segv | sigterm | sigint | sigkill) # no signal handler is changed: nothing can be written at the end
+        session=$(sed -n 's/^==KPROF== Session file \([^,]*\),.*/\1/p' "$tmp/report")
+        "$build/kprof" report "$session" >"$tmp/stored" 2>&1 || fail "$end: the session left behind cannot be read"
+        expect "$end: launches in the session left behind" "$(reported "$tmp/stored")" 2
+        continue
+        ;;
     fork_exec) continue ;;    # two processes write to one file name
     destroy | fork) wanted=3 ;;
     *) wanted=2 ;;
@@ -15,7 +20,7 @@ for end in return exit _exit quick_exit abort sigterm sigint segv reset release 
     expect "$end: launches seen" "$(account seen)" $wanted
 done
 
-for end in return _exit abort sigkill segv; do
+for end in return _exit abort sigterm sigint sigkill segv; do
     rm -f "$tmp/session"
     export KPROF_EXPORT="$tmp/session"
     both "$end, exported" "$programs/p_exit" $end

@@ -3,16 +3,34 @@
 # that something is missing.
 . "$(dirname "$0")/e2e.inc"
 
-broken() { # WHAT [NAME=VALUE...]: of p_direct and p_threads
-    what=$1
+faulty() { # WHAT PROGRAM [NAME=VALUE...]
+    what="$1, $2"
+    program=$programs/$2
+    shift 2
+    plain "$program"
+    profiled env "$@" "$program"
+    same "$what"
+    expect "$what: launches seen" "$(account seen)" "$(launches)"
+    expect "$what: launches not finished" "$(account 'not finished')" 0
+}
+
+# Counters are lost: the report says why.
+broken() { # WHAT [NAME=VALUE...]
+    fault=$1
     shift
     for p in p_direct p_graph; do
-        plain "$programs/$p"
-        profiled env "$@" "$programs/$p"
-        same "$what, $p"
-        expect "$what, $p: launches seen" "$(account seen)" "$(launches)"
-        grep -q '^==\(KPROF\|WARNING\|ERROR\)==' "$tmp/report" "$tmp/kprof.err" || { fail "$what, $p: not a word"; show; }
+        faulty "$fault" $p "$@"
+        grep -qE 'CUPTI_ERROR_|libcupti|checkpoint|permission|counters' "$tmp/report" "$tmp/kprof.err" ||
+            { fail "$what: no word of it"; show; }
     done
+}
+
+# Something else is lost: all launches are profiled.
+hurt() { # WHAT [NAME=VALUE...]
+    fault=$1
+    shift
+    faulty "$fault" p_direct "$@"
+    expect "$what: launches profiled" "$(account profiled)" "$(launches)"
 }
 
 # CUPTI's result codes.
@@ -20,11 +38,14 @@ invalid=1 memory=8 busy=26 unsupported=27 privileges=35 subscribers=39 unknown=9
 
 for f in cuptiProfilerInitialize cuptiDeviceGetChipName cuptiProfilerGetCounterAvailability \
     cuptiProfilerHostInitialize cuptiProfilerHostConfigAddMetrics cuptiProfilerHostGetConfigImageSize \
-    cuptiProfilerHostGetConfigImage cuptiProfilerHostGetNumOfPasses cuptiProfilerHostGetMetricProperties \
+    cuptiProfilerHostGetConfigImage cuptiProfilerHostGetNumOfPasses \
     cuptiProfilerHostEvaluateToGpuValues cuptiRangeProfilerEnable cuptiRangeProfilerSetConfig \
     cuptiRangeProfilerGetCounterDataSize cuptiRangeProfilerCounterDataImageInitialize cuptiRangeProfilerDecodeData \
-    cuptiRangeProfilerGetCounterDataInfo cuptiGetContextId cuptiGetStreamIdEx cuptiActivityEnable; do
+    cuptiRangeProfilerGetCounterDataInfo; do
     broken "$f fails" FAKE_FAIL=$f:$unknown
+done
+for f in cuptiProfilerHostGetMetricProperties cuptiGetContextId cuptiGetStreamIdEx cuptiActivityEnable; do
+    hurt "$f fails" FAKE_FAIL=$f:$unknown
 done
 broken "no permission" FAKE_FAIL=cuptiRangeProfilerEnable:$privileges,cuptiProfilerGetCounterAvailability:$privileges
 grep -rq 'NVreg_RestrictProfilingToAdminUsers=0' "$tmp/report" "$tmp/kprof.err" || { fail "no remedy for permission"; show; }
@@ -45,7 +66,9 @@ for l in libcuda.so.1 libcuda.so libcudart.so.13 libcudart.so; do
     cp -P "$build/fake/$l" "$tmp/half/"
 done
 cp "$build/fake/libcupti.so.13" "$tmp/half/"
-E2E_PATH=$tmp/half broken "no libcheckpoint"
+# Some library of that name, or one that a toolkit has installed would be found instead.
+cp "$build/fake/libcudart.so.13" "$tmp/half/libcheckpoint.so"
+E2E_PATH=$tmp/half broken "no functions in libcheckpoint"
 E2E_PATH=$tmp/bare broken "no libcupti" KPROF_CUPTI_DIR="$tmp/bare"
 
 finish
