@@ -107,6 +107,9 @@ $(OBJ)/flags $(OBJ)/sources: FORCE
 $(OBJ)/preload/%.o $(OBJ)/collectors/%.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS)
 $(OBJ)/cupti/%.o $(OBJ)/tests/%.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) -I$(BUILD)/include-c
 
+# Run before a sanitiser's own initialiser has ended: it looks its functions up through our dlsym.
+$(OBJ)/preload/elf.c.o $(OBJ)/preload/symbols.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) $(if $(SANITIZE),-fno-sanitize=all)
+
 $(OBJ)/%.c.o: %.c $(OBJ)/flags | $(BUILD)/include-c/string
 	@mkdir -p $(@D)
 	$(call say,CC)
@@ -194,11 +197,20 @@ $(OUT)/programs/%: tests/programs/%.c $(FAKE_LIBS) $(OBJ)/flags
 	$(call say,CC)
 	$(Q)$(PLAIN_COMPILE) -MMD -MP -MF $(OBJ)/program_$*.d -o $@ $< -L$(OUT)/fake $(LINK_LINE)
 
+# What a preloaded sanitiser needs in front of it (tests/shim/nodeepbind.c), and its runtime.
+SHIM := $(OUT)/nodeepbind.so
+$(SHIM): tests/shim/nodeepbind.c $(OBJ)/flags
+	@mkdir -p $(@D)
+	$(call say,SHIM)
+	$(Q)$(PLAIN_COMPILE) -shared -o $@ $<
+
 test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS)
 
-run-tests: all test-programs
+run-tests: all test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) \
-	 KP_TEST_PRELOAD_FIRST=$(if $(RUNTIME_$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_$(VARIANT))))) \
+	 KP_TEST_PRELOAD_FIRST=$(if $(RUNTIME_$(VARIANT)),$(abspath $(SHIM)):$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_$(VARIANT))))) \
+	 $(if $(RUNTIME_$(VARIANT)),KP_TEST_SHIM=$(abspath $(SHIM)) ASAN_OPTIONS=verify_asan_link_order=0 \
+	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \
 	 tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(TEST_BIN) $(TEST_SCRIPTS)
 
 test: setup

@@ -45,6 +45,19 @@ static const char sweep_ptx[] = ".version 6.4\n"
 
 static const char sweep_name[] = "kprof_cache_flush";
 
+/* A kernel that is never launched. Bringing new code onto the device makes the driver invalidate the instruction
+ * caches, which a sweep of data does not reach: with it, a tiny kernel reads its instructions from DRAM as it does
+ * under ncu. */
+static const char code_ptx[] = ".version 6.4\n"
+                               ".target sm_75\n"
+                               ".address_size 64\n"
+                               ".visible .entry kprof_code_flush()\n"
+                               "{\n"
+                               "ret;\n"
+                               "}\n";
+
+static const char code_name[] = "kprof_code_flush";
+
 enum {
     THREADS = 512,
     BLOCKS_PER_SM = 4,
@@ -117,6 +130,19 @@ void kp_flush_give(struct kp_flush *f)
     f->buffer = 0;
 }
 
+/* Modules are loaded lazily: only the look-up of a function brings code onto the device. */
+static CUresult flush_code(const struct kp_driver *d)
+{
+    CUmodule module = NULL;
+    CUfunction f;
+    CUresult rc = d->cuModuleLoadData(&module, code_ptx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    rc = d->cuModuleGetFunction(&f, module, code_name);
+    d->cuModuleUnload(module);
+    return rc;
+}
+
 CUresult kp_flush_run(struct kp_flush *f)
 {
     CUresult rc = f->buffer ? CUDA_SUCCESS : take_buffer(f);
@@ -125,5 +151,7 @@ CUresult kp_flush_run(struct kp_flush *f)
     unsigned long long count = f->bytes / BYTES_A_READ;
     void *params[] = {&f->buffer, &count};
     rc = f->d->cuLaunchKernel(f->kernel, f->blocks, 1, 1, THREADS, 1, 1, 0, CU_STREAM_LEGACY, params, NULL);
-    return rc == CUDA_SUCCESS ? f->d->cuCtxSynchronize() : rc;
+    if (rc == CUDA_SUCCESS)
+        rc = f->d->cuCtxSynchronize();
+    return rc == CUDA_SUCCESS ? flush_code(f->d) : rc;
 }

@@ -15,8 +15,8 @@ CUresult kp_flush_open(const struct kp_driver *d, const struct kp_device *device
 /* Gives module and buffer back. `context_alive` false: only the host's memory. */
 void kp_flush_close(struct kp_flush *f, bool context_alive);
 
-/* Sweeps, and waits for the end. The first sweep takes the buffer from device memory: several L2 sizes, less when
- * memory is short. */
+/* Sweeps, waits for the end, and empties the instruction caches. The first sweep takes the buffer from device memory:
+ * several L2 sizes, less when memory is short. */
 CUresult kp_flush_run(struct kp_flush *f);
 
 /* Gives the buffer back: it is held only while a window is replayed, so that the program finds its memory as large as

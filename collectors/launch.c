@@ -178,6 +178,8 @@ static void clusters(struct source *x)
     uint64_t size = volume(x->s->cluster);
     config_for_driver(x, &config, &attribute);
     count(x, "launch__cluster_size", "", size);
+    if (x->device->cc_major >= 10)
+        count(x, "launch__preferred_cluster_size", "", volume(x->s->preferred_cluster));
     text(x, "launch__cluster_scheduling_policy",
          x->s->cluster_policy == CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING ? "PolicyLoadBalancing" : "PolicySpread");
     if (x->d->cuOccupancyMaxPotentialClusterSize &&

@@ -11,9 +11,10 @@
 /* How a kernel was launched. */
 struct kp_shape {
     uint32_t grid[3], block[3];
-    uint64_t dynamic_shared; /* byte a block */
-    uint32_t cluster[3];     /* from the launch's attributes, else the function's; all 0 = no clusters */
-    int cluster_policy;      /* CUclusterSchedulingPolicy */
+    uint64_t dynamic_shared;       /* byte a block */
+    uint32_t cluster[3];           /* from the launch's attributes, else the function's; all 0 = no clusters */
+    uint32_t preferred_cluster[3]; /* wished for by the launch; all 0 = none */
+    int cluster_policy;            /* CUclusterSchedulingPolicy */
 };
 
 /* Values that take more than an attribute; a NULL or 0 is shown as n/a with `why`. */

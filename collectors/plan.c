@@ -165,52 +165,68 @@ static int add_list(struct kp_plan *p, struct kp_host *h, const char *chip, cons
     return rc;
 }
 
-/* Schedules the metrics for which `take` holds as one more group. Those that the library refuses are tried alone and,
- * if it refuses them even so, marked. */
-static int schedule(struct kp_plan *p, const struct kp_cupti *c, const char *chip, const uint8_t *availability,
-                    bool want_apart)
+/* Puts names[0..n) as one more group, if the library takes them together: 0, a CUPTI code, or -ENOMEM. */
+static int add_group(struct kp_plan *p, const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                     const char *const *names, size_t n)
 {
-    size_t n = 0;
-    int rc = 0;
-    const char **names = calloc(p->n_metrics + 1, sizeof(*names));
     struct kp_config *grown = realloc(p->groups, (p->n_groups + 1) * sizeof(*grown));
-    if (grown)
-        p->groups = grown;
-    if (!names || !grown) {
-        free(names);
+    if (!grown)
         return -ENOMEM;
-    }
-    for (size_t i = 0; i < p->n_metrics; i++)
-        if (p->metrics[i].group == UNASSIGNED && is_apart(p->metrics[i].name) == want_apart)
-            names[n++] = p->metrics[i].name;
-    if (!n)
-        goto out;
-    rc = kp_host_schedule(c, chip, availability, names, n, &grown[p->n_groups]);
-    if (rc > 0) {
-        size_t kept = 0;
-        for (size_t i = 0; i < n; i++) {
-            struct kp_config alone;
-            rc = kp_host_schedule(c, chip, availability, &names[i], 1, &alone);
-            if (rc < 0)
-                goto out;
-            if (!rc) {
-                names[kept++] = names[i];
-                kp_config_free(&alone);
-                continue;
-            }
-            find(p, names[i])->group = CANNOT;
-            find(p, names[i])->why = kp_cupti_explain(c, "CUPTI refuses it", rc);
-        }
-        n = kept;
-        rc = n ? kp_host_schedule(c, chip, availability, names, n, &grown[p->n_groups]) : 0;
-        if (rc || !n)
-            goto out;
-    }
+    p->groups = grown;
+    int rc = kp_host_schedule(c, chip, availability, names, n, &grown[p->n_groups]);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < n; i++)
         find(p, names[i])->group = (int)p->n_groups;
     p->passes += grown[p->n_groups].passes;
     p->n_groups++;
-out:
+    return 0;
+}
+
+/* The most of names[0..*n) that the library takes together becomes a group; the rest is left in names, *n of them. A
+ * metric that it refuses even alone is marked. */
+static int add_what_fits(struct kp_plan *p, const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                         const char **names, size_t *n)
+{
+    size_t kept = 0, left = 0;
+    const char **trial = calloc(*n + 1, sizeof(*trial));
+    if (!trial)
+        return -ENOMEM;
+    for (size_t i = 0; i < *n; i++) {
+        struct kp_config config;
+        trial[kept] = names[i];
+        int rc = kp_host_schedule(c, chip, availability, trial, kept + 1, &config);
+        if (!rc) {
+            kept++;
+            kp_config_free(&config);
+        } else if (kept) {
+            names[left++] = names[i];
+        } else {
+            find(p, names[i])->group = CANNOT;
+            find(p, names[i])->why = kp_cupti_explain(c, "CUPTI refuses it", rc);
+        }
+    }
+    int rc = kept ? add_group(p, c, chip, availability, trial, kept) : 0;
+    free(trial);
+    *n = left;
+    return rc;
+}
+
+/* Schedules the metrics that want to be apart, or the others: as one group where the library allows it. */
+static int schedule(struct kp_plan *p, const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                    bool want_apart)
+{
+    size_t n = 0;
+    const char **names = calloc(p->n_metrics + 1, sizeof(*names));
+    if (!names)
+        return -ENOMEM;
+    for (size_t i = 0; i < p->n_metrics; i++)
+        if (p->metrics[i].group == UNASSIGNED && is_apart(p->metrics[i].name) == want_apart)
+            names[n++] = p->metrics[i].name;
+    int rc = n ? add_group(p, c, chip, availability, names, n) : 0;
+    if (rc > 0)
+        for (rc = 0; n && !rc;)
+            rc = add_what_fits(p, c, chip, availability, names, &n);
     free(names);
     return rc;
 }

@@ -165,7 +165,14 @@ int kp_range_start(struct kp_range *r)
     KP_PARAMS(CUpti_RangeProfiler_PushRange_Params, q);
     q.pRangeProfilerObject = r->object;
     q.pRangeName = "workload";
-    return r->c->cuptiRangeProfilerPushRange(&q);
+    rc = r->c->cuptiRangeProfilerPushRange(&q);
+    if (rc) { /* a start that failed must leave nothing running */
+        KP_PARAMS(CUpti_RangeProfiler_Stop_Params, s);
+        s.pRangeProfilerObject = r->object;
+        r->c->cuptiRangeProfilerStop(&s);
+        r->running = false;
+    }
+    return rc;
 }
 
 int kp_range_stop(struct kp_range *r, bool *last)

@@ -199,6 +199,10 @@ static void read_attributes(struct kp_launch *l)
             l->shape.cluster[0] = a->value.clusterDim.x;
             l->shape.cluster[1] = a->value.clusterDim.y;
             l->shape.cluster[2] = a->value.clusterDim.z;
+        } else if (a->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) {
+            l->shape.preferred_cluster[0] = a->value.preferredClusterDim.x;
+            l->shape.preferred_cluster[1] = a->value.preferredClusterDim.y;
+            l->shape.preferred_cluster[2] = a->value.preferredClusterDim.z;
         } else if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE) {
             l->shape.cluster_policy = (int)a->value.clusterSchedulingPolicyPreference;
         }

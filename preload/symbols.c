@@ -18,7 +18,7 @@ static struct kp_dl loader;
  * first, as the dynamic linker would have. */
 static void *find_libc(const char *name)
 {
-    return kp_elf_find(NULL, name);
+    return kp_elf_bootstrap(name);
 }
 
 void kp_symbols_init(void)

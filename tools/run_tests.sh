@@ -25,7 +25,10 @@ for test in "$@"; do
     name=$(basename "$test")
     log=$logs/$name.log
     start=$(date +%s)
-    $run "$test" >"$log" 2>&1 </dev/null
+    case $name in
+    *.sh) $run "$test" >"$log" 2>&1 </dev/null ;;
+    *) $run env ${KP_TEST_SHIM:+LD_PRELOAD="$KP_TEST_SHIM"} "$test" >"$log" 2>&1 </dev/null ;;
+    esac
     code=$?
     took=$(($(date +%s) - start))
     case $name in

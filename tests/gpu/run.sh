@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# The GPU suite: run on a machine with a GPU, CUDA 13, ncu and PyTorch, after `make`. Prints tables for RESULTS.md.
+#   tests/gpu/run.sh [OUT] [quick]     OUT: where logs go (default build/gpu); quick: few launches of the PyTorch step
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+out=${1:-$root/build/gpu}
+quick=${2:-}
+lib=$root/build/libkprof.so
+kprof=$root/build/kprof
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+cuda=${CUDA_HOME:-/usr/local/cuda}
+cupti=$cuda/extras/CUPTI
+[ -d "$cupti" ] || cupti=$cuda
+here=$root/tests/gpu
+arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
+failures=0
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+echo "## $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(ncu --version | grep -o 'Version [0-9.]*'), kprof $("$kprof" --version | tail -1)"
+
+cd "$work" || exit 1
+nvcc -O2 -arch="$arch" -o patterns "$here/patterns.cu" || fail "build patterns"
+nvcc -O2 -arch="$arch" -cudart shared -o patterns_shared "$here/patterns.cu" || fail "build patterns_shared"
+nvcc -O2 -std=c++17 -arch="$arch" -o inplace "$here/inplace.cu" || fail "build inplace"
+gcc -O1 -I"$cuda/include" -o driver "$here/driver.c" -L"$cuda/lib64/stubs" -lcuda || fail "build driver"
+gcc -O1 -DBY_DLOPEN -I"$cuda/include" -o driver_dlopen "$here/driver.c" -ldl || fail "build driver_dlopen"
+gcc -O1 -shared -fPIC -I"$cuda/include" -I"$cupti/include" -o trace_count.so "$here/trace_count.c" -L"$cupti/lib64" \
+    -L"$cuda/lib64" -lcupti -Wl,-rpath,"$cupti/lib64" || fail "build trace_count"
+export LD_LIBRARY_PATH=$cuda/lib64:$cupti/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+# ---- every launch seen, results untouched ----
+echo
+echo "| program | kernels by CUPTI's trace | kprof: launches seen | profiled | skipped | same output | exit code | ms a launch |"
+echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
+row() { # NAME GRAPHS COMMAND... ; GRAPHS: the program launches graphs, whose kernels the trace counts one by one
+    name=$1 graphs=$2
+    shift 2
+    timeout 200 "$@" >"$out/$name.plain" 2>"$out/$name.plain.err"
+    plain=$?
+    TRACE_COUNT_FILE=$work/$name.count CUDA_INJECTION64_PATH=$work/trace_count.so timeout 200 "$@" >/dev/null 2>&1
+    traced=$(cat "$work/$name.count" 2>/dev/null || echo none)
+    KPROF_LOG_FILE=$out/$name.report LD_PRELOAD=$lib timeout 400 "$@" >"$out/$name.kprof" 2>"$out/$name.kprof.err"
+    code=$?
+    last=$(grep 'launches* seen' "$out/$name.report" | tail -1)
+    seen=$(echo "$last" | grep -oE '[0-9,]+ launch(es)? seen' | grep -oE '^[0-9,]+' | tr -d ,)
+    profiled=$(echo "$last" | grep -oE '[0-9,]+ profiled' | grep -oE '^[0-9,]+' | tr -d ,)
+    skipped=$(echo "$last" | grep -oE '[0-9,]+ skipped.*;' | sed 's/; .*//')
+    ms=$(grep 'Profiling "' "$out/$name.report" | grep -oE '[0-9.]+ ms$' | awk '{ n++; s += $1 } END { if (n) printf "%.0f", s / n }')
+    same=no
+    cmp -s "$out/$name.plain" "$out/$name.kprof" && same=yes
+    echo "| $name | $traced | $seen | $profiled | $skipped | $same | $plain, $code | $ms |"
+    [ "$same" = yes ] || { fail "$name: other output"; diff "$out/$name.plain" "$out/$name.kprof" | head -6; }
+    [ $plain = $code ] || fail "$name: exit code $code instead of $plain"
+    [ "$graphs" = graphs ] || [ "$traced" = "$seen" ] || fail "$name: $seen launches seen, $traced traced"
+    grep -E '==(WARNING|ERROR)==' "$out/$name.report" "$out/$name.kprof.err" | sort | uniq -c | head -5
+}
+row patterns - ./patterns
+row patterns_shared - ./patterns_shared
+row driver - ./driver
+row driver_dlopen - ./driver_dlopen
+row inplace graphs ./inplace
+row triton - python3 "$here/triton_add.py"
+row cupy - python3 "$here/cupy_add.py"
+[ -z "$quick" ] || export KPROF_LAUNCH_COUNT=40
+row torch_step - python3 "$here/torch_step.py"
+unset KPROF_LAUNCH_COUNT
+
+# ---- every row of the basic set beside ncu ----
+now() { date +%s.%N; }
+since() { echo "$(now) $1" | awk '{ printf "%.2f", $1 - $2 }'; }
+for i in 1 2 3; do
+    start=$(now)
+    timeout 120 ncu --clock-control none --set basic --apply-rules no ./patterns >"$out/ncu.$i" 2>&1
+    ncu_wall=$(since "$start")
+done
+start=$(now)
+./patterns >/dev/null
+native_wall=$(since "$start")
+start=$(now)
+KPROF_EXPORT=$out/patterns.kprof KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/kprof.basic LD_PRELOAD=$lib ./patterns >/dev/null
+kprof_wall=$(since "$start")
+start=$(now)
+KPROF_CACHE_CONTROL=none KPROF_LOG_FILE=$out/kprof.none LD_PRELOAD=$lib ./patterns >/dev/null
+none_wall=$(since "$start")
+echo
+python3 "$here/compare.py" "$out/kprof.basic" "$out/ncu.1" "$out/ncu.2" "$out/ncu.3" || fail "an exact row differs"
+echo
+echo "ncu beside itself (run 3 against runs 1 and 2):"
+python3 "$here/compare.py" "$out/ncu.3" "$out/ncu.1" "$out/ncu.2" | grep '^|'
+"$kprof" report "$out/patterns.kprof" >"$out/stored.txt" 2>&1 || fail "kprof report"
+diff <(grep -v '==KPROF==' "$out/kprof.basic") <(grep -v '==KPROF==' "$out/stored.txt") >/dev/null || fail "the stored session gives another report"
+
+echo
+echo "| the 14 launches of patterns | wall s | ms a launch above native |"
+echo "| --- | --- | --- |"
+for r in "native $native_wall" "ncu-basic $ncu_wall" "kprof-basic $kprof_wall" "kprof-basic-warm-caches $none_wall"; do
+    set -- $r
+    echo "$1 $2 $native_wall" | awk '{ printf "| %s | %s | %.0f |\n", $1, $2, ($2 - $3) * 1000 / 14 }'
+done
+
+# ---- one launch, and a process that does not use CUDA ----
+echo
+start=$(now)
+timeout 60 ncu --clock-control none --set basic --apply-rules no -c 1 ./driver >/dev/null 2>&1
+one_ncu=$(since "$start")
+start=$(now)
+KPROF_LAUNCH_COUNT=1 KPROF_LOG_FILE=$out/one LD_PRELOAD=$lib ./driver >/dev/null
+echo "one launch in one small program: ncu $one_ncu s, kprof $(since "$start") s"
+echo "$failures failures"
+[ $failures -eq 0 ]

@@ -1,0 +1,452 @@
+/* Launch and occupancy metrics over a table of driver functions that answer what a test sets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/launch.h"
+#include "report/sections.h"
+#include "tests/occupancy_launches.h"
+
+/* ---- the driver ---- */
+
+static struct {
+    CUresult blocks_rc, largest_rc, active_rc;
+    int blocks, largest, active;
+    int asked_threads;
+    size_t asked_shared;
+    unsigned asked_cluster[3], asked_grid, asked_attributes;
+} driver;
+
+static CUfunction const function = (CUfunction)(uintptr_t)0x1000;
+
+static CUresult max_blocks(int *blocks, CUfunction f, int threads, size_t shared)
+{
+    assert_ptr_equal(f, function);
+    driver.asked_threads = threads;
+    driver.asked_shared = shared;
+    *blocks = driver.blocks;
+    return driver.blocks_rc;
+}
+
+static CUresult max_cluster(int *size, CUfunction f, const CUlaunchConfig *config)
+{
+    assert_ptr_equal(f, function);
+    driver.asked_attributes = config->numAttrs;
+    *size = driver.largest;
+    return driver.largest_rc;
+}
+
+static CUresult max_active(int *clusters, CUfunction f, const CUlaunchConfig *config)
+{
+    assert_ptr_equal(f, function);
+    assert_int_equal(config->numAttrs, 1);
+    assert_int_equal(config->attrs[0].id, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+    driver.asked_cluster[0] = config->attrs[0].value.clusterDim.x;
+    driver.asked_cluster[1] = config->attrs[0].value.clusterDim.y;
+    driver.asked_cluster[2] = config->attrs[0].value.clusterDim.z;
+    driver.asked_grid = config->gridDimX * config->gridDimY * config->gridDimZ;
+    *clusters = driver.active;
+    return driver.active_rc;
+}
+
+static const struct kp_driver table = {
+    .cuOccupancyMaxActiveBlocksPerMultiprocessor = max_blocks,
+    .cuOccupancyMaxPotentialClusterSize = max_cluster,
+    .cuOccupancyMaxActiveClusters = max_active,
+};
+
+/* ---- one launch ---- */
+
+struct subject {
+    struct kp_driver driver;
+    struct kp_device device;
+    struct kp_context_facts context;
+    struct kp_function function;
+    struct kp_shape shape;
+    struct kp_launch_extra extra;
+    struct kp_result result;
+};
+
+static void prepare(struct subject *s, const struct kp_device *device, uint32_t blocks, uint32_t threads)
+{
+    memset(s, 0, sizeof(*s));
+    memset(&driver, 0, sizeof(driver));
+    driver.largest = 8;
+    s->driver = table;
+    s->device = *device;
+    s->context = (struct kp_context_facts){.stack_size = 1024, .sm_count = device->sm_count};
+    s->function = (struct kp_function){.handle = function, .registers = 16, .barrier_limit = 32};
+    s->shape = (struct kp_shape){.grid = {blocks, 1, 1}, .block = {threads, 1, 1}};
+    s->extra = (struct kp_launch_extra){.shared_config = 32768};
+}
+
+static void measure(struct subject *s)
+{
+    kp_result_free(&s->result);
+    assert_int_equal(
+        kp_launch_metrics(&s->result, &s->driver, &s->device, &s->context, &s->function, &s->shape, &s->extra), 0);
+}
+
+static double number(const struct subject *s, const char *metric)
+{
+    double value = -1;
+    const struct kp_metric *m = kp_result_find(&s->result, metric);
+    if (!m || !kp_metric_number(m, &value))
+        fail_msg("%s is %s", metric, m && m->text ? m->text : "not there");
+    return value;
+}
+
+static const char *text(const struct subject *s, const char *metric)
+{
+    const struct kp_metric *m = kp_result_find(&s->result, metric);
+    if (!m || m->kind != KP_VALUE_TEXT)
+        fail_msg("%s is no text", metric);
+    return m->text;
+}
+
+static void assert_missing(const struct subject *s, const char *metric, const char *why)
+{
+    const struct kp_metric *m = kp_result_find(&s->result, metric);
+    if (!m || m->kind != KP_VALUE_NA)
+        fail_msg("%s is not n/a", metric);
+    if (!m->text || !strstr(m->text, why))
+        fail_msg("%s is n/a for \"%s\", not \"%s\"", metric, m->text ? m->text : "", why);
+}
+
+static void assert_absent(const struct subject *s, const char *metric)
+{
+    if (kp_result_find(&s->result, metric))
+        fail_msg("%s is there", metric);
+}
+
+/* ---- what every launch has ---- */
+
+static void test_recorded_launches(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < kp_test_n_launches; i++) {
+        const struct kp_test_launch *l = &kp_test_launches[i];
+        struct subject s;
+        prepare(&s, l->device, l->grid, l->threads);
+        driver.blocks_rc = CUDA_ERROR_INVALID_VALUE; /* not needed: all limits are known, or do not exist */
+        s.function.registers = l->registers;
+        s.function.static_shared = l->static_shared;
+        s.function.barrier_limit = l->barrier_limit;
+        s.shape.dynamic_shared = l->dynamic_shared;
+        s.extra.shared_config = l->shared_config;
+        measure(&s);
+        char waves[32];
+        int decimals = (int)strlen(strchr(l->waves, '.')) - 1;
+        snprintf(waves, sizeof(waves), "%.*f", decimals, number(&s, "launch__waves_per_multiprocessor"));
+        assert_string_equal(waves, l->waves);
+        assert_float_equal(number(&s, "sm__maximum_warps_per_active_cycle_pct"), l->percent, 0.005);
+        assert_float_equal(number(&s, "sm__maximum_warps_avg_per_active_cycle"), l->warps, 0);
+        assert_float_equal(number(&s, "smsp__maximum_warps_avg_per_active_cycle"), l->warps / 4, 0);
+        assert_int_equal(number(&s, "launch__registers_per_thread"), l->registers);
+        assert_int_equal(number(&s, "launch__registers_per_thread_allocated"), l->registers_allocated);
+        assert_int_equal(number(&s, "launch__occupancy_limit_registers"), l->limit_registers);
+        assert_int_equal(number(&s, "launch__occupancy_limit_shared_mem"), l->limit_shared);
+        assert_int_equal(number(&s, "launch__occupancy_limit_warps"), l->limit_warps);
+        assert_int_equal(number(&s, "launch__occupancy_limit_blocks"), l->limit_blocks);
+        assert_int_equal(number(&s, "launch__shared_mem_config_size"), l->shared_config);
+        if (l->barrier_limit)
+            assert_int_equal(number(&s, "launch__occupancy_limit_barriers"), l->barrier_limit);
+        else
+            assert_absent(&s, "launch__occupancy_limit_barriers");
+        kp_result_free(&s.result);
+    }
+}
+
+static void test_geometry(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 0, 0);
+    memcpy(s.shape.grid, (uint32_t[]){100000, 3, 2}, sizeof(s.shape.grid));
+    memcpy(s.shape.block, (uint32_t[]){32, 4, 8}, sizeof(s.shape.block));
+    s.shape.dynamic_shared = 400;
+    s.function.static_shared = 96;
+    s.context.cache_config = CU_FUNC_CACHE_PREFER_L1;
+    measure(&s);
+    assert_int_equal(number(&s, "launch__grid_dim_x"), 100000);
+    assert_int_equal(number(&s, "launch__grid_dim_y"), 3);
+    assert_int_equal(number(&s, "launch__grid_dim_z"), 2);
+    assert_int_equal(number(&s, "launch__block_dim_x"), 32);
+    assert_int_equal(number(&s, "launch__block_dim_y"), 4);
+    assert_int_equal(number(&s, "launch__block_dim_z"), 8);
+    assert_int_equal(number(&s, "launch__grid_size"), 600000);
+    assert_int_equal(number(&s, "launch__block_size"), 1024);
+    assert_true(number(&s, "launch__thread_count") == 614400000.0);
+    assert_int_equal(number(&s, "launch__stack_size"), 1024);
+    assert_int_equal(number(&s, "launch__sm_count"), 132);
+    assert_int_equal(number(&s, "launch__tpc_count"), 66);
+    assert_string_equal(text(&s, "launch__tpc_enabled"), "all");
+    assert_int_equal(number(&s, "launch__uses_green_context"), 0);
+    assert_string_equal(text(&s, "launch__func_cache_config"), "CachePreferL1");
+    assert_int_equal(number(&s, "launch__shared_mem_per_block_static"), 96);
+    assert_int_equal(number(&s, "launch__shared_mem_per_block_dynamic"), 400);
+    assert_int_equal(number(&s, "launch__shared_mem_per_block_driver"), 1024);
+    assert_int_equal(number(&s, "launch__shared_mem_per_block"), 1520);
+    assert_int_equal(number(&s, "launch__shared_mem_per_block_allocated"), 1536);
+    assert_int_equal(driver.asked_threads, 1024);
+    assert_int_equal(driver.asked_shared, 400);
+    kp_result_free(&s.result);
+}
+
+static void test_cache_configurations(void **state)
+{
+    static const struct {
+        CUfunc_cache config;
+        const char *text;
+    } rows[] = {{CU_FUNC_CACHE_PREFER_NONE, "CachePreferNone"},
+                {CU_FUNC_CACHE_PREFER_SHARED, "CachePreferShared"},
+                {CU_FUNC_CACHE_PREFER_L1, "CachePreferL1"},
+                {CU_FUNC_CACHE_PREFER_EQUAL, "CachePreferEqual"}};
+    struct subject s;
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        prepare(&s, &kp_test_h200, 1, 32);
+        s.context.cache_config = rows[i].config;
+        measure(&s);
+        assert_string_equal(text(&s, "launch__func_cache_config"), rows[i].text);
+        kp_result_free(&s.result);
+    }
+}
+
+/* A context of 16 of the SMs: blocks spread over those. Which TPCs they are, the driver does not tell. */
+static void test_green_context(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 256, 256);
+    s.context.sm_count = 16;
+    measure(&s);
+    assert_int_equal(number(&s, "launch__sm_count"), 16);
+    assert_int_equal(number(&s, "launch__tpc_count"), 8);
+    assert_int_equal(number(&s, "launch__uses_green_context"), 1);
+    assert_missing(&s, "launch__tpc_enabled", "green context");
+    assert_float_equal(number(&s, "launch__waves_per_multiprocessor"), 2, 0); /* 16 SMs of 8 blocks */
+    kp_result_free(&s.result);
+}
+
+static void test_shared_config_unknown(void **state)
+{
+    static const char why[] = "the driver keeps it to itself";
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1056, 256);
+    driver.blocks = 5;
+    s.extra = (struct kp_launch_extra){.shared_config_why = why};
+    measure(&s);
+    assert_missing(&s, "launch__shared_mem_config_size", why);
+    assert_missing(&s, "launch__occupancy_limit_shared_mem", why);
+    assert_float_equal(number(&s, "sm__maximum_warps_avg_per_active_cycle"), 40, 0); /* the driver knows it */
+    assert_float_equal(number(&s, "launch__waves_per_multiprocessor"), 1056 / (132.0 * 5), 0);
+    kp_result_free(&s.result);
+}
+
+static void test_barrier_limit_unknown(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1056, 256);
+    driver.blocks = 6;
+    s.function.barrier_limit = 0;
+    measure(&s);
+    assert_missing(&s, "launch__occupancy_limit_barriers", "barriers");
+    assert_float_equal(number(&s, "sm__maximum_warps_per_active_cycle_pct"), 75, 0);
+    kp_result_free(&s.result);
+}
+
+static void test_barrier_limit_binds(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1056, 64);
+    s.function.barrier_limit = 10;
+    measure(&s);
+    assert_int_equal(number(&s, "launch__occupancy_limit_barriers"), 10);
+    assert_float_equal(number(&s, "sm__maximum_warps_avg_per_active_cycle"), 20, 0);
+    kp_result_free(&s.result);
+}
+
+static void test_nothing_fits(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1, 1024);
+    s.function.registers = 255; /* 32 warps of 8,192 registers: more than there are */
+    measure(&s);
+    assert_int_equal(number(&s, "launch__occupancy_limit_registers"), 0);
+    assert_float_equal(number(&s, "sm__maximum_warps_per_active_cycle_pct"), 0, 0);
+    assert_missing(&s, "launch__waves_per_multiprocessor", "fits");
+    kp_result_free(&s.result);
+}
+
+/* ---- clusters ---- */
+
+static const char *const cluster_rows[] = {
+    "launch__cluster_size",       "launch__cluster_scheduling_policy", "launch__cluster_max_potential_size",
+    "launch__cluster_max_active", "launch__occupancy_cluster_pct",     "launch__occupancy_cluster_gpu_pct"};
+
+enum { CLUSTER_ROWS = sizeof(cluster_rows) / sizeof(*cluster_rows) };
+
+/* As reported for every launch without clusters on the H200. */
+static void test_no_cluster(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1056, 256);
+    driver.active = 99; /* not to be asked */
+    measure(&s);
+    assert_int_equal(number(&s, "launch__cluster_size"), 0);
+    assert_int_equal(number(&s, "launch__cluster_max_active"), 0);
+    assert_float_equal(number(&s, "launch__occupancy_cluster_pct"), 0, 0);
+    assert_float_equal(number(&s, "launch__occupancy_cluster_gpu_pct"), 0, 0);
+    assert_int_equal(number(&s, "launch__cluster_max_potential_size"), 8);
+    assert_string_equal(text(&s, "launch__cluster_scheduling_policy"), "PolicySpread");
+    assert_int_equal(driver.asked_attributes, 0);
+    kp_result_free(&s.result);
+}
+
+/* Clusters of 2 blocks of 128 threads: 528 active fill a quarter of the 132 x 32 block slots. */
+static void test_clusters_of_two(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 2112, 128);
+    driver.active = 528;
+    memcpy(s.shape.cluster, (uint32_t[]){2, 1, 1}, sizeof(s.shape.cluster));
+    measure(&s);
+    assert_int_equal(number(&s, "launch__cluster_size"), 2);
+    assert_int_equal(number(&s, "launch__cluster_max_active"), 528);
+    assert_float_equal(number(&s, "launch__occupancy_cluster_pct"), 25, 0);
+    assert_float_equal(number(&s, "launch__occupancy_cluster_gpu_pct"), 25, 0); /* theoretical occupancy 100 % */
+    assert_int_equal(driver.asked_cluster[0], 2);
+    assert_int_equal(driver.asked_grid, 2112);
+    kp_result_free(&s.result);
+}
+
+/* 154 active clusters of 4 blocks at a theoretical occupancy of 31.25 %: 14.58 % and 4.56 %. */
+static void test_clusters_at_low_occupancy(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 4096, 128);
+    driver.active = 154;
+    memcpy(s.shape.cluster, (uint32_t[]){2, 2, 1}, sizeof(s.shape.cluster));
+    s.shape.cluster_policy = CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING;
+    s.function.barrier_limit = 5;
+    measure(&s);
+    assert_float_equal(number(&s, "sm__maximum_warps_per_active_cycle_pct"), 31.25, 0);
+    assert_int_equal(number(&s, "launch__cluster_size"), 4);
+    assert_float_equal(number(&s, "launch__occupancy_cluster_pct"), 14.58, 0.005);
+    assert_float_equal(number(&s, "launch__occupancy_cluster_gpu_pct"), 4.56, 0.005);
+    assert_string_equal(text(&s, "launch__cluster_scheduling_policy"), "PolicyLoadBalancing");
+    assert_int_equal(driver.asked_cluster[0] * driver.asked_cluster[1] * driver.asked_cluster[2], 4);
+    kp_result_free(&s.result);
+}
+
+static void test_driver_without_cluster_answers(void **state)
+{
+    struct subject s;
+    (void)state;
+    for (int refuses = 0; refuses < 2; refuses++) {
+        prepare(&s, &kp_test_h200, 2112, 128);
+        memcpy(s.shape.cluster, (uint32_t[]){2, 1, 1}, sizeof(s.shape.cluster));
+        if (refuses) {
+            driver.active_rc = driver.largest_rc = CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        } else {
+            s.driver.cuOccupancyMaxActiveClusters = NULL;
+            s.driver.cuOccupancyMaxPotentialClusterSize = NULL;
+        }
+        measure(&s);
+        assert_int_equal(number(&s, "launch__cluster_size"), 2);
+        for (size_t i = 2; i < CLUSTER_ROWS; i++)
+            assert_missing(&s, cluster_rows[i], "driver");
+        kp_result_free(&s.result);
+    }
+}
+
+static void test_no_cluster_rows_before_9(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_cc86, 1024, 256);
+    measure(&s);
+    for (size_t i = 0; i < CLUSTER_ROWS; i++)
+        assert_absent(&s, cluster_rows[i]);
+    assert_absent(&s, "launch__occupancy_limit_barriers");
+    kp_result_free(&s.result);
+}
+
+/* ---- the table of sections ---- */
+
+static void check_rows(const struct subject *s)
+{
+    size_t n = 0;
+    const struct kp_section *sections = kp_sections(&n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t r = 0; r < sections[i].n_rows; r++) {
+            const struct kp_row *row = &sections[i].rows[r];
+            if (row->source == KP_SRC_COUNTER || !kp_cc_matches(row->cc, s->device.cc_major, s->device.cc_minor))
+                continue;
+            const struct kp_metric *m = kp_result_find(&s->result, row->metric);
+            if (!m)
+                fail_msg("CC %d.%d: no %s", s->device.cc_major, s->device.cc_minor, row->metric);
+            if (m->kind != KP_VALUE_NA && strcmp(m->unit, row->unit))
+                fail_msg("%s is in \"%s\", its row in \"%s\"", row->metric, m->unit, row->unit);
+        }
+}
+
+/* Each row that does not come from counters has its metric, in the row's unit. */
+static void test_rows_of_the_sections(void **state)
+{
+    static const struct kp_device *const devices[] = {&kp_test_h200, &kp_test_cc86, &kp_test_a100};
+    struct subject s;
+    (void)state;
+    for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
+        prepare(&s, devices[i], 1024, 256);
+        measure(&s);
+        check_rows(&s);
+        kp_result_free(&s.result);
+    }
+}
+
+static void test_rows_of_the_sections_from_10_on(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_b200, 1024, 256);
+    measure(&s);
+    check_rows(&s);
+    kp_result_free(&s.result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recorded_launches),
+        cmocka_unit_test(test_geometry),
+        cmocka_unit_test(test_cache_configurations),
+        cmocka_unit_test(test_green_context),
+        cmocka_unit_test(test_shared_config_unknown),
+        cmocka_unit_test(test_barrier_limit_unknown),
+        cmocka_unit_test(test_barrier_limit_binds),
+        cmocka_unit_test(test_nothing_fits),
+        cmocka_unit_test(test_no_cluster),
+        cmocka_unit_test(test_clusters_of_two),
+        cmocka_unit_test(test_clusters_at_low_occupancy),
+        cmocka_unit_test(test_driver_without_cluster_answers),
+        cmocka_unit_test(test_no_cluster_rows_before_9),
+        cmocka_unit_test(test_rows_of_the_sections),
+        cmocka_unit_test(test_rows_of_the_sections_from_10_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

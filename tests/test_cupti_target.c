@@ -1,0 +1,498 @@
+/* The target side over a table of CUPTI functions that log their calls and fail where a test says: what is entered is
+ * left again, whatever fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cupti/internal.h"
+#include "cupti/target.h"
+
+enum { FAILS = CUPTI_ERROR_UNKNOWN, IMAGE = 64, FRESH = 0x11, DIRTY = 0x77 };
+
+static CUcontext const context = (CUcontext)(uintptr_t)0xc0;
+
+static struct {
+    const char *fails; /* the function that fails */
+    char log[1024];
+    uint8_t *image; /* as configured */
+    size_t max_ranges;
+    int range, replay, last;
+    size_t total, dropped;
+} cupti;
+
+static CUptiResult call(const char *function)
+{
+    size_t n = strlen(cupti.log);
+    snprintf(cupti.log + n, sizeof(cupti.log) - n, "%s%s", n ? " " : "", function);
+    return cupti.fails && !strcmp(cupti.fails, function) ? (CUptiResult)FAILS : CUPTI_SUCCESS;
+}
+
+/* What was called since the last look. */
+static void assert_calls(const char *expected)
+{
+    assert_string_equal(cupti.log, expected);
+    cupti.log[0] = '\0';
+}
+
+static CUptiResult CUPTIAPI enable(CUpti_RangeProfiler_Enable_Params *p)
+{
+    assert_ptr_equal(p->ctx, context);
+    p->pRangeProfilerObject = (CUpti_RangeProfiler_Object *)&cupti;
+    return call("enable");
+}
+
+static CUptiResult CUPTIAPI disable(CUpti_RangeProfiler_Disable_Params *p)
+{
+    assert_ptr_equal(p->pRangeProfilerObject, &cupti);
+    return call("disable");
+}
+
+static CUptiResult CUPTIAPI data_size(CUpti_RangeProfiler_GetCounterDataSize_Params *p)
+{
+    cupti.max_ranges = p->maxNumOfRanges;
+    assert_int_equal(p->numMetrics, 1);
+    p->counterDataSize = IMAGE;
+    return call("size");
+}
+
+static CUptiResult CUPTIAPI data_initialize(CUpti_RangeProfiler_CounterDataImage_Initialize_Params *p)
+{
+    assert_int_equal(p->counterDataSize, IMAGE);
+    memset(p->pCounterData, FRESH, IMAGE);
+    return call("initialize");
+}
+
+static CUptiResult CUPTIAPI set_config(CUpti_RangeProfiler_SetConfig_Params *p)
+{
+    cupti.image = p->pCounterDataImage;
+    cupti.range = (int)p->range;
+    cupti.replay = (int)p->replayMode;
+    assert_int_equal(p->maxRangesPerPass, cupti.max_ranges);
+    assert_int_equal(p->passIndex, 0);
+    return call("config");
+}
+
+static CUptiResult CUPTIAPI start(CUpti_RangeProfiler_Start_Params *p)
+{
+    assert_ptr_equal(p->pRangeProfilerObject, &cupti);
+    return call("start");
+}
+
+static CUptiResult CUPTIAPI stop(CUpti_RangeProfiler_Stop_Params *p)
+{
+    p->isAllPassSubmitted = (uint8_t)cupti.last;
+    return call("stop");
+}
+
+static CUptiResult CUPTIAPI push(CUpti_RangeProfiler_PushRange_Params *p)
+{
+    assert_non_null(p->pRangeName);
+    return call("push");
+}
+
+static CUptiResult CUPTIAPI pop(CUpti_RangeProfiler_PopRange_Params *p)
+{
+    assert_ptr_equal(p->pRangeProfilerObject, &cupti);
+    return call("pop");
+}
+
+static CUptiResult CUPTIAPI decode(CUpti_RangeProfiler_DecodeData_Params *p)
+{
+    p->numOfRangeDropped = cupti.dropped;
+    return call("decode");
+}
+
+static CUptiResult CUPTIAPI info(CUpti_RangeProfiler_GetCounterDataInfo_Params *p)
+{
+    assert_ptr_equal(p->pCounterDataImage, cupti.image);
+    p->numTotalRanges = cupti.total;
+    return call("info");
+}
+
+static CUptiResult CUPTIAPI availability(CUpti_Profiler_GetCounterAvailability_Params *p)
+{
+    CUptiResult rc = call(p->pCounterAvailabilityImage ? "fill" : "measure");
+    p->counterAvailabilityImageSize = IMAGE;
+    if (p->pCounterAvailabilityImage)
+        memset(p->pCounterAvailabilityImage, FRESH, IMAGE);
+    return rc;
+}
+
+static CUptiResult save(kp_checkpoint_abi *const handle)
+{
+    assert_ptr_equal(handle->ctx, context);
+    assert_int_equal(handle->structSize, KP_CHECKPOINT_ABI_SIZE);
+    handle->pPriv = &cupti;
+    return call("save");
+}
+
+static CUptiResult restore(kp_checkpoint_abi *const handle)
+{
+    assert_ptr_equal(handle->pPriv, &cupti);
+    return call("restore");
+}
+
+static CUptiResult release(kp_checkpoint_abi *const handle)
+{
+    assert_ptr_equal(handle->pPriv, &cupti);
+    return call("release");
+}
+
+/* ---- activity: a flush hands one buffer over, which holds `kernels` records and one of another kind ---- */
+
+static struct {
+    CUpti_BuffersCallbackRequestFunc request;
+    CUpti_BuffersCallbackCompleteFunc complete;
+    unsigned kernels, next;
+    CUpti_ActivityKernel10 record;
+    CUpti_Activity other;
+} activity;
+
+static CUptiResult CUPTIAPI register_callbacks(CUpti_BuffersCallbackRequestFunc request,
+                                               CUpti_BuffersCallbackCompleteFunc complete)
+{
+    activity.request = request;
+    activity.complete = complete;
+    return call("register");
+}
+
+static CUptiResult CUPTIAPI activity_enable(CUpti_ActivityKind kind)
+{
+    assert_int_equal(kind, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    return call("activity");
+}
+
+static CUptiResult CUPTIAPI activity_disable(CUpti_ActivityKind kind)
+{
+    assert_int_equal(kind, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    return call("inactivity");
+}
+
+static CUptiResult CUPTIAPI next_record(uint8_t *buffer, size_t valid, CUpti_Activity **record)
+{
+    assert_non_null(buffer);
+    assert_true(valid > 0);
+    if (activity.next > activity.kernels)
+        return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    if (activity.next++ == 1) {
+        activity.other.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+        *record = &activity.other;
+        return CUPTI_SUCCESS;
+    }
+    activity.record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+    activity.record.name = "_Z6kernelPf";
+    activity.record.sharedMemoryExecuted = 32768;
+    activity.record.blockX = 64;
+    activity.record.blockY = 2;
+    activity.record.blockZ = 1;
+    activity.record.dynamicSharedMemory = 400 + (int)activity.next;
+    *record = (CUpti_Activity *)&activity.record;
+    return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI flush(uint32_t flag)
+{
+    uint8_t *buffer = NULL;
+    size_t size = 0, most = 1;
+    assert_int_equal(flag, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    activity.request(&buffer, &size, &most);
+    assert_non_null(buffer);
+    assert_int_equal((uintptr_t)buffer % 8, 0);
+    activity.complete(NULL, 0, buffer, size, size);
+    return call("flush");
+}
+
+static const struct kp_cupti table = {
+    .cuptiRangeProfilerEnable = enable,
+    .cuptiRangeProfilerDisable = disable,
+    .cuptiRangeProfilerGetCounterDataSize = data_size,
+    .cuptiRangeProfilerCounterDataImageInitialize = data_initialize,
+    .cuptiRangeProfilerSetConfig = set_config,
+    .cuptiRangeProfilerStart = start,
+    .cuptiRangeProfilerStop = stop,
+    .cuptiRangeProfilerPushRange = push,
+    .cuptiRangeProfilerPopRange = pop,
+    .cuptiRangeProfilerDecodeData = decode,
+    .cuptiRangeProfilerGetCounterDataInfo = info,
+    .cuptiProfilerGetCounterAvailability = availability,
+    .cuptiActivityRegisterCallbacks = register_callbacks,
+    .cuptiActivityEnable = activity_enable,
+    .cuptiActivityDisable = activity_disable,
+    .cuptiActivityGetNextRecord = next_record,
+    .cuptiActivityFlushAll = flush,
+    .cuptiCheckpointSave = save,
+    .cuptiCheckpointRestore = restore,
+    .cuptiCheckpointFree = release,
+};
+
+static int reset(void **state)
+{
+    (void)state;
+    memset(&cupti, 0, sizeof(cupti));
+    return 0;
+}
+
+static const char *names[] = {"sm__cycles_active.avg"};
+static uint8_t config_image[8];
+static const struct kp_config config = {
+    .image = config_image, .size = sizeof(config_image), .passes = 2, .names = names, .n_names = 1};
+
+static struct kp_range *open_range(enum kp_range_mode mode)
+{
+    struct kp_range *r = NULL;
+    assert_int_equal(kp_range_open(&table, context, &config, mode, 3, &r), 0);
+    assert_calls("enable size initialize");
+    return r;
+}
+
+/* ---- range profiler ---- */
+
+static void test_auto_range(void **state)
+{
+    struct kp_range *r = open_range(KP_RANGE_AUTO);
+    const uint8_t *image;
+    size_t size, n, dropped;
+    bool last = true;
+    (void)state;
+    assert_int_equal(cupti.max_ranges, 3);
+    assert_int_equal(kp_range_begin(r), 0);
+    assert_int_equal(cupti.range, CUPTI_AutoRange);
+    assert_int_equal(cupti.replay, CUPTI_UserReplay);
+    assert_int_equal(kp_range_start(r), 0);
+    assert_int_equal(kp_range_stop(r, &last), 0);
+    assert_false(last);
+    cupti.last = 1;
+    assert_int_equal(kp_range_start(r), 0);
+    assert_int_equal(kp_range_stop(r, &last), 0);
+    assert_true(last);
+    cupti.total = 3;
+    cupti.dropped = 2;
+    assert_int_equal(kp_range_decode(r, &n, &dropped), 0);
+    assert_int_equal(n, 3);
+    assert_int_equal(dropped, 2);
+    kp_range_image(r, &image, &size);
+    assert_ptr_equal(image, cupti.image);
+    assert_int_equal(size, IMAGE);
+    assert_calls("config start stop start stop decode info");
+    kp_range_close(r);
+    assert_calls("disable");
+}
+
+static void test_user_range(void **state)
+{
+    struct kp_range *r = open_range(KP_RANGE_USER);
+    bool last;
+    (void)state;
+    assert_int_equal(kp_range_begin(r), 0);
+    assert_int_equal(cupti.range, CUPTI_UserRange);
+    assert_int_equal(kp_range_start(r), 0);
+    assert_int_equal(kp_range_stop(r, &last), 0);
+    assert_calls("config start push pop stop");
+    kp_range_close(r);
+}
+
+/* Each collection begins with the data as it was initialised, whatever the last one left. */
+static void test_begin_empties(void **state)
+{
+    struct kp_range *r = open_range(KP_RANGE_AUTO);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(kp_range_begin(r), 0);
+        for (size_t b = 0; b < IMAGE; b++)
+            assert_int_equal(cupti.image[b], FRESH);
+        memset(cupti.image, DIRTY, IMAGE);
+    }
+    kp_range_close(r);
+}
+
+static void test_open_fails(void **state)
+{
+    static const struct {
+        const char *fails, *calls;
+    } rows[] = {
+        {"enable", "enable"}, {"size", "enable size disable"}, {"initialize", "enable size initialize disable"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_range *r = (struct kp_range *)1;
+        cupti.fails = rows[i].fails;
+        assert_int_equal(kp_range_open(&table, context, &config, KP_RANGE_AUTO, 3, &r), FAILS);
+        assert_null(r);
+        assert_calls(rows[i].calls);
+    }
+    kp_range_close(NULL);
+    kp_range_abandon(NULL);
+}
+
+/* A pop that fails does not leave the profiler running. */
+static void test_pop_fails(void **state)
+{
+    struct kp_range *r = open_range(KP_RANGE_USER);
+    bool last = true;
+    (void)state;
+    assert_int_equal(kp_range_start(r), 0);
+    cupti.fails = "pop";
+    assert_int_equal(kp_range_stop(r, &last), FAILS);
+    assert_calls("start push pop stop");
+    kp_range_close(r);
+}
+
+/* A start that fails is not followed by a stop of the caller: what it began, it ends itself. */
+static void test_push_fails(void **state)
+{
+    struct kp_range *r = open_range(KP_RANGE_USER);
+    bool last = true;
+    (void)state;
+    cupti.fails = "push";
+    assert_int_equal(kp_range_start(r), FAILS);
+    assert_calls("start push stop");
+    assert_int_equal(kp_range_stop(r, &last), 0);
+    assert_calls("");
+    kp_range_close(r);
+}
+
+static void test_start_fails(void **state)
+{
+    struct kp_range *r = open_range(KP_RANGE_USER);
+    bool last = true;
+    (void)state;
+    cupti.fails = "start";
+    assert_int_equal(kp_range_start(r), FAILS);
+    assert_int_equal(kp_range_stop(r, &last), 0);
+    assert_false(last);
+    assert_calls("start");
+    kp_range_close(r);
+}
+
+static void test_decode_fails(void **state)
+{
+    struct kp_range *r = open_range(KP_RANGE_AUTO);
+    size_t n = 0, dropped = 0;
+    (void)state;
+    assert_int_equal(kp_range_begin(r), 0);
+    cupti.fails = "decode";
+    assert_int_equal(kp_range_decode(r, &n, &dropped), FAILS);
+    cupti.fails = "info";
+    assert_int_equal(kp_range_decode(r, &n, &dropped), FAILS);
+    kp_range_close(r);
+}
+
+/* The context is gone: only memory is given back. */
+static void test_abandon(void **state)
+{
+    struct kp_range *r = open_range(KP_RANGE_AUTO);
+    (void)state;
+    kp_range_abandon(r);
+    assert_calls("");
+}
+
+/* ---- availability and checkpoint ---- */
+
+static void test_availability(void **state)
+{
+    uint8_t *image = NULL;
+    size_t size = 0;
+    (void)state;
+    assert_int_equal(kp_target_availability(&table, context, &image, &size), 0);
+    assert_calls("measure fill");
+    assert_int_equal(size, IMAGE);
+    assert_int_equal(image[IMAGE - 1], FRESH);
+    free(image);
+    cupti.fails = "fill";
+    assert_int_equal(kp_target_availability(&table, context, &image, &size), FAILS);
+    assert_null(image);
+    cupti.fails = "measure";
+    assert_int_equal(kp_target_availability(&table, context, &image, &size), FAILS);
+    assert_null(image);
+}
+
+static void test_checkpoint(void **state)
+{
+    struct kp_checkpoint *k = NULL;
+    (void)state;
+    assert_true(kp_checkpoint_available(&table));
+    assert_int_equal(kp_checkpoint_save(&table, context, &k), 0);
+    assert_int_equal(kp_checkpoint_restore(k), 0);
+    assert_int_equal(kp_checkpoint_restore(k), 0);
+    cupti.fails = "restore";
+    assert_int_equal(kp_checkpoint_restore(k), FAILS);
+    kp_checkpoint_free(k);
+    assert_calls("save restore restore restore release");
+    cupti.fails = "save";
+    assert_int_equal(kp_checkpoint_save(&table, context, &k), FAILS);
+    assert_null(k);
+    kp_checkpoint_free(NULL);
+    assert_calls("save");
+}
+
+/* ---- activity ---- */
+
+static void test_activity(void **state)
+{
+    struct kp_executed records[3];
+    size_t n = 99;
+    (void)state;
+    assert_true(kp_activity_available(&table));
+    memset(records, 0, sizeof(records));
+    activity.kernels = 2;
+    activity.next = 0;
+    assert_int_equal(kp_activity_begin(&table), 0);
+    assert_calls("register activity");
+    assert_int_equal(kp_activity_end(&table, records, 3, &n), 0);
+    assert_calls("flush inactivity");
+    assert_int_equal(n, 2);
+    assert_string_equal(records[0].name, "_Z6kernelPf");
+    assert_int_equal(records[0].shared_config_size, 32768);
+    assert_int_equal(records[0].block[0], 64);
+    assert_int_equal(records[0].block[1], 2);
+    assert_int_equal(records[0].block[2], 1);
+    assert_int_equal(records[0].dynamic_shared, 401);
+    assert_int_equal(records[1].dynamic_shared, 403);
+
+    activity.kernels = 9; /* more than there is room for; the callbacks are known by now */
+    activity.next = 0;
+    assert_int_equal(kp_activity_begin(&table), 0);
+    assert_calls("activity");
+    assert_int_equal(kp_activity_end(&table, records, 2, &n), 0);
+    assert_int_equal(n, 2);
+    assert_calls("flush inactivity");
+}
+
+/* Records that come when nobody asks go nowhere; what fails is said, and the kind is switched off all the same. */
+static void test_activity_fails(void **state)
+{
+    struct kp_executed record;
+    uint8_t *buffer = NULL;
+    size_t size = 0, most = 0, n;
+    (void)state;
+    activity.kernels = 3;
+    activity.next = 0;
+    activity.request(&buffer, &size, &most);
+    activity.complete(NULL, 0, buffer, size, size);
+    cupti.fails = "activity";
+    assert_int_equal(kp_activity_begin(&table), FAILS);
+    cupti.fails = "flush";
+    cupti.log[0] = '\0';
+    assert_int_equal(kp_activity_end(&table, &record, 1, &n), FAILS);
+    assert_calls("flush inactivity");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_auto_range, reset),     cmocka_unit_test_setup(test_user_range, reset),
+        cmocka_unit_test_setup(test_begin_empties, reset),  cmocka_unit_test_setup(test_open_fails, reset),
+        cmocka_unit_test_setup(test_pop_fails, reset),      cmocka_unit_test_setup(test_push_fails, reset),
+        cmocka_unit_test_setup(test_start_fails, reset),    cmocka_unit_test_setup(test_decode_fails, reset),
+        cmocka_unit_test_setup(test_abandon, reset),        cmocka_unit_test_setup(test_availability, reset),
+        cmocka_unit_test_setup(test_checkpoint, reset),     cmocka_unit_test_setup(test_activity, reset),
+        cmocka_unit_test_setup(test_activity_fails, reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
