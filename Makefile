@@ -27,6 +27,7 @@ SANITIZE       := $(SANITIZE_$(VARIANT))
 # The runtime that must come before libkprof.so in LD_PRELOAD, where the variant has one.
 RUNTIME_asan   := libasan.so
 RUNTIME_tsan   := libtsan.so
+RUNTIME_ubsan  := libubsan.so
 
 # -O2 would remove some of the bad accesses before a sanitiser sees them.
 CFLAGS ?= $(if $(SANITIZE),-O1,-O2) -g
@@ -65,7 +66,6 @@ objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
 LIBRARY_OBJ := $(call objects,$(LIBRARY_SRC))
 KPROF_OBJ   := $(call objects,$(REPORT_SRC))
 SQLITE      := $(OBJ)/libsqlite3.a
-IBERTY       = $(shell $(CC) -print-file-name=libiberty.a)
 
 # --- CUDA's headers and CUPTI: found or fetched by tools/cuda.sh, which writes the variables below into cuda.mk ---
 CUDA_SEARCH ?= $(CUDA_HOME) /usr/local/cuda $(wildcard /usr/local/cuda-13* /opt/cuda*)
@@ -130,12 +130,12 @@ $(SQLITE): $(OBJ)/report/sqlite_compat.c.o
 $(OUT)/libkprof.so: $(LIBRARY_OBJ) $(SQLITE) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(SQLITE) $(IBERTY)
+	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(SQLITE)
 
 $(OUT)/kprof: $(KPROF_OBJ) $(SQLITE) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(KPROF_STATIC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_OBJ) $(SQLITE) $(IBERTY) -lm
+	$(Q)$(CC) $(KPROF_STATIC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_OBJ) $(SQLITE) -lm
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/doc/libkprof
@@ -169,7 +169,14 @@ $(OUT)/tests/%: $(OBJ)/tests/%.c.o $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TEST_SUPPORT) -lcmocka -lc \
-	    -Wl,--start-group $(ARCHIVES) $(SQLITE) -Wl,--end-group $(IBERTY) -lm
+	    -Wl,--start-group $(ARCHIVES) $(SQLITE) -Wl,--end-group -lm
+
+# Run on a GPU machine, which need not have the test library, to record what tests/test_cupti_recorded.c evaluates.
+$(OUT)/tests/gpu/record_image: $(OBJ)/tests/gpu/record_image.c.o $(ARCHIVES) $(SQLITE)
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $< -lc \
+	    -Wl,--start-group $(ARCHIVES) $(SQLITE) -Wl,--end-group -lm
 
 # tests/fake/fake_X.c is the library FAKE_X, or libX.so; the folder's other sources are part of each of them.
 FAKE_cuda    := libcuda.so.1

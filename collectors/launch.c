@@ -5,6 +5,49 @@
 
 #include "collectors/occupancy.h"
 
+const char *const kp_launch_metric_names[] = {
+    "launch__block_dim_x",
+    "launch__block_dim_y",
+    "launch__block_dim_z",
+    "launch__block_size",
+    "launch__cluster_max_active",
+    "launch__cluster_max_potential_size",
+    "launch__cluster_scheduling_policy",
+    "launch__cluster_size",
+    "launch__func_cache_config",
+    "launch__grid_dim_x",
+    "launch__grid_dim_y",
+    "launch__grid_dim_z",
+    "launch__grid_size",
+    "launch__occupancy_cluster_gpu_pct",
+    "launch__occupancy_cluster_pct",
+    "launch__occupancy_limit_barriers",
+    "launch__occupancy_limit_blocks",
+    "launch__occupancy_limit_registers",
+    "launch__occupancy_limit_shared_mem",
+    "launch__occupancy_limit_warps",
+    "launch__preferred_cluster_size",
+    "launch__registers_per_thread",
+    "launch__registers_per_thread_allocated",
+    "launch__shared_mem_config_size",
+    "launch__shared_mem_per_block",
+    "launch__shared_mem_per_block_allocated",
+    "launch__shared_mem_per_block_driver",
+    "launch__shared_mem_per_block_dynamic",
+    "launch__shared_mem_per_block_static",
+    "launch__sm_count",
+    "launch__stack_size",
+    "launch__thread_count",
+    "launch__tpc_count",
+    "launch__tpc_enabled",
+    "launch__uses_green_context",
+    "launch__waves_per_multiprocessor",
+    "sm__maximum_warps_avg_per_active_cycle",
+    "sm__maximum_warps_per_active_cycle_pct",
+    "smsp__maximum_warps_avg_per_active_cycle",
+    NULL,
+};
+
 static const char barrier_unknown[] = "the driver does not tell how many barriers this kernel uses";
 
 struct source {

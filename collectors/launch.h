@@ -8,6 +8,9 @@
 #include "collectors/device.h"
 #include "report/model.h"
 
+/* Every metric that kp_launch_metrics may set, NULL at the end. */
+extern const char *const kp_launch_metric_names[];
+
 /* How a kernel was launched. */
 struct kp_shape {
     uint32_t grid[3], block[3];

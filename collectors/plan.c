@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/launch.h"
 #include "report/options.h"
 
 enum { NOT_A_COUNTER = -1, CANNOT = -2, UNASSIGNED = -3 };
@@ -20,9 +21,6 @@ static const char *const default_suffixes[KP_METRIC_TYPES][5] = {
 /* Units whose counters CUPTI schedules only apart from the SM's, the caches' and DRAM's. */
 static const char *const apart[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__"};
 
-/* Metrics that come from the launch and the occupancy calculation, not from counters. */
-static const char *const not_counters[] = {"launch__", "sm__maximum_warps_", "smsp__maximum_warps_"};
-
 static bool starts_with_any(const char *name, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -31,9 +29,13 @@ static bool starts_with_any(const char *name, const char *const *list, size_t n)
     return false;
 }
 
+/* Metrics of the launch and the occupancy calculation are told from counters by their names. */
 static bool is_counter(const char *name)
 {
-    return !starts_with_any(name, not_counters, sizeof(not_counters) / sizeof(*not_counters));
+    for (const char *const *known = kp_launch_metric_names; *known; known++)
+        if (!strcmp(name, *known))
+            return false;
+    return true;
 }
 
 static bool is_apart(const char *name)
@@ -82,7 +84,8 @@ static int add_sections(struct kp_plan *p, struct kp_host *h, int major, int min
             int rc = add(p, row->metric, row->unit, !counter ? NOT_A_COUNTER : known ? UNASSIGNED : CANNOT);
             if (rc)
                 return rc;
-            if (!known && !(find(p, row->metric)->why = kp_strdup("this CUPTI does not offer it for this chip")))
+            struct kp_planned *m = find(p, row->metric);
+            if (!known && !m->why && !(m->why = kp_strdup("this CUPTI does not offer it for this chip")))
                 return -ENOMEM;
         }
     return 0;
@@ -104,6 +107,8 @@ static int unknown_metric(struct kp_host *h, const char *chip, const char *name,
     const char *nearest = NULL;
     char base[256];
     snprintf(base, sizeof(base), "%.*s", (int)strcspn(name, "."), name);
+    if (!strncmp(name, "launch__", strlen("launch__")))
+        nearest = kp_nearest(name, kp_launch_metric_names);
     for (int t = 0; t < KP_METRIC_TYPES && !nearest; t++) {
         const char *const *names = NULL;
         size_t n = 0;

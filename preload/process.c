@@ -79,6 +79,7 @@ static void unprofiled(const char *why, char *owned)
     kp_log_error("%s; the program runs unprofiled", owned ? owned : why);
     free(owned);
     go_to(UNPROFILED);
+    kp_session_discard_if_empty();
 }
 
 static void in_forked_child(void)
@@ -357,14 +358,13 @@ void kp_process_forget(void)
 
 void kp_process_finish(void)
 {
-    if (!kp_process_active())
+    if (!kp_session_is_open() || atomic_load(&process.phase) == FORKED)
         return;
     /* A replay of another thread is given time to end; the report is written in any case. */
     bool alone = kp_gate_enter_exclusive(kp_guard ? 0 : LAST_PATIENCE_MS);
-    bool first = kp_process_active();
     kp_guard++;
     go_to(FINISHED);
-    if (first) {
+    if (kp_session_is_open()) { /* no other thread has done it meanwhile */
         empty_names();
         kp_session_close();
     }

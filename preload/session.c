@@ -24,7 +24,9 @@ static struct {
     pthread_mutex_t lock;
     struct kp_session facts;
     struct kp_store *store;
-    char *temporary; /* the store's file when nobody asked for one: removed at the end */
+    char *file;     /* the store's */
+    bool temporary; /* nobody asked for the file: it is removed at the end */
+    bool open;
     struct kept *kept, **kept_end;
     bool store_failed;
     uint64_t next_id;
@@ -163,11 +165,8 @@ static int open_store(const struct kp_options *o, char **err)
         session.store = NULL;
         rc = 0;
     }
-    if (ours && session.store) {
-        session.temporary = path;
-        path = NULL;
-    }
-    free(path);
+    session.temporary = ours && session.store;
+    session.file = path;
     return rc;
 }
 
@@ -195,10 +194,11 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
         rc = open_store(o, err);
     if (rc)
         return rc;
+    session.open = true;
     kp_log_progress("Connected to process %llu (%s)", (unsigned long long)session.facts.pid, session.facts.exe);
     if (session.temporary)
-        kp_log_progress("Session file %s, removed at the end; after a kill: kprof report %s", session.temporary,
-                        session.temporary);
+        kp_log_progress("Session file %s, removed at the end; after a kill: kprof report %s", session.file,
+                        session.file);
     return 0;
 }
 
@@ -361,9 +361,28 @@ static void report(void)
     free(err);
 }
 
+bool kp_session_is_open(void)
+{
+    return session.open;
+}
+
+void kp_session_discard_if_empty(void)
+{
+    pthread_mutex_lock(&session.lock);
+    if (session.open && !session.next_id) {
+        session.open = false;
+        kp_store_close(session.store);
+        session.store = NULL;
+        if (session.file)
+            unlink(session.file);
+    }
+    pthread_mutex_unlock(&session.lock);
+}
+
 void kp_session_close(void)
 {
     pthread_mutex_lock(&session.lock);
+    session.open = false;
     session.facts.end_unix_ns = now_unix_ns();
     session.facts.complete = true;
     kp_log_progress("Disconnected from process %llu", (unsigned long long)session.facts.pid);
@@ -371,7 +390,7 @@ void kp_session_close(void)
     kp_store_close(session.store);
     session.store = NULL;
     if (session.temporary)
-        unlink(session.temporary);
+        unlink(session.file);
     pthread_mutex_unlock(&session.lock);
 }
 
@@ -379,5 +398,6 @@ void kp_session_forked(void)
 {
     pthread_mutex_init(&session.lock, NULL);
     session.store = NULL; /* the parent's: not even closed, which could touch its file */
-    session.temporary = NULL;
+    session.temporary = false;
+    session.open = false;
 }

@@ -37,6 +37,11 @@ void kp_session_warn_once(const char *text);
 /* Writes the report and closes the store. Nothing is accepted afterwards. */
 void kp_session_close(void);
 
+/* The program goes on unprofiled because of what the user asked for: what was already collected is still reported at
+ * the end; a session without any launch is dropped with its file. */
+void kp_session_discard_if_empty(void);
+bool kp_session_is_open(void);
+
 /* In a forked child: lets go of everything that belongs to the parent. */
 void kp_session_forked(void);
 

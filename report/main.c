@@ -42,15 +42,21 @@ struct kp_sink kp_main_sink(FILE *stream)
     return (struct kp_sink){write_stream, stream};
 }
 
+/* A switch that is thrown by naming it. */
+static bool is_plain_switch(const struct kp_option *row)
+{
+    return row->kind == KP_OPT_SWITCH && !*row->values;
+}
+
 /* How --help names the value of an option. */
 static void value_name(const struct kp_option *row, char *out, size_t size)
 {
-    if (row->kind == KP_OPT_SWITCH)
+    if (is_plain_switch(row))
         *out = '\0';
     else if (row->kind == KP_OPT_COUNT)
         snprintf(out, size, " N");
     else
-        snprintf(out, size, row->kind == KP_OPT_CHOICE ? " {%s}" : " %s", row->values);
+        snprintf(out, size, row->kind == KP_OPT_CHOICE || row->kind == KP_OPT_SWITCH ? " {%s}" : " %s", row->values);
 }
 
 static void print_option(const char *flags, const char *text)
@@ -72,7 +78,7 @@ static void print_row(const struct kp_option *row)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     value_name(row, value, sizeof value);
     snprintf(flags, sizeof flags, "  %s--%s%s", letter, row->flag, value);
-    if (*row->fallback && row->kind != KP_OPT_SWITCH)
+    if (*row->fallback && !is_plain_switch(row))
         snprintf(text, sizeof text, "%s (default %s)", row->help, row->fallback);
     else
         snprintf(text, sizeof text, "%s", row->help);
@@ -121,7 +127,7 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
 {
     char *letter = stpcpy(f->letters, "+:hv"); /* stop at the program; tell a missing value from an unknown flag */
     for (size_t i = 0; i < n; i++) {
-        bool is_switch = rows[i].kind == KP_OPT_SWITCH;
+        bool is_switch = is_plain_switch(&rows[i]);
         f->longs[i] =
             (struct option){rows[i].flag, is_switch ? optional_argument : required_argument, NULL, FIRST_ROW + (int)i};
         if (!rows[i].letter)

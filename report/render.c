@@ -337,12 +337,22 @@ static const struct advice {
     {KP_SKIP_LAUNCH_COUNT, "the launches to profile were used up; raise KPROF_LAUNCH_COUNT (launch-count)"},
 };
 
-static const char *find_advice(const char *reason)
+static bool was_skipped_for(const struct kp_session *s, const char *reason)
+{
+    for (size_t i = 0; i < s->n_skips; i++)
+        if (!strcmp(s->skips[i].reason, reason))
+            return true;
+    return false;
+}
+
+/* The first that applies: what it says has to be mended before the others can matter. */
+static const char *find_advice(const struct kp_session *s)
 {
     for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
-        if (!strcmp(advices[i].reason, reason))
+        if (was_skipped_for(s, advices[i].reason))
             return advices[i].text;
-    return NULL;
+    return s->n_skips ? "the line above says what every launch was skipped for"
+                      : "the program ended before the first launch was measured to its end";
 }
 
 static void print_kernels(struct out *o, const struct kp_session *s)
@@ -359,7 +369,6 @@ static void print_kernels(struct out *o, const struct kp_session *s)
 static void print_why_nothing(struct out *o, const struct kp_session *s)
 {
     static const char head[] = "==KPROF== Nothing was profiled:";
-    bool advised = false;
     if (!s->launches_seen) {
         print(o,
               "%s the program launched no kernel that kprof could see. Does it use the GPU? Programs that start others "
@@ -367,16 +376,7 @@ static void print_why_nothing(struct out *o, const struct kp_session *s)
               head);
         return;
     }
-    for (size_t i = 0; i < s->n_skips; i++) {
-        const char *text = find_advice(s->skips[i].reason);
-        if (text)
-            print(o, "%s %s.\n", head, text);
-        advised |= text != NULL;
-    }
-    if (!advised)
-        print(o, "%s %s.\n", head,
-              s->n_skips ? "the line above says what every launch was skipped for"
-                         : "the program ended before the first launch was measured to its end");
+    print(o, "%s %s.\n", head, find_advice(s));
     print_kernels(o, s);
 }
 

@@ -31,12 +31,10 @@ if has_command "$cc"; then
     need libc6-dev has_library libc.a
     need libsqlite3-dev has_library libsqlite3.a
     need libsqlite3-dev has_header sqlite3.h
-    need libiberty-dev has_library libiberty.a
-    need libiberty-dev has_header libiberty/demangle.h
     need libcmocka-dev has_library libcmocka.so
     need libcmocka-dev has_header cmocka.h
 else
-    missing="$missing libc6-dev libsqlite3-dev libiberty-dev libcmocka-dev"
+    missing="$missing libc6-dev libsqlite3-dev libcmocka-dev"
 fi
 missing=$(printf '%s\n' $missing | sort -u | xargs)
 [ -n "$missing" ] || exit 0

@@ -1,0 +1,688 @@
+/* The gate and its trampolines, with a process of this test's own behind them: arguments and results pass intact, a
+ * replay and the program's calls keep apart, and each class of function does what its row says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/gate.h"
+#include "preload/pool.h"
+#include "preload/process.h"
+
+/* ---- the process ---- */
+
+static struct {
+    unsigned started, forgotten, ended;
+    const char *ended_by;
+    uint64_t ended_first;
+    int guard_when_ended;
+} process;
+
+bool kp_process_active(void)
+{
+    return false;
+}
+
+void kp_process_cuda_started(void)
+{
+    process.started++;
+}
+
+const struct kp_driver *kp_process_driver(void)
+{
+    return NULL;
+}
+
+CUresult kp_process_launch(struct kp_launch *l)
+{
+    return l->issue(l);
+}
+
+void kp_process_skip(enum kp_skip_reason reason, unsigned launches)
+{
+    (void)reason;
+    (void)launches;
+}
+
+void kp_process_profile(bool on)
+{
+    (void)on;
+}
+
+void kp_process_context_ends(const char *symbol, uint64_t first)
+{
+    process.ended++;
+    process.ended_by = symbol;
+    process.ended_first = first;
+    process.guard_when_ended = kp_guard;
+}
+
+void kp_process_forget(void)
+{
+    process.forgotten++;
+}
+
+void kp_process_finish(void)
+{
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    alarm(60); /* a gate that never opens again ends the test */
+    memset(&process, 0, sizeof(process));
+    kp_guard = 0;
+    kp_gate_reset();
+    kp_gate_arm(true);
+    return 0;
+}
+
+static void *wrap(enum kp_api_class class, const char *symbol, void *real)
+{
+    void *given = kp_gate_wrap(class, symbol, real);
+    assert_ptr_not_equal(given, real);
+    return given;
+}
+
+#define ADDRESS(function)       ((void *)(uintptr_t)(function))
+#define WRAPPED(type, function) ((type)(uintptr_t)wrap(KP_CLASS_GATE, "", ADDRESS(function)))
+
+/* ---- arguments ---- */
+
+enum { MOST = 16 };
+
+static uint64_t seen[MOST];
+static bool aligned;
+
+#define NOTE_FRAME() (aligned = (uintptr_t)__builtin_frame_address(0) % 16 == 0)
+
+/* Functions of 0 to 16 arguments that note them. */
+#define P(n)   uint64_t a##n
+#define S(n)   seen[n] = a##n;
+#define P1     P(0)
+#define P2     P1, P(1)
+#define P3     P2, P(2)
+#define P4     P3, P(3)
+#define P5     P4, P(4)
+#define P6     P5, P(5)
+#define P7     P6, P(6)
+#define P8     P7, P(7)
+#define P9     P8, P(8)
+#define P10    P9, P(9)
+#define P11    P10, P(10)
+#define P12    P11, P(11)
+#define P13    P12, P(12)
+#define P14    P13, P(13)
+#define P15    P14, P(14)
+#define P16    P15, P(15)
+#define S1     S(0)
+#define S2     S1 S(1)
+#define S3     S2 S(2)
+#define S4     S3 S(3)
+#define S5     S4 S(4)
+#define S6     S5 S(5)
+#define S7     S6 S(6)
+#define S8     S7 S(7)
+#define S9     S8 S(8)
+#define S10    S9 S(9)
+#define S11    S10 S(10)
+#define S12    S11 S(11)
+#define S13    S12 S(12)
+#define S14    S13 S(13)
+#define S15    S14 S(14)
+#define S16    S15 S(15)
+#define RESULT 0x8000123400005678u
+
+#define TAKES(n)                                                                                                       \
+    static __attribute__((noinline)) uint64_t takes_##n(P##n)                                                          \
+    {                                                                                                                  \
+        NOTE_FRAME();                                                                                                  \
+        S##n return RESULT + n;                                                                                        \
+    }
+
+static __attribute__((noinline)) uint64_t takes_0(void)
+{
+    NOTE_FRAME();
+    return RESULT;
+}
+
+TAKES(1)
+TAKES(2)
+TAKES(3)
+TAKES(4)
+TAKES(5)
+TAKES(6)
+TAKES(7)
+TAKES(8)
+TAKES(9)
+TAKES(10)
+TAKES(11)
+TAKES(12)
+TAKES(13)
+TAKES(14)
+TAKES(15)
+TAKES(16)
+
+/* Different in every byte, so that none can stand for another. */
+#define V(n) (0x0101010101010101u * (n + 1) + ((uint64_t)n << 56))
+#define V1   V(0)
+#define V2   V1, V(1)
+#define V3   V2, V(2)
+#define V4   V3, V(3)
+#define V5   V4, V(4)
+#define V6   V5, V(5)
+#define V7   V6, V(6)
+#define V8   V7, V(7)
+#define V9   V8, V(8)
+#define V10  V9, V(9)
+#define V11  V10, V(10)
+#define V12  V11, V(11)
+#define V13  V12, V(12)
+#define V14  V13, V(13)
+#define V15  V14, V(14)
+#define V16  V15, V(15)
+
+static void check_arguments(uint64_t result, size_t n)
+{
+    assert_true(result == RESULT + n);
+    assert_true(aligned);
+    for (size_t i = 0; i < n; i++)
+        if (seen[i] != V(i))
+            fail_msg("of %zu arguments, number %zu came as %#lx", n, i, (unsigned long)seen[i]);
+    memset(seen, 0, sizeof(seen));
+    aligned = false;
+}
+
+#define PASS(n) check_arguments(WRAPPED(uint64_t (*)(P##n), takes_##n)(V##n), n)
+
+static void pass_all(void)
+{
+    check_arguments(WRAPPED(uint64_t(*)(void), takes_0)(), 0);
+    PASS(1);
+    PASS(2);
+    PASS(3);
+    PASS(4);
+    PASS(5);
+    PASS(6);
+    PASS(7);
+    PASS(8);
+    PASS(9);
+    PASS(10);
+    PASS(11);
+    PASS(12);
+    PASS(13);
+    PASS(14);
+    PASS(15);
+    PASS(16);
+}
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    pass_all();         /* entered and left */
+    kp_gate_arm(false); /* jumped through */
+    pass_all();
+    kp_gate_arm(true);
+    kp_guard++; /* the same for kprof's own calls */
+    pass_all();
+    kp_guard--;
+    assert_int_equal(kp_guard, 0);
+}
+
+struct by_value {
+    uint32_t x, y, z;
+};
+
+static struct {
+    uint64_t i[7], s[3];
+    double d[8], e[2];
+    float f;
+    struct by_value v;
+} mixed;
+
+/* All six integer and eight vector registers, and the stack. */
+static __attribute__((noinline)) int takes_mixed(uint64_t i0, double d0, uint64_t i1, double d1, uint64_t i2, double d2,
+                                                 uint64_t i3, double d3, uint64_t i4, double d4, uint64_t i5, double d5,
+                                                 uint64_t s0, double d6, uint64_t s1, double d7, double e0, uint64_t s2,
+                                                 double e1)
+{
+    NOTE_FRAME();
+    memcpy(mixed.i, (uint64_t[]){i0, i1, i2, i3, i4, i5}, 6 * sizeof(uint64_t));
+    memcpy(mixed.s, (uint64_t[]){s0, s1, s2}, sizeof(mixed.s));
+    memcpy(mixed.d, (double[]){d0, d1, d2, d3, d4, d5, d6, d7}, sizeof(mixed.d));
+    memcpy(mixed.e, (double[]){e0, e1}, sizeof(mixed.e));
+    return -77;
+}
+
+static __attribute__((noinline)) int takes_small(float f, struct by_value v, uint8_t c)
+{
+    mixed.f = f;
+    mixed.v = v;
+    return c;
+}
+
+typedef int (*mixed_function)(uint64_t, double, uint64_t, double, uint64_t, double, uint64_t, double, uint64_t, double,
+                              uint64_t, double, uint64_t, double, uint64_t, double, double, uint64_t, double);
+
+static void test_doubles_and_structures(void **state)
+{
+    (void)state;
+    for (int armed = 0; armed < 2; armed++) {
+        kp_gate_arm(armed);
+        memset(&mixed, 0, sizeof(mixed));
+        assert_int_equal(WRAPPED(mixed_function, takes_mixed)(1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 6.5, 7, 7.5, 8,
+                                                              8.5, 9.5, 9, 10.5),
+                         -77);
+        assert_true(aligned);
+        for (int i = 0; i < 6; i++)
+            assert_int_equal(mixed.i[i], i + 1);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(mixed.s[i], i + 7);
+        for (int i = 0; i < 8; i++)
+            assert_true(mixed.d[i] == i + 1.5);
+        assert_true(mixed.e[0] == 9.5 && mixed.e[1] == 10.5);
+        struct by_value v = {1, 2, 0xffffffff};
+        assert_int_equal(WRAPPED(int (*)(float, struct by_value, uint8_t), takes_small)(0.25f, v, 200), 200);
+        assert_true(mixed.f == 0.25f);
+        assert_memory_equal(&mixed.v, &v, sizeof(v));
+    }
+}
+
+/* ---- what is wrapped ---- */
+
+static int plain(void)
+{
+    return 0;
+}
+
+static void test_classes_that_are_not_wrapped(void **state)
+{
+    (void)state;
+    assert_ptr_equal(kp_gate_wrap(KP_CLASS_PURE, "cuDeviceGet", ADDRESS(plain)), ADDRESS(plain));
+    assert_ptr_equal(kp_gate_wrap(KP_CLASS_SYNC, "cuCtxSynchronize", ADDRESS(plain)), ADDRESS(plain));
+    assert_null(kp_gate_wrap(KP_CLASS_GATE, "cuMemFree", NULL));
+}
+
+static int plain_too(void)
+{
+    return 1;
+}
+
+static void test_one_trampoline_a_function(void **state)
+{
+    (void)state;
+    void *first = wrap(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)),
+         *second = wrap(KP_CLASS_GATE, "", ADDRESS(plain_too));
+    assert_ptr_equal(kp_gate_wrap(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)), first);
+    assert_ptr_not_equal(first, second);
+    assert_int_equal(((int (*)(void))(uintptr_t)first)(), 0);
+    assert_int_equal(((int (*)(void))(uintptr_t)second)(), 1);
+}
+
+/* Runs last: nothing can be given back. */
+static void test_no_trampoline_left(void **state)
+{
+    static char functions[KP_GATE_POOL];
+    unsigned bare = 0;
+    (void)state;
+    for (size_t i = 0; i < KP_GATE_POOL; i++)
+        bare += kp_gate_wrap(KP_CLASS_GATE, "", &functions[i]) == (void *)&functions[i];
+    assert_true(bare > 0 && bare < KP_GATE_POOL);
+    assert_ptr_equal(kp_gate_wrap(KP_CLASS_GATE, "", ADDRESS(takes_mixed)),
+                     kp_gate_wrap(KP_CLASS_GATE, "", ADDRESS(takes_mixed)));
+    PASS(16); /* those handed out before still lead where they did */
+}
+
+/* An exported door with no driver in the process. */
+static void test_no_driver(void **state)
+{
+    (void)state;
+    for (int armed = 0; armed < 2; armed++) {
+        kp_gate_arm(armed);
+        assert_int_equal(cuMemsetD8(0, 0, 0), CUDA_ERROR_NOT_INITIALIZED);
+        assert_int_equal(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_NOT_INITIALIZED);
+    }
+    assert_int_equal(kp_gate_captures(), 0);
+}
+
+/* ---- classes ---- */
+
+static struct {
+    CUresult result;
+    int guard;
+    unsigned calls, forgotten_before, ended_before;
+    bool alone; /* whether another replay could have begun during the call */
+} callee;
+
+static CUresult answers(uint64_t first, uint64_t second)
+{
+    (void)first;
+    (void)second;
+    callee.calls++;
+    callee.guard = kp_guard;
+    callee.forgotten_before = process.forgotten;
+    callee.ended_before = process.ended;
+    callee.alone = kp_gate_enter_exclusive(5);
+    if (callee.alone)
+        kp_gate_leave_exclusive();
+    return callee.result;
+}
+
+/* The pool keeps one class a function: each class is called through a function of its own. */
+#define CALLED_AS(name, class, symbol)                                                                                 \
+    static CUresult real_##name(uint64_t first, uint64_t second)                                                       \
+    {                                                                                                                  \
+        return answers(first, second);                                                                                 \
+    }                                                                                                                  \
+    static CUresult name(CUresult result, uint64_t first, uint64_t second)                                             \
+    {                                                                                                                  \
+        memset(&callee, 0, sizeof(callee));                                                                            \
+        callee.result = result;                                                                                        \
+        CUresult rc =                                                                                                  \
+            ((CUresult(*)(uint64_t, uint64_t))(uintptr_t)wrap(class, symbol, ADDRESS(real_##name)))(first, second);    \
+        assert_int_equal(callee.calls, 1);                                                                             \
+        assert_int_equal(kp_guard, 0);                                                                                 \
+        return rc;                                                                                                     \
+    }
+
+CALLED_AS(call_gate, KP_CLASS_GATE, "cuMemFree")
+CALLED_AS(call_context_end, KP_CLASS_CTX_END, "cuCtxDestroy")
+CALLED_AS(call_forget, KP_CLASS_FORGET, "cuModuleUnload")
+CALLED_AS(call_set_function_attribute, KP_CLASS_FORGET, "cuFuncSetAttribute")
+CALLED_AS(call_set_kernel_attribute, KP_CLASS_FORGET, "cuKernelSetAttribute")
+CALLED_AS(call_capture_begin, KP_CLASS_CAPTURE_BEGIN, "cuStreamBeginCapture")
+CALLED_AS(call_capture_end, KP_CLASS_CAPTURE_END, "cuStreamEndCapture")
+CALLED_AS(call_init, KP_CLASS_INIT, "cuInit")
+
+static void test_gate(void **state)
+{
+    (void)state;
+    assert_int_equal(call_gate(CUDA_ERROR_INVALID_VALUE, 1, 2), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(callee.guard, 1); /* what the driver calls in turn is not the program's */
+    assert_false(callee.alone);
+    assert_true(kp_gate_enter_exclusive(0)); /* it was left */
+    kp_gate_leave_exclusive();
+    kp_gate_arm(false);
+    assert_int_equal(call_gate(CUDA_SUCCESS, 1, 2), CUDA_SUCCESS);
+    assert_int_equal(callee.guard, 0);
+    assert_true(callee.alone);
+}
+
+static void test_context_end(void **state)
+{
+    (void)state;
+    assert_int_equal(call_context_end(CUDA_SUCCESS, 0xc0ffee, 0), CUDA_SUCCESS);
+    assert_int_equal(process.ended, 1);
+    assert_int_equal(callee.ended_before, 1); /* before the driver ends it */
+    assert_string_equal(process.ended_by, "cuCtxDestroy");
+    assert_int_equal(process.ended_first, 0xc0ffee);
+    assert_int_equal(process.guard_when_ended, 0);
+    assert_false(callee.alone);
+    kp_gate_arm(false);
+    call_context_end(CUDA_SUCCESS, 0xc0ffee, 0);
+    assert_int_equal(process.ended, 1);
+}
+
+static void test_forget(void **state)
+{
+    const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                   carveout = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+    (void)state;
+    call_forget(CUDA_SUCCESS, 0x10, 0);
+    assert_int_equal(process.forgotten, 1);
+    assert_int_equal(callee.forgotten_before, 1);           /* handles may be reused from the call on */
+    call_set_function_attribute(CUDA_SUCCESS, 0x10, limit); /* before many launches, and no part of what was read */
+    call_set_kernel_attribute(CUDA_SUCCESS, limit, 49152);
+    assert_int_equal(process.forgotten, 1);
+    call_set_function_attribute(CUDA_SUCCESS, 0x10, carveout);
+    call_set_kernel_attribute(CUDA_SUCCESS, carveout, limit);
+    assert_int_equal(process.forgotten, 3);
+}
+
+static void test_captures(void **state)
+{
+    (void)state;
+    assert_int_equal(kp_gate_captures(), 0);
+    assert_int_equal(call_capture_begin(CUDA_ERROR_INVALID_VALUE, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(kp_gate_captures(), 0);
+    call_capture_begin(CUDA_SUCCESS, 0, 0);
+    call_capture_begin(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(kp_gate_captures(), 2);
+    call_capture_end(CUDA_ERROR_INVALID_VALUE, 0, 0); /* of a stream that captures nothing */
+    assert_int_equal(kp_gate_captures(), 2);
+    call_capture_end(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(kp_gate_captures(), 1);
+    call_capture_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 0, 0); /* it has ended, in vain */
+    assert_int_equal(kp_gate_captures(), 0);
+    call_capture_end(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(kp_gate_captures(), 0);
+    call_capture_begin(CUDA_SUCCESS, 0, 0);
+    kp_gate_reset();
+    assert_int_equal(kp_gate_captures(), 0);
+}
+
+static void test_init(void **state)
+{
+    (void)state;
+    kp_gate_arm(false);
+    call_init(CUDA_ERROR_NO_DEVICE, 0, 0);
+    assert_int_equal(process.started, 0);
+    assert_int_equal(callee.guard, 1); /* nothing that the driver does in cuInit is the program's */
+    call_init(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.started, 1);
+    kp_gate_arm(true);
+    call_init(CUDA_SUCCESS, 0, 0); /* a second one starts nothing that has not started; the process knows */
+    assert_int_equal(process.started, 2);
+    assert_true(kp_gate_enter_exclusive(0));
+    kp_gate_leave_exclusive();
+}
+
+/* ---- a replay and the program's calls ---- */
+
+static struct {
+    atomic_bool in_call, may_return, returned, about_to_enter, inside;
+    atomic_uint calls;
+    bool entered, overlapped;
+} shared;
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 200 * 1000}, NULL);
+}
+
+static void wait_for(atomic_bool *flag)
+{
+    while (!atomic_load(flag))
+        nap();
+}
+
+static int slow_call(void)
+{
+    atomic_store(&shared.in_call, true);
+    wait_for(&shared.may_return);
+    atomic_store(&shared.returned, true);
+    return 42;
+}
+
+static int quick_call(void)
+{
+    atomic_fetch_add(&shared.calls, 1);
+    return 43;
+}
+
+static void *call_slowly(void *result)
+{
+    *(int *)result = WRAPPED(int (*)(void), slow_call)();
+    return NULL;
+}
+
+static void *call_quickly(void *result)
+{
+    int (*f)(void) = WRAPPED(int (*)(void), quick_call);
+    atomic_store(&shared.about_to_enter, true);
+    *(int *)result = f();
+    return NULL;
+}
+
+static void *replay(void *unused)
+{
+    atomic_store(&shared.about_to_enter, true);
+    shared.entered = kp_gate_enter_exclusive(30000);
+    shared.overlapped = !atomic_load(&shared.returned);
+    atomic_store(&shared.inside, true);
+    kp_gate_leave_exclusive();
+    return unused;
+}
+
+static int reset_shared(void **state)
+{
+    memset(&shared, 0, sizeof(shared));
+    return reset(state);
+}
+
+static void test_replay_waits_for_calls(void **state)
+{
+    pthread_t caller, replayer;
+    int result = 0;
+    (void)state;
+    assert_int_equal(pthread_create(&caller, NULL, call_slowly, &result), 0);
+    wait_for(&shared.in_call);
+    assert_false(kp_gate_enter_exclusive(2)); /* patience ends: outside, and the gate is open as before */
+    assert_int_equal(WRAPPED(int (*)(void), quick_call)(), 43);
+    assert_int_equal(pthread_create(&replayer, NULL, replay, NULL), 0);
+    wait_for(&shared.about_to_enter);
+    for (int i = 0; i < 50 && !atomic_load(&shared.inside); i++)
+        nap(); /* every chance to go in too early */
+    assert_false(atomic_load(&shared.inside));
+    atomic_store(&shared.may_return, true);
+    pthread_join(replayer, NULL);
+    pthread_join(caller, NULL);
+    assert_true(shared.entered);
+    assert_false(shared.overlapped);
+    assert_int_equal(result, 42);
+}
+
+static void test_replay_holds_calls_back(void **state)
+{
+    pthread_t caller;
+    int result = 0;
+    (void)state;
+    assert_true(kp_gate_enter_exclusive(0));
+    assert_int_equal(pthread_create(&caller, NULL, call_quickly, &result), 0);
+    wait_for(&shared.about_to_enter);
+    for (int i = 0; i < 50; i++)
+        nap();
+    assert_int_equal(atomic_load(&shared.calls), 0);
+    kp_guard++; /* the replay's own calls go through */
+    assert_int_equal(WRAPPED(int (*)(void), quick_call)(), 43);
+    kp_guard--;
+    assert_int_equal(atomic_load(&shared.calls), 1);
+    kp_gate_leave_exclusive();
+    pthread_join(caller, NULL);
+    assert_int_equal(result, 43);
+    assert_int_equal(atomic_load(&shared.calls), 2);
+}
+
+/* After the gate is reset in a child, whatever its parent's other threads held does not count. */
+static void test_reset(void **state)
+{
+    (void)state;
+    kp_gate_enter_shared();
+    assert_false(kp_gate_enter_exclusive(2));
+    kp_gate_reset();
+    assert_true(kp_gate_enter_exclusive(0));
+    kp_gate_reset();
+    kp_gate_enter_shared(); /* would wait for ever */
+    kp_gate_leave_shared();
+    assert_true(kp_gate_enter_exclusive(0));
+    kp_gate_leave_exclusive();
+}
+
+/* Several callers and several replays, one counter that only replays may see at rest. */
+enum { CALLERS = 3, REPLAYS = 100 };
+
+static atomic_int inside_calls;
+static atomic_bool enough;
+static unsigned long replays_seen, calls_made[CALLERS];
+
+static int busy_call(void)
+{
+    atomic_fetch_add(&inside_calls, 1);
+    sched_yield();
+    atomic_fetch_sub(&inside_calls, 1);
+    return 0;
+}
+
+static void *keep_calling(void *calls)
+{
+    int (*f)(void) = WRAPPED(int (*)(void), busy_call);
+    while (!atomic_load(&enough)) {
+        f();
+        ++*(unsigned long *)calls;
+    }
+    return NULL;
+}
+
+static void *keep_replaying(void *disturbed)
+{
+    for (int i = 0; i < REPLAYS; i++) {
+        if (!kp_gate_enter_exclusive(30000))
+            continue;
+        replays_seen++; /* only ever under the gate: not atomic */
+        for (int k = 0; k < 20; k++)
+            *(bool *)disturbed |= atomic_load(&inside_calls) != 0;
+        kp_gate_leave_exclusive();
+    }
+    return NULL;
+}
+
+static void test_many_threads(void **state)
+{
+    pthread_t callers[CALLERS], replayers[2];
+    bool disturbed[2] = {false, false};
+    (void)state;
+    for (size_t i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&callers[i], NULL, keep_calling, &calls_made[i]), 0);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&replayers[i], NULL, keep_replaying, &disturbed[i]), 0);
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(replayers[i], NULL);
+    atomic_store(&enough, true);
+    for (size_t i = 0; i < CALLERS; i++)
+        pthread_join(callers[i], NULL);
+    assert_false(disturbed[0] || disturbed[1]);
+    assert_int_equal(replays_seen, 2 * REPLAYS);
+    for (size_t i = 0; i < CALLERS; i++)
+        assert_true(calls_made[i] > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_arguments, reset),
+        cmocka_unit_test_setup(test_doubles_and_structures, reset),
+        cmocka_unit_test_setup(test_classes_that_are_not_wrapped, reset),
+        cmocka_unit_test_setup(test_one_trampoline_a_function, reset),
+        cmocka_unit_test_setup(test_no_driver, reset),
+        cmocka_unit_test_setup(test_gate, reset),
+        cmocka_unit_test_setup(test_context_end, reset),
+        cmocka_unit_test_setup(test_forget, reset),
+        cmocka_unit_test_setup(test_captures, reset),
+        cmocka_unit_test_setup(test_init, reset),
+        cmocka_unit_test_setup(test_replay_waits_for_calls, reset_shared),
+        cmocka_unit_test_setup(test_replay_holds_calls_back, reset_shared),
+        cmocka_unit_test_setup(test_reset, reset),
+        cmocka_unit_test_setup(test_many_threads, reset),
+        cmocka_unit_test_setup(test_no_trampoline_left, reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
