@@ -71,7 +71,7 @@ SQLITE      := $(OBJ)/libsqlite3.a
 CUDA_SEARCH ?= $(CUDA_HOME) /usr/local/cuda $(wildcard /usr/local/cuda-13* /opt/cuda*)
 CUDA_MK     := $(BUILD)/cuda.mk
 # These goals either need no compiler or run make again after they have set up the machine.
-SELF_SUFFICIENT := setup clean test asan ubsan tsan demo format format-check check-layers
+SELF_SUFFICIENT := setup setup-test setup-checks clean test asan ubsan tsan demo format format-check check-layers
 ifneq ($(filter-out $(SELF_SUFFICIENT),$(or $(MAKECMDGOALS),all)),)
 include $(CUDA_MK)
 ifneq ($(strip $(CUDA_SEARCHED)),$(strip $(CUDA_SEARCH)))
@@ -79,7 +79,7 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: all setup test run-tests test-programs asan ubsan tsan demo install check-layers check-abi format format-check \
+.PHONY: all setup setup-test setup-checks test run-tests test-programs asan ubsan tsan demo install check-layers check-abi format format-check \
         lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -145,7 +145,13 @@ install: all
 
 # --- set-up: apt packages, quick when nothing is missing ---
 setup:
-	@tools/setup.sh
+	@tools/setup.sh build
+
+setup-test:
+	@tools/setup.sh test
+
+setup-checks:
+	@tools/setup.sh checks
 
 # --- tests ---
 # Archives, so that a test takes the objects it calls and no door that it does not.
@@ -220,10 +226,10 @@ run-tests: all test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \
 	 tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(TEST_BIN) $(TEST_SCRIPTS)
 
-test: setup
+test: setup-test
 	@$(MAKE) --no-print-directory run-tests
 
-asan ubsan tsan: setup
+asan ubsan tsan: setup-test
 	@$(MAKE) --no-print-directory VARIANT=$@ run-tests
 
 # --- checks ---

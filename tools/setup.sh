@@ -1,7 +1,9 @@
 #!/bin/sh
-# Installs what the build and the tests need, where something is missing. On Debian and its relatives with apt,
-# elsewhere it says what to install.
+# Usage: setup.sh build|test|checks
+# Installs what is missing for the build, for the tests too, or for the checks of a change as well. On Debian and its
+# relatives with apt, elsewhere it says what to install.
 set -eu
+purpose=${1:-build}
 cc=${CC:-gcc}
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
@@ -23,18 +25,21 @@ need() { # a Debian package, and the check that shows that it is there
 need build-essential has_command gcc
 need build-essential has_command make
 need build-essential has_command objcopy
-need clang has_command clang
-need clang-format has_command "${CLANG_FORMAT:-clang-format}"
 need python3 has_command python3
 need python3-venv has_pip
 if has_command "$cc"; then
     need libc6-dev has_library libc.a
     need libsqlite3-dev has_library libsqlite3.a
     need libsqlite3-dev has_header sqlite3.h
-    need libcmocka-dev has_library libcmocka.so
-    need libcmocka-dev has_header cmocka.h
 else
-    missing="$missing libc6-dev libsqlite3-dev libcmocka-dev"
+    missing="$missing libc6-dev libsqlite3-dev"
+fi
+if [ "$purpose" != build ]; then
+    need libcmocka-dev has_header cmocka.h
+fi
+if [ "$purpose" = checks ]; then
+    need clang has_command clang
+    need clang-format has_command "${CLANG_FORMAT:-clang-format}"
 fi
 missing=$(printf '%s\n' $missing | sort -u | xargs)
 [ -n "$missing" ] || exit 0
