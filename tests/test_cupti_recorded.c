@@ -193,18 +193,6 @@ static void test_metrics_agree(void **state)
     }
 }
 
-static void test_no_such_range(void **state)
-{
-    const struct kp_cupti *c = load();
-    struct kp_host *h = NULL;
-    double one;
-    (void)state;
-    assert_int_equal(kp_host_open(c, rec.chip, NULL, &h), 0);
-    assert_int_equal(kp_host_evaluate(h, rec.image, rec.image_size, 0, rec.names, 1, &one), 0);
-    assert_int_not_equal(kp_host_evaluate(h, rec.image, rec.image_size, rec.n_ranges, rec.names, 1, &one), 0);
-    kp_host_close(h);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,7 +200,6 @@ int main(void)
         cmocka_unit_test(test_memory_of_the_kernel),
         cmocka_unit_test(test_instructions_of_the_kernel),
         cmocka_unit_test(test_metrics_agree),
-        cmocka_unit_test(test_no_such_range),
     };
     return cmocka_run_group_tests(tests, NULL, unload);
 }
