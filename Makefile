@@ -8,7 +8,7 @@ CLANG_TIDY  ?= clang-tidy
 PREFIX      ?= /usr/local
 WERROR      ?=
 # Seconds one test program may take.
-TEST_LIMIT  ?= 120
+TEST_LIMIT  ?= $(if $(filter asan tsan,$(VARIANT)),300,120)
 
 # A recipe's first line is $(call say,WHAT): the short form of the command after it, which starts with $(Q).
 Q   := $(if $(V),,@)
@@ -28,6 +28,8 @@ SANITIZE       := $(SANITIZE_$(VARIANT))
 RUNTIME_asan   := libasan.so
 RUNTIME_tsan   := libtsan.so
 RUNTIME_ubsan  := libubsan.so
+# See tests/shim/nodeepbind.c.
+TEST_ENV_tsan  := KP_SHIM_QUICK_EXIT=1 TSAN_OPTIONS=halt_on_error=1
 
 # -O2 would remove some of the bad accesses before a sanitiser sees them.
 CFLAGS ?= $(if $(SANITIZE),-O1,-O2) -g
@@ -224,7 +226,8 @@ run-tests: all test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	 KP_TEST_PRELOAD_FIRST=$(if $(RUNTIME_$(VARIANT)),$(abspath $(SHIM)):$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_$(VARIANT))))) \
 	 $(if $(RUNTIME_$(VARIANT)),KP_TEST_SHIM=$(abspath $(SHIM)) ASAN_OPTIONS=verify_asan_link_order=0 \
 	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \
-	 tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(TEST_BIN) $(TEST_SCRIPTS)
+	 KP_TEST_PRELOAD_PLAIN=$(if $(filter ubsan,$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_ubsan)))) \
+	 KP_TEST_ENV='$(TEST_ENV_$(VARIANT))' tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(TEST_BIN) $(TEST_SCRIPTS)
 
 test: setup-test
 	@$(MAKE) --no-print-directory run-tests

@@ -3,7 +3,7 @@
  * nothing of CUDA or CUPTI: it runs over a table of operations, so its promise can be proven by tests.
  *
  * The promise: whatever fails, when kp_replay_run returns, memory is what exactly one execution of the window leaves,
- * unless `damaged` is set (a restore failed half-way).
+ * unless `damaged` is set (a restore failed half-way) or `dead` (the window itself failed; it was not run again).
  */
 #ifndef KP_COLLECTORS_REPLAY_H
 #define KP_COLLECTORS_REPLAY_H

@@ -235,6 +235,8 @@ static const struct remedy {
 char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
 {
     const char *name = NULL;
+    if (code < 0)
+        return kp_cupti_text("%s: %s", what, strerror(-code));
     if (code == KP_CUPTI_NO_PERMISSION)
         return explain_permission(what);
     if (!c || c->cuptiGetResultString((CUptiResult)code, &name) != CUPTI_SUCCESS || !name)

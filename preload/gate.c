@@ -125,15 +125,14 @@ void *kp_gate_wrap(enum kp_api_class class, const char *symbol, void *real)
     int n = atomic_load(&pool_used), i = 0;
     while (i < n && atomic_load(&slots[ROWS + i].real) != real)
         i++;
-    if (i < KP_GATE_POOL) {
-        struct slot *s = &slots[ROWS + i];
-        s->symbol = symbol;
-        s->class = class;
-        atomic_store(&s->real, real);
-        if (i == n)
-            atomic_store(&pool_used, n + 1);
-        trampoline = (void *)(uintptr_t)(kp_gate_pool + (size_t)i * TRAMPOLINE_BYTES);
+    if (i == n && n < KP_GATE_POOL) {
+        slots[ROWS + i].symbol = symbol;
+        slots[ROWS + i].class = class;
+        atomic_store(&slots[ROWS + i].real, real);
+        atomic_store(&pool_used, n + 1);
     }
+    if (i < KP_GATE_POOL)
+        trampoline = (void *)(uintptr_t)(kp_gate_pool + (size_t)i * TRAMPOLINE_BYTES);
     pthread_mutex_unlock(&pool_lock);
     return trampoline;
 }

@@ -264,6 +264,24 @@ static void test_barrier_limit_unknown(void **state)
     kp_result_free(&s.result);
 }
 
+/* The driver gives a thread more registers than the function's attribute says: what it was launched with counts. */
+static void test_registers_as_launched(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1056, 256);
+    s.function.registers = 12;
+    measure(&s);
+    assert_int_equal(number(&s, "launch__registers_per_thread"), 12);
+    s.extra.registers = 40;
+    measure(&s);
+    assert_int_equal(number(&s, "launch__registers_per_thread"), 40);
+    assert_int_equal(number(&s, "launch__registers_per_thread_allocated"), 40);
+    assert_int_equal(number(&s, "launch__occupancy_limit_registers"), 6);
+    assert_float_equal(number(&s, "sm__maximum_warps_avg_per_active_cycle"), 48, 0);
+    kp_result_free(&s.result);
+}
+
 static void test_barrier_limit_binds(void **state)
 {
     struct subject s;
@@ -426,6 +444,11 @@ static void test_rows_of_the_sections_from_10_on(void **state)
     prepare(&s, &kp_test_b200, 1024, 256);
     measure(&s);
     check_rows(&s);
+    assert_int_equal(number(&s, "launch__preferred_cluster_size"), 0);
+    memcpy(s.shape.preferred_cluster, (uint32_t[]){4, 2, 1}, sizeof(s.shape.preferred_cluster));
+    measure(&s);
+    assert_int_equal(number(&s, "launch__preferred_cluster_size"), 8);
+    assert_int_equal(number(&s, "launch__cluster_size"), 0);
     kp_result_free(&s.result);
 }
 
@@ -438,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_green_context),
         cmocka_unit_test(test_shared_config_unknown),
         cmocka_unit_test(test_barrier_limit_unknown),
+        cmocka_unit_test(test_registers_as_launched),
         cmocka_unit_test(test_barrier_limit_binds),
         cmocka_unit_test(test_nothing_fits),
         cmocka_unit_test(test_no_cluster),

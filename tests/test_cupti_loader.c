@@ -244,7 +244,7 @@ static void test_versions(void **state)
     static const struct {
         uint32_t number;
         const char *text;
-    } rows[] = {{130000, "13.0"}, {120600, "12.6"}, {130100, "13.1"}, {24, "API 24"}, {0, ""}};
+    } rows[] = {{130000, "13.0"}, {120600, "12.6"}, {130100, "13.1"}, {131200, "13.12"}, {24, "API 24"}, {0, ""}};
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct kp_cupti *c = NULL;

@@ -189,6 +189,7 @@ static CUptiResult CUPTIAPI next_record(uint8_t *buffer, size_t valid, CUpti_Act
     activity.record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     activity.record.name = "_Z6kernelPf";
     activity.record.sharedMemoryExecuted = 32768;
+    activity.record.registersPerThread = 40;
     activity.record.blockX = 64;
     activity.record.blockY = 2;
     activity.record.blockZ = 1;
@@ -449,6 +450,7 @@ static void test_activity(void **state)
     assert_int_equal(n, 2);
     assert_string_equal(records[0].name, "_Z6kernelPf");
     assert_int_equal(records[0].shared_config_size, 32768);
+    assert_int_equal(records[0].registers, 40);
     assert_int_equal(records[0].block[0], 64);
     assert_int_equal(records[0].block[1], 2);
     assert_int_equal(records[0].block[2], 1);
@@ -467,14 +469,18 @@ static void test_activity(void **state)
 /* Records that come when nobody asks go nowhere; what fails is said, and the kind is switched off all the same. */
 static void test_activity_fails(void **state)
 {
-    struct kp_executed record;
+    struct kp_executed record = {.registers = 0};
     uint8_t *buffer = NULL;
     size_t size = 0, most = 0, n;
     (void)state;
+    activity.next = activity.kernels + 1; /* an empty collection with room for a record */
+    assert_int_equal(kp_activity_end(&table, &record, 1, &n), 0);
+    assert_int_equal(n, 0);
     activity.kernels = 3;
     activity.next = 0;
     activity.request(&buffer, &size, &most);
     activity.complete(NULL, 0, buffer, size, size);
+    assert_int_equal(record.registers, 0);
     cupti.fails = "activity";
     assert_int_equal(kp_activity_begin(&table), FAILS);
     cupti.fails = "flush";

@@ -86,6 +86,19 @@ static void test_libc(void **state)
     assert_null(kp_elf_find("libkpnosuch.so", "getpid"));
 }
 
+/* The first look-up of all finds the same. */
+static void test_bootstrap(void **state)
+{
+    static const char *const names[] = {"dlsym", "dlvsym", "dlopen", "getpid", "kp_twin", "kp_only_two"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        assert_non_null(kp_elf_bootstrap(names[i]));
+        assert_ptr_equal(kp_elf_bootstrap(names[i]), kp_elf_find(NULL, names[i]));
+    }
+    assert_null(kp_elf_bootstrap("kp_no_such_function"));
+    assert_null(kp_elf_bootstrap("kp_variable"));
+}
+
 static void test_by_soname(void **state)
 {
     (void)state;
@@ -107,20 +120,24 @@ static void test_file_name_and_soname(void **state)
     assert_null(kp_elf_find("libkpfile.so", "kp_odd"));
 }
 
-/* This test is "this library" here: what it defines is not found. */
-__attribute__((visibility("default"))) int kp_defined_by_this_test(void);
-
-int kp_defined_by_this_test(void)
+/* This test is "this library" here: what it puts in front of libc's function is not found. */
+__attribute__((visibility("default"))) long a64l(const char *text)
 {
-    return 0;
+    (void)text;
+    return -1;
 }
 
 static void test_itself_is_not_searched(void **state)
 {
+    void *own = (void *)(uintptr_t)a64l, *found = kp_elf_find(NULL, "a64l");
     (void)state;
-    assert_null(kp_elf_find(NULL, "kp_defined_by_this_test"));
-    assert_null(kp_elf_find_for(symbol(objects.alone, "kp_caller_alone"), "kp_defined_by_this_test"));
-    assert_true(kp_elf_is_own((void *)(uintptr_t)kp_defined_by_this_test));
+    assert_non_null(found);
+    assert_ptr_not_equal(found, own);
+    assert_ptr_equal(dlsym(RTLD_DEFAULT, "a64l"), own); /* which is what the linker would find */
+    assert_ptr_equal(kp_elf_bootstrap("a64l"), found);
+    assert_ptr_equal(kp_elf_find_for(symbol(objects.alone, "kp_caller_alone"), "a64l"), found);
+    assert_true(kp_elf_is_own(own));
+    assert_false(kp_elf_is_own(found));
     assert_false(kp_elf_is_own(symbol(objects.one, "kp_twin")));
 }
 
@@ -217,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_libc),
+        cmocka_unit_test(test_bootstrap),
         cmocka_unit_test(test_by_soname),
         cmocka_unit_test(test_file_name_and_soname),
         cmocka_unit_test(test_itself_is_not_searched),

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -592,25 +593,46 @@ static void test_replay_holds_calls_back(void **state)
     assert_int_equal(atomic_load(&shared.calls), 2);
 }
 
-/* After the gate is reset in a child, whatever its parent's other threads held does not count. */
-static void test_reset(void **state)
+/* In a forked child, whatever its parent's threads held when it was made does not count after a reset. */
+static int child_of_a_busy_process(void)
 {
-    (void)state;
-    kp_gate_enter_shared();
-    assert_false(kp_gate_enter_exclusive(2));
-    kp_gate_reset();
-    assert_true(kp_gate_enter_exclusive(0));
     kp_gate_reset();
     kp_gate_enter_shared(); /* would wait for ever */
     kp_gate_leave_shared();
-    assert_true(kp_gate_enter_exclusive(0));
+    if (!kp_gate_enter_exclusive(0))
+        return 1;
+    kp_gate_leave_exclusive();
+    return 0;
+}
+
+static void fork_and_check(void)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (!pid) {
+        alarm(20);
+        _exit(child_of_a_busy_process());
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void test_reset_in_a_child(void **state)
+{
+    (void)state;
+    kp_gate_enter_shared(); /* a call in flight */
+    fork_and_check();
+    kp_gate_leave_shared();
+    assert_true(kp_gate_enter_exclusive(0)); /* a replay */
+    fork_and_check();
     kp_gate_leave_exclusive();
 }
 
 /* Several callers and several replays, one counter that only replays may see at rest. */
 enum { CALLERS = 3, REPLAYS = 100 };
 
-static atomic_int inside_calls;
+static atomic_int inside_calls, callers_at_work;
 static atomic_bool enough;
 static unsigned long replays_seen, calls_made[CALLERS];
 
@@ -625,15 +647,17 @@ static int busy_call(void)
 static void *keep_calling(void *calls)
 {
     int (*f)(void) = WRAPPED(int (*)(void), busy_call);
-    while (!atomic_load(&enough)) {
+    f();
+    atomic_fetch_add(&callers_at_work, 1);
+    for (*(unsigned long *)calls = 1; !atomic_load(&enough); ++*(unsigned long *)calls)
         f();
-        ++*(unsigned long *)calls;
-    }
     return NULL;
 }
 
 static void *keep_replaying(void *disturbed)
 {
+    while (atomic_load(&callers_at_work) < CALLERS)
+        nap();
     for (int i = 0; i < REPLAYS; i++) {
         if (!kp_gate_enter_exclusive(30000))
             continue;
@@ -680,7 +704,7 @@ int main(void)
         cmocka_unit_test_setup(test_init, reset),
         cmocka_unit_test_setup(test_replay_waits_for_calls, reset_shared),
         cmocka_unit_test_setup(test_replay_holds_calls_back, reset_shared),
-        cmocka_unit_test_setup(test_reset, reset),
+        cmocka_unit_test_setup(test_reset_in_a_child, reset),
         cmocka_unit_test_setup(test_many_threads, reset),
         cmocka_unit_test_setup(test_no_trampoline_left, reset),
     };

@@ -179,10 +179,9 @@ static CUresult real_shared_size(CUfunction f, unsigned bytes)
 
 static CUresult real_multi_device(CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags)
 {
-    (void)list;
     assert_int_equal(flags, 3);
     seen.calls += devices;
-    return CUDA_SUCCESS;
+    return list ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static int reset(void **state)
@@ -223,6 +222,14 @@ static void check_bytes(void)
     for (size_t i = 0; i < 4; i++)
         memcpy(expected + params[i].offset, c.list[i], params[i].size);
     assert_memory_equal(seen.bytes, expected, sizeof(expected));
+}
+
+/* Overwrites what functions that have returned left on the stack. */
+static __attribute__((noinline)) void scribble(void)
+{
+    volatile uint8_t frame[4096];
+    for (size_t i = 0; i < sizeof(frame); i++)
+        frame[i] = 0xee;
 }
 
 static struct kp_launch record(void **list, void **extra)
@@ -273,6 +280,7 @@ static void test_copy_of_extra(void **state)
         memset(buffer, 0xee, sizeof(buffer));
         size = 0;
         memset(seen.bytes, 0, sizeof(seen.bytes));
+        scribble();
         read_arguments(l.params, l.extra);
         check_bytes();
         kp_launch_free(&l);
@@ -384,15 +392,15 @@ static struct caller on_stack;
 /* What a window does: keeps a copy, and issues it more than once after the caller's memory has changed. */
 static void copy_and_issue_again(struct kp_launch *l)
 {
-    assert_int_equal(kp_launch_copy(l, &kernel), 0);
+    struct kp_launch kept = *l;
+    assert_int_equal(kp_launch_copy(&kept, &kernel), 0);
     memset(&on_stack, 0xee, sizeof(on_stack));
     for (int i = 0; i < 3; i++) {
-        l->issue(l);
+        kept.issue(&kept);
         check_bytes();
     }
-    kp_launch_free(l);
+    kp_launch_free(&kept);
     call_of(&on_stack);
-    l->params = on_stack.list;
 }
 
 static void test_launch(void **state)
@@ -427,7 +435,7 @@ static void test_cooperative_launch(void **state)
 
 static void test_launch_with_config(void **state)
 {
-    CUlaunchAttribute attributes[2];
+    CUlaunchAttribute attributes[3];
     (void)state;
     call_of(&on_stack);
     memset(attributes, 0, sizeof(attributes));
@@ -437,6 +445,10 @@ static void test_launch_with_config(void **state)
     attributes[0].value.clusterDim.z = 1;
     attributes[1].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
     attributes[1].value.clusterSchedulingPolicyPreference = CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING;
+    attributes[2].id = CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
+    attributes[2].value.preferredClusterDim.x = 8;
+    attributes[2].value.preferredClusterDim.y = 3;
+    attributes[2].value.preferredClusterDim.z = 2;
     const CUlaunchConfig config = {.gridDimX = 10,
                                    .gridDimY = 11,
                                    .gridDimZ = 12,
@@ -446,14 +458,16 @@ static void test_launch_with_config(void **state)
                                    .sharedMemBytes = 400,
                                    .hStream = stream,
                                    .attrs = attributes,
-                                   .numAttrs = 2};
+                                   .numAttrs = 3};
     process.during = copy_and_issue_again;
     kp_cuLaunchKernelEx(real_launch_ex, false, &config, function, on_stack.list, NULL);
     check_shape(&process.last);
     assert_memory_equal(process.last.shape.cluster, ((uint32_t[]){4, 2, 1}), sizeof(process.last.shape.cluster));
+    assert_memory_equal(process.last.shape.preferred_cluster, ((uint32_t[]){8, 3, 2}),
+                        sizeof(process.last.shape.preferred_cluster));
     assert_int_equal(process.last.shape.cluster_policy, CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
     check_issued(4);
-    assert_int_equal(seen.n_attributes, 2);
+    assert_int_equal(seen.n_attributes, 3);
     assert_memory_equal(&seen.attributes[0].value.clusterDim, &attributes[0].value.clusterDim,
                         sizeof(attributes[0].value.clusterDim));
     reset(NULL);
@@ -511,6 +525,10 @@ static void test_multi_device_launch(void **state)
     assert_int_equal(seen.calls, 2);
     assert_int_equal(process.skipped, 2);
     assert_int_equal(process.reason, KP_SKIP_MULTI_DEVICE);
+    CUDA_LAUNCH_PARAMS_v1 refused;
+    assert_int_equal(kp_cuLaunchCooperativeKernelMultiDevice(real_multi_device, false, &refused, 2, 3),
+                     CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(process.skipped, 2); /* what the driver refuses is no launch */
     assert_int_equal(process.launches, 0);
 }
 

@@ -7,6 +7,9 @@ limit=$1
 logs=$2
 shift 2
 
+# NAME=VALUE words for the cmocka programs alone.
+TEST_ENV=${KP_TEST_ENV:-}
+
 passed=0
 failed=0
 skipped=0
@@ -27,7 +30,7 @@ for test in "$@"; do
     start=$(date +%s)
     case $name in
     *.sh) $run "$test" >"$log" 2>&1 </dev/null ;;
-    *) $run env ${KP_TEST_SHIM:+LD_PRELOAD="$KP_TEST_SHIM"} "$test" >"$log" 2>&1 </dev/null ;;
+    *) $run env ${KP_TEST_SHIM:+LD_PRELOAD="$KP_TEST_SHIM"} $TEST_ENV "$test" >"$log" 2>&1 </dev/null ;;
     esac
     code=$?
     took=$(($(date +%s) - start))
