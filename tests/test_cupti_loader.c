@@ -364,7 +364,7 @@ static void test_explain_without_cupti(void **state)
 {
     (void)state;
     explains(NULL, 27, (const char *const[]){"27", NULL});
-    explains(NULL, -ENOMEM, (const char *const[]){"-12", NULL});
+    explains(NULL, -ENOMEM, (const char *const[]){"memory", NULL});
 }
 
 int main(void)
