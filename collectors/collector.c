@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Codes that `issue` gives the replay loop; CUDA's own codes are kept in the outcome. */
-enum { ISSUE_OK, ISSUE_REFUSED, ISSUE_FAULTED };
+enum { ISSUE_OK, ISSUE_FAULTED };
 
 /* Codes of the stages that are not CUPTI's. */
 enum { WRONG_RANGES = -1, NO_MEMORY = -ENOMEM };
@@ -29,6 +29,7 @@ struct flight {
     struct kp_window_outcome *out;
     struct kp_checkpoint *saved;
     size_t seen_ranges;
+    CUresult refused; /* what the driver said when it refused a re-issue */
 };
 
 static int op_save(void *arg)
@@ -101,8 +102,10 @@ static int op_issue(void *arg)
 {
     struct flight *f = arg;
     f->out->launch = f->job->issue(f->job->arg);
-    if (f->out->launch != CUDA_SUCCESS)
-        return ISSUE_REFUSED;
+    if (f->out->launch != CUDA_SUCCESS) {
+        f->refused = f->out->launch;
+        return KP_ISSUE_REFUSED;
+    }
     f->out->context = f->c->setup.driver->cuCtxSynchronize();
     return f->out->context == CUDA_SUCCESS ? ISSUE_OK : ISSUE_FAULTED;
 }
@@ -213,9 +216,9 @@ static char *explain(const struct flight *f)
         return NULL;
     case KP_STAGE_ISSUE:
     case KP_STAGE_FLUSH: {
-        CUresult code = r->failed == KP_STAGE_FLUSH ? (CUresult)r->code
-                        : r->code == ISSUE_REFUSED  ? f->out->launch
-                                                    : f->out->context;
+        CUresult code = r->failed == KP_STAGE_FLUSH   ? (CUresult)r->code
+                        : r->code == KP_ISSUE_REFUSED ? f->refused
+                                                      : f->out->context;
         return asprintf(&note, "%s: %s", words, kp_driver_error(d, code)) < 0 ? NULL : note;
     }
     case KP_STAGE_PASSES:

@@ -82,8 +82,9 @@ static CUresult read_params(const struct kp_driver *d, struct kp_function *out)
         return CUDA_SUCCESS;
     for (size_t i = 0; i < MAX_PARAMS; i++) {
         struct kp_param p;
-        if (d->cuFuncGetParamInfo(out->handle, i, &p.offset, &p.size) != CUDA_SUCCESS) {
-            out->params_known = true; /* the index past the last parameter is the one that fails */
+        CUresult rc = d->cuFuncGetParamInfo(out->handle, i, &p.offset, &p.size);
+        if (rc != CUDA_SUCCESS) {
+            out->params_known = rc == CUDA_ERROR_INVALID_VALUE; /* the index past the last parameter */
             return CUDA_SUCCESS;
         }
         if (i == cap) {

@@ -37,9 +37,9 @@ static bool back_to_start(struct state *s)
 static bool execute(struct state *s)
 {
     int code = s->ops->issue(s->arg);
-    s->executed = true;
+    s->executed = code != KP_ISSUE_REFUSED;
     if (failed(s, KP_STAGE_ISSUE, code))
-        s->out->dead = true;
+        s->out->dead = s->executed;
     return !code;
 }
 

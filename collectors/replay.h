@@ -26,6 +26,10 @@ struct kp_replay_ops {
     int (*decode)(void *arg, size_t group);
 };
 
+/* What `issue` returns when nothing was executed: the window is then run once more, without counters, and that run
+ * decides what the program is told. */
+enum { KP_ISSUE_REFUSED = 0x5efu };
+
 enum kp_stage {
     KP_STAGE_NONE,
     KP_STAGE_SAVE,

@@ -35,8 +35,8 @@ void kp_cupti_free(struct kp_cupti *c);
 const char *kp_cupti_version(const struct kp_cupti *c);
 const char *kp_cupti_path(const struct kp_cupti *c);
 
-/* What a CUPTI code (or a negative errno) means to a user, and what to do: one line, static or valid until the next call on this thread.
- * `what` names the operation. Returns malloc'ed text, NULL without memory. */
+/* What a CUPTI code (or a negative errno) means to a user, and what to do: one line, static or valid until the next
+ * call on this thread. `what` names the operation. Returns malloc'ed text, NULL without memory. */
 char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code);
 
 /* Codes that callers tell apart (values of CUptiResult). */

@@ -213,6 +213,13 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
     }
     k->demangled = kp_demangle(k->facts.mangled);
     k->base = kp_demangle_base(k->facts.mangled);
+    if (!k->demangled || !k->base) {
+        kp_function_free(&k->facts);
+        free(k->demangled);
+        free(k->base);
+        free(k);
+        return NULL;
+    }
     k->next = *bucket;
     *bucket = k;
     return k;

@@ -170,12 +170,21 @@ extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibili
 void *kp_elf_bootstrap(const char *name)
 {
     extern struct r_debug _r_debug __attribute__((weak));
-    for (const struct link_map *l = &_r_debug ? _r_debug.r_map : NULL; l; l = l->l_next) {
-        struct object o = {.base = l->l_addr, .dynamic = l->l_ld};
-        void *found = l->l_ld != own_dynamic && read_dynamic(&o) ? find_in(&o, name) : NULL;
-        if (found)
-            return found;
-    }
+    const struct link_map *own = &_r_debug ? _r_debug.r_map : NULL;
+    while (own && own->l_ld != own_dynamic)
+        own = own->l_next;
+    /* Behind ourselves, as RTLD_NEXT would: an interposer in front of us calls us, and would be called back. Only when
+     * this library was not preloaded but opened late is there nothing behind it: then in front. */
+    for (int wrapped = 0; wrapped < 2; wrapped++)
+        for (const struct link_map *l = wrapped ? _r_debug.r_map
+                                        : own   ? own->l_next
+                                                : NULL;
+             l && l != own; l = l->l_next) {
+            struct object o = {.base = l->l_addr, .dynamic = l->l_ld};
+            void *found = read_dynamic(&o) ? find_in(&o, name) : NULL;
+            if (found)
+                return found;
+        }
     return NULL;
 }
 

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Address of function `name` in the first loaded object, in load order, that is not this library. Calls no function,
- * not even of libc, and takes no lock: for the first look-up of all, which may be made by another library's initialiser
- * (a sanitiser's, say) before anything works. NULL when absent. */
+/* Address of function `name` in the first loaded object, in load order, that comes after this library. Calls no
+ * function, not even of libc, and takes no lock: for the first look-up of all, which may be made by another library's
+ * initialiser (a sanitiser's, say) before anything works. NULL when absent. */
 void *kp_elf_bootstrap(const char *name);
 
 /* Address of function `name` in the first loaded object, in load order, whose file name (without folder) or soname

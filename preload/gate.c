@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include <cuda.h>
 
+#include "preload/lock.h"
 #include "preload/pool.h"
 #include "preload/process.h"
 #include "preload/symbols.h"
@@ -40,7 +40,7 @@ static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static atomic_bool armed, exclusive;
 static atomic_int in_flight, captures;
-static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_lock owner;
 static pthread_mutex_t waiting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
@@ -70,21 +70,19 @@ void kp_gate_leave_shared(void)
     atomic_fetch_sub(&in_flight, 1);
 }
 
-bool kp_gate_enter_exclusive(unsigned patience_ms)
+bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
 {
-    /* Calls in flight end in microseconds, or (a copy, a module load) in milliseconds: polling is good enough. */
-    static const struct timespec nap = {.tv_nsec = 50 * 1000};
-    struct timespec start, now;
-    pthread_mutex_lock(&owner);
+    if (!kp_lock_take(&owner, owner_ms))
+        return false;
     atomic_store(&exclusive, true);
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    /* Calls in flight end in microseconds, or (a copy, a module load) in milliseconds: polling is good enough. */
+    long start = kp_now_ms();
     while (atomic_load(&in_flight) > 0) {
-        nanosleep(&nap, NULL);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 > (long)patience_ms) {
+        if (kp_now_ms() - start >= patience_ms) {
             kp_gate_leave_exclusive();
             return false;
         }
+        kp_nap();
     }
     return true;
 }
@@ -95,14 +93,14 @@ void kp_gate_leave_exclusive(void)
     atomic_store(&exclusive, false);
     pthread_cond_broadcast(&released);
     pthread_mutex_unlock(&waiting);
-    pthread_mutex_unlock(&owner);
+    kp_lock_give(&owner);
 }
 
 void kp_gate_reset(void)
 {
     static const pthread_mutex_t fresh_mutex = PTHREAD_MUTEX_INITIALIZER;
     static const pthread_cond_t fresh_cond = PTHREAD_COND_INITIALIZER;
-    owner = fresh_mutex;
+    kp_lock_give(&owner);
     waiting = fresh_mutex;
     pool_lock = fresh_mutex;
     released = fresh_cond;
@@ -178,6 +176,19 @@ static bool forgets(const struct slot *s, uint64_t first, uint64_t second)
     return true;
 }
 
+/* A stream that is destroyed while it captures takes its capture along. */
+static bool ends_capture(const struct slot *s, uint64_t stream)
+{
+    const struct kp_driver *d = kp_process_driver();
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (atomic_load(&captures) <= 0 || strncmp(s->symbol, "cuStreamDestroy", strlen("cuStreamDestroy")) || !d)
+        return false;
+    kp_guard++;
+    CUresult rc = d->cuStreamIsCapturing((CUstream)(uintptr_t)stream, &status);
+    kp_guard--;
+    return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 struct entry kp_gate_enter(uint64_t slot, uint64_t first, uint64_t second)
 {
     struct slot *s = &slots[slot];
@@ -194,7 +205,9 @@ struct entry kp_gate_enter(uint64_t slot, uint64_t first, uint64_t second)
     if (s->class == KP_CLASS_CTX_END)
         kp_process_context_ends(s->symbol, first);
     kp_gate_enter_shared();
-    if (s->class == KP_CLASS_FORGET && forgets(s, first, second))
+    if (ends_capture(s, first))
+        atomic_fetch_sub(&captures, 1);
+    if (s->class == KP_CLASS_CTX_END || (s->class == KP_CLASS_FORGET && forgets(s, first, second)))
         kp_process_forget();
     kp_guard++;
     e.entered = SHARED;

@@ -47,8 +47,9 @@ void kp_gate_arm(bool on);
 void kp_gate_enter_shared(void);
 void kp_gate_leave_shared(void);
 
-/* False when calls of other threads were still in flight after `patience_ms`: the caller is outside then. */
-bool kp_gate_enter_exclusive(unsigned patience_ms);
+/* Waits `owner_ms` for another thread's exclusive section (KP_FOREVER of lock.h: as long as it takes), then
+ * `patience_ms` for calls of other threads in flight. False when either was not over: the caller is outside then. */
+bool kp_gate_enter_exclusive(long owner_ms, long patience_ms);
 void kp_gate_leave_exclusive(void);
 
 /* In a forked child: no other thread exists any more. */

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "preload/gate.h"
 #include "preload/process.h"
@@ -39,6 +40,29 @@ static const struct node_rule {
 
 static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out);
 
+/* A copy into host memory: a checkpoint does not hold that, so a second run would read what the first one wrote. */
+static bool writes_host(const struct kp_driver *d, CUgraphNode node)
+{
+    CUDA_MEMCPY3D copy;
+    unsigned type = 0;
+    if (!d->cuGraphMemcpyNodeGetParams || !d->cuPointerGetAttribute ||
+        d->cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS || copy.dstMemoryType == CU_MEMORYTYPE_HOST)
+        return true;
+    if (copy.dstMemoryType != CU_MEMORYTYPE_UNIFIED)
+        return false;
+    return d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, copy.dstDevice) != CUDA_SUCCESS ||
+           type != CU_MEMORYTYPE_DEVICE;
+}
+
+static bool waits_outside(const struct kp_driver *d, CUgraphNode node)
+{
+    CUDA_KERNEL_NODE_PARAMS params;
+    memset(&params, 0, sizeof(params));
+    if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(node, &params) != CUDA_SUCCESS)
+        return false;
+    return kp_process_waits_outside(params.func ? params.func : (CUfunction)params.kern);
+}
+
 static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
 {
     CUgraphNodeType type;
@@ -59,6 +83,10 @@ static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_gr
     out->others += rule->kind == OTHER;
     if (rule->obstacle)
         out->obstacle = rule->obstacle;
+    if (rule->kind == COPY && writes_host(d, node))
+        out->obstacle = "graph that copies to host memory, not replayed";
+    if (rule->kind == KERNEL && waits_outside(d, node))
+        out->obstacle = "graph with a kernel that waits for other processes or devices, not replayed";
     if (rule->kind == CHILD && d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
         study(d, child, out);
 }

@@ -212,8 +212,8 @@ static void read_attributes(struct kp_launch *l)
 CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const CUlaunchConfig *config, CUfunction f,
                              void **params, void **extra)
 {
-    if (!config)
-        return real(config, f, params, extra);
+    if (!config || (config->numAttrs && !config->attrs))
+        return real(config, f, params, extra); /* for the driver to refuse */
     struct kp_launch l = {.issue = issue_kernel_ex,
                           .real.kernel_ex = real,
                           .ptsz = ptsz,

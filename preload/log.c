@@ -2,30 +2,79 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Programs get the lowest free numbers; a copy up here leaves theirs as they would have been. */
 enum { HIGH_DESCRIPTOR = 700 };
 
-static int log_fd = STDERR_FILENO;
+static int log_fd = STDERR_FILENO, error_fd = STDERR_FILENO;
 static bool log_quiet;
 
+/* A write may raise SIGPIPE or SIGXFSZ, which would end the program for a line that is not its own. */
+struct kp_quiet kp_quiet_begin(void)
+{
+    struct kp_quiet q;
+    sigset_t pending;
+    sigemptyset(&q.raised);
+    sigaddset(&q.raised, SIGPIPE);
+    sigaddset(&q.raised, SIGXFSZ);
+    sigpending(&pending);
+    q.had_pipe = sigismember(&pending, SIGPIPE) == 1;
+    q.had_size = sigismember(&pending, SIGXFSZ) == 1;
+    sigprocmask(SIG_BLOCK, &q.raised, &q.before); /* of this thread, on Linux */
+    return q;
+}
+
+void kp_quiet_end(struct kp_quiet *q)
+{
+    static const struct timespec at_once = {0};
+    if (q->had_pipe)
+        sigdelset(&q->raised, SIGPIPE);
+    if (q->had_size)
+        sigdelset(&q->raised, SIGXFSZ);
+    while (sigtimedwait(&q->raised, NULL, &at_once) > 0)
+        ; /* ours: taken away before it can be delivered */
+    sigprocmask(SIG_SETMASK, &q->before, NULL);
+}
+
+static int write_to(int fd, const char *text, size_t len)
+{
+    int rc = 0;
+    struct kp_quiet q = kp_quiet_begin();
+    while (len && !rc) {
+        ssize_t n = write(fd, text, len);
+        if (n < 0 && errno != EINTR)
+            rc = -errno;
+        if (n > 0) {
+            text += n;
+            len -= (size_t)n;
+        }
+    }
+    kp_quiet_end(&q);
+    return rc;
+}
+
+/* A log file that cannot be written to is given up for stderr, once, with a word. */
 static int write_all(const char *text, size_t len)
 {
-    while (len) {
-        ssize_t n = write(log_fd, text, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        text += n;
-        len -= (size_t)n;
-    }
-    return 0;
+    char line[128];
+    if (log_fd < 0)
+        return 0; /* stderr is not the program's own any more: nothing is written into what took its place */
+    int rc = write_to(log_fd, text, len);
+    if (!rc || log_fd == error_fd || error_fd < 0)
+        return rc;
+    log_fd = error_fd;
+    int n =
+        snprintf(line, sizeof(line), "==ERROR== cannot write the log file: %s; the rest follows here\n", strerror(-rc));
+    write_to(log_fd, line, (size_t)n);
+    return write_to(log_fd, text, len);
 }
 
 static int sink_write(void *arg, const char *text, size_t len)
@@ -46,11 +95,30 @@ static int high_copy(int fd)
     return copy >= 0 ? copy : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
+/* What descriptor 2 was when the program started. */
+static struct {
+    bool known;
+    dev_t device;
+    ino_t file;
+} first_stderr;
+
+void kp_log_remember_stderr(void)
+{
+    struct stat s;
+    first_stderr.known = fstat(STDERR_FILENO, &s) == 0;
+    if (first_stderr.known) {
+        first_stderr.device = s.st_dev;
+        first_stderr.file = s.st_ino;
+    }
+}
+
 void kp_log_open(void)
 {
-    int copy = high_copy(STDERR_FILENO);
-    if (copy >= 0)
-        log_fd = copy;
+    struct stat s;
+    bool same = first_stderr.known && fstat(STDERR_FILENO, &s) == 0 && s.st_dev == first_stderr.device &&
+                s.st_ino == first_stderr.file;
+    int copy = same ? high_copy(STDERR_FILENO) : -1;
+    log_fd = error_fd = copy >= 0 ? copy : same ? STDERR_FILENO : -1;
 }
 
 int kp_log_to(const char *path)
@@ -69,8 +137,6 @@ int kp_log_to(const char *path)
     }
     if (fd < 0)
         return -errno;
-    if (log_fd != STDERR_FILENO)
-        close(log_fd);
     log_fd = fd;
     return 0;
 }

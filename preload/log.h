@@ -7,10 +7,23 @@
 #ifndef KP_PRELOAD_LOG_H
 #define KP_PRELOAD_LOG_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "report/render.h"
+
+/* Signals that a write of ours may raise, kept from the program; used around the session file's writes too. */
+struct kp_quiet {
+    sigset_t raised, before;
+    bool had_pipe, had_size;
+};
+struct kp_quiet kp_quiet_begin(void);
+void kp_quiet_end(struct kp_quiet *q);
+
+/* To be called when the library is loaded: a program may later put a file of its own into descriptor 2, and that must
+ * not receive our lines. */
+void kp_log_remember_stderr(void);
 
 /* Takes a private copy of stderr, above the numbers a program uses, so that a program that closes or reuses descriptor
  * 2 does not lose or receive the report. Lines before this go to descriptor 2. */

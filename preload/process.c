@@ -1,5 +1,6 @@
 #include "preload/process.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,6 +12,7 @@
 
 #include "preload/context.h"
 #include "preload/gate.h"
+#include "preload/lock.h"
 #include "preload/log.h"
 #include "preload/session.h"
 #include "preload/symbols.h"
@@ -35,6 +37,7 @@ static struct {
     atomic_bool profiling; /* between cuProfilerStart and Stop, when asked for */
     atomic_bool ending;    /* exit handlers run: the driver may go at any time */
     atomic_uint_fast64_t matched;
+    pid_t pid;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 extern char **environ;
@@ -76,7 +79,9 @@ static void go_to(enum phase p)
 
 static void unprofiled(const char *why, char *owned)
 {
-    kp_log_error("%s; the program runs unprofiled", owned ? owned : why);
+    const char *text = owned ? owned : why;
+    bool question = *text && text[strlen(text) - 1] == '?';
+    kp_log_error("%s%she program runs unprofiled", text, question ? " T" : "; t");
     free(owned);
     go_to(UNPROFILED);
     kp_session_discard_if_empty();
@@ -103,8 +108,9 @@ static void at_exit(void)
 
 static bool read_options(void)
 {
+    static char *no_environment[] = {NULL}; /* after clearenv() */
     char *err = NULL;
-    if (kp_options_from_env(&process.options, environ, &err)) {
+    if (kp_options_from_env(&process.options, environ ? environ : no_environment, &err)) {
         unprofiled("out of memory", err);
         return false;
     }
@@ -122,6 +128,9 @@ static bool read_options(void)
 static void wake(void)
 {
     const char *missing = kp_driver_fill(&process.driver, kp_symbols_driver);
+    process.pid = getpid();
+    /* A program may close the driver before it ends; our table must stay good. */
+    kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     kp_log_open();
     if (!read_options())
         return;
@@ -225,8 +234,24 @@ static void empty_names(void)
     pthread_mutex_unlock(&names.lock);
 }
 
-/* Whether the kernel's base name passes the filter; *waits: it must not be replayed. */
-static bool name_wanted(const struct kp_launch *l, bool *waits)
+static bool waits(const char *base)
+{
+    for (size_t k = 0; k < sizeof(waits_outside) / sizeof(*waits_outside); k++)
+        if (!strncmp(base, waits_outside[k], strlen(waits_outside[k])))
+            return true;
+    return false;
+}
+
+bool kp_process_waits_outside(CUfunction f)
+{
+    char *base = read_base(f);
+    bool yes = base && waits(base);
+    free(base);
+    return yes;
+}
+
+/* Whether the kernel's base name passes the filter; *outside: it must not be replayed. */
+static bool name_wanted(const struct kp_launch *l, bool *outside)
 {
     if (atomic_exchange(&names.stale, false))
         empty_names();
@@ -239,9 +264,7 @@ static bool name_wanted(const struct kp_launch *l, bool *waits)
     }
     const char *base = s->base ? s->base : "";
     bool wanted = kp_pattern_match(process.name, base);
-    *waits = false;
-    for (size_t k = 0; k < sizeof(waits_outside) / sizeof(*waits_outside); k++)
-        *waits |= !strncmp(base, waits_outside[k], strlen(waits_outside[k]));
+    *outside = waits(base);
     s->unwanted += !wanted;
     pthread_mutex_unlock(&names.lock);
     return wanted;
@@ -273,9 +296,9 @@ static CUresult skip(const struct kp_launch *l, enum kp_skip_reason reason)
     return skip_for(l, skip_reasons[reason]);
 }
 
-CUresult kp_process_launch(struct kp_launch *l)
+static CUresult choose(struct kp_launch *l)
 {
-    bool waits = false;
+    bool outside = false;
     struct kp_graph graph = {.obstacle = NULL};
     const char *obstacle = NULL;
     if (kp_gate_captures() > 0)
@@ -290,7 +313,7 @@ CUresult kp_process_launch(struct kp_launch *l)
         if (!kp_graph_find(l->graph, &graph))
             graph.obstacle = "graph whose instantiation was not seen, not replayed";
         obstacle = graph.obstacle;
-    } else if (!name_wanted(l, &waits)) {
+    } else if (!name_wanted(l, &outside)) {
         return skip(l, KP_SKIP_NAME);
     }
     uint64_t index = atomic_fetch_add(&process.matched, 1);
@@ -298,12 +321,16 @@ CUresult kp_process_launch(struct kp_launch *l)
         return skip(l, KP_SKIP_BEFORE);
     if (process.options.launch_count && index - process.options.launch_skip >= process.options.launch_count)
         return skip(l, KP_SKIP_AFTER);
-    if (waits)
+    if (outside)
         return skip(l, KP_SKIP_WAITS_OUTSIDE);
     if (obstacle)
         return skip_for(l, obstacle);
-    if (!kp_gate_enter_exclusive(PATIENCE_MS))
+    if (!kp_gate_enter_exclusive(KP_FOREVER, PATIENCE_MS))
         return skip(l, KP_SKIP_BUSY);
+    if (kp_gate_captures() > 0) { /* begun since; now none can begin */
+        kp_gate_leave_exclusive();
+        return is_captured(l) ? pass_through(l) : skip(l, KP_SKIP_CAPTURE);
+    }
     if (!kp_process_active()) { /* ended while this thread waited */
         kp_gate_leave_exclusive();
         return l->issue(l);
@@ -318,6 +345,16 @@ CUresult kp_process_launch(struct kp_launch *l)
     kp_gate_leave_exclusive();
     if (rc == CUDA_SUCCESS && reason != KP_SKIP_REASONS)
         kp_process_skip(reason, 1);
+    return rc;
+}
+
+/* A thread cancelled in the middle of a replay would leave the gate closed for ever. */
+CUresult kp_process_launch(struct kp_launch *l)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    CUresult rc = choose(l);
+    pthread_setcancelstate(before, &before);
     return rc;
 }
 
@@ -342,7 +379,7 @@ void kp_process_context_ends(const char *symbol, uint64_t first)
         match = is_context;
     else if (!strncmp(symbol, "cuDevicePrimaryCtx", 18))
         match = is_on_device;
-    if (!kp_gate_enter_exclusive(PATIENCE_MS))
+    if (!kp_gate_enter_exclusive(PATIENCE_MS, PATIENCE_MS))
         return;
     kp_guard++;
     kp_context_close(&process.setup, match, first, true);
@@ -358,10 +395,13 @@ void kp_process_forget(void)
 
 void kp_process_finish(void)
 {
-    if (!kp_session_is_open() || atomic_load(&process.phase) == FORKED)
+    /* The child of a vfork shares this memory and is not the program. */
+    if (!kp_session_is_open() || atomic_load(&process.phase) == FORKED || getpid() != process.pid)
         return;
+    /* An exit from a handler that interrupted our own work on this thread cannot wait for it. */
+    long patience = kp_guard ? 0 : LAST_PATIENCE_MS;
     /* A replay of another thread is given time to end; the report is written in any case. */
-    bool alone = kp_gate_enter_exclusive(kp_guard ? 0 : LAST_PATIENCE_MS);
+    bool alone = kp_gate_enter_exclusive(patience, patience);
     kp_guard++;
     go_to(FINISHED);
     if (kp_session_is_open()) { /* no other thread has done it meanwhile */

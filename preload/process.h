@@ -41,6 +41,9 @@ const struct kp_driver *kp_process_driver(void);
 /* Runs a launch: profiled, or straight through when it is not wanted. Returns what the driver returned for it. */
 CUresult kp_process_launch(struct kp_launch *l);
 
+/* Whether kernel `f` waits for other processes or devices, by its name. */
+bool kp_process_waits_outside(CUfunction f);
+
 void kp_process_skip(enum kp_skip_reason reason, unsigned launches);
 
 /* cu(da)ProfilerStart and Stop. */

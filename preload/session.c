@@ -2,17 +2,19 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "preload/lock.h"
 #include "preload/log.h"
 #include "report/page.h"
 #include "report/store.h"
 #include "report/version.h"
+
+enum { CLOSE_PATIENCE_MS = 3000 };
 
 /* A result that the store would not take: kept, so that the report has it. */
 struct kept {
@@ -21,7 +23,7 @@ struct kept {
 };
 
 static struct {
-    pthread_mutex_t lock;
+    struct kp_lock lock;
     struct kp_session facts;
     struct kp_store *store;
     char *file;     /* the store's */
@@ -32,7 +34,7 @@ static struct {
     uint64_t next_id;
     char *warned[16];
     size_t n_warned;
-} session = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} session;
 
 static int64_t now_unix_ns(void)
 {
@@ -220,7 +222,10 @@ static void store_or_keep(struct kp_result *r)
 {
     char *err = NULL;
     if (session.store && !session.store_failed) {
-        if (!kp_store_put_result(session.store, r, &err)) {
+        struct kp_quiet q = kp_quiet_begin();
+        int rc = kp_store_put_result(session.store, r, &err);
+        kp_quiet_end(&q);
+        if (!rc) {
             kp_result_free(r);
             return;
         }
@@ -235,23 +240,23 @@ static void store_or_keep(struct kp_result *r)
 
 void kp_session_seen(uint64_t launches)
 {
-    pthread_mutex_lock(&session.lock);
+    kp_lock_take(&session.lock, KP_FOREVER);
     session.facts.launches_seen += launches;
-    pthread_mutex_unlock(&session.lock);
+    kp_lock_give(&session.lock);
 }
 
 void kp_session_skip(const char *reason, uint64_t launches)
 {
-    pthread_mutex_lock(&session.lock);
+    kp_lock_take(&session.lock, KP_FOREVER);
     kp_session_add_skip(&session.facts, reason, launches);
-    pthread_mutex_unlock(&session.lock);
+    kp_lock_give(&session.lock);
 }
 
 void kp_session_unwanted(const char *base, uint64_t n)
 {
-    pthread_mutex_lock(&session.lock);
+    kp_lock_take(&session.lock, KP_FOREVER);
     kp_session_add_kernel(&session.facts, base, n);
-    pthread_mutex_unlock(&session.lock);
+    kp_lock_give(&session.lock);
 }
 
 static void add_device(const struct kp_device *device, const char *chip)
@@ -276,9 +281,9 @@ static void add_device(const struct kp_device *device, const char *chip)
 
 void kp_session_device(const struct kp_device *device, const char *chip)
 {
-    pthread_mutex_lock(&session.lock);
+    kp_lock_take(&session.lock, KP_FOREVER);
     add_device(device, chip);
-    pthread_mutex_unlock(&session.lock);
+    kp_lock_give(&session.lock);
 }
 
 static void replace(char **text, const char *with)
@@ -292,18 +297,18 @@ static void replace(char **text, const char *with)
 
 void kp_session_collection(const char *metrics, const char *cupti_version)
 {
-    pthread_mutex_lock(&session.lock);
+    kp_lock_take(&session.lock, KP_FOREVER);
     if (metrics && strcmp(session.facts.metrics, metrics))
         replace(&session.facts.metrics, metrics);
     if (cupti_version && strcmp(session.facts.cupti_version, cupti_version))
         replace(&session.facts.cupti_version, cupti_version);
-    pthread_mutex_unlock(&session.lock);
+    kp_lock_give(&session.lock);
 }
 
 void kp_session_result(struct kp_result *r, const char *base, bool profiled)
 {
     char *err = NULL;
-    pthread_mutex_lock(&session.lock);
+    kp_lock_take(&session.lock, KP_FOREVER);
     r->launch.ordinal = session.facts.launches_seen++;
     r->launch.id = session.next_id++;
     if (profiled)
@@ -318,28 +323,39 @@ void kp_session_result(struct kp_result *r, const char *base, bool profiled)
     /* The counters of the run go with it, so that a session cut short accounts for what it holds. */
     if (session.store && !session.store_failed && kp_store_put_session(session.store, &session.facts, &err))
         free(err);
-    pthread_mutex_unlock(&session.lock);
+    kp_lock_give(&session.lock);
 }
 
 void kp_session_warn_once(const char *text)
 {
     bool known = false;
-    pthread_mutex_lock(&session.lock);
+    kp_lock_take(&session.lock, KP_FOREVER);
     for (size_t i = 0; i < session.n_warned && !known; i++)
         known = !strcmp(session.warned[i], text);
     if (!known && session.n_warned < sizeof(session.warned) / sizeof(*session.warned) &&
         (session.warned[session.n_warned] = kp_strdup(text)))
         session.n_warned++;
-    pthread_mutex_unlock(&session.lock);
+    kp_lock_give(&session.lock);
     if (!known)
         kp_log_warning("%s", text);
 }
 
 /* ---- the end ---- */
 
-static void report_from_memory(void)
+static int render_stored(struct kp_result *r, void *arg)
 {
+    (void)arg;
+    return kp_render_launch(kp_log_sink(), &session.facts, r);
+}
+
+/* What the store took before it failed, then what was kept since. */
+static void report_in_parts(void)
+{
+    char *err = NULL;
     kp_render_process(kp_log_sink(), &session.facts);
+    if (session.store && kp_store_each_result(session.store, render_stored, NULL, &err))
+        kp_log_error("%s", err ? err : "the session file cannot be read back");
+    free(err);
     for (struct kept *k = session.kept; k; k = k->next)
         kp_render_launch(kp_log_sink(), &session.facts, &k->result);
     kp_render_account(kp_log_sink(), &session.facts);
@@ -356,7 +372,7 @@ static void report(void)
     if (rc) {
         if (session.store && err)
             kp_log_error("%s", err);
-        report_from_memory();
+        report_in_parts();
     }
     free(err);
 }
@@ -368,7 +384,7 @@ bool kp_session_is_open(void)
 
 void kp_session_discard_if_empty(void)
 {
-    pthread_mutex_lock(&session.lock);
+    kp_lock_take(&session.lock, KP_FOREVER);
     if (session.open && !session.next_id) {
         session.open = false;
         kp_store_close(session.store);
@@ -376,12 +392,14 @@ void kp_session_discard_if_empty(void)
         if (session.file)
             unlink(session.file);
     }
-    pthread_mutex_unlock(&session.lock);
+    kp_lock_give(&session.lock);
 }
 
 void kp_session_close(void)
 {
-    pthread_mutex_lock(&session.lock);
+    /* An exit from a signal handler may have interrupted the holder on this very thread. */
+    if (!kp_lock_take(&session.lock, CLOSE_PATIENCE_MS))
+        return;
     session.open = false;
     session.facts.end_unix_ns = now_unix_ns();
     session.facts.complete = true;
@@ -389,14 +407,14 @@ void kp_session_close(void)
     report();
     kp_store_close(session.store);
     session.store = NULL;
-    if (session.temporary)
+    if (session.temporary && !session.store_failed)
         unlink(session.file);
-    pthread_mutex_unlock(&session.lock);
+    kp_lock_give(&session.lock);
 }
 
 void kp_session_forked(void)
 {
-    pthread_mutex_init(&session.lock, NULL);
+    kp_lock_give(&session.lock);
     session.store = NULL; /* the parent's: not even closed, which could touch its file */
     session.temporary = false;
     session.open = false;

@@ -1,7 +1,8 @@
-/* The doors through which a program ends. Nothing is done at its start: this library wakes when CUDA does. */
+/* The doors through which a program ends. At its start one thing is noted; this library wakes when CUDA does. */
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "preload/log.h"
 #include "preload/process.h"
 #include "preload/symbols.h"
 
@@ -29,6 +30,12 @@ EXPORT void _Exit(int status)
 EXPORT void quick_exit(int status)
 {
     end("quick_exit", status);
+}
+
+/* One system call: what stderr is. */
+__attribute__((constructor)) static void at_load(void)
+{
+    kp_log_remember_stderr();
 }
 
 /* After the program's exit handlers and static destructors, so that their launches are counted too. */

@@ -140,8 +140,9 @@ static void fill_launch(const struct window *w, struct entry *e)
 {
     struct kp_shape shape = e->launch->shape;
     const struct kp_function *f = &e->function->facts;
-    struct kp_launch_extra extra = {
-        .shared_config = e->config.shared_config, .registers = e->config.registers, .shared_config_why = no_probe};
+    struct kp_launch_extra extra = {.shared_config = e->config.shared_config,
+                                    .registers = e->config.registers,
+                                    .shared_config_why = kp_context_cupti() ? no_probe : w->context->no_counters};
     if (!shape.cluster[0] && f->cluster[0])
         memcpy(shape.cluster, f->cluster, sizeof(shape.cluster));
     if (!shape.cluster_policy)

@@ -269,7 +269,8 @@ static int claim(const char *path, bool overwrite, char **err)
 static int connect_to(struct kp_store *s, int flags)
 {
     int rc = sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
-    sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
+    if (s->db)
+        sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
     return rc;
 }
 

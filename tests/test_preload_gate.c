@@ -54,6 +54,12 @@ void kp_process_skip(enum kp_skip_reason reason, unsigned launches)
     (void)launches;
 }
 
+bool kp_process_waits_outside(CUfunction f)
+{
+    (void)f;
+    return false;
+}
+
 void kp_process_profile(bool on)
 {
     (void)on;
@@ -372,7 +378,7 @@ static CUresult answers(uint64_t first, uint64_t second)
     callee.guard = kp_guard;
     callee.forgotten_before = process.forgotten;
     callee.ended_before = process.ended;
-    callee.alone = kp_gate_enter_exclusive(5);
+    callee.alone = kp_gate_enter_exclusive(60000, 5);
     if (callee.alone)
         kp_gate_leave_exclusive();
     return callee.result;
@@ -410,7 +416,7 @@ static void test_gate(void **state)
     assert_int_equal(call_gate(CUDA_ERROR_INVALID_VALUE, 1, 2), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(callee.guard, 1); /* what the driver calls in turn is not the program's */
     assert_false(callee.alone);
-    assert_true(kp_gate_enter_exclusive(0)); /* it was left */
+    assert_true(kp_gate_enter_exclusive(60000, 0)); /* it was left */
     kp_gate_leave_exclusive();
     kp_gate_arm(false);
     assert_int_equal(call_gate(CUDA_SUCCESS, 1, 2), CUDA_SUCCESS);
@@ -483,7 +489,7 @@ static void test_init(void **state)
     kp_gate_arm(true);
     call_init(CUDA_SUCCESS, 0, 0); /* a second one starts nothing that has not started; the process knows */
     assert_int_equal(process.started, 2);
-    assert_true(kp_gate_enter_exclusive(0));
+    assert_true(kp_gate_enter_exclusive(60000, 0));
     kp_gate_leave_exclusive();
 }
 
@@ -537,7 +543,7 @@ static void *call_quickly(void *result)
 static void *replay(void *unused)
 {
     atomic_store(&shared.about_to_enter, true);
-    shared.entered = kp_gate_enter_exclusive(30000);
+    shared.entered = kp_gate_enter_exclusive(60000, 30000);
     shared.overlapped = !atomic_load(&shared.returned);
     atomic_store(&shared.inside, true);
     kp_gate_leave_exclusive();
@@ -557,7 +563,7 @@ static void test_replay_waits_for_calls(void **state)
     (void)state;
     assert_int_equal(pthread_create(&caller, NULL, call_slowly, &result), 0);
     wait_for(&shared.in_call);
-    assert_false(kp_gate_enter_exclusive(2)); /* patience ends: outside, and the gate is open as before */
+    assert_false(kp_gate_enter_exclusive(60000, 2)); /* patience ends: outside, and the gate is open as before */
     assert_int_equal(WRAPPED(int (*)(void), quick_call)(), 43);
     assert_int_equal(pthread_create(&replayer, NULL, replay, NULL), 0);
     wait_for(&shared.about_to_enter);
@@ -577,7 +583,7 @@ static void test_replay_holds_calls_back(void **state)
     pthread_t caller;
     int result = 0;
     (void)state;
-    assert_true(kp_gate_enter_exclusive(0));
+    assert_true(kp_gate_enter_exclusive(60000, 0));
     assert_int_equal(pthread_create(&caller, NULL, call_quickly, &result), 0);
     wait_for(&shared.about_to_enter);
     for (int i = 0; i < 50; i++)
@@ -599,7 +605,7 @@ static int child_of_a_busy_process(void)
     kp_gate_reset();
     kp_gate_enter_shared(); /* would wait for ever */
     kp_gate_leave_shared();
-    if (!kp_gate_enter_exclusive(0))
+    if (!kp_gate_enter_exclusive(60000, 0))
         return 1;
     kp_gate_leave_exclusive();
     return 0;
@@ -624,7 +630,7 @@ static void test_reset_in_a_child(void **state)
     kp_gate_enter_shared(); /* a call in flight */
     fork_and_check();
     kp_gate_leave_shared();
-    assert_true(kp_gate_enter_exclusive(0)); /* a replay */
+    assert_true(kp_gate_enter_exclusive(60000, 0)); /* a replay */
     fork_and_check();
     kp_gate_leave_exclusive();
 }
@@ -659,7 +665,7 @@ static void *keep_replaying(void *disturbed)
     while (atomic_load(&callers_at_work) < CALLERS)
         nap();
     for (int i = 0; i < REPLAYS; i++) {
-        if (!kp_gate_enter_exclusive(30000))
+        if (!kp_gate_enter_exclusive(60000, 30000))
             continue;
         replays_seen++; /* only ever under the gate: not atomic */
         for (int k = 0; k < 20; k++)

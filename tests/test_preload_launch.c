@@ -52,6 +52,12 @@ void kp_process_skip(enum kp_skip_reason reason, unsigned launches)
     process.skipped += launches;
 }
 
+bool kp_process_waits_outside(CUfunction f)
+{
+    (void)f;
+    return false;
+}
+
 void kp_process_profile(bool on)
 {
     (void)on;
