@@ -190,10 +190,12 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
     *err = NULL;
     session.kept_end = &session.kept;
     int rc = note_facts(o, d, sections, n_sections);
+    struct kp_quiet q = kp_quiet_begin();
     if (!rc)
         rc = open_log(o, err);
     if (!rc)
         rc = open_store(o, err);
+    kp_quiet_end(&q);
     if (rc)
         return rc;
     session.open = true;
@@ -222,10 +224,7 @@ static void store_or_keep(struct kp_result *r)
 {
     char *err = NULL;
     if (session.store && !session.store_failed) {
-        struct kp_quiet q = kp_quiet_begin();
-        int rc = kp_store_put_result(session.store, r, &err);
-        kp_quiet_end(&q);
-        if (!rc) {
+        if (!kp_store_put_result(session.store, r, &err)) {
             kp_result_free(r);
             return;
         }
@@ -309,6 +308,7 @@ void kp_session_result(struct kp_result *r, const char *base, bool profiled)
 {
     char *err = NULL;
     kp_lock_take(&session.lock, KP_FOREVER);
+    struct kp_quiet q = kp_quiet_begin();
     r->launch.ordinal = session.facts.launches_seen++;
     r->launch.id = session.next_id++;
     if (profiled)
@@ -323,6 +323,7 @@ void kp_session_result(struct kp_result *r, const char *base, bool profiled)
     /* The counters of the run go with it, so that a session cut short accounts for what it holds. */
     if (session.store && !session.store_failed && kp_store_put_session(session.store, &session.facts, &err))
         free(err);
+    kp_quiet_end(&q);
     kp_lock_give(&session.lock);
 }
 
@@ -400,6 +401,7 @@ void kp_session_close(void)
     /* An exit from a signal handler may have interrupted the holder on this very thread. */
     if (!kp_lock_take(&session.lock, CLOSE_PATIENCE_MS))
         return;
+    struct kp_quiet q = kp_quiet_begin();
     session.open = false;
     session.facts.end_unix_ns = now_unix_ns();
     session.facts.complete = true;
@@ -409,6 +411,7 @@ void kp_session_close(void)
     session.store = NULL;
     if (session.temporary && !session.store_failed)
         unlink(session.file);
+    kp_quiet_end(&q);
     kp_lock_give(&session.lock);
 }
 

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Programs with habits that a profiler must not turn into trouble.
+. "$(dirname "$0")/e2e.inc"
+
+for habit in none clearenv vfork lose_reader; do
+    both "$habit" "$programs/p_harm" $habit
+done
+for habit in none vfork lose_reader; do
+    both "$habit" "$programs/p_harm" $habit
+    expect "$habit: launches reported" "$(reported)" 2
+done
+
+# A program that puts its own file into descriptor 2 before CUDA finds nothing but its own text in it.
+KPROF_LOG_FILE=stderr profiled "$programs/p_harm" reuse_stderr "$tmp/mine"
+expect "reuse_stderr: exit code" "$kprof_code" 0
+expect "reuse_stderr: the program's file" "$(cat "$tmp/mine")" mine
+
+# stderr as a pipe that nobody reads any more, and kprof writing to it.
+LD_LIBRARY_PATH="$build/fake" LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:+$KP_TEST_PRELOAD_FIRST:}$library" \
+    "$programs/p_harm" lose_reader >"$tmp/kprof.out" 2>/dev/null
+expect "lose_reader: exit code" $? 0
+
+# A log file on a full disk: the program does not notice, and the report goes to stderr with a word.
+if [ -e /dev/full ]; then
+    KPROF_LOG_FILE=/dev/full profiled "$programs/p_harm" none
+    expect "full disk: exit code" "$kprof_code" 0
+    grep -q 'cannot write the log file' "$tmp/kprof.err" || fail "full disk: no word of it"
+    grep -q '2 launches seen' "$tmp/kprof.err" || fail "full disk: no report"
+fi
+
+# A file-size limit that the session file runs into.
+(
+    ulimit -f 8
+    LD_LIBRARY_PATH="$build/fake" KPROF_LOG_FILE=/dev/null \
+        LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:+$KP_TEST_PRELOAD_FIRST:}$library" "$programs/p_harm" none >/dev/null
+)
+expect "file-size limit: exit code" $? 0
+
+finish
