@@ -1,6 +1,7 @@
 #include "collectors/collector.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 /* Codes that `issue` gives the replay loop; CUDA's own codes are kept in the outcome. */
 enum { ISSUE_OK, ISSUE_FAULTED };
 
-/* Codes of the stages that are not CUPTI's. */
-enum { WRONG_RANGES = -1, NO_MEMORY = -ENOMEM };
+/* The code of the decode stage that is neither CUPTI's nor an errno. */
+enum { WRONG_RANGES = INT_MIN };
 
 struct kp_collector {
     struct kp_collector_setup setup;
@@ -127,7 +128,7 @@ static int op_decode(void *arg, size_t group)
     for (size_t i = 0; i < ranges && !rc; i++) {
         rc = kp_host_evaluate(c->host, image, size, i, config->names, config->n_names, c->values);
         if (!rc && kp_plan_store(c->setup.plan, group, c->values, f->job->results[i]))
-            rc = NO_MEMORY;
+            rc = -ENOMEM;
     }
     return rc;
 }

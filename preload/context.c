@@ -26,11 +26,6 @@ const struct kp_cupti *kp_context_cupti(void)
     return loaded.cupti;
 }
 
-const struct kp_context *kp_context_first(void)
-{
-    return contexts;
-}
-
 void kp_context_forget(void)
 {
     atomic_fetch_add(&generation, 1);

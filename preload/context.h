@@ -86,9 +86,6 @@ void kp_context_forget(void);
 /* CUPTI, or NULL; loaded on the first kp_context_get. */
 const struct kp_cupti *kp_context_cupti(void);
 
-/* Every context known so far, for the session's list of devices. */
-const struct kp_context *kp_context_first(void);
-
 /* Whether launches may be asked for what only an activity record tells. */
 bool kp_context_may_probe(void);
 

@@ -156,6 +156,15 @@ static bool watching(void)
     return !kp_guard && kp_process_active();
 }
 
+/* The common end of the three ways to instantiate: what came of it is noted, and the gate left. */
+static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph)
+{
+    if (rc == CUDA_SUCCESS)
+        note(*exec, graph);
+    kp_gate_leave_shared();
+    return rc;
+}
+
 CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraphExec *exec, CUgraph graph,
                                CUgraphNode *node, char *log, size_t size)
 {
@@ -164,10 +173,7 @@ CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraph
         return real(exec, graph, node, log, size);
     kp_gate_enter_shared();
     CUresult rc = real(exec, graph, node, log, size);
-    if (rc == CUDA_SUCCESS)
-        note(*exec, graph);
-    kp_gate_leave_shared();
-    return rc;
+    return leave_noted(rc, exec, graph);
 }
 
 CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 real, bool ptsz, CUgraphExec *exec,
@@ -178,10 +184,7 @@ CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 r
         return real(exec, graph, flags);
     kp_gate_enter_shared();
     CUresult rc = real(exec, graph, flags);
-    if (rc == CUDA_SUCCESS)
-        note(*exec, graph);
-    kp_gate_leave_shared();
-    return rc;
+    return leave_noted(rc, exec, graph);
 }
 
 CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000 real, bool ptsz, CUgraphExec *exec,
@@ -192,10 +195,7 @@ CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000
         return real(exec, graph, params);
     kp_gate_enter_shared();
     CUresult rc = real(exec, graph, params);
-    if (rc == CUDA_SUCCESS)
-        note(*exec, graph);
-    kp_gate_leave_shared();
-    return rc;
+    return leave_noted(rc, exec, graph);
 }
 
 CUresult kp_cuGraphExecDestroy(PFN_cuGraphExecDestroy_v10000 real, bool ptsz, CUgraphExec exec)

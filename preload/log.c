@@ -174,11 +174,6 @@ void kp_log_progress(const char *format, ...)
         LINE("==KPROF==");
 }
 
-void kp_log_info(const char *format, ...)
-{
-    LINE("==KPROF==");
-}
-
 void kp_log_warning(const char *format, ...)
 {
     LINE("==WARNING==");

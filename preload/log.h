@@ -36,7 +36,6 @@ void kp_log_quiet(bool quiet); /* drops progress lines */
 
 /* One line each: "==KPROF== ...", "==WARNING== ...", "==ERROR== ...". */
 void kp_log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void kp_log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
