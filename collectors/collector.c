@@ -2,91 +2,279 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Codes that `issue` gives the replay loop; CUDA's own codes are kept in the outcome. */
+#include "collectors/footprint.h"
+
 enum { ISSUE_OK, ISSUE_FAULTED };
 
 /* The code of the decode stage that is neither CUPTI's nor an errno. */
 enum { WRONG_RANGES = INT_MIN };
 
+/* Room for counters, made in steps of four, so that a small window does not pay for emptying a large image. */
+enum { ROOM_STEP = 4 };
+
+struct lease {
+    struct kp_image *image;
+    const struct kp_config *config;
+    size_t bytes;
+    atomic_bool busy; /* handed out; given back by any thread */
+    struct lease *next;
+};
+
 struct kp_collector {
     struct kp_collector_setup setup;
-    struct kp_host *host;
+    struct kp_host *host; /* for evaluation */
     struct kp_flush *flush;
-    struct kp_range *range; /* the profiler enabled on the context, for the three below */
-    size_t range_group, range_max;
-    enum kp_range_mode range_mode;
-    size_t *passes; /* of each group */
+    struct kp_range *range; /* the profiler enabled on the context */
+    enum kp_range_mode mode;
+    bool used;          /* the profiler has run, in `mode`, */
+    size_t used_ranges; /* with room for so many */
+    struct kp_checkpoint *saved;
+    struct lease *leases;
+    size_t room;    /* 0 = not known yet */
+    size_t *passes; /* of each group of the plan */
     double *values;
+    struct flight *counting; /* between count_begin and count_end */
 };
 
 /* One window in flight: what the operations work on. */
 struct flight {
     struct kp_collector *c;
+    const struct kp_plan *plan;
     struct kp_window_job *job;
     struct kp_window_outcome *out;
-    struct kp_checkpoint *saved;
-    size_t seen_ranges;
-    CUresult refused; /* what the driver said when it refused a re-issue */
+    struct kp_issue_hooks hooks;
+    enum kp_range_mode mode;
+    struct lease *lease; /* of the group under way */
+    size_t seen_ranges, expected_ranges;
+    CUresult refused;      /* what the driver said when it refused a re-issue */
+    CUresult flush, fault; /* ditto of the flush, of the context */
+    int hook;              /* CUPTI's code of a push or pop that failed */
 };
 
-static int op_save(void *arg)
+/* The decoded counters of one group. */
+struct part {
+    size_t group;
+    struct lease *lease;
+};
+
+struct kp_counters {
+    struct kp_collector *c;
+    const struct kp_plan *plan;
+    struct part *parts;
+    size_t n_parts;
+    size_t *ranges; /* of each result */
+    size_t n_results;
+};
+
+/* ---- images ---- */
+
+static size_t room_step(size_t n, size_t most)
+{
+    size_t room = 1;
+    while (room < n)
+        room *= ROOM_STEP;
+    return room > most && n <= most ? most : room;
+}
+
+static size_t lease_bytes(const struct kp_collector *c)
+{
+    size_t sum = 0;
+    for (const struct lease *l = c->leases; l; l = l->next)
+        sum += l->bytes;
+    return sum;
+}
+
+/* Frees images that nobody uses until `wanted` more byte keep within the bound. */
+static void make_way(struct kp_collector *c, size_t wanted)
+{
+    for (struct lease **link = &c->leases; *link && lease_bytes(c) + wanted > c->setup.memory;) {
+        struct lease *l = *link;
+        if (atomic_load(&l->busy)) {
+            link = &l->next;
+            continue;
+        }
+        *link = l->next;
+        kp_image_free(l->image);
+        free(l);
+    }
+}
+
+static struct lease *idle_lease(const struct kp_collector *c, const struct kp_config *config, size_t room)
+{
+    for (struct lease *l = c->leases; l; l = l->next)
+        if (l->config == config && kp_image_ranges(l->image) == room && !atomic_load(&l->busy))
+            return l;
+    return NULL;
+}
+
+static int new_lease(struct kp_collector *c, const struct kp_config *config, size_t room, size_t bytes,
+                     struct lease **out)
+{
+    struct lease *l = calloc(1, sizeof(*l));
+    if (!l)
+        return -ENOMEM;
+    int rc = kp_image_make(c->range, config, room, &l->image);
+    if (rc) {
+        free(l);
+        return rc;
+    }
+    l->config = config;
+    l->bytes = bytes;
+    l->next = c->leases;
+    c->leases = l;
+    *out = l;
+    return 0;
+}
+
+static int take_lease(struct kp_collector *c, const struct kp_config *config, size_t ranges, struct lease **out)
+{
+    size_t room = room_step(ranges, kp_collector_room(c)), bytes = 0;
+    struct lease *l = idle_lease(c, config, room);
+    int rc = l ? 0 : kp_image_bytes(c->range, config, room, &bytes);
+    if (!rc && !l) {
+        make_way(c, bytes);
+        if (lease_bytes(c) + bytes > c->setup.memory && c->leases) {
+            c->setup.settle(); /* the images still being evaluated */
+            make_way(c, bytes);
+            l = idle_lease(c, config, room);
+        }
+        if (!l)
+            rc = new_lease(c, config, room, bytes, &l);
+    }
+    if (!rc)
+        atomic_store(&l->busy, true);
+    *out = l;
+    return rc;
+}
+
+/* ---- the profiler ---- */
+
+static int enable(struct kp_collector *c)
+{
+    return c->range ? 0 : kp_range_open(c->setup.cupti, c->setup.ctx, &c->range);
+}
+
+/* KP_VENDOR: one that has run in one mode refuses the other until it was disabled, and one that has run with room for
+ * some ranges drops what goes beyond, whatever it is configured for later (CUPTI 13.0). */
+static int enable_for(struct kp_collector *c, enum kp_range_mode mode, size_t ranges)
+{
+    size_t room = room_step(ranges, kp_collector_room(c));
+    if (c->used && (c->mode != mode || c->used_ranges < room)) {
+        kp_range_close(c->range);
+        c->range = NULL;
+        c->used = false;
+    }
+    int rc = enable(c);
+    c->mode = mode;
+    if (!c->used)
+        c->used_ranges = room;
+    c->used = !rc;
+    return rc;
+}
+
+size_t kp_collector_room(struct kp_collector *c)
+{
+    size_t one = 0, two = 0, each = 0;
+    if (c->room)
+        return c->room;
+    c->room = c->setup.window ? c->setup.window : 1;
+    const struct kp_plan *plans[] = {c->setup.plan, c->setup.one_pass};
+    if (enable(c))
+        return c->room;
+    for (int p = 0; p < 2; p++)
+        for (size_t g = 0; plans[p] && g < plans[p]->n_groups; g++) {
+            if (kp_image_bytes(c->range, &plans[p]->groups[g], 1, &one) ||
+                kp_image_bytes(c->range, &plans[p]->groups[g], 2, &two) || two <= one)
+                continue;
+            /* Groups of one plan are held together until they are evaluated. */
+            each = (p ? 0 : each) + two - one;
+            if (each && c->setup.memory / each < c->room)
+                c->room = c->setup.memory / each;
+        }
+    if (!c->room)
+        c->room = 1;
+    return c->room;
+}
+
+/* ---- operations of the replay loop ---- */
+
+static CUresult before_launch(void *arg, CUstream stream)
 {
     struct flight *f = arg;
-    return kp_checkpoint_save(f->c->setup.cupti, f->c->setup.ctx, &f->saved);
+    if (f->c->flush)
+        f->flush = kp_flush_run(f->c->flush, stream);
+    CUresult rc = f->flush;
+    if (rc != CUDA_SUCCESS || f->mode == KP_RANGE_AUTO)
+        return rc;
+    rc = f->c->setup.driver->cuCtxSynchronize();
+    if (rc == CUDA_SUCCESS && (f->hook = kp_range_push(f->c->range)))
+        rc = CUDA_ERROR_UNKNOWN;
+    return rc;
+}
+
+static CUresult after_launch(void *arg)
+{
+    struct flight *f = arg;
+    if (f->mode == KP_RANGE_AUTO)
+        return CUDA_SUCCESS;
+    CUresult rc = f->c->setup.driver->cuCtxSynchronize();
+    int hook = kp_range_pop(f->c->range);
+    if (hook && !f->hook)
+        f->hook = hook;
+    return rc == CUDA_SUCCESS && hook ? CUDA_ERROR_UNKNOWN : rc;
 }
 
 static int op_restore(void *arg)
 {
-    return kp_checkpoint_restore(((struct flight *)arg)->saved);
+    return kp_checkpoint_restore(((struct flight *)arg)->c->saved);
 }
 
-static void op_drop(void *arg)
+static int op_rehearse(void *arg)
 {
     struct flight *f = arg;
-    kp_checkpoint_free(f->saved);
-    f->saved = NULL;
+    struct kp_window_job *job = f->job;
+    const struct kp_cupti *cupti = f->c->setup.cupti;
+    /* A probe that does not start is no reason to give the counters up: its facts are shown as missing. */
+    bool probing = job->probe && !kp_activity_begin(cupti);
+    int rc = job->rehearse(job->arg);
+    if (probing)
+        kp_activity_end(cupti, job->executed, job->n_launches, &job->n_executed);
+    return rc;
 }
 
-static int op_flush(void *arg)
+static size_t ranges_expected(const struct flight *f)
 {
-    return kp_flush_run(((struct flight *)arg)->c->flush);
+    size_t n = 0;
+    bool swept = f->c->flush && kp_flush_is_kernel(f->c->flush);
+    for (size_t i = 0; i < f->job->n_launches; i++)
+        if (f->mode == KP_RANGE_AUTO)
+            n += 1 + (swept && f->job->wanted[i]);
+        else
+            n += f->job->wanted[i];
+    return n;
 }
 
-static int op_probe_begin(void *arg)
-{
-    return kp_activity_begin(((struct flight *)arg)->c->setup.cupti);
-}
-
-static int op_probe_end(void *arg)
-{
-    struct flight *f = arg;
-    return kp_activity_end(f->c->setup.cupti, f->job->executed, f->job->n_results, &f->job->n_executed);
-}
-
-/* Only one range profiler may be enabled on a context, and one that has run in one mode refuses the other. */
 static int op_begin(void *arg, size_t group)
 {
     struct flight *f = arg;
     struct kp_collector *c = f->c;
-    size_t ranges = f->job->mode == KP_RANGE_AUTO ? f->job->n_results : 1;
-    if (c->range && (c->range_group != group || c->range_mode != f->job->mode || c->range_max < ranges)) {
-        kp_range_close(c->range);
-        c->range = NULL;
-    }
-    if (!c->range) {
-        int rc =
-            kp_range_open(c->setup.cupti, c->setup.ctx, &c->setup.plan->groups[group], f->job->mode, ranges, &c->range);
-        if (rc)
-            return rc;
-        c->range_group = group;
-        c->range_mode = f->job->mode;
-        c->range_max = ranges;
-    }
-    return kp_range_begin(c->range);
+    /* The flush takes its memory now, outside of the passes; now it also knows whether it needs a kernel. */
+    if (c->flush)
+        f->flush = kp_flush_run(c->flush, CU_STREAM_LEGACY);
+    if (f->flush == CUDA_SUCCESS)
+        f->flush = c->setup.driver->cuCtxSynchronize();
+    if (f->flush != CUDA_SUCCESS)
+        return -EIO; /* explained by f->flush */
+    f->expected_ranges = ranges_expected(f);
+    int rc = enable_for(c, f->mode, f->expected_ranges);
+    if (!rc)
+        rc = take_lease(c, &f->plan->groups[group], f->expected_ranges, &f->lease);
+    return rc ? rc : kp_range_begin(c->range, f->mode, f->lease->image);
 }
 
 static int op_start(void *arg)
@@ -99,58 +287,136 @@ static int op_stop(void *arg, bool *last)
     return kp_range_stop(((struct flight *)arg)->c->range, last);
 }
 
+/* What came of an issue that returned `rc`: a fault breaks the context, a refusal does not. */
+static int judge_issue(struct flight *f, CUresult rc)
+{
+    f->fault = f->c->setup.driver->cuCtxSynchronize();
+    if (f->fault != CUDA_SUCCESS)
+        return ISSUE_FAULTED;
+    f->refused = rc;
+    return rc == CUDA_SUCCESS ? ISSUE_OK : KP_ISSUE_REFUSED;
+}
+
 static int op_issue(void *arg)
 {
     struct flight *f = arg;
-    f->out->launch = f->job->issue(f->job->arg);
-    if (f->out->launch != CUDA_SUCCESS) {
-        f->refused = f->out->launch;
-        return KP_ISSUE_REFUSED;
-    }
-    f->out->context = f->c->setup.driver->cuCtxSynchronize();
-    return f->out->context == CUDA_SUCCESS ? ISSUE_OK : ISSUE_FAULTED;
+    return judge_issue(f, f->job->issue(f->job->arg, &f->hooks));
+}
+
+static int op_plain(void *arg)
+{
+    struct flight *f = arg;
+    return judge_issue(f, f->job->issue(f->job->arg, NULL));
+}
+
+static int decode(struct flight *f)
+{
+    size_t ranges = 0, dropped = 0;
+    int rc = kp_range_decode(f->c->range, &ranges, &dropped);
+    if (rc)
+        return rc;
+    f->seen_ranges = ranges + dropped;
+    return f->seen_ranges != f->expected_ranges || dropped ? WRONG_RANGES : 0;
+}
+
+static int keep_part(struct flight *f, size_t group)
+{
+    struct kp_counters *k = f->out->counters;
+    struct part *grown = realloc(k->parts, (k->n_parts + 1) * sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    k->parts = grown;
+    grown[k->n_parts++] = (struct part){.group = group, .lease = f->lease};
+    f->lease = NULL;
+    return 0;
 }
 
 static int op_decode(void *arg, size_t group)
 {
     struct flight *f = arg;
-    struct kp_collector *c = f->c;
-    const struct kp_config *config = &c->setup.plan->groups[group];
-    const uint8_t *image;
-    size_t size, ranges = 0, dropped = 0;
-    int rc = kp_range_decode(c->range, &ranges, &dropped);
-    if (rc)
-        return rc;
-    f->seen_ranges = ranges + dropped;
-    if (f->seen_ranges != f->job->n_results || dropped)
-        return WRONG_RANGES;
-    kp_range_image(c->range, &image, &size);
-    for (size_t i = 0; i < ranges && !rc; i++) {
-        rc = kp_host_evaluate(c->host, image, size, i, config->names, config->n_names, c->values);
-        if (!rc && kp_plan_store(c->setup.plan, group, c->values, f->job->results[i]))
-            rc = -ENOMEM;
-    }
-    return rc;
+    int rc = decode(f);
+    return rc ? rc : keep_part(f, group);
 }
 
 static const struct kp_replay_ops operations = {
-    .save = op_save,
     .restore = op_restore,
-    .drop = op_drop,
-    .flush = op_flush,
-    .probe_begin = op_probe_begin,
-    .probe_end = op_probe_end,
+    .rehearse = op_rehearse,
     .begin = op_begin,
     .start = op_start,
     .issue = op_issue,
     .stop = op_stop,
     .decode = op_decode,
+    .plain = op_plain,
 };
+
+/* ---- counters ---- */
+
+/* The range of each launch that has a result. */
+static struct kp_counters *new_counters(const struct flight *f)
+{
+    struct kp_counters *k = calloc(1, sizeof(*k));
+    const struct kp_window_job *job = f->job;
+    bool swept = f->c->flush && kp_flush_is_kernel(f->c->flush);
+    size_t range = 0;
+    if (!k || !(k->ranges = calloc(job->n_launches + 1, sizeof(*k->ranges)))) {
+        free(k);
+        return NULL;
+    }
+    k->c = f->c;
+    k->plan = f->plan;
+    for (size_t i = 0; i < job->n_launches; i++) {
+        range += swept && f->mode == KP_RANGE_AUTO && job->wanted[i];
+        if (job->wanted[i])
+            k->ranges[k->n_results++] = range;
+        range += f->mode == KP_RANGE_AUTO || job->wanted[i];
+    }
+    return k;
+}
+
+void kp_counters_free(struct kp_counters *k)
+{
+    if (!k)
+        return;
+    for (size_t p = 0; p < k->n_parts; p++)
+        atomic_store(&k->parts[p].lease->busy, false);
+    free(k->parts);
+    free(k->ranges);
+    free(k);
+}
+
+char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *results)
+{
+    struct kp_collector *c = k->c;
+    int rc = 0;
+    for (size_t p = 0; p < k->n_parts; p++) {
+        const struct kp_config *config = &k->plan->groups[k->parts[p].group];
+        const uint8_t *image;
+        size_t size;
+        kp_image_data(k->parts[p].lease->image, &image, &size);
+        for (size_t i = 0; i < k->n_results; i++) {
+            int one = kp_host_evaluate(c->host, image, size, k->ranges[i], config->names, config->n_names, c->values);
+            if (!one)
+                one = kp_plan_store(k->plan, k->parts[p].group, c->values, results[i]);
+            if (one && !rc)
+                rc = one;
+        }
+    }
+    return rc ? kp_cupti_explain(c->setup.cupti, "cannot evaluate the counters", rc) : NULL;
+}
+
+/* ---- opening and closing ---- */
+
+static size_t most_metrics(const struct kp_plan *plan, size_t most)
+{
+    for (size_t g = 0; plan && g < plan->n_groups; g++)
+        if (plan->groups[g].n_names > most)
+            most = plan->groups[g].n_names;
+    return most;
+}
 
 int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collector **out)
 {
     const struct kp_plan *plan = setup->plan;
-    size_t most = 1;
     struct kp_collector *c = calloc(1, sizeof(*c));
     *out = NULL;
     if (!c)
@@ -158,16 +424,11 @@ int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collecto
     c->setup = *setup;
     int rc = -ENOMEM;
     c->passes = calloc(plan->n_groups + 1, sizeof(*c->passes));
-    if (!c->passes)
+    c->values = calloc(most_metrics(setup->one_pass, most_metrics(plan, 1)), sizeof(*c->values));
+    if (!c->passes || !c->values)
         goto out;
-    for (size_t g = 0; g < plan->n_groups; g++) {
+    for (size_t g = 0; g < plan->n_groups; g++)
         c->passes[g] = plan->groups[g].passes;
-        if (plan->groups[g].n_names > most)
-            most = plan->groups[g].n_names;
-    }
-    c->values = calloc(most, sizeof(*c->values));
-    if (!c->values)
-        goto out;
     rc = kp_host_open(setup->cupti, setup->chip, setup->availability, &c->host);
 out:
     if (rc)
@@ -177,27 +438,79 @@ out:
     return rc;
 }
 
+void kp_collector_one_pass(struct kp_collector *c, const struct kp_plan *one_pass)
+{
+    double *grown = realloc(c->values, most_metrics(one_pass, most_metrics(c->setup.plan, 1)) * sizeof(*grown));
+    if (!grown)
+        return;
+    c->values = grown;
+    c->setup.one_pass = one_pass;
+}
+
 void kp_collector_close(struct kp_collector *c, bool context_alive)
 {
     if (!c)
         return;
-    if (context_alive)
+    if (context_alive) {
+        kp_collector_drop(c);
         kp_range_close(c->range);
-    else
+    } else {
         kp_range_abandon(c->range);
+    }
     kp_flush_close(c->flush, context_alive);
     kp_host_close(c->host);
+    while (c->leases) {
+        struct lease *l = c->leases;
+        c->leases = l->next;
+        kp_image_free(l->image);
+        free(l);
+    }
+    free(c->counting);
     free(c->passes);
     free(c->values);
     free(c);
 }
 
+/* ---- saved state ---- */
+
+int kp_collector_save(struct kp_collector *c, char **why)
+{
+    *why = NULL;
+    if (c->saved)
+        return 0;
+    if (!kp_checkpoint_available(c->setup.cupti)) {
+        *why = kp_strdup("libcheckpoint.so is missing beside libcupti: memory could not be restored between passes");
+        return -1;
+    }
+    if (!kp_footprint_fits(c->setup.driver, why))
+        return -1;
+    int rc = kp_checkpoint_save(c->setup.cupti, c->setup.ctx, &c->saved);
+    if (rc)
+        *why = kp_cupti_explain(c->setup.cupti, "cannot save the device memory that a replay must restore", rc);
+    return rc ? -1 : 0;
+}
+
+void kp_collector_drop(struct kp_collector *c)
+{
+    kp_checkpoint_free(c->saved);
+    c->saved = NULL;
+    if (c->flush)
+        kp_flush_give(c->flush);
+}
+
+void kp_collector_leave(struct kp_collector *c)
+{
+    kp_checkpoint_abandon(c->saved);
+    c->saved = NULL;
+}
+
+/* ---- running ---- */
+
 static const char *const stage_words[] = {
     [KP_STAGE_NONE] = "",
-    [KP_STAGE_SAVE] = "cannot save the device memory that a replay must restore",
     [KP_STAGE_RESTORE] = "cannot restore the device memory",
     [KP_STAGE_FLUSH] = "cannot flush the caches (KPROF_CACHE_CONTROL=none does without)",
-    [KP_STAGE_PROBE] = "cannot read the launch's configuration",
+    [KP_STAGE_REHEARSE] = "the launch failed when it was run again",
     [KP_STAGE_BEGIN] = "cannot enable the counters",
     [KP_STAGE_START] = "cannot start the counters",
     [KP_STAGE_ISSUE] = "the launch failed",
@@ -206,56 +519,155 @@ static const char *const stage_words[] = {
     [KP_STAGE_PASSES] = "the counters did not finish in the passes announced",
 };
 
+static char *explain_driver(const struct flight *f, enum kp_stage stage, CUresult rc)
+{
+    char *note = NULL;
+    return asprintf(&note, "%s: %s", stage_words[stage], kp_driver_error(f->c->setup.driver, rc)) < 0 ? NULL : note;
+}
+
+static char *explain_ranges(const struct flight *f)
+{
+    char *note = NULL;
+    return asprintf(&note, "the counters saw %zu kernels instead of %zu (another tool, or kernels of a library)",
+                    f->seen_ranges, f->expected_ranges) < 0
+               ? NULL
+               : note;
+}
+
 static char *explain(const struct flight *f)
 {
     const struct kp_replay_outcome *r = &f->out->replay;
-    const struct kp_driver *d = f->c->setup.driver;
-    const char *words = stage_words[r->failed];
-    char *note = NULL;
-    switch (r->failed) {
-    case KP_STAGE_NONE:
+    if (r->failed == KP_STAGE_NONE)
         return NULL;
-    case KP_STAGE_ISSUE:
-    case KP_STAGE_FLUSH: {
-        CUresult code = r->failed == KP_STAGE_FLUSH   ? (CUresult)r->code
-                        : r->code == KP_ISSUE_REFUSED ? f->refused
-                                                      : f->out->context;
-        return asprintf(&note, "%s: %s", words, kp_driver_error(d, code)) < 0 ? NULL : note;
-    }
-    case KP_STAGE_PASSES:
-        return kp_strdup(words);
-    default:
-        break;
-    }
+    if (r->code == KP_ISSUE_TOO_LONG)
+        return kp_strdup("a launch did not end when it was run again by itself: it waits for the host or for another "
+                         "kernel; not replayed");
+    if (f->flush != CUDA_SUCCESS)
+        return explain_driver(f, KP_STAGE_FLUSH, f->flush);
+    if (f->hook)
+        return kp_cupti_explain(f->c->setup.cupti, "cannot mark the range of a launch", f->hook);
+    if (r->failed == KP_STAGE_ISSUE || r->failed == KP_STAGE_REHEARSE)
+        return explain_driver(f, r->failed, r->dead ? f->fault : f->refused);
+    if (r->failed == KP_STAGE_PASSES)
+        return kp_strdup(stage_words[r->failed]);
     if (r->code == WRONG_RANGES)
-        return asprintf(&note,
-                        "the counters saw %zu kernels instead of %zu (a kernel that launches kernels, or another tool)",
-                        f->seen_ranges, f->job->n_results) < 0
-                   ? NULL
-                   : note;
-    return kp_cupti_explain(f->c->setup.cupti, words, r->code);
+        return explain_ranges(f);
+    return kp_cupti_explain(f->c->setup.cupti, stage_words[r->failed], r->code);
 }
 
-void kp_collector_run(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
+/* What is handed out: all counters, or none and the reason. */
+static void conclude(struct flight *f)
 {
-    struct flight f = {.c = c, .job = job, .out = out};
-    struct kp_replay_request request = {
-        .passes = c->passes, .groups = job->count ? c->setup.plan->n_groups : 0, .probe = job->probe};
-    memset(out, 0, sizeof(*out));
-    job->n_executed = 0;
-    if (c->setup.flush && !c->flush && request.groups)
-        kp_flush_open(c->setup.driver, c->setup.device, &c->flush);
-    request.flush = c->setup.flush && request.groups;
-    if (request.flush && !c->flush) {
-        out->note = kp_strdup("the cache flush kernel could not be loaded: caches were warm");
-        request.flush = false;
-    }
-    kp_replay_run(&operations, &f, &request, &out->replay);
-    if (c->flush)
-        kp_flush_give(c->flush);
-    char *note = explain(&f);
+    struct kp_window_outcome *out = f->out;
+    if (f->lease)
+        atomic_store(&f->lease->busy, false);
+    if (out->replay.failed == KP_STAGE_NONE && out->counters && out->counters->n_parts)
+        return;
+    kp_counters_free(out->counters);
+    out->counters = NULL;
+    char *note = explain(f);
     if (note) {
         free(out->note);
         out->note = note;
     }
+}
+
+void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
+{
+    struct flight f = {.c = c, .plan = c->setup.plan, .job = job, .out = out, .mode = job->mode};
+    struct kp_replay_request request = {.passes = c->passes, .groups = c->setup.plan->n_groups, .rehearse = true};
+    memset(out, 0, sizeof(*out));
+    job->n_executed = 0;
+    f.hooks = (struct kp_issue_hooks){.before = before_launch, .after = after_launch, .arg = &f};
+    if (c->setup.flush && !c->flush && kp_flush_open(c->setup.driver, c->setup.device, &c->flush) != CUDA_SUCCESS)
+        out->note = kp_strdup("the cache flush could not be prepared: caches were warm");
+    if (!(out->counters = new_counters(&f)))
+        request.groups = 0;
+    kp_replay_run(&operations, &f, &request, &out->replay);
+    if (c->flush)
+        kp_flush_give(c->flush);
+    conclude(&f);
+}
+
+/* ---- one pass, no replay ---- */
+
+static CUresult count_before(void *arg, CUstream stream)
+{
+    struct flight *f = arg;
+    (void)stream;
+    if (f->mode == KP_RANGE_AUTO)
+        return CUDA_SUCCESS;
+    CUresult rc = f->c->setup.driver->cuCtxSynchronize();
+    if (rc == CUDA_SUCCESS)
+        f->hook = kp_range_push(f->c->range);
+    return rc; /* a push that failed is no reason not to launch */
+}
+
+static CUresult count_after(void *arg)
+{
+    struct flight *f = arg;
+    return f->mode == KP_RANGE_AUTO || f->hook ? CUDA_SUCCESS : after_launch(arg);
+}
+
+int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, char **why)
+{
+    struct flight *f = calloc(1, sizeof(*f));
+    int rc = -ENOMEM;
+    *why = NULL;
+    if (f) {
+        *f = (struct flight){.c = c, .plan = c->setup.one_pass, .mode = mode};
+        f->hooks = (struct kp_issue_hooks){.before = count_before, .after = count_after, .arg = f};
+        rc = f->plan && f->plan->n_groups ? enable_for(c, mode, room) : -ENOENT;
+    }
+    if (!rc)
+        rc = take_lease(c, &f->plan->groups[0], room, &f->lease);
+    if (!rc)
+        rc = kp_range_begin(c->range, mode, f->lease->image);
+    if (!rc)
+        rc = kp_range_start(c->range);
+    if (rc) {
+        *why = kp_cupti_explain(c->setup.cupti, stage_words[KP_STAGE_START], rc);
+        if (f && f->lease)
+            atomic_store(&f->lease->busy, false);
+        free(f);
+        return -1;
+    }
+    c->counting = f;
+    return 0;
+}
+
+const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c)
+{
+    return &c->counting->hooks;
+}
+
+static void end_pass(struct flight *f)
+{
+    struct kp_replay_outcome *r = &f->out->replay;
+    bool last = false;
+    r->passes = 1;
+    r->code = kp_range_stop(f->c->range, &last);
+    r->failed = r->code ? KP_STAGE_STOP : last ? KP_STAGE_NONE : KP_STAGE_PASSES;
+    if (r->failed == KP_STAGE_NONE && (r->code = op_decode(f, 0)))
+        r->failed = KP_STAGE_DECODE;
+}
+
+void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out)
+{
+    struct kp_window_job copy = *job;
+    struct flight *f = c->counting;
+    memset(out, 0, sizeof(*out));
+    c->counting = NULL;
+    f->job = &copy;
+    f->out = out;
+    f->expected_ranges = 0;
+    for (size_t i = 0; i < job->n_launches; i++)
+        f->expected_ranges += f->mode == KP_RANGE_AUTO || job->wanted[i];
+    struct kp_flush *flush = c->flush;
+    c->flush = NULL; /* takes no part */
+    out->counters = new_counters(f);
+    end_pass(f);
+    c->flush = flush;
+    conclude(f);
+    free(f);
 }

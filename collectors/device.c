@@ -45,6 +45,10 @@ CUresult kp_device_read(const struct kp_driver *d, CUdevice device, struct kp_de
     out->shared_per_sm = (uint64_t)v[SHARED];
     out->reserved_shared = (uint64_t)v[RESERVED];
     out->l2_size = (uint64_t)v[L2];
+    int pageable = 0;
+    out->pageable_access =
+        d->cuDeviceGetAttribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device) == CUDA_SUCCESS &&
+        pageable;
     out->schedulers = 4; /* sub-partitions of a multiprocessor on every chip from compute capability 7.0 on */
     d->cuDeviceGetName(out->name, sizeof(out->name), device);
     d->cuDeviceGetPCIBusId(out->pci_bus_id, sizeof(out->pci_bus_id), device);

@@ -12,6 +12,7 @@ struct kp_device {
     int cc_major, cc_minor;
     uint32_t sm_count, warp_size, max_warps, max_blocks, registers, schedulers;
     uint64_t shared_per_sm, reserved_shared, l2_size; /* byte */
+    bool pageable_access;                             /* kernels can read and write any memory of the host */
     char name[256], pci_bus_id[32];
 };
 

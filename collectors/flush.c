@@ -1,9 +1,11 @@
 #include "collectors/flush.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* Each thread strides over the buffer in 16-byte reads. The store can never happen for what the buffer holds after a
- * memset to zero, but the compiler cannot know: the reads stay. PTX of compute capability 7.5 runs on every later chip.
+/* For a device or driver that cannot map memory twice. Each thread strides over the buffer in 16-byte reads. The store
+ * can never happen for what the buffer holds after a memset to zero, but the compiler cannot know: the reads stay. PTX
+ * of compute capability 7.5 runs on every later chip.
  */
 static const char sweep_ptx[] = ".version 6.4\n"
                                 ".target sm_75\n"
@@ -61,19 +63,41 @@ static const char code_name[] = "kprof_code_flush";
 enum {
     THREADS = 512,
     BLOCKS_PER_SM = 4,
-    LARGEST_FACTOR = 4, /* sweeps of four L2 sizes gave ncu's DRAM bytes and hit rates on the H200 */
+    L2_SIZES = 2, /* copies of one, two and four L2 sizes gave the same DRAM bytes and hit rates on the H200 */
     BYTES_A_READ = 16,
     SMALLEST_BUFFER = 8 << 20,
 };
 
 struct kp_flush {
     const struct kp_driver *d;
-    CUmodule module;
+    CUdevice device;
+    CUmodule module; /* the sweep kernel's, where it is needed */
     CUfunction kernel;
-    CUdeviceptr buffer;
     unsigned blocks;
-    size_t l2, bytes;
+    size_t l2;
+    void *code; /* the kernel that is never launched, as machine code */
+    CUdeviceptr buffer, sink;
+    size_t bytes; /* of each of the two */
+    size_t piece; /* of the memory behind the sink */
+    bool no_sink;
 };
+
+/* The code that is loaded before each launch, compiled once: loading it then takes 30 us. */
+static void compile_code(struct kp_flush *f)
+{
+    const struct kp_driver *d = f->d;
+    CUlinkState link;
+    void *binary = NULL;
+    size_t size = 0;
+    if (!d->cuLinkCreate || !d->cuLinkAddData || !d->cuLinkComplete || !d->cuLinkDestroy ||
+        d->cuLinkCreate(0, NULL, NULL, &link) != CUDA_SUCCESS)
+        return;
+    if (d->cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)code_ptx, sizeof(code_ptx), code_name, 0, NULL,
+                         NULL) == CUDA_SUCCESS &&
+        d->cuLinkComplete(link, &binary, &size) == CUDA_SUCCESS && (f->code = malloc(size)))
+        memcpy(f->code, binary, size);
+    d->cuLinkDestroy(link);
+}
 
 CUresult kp_flush_open(const struct kp_driver *d, const struct kp_device *device, struct kp_flush **out)
 {
@@ -82,15 +106,12 @@ CUresult kp_flush_open(const struct kp_driver *d, const struct kp_device *device
     if (!f)
         return CUDA_ERROR_OUT_OF_MEMORY;
     f->d = d;
+    f->device = device->device;
     f->blocks = device->sm_count * BLOCKS_PER_SM;
     f->l2 = device->l2_size;
-    CUresult rc = d->cuModuleLoadData(&f->module, sweep_ptx);
-    if (rc == CUDA_SUCCESS)
-        rc = d->cuModuleGetFunction(&f->kernel, f->module, sweep_name);
-    if (rc != CUDA_SUCCESS) {
-        kp_flush_close(f, true);
-        return rc;
-    }
+    f->no_sink = !d->cuMemCreate || !d->cuMemAddressReserve || !d->cuMemMap || !d->cuMemSetAccess || !d->cuMemUnmap ||
+                 !d->cuMemRelease || !d->cuMemAddressFree || !d->cuMemGetAllocationGranularity;
+    compile_code(f);
     *out = f;
     return CUDA_SUCCESS;
 }
@@ -104,16 +125,63 @@ void kp_flush_close(struct kp_flush *f, bool context_alive)
         if (f->module)
             f->d->cuModuleUnload(f->module);
     }
+    free(f->code);
     free(f);
 }
+
+/* ---- the sink: one piece of memory, mapped over and over ---- */
+
+static void free_sink(struct kp_flush *f, size_t mapped)
+{
+    if (mapped)
+        f->d->cuMemUnmap(f->sink, mapped);
+    f->d->cuMemAddressFree(f->sink, f->bytes);
+    f->sink = 0;
+}
+
+static CUresult map_sink(struct kp_flush *f, CUmemGenericAllocationHandle memory, const CUmemLocation *where)
+{
+    const struct kp_driver *d = f->d;
+    CUmemAccessDesc access = {.location = *where, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    size_t mapped = 0;
+    CUresult rc = d->cuMemAddressReserve(&f->sink, f->bytes, 0, 0, 0);
+    if (rc != CUDA_SUCCESS) {
+        f->sink = 0;
+        return rc;
+    }
+    while (mapped < f->bytes && rc == CUDA_SUCCESS) {
+        rc = d->cuMemMap(f->sink + mapped, f->piece, 0, memory, 0);
+        mapped += rc == CUDA_SUCCESS ? f->piece : 0;
+    }
+    if (rc == CUDA_SUCCESS)
+        rc = d->cuMemSetAccess(f->sink, f->bytes, &access, 1);
+    if (rc != CUDA_SUCCESS)
+        free_sink(f, mapped);
+    return rc;
+}
+
+static CUresult take_sink(struct kp_flush *f, const CUmemAllocationProp *what)
+{
+    CUmemGenericAllocationHandle memory;
+    CUresult rc = f->d->cuMemCreate(&memory, f->piece, what, 0);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    rc = map_sink(f, memory, &what->location);
+    f->d->cuMemRelease(memory); /* lives as long as it is mapped */
+    return rc;
+}
+
+/* ---- memory ---- */
 
 static CUresult take_buffer(struct kp_flush *f)
 {
     CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
-    for (int factor = LARGEST_FACTOR; factor >= 1 && !f->buffer; factor /= 2) {
+    size_t unit = f->piece ? f->piece : 1;
+    for (int factor = L2_SIZES; factor >= 1 && !f->buffer; factor /= 2) {
         f->bytes = f->l2 * (size_t)factor;
         if (f->bytes < SMALLEST_BUFFER)
             f->bytes = SMALLEST_BUFFER;
+        f->bytes = (f->bytes + unit - 1) / unit * unit;
         rc = f->d->cuMemAlloc(&f->buffer, f->bytes);
         if (rc != CUDA_SUCCESS)
             f->buffer = 0;
@@ -123,35 +191,67 @@ static CUresult take_buffer(struct kp_flush *f)
     return rc;
 }
 
+static CUresult take(struct kp_flush *f)
+{
+    CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = f->device}};
+    if (!f->no_sink && !f->piece &&
+        f->d->cuMemGetAllocationGranularity(&f->piece, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS)
+        f->no_sink = true;
+    CUresult rc = take_buffer(f);
+    if (rc == CUDA_SUCCESS && !f->no_sink && take_sink(f, &what) != CUDA_SUCCESS)
+        f->no_sink = true;
+    return rc == CUDA_SUCCESS ? f->d->cuCtxSynchronize() : rc; /* the buffer was set in another stream */
+}
+
 void kp_flush_give(struct kp_flush *f)
 {
+    if (f->sink)
+        free_sink(f, f->bytes);
     if (f->buffer)
         f->d->cuMemFree(f->buffer);
     f->buffer = 0;
 }
 
-/* Modules are loaded lazily: only the look-up of a function brings code onto the device. */
-static CUresult flush_code(const struct kp_driver *d)
+/* ---- flushing ---- */
+
+static CUresult flush_code(const struct kp_flush *f)
 {
-    CUmodule module = NULL;
-    CUfunction f;
-    CUresult rc = d->cuModuleLoadData(&module, code_ptx);
+    const struct kp_driver *d = f->d;
+    CUmodule module;
+    CUfunction function;
+    CUresult rc = d->cuModuleLoadData(&module, f->code ? f->code : code_ptx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    rc = d->cuModuleGetFunction(&f, module, code_name);
+    /* Modules are loaded lazily: it is taking the function that brings the code onto the device. */
+    rc = d->cuModuleGetFunction(&function, module, code_name);
     d->cuModuleUnload(module);
     return rc;
 }
 
-CUresult kp_flush_run(struct kp_flush *f)
+static CUresult sweep(struct kp_flush *f, CUstream stream)
 {
-    CUresult rc = f->buffer ? CUDA_SUCCESS : take_buffer(f);
-    if (rc != CUDA_SUCCESS)
-        return rc;
     unsigned long long count = f->bytes / BYTES_A_READ;
     void *params[] = {&f->buffer, &count};
-    rc = f->d->cuLaunchKernel(f->kernel, f->blocks, 1, 1, THREADS, 1, 1, 0, CU_STREAM_LEGACY, params, NULL);
+    CUresult rc = CUDA_SUCCESS;
+    if (!f->module)
+        rc = f->d->cuModuleLoadData(&f->module, sweep_ptx);
+    if (rc == CUDA_SUCCESS && !f->kernel)
+        rc = f->d->cuModuleGetFunction(&f->kernel, f->module, sweep_name);
     if (rc == CUDA_SUCCESS)
-        rc = f->d->cuCtxSynchronize();
-    return rc == CUDA_SUCCESS ? flush_code(f->d) : rc;
+        rc = f->d->cuLaunchKernel(f->kernel, f->blocks, 1, 1, THREADS, 1, 1, 0, stream, params, NULL);
+    return rc;
+}
+
+CUresult kp_flush_run(struct kp_flush *f, CUstream stream)
+{
+    CUresult rc = f->buffer ? CUDA_SUCCESS : take(f);
+    if (rc == CUDA_SUCCESS)
+        rc = f->no_sink ? sweep(f, stream) : f->d->cuMemcpyDtoDAsync(f->sink, f->buffer, f->bytes, stream);
+    return rc == CUDA_SUCCESS ? flush_code(f) : rc;
+}
+
+bool kp_flush_is_kernel(const struct kp_flush *f)
+{
+    return f->no_sink;
 }

@@ -236,9 +236,95 @@ static int schedule(struct kp_plan *p, const struct kp_cupti *c, const char *chi
     return rc;
 }
 
+/* A list of one pass in the making. */
+struct one_pass {
+    const struct kp_cupti *c;
+    const char *chip;
+    const uint8_t *availability;
+    struct kp_plan *plan;
+    const char **names; /* names[0..kept) are in, room for all */
+    size_t kept;
+    struct kp_config config; /* of names[0..kept), when kept > 0 */
+};
+
+/* Puts names[0..n) into the pass, all or none: 0, or why not: -E2BIG for more than one pass, a CUPTI code, -ENOMEM. */
+static int extend(struct one_pass *o, const char *const *names, size_t n)
+{
+    struct kp_config config;
+    memcpy(o->names + o->kept, names, n * sizeof(*names));
+    int rc = kp_host_schedule(o->c, o->chip, o->availability, o->names, o->kept + n, &config);
+    if (rc)
+        return rc;
+    if (config.passes > 1) {
+        kp_config_free(&config);
+        return -E2BIG;
+    }
+    kp_config_free(&o->config);
+    o->config = config;
+    o->kept += n;
+    return 0;
+}
+
+static int leave_out(struct one_pass *o, const char *name, int why)
+{
+    struct kp_planned *m = find(o->plan, name);
+    m->group = CANNOT;
+    m->why = why == -E2BIG ? kp_strdup("it does not fit into one pass beside the others on this chip")
+                           : kp_cupti_explain(o->c, "CUPTI refuses it beside the others", why);
+    return m->why ? 0 : -ENOMEM;
+}
+
+/* Puts those of names[0..n) into the pass that fit, each before the ones after it. Scheduling is what takes the time,
+ * so all are tried at once and halved only where they do not fit. `why` is what extend() would say of them, where that
+ * is known, else 0. */
+static int extend_by_what_fits(struct one_pass *o, const char *const *names, size_t n, int why)
+{
+    if (!why && (!n || !(why = extend(o, names, n))))
+        return 0;
+    if (why == -ENOMEM)
+        return why;
+    if (n == 1)
+        return leave_out(o, *names, why);
+    size_t half = n / 2, before = o->kept;
+    int rc = extend_by_what_fits(o, names, half, 0);
+    if (rc)
+        return rc;
+    /* With the first half in, the second one is what was too much. */
+    return extend_by_what_fits(o, names + half, n - half, o->kept == before + half ? why : 0);
+}
+
+/* Schedules what fits into one pass, by the order of p->metrics. */
+static int schedule_one_pass(struct kp_plan *p, const struct kp_cupti *c, const char *chip, const uint8_t *availability)
+{
+    struct one_pass o = {.c = c, .chip = chip, .availability = availability, .plan = p};
+    size_t n = 0;
+    const char **names = calloc(p->n_metrics + 1, sizeof(*names));
+    int rc = -ENOMEM;
+    o.names = calloc(p->n_metrics + 1, sizeof(*o.names));
+    p->groups = calloc(1, sizeof(*p->groups));
+    if (!names || !o.names || !p->groups)
+        goto out;
+    for (size_t i = 0; i < p->n_metrics; i++)
+        if (p->metrics[i].group == UNASSIGNED)
+            names[n++] = p->metrics[i].name;
+    rc = extend_by_what_fits(&o, names, n, 0);
+    if (rc || !o.kept)
+        goto out;
+    for (size_t i = 0; i < o.kept; i++)
+        find(p, o.names[i])->group = 0;
+    p->groups[p->n_groups++] = o.config;
+    p->passes = o.config.passes;
+    memset(&o.config, 0, sizeof(o.config));
+out:
+    kp_config_free(&o.config);
+    free(o.names);
+    free(names);
+    return rc;
+}
+
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,
-                 const struct kp_section *const *sections, size_t n_sections, const char *metrics, struct kp_plan **out,
-                 char **err)
+                 const struct kp_section *const *sections, size_t n_sections, const char *metrics, bool one_pass,
+                 struct kp_plan **out, char **err)
 {
     struct kp_host *h = NULL;
     struct kp_plan *p = calloc(1, sizeof(*p));
@@ -251,9 +337,11 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
         rc = add_sections(p, h, major, minor, sections, n_sections);
     if (!rc)
         rc = add_list(p, h, chip, metrics, err);
-    if (!rc)
+    if (!rc && one_pass)
+        rc = schedule_one_pass(p, c, chip, availability);
+    if (!rc && !one_pass)
         rc = schedule(p, c, chip, availability, false);
-    if (!rc)
+    if (!rc && !one_pass)
         rc = schedule(p, c, chip, availability, true);
     if (!rc && !p->listed && !(p->listed = kp_strdup("")))
         rc = -ENOMEM;

@@ -2,7 +2,7 @@
  * The plan: from the sections and metrics asked for to scheduled lists of counters. Made once a context.
  *
  * All counters go into one list, which packs them into the fewest passes; what the library refuses to combine with the
- * rest goes into a list of its own.
+ * rest goes into a list of its own. A plan of one pass leaves out what would open a second one.
  */
 #ifndef KP_COLLECTORS_PLAN_H
 #define KP_COLLECTORS_PLAN_H
@@ -34,11 +34,13 @@ struct kp_plan {
 
 /* Plans for `chip` with compute capability major.minor. `metrics` is the user's comma list ("" = none): exact names, or
  * base names that stand for their usual suffixes (a counter's avg, max, min, sum; a ratio's ratio; a throughput's
- * percentage of the sustained peak). Returns 0; -EINVAL with *err (malloc'ed line) for a metric that the chip does not
- * have, naming the nearest; -EIO with *err when the library cannot schedule; -ENOMEM. */
+ * percentage of the sustained peak). With `one_pass` there is one list, or none, and it takes one pass: a counter is
+ * taken when it still fits beside those before it, by the order of the sections' rows, and is else of group -2. Returns
+ * 0; -EINVAL with *err (malloc'ed line) for a metric that the chip does not have, naming the nearest; -EIO with *err
+ * when the library cannot schedule; -ENOMEM. */
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,
-                 const struct kp_section *const *sections, size_t n_sections, const char *metrics, struct kp_plan **out,
-                 char **err);
+                 const struct kp_section *const *sections, size_t n_sections, const char *metrics, bool one_pass,
+                 struct kp_plan **out, char **err);
 void kp_plan_free(struct kp_plan *p);
 
 /* Whether any counter is wanted. */

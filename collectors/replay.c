@@ -2,12 +2,15 @@
 
 #include <string.h>
 
+/* What the memory is, seen from the window. */
+enum memory { BEFORE, BETWEEN, AFTER };
+
 struct state {
     const struct kp_replay_ops *ops;
     void *arg;
     const struct kp_replay_request *request;
     struct kp_replay_outcome *out;
-    bool executed; /* memory is what one execution left; else it is what it was before the window */
+    enum memory memory;
 };
 
 /* Notes the first failure. */
@@ -24,46 +27,32 @@ static bool failed(struct state *s, enum kp_stage stage, int code)
 
 static bool back_to_start(struct state *s)
 {
-    if (!s->executed)
+    if (s->memory == BEFORE)
         return true;
     if (failed(s, KP_STAGE_RESTORE, s->ops->restore(s->arg))) {
         s->out->damaged = true;
         return false;
     }
-    s->executed = false;
+    s->memory = BEFORE;
     return true;
 }
 
-static bool execute(struct state *s)
+static bool execute(struct state *s, enum kp_stage stage, int (*issue)(void *arg))
 {
-    int code = s->ops->issue(s->arg);
-    s->executed = code != KP_ISSUE_REFUSED;
-    if (failed(s, KP_STAGE_ISSUE, code))
-        s->out->dead = s->executed;
+    int code = issue(s->arg);
+    s->memory = code == KP_ISSUE_REFUSED ? BETWEEN : AFTER;
+    if (failed(s, stage, code))
+        s->out->dead = code != KP_ISSUE_REFUSED && code != KP_ISSUE_TOO_LONG;
     return !code;
-}
-
-static bool probe(struct state *s)
-{
-    if (!s->request->probe)
-        return true;
-    /* A probe that does not start is no reason to give the counters up: its facts are shown as missing. */
-    if (s->ops->probe_begin(s->arg))
-        return true;
-    bool ok = execute(s);
-    s->ops->probe_end(s->arg);
-    return ok;
 }
 
 static bool run_pass(struct state *s, bool *last)
 {
     if (!back_to_start(s))
         return false;
-    if (s->request->flush && failed(s, KP_STAGE_FLUSH, s->ops->flush(s->arg)))
-        return false;
     if (failed(s, KP_STAGE_START, s->ops->start(s->arg)))
         return false;
-    bool ok = execute(s);
+    bool ok = execute(s, KP_STAGE_ISSUE, s->ops->issue);
     /* Stopped even after a failed issue: a profiler left running would fail every later pass. */
     if (failed(s, KP_STAGE_STOP, s->ops->stop(s->arg, last)))
         ok = false;
@@ -84,28 +73,28 @@ static bool run_group(struct state *s, size_t g)
     return !failed(s, KP_STAGE_DECODE, s->ops->decode(s->arg, g));
 }
 
-static size_t executions(const struct kp_replay_request *r)
+static bool rehearse(struct state *s)
 {
-    size_t n = r->probe ? 1 : 0;
-    for (size_t g = 0; g < r->groups; g++)
-        n += r->passes[g];
-    return n;
+    return !s->request->rehearse || (back_to_start(s) && execute(s, KP_STAGE_REHEARSE, s->ops->rehearse));
+}
+
+/* Brings memory to what one execution leaves. */
+static void settle(struct state *s)
+{
+    if (s->memory == AFTER || s->out->damaged || s->out->dead)
+        return;
+    if (back_to_start(s) && !execute(s, KP_STAGE_ISSUE, s->ops->plain) && !s->out->dead)
+        s->out->damaged = s->memory != AFTER;
 }
 
 void kp_replay_run(const struct kp_replay_ops *ops, void *arg, const struct kp_replay_request *request,
                    struct kp_replay_outcome *out)
 {
-    struct state s = {.ops = ops, .arg = arg, .request = request, .out = out};
+    struct state s = {.ops = ops, .arg = arg, .request = request, .out = out, .memory = AFTER};
     memset(out, 0, sizeof(*out));
-    /* One execution changes nothing that a second one would see: nothing to save. */
-    bool saved = executions(request) > 1 && !failed(&s, KP_STAGE_SAVE, ops->save(arg));
-    if (saved || executions(request) == 1)
-        if (probe(&s))
-            for (size_t g = 0; g < request->groups; g++)
-                if (!run_group(&s, g))
-                    break;
-    if (!s.executed && !out->damaged && !out->dead)
-        execute(&s);
-    if (saved)
-        ops->drop(arg);
+    if (rehearse(&s))
+        for (size_t g = 0; g < request->groups; g++)
+            if (!run_group(&s, g))
+                break;
+    settle(&s);
 }

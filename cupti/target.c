@@ -52,42 +52,89 @@ int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream
     return c->cuptiGetStreamIdEx(ctx, stream, per_thread, id);
 }
 
+struct kp_image {
+    const struct kp_config *config;
+    size_t ranges, size;
+    uint8_t *data, *empty; /* the counter data, and the same as it was when initialised */
+};
+
 struct kp_range {
     const struct kp_cupti *c;
-    const struct kp_config *config;
     CUpti_RangeProfiler_Object *object;
-    enum kp_range_mode mode;
-    size_t max_ranges;
-    uint8_t *image, *empty; /* the counter data, and the same as it was when initialised */
-    size_t size;
+    struct kp_image *image; /* of kp_range_begin */
     bool running;
 };
 
-static int make_image(struct kp_range *r)
+static int counter_data_size(const struct kp_range *r, const struct kp_config *config, size_t ranges, size_t *size)
 {
     KP_PARAMS(CUpti_RangeProfiler_GetCounterDataSize_Params, s);
     s.pRangeProfilerObject = r->object;
-    s.pMetricNames = r->config->names;
-    s.numMetrics = r->config->n_names;
-    s.maxNumOfRanges = r->max_ranges;
-    s.maxNumRangeTreeNodes = (uint32_t)r->max_ranges;
+    s.pMetricNames = config->names;
+    s.numMetrics = config->n_names;
+    s.maxNumOfRanges = ranges;
+    s.maxNumRangeTreeNodes = (uint32_t)ranges;
     int rc = r->c->cuptiRangeProfilerGetCounterDataSize(&s);
-    if (rc)
-        return rc;
-    r->size = s.counterDataSize;
-    r->image = malloc(r->size);
-    r->empty = malloc(r->size);
-    if (!r->image || !r->empty)
-        return -ENOMEM;
-    KP_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize_Params, i);
-    i.pRangeProfilerObject = r->object;
-    i.counterDataSize = r->size;
-    i.pCounterData = r->empty;
-    return r->c->cuptiRangeProfilerCounterDataImageInitialize(&i);
+    *size = s.counterDataSize;
+    return rc;
 }
 
-int kp_range_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_config *config, enum kp_range_mode mode,
-                  size_t max_ranges, struct kp_range **out)
+int kp_image_bytes(const struct kp_range *r, const struct kp_config *config, size_t ranges, size_t *bytes)
+{
+    int rc = counter_data_size(r, config, ranges, bytes);
+    *bytes *= 2;
+    return rc;
+}
+
+int kp_image_make(const struct kp_range *r, const struct kp_config *config, size_t ranges, struct kp_image **out)
+{
+    KP_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize_Params, p);
+    struct kp_image *i = calloc(1, sizeof(*i));
+    *out = NULL;
+    if (!i)
+        return -ENOMEM;
+    i->config = config;
+    i->ranges = ranges;
+    int rc = counter_data_size(r, config, ranges, &i->size);
+    if (rc)
+        goto out;
+    rc = -ENOMEM;
+    i->data = malloc(i->size);
+    i->empty = malloc(i->size);
+    if (!i->data || !i->empty)
+        goto out;
+    p.pRangeProfilerObject = r->object;
+    p.counterDataSize = i->size;
+    p.pCounterData = i->empty;
+    rc = r->c->cuptiRangeProfilerCounterDataImageInitialize(&p);
+out:
+    if (rc)
+        kp_image_free(i);
+    else
+        *out = i;
+    return rc;
+}
+
+void kp_image_free(struct kp_image *i)
+{
+    if (!i)
+        return;
+    free(i->data);
+    free(i->empty);
+    free(i);
+}
+
+void kp_image_data(const struct kp_image *i, const uint8_t **data, size_t *size)
+{
+    *data = i->data;
+    *size = i->size;
+}
+
+size_t kp_image_ranges(const struct kp_image *i)
+{
+    return i->ranges;
+}
+
+int kp_range_open(const struct kp_cupti *c, CUcontext ctx, struct kp_range **out)
 {
     KP_PARAMS(CUpti_RangeProfiler_Enable_Params, e);
     struct kp_range *r = calloc(1, sizeof(*r));
@@ -95,9 +142,6 @@ int kp_range_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_confi
     if (!r)
         return -ENOMEM;
     r->c = c;
-    r->config = config;
-    r->mode = mode;
-    r->max_ranges = max_ranges;
     e.ctx = ctx;
     int rc = c->cuptiRangeProfilerEnable(&e);
     if (rc) {
@@ -105,21 +149,12 @@ int kp_range_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_confi
         return rc;
     }
     r->object = e.pRangeProfilerObject;
-    rc = make_image(r);
-    if (rc) {
-        kp_range_close(r);
-        return rc;
-    }
     *out = r;
     return 0;
 }
 
 void kp_range_abandon(struct kp_range *r)
 {
-    if (!r)
-        return;
-    free(r->image);
-    free(r->empty);
     free(r);
 }
 
@@ -133,18 +168,19 @@ void kp_range_close(struct kp_range *r)
     kp_range_abandon(r);
 }
 
-int kp_range_begin(struct kp_range *r)
+int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
 {
     KP_PARAMS(CUpti_RangeProfiler_SetConfig_Params, p);
-    memcpy(r->image, r->empty, r->size);
+    memcpy(i->data, i->empty, i->size);
+    r->image = i;
     p.pRangeProfilerObject = r->object;
-    p.configSize = r->config->size;
-    p.pConfig = r->config->image;
-    p.counterDataImageSize = r->size;
-    p.pCounterDataImage = r->image;
-    p.range = r->mode == KP_RANGE_AUTO ? CUPTI_AutoRange : CUPTI_UserRange;
+    p.configSize = i->config->size;
+    p.pConfig = i->config->image;
+    p.counterDataImageSize = i->size;
+    p.pCounterDataImage = i->data;
+    p.range = mode == KP_RANGE_AUTO ? CUPTI_AutoRange : CUPTI_UserRange;
     p.replayMode = CUPTI_UserReplay;
-    p.maxRangesPerPass = r->max_ranges;
+    p.maxRangesPerPass = i->ranges;
     p.numNestingLevels = 1;
     p.minNestingLevel = 1;
     p.passIndex = 0;
@@ -157,41 +193,36 @@ int kp_range_start(struct kp_range *r)
     KP_PARAMS(CUpti_RangeProfiler_Start_Params, p);
     p.pRangeProfilerObject = r->object;
     int rc = r->c->cuptiRangeProfilerStart(&p);
-    if (rc)
-        return rc;
-    r->running = true;
-    if (r->mode == KP_RANGE_AUTO)
-        return 0;
-    KP_PARAMS(CUpti_RangeProfiler_PushRange_Params, q);
-    q.pRangeProfilerObject = r->object;
-    q.pRangeName = "workload";
-    rc = r->c->cuptiRangeProfilerPushRange(&q);
-    if (rc) { /* a start that failed must leave nothing running */
-        KP_PARAMS(CUpti_RangeProfiler_Stop_Params, s);
-        s.pRangeProfilerObject = r->object;
-        r->c->cuptiRangeProfilerStop(&s);
-        r->running = false;
-    }
+    r->running = !rc;
     return rc;
+}
+
+int kp_range_push(struct kp_range *r)
+{
+    KP_PARAMS(CUpti_RangeProfiler_PushRange_Params, p);
+    p.pRangeProfilerObject = r->object;
+    p.pRangeName = "workload";
+    return r->c->cuptiRangeProfilerPushRange(&p);
+}
+
+int kp_range_pop(struct kp_range *r)
+{
+    KP_PARAMS(CUpti_RangeProfiler_PopRange_Params, p);
+    p.pRangeProfilerObject = r->object;
+    return r->c->cuptiRangeProfilerPopRange(&p);
 }
 
 int kp_range_stop(struct kp_range *r, bool *last)
 {
     KP_PARAMS(CUpti_RangeProfiler_Stop_Params, p);
-    int rc = 0;
     *last = false;
     if (!r->running)
         return 0;
     r->running = false;
-    if (r->mode == KP_RANGE_USER) {
-        KP_PARAMS(CUpti_RangeProfiler_PopRange_Params, q);
-        q.pRangeProfilerObject = r->object;
-        rc = r->c->cuptiRangeProfilerPopRange(&q);
-    }
     p.pRangeProfilerObject = r->object;
-    int rc2 = r->c->cuptiRangeProfilerStop(&p);
+    int rc = r->c->cuptiRangeProfilerStop(&p);
     *last = p.isAllPassSubmitted != 0;
-    return rc ? rc : rc2;
+    return rc;
 }
 
 int kp_range_decode(struct kp_range *r, size_t *n, size_t *dropped)
@@ -202,18 +233,12 @@ int kp_range_decode(struct kp_range *r, size_t *n, size_t *dropped)
     if (rc)
         return rc;
     KP_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo_Params, i);
-    i.pCounterDataImage = r->image;
-    i.counterDataImageSize = r->size;
+    i.pCounterDataImage = r->image->data;
+    i.counterDataImageSize = r->image->size;
     rc = r->c->cuptiRangeProfilerGetCounterDataInfo(&i);
     *n = i.numTotalRanges;
     *dropped = d.numOfRangeDropped;
     return rc;
-}
-
-void kp_range_image(const struct kp_range *r, const uint8_t **image, size_t *size)
-{
-    *image = r->image;
-    *size = r->size;
 }
 
 struct kp_checkpoint {
@@ -254,5 +279,10 @@ void kp_checkpoint_free(struct kp_checkpoint *k)
     if (!k)
         return;
     k->c->cuptiCheckpointFree(&k->abi);
+    free(k);
+}
+
+void kp_checkpoint_abandon(struct kp_checkpoint *k)
+{
     free(k);
 }

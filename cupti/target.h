@@ -32,27 +32,40 @@ int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream
 
 /* ---- range profiler ---- */
 
-struct kp_range;
-
-/* Auto range: one range a kernel, whose durations are those of the kernel. User range: one for everything between push
- * and pop; needed for graphs, which auto range does not see. */
+/* Auto range: one range a kernel, whose durations are those of the kernel; each launch then waits for its kernel.
+ * User range: one for everything between push and pop; needed for graphs, which auto range does not see. */
 enum kp_range_mode { KP_RANGE_AUTO, KP_RANGE_USER };
 
-/* Enables the profiler on `ctx` for `config` with room for `max_ranges` ranges a pass. One at a time per context.
- * `config` must outlive the object. */
-int kp_range_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_config *config, enum kp_range_mode mode,
-                  size_t max_ranges, struct kp_range **out);
+/* The profiler enabled on a context. */
+struct kp_range;
+
+/* Enables the profiler on `ctx`. One at a time per context. */
+int kp_range_open(const struct kp_cupti *c, CUcontext ctx, struct kp_range **out);
 /* Disables it. Safe on NULL. Not to be called once the context is gone: use kp_range_abandon then. */
 void kp_range_close(struct kp_range *r);
 void kp_range_abandon(struct kp_range *r);
 
-int kp_range_begin(struct kp_range *r);            /* empties the counter data: pass 0 comes next */
-int kp_range_start(struct kp_range *r);            /* starts a pass; in user mode also opens the range */
-int kp_range_stop(struct kp_range *r, bool *last); /* ends it; *last: every pass has been run */
-/* Decodes what the passes left. *n receives the number of ranges, *dropped those that found no room. */
+/* Room for what the passes of `config` leave of up to `ranges` ranges. */
+struct kp_image;
+
+/* How many bytes an image for so many ranges takes of host memory, its empty twin included. */
+int kp_image_bytes(const struct kp_range *r, const struct kp_config *config, size_t ranges, size_t *bytes);
+/* Making one costs about 0.3 ms a range; emptying it again is a copy. `config` must outlive the image. */
+int kp_image_make(const struct kp_range *r, const struct kp_config *config, size_t ranges, struct kp_image **out);
+void kp_image_free(struct kp_image *i);
+/* The decoded image, owned by `i`, valid until the next kp_range_begin with it. */
+void kp_image_data(const struct kp_image *i, const uint8_t **data, size_t *size);
+size_t kp_image_ranges(const struct kp_image *i); /* the room it has */
+
+/* Empties the image and configures the profiler for it: pass 0 comes next. A profiler that has run in one mode must be
+ * closed and opened again for the other. */
+int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i);
+int kp_range_start(struct kp_range *r);            /* starts a pass */
+int kp_range_push(struct kp_range *r);             /* user range: opens a range, */
+int kp_range_pop(struct kp_range *r);              /* closes it */
+int kp_range_stop(struct kp_range *r, bool *last); /* ends the pass; *last: every pass has been run */
+/* Decodes what the passes left into the image. *n receives the number of ranges, *dropped those that found no room. */
 int kp_range_decode(struct kp_range *r, size_t *n, size_t *dropped);
-/* The decoded image, owned by `r`, valid until the next kp_range_begin. */
-void kp_range_image(const struct kp_range *r, const uint8_t **image, size_t *size);
 
 /* ---- checkpoint ---- */
 
@@ -63,6 +76,8 @@ bool kp_checkpoint_available(const struct kp_cupti *c);
 int kp_checkpoint_save(const struct kp_cupti *c, CUcontext ctx, struct kp_checkpoint **out);
 int kp_checkpoint_restore(struct kp_checkpoint *k);
 void kp_checkpoint_free(struct kp_checkpoint *k);
+/* Releases the host's part only. What it holds of the device goes with the context. */
+void kp_checkpoint_abandon(struct kp_checkpoint *k);
 
 /* ---- facts of a launch that only an activity record holds ---- */
 

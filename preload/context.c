@@ -1,13 +1,17 @@
 #include "preload/context.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "preload/elf.h"
+#include "preload/lock.h"
+#include "preload/process.h"
 #include "preload/symbols.h"
+#include "preload/worker.h"
 #include "report/demangle.h"
 
 static struct kp_context *contexts;
@@ -55,7 +59,9 @@ static void load_cupti(const char *dir)
         loaded.why_not = kp_cupti_explain(loaded.cupti, "cannot start CUPTI's profiler", rc);
         kp_cupti_free(loaded.cupti);
         loaded.cupti = NULL;
+        return;
     }
+    kp_process_exit_first();
 }
 
 /* Sets why the context has no counters; the first reason stays. */
@@ -67,27 +73,34 @@ static void without_counters(struct kp_context *c, char *why)
         c->no_counters = why ? why : kp_strdup("out of memory");
 }
 
-static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
+static int make_plan(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
-    size_t size;
     char *err = NULL;
-    const struct kp_cupti *cupti = loaded.cupti;
-    int rc = kp_target_chip(cupti, c->device.device, &c->chip);
-    if (rc) {
-        c->chip = "";
-        without_counters(c, kp_cupti_explain(cupti, "cannot identify the chip", rc));
-        return;
-    }
-    rc = kp_target_availability(cupti, c->ctx, &c->availability, &size);
-    if (rc)
-        without_counters(c, kp_cupti_explain(cupti, "cannot ask for counters", rc));
-    /* Without permission the plan is still made: it names the rows that have to be shown as missing. */
-    rc = kp_plan_make(cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor, setup->sections,
-                      setup->n_sections, setup->options->metrics, &c->plan, &err);
-    if (rc == -EINVAL)
+    int rc = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor,
+                          setup->sections, setup->n_sections, setup->options->metrics, setup->one_pass, &c->plan, &err);
+    if (rc == -EINVAL && bad_input)
         *bad_input = err;
     else if (rc)
         without_counters(c, err);
+    return rc;
+}
+
+/* Planned for all counters that the chip can have: asking the device which of them it offers takes 0.1 s, and is only
+ * done when the profiler refuses. */
+static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
+{
+    int rc = kp_target_chip(loaded.cupti, c->device.device, &c->chip);
+    if (!rc) {
+        make_plan(setup, c, bad_input);
+        return;
+    }
+    c->chip = "";
+    without_counters(c, kp_cupti_explain(loaded.cupti, "cannot identify the chip", rc));
+}
+
+static void settle(void)
+{
+    kp_worker_drain(KP_FOREVER);
 }
 
 static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
@@ -100,15 +113,67 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .chip = c->chip,
         .availability = c->availability,
         .plan = c->plan,
+        .one_pass = setup->one_pass ? c->plan : c->one_pass,
         .flush = !strcmp(setup->options->cache_control, "all"),
+        .window = setup->options->window,
+        .memory = setup->options->window_memory,
+        .settle = settle,
     };
     int rc = kp_collector_open(&s, &c->collector);
     if (rc)
         without_counters(c, kp_cupti_explain(loaded.cupti, "cannot prepare the collection", rc));
-    else if (kp_plan_counts(c->plan) && !kp_checkpoint_available(loaded.cupti))
-        without_counters(c,
-                         kp_strdup("libcheckpoint.so is missing beside libcupti: memory could not be restored between "
-                                   "passes"));
+}
+
+void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    size_t size;
+    if (c->availability || !c->plan || c->no_counters)
+        return;
+    int rc = kp_target_availability(loaded.cupti, c->ctx, &c->availability, &size);
+    if (rc) {
+        without_counters(c, kp_cupti_explain(loaded.cupti, "cannot ask for counters", rc));
+        return;
+    }
+    kp_collector_close(c->collector, true);
+    c->collector = NULL;
+    kp_plan_free(c->plan);
+    c->plan = NULL;
+    kp_plan_free(c->one_pass);
+    c->one_pass = NULL;
+    if (!make_plan(setup, c, NULL))
+        open_collector(setup, c);
+}
+
+bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    const struct kp_section *quick = kp_section_quick();
+    char *err = NULL;
+    if (setup->one_pass)
+        return kp_plan_counts(c->plan);
+    if (!c->one_pass && !c->no_one_pass) {
+        c->no_one_pass = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor,
+                                      &quick, 1, "", true, &c->one_pass, &err) != 0;
+        free(err);
+        if (c->one_pass)
+            kp_collector_one_pass(c->collector, c->one_pass);
+    }
+    return c->one_pass && kp_plan_counts(c->one_pass);
+}
+
+bool kp_context_several(const struct kp_context_setup *setup)
+{
+    const struct kp_driver *d = setup->driver;
+    int devices = 0, active;
+    unsigned flags;
+    if (contexts && contexts->next)
+        return true;
+    if (!d->cuDeviceGetCount || !d->cuDevicePrimaryCtxGetState || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
+        return true;
+    for (CUdevice i = 0; i < devices; i++)
+        if ((!contexts || contexts->device_ordinal != i) &&
+            (d->cuDevicePrimaryCtxGetState(i, &flags, &active) != CUDA_SUCCESS || active))
+            return true;
+    return false;
 }
 
 static void free_functions(struct kp_context *c)
@@ -130,6 +195,8 @@ static void free_context(struct kp_context *c, bool alive)
 {
     kp_collector_close(c->collector, alive && !c->dead);
     kp_plan_free(c->plan);
+    kp_plan_free(c->one_pass);
+    free(c->modules);
     free_functions(c);
     free(c->availability);
     free(c->no_counters);
@@ -186,19 +253,116 @@ static struct kp_known_function **bucket_of(struct kp_context *c, CUfunction f)
     return &c->functions[(h ^ (h >> 8)) % KP_FUNCTION_BUCKETS];
 }
 
-struct kp_known_function *kp_context_function(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
+/* Functions are forgotten when handles may have been reused. */
+static void refresh(const struct kp_context_setup *setup, struct kp_context *c)
 {
     unsigned now = atomic_load(&generation);
-    if (c->generation != now) {
-        free_functions(c);
-        kp_context_facts_read(setup->driver, c->ctx, &c->device, &c->facts);
-        c->generation = now;
-    }
-    struct kp_known_function **bucket = bucket_of(c, f);
-    for (struct kp_known_function *k = *bucket; k; k = k->next)
+    if (c->generation == now)
+        return;
+    free_functions(c);
+    c->n_modules = 0;
+    kp_context_facts_read(setup->driver, c->ctx, &c->device, &c->facts);
+    c->generation = now;
+}
+
+static struct kp_known_function *find_function(struct kp_context *c, CUfunction f)
+{
+    for (struct kp_known_function *k = *bucket_of(c, f); k; k = k->next)
         if (k->key == f)
             return k;
-    struct kp_known_function *k = calloc(1, sizeof(*k));
+    return NULL;
+}
+
+/* The module of a CUfunction, or the library of a CUkernel; NULL when the driver does not tell. */
+static const void *module_of(const struct kp_driver *d, CUfunction f)
+{
+    CUmodule module = NULL;
+    CUlibrary library = NULL;
+    if (d->cuFuncGetModule && d->cuFuncGetModule(&module, f) == CUDA_SUCCESS)
+        return module;
+    if (d->cuKernelGetLibrary && d->cuKernelGetLibrary(&library, (CUkernel)f) == CUDA_SUCCESS)
+        return library;
+    return NULL;
+}
+
+static bool has_module(const struct kp_context *c, const void *module)
+{
+    for (size_t i = 0; i < c->n_modules; i++)
+        if (c->modules[i] == module)
+            return true;
+    return false;
+}
+
+bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
+{
+    refresh(setup, c);
+    return find_function(c, f) || has_module(c, module_of(setup->driver, f));
+}
+
+/* Libraries of which a function was asked for, by context. Handles are reused after an unload, so all are forgotten
+ * then: to take a library for new costs a window, the other way round would cost its variables. */
+static struct {
+    pthread_mutex_t lock;
+    unsigned generation;
+    struct seen_library {
+        CUcontext ctx;
+        CUlibrary library;
+    } * list;
+    size_t n, cap;
+} libraries = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool note_library(CUcontext ctx, CUlibrary library)
+{
+    if (libraries.generation != atomic_load(&generation))
+        libraries.n = 0;
+    libraries.generation = atomic_load(&generation);
+    for (size_t i = 0; i < libraries.n; i++)
+        if (libraries.list[i].ctx == ctx && libraries.list[i].library == library)
+            return false;
+    if (libraries.n == libraries.cap) {
+        size_t cap = libraries.cap ? 2 * libraries.cap : 64;
+        struct seen_library *grown = realloc(libraries.list, cap * sizeof(*grown));
+        if (!grown)
+            return true;
+        libraries.list = grown;
+        libraries.cap = cap;
+    }
+    libraries.list[libraries.n++] = (struct seen_library){.ctx = ctx, .library = library};
+    return true;
+}
+
+bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel)
+{
+    CUcontext ctx = NULL;
+    CUlibrary library = NULL;
+    if (!d->cuKernelGetLibrary || d->cuCtxGetCurrent(&ctx) != CUDA_SUCCESS ||
+        d->cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
+        return true;
+    pthread_mutex_lock(&libraries.lock);
+    bool first = note_library(ctx, library);
+    pthread_mutex_unlock(&libraries.lock);
+    return first;
+}
+
+static void add_module(struct kp_context *c, const void *module)
+{
+    if (!module || has_module(c, module))
+        return;
+    const void **grown = realloc(c->modules, (c->n_modules + 1) * sizeof(*grown));
+    if (!grown)
+        return; /* taken for unknown the next time */
+    c->modules = grown;
+    grown[c->n_modules++] = module;
+}
+
+struct kp_known_function *kp_context_function(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
+{
+    refresh(setup, c);
+    struct kp_known_function **bucket = bucket_of(c, f);
+    struct kp_known_function *k = find_function(c, f);
+    if (k)
+        return k;
+    k = calloc(1, sizeof(*k));
     if (!k)
         return NULL;
     k->key = f;
@@ -206,6 +370,10 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
         free(k);
         return NULL;
     }
+    /* Loaded lazily, its module would bring new variables along in the middle of a window. */
+    if (setup->driver->cuFuncLoad)
+        setup->driver->cuFuncLoad(k->facts.handle);
+    add_module(c, module_of(setup->driver, f));
     k->demangled = kp_demangle(k->facts.mangled);
     k->base = kp_demangle_base(k->facts.mangled);
     if (!k->demangled || !k->base) {

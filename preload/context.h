@@ -29,6 +29,8 @@ struct kp_known_function {
     char *demangled, *base;
     struct kp_known_config *configs;
     size_t n_configs;
+    bool waits; /* a launch of it did not end before the program went on, */
+    bool ends;  /* or was seen to end by itself */
     struct kp_known_function *next;
 };
 
@@ -43,10 +45,14 @@ struct kp_context {
     const char *chip; /* CUPTI's name, "" when CUPTI is not there */
     uint8_t *availability;
     struct kp_plan *plan;
+    struct kp_plan *one_pass; /* for what must not be replayed; made when first needed */
+    bool no_one_pass;         /* it could not be made */
     struct kp_collector *collector;
     char *no_counters; /* why there are none, or NULL */
     bool dead;         /* a kernel faulted: every later call fails, as it would without kprof */
     unsigned generation;
+    const void **modules; /* those of which a function has been loaded */
+    size_t n_modules;
     struct kp_known_function *functions[KP_FUNCTION_BUCKETS];
     struct kp_context *next;
 };
@@ -57,6 +63,7 @@ struct kp_context_setup {
     const struct kp_options *options;
     const struct kp_section *const *sections;
     size_t n_sections;
+    bool one_pass; /* all that was asked for is collected in one pass, nothing is replayed */
 };
 
 /* The entry of `ctx`, which is current; made on first use. NULL when the driver does not answer or memory is short.
@@ -65,6 +72,23 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
 
 /* The function as known in `c`; read on first use and again after kp_context_forget. NULL when it cannot be read. */
 struct kp_known_function *kp_context_function(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f);
+
+/* Whether a function of the module of `f` has been loaded already, and with it the module's variables. */
+bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f);
+
+/* Any thread: whether this is the first time that a function of the kernel's library is asked for in the current
+ * context. */
+bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel);
+
+/* Whether the collector can count in one pass what must not be replayed. */
+bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context *c);
+
+/* The profiler would not start with a plan made for all counters of the chip: asks the device which of them it has, and
+ * plans again. Does so once; later calls do nothing. No kp_counters may be out. */
+void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c);
+
+/* Whether the program uses, or may come to use, more than one device: launches on one may wait for those on another. */
+bool kp_context_several(const struct kp_context_setup *setup);
 
 /* What is known of this way of launching; NULL = nothing yet. Valid until the next kp_context_learn of `f`. */
 const struct kp_known_config *kp_context_config(const struct kp_known_function *f, uint32_t threads,

@@ -9,6 +9,7 @@
 #include "preload/elf.h"
 #include "preload/gate.h"
 #include "preload/graphs.h"
+#include "preload/hostmem.h"
 #include "preload/launch.h"
 #include "preload/process.h"
 #include "preload/runtime.h"
@@ -17,6 +18,8 @@
 /* cuda.h renames functions to their newest version; the doors are named by exported symbol. */
 #undef cuGraphInstantiate
 #undef cuGetProcAddress
+#undef cuMemAllocHost
+#undef cuMemHostRegister
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -158,12 +161,19 @@ static const struct kp_api_row *row_of_symbol(const char *symbol)
     return found ? *found : NULL;
 }
 
-static const struct kp_api_row *row_of_base(const char *base)
+/* The row of a function that cuGetProcAddress returned. Of several under one base name, the bare symbol may be the old
+ * 32-bit interface, which was left behind with version 3.2; the others are of one class. */
+static const struct kp_api_row *row_of_base(const char *base, int version)
 {
+    enum { LAST_32_BIT = 3019 };
+    const struct kp_api_row *found = NULL;
     for (size_t i = 0; i < kp_api_rows; i++)
-        if (!strcmp(kp_api[i].base, base))
-            return &kp_api[i];
-    return row_of_symbol(base);
+        if (!strcmp(kp_api[i].base, base)) {
+            found = &kp_api[i];
+            if (version <= LAST_32_BIT)
+                break;
+        }
+    return found ? found : row_of_symbol(base);
 }
 
 void *kp_door_wrap_symbol(const char *symbol, void *real)
@@ -184,7 +194,7 @@ void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *rea
 {
     if (!real || kp_guard || kp_elf_is_own(real))
         return real;
-    const struct kp_api_row *row = row_of_base(base);
+    const struct kp_api_row *row = row_of_base(base, version);
     int d = door_of_base(base, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, real);
     if (d >= 0)
         return hand_out(d, real);

@@ -33,9 +33,13 @@ symbol:                                                                         
 
 #define KP_ROW_LAUNCH(symbol)
 #define KP_ROW_DOOR(symbol)
-#define KP_ROW_SYNC(symbol)
 #define KP_ROW_PURE(symbol)
 #define KP_ROW_GATE(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_JOIN(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_LOAD(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_SHARE(symbol)         KP_TRAMPOLINE(symbol)
+#define KP_ROW_MANAGED(symbol)       KP_TRAMPOLINE(symbol)
+#define KP_ROW_SYNC(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_CTX_END(symbol)       KP_TRAMPOLINE(symbol)
 #define KP_ROW_FORGET(symbol)        KP_TRAMPOLINE(symbol)
 #define KP_ROW_CAPTURE_BEGIN(symbol) KP_TRAMPOLINE(symbol)
@@ -62,9 +66,10 @@ kp_gate_pool:
         .size   kp_gate_pool, .-kp_gate_pool
 
 /*
- * Frame, from %rbp down: 8 slot, 16 rax, then the six integer argument registers to 64, eight vector registers to 192,
- * 200 what was entered. kp_gate_enter(slot, first argument, second argument) returns the function in %rax and, in %rdx,
- * what was entered; unless that is 0, kp_gate_leave(slot, result, what was entered) is owed.
+ * Frame, from %rbp down: 8 slot, 16 rax, then the six integer argument registers to 64 (the first at the lowest address:
+ * an array), eight vector registers to 192, 200 what was entered. kp_gate_enter(slot, integer arguments) returns the
+ * function in %rax and, in %rdx, what was entered; unless that is 0, kp_gate_leave(slot, result, what was entered) is
+ * owed.
  */
         .type   kp_gate_common, @function
         .p2align 4
@@ -78,12 +83,12 @@ kp_gate_common:
         subq    $208, %rsp
         movq    %r11, -8(%rbp)
         movq    %rax, -16(%rbp)
-        movq    %rdi, -24(%rbp)
-        movq    %rsi, -32(%rbp)
-        movq    %rdx, -40(%rbp)
-        movq    %rcx, -48(%rbp)
-        movq    %r8, -56(%rbp)
-        movq    %r9, -64(%rbp)
+        movq    %rdi, -64(%rbp)
+        movq    %rsi, -56(%rbp)
+        movq    %rdx, -48(%rbp)
+        movq    %rcx, -40(%rbp)
+        movq    %r8, -32(%rbp)
+        movq    %r9, -24(%rbp)
         movups  %xmm0, -80(%rbp)
         movups  %xmm1, -96(%rbp)
         movups  %xmm2, -112(%rbp)
@@ -92,20 +97,19 @@ kp_gate_common:
         movups  %xmm5, -160(%rbp)
         movups  %xmm6, -176(%rbp)
         movups  %xmm7, -192(%rbp)
-        movq    %rsi, %rdx
-        movq    %rdi, %rsi
+        leaq    -64(%rbp), %rsi
         movq    %r11, %rdi
         call    kp_gate_enter
         movq    %rax, %r10
         movq    %rdx, %r11
         movq    %rdx, -200(%rbp)
         movq    -16(%rbp), %rax
-        movq    -24(%rbp), %rdi
-        movq    -32(%rbp), %rsi
-        movq    -40(%rbp), %rdx
-        movq    -48(%rbp), %rcx
-        movq    -56(%rbp), %r8
-        movq    -64(%rbp), %r9
+        movq    -64(%rbp), %rdi
+        movq    -56(%rbp), %rsi
+        movq    -48(%rbp), %rdx
+        movq    -40(%rbp), %rcx
+        movq    -32(%rbp), %r8
+        movq    -24(%rbp), %r9
         movups  -80(%rbp), %xmm0
         movups  -96(%rbp), %xmm1
         movups  -112(%rbp), %xmm2

@@ -11,6 +11,7 @@
 #include "preload/pool.h"
 #include "preload/process.h"
 #include "preload/symbols.h"
+#include "preload/window.h"
 
 const struct kp_api_row kp_api[] = {
 #define KP_API(symbol, base, class) {#symbol, #base, KP_CLASS_##class},
@@ -23,6 +24,7 @@ const size_t kp_api_rows = sizeof(kp_api) / sizeof(*kp_api);
 enum { ROWS = sizeof(kp_api) / sizeof(*kp_api), SLOTS = ROWS + KP_GATE_POOL, TRAMPOLINE_BYTES = 16 };
 
 __thread int kp_guard __attribute__((tls_model("initial-exec")));
+__thread int kp_in_driver __attribute__((tls_model("initial-exec")));
 
 /* A trampoline's target. Slots of exported symbols come first, in the order of cuda_api.def, as gate.S numbers them. */
 static struct slot {
@@ -55,9 +57,13 @@ void kp_gate_enter_shared(void)
 {
     for (;;) {
         atomic_fetch_add(&in_flight, 1);
-        if (!atomic_load(&exclusive))
+        if (!atomic_load(&exclusive) && !kp_window_watches())
             return;
         atomic_fetch_sub(&in_flight, 1);
+        if (kp_window_watches()) {
+            kp_process_close_window();
+            continue;
+        }
         pthread_mutex_lock(&waiting);
         while (atomic_load(&exclusive))
             pthread_cond_wait(&released, &waiting);
@@ -96,6 +102,12 @@ void kp_gate_leave_exclusive(void)
     kp_lock_give(&owner);
 }
 
+void kp_gate_exclusive_to_shared(void)
+{
+    atomic_fetch_add(&in_flight, 1);
+    kp_gate_leave_exclusive();
+}
+
 void kp_gate_reset(void)
 {
     static const pthread_mutex_t fresh_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -116,7 +128,7 @@ int kp_gate_captures(void)
 
 void *kp_gate_wrap(enum kp_api_class class, const char *symbol, void *real)
 {
-    if (class == KP_CLASS_PURE || class == KP_CLASS_SYNC || !real)
+    if (class == KP_CLASS_PURE || !real)
         return real;
     void *trampoline = real;
     pthread_mutex_lock(&pool_lock);
@@ -152,7 +164,7 @@ static void *resolve(size_t i)
 }
 
 /* What was entered on the way in, to be left on the way out. */
-enum entered { NOTHING, GUARD_ONLY, SHARED };
+enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, JOINED };
 
 /* What a trampoline calls, and what it entered. Two words, returned in registers. */
 struct entry {
@@ -161,18 +173,18 @@ struct entry {
 };
 
 /* Called from gate.S. */
-struct entry kp_gate_enter(uint64_t slot, uint64_t first, uint64_t second);
+struct entry kp_gate_enter(uint64_t slot, const uint64_t *args);
 void kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered);
 
 /* Changes that leave what was read of functions valid: the dynamic shared-memory limit is set before many launches and
- * is no part of it. */
-static bool forgets(const struct slot *s, uint64_t first, uint64_t second)
+ * is no part of it. A window goes on, unless its launches would no longer be possible. */
+static bool forgets(const struct slot *s, const uint64_t *args)
 {
     const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     if (!strcmp(s->symbol, "cuFuncSetAttribute"))
-        return second != limit;
+        return args[1] != limit || kp_window_needs_shared((uint32_t)args[2]);
     if (!strcmp(s->symbol, "cuKernelSetAttribute"))
-        return first != limit;
+        return args[0] != limit || kp_window_needs_shared((uint32_t)args[1]);
     return true;
 }
 
@@ -189,29 +201,62 @@ static bool ends_capture(const struct slot *s, uint64_t stream)
     return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-struct entry kp_gate_enter(uint64_t slot, uint64_t first, uint64_t second)
+/* A call that waits or asks: nothing keeps it apart from replays, since it changes nothing. */
+static enum entered enter_sync(void)
+{
+    if (kp_window_watches() && kp_window_closes_at_sync())
+        kp_process_close_window();
+    return IN_DRIVER;
+}
+
+static enum entered enter_armed(struct slot *s, void *real, const uint64_t *args)
+{
+    if (s->class == KP_CLASS_SYNC)
+        return enter_sync();
+    if (s->class == KP_CLASS_LOAD && kp_window_watches() && kp_process_loads((CUkernel)(uintptr_t)args[1]))
+        kp_process_close_window();
+    if (s->class == KP_CLASS_LOAD)
+        return IN_DRIVER;
+    if (s->class == KP_CLASS_FORGET && !forgets(s, args))
+        return IN_DRIVER;
+    if (s->class == KP_CLASS_JOIN && kp_window_watches() && kp_process_join(s->symbol, real, args))
+        return JOINED;
+    if (s->class == KP_CLASS_CTX_END)
+        kp_process_context_ends(s->symbol, args[0]);
+    kp_gate_enter_shared();
+    if (ends_capture(s, args[0]))
+        atomic_fetch_sub(&captures, 1);
+    if (s->class == KP_CLASS_CTX_END || s->class == KP_CLASS_FORGET)
+        kp_process_forget();
+    return SHARED;
+}
+
+struct entry kp_gate_enter(uint64_t slot, const uint64_t *args)
 {
     struct slot *s = &slots[slot];
     struct entry e = {.real = resolve(slot), .entered = NOTHING};
     if (kp_guard)
         return e;
-    if (!atomic_load(&armed)) {
-        if (s->class == KP_CLASS_INIT) { /* arms the gate once it has succeeded */
-            e.entered = GUARD_ONLY;
-            kp_guard++;
-        }
-        return e;
-    }
-    if (s->class == KP_CLASS_CTX_END)
-        kp_process_context_ends(s->symbol, first);
-    kp_gate_enter_shared();
-    if (ends_capture(s, first))
-        atomic_fetch_sub(&captures, 1);
-    if (s->class == KP_CLASS_CTX_END || (s->class == KP_CLASS_FORGET && forgets(s, first, second)))
-        kp_process_forget();
-    kp_guard++;
-    e.entered = SHARED;
+    if (atomic_load(&armed))
+        e.entered = enter_armed(s, e.real, args);
+    else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
+        e.entered = GUARD_ONLY;
+    if (e.entered == SHARED || e.entered == GUARD_ONLY || e.entered == JOINED)
+        kp_guard++;
+    if (e.entered != NOTHING)
+        kp_in_driver++;
     return e;
+}
+
+/* What a successful call means for all that follows. */
+static void note(enum kp_api_class class)
+{
+    if (class == KP_CLASS_CAPTURE_BEGIN)
+        atomic_fetch_add(&captures, 1);
+    else if (class == KP_CLASS_SHARE)
+        kp_window_shared_memory();
+    else if (class == KP_CLASS_MANAGED)
+        kp_window_managed_memory();
 }
 
 void kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered)
@@ -219,13 +264,18 @@ void kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered)
     enum kp_api_class class = slots[slot].class;
     bool capture_error =
         result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    kp_in_driver--;
+    if (entered == IN_DRIVER)
+        return;
     kp_guard--;
-    if (class == KP_CLASS_CAPTURE_BEGIN && result == CUDA_SUCCESS)
-        atomic_fetch_add(&captures, 1);
-    else if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error) && atomic_load(&captures) > 0)
+    if (result == CUDA_SUCCESS)
+        note(class);
+    if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error) && atomic_load(&captures) > 0)
         atomic_fetch_sub(&captures, 1);
-    if (entered == SHARED)
+    if (entered == SHARED || entered == JOINED)
         kp_gate_leave_shared();
+    if (entered == JOINED && result != CUDA_SUCCESS)
+        kp_process_join_failed();
     if (class == KP_CLASS_INIT && result == CUDA_SUCCESS)
         kp_process_cuda_started();
 }

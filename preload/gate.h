@@ -20,6 +20,10 @@ enum kp_api_class {
     KP_CLASS_LAUNCH,
     KP_CLASS_DOOR,
     KP_CLASS_GATE,
+    KP_CLASS_JOIN,
+    KP_CLASS_LOAD,
+    KP_CLASS_SHARE,
+    KP_CLASS_MANAGED,
     KP_CLASS_CTX_END,
     KP_CLASS_FORGET,
     KP_CLASS_CAPTURE_BEGIN,
@@ -41,9 +45,13 @@ extern const size_t kp_api_rows;
 /* Depth of kprof's own driver calls on this thread: while it is not 0, doors do nothing of their own. */
 extern __thread int kp_guard __attribute__((tls_model("initial-exec")));
 
+/* Depth of the program's own driver calls on this thread, those behind trampolines. */
+extern __thread int kp_in_driver __attribute__((tls_model("initial-exec")));
+
 /* Until armed, trampolines jump straight to the driver. Disarming is for a forked child and for the end. */
 void kp_gate_arm(bool on);
 
+/* A window that is open and would be replayed is closed first. */
 void kp_gate_enter_shared(void);
 void kp_gate_leave_shared(void);
 
@@ -51,6 +59,7 @@ void kp_gate_leave_shared(void);
  * `patience_ms` for calls of other threads in flight. False when either was not over: the caller is outside then. */
 bool kp_gate_enter_exclusive(long owner_ms, long patience_ms);
 void kp_gate_leave_exclusive(void);
+void kp_gate_exclusive_to_shared(void);
 
 /* In a forked child: no other thread exists any more. */
 void kp_gate_reset(void);

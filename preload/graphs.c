@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "preload/gate.h"
+#include "preload/hostmem.h"
 #include "preload/process.h"
 
 struct entry {
@@ -21,46 +22,80 @@ static const struct node_rule {
     CUgraphNodeType type;
     enum { KERNEL, COPY, SET, CHILD, OTHER } kind;
     const char *obstacle;
+    bool waits;
 } rules[] = {
-    {CU_GRAPH_NODE_TYPE_KERNEL, KERNEL, NULL},
-    {CU_GRAPH_NODE_TYPE_MEMCPY, COPY, NULL},
-    {CU_GRAPH_NODE_TYPE_MEMSET, SET, NULL},
-    {CU_GRAPH_NODE_TYPE_GRAPH, CHILD, NULL},
-    {CU_GRAPH_NODE_TYPE_EMPTY, OTHER, NULL},
-    {CU_GRAPH_NODE_TYPE_EVENT_RECORD, OTHER, NULL},
-    {CU_GRAPH_NODE_TYPE_WAIT_EVENT, OTHER, NULL},
-    {CU_GRAPH_NODE_TYPE_HOST, OTHER, "graph with a host function, not replayed"},
-    {CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL, OTHER, "graph that signals an external semaphore, not replayed"},
-    {CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT, OTHER, "graph that waits for an external semaphore, not replayed"},
-    {CU_GRAPH_NODE_TYPE_MEM_ALLOC, OTHER, "graph that allocates memory, not replayed"},
-    {CU_GRAPH_NODE_TYPE_MEM_FREE, OTHER, "graph that frees memory, not replayed"},
-    {CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, OTHER, "graph that waits for memory values, not replayed"},
-    {CU_GRAPH_NODE_TYPE_CONDITIONAL, OTHER, "graph with conditional nodes, not replayed"},
+    {CU_GRAPH_NODE_TYPE_KERNEL, KERNEL, NULL, false},
+    {CU_GRAPH_NODE_TYPE_MEMCPY, COPY, NULL, false},
+    {CU_GRAPH_NODE_TYPE_MEMSET, SET, NULL, false},
+    {CU_GRAPH_NODE_TYPE_GRAPH, CHILD, NULL, false},
+    {CU_GRAPH_NODE_TYPE_EMPTY, OTHER, NULL, false},
+    {CU_GRAPH_NODE_TYPE_EVENT_RECORD, OTHER, NULL, false},
+    {CU_GRAPH_NODE_TYPE_WAIT_EVENT, OTHER, NULL, false},
+    {CU_GRAPH_NODE_TYPE_HOST, OTHER, "graph with a host function, not replayed", true},
+    {CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL, OTHER, "graph that signals an external semaphore, not replayed", false},
+    {CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT, OTHER, "graph that waits for an external semaphore, not replayed", true},
+    {CU_GRAPH_NODE_TYPE_MEM_ALLOC, OTHER, "graph that allocates memory, not replayed", false},
+    {CU_GRAPH_NODE_TYPE_MEM_FREE, OTHER, "graph that frees memory, not replayed", false},
+    {CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, OTHER, "graph that waits for memory values, not replayed", true},
+    {CU_GRAPH_NODE_TYPE_CONDITIONAL, OTHER, "graph with conditional nodes, not replayed", false},
 };
 
 static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out);
 
-/* A copy into host memory: a checkpoint does not hold that, so a second run would read what the first one wrote. */
-static bool writes_host(const struct kp_driver *d, CUgraphNode node)
+static bool is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr address)
 {
-    CUDA_MEMCPY3D copy;
     unsigned type = 0;
-    if (!d->cuGraphMemcpyNodeGetParams || !d->cuPointerGetAttribute ||
-        d->cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS || copy.dstMemoryType == CU_MEMORYTYPE_HOST)
-        return true;
-    if (copy.dstMemoryType != CU_MEMORYTYPE_UNIFIED)
-        return false;
-    return d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, copy.dstDevice) != CUDA_SUCCESS ||
+    if (said != CU_MEMORYTYPE_UNIFIED)
+        return said == CU_MEMORYTYPE_HOST;
+    return d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
            type != CU_MEMORYTYPE_DEVICE;
 }
 
-static bool waits_outside(const struct kp_driver *d, CUgraphNode node)
+/* A copy into host memory: a checkpoint does not hold that, so a second run would read what the first one wrote. */
+static void study_copy(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
+{
+    CUDA_MEMCPY3D copy;
+    if (!d->cuGraphMemcpyNodeGetParams || !d->cuPointerGetAttribute ||
+        d->cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS || is_host(d, copy.dstMemoryType, copy.dstDevice))
+        out->obstacle = "graph that copies to host memory, not replayed";
+    else
+        out->reads_host |= is_host(d, copy.srcMemoryType, copy.srcDevice);
+}
+
+/* Whether an argument is, or holds, an address of host memory that the device can reach. */
+static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *params)
+{
+    size_t offset, size;
+    for (size_t i = 0; params && d->cuFuncGetParamInfo && d->cuFuncGetParamInfo(f, i, &offset, &size) == CUDA_SUCCESS;
+         i++)
+        for (size_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
+            uint64_t word;
+            void *base;
+            size_t bytes;
+            memcpy(&word, (const char *)params[i] + at, sizeof(word));
+            if (kp_hostmem_find(word, &base, &bytes))
+                return true;
+        }
+    return false;
+}
+
+static void study_kernel(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
 {
     CUDA_KERNEL_NODE_PARAMS params;
+    CUfunction f;
     memset(&params, 0, sizeof(params));
     if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(node, &params) != CUDA_SUCCESS)
-        return false;
-    return kp_process_waits_outside(params.func ? params.func : (CUfunction)params.kern);
+        return;
+    f = params.func ? params.func : (CUfunction)params.kern;
+    if (!params.func && params.kern && d->cuKernelGetFunction)
+        d->cuKernelGetFunction(&f, params.kern);
+    if (kp_process_waits_outside(f))
+        out->obstacle = "graph with a kernel that waits for other processes or devices, not replayed";
+    else if (reaches_host(d, f, params.kernelParams))
+        out->obstacle = "graph with a kernel that can reach host memory, not replayed";
+    else
+        return;
+    out->waits = true;
 }
 
 static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
@@ -83,10 +118,11 @@ static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_gr
     out->others += rule->kind == OTHER;
     if (rule->obstacle)
         out->obstacle = rule->obstacle;
-    if (rule->kind == COPY && writes_host(d, node))
-        out->obstacle = "graph that copies to host memory, not replayed";
-    if (rule->kind == KERNEL && waits_outside(d, node))
-        out->obstacle = "graph with a kernel that waits for other processes or devices, not replayed";
+    out->waits |= rule->waits;
+    if (rule->kind == COPY)
+        study_copy(d, node, out);
+    if (rule->kind == KERNEL)
+        study_kernel(d, node, out);
     if (rule->kind == CHILD && d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
         study(d, child, out);
 }

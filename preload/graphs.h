@@ -16,6 +16,8 @@ typedef CUresult (*kp_pfn_graph_instantiate)(CUgraphExec *exec, CUgraph graph, C
 struct kp_graph {
     unsigned kernels, copies, sets, others; /* nodes, those of child graphs included */
     const char *obstacle;                   /* why the graph must not be replayed; NULL when it may */
+    bool reads_host;                        /* copies from host memory, as that is when the graph runs */
+    bool waits;                             /* for something outside: it must not be waited for at its launch */
 };
 
 /* False for a graph whose instantiation was not seen. */

@@ -7,6 +7,7 @@
 
 #include "preload/gate.h"
 #include "preload/process.h"
+#include "preload/window.h"
 
 /* Arguments are copied at this alignment: that of the widest vector type a kernel can take by value. */
 enum { ARGUMENT_ALIGN = 16 };
@@ -138,7 +139,9 @@ int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
     char *to = aligned_alloc(ARGUMENT_ALIGN, aligned(bytes));
     if (!to)
         return -ENOMEM;
+    memset(to, 0, aligned(bytes));
     l->copy = to;
+    l->copied = aligned(bytes);
     if (params)
         to = copy_params(l, f, to);
     if (has_extra)
@@ -245,11 +248,12 @@ CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMu
     if (kp_guard || !kp_process_active())
         return real(list, devices, flags);
     /* Its grids wait for each other across devices: replaying one of them would wait for ever. */
+    kp_process_close_window();
     kp_gate_enter_shared();
     CUresult rc = real(list, devices, flags);
     kp_gate_leave_shared();
     if (rc == CUDA_SUCCESS)
-        kp_process_skip(KP_SKIP_MULTI_DEVICE, devices);
+        kp_process_skip("cooperative over several devices, not replayed", devices);
     return rc;
 }
 
@@ -274,9 +278,17 @@ static struct old_function *old_function(CUfunction f)
     return NULL;
 }
 
+/* What a launch of the open window was made with must be there when it is made again. */
+static void close_before_change(void)
+{
+    if (!kp_guard && kp_window_watches())
+        kp_process_close_window();
+}
+
 CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, CUfunction f, int x, int y, int z)
 {
     (void)ptsz;
+    close_before_change();
     CUresult rc = real(f, x, y, z);
     pthread_mutex_lock(&old_lock);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
@@ -292,6 +304,7 @@ CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, C
 CUresult kp_cuFuncSetSharedSize(PFN_cuFuncSetSharedSize_v2000 real, bool ptsz, CUfunction f, unsigned bytes)
 {
     (void)ptsz;
+    close_before_change();
     CUresult rc = real(f, bytes);
     pthread_mutex_lock(&old_lock);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;

@@ -34,6 +34,7 @@ struct kp_launch {
     void **params, **extra;
     const void *host_function; /* what the program called the runtime with; NULL for driver-level launches */
     void *copy;                /* storage of the copied arguments and attributes */
+    size_t copied;             /* byte */
 };
 
 /* Copies the arguments and attributes that `l` points to into storage of its own, as the parameter list of `f` tells

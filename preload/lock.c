@@ -10,6 +10,13 @@ long kp_now_ms(void)
     return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+double kp_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
 void kp_nap(void)
 {
     static const struct timespec nap = {.tv_nsec = 50 * 1000};

@@ -18,8 +18,9 @@ enum { KP_FOREVER = -1 };
 bool kp_lock_take(struct kp_lock *l, long patience_ms);
 void kp_lock_give(struct kp_lock *l);
 
-/* Monotonic clock, ms. */
+/* Monotonic clock. */
 long kp_now_ms(void);
+double kp_now_ns(void);
 
 /* The shortest wait worth a system call when polling. */
 void kp_nap(void);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 /* Programs get the lowest free numbers; a copy up here leaves theirs as they would have been. */
 enum { HIGH_DESCRIPTOR = 700 };
 
-static int log_fd = STDERR_FILENO, error_fd = STDERR_FILENO;
+static const char progress_mark[] = "==KPROF==";
+
+static atomic_int log_fd = STDERR_FILENO, error_fd = STDERR_FILENO;
 static bool log_quiet;
 
 /* A write may raise SIGPIPE or SIGXFSZ, which would end the program for a line that is not its own. */
@@ -89,7 +92,7 @@ const struct kp_sink *kp_log_sink(void)
     return &sink;
 }
 
-static int high_copy(int fd)
+int kp_log_high_copy(int fd)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
     return copy >= 0 ? copy : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -117,7 +120,7 @@ void kp_log_open(void)
     struct stat s;
     bool same = first_stderr.known && fstat(STDERR_FILENO, &s) == 0 && s.st_dev == first_stderr.device &&
                 s.st_ino == first_stderr.file;
-    int copy = same ? high_copy(STDERR_FILENO) : -1;
+    int copy = same ? kp_log_high_copy(STDERR_FILENO) : -1;
     log_fd = error_fd = copy >= 0 ? copy : same ? STDERR_FILENO : -1;
 }
 
@@ -127,11 +130,11 @@ int kp_log_to(const char *path)
     if (!strcmp(path, "stderr"))
         return 0;
     if (!strcmp(path, "stdout")) {
-        fd = high_copy(STDOUT_FILENO);
+        fd = kp_log_high_copy(STDOUT_FILENO);
     } else {
         int low = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
         if (low >= 0) {
-            fd = high_copy(low);
+            fd = kp_log_high_copy(low);
             close(low);
         }
     }
@@ -171,7 +174,27 @@ static void line(const char *mark, const char *format, va_list ap)
 void kp_log_progress(const char *format, ...)
 {
     if (!log_quiet)
-        LINE("==KPROF==");
+        LINE(progress_mark);
+}
+
+void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...)
+{
+    va_list ap;
+    if (log_quiet || (!l->to && !(l->to = open_memstream(&l->text, &l->len))))
+        return;
+    va_start(ap, format);
+    fprintf(l->to, "%s ", progress_mark);
+    vfprintf(l->to, format, ap);
+    fputc('\n', l->to);
+    va_end(ap);
+}
+
+void kp_log_lines_write(struct kp_log_lines *l)
+{
+    if (l->to && !fclose(l->to))
+        write_all(l->text, l->len);
+    free(l->text);
+    *l = (struct kp_log_lines){.to = NULL};
 }
 
 void kp_log_warning(const char *format, ...)

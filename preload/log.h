@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "report/render.h"
 
@@ -34,10 +35,25 @@ void kp_log_open(void);
 int kp_log_to(const char *path);
 void kp_log_quiet(bool quiet); /* drops progress lines */
 
+/* A close-on-exec copy of `fd` with a number above those that programs use: they get the lowest free one, and it should
+ * be the one that they would have got without us. -1 with errno when there is none. */
+int kp_log_high_copy(int fd);
+
 /* One line each: "==KPROF== ...", "==WARNING== ...", "==ERROR== ...". */
 void kp_log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Progress lines that are written together: a window has hundreds of launches, and a system call for each line would
+ * cost more than the rest of its result. Starts as all 0. One thread at a time. */
+struct kp_log_lines {
+    FILE *to;
+    char *text;
+    size_t len;
+};
+void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Writes and releases them; `l` is empty again. */
+void kp_log_lines_write(struct kp_log_lines *l);
 
 /* For rendering the report to the same place. */
 const struct kp_sink *kp_log_sink(void);

@@ -12,11 +12,14 @@
 
 #include "preload/context.h"
 #include "preload/gate.h"
+#include "preload/hostmem.h"
 #include "preload/lock.h"
 #include "preload/log.h"
+#include "preload/mute.h"
 #include "preload/session.h"
 #include "preload/symbols.h"
 #include "preload/window.h"
+#include "preload/worker.h"
 #include "report/demangle.h"
 #include "report/options.h"
 #include "report/pattern.h"
@@ -42,19 +45,11 @@ static struct {
 
 extern char **environ;
 
-static const char *const skip_reasons[KP_SKIP_REASONS] = {
-    [KP_SKIP_NAME] = KP_SKIP_KERNEL_NAME,
-    [KP_SKIP_BEFORE] = KP_SKIP_LAUNCH_SKIP,
-    [KP_SKIP_AFTER] = KP_SKIP_LAUNCH_COUNT,
-    [KP_SKIP_PROFILER_OFF] = "outside cudaProfilerStart and Stop",
-    [KP_SKIP_CAPTURE] = "made while a stream was being captured",
-    [KP_SKIP_BUSY] = "another thread was in a driver call that did not end",
-    [KP_SKIP_MULTI_DEVICE] = "cooperative over several devices, not replayed",
-    [KP_SKIP_WAITS_OUTSIDE] = "waits for other processes or devices, not replayed",
-    [KP_SKIP_UNREADABLE] = "of a kernel or context that the driver gives no facts of",
-    [KP_SKIP_CONTEXT_DEAD] = "after a kernel had failed",
-    [KP_SKIP_LATE] = "made while the program ended",
-};
+static const char profiler_off[] = "outside cudaProfilerStart and Stop";
+static const char in_capture[] = "made while a stream was being captured";
+static const char busy[] = "another thread was in a driver call that did not end";
+static const char waits_outside_reason[] = "waits for other processes or devices, not replayed";
+static const char late[] = "made while the program ended";
 
 /* Kernels that wait for another process or device: run again, they would wait for a partner that has moved on. */
 static const char *const waits_outside[] = {"ncclDevKernel", "ncclKernel", "nvshmem", "nvshmemi"};
@@ -93,6 +88,10 @@ static void in_forked_child(void)
     pthread_mutex_init(&process.lock, NULL);
     if (atomic_load(&process.phase) != ASLEEP)
         go_to(FORKED);
+    kp_window_forked();
+    kp_worker_forked();
+    kp_hostmem_forked();
+    kp_mute_forked();
     kp_session_forked();
 }
 
@@ -104,6 +103,11 @@ static void at_exit(void)
 {
     kp_process_context_ends("exit", 0);
     atomic_store(&process.ending, true);
+}
+
+void kp_process_exit_first(void)
+{
+    atexit(at_exit);
 }
 
 static bool read_options(void)
@@ -146,10 +150,12 @@ static void wake(void)
         unprofiled("out of memory", err);
         return;
     }
-    process.setup = (struct kp_context_setup){.driver = &process.driver,
-                                              .options = &process.options,
-                                              .sections = process.sections,
-                                              .n_sections = process.n_sections};
+    process.setup = (struct kp_context_setup){
+        .driver = &process.driver,
+        .options = &process.options,
+        .sections = process.sections,
+        .n_sections = process.n_sections,
+        .one_pass = kp_sections_one_pass(process.sections, process.n_sections, process.options.metrics)};
     __register_atfork(NULL, NULL, in_forked_child, &__dso_handle);
     /* After cuInit: exit handlers run in reverse order, so this one comes before the driver's own. */
     atexit(at_exit);
@@ -169,10 +175,10 @@ void kp_process_cuda_started(void)
 
 /* ---- choosing ---- */
 
-void kp_process_skip(enum kp_skip_reason reason, unsigned launches)
+void kp_process_skip(const char *reason, unsigned launches)
 {
     kp_session_seen(launches);
-    kp_session_skip(skip_reasons[reason], launches);
+    kp_session_skip(reason, launches);
 }
 
 void kp_process_profile(bool on)
@@ -181,8 +187,11 @@ void kp_process_profile(bool on)
         atomic_store(&process.profiling, on);
 }
 
+/* Outside of any window. One that is open would miss the launch, or count it as one of its own. */
 static CUresult pass_through(const struct kp_launch *l)
 {
+    if (kp_window_is_open())
+        kp_process_close_window();
     kp_gate_enter_shared();
     kp_guard++;
     CUresult rc = l->issue(l);
@@ -280,75 +289,89 @@ static bool is_captured(const struct kp_launch *l)
     return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Runs a launch that is not profiled and accounts for it. One that the driver refuses is no launch. */
-static CUresult skip_for(const struct kp_launch *l, const char *reason)
+/* Runs a launch outside of any window and accounts for it. One that the driver refuses is no launch. */
+static CUresult skip(const struct kp_launch *l, const char *reason)
 {
     CUresult rc = pass_through(l);
-    if (rc == CUDA_SUCCESS) {
-        kp_session_seen(1);
-        kp_session_skip(reason, 1);
-    }
+    if (rc == CUDA_SUCCESS)
+        kp_process_skip(reason, 1);
     return rc;
 }
 
-static CUresult skip(const struct kp_launch *l, enum kp_skip_reason reason)
+/* A launch that is wanted, or that comes while a window is open. */
+static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const char *unwanted)
 {
-    return skip_for(l, skip_reasons[reason]);
-}
-
-static CUresult choose(struct kp_launch *l)
-{
-    bool outside = false;
-    struct kp_graph graph = {.obstacle = NULL};
-    const char *obstacle = NULL;
-    if (kp_gate_captures() > 0)
-        return is_captured(l) ? pass_through(l) : skip(l, KP_SKIP_CAPTURE);
-    if (atomic_load(&process.ending))
-        return skip(l, KP_SKIP_LATE);
-    if (!atomic_load(&process.profiling))
-        return skip(l, KP_SKIP_PROFILER_OFF);
-    if (l->is_graph) {
-        if (*process.options.kernel_name)
-            return skip(l, KP_SKIP_NAME);
-        if (!kp_graph_find(l->graph, &graph))
-            graph.obstacle = "graph whose instantiation was not seen, not replayed";
-        obstacle = graph.obstacle;
-    } else if (!name_wanted(l, &outside)) {
-        return skip(l, KP_SKIP_NAME);
-    }
-    uint64_t index = atomic_fetch_add(&process.matched, 1);
-    if (index < process.options.launch_skip)
-        return skip(l, KP_SKIP_BEFORE);
-    if (process.options.launch_count && index - process.options.launch_skip >= process.options.launch_count)
-        return skip(l, KP_SKIP_AFTER);
-    if (outside)
-        return skip(l, KP_SKIP_WAITS_OUTSIDE);
-    if (obstacle)
-        return skip_for(l, obstacle);
     if (!kp_gate_enter_exclusive(KP_FOREVER, PATIENCE_MS))
-        return skip(l, KP_SKIP_BUSY);
+        return skip(l, what->wanted ? busy : unwanted);
     if (kp_gate_captures() > 0) { /* begun since; now none can begin */
         kp_gate_leave_exclusive();
-        return is_captured(l) ? pass_through(l) : skip(l, KP_SKIP_CAPTURE);
+        return is_captured(l) ? pass_through(l) : skip(l, in_capture);
     }
     if (!kp_process_active()) { /* ended while this thread waited */
         kp_gate_leave_exclusive();
         return l->issue(l);
     }
     char *bad_input = NULL;
-    enum kp_skip_reason reason = KP_SKIP_REASONS;
+    const char *skipped = NULL;
     kp_guard++;
-    CUresult rc = kp_window_run(&process.setup, l, l->is_graph ? &graph : NULL, &reason, &bad_input);
+    CUresult rc = kp_window_launch(&process.setup, l, what, &skipped, &bad_input);
     if (bad_input)
         unprofiled(NULL, bad_input);
     kp_guard--;
     kp_gate_leave_exclusive();
-    if (rc == CUDA_SUCCESS && reason != KP_SKIP_REASONS)
-        kp_process_skip(reason, 1);
+    if (rc == CUDA_SUCCESS && (skipped || !what->wanted))
+        kp_process_skip(what->wanted ? skipped : unwanted, 1);
     return rc;
 }
 
-/* A thread cancelled in the middle of a replay would leave the gate closed for ever. */
+/* Why a launch is not wanted, or NULL. */
+static const char *unwanted_for(const struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph)
+{
+    bool outside = false;
+    if (!atomic_load(&process.profiling))
+        return profiler_off;
+    if (l->is_graph) {
+        if (*process.options.kernel_name)
+            return KP_SKIP_KERNEL_NAME;
+        if (!kp_graph_find(l->graph, graph)) {
+            graph->obstacle = "graph whose instantiation was not seen, not replayed";
+            graph->waits = true; /* for all that is known */
+        }
+        what->graph = graph;
+        what->obstacle = graph->obstacle;
+    } else if (!name_wanted(l, &outside)) {
+        return KP_SKIP_KERNEL_NAME;
+    }
+    if (outside)
+        what->obstacle = waits_outside_reason;
+    uint64_t index = atomic_fetch_add(&process.matched, 1), first = process.options.launch_skip;
+    if (index < first)
+        return KP_SKIP_LAUNCH_SKIP;
+    if (process.options.launch_count && index - first >= process.options.launch_count)
+        return KP_SKIP_LAUNCH_COUNT;
+    what->last = process.options.launch_count && index - first + 1 == process.options.launch_count;
+    return NULL;
+}
+
+static CUresult choose(struct kp_launch *l)
+{
+    struct kp_graph graph = {.obstacle = NULL};
+    struct kp_candidate what = {.wanted = true};
+    if (kp_gate_captures() > 0)
+        return is_captured(l) ? l->issue(l) : skip(l, in_capture);
+    if (atomic_load(&process.ending))
+        return skip(l, late);
+    const char *unwanted = unwanted_for(l, &what, &graph);
+    if (!unwanted)
+        return graph.waits ? skip(l, graph.obstacle) : through_window(l, &what, NULL);
+    what.wanted = false;
+    if (!kp_window_is_open() || l->is_graph || what.obstacle)
+        return skip(l, unwanted);
+    return through_window(l, &what, unwanted);
+}
+
+/* A thread cancelled in the middle of a replay would leave the gate closed for ever: here and wherever a window may
+ * close. */
 CUresult kp_process_launch(struct kp_launch *l)
 {
     int before;
@@ -379,12 +402,85 @@ void kp_process_context_ends(const char *symbol, uint64_t first)
         match = is_context;
     else if (!strncmp(symbol, "cuDevicePrimaryCtx", 18))
         match = is_on_device;
-    if (!kp_gate_enter_exclusive(PATIENCE_MS, PATIENCE_MS))
-        return;
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (kp_gate_enter_exclusive(PATIENCE_MS, PATIENCE_MS)) {
+        kp_guard++;
+        kp_window_close(&process.setup);
+        kp_worker_drain(KP_FOREVER);
+        kp_context_close(&process.setup, match, first, true);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
+/* ---- windows ---- */
+
+void kp_process_close_window(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (kp_gate_enter_exclusive(KP_FOREVER, LAST_PATIENCE_MS)) {
+        kp_guard++;
+        kp_window_close(&process.setup);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    } else {
+        kp_window_spoil();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
+static __thread uint64_t last_ticket __attribute__((tls_model("initial-exec")));
+
+static bool join(const char *symbol, void *real, const uint64_t *args)
+{
+    if (!kp_gate_enter_exclusive(KP_FOREVER, LAST_PATIENCE_MS)) {
+        kp_window_spoil();
+        return false;
+    }
     kp_guard++;
-    kp_context_close(&process.setup, match, first, true);
+    bool joined = kp_process_active() && kp_window_join(&process.setup, symbol, real, args, &last_ticket);
     kp_guard--;
+    if (joined)
+        kp_gate_exclusive_to_shared();
+    else
+        kp_gate_leave_exclusive();
+    return joined;
+}
+
+/* A call that cannot join closes the window. */
+bool kp_process_join(const char *symbol, void *real, const uint64_t *args)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    bool joined = join(symbol, real, args);
+    pthread_setcancelstate(before, &before);
+    return joined;
+}
+
+void kp_process_join_failed(void)
+{
+    if (!kp_gate_enter_exclusive(KP_FOREVER, LAST_PATIENCE_MS)) {
+        kp_window_spoil();
+        return;
+    }
+    kp_window_forget(last_ticket);
     kp_gate_leave_exclusive();
+}
+
+bool kp_process_loads(CUkernel kernel)
+{
+    kp_guard++;
+    bool loads = kp_context_first_of_library(&process.driver, kernel);
+    kp_guard--;
+    return loads;
+}
+
+bool kp_process_replays(void)
+{
+    return kp_process_active() && !process.setup.one_pass;
 }
 
 void kp_process_forget(void)
@@ -402,8 +498,15 @@ void kp_process_finish(void)
     long patience = kp_guard ? 0 : LAST_PATIENCE_MS;
     /* A replay of another thread is given time to end; the report is written in any case. */
     bool alone = kp_gate_enter_exclusive(patience, patience);
+    /* A handler may have interrupted a driver call of this very thread, which the driver would wait for. */
+    bool may_call = alone && !kp_guard && !kp_in_driver && !atomic_load(&process.ending);
     kp_guard++;
+    if (may_call)
+        kp_window_close(&process.setup);
+    else if (alone)
+        kp_window_give_up(&process.setup);
     go_to(FINISHED);
+    kp_worker_drain(patience);
     if (kp_session_is_open()) { /* no other thread has done it meanwhile */
         empty_names();
         kp_session_close();

@@ -12,22 +12,6 @@
 #include "collectors/driver.h"
 #include "preload/launch.h"
 
-/* Why a launch was not profiled; skip_reasons in process.c words them. */
-enum kp_skip_reason {
-    KP_SKIP_NAME,
-    KP_SKIP_BEFORE,
-    KP_SKIP_AFTER,
-    KP_SKIP_PROFILER_OFF,
-    KP_SKIP_CAPTURE,
-    KP_SKIP_BUSY,
-    KP_SKIP_MULTI_DEVICE,
-    KP_SKIP_WAITS_OUTSIDE,
-    KP_SKIP_UNREADABLE,
-    KP_SKIP_CONTEXT_DEAD,
-    KP_SKIP_LATE,
-    KP_SKIP_REASONS,
-};
-
 /* Whether launches are looked at: CUDA runs, the options are good, this is no forked child, and the end has not come.
  */
 bool kp_process_active(void);
@@ -44,7 +28,25 @@ CUresult kp_process_launch(struct kp_launch *l);
 /* Whether kernel `f` waits for other processes or devices, by its name. */
 bool kp_process_waits_outside(CUfunction f);
 
-void kp_process_skip(enum kp_skip_reason reason, unsigned launches);
+/* Counts launches that ran without being looked at, for `reason`. A window in which everything is counted must be
+ * closed before they are made: kp_process_close_window. */
+void kp_process_skip(const char *reason, unsigned launches);
+
+/* An operation of class JOIN is about to be made. True: it belongs to the open window, and the gate has been entered
+ * shared. False: no window that would be replayed is open any more. */
+bool kp_process_join(const char *symbol, void *real, const uint64_t *args);
+/* The driver refused what this thread joined last. The gate has been left. */
+void kp_process_join_failed(void);
+
+/* Whether asking for the function of `kernel` may load its library, and with it variables that an open window's saved
+ * memory does not hold: true once for each library and context. */
+bool kp_process_loads(CUkernel kernel);
+
+/* Whether launches are replayed, which rewinds memory. */
+bool kp_process_replays(void);
+
+/* Closes the open window, if any, once no other thread is in a driver call. */
+void kp_process_close_window(void);
 
 /* cu(da)ProfilerStart and Stop. */
 void kp_process_profile(bool on);
@@ -54,6 +56,10 @@ void kp_process_context_ends(const char *symbol, uint64_t first);
 
 /* What was read of functions and contexts may be out of date. */
 void kp_process_forget(void);
+
+/* Exit handlers run in reverse order: ours is to run before those of the libraries loaded so far, which would no longer
+ * answer. */
+void kp_process_exit_first(void);
 
 /* The program ends: writes the report, once. */
 void kp_process_finish(void);

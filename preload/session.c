@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +23,20 @@ struct kept {
     struct kept *next;
 };
 
+/* Two locks, so that a launch that is only counted does not wait for a window that is being stored. Who needs both
+ * takes `storing` first. */
 static struct {
-    struct kp_lock lock;
-    struct kp_session facts;
+    struct kp_lock storing; /* the store, what was kept, and the order of the ids */
     struct kp_store *store;
     char *file;     /* the store's */
     bool temporary; /* nobody asked for the file: it is removed at the end */
-    bool open;
     struct kept *kept, **kept_end;
     bool store_failed;
     uint64_t next_id;
+    atomic_bool open; /* changed under `storing` */
+
+    struct kp_lock lock; /* the rest */
+    struct kp_session facts;
     char *warned[16];
     size_t n_warned;
 } session;
@@ -198,13 +203,15 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
     kp_quiet_end(&q);
     if (rc)
         return rc;
-    session.open = true;
+    atomic_store(&session.open, true);
     kp_log_progress("Connected to process %llu (%s)", (unsigned long long)session.facts.pid, session.facts.exe);
     if (session.temporary)
         kp_log_progress("Session file %s, removed at the end; after a kill: kprof report %s", session.file,
                         session.file);
     return 0;
 }
+
+/* ---- results ---- */
 
 static void keep(struct kp_result *r)
 {
@@ -215,33 +222,100 @@ static void keep(struct kp_result *r)
         return;
     }
     k->result = *r;
+    *r = (struct kp_result){.n_metrics = 0};
     *session.kept_end = k;
     session.kept_end = &k->next;
 }
 
-/* Under the lock. */
-static void store_or_keep(struct kp_result *r)
+static void count(const struct kp_session_entry *entries, size_t n)
+{
+    struct kp_session *s = &session.facts;
+    kp_lock_take(&session.lock, KP_FOREVER);
+    for (size_t i = 0; i < n; i++) {
+        const struct kp_launch_info *l = &entries[i].result->launch;
+        if (entries[i].profiled)
+            s->launches_profiled++;
+        else
+            kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, 1);
+        s->passes += l->passes;
+        s->profiling_ns += l->profiler_ns;
+    }
+    kp_lock_give(&session.lock);
+}
+
+static void number(struct kp_session_entry *entries, size_t n)
+{
+    struct kp_log_lines lines = {.to = NULL};
+    for (size_t i = 0; i < n; i++) {
+        struct kp_launch_info *l = &entries[i].result->launch;
+        l->id = session.next_id++;
+        kp_log_lines_add(&lines, "Profiling \"%s\" - %llu: %u pass%s, %.1f ms", entries[i].base,
+                         (unsigned long long)l->id, l->passes, l->passes == 1 ? "" : "es", l->profiler_ns / 1e6);
+    }
+    kp_log_lines_write(&lines);
+}
+
+/* The counters of the run go with the launches, so that a session cut short accounts for what it holds. */
+static int put_facts(char **err)
+{
+    kp_lock_take(&session.lock, KP_FOREVER);
+    int rc = kp_store_put_session(session.store, &session.facts, err);
+    kp_lock_give(&session.lock);
+    return rc;
+}
+
+static int store_all(const struct kp_session_entry *entries, size_t n, char **err)
+{
+    int rc = kp_store_begin(session.store, err);
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = kp_store_put_result(session.store, entries[i].result, err);
+    if (!rc)
+        rc = put_facts(err);
+    return rc ? rc : kp_store_commit(session.store, err);
+}
+
+static bool stored(const struct kp_session_entry *entries, size_t n)
 {
     char *err = NULL;
-    if (session.store && !session.store_failed) {
-        if (!kp_store_put_result(session.store, r, &err)) {
-            kp_result_free(r);
-            return;
-        }
-        session.store_failed = true;
-        kp_log_error("%s; results from here on are in the report only", err ? err : "the session file failed");
-        free(err);
+    if (!session.store || session.store_failed)
+        return false;
+    if (!store_all(entries, n, &err))
+        return true;
+    session.store_failed = true;
+    kp_log_error("%s; results from here on are in the report only", err ? err : "the session file failed");
+    free(err);
+    return false;
+}
+
+void kp_session_results(struct kp_session_entry *entries, size_t n)
+{
+    kp_lock_take(&session.storing, KP_FOREVER);
+    struct kp_quiet q = kp_quiet_begin();
+    bool taken = !atomic_load(&session.open);
+    if (!taken) {
+        count(entries, n);
+        number(entries, n);
+        taken = stored(entries, n);
     }
-    keep(r);
+    for (size_t i = 0; i < n; i++) {
+        if (taken)
+            kp_result_free(entries[i].result);
+        else
+            keep(entries[i].result);
+    }
+    kp_quiet_end(&q);
+    kp_lock_give(&session.storing);
 }
 
 /* ---- counting ---- */
 
-void kp_session_seen(uint64_t launches)
+uint64_t kp_session_seen(uint64_t launches)
 {
     kp_lock_take(&session.lock, KP_FOREVER);
+    uint64_t before = session.facts.launches_seen;
     session.facts.launches_seen += launches;
     kp_lock_give(&session.lock);
+    return before;
 }
 
 void kp_session_skip(const char *reason, uint64_t launches)
@@ -304,29 +378,6 @@ void kp_session_collection(const char *metrics, const char *cupti_version)
     kp_lock_give(&session.lock);
 }
 
-void kp_session_result(struct kp_result *r, const char *base, bool profiled)
-{
-    char *err = NULL;
-    kp_lock_take(&session.lock, KP_FOREVER);
-    struct kp_quiet q = kp_quiet_begin();
-    r->launch.ordinal = session.facts.launches_seen++;
-    r->launch.id = session.next_id++;
-    if (profiled)
-        session.facts.launches_profiled++;
-    else
-        kp_session_add_skip(&session.facts, KP_SKIP_NO_COUNTERS, 1);
-    session.facts.passes += r->launch.passes;
-    session.facts.profiling_ns += r->launch.profiler_ns;
-    kp_log_progress("Profiling \"%s\" - %llu: %u pass%s, %.1f ms", base, (unsigned long long)r->launch.id,
-                    r->launch.passes, r->launch.passes == 1 ? "" : "es", r->launch.profiler_ns / 1e6);
-    store_or_keep(r);
-    /* The counters of the run go with it, so that a session cut short accounts for what it holds. */
-    if (session.store && !session.store_failed && kp_store_put_session(session.store, &session.facts, &err))
-        free(err);
-    kp_quiet_end(&q);
-    kp_lock_give(&session.lock);
-}
-
 void kp_session_warn_once(const char *text)
 {
     bool known = false;
@@ -380,29 +431,26 @@ static void report(void)
 
 bool kp_session_is_open(void)
 {
-    return session.open;
+    return atomic_load(&session.open);
 }
 
 void kp_session_discard_if_empty(void)
 {
-    kp_lock_take(&session.lock, KP_FOREVER);
-    if (session.open && !session.next_id) {
-        session.open = false;
+    kp_lock_take(&session.storing, KP_FOREVER);
+    if (atomic_load(&session.open) && !session.next_id) {
+        atomic_store(&session.open, false);
         kp_store_close(session.store);
         session.store = NULL;
         if (session.file)
             unlink(session.file);
     }
-    kp_lock_give(&session.lock);
+    kp_lock_give(&session.storing);
 }
 
-void kp_session_close(void)
+static void close_session(void)
 {
-    /* An exit from a signal handler may have interrupted the holder on this very thread. */
-    if (!kp_lock_take(&session.lock, CLOSE_PATIENCE_MS))
-        return;
     struct kp_quiet q = kp_quiet_begin();
-    session.open = false;
+    atomic_store(&session.open, false);
     session.facts.end_unix_ns = now_unix_ns();
     session.facts.complete = true;
     kp_log_progress("Disconnected from process %llu", (unsigned long long)session.facts.pid);
@@ -412,13 +460,25 @@ void kp_session_close(void)
     if (session.temporary && !session.store_failed)
         unlink(session.file);
     kp_quiet_end(&q);
-    kp_lock_give(&session.lock);
+}
+
+void kp_session_close(void)
+{
+    /* An exit from a signal handler may have interrupted a holder on this very thread. */
+    if (!kp_lock_take(&session.storing, CLOSE_PATIENCE_MS))
+        return;
+    if (kp_lock_take(&session.lock, CLOSE_PATIENCE_MS)) {
+        close_session();
+        kp_lock_give(&session.lock);
+    }
+    kp_lock_give(&session.storing);
 }
 
 void kp_session_forked(void)
 {
+    kp_lock_give(&session.storing);
     kp_lock_give(&session.lock);
     session.store = NULL; /* the parent's: not even closed, which could touch its file */
     session.temporary = false;
-    session.open = false;
+    atomic_store(&session.open, false);
 }

@@ -1,6 +1,6 @@
 /*
  * The session of this process: what was seen and profiled, kept in a file as it comes, and the report at the end.
- * Threads: any; a lock inside serialises.
+ * Threads: any; locks inside serialise. What counts launches never waits for the file.
  */
 #ifndef KP_PRELOAD_SESSION_H
 #define KP_PRELOAD_SESSION_H
@@ -15,7 +15,8 @@
 int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
                     size_t n_sections, char **err);
 
-void kp_session_seen(uint64_t launches);
+/* Counts launches as seen; their ordinals begin with the number returned: of the launches seen before them. */
+uint64_t kp_session_seen(uint64_t launches);
 void kp_session_skip(const char *reason, uint64_t launches);
 
 /* `n` launches of a kernel that no filter took. */
@@ -27,9 +28,17 @@ void kp_session_device(const struct kp_device *device, const char *chip);
 /* The metrics asked for, as resolved to exact names, and the CUPTI in use; noted when first known. */
 void kp_session_collection(const char *metrics, const char *cupti_version);
 
-/* Counts as seen, numbers, stores and releases a finished launch; `profiled` says whether its counters were collected
- * or none were wanted. Its progress line is written. */
-void kp_session_result(struct kp_result *r, const char *base, bool profiled);
+/* A finished launch. */
+struct kp_session_entry {
+    struct kp_result *result; /* its ordinal is set: see kp_session_seen */
+    const char *base;         /* the kernel's name, for the progress line */
+    bool profiled;            /* its counters were collected, or none were wanted */
+};
+
+/* Numbers finished launches (launch.id) in the order given, writes their progress lines, stores them in one transaction
+ * and leaves the results empty. They are durable against the death of the process when this returns; what the file does
+ * not take is kept in memory for the report. After kp_session_close they are dropped. */
+void kp_session_results(struct kp_session_entry *entries, size_t n);
 
 /* A warning that is written once, however often it comes up. */
 void kp_session_warn_once(const char *text);

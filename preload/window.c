@@ -1,66 +1,306 @@
 #include "preload/window.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/mman.h>
 
+#include "preload/batch.h"
+#include "preload/hostmem.h"
+#include "preload/lock.h"
 #include "preload/log.h"
+#include "preload/mute.h"
+#include "preload/patience.h"
 #include "preload/session.h"
+#include "preload/snapshot.h"
+#include "preload/worker.h"
+
+/* Launches that nobody wants are taken along when they come between wanted ones, since closing costs as much as a few
+ * dozen of them; this many in a row, and the window closes. */
+enum { MOST_UNWANTED = 16 };
+
+/* Room of a window whose launches are counted as they come. Starting and stopping the counters once for so many adds a
+ * tenth to what each takes; more only delays the evaluation. */
+enum { COUNTED_ROOM = 256 };
+
+/* The most host memory copied for the operations of one window, byte. */
+static const size_t most_copied = 256u << 20;
+
+/* How long a launch that may wait for the host is given before the program goes on; how long the end of a window's
+ * launches is waited for where the program itself would not wait; what a launch that is rehearsed is given on top; and
+ * how long a window that is to open waits for the work that came before it; ms. */
+enum { ALONE_MS = 2000, END_MS = 30000, REHEARSAL_MS = 2000, OPEN_MS = 5000 };
+
+/* A window that has been open for so long closes where the program waits, so that a program which is killed after hours
+ * has lost little: closing takes a tenth of that, ms. */
+enum { OLD_MS = 2000 };
 
 static const char no_probe[] =
     "read from an activity record, which another user of CUPTI in this process holds, or which "
     "this CUPTI lacks";
 
-/* One launch of the window on its way through. */
-struct entry {
-    struct kp_launch *launch;
-    const struct kp_graph *graph;
-    struct kp_known_function *function; /* NULL for a graph */
-    struct kp_result result;
-    struct kp_known_config config; /* all 0 = not known */
+static const char after_failure_probe[] = "a kernel had failed";
+static const char waits_for_host[] = "waits for the host, not replayed";
+static const char no_context[] = "of a context that the driver gives no facts of";
+static const char after_failure[] = "after a kernel had failed";
+
+/* How the counters of a window are come by. */
+enum way {
+    REPLAYED, /* memory was saved; passes follow when it closes */
+    COUNTED,  /* one pass, as the launches come */
+    PLAIN,    /* none */
 };
 
-struct window {
+struct item {
+    bool is_launch;
+    struct kp_op op; /* real NULL: the driver refused it */
+    uint64_t ticket;
+    struct kp_launch launch;
+    struct kp_graph graph;
+    struct kp_known_function *function; /* NULL for a graph */
+    struct kp_known_config config;      /* all 0 = not known */
+    struct kp_result *result;           /* NULL: not wanted */
+};
+
+static struct {
+    bool open;
     const struct kp_context_setup *setup;
     struct kp_context *context;
-    struct entry *entries;
-    size_t n;
+    enum way way;
+    enum kp_range_mode mode;
+    const char *obstacle; /* why it is counted instead of replayed */
+    struct item *items;
+    size_t n, cap;
+    size_t launches, wanted, unwanted_in_a_row, copied;
+    struct kp_snapshot host; /* host memory that its launches can reach */
+    double opened_ns, ours_ns;
+    bool unsettled; /* an operation was issued that may still run */
+} w;
+
+static uint64_t tickets;
+static atomic_long old_at_ms;
+
+static atomic_uint_fast64_t shared_bytes; /* the most dynamic shared memory of a launch in the open window */
+static atomic_bool is_open, watches, spoiled, shared_memory, managed_memory;
+
+bool kp_window_is_open(void)
+{
+    return atomic_load_explicit(&is_open, memory_order_acquire);
+}
+
+bool kp_window_watches(void)
+{
+    return atomic_load_explicit(&watches, memory_order_acquire);
+}
+
+bool kp_window_closes_at_sync(void)
+{
+    return atomic_load(&shared_memory) || atomic_load(&managed_memory) || kp_now_ms() > atomic_load(&old_at_ms);
+}
+
+void kp_window_spoil(void)
+{
+    atomic_store(&spoiled, true);
+    atomic_store(&watches, false);
+}
+
+bool kp_window_needs_shared(uint64_t bytes)
+{
+    return kp_window_watches() && atomic_load(&shared_bytes) > bytes;
+}
+
+void kp_window_shared_memory(void)
+{
+    atomic_store(&shared_memory, true);
+}
+
+void kp_window_managed_memory(void)
+{
+    atomic_store(&managed_memory, true);
+}
+
+void kp_window_forked(void)
+{
+    atomic_store(&is_open, false);
+    atomic_store(&watches, false);
+    kp_patience_forked();
+    memset(&w, 0, sizeof(w));
+}
+
+/* ---- contexts ---- */
+
+/* The context of a launch made current, and captures of other threads kept from noticing what we do in it. */
+struct visit {
+    bool pushed, relaxed;
+    CUstreamCaptureMode mode;
 };
 
-static double now_ns(void)
+static struct visit enter(const struct kp_driver *d, CUcontext ctx)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+    struct visit v = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
+    CUcontext current = NULL;
+    d->cuCtxGetCurrent(&current);
+    v.pushed = ctx != current && d->cuCtxPushCurrent(ctx) == CUDA_SUCCESS;
+    /* Allocations and waits of ours must not break a capture that another thread opens in global mode. */
+    v.relaxed = d->cuThreadExchangeStreamCaptureMode && d->cuThreadExchangeStreamCaptureMode(&v.mode) == CUDA_SUCCESS;
+    return v;
 }
 
-static CUresult issue_all(void *arg)
+static void leave(const struct kp_driver *d, struct visit *v)
 {
-    const struct window *w = arg;
+    CUcontext popped;
+    if (v->relaxed)
+        d->cuThreadExchangeStreamCaptureMode(&v->mode);
+    if (v->pushed)
+        d->cuCtxPopCurrent(&popped);
+}
+
+static CUcontext context_of(const struct kp_driver *d, const struct kp_launch *l)
+{
+    CUcontext ctx = NULL;
+    bool special = !l->stream || l->stream == CU_STREAM_LEGACY || l->stream == CU_STREAM_PER_THREAD;
+    if (!special && d->cuStreamGetCtx(l->stream, &ctx) == CUDA_SUCCESS && ctx)
+        return ctx;
+    return d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
+}
+
+/* ---- items ---- */
+
+static struct item *new_item(void)
+{
+    if (w.n == w.cap) {
+        size_t cap = w.cap ? 2 * w.cap : 64;
+        struct item *grown = realloc(w.items, cap * sizeof(*grown));
+        if (!grown)
+            return NULL;
+        w.items = grown;
+        w.cap = cap;
+    }
+    struct item *i = &w.items[w.n++];
+    memset(i, 0, sizeof(*i));
+    return i;
+}
+
+static void free_item(struct item *i)
+{
+    if (i->is_launch)
+        kp_launch_free(&i->launch);
+    else
+        kp_op_free(&i->op);
+    if (i->result) {
+        kp_result_free(i->result);
+        free(i->result);
+    }
+}
+
+static void drop_last(void)
+{
+    struct item *i = &w.items[--w.n];
+    if (i->is_launch) {
+        w.launches--;
+        w.wanted -= i->result != NULL;
+    } else {
+        w.copied -= i->op.copied;
+    }
+    free_item(i);
+}
+
+static CUstream stream_of(const struct kp_launch *l)
+{
+    return l->ptsz && !l->stream ? CU_STREAM_PER_THREAD : l->stream;
+}
+
+/* Counted launches wait for their kernels; copies and memsets do not, and must not run beside the next kernel. */
+static CUresult settle(void)
+{
+    bool wait = w.unsettled;
+    w.unsettled = false;
+    return wait ? w.setup->driver->cuCtxSynchronize() : CUDA_SUCCESS;
+}
+
+static CUresult issue_item(struct item *i, const struct kp_issue_hooks *hooks)
+{
+    if (!i->is_launch) {
+        w.unsettled = true;
+        return i->op.real ? kp_op_issue(&i->op) : CUDA_SUCCESS;
+    }
+    if (!hooks || !i->result)
+        return i->launch.issue(&i->launch);
+    CUresult rc = settle();
+    if (rc == CUDA_SUCCESS)
+        rc = hooks->before(hooks->arg, stream_of(&i->launch));
+    if (rc == CUDA_SUCCESS)
+        rc = i->launch.issue(&i->launch);
+    return rc == CUDA_SUCCESS ? hooks->after(hooks->arg) : rc;
+}
+
+static CUresult issue_all(void *arg, const struct kp_issue_hooks *hooks)
+{
     CUresult rc = CUDA_SUCCESS;
-    for (size_t i = 0; i < w->n && rc == CUDA_SUCCESS; i++)
-        rc = w->entries[i].launch->issue(w->entries[i].launch);
+    (void)arg;
+    kp_snapshot_restore(&w.host);
+    for (size_t i = 0; i < w.n && rc == CUDA_SUCCESS; i++)
+        rc = issue_item(&w.items[i], hooks);
     return rc;
 }
+
+/* ---- the rehearsal ---- */
+
+/* Waits for the launch's stream. CUDA_ERROR_NOT_READY: not done in time. */
+static CUresult wait_for(const struct kp_driver *d, CUstream stream, long ms)
+{
+    long start = kp_now_ms();
+    CUresult rc = d->cuStreamQuery(stream);
+    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && kp_now_ms() - start < ms; rc = d->cuStreamQuery(stream))
+        if (spins++ > 100)
+            kp_nap();
+    return rc;
+}
+
+/* Each launch for itself, as the counters need it: one that waits for another launch, or for something that the host
+ * does later, would wait for ever there. Here it is found out: the rest is issued, so that all comes to its end. */
+static int rehearse(void *arg)
+{
+    const struct kp_driver *d = w.setup->driver;
+    const long *limit = arg;
+    bool late = false;
+    kp_snapshot_restore(&w.host);
+    for (size_t i = 0; i < w.n; i++) {
+        struct item *item = &w.items[i];
+        CUresult rc = issue_item(item, NULL);
+        if (rc == CUDA_SUCCESS && item->is_launch && !late) {
+            rc = wait_for(d, stream_of(&item->launch), *limit);
+            late = rc == CUDA_ERROR_NOT_READY;
+            rc = late ? CUDA_SUCCESS : rc;
+        }
+        if (late)
+            kp_snapshot_release(&w.host); /* what the host had set when the program's own launches ended */
+        if (rc != CUDA_SUCCESS)
+            return d->cuCtxSynchronize() == CUDA_SUCCESS ? KP_ISSUE_REFUSED : (int)rc;
+    }
+    CUresult rc = d->cuCtxSynchronize();
+    return rc != CUDA_SUCCESS ? (int)rc : late ? KP_ISSUE_TOO_LONG : 0;
+}
+
+/* ---- what only an activity record tells ---- */
 
 static uint32_t threads_of(const struct kp_launch *l)
 {
     return l->shape.block[0] * l->shape.block[1] * l->shape.block[2];
 }
 
-/* Whether some launch is made in a way that has yet to be read. */
-static bool wants_probe(struct window *w)
+static bool wants_probe(void)
 {
     bool missing = false;
-    for (size_t i = 0; i < w->n; i++) {
-        struct entry *e = &w->entries[i];
-        if (!e->function)
+    for (size_t k = 0; k < w.n; k++) {
+        struct item *i = &w.items[k];
+        if (!i->function || !i->result)
             continue;
         const struct kp_known_config *known =
-            kp_context_config(e->function, threads_of(e->launch), e->launch->shape.dynamic_shared);
+            kp_context_config(i->function, threads_of(&i->launch), i->launch.shape.dynamic_shared);
         if (known)
-            e->config = *known;
+            i->config = *known;
         else
             missing = true;
     }
@@ -69,25 +309,26 @@ static bool wants_probe(struct window *w)
 
 /* Takes over what the activity records say. They come in launch order; a record of another kernel (one that a kernel
  * launched itself) is passed over. */
-static void learn(struct window *w, const struct kp_executed *records, size_t n)
+static void learn(const struct kp_executed *records, size_t n)
 {
     size_t next = 0;
-    for (size_t i = 0; i < w->n; i++) {
-        struct entry *e = &w->entries[i];
-        if (!e->function)
+    for (size_t k = 0; k < w.n; k++) {
+        struct item *i = &w.items[k];
+        if (!i->function)
             continue;
-        while (next < n && strncmp(records[next].name, e->function->facts.mangled, sizeof(records[next].name) - 1))
+        while (next < n && strncmp(records[next].name, i->function->facts.mangled, sizeof(records[next].name) - 1))
             next++;
         if (next == n)
             return;
         const struct kp_executed *r = &records[next++];
-        if (!r->shared_config_size || e->config.shared_config)
+        if (!r->shared_config_size || i->config.shared_config)
             continue;
-        e->config = (struct kp_known_config){.threads = threads_of(e->launch),
-                                             .dynamic_shared = e->launch->shape.dynamic_shared,
+        i->config = (struct kp_known_config){.threads = threads_of(&i->launch),
+                                             .dynamic_shared = i->launch.shape.dynamic_shared,
                                              .shared_config = r->shared_config_size,
                                              .registers = r->registers};
-        kp_context_learn(e->function, &e->config);
+        if (!kp_context_config(i->function, i->config.threads, i->config.dynamic_shared))
+            kp_context_learn(i->function, &i->config);
     }
 }
 
@@ -112,22 +353,22 @@ static char *fallback_name(const struct kp_launch *l)
     return kp_strdup("unnamed kernel");
 }
 
-static void fill_header(const struct window *w, struct entry *e)
+static void fill_header(struct item *item)
 {
-    struct kp_launch_info *i = &e->result.launch;
-    const struct kp_launch *l = e->launch;
-    const struct kp_context *c = w->context;
-    const char *mangled = e->function ? e->function->facts.mangled : "";
-    i->kind = e->graph ? KP_WORKLOAD_GRAPH : KP_WORKLOAD_KERNEL;
+    struct kp_launch_info *i = &item->result->launch;
+    const struct kp_launch *l = &item->launch;
+    const struct kp_context *c = w.context;
+    const char *mangled = item->function ? item->function->facts.mangled : "";
+    i->kind = item->function ? KP_WORKLOAD_KERNEL : KP_WORKLOAD_GRAPH;
     i->mangled = kp_strdup(mangled);
-    if (e->graph)
-        i->demangled = describe_graph(e->graph);
+    if (!item->function)
+        i->demangled = describe_graph(&item->graph);
     else
-        i->demangled = *mangled ? kp_strdup(e->function->demangled) : fallback_name(l);
+        i->demangled = *mangled ? kp_strdup(item->function->demangled) : fallback_name(l);
     memcpy(i->grid, l->shape.grid, sizeof(i->grid));
     memcpy(i->block, l->shape.block, sizeof(i->block));
     i->context_id = c->id;
-    i->stream_id = kp_context_stream_id(w->setup, c, l->stream, l->ptsz);
+    i->stream_id = kp_context_stream_id(w.setup, c, l->stream, l->ptsz);
     i->device = c->device_ordinal;
     i->cc_major = c->device.cc_major;
     i->cc_minor = c->device.cc_minor;
@@ -136,86 +377,57 @@ static void fill_header(const struct window *w, struct entry *e)
 }
 
 /* The values of a launch that need no counter. Attributes of the launch win over those of the function. */
-static void fill_launch(const struct window *w, struct entry *e)
+static void fill_launch(struct item *i)
 {
-    struct kp_shape shape = e->launch->shape;
-    const struct kp_function *f = &e->function->facts;
-    struct kp_launch_extra extra = {.shared_config = e->config.shared_config,
-                                    .registers = e->config.registers,
-                                    .shared_config_why = kp_context_cupti() ? no_probe : w->context->no_counters};
+    struct kp_shape shape = i->launch.shape;
+    const struct kp_function *f = &i->function->facts;
+    struct kp_launch_extra extra = {.shared_config = i->config.shared_config,
+                                    .registers = i->config.registers,
+                                    .shared_config_why = !kp_context_cupti() ? w.context->no_counters
+                                                         : w.context->dead   ? after_failure_probe
+                                                                             : no_probe};
     if (!shape.cluster[0] && f->cluster[0])
         memcpy(shape.cluster, f->cluster, sizeof(shape.cluster));
     if (!shape.cluster_policy)
         shape.cluster_policy = f->cluster_policy;
-    kp_launch_metrics(&e->result, w->setup->driver, &w->context->device, &w->context->facts, f, &shape, &extra);
+    kp_launch_metrics(i->result, w.setup->driver, &w.context->device, &w.context->facts, f, &shape, &extra);
 }
 
-/* Sections without a plan: CUPTI was never reached, so what to show as missing comes from the table. */
-static void mark_section_rows(const struct window *w, struct kp_result *r, const char *why)
+/* Hands the results on: to the worker, which evaluates and stores them. */
+static void hand_on(struct kp_window_outcome *out)
 {
-    const struct kp_context *c = w->context;
-    for (size_t s = 0; s < w->setup->n_sections; s++)
-        for (size_t i = 0; i < w->setup->sections[s]->n_rows; i++) {
-            const struct kp_row *row = &w->setup->sections[s]->rows[i];
-            if (row->source == KP_SRC_COUNTER && kp_cc_matches(row->cc, c->device.cc_major, c->device.cc_minor) &&
-                !kp_result_find(r, row->metric))
-                kp_result_set_na(r, row->metric, why);
-        }
-}
-
-static void finish_entry(const struct window *w, struct entry *e, const struct kp_window_outcome *out, double ns)
-{
-    struct kp_launch_info *i = &e->result.launch;
-    const char *why = w->context->no_counters ? w->context->no_counters : out->note ? out->note : "not collected";
-    if (e->function)
-        fill_launch(w, e);
-    if (w->context->plan)
-        kp_plan_store_missing(w->context->plan, why, &e->result);
-    else
-        mark_section_rows(w, &e->result, why);
-    i->passes = (uint32_t)out->replay.passes;
-    i->profiler_ns = ns;
-    if (out->note && !w->context->no_counters)
-        i->note = kp_strdup(out->note);
-    bool wanted_counters = !w->context->plan || kp_plan_counts(w->context->plan);
-    bool complete = !w->context->no_counters && out->replay.failed == KP_STAGE_NONE;
-    const char *base = e->function && *e->function->base ? e->function->base : i->demangled ? i->demangled : "";
-    kp_session_result(&e->result, base, complete || !wanted_counters);
-}
-
-/* ---- running ---- */
-
-static void run_counted(struct window *w, struct kp_window_outcome *out)
-{
-    struct kp_executed *records = calloc(w->n, sizeof(*records));
-    struct kp_result **results = calloc(w->n, sizeof(*results));
-    struct kp_window_job job = {
-        .issue = issue_all,
-        .arg = w,
-        .mode = w->entries[0].graph ? KP_RANGE_USER : KP_RANGE_AUTO,
-        .results = results,
-        .n_results = w->n,
-        .executed = records,
-        .probe = records && wants_probe(w),
-        .count = !w->context->no_counters,
-    };
-    if (records && results) {
-        for (size_t i = 0; i < w->n; i++)
-            results[i] = &w->entries[i].result;
-        kp_collector_run(w->context->collector, &job, out);
-        learn(w, records, job.n_executed);
-    } else {
-        out->launch = issue_all(w);
-        out->note = kp_strdup("out of memory");
+    struct kp_context *c = w.context;
+    struct kp_batch *b = kp_batch_new(w.wanted);
+    double each = w.wanted ? (kp_now_ns() - w.opened_ns) : 0;
+    if (w.ours_ns < each)
+        each = w.ours_ns;
+    each = w.wanted ? each / (double)w.wanted : 0;
+    for (size_t k = 0; k < w.n; k++) {
+        struct item *i = &w.items[k];
+        if (!i->result)
+            continue;
+        if (i->function)
+            fill_launch(i);
+        i->result->launch.passes = (uint32_t)out->replay.passes;
+        i->result->launch.profiler_ns = each;
+        const char *name = i->function && *i->function->base ? i->function->base : i->result->launch.demangled;
+        if (b && kp_batch_add(b, i->result, name ? name : ""))
+            i->result = NULL;
     }
-    free(results);
-    free(records);
+    if (!b)
+        kp_session_warn_once("out of memory: results of a window are lost");
+    const char *obstacle = w.setup->one_pass ? NULL : w.obstacle; /* where nothing is replayed it is no news */
+    const char *why = c->no_counters ? c->no_counters : out->note ? out->note : obstacle;
+    kp_batch_finish(b, w.setup, c, out->counters, why);
+    out->counters = NULL;
 }
 
-static void judge(struct window *w, const struct kp_window_outcome *out)
+/* ---- closing ---- */
+
+static void judge(const struct kp_window_outcome *out)
 {
-    struct kp_context *c = w->context;
-    if (out->context != CUDA_SUCCESS)
+    struct kp_context *c = w.context;
+    if (out->replay.dead)
         c->dead = true;
     if (out->replay.damaged) {
         kp_log_error(
@@ -227,88 +439,523 @@ static void judge(struct window *w, const struct kp_window_outcome *out)
     }
     if (c->no_counters)
         kp_session_warn_once(c->no_counters);
-    else if (out->note && out->launch == CUDA_SUCCESS)
+    else if (out->note)
         kp_session_warn_once(out->note);
 }
 
-/* With the context current and everything of the program done. */
-static CUresult run_in_context(struct window *w)
+/* The profiler refused the plan: perhaps the device lacks some of the counters, or offers none to this user. */
+static void plan_again(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    kp_worker_drain(KP_FOREVER);
+    kp_context_plan_again(setup, c);
+    if (c->no_counters)
+        kp_session_warn_once(c->no_counters);
+}
+
+static bool *launches_wanted(void)
+{
+    bool *list = calloc(w.launches + 1, sizeof(*list));
+    size_t n = 0;
+    for (size_t k = 0; list && k < w.n; k++)
+        if (w.items[k].is_launch)
+            list[n++] = w.items[k].result != NULL;
+    return list;
+}
+
+static void run_passes(struct kp_window_outcome *out)
+{
+    /* The program's launches have ended: what one of them takes alone is no more than all took. */
+    long limit = REHEARSAL_MS + 2 * (long)((kp_now_ns() - w.opened_ns) / 1e6);
+    struct kp_executed *records = calloc(w.launches + 1, sizeof(*records));
+    bool *wanted = launches_wanted();
+    struct kp_window_job job = {.issue = issue_all,
+                                .rehearse = rehearse,
+                                .arg = &limit,
+                                .mode = w.mode,
+                                .wanted = wanted,
+                                .n_launches = w.launches,
+                                .executed = records,
+                                .probe = records && wants_probe()};
+    if (!wanted) {
+        out->note = kp_strdup("out of memory");
+    } else if (w.way == COUNTED) {
+        kp_collector_count_end(w.context->collector, &job, out);
+    } else {
+        struct kp_mute mute;
+        kp_mute_begin(&mute);
+        kp_collector_replay(w.context->collector, &job, out);
+        kp_mute_end(&mute);
+        learn(records, job.n_executed);
+    }
+    free(wanted);
+    free(records);
+}
+
+static void give_up_waiting(struct kp_window_outcome *out)
+{
+    kp_collector_leave(w.context->collector);
+    if (asprintf(&out->note,
+                 "the window's launches did not end within %d s (one of them waits for something that comes later): "
+                 "not replayed",
+                 END_MS / 1000) < 0)
+        out->note = NULL;
+}
+
+static void close_current(struct kp_window_outcome *out)
+{
+    struct kp_collector *c = w.context->collector;
+    if (w.way == REPLAYED && atomic_load(&spoiled)) {
+        kp_collector_leave(c);
+        out->note = kp_strdup("a call of another thread did not end while the window was open: not replayed");
+        return;
+    }
+    /* A window may close where the program itself would go on: then a launch that waits for the program would never
+     * end, so patience has a limit. What is counted has ended already. */
+    CUresult rc = w.way == COUNTED ? w.setup->driver->cuCtxSynchronize()
+                                   : kp_patience_wait(w.setup->driver, w.context->ctx, END_MS);
+    if (rc == CUDA_ERROR_NOT_READY) {
+        give_up_waiting(out);
+        return;
+    }
+    if (rc != CUDA_SUCCESS) { /* a fault of the program's own, which its next call tells it */
+        w.context->dead = true;
+        kp_collector_leave(c);
+        out->note = kp_strdup("a kernel of the window failed");
+    } else if (w.way == COUNTED || w.wanted) {
+        kp_snapshot_keep(&w.host);
+        run_passes(out);
+    }
+    if (w.way == REPLAYED && !w.context->dead)
+        kp_collector_drop(c);
+}
+
+static void reset(void)
+{
+    for (size_t k = 0; k < w.n; k++)
+        free_item(&w.items[k]);
+    kp_snapshot_free(&w.host);
+    struct item *items = w.items;
+    size_t cap = w.cap;
+    memset(&w, 0, sizeof(w));
+    w.items = items;
+    w.cap = cap;
+    atomic_store(&watches, false);
+    atomic_store(&is_open, false);
+}
+
+void kp_window_close(const struct kp_context_setup *setup)
 {
     struct kp_window_outcome out;
-    double start = now_ns();
-    struct entry *e = &w->entries[0];
+    if (!w.open)
+        return;
     memset(&out, 0, sizeof(out));
-    fill_header(w, e);
-    if (w->context->collector) {
-        run_counted(w, &out);
-    } else {
-        out.launch = issue_all(w);
-    }
-    judge(w, &out);
-    if (out.launch == CUDA_SUCCESS)
-        finish_entry(w, e, &out, now_ns() - start);
-    else
-        kp_result_free(&e->result);
+    double start = kp_now_ns();
+    struct visit v = enter(setup->driver, w.context->ctx);
+    if (w.way != PLAIN)
+        close_current(&out);
+    judge(&out);
+    w.ours_ns += kp_now_ns() - start;
+    hand_on(&out);
+    if (out.replay.failed == KP_STAGE_BEGIN || out.replay.failed == KP_STAGE_START)
+        plan_again(setup, w.context);
+    leave(setup->driver, &v);
+    kp_counters_free(out.counters);
     free(out.note);
-    return out.launch;
+    reset();
 }
 
-static CUcontext context_of(const struct kp_driver *d, const struct kp_launch *l)
+void kp_window_give_up(const struct kp_context_setup *setup)
 {
-    CUcontext ctx = NULL;
-    bool special = !l->stream || l->stream == CU_STREAM_LEGACY || l->stream == CU_STREAM_PER_THREAD;
-    if (!special && d->cuStreamGetCtx(l->stream, &ctx) == CUDA_SUCCESS && ctx)
-        return ctx;
-    return d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
+    struct kp_window_outcome out;
+    (void)setup;
+    if (!w.open)
+        return;
+    memset(&out, 0, sizeof(out));
+    out.note = kp_strdup("the program ended while the window was open, where the driver could not be called");
+    w.context->dead = true; /* nothing of it is to be touched any more */
+    hand_on(&out);
+    free(out.note);
+    reset();
 }
 
-static CUresult run_current(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_graph *graph,
-                            CUcontext ctx, enum kp_skip_reason *reason, char **bad_input)
+/* ---- opening ---- */
+
+static bool open_replayed(char **why)
 {
-    struct entry e = {.launch = l, .graph = graph};
-    struct window w = {.setup = setup, .entries = &e, .n = 1};
-    w.context = kp_context_get(setup, ctx, bad_input);
-    if (!w.context || *bad_input || w.context->dead) {
-        *reason = w.context && w.context->dead ? KP_SKIP_CONTEXT_DEAD : KP_SKIP_UNREADABLE;
-        return l->issue(l);
+    if (kp_collector_save(w.context->collector, why))
+        return false;
+    w.way = REPLAYED;
+    return true;
+}
+
+static bool open_counted(size_t room, char **why)
+{
+    if (!kp_context_one_pass(w.setup, w.context) || kp_collector_count_begin(w.context->collector, w.mode, room, why))
+        return false;
+    w.way = COUNTED;
+    return true;
+}
+
+static bool has_counters(const struct kp_context_setup *setup, const struct kp_context *c)
+{
+    return c->collector && !c->no_counters && (setup->one_pass || kp_plan_counts(c->plan));
+}
+
+/* The most launches a window of this context may hold. */
+static size_t room_for(const struct kp_context *c)
+{
+    size_t room = c->collector ? kp_collector_room(c->collector) : 1;
+    return w.setup->one_pass && room > COUNTED_ROOM ? COUNTED_ROOM : room;
+}
+
+/* Opens a window for launches of this kind. A window of no counters at all is one too: of one launch. */
+static void open_window(const struct kp_context_setup *setup, struct kp_context *c, enum kp_range_mode mode,
+                        const char *obstacle)
+{
+    char *why = NULL;
+    w.open = true;
+    w.setup = setup;
+    w.context = c;
+    w.mode = mode;
+    w.obstacle = obstacle;
+    w.way = PLAIN;
+    w.opened_ns = kp_now_ns();
+    if (has_counters(setup, c)) {
+        bool count = setup->one_pass || obstacle;
+        bool opened = count ? open_counted(obstacle ? 1 : room_for(c), &why) : open_replayed(&why);
+        if (!opened && !count) {
+            /* What cannot be saved can still be counted once. */
+            kp_session_warn_once(why ? why : "memory cannot be saved");
+            w.obstacle = "its memory could not be saved, not replayed";
+            free(why);
+            why = NULL;
+            opened = open_counted(1, &why);
+        }
+        if (!opened && why)
+            kp_session_warn_once(why);
     }
-    kp_session_device(&w.context->device, w.context->chip);
-    kp_session_collection(w.context->plan ? w.context->plan->listed : NULL,
-                          kp_context_cupti() ? kp_cupti_version(kp_context_cupti()) : NULL);
-    if (setup->driver->cuCtxSynchronize() != CUDA_SUCCESS) {
+    free(why);
+    w.ours_ns = kp_now_ns() - w.opened_ns;
+    atomic_store(&spoiled, false);
+    atomic_store(&shared_bytes, 0);
+    atomic_store(&old_at_ms, kp_now_ms() + OLD_MS);
+    atomic_store(&watches, w.way == REPLAYED);
+    atomic_store(&is_open, true);
+}
+
+/* ---- launches ---- */
+
+/* Where kernels can read and write any memory of the host: whether a word of the arguments may be an address of such
+ * memory, which is not known to CUDA but mapped in this process. It cannot be rewound, as its extent is not known. */
+static bool reaches_heap(const struct kp_driver *d, const struct kp_launch *l)
+{
+    const uint64_t page = 4096, lowest = 1 << 16, end = 1ull << 47;
+    for (size_t at = 0; at + sizeof(uint64_t) <= l->copied; at += sizeof(uint64_t)) {
+        uint64_t word;
+        unsigned char resident;
+        unsigned type = 0;
+        memcpy(&word, (const char *)l->copy + at, sizeof(word));
+        bool ours = word >= (uint64_t)(uintptr_t)l->copy && word < (uint64_t)(uintptr_t)l->copy + l->copied;
+        if (word < lowest || word >= end || ours || mincore((void *)(uintptr_t)(word / page * page), page, &resident))
+            continue;
+        if (!d->cuPointerGetAttribute ||
+            d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) != CUDA_SUCCESS)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a word of the copied arguments is an address of host memory that the device can reach. */
+static bool reaches_host(const struct kp_launch *l, struct kp_snapshot *into)
+{
+    bool found = false;
+    for (size_t at = 0; at + sizeof(uint64_t) <= l->copied; at += sizeof(uint64_t)) {
+        uint64_t word;
+        void *base;
+        size_t bytes;
+        memcpy(&word, (const char *)l->copy + at, sizeof(word));
+        if (!kp_hostmem_find(word, &base, &bytes))
+            continue;
+        found = true;
+        if (into)
+            kp_snapshot_add(into, base, bytes);
+    }
+    return found;
+}
+
+static bool is_host(uint64_t address)
+{
+    void *base;
+    size_t bytes;
+    return kp_hostmem_find(address, &base, &bytes);
+}
+
+/* What is decided of a launch once its context and function are known. */
+struct fit {
+    enum kp_range_mode mode;
+    bool alone; /* in a window of its own */
+    bool host;  /* it can reach host memory */
+    bool ends;  /* and is known to end by itself */
+    const char *obstacle;
+};
+
+static struct fit judge_launch(const struct kp_context *c, const struct kp_driver *d, const struct kp_launch *l,
+                               const struct kp_candidate *what, const struct kp_known_function *f)
+{
+    struct fit fit = {.mode = l->is_graph ? KP_RANGE_USER : KP_RANGE_AUTO, .obstacle = what->obstacle};
+    fit.host = f && reaches_host(l, NULL);
+    fit.ends = f && f->ends;
+    if (!fit.obstacle && f && c->device.pageable_access && reaches_heap(d, l))
+        fit.obstacle = "can reach memory of the host that cannot be rewound, not replayed";
+    /* Arguments of unknown size cannot be copied, so the launch must be over when the call returns. */
+    bool uncopied = f && l->params && !f->facts.params_known;
+    bool reads = what->graph && what->graph->reads_host;
+    fit.alone = fit.host || uncopied || reads || fit.obstacle || atomic_load(&managed_memory) || kp_hostmem_rewound();
+    return fit;
+}
+
+/* Whether the window that is open takes it. */
+static bool fits(const struct kp_context *c, const struct fit *fit, bool wanted)
+{
+    if (!w.open || w.context != c || fit->obstacle || w.obstacle || w.way == PLAIN)
+        return false;
+    if (fit->mode != w.mode && (wanted || fit->mode == KP_RANGE_USER || w.way == COUNTED))
+        return false;
+    if (w.launches >= room_for(c) || (!wanted && w.unwanted_in_a_row >= MOST_UNWANTED))
+        return false;
+    return w.way == COUNTED ? !fit->host || fit->ends : !fit->alone;
+}
+
+/* Takes the launch over, with the copy of its arguments. */
+static bool record(struct kp_launch *l, const struct kp_candidate *what, struct kp_known_function *f)
+{
+    struct kp_result *result = what->wanted ? calloc(1, sizeof(*result)) : NULL;
+    struct item *i = what->wanted && !result ? NULL : new_item();
+    if (!i) {
+        free(result);
+        return false;
+    }
+    i->is_launch = true;
+    i->function = f;
+    i->launch = *l;
+    i->result = result;
+    l->copy = NULL;
+    if (what->graph)
+        i->graph = *what->graph;
+    w.launches++;
+    w.wanted += what->wanted;
+    if (l->shape.dynamic_shared > atomic_load(&shared_bytes))
+        atomic_store(&shared_bytes, l->shape.dynamic_shared);
+    if (result)
+        fill_header(i);
+    return true;
+}
+
+/* Whether what was launched ends by itself, in reasonable time. */
+static bool watch(const struct kp_driver *d, const struct kp_context *c, struct kp_known_function *f)
+{
+    bool ends = kp_patience_wait(d, c->ctx, ALONE_MS) != CUDA_ERROR_NOT_READY;
+    if (f) {
+        f->ends = ends;
+        f->waits = !ends;
+    }
+    return ends;
+}
+
+/* A launch that can reach host memory may wait for the host. It has to end by itself, or the program goes on with it.
+ */
+static bool ends_alone(struct item *i)
+{
+    return watch(w.setup->driver, w.context, i->function);
+}
+
+/* A launch without counters: what only an activity record tells can be read from this one execution. */
+static CUresult issue_plain(struct item *i)
+{
+    const struct kp_cupti *cupti = kp_context_cupti();
+    struct kp_executed record;
+    size_t n = 0;
+    bool probing = i->result && wants_probe() && !kp_activity_begin(cupti);
+    CUresult rc = issue_item(i, NULL);
+    if (!probing)
+        return rc;
+    CUresult end = rc == CUDA_SUCCESS ? kp_patience_wait(w.setup->driver, w.context->ctx, ALONE_MS) : CUDA_SUCCESS;
+    if (end != CUDA_SUCCESS && end != CUDA_ERROR_NOT_READY)
         w.context->dead = true;
-        *reason = KP_SKIP_CONTEXT_DEAD;
-        return l->issue(l);
-    }
-    if (!l->is_graph && !(e.function = kp_context_function(setup, w.context, l->f))) {
-        *reason = KP_SKIP_UNREADABLE;
-        return l->issue(l);
-    }
-    if (e.function && kp_launch_copy(l, &e.function->facts))
-        kp_session_warn_once("out of memory: a launch's arguments were not copied");
-    CUresult rc = run_in_context(&w);
-    kp_launch_free(l);
+    kp_activity_end(cupti, &record, 1, &n);
+    learn(&record, n);
     return rc;
 }
 
-CUresult kp_window_run(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_graph *graph,
-                       enum kp_skip_reason *reason, char **bad_input)
+static CUresult issue_first(struct item *i)
+{
+    double start = kp_now_ns();
+    if (w.way == REPLAYED)
+        return issue_item(i, NULL);
+    CUresult rc = w.way == PLAIN ? issue_plain(i) : issue_item(i, kp_collector_count_hooks(w.context->collector));
+    w.ours_ns += kp_now_ns() - start;
+    return rc;
+}
+
+/* The launch itself, with its record already the last of the window. */
+static CUresult run_recorded(const struct kp_candidate *what, const struct fit *fit, const char **skipped)
+{
+    struct item *i = &w.items[w.n - 1];
+    CUresult rc = issue_first(i);
+    w.unwanted_in_a_row = what->wanted ? 0 : w.unwanted_in_a_row + 1;
+    if (rc != CUDA_SUCCESS) {
+        drop_last();
+    } else if (fit->host && w.way == REPLAYED && !ends_alone(i)) {
+        kp_collector_leave(w.context->collector);
+        reset();
+        *skipped = waits_for_host;
+        return rc;
+    } else if (i->result) {
+        i->result->launch.ordinal = kp_session_seen(1);
+    }
+    bool over = fit->alone || what->last || w.way == PLAIN || w.obstacle || !w.launches;
+    if (over || w.launches >= room_for(w.context))
+        kp_window_close(w.setup);
+    return rc;
+}
+
+static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
+{
+    *skipped = why;
+    return l->issue(l);
+}
+
+/* A launch that is counted at once blocks until its kernel is done. One that can reach host memory may wait for what
+ * the host does after the launch: that it does not has to be seen first. */
+static bool may_hang(const struct kp_context_setup *setup, const struct fit *fit)
+{
+    return fit->host && (setup->one_pass || fit->obstacle) && !fit->ends;
+}
+
+/* Why no window can be opened for a launch, or NULL. */
+static const char *hindrance(const struct kp_context_setup *setup, const struct kp_known_function *f,
+                             const struct fit *fit)
+{
+    if (f && f->waits)
+        return waits_for_host;
+    if (may_hang(setup, fit))
+        return "the first of a kernel that can reach host memory, watched for waiting for it, not counted";
+    if (fit->obstacle && kp_context_several(setup))
+        return fit->obstacle; /* counted at once it would wait for its partners on devices not yet launched on */
+    return NULL;
+}
+
+/* Opens a window for the launch. False: it is to run outside of any; *why tells. */
+static bool open_for(const struct kp_context_setup *setup, struct kp_context *c, const struct kp_launch *l,
+                     const struct kp_known_function *f, const struct fit *fit, const char **why)
+{
+    *why = hindrance(setup, f, fit);
+    if (*why)
+        return false;
+    CUresult rc = has_counters(setup, c) ? kp_patience_wait(setup->driver, c->ctx, OPEN_MS) : CUDA_SUCCESS;
+    if (rc != CUDA_SUCCESS) {
+        c->dead = rc != CUDA_ERROR_NOT_READY;
+        *why = c->dead ? after_failure : "made while other work of the context did not end";
+        return false;
+    }
+    open_window(setup, c, fit->mode, fit->obstacle);
+    if (fit->obstacle && w.way != COUNTED) {
+        reset();
+        *why = fit->obstacle;
+        return false;
+    }
+    if (fit->host)
+        reaches_host(l, &w.host);
+    return true;
+}
+
+static CUresult launch_in(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
+                          const struct kp_candidate *what, const char **skipped)
+{
+    struct kp_known_function *f = NULL;
+    const char *why = NULL;
+    /* The first function of a module brings the module's variables along, which the saved memory must hold. */
+    if (!l->is_graph && !kp_context_module_known(setup, c, l->f))
+        kp_window_close(setup);
+    if (!l->is_graph && (!(f = kp_context_function(setup, c, l->f)) || kp_launch_copy(l, &f->facts))) {
+        kp_window_close(setup);
+        return pass(l, "of a kernel that the driver gives no facts of", skipped);
+    }
+    struct fit fit = judge_launch(c, setup->driver, l, what, f);
+    if (!fits(c, &fit, what->wanted))
+        kp_window_close(setup);
+    if (!w.open && !what->wanted)
+        return l->issue(l);
+    if (!w.open && !open_for(setup, c, l, f, &fit, &why)) {
+        CUresult rc = pass(l, why, skipped);
+        if (rc == CUDA_SUCCESS && may_hang(setup, &fit) && !(f && f->waits))
+            watch(setup->driver, c, f);
+        return rc;
+    }
+    if (!record(l, what, f)) {
+        kp_window_close(setup);
+        return pass(l, "lost for want of memory", skipped);
+    }
+    return run_recorded(what, &fit, skipped);
+}
+
+CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
+                          const char **skipped, char **bad_input)
 {
     const struct kp_driver *d = setup->driver;
-    CUcontext current = NULL, popped, ctx = context_of(d, l);
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (!ctx) {
-        *reason = KP_SKIP_UNREADABLE;
-        return l->issue(l);
+    CUcontext ctx = context_of(d, l);
+    *skipped = NULL;
+    *bad_input = NULL;
+    if (!ctx)
+        return pass(l, no_context, skipped);
+    struct visit v = enter(d, ctx);
+    struct kp_context *c = kp_context_get(setup, ctx, bad_input);
+    CUresult rc;
+    if (!c || *bad_input || c->dead) {
+        kp_window_close(setup);
+        rc = pass(l, c && c->dead ? after_failure : no_context, skipped);
+    } else {
+        kp_session_device(&c->device, c->chip);
+        kp_session_collection(c->plan ? c->plan->listed : NULL,
+                              kp_context_cupti() ? kp_cupti_version(kp_context_cupti()) : NULL);
+        rc = launch_in(setup, c, l, what, skipped);
     }
-    d->cuCtxGetCurrent(&current);
-    bool pushed = ctx != current && d->cuCtxPushCurrent(ctx) == CUDA_SUCCESS;
-    /* Allocations and waits of ours must not break a capture that another thread opens in global mode. */
-    bool relaxed = d->cuThreadExchangeStreamCaptureMode && d->cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
-    CUresult rc = run_current(setup, l, graph, ctx, reason, bad_input);
-    if (relaxed)
-        d->cuThreadExchangeStreamCaptureMode(&mode);
-    if (pushed)
-        d->cuCtxPopCurrent(&popped);
+    kp_launch_free(l);
+    leave(d, &v);
     return rc;
+}
+
+/* ---- other operations ---- */
+
+bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real, const uint64_t *args,
+                    uint64_t *ticket)
+{
+    CUcontext current = NULL;
+    struct kp_op op;
+    if (!w.open)
+        return false;
+    setup->driver->cuCtxGetCurrent(&current);
+    bool joins = current == w.context->ctx && w.way == REPLAYED &&
+                 kp_join_record(setup->driver, symbol, real, args, is_host, most_copied - w.copied, &op) == KP_JOIN_YES;
+    struct item *i = joins ? new_item() : NULL;
+    if (!i) {
+        if (joins)
+            kp_op_free(&op);
+        kp_window_close(setup);
+        return false;
+    }
+    i->op = op;
+    i->ticket = *ticket = ++tickets;
+    w.copied += op.copied;
+    return true;
+}
+
+void kp_window_forget(uint64_t ticket)
+{
+    for (size_t k = w.n; k-- > 0;)
+        if (w.items[k].ticket == ticket) {
+            kp_op_free(&w.items[k].op);
+            memset(&w.items[k], 0, sizeof(w.items[k]));
+            return;
+        }
 }

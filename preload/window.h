@@ -1,20 +1,66 @@
 /*
- * A window: the launches that share one series of replay passes. The loop issues and evaluates any number of them; how
- * many join before it closes is the caller's choice, and the caller closes it after each launch.
+ * A window: the launches, memsets and copies that share one series of replay passes. It opens at the first wanted
+ * launch, with memory saved; what follows runs as the program issues it and is recorded; when it closes, the recorded
+ * operations are issued again once for each pass, and the counters evaluated.
+ *
+ * At most one window is open in a process. All functions are called inside the gate's exclusive section, under
+ * kp_guard, except where noted.
  */
 #ifndef KP_PRELOAD_WINDOW_H
 #define KP_PRELOAD_WINDOW_H
 
 #include "preload/context.h"
 #include "preload/graphs.h"
+#include "preload/join.h"
 #include "preload/launch.h"
 #include "preload/process.h"
 
-/* Runs `l` as a window, profiled where that is possible, exactly once in effect. `graph` describes a graph launch, else
- * NULL. Returns what the driver returned for the launch. *reason is set when it was not profiled; *bad_input to a
- * malloc'ed line when what the user asked for does not exist on this device. Inside the gate's exclusive section, under
- * kp_guard. */
-CUresult kp_window_run(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_graph *graph,
-                       enum kp_skip_reason *reason, char **bad_input);
+/* What is known of a launch before it is made. */
+struct kp_candidate {
+    bool wanted;                  /* it gets a result; else it only takes part in the window that is open */
+    bool last;                    /* the last one wanted: the window need not stay open after it */
+    const struct kp_graph *graph; /* of a graph launch, else NULL */
+    const char *obstacle;         /* why it must not be replayed, or NULL */
+};
+
+/* Runs `l`, exactly once in effect: in the open window, in a new one, or outside of any. Returns what the driver
+ * returned for it. *skipped is set to why a wanted launch gets no result (static text), *bad_input to a malloc'ed line
+ * when what the user asked for does not exist on this device. */
+CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
+                          const char **skipped, char **bad_input);
+
+/* Whether an operation of class JOIN, about to be made with these arguments, is recorded in the open window. When not,
+ * the window has been closed. *ticket names the record to kp_window_forget, should the driver refuse the operation. */
+bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real, const uint64_t *args,
+                    uint64_t *ticket);
+void kp_window_forget(uint64_t ticket);
+
+/* Closes the window that is open, if any: its passes are run and its results handed on. */
+void kp_window_close(const struct kp_context_setup *setup);
+
+/* The same without any driver call, because the driver must not be called any more: its launches are reported without
+ * counters. */
+void kp_window_give_up(const struct kp_context_setup *setup);
+
+/* Any thread, at any time: whether a window is open; whether one is that will be replayed, so that operations on memory
+ * must join or close it; whether it has to be closed before the program waits for the GPU or asks how far it is. */
+bool kp_window_is_open(void);
+bool kp_window_watches(void);
+bool kp_window_closes_at_sync(void);
+
+/* Any thread: whether a launch of the open window could not be made again with a limit of so much dynamic shared
+ * memory. */
+bool kp_window_needs_shared(uint64_t bytes);
+
+/* Any thread: memory is shared with other processes, or is read by the host without a driver call, from now on. */
+void kp_window_shared_memory(void);
+void kp_window_managed_memory(void);
+
+/* Any thread, when the gate could not be entered: something changes memory although the window is open, which will not
+ * be replayed. */
+void kp_window_spoil(void);
+
+/* In a forked child: nothing is open. */
+void kp_window_forked(void);
 
 #endif

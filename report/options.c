@@ -29,6 +29,7 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 #define KP_TYPE_PATTERN  char *
 #define KP_TYPE_CHOICE   char *
 #define KP_TYPE_COUNT    uint64_t
+#define KP_TYPE_SIZE     uint64_t
 #define KP_TYPE_PATH     char *
 #define KP_TYPE_SWITCH   bool
 #define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
@@ -99,6 +100,22 @@ static int read_count(const char *value, const char *lowest, uint64_t *out, char
     return 0;
 }
 
+static int read_size(const char *value, uint64_t *out, char **err)
+{
+    static const char units[] = "KMG";
+    char *end;
+    errno = 0;
+    *out = strtoull(value, &end, 10);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (!isdigit((unsigned char)*value) || end[unit != NULL])
+        return kp_error(err, "'%s' is not a size; write a number, with K, M or G behind it where wanted", value);
+    if (errno == ERANGE || *out > UINT64_MAX >> shift)
+        return kp_error(err, "%s is too large", value);
+    *out <<= shift;
+    return 0;
+}
+
 static int check_sections(const char *set, const char *list, char **err)
 {
     const struct kp_section **chosen = NULL;
@@ -139,6 +156,8 @@ static int check_value(const struct kp_option *row, const char *value, char **er
         return check_choice(row->values, value, err);
     case KP_OPT_COUNT:
         return read_count(value, row->values, &count, err);
+    case KP_OPT_SIZE:
+        return read_size(value, &count, err);
     case KP_OPT_PATH:
         return check_path(value, err);
     case KP_OPT_SWITCH:
@@ -169,6 +188,8 @@ static int store(struct kp_options *o, const struct kp_option *row, const char *
         return read_switch(value, field, &err);
     if (row->kind == KP_OPT_COUNT)
         return read_count(value, row->values, field, &err);
+    if (row->kind == KP_OPT_SIZE)
+        return read_size(value, field, &err);
     char *copy = kp_strdup(value), **text = field;
     if (!copy)
         return -ENOMEM;
@@ -242,7 +263,7 @@ int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
 void kp_options_free(struct kp_options *o)
 {
     for (size_t i = 0; i < N_ROWS; i++)
-        if (rows[i].kind != KP_OPT_COUNT && rows[i].kind != KP_OPT_SWITCH)
+        if (rows[i].kind != KP_OPT_COUNT && rows[i].kind != KP_OPT_SIZE && rows[i].kind != KP_OPT_SWITCH)
             free(*(char **)((char *)o + rows[i].offset));
     *o = (struct kp_options){0};
 }

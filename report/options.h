@@ -16,7 +16,9 @@ struct kp_options {
     char *kernel_name; /* exact or regex:, "" = all */
     uint64_t launch_skip;
     uint64_t launch_count; /* 0 = no limit */
-    char *cache_control;   /* all | none */
+    uint64_t window;        /* the most launches that share one series of passes; 1 = each for itself */
+    uint64_t window_memory; /* byte of host memory that the counters of windows may take */
+    char *cache_control;    /* all | none */
     char *log_file;        /* path with %-macros, "stdout", "stderr" */
     char *export_file;     /* path with %-macros, "" = none */
     bool force_overwrite;
@@ -26,7 +28,7 @@ struct kp_options {
     char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
 };
 
-/* How the value of an option is checked and stored: SWITCH as bool, COUNT as uint64_t, all others as text. */
+/* How the value of an option is checked and stored: SWITCH as bool, COUNT and SIZE as uint64_t, all others as text. */
 enum kp_option_kind {
     KP_OPT_SET,      /* a name of kp_set_names() */
     KP_OPT_SECTIONS, /* as kp_sections_select() takes it */
@@ -34,6 +36,7 @@ enum kp_option_kind {
     KP_OPT_PATTERN,  /* as kp_pattern_new() takes it */
     KP_OPT_CHOICE,
     KP_OPT_COUNT,
+    KP_OPT_SIZE, /* byte; K, M, G for binary multiples */
     KP_OPT_PATH, /* as kp_expand_path() takes it */
     KP_OPT_SWITCH,
 };

@@ -70,6 +70,7 @@ struct line {
 struct table {
     struct line *lines;
     size_t n;
+    const char *note; /* of the launch: stands above the table, so what it tells is not repeated there; NULL = none */
 };
 
 /* Adds a line; the array has room for it. */
@@ -84,6 +85,11 @@ static void add_line(struct table *t, const struct kp_result *r, const char *lab
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct line *)a)->name, ((const struct line *)b)->name);
+}
+
+static void sort_by_name(struct table *t)
+{
+    qsort(t->lines, t->n, sizeof *t->lines, by_name);
 }
 
 static size_t widest(size_t width, const char *text)
@@ -159,11 +165,16 @@ static bool said_before(const struct table *t, size_t i, const char *why)
     return false;
 }
 
+static bool note_tells(const struct table *t, const char *why)
+{
+    return t->note && !strcmp(t->note, why);
+}
+
 static void print_missing(struct out *o, const struct table *t)
 {
     for (size_t i = 0; i < t->n; i++) {
         const char *why = why_missing(&t->lines[i]);
-        if (!why || said_before(t, i, why))
+        if (!why || note_tells(t, why) || said_before(t, i, why))
             continue;
         char *text = describe_missing(t, why);
         if (text)
@@ -180,7 +191,6 @@ static void print_table(struct out *o, const char *title, struct table *t)
     struct widths w = {strlen(heading[0]), strlen(heading[1]), strlen(heading[2])};
     if (!t->n)
         return;
-    qsort(t->lines, t->n, sizeof *t->lines, by_name);
     for (size_t i = 0; i < t->n; i++) {
         struct line *l = &t->lines[i];
         l->value = kp_format_metric(l->metric, l->number, l->unit);
@@ -210,22 +220,37 @@ static bool row_applies(const struct kp_row *row, const struct kp_result *r)
     return l->kind == KP_WORKLOAD_KERNEL || row->source == KP_SRC_COUNTER || kp_result_find(r, row->metric);
 }
 
-static int table_new(struct table *t, size_t capacity)
+static int table_new(struct table *t, size_t capacity, const struct kp_result *r)
 {
     t->n = 0;
+    t->note = r->launch.note;
     t->lines = malloc((capacity ? capacity : 1) * sizeof *t->lines);
     return t->lines ? 0 : -ENOMEM;
 }
 
-static int render_section(struct out *o, const struct kp_section *s, const struct kp_result *r)
+/* Rows that lack their values for what the note tells are left out, and with them whole sections; and, where nobody
+ * asked for the section, all rows that were not collected. */
+static bool has_row(const struct table *t, const struct kp_row *row, const struct kp_result *r, bool asked_for)
+{
+    const struct kp_metric *m = kp_result_find(r, row->metric);
+    if (!row_applies(row, r))
+        return false;
+    if (!m)
+        return asked_for;
+    return m->kind != KP_VALUE_NA || !note_tells(t, m->text);
+}
+
+static int render_section(struct out *o, const struct kp_section *s, const struct kp_result *r, bool asked_for)
 {
     struct table t;
-    int rc = table_new(&t, s->n_rows);
+    int rc = table_new(&t, s->n_rows, r);
     if (rc)
         return rc;
     for (size_t i = 0; i < s->n_rows; i++)
-        if (row_applies(&s->rows[i], r))
+        if (has_row(&t, &s->rows[i], r, asked_for))
             add_line(&t, r, s->rows[i].label, s->rows[i].metric);
+    if (s->passes != KP_PASSES_ONE) /* there, the rows that tell most come first */
+        sort_by_name(&t);
     print_table(o, s->display, &t);
     free(t.lines);
     return 0;
@@ -247,16 +272,66 @@ static int render_metrics(struct out *o, const char *list, const struct kp_resul
     size_t commas = 0;
     for (const char *c = list; *c; c++)
         commas += *c == ',';
-    int rc = names ? table_new(&t, commas + 1) : -ENOMEM;
+    int rc = names ? table_new(&t, commas + 1, r) : -ENOMEM;
     if (!rc) {
         for (char *name = strtok_r(names, ", \t", &save); name; name = strtok_r(NULL, ", \t", &save))
             if (!has_line(&t, name))
                 add_line(&t, r, name, name);
+        sort_by_name(&t);
         print_table(o, metrics_title, &t);
     }
     free(t.lines);
     free(names);
     return rc;
+}
+
+/* What is printed of each launch. */
+struct wanted {
+    const struct kp_section **sections;
+    size_t n;
+    const char *metrics;
+};
+
+static bool is_wanted(const struct wanted *w, const char *metric)
+{
+    const char *cursor = w->metrics, *item;
+    size_t len;
+    while (kp_list_next(&cursor, &item, &len))
+        if (strlen(metric) == len && !strncmp(item, metric, len))
+            return true;
+    for (size_t i = 0; i < w->n; i++)
+        for (size_t j = 0; j < w->sections[i]->n_rows; j++)
+            if (!strcmp(w->sections[i]->rows[j].metric, metric))
+                return true;
+    return false;
+}
+
+/* A launch that must not be replayed has the counters of the section of one pass instead of those asked for. It is told
+ * by a metric that nobody asked for. */
+static bool has_quick_instead(const struct kp_result *r, const struct wanted *w)
+{
+    const struct kp_section *quick = kp_section_quick();
+    if (r->launch.passes != 1)
+        return false;
+    for (size_t i = 0; i < quick->n_rows; i++) {
+        const struct kp_row *row = &quick->rows[i];
+        const struct kp_metric *m = row->source == KP_SRC_COUNTER ? kp_result_find(r, row->metric) : NULL;
+        if (m && !is_wanted(w, row->metric))
+            return true;
+    }
+    return false;
+}
+
+static void print_note(struct out *o, const char *note, bool quick)
+{
+    static const char counted[] = "; counted in one pass, with the caches as they were";
+    char *text;
+    if (asprintf(&text, "%s%s", note, quick ? counted : "") < 0) {
+        o->rc = o->rc ? o->rc : -ENOMEM;
+        return;
+    }
+    print_wrapped(o, "    Note: ", text);
+    free(text);
 }
 
 static void print_launch_line(struct out *o, const struct kp_launch_info *l)
@@ -268,8 +343,6 @@ static void print_launch_line(struct out *o, const struct kp_launch_info *l)
               l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
     print(o, ", Context %" PRIu64 ", Stream %" PRIu64 ", Device %d, CC %d.%d\n", l->context_id, l->stream_id, l->device,
           l->cc_major, l->cc_minor);
-    if (l->note)
-        print_wrapped(o, "    Note: ", l->note);
 }
 
 static const char *or_empty(const char *s)
@@ -285,22 +358,29 @@ int kp_render_process(const struct kp_sink *sink, const struct kp_session *s)
     return o.rc;
 }
 
+static int render_tables(struct out *o, const struct kp_result *r, const struct wanted *w, bool quick)
+{
+    int rc = quick ? render_section(o, kp_section_quick(), r, false) : 0;
+    for (size_t i = 0; !rc && i < w->n; i++)
+        rc = render_section(o, w->sections[i], r, true);
+    return rc ? rc : render_metrics(o, w->metrics, r);
+}
+
 int kp_render_launch(const struct kp_sink *sink, const struct kp_session *s, const struct kp_result *r)
 {
     struct out o = {sink, 0};
-    const struct kp_section **sections = NULL;
+    struct wanted w = {.metrics = or_empty(s->metrics)};
     char *err = NULL;
-    size_t n;
-    int rc = kp_sections_select(or_empty(s->set), or_empty(s->sections), &sections, &n, &err);
+    int rc = kp_sections_select(or_empty(s->set), or_empty(s->sections), &w.sections, &w.n, &err);
     free(err); /* the options were checked when the session began */
     if (rc)
         return rc;
+    bool quick = has_quick_instead(r, &w);
     print_launch_line(&o, &r->launch);
-    for (size_t i = 0; !rc && i < n; i++)
-        rc = render_section(&o, sections[i], r);
-    if (!rc)
-        rc = render_metrics(&o, or_empty(s->metrics), r);
-    free(sections);
+    if (r->launch.note)
+        print_note(&o, r->launch.note, quick);
+    rc = render_tables(&o, r, &w, quick);
+    free(w.sections);
     return rc ? rc : o.rc;
 }
 
@@ -318,9 +398,10 @@ static uint64_t print_skips(struct out *o, const struct kp_session *s)
     for (size_t i = 0; i < s->n_skips; i++)
         total += s->skips[i].count;
     print_counted(o, total, "skipped", "skipped");
+    /* The number comes last, so that a reason may be any clause, of one launch or many. */
     for (size_t i = 0; i < s->n_skips; i++) {
         kp_format_count(s->skips[i].count, number);
-        print(o, "%s%s %s", i ? ", " : " (", number, s->skips[i].reason);
+        print(o, "%s%s: %s", i ? "; " : " (", s->skips[i].reason, number);
     }
     print(o, s->n_skips ? ")" : "");
     return total;
@@ -330,7 +411,7 @@ static uint64_t print_skips(struct out *o, const struct kp_session *s)
 static const struct advice {
     const char *reason, *text;
 } advices[] = {
-    {KP_SKIP_NO_COUNTERS, "a warning above and the tables say what kept the counters from being read"},
+    {KP_SKIP_NO_COUNTERS, "the warnings, notes and tables above say what kept the counters from being read"},
     {KP_SKIP_KERNEL_NAME, "no kernel has the name that was asked for; change KPROF_KERNEL_NAME (kernel-name)"},
     {KP_SKIP_LAUNCH_SKIP,
      "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)"},

@@ -15,7 +15,9 @@ struct kp_sink {
 
 /* `[pid] program@host` line that opens the report. */
 int kp_render_process(const struct kp_sink *out, const struct kp_session *s);
-/* One launch: header line, notes, sections. The sections and extra metrics are those the session asked for. */
+/* One launch: header line, note, sections. The sections and extra metrics are those the session asked for; before them
+ * comes the section of one pass (kp_section_quick) where the launch has its counters instead. What is missing for the
+ * reason that the note gives is left out, so a launch without counters has no section of counters only. */
 int kp_render_launch(const struct kp_sink *out, const struct kp_session *s, const struct kp_result *r);
 /* The closing account: launches seen, profiled, skipped and why, passes, time; and, where nothing was profiled, why. */
 int kp_render_account(const struct kp_sink *out, const struct kp_session *s);

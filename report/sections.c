@@ -8,8 +8,8 @@
 #include "report/text.h"
 
 #define KP_SET(name)
-#define KP_SECTION(id, display, order, sets)    static const struct kp_row rows_##id[] = {
-#define KP_ROW(label, metric, unit, cc, source) {label, metric, unit, cc, KP_SRC_##source},
+#define KP_SECTION(id, display, order, sets, passes) static const struct kp_row rows_##id[] = {
+#define KP_ROW(label, metric, unit, cc, source)      {label, metric, unit, cc, KP_SRC_##source},
 #define KP_SECTION_END(id)                                                                                             \
     }                                                                                                                  \
     ;
@@ -17,8 +17,8 @@
 
 static const struct kp_section sections[] = {
 #define KP_SET(name)
-#define KP_SECTION(id, display, order, sets)                                                                           \
-    {#id, display, order, sets, rows_##id, sizeof rows_##id / sizeof *rows_##id},
+#define KP_SECTION(id, display, order, sets, passes)                                                                   \
+    {#id, display, order, sets, rows_##id, sizeof rows_##id / sizeof *rows_##id, KP_PASSES_##passes},
 #define KP_ROW(label, metric, unit, cc, source)
 #define KP_SECTION_END(id)
 #include "report/sections.def"
@@ -28,7 +28,7 @@ enum { N_SECTIONS = sizeof sections / sizeof *sections };
 
 static const char *const set_names[] = {
 #define KP_SET(name) #name,
-#define KP_SECTION(id, display, order, sets)
+#define KP_SECTION(id, display, order, sets, passes)
 #define KP_ROW(label, metric, unit, cc, source)
 #define KP_SECTION_END(id)
 #include "report/sections.def"
@@ -61,6 +61,26 @@ bool kp_section_in_set(const struct kp_section *s, const char *set)
         if (strlen(set) == len && !strncmp(item, set, len))
             return true;
     return false;
+}
+
+bool kp_sections_one_pass(const struct kp_section *const *selected, size_t n, const char *metrics)
+{
+    const char *item;
+    size_t len;
+    if (!n || kp_list_next(&metrics, &item, &len))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (selected[i]->passes != KP_PASSES_ONE)
+            return false;
+    return true;
+}
+
+const struct kp_section *kp_section_quick(void)
+{
+    const struct kp_section *s = sections;
+    while (s->passes != KP_PASSES_ONE) /* the table has one, see the tests */
+        s++;
+    return s;
 }
 
 bool kp_cc_matches(const char *cc, int major, int minor)

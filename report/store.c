@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <search.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,7 @@ enum query {
     Q_PUT_KERNEL,
     Q_PUT_LAUNCH,
     Q_PUT_NAME,
+    Q_GET_NAME,
     Q_PUT_METRIC,
     Q_GET_SESSION,
     Q_GET_DEVICES,
@@ -91,7 +93,8 @@ static const char *const queries[N_QUERIES] = {
     [Q_PUT_KERNEL] = "INSERT INTO kernel VALUES(?,?)",
     [Q_PUT_LAUNCH] = "INSERT INTO launch VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [Q_PUT_NAME] = "INSERT OR IGNORE INTO name(name, unit) VALUES(?,?)",
-    [Q_PUT_METRIC] = "INSERT INTO metric VALUES(?1, (SELECT id FROM name WHERE name=?2 AND unit=?3), ?4, ?5)",
+    [Q_GET_NAME] = "SELECT id FROM name WHERE name=? AND unit=?",
+    [Q_PUT_METRIC] = "INSERT INTO metric VALUES(?,?,?,?)",
     [Q_GET_SESSION] = "SELECT * FROM session WHERE id = 1",
     [Q_GET_DEVICES] = "SELECT * FROM device ORDER BY rowid",
     [Q_GET_SKIPS] = "SELECT * FROM skip ORDER BY rowid",
@@ -100,11 +103,18 @@ static const char *const queries[N_QUERIES] = {
     [Q_GET_METRICS] = "SELECT n.name, n.unit, kind, value FROM metric m JOIN name n ON n.id = m.name WHERE launch = ?",
 };
 
+/* A row of table `name`. */
+struct name {
+    sqlite3_int64 id;
+    const char *name, *unit;
+};
+
 struct kp_store {
     sqlite3 *db;
     pid_t pid; /* of the process that opened it: SQLite's handles are useless, and harmful, in a forked child */
     char *path;
     sqlite3_stmt *statements[N_QUERIES]; /* prepared at first use, kept */
+    void *names;                         /* a tree (tsearch) of the struct name written so far: launches repeat them */
 };
 
 /* A statement that is being filled or read, one column after the other. The first failure is kept in `rc`. */
@@ -371,10 +381,17 @@ int kp_store_open(const char *path, struct kp_store **out, char **err)
     return 0;
 }
 
+static void forget_names(struct kp_store *s)
+{
+    tdestroy(s->names, free);
+    s->names = NULL;
+}
+
 void kp_store_close(struct kp_store *s)
 {
     if (!s)
         return;
+    forget_names(s);
     /* In a forked child SQLite would take the parent's unfinished work for its own and undo it: leave it alone. */
     if (!forked(s)) {
         for (int i = 0; i < N_QUERIES; i++)
@@ -472,18 +489,63 @@ static int put_launch(struct kp_store *s, const struct kp_launch_info *l)
     return row_end(&r);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : strcmp(x->unit, y->unit);
+}
+
+/* Makes sure that the file has the name. */
+static int put_name(struct kp_store *s, struct name *n)
+{
+    struct row put = row_begin(s, Q_PUT_NAME);
+    bind_text(&put, n->name);
+    bind_text(&put, n->unit);
+    int rc = row_end(&put);
+    if (rc)
+        return rc;
+    struct row get = row_begin(s, Q_GET_NAME);
+    bind_text(&get, n->name);
+    bind_text(&get, n->unit);
+    if (row_next(&get))
+        n->id = column_int(&get);
+    return row_finish(&get);
+}
+
+/* Without memory for it the name is looked up in the file again the next time. */
+static void remember_name(struct kp_store *s, const struct name *n)
+{
+    size_t name = strlen(n->name) + 1, unit = strlen(n->unit) + 1;
+    struct name *copy = malloc(sizeof *copy + name + unit);
+    if (!copy)
+        return;
+    char *text = (char *)(copy + 1);
+    *copy = (struct name){n->id, memcpy(text, n->name, name), memcpy(text + name, n->unit, unit)};
+    if (!tsearch(copy, &s->names, compare_names))
+        free(copy);
+}
+
+static int name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 *id)
+{
+    struct name n = {0, m->name, m->unit};
+    struct name **known = tfind(&n, &s->names, compare_names);
+    int rc = known ? SQLITE_OK : put_name(s, &n);
+    if (!known && !rc)
+        remember_name(s, &n);
+    *id = known ? (*known)->id : n.id;
+    return rc;
+}
+
 static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metric *m)
 {
-    struct row name = row_begin(s, Q_PUT_NAME);
-    bind_text(&name, m->name);
-    bind_text(&name, m->unit);
-    int rc = row_end(&name);
+    sqlite3_int64 name = 0;
+    int rc = name_id(s, m, &name);
     if (rc)
         return rc;
     struct row r = row_begin(s, Q_PUT_METRIC);
     bind_uint(&r, launch);
-    bind_text(&r, m->name);
-    bind_text(&r, m->unit);
+    bind_int(&r, name);
     bind_int(&r, m->kind);
     if (m->kind == KP_VALUE_REAL)
         bind_real(&r, m->real);
@@ -502,38 +564,64 @@ static int put_result(struct kp_store *s, const struct kp_result *result)
     return rc;
 }
 
-/* Ends the transaction that `rc`, an SQLite code, is the outcome of. */
-static int end_transaction(struct kp_store *s, int rc, char **err)
+/* ---- transactions ---- */
+
+static bool in_transaction(const struct kp_store *s)
 {
-    if (!rc)
-        rc = run(s, Q_COMMIT);
-    if (!rc)
-        return 0;
-    rc = failed(s, "write", err); /* before the rollback, which has a message of its own */
-    if (!sqlite3_get_autocommit(s->db))
-        run(s, Q_ROLLBACK);
-    return rc;
+    return !sqlite3_get_autocommit(s->db);
 }
 
-static int begin_transaction(struct kp_store *s, char **err)
+/* A put joins the transaction that the caller has begun, else it is one of its own: *alone. */
+static int enter(struct kp_store *s, bool *alone, char **err)
 {
     *err = NULL;
     if (forked(s))
         return -ECHILD;
-    return run(s, Q_BEGIN) ? failed(s, "write", err) : 0;
+    *alone = !in_transaction(s);
+    return *alone && run(s, Q_BEGIN) ? failed(s, "write", err) : 0;
+}
+
+/* After a write with the outcome `rc`, an SQLite code. */
+static int leave(struct kp_store *s, bool commit, int rc, char **err)
+{
+    if (!rc && commit)
+        rc = run(s, Q_COMMIT);
+    if (!rc)
+        return 0;
+    rc = failed(s, "write", err); /* before the rollback, which has a message of its own */
+    if (in_transaction(s))
+        run(s, Q_ROLLBACK);
+    forget_names(s);
+    return rc;
+}
+
+int kp_store_begin(struct kp_store *s, char **err)
+{
+    bool alone;
+    return enter(s, &alone, err);
+}
+
+int kp_store_commit(struct kp_store *s, char **err)
+{
+    *err = NULL;
+    return forked(s) ? -ECHILD : leave(s, true, SQLITE_OK, err);
 }
 
 int kp_store_put_session(struct kp_store *s, const struct kp_session *session, char **err)
 {
-    int rc = begin_transaction(s, err);
-    return rc ? rc : end_transaction(s, put_session(s, session), err);
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, put_session(s, session), err);
 }
 
 int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err)
 {
-    int rc = begin_transaction(s, err);
-    return rc ? rc : end_transaction(s, put_result(s, result), err);
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, put_result(s, result), err);
 }
+
+/* ---- reading back ---- */
 
 static void get_session_row(struct row *r, struct kp_session *f)
 {

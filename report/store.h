@@ -1,6 +1,6 @@
 /*
- * The stored session: one SQLite file. Each launch is one transaction, so a killed program keeps what it had.
- * Threads: a store belongs to one thread at a time (the caller locks). No function prints.
+ * The stored session: one SQLite file. Each put is one transaction, or several are, so a killed program keeps what it
+ * had. Threads: a store belongs to one thread at a time (the caller locks). No function prints.
  */
 #ifndef KP_REPORT_STORE_H
 #define KP_REPORT_STORE_H
@@ -19,9 +19,16 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
 int kp_store_open(const char *path, struct kp_store **out, char **err);
 void kp_store_close(struct kp_store *s);
 
+/* Several puts as one transaction: they are all in the file, durable against the death of the process, when commit
+ * returns 0. As soon as a put or the commit fails, the transaction is over and nothing of it is in the file. 0 or -EIO
+ * with *err. */
+int kp_store_begin(struct kp_store *s, char **err);
+int kp_store_commit(struct kp_store *s, char **err);
+
 /* Writes or replaces the session row (facts of the run, counters). Returns 0 or -EIO with *err. */
 int kp_store_put_session(struct kp_store *s, const struct kp_session *session, char **err);
-/* Appends one launch with its metrics, durable against the death of the process when it returns. 0 or -EIO, *err. */
+/* Appends one launch with its metrics, durable against the death of the process when it returns, or when the
+ * transaction that the caller began is committed. 0 or -EIO, *err. */
 int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err);
 
 int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err);

@@ -1,9 +1,19 @@
 #!/bin/sh
 # However a program ends, it ends as it would have, and the launches that had finished are in the report. When a signal
-# killed it they are in the session that the report's first lines name, and in an exported one.
+# killed it, those of the windows that were closed are in the session that the report's first lines name, and in an
+# exported one.
 . "$(dirname "$0")/e2e.inc"
 
+# For the programs that are killed: each launch is a window.
+killed() {
+    case $1 in
+    abort | segv | sigterm | sigint | sigkill) export KPROF_WINDOW=1 ;;
+    *) unset KPROF_WINDOW ;;
+    esac
+}
+
 for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset release destroy thread_exit fork fork_exec; do
+    killed $end
     both $end "$programs/p_exit" $end
     case $end in
     abort | segv | sigterm | sigint | sigkill) # no signal handler is changed: nothing can be written at the end
@@ -23,12 +33,15 @@ done
 for end in return _exit abort sigterm sigint sigkill segv; do
     rm -f "$tmp/session"
     export KPROF_EXPORT="$tmp/session"
+    killed $end
     both "$end, exported" "$programs/p_exit" $end
     unset KPROF_EXPORT
     "$build/kprof" report "$tmp/session" >"$tmp/stored" 2>&1 || fail "$end: the stored session cannot be read"
     expect "$end: launches stored" "$(reported "$tmp/stored")" 2
     [ $failures -eq 0 ] || sed 's/^/    stored: /' "$tmp/stored" | head -n 20
 done
+
+unset KPROF_WINDOW
 
 # Parent and child that runs a program anew: one report each.
 KPROF_LOG_FILE="$tmp/report.%p" profiled "$programs/p_exit" fork_exec

@@ -36,7 +36,7 @@ hurt() { # WHAT [NAME=VALUE...]
 # CUPTI's result codes.
 invalid=1 memory=8 busy=26 unsupported=27 privileges=35 subscribers=39 unknown=999
 
-for f in cuptiProfilerInitialize cuptiDeviceGetChipName cuptiProfilerGetCounterAvailability \
+for f in cuptiProfilerInitialize cuptiDeviceGetChipName \
     cuptiProfilerHostInitialize cuptiProfilerHostConfigAddMetrics cuptiProfilerHostGetConfigImageSize \
     cuptiProfilerHostGetConfigImage cuptiProfilerHostGetNumOfPasses \
     cuptiProfilerHostEvaluateToGpuValues cuptiRangeProfilerEnable cuptiRangeProfilerSetConfig \
@@ -44,7 +44,7 @@ for f in cuptiProfilerInitialize cuptiDeviceGetChipName cuptiProfilerGetCounterA
     cuptiRangeProfilerGetCounterDataInfo; do
     broken "$f fails" FAKE_FAIL=$f:$unknown
 done
-for f in cuptiProfilerHostGetMetricProperties cuptiGetContextId cuptiGetStreamIdEx cuptiActivityEnable; do
+for f in cuptiProfilerGetCounterAvailability cuptiProfilerHostGetMetricProperties cuptiGetContextId cuptiGetStreamIdEx cuptiActivityEnable; do
     hurt "$f fails" FAKE_FAIL=$f:$unknown
 done
 broken "no permission" FAKE_FAIL=cuptiRangeProfilerEnable:$privileges,cuptiProfilerGetCounterAvailability:$privileges

@@ -19,7 +19,7 @@ enum { MAJOR = 9, MINOR = 0 };
 
 static int make(const struct kp_section *const *sections, size_t n, const char *metrics, struct kp_plan **p, char **err)
 {
-    return kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, sections, n, metrics, p, err);
+    return kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, sections, n, metrics, false, p, err);
 }
 
 static struct kp_plan *plan_of(const char *metrics)
@@ -43,6 +43,23 @@ static const struct kp_planned *planned(const struct kp_plan *p, const char *nam
     return found;
 }
 
+static const struct chip {
+    const char *name;
+    int major, minor, opens;
+    size_t passes; /* of the basic set; 0: not looked at here */
+} chips[] = {
+#define KP_CHIP(...) {__VA_ARGS__},
+#include "tests/chips.def"
+};
+
+enum { CHIPS = sizeof(chips) / sizeof(*chips) };
+
+/* CUPTI profiles from compute capability 7.5 on. */
+static bool is_profiled(const struct chip *ch)
+{
+    return ch->opens && 10 * ch->major + ch->minor >= 75;
+}
+
 static struct kp_plan *basic_plan(const char *name, int major, int minor, const char *metrics)
 {
     const struct kp_section **sections;
@@ -50,7 +67,7 @@ static struct kp_plan *basic_plan(const char *name, int major, int minor, const 
     struct kp_plan *p = NULL;
     char *err = NULL;
     assert_int_equal(kp_sections_select("basic", "", &sections, &n, &err), 0);
-    if (kp_plan_make(kp_test_real_cupti(), name, NULL, major, minor, sections, n, metrics, &p, &err))
+    if (kp_plan_make(kp_test_real_cupti(), name, NULL, major, minor, sections, n, metrics, false, &p, &err))
         print_message("%s: %s\n", name, err);
     free(err);
     free(sections);
@@ -62,19 +79,11 @@ static struct kp_plan *basic_plan(const char *name, int major, int minor, const 
 /* On every chip with host tables and a supported compute capability, the basic set is collected in full. */
 static void test_basic_set_on_every_chip(void **state)
 {
-    static const struct {
-        const char *name;
-        int major, minor, opens;
-        size_t passes;
-    } chips[] = {
-#define KP_CHIP(...) {__VA_ARGS__},
-#include "tests/chips.def"
-    };
     const struct kp_cupti *c = kp_test_real_cupti();
     size_t failed = 0;
     (void)state;
-    for (size_t i = 0; i < sizeof(chips) / sizeof(*chips); i++) {
-        if (!chips[i].opens || 10 * chips[i].major + chips[i].minor < 75)
+    for (size_t i = 0; i < CHIPS; i++) {
+        if (!is_profiled(&chips[i]))
             continue;
         struct kp_plan *p = basic_plan(chips[i].name, chips[i].major, chips[i].minor, "");
         if (!p) {
@@ -122,7 +131,7 @@ static void test_missing_metric_of_a_section(void **state)
                                          {"Gone", "sm__no_such_thing.avg", "cycle", "", KP_SRC_COUNTER},
                                          {"Elsewhere", "sm__nor_this.avg", "cycle", "120-", KP_SRC_COUNTER},
                                          {"Launch", "launch__grid_size", "", "", KP_SRC_LAUNCH}};
-    static const struct kp_section section = {"Test", "Test", 1, "", rows, 4};
+    static const struct kp_section section = {"Test", "Test", 1, "", rows, 4, KP_PASSES_ANY};
     const struct kp_section *const list[] = {&section};
     struct kp_plan *p = NULL;
     struct kp_result r = {.metrics = NULL};
@@ -159,6 +168,245 @@ static void test_no_counters_wanted(void **state)
     assert_string_equal(p->listed, "");
     kp_plan_free(p);
     kp_plan_free(NULL);
+}
+
+/* ---- one pass ---- */
+
+static struct kp_plan *one_pass_plan(const struct chip *ch, const struct kp_section *s, const char *metrics)
+{
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    if (kp_plan_make(kp_test_real_cupti(), ch->name, NULL, ch->major, ch->minor, &s, 1, metrics, true, &p, &err))
+        fail_msg("%s: %s", ch->name, err ? err : "no reason given");
+    assert_null(err);
+    return p;
+}
+
+static const struct chip *chip_named(const char *name)
+{
+    for (size_t i = 0; i < CHIPS; i++)
+        if (!strcmp(chips[i].name, name))
+            return &chips[i];
+    fail_msg("no chip %s", name);
+    return NULL;
+}
+
+/* Whether the chip has a row of the label, and it is collected. */
+static bool collected(const struct chip *ch, const struct kp_section *s, const struct kp_plan *p, const char *label)
+{
+    for (size_t i = 0; i < s->n_rows; i++)
+        if (!strcmp(s->rows[i].label, label) && kp_cc_matches(s->rows[i].cc, ch->major, ch->minor))
+            return planned(p, s->rows[i].metric)->group == 0;
+    return false;
+}
+
+static size_t check_quick_rows(const struct chip *ch, const struct kp_section *s, const struct kp_plan *p)
+{
+    static const char *const everywhere[] = {
+        "Duration",
+        "Elapsed Cycles",
+        "SM Active Cycles",
+        "Executed Ipc Active",
+        "Achieved Occupancy",
+        "L1/TEX Hit Rate",
+        "L2 Request Hit Rate",
+        "Tensor Pipe Utilization",
+        "FMA Pipe Utilization",
+    };
+    static const char *const dram[] = {"Memory Throughput", "DRAM Bytes Read", "DRAM Bytes Written"};
+    struct kp_metric_props props;
+    struct kp_host *h = NULL;
+    size_t failed = 0;
+    assert_int_equal(kp_host_open(kp_test_real_cupti(), ch->name, NULL, &h), 0);
+    bool has_dram = !kp_host_metric(h, "dram__bytes.sum", &props);
+    kp_host_close(h);
+    for (size_t i = 0; i < sizeof(everywhere) / sizeof(*everywhere); i++)
+        if (!collected(ch, s, p, everywhere[i]) && ++failed)
+            print_message("%s: no %s\n", ch->name, everywhere[i]);
+    for (size_t i = 0; i < sizeof(dram) / sizeof(*dram); i++)
+        if (collected(ch, s, p, dram[i]) != has_dram && ++failed)
+            print_message("%s: %s\n", ch->name, dram[i]);
+    for (size_t i = 0; i < p->n_metrics; i++)
+        if (p->metrics[i].group < -1 && ++failed)
+            print_message("%s: %s: %s\n", ch->name, p->metrics[i].name, p->metrics[i].why);
+    return failed;
+}
+
+/* On every chip the section for one pass has the metrics that tell most, and all of its rows fit into the pass. */
+static void test_quick_on_every_chip(void **state)
+{
+    const struct kp_section *quick = kp_section_quick();
+    size_t failed = 0;
+    (void)state;
+    for (size_t i = 0; i < CHIPS; i++) {
+        if (!is_profiled(&chips[i]))
+            continue;
+        struct kp_plan *p = one_pass_plan(&chips[i], quick, "");
+        assert_int_equal(p->n_groups, 1);
+        assert_int_equal(p->passes, 1);
+        assert_int_equal(p->groups[0].passes, 1);
+        if (!strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0"))
+            failed += check_quick_rows(&chips[i], quick, p);
+        kp_plan_free(p);
+    }
+    assert_int_equal(failed, 0);
+}
+
+static void test_quick_on_gh100(void **state)
+{
+    const struct kp_section *quick = kp_section_quick();
+    const struct chip *ch = chip_named(chip);
+    struct kp_plan *p = one_pass_plan(ch, quick, "");
+    (void)state;
+    assert_true(collected(ch, quick, p, "L2 Hit Rate"));
+    assert_true(collected(ch, quick, p, "DRAM Throughput"));
+    assert_true(collected(ch, quick, p, "Eligible Warps Per Scheduler"));
+    assert_int_equal(planned(p, "launch__waves_per_multiprocessor")->group, -1);
+    assert_null(planned(p, "dram__bytes_op_read.sum")); /* not a row of this chip */
+    assert_true(p->groups[0].n_names >= 20);
+    kp_plan_free(p);
+}
+
+/* A row of another chip that this chip could count is left out because it does not fit beside its own rows, or because
+ * a row of its own has the label. */
+static void check_left_out(const struct chip *ch, const struct kp_section *s)
+{
+    struct kp_metric_props props;
+    struct kp_host *h = NULL;
+    assert_int_equal(kp_host_open(kp_test_real_cupti(), ch->name, NULL, &h), 0);
+    struct kp_plan *own = one_pass_plan(ch, s, "");
+    for (size_t i = 0; i < s->n_rows; i++) {
+        const struct kp_row *row = &s->rows[i];
+        if (row->source != KP_SRC_COUNTER || kp_cc_matches(row->cc, ch->major, ch->minor) ||
+            kp_host_metric(h, row->metric, &props) || collected(ch, s, own, row->label))
+            continue;
+        struct kp_plan *p = one_pass_plan(ch, s, row->metric);
+        if (planned(p, row->metric)->group == 0)
+            fail_msg("%s could have %s", ch->name, row->metric);
+        kp_plan_free(p);
+    }
+    kp_plan_free(own);
+    kp_host_close(h);
+}
+
+static void test_quick_leaves_out_only_what_does_not_fit(void **state)
+{
+    (void)state;
+    if (strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0"))
+        skip();
+    for (size_t i = 0; i < CHIPS; i++)
+        if (is_profiled(&chips[i]))
+            check_left_out(&chips[i], kp_section_quick());
+}
+
+/* Metrics that fit one by one, in an order that makes some of them too much: more pipes than an SM counts at a time, a
+ * rate of two passes, a throughput of many, and counters of the link, which do not go with those of the SM. */
+static const char *const crowd[] = {
+    "gpu__time_duration.sum",
+    "sm__warps_active.avg.per_cycle_active",
+    "lts__t_sector_hit_rate.pct",
+    "sm__inst_executed_pipe_alu.sum",
+    "sm__inst_executed_pipe_lsu.sum",
+    "pcie__read_bytes.sum",
+    "sm__inst_executed_pipe_xu.sum",
+    "sm__inst_executed_pipe_fma.sum",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "sm__inst_executed_pipe_fp16.sum",
+    "sm__inst_executed_pipe_tex.sum",
+    "sm__pipe_tensor_cycles_active.sum",
+    "dram__bytes.sum",
+    "smsp__warps_eligible.sum",
+};
+
+enum { CROWD = sizeof(crowd) / sizeof(*crowd) };
+
+/* Which of crowd[] one after the other finds room. */
+static size_t crowd_one_by_one(const struct chip *ch, bool fits[CROWD])
+{
+    const char *names[CROWD];
+    size_t n = 0;
+    for (size_t i = 0; i < CROWD; i++) {
+        struct kp_config config;
+        names[n] = crowd[i];
+        int rc = kp_host_schedule(kp_test_real_cupti(), ch->name, NULL, names, n + 1, &config);
+        fits[i] = !rc && config.passes == 1;
+        n += fits[i];
+        if (!rc)
+            kp_config_free(&config);
+    }
+    return n;
+}
+
+static void check_crowd(const struct chip *ch, const struct kp_section *s)
+{
+    bool fits[CROWD];
+    struct kp_config again;
+    size_t n = crowd_one_by_one(ch, fits), next = 0;
+    assert_in_range(n, 3, CROWD - 3);
+    struct kp_plan *p = one_pass_plan(ch, s, "");
+    assert_int_equal(p->n_groups, 1);
+    assert_int_equal(p->passes, 1);
+    assert_int_equal(p->groups[0].n_names, n);
+    for (size_t i = 0; i < CROWD; i++) {
+        const struct kp_planned *m = planned(p, crowd[i]);
+        if (m->group != (fits[i] ? 0 : -2))
+            fail_msg("%s: %s: %d", ch->name, m->name, m->group);
+        assert_int_equal(m->why != NULL, !fits[i]);
+        if (fits[i])
+            assert_string_equal(p->groups[0].names[next++], m->name);
+    }
+    assert_non_null(strstr(planned(p, "sm__throughput.avg.pct_of_peak_sustained_elapsed")->why, "one pass"));
+    assert_non_null(strstr(planned(p, "pcie__read_bytes.sum")->why, "CUPTI"));
+    /* what is configured is what is listed */
+    assert_int_equal(
+        kp_host_schedule(kp_test_real_cupti(), ch->name, NULL, p->groups[0].names, p->groups[0].n_names, &again), 0);
+    assert_int_equal(again.size, p->groups[0].size);
+    assert_memory_equal(again.image, p->groups[0].image, again.size);
+    kp_config_free(&again);
+    kp_plan_free(p);
+}
+
+static void test_rows_in_order_as_long_as_they_fit(void **state)
+{
+    struct kp_row rows[CROWD];
+    const struct kp_section section = {"Test", "Test", 1, "", rows, CROWD, KP_PASSES_ONE};
+    (void)state;
+    for (size_t i = 0; i < CROWD; i++)
+        rows[i] = (struct kp_row){crowd[i], crowd[i], "", "", KP_SRC_COUNTER};
+    check_crowd(chip_named("GH100"), &section);
+    check_crowd(chip_named("GA100"), &section);
+}
+
+static void test_one_pass_of_nothing(void **state)
+{
+    static const struct kp_row rows[] = {{"Two", "lts__t_sector_hit_rate.pct", "%", "", KP_SRC_COUNTER},
+                                         {"Gone", "sm__no_such_thing.avg", "cycle", "", KP_SRC_COUNTER},
+                                         {"Launch", "launch__grid_size", "", "", KP_SRC_LAUNCH}};
+    static const struct kp_section section = {"Test", "Test", 1, "", rows, 3, KP_PASSES_ONE};
+    struct kp_plan *p = one_pass_plan(chip_named(chip), &section, "");
+    (void)state;
+    assert_false(kp_plan_counts(p));
+    assert_int_equal(p->passes, 0);
+    assert_int_equal(planned(p, "lts__t_sector_hit_rate.pct")->group, -2);
+    assert_int_equal(planned(p, "sm__no_such_thing.avg")->group, -2);
+    assert_int_equal(planned(p, "launch__grid_size")->group, -1);
+    kp_plan_free(p);
+}
+
+/* Beside a section of many passes the rows are collected like the others: none is left out. */
+static void test_quick_beside_another_section(void **state)
+{
+    const struct kp_section *const both[] = {kp_section_quick(), kp_section_find("SpeedOfLight")};
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    (void)state;
+    assert_int_equal(make(both, 2, "", &p, &err), 0);
+    assert_int_equal(p->n_groups, 1);
+    assert_true(p->passes > 1);
+    for (size_t i = 0; i < p->n_metrics; i++)
+        if (p->metrics[i].group < -1)
+            fail_msg("%s: %s", p->metrics[i].name, p->metrics[i].why);
+    kp_plan_free(p);
 }
 
 /* ---- names that the user lists ---- */
@@ -284,7 +532,7 @@ static void test_unknown_chip(void **state)
     struct kp_plan *p = (struct kp_plan *)1;
     char *err = NULL;
     (void)state;
-    assert_int_equal(kp_plan_make(kp_test_real_cupti(), "ZZ999", NULL, 9, 0, NULL, 0, "", &p, &err), -EIO);
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), "ZZ999", NULL, 9, 0, NULL, 0, "", false, &p, &err), -EIO);
     assert_null(p);
     assert_non_null(err);
     free(err);
@@ -297,6 +545,12 @@ int main(void)
         cmocka_unit_test(test_basic_set),
         cmocka_unit_test(test_missing_metric_of_a_section),
         cmocka_unit_test(test_no_counters_wanted),
+        cmocka_unit_test(test_quick_on_every_chip),
+        cmocka_unit_test(test_quick_on_gh100),
+        cmocka_unit_test(test_quick_leaves_out_only_what_does_not_fit),
+        cmocka_unit_test(test_rows_in_order_as_long_as_they_fit),
+        cmocka_unit_test(test_one_pass_of_nothing),
+        cmocka_unit_test(test_quick_beside_another_section),
         cmocka_unit_test(test_base_names),
         cmocka_unit_test(test_duplicates),
         cmocka_unit_test(test_unknown_metrics),

@@ -14,7 +14,7 @@
 #include "cupti/internal.h"
 #include "cupti/target.h"
 
-enum { FAILS = CUPTI_ERROR_UNKNOWN, IMAGE = 64, FRESH = 0x11, DIRTY = 0x77 };
+enum { FAILS = CUPTI_ERROR_UNKNOWN, IMAGE = 64, EACH = 100, FRESH = 0x11, DIRTY = 0x77 };
 
 static CUcontext const context = (CUcontext)(uintptr_t)0xc0;
 
@@ -22,7 +22,8 @@ static struct {
     const char *fails; /* the function that fails */
     char log[1024];
     uint8_t *image; /* as configured */
-    size_t max_ranges;
+    const uint8_t *config;
+    size_t image_size, ranges; /* of the last size asked for, of the last configuration */
     int range, replay, last;
     size_t total, dropped;
 } cupti;
@@ -54,28 +55,34 @@ static CUptiResult CUPTIAPI disable(CUpti_RangeProfiler_Disable_Params *p)
     return call("disable");
 }
 
+/* A metric more takes a byte more of each range. */
 static CUptiResult CUPTIAPI data_size(CUpti_RangeProfiler_GetCounterDataSize_Params *p)
 {
-    cupti.max_ranges = p->maxNumOfRanges;
-    assert_int_equal(p->numMetrics, 1);
-    p->counterDataSize = IMAGE;
+    assert_ptr_equal(p->pRangeProfilerObject, &cupti);
+    assert_true(p->maxNumRangeTreeNodes >= p->maxNumOfRanges);
+    p->counterDataSize = cupti.image_size = IMAGE + p->maxNumOfRanges * (EACH + p->numMetrics);
     return call("size");
 }
 
 static CUptiResult CUPTIAPI data_initialize(CUpti_RangeProfiler_CounterDataImage_Initialize_Params *p)
 {
-    assert_int_equal(p->counterDataSize, IMAGE);
-    memset(p->pCounterData, FRESH, IMAGE);
+    assert_ptr_equal(p->pRangeProfilerObject, &cupti);
+    assert_int_equal(p->counterDataSize, cupti.image_size);
+    memset(p->pCounterData, FRESH, p->counterDataSize);
     return call("initialize");
 }
 
 static CUptiResult CUPTIAPI set_config(CUpti_RangeProfiler_SetConfig_Params *p)
 {
     cupti.image = p->pCounterDataImage;
+    cupti.image_size = p->counterDataImageSize;
+    cupti.ranges = p->maxRangesPerPass;
+    cupti.config = p->pConfig;
+    assert_int_equal(p->configSize, 8);
     cupti.range = (int)p->range;
     cupti.replay = (int)p->replayMode;
-    assert_int_equal(p->maxRangesPerPass, cupti.max_ranges);
     assert_int_equal(p->passIndex, 0);
+    assert_int_equal(p->numNestingLevels, 1);
     return call("config");
 }
 
@@ -112,6 +119,7 @@ static CUptiResult CUPTIAPI decode(CUpti_RangeProfiler_DecodeData_Params *p)
 static CUptiResult CUPTIAPI info(CUpti_RangeProfiler_GetCounterDataInfo_Params *p)
 {
     assert_ptr_equal(p->pCounterDataImage, cupti.image);
+    assert_int_equal(p->counterDataImageSize, cupti.image_size);
     p->numTotalRanges = cupti.total;
     return call("info");
 }
@@ -240,32 +248,84 @@ static int reset(void **state)
     return 0;
 }
 
-static const char *names[] = {"sm__cycles_active.avg"};
-static uint8_t config_image[8];
-static const struct kp_config config = {
-    .image = config_image, .size = sizeof(config_image), .passes = 2, .names = names, .n_names = 1};
+static const char *names[] = {"sm__cycles_active.avg", "dram__bytes.sum"};
+static uint8_t config_image[8], other_image[8];
+static const struct kp_config
+    config = {.image = config_image, .size = sizeof(config_image), .passes = 2, .names = names, .n_names = 1},
+    other = {.image = other_image, .size = sizeof(other_image), .passes = 1, .names = names, .n_names = 2};
 
-static struct kp_range *open_range(enum kp_range_mode mode)
+static struct kp_range *open_range(void)
 {
     struct kp_range *r = NULL;
-    assert_int_equal(kp_range_open(&table, context, &config, mode, 3, &r), 0);
-    assert_calls("enable size initialize");
+    assert_int_equal(kp_range_open(&table, context, &r), 0);
+    assert_calls("enable");
     return r;
+}
+
+static struct kp_image *make_image(const struct kp_range *r, const struct kp_config *c, size_t ranges)
+{
+    struct kp_image *i = NULL;
+    assert_int_equal(kp_image_make(r, c, ranges, &i), 0);
+    assert_calls("size initialize");
+    assert_int_equal(kp_image_ranges(i), ranges);
+    return i;
+}
+
+/* ---- images ---- */
+
+static void test_image(void **state)
+{
+    struct kp_range *r = open_range();
+    struct kp_image *i = make_image(r, &other, 3);
+    const uint8_t *data;
+    size_t size, bytes;
+    (void)state;
+    kp_image_data(i, &data, &size);
+    assert_int_equal(size, IMAGE + 3 * (EACH + 2));
+    assert_int_equal(kp_image_bytes(r, &other, 3, &bytes), 0);
+    assert_int_equal(bytes, 2 * size);
+    assert_int_equal(kp_image_bytes(r, &config, 500, &bytes), 0);
+    assert_int_equal(bytes, 2 * (IMAGE + 500 * (EACH + 1)));
+    assert_calls("size size");
+    cupti.fails = "size";
+    assert_int_equal(kp_image_bytes(r, &config, 1, &bytes), FAILS);
+    kp_image_free(i);
+    kp_image_free(NULL);
+    kp_range_close(r);
+}
+
+static void test_image_fails(void **state)
+{
+    static const struct {
+        const char *fails, *calls;
+    } rows[] = {{"size", "size"}, {"initialize", "size initialize"}};
+    struct kp_range *r = open_range();
+    (void)state;
+    for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
+        struct kp_image *i = (struct kp_image *)1;
+        cupti.fails = rows[k].fails;
+        assert_int_equal(kp_image_make(r, &config, 3, &i), FAILS);
+        assert_null(i);
+        assert_calls(rows[k].calls);
+    }
+    kp_range_close(r);
 }
 
 /* ---- range profiler ---- */
 
 static void test_auto_range(void **state)
 {
-    struct kp_range *r = open_range(KP_RANGE_AUTO);
-    const uint8_t *image;
+    struct kp_range *r = open_range();
+    struct kp_image *i = make_image(r, &config, 3);
+    const uint8_t *data;
     size_t size, n, dropped;
     bool last = true;
     (void)state;
-    assert_int_equal(cupti.max_ranges, 3);
-    assert_int_equal(kp_range_begin(r), 0);
+    assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, i), 0);
     assert_int_equal(cupti.range, CUPTI_AutoRange);
     assert_int_equal(cupti.replay, CUPTI_UserReplay);
+    assert_int_equal(cupti.ranges, 3);
+    assert_ptr_equal(cupti.config, config_image);
     assert_int_equal(kp_range_start(r), 0);
     assert_int_equal(kp_range_stop(r, &last), 0);
     assert_false(last);
@@ -278,89 +338,109 @@ static void test_auto_range(void **state)
     assert_int_equal(kp_range_decode(r, &n, &dropped), 0);
     assert_int_equal(n, 3);
     assert_int_equal(dropped, 2);
-    kp_range_image(r, &image, &size);
-    assert_ptr_equal(image, cupti.image);
-    assert_int_equal(size, IMAGE);
+    kp_image_data(i, &data, &size);
+    assert_ptr_equal(data, cupti.image);
+    assert_int_equal(size, cupti.image_size);
     assert_calls("config start stop start stop decode info");
+    kp_image_free(i);
     kp_range_close(r);
     assert_calls("disable");
 }
 
+/* Ranges are opened and closed around each launch that has a result. */
 static void test_user_range(void **state)
 {
-    struct kp_range *r = open_range(KP_RANGE_USER);
+    struct kp_range *r = open_range();
+    struct kp_image *i = make_image(r, &config, 2);
     bool last;
     (void)state;
-    assert_int_equal(kp_range_begin(r), 0);
+    assert_int_equal(kp_range_begin(r, KP_RANGE_USER, i), 0);
     assert_int_equal(cupti.range, CUPTI_UserRange);
+    assert_int_equal(cupti.replay, CUPTI_UserReplay);
     assert_int_equal(kp_range_start(r), 0);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(kp_range_push(r), 0);
+        assert_int_equal(kp_range_pop(r), 0);
+    }
     assert_int_equal(kp_range_stop(r, &last), 0);
-    assert_calls("config start push pop stop");
+    assert_calls("config start push pop push pop stop");
+    cupti.fails = "push";
+    assert_int_equal(kp_range_push(r), FAILS);
+    cupti.fails = "pop";
+    assert_int_equal(kp_range_pop(r), FAILS);
+    kp_image_free(i);
     kp_range_close(r);
 }
 
 /* Each collection begins with the data as it was initialised, whatever the last one left. */
 static void test_begin_empties(void **state)
 {
-    struct kp_range *r = open_range(KP_RANGE_AUTO);
+    struct kp_range *r = open_range();
+    struct kp_image *i = make_image(r, &config, 3);
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(kp_range_begin(r), 0);
-        for (size_t b = 0; b < IMAGE; b++)
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, i), 0);
+        for (size_t b = 0; b < cupti.image_size; b++)
             assert_int_equal(cupti.image[b], FRESH);
-        memset(cupti.image, DIRTY, IMAGE);
+        memset(cupti.image, DIRTY, cupti.image_size);
     }
+    assert_calls("config config");
+    kp_image_free(i);
+    kp_range_close(r);
+}
+
+/* One profiler, several lists of counters and numbers of ranges: what one left is not touched by the next. */
+static void test_images_in_turn(void **state)
+{
+    struct kp_range *r = open_range();
+    struct kp_image *first = make_image(r, &config, 3), *second = make_image(r, &other, 5);
+    const uint8_t *data;
+    size_t size, n, dropped;
+    (void)state;
+    assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, first), 0);
+    kp_image_data(first, &data, &size);
+    assert_ptr_equal(cupti.image, data);
+    memset(cupti.image, DIRTY, size);
+    assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, second), 0);
+    assert_int_equal(cupti.ranges, 5);
+    assert_ptr_equal(cupti.config, other_image);
+    assert_int_equal(data[0], DIRTY);
+    assert_int_equal(data[size - 1], DIRTY);
+    cupti.total = 5;
+    assert_int_equal(kp_range_decode(r, &n, &dropped), 0); /* of the second: see info */
+    assert_int_equal(n, 5);
+    kp_image_free(first);
+    kp_image_free(second);
     kp_range_close(r);
 }
 
 static void test_open_fails(void **state)
 {
-    static const struct {
-        const char *fails, *calls;
-    } rows[] = {
-        {"enable", "enable"}, {"size", "enable size disable"}, {"initialize", "enable size initialize disable"}};
+    struct kp_range *r = (struct kp_range *)1;
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct kp_range *r = (struct kp_range *)1;
-        cupti.fails = rows[i].fails;
-        assert_int_equal(kp_range_open(&table, context, &config, KP_RANGE_AUTO, 3, &r), FAILS);
-        assert_null(r);
-        assert_calls(rows[i].calls);
-    }
+    cupti.fails = "enable";
+    assert_int_equal(kp_range_open(&table, context, &r), FAILS);
+    assert_null(r);
+    assert_calls("enable");
     kp_range_close(NULL);
     kp_range_abandon(NULL);
 }
 
-/* A pop that fails does not leave the profiler running. */
-static void test_pop_fails(void **state)
+static void test_begin_fails(void **state)
 {
-    struct kp_range *r = open_range(KP_RANGE_USER);
-    bool last = true;
+    struct kp_range *r = open_range();
+    struct kp_image *i = make_image(r, &config, 1);
     (void)state;
-    assert_int_equal(kp_range_start(r), 0);
-    cupti.fails = "pop";
-    assert_int_equal(kp_range_stop(r, &last), FAILS);
-    assert_calls("start push pop stop");
+    cupti.fails = "config";
+    assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, i), FAILS);
+    kp_image_free(i);
     kp_range_close(r);
 }
 
-/* A start that fails is not followed by a stop of the caller: what it began, it ends itself. */
-static void test_push_fails(void **state)
-{
-    struct kp_range *r = open_range(KP_RANGE_USER);
-    bool last = true;
-    (void)state;
-    cupti.fails = "push";
-    assert_int_equal(kp_range_start(r), FAILS);
-    assert_calls("start push stop");
-    assert_int_equal(kp_range_stop(r, &last), 0);
-    assert_calls("");
-    kp_range_close(r);
-}
-
+/* A pass that did not start is not stopped. */
 static void test_start_fails(void **state)
 {
-    struct kp_range *r = open_range(KP_RANGE_USER);
+    struct kp_range *r = open_range();
     bool last = true;
     (void)state;
     cupti.fails = "start";
@@ -371,23 +451,40 @@ static void test_start_fails(void **state)
     kp_range_close(r);
 }
 
+/* One that could not be stopped is over all the same. */
+static void test_stop_fails(void **state)
+{
+    struct kp_range *r = open_range();
+    bool last = true;
+    (void)state;
+    assert_int_equal(kp_range_start(r), 0);
+    cupti.fails = "stop";
+    assert_int_equal(kp_range_stop(r, &last), FAILS);
+    assert_false(last);
+    assert_int_equal(kp_range_stop(r, &last), 0);
+    assert_calls("start stop");
+    kp_range_close(r);
+}
+
 static void test_decode_fails(void **state)
 {
-    struct kp_range *r = open_range(KP_RANGE_AUTO);
+    struct kp_range *r = open_range();
+    struct kp_image *i = make_image(r, &config, 1);
     size_t n = 0, dropped = 0;
     (void)state;
-    assert_int_equal(kp_range_begin(r), 0);
+    assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, i), 0);
     cupti.fails = "decode";
     assert_int_equal(kp_range_decode(r, &n, &dropped), FAILS);
     cupti.fails = "info";
     assert_int_equal(kp_range_decode(r, &n, &dropped), FAILS);
+    kp_image_free(i);
     kp_range_close(r);
 }
 
 /* The context is gone: only memory is given back. */
 static void test_abandon(void **state)
 {
-    struct kp_range *r = open_range(KP_RANGE_AUTO);
+    struct kp_range *r = open_range();
     (void)state;
     kp_range_abandon(r);
     assert_calls("");
@@ -429,6 +526,11 @@ static void test_checkpoint(void **state)
     assert_int_equal(kp_checkpoint_save(&table, context, &k), FAILS);
     assert_null(k);
     kp_checkpoint_free(NULL);
+    assert_calls("save");
+    cupti.fails = NULL;
+    assert_int_equal(kp_checkpoint_save(&table, context, &k), 0);
+    kp_checkpoint_abandon(k); /* its context is gone, or must not be touched */
+    kp_checkpoint_abandon(NULL);
     assert_calls("save");
 }
 
@@ -492,13 +594,14 @@ static void test_activity_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_auto_range, reset),     cmocka_unit_test_setup(test_user_range, reset),
-        cmocka_unit_test_setup(test_begin_empties, reset),  cmocka_unit_test_setup(test_open_fails, reset),
-        cmocka_unit_test_setup(test_pop_fails, reset),      cmocka_unit_test_setup(test_push_fails, reset),
-        cmocka_unit_test_setup(test_start_fails, reset),    cmocka_unit_test_setup(test_decode_fails, reset),
-        cmocka_unit_test_setup(test_abandon, reset),        cmocka_unit_test_setup(test_availability, reset),
-        cmocka_unit_test_setup(test_checkpoint, reset),     cmocka_unit_test_setup(test_activity, reset),
-        cmocka_unit_test_setup(test_activity_fails, reset),
+        cmocka_unit_test_setup(test_image, reset),         cmocka_unit_test_setup(test_image_fails, reset),
+        cmocka_unit_test_setup(test_auto_range, reset),    cmocka_unit_test_setup(test_user_range, reset),
+        cmocka_unit_test_setup(test_begin_empties, reset), cmocka_unit_test_setup(test_images_in_turn, reset),
+        cmocka_unit_test_setup(test_open_fails, reset),    cmocka_unit_test_setup(test_begin_fails, reset),
+        cmocka_unit_test_setup(test_start_fails, reset),   cmocka_unit_test_setup(test_stop_fails, reset),
+        cmocka_unit_test_setup(test_decode_fails, reset),  cmocka_unit_test_setup(test_abandon, reset),
+        cmocka_unit_test_setup(test_availability, reset),  cmocka_unit_test_setup(test_checkpoint, reset),
+        cmocka_unit_test_setup(test_activity, reset),      cmocka_unit_test_setup(test_activity_fails, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

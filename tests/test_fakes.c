@@ -25,7 +25,7 @@
 #include "tests/fake/fake_hooks.h"
 #include "tests/fake/fake_image.h"
 
-enum { RIGHT = 0, WRONG = 1, SKIPPED = 77 };
+enum { RIGHT = 0, WRONG = 1, SKIPPED = 77, KILLED = 256 /* and the signal */ };
 
 /* In a child: ends it when the condition does not hold. */
 #define CHECK(condition)                                                                                               \
@@ -50,9 +50,9 @@ static int run_child(void (*body)(void))
         body();
         _exit(RIGHT);
     }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
         return -1;
-    return WEXITSTATUS(status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : KILLED + WTERMSIG(status);
 }
 
 static void *open_fake(const char *name)
@@ -223,6 +223,321 @@ static void body_before_init(void)
 
     gpu.cuda = open_fake("libcuda.so.1");
     CHECK(TAKE(gpu.cuda, cuDeviceGetCount)(&n) == CUDA_ERROR_NOT_INITIALIZED);
+}
+
+/* --- virtual memory management --- */
+
+enum { PIECE = 2 << 20 };
+
+static CUmemGenericAllocationHandle create(CUmemLocationType type, size_t bytes)
+{
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = type}};
+    CUmemGenericAllocationHandle handle;
+
+    CHECK(!TAKE(gpu.cuda, cuMemCreate)(&handle, bytes, &prop, 0));
+    return handle;
+}
+
+static CUdeviceptr reserve(size_t bytes)
+{
+    CUdeviceptr p;
+
+    CHECK(!TAKE(gpu.cuda, cuMemAddressReserve)(&p, bytes, 0, 0, 0));
+    CHECK(p % PIECE == 0);
+    return p;
+}
+
+static void map(CUdeviceptr p, CUmemGenericAllocationHandle handle)
+{
+    CHECK(!TAKE(gpu.cuda, cuMemMap)(p, PIECE, 0, handle, 0));
+}
+
+static CUresult allow(CUdeviceptr p, size_t bytes, CUmemLocationType type)
+{
+    const CUmemAccessDesc desc = {.location = {.type = type}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+    return TAKE(gpu.cuda, cuMemSetAccess)(p, bytes, &desc, 1);
+}
+
+/* `n` pieces of addresses with the same memory of the device behind each. */
+static CUdeviceptr map_repeatedly(int n)
+{
+    CUmemGenericAllocationHandle handle = create(CU_MEM_LOCATION_TYPE_DEVICE, PIECE);
+    CUdeviceptr p = reserve((size_t)n * PIECE);
+
+    for (int i = 0; i < n; i++)
+        map(p + (size_t)i * PIECE, handle);
+    CHECK(!TAKE(gpu.cuda, cuMemRelease)(handle));
+    CHECK(!allow(p, (size_t)n * PIECE, CU_MEM_LOCATION_TYPE_DEVICE));
+    return p;
+}
+
+static CUdeviceptr map_host(void)
+{
+    CUmemGenericAllocationHandle handle = create(CU_MEM_LOCATION_TYPE_HOST_NUMA, PIECE);
+    CUdeviceptr p = reserve(PIECE);
+
+    map(p, handle);
+    CHECK(!TAKE(gpu.cuda, cuMemRelease)(handle));
+    CHECK(!allow(p, PIECE, CU_MEM_LOCATION_TYPE_DEVICE));
+    CHECK(!allow(p, PIECE, CU_MEM_LOCATION_TYPE_HOST_NUMA));
+    return p;
+}
+
+static unsigned char byte_at(CUdeviceptr p)
+{
+    unsigned char value;
+
+    CHECK(!TAKE(gpu.cuda, cuMemcpyDtoH)(&value, p, 1));
+    return value;
+}
+
+static void body_mapped_repeatedly(void)
+{
+    enum { PIECES = 3 };
+    CUdeviceptr p, source;
+    size_t before, during, total;
+
+    open_gpu();
+    CHECK(!TAKE(gpu.cuda, cuMemAlloc)(&source, (size_t)PIECES * PIECE));
+    for (int i = 0; i < PIECES; i++)
+        CHECK(!TAKE(gpu.cuda, cuMemsetD8)(source + (size_t)i * PIECE, (unsigned char)(i + 1), PIECE));
+    CHECK(!TAKE(gpu.cuda, cuMemGetInfo)(&before, &total));
+    p = map_repeatedly(PIECES);
+    CHECK(!TAKE(gpu.cuda, cuMemGetInfo)(&during, &total) && during == before - PIECE);
+    CHECK(byte_at(p) == 0);
+    CHECK(!TAKE(gpu.cuda, cuMemsetD8)(p + PIECE + 5, 77, 1));
+    CHECK(byte_at(p + 5) == 77 && byte_at(p + 2 * PIECE + 5) == 77);
+    CHECK(!TAKE(gpu.cuda, cuMemcpyDtoDAsync)(p, source, (size_t)PIECES * PIECE, NULL));
+    CHECK(byte_at(p) == PIECES && byte_at(p + PIECE - 1) == PIECES);
+    /* a copy that ends within a piece leaves the rest of it as the one before did */
+    CHECK(!TAKE(gpu.cuda, cuMemcpyDtoD)(p, source, PIECE + PIECE / 2));
+    CHECK(byte_at(p) == 2 && byte_at(p + PIECE / 2 - 1) == 2 && byte_at(p + PIECE / 2) == 1);
+    CHECK(!TAKE(gpu.cuda, cuMemcpyDtoD)(p + 10, source, 2 * PIECE));
+    CHECK(byte_at(p + 9) == 2 && byte_at(p + 10) == 2 && byte_at(p + PIECE - 1) == 2);
+    CHECK(TAKE(gpu.cuda, cuMemcpyDtoD)(p + 10, source, (size_t)PIECES * PIECE) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(!TAKE(gpu.cuda, cuMemUnmap)(p, (size_t)PIECES * PIECE));
+    CHECK(!TAKE(gpu.cuda, cuMemAddressFree)(p, (size_t)PIECES * PIECE));
+    CHECK(!TAKE(gpu.cuda, cuMemGetInfo)(&during, &total) && during == before);
+}
+
+static void body_mapped_anew(void)
+{
+    CUmemGenericAllocationHandle first, second;
+    CUdeviceptr p, q;
+
+    open_gpu();
+    first = create(CU_MEM_LOCATION_TYPE_DEVICE, PIECE);
+    second = create(CU_MEM_LOCATION_TYPE_DEVICE, PIECE);
+    p = reserve(PIECE);
+    map(p, first);
+    CHECK(!allow(p, PIECE, CU_MEM_LOCATION_TYPE_DEVICE));
+    CHECK(!TAKE(gpu.cuda, cuMemsetD8)(p, 1, PIECE));
+    CHECK(!TAKE(gpu.cuda, cuMemUnmap)(p, PIECE));
+    map(p, second);
+    CHECK(!allow(p, PIECE, CU_MEM_LOCATION_TYPE_DEVICE));
+    CHECK(byte_at(p) == 0);
+    CHECK(!TAKE(gpu.cuda, cuMemUnmap)(p, PIECE));
+    map(p, first);
+    CHECK(!allow(p, PIECE, CU_MEM_LOCATION_TYPE_DEVICE));
+    CHECK(byte_at(p) == 1);
+    q = reserve(2 * PIECE); /* both, side by side */
+    map(q, first);
+    map(q + PIECE, second);
+    CHECK(!allow(q, 2 * PIECE, CU_MEM_LOCATION_TYPE_DEVICE));
+    CHECK(!TAKE(gpu.cuda, cuMemAlloc)(&p, 2 * PIECE));
+    CHECK(!TAKE(gpu.cuda, cuMemsetD8)(p, 7, 2 * PIECE));
+    CHECK(!TAKE(gpu.cuda, cuMemcpyDtoD)(q, p, 2 * PIECE));
+    CHECK(byte_at(q) == 7 && byte_at(q + 2 * PIECE - 1) == 7);
+}
+
+static void body_mapping_refused(void)
+{
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
+    CUmemGenericAllocationHandle handle, other;
+    CUdeviceptr p, q;
+    size_t granularity;
+
+    open_gpu();
+    CHECK(TAKE(gpu.cuda, cuMemCreate)(&other, PIECE, &prop, 0) == CUDA_ERROR_INVALID_DEVICE);
+    handle = create(CU_MEM_LOCATION_TYPE_DEVICE, PIECE);
+    p = reserve(2 * PIECE);
+    CHECK(TAKE(gpu.cuda, cuMemAddressReserve)(&q, PIECE + 4096, 0, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(TAKE(gpu.cuda, cuMemMap)(p, 2 * PIECE, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(TAKE(gpu.cuda, cuMemMap)(p + 4096, PIECE, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(TAKE(gpu.cuda, cuMemMap)(p + 2 * PIECE, PIECE, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);
+    map(p, handle);
+    CHECK(allow(p, 2 * PIECE, CU_MEM_LOCATION_TYPE_DEVICE) == CUDA_ERROR_INVALID_VALUE); /* half of it is not mapped */
+    CHECK(allow(p, PIECE, CU_MEM_LOCATION_TYPE_HOST_NUMA) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(TAKE(gpu.cuda, cuMemAddressFree)(p, PIECE) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(TAKE(gpu.cuda, cuMemFree)(p) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(TAKE(gpu.cuda, cuMemFreeHost)((void *)map_host()) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(TAKE(gpu.cuda, cuMemGetAllocationGranularity)(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ==
+          CUDA_ERROR_INVALID_DEVICE);
+}
+
+static void body_mapped_over(void)
+{
+    open_gpu();
+    map(map_repeatedly(1), create(CU_MEM_LOCATION_TYPE_DEVICE, PIECE));
+}
+
+static void body_addresses_in_use(void)
+{
+    open_gpu();
+    TAKE(gpu.cuda, cuMemAddressFree)(map_repeatedly(1), PIECE);
+}
+
+static void body_unmapped_in_part(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+
+    open_gpu();
+    handle = create(CU_MEM_LOCATION_TYPE_DEVICE, 2 * PIECE);
+    p = reserve(2 * PIECE);
+    CHECK(!TAKE(gpu.cuda, cuMemMap)(p, 2 * PIECE, 0, handle, 0));
+    TAKE(gpu.cuda, cuMemUnmap)(p, PIECE);
+}
+
+static void body_unmapped_twice(void)
+{
+    CUdeviceptr p;
+
+    open_gpu();
+    p = map_repeatedly(1);
+    CHECK(!TAKE(gpu.cuda, cuMemUnmap)(p, PIECE));
+    TAKE(gpu.cuda, cuMemUnmap)(p, PIECE);
+}
+
+static void body_released_twice(void)
+{
+    CUmemGenericAllocationHandle handle;
+
+    open_gpu();
+    handle = create(CU_MEM_LOCATION_TYPE_DEVICE, PIECE);
+    CHECK(!TAKE(gpu.cuda, cuMemRelease)(handle));
+    TAKE(gpu.cuda, cuMemRelease)(handle);
+}
+
+static void body_mapped_after_release(void)
+{
+    CUmemGenericAllocationHandle handle;
+
+    open_gpu();
+    handle = create(CU_MEM_LOCATION_TYPE_DEVICE, PIECE);
+    CHECK(!TAKE(gpu.cuda, cuMemRelease)(handle));
+    map(reserve(PIECE), handle);
+}
+
+static void body_launch_into_unmapped(void)
+{
+    open_gpu();
+    gpu.values = map_repeatedly(1);
+    CHECK(!TAKE(gpu.cuda, cuMemUnmap)(gpu.values, PIECE));
+    launch(gpu.increment);
+}
+
+static void body_without_access(void)
+{
+    CUdeviceptr p;
+
+    open_gpu();
+    p = reserve(PIECE);
+    map(p, create(CU_MEM_LOCATION_TYPE_HOST_NUMA, PIECE));
+    CHECK(!allow(p, PIECE, CU_MEM_LOCATION_TYPE_HOST_NUMA));
+    *(volatile char *)p = 1;
+    TAKE(gpu.cuda, cuMemsetD8)(p, 1, 1); /* the device has none */
+}
+
+static void body_without_any_access(void)
+{
+    open_gpu();
+    gpu.values = reserve(PIECE);
+    map(gpu.values, create(CU_MEM_LOCATION_TYPE_HOST_NUMA, PIECE));
+    *(volatile char *)gpu.values = 1;
+}
+
+/* --- host memory --- */
+
+static void check_type(const void *p, unsigned expected)
+{
+    unsigned type = 0;
+    CUdeviceptr device = 0;
+
+    CHECK(!TAKE(gpu.cuda, cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)p));
+    CHECK(!TAKE(gpu.cuda, cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, (CUdeviceptr)p));
+    CHECK(type == expected && device == (CUdeviceptr)p);
+    CHECK(TAKE(gpu.cuda, cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_HOST_POINTER, (CUdeviceptr)p) ==
+          (expected == CU_MEMORYTYPE_HOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
+}
+
+static void body_pointers(void)
+{
+    static char memory[100];
+    CUdeviceptr managed;
+    void *pinned;
+    unsigned is_managed = 0, type;
+
+    open_gpu();
+    CHECK(!TAKE(gpu.cuda, cuMemHostAlloc)(&pinned, 100, CU_MEMHOSTALLOC_WRITECOMBINED));
+    CHECK(!TAKE(gpu.cuda, cuMemHostRegister)(memory, sizeof(memory), 0));
+    CHECK(!TAKE(gpu.cuda, cuMemAllocManaged)(&managed, 100, CU_MEM_ATTACH_GLOBAL));
+    check_type(pinned, CU_MEMORYTYPE_HOST);
+    check_type((char *)pinned + 99, CU_MEMORYTYPE_HOST);
+    check_type(memory, CU_MEMORYTYPE_HOST);
+    check_type((void *)map_host(), CU_MEMORYTYPE_HOST);
+    check_type((void *)gpu.values, CU_MEMORYTYPE_DEVICE);
+    check_type((void *)map_repeatedly(1), CU_MEMORYTYPE_DEVICE);
+    CHECK(!TAKE(gpu.cuda, cuPointerGetAttribute)(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, managed) && is_managed);
+    CHECK(!TAKE(gpu.cuda, cuPointerGetAttribute)(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, gpu.values));
+    CHECK(!is_managed);
+    CHECK(TAKE(gpu.cuda, cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)&managed) ==
+          CUDA_ERROR_INVALID_VALUE);
+}
+
+static void body_registered(void)
+{
+    static char memory[100];
+
+    open_gpu();
+    CHECK(!TAKE(gpu.cuda, cuMemHostRegister)(memory, sizeof(memory), 0));
+    CHECK(TAKE(gpu.cuda, cuMemHostRegister)(memory + 50, 100, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    CHECK(TAKE(gpu.cuda, cuMemFreeHost)(memory) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(TAKE(gpu.cuda, cuMemHostUnregister)(memory + 1) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    CHECK(!TAKE(gpu.cuda, cuMemHostUnregister)(memory));
+    CHECK(TAKE(gpu.cuda, cuMemHostUnregister)(memory) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    memory[0] = 1; /* still the program's own */
+    CHECK(!TAKE(gpu.cuda, cuMemHostRegister)(memory, sizeof(memory), 0));
+}
+
+/* What a restore rewinds and what it leaves alone. */
+static void body_restored_host_memory(void)
+{
+    static char registered[100], read_only[100];
+    kp_checkpoint_abi saved = {.structSize = KP_CHECKPOINT_ABI_SIZE};
+    char *pinned, *mapped;
+    CUdeviceptr managed;
+    void *library;
+
+    open_gpu();
+    library = open_fake("libcheckpoint.so");
+    CHECK(!TAKE(gpu.cuda, cuMemAllocHost)((void **)&pinned, 100));
+    CHECK(!TAKE(gpu.cuda, cuMemHostRegister)(registered, sizeof(registered), 0));
+    CHECK(!TAKE(gpu.cuda, cuMemHostRegister)(read_only, sizeof(read_only), CU_MEMHOSTREGISTER_READ_ONLY));
+    CHECK(!TAKE(gpu.cuda, cuMemAllocManaged)(&managed, 100, CU_MEM_ATTACH_GLOBAL));
+    mapped = (char *)map_host();
+    char *all[] = {pinned, registered, (char *)managed, read_only, mapped};
+    CHECK(!pinned[0] && !mapped[0]);
+    *(char *)managed = 0;
+    saved.ctx = gpu.ctx;
+    CHECK(!TAKE(library, cuptiCheckpointSave)(&saved));
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        all[i][0] = 1;
+    CHECK(!TAKE(library, cuptiCheckpointRestore)(&saved));
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        CHECK(all[i][0] == (i >= 3));
 }
 
 /* --- the range profiler --- */
@@ -509,6 +824,21 @@ static const struct one_case cases[] = {
     {"injected failures", body_injected, RIGHT},
     {"a kernel that breaks its context", body_sticky, RIGHT},
     {"a call before cuInit", body_before_init, RIGHT},
+    {"memory mapped repeatedly", body_mapped_repeatedly, RIGHT},
+    {"other memory at the same address", body_mapped_anew, RIGHT},
+    {"mappings that are refused", body_mapping_refused, RIGHT},
+    {"memory mapped over memory", body_mapped_over, FAKE_MISUSE_EXIT},
+    {"addresses freed with memory behind them", body_addresses_in_use, FAKE_MISUSE_EXIT},
+    {"a part of a mapping unmapped", body_unmapped_in_part, FAKE_MISUSE_EXIT},
+    {"a mapping unmapped twice", body_unmapped_twice, FAKE_MISUSE_EXIT},
+    {"memory released twice", body_released_twice, FAKE_MISUSE_EXIT},
+    {"memory mapped after its release", body_mapped_after_release, FAKE_MISUSE_EXIT},
+    {"a pointer into unmapped memory", body_launch_into_unmapped, FAKE_MISUSE_EXIT},
+    {"memory that the device has no access to", body_without_access, FAKE_MISUSE_EXIT},
+    {"memory that nobody has access to", body_without_any_access, KILLED + SIGSEGV},
+    {"attributes of pointers", body_pointers, RIGHT},
+    {"registered memory", body_registered, RIGHT},
+    {"restore of host memory", body_restored_host_memory, RIGHT},
     {"ranges that saw all passes", body_all_passes, RIGHT},
     {"a user range", body_user_range, RIGHT},
     {"a range that missed a pass", body_pass_missing, RIGHT},

@@ -1,5 +1,5 @@
-/* The table of driver functions against the header, the driver's stub and what the library exports; and that every door
- * leads to the function whose name it bears. */
+/* The table of driver functions against the header, the driver's stub, what the library exports and the table of those
+ * that join a window; and that every door leads to the function whose name it bears. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,12 +15,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "preload/join.h"
 #include "tests/collect_support.h"
 #include "tests/report_support.h"
 
 /* ---- the tables ---- */
 
-enum class { LAUNCH, DOOR, GATE, CTX_END, FORGET, CAPTURE_BEGIN, CAPTURE_END, INIT, SYNC, PURE };
+enum class {
+    LAUNCH,
+    DOOR,
+    GATE,
+    JOIN,
+    LOAD,
+    SHARE,
+    MANAGED,
+    CTX_END,
+    FORGET,
+    CAPTURE_BEGIN,
+    CAPTURE_END,
+    INIT,
+    SYNC,
+    PURE
+};
 
 static const struct row {
     const char *symbol, *base;
@@ -41,6 +57,15 @@ static const struct door {
 #undef KP_DOOR
 };
 
+static const struct join {
+    const char *base;
+    unsigned to, from, host, any, bytes, copy2d, event, flags, stream;
+} joins[] = {
+#define KP_JOIN(function, ...) {.base = #function, __VA_ARGS__},
+#include "preload/join.def"
+#undef KP_JOIN
+};
+
 static const char *const runtime[] = {
 #define KP_RUNTIME(function, host, parameters, arguments) #function,
 #include "preload/runtime.def"
@@ -50,6 +75,7 @@ static const char *const runtime[] = {
 enum {
     ROWS = sizeof(rows) / sizeof(*rows),
     DOORS = sizeof(doors) / sizeof(*doors),
+    JOINS = sizeof(joins) / sizeof(*joins),
     RUNTIMES = sizeof(runtime) / sizeof(*runtime)
 };
 
@@ -75,7 +101,7 @@ static const struct door *door_of(const char *symbol)
 
 static bool is_intercepted(const struct row *r)
 {
-    return r->class != PURE && r->class != SYNC;
+    return r->class != PURE;
 }
 
 static bool listed(const char *const *list, const char *name)
@@ -192,6 +218,59 @@ static void test_functions_of_the_header(void **state)
         }
     assert_int_equal(missing, 0);
     free_names(&declared);
+    free(text);
+    free(path);
+}
+
+/* The name of a parameter of cuda.h, as a column of join.def. */
+static const struct column {
+    const char *parameter;
+    size_t offset;
+} columns[] = {
+    {"dstDevice", offsetof(struct join, to)},   {"dst", offsetof(struct join, to)},
+    {"srcDevice", offsetof(struct join, from)}, {"src", offsetof(struct join, any)},
+    {"srcHost", offsetof(struct join, host)},   {"ByteCount", offsetof(struct join, bytes)},
+    {"pCopy", offsetof(struct join, copy2d)},   {"hEvent", offsetof(struct join, event)},
+    {"flags", offsetof(struct join, flags)},    {"Flags", offsetof(struct join, flags)},
+    {"hStream", offsetof(struct join, stream)},
+};
+
+/* Sets the columns of `out` from the declaration of its function. */
+static void read_columns(const char *text, struct join *out)
+{
+    char mark[128];
+    snprintf(mark, sizeof(mark), "CUresult CUDAAPI %s(", out->base);
+    const char *at = strstr(text, mark);
+    if (!at)
+        fail_msg("the header does not declare %s", out->base);
+    at += strlen(mark);
+    for (unsigned number = 1; number == 1 || at[-1] == ','; number++) {
+        const char *end = at + strcspn(at, ",)"), *name = end;
+        while (isalnum((unsigned char)name[-1]))
+            name--;
+        for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+            if (strlen(columns[i].parameter) == (size_t)(end - name) &&
+                !strncmp(columns[i].parameter, name, (size_t)(end - name)))
+                memcpy((char *)out + columns[i].offset, &number, sizeof(number));
+        at = end + 1;
+    }
+}
+
+static void test_columns_of_joins(void **state)
+{
+    static const char *const here[] = {".", NULL};
+    (void)state;
+    char *path = kp_test_toolkit_file(here, "cuda.h");
+    assert_non_null(path);
+    char *text = kp_test_read(path);
+    for (size_t i = 0; i < JOINS; i++) {
+        struct join header = {.base = joins[i].base};
+        read_columns(text, &header);
+        if (!header.any && !header.host)
+            header.bytes = 0; /* nothing is copied */
+        if (memcmp(&header, &joins[i], sizeof(header)))
+            fail_msg("the columns of %s are not its parameters", joins[i].base);
+    }
     free(text);
     free(path);
 }
@@ -372,6 +451,138 @@ static void test_what_is_gated(void **state)
     }
 }
 
+/* Who joins a window has a row in both tables. */
+static void test_joins(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        char later[128];
+        snprintf(later, sizeof(later), "%s_v2", rows[i].symbol);
+        if (rows[i].class == JOIN && !kp_join_known(rows[i].symbol))
+            fail_msg("%s has no row in join.def", rows[i].symbol);
+        if (rows[i].class == JOIN && row_of(later))
+            fail_msg("%s has 32-bit parameters", rows[i].symbol);
+    }
+    for (size_t j = 0; j < JOINS; j++) {
+        size_t found = 0;
+        for (size_t i = 0; i < ROWS; i++)
+            found += rows[i].class == JOIN && !strcmp(rows[i].base, joins[j].base);
+        if (!found)
+            fail_msg("%s joins no window in cuda_api.def", joins[j].base);
+    }
+    assert_false(kp_join_known("cuMemcpyDtoH_v2"));
+    assert_false(kp_join_known("cuMemcpy3D"));
+}
+
+/* The first row of the base name of row `i`. */
+static size_t first_of_base(size_t i)
+{
+    for (size_t first = 0; first < i; first++)
+        if (!strcmp(rows[first].base, rows[i].base))
+            return first;
+    return i;
+}
+
+/* Only the interfaces with 32-bit sizes are of another class than those that came after them, and they come first: what
+ * cuGetProcAddress returned is classified by the first or the last row of its base name, as the version says. */
+static void test_classes_of_a_base(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        size_t first = first_of_base(i);
+        for (size_t k = i; first < i && k < ROWS && !strcmp(rows[k].base, rows[i].base); k++)
+            if (rows[k].class != rows[i].class)
+                fail_msg("%s and %s differ", rows[k].symbol, rows[i].symbol);
+        if (first == i || rows[first].class == rows[i].class)
+            continue;
+        bool typed = rows[i].class == JOIN || rows[i].class == DOOR;
+        if (rows[first].class != GATE || !typed || strcmp(rows[first].symbol, rows[first].base))
+            fail_msg("%s and %s differ", rows[first].symbol, rows[i].symbol);
+    }
+}
+
+/* What is left alone has a name of a query, or is known to be harmless. */
+static void test_what_is_pure(void **state)
+{
+    static const char *const queries[] = {"Get", "Is", "CanAccess", "Occupancy", "Enumerate", "Encode", NULL};
+    static const char *const harmless[] = {"cuCoredumpSetAttribute",
+                                           "cuCoredumpSetAttributeGlobal",
+                                           "cuCtxPopCurrent",
+                                           "cuCtxPushCurrent",
+                                           "cuCtxSetCurrent",
+                                           "cuDevResourceGenerateDesc",
+                                           "cuDevSmResourceSplitByCount",
+                                           "cuDeviceComputeCapability",
+                                           "cuDeviceTotalMem",
+                                           "cuEventCreate",
+                                           "cuGraphDebugDotPrint",
+                                           "cuGraphNodeFindInClone",
+                                           "cuLogsCurrent",
+                                           "cuLogsDumpToFile",
+                                           "cuLogsDumpToMemory",
+                                           "cuLogsRegisterCallback",
+                                           "cuLogsUnregisterCallback",
+                                           "cuProfilerInitialize",
+                                           "cuTensorMapReplaceAddress",
+                                           "cuThreadExchangeStreamCaptureMode",
+                                           NULL};
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        bool query = listed(harmless, rows[i].base);
+        for (const char *const *q = queries; *q && !query; q++)
+            query = strstr(rows[i].base, *q) != NULL;
+        if (rows[i].class == PURE && !query)
+            fail_msg("%s is left alone", rows[i].symbol);
+    }
+    for (const char *const *h = harmless; *h; h++) {
+        const struct row *r = row_of(*h);
+        if (!r || r->class != PURE)
+            fail_msg("%s is not left alone", *h);
+    }
+}
+
+/* All functions whose names begin so have one of the classes, but for `except`. */
+static void check_classes(const char *prefix, enum class class, const char *except)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (strncmp(rows[i].base, prefix, strlen(prefix)) || !strcmp(rows[i].base, except))
+            continue;
+        found++;
+        if (rows[i].class != class)
+            fail_msg("%s is not of the class of its kind", rows[i].symbol);
+    }
+    if (!found)
+        fail_msg("no row begins with %s", prefix);
+}
+
+static void test_what_is_shared_or_asked(void **state)
+{
+    (void)state;
+    check_classes("cuIpc", SHARE, "cuIpcCloseMemHandle");
+    check_classes("cuImportExternal", SHARE, "");
+    check_classes("cuExternalMemoryGetMapped", SHARE, "");
+    check_classes("cuMemExport", SHARE, "");
+    check_classes("cuMemImport", SHARE, "");
+    check_classes("cuMemPoolExport", SHARE, "");
+    check_classes("cuMemPoolImport", SHARE, "");
+    check_classes("cuMemGetHandleForAddressRange", SHARE, "");
+    check_classes("cuMulticastAdd", SHARE, "");
+    check_classes("cuMulticastBind", SHARE, "");
+    check_classes("cuMulticastCreate", SHARE, "");
+    check_classes("cuGraphicsMap", SHARE, "");
+    check_classes("cuMemAllocManaged", MANAGED, "");
+    check_classes("cuLibraryGetManaged", MANAGED, "");
+    check_classes("cuStreamAttachMem", MANAGED, "");
+    check_classes("cuKernelGetFunction", LOAD, "");
+    check_classes("cuStreamSynchronize", SYNC, "");
+    check_classes("cuStreamQuery", SYNC, "");
+    check_classes("cuCtxSynchronize", SYNC, "");
+    check_classes("cuEventSynchronize", SYNC, "");
+    check_classes("cuEventQuery", SYNC, "");
+    check_classes("cuEventElapsedTime", SYNC, "");
+}
+
 /* ---- where doors lead ---- */
 
 typedef int (*any_function)(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
@@ -469,12 +680,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions_of_the_header),
+        cmocka_unit_test(test_columns_of_joins),
         cmocka_unit_test(test_functions_of_the_driver),
         cmocka_unit_test(test_exports),
         cmocka_unit_test(test_no_other_exports),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_typed_doors),
         cmocka_unit_test(test_what_is_gated),
+        cmocka_unit_test(test_joins),
+        cmocka_unit_test(test_classes_of_a_base),
+        cmocka_unit_test(test_what_is_pure),
+        cmocka_unit_test(test_what_is_shared_or_asked),
         cmocka_unit_test(test_doors_lead_to_their_functions),
         cmocka_unit_test(test_looked_up_doors),
     };

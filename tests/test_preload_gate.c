@@ -18,15 +18,108 @@
 #include "preload/gate.h"
 #include "preload/pool.h"
 #include "preload/process.h"
+#include "preload/window.h"
 
-/* ---- the process ---- */
+/* ---- the process, and its window ---- */
 
 static struct {
-    unsigned started, forgotten, ended;
-    const char *ended_by;
+    unsigned started, forgotten, ended, closed, joins, join_failures;
+    const char *ended_by, *joined;
     uint64_t ended_first;
     int guard_when_ended;
+    bool stuck, takes; /* the window does not close; it takes what could join */
+    void *joined_real;
+    uint64_t joined_args[6];
+    unsigned shared, managed;
+    uint64_t needs_shared; /* a launch of the window does */
+    CUkernel loads;        /* whose library is not there yet */
+    unsigned asked;
 } process;
+
+static atomic_bool watches, closes_at_sync;
+
+bool kp_window_watches(void)
+{
+    return atomic_load(&watches);
+}
+
+bool kp_window_closes_at_sync(void)
+{
+    return atomic_load(&closes_at_sync);
+}
+
+bool kp_window_is_open(void)
+{
+    return atomic_load(&watches);
+}
+
+bool kp_window_needs_shared(uint64_t bytes)
+{
+    return process.needs_shared > bytes;
+}
+
+bool kp_process_loads(CUkernel kernel)
+{
+    process.asked++;
+    return kernel == process.loads;
+}
+
+void kp_process_exit_first(void)
+{
+}
+
+void kp_window_spoil(void)
+{
+    atomic_store(&watches, false);
+}
+
+void kp_window_shared_memory(void)
+{
+    process.shared++;
+}
+
+void kp_window_managed_memory(void)
+{
+    process.managed++;
+}
+
+/* As the process does it: alone, or, when another thread stays in a call, not at all. */
+void kp_process_close_window(void)
+{
+    bool alone = kp_gate_enter_exclusive(60000, process.stuck ? 5 : 30000);
+    process.closed++;
+    atomic_store(&watches, false);
+    if (alone)
+        kp_gate_leave_exclusive();
+}
+
+bool kp_process_join(const char *symbol, void *real, const uint64_t *args)
+{
+    assert_true(kp_gate_enter_exclusive(60000, 30000));
+    process.joins++;
+    process.joined = symbol;
+    process.joined_real = real;
+    memcpy(process.joined_args, args, sizeof(process.joined_args));
+    if (process.takes) {
+        kp_gate_exclusive_to_shared();
+        return true;
+    }
+    atomic_store(&watches, false); /* it has been closed */
+    kp_gate_leave_exclusive();
+    return false;
+}
+
+void kp_process_join_failed(void)
+{
+    assert_true(kp_gate_enter_exclusive(60000, 0)); /* the gate was left */
+    process.join_failures++;
+    kp_gate_leave_exclusive();
+}
+
+bool kp_process_replays(void)
+{
+    return true;
+}
 
 bool kp_process_active(void)
 {
@@ -48,7 +141,7 @@ CUresult kp_process_launch(struct kp_launch *l)
     return l->issue(l);
 }
 
-void kp_process_skip(enum kp_skip_reason reason, unsigned launches)
+void kp_process_skip(const char *reason, unsigned launches)
 {
     (void)reason;
     (void)launches;
@@ -87,7 +180,10 @@ static int reset(void **state)
     (void)state;
     alarm(60); /* a gate that never opens again ends the test */
     memset(&process, 0, sizeof(process));
+    atomic_store(&watches, false);
+    atomic_store(&closes_at_sync, false);
     kp_guard = 0;
+    kp_in_driver = 0;
     kp_gate_reset();
     kp_gate_arm(true);
     return 0;
@@ -315,7 +411,6 @@ static void test_classes_that_are_not_wrapped(void **state)
 {
     (void)state;
     assert_ptr_equal(kp_gate_wrap(KP_CLASS_PURE, "cuDeviceGet", ADDRESS(plain)), ADDRESS(plain));
-    assert_ptr_equal(kp_gate_wrap(KP_CLASS_SYNC, "cuCtxSynchronize", ADDRESS(plain)), ADDRESS(plain));
     assert_null(kp_gate_wrap(KP_CLASS_GATE, "cuMemFree", NULL));
 }
 
@@ -365,8 +460,8 @@ static void test_no_driver(void **state)
 
 static struct {
     CUresult result;
-    int guard;
-    unsigned calls, forgotten_before, ended_before;
+    int guard, in_driver;
+    unsigned calls, forgotten_before, ended_before, closed_before, joins_before;
     bool alone; /* whether another replay could have begun during the call */
 } callee;
 
@@ -376,6 +471,9 @@ static CUresult answers(uint64_t first, uint64_t second)
     (void)second;
     callee.calls++;
     callee.guard = kp_guard;
+    callee.in_driver = kp_in_driver;
+    callee.closed_before = process.closed;
+    callee.joins_before = process.joins;
     callee.forgotten_before = process.forgotten;
     callee.ended_before = process.ended;
     callee.alone = kp_gate_enter_exclusive(60000, 5);
@@ -398,6 +496,7 @@ static CUresult answers(uint64_t first, uint64_t second)
             ((CUresult(*)(uint64_t, uint64_t))(uintptr_t)wrap(class, symbol, ADDRESS(real_##name)))(first, second);    \
         assert_int_equal(callee.calls, 1);                                                                             \
         assert_int_equal(kp_guard, 0);                                                                                 \
+        assert_int_equal(kp_in_driver, 0);                                                                             \
         return rc;                                                                                                     \
     }
 
@@ -409,12 +508,18 @@ CALLED_AS(call_set_kernel_attribute, KP_CLASS_FORGET, "cuKernelSetAttribute")
 CALLED_AS(call_capture_begin, KP_CLASS_CAPTURE_BEGIN, "cuStreamBeginCapture")
 CALLED_AS(call_capture_end, KP_CLASS_CAPTURE_END, "cuStreamEndCapture")
 CALLED_AS(call_init, KP_CLASS_INIT, "cuInit")
+CALLED_AS(call_sync, KP_CLASS_SYNC, "cuStreamSynchronize")
+CALLED_AS(call_load, KP_CLASS_LOAD, "cuKernelGetFunction")
+CALLED_AS(call_join, KP_CLASS_JOIN, "cuMemsetD8Async")
+CALLED_AS(call_share, KP_CLASS_SHARE, "cuIpcGetMemHandle")
+CALLED_AS(call_managed, KP_CLASS_MANAGED, "cuMemAllocManaged")
 
 static void test_gate(void **state)
 {
     (void)state;
     assert_int_equal(call_gate(CUDA_ERROR_INVALID_VALUE, 1, 2), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(callee.guard, 1); /* what the driver calls in turn is not the program's */
+    assert_int_equal(callee.in_driver, 1);
     assert_false(callee.alone);
     assert_true(kp_gate_enter_exclusive(60000, 0)); /* it was left */
     kp_gate_leave_exclusive();
@@ -489,6 +594,170 @@ static void test_init(void **state)
     kp_gate_arm(true);
     call_init(CUDA_SUCCESS, 0, 0); /* a second one starts nothing that has not started; the process knows */
     assert_int_equal(process.started, 2);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+}
+
+/* ---- an open window ---- */
+
+static void test_what_closes_a_window(void **state)
+{
+    static CUresult (*const close_it[])(CUresult, uint64_t, uint64_t) = {
+        call_gate, call_forget, call_capture_begin, call_capture_end, call_share, call_managed, call_context_end};
+    const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    (void)state;
+    for (size_t i = 0; i < sizeof(close_it) / sizeof(*close_it); i++) {
+        reset(NULL);
+        atomic_store(&watches, true);
+        close_it[i](CUDA_SUCCESS, 0x10, 0);
+        assert_int_equal(callee.closed_before, 1); /* before the driver sees the call */
+        assert_int_equal(process.closed, 1);
+        assert_false(callee.alone);
+        close_it[i](CUDA_SUCCESS, 0x10, 0);
+        assert_int_equal(process.closed, 1); /* none is open */
+    }
+    reset(NULL);
+    atomic_store(&watches, true);
+    call_set_function_attribute(CUDA_SUCCESS, 0x10, limit); /* what was launched before keeps its own */
+    kp_guard++;
+    ((CUresult(*)(uint64_t, uint64_t))(uintptr_t)wrap(KP_CLASS_GATE, "", ADDRESS(real_call_gate)))(1, 2);
+    kp_guard--; /* a call of kprof's own */
+    assert_int_equal(process.closed, 0);
+    assert_true(atomic_load(&watches));
+}
+
+static void test_sync(void **state)
+{
+    (void)state;
+    assert_int_equal(call_sync(CUDA_ERROR_NOT_READY, 0, 0), CUDA_ERROR_NOT_READY);
+    assert_int_equal(callee.guard, 0);
+    assert_int_equal(callee.in_driver, 1); /* an exit from a signal handler must not wait for the driver */
+    assert_true(callee.alone);             /* a replay of another thread goes on meanwhile */
+    atomic_store(&watches, true);
+    call_sync(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.closed, 0); /* the program sees no memory by it */
+    atomic_store(&closes_at_sync, true);
+    call_sync(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(callee.closed_before, 1);
+    call_sync(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.closed, 1);
+    atomic_store(&watches, true);
+    kp_gate_arm(false);
+    call_sync(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.closed, 1);
+}
+
+static CUresult set_function(uint64_t f, uint64_t attribute, uint64_t value)
+{
+    (void)f, (void)attribute, (void)value;
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_kernel(uint64_t attribute, uint64_t value, uint64_t kernel, uint64_t dev)
+{
+    (void)attribute, (void)value, (void)kernel, (void)dev;
+    return CUDA_SUCCESS;
+}
+
+static void set_limit(bool of_kernel, uint64_t bytes)
+{
+    const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    void *function = wrap(KP_CLASS_FORGET, "cuFuncSetAttribute", ADDRESS(set_function)),
+         *kernel = wrap(KP_CLASS_FORGET, "cuKernelSetAttribute", ADDRESS(set_kernel));
+    if (of_kernel)
+        ((CUresult(*)(uint64_t, uint64_t, uint64_t, uint64_t))(uintptr_t)kernel)(limit, bytes, 0x10, 0);
+    else
+        ((CUresult(*)(uint64_t, uint64_t, uint64_t))(uintptr_t)function)(0x10, limit, bytes);
+}
+
+/* The window's launches would be refused when they are made again with less than they had. */
+static void test_limit_that_launches_need(void **state)
+{
+    (void)state;
+    process.needs_shared = 49153;
+    atomic_store(&watches, true);
+    set_limit(false, 49153);
+    set_limit(true, 49153);
+    assert_int_equal(process.closed, 0);
+    set_limit(false, 49152);
+    assert_int_equal(process.closed, 1);
+    assert_int_equal(process.forgotten, 1);
+    atomic_store(&watches, true);
+    set_limit(true, 49152);
+    assert_int_equal(process.closed, 2);
+}
+
+/* The variables of a library that is loaded now are not in the memory that was saved. */
+static void test_load(void **state)
+{
+    (void)state;
+    process.loads = (CUkernel)(uintptr_t)0x7e1;
+    call_load(CUDA_SUCCESS, 0x10, 0x7e1);
+    assert_int_equal(process.asked + process.closed, 0); /* no window */
+    atomic_store(&watches, true);
+    call_load(CUDA_SUCCESS, 0x10, 0x7e2);
+    assert_int_equal(process.asked, 1);
+    assert_int_equal(process.closed, 0);
+    assert_int_equal(callee.guard, 0);
+    assert_int_equal(callee.in_driver, 1);
+    call_load(CUDA_SUCCESS, 0x10, 0x7e1);
+    assert_int_equal(callee.closed_before, 1);
+}
+
+static void test_join(void **state)
+{
+    (void)state;
+    call_join(CUDA_SUCCESS, 3, 4); /* no window */
+    assert_int_equal(process.joins, 0);
+    assert_false(callee.alone);
+    atomic_store(&watches, true);
+    process.takes = true;
+    assert_int_equal(call_join(CUDA_SUCCESS, 0xf00, 0xba4), CUDA_SUCCESS);
+    assert_int_equal(callee.joins_before, 1);
+    assert_string_equal(process.joined, "cuMemsetD8Async");
+    assert_ptr_equal(process.joined_real, ADDRESS(real_call_join));
+    assert_true(process.joined_args[0] == 0xf00 && process.joined_args[1] == 0xba4);
+    assert_int_equal(callee.guard, 1);
+    assert_false(callee.alone); /* the window does not close between the record and the call */
+    assert_int_equal(process.closed, 0);
+    assert_int_equal(process.join_failures, 0);
+    assert_int_equal(call_join(CUDA_ERROR_INVALID_VALUE, 1, 2), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(process.join_failures, 1);
+    process.takes = false; /* and closed instead */
+    call_join(CUDA_ERROR_INVALID_VALUE, 1, 2);
+    assert_int_equal(process.joins, 3);
+    assert_int_equal(process.join_failures, 1);
+    assert_false(callee.alone);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+}
+
+static void test_memory_that_others_reach(void **state)
+{
+    (void)state;
+    call_share(CUDA_ERROR_INVALID_VALUE, 0, 0);
+    call_managed(CUDA_ERROR_OUT_OF_MEMORY, 0, 0);
+    assert_int_equal(process.shared + process.managed, 0);
+    call_share(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.shared, 1);
+    assert_int_equal(process.managed, 0);
+    call_managed(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.shared, 1);
+    assert_int_equal(process.managed, 1);
+    call_gate(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.shared + process.managed, 2);
+}
+
+/* The way from a record made alone to the call that is made among others. */
+static void test_exclusive_to_shared(void **state)
+{
+    (void)state;
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_exclusive_to_shared();
+    kp_gate_enter_shared(); /* others are let in, */
+    kp_gate_leave_shared();
+    assert_false(kp_gate_enter_exclusive(60000, 5)); /* but no replay */
+    kp_gate_leave_shared();
     assert_true(kp_gate_enter_exclusive(60000, 0));
     kp_gate_leave_exclusive();
 }
@@ -576,6 +845,24 @@ static void test_replay_waits_for_calls(void **state)
     assert_true(shared.entered);
     assert_false(shared.overlapped);
     assert_int_equal(result, 42);
+}
+
+/* A call that does not end keeps the window from closing; the next call goes on all the same. */
+static void test_window_that_cannot_be_closed(void **state)
+{
+    pthread_t caller;
+    int result = 0;
+    (void)state;
+    assert_int_equal(pthread_create(&caller, NULL, call_slowly, &result), 0);
+    wait_for(&shared.in_call);
+    atomic_store(&watches, true);
+    process.stuck = true;
+    assert_int_equal(WRAPPED(int (*)(void), quick_call)(), 43);
+    assert_int_equal(process.closed, 1);
+    atomic_store(&shared.may_return, true);
+    pthread_join(caller, NULL);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
 }
 
 static void test_replay_holds_calls_back(void **state)
@@ -708,7 +995,15 @@ int main(void)
         cmocka_unit_test_setup(test_forget, reset),
         cmocka_unit_test_setup(test_captures, reset),
         cmocka_unit_test_setup(test_init, reset),
+        cmocka_unit_test_setup(test_what_closes_a_window, reset),
+        cmocka_unit_test_setup(test_sync, reset),
+        cmocka_unit_test_setup(test_limit_that_launches_need, reset),
+        cmocka_unit_test_setup(test_load, reset),
+        cmocka_unit_test_setup(test_join, reset),
+        cmocka_unit_test_setup(test_memory_that_others_reach, reset),
+        cmocka_unit_test_setup(test_exclusive_to_shared, reset),
         cmocka_unit_test_setup(test_replay_waits_for_calls, reset_shared),
+        cmocka_unit_test_setup(test_window_that_cannot_be_closed, reset_shared),
         cmocka_unit_test_setup(test_replay_holds_calls_back, reset_shared),
         cmocka_unit_test_setup(test_reset_in_a_child, reset),
         cmocka_unit_test_setup(test_many_threads, reset),

@@ -17,8 +17,8 @@
 
 static struct {
     bool active;
-    unsigned launches, skipped;
-    enum kp_skip_reason reason;
+    unsigned launches, skipped, closed;
+    const char *reason;
     struct kp_launch last;
     void (*during)(struct kp_launch *l);
 } process;
@@ -46,10 +46,42 @@ CUresult kp_process_launch(struct kp_launch *l)
     return l->issue(l);
 }
 
-void kp_process_skip(enum kp_skip_reason reason, unsigned launches)
+void kp_process_skip(const char *reason, unsigned launches)
 {
     process.reason = reason;
     process.skipped += launches;
+}
+
+void kp_process_close_window(void)
+{
+    process.closed++;
+}
+
+bool kp_process_join(const char *symbol, void *real, const uint64_t *args)
+{
+    (void)symbol;
+    (void)real;
+    (void)args;
+    return false;
+}
+
+void kp_process_join_failed(void)
+{
+}
+
+bool kp_process_loads(CUkernel kernel)
+{
+    (void)kernel;
+    return false;
+}
+
+void kp_process_exit_first(void)
+{
+}
+
+bool kp_process_replays(void)
+{
+    return true;
 }
 
 bool kp_process_waits_outside(CUfunction f)
@@ -93,7 +125,7 @@ static CUstream const stream = (CUstream)(uintptr_t)0x2000;
 static CUgraphExec const graph = (CUgraphExec)(uintptr_t)0x3000;
 
 static struct {
-    unsigned calls;
+    unsigned calls, closed;
     CUfunction f;
     unsigned grid[3], block[3], shared;
     CUstream stream;
@@ -186,6 +218,7 @@ static CUresult real_shared_size(CUfunction f, unsigned bytes)
 static CUresult real_multi_device(CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags)
 {
     assert_int_equal(flags, 3);
+    seen.closed = process.closed;
     seen.calls += devices;
     return list ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
@@ -244,6 +277,16 @@ static struct kp_launch record(void **list, void **extra)
     return l;
 }
 
+/* Whether a word of the copy is `address`: that is how it is found out which memory a launch can reach. */
+static bool finds(const struct kp_launch *l, uint64_t address)
+{
+    bool found = false;
+    assert_int_equal(l->copied % 16, 0);
+    for (size_t at = 0; at < l->copied; at += sizeof(address))
+        found |= !memcmp((const char *)l->copy + at, &address, sizeof(address));
+    return found;
+}
+
 static void test_copy_of_a_list(void **state)
 {
     struct caller c;
@@ -256,8 +299,11 @@ static void test_copy_of_a_list(void **state)
     memset(&c, 0xee, sizeof(c));
     read_arguments(l.params, l.extra);
     check_bytes();
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         assert_int_equal((uintptr_t)l.params[i] % 16, 0); /* the widest type by value is aligned so */
+        assert_in_range((uintptr_t)l.params[i], (uintptr_t)l.copy, (uintptr_t)l.copy + l.copied - params[i].size);
+    }
+    assert_true(finds(&l, 0x7f0012345678));
     kp_launch_free(&l);
     assert_null(l.copy);
     kp_launch_free(&l);
@@ -289,6 +335,7 @@ static void test_copy_of_extra(void **state)
         scribble();
         read_arguments(l.params, l.extra);
         check_bytes();
+        assert_true(finds(&l, 0x7f0012345678));
         kp_launch_free(&l);
         memcpy(buffer, kept, sizeof(kept));
         size = sizeof(buffer);
@@ -321,6 +368,7 @@ static void test_what_cannot_be_copied(void **state)
     (void)state;
     assert_int_equal(kp_launch_copy(&l, &unknown), 0);
     assert_ptr_equal(l.params, c.list);
+    assert_int_equal(l.copied, 0);
     kp_launch_free(&l);
     l = record(NULL, extra);
     assert_int_equal(kp_launch_copy(&l, &kernel), 0);
@@ -530,7 +578,8 @@ static void test_multi_device_launch(void **state)
     assert_int_equal(kp_cuLaunchCooperativeKernelMultiDevice(real_multi_device, false, NULL, 2, 3), CUDA_SUCCESS);
     assert_int_equal(seen.calls, 2);
     assert_int_equal(process.skipped, 2);
-    assert_int_equal(process.reason, KP_SKIP_MULTI_DEVICE);
+    assert_non_null(strstr(process.reason, "several devices"));
+    assert_int_equal(seen.closed, 1); /* or a window in which everything is counted would count it */
     CUDA_LAUNCH_PARAMS_v1 refused;
     assert_int_equal(kp_cuLaunchCooperativeKernelMultiDevice(real_multi_device, false, &refused, 2, 3),
                      CUDA_ERROR_INVALID_VALUE);
@@ -555,6 +604,7 @@ static void test_straight_through(void **state)
         assert_int_equal(seen.calls, 4);
         assert_int_equal(process.launches, 0);
         assert_int_equal(process.skipped, 0);
+        assert_int_equal(process.closed, 0);
         kp_guard = 0;
     }
 }

@@ -37,6 +37,8 @@ static void defaults(void **state)
     assert_string_equal(o.kernel_name, "");
     assert_int_equal(o.launch_skip, 0);
     assert_int_equal(o.launch_count, 0);
+    assert_int_equal(o.window, 512);
+    assert_int_equal(o.window_memory, 1 << 30);
     assert_string_equal(o.cache_control, "all");
     assert_string_equal(o.log_file, "stderr");
     assert_string_equal(o.export_file, "");
@@ -52,17 +54,19 @@ static void defaults(void **state)
 static void every_field_has_its_variable(void **state)
 {
     (void)state;
-    struct kp_options o =
-        READ("KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b", "KPROF_KERNEL_NAME=regex:^k",
-             "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615", "KPROF_CACHE_CONTROL=none",
-             "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE",
-             "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s");
+    struct kp_options o = READ(
+        "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b", "KPROF_KERNEL_NAME=regex:^k",
+        "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615", "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M",
+        "KPROF_CACHE_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes",
+        "KPROF_QUIET=TRUE", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
     assert_string_equal(o.kernel_name, "regex:^k");
     assert_int_equal(o.launch_skip, 5);
     assert_true(o.launch_count == UINT64_MAX);
+    assert_int_equal(o.window, 1);
+    assert_int_equal(o.window_memory, 64 << 20);
     assert_string_equal(o.cache_control, "none");
     assert_string_equal(o.log_file, "stdout");
     assert_string_equal(o.export_file, "x%p");
@@ -122,6 +126,31 @@ static void switches(void **state)
     }
 }
 
+static void sizes(void **state)
+{
+    static const struct {
+        const char *entry;
+        uint64_t bytes;
+    } rows[] = {
+        {"KPROF_WINDOW_MEMORY=0", 0},
+        {"KPROF_WINDOW_MEMORY=12345678", 12345678},
+        {"KPROF_WINDOW_MEMORY=3k", 3 << 10},
+        {"KPROF_WINDOW_MEMORY=3K", 3 << 10},
+        {"KPROF_WINDOW_MEMORY=250m", 250 << 20},
+        {"KPROF_WINDOW_MEMORY=0016G", UINT64_C(16) << 30},
+        {"KPROF_WINDOW_MEMORY=18446744073709551615", UINT64_MAX},
+        {"KPROF_WINDOW_MEMORY=17179869183G", UINT64_C(17179869183) << 30},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kp_options o = READ((char *)rows[i].entry);
+        if (o.window_memory != rows[i].bytes)
+            fail_msg("%s gave %ju", rows[i].entry, (uintmax_t)o.window_memory);
+        kp_options_free(&o);
+        assert_int_equal(o.window_memory, 0);
+    }
+}
+
 /* Every message, as a reader sees it. */
 static void errors(void **state)
 {
@@ -143,6 +172,19 @@ static void errors(void **state)
         "KPROF_LAUNCH_SKIP= 1",
         "KPROF_LAUNCH_COUNT=1k",
         "KPROF_LAUNCH_COUNT=18446744073709551616",
+        "KPROF_WINDOW=0",
+        "KPROF_WINDOW=1K",
+        "KPROF_WINDOW_MEMORY=lots",
+        "KPROF_WINDOW_MEMORY=-1",
+        "KPROF_WINDOW_MEMORY= 1",
+        "KPROF_WINDOW_MEMORY=1GB",
+        "KPROF_WINDOW_MEMORY=1 G",
+        "KPROF_WINDOW_MEMORY=1T",
+        "KPROF_WINDOW_MEMORY=M",
+        "KPROF_WINDOW_MEMORY=1.5G",
+        "KPROF_WINDOW_MEMORY=17179869184G",
+        "KPROF_WINDOW_MEMORY=18446744073709551616",
+        "KPROF_WINDOW_MEMORY=18446744073709551616K",
         "KPROF_PROFILE_FROM_START=maybe",
         "KPROF_CACHE_CONTROL=nnoe",
         "KPROF_CACHE_CONTROL=sometimes",
@@ -259,6 +301,7 @@ int main(void)
         cmocka_unit_test(every_row_is_tested_here),
         cmocka_unit_test(the_set_gives_way),
         cmocka_unit_test(switches),
+        cmocka_unit_test(sizes),
         cmocka_unit_test(errors),
         cmocka_unit_test(nearest),
         cmocka_unit_test(paths),

@@ -38,7 +38,7 @@ static void rows_name_the_units_of_the_data(void **state)
     size_t n_sections, matched = 0;
     const struct kp_section *s = kp_sections(&n_sections);
     for (size_t i = 0; i < n_sections; i++) {
-        for (size_t j = 0; j < s[i].n_rows; j++) {
+        for (size_t j = 0; kp_section_in_set(&s[i], r.session.set) && j < s[i].n_rows; j++) {
             const struct kp_metric *m = kp_result_find(&r.results[0], s[i].rows[j].metric);
             if (!kp_cc_matches(s[i].rows[j].cc, 9, 0)) {
                 assert_null(m);
@@ -124,6 +124,106 @@ static void metrics_asked_for_come_last_under_their_names(void **state)
     kp_test_recording_free(&r);
 }
 
+/* Values that differ by the row, for the counters of the section of one pass on CC 9.0, but for one that did not fit.
+ */
+static void count_once(struct kp_result *r)
+{
+    const struct kp_section *quick = kp_section_quick();
+    r->launch.passes = 1;
+    for (size_t i = 0; i < quick->n_rows; i++) {
+        const struct kp_row *row = &quick->rows[i];
+        if (row->source == KP_SRC_COUNTER && kp_cc_matches(row->cc, 9, 0) && strcmp(row->metric, "lts__t_sectors.sum"))
+            kp_result_set_real(r, row->metric, row->unit, 10.0 * (double)i + 5);
+    }
+}
+
+static void take_metric(struct kp_result *r, const char *name)
+{
+    struct kp_metric *m = (struct kp_metric *)kp_result_find(r, name);
+    free(m->name);
+    free(m->unit);
+    free(m->text);
+    memmove(m, m + 1, (size_t)(r->metrics + r->n_metrics-- - (m + 1)) * sizeof *m);
+}
+
+/* A launch of the recording that was not replayed: of the counters that the sections want, those that the section of
+ * one pass has too were read, and the others are missing for what the note tells. */
+static void leave_unreplayed(struct kp_result *r, const char *why)
+{
+    size_t n;
+    const struct kp_section *s = kp_sections(&n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; s[i].passes != KP_PASSES_ONE && j < s[i].n_rows; j++)
+            if (s[i].rows[j].source == KP_SRC_COUNTER && kp_result_find(r, s[i].rows[j].metric))
+                kp_result_set_na(r, s[i].rows[j].metric, why);
+    r->launch.note = kp_strdup(why);
+}
+
+static void the_section_of_one_pass_keeps_its_order(void **state)
+{
+    (void)state;
+    struct kp_recording r = kp_test_recording();
+    struct kp_test_text t = {0};
+    replace_session_text(&r.session.set, "quick");
+    count_once(&r.results[0]);
+    kp_result_set_na(&r.results[0], "lts__t_sectors.sum",
+                     "it does not fit into one pass beside the others on this chip");
+    render_one(&t, &r.session, &r.results[0]);
+    replace_session_text(&r.session.sections, "Occupancy"); /* which is sorted, beside it */
+    render_one(&t, &r.session, &r.results[1]);
+    kp_test_golden(t.text, "tests/golden/report_quick.txt");
+    free(t.text);
+    kp_test_recording_free(&r);
+}
+
+/* What was counted once is printed although nobody asked for it, and what the note tells is not told again. */
+static void a_launch_that_was_not_replayed_has_what_was_counted_once(void **state)
+{
+    static const char why[] = "waits for other processes or devices, not replayed";
+    (void)state;
+    struct kp_recording r = kp_test_recording();
+    struct kp_result *nccl = &r.results[0], *graph = &r.results[1];
+    struct kp_test_text t = {0};
+    leave_unreplayed(nccl, why);
+    count_once(nccl);
+    render_one(&t, &r.session, nccl);
+    replace_session_text(&r.session.metrics, "smsp__inst_executed.sum,dram__bytes.sum,launch__grid_size");
+    kp_result_set_na(nccl, "dram__bytes.sum", why); /* asked for by name: shown as missing */
+    replace_session_text(&r.session.set, "");
+    render_one(&t, &r.session, nccl);
+    graph->launch.kind = KP_WORKLOAD_GRAPH;
+    take_metric(graph, "launch__waves_per_multiprocessor");
+    leave_unreplayed(graph, "graph with conditional nodes, not replayed");
+    count_once(graph);
+    replace_session_text(&r.session.metrics, "");
+    replace_session_text(&r.session.sections, "WorkloadDistribution");
+    render_one(&t, &r.session, graph);
+    kp_test_golden(t.text, "tests/golden/report_not_replayed.txt");
+    free(t.text);
+    kp_test_recording_free(&r);
+}
+
+/* A note alone does not bring in the section of one pass: only a metric does that nobody asked for. */
+static void a_launch_without_counters_has_the_other_values(void **state)
+{
+    (void)state;
+    struct kp_recording r = kp_test_recording();
+    struct kp_test_text t = {0};
+    leave_unreplayed(&r.results[0], "the launch failed when it was run again");
+    render_one(&t, &r.session, &r.results[0]);
+    r.results[1].launch.note = kp_strdup("caches were warm");
+    r.results[1].launch.passes = 1;
+    replace_session_text(&r.session.set, "");
+    replace_session_text(&r.session.metrics, "smsp__inst_executed.sum,gpu__time_duration.sum,lts__t_sectors.sum");
+    kp_result_set_count(&r.results[1], "lts__t_sectors.sum", "sector", 7);
+    kp_result_set_count(&r.results[1], "smsp__inst_executed.sum", "inst", 8);
+    replace_session_text(&r.session.sections, "SpeedOfLight,WorkloadDistribution,Occupancy");
+    render_one(&t, &r.session, &r.results[1]);
+    kp_test_golden(t.text, "tests/golden/report_note.txt");
+    free(t.text);
+    kp_test_recording_free(&r);
+}
+
 static void a_graph_has_no_grid_and_no_launch_rows(void **state)
 {
     (void)state;
@@ -151,8 +251,8 @@ static void account_tells_what_happened(void **state)
     struct kp_test_text t = {0};
     struct kp_session s = {.launches_seen = 1234567, .launches_profiled = 2, .passes = 20, .profiling_ns = 3.21e9};
     kp_session_add_skip(&s, KP_SKIP_KERNEL_NAME, 1234561);
-    kp_session_add_skip(&s, "waits for another process", 2);
-    kp_session_add_skip(&s, "waits for another process", 1);
+    kp_session_add_skip(&s, "waits for other processes or devices, not replayed", 2);
+    kp_session_add_skip(&s, "waits for other processes or devices, not replayed", 1);
     account(&t, &s);
     kp_session_free(&s);
     s = (struct kp_session){.launches_seen = 1, .launches_profiled = 1, .passes = 1, .profiling_ns = 512};
@@ -215,6 +315,9 @@ int main(void)
         cmocka_unit_test(rows_follow_the_compute_capability),
         cmocka_unit_test(unavailable_rows_say_why_once),
         cmocka_unit_test(metrics_asked_for_come_last_under_their_names),
+        cmocka_unit_test(the_section_of_one_pass_keeps_its_order),
+        cmocka_unit_test(a_launch_that_was_not_replayed_has_what_was_counted_once),
+        cmocka_unit_test(a_launch_without_counters_has_the_other_values),
         cmocka_unit_test(a_graph_has_no_grid_and_no_launch_rows),
         cmocka_unit_test(account_tells_what_happened),
         cmocka_unit_test(account_says_why_nothing_was_profiled),

@@ -38,6 +38,9 @@ static void selections(void **state)
 {
     (void)state;
     assert_selects("basic", "", "SpeedOfLight LaunchStats Occupancy WorkloadDistribution");
+    assert_selects("quick", "", "Quick");
+    assert_selects("quick", "SpeedOfLight", "Quick SpeedOfLight");
+    assert_selects("basic", "Quick", "Quick SpeedOfLight LaunchStats Occupancy WorkloadDistribution");
     assert_selects("", "", "");
     assert_selects("", "WorkloadDistribution,SpeedOfLight", "SpeedOfLight WorkloadDistribution");
     assert_selects("", " Occupancy , Occupancy ,,", "Occupancy");
@@ -50,10 +53,11 @@ static void errors_name_what_is_valid(void **state)
 {
     (void)state;
     assert_selects("basci", "", "unknown set 'basci'; did you mean 'basic'?");
-    assert_selects("everything", "", "unknown set 'everything'; valid: basic");
+    assert_selects("everything", "", "unknown set 'everything'; valid: basic, quick");
     assert_selects("", "Occupancy,SpeedOfLigth", "unknown section 'SpeedOfLigth'; did you mean 'SpeedOfLight'?");
     assert_selects("", "occupancy", "unknown section 'occupancy'; did you mean 'Occupancy'?");
-    assert_selects("", "X", "unknown section 'X'; valid: SpeedOfLight, LaunchStats, Occupancy, WorkloadDistribution");
+    assert_selects("", "X",
+                   "unknown section 'X'; valid: Quick, SpeedOfLight, LaunchStats, Occupancy, WorkloadDistribution");
     assert_selects("", "regex:Nothing", "no section matches 'regex:Nothing'");
     assert_selects("", "regex:a)(b", "bad expression 'a)(b': Unmatched ( or \\(");
 }
@@ -74,6 +78,49 @@ static void cc_conditions(void **state)
     assert_true(kp_cc_matches("90-", 12, 1));
     assert_false(kp_cc_matches("90-", 8, 9));
     assert_true(kp_cc_matches("87,90-,110", 12, 0)); /* an open end inside the list */
+}
+
+static bool one_pass(const char *set, const char *list, const char *metrics)
+{
+    const struct kp_section **chosen;
+    char *err;
+    size_t n;
+    assert_int_equal(kp_sections_select(set, list, &chosen, &n, &err), 0);
+    bool answer = kp_sections_one_pass(chosen, n, metrics);
+    free(chosen);
+    return answer;
+}
+
+static void one_pass_selections(void **state)
+{
+    (void)state;
+    assert_true(one_pass("quick", "", ""));
+    assert_true(one_pass("quick", "", " ,"));
+    assert_true(one_pass("", "Quick", ""));
+    assert_true(one_pass("quick", "regex:Q.*", ""));
+    assert_false(one_pass("quick", "", "gpu__time_duration.sum"));
+    assert_false(one_pass("quick", "", " , gpu__time_duration.sum"));
+    assert_false(one_pass("quick", "Occupancy", ""));
+    assert_false(one_pass("", "Occupancy", ""));
+    assert_false(one_pass("basic", "Quick", ""));
+    assert_false(one_pass("basic", "", ""));
+    assert_false(one_pass("", "", "gpu__time_duration.sum"));
+    assert_false(one_pass("", "", "")); /* nothing is no selection */
+}
+
+static void one_section_for_what_is_not_replayed(void **state)
+{
+    const struct kp_section *quick = kp_section_quick(), *s;
+    size_t n, found = 0;
+    (void)state;
+    s = kp_sections(&n);
+    for (size_t i = 0; i < n; i++)
+        found += s[i].passes == KP_PASSES_ONE;
+    assert_int_equal(found, 1);
+    assert_int_equal(quick->passes, KP_PASSES_ONE);
+    assert_string_equal(quick->id, "Quick");
+    assert_string_equal(quick->sets, "quick"); /* no other set has it */
+    assert_string_equal(quick->rows[0].metric, "gpu__time_duration.sum");
 }
 
 /* The table's own rules: order, identifiers, one source and unit a metric, and sets on both sides. */
@@ -115,10 +162,9 @@ static void table_is_sound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(selections),
-        cmocka_unit_test(errors_name_what_is_valid),
-        cmocka_unit_test(cc_conditions),
-        cmocka_unit_test(table_is_sound),
+        cmocka_unit_test(selections),          cmocka_unit_test(errors_name_what_is_valid),
+        cmocka_unit_test(one_pass_selections), cmocka_unit_test(one_section_for_what_is_not_replayed),
+        cmocka_unit_test(cc_conditions),       cmocka_unit_test(table_is_sound),
     };
     return cmocka_run_group_tests_name("report/sections", tests, NULL, NULL);
 }

@@ -268,6 +268,7 @@ static void every_field_comes_back(void **state)
     struct kp_result results[] = {full_result(0), full_result(7)};
     free(results[1].launch.note);
     results[1].launch.note = NULL;
+    kp_result_set_real(&results[1], "a.real", "another unit", 0.2);
     put_session(s, &session);
     put_result(s, &results[1]); /* read back by id, not in the order of writing */
     put_result(s, &results[0]);
@@ -358,6 +359,80 @@ static void a_launch_is_written_whole_or_not_at_all(void **state)
     kp_session_free(&session);
     kp_result_free(&first);
     kp_result_free(&second);
+}
+
+static int count_one(struct kp_result *r, void *arg)
+{
+    (void)r;
+    ++*(int *)arg;
+    return 0;
+}
+
+static int launches_in(const char *path)
+{
+    struct kp_store *s = reopen(path);
+    char *err = NULL;
+    int n = 0;
+    assert_int_equal(kp_store_each_result(s, count_one, &n, &err), 0);
+    kp_store_close(s);
+    return n;
+}
+
+static void several_puts_are_one_transaction(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    struct kp_result results[] = {full_result(0), full_result(1), full_result(2)};
+    char *err = NULL;
+    put_session(s, &session);
+    session.launches_profiled++;
+    assert_int_equal(kp_store_begin(s, &err), 0);
+    for (int i = 0; i < 3; i++)
+        put_result(s, &results[i]);
+    put_session(s, &session);
+    assert_int_equal(launches_in(p->file), 0); /* not yet, for others */
+    assert_int_equal(kp_store_commit(s, &err), 0);
+    assert_null(err);
+    struct kp_store *other = reopen(p->file);
+    assert_holds(other, &session, results, 3);
+    kp_store_close(other);
+    kp_store_close(s);
+    kp_session_free(&session);
+    for (int i = 0; i < 3; i++)
+        kp_result_free(&results[i]);
+}
+
+/* The third launch is refused in the middle: the ones before it go with it, and so do the names that they brought. */
+static void a_failed_transaction_leaves_nothing(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    struct kp_result results[] = {full_result(0), full_result(1), full_result(2)};
+    char *err = NULL;
+    put_session(s, &session);
+    put_result(s, &results[0]);
+    sql(p->file, "CREATE TRIGGER refuse BEFORE INSERT ON metric WHEN NEW.kind = 0 AND NEW.launch = 2"
+                 " BEGIN SELECT RAISE(FAIL, 'refused'); END");
+    kp_result_set_real(&results[1], "z.new", "s", 1);
+    kp_result_set_real(&results[2], "b.new", "s", 2);
+    assert_int_equal(kp_store_begin(s, &err), 0);
+    put_result(s, &results[1]);
+    assert_int_equal(kp_store_put_result(s, &results[2], &err), -EIO);
+    assert_non_null(strstr(err, "refused"));
+    free(err);
+    assert_holds(s, &session, results, 1);
+    assert_int_equal(kp_store_commit(s, &err), -EIO); /* it is over */
+    free(err);
+    sql(p->file, "DROP TRIGGER refuse");
+    put_result(s, &results[2]);
+    put_result(s, &results[1]);
+    assert_holds(s, &session, results, 3);
+    kp_store_close(s);
+    kp_session_free(&session);
+    for (int i = 0; i < 3; i++)
+        kp_result_free(&results[i]);
 }
 
 static void assert_no_create(const char *path, bool overwrite, int expected, const char *part)
@@ -495,6 +570,8 @@ static int child_checks(struct kp_store *s, const struct kp_session *session, co
         return 1;
     if (kp_store_put_session(s, session, &err) != -ECHILD)
         return 2;
+    if (kp_store_begin(s, &err) != -ECHILD || kp_store_commit(s, &err) != -ECHILD)
+        return 5;
     if (kp_store_get_session(s, &got, &err) != -ECHILD)
         return 3;
     if (kp_store_each_result(s, stop_at_second, &calls, &err) != -ECHILD || calls)
@@ -582,8 +659,18 @@ static struct kp_result typical_result(uint64_t id)
     return r;
 }
 
-/* In the child: writes until it is killed, and counts the puts that have returned where the parent sees it. */
-static void write_for_ever(const char *path, volatile uint64_t *returned)
+static int put_typical(struct kp_store *s, uint64_t id)
+{
+    char *err = NULL;
+    struct kp_result r = typical_result(id);
+    int rc = kp_store_put_result(s, &r, &err);
+    kp_result_free(&r);
+    return rc;
+}
+
+/* In the child: writes windows of `n` launches until it is killed, and counts the launches of those that are done where
+ * the parent sees it. */
+static void write_for_ever(const char *path, uint64_t n, volatile uint64_t *returned)
 {
     struct kp_store *s = NULL;
     struct kp_session session = full_session();
@@ -591,15 +678,18 @@ static void write_for_ever(const char *path, volatile uint64_t *returned)
     session.complete = false;
     if (kp_store_create(path, true, &s, &err) || kp_store_put_session(s, &session, &err))
         _exit(1);
-    for (uint64_t id = 0;; id++) {
-        struct kp_result r = typical_result(id);
-        if (kp_store_put_result(s, &r, &err))
+    for (uint64_t id = 0;; id += n) {
+        if (n > 1 && kp_store_begin(s, &err))
             _exit(2);
-        *returned = id + 1;
-        session.launches_seen = id + 1;
+        for (uint64_t i = 0; i < n; i++)
+            if (put_typical(s, id + i))
+                _exit(3);
+        session.launches_seen = id + n;
         if (kp_store_put_session(s, &session, &err))
-            _exit(3);
-        kp_result_free(&r);
+            _exit(4);
+        if (n > 1 && kp_store_commit(s, &err))
+            _exit(5);
+        *returned = id + n;
     }
 }
 
@@ -622,10 +712,11 @@ static void a_killed_writer_loses_nothing(void **state)
     srand(1);
     for (int round = 0; round < ROUNDS; round++) {
         int status;
+        uint64_t n = round % 2 ? 5 : 1;
         *returned = 0;
         pid_t child = fork();
         if (!child)
-            write_for_ever(p->file, returned);
+            write_for_ever(p->file, n, returned);
         while (!*returned && !waitpid(child, &status, WNOHANG))
             usleep(100);
         assert_true(*returned > 0);
@@ -640,7 +731,9 @@ static void a_killed_writer_loses_nothing(void **state)
         uint64_t found = 0;
         assert_int_equal(kp_store_get_session(s, &session, &err), 0);
         assert_int_equal(kp_store_each_result(s, expect_typical, &found, &err), 0);
-        assert_true(found == *returned || found == *returned + 1); /* one may be written but not yet returned */
+        assert_true(found == *returned || found == *returned + n); /* one may be written but not yet returned */
+        if (n > 1)
+            assert_int_equal(session.launches_seen, found);
         assert_false(session.complete);
         kp_session_free(&session);
         kp_store_close(s);
@@ -723,6 +816,8 @@ int main(void)
         IN_A_FOLDER(a_callback_can_stop),
         IN_A_FOLDER(a_failed_put_leaves_no_half_launch),
         IN_A_FOLDER(a_launch_is_written_whole_or_not_at_all),
+        IN_A_FOLDER(several_puts_are_one_transaction),
+        IN_A_FOLDER(a_failed_transaction_leaves_nothing),
         IN_A_FOLDER(creating),
         IN_A_FOLDER(opening_what_is_no_session),
         IN_A_FOLDER(users_can_query),

@@ -18,9 +18,11 @@
 
 #pragma GCC visibility push(default)
 #include "cuda/core.c"
+#include "cuda/work.c"
 #include "cuda/device.c"
 #include "cuda/context.c"
 #include "cuda/memory.c"
+#include "cuda/virtual.c"
 #include "cuda/kernels.c"
 #include "cuda/module.c"
 #include "cuda/launch.c"

@@ -416,6 +416,7 @@ struct CUpti_RangeProfiler_Object {
     struct fake_image *image;
     struct fake_image_range *ranges; /* of the passes since SetConfig */
     size_t max_ranges, n_ranges, depth, n_dropped;
+    size_t room; /* of the configuration that it first ran with: it never has more, as seen on the real library */
     uint32_t n_passes, pass;
     struct CUpti_RangeProfiler_Object *next;
 };
@@ -442,7 +443,7 @@ static struct fake_image_range *open_range(CUpti_RangeProfiler_Object *object, c
     size_t index = object->n_ranges;
     struct fake_image_range *range;
 
-    if (index >= object->max_ranges || index >= object->image->max_ranges) {
+    if (index >= object->max_ranges || index >= object->image->max_ranges || index >= object->room) {
         object->n_dropped++;
         return NULL;
     }
@@ -618,6 +619,8 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
     if (result)
         return result;
     object->image = (void *)params->pCounterDataImage;
+    if (object->image->n_passes)
+        fake_misuse("%s: the counter-data image holds what earlier passes left", __func__);
     object->mode = params->range;
     object->max_ranges = params->maxRangesPerPass;
     free(object->ranges);
@@ -645,7 +648,10 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
         fake_misuse("%s: all %u passes were run; SetConfig begins anew", __func__, object->n_passes);
     if (fake_driver()->context_capturing(object->ctx))
         fake_misuse("%s: a stream of the context is capturing", __func__);
+    if (!object->started)
+        object->room = object->max_ranges;
     object->running = object->started = true;
+    fake_driver()->one_at_a_time(object->ctx, object->mode == CUPTI_AutoRange);
     object->graph_seen = false;
     object->n_ranges = 0;
     object->depth = 0;
@@ -666,12 +672,14 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
         fake_misuse("%s: no pass is running", __func__);
     if (fake_count(&counter, &injected)) { /* a pass that cannot be stopped is over all the same */
         object->running = false;
+        fake_driver()->one_at_a_time(object->ctx, 0);
         object->depth = 0;
         return (CUptiResult)injected;
     }
     if (object->depth)
         fake_misuse("%s: a range is open", __func__);
     object->running = false;
+    fake_driver()->one_at_a_time(object->ctx, 0);
     object->pass++;
     object->decoded = false;
     params->passIndex = object->pass;
@@ -770,8 +778,8 @@ CUptiResult cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_Counte
 static CUpti_BuffersCallbackRequestFunc request_buffer;
 static CUpti_BuffersCallbackCompleteFunc complete_buffer;
 static bool activity_on;
-static CUpti_ActivityKernel10 noted[256];
-static size_t n_noted;
+static CUpti_ActivityKernel10 *noted;
+static size_t n_noted, cap_noted;
 
 /* A stand-in for the driver's unpublished choice: the smallest of these that holds a block, and 32 KiB at least. */
 static uint32_t shared_config(const struct fake_launch *launch)
@@ -787,10 +795,17 @@ static uint32_t shared_config(const struct fake_launch *launch)
 
 static void note_activity(const struct fake_launch *launch)
 {
-    CUpti_ActivityKernel10 *k = &noted[n_noted];
+    CUpti_ActivityKernel10 *k;
 
-    if (!activity_on || n_noted == sizeof(noted) / sizeof(noted[0]))
+    if (!activity_on)
         return;
+    if (n_noted == cap_noted) {
+        cap_noted = cap_noted ? 2 * cap_noted : 256;
+        noted = realloc(noted, cap_noted * sizeof(*noted));
+    }
+    if (!noted)
+        fake_misuse("out of host memory");
+    k = &noted[n_noted];
     memset(k, 0, sizeof(*k));
     k->kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     k->name = launch->name;
@@ -840,21 +855,27 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
-    size_t size = 0, max_records = 0, valid;
-    uint8_t *buffer = NULL;
+    size_t done = 0;
 
     COUNT_CALL();
     LOCKED();
     (void)flag;
-    if (!request_buffer || !n_noted)
-        return CUPTI_SUCCESS;
-    request_buffer(&buffer, &size, &max_records);
-    valid = n_noted * sizeof(noted[0]);
-    if (!buffer || size < valid)
-        return CUPTI_ERROR_OUT_OF_MEMORY;
-    memcpy(buffer, noted, valid);
+    while (request_buffer && done < n_noted) {
+        size_t size = 0, max_records = 0, n = n_noted - done;
+        uint8_t *buffer = NULL;
+
+        request_buffer(&buffer, &size, &max_records);
+        if (!buffer || size < sizeof(*noted))
+            return CUPTI_ERROR_OUT_OF_MEMORY;
+        if (n > size / sizeof(*noted)) /* as many buffers as it takes */
+            n = size / sizeof(*noted);
+        if (max_records && n > max_records)
+            n = max_records;
+        memcpy(buffer, noted + done, n * sizeof(*noted));
+        done += n;
+        complete_buffer(NULL, 0, buffer, size, n * sizeof(*noted));
+    }
     n_noted = 0;
-    complete_buffer(NULL, 0, buffer, size, valid);
     return CUPTI_SUCCESS;
 }
 

@@ -40,6 +40,14 @@ struct fake_allocation {
     uint64_t serial; /* 1-based, never reused */
     int pinned_host; /* 1: cuMemAllocHost and its like */
     int sparse;      /* 1: too large to be poisoned; pages never written read as zero */
+    int managed;     /* 1: cuMemAllocManaged */
+};
+
+/* What is live of virtual memory management. */
+struct fake_virtual {
+    size_t handles;  /* not released */
+    size_t physical; /* pieces of memory: not released, or still mapped */
+    size_t reservations, mappings;
 };
 
 typedef void (*fake_launch_fn)(const struct fake_launch *launch, void *data);
@@ -62,7 +70,8 @@ struct fake_cuda_api {
     /* 0-based order of creation in its context, or -1: not a live stream of `ctx`. */
     int (*stream_ordinal)(CUcontext ctx, CUstream stream);
 
-    /* Live allocations of `ctx`, in order of creation. */
+    /* Live allocations of `ctx`, in order of creation: pinned and registered host memory (unless the device may only
+     * read it) and managed memory included, virtual memory management left out: what a checkpoint saves. */
     void (*each_allocation)(CUcontext ctx, fake_allocation_fn fn, void *data);
 
     const char *(*chip_name)(int device); /* CUPTI's name, e.g. "GH100"; NULL: no such device */
@@ -72,11 +81,17 @@ struct fake_cuda_api {
      * the driver under that lock elsewhere must use this one instead. */
     void (*lock)(void);
     void (*unlock)(void);
+
+    /* While it is on, a launch returns only when its kernel is done, as under a profiler's automatic ranges. */
+    void (*one_at_a_time)(CUcontext ctx, int on);
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);
 
 /* The same as launch_count above, for a test that is linked to the fake driver. */
 uint64_t fake_cuda_launch_count(void);
+
+/* To be taken by its name. */
+struct fake_virtual fake_cuda_virtual(void);
 
 #endif

@@ -3,7 +3,7 @@
  *   make build/tests/gpu/record_image && build/tests/gpu/record_image tests/data [FOLDER_OF_LIBCUPTI]
  *
  * Profiles a window of two launches of y[i] = a * x[i] + y[i] with the counters of the basic set, and some whose values
- * follow from the kernel, in the library's own way: plan, checkpoint, flush, passes. Writes axpy.image.gz, the decoded
+ * follow from the kernel, in the library's own way: plan, checkpoint, passes, flush. Writes axpy.image.gz, the decoded
  * counter data, and axpy.txt, the values evaluated on this machine and what they must be.
  */
 #include <dlfcn.h>
@@ -78,6 +78,7 @@ static struct {
     struct kp_flush *flush;
     struct kp_checkpoint *saved;
     struct kp_range *range;
+    struct kp_image *image;
 } g;
 
 static void must(int rc, const char *what)
@@ -197,10 +198,16 @@ static void check_memory(void)
 
 /* ---- the operations of the replay loop ---- */
 
-static int op_save(void *arg)
+static CUresult launch_all(void)
 {
-    (void)arg;
-    return kp_checkpoint_save(g.cupti, g.ctx, &g.saved);
+    float a = factor;
+    void *params[] = {&g.x, &g.y, &a};
+    for (int r = 0; r < RANGES; r++) {
+        CUresult rc = g.driver.cuLaunchKernel(g.kernel, blocks[r], 1, 1, THREADS, 1, 1, 0, NULL, params, NULL);
+        if (rc != CUDA_SUCCESS)
+            return rc;
+    }
+    return g.driver.cuCtxSynchronize();
 }
 
 static int op_restore(void *arg)
@@ -209,42 +216,27 @@ static int op_restore(void *arg)
     return kp_checkpoint_restore(g.saved);
 }
 
-static void op_drop(void *arg)
-{
-    (void)arg;
-    kp_checkpoint_free(g.saved);
-}
-
-static int op_flush(void *arg)
-{
-    (void)arg;
-    return kp_flush_run(g.flush);
-}
-
 static int op_begin(void *arg, size_t group)
 {
     (void)arg;
-    int rc = kp_range_open(g.cupti, g.ctx, &g.plan->groups[group], KP_RANGE_AUTO, RANGES, &g.range);
-    return rc ? rc : kp_range_begin(g.range);
+    (void)group;
+    return kp_range_begin(g.range, KP_RANGE_AUTO, g.image);
 }
 
+/* Cold caches for the first launch; a flush between the launches could itself be a range. */
 static int op_start(void *arg)
 {
     (void)arg;
-    return kp_range_start(g.range);
+    int rc = (int)kp_flush_run(g.flush, CU_STREAM_LEGACY);
+    if (!rc)
+        rc = (int)g.driver.cuCtxSynchronize();
+    return rc ? rc : kp_range_start(g.range);
 }
 
 static int op_issue(void *arg)
 {
-    float a = factor;
-    void *params[] = {&g.x, &g.y, &a};
     (void)arg;
-    for (int r = 0; r < RANGES; r++) {
-        CUresult rc = g.driver.cuLaunchKernel(g.kernel, blocks[r], 1, 1, THREADS, 1, 1, 0, NULL, params, NULL);
-        if (rc != CUDA_SUCCESS)
-            return (int)rc;
-    }
-    return (int)g.driver.cuCtxSynchronize();
+    return (int)launch_all();
 }
 
 static int op_stop(void *arg, bool *last)
@@ -264,22 +256,25 @@ static int op_decode(void *arg, size_t group)
 
 static void profile(void)
 {
-    static const struct kp_replay_ops ops = {.save = op_save,
-                                             .restore = op_restore,
-                                             .drop = op_drop,
-                                             .flush = op_flush,
+    static const struct kp_replay_ops ops = {.restore = op_restore,
                                              .begin = op_begin,
                                              .start = op_start,
                                              .issue = op_issue,
                                              .stop = op_stop,
-                                             .decode = op_decode};
-    struct kp_replay_request request = {.passes = &g.plan->groups[0].passes, .groups = 1, .flush = true};
+                                             .decode = op_decode,
+                                             .plain = op_issue};
+    struct kp_replay_request request = {.passes = &g.plan->groups[0].passes, .groups = 1};
     struct kp_replay_outcome out;
-    must(kp_flush_open(&g.driver, &g.device, &g.flush), "flush kernel");
+    must(kp_flush_open(&g.driver, &g.device, &g.flush), "flush");
+    must_cupti(kp_range_open(g.cupti, g.ctx, &g.range), "range profiler");
+    must_cupti(kp_image_make(g.range, &g.plan->groups[0], RANGES, &g.image), "counter data");
+    must_cupti(kp_checkpoint_save(g.cupti, g.ctx, &g.saved), "save");
+    must(launch_all(), "launch");
     kp_replay_run(&ops, NULL, &request, &out);
     if (out.failed)
         fprintf(stderr, "record_image: stage %d of replay.h failed\n", out.failed);
     must_cupti(out.failed ? out.code : 0, "replay");
+    kp_checkpoint_free(g.saved);
     printf("%zu passes\n", out.passes);
 }
 
@@ -296,7 +291,7 @@ static void open_cupti(const char *folder)
     must_cupti(kp_target_availability(g.cupti, g.ctx, &g.availability, &size), "counter availability");
     must(kp_sections_select("basic", "", &sections, &n, &err), "sections");
     rc = kp_plan_make(g.cupti, g.chip, g.availability, g.device.cc_major, g.device.cc_minor, sections, n, counted,
-                      &g.plan, &err);
+                      false, &g.plan, &err);
     must(rc, err ? err : "plan");
     must(g.plan->n_groups != 1, "the counters do not fit into one list");
     free(sections);
@@ -345,7 +340,7 @@ static void write_all(const char *folder)
     int driver = 0;
     double *values = calloc(c->n_names, sizeof(*values));
     must(!values, "no memory");
-    kp_range_image(g.range, &image, &size);
+    kp_image_data(g.image, &image, &size);
     FILE *out = create(folder, "axpy.image.gz", true);
     must(fwrite(image, 1, size, out) != size, "axpy.image.gz");
     must(pclose(out), "gzip");
@@ -378,6 +373,7 @@ int main(int argc, char **argv)
     profile();
     check_memory();
     write_all(argv[1]);
+    kp_image_free(g.image);
     kp_range_close(g.range);
     kp_flush_close(g.flush, true);
     kp_plan_free(g.plan);

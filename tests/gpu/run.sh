@@ -27,6 +27,9 @@ cd "$work" || exit 1
 nvcc -O2 -arch="$arch" -o patterns "$here/patterns.cu" || fail "build patterns"
 nvcc -O2 -arch="$arch" -cudart shared -o patterns_shared "$here/patterns.cu" || fail "build patterns_shared"
 nvcc -O2 -std=c++17 -arch="$arch" -o inplace "$here/inplace.cu" || fail "build inplace"
+nvcc -O2 -std=c++17 -arch="$arch" -o windows "$here/windows.cu" || fail "build windows"
+nvcc -O2 -std=c++17 -arch="$arch" --default-stream per-thread -o windows_per_thread "$here/windows.cu" ||
+    fail "build windows_per_thread"
 gcc -O1 -I"$cuda/include" -o driver "$here/driver.c" -L"$cuda/lib64/stubs" -lcuda || fail "build driver"
 gcc -O1 -DBY_DLOPEN -I"$cuda/include" -o driver_dlopen "$here/driver.c" -ldl || fail "build driver_dlopen"
 gcc -O1 -shared -fPIC -I"$cuda/include" -I"$cupti/include" -o trace_count.so "$here/trace_count.c" -L"$cupti/lib64" \
@@ -49,12 +52,13 @@ row() { # NAME GRAPHS COMMAND... ; GRAPHS: the program launches graphs, whose ke
     last=$(grep 'launches* seen' "$out/$name.report" | tail -1)
     seen=$(echo "$last" | grep -oE '[0-9,]+ launch(es)? seen' | grep -oE '^[0-9,]+' | tr -d ,)
     profiled=$(echo "$last" | grep -oE '[0-9,]+ profiled' | grep -oE '^[0-9,]+' | tr -d ,)
-    skipped=$(echo "$last" | grep -oE '[0-9,]+ skipped.*;' | sed 's/; .*//')
+    skipped=$(echo "$last" | grep -oE '[0-9,]+ skipped.*;' | sed 's/; [0-9,]* pass.*//')
     ms=$(grep 'Profiling "' "$out/$name.report" | grep -oE '[0-9.]+ ms$' | awk '{ n++; s += $1 } END { if (n) printf "%.0f", s / n }')
     same=no
     cmp -s "$out/$name.plain" "$out/$name.kprof" && same=yes
     echo "| $name | $traced | $seen | $profiled | $skipped | $same | $plain, $code | $ms |"
     [ "$same" = yes ] || { fail "$name: other output"; diff "$out/$name.plain" "$out/$name.kprof" | head -6; }
+    [ $plain = 0 ] || fail "$name: exit code $plain without kprof: $(tail -1 "$out/$name.plain")"
     [ $plain = $code ] || fail "$name: exit code $code instead of $plain"
     [ "$graphs" = graphs ] || [ "$traced" = "$seen" ] || fail "$name: $seen launches seen, $traced traced"
     grep -E '==(WARNING|ERROR)==' "$out/$name.report" "$out/$name.kprof.err" | sort | uniq -c | head -5
@@ -64,6 +68,8 @@ row patterns_shared - ./patterns_shared
 row driver - ./driver
 row driver_dlopen - ./driver_dlopen
 row inplace graphs ./inplace
+row windows graphs ./windows
+row windows_per_thread graphs ./windows_per_thread 50
 row triton - python3 "$here/triton_add.py"
 row cupy - python3 "$here/cupy_add.py"
 [ -z "$quick" ] || export KPROF_LAUNCH_COUNT=40
@@ -103,7 +109,16 @@ for r in "native $native_wall" "ncu-basic $ncu_wall" "kprof-basic $kprof_wall" "
     echo "$1 $2 $native_wall" | awk '{ printf "| %s | %s | %.0f |\n", $1, $2, ($2 - $3) * 1000 / 14 }'
 done
 
-# ---- one launch, and a process that does not use CUDA ----
+# ---- the quick set beside ncu ----
+echo
+for i in 1 2; do
+    timeout 120 ncu --clock-control none --cache-control none --csv --page raw --print-units base \
+        --metrics "$(python3 "$here/compare_quick.py" --list)" ./patterns >"$out/quick.$i.csv" 2>/dev/null
+done
+KPROF_SET=quick KPROF_LOG_FILE=$out/kprof.quick LD_PRELOAD=$lib ./patterns >/dev/null
+python3 "$here/compare_quick.py" "$out/kprof.quick" "$out/quick.1.csv" "$out/quick.2.csv" || fail "the quick set"
+
+# ---- one launch in one small program ----
 echo
 start=$(now)
 timeout 60 ncu --clock-control none --set basic --apply-rules no -c 1 ./driver >/dev/null 2>&1
@@ -111,5 +126,11 @@ one_ncu=$(since "$start")
 start=$(now)
 KPROF_LAUNCH_COUNT=1 KPROF_LOG_FILE=$out/one LD_PRELOAD=$lib ./driver >/dev/null
 echo "one launch in one small program: ncu $one_ncu s, kprof $(since "$start") s"
+
+# ---- what profiling costs ----
+if [ -z "$quick" ]; then
+    echo
+    "$here/bench.sh" "$out" || fail "bench.sh"
+fi
 echo "$failures failures"
 [ $failures -eq 0 ]

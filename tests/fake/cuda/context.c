@@ -19,6 +19,7 @@ static struct context *new_context(int device, bool primary, unsigned int flags)
 }
 
 static void release_memory(struct object *object);
+static void wait_for_context(void);
 
 /* Everything made in a context ends with it; a primary context keeps its handle and may come back. */
 static void end_context(struct context *ctx)
@@ -286,7 +287,8 @@ CUresult cuCtxSynchronize(void)
             ((struct stream *)o)->capture = CAPTURE_INVALIDATED;
             return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
-    return CUDA_SUCCESS;
+    wait_for_context();
+    return current()->sticky;
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

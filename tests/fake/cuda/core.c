@@ -80,8 +80,9 @@ static enum fake_state state_of(const void *handle, enum kind kind)
 
 static struct object *live(void *handle, enum kind kind, const char *function)
 {
-    static const char *const names[] = {"context",  "stream", "event",      "module",     "library",   "kernel",
-                                        "function", "graph",  "graph node", "graph exec", "allocation"};
+    static const char *const names[] = {"context",    "stream",        "event",      "module",     "library",
+                                        "kernel",     "function",      "graph",      "graph node", "graph exec",
+                                        "allocation", "memory handle", "reservation"};
 
     switch (state_of(handle, kind)) {
     case FAKE_LIVE:
@@ -158,6 +159,8 @@ static const struct {
     ERROR(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"),
     ERROR(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "operation would make the legacy stream depend on a capturing stream"),
     ERROR(CUDA_ERROR_INVALID_CLUSTER_SIZE, "cluster misconfiguration"),
+    ERROR(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the requested memory range is already mapped"),
+    ERROR(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "pointer does not correspond to a registered memory region"),
     ERROR(CUDA_ERROR_UNKNOWN, "unknown error"),
 #undef ERROR
 };

@@ -19,7 +19,9 @@ enum kind {
     KIND_GRAPH,
     KIND_NODE,
     KIND_EXEC,
-    KIND_ALLOCATION
+    KIND_ALLOCATION,
+    KIND_PHYSICAL,
+    KIND_RESERVATION
 };
 
 /* The head of every object that a program holds a handle to. */
@@ -38,6 +40,7 @@ struct context {
     int retained; /* primary: how often */
     unsigned int flags;
     CUresult sticky;
+    int serial; /* a profiler runs one kernel at a time: a launch returns when it is done */
     int n_streams;
     size_t limits[CU_LIMIT_MAX];
 };
@@ -67,6 +70,7 @@ struct event {
     struct object head;
     unsigned int flags;
     bool recorded;
+    uint64_t work; /* its last record */
     double ms;
 };
 
@@ -81,6 +85,8 @@ struct kernel_code {
     int regs, shared_bytes, const_bytes, local_bytes, max_threads;
     int n_params; /* -1: not known, arguments are not looked at */
     uint16_t param_size[MAX_PARAMS], param_align[MAX_PARAMS];
+    /* Whether the kernel has what it waits for, `ms` after it could begin; NULL: it waits for nothing. */
+    bool (*ready)(const struct call *call, double ms);
 };
 
 struct module_image {
@@ -134,11 +140,33 @@ struct function {
     struct function *next;
 };
 
+/* Memory of cuMemCreate: its handle is dead once released, but what is mapped lives on. */
+struct physical {
+    struct object head;
+    size_t size;
+    CUmemLocation where;
+    void *pages; /* a mapping of it that nobody can access, to make others of */
+    size_t mappings;
+};
+
+struct reservation {
+    struct object head;
+    uintptr_t base;
+    size_t size;
+    struct reservation *next;
+};
+
+/* Also a mapping of virtual memory management, and host memory that was registered: then `head` has a context only if
+ * a checkpoint saves it. */
 struct allocation {
     struct object head;
     struct fake_allocation info;
-    size_t mapped; /* bytes, guard page excluded */
+    size_t mapped; /* bytes, guard page excluded; 0 of registered memory */
     size_t canary; /* bytes after `size` that hold the canary */
+    struct physical *physical;
+    uint64_t devices; /* of a mapping: one bit for each device that has access */
+    bool host;        /* of a mapping: so has the host */
+    bool registered;
     struct allocation *next;
 };
 

@@ -360,6 +360,11 @@ static void run_graph(const struct graph *graph, const struct stream_ref *ref, c
         run_node(graph->nodes[i], ref, api);
 }
 
+static void run_whole_graph(struct work *w)
+{
+    run_graph(w->graph, &w->ref, w->api);
+}
+
 static CUresult launch_graph(CUgraphExec handle, CUstream stream, bool per_thread, const char *api)
 {
     struct exec *exec = (struct exec *)live(handle, KIND_EXEC, api);
@@ -373,7 +378,7 @@ static CUresult launch_graph(CUgraphExec handle, CUstream stream, bool per_threa
     if (capturing(&ref))
         return CUDA_ERROR_NOT_SUPPORTED;
     fake_log("graph pid=%d nodes=%zu api=%s\n", (int)getpid(), exec->graph->n_nodes, api);
-    run_graph(exec->graph, &ref, api);
+    submit(&(struct work){.ref = ref, .run = run_whole_graph, .graph = exec->graph, .api = api});
     return CUDA_SUCCESS;
 }
 

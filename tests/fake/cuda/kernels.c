@@ -96,11 +96,48 @@ static void run_slow(const struct call *call)
         ;
 }
 
+/* (const int *flag, int *data): waits until the flag is set, then adds it to data[0] */
+static void run_wait_flag(const struct call *call)
+{
+    *ARG(call, int *, 8) += *ARG(call, volatile int *, 0);
+}
+
+static bool flag_is_set(const struct call *call, double ms)
+{
+    (void)ms;
+    return *ARG(call, volatile int *, 0) != 0;
+}
+
+/* (int *flag, int value) */
+static void run_set_flag(const struct call *call)
+{
+    *ARG(call, volatile int *, 0) = ARG(call, int, 8);
+}
+
+/* (int *data, int n, int ms): as increment, and takes so long */
+static bool time_is_over(const struct call *call, double ms)
+{
+    return ms >= ARG(call, int, 12);
+}
+
+/* (int number): printf */
+static void run_print_line(const struct call *call)
+{
+    int n = snprintf(printed + n_printed, sizeof(printed) - n_printed, "kernel prints %d\n", ARG(call, int, 0));
+
+    if (n > 0 && n_printed + n < sizeof(printed)) /* else lost, as in a real fifo */
+        n_printed += n;
+}
+
 #define POINTER 8, 8
 #define NUMBER  4, 4
 #define CODE(name, run, regs, shared, n, ...)                                                                          \
     {                                                                                                                  \
-        name, run, regs, shared, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)                            \
+        name, run, regs, shared, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), NULL                      \
+    }
+#define LATE_CODE(name, run, ready, n, ...)                                                                            \
+    {                                                                                                                  \
+        name, run, 16, 0, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), ready                            \
     }
 #define PARAMS(s0, a0, s1, a1, s2, a2, s3, a3, ...)                                                                    \
     {s0, s1, s2, s3},                                                                                                  \
@@ -121,9 +158,15 @@ static const struct kernel_code kernel_codes[] = {
     CODE("_Z12scale_struct10scale_args", run_scale_struct, 28, 0, 1, sizeof(struct scale_args), 8),
     CODE("fail", run_fail, 8, 0, 0, 0, 0),
     CODE("slow", run_slow, 8, 0, 1, NUMBER),
+    LATE_CODE("wait_flag", run_wait_flag, flag_is_set, 2, POINTER, POINTER),
+    LATE_CODE("late_increment", run_increment, time_is_over, 3, POINTER, NUMBER, NUMBER),
+    CODE("set_flag", run_set_flag, 8, 0, 2, POINTER, NUMBER),
+    CODE("print_line", run_print_line, 8, 0, 1, NUMBER),
+    CODE("ncclDevKernel_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
 };
 
 #undef CODE
+#undef LATE_CODE
 #undef PARAMS
 #undef POINTER
 #undef NUMBER

@@ -221,6 +221,28 @@ static void capture_call(struct graph *graph, const struct call *call)
     *node->call = *call;
 }
 
+static bool call_ready(struct work *w)
+{
+    return w->call.function->code->ready(&w->call, now_ms() - w->since);
+}
+
+static void run_call(struct work *w)
+{
+    run(&w->call);
+}
+
+static void submit_call(const struct stream_ref *ref, const struct call *call)
+{
+    struct work w = {
+        .ref = *ref, .call = *call, .run = run_call, .ready = call->function->code->ready ? call_ready : NULL};
+    uint64_t serial = submit(&w);
+
+    while (((struct context *)call->info.ctx)->serial && is_put_off(serial)) {
+        rest();
+        run_what_can();
+    }
+}
+
 static CUresult launch(CUfunction f, const CUlaunchConfig *config, bool per_thread, void **params, void **extra,
                        const char *api)
 {
@@ -236,7 +258,7 @@ static CUresult launch(CUfunction f, const CUlaunchConfig *config, bool per_thre
     if (capturing(&ref))
         capture_call(capturing(&ref), &call);
     else
-        run(&call);
+        submit_call(&ref, &call);
     return CUDA_SUCCESS;
 }
 

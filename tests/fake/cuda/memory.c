@@ -1,6 +1,8 @@
 /*
  * Device memory: pages of their own for each allocation, filled with a pattern, followed by a canary and a page that
  * cannot be touched. Freed pages stay unmapped for good, so a stale pointer faults or is recognised.
+ * Pinned host memory is the same, but zero; registered host memory is the program's own. Virtual memory management is
+ * in virtual.c.
  */
 #include "core.h"
 
@@ -11,9 +13,23 @@
 #define CANARY       0xc3
 #define SPARSE_BYTES ((size_t)16 << 20) /* filling more than this would slow every test that sweeps a cache */
 
+#define SAME_AS(name, target) __typeof__(target) name __attribute__((alias(#target)))
+
 static struct allocation *allocations, **allocations_end = &allocations;
+static void wait_for_legacy(void);
+
 static uint64_t next_serial = 1;
 static size_t used_bytes[MAX_DEVICES];
+
+static struct allocation *list_allocation(struct context *ctx, void *base, size_t size)
+{
+    struct allocation *a = make(sizeof(*a), KIND_ALLOCATION, ctx);
+
+    a->info = (struct fake_allocation){.base = base, .size = size, .serial = next_serial++};
+    *allocations_end = a;
+    allocations_end = &a->next;
+    return a;
+}
 
 static CUresult allocate(void **out, size_t size, bool pinned_host)
 {
@@ -24,20 +40,19 @@ static CUresult allocate(void **out, size_t size, bool pinned_host)
 
     if (!out || !size)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!pinned_host && used_bytes[ctx->device] + size > device_memory())
+    if (size > SIZE_MAX / 2 || (!pinned_host && used_bytes[ctx->device] + size > device_memory()))
         return CUDA_ERROR_OUT_OF_MEMORY;
     base = mmap(NULL, mapped + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED || mprotect(base, mapped, PROT_READ | PROT_WRITE))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    a = make(sizeof(*a), KIND_ALLOCATION, ctx);
-    a->info = (struct fake_allocation){base, size, next_serial++, pinned_host, size > SPARSE_BYTES};
+    a = list_allocation(ctx, base, size);
+    a->info.pinned_host = pinned_host;
+    a->info.sparse = size > SPARSE_BYTES;
     a->mapped = mapped;
     a->canary = mapped - size;
-    if (!a->info.sparse)
+    if (!a->info.sparse && !pinned_host)
         memset(base, POISON, size);
     memset(base + size, CANARY, a->canary);
-    *allocations_end = a;
-    allocations_end = &a->next;
     if (!pinned_host)
         used_bytes[ctx->device] += size;
     *out = base;
@@ -59,13 +74,19 @@ static void release_memory(struct object *object)
     object->dead = true;
 }
 
-/* The allocation that `pointer` lies in, dead or alive, or NULL. */
+/* The allocation that `pointer` lies in, or NULL: the live one where addresses were used again, else a dead one. */
 static struct allocation *allocation_of(uintptr_t pointer)
 {
-    for (struct allocation *a = allocations; a; a = a->next)
-        if (pointer >= (uintptr_t)a->info.base && pointer < (uintptr_t)a->info.base + a->info.size)
+    struct allocation *dead = NULL;
+
+    for (struct allocation *a = allocations; a; a = a->next) {
+        if (pointer < (uintptr_t)a->info.base || pointer >= (uintptr_t)a->info.base + a->info.size)
+            continue;
+        if (!a->head.dead)
             return a;
-    return NULL;
+        dead = a;
+    }
+    return dead;
 }
 
 static CUresult free_memory(uintptr_t pointer, bool pinned_host, const char *function)
@@ -74,7 +95,7 @@ static CUresult free_memory(uintptr_t pointer, bool pinned_host, const char *fun
 
     if (!pointer)
         return CUDA_SUCCESS;
-    if (!a || (uintptr_t)a->info.base != pointer || a->info.pinned_host != pinned_host)
+    if (!a || (uintptr_t)a->info.base != pointer || a->info.pinned_host != pinned_host || a->physical || a->registered)
         return CUDA_ERROR_INVALID_VALUE;
     if (a->head.dead)
         fake_misuse("%s: freed twice", function);
@@ -82,16 +103,45 @@ static CUresult free_memory(uintptr_t pointer, bool pinned_host, const char *fun
     return CUDA_SUCCESS;
 }
 
-/* Whether `bytes` at `pointer` may be accessed as device memory. */
+/* Whether `bytes` at `pointer` may be accessed as device memory: within one allocation, or in mappings side by side. */
 static CUresult check_device(CUdeviceptr pointer, size_t bytes, const char *function)
 {
-    struct allocation *a = allocation_of(pointer);
+    for (;;) {
+        const struct allocation *a = allocation_of(pointer);
+        size_t here;
 
-    if (!a || pointer + bytes > (uintptr_t)a->info.base + a->info.size)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (a->head.dead)
-        fake_misuse("%s: the memory was freed", function);
-    return CUDA_SUCCESS;
+        if (!a)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (a->head.dead)
+            fake_misuse("%s: the memory was freed", function);
+        if (a->physical && !(a->devices >> current()->device & 1))
+            fake_misuse("%s: device %d was given no access to the memory", function, current()->device);
+        here = (uintptr_t)a->info.base + a->info.size - pointer;
+        if (bytes <= here)
+            return CUDA_SUCCESS;
+        pointer += here;
+        bytes -= here;
+    }
+}
+
+/* Of a piece that is mapped once more right behind itself only the last copy shows; the ones before it are left out, as
+ * a sweep of a large cache over a small piece of memory would slow every test. */
+static void copy_bytes(void *dst, const void *src, size_t n)
+{
+    for (;;) {
+        const struct allocation *a = allocation_of((uintptr_t)dst), *next;
+        size_t here = a && a->physical ? (uintptr_t)a->info.base + a->info.size - (uintptr_t)dst : n;
+
+        if (here >= n)
+            break;
+        next = allocation_of((uintptr_t)dst + here);
+        if (!next || next->physical != a->physical || next->info.size < a->info.size || next->info.size > n - here)
+            memmove(dst, src, here);
+        dst = (char *)dst + here;
+        src = (const char *)src + here;
+        n -= here;
+    }
+    memmove(dst, src, n);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
@@ -102,9 +152,14 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 
 CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
 {
+    CUresult result;
+
     ENTER_NOT_CAPTURING();
     (void)flags;
-    return allocate((void **)out, bytes, false);
+    result = allocate((void **)out, bytes, false);
+    if (!result)
+        allocation_of(*out)->info.managed = 1;
+    return result;
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned int element)
@@ -118,6 +173,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     ENTER_NOT_CAPTURING();
+    wait_for_context();
     return free_memory(pointer, false, __func__);
 }
 
@@ -127,10 +183,17 @@ CUresult cuMemAllocHost_v2(void **out, size_t bytes)
     return allocate(out, bytes, true);
 }
 
+CUresult cuMemAllocHost(void **out, unsigned int bytes)
+{
+    ENTER_NOT_CAPTURING();
+    return allocate(out, bytes, true);
+}
+
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 {
     ENTER_NOT_CAPTURING();
-    (void)flags;
+    if (flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
+        return CUDA_ERROR_INVALID_VALUE;
     return allocate(out, bytes, true);
 }
 
@@ -145,7 +208,88 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, unsigned 
 CUresult cuMemFreeHost(void *pointer)
 {
     ENTER_NOT_CAPTURING();
+    wait_for_context();
     return free_memory((uintptr_t)pointer, true, __func__);
+}
+
+static bool overlaps(const struct allocation *a, uintptr_t base, size_t size)
+{
+    return !a->head.dead && base < (uintptr_t)a->info.base + a->info.size && base + size > (uintptr_t)a->info.base;
+}
+
+/* What the device may only read needs no saving: it gets no context. */
+CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
+{
+    struct allocation *registered;
+
+    ENTER_NOT_CAPTURING();
+    if (!pointer || !bytes || flags >= 2 * CU_MEMHOSTREGISTER_READ_ONLY)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (const struct allocation *a = allocations; a; a = a->next)
+        if (overlaps(a, (uintptr_t)pointer, bytes))
+            return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    registered = list_allocation(flags & CU_MEMHOSTREGISTER_READ_ONLY ? NULL : current(), pointer, bytes);
+    registered->info.pinned_host = 1;
+    registered->registered = true;
+    return CUDA_SUCCESS;
+}
+SAME_AS(cuMemHostRegister, cuMemHostRegister_v2);
+
+/* A handle that leads nowhere: no test opens it. */
+CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr pointer)
+{
+    CUresult result;
+
+    ENTER(NEED_CONTEXT);
+    result = check_device(pointer, 1, __func__);
+    if (!result)
+        memcpy(out, &pointer, sizeof(pointer));
+    return result;
+}
+
+CUresult cuMemHostUnregister(void *pointer)
+{
+    struct allocation *a;
+
+    ENTER_NOT_CAPTURING();
+    a = allocation_of((uintptr_t)pointer);
+    if (!a || a->head.dead || !a->registered || a->info.base != pointer)
+        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    release_memory(&a->head);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+    const struct allocation *a;
+
+    ENTER(NEED_CONTEXT);
+    a = allocation_of(pointer);
+    if (!a || a->head.dead || (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER && !a->info.pinned_host))
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned int *)data = a->info.pinned_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned int *)data = (unsigned int)a->info.managed;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        *(CUdeviceptr *)data = pointer;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)data = (CUcontext)a->head.ctx;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(CUdeviceptr *)data = (CUdeviceptr)a->info.base;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(size_t *)data = a->info.size;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
 }
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
@@ -176,6 +320,7 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
     CUresult result;
 
     ENTER_NOT_CAPTURING();
+    wait_for_legacy();
     result = check_device(dst, bytes, __func__);
     if (!result)
         memcpy((void *)dst, src, bytes);
@@ -187,6 +332,7 @@ CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
     CUresult result;
 
     ENTER_NOT_CAPTURING();
+    wait_for_legacy();
     result = check_device(src, bytes, __func__);
     if (!result)
         memcpy(dst, (const void *)src, bytes);
@@ -196,9 +342,10 @@ CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 {
     ENTER_NOT_CAPTURING();
+    wait_for_legacy();
     if (check_device(dst, bytes, __func__) || check_device(src, bytes, __func__))
         return CUDA_ERROR_INVALID_VALUE;
-    memmove((void *)dst, (const void *)src, bytes);
+    copy_bytes((void *)dst, (const void *)src, bytes);
     return CUDA_SUCCESS;
 }
 
@@ -206,6 +353,7 @@ CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 {
     ENTER_NOT_CAPTURING();
+    wait_for_legacy();
     memmove((void *)dst, (const void *)src, bytes);
     return CUDA_SUCCESS;
 }
@@ -229,6 +377,7 @@ CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n)
     CUresult result;
 
     ENTER_NOT_CAPTURING();
+    wait_for_legacy();
     result = check_device(dst, n, __func__);
     if (!result)
         fill((void *)dst, value, 1, n);
@@ -240,13 +389,13 @@ CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n)
     CUresult result;
 
     ENTER_NOT_CAPTURING();
+    wait_for_legacy();
     result = check_device(dst, 4 * n, __func__);
     if (!result)
         fill((void *)dst, value, 4, n);
     return result;
 }
 
-#define SAME_AS(name, target) __typeof__(target) name __attribute__((alias(#target)))
 SAME_AS(cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2);
 SAME_AS(cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2);
 SAME_AS(cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2);

@@ -43,19 +43,32 @@ CUresult cuStreamDestroy_v2(CUstream handle)
 SAME_AS(cuStreamDestroy, cuStreamDestroy_v2);
 
 /* Waiting cannot be recorded: it ends the capture. */
-static CUresult wait_for(CUstream handle, bool per_thread, const char *caller)
+static CUresult wait_for(CUstream handle, bool block, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
     CUresult result = resolve_stream(handle, per_thread, &ref, caller);
 
-    if (result || !capturing(&ref))
+    if (result)
         return result;
-    ref.stream->capture = CAPTURE_INVALIDATED;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (capturing(&ref)) {
+        ref.stream->capture = CAPTURE_INVALIDATED;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    if (block)
+        wait_for_stream(&ref);
+    return is_busy(current(), &ref) ? CUDA_ERROR_NOT_READY : current()->sticky;
 }
 
-#define cuStreamSynchronize_in wait_for
-#define cuStreamQuery_in       wait_for
+static CUresult cuStreamSynchronize_in(CUstream stream, bool per_thread, const char *caller)
+{
+    return wait_for(stream, true, per_thread, caller);
+}
+
+static CUresult cuStreamQuery_in(CUstream stream, bool per_thread, const char *caller)
+{
+    return wait_for(stream, false, per_thread, caller);
+}
+
 FLAVOURS(cuStreamSynchronize, (CUstream stream), stream)
 FLAVOURS(cuStreamQuery, (CUstream stream), stream)
 
@@ -167,6 +180,11 @@ static struct node *captured(struct graph *graph, CUgraphNodeType type)
     return add_node(graph, type, &last, last != NULL);
 }
 
+static void run_host_function(struct work *w)
+{
+    w->host_fn(w->host_data);
+}
+
 static CUresult cuLaunchHostFunc_in(CUstream handle, CUhostFn fn, void *data, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
@@ -180,11 +198,16 @@ static CUresult cuLaunchHostFunc_in(CUstream handle, CUhostFn fn, void *data, bo
         node->host_fn = fn;
         node->host_data = data;
     } else {
-        fn(data);
+        submit(&(struct work){.ref = ref, .run = run_host_function, .host_fn = fn, .host_data = data});
     }
     return CUDA_SUCCESS;
 }
 FLAVOURS(cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *data), stream, fn, data)
+
+static void run_copy(struct work *w)
+{
+    copy_bytes(w->dst, w->src, w->size);
+}
 
 static CUresult copy_async(void *dst, const void *src, size_t bytes, CUstream handle, bool per_thread,
                            const char *caller)
@@ -199,7 +222,7 @@ static CUresult copy_async(void *dst, const void *src, size_t bytes, CUstream ha
 
         node->dst = dst, node->src = src, node->size = bytes;
     } else {
-        memmove(dst, src, bytes);
+        submit(&(struct work){.ref = ref, .run = run_copy, .dst = dst, .src = src, .size = bytes});
     }
     return CUDA_SUCCESS;
 }
@@ -240,6 +263,11 @@ static CUresult cuMemcpyAsync_in(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
 }
 FLAVOURS(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream), dst, src, bytes, stream)
 
+static void run_fill(struct work *w)
+{
+    fill(w->dst, w->value, w->element, w->size);
+}
+
 static CUresult fill_async(CUdeviceptr dst, unsigned int value, size_t element, size_t n, CUstream handle,
                            bool per_thread, const char *caller)
 {
@@ -255,7 +283,8 @@ static CUresult fill_async(CUdeviceptr dst, unsigned int value, size_t element, 
 
         node->dst = (void *)dst, node->value = value, node->element_size = element, node->size = n;
     } else {
-        fill((void *)dst, value, element, n);
+        submit(&(struct work){
+            .ref = ref, .run = run_fill, .dst = (void *)dst, .value = value, .element = element, .size = n});
     }
     return CUDA_SUCCESS;
 }
@@ -307,6 +336,11 @@ CUresult cuEventDestroy_v2(CUevent handle)
 }
 SAME_AS(cuEventDestroy, cuEventDestroy_v2);
 
+static void run_record(struct work *w)
+{
+    w->event->ms = now_ms();
+}
+
 static CUresult cuEventRecord_in(CUevent handle, CUstream stream, bool per_thread, const char *caller)
 {
     struct event *event = (struct event *)live(handle, KIND_EVENT, caller);
@@ -315,21 +349,37 @@ static CUresult cuEventRecord_in(CUevent handle, CUstream stream, bool per_threa
 
     if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (result)
+        return result;
     event->recorded = true;
-    event->ms = now_ms();
-    return result;
+    event->work = submit(&(struct work){.ref = ref, .run = run_record, .event = event});
+    return CUDA_SUCCESS;
 }
 FLAVOURS(cuEventRecord, (CUevent event, CUstream stream), event, stream)
+
+static bool event_done(struct work *w)
+{
+    return !is_put_off(w->after);
+}
+
+static void run_nothing(struct work *w)
+{
+    (void)w;
+}
 
 static CUresult cuStreamWaitEvent_in(CUstream stream, CUevent handle, unsigned int flags, bool per_thread,
                                      const char *caller)
 {
+    struct event *event = (struct event *)live(handle, KIND_EVENT, caller);
     struct stream_ref ref;
+    CUresult result = resolve_stream(stream, per_thread, &ref, caller);
 
     (void)flags;
-    if (!live(handle, KIND_EVENT, caller))
+    if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
-    return resolve_stream(stream, per_thread, &ref, caller);
+    if (!result && !capturing(&ref))
+        submit(&(struct work){.ref = ref, .run = run_nothing, .ready = event_done, .after = event->work});
+    return result;
 }
 FLAVOURS(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags), stream, event, flags)
 
@@ -337,15 +387,15 @@ CUresult cuEventQuery(CUevent handle)
 {
     ENTER_NOT_CAPTURING();
     TAKE(event, event, KIND_EVENT, handle);
-    (void)event;
-    return CUDA_SUCCESS;
+    run_what_can();
+    return is_put_off(event->work) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult cuEventSynchronize(CUevent handle)
 {
     ENTER_NOT_CAPTURING();
     TAKE(event, event, KIND_EVENT, handle);
-    (void)event;
+    wait_for_work(event->work);
     return CUDA_SUCCESS;
 }
 
@@ -356,6 +406,9 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
     TAKE(event, second, KIND_EVENT, end);
     if (!first->recorded || !second->recorded || ((first->flags | second->flags) & CU_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_HANDLE;
+    run_what_can();
+    if (is_put_off(first->work) || is_put_off(second->work))
+        return CUDA_ERROR_NOT_READY;
     *ms = (float)(second->ms - first->ms);
     return CUDA_SUCCESS;
 }
@@ -426,6 +479,13 @@ static int api_initialised(void)
     return init_pid == getpid() && !deinitialised;
 }
 
+static void api_one_at_a_time(CUcontext ctx, int on)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    ((struct context *)ctx)->serial = on;
+}
+
 static void api_lock(void)
 {
     lock();
@@ -442,7 +502,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         fake_cuda_launch_count, launch_get,         set_launch_hook,     api_context_state,
         api_context_current,    api_context_id,     api_context_device,  api_context_sticky,
         api_context_capturing,  api_stream_ordinal, api_each_allocation, api_chip_name,
-        api_initialised,        api_lock,           api_unlock,
+        api_initialised,        api_lock,           api_unlock,          api_one_at_a_time,
     };
 
     return &api;

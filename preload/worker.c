@@ -1,0 +1,167 @@
+#include "preload/worker.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "preload/gate.h"
+#include "preload/lock.h"
+#include "preload/symbols.h"
+
+/* SQLite and CUPTI's evaluation run on it. Memory is used only as far as they get. */
+enum { STACK_BYTES = 1 << 20 };
+
+struct job {
+    void (*fn)(void *arg);
+    void *arg;
+    struct job *next;
+};
+
+/* The thread ends when the queue is empty, and the next job starts another: an idle thread of ours would keep a process
+ * alive whose own threads have all ended, and costs more than the start of one, which is far below the cost of a
+ * window. Polled locks, as only they can be waited for with a limit where a signal handler ends the program. */
+static struct {
+    struct kp_lock lock;
+    struct job *first, **end;
+    bool running; /* a thread is there and will look at the queue again */
+    bool forked;
+} queue = {.end = &queue.first};
+
+static __thread bool on_worker;
+
+/* The next job; NULL when there is none, and then no more are taken. */
+static struct job *next_job(void)
+{
+    kp_lock_take(&queue.lock, KP_FOREVER);
+    struct job *j = queue.first;
+    if (j) {
+        queue.first = j->next;
+        if (!j->next)
+            queue.end = &queue.first;
+    } else {
+        queue.running = false;
+    }
+    kp_lock_give(&queue.lock);
+    return j;
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    prctl(PR_SET_NAME, "kprof");
+    kp_guard = 1;
+    on_worker = true;
+    for (struct job *j; (j = next_job()); free(j))
+        j->fn(j->arg);
+    /* The C library runs the exit handlers on the thread that ends last, and that may be this one. */
+    on_worker = false;
+    kp_guard = 0;
+    return NULL;
+}
+
+struct threads {
+    int (*create)(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+    int (*set_stack)(pthread_attr_t *attr, size_t size);
+};
+
+/* glibc before 2.34 keeps these outside libc. A program that does not use threads has them once the driver is loaded,
+ * but out of sight of its own look-ups when that came by dlopen. */
+static void *find_function(const char *name)
+{
+    const struct kp_dl *dl = kp_symbols_dl();
+    void *found = dl->sym(RTLD_DEFAULT, name);
+    void *library = !found && dl->open ? dl->open("libpthread.so.0", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    return library ? dl->sym(library, name) : found;
+}
+
+static struct threads find_threads(void)
+{
+    struct threads t = {.create = NULL};
+    void *create = find_function("pthread_create"), *set_stack = find_function("pthread_attr_setstacksize");
+    memcpy(&t.create, &create, sizeof(create));
+    memcpy(&t.set_stack, &set_stack, sizeof(set_stack));
+    return t;
+}
+
+bool kp_thread_start(void *(*fn)(void *arg), void *arg)
+{
+    static struct threads t; /* threads that look for them at the same time find the same */
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t all, before;
+    if (!t.create)
+        t = find_threads();
+    if (!t.create || pthread_attr_init(&attr))
+        return false;
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (t.set_stack)
+        t.set_stack(&attr, STACK_BYTES);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); /* of this thread, on Linux; inherited by the new one */
+    int rc = t.create(&thread, &attr, fn, arg);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return !rc;
+}
+
+/* Under the lock. */
+static bool take(struct job *j)
+{
+    if (queue.forked)
+        return false;
+    if (!queue.running && !(queue.running = kp_thread_start(work, NULL)))
+        return false;
+    *queue.end = j;
+    queue.end = &j->next;
+    return true;
+}
+
+bool kp_worker_submit(void (*fn)(void *arg), void *arg)
+{
+    struct job *j = malloc(sizeof(*j));
+    if (!j)
+        return false;
+    *j = (struct job){.fn = fn, .arg = arg};
+    kp_lock_take(&queue.lock, KP_FOREVER);
+    bool taken = take(j);
+    kp_lock_give(&queue.lock);
+    if (!taken)
+        free(j);
+    return taken;
+}
+
+/* Whether everything is done, as far as can be told within `patience_ms`. */
+static bool idle(long patience_ms)
+{
+    if (!kp_lock_take(&queue.lock, patience_ms))
+        return false;
+    bool yes = !queue.running;
+    kp_lock_give(&queue.lock);
+    return yes;
+}
+
+bool kp_worker_drain(long patience_ms)
+{
+    long start = kp_now_ms(), left = patience_ms;
+    while (!on_worker && !idle(left)) {
+        if (patience_ms != KP_FOREVER) {
+            left = patience_ms - (kp_now_ms() - start);
+            if (left <= 0)
+                return false;
+        }
+        kp_nap();
+    }
+    return true;
+}
+
+void kp_worker_forked(void)
+{
+    kp_lock_give(&queue.lock);
+    queue.forked = true;
+    queue.running = false;
+    queue.first = NULL;
+    queue.end = &queue.first;
+}

@@ -1,0 +1,24 @@
+/*
+ * A thread of our own, started when first needed: evaluation and storage of finished windows go on while the program
+ * does. It blocks all signals, calls no CUDA function, and ends with the process.
+ */
+#ifndef KP_PRELOAD_WORKER_H
+#define KP_PRELOAD_WORKER_H
+
+#include <stdbool.h>
+
+/* Starts a detached thread with all signals blocked. False when the process has no threads, or none to spare. */
+bool kp_thread_start(void *(*fn)(void *arg), void *arg);
+
+/* Runs fn(arg) on the worker after everything submitted before. False when no thread is to be had (or after a fork):
+ * nothing was taken, the caller runs it itself. */
+bool kp_worker_submit(void (*fn)(void *arg), void *arg);
+
+/* Waits until all that was submitted is done, at most `patience_ms` (KP_FOREVER of lock.h: without end). False when it
+ * was not. On the worker itself: true at once. */
+bool kp_worker_drain(long patience_ms);
+
+/* In a forked child: the thread does not exist any more, what was queued belongs to the parent. */
+void kp_worker_forked(void);
+
+#endif

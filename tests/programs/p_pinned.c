@@ -1,0 +1,53 @@
+/* LINK: -lcuda -lpthread */
+/* Kernels that work in place on pinned memory, which the host changes in between. */
+#include "linked.h"
+
+enum { N = 32, ROUNDS = 6 };
+
+static struct session session;
+
+static void launch(CUdeviceptr values)
+{
+    CUfunction f = get_function(&linked, &session, "increment");
+    int n = N;
+    void *params[] = {&values, &n};
+
+    MUST(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, session.stream, params, NULL));
+}
+
+/* Large memory stands for itself, small memory shares a piece with others. */
+static void in_place(size_t bytes, unsigned flags, int by_old_name)
+{
+    int *host, expected = 0, right = 1;
+
+    if (by_old_name)
+        MUST(cuMemAllocHost((void **)&host, bytes));
+    else
+        MUST(cuMemHostAlloc((void **)&host, bytes, flags));
+    for (size_t i = 0; i < bytes / sizeof(*host); i++)
+        right &= !host[i];
+    report("fresh memory is zero", right);
+    for (int k = 0; k < ROUNDS; k++) {
+        launch((CUdeviceptr)(uintptr_t)host);
+        expected++;
+        if (k % 2)
+            continue;
+        MUST(cuStreamSynchronize(session.stream));
+        for (int i = 0; i < N; i++)
+            host[i] = host[i] * 10;
+        expected *= 10;
+    }
+    MUST(cuStreamSynchronize(session.stream));
+    report_number("in place", host[N - 1], expected);
+    MUST(cuMemFreeHost(host));
+}
+
+int main(void)
+{
+    open_session(&linked, &session, 0);
+    in_place(4096, 0, 0);
+    in_place(5 << 20, CU_MEMHOSTALLOC_DEVICEMAP, 0);
+    in_place(200, CU_MEMHOSTALLOC_PORTABLE, 0);
+    in_place(64 << 10, 0, 1);
+    return program_wrong;
+}

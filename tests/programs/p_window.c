@@ -1,0 +1,650 @@
+/* LINK: -lcuda -lpthread */
+/* What happens between launches that share a window. Arguments: the case, and a number where the case takes one. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "linked.h"
+
+enum { N = 64 };
+
+static struct session session;
+static CUstream second;
+static CUdeviceptr values, history, cursor, scratch;
+static int appended, count;
+
+static const char image[] = "FAKEMOD increment append wait_flag set_flag late_increment print_line "
+                            "ncclDevKernel_increment _ZN5tests9incrementIiLi4EEEvPT_i global:g_window:64";
+
+static CUfunction function(const char *name)
+{
+    return get_function(&linked, &session, name);
+}
+
+static void open_all(void)
+{
+    static const int zeros[4096];
+
+    open_session(&linked, &session, 0);
+    MUST(cuModuleUnload(session.module));
+    MUST(cuModuleLoadData(&session.module, image));
+    MUST(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    values = device_ints(&linked, zeros, N);
+    history = device_ints(&linked, zeros, 4096);
+    cursor = device_ints(&linked, zeros, 1);
+    scratch = device_ints(&linked, zeros, N);
+}
+
+static CUresult increment_as(const char *kernel, CUdeviceptr data, CUstream stream)
+{
+    int n = N;
+    void *params[] = {&data, &n};
+
+    return cuLaunchKernel(function(kernel), 1, 1, 1, N, 1, 1, 0, stream, params, NULL);
+}
+
+static void increment(CUdeviceptr data, CUstream stream)
+{
+    MUST(increment_as("increment", data, stream));
+}
+
+/* Two entries: each depends on all before it. */
+static void append(int tag)
+{
+    int capacity = 4096;
+    void *params[] = {&history, &cursor, &capacity, &tag};
+
+    MUST(cuLaunchKernel(function("append"), 2, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+    appended += 2;
+}
+
+static void wait_for_flag(CUdeviceptr flag, CUdeviceptr data, CUstream stream)
+{
+    void *params[] = {&flag, &data};
+
+    MUST(cuLaunchKernel(function("wait_flag"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+}
+
+static void set_flag(CUdeviceptr flag, int value, CUstream stream)
+{
+    void *params[] = {&flag, &value};
+
+    MUST(cuLaunchKernel(function("set_flag"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+}
+
+static void finish_streams(void)
+{
+    MUST(cuStreamSynchronize(session.stream));
+    MUST(cuStreamSynchronize(second));
+}
+
+/* Everything that a launch left out or repeated would change. */
+static void show(const char *when)
+{
+    int *host = malloc(4096 * sizeof(int));
+
+    finish_streams();
+    printf("%s\n", when);
+    printf("  values: %lld\n", sum_ints(&linked, values, N));
+    printf("  scratch: %lld\n", sum_ints(&linked, scratch, N));
+    MUST(cuMemcpyDtoH(host, history, 4096 * sizeof(int)));
+    printf("  last entry: %d\n", appended ? host[appended - 1] : 0);
+    report_number("  entries", sum_ints(&linked, cursor, 1), appended);
+    free(host);
+}
+
+/* ---- what leaves a window open ---- */
+
+static void many(void)
+{
+    for (int i = 0; i < count; i++)
+        append(i);
+}
+
+static void many_synchronised(void)
+{
+    CUevent event;
+
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < count; i++) {
+        append(i);
+        if (i % 3 == 0)
+            MUST(cuStreamSynchronize(session.stream));
+        else if (i % 3 == 1)
+            MUST(cuCtxSynchronize());
+        else
+            while (cuStreamQuery(session.stream) == CUDA_ERROR_NOT_READY)
+                ;
+        MUST(cuEventQuery(event));
+    }
+}
+
+static void memsets(void)
+{
+    for (int i = 0; i < 5; i++) {
+        increment(scratch, session.stream);
+        MUST(cuMemsetD32Async(scratch, i, N / 2, session.stream));
+        increment(scratch, session.stream);
+        MUST(cuMemsetD8Async(scratch, 1, 4, session.stream));
+        MUST(cuMemsetD32(scratch + 8, 7, 1));
+    }
+}
+
+static void copies_in(void)
+{
+    int pageable[N], *pinned, *large = malloc(1 << 20);
+
+    MUST(cuMemHostAlloc((void **)&pinned, sizeof(pageable), 0));
+    for (int i = 0; i < 6; i++) {
+        for (int k = 0; k < N; k++)
+            pageable[k] = pinned[k] = 10 * i + k;
+        MUST(cuMemcpyHtoDAsync(scratch, pageable, sizeof(pageable), session.stream));
+        memset(pageable, -1, sizeof(pageable));
+        increment(scratch, session.stream);
+        MUST(cuMemcpyHtoD(scratch, pageable, 4));
+        MUST(cuMemcpyHtoDAsync(scratch + 8, pinned, 100, session.stream));
+        MUST(cuStreamSynchronize(session.stream));
+        memset(pinned, -1, sizeof(pageable));
+        increment(scratch, session.stream);
+        append(i);
+    }
+    show("copied in");
+    MUST(cuMemFreeHost(pinned));
+    free(large);
+}
+
+static void copies_within(void)
+{
+    for (int i = 0; i < 5; i++) {
+        increment(values, session.stream);
+        MUST(cuMemcpyDtoDAsync(scratch, values, 4 * N / 2, session.stream));
+        increment(scratch, session.stream);
+        MUST(cuMemcpyDtoD(values, scratch + 4, 4));
+        MUST(cuMemcpyAsync(values + 16, scratch + 4, 4, session.stream));
+    }
+}
+
+static void events(void)
+{
+    CUevent one, other;
+
+    MUST(cuEventCreate(&one, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventCreate(&other, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < 5; i++) {
+        increment(values, session.stream);
+        MUST(cuEventRecord(one, session.stream));
+        MUST(cuStreamWaitEvent(second, one, 0));
+        increment(values, second);
+        MUST(cuEventRecord(other, second));
+        MUST(cuStreamWaitEvent(session.stream, other, 0));
+        append(i);
+    }
+}
+
+/* ---- what closes it ---- */
+
+static int host_calls;
+
+static void CUDA_CB host_function(void *data)
+{
+    host_calls += *(int *)data;
+}
+
+static void close_by(const char *what)
+{
+    static CUmodule module;
+    static int one = 1;
+    CUdeviceptr p;
+    CUstream stream;
+    CUevent event;
+    CUgraph graph;
+    int host;
+
+    if (!strcmp(what, "dtoh"))
+        MUST(cuMemcpyDtoH(&host, values, 4));
+    else if (!strcmp(what, "dtoh-async"))
+        MUST(cuMemcpyDtoHAsync(&host, values, 4, session.stream));
+    else if (!strcmp(what, "alloc"))
+        MUST(cuMemAlloc(&p, 4096));
+    else if (!strcmp(what, "alloc-async"))
+        MUST(cuMemAllocAsync(&p, 4096, session.stream));
+    else if (!strcmp(what, "free")) {
+        p = scratch;
+        scratch = values;
+        MUST(cuMemFree(p));
+    } else if (!strcmp(what, "module")) {
+        MUST(cuModuleLoadData(&module, "FAKEMOD increment global:g_other:16"));
+    } else if (!strcmp(what, "stream")) {
+        MUST(cuStreamDestroy(second));
+        MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        second = stream;
+    } else if (!strcmp(what, "event")) {
+        MUST(cuEventCreate(&event, 0));
+        MUST(cuEventDestroy(event));
+    } else if (!strcmp(what, "capture")) {
+        MUST(cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_RELAXED));
+        increment(values, second);
+        MUST(cuStreamEndCapture(second, &graph));
+    } else if (!strcmp(what, "host-function")) {
+        MUST(cuLaunchHostFunc(session.stream, host_function, &one));
+    } else {
+        printf("no such way to close: %s\n", what);
+        exit(3);
+    }
+}
+
+static void closed_by(const char *what)
+{
+    increment(values, session.stream);
+    append(1);
+    increment(scratch, second);
+    close_by(what);
+    increment(values, session.stream);
+    append(2);
+    increment(scratch, second);
+    show(what);
+    printf("host functions: %d\n", host_calls);
+}
+
+/* ---- refusals ---- */
+
+static void refusals(void)
+{
+    int n = N, wrong[4] = {0};
+    void *params[] = {&values, &n};
+    CUevent event;
+
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < 4; i++) {
+        append(i);
+        wrong[0] += cuMemsetD32Async(16, 5, 4, session.stream) != CUDA_SUCCESS;
+        wrong[1] += cuMemcpyDtoDAsync(values, 4096, 16, session.stream) != CUDA_SUCCESS;
+        wrong[2] +=
+            cuLaunchKernel(function("increment"), 1, 1, 1, 4096, 1, 1, 0, session.stream, params, NULL) != CUDA_SUCCESS;
+        wrong[3] += cuEventRecord((CUevent)&n, session.stream) != CUDA_SUCCESS;
+        increment(values, session.stream);
+    }
+    for (int i = 0; i < 4; i++)
+        report_number("refused", wrong[i], 4);
+}
+
+/* The first launch of a window, and all of one, are refused. */
+static void refused_first(void)
+{
+    int n = N;
+    void *params[] = {&values, &n};
+
+    report_number("too large",
+                  cuLaunchKernel(function("increment"), 1, 1, 1, 4096, 1, 1, 0, session.stream, params, NULL),
+                  CUDA_ERROR_INVALID_VALUE);
+    append(1);
+    append(2);
+}
+
+/* ---- which launches ---- */
+
+/* `count` of another name between any two. */
+static void mixed(void)
+{
+    for (int i = 0; i < 5; i++) {
+        append(i);
+        for (int k = 0; k < count; k++)
+            increment(values, session.stream);
+    }
+}
+
+static CUgraphExec make_graph(void)
+{
+    CUgraph graph;
+    CUgraphExec exec;
+
+    MUST(cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_RELAXED));
+    increment(values, second);
+    increment(scratch, second);
+    MUST(cuStreamEndCapture(second, &graph));
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+    return exec;
+}
+
+static void graphs(void)
+{
+    CUgraphExec exec = make_graph();
+
+    for (int i = 0; i < 4; i++) {
+        append(i);
+        MUST(cuGraphLaunch(exec, session.stream));
+        if (i % 2)
+            MUST(cuGraphLaunch(exec, session.stream));
+    }
+}
+
+static void waits_outside(void)
+{
+    for (int i = 0; i < 4; i++) {
+        append(i);
+        MUST(increment_as("ncclDevKernel_increment", values, session.stream));
+    }
+}
+
+static void shared_limit(void)
+{
+    CUfunction f = function("_ZN5tests9incrementIiLi4EEEvPT_i");
+    const CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    int n = N;
+    void *params[] = {&values, &n};
+
+    MUST(cuFuncSetAttribute(f, most, 60000));
+    for (int i = 0; i < 3; i++) {
+        MUST(cuFuncSetAttribute(f, most, 60000)); /* leaves the window open */
+        MUST(cuLaunchKernel(f, 1, 1, 1, N, 1, 1, 60000, session.stream, params, NULL));
+    }
+    MUST(cuFuncSetAttribute(f, most, 1024)); /* now no longer possible */
+    report_number("too much shared memory", cuLaunchKernel(f, 1, 1, 1, N, 1, 1, 60000, session.stream, params, NULL),
+                  CUDA_ERROR_INVALID_VALUE);
+    append(1);
+}
+
+static void prints(void)
+{
+    for (int i = 0; i < count; i++) {
+        void *params[] = {&i};
+
+        MUST(cuLaunchKernel(function("print_line"), 1, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+        append(i);
+        if (i % 4 == 3) {
+            MUST(cuStreamSynchronize(session.stream));
+            printf("the program prints %d\n", i);
+        }
+    }
+}
+
+/* ---- threads ---- */
+
+static pthread_barrier_t barrier;
+
+static void *launch_and_copy(void *arg)
+{
+    long number = (long)(intptr_t)arg;
+    CUdeviceptr data;
+    CUstream stream;
+    int host[N] = {0};
+
+    MUST(cuCtxSetCurrent(session.ctx));
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    data = device_ints(&linked, host, N);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 40; i++) {
+        increment(data, stream);
+        if (i % 5 == number)
+            MUST(cuMemsetD32Async(data, i, 1, stream));
+        if (i % 7 == 0)
+            MUST(cuStreamSynchronize(stream));
+        if (i % 16 == 0) {
+            MUST(cuMemcpyDtoHAsync(host, data + 4, 8, stream));
+            MUST(cuStreamSynchronize(stream));
+            if (host[0] != i + 1)
+                report_number("seen in between", host[0], i + 1);
+        }
+        if (i % 11 == 0) {
+            MUST(cuMemcpyHtoDAsync(data + 16, &i, sizeof(i), stream));
+            MUST(cuStreamSynchronize(stream));
+        }
+    }
+    MUST(cuStreamSynchronize(stream));
+    return (void *)(intptr_t)sum_ints(&linked, data, N);
+}
+
+static void threads(void)
+{
+    enum { THREADS = 4 };
+    pthread_t thread[THREADS];
+    void *sum;
+
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (long t = 0; t < THREADS; t++)
+        pthread_create(&thread[t], NULL, launch_and_copy, (void *)(intptr_t)t);
+    for (long t = 0; t < THREADS; t++) {
+        pthread_join(thread[t], &sum);
+        printf("thread %ld: %ld\n", t, (long)(intptr_t)sum);
+    }
+}
+
+static void *wait_for_second(void *arg)
+{
+    CUevent event = arg;
+
+    MUST(cuCtxSetCurrent(session.ctx));
+    for (int i = 0; i < 5; i++) {
+        MUST(cuStreamSynchronize(second));
+        MUST(cuEventSynchronize(event));
+    }
+    return NULL;
+}
+
+/* One thread waits for a long kernel while another goes on launching. */
+static void waiting_thread(void)
+{
+    int n = N, ms = 300;
+    void *params[] = {&scratch, &n, &ms};
+    pthread_t thread;
+    CUevent event;
+
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    append(0);
+    MUST(cuLaunchKernel(function("late_increment"), 1, 1, 1, N, 1, 1, 0, second, params, NULL));
+    MUST(cuEventRecord(event, second));
+    pthread_create(&thread, NULL, wait_for_second, event);
+    for (int i = 0; i < 30; i++)
+        append(i);
+    pthread_join(thread, NULL);
+}
+
+/* ---- waiting kernels ---- */
+
+/* A kernel waits for what the program writes only after the launch. */
+static void waits_for_host(void)
+{
+    int *flag;
+
+    MUST(cuMemHostAlloc((void **)&flag, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    for (int i = 0; i < 2; i++) {
+        *(volatile int *)flag = 0;
+        append(2 * i);
+        wait_for_flag((CUdeviceptr)(uintptr_t)flag, values, second);
+        append(2 * i + 1);
+        *(volatile int *)flag = 5;
+        MUST(cuStreamSynchronize(second));
+    }
+    show("host");
+    MUST(cuMemFreeHost(flag));
+}
+
+/* A kernel waits for one that is launched later, on another stream. */
+static void waits_for_launch(void)
+{
+    CUdeviceptr flag = device_ints(&linked, &(int){0}, 1);
+
+    for (int i = 0; i < 2; i++) {
+        append(2 * i);
+        wait_for_flag(flag, values, second);
+        append(2 * i + 1);
+        set_flag(flag, 3, session.stream);
+        MUST(cuStreamSynchronize(second));
+        set_flag(flag, 0, session.stream);
+        finish_streams();
+    }
+}
+
+/* ---- memory that others see ---- */
+
+static void managed(void)
+{
+    CUdeviceptr p;
+    int *host, right = 1;
+
+    MUST(cuMemAllocManaged(&p, N * sizeof(int), CU_MEM_ATTACH_GLOBAL));
+    host = (int *)(uintptr_t)p;
+    memset(host, 0, N * sizeof(int));
+    for (int i = 0; i < 4; i++) {
+        increment(p, session.stream);
+        append(i);
+        MUST(cuStreamSynchronize(session.stream));
+        right &= host[3] == 11 * i + 1 && host[N - 1] == i + 1;
+        host[3] += 10;
+    }
+    report("managed", right);
+}
+
+static void registered(void)
+{
+    int *host = aligned_alloc(4096, 4096), right = 1;
+
+    memset(host, 0, 4096);
+    MUST(cuMemHostRegister(host, 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
+    for (int i = 0; i < 4; i++) {
+        append(i);
+        host[3] += 10;
+        append(i);
+        right &= host[3] == 10 * (i + 1);
+    }
+    show("registered");
+    report("registered", right);
+    MUST(cuMemHostUnregister(host));
+    free(host);
+    append(9);
+    append(10);
+}
+
+static void exported(void)
+{
+    CUipcMemHandle handle;
+
+    append(0);
+    append(1);
+    MUST(cuIpcGetMemHandle(&handle, values));
+    for (int i = 0; i < 3; i++) {
+        append(i);
+        append(i);
+        MUST(cuStreamSynchronize(session.stream));
+    }
+}
+
+/* ---- ends ---- */
+
+static void forks(void)
+{
+    int status;
+    pid_t child;
+
+    append(0);
+    append(1);
+    fflush(stdout);
+    child = fork();
+    if (!child)
+        exit(7);
+    append(2);
+    waitpid(child, &status, 0);
+    report_number("child", WEXITSTATUS(status), 7);
+    append(3);
+}
+
+static void on_term(int number)
+{
+    (void)number;
+    _exit(9);
+}
+
+static pthread_t main_thread;
+
+static void *send_term(void *arg)
+{
+    (void)arg;
+    usleep(200000);
+    pthread_kill(main_thread, SIGTERM);
+    return NULL;
+}
+
+/* The handler ends the process inside of a driver call that never returns. */
+static void terminated(void)
+{
+    CUdeviceptr flag = device_ints(&linked, &(int){0}, 1);
+    pthread_t thread;
+
+    main_thread = pthread_self();
+    signal(SIGTERM, on_term);
+    append(0);
+    append(1);
+    wait_for_flag(flag, values, session.stream);
+    printf("launched\n");
+    fflush(stdout);
+    pthread_create(&thread, NULL, send_term, NULL);
+    MUST(cuStreamSynchronize(session.stream));
+    printf("not reached\n");
+}
+
+static void end_by(const char *what)
+{
+    append(0);
+    append(1);
+    increment(values, second);
+    printf("%s\n", what);
+    fflush(stdout);
+    if (!strcmp(what, "_exit"))
+        _exit(5);
+    if (!strcmp(what, "exit"))
+        exit(6);
+    if (!strcmp(what, "quick_exit"))
+        quick_exit(8);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"many", many},
+    {"synchronised", many_synchronised},
+    {"memsets", memsets},
+    {"copies-in", copies_in},
+    {"copies-within", copies_within},
+    {"events", events},
+    {"refusals", refusals},
+    {"refused-first", refused_first},
+    {"mixed", mixed},
+    {"graphs", graphs},
+    {"waits-outside", waits_outside},
+    {"shared-limit", shared_limit},
+    {"prints", prints},
+    {"threads", threads},
+    {"waiting-thread", waiting_thread},
+    {"waits-for-host", waits_for_host},
+    {"waits-for-launch", waits_for_launch},
+    {"managed", managed},
+    {"registered", registered},
+    {"exported", exported},
+    {"forks", forks},
+    {"terminated", terminated},
+};
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "many";
+
+    count = argc > 2 ? atoi(argv[2]) : 10;
+    open_all();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (!strcmp(cases[i].name, name)) {
+            cases[i].run();
+            show("at the end");
+            return program_wrong;
+        }
+    if (!strcmp(name, "closed-by") && argc > 2) {
+        closed_by(argv[2]);
+        return program_wrong;
+    }
+    if (!strcmp(name, "end-by") && argc > 2) {
+        end_by(argv[2]);
+        return 4;
+    }
+    printf("no such case: %s\n", name);
+    return 3;
+}

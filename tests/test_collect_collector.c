@@ -1,0 +1,1286 @@
+/* The collector over the fake driver and the fake CUPTI: what it calls for a window, which range becomes whose result,
+ * what counter data it keeps, and that whatever fails, memory is what one execution leaves and the next window works.
+ * The fake CUPTI ends the process when passes saw different kernels or different memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collectors/collector.h"
+#include "cupti/internal.h"
+#include "tests/collect_support.h"
+#include "tests/fake/fake_image.h"
+#include "tests/fake_support.h"
+#include "tests/report_support.h"
+
+enum { MOST = 40, CAPACITY = 4096, FAILS = CUPTI_ERROR_UNKNOWN };
+
+static const char chip[] = "GH100";
+static const struct kp_device device = {.sm_count = 132, .l2_size = 5 << 20};
+
+/* ---- CUPTI, logged ---- */
+
+static struct kp_cupti *fake, cupti;
+
+/* Function, word, type of the parameters. What ends a pass or a range ends it also when it is to fail. */
+#define LOGGED_FUNCTIONS(X)                                                                                            \
+    X(cuptiRangeProfilerEnable, "enable", CUpti_RangeProfiler_Enable_Params)                                           \
+    X(cuptiRangeProfilerDisable, "disable", CUpti_RangeProfiler_Disable_Params)                                        \
+    X(cuptiRangeProfilerGetCounterDataSize, "size", CUpti_RangeProfiler_GetCounterDataSize_Params)                     \
+    X(cuptiRangeProfilerCounterDataImageInitialize, "image", CUpti_RangeProfiler_CounterDataImage_Initialize_Params)   \
+    X(cuptiRangeProfilerSetConfig, "config", CUpti_RangeProfiler_SetConfig_Params)                                     \
+    X(cuptiRangeProfilerStart, "start", CUpti_RangeProfiler_Start_Params)                                              \
+    X(cuptiRangeProfilerPushRange, "push", CUpti_RangeProfiler_PushRange_Params)                                       \
+    X(cuptiRangeProfilerDecodeData, "decode", CUpti_RangeProfiler_DecodeData_Params)                                   \
+    X(cuptiRangeProfilerGetCounterDataInfo, "info", CUpti_RangeProfiler_GetCounterDataInfo_Params)                     \
+    X(cuptiProfilerHostEvaluateToGpuValues, "evaluate", CUpti_Profiler_Host_EvaluateToGpuValues_Params)
+
+#define DEFINE(name, word, type)                                                                                       \
+    static CUptiResult CUPTIAPI log_##name(type *p)                                                                    \
+    {                                                                                                                  \
+        CUptiResult rc = (CUptiResult)kp_test_met(word);                                                               \
+        return rc ? rc : fake->name(p);                                                                                \
+    }
+LOGGED_FUNCTIONS(DEFINE)
+#undef DEFINE
+
+static CUptiResult CUPTIAPI log_stop(CUpti_RangeProfiler_Stop_Params *p)
+{
+    CUptiResult rc = (CUptiResult)kp_test_met("stop"), real = fake->cuptiRangeProfilerStop(p);
+    return rc ? rc : real;
+}
+
+static CUptiResult CUPTIAPI log_pop(CUpti_RangeProfiler_PopRange_Params *p)
+{
+    CUptiResult rc = (CUptiResult)kp_test_met("pop"), real = fake->cuptiRangeProfilerPopRange(p);
+    return rc ? rc : real;
+}
+
+static CUptiResult log_save(kp_checkpoint_abi *const handle)
+{
+    CUptiResult rc = (CUptiResult)kp_test_met("save");
+    return rc ? rc : fake->cuptiCheckpointSave(handle);
+}
+
+static CUptiResult log_restore(kp_checkpoint_abi *const handle)
+{
+    CUptiResult rc = (CUptiResult)kp_test_met("restore");
+    return rc ? rc : fake->cuptiCheckpointRestore(handle);
+}
+
+static CUptiResult log_drop(kp_checkpoint_abi *const handle)
+{
+    kp_test_met("drop");
+    return fake->cuptiCheckpointFree(handle);
+}
+
+static CUptiResult CUPTIAPI log_activity(CUpti_ActivityKind kind)
+{
+    CUptiResult rc = (CUptiResult)kp_test_met("activity");
+    return rc ? rc : fake->cuptiActivityEnable(kind);
+}
+
+static CUptiResult CUPTIAPI log_inactivity(CUpti_ActivityKind kind)
+{
+    kp_test_met("inactivity");
+    return fake->cuptiActivityDisable(kind);
+}
+
+static const char in_pass[] =
+    "save restore rehearse enable disable image config start issue plain stop push pop decode "
+    "drop activity inactivity settle";
+
+static double (*value_of)(const char *metric, const char *kernel, size_t range);
+
+/* ---- plans ---- */
+
+static struct kp_plan *several, *two_groups, *one_pass;
+
+static struct kp_plan *plan_of(const char *metrics, bool one)
+{
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, metrics, one, &p, &err))
+        fail_msg("%s", err ? err : "plan");
+    return p;
+}
+
+static const char metrics_list[] = "gpu__time_duration.sum,sm__throughput.avg.pct_of_peak_sustained_elapsed";
+
+static int open_library(void **state)
+{
+    char *err = NULL;
+    (void)state;
+    if (!getenv("KP_REAL_CUPTI"))
+        return 0;
+    if (kp_cupti_load(kp_test_dl(), kp_test_build("fake"), NULL, &fake, &err))
+        fail_msg("%s", err);
+    cupti = *fake;
+#define TAKE_OVER(name, word, type) cupti.name = log_##name;
+    LOGGED_FUNCTIONS(TAKE_OVER)
+#undef TAKE_OVER
+    cupti.cuptiRangeProfilerStop = log_stop;
+    cupti.cuptiRangeProfilerPopRange = log_pop;
+    cupti.cuptiCheckpointSave = log_save;
+    cupti.cuptiCheckpointRestore = log_restore;
+    cupti.cuptiCheckpointFree = log_drop;
+    cupti.cuptiActivityEnable = log_activity;
+    cupti.cuptiActivityDisable = log_inactivity;
+    void *handle = dlopen(kp_test_build("fake/libcupti.so.13"), RTLD_NOW | RTLD_NOLOAD);
+    assert_non_null(handle);
+    *(void **)&value_of = dlsym(handle, "fake_cupti_value");
+    assert_non_null(value_of);
+    several = plan_of(metrics_list, false);
+    two_groups = plan_of("gpu__time_duration.sum,pcie__read_bytes.sum", false);
+    one_pass = plan_of("gpu__time_duration.sum,dram__bytes.sum", true);
+    assert_true(several->n_groups == 1 && several->passes > 1);
+    assert_int_equal(two_groups->n_groups, 2);
+    assert_int_equal(one_pass->passes, 1);
+    return 0;
+}
+
+static int close_library(void **state)
+{
+    (void)state;
+    if (!fake)
+        return 0;
+    kp_plan_free(several);
+    kp_plan_free(two_groups);
+    kp_plan_free(one_pass);
+    kp_cupti_free(fake);
+    return 0;
+}
+
+/* ---- the program: a window of launches over memory that each of them changes for good ---- */
+
+static const char *const kernel_names[] = {"append", "increment", "atomic_count"};
+enum { APPEND, INCREMENT, ATOMIC, KERNELS };
+
+static struct {
+    CUcontext ctx;
+    struct kp_collector *c;
+    struct kp_collector_setup setup;
+    CUmodule module;
+    CUfunction kernels[KERNELS];
+    CUdeviceptr buffer, cursor;
+    int after[CAPACITY], cursor_after; /* what one execution leaves */
+    /* the window */
+    int kernel[MOST];
+    bool wanted[MOST];
+    size_t n, n_wanted;
+    struct kp_executed executed[MOST];
+    struct kp_window_job job;
+    struct kp_window_outcome out;
+    struct kp_counters *pending[8]; /* handed out, as to a worker */
+    size_t n_pending;
+    CUstream stream; /* that the hooks are told */
+    bool foreign;    /* launches one of its own beside each */
+} t;
+
+/* A function of the fake driver, typed as its declaration. */
+#define EXPORTED_(name) #name
+#define EXPORTED(name)  EXPORTED_(name)
+#define FAKE(function)  ((__typeof__(&function))(uintptr_t)kp_test_fake(EXPORTED(function)))
+
+static CUresult launch(size_t i)
+{
+    int capacity = CAPACITY, tag = (int)i + 1, words = 4;
+    void *append[] = {&t.buffer, &t.cursor, &capacity, &tag}, *increment[] = {&t.cursor, &words},
+         *atomic[] = {&t.buffer};
+    void **params[] = {append, increment, atomic};
+    CUresult rc = (CUresult)kp_test_met("launch");
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return FAKE(cuLaunchKernel)(t.kernels[t.kernel[i]], 1 + (unsigned)i % 3, 1, 1, 32, 1, 1, 0, NULL,
+                                params[t.kernel[i]], NULL);
+}
+
+/* As the window does it: after a launch that was refused, nothing more. */
+static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
+{
+    CUresult rc = (CUresult)kp_test_met(hooks ? "issue" : "plain");
+    (void)arg;
+    for (size_t i = 0; i < t.n && rc == CUDA_SUCCESS; i++) {
+        bool hooked = hooks && t.wanted[i];
+        if (hooked)
+            rc = hooks->before(hooks->arg, t.stream);
+        if (rc == CUDA_SUCCESS)
+            rc = launch(i);
+        if (rc == CUDA_SUCCESS && hooked)
+            rc = hooks->after(hooks->arg);
+        if (rc == CUDA_SUCCESS && hooks && t.foreign)
+            rc = launch(i);
+    }
+    return rc;
+}
+
+static int rehearse(void *arg)
+{
+    int rc = kp_test_met("rehearse");
+    size_t n = rc && rc != KP_ISSUE_TOO_LONG ? t.n / 2 : t.n;
+    (void)arg;
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(launch(i), CUDA_SUCCESS);
+    return rc;
+}
+
+static void settle(void)
+{
+    kp_test_met("settle");
+    for (size_t i = 0; i < t.n_pending; i++)
+        kp_counters_free(t.pending[i]);
+    t.n_pending = 0;
+}
+
+/* Skips the test, and says why, where there is no host library for the fake to ask. */
+static void need_library(void)
+{
+    if (!fake)
+        kp_test_real_cupti();
+}
+
+static void clear_memory(void)
+{
+    assert_int_equal(FAKE(cuMemsetD8)(t.buffer, 0, CAPACITY * sizeof(int)), CUDA_SUCCESS);
+    assert_int_equal(FAKE(cuMemsetD8)(t.cursor, 0, 4 * sizeof(int)), CUDA_SUCCESS);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (!fake)
+        return 0;
+    KP_PARAMS(CUpti_Profiler_Initialize_Params, init);
+    memset(&t, 0, sizeof(t));
+    t.ctx = kp_test_context();
+    assert_int_equal(fake->cuptiProfilerInitialize(&init), 0);
+    assert_int_equal(FAKE(cuModuleLoadData)(&t.module, "FAKEMOD append increment atomic_count fail"), CUDA_SUCCESS);
+    for (size_t k = 0; k < KERNELS; k++)
+        assert_int_equal(FAKE(cuModuleGetFunction)(&t.kernels[k], t.module, kernel_names[k]), CUDA_SUCCESS);
+    assert_int_equal(FAKE(cuMemAlloc)(&t.buffer, CAPACITY * sizeof(int)), CUDA_SUCCESS);
+    assert_int_equal(FAKE(cuMemAlloc)(&t.cursor, 4 * sizeof(int)), CUDA_SUCCESS);
+    clear_memory();
+    t.setup = (struct kp_collector_setup){.driver = kp_test_driver(),
+                                          .cupti = &cupti,
+                                          .device = &device,
+                                          .ctx = t.ctx,
+                                          .chip = chip,
+                                          .plan = several,
+                                          .one_pass = one_pass,
+                                          .window = MOST,
+                                          .memory = UINT64_C(1) << 30,
+                                          .settle = settle};
+    t.job = (struct kp_window_job){
+        .issue = issue, .rehearse = rehearse, .wanted = t.wanted, .executed = t.executed, .mode = KP_RANGE_AUTO};
+    return 0;
+}
+
+static void open_collector(void)
+{
+    need_library();
+    assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
+    kp_test_forget_calls();
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    if (!fake)
+        return 0;
+    settle();
+    kp_collector_close(t.c, true);
+    kp_test_context_end(t.ctx);
+    return 0;
+}
+
+/* A window of launches: a letter each, a append, i increment, c atomic count; capitals are wanted. */
+static void window_of(const char *letters)
+{
+    static const char known[] = "aicAIC";
+    t.n = strlen(letters);
+    t.n_wanted = 0;
+    assert_true(t.n <= MOST);
+    for (size_t i = 0; i < t.n; i++) {
+        t.kernel[i] = (int)((strchr(known, letters[i]) - known) % KERNELS);
+        t.wanted[i] = letters[i] < 'a';
+        t.n_wanted += t.wanted[i];
+    }
+    t.job.n_launches = t.n;
+}
+
+static void read_memory(int buffer[CAPACITY], int *cursor)
+{
+    assert_int_equal(FAKE(cuMemcpyDtoH)(buffer, t.buffer, CAPACITY * sizeof(int)), CUDA_SUCCESS);
+    assert_int_equal(FAKE(cuMemcpyDtoH)(cursor, t.cursor, sizeof(int)), CUDA_SUCCESS);
+}
+
+static void check_memory(void)
+{
+    int buffer[CAPACITY], cursor;
+    read_memory(buffer, &cursor);
+    assert_int_equal(cursor, t.cursor_after);
+    assert_memory_equal(buffer, t.after, sizeof(buffer));
+}
+
+/* Saved, and executed once by the program. */
+static void run_first(void)
+{
+    char *why = NULL;
+    clear_memory();
+    if (kp_collector_save(t.c, &why))
+        fail_msg("%s", why);
+    for (size_t i = 0; i < t.n; i++)
+        assert_int_equal(launch(i), CUDA_SUCCESS);
+    read_memory(t.after, &t.cursor_after);
+}
+
+static void replay(void)
+{
+    run_first();
+    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_drop(t.c);
+}
+
+static void check_result(const struct kp_plan *plan, const struct kp_result *r, const char *kernel, size_t range)
+{
+    for (size_t g = 0; g < plan->n_groups; g++)
+        for (size_t m = 0; m < plan->groups[g].n_names; m++) {
+            const char *name = plan->groups[g].names[m];
+            double value = 0;
+            assert_true(kp_metric_number(kp_result_find(r, name), &value));
+            if (value != value_of(name, kernel, range))
+                fail_msg("%s of %s is not that of range %zu", name, kernel, range);
+        }
+}
+
+/* The results come from `ranges`, in order; the counters are given back. */
+static void check_results(const struct kp_plan *plan, const size_t *ranges)
+{
+    struct kp_result results[MOST], *list[MOST];
+    size_t next = 0;
+    if (!t.out.counters)
+        fail_msg("no counters: %s", t.out.note ? t.out.note : "no reason given");
+    assert_null(t.out.note);
+    assert_int_equal(t.out.replay.failed, KP_STAGE_NONE);
+    memset(results, 0, sizeof(results));
+    for (size_t i = 0; i < t.n_wanted; i++)
+        list[i] = &results[i];
+    assert_null(kp_counters_evaluate(t.out.counters, list));
+    for (size_t i = 0; i < t.n; i++)
+        if (t.wanted[i]) {
+            check_result(plan, &results[next], kernel_names[t.kernel[i]], ranges[next]);
+            kp_result_free(&results[next++]);
+        }
+    assert_int_equal(next, t.n_wanted);
+    kp_counters_free(t.out.counters);
+    t.out.counters = NULL;
+}
+
+/* Without counters, for a reason that holds `text`; memory is as it has to be. */
+static void check_nothing(enum kp_stage stage, const char *text)
+{
+    assert_null(t.out.counters);
+    assert_int_equal(t.out.replay.failed, stage);
+    if (!t.out.note || !strstr(t.out.note, text))
+        fail_msg("'%s' is not in the note: %s", text, t.out.note ? t.out.note : "(none)");
+    free(t.out.note);
+    t.out.note = NULL;
+    if (!t.out.replay.damaged && !t.out.replay.dead)
+        check_memory();
+}
+
+static void replay_of(const char *letters)
+{
+    window_of(letters);
+    replay();
+    assert_non_null(t.out.counters);
+}
+
+/* A window counted in one pass, as it comes. */
+static void count(const char *letters, enum kp_range_mode mode)
+{
+    char *why = NULL;
+    window_of(letters);
+    if (kp_collector_count_begin(t.c, mode, t.n, &why))
+        fail_msg("%s", why);
+    const struct kp_issue_hooks *hooks = kp_collector_count_hooks(t.c);
+    for (size_t i = 0; i < t.n; i++) {
+        if (t.wanted[i])
+            assert_int_equal(hooks->before(hooks->arg, NULL), CUDA_SUCCESS);
+        assert_int_equal(launch(i), CUDA_SUCCESS);
+        if (t.wanted[i])
+            assert_int_equal(hooks->after(hooks->arg), CUDA_SUCCESS);
+    }
+    kp_collector_count_end(t.c, &t.job, &t.out);
+}
+
+static const char *passes(const char *before, const char *pass, const char *after)
+{
+    static char text[4096];
+    char *to = text + sprintf(text, "%s", before);
+    for (size_t p = 0; p < several->passes; p++)
+        to += sprintf(to, "%s", pass);
+    sprintf(to, "%s", after);
+    return text;
+}
+
+static const size_t in_order[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/* ---- windows ---- */
+
+static void test_window_of_one(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("A");
+    replay();
+    check_memory();
+    assert_int_equal(t.out.replay.passes, several->passes);
+    kp_test_calls(in_pass,
+                  passes("save restore rehearse enable image config", " restore start issue stop", " decode drop"));
+    check_results(several, in_order);
+    kp_test_forget_calls();
+    replay(); /* profiler and counter data are there */
+    check_memory();
+    kp_test_calls(in_pass, passes("save restore rehearse config", " restore start issue stop", " decode drop"));
+    check_results(several, in_order);
+    kp_test_forget_calls();
+    kp_collector_close(t.c, true);
+    t.c = NULL;
+    kp_test_calls(in_pass, "disable");
+}
+
+/* The switch between passes, which is what costs, is paid once for all. */
+static void test_window_of_many(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("AICAICAAICA");
+    replay();
+    check_memory();
+    kp_test_calls(in_pass,
+                  passes("save restore rehearse enable image config", " restore start issue stop", " decode drop"));
+    check_results(several, in_order);
+}
+
+/* Each kernel is a range in auto range; those without a result are passed over. */
+static void test_unwanted_between(void **state)
+{
+    static const size_t ranges[] = {1, 4, 5, 7};
+    (void)state;
+    open_collector();
+    window_of("aIcaACaIc");
+    replay();
+    check_memory();
+    check_results(several, ranges);
+}
+
+/* In user range only what is wanted is marked. */
+static void test_user_range(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("aIcaACaIc");
+    t.job.mode = KP_RANGE_USER;
+    replay();
+    check_memory();
+    assert_int_equal(kp_test_count("push"), 4 * several->passes);
+    assert_int_equal(kp_test_count("pop"), 4 * several->passes);
+    /* nothing else is inside of a range: before and after each, and at the end of a pass; once before them */
+    assert_int_equal(kp_test_count("sync"), 9 * several->passes + 1);
+    check_results(several, in_order);
+}
+
+/* The profiler refuses another mode until it was disabled; the counter data stays of use. */
+static void test_modes_in_turn(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("AI");
+    for (int i = 0; i < 4; i++) {
+        t.job.mode = i % 2 ? KP_RANGE_USER : KP_RANGE_AUTO;
+        replay();
+        check_memory();
+        check_results(several, in_order);
+    }
+    kp_test_calls("enable disable image", "enable image disable enable disable enable disable enable");
+    replay(); /* no change, no switch */
+    check_results(several, in_order);
+    kp_test_calls("enable disable image", "");
+}
+
+/* One that has run with little room drops what goes beyond it, whatever it is configured for later. */
+static void test_larger_windows_in_turn(void **state)
+{
+    (void)state;
+    open_collector();
+    for (int i = 0; i < 2; i++) {
+        replay_of("A");
+        check_results(several, in_order);
+        replay_of("AICAI");
+        check_memory();
+        check_results(several, in_order);
+        replay_of("AI");
+        check_results(several, in_order);
+    }
+    kp_test_calls("enable disable image", "enable image disable enable image*2");
+    count("AICAICAI", KP_RANGE_AUTO);
+    check_results(one_pass, in_order);
+}
+
+static void test_groups_in_turn(void **state)
+{
+    (void)state;
+    t.setup.plan = two_groups;
+    open_collector();
+    window_of("AiC");
+    replay();
+    check_memory();
+    kp_test_calls(in_pass, "save restore rehearse enable image config restore start issue stop decode "
+                           "image config restore start issue stop decode drop");
+    static const size_t ranges[] = {0, 2};
+    check_results(two_groups, ranges);
+}
+
+/* A window of which nobody wants anything: nothing to count, and no harm. */
+static void test_nothing_wanted(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("aic");
+    replay();
+    check_memory();
+    check_results(several, NULL);
+}
+
+static void test_executed(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("AiC");
+    t.job.probe = true;
+    replay();
+    kp_test_calls("rehearse activity inactivity issue enable start",
+                  passes("activity rehearse inactivity enable", " start issue", ""));
+    assert_int_equal(t.job.n_executed, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(t.executed[i].name, kernel_names[t.kernel[i]]);
+    check_results(several, (const size_t[]){0, 2});
+    kp_test_fail("activity", 0, FAILS); /* no reason to give the counters up */
+    replay();
+    check_results(several, (const size_t[]){0, 2});
+    assert_int_equal(t.job.n_executed, 0);
+}
+
+static void test_other_kernels(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("II");
+    t.foreign = true;
+    run_first();
+    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_drop(t.c);
+    t.foreign = false;
+    assert_null(t.out.counters);
+    assert_non_null(strstr(t.out.note, "4 kernels instead of 2"));
+    free(t.out.note);
+    replay();
+    check_results(several, in_order);
+}
+
+/* ---- the flush ---- */
+
+static void test_flush_by_copy(void **state)
+{
+    static const size_t ranges[] = {1, 3};
+    (void)state;
+    t.setup.flush = true;
+    open_collector();
+    window_of("aIcA");
+    run_first();
+    kp_collector_replay(t.c, &t.job, &t.out);
+    check_memory();
+    assert_int_equal(kp_test_count("copy"), 1 + 2 * several->passes); /* once to take memory, then before each wanted */
+    assert_int_equal(kp_test_count("kernel"), 0);
+    assert_int_equal(kp_test_count("alloc"), 1);
+    assert_int_equal(kp_test_count("free"), 1); /* given back before the program goes on */
+    kp_collector_drop(t.c);
+    check_results(several, ranges);
+    t.job.mode = KP_RANGE_USER;
+    replay();
+    check_memory();
+    check_results(several, in_order);
+}
+
+static CUstream streams[2];
+
+static CUresult CUDAAPI note_stream(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)to, (void)from, (void)bytes;
+    streams[0] = streams[1];
+    streams[1] = stream;
+    return CUDA_SUCCESS;
+}
+
+/* Nothing waits for the flush but what follows in its stream. */
+static void test_flush_in_the_stream(void **state)
+{
+    (void)state;
+    t.setup.flush = true;
+    t.stream = CU_STREAM_PER_THREAD;
+    kp_test_driver()->cuMemcpyDtoDAsync = note_stream;
+    open_collector();
+    replay_of("AI");
+    assert_ptr_equal(streams[0], CU_STREAM_PER_THREAD);
+    assert_ptr_equal(streams[1], CU_STREAM_PER_THREAD);
+    check_results(several, in_order);
+}
+
+/* The sweep is a range of its own, before each that is wanted. */
+static void test_flush_by_kernel(void **state)
+{
+    static const size_t ranges[] = {2, 5, 7};
+    (void)state;
+    t.setup.flush = true;
+    kp_test_driver()->cuMemCreate = NULL;
+    open_collector();
+    window_of("aIcAC");
+    for (int i = 0; i < 2; i++) {
+        replay();
+        check_memory();
+        check_results(several, ranges);
+    }
+    t.job.mode = KP_RANGE_USER;
+    replay();
+    check_memory();
+    check_results(several, in_order);
+}
+
+/* Only the first flush tells that a kernel is needed. */
+static void test_flush_found_to_be_a_kernel(void **state)
+{
+    static const size_t ranges[] = {2, 5, 7};
+    (void)state;
+    t.setup.flush = true;
+    open_collector();
+    window_of("aIcAC");
+    kp_test_fail("create", 0, CUDA_ERROR_OUT_OF_MEMORY);
+    for (int i = 0; i < 2; i++) {
+        replay();
+        check_memory();
+        check_results(several, ranges);
+    }
+}
+
+/* ---- room and memory for counters ---- */
+
+static size_t bytes_a_range(void)
+{
+    return 2 * sizeof(struct fake_image_range);
+}
+
+static size_t room_of(const struct kp_plan *plan, size_t window, uint64_t memory)
+{
+    t.setup.plan = plan;
+    t.setup.window = window;
+    t.setup.memory = memory;
+    open_collector();
+    size_t room = kp_collector_room(t.c);
+    assert_int_equal(kp_collector_room(t.c), room);
+    kp_collector_close(t.c, true);
+    t.c = NULL;
+    return room;
+}
+
+static void test_room(void **state)
+{
+    const size_t each = bytes_a_range();
+    (void)state;
+    assert_int_equal(room_of(several, 7, 1 << 30), 7);
+    assert_int_equal(room_of(several, 1, 1 << 30), 1);
+    assert_int_equal(room_of(several, 0, 1 << 30), 1);
+    assert_int_equal(room_of(several, 500, 100 * each), 100);
+    assert_int_equal(room_of(several, 500, 100 * each - 1), 99);
+    assert_int_equal(room_of(several, 500, 0), 1);
+    assert_int_equal(room_of(two_groups, 500, 100 * each), 50); /* both are held until they are evaluated */
+}
+
+/* A profiler that cannot be enabled now may well be later: the bound must hold then. */
+static void test_room_once_the_profiler_is_there(void **state)
+{
+    (void)state;
+    t.setup.window = 500;
+    t.setup.memory = 100 * bytes_a_range();
+    open_collector();
+    kp_test_fail("enable", 1, FAILS);
+    assert_in_range(kp_collector_room(t.c), 1, 500);
+    assert_int_equal(kp_collector_room(t.c), 100);
+}
+
+static void keep_pending(void)
+{
+    assert_non_null(t.out.counters);
+    t.pending[t.n_pending++] = t.out.counters;
+    t.out.counters = NULL;
+}
+
+/* In steps of four: a window uses the data of another of about its size. */
+static void test_counter_data_is_kept(void **state)
+{
+    static const struct {
+        const char *window;
+        unsigned images;
+    } rows[] = {{"A", 1},  {"A", 0}, {"AA", 1}, {"AAAA", 0}, {"A", 0}, {"AAAAA", 1}, {"AAAAAAAAAAAAAAAA", 0},
+                {"AIC", 0}};
+    (void)state;
+    open_collector();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        kp_test_forget_calls();
+        replay_of(rows[i].window);
+        if (kp_test_count("image") != rows[i].images)
+            fail_msg("row %zu: %u images", i, kp_test_count("image"));
+        check_results(several, in_order);
+    }
+    assert_int_equal(kp_test_count("settle"), 0);
+}
+
+/* What is still being evaluated is left alone: the next window takes another, until the bound is met. */
+static void test_counter_data_is_bounded(void **state)
+{
+    (void)state;
+    need_library();
+    size_t fixed = 2 * (sizeof(struct fake_image) + several->groups[0].n_names * sizeof(uint64_t));
+    t.setup.memory = 2 * (4 * bytes_a_range() + fixed);
+    t.setup.window = 4;
+    open_collector();
+    replay_of("AICA");
+    keep_pending();
+    replay_of("CIA");
+    keep_pending();
+    assert_int_equal(kp_test_count("image"), 2);
+    assert_int_equal(kp_test_count("settle"), 0);
+    replay_of("IIII"); /* waits for the others, and takes what they had */
+    assert_int_equal(kp_test_count("settle"), 1);
+    check_results(several, in_order);
+    assert_int_equal(kp_test_count("image"), 2);
+    kp_test_forget_calls();
+    replay_of("A"); /* a third of another size: one that is idle makes way */
+    check_results(several, in_order);
+    assert_int_equal(kp_test_count("image"), 1);
+    assert_int_equal(kp_test_count("settle"), 0);
+}
+
+/* More than the bound is made only where one window cannot do with less. */
+static void test_counter_data_larger_than_the_bound(void **state)
+{
+    (void)state;
+    t.setup.memory = 1;
+    open_collector();
+    assert_int_equal(kp_collector_room(t.c), 1);
+    for (int i = 0; i < 3; i++) {
+        replay_of("A");
+        check_memory();
+        keep_pending();
+    }
+    assert_int_equal(kp_test_count("settle"), 2);
+}
+
+/* With a sweep before each launch a window has twice as many ranges as launches: no more memory than that. */
+static size_t largest_image;
+
+static CUptiResult CUPTIAPI note_size(CUpti_RangeProfiler_GetCounterDataSize_Params *p)
+{
+    if (p->maxNumOfRanges > largest_image)
+        largest_image = p->maxNumOfRanges;
+    return fake->cuptiRangeProfilerGetCounterDataSize(p);
+}
+
+static void test_counter_data_of_sweeps(void **state)
+{
+    static struct kp_cupti noting; /* the end of a failed test still uses it */
+    noting = cupti;
+    (void)state;
+    noting.cuptiRangeProfilerGetCounterDataSize = note_size;
+    largest_image = 0;
+    t.setup.cupti = &noting;
+    t.setup.flush = true;
+    t.setup.window = 9;
+    kp_test_driver()->cuMemCreate = NULL;
+    open_collector();
+    replay_of("AAAAAAAAA");
+    kp_counters_free(t.out.counters);
+    assert_true(largest_image <= 18);
+}
+
+/* ---- failures ---- */
+
+static const char *const failing[] = {"restore", "enable", "size",   "image", "config",
+                                      "start",   "stop",   "decode", "info"};
+
+/* Every call of CUPTI fails at every occurrence: no counters, a reason, memory as one execution leaves it unless the
+ * outcome says otherwise, and the next window has everything. */
+static void test_every_failure_of_cupti(void **state)
+{
+    unsigned tried = 0;
+    (void)state;
+    t.setup.plan = two_groups;
+    open_collector();
+    for (size_t w = 0; w < sizeof(failing) / sizeof(*failing); w++)
+        for (unsigned nth = 1;; nth++) {
+            kp_collector_close(t.c, true); /* each on one that has nothing yet */
+            assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
+            kp_test_forget_calls();
+            window_of("AiC");
+            kp_test_fail(failing[w], nth, FAILS);
+            replay();
+            unsigned met = kp_test_count(failing[w]);
+            kp_test_fail(failing[w], nth, 0);
+            if (met < nth) {
+                check_results(two_groups, (const size_t[]){0, 2});
+                break;
+            }
+            tried++;
+            assert_int_equal(t.out.replay.damaged, !strcmp(failing[w], "restore"));
+            assert_false(t.out.replay.dead);
+            if (t.out.replay.failed != KP_STAGE_NONE) /* a size not known for the room is no reason */
+                check_nothing(t.out.replay.failed, "CUPTI_ERROR_UNKNOWN");
+            else
+                check_results(two_groups, (const size_t[]){0, 2});
+            replay();
+            check_memory();
+            check_results(two_groups, (const size_t[]){0, 2});
+        }
+    assert_in_range(tried, 15, 60);
+}
+
+/* What the groups before the one that failed had taken is free again. */
+static void test_counter_data_after_a_failure(void **state)
+{
+    (void)state;
+    t.setup.plan = two_groups;
+    open_collector();
+    replay_of("AI");
+    check_results(two_groups, in_order);
+    kp_test_fail("decode", 2, FAILS);
+    replay();
+    check_nothing(KP_STAGE_DECODE, "CUPTI_ERROR_UNKNOWN");
+    replay();
+    check_results(two_groups, in_order);
+    assert_int_equal(kp_test_count("image"), 2);
+}
+
+/* The driver refuses what it took before, at any place in any pass: the window is run again as a whole. */
+static void test_refused(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("AiC");
+    for (unsigned nth = 1; nth <= 3 * several->passes; nth++) {
+        run_first();
+        kp_test_fail("launch", 3 + nth, CUDA_ERROR_INVALID_VALUE); /* after the rehearsal */
+        kp_collector_replay(t.c, &t.job, &t.out);
+        kp_test_fail("launch", 0, 0);
+        kp_collector_drop(t.c);
+        assert_false(t.out.replay.dead || t.out.replay.damaged);
+        assert_int_equal(t.out.replay.code, KP_ISSUE_REFUSED);
+        check_nothing(KP_STAGE_ISSUE, "the launch failed");
+        replay();
+        check_results(several, (const size_t[]){0, 2});
+        check_memory();
+    }
+}
+
+/* What is said is what the driver said of the launch, not of the execution that set things right afterwards. */
+static void test_words_of_a_refusal(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("AiC");
+    run_first();
+    kp_test_fail("launch", 5, CUDA_ERROR_INVALID_VALUE);
+    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_test_fail("launch", 0, 0);
+    kp_collector_drop(t.c);
+    check_nothing(KP_STAGE_ISSUE, "CUDA_ERROR_INVALID_VALUE");
+}
+
+static void test_rehearsal(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("AiC");
+    kp_test_fail("rehearse", 0, KP_ISSUE_TOO_LONG);
+    replay();
+    assert_int_equal(kp_test_count("start") + kp_test_count("plain"), 0);
+    check_nothing(KP_STAGE_REHEARSE, "waits for the host");
+    kp_test_fail("rehearse", 0, KP_ISSUE_REFUSED);
+    replay();
+    assert_int_equal(kp_test_count("start"), 0);
+    assert_int_equal(kp_test_count("plain"), 1);
+    assert_false(t.out.replay.dead);
+    assert_null(strstr(t.out.note, "CUDA_SUCCESS"));
+    check_nothing(KP_STAGE_REHEARSE, "run again");
+}
+
+static void test_rehearsal_that_faults(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("AiC");
+    kp_test_fail("rehearse", 0, CUDA_ERROR_ILLEGAL_ADDRESS);
+    replay();
+    assert_true(t.out.replay.dead);
+    assert_int_equal(kp_test_count("start") + kp_test_count("plain"), 0);
+    check_nothing(KP_STAGE_REHEARSE, "CUDA_ERROR_ILLEGAL_ADDRESS");
+}
+
+/* A fault during a pass shows when its end is waited for: nothing is tried after it. */
+static void test_fault(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("AiC");
+    run_first();
+    kp_test_fail("sync", 2, CUDA_ERROR_ILLEGAL_ADDRESS); /* the first is before the passes */
+    kp_test_forget_calls();
+    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_test_fail("sync", 0, 0);
+    assert_true(t.out.replay.dead);
+    assert_false(t.out.replay.damaged);
+    assert_int_equal(kp_test_count("restore"), 2);
+    assert_int_equal(kp_test_count("plain"), 0);
+    check_nothing(KP_STAGE_ISSUE, "the launch failed: CUDA_ERROR_ILLEGAL_ADDRESS");
+    kp_test_forget_calls();
+    kp_collector_leave(t.c); /* no driver call */
+    kp_collector_drop(t.c);
+    kp_test_calls(NULL, "");
+}
+
+/* A fault stays: the context answers everything with it. */
+static bool broken;
+
+static CUresult CUDAAPI sync_of_a_fault(void)
+{
+    return broken ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+}
+
+static CUresult CUDAAPI copy_of_a_fault(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)to, (void)from, (void)bytes, (void)stream;
+    kp_test_met("copy");
+    broken |= kp_test_count("copy") == 3; /* the first is before the passes */
+    return sync_of_a_fault();
+}
+
+/* The flush before a launch is where the fault of the launch before may show first. */
+static void test_fault_seen_by_the_flush(void **state)
+{
+    (void)state;
+    t.setup.flush = true;
+    open_collector();
+    window_of("AC");
+    run_first();
+    broken = false;
+    kp_test_driver()->cuCtxSynchronize = sync_of_a_fault;
+    kp_test_driver()->cuMemcpyDtoDAsync = copy_of_a_fault;
+    kp_collector_replay(t.c, &t.job, &t.out);
+    assert_true(t.out.replay.dead);
+    assert_null(strstr(t.out.note, "flush"));
+    check_nothing(KP_STAGE_ISSUE, "the launch failed: CUDA_ERROR_ILLEGAL_ADDRESS");
+    kp_collector_leave(t.c);
+}
+
+static void test_flush_that_fails(void **state)
+{
+    (void)state;
+    t.setup.flush = true;
+    open_collector();
+    window_of("AC");
+    for (unsigned nth = 1; nth <= 1 + 2 * several->passes; nth++) {
+        kp_test_fail("copy", nth, CUDA_ERROR_NOT_SUPPORTED);
+        replay();
+        kp_test_fail("copy", 0, 0);
+        assert_false(t.out.replay.dead || t.out.replay.damaged);
+        check_nothing(nth == 1 ? KP_STAGE_BEGIN : KP_STAGE_ISSUE, "cannot flush the caches");
+        replay();
+        check_memory();
+        check_results(several, in_order);
+    }
+    kp_test_fail("alloc", 0, CUDA_ERROR_OUT_OF_MEMORY); /* a device that is full */
+    replay();
+    check_nothing(KP_STAGE_BEGIN, "KPROF_CACHE_CONTROL=none");
+}
+
+static void test_marks_that_fail(void **state)
+{
+    static const char *const words[] = {"push", "pop"};
+    (void)state;
+    open_collector();
+    window_of("AC");
+    t.job.mode = KP_RANGE_USER;
+    for (size_t w = 0; w < 2; w++)
+        for (unsigned nth = 1; nth <= 2 * several->passes; nth++) {
+            kp_test_fail(words[w], nth, FAILS);
+            replay();
+            kp_test_fail(words[w], nth, 0);
+            assert_false(t.out.replay.dead || t.out.replay.damaged);
+            check_nothing(KP_STAGE_ISSUE, "cannot mark the range");
+            replay();
+            check_memory();
+            check_results(several, in_order);
+        }
+}
+
+/* A launch refused between the marks leaves no range open when the pass ends. In a child: the fake ends the process. */
+static void test_refused_between_the_marks(void **state)
+{
+    int status = -1;
+    (void)state;
+    need_library();
+    pid_t pid = fork();
+    if (!pid) {
+        set_up(NULL);
+        open_collector();
+        window_of("AC");
+        t.job.mode = KP_RANGE_USER;
+        run_first();
+        kp_test_fail("launch", 4, CUDA_ERROR_INVALID_VALUE);
+        kp_collector_replay(t.c, &t.job, &t.out);
+        _exit(t.out.counters || t.out.replay.dead || t.out.replay.damaged);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_save(void **state)
+{
+    char *why = NULL;
+    (void)state;
+    open_collector();
+    kp_test_fail("save", 1, CUPTI_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(kp_collector_save(t.c, &why), -1);
+    assert_non_null(strstr(why, "cannot save"));
+    free(why);
+    assert_int_equal(kp_collector_save(t.c, &why), 0);
+    assert_int_equal(kp_collector_save(t.c, &why), 0); /* it is saved */
+    assert_null(why);
+    assert_int_equal(kp_test_count("save"), 2);
+    kp_collector_drop(t.c);
+    kp_collector_drop(t.c);
+    assert_int_equal(kp_test_count("drop"), 1);
+    kp_collector_close(t.c, true);
+    static struct kp_cupti without;
+    without = cupti;
+    without.cuptiCheckpointRestore = NULL;
+    t.setup.cupti = &without;
+    assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
+    assert_int_equal(kp_collector_save(t.c, &why), -1);
+    assert_non_null(strstr(why, "libcheckpoint"));
+    free(why);
+    kp_collector_close(t.c, true);
+    t.c = NULL;
+}
+
+static CUresult CUDAAPI full_device(size_t *available, size_t *total)
+{
+    *available = 0;
+    *total = (size_t)1 << 50;
+    return CUDA_SUCCESS;
+}
+
+/* The checkpoint library would fill the disk. */
+static void test_save_of_too_much(void **state)
+{
+    char *why = NULL;
+    (void)state;
+    kp_test_driver()->cuMemGetInfo = full_device;
+    open_collector();
+    assert_int_equal(kp_collector_save(t.c, &why), -1);
+    assert_non_null(strstr(why, "1125899.9 GB"));
+    free(why);
+    assert_int_equal(kp_test_count("save"), 0);
+}
+
+/* ---- one pass, without replay ---- */
+
+static void test_counting(void **state)
+{
+    static const size_t ranges[] = {1, 3};
+    (void)state;
+    t.setup.flush = true;
+    open_collector();
+    count("aIcA", KP_RANGE_AUTO);
+    kp_test_calls(NULL, "enable size*6 image config start launch*4 stop decode info");
+    assert_int_equal(t.out.replay.passes, 1);
+    check_results(one_pass, ranges);
+    kp_test_forget_calls();
+    count("aIcA", KP_RANGE_AUTO);
+    kp_test_calls(NULL, "config start launch*4 stop decode info"); /* no flush, no wait, no save */
+    check_results(one_pass, ranges);
+    count("aIcA", KP_RANGE_USER);
+    kp_test_calls("enable disable push pop config launch sync",
+                  "disable enable config launch sync push launch sync pop launch sync push launch sync pop");
+    check_results(one_pass, in_order);
+    replay(); /* and replays in between */
+    check_results(several, t.job.mode == KP_RANGE_AUTO ? ranges : in_order);
+}
+
+/* Sweeps belong to replays. */
+static void test_counting_beside_sweeps(void **state)
+{
+    (void)state;
+    t.setup.flush = true;
+    kp_test_driver()->cuMemCreate = NULL;
+    open_collector();
+    for (int i = 0; i < 2; i++) {
+        replay_of("AI");
+        check_results(several, (const size_t[]){1, 3});
+        kp_test_forget_calls();
+        count("AI", KP_RANGE_AUTO);
+        check_results(one_pass, in_order);
+        assert_int_equal(kp_test_count("kernel"), 0);
+    }
+}
+
+static void test_counting_that_does_not_begin(void **state)
+{
+    static const char *const words[] = {"enable", "size", "image", "config", "start"};
+    char *why = NULL;
+    (void)state;
+    open_collector();
+    for (size_t w = 0; w < sizeof(words) / sizeof(*words); w++) {
+        kp_collector_close(t.c, true);
+        assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
+        kp_test_fail(words[w], 0, FAILS);
+        assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, &why), -1);
+        assert_non_null(strstr(why, "CUPTI_ERROR_UNKNOWN"));
+        free(why);
+        kp_test_fail(words[w], 0, 0);
+        count("AI", KP_RANGE_AUTO);
+        check_results(one_pass, in_order);
+    }
+    kp_test_forget_calls();
+    kp_test_fail("start", 1, FAILS); /* the counter data of a vain attempt is free for the next */
+    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, &why), -1);
+    free(why);
+    count("AI", KP_RANGE_AUTO);
+    check_results(one_pass, in_order);
+    assert_int_equal(kp_test_count("image"), 0);
+    kp_collector_close(t.c, true);
+    t.setup.one_pass = NULL;
+    assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
+    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, &why), -1);
+    assert_non_null(why);
+    free(why);
+    kp_collector_one_pass(t.c, one_pass);
+    count("AI", KP_RANGE_AUTO);
+    check_results(one_pass, in_order);
+}
+
+static void test_counting_that_fails(void **state)
+{
+    static const struct {
+        const char *word;
+        enum kp_stage stage;
+    } rows[] = {{"stop", KP_STAGE_STOP}, {"decode", KP_STAGE_DECODE}, {"info", KP_STAGE_DECODE}};
+    (void)state;
+    open_collector();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        kp_test_fail(rows[i].word, 0, FAILS);
+        count("AI", KP_RANGE_AUTO);
+        kp_test_fail(rows[i].word, 0, 0);
+        assert_null(t.out.counters);
+        assert_int_equal(t.out.replay.failed, rows[i].stage);
+        assert_non_null(strstr(t.out.note, "CUPTI_ERROR_UNKNOWN"));
+        free(t.out.note);
+        count("AI", KP_RANGE_AUTO);
+        check_results(one_pass, in_order);
+    }
+    assert_int_equal(kp_test_count("image"), 1);
+    kp_test_fail("push", 1, FAILS); /* the program's launch is made all the same */
+    count("AI", KP_RANGE_USER);
+    kp_test_fail("push", 1, 0);
+    assert_null(t.out.counters);
+    assert_non_null(strstr(t.out.note, "cannot mark the range"));
+    free(t.out.note);
+    count("AI", KP_RANGE_USER);
+    check_results(one_pass, in_order);
+}
+
+/* ---- the end ---- */
+
+static void test_context_gone(void **state)
+{
+    char *why = NULL;
+    (void)state;
+    t.setup.flush = true;
+    open_collector();
+    replay_of("AI");
+    kp_counters_free(t.out.counters);
+    assert_int_equal(kp_collector_save(t.c, &why), 0);
+    kp_collector_leave(t.c);
+    kp_test_context_end(t.ctx);
+    kp_test_forget_calls();
+    kp_collector_close(t.c, false);
+    t.c = NULL;
+    kp_test_calls(NULL, "");
+    kp_collector_close(NULL, true);
+    kp_counters_free(NULL);
+    t.ctx = kp_test_context();
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused_between_the_marks), /* before CUDA has started here: it forks */
+        TEST(test_window_of_one),
+        TEST(test_window_of_many),
+        TEST(test_unwanted_between),
+        TEST(test_user_range),
+        TEST(test_modes_in_turn),
+        TEST(test_larger_windows_in_turn),
+        TEST(test_groups_in_turn),
+        TEST(test_nothing_wanted),
+        TEST(test_executed),
+        TEST(test_other_kernels),
+        TEST(test_flush_by_copy),
+        TEST(test_flush_in_the_stream),
+        TEST(test_flush_by_kernel),
+        TEST(test_flush_found_to_be_a_kernel),
+        TEST(test_room),
+        TEST(test_room_once_the_profiler_is_there),
+        TEST(test_counter_data_is_kept),
+        TEST(test_counter_data_is_bounded),
+        TEST(test_counter_data_larger_than_the_bound),
+        TEST(test_counter_data_of_sweeps),
+        TEST(test_every_failure_of_cupti),
+        TEST(test_counter_data_after_a_failure),
+        TEST(test_refused),
+        TEST(test_words_of_a_refusal),
+        TEST(test_rehearsal),
+        TEST(test_rehearsal_that_faults),
+        TEST(test_fault),
+        TEST(test_fault_seen_by_the_flush),
+        TEST(test_flush_that_fails),
+        TEST(test_marks_that_fail),
+        TEST(test_save),
+        TEST(test_save_of_too_much),
+        TEST(test_counting),
+        TEST(test_counting_beside_sweeps),
+        TEST(test_counting_that_does_not_begin),
+        TEST(test_counting_that_fails),
+        TEST(test_context_gone),
+    };
+    return cmocka_run_group_tests(tests, open_library, close_library);
+}

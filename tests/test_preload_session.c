@@ -1,0 +1,387 @@
+/* A window's results on their way into the file and the report: none is lost, whatever becomes of the file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "preload/log.h"
+#include "preload/session.h"
+#include "report/store.h"
+#include "tests/report_support.h"
+
+/* The session is one a process, so each case has a process of its own, and says there what is wrong. */
+#define CHECK(what)                                                                                                    \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what);                                         \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static char file[PATH_MAX], log_file[PATH_MAX];
+
+static void in_a_process(void (*program)(void))
+{
+    const char *folder = kp_test_folder();
+    int status = -1;
+    snprintf(file, sizeof(file), "%s/session.kprof", folder);
+    snprintf(log_file, sizeof(log_file), "%s/log", folder);
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        alarm(60);
+        program();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    kp_test_remove_folder(folder);
+    assert_int_equal(status, 0);
+}
+
+static CUresult driver_version(int *version)
+{
+    *version = 13000;
+    return CUDA_SUCCESS;
+}
+
+static void open_session(void)
+{
+    static const struct kp_driver driver = {.cuDriverGetVersion = driver_version};
+    static const struct kp_section *const none[] = {NULL};
+    struct kp_options o;
+    char *env[] = {NULL, NULL, NULL}, *err = NULL;
+    CHECK(asprintf(&env[0], "KPROF_EXPORT=%s", file) > 0 && asprintf(&env[1], "KPROF_LOG_FILE=%s", log_file) > 0);
+    CHECK(!kp_options_from_env(&o, env, &err));
+    CHECK(!kp_session_open(&o, &driver, none, 0, &err));
+    CHECK(kp_session_is_open());
+    kp_options_free(&o);
+    free(env[0]);
+    free(env[1]);
+}
+
+static struct kp_result launch(uint64_t ordinal)
+{
+    struct kp_result r = {.launch = {.ordinal = ordinal,
+                                     .id = 999,
+                                     .mangled = kp_strdup("_Z1kv"),
+                                     .demangled = kp_strdup("k()"),
+                                     .chip = kp_strdup(""),
+                                     .reason = kp_strdup(""),
+                                     .passes = ordinal == 1 ? 1 : 9,
+                                     .profiler_ns = 8.84e6}};
+    kp_result_set_count(&r, "ordinal", "", ordinal);
+    return r;
+}
+
+enum { MOST = 8 };
+
+/* A window of `n` launches, the last one without counters. */
+static void window(size_t n)
+{
+    struct kp_result r[MOST];
+    struct kp_session_entry entries[MOST];
+    uint64_t first = kp_session_seen(n);
+    for (size_t i = 0; i < n; i++) {
+        r[i] = launch(first + i);
+        entries[i] = (struct kp_session_entry){.result = &r[i], .base = "k", .profiled = i + 1 < n};
+    }
+    kp_session_results(entries, n);
+    for (size_t i = 0; i < n; i++)
+        CHECK(!r[i].metrics && !r[i].launch.mangled); /* taken */
+}
+
+/* Launches in the file; each is the one that its number says. */
+static int check_launch(struct kp_result *r, void *arg)
+{
+    uint64_t *next = arg;
+    double ordinal = -1;
+    CHECK(r->launch.id == *next && r->launch.ordinal == *next + 3);
+    CHECK(kp_metric_number(kp_result_find(r, "ordinal"), &ordinal) && ordinal == (double)(*next + 3));
+    ++*next;
+    return 0;
+}
+
+static uint64_t stored(struct kp_session *facts)
+{
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    uint64_t n = 0;
+    CHECK(!kp_store_open(file, &s, &err));
+    CHECK(!kp_store_each_result(s, check_launch, &n, &err));
+    CHECK(!kp_store_get_session(s, facts, &err));
+    kp_store_close(s);
+    return n;
+}
+
+static int lines_with(const char *what)
+{
+    int n = 0;
+    char *text = kp_test_read(log_file);
+    for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
+        n++;
+    free(text);
+    return n;
+}
+
+/* ---- in order ---- */
+
+static void two_windows(void)
+{
+    struct kp_session facts;
+    open_session();
+    CHECK(kp_session_seen(3) == 0);
+    window(4);
+    CHECK(stored(&facts) == 4); /* at once */
+    CHECK(facts.launches_seen == 7 && facts.launches_profiled == 3 && facts.passes == 36 && !facts.complete);
+    CHECK(facts.profiling_ns > 35e6 && facts.profiling_ns < 36e6);
+    CHECK(facts.n_skips == 1 && facts.skips[0].count == 1 && !strcmp(facts.skips[0].reason, KP_SKIP_NO_COUNTERS));
+    kp_session_free(&facts);
+    window(2);
+    CHECK(lines_with("==KPROF== Profiling \"k\" - 0: 9 passes, 8.8 ms\n==KPROF== Profiling \"k\" - 1: ") == 1);
+    CHECK(lines_with("==KPROF== Profiling ") == 6);
+    CHECK(kp_session_seen(0) == 9);
+    kp_session_close();
+    CHECK(stored(&facts) == 6);
+    CHECK(facts.launches_seen == 9 && facts.launches_profiled == 4 && facts.complete);
+    kp_session_free(&facts);
+    CHECK(lines_with("\n  k") == 6);
+}
+
+static void windows_are_numbered_and_stored_at_once(void **state)
+{
+    (void)state;
+    in_a_process(two_windows);
+}
+
+static void one_pass(void)
+{
+    open_session();
+    kp_session_seen(1);
+    window(2); /* its first launch has ordinal 1 */
+    CHECK(lines_with("- 0: 1 pass, 8.8 ms\n") == 1);
+}
+
+static void progress_is_in_plain_words(void **state)
+{
+    (void)state;
+    in_a_process(one_pass);
+}
+
+static void quiet_windows(void)
+{
+    open_session();
+    kp_log_quiet(true);
+    window(3);
+    CHECK(lines_with("Profiling") == 0);
+}
+
+static void no_progress_when_quiet(void **state)
+{
+    (void)state;
+    in_a_process(quiet_windows);
+}
+
+/* ---- the file fails ---- */
+
+static void sql(const char *text)
+{
+    sqlite3 *db = NULL;
+    CHECK(sqlite3_open(file, &db) == SQLITE_OK);
+    CHECK(sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void file_that_fails(void)
+{
+    struct kp_session facts;
+    open_session();
+    kp_session_seen(3);
+    window(3);
+    sql("CREATE TRIGGER refuse BEFORE INSERT ON launch WHEN NEW.id = 4 BEGIN SELECT RAISE(FAIL, 'disk full'); END");
+    window(3); /* the second of them is refused */
+    CHECK(stored(&facts) == 3);
+    CHECK(facts.launches_seen == 6); /* and the file accounts for what it holds */
+    kp_session_free(&facts);
+    sql("DROP TRIGGER refuse");
+    window(2);
+    kp_session_close();
+    CHECK(lines_with("disk full; results from here on are in the report only") == 1);
+    CHECK(lines_with("\n  k") == 8);
+    CHECK(lines_with("11 launches seen") == 1);
+    CHECK(stored(&facts) == 3);
+    kp_session_free(&facts);
+}
+
+static void what_the_file_does_not_take_is_in_the_report(void **state)
+{
+    (void)state;
+    in_a_process(file_that_fails);
+}
+
+/* ---- the end ---- */
+
+static void late_window(void)
+{
+    struct kp_session facts;
+    open_session();
+    kp_session_seen(3);
+    window(1);
+    kp_session_close();
+    CHECK(!kp_session_is_open());
+    window(2);
+    CHECK(stored(&facts) == 1);
+    kp_session_free(&facts);
+    CHECK(lines_with("Profiling") == 1);
+}
+
+static void nothing_is_taken_after_the_end(void **state)
+{
+    (void)state;
+    in_a_process(late_window);
+}
+
+static void forked(void)
+{
+    struct kp_session facts;
+    int status = -1;
+    open_session();
+    kp_session_seen(3);
+    window(1);
+    pid_t child = fork();
+    if (!child) {
+        kp_session_forked();
+        CHECK(!kp_session_is_open());
+        window(2);
+        kp_session_close();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && !status);
+    window(1);
+    CHECK(stored(&facts) == 2);
+    kp_session_free(&facts);
+}
+
+static void a_forked_child_adds_nothing(void **state)
+{
+    (void)state;
+    in_a_process(forked);
+}
+
+/* ---- threads ---- */
+
+enum { ROUNDS = 300, THREADS = 3 };
+
+static void *launch_many(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < ROUNDS; i++) {
+        kp_session_seen(1);
+        kp_session_skip("not selected", 1);
+        kp_session_unwanted("other", 1);
+        kp_session_warn_once("a warning");
+    }
+    return NULL;
+}
+
+static void *profile_many(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < ROUNDS / 10; i++)
+        window(MOST);
+    return NULL;
+}
+
+static void beside_each_other(void)
+{
+    struct kp_store *s = NULL;
+    struct kp_session facts;
+    char *err = NULL;
+    pthread_t t[2 * THREADS];
+    open_session();
+    for (int i = 0; i < 2 * THREADS; i++)
+        CHECK(!pthread_create(&t[i], NULL, i % 2 ? launch_many : profile_many, NULL));
+    for (int i = 0; i < 2 * THREADS; i++)
+        pthread_join(t[i], NULL);
+    kp_session_close();
+    CHECK(!kp_store_open(file, &s, &err) && !kp_store_get_session(s, &facts, &err));
+    kp_store_close(s);
+    uint64_t results = THREADS * (ROUNDS / 10) * MOST;
+    CHECK(facts.launches_seen == THREADS * ROUNDS + results);
+    CHECK(facts.launches_profiled == results / MOST * (MOST - 1));
+    CHECK(facts.n_kernels == 1 && facts.kernels[0].count == THREADS * ROUNDS);
+    CHECK(lines_with("a warning") == 1);
+    CHECK(lines_with("==KPROF== Profiling \"k\" - ") == (int)results);
+    kp_session_free(&facts);
+}
+
+static void any_thread_may_report(void **state)
+{
+    (void)state;
+    in_a_process(beside_each_other);
+}
+
+/* A window that is being stored: here one whose log is a pipe that nobody reads yet. */
+static void *long_window(void *begun)
+{
+    atomic_store((atomic_int *)begun, 1);
+    for (int i = 0; i < 400; i++)
+        window(MOST);
+    atomic_store((atomic_int *)begun, 2);
+    return NULL;
+}
+
+static void slow_file(void)
+{
+    int ends[2];
+    char path[64];
+    pthread_t t;
+    atomic_int begun = 0;
+    CHECK(!pipe(ends));
+    open_session();
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[1]);
+    CHECK(!kp_log_to(path));
+    CHECK(!pthread_create(&t, NULL, long_window, &begun));
+    /* 3200 lines do not fit the pipe: the thread stops in the middle of a window. */
+    for (uint64_t last = UINT64_MAX, now; (now = kp_session_seen(0)) != last || !now; last = now)
+        usleep(200000);
+    CHECK(atomic_load(&begun) == 1);
+    kp_session_seen(1); /* would hang, and end by the alarm */
+    kp_session_skip("not selected", 1);
+    kp_session_unwanted("other", 1);
+    kp_session_collection("a,b", "13.0");
+    CHECK(atomic_load(&begun) == 1);
+}
+
+static void counting_does_not_wait_for_the_file(void **state)
+{
+    (void)state;
+    in_a_process(slow_file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_are_numbered_and_stored_at_once),
+        cmocka_unit_test(progress_is_in_plain_words),
+        cmocka_unit_test(no_progress_when_quiet),
+        cmocka_unit_test(what_the_file_does_not_take_is_in_the_report),
+        cmocka_unit_test(nothing_is_taken_after_the_end),
+        cmocka_unit_test(a_forked_child_adds_nothing),
+        cmocka_unit_test(any_thread_may_report),
+        cmocka_unit_test(counting_does_not_wait_for_the_file),
+    };
+    return cmocka_run_group_tests_name("preload/session", tests, NULL, NULL);
+}
