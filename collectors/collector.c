@@ -14,8 +14,9 @@ enum { ISSUE_OK, ISSUE_FAULTED };
 /* The code of the decode stage that is neither CUPTI's nor an errno. */
 enum { WRONG_RANGES = INT_MIN };
 
-/* Room for counters, made in steps of four, so that a small window does not pay for emptying a large image. */
-enum { ROOM_STEP = 4 };
+/* Room for counters, made in steps of four, so that a small window does not pay for emptying a large image; large ones
+ * in smaller steps, as each range costs memory and time. */
+enum { ROOM_STEP = 4, LARGE_ROOM = 256, LARGE_STEP = 64 };
 
 struct lease {
     struct kp_image *image;
@@ -50,6 +51,7 @@ struct flight {
     struct kp_issue_hooks hooks;
     enum kp_range_mode mode;
     struct lease *lease; /* of the group under way */
+    bool marked;         /* the range of a launch is open */
     size_t seen_ranges, expected_ranges;
     CUresult refused;      /* what the driver said when it refused a re-issue */
     CUresult flush, fault; /* ditto of the flush, of the context */
@@ -76,8 +78,12 @@ struct kp_counters {
 static size_t room_step(size_t n, size_t most)
 {
     size_t room = 1;
+    if (n > most) /* with sweeps, two ranges a launch */
+        most *= 2;
     while (room < n)
         room *= ROOM_STEP;
+    if (room > LARGE_ROOM)
+        room = (n + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
     return room > most && n <= most ? most : room;
 }
 
@@ -182,10 +188,10 @@ size_t kp_collector_room(struct kp_collector *c)
     size_t one = 0, two = 0, each = 0;
     if (c->room)
         return c->room;
-    c->room = c->setup.window ? c->setup.window : 1;
     const struct kp_plan *plans[] = {c->setup.plan, c->setup.one_pass};
-    if (enable(c))
-        return c->room;
+    if (enable(c)) /* it may be there later: nothing to keep */
+        return c->setup.window ? c->setup.window : 1;
+    c->room = c->setup.window ? c->setup.window : 1;
     for (int p = 0; p < 2; p++)
         for (size_t g = 0; plans[p] && g < plans[p]->n_groups; g++) {
             if (kp_image_bytes(c->range, &plans[p]->groups[g], 1, &one) ||
@@ -203,6 +209,16 @@ size_t kp_collector_room(struct kp_collector *c)
 
 /* ---- operations of the replay loop ---- */
 
+/* The first mark that fails is the one that is explained. */
+static int mark(struct flight *f, bool begin)
+{
+    int rc = begin ? kp_range_push(f->c->range) : kp_range_pop(f->c->range);
+    f->marked = begin && !rc;
+    if (rc && !f->hook)
+        f->hook = rc;
+    return rc;
+}
+
 static CUresult before_launch(void *arg, CUstream stream)
 {
     struct flight *f = arg;
@@ -212,9 +228,7 @@ static CUresult before_launch(void *arg, CUstream stream)
     if (rc != CUDA_SUCCESS || f->mode == KP_RANGE_AUTO)
         return rc;
     rc = f->c->setup.driver->cuCtxSynchronize();
-    if (rc == CUDA_SUCCESS && (f->hook = kp_range_push(f->c->range)))
-        rc = CUDA_ERROR_UNKNOWN;
-    return rc;
+    return rc == CUDA_SUCCESS && mark(f, true) ? CUDA_ERROR_UNKNOWN : rc;
 }
 
 static CUresult after_launch(void *arg)
@@ -223,10 +237,7 @@ static CUresult after_launch(void *arg)
     if (f->mode == KP_RANGE_AUTO)
         return CUDA_SUCCESS;
     CUresult rc = f->c->setup.driver->cuCtxSynchronize();
-    int hook = kp_range_pop(f->c->range);
-    if (hook && !f->hook)
-        f->hook = hook;
-    return rc == CUDA_SUCCESS && hook ? CUDA_ERROR_UNKNOWN : rc;
+    return mark(f, false) && rc == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : rc;
 }
 
 static int op_restore(void *arg)
@@ -244,6 +255,8 @@ static int op_rehearse(void *arg)
     int rc = job->rehearse(job->arg);
     if (probing)
         kp_activity_end(cupti, job->executed, job->n_launches, &job->n_executed);
+    if (rc && rc != KP_ISSUE_REFUSED && rc != KP_ISSUE_TOO_LONG)
+        f->fault = (CUresult)rc;
     return rc;
 }
 
@@ -259,6 +272,8 @@ static size_t ranges_expected(const struct flight *f)
     return n;
 }
 
+static void map_ranges(struct flight *f);
+
 static int op_begin(void *arg, size_t group)
 {
     struct flight *f = arg;
@@ -271,6 +286,7 @@ static int op_begin(void *arg, size_t group)
     if (f->flush != CUDA_SUCCESS)
         return -EIO; /* explained by f->flush */
     f->expected_ranges = ranges_expected(f);
+    map_ranges(f);
     int rc = enable_for(c, f->mode, f->expected_ranges);
     if (!rc)
         rc = take_lease(c, &f->plan->groups[group], f->expected_ranges, &f->lease);
@@ -284,7 +300,10 @@ static int op_start(void *arg)
 
 static int op_stop(void *arg, bool *last)
 {
-    return kp_range_stop(((struct flight *)arg)->c->range, last);
+    struct flight *f = arg;
+    if (f->marked) /* the launch was refused */
+        mark(f, false);
+    return kp_range_stop(f->c->range, last);
 }
 
 /* What came of an issue that returned `rc`: a fault breaks the context, a refusal does not. */
@@ -293,7 +312,8 @@ static int judge_issue(struct flight *f, CUresult rc)
     f->fault = f->c->setup.driver->cuCtxSynchronize();
     if (f->fault != CUDA_SUCCESS)
         return ISSUE_FAULTED;
-    f->refused = rc;
+    if (f->refused == CUDA_SUCCESS)
+        f->refused = rc;
     return rc == CUDA_SUCCESS ? ISSUE_OK : KP_ISSUE_REFUSED;
 }
 
@@ -322,6 +342,8 @@ static int decode(struct flight *f)
 static int keep_part(struct flight *f, size_t group)
 {
     struct kp_counters *k = f->out->counters;
+    if (!k)
+        return -ENOMEM;
     struct part *grown = realloc(k->parts, (k->n_parts + 1) * sizeof(*grown));
     if (!grown)
         return -ENOMEM;
@@ -351,26 +373,32 @@ static const struct kp_replay_ops operations = {
 
 /* ---- counters ---- */
 
-/* The range of each launch that has a result. */
 static struct kp_counters *new_counters(const struct flight *f)
 {
     struct kp_counters *k = calloc(1, sizeof(*k));
-    const struct kp_window_job *job = f->job;
-    bool swept = f->c->flush && kp_flush_is_kernel(f->c->flush);
-    size_t range = 0;
-    if (!k || !(k->ranges = calloc(job->n_launches + 1, sizeof(*k->ranges)))) {
+    if (!k || !(k->ranges = calloc(f->job->n_launches + 1, sizeof(*k->ranges)))) {
         free(k);
         return NULL;
     }
     k->c = f->c;
     k->plan = f->plan;
+    return k;
+}
+
+/* The range of each launch that has a result. */
+static void map_ranges(struct flight *f)
+{
+    struct kp_counters *k = f->out->counters;
+    const struct kp_window_job *job = f->job;
+    bool swept = f->c->flush && kp_flush_is_kernel(f->c->flush);
+    size_t range = 0;
+    k->n_results = 0;
     for (size_t i = 0; i < job->n_launches; i++) {
         range += swept && f->mode == KP_RANGE_AUTO && job->wanted[i];
         if (job->wanted[i])
             k->ranges[k->n_results++] = range;
         range += f->mode == KP_RANGE_AUTO || job->wanted[i];
     }
-    return k;
 }
 
 void kp_counters_free(struct kp_counters *k)
@@ -542,10 +570,12 @@ static char *explain(const struct flight *f)
     if (r->code == KP_ISSUE_TOO_LONG)
         return kp_strdup("a launch did not end when it was run again by itself: it waits for the host or for another "
                          "kernel; not replayed");
-    if (f->flush != CUDA_SUCCESS)
+    if (f->flush != CUDA_SUCCESS && !r->dead)
         return explain_driver(f, KP_STAGE_FLUSH, f->flush);
     if (f->hook)
         return kp_cupti_explain(f->c->setup.cupti, "cannot mark the range of a launch", f->hook);
+    if (r->failed == KP_STAGE_REHEARSE && !r->dead)
+        return kp_strdup("the driver refused a launch when it was run again");
     if (r->failed == KP_STAGE_ISSUE || r->failed == KP_STAGE_REHEARSE)
         return explain_driver(f, r->failed, r->dead ? f->fault : f->refused);
     if (r->failed == KP_STAGE_PASSES)
@@ -599,14 +629,17 @@ static CUresult count_before(void *arg, CUstream stream)
         return CUDA_SUCCESS;
     CUresult rc = f->c->setup.driver->cuCtxSynchronize();
     if (rc == CUDA_SUCCESS)
-        f->hook = kp_range_push(f->c->range);
+        mark(f, true);
     return rc; /* a push that failed is no reason not to launch */
 }
 
+/* The launch was made: what goes wrong now is not its error, and a fault of its kernel is told by the next call. */
 static CUresult count_after(void *arg)
 {
     struct flight *f = arg;
-    return f->mode == KP_RANGE_AUTO || f->hook ? CUDA_SUCCESS : after_launch(arg);
+    if (f->mode == KP_RANGE_USER && f->marked)
+        after_launch(arg);
+    return CUDA_SUCCESS;
 }
 
 int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, char **why)
@@ -646,7 +679,7 @@ static void end_pass(struct flight *f)
     struct kp_replay_outcome *r = &f->out->replay;
     bool last = false;
     r->passes = 1;
-    r->code = kp_range_stop(f->c->range, &last);
+    r->code = op_stop(f, &last);
     r->failed = r->code ? KP_STAGE_STOP : last ? KP_STAGE_NONE : KP_STAGE_PASSES;
     if (r->failed == KP_STAGE_NONE && (r->code = op_decode(f, 0)))
         r->failed = KP_STAGE_DECODE;
@@ -666,6 +699,8 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
     struct kp_flush *flush = c->flush;
     c->flush = NULL; /* takes no part */
     out->counters = new_counters(f);
+    if (out->counters)
+        map_ranges(f);
     end_pass(f);
     c->flush = flush;
     conclude(f);

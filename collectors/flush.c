@@ -188,6 +188,8 @@ static CUresult take_buffer(struct kp_flush *f)
     }
     if (rc == CUDA_SUCCESS)
         rc = f->d->cuMemsetD32(f->buffer, 0, f->bytes / sizeof(unsigned));
+    if (rc != CUDA_SUCCESS)
+        kp_flush_give(f);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cupti/internal.h"
 
@@ -55,7 +56,9 @@ int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream
 struct kp_image {
     const struct kp_config *config;
     size_t ranges, size;
-    uint8_t *data, *empty; /* the counter data, and the same as it was when initialised */
+    uint8_t *data;  /* the counter data */
+    uint8_t *empty; /* the same as it was when initialised; NULL until used twice */
+    bool fresh;     /* the data is still so */
 };
 
 struct kp_range {
@@ -85,9 +88,56 @@ int kp_image_bytes(const struct kp_range *r, const struct kp_config *config, siz
     return rc;
 }
 
-int kp_image_make(const struct kp_range *r, const struct kp_config *config, size_t ranges, struct kp_image **out)
+/* Hundreds of megabytes that are written from end to end: in huge pages where the system has them, since faults of
+ * small ones cost as much as the initialisation. */
+static uint8_t *big_block(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    madvise(p, size, MADV_HUGEPAGE);
+    return p;
+}
+
+static void free_big_block(uint8_t *p, size_t size)
+{
+    if (p)
+        munmap(p, size);
+}
+
+/* KP_VENDOR: the library initialises for the metrics that it was last asked the size for. */
+static int initialise(const struct kp_range *r, struct kp_image *i)
 {
     KP_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize_Params, p);
+    size_t size;
+    int rc = counter_data_size(r, i->config, i->ranges, &size);
+    if (rc)
+        return rc;
+    p.pRangeProfilerObject = r->object;
+    p.counterDataSize = i->size;
+    p.pCounterData = i->data;
+    rc = r->c->cuptiRangeProfilerCounterDataImageInitialize(&p);
+    i->fresh = !rc;
+    return rc;
+}
+
+/* Initialising takes three times as long as copying, so one that is used again is kept in its initial state, too. */
+static int empty(const struct kp_range *r, struct kp_image *i)
+{
+    int rc = 0;
+    if (!i->fresh && i->empty) {
+        memcpy(i->data, i->empty, i->size);
+    } else if (!i->fresh) {
+        rc = initialise(r, i);
+        if (!rc && (i->empty = big_block(i->size)))
+            memcpy(i->empty, i->data, i->size);
+    }
+    i->fresh = false;
+    return rc;
+}
+
+int kp_image_make(const struct kp_range *r, const struct kp_config *config, size_t ranges, struct kp_image **out)
+{
     struct kp_image *i = calloc(1, sizeof(*i));
     *out = NULL;
     if (!i)
@@ -95,18 +145,8 @@ int kp_image_make(const struct kp_range *r, const struct kp_config *config, size
     i->config = config;
     i->ranges = ranges;
     int rc = counter_data_size(r, config, ranges, &i->size);
-    if (rc)
-        goto out;
-    rc = -ENOMEM;
-    i->data = malloc(i->size);
-    i->empty = malloc(i->size);
-    if (!i->data || !i->empty)
-        goto out;
-    p.pRangeProfilerObject = r->object;
-    p.counterDataSize = i->size;
-    p.pCounterData = i->empty;
-    rc = r->c->cuptiRangeProfilerCounterDataImageInitialize(&p);
-out:
+    if (!rc)
+        rc = (i->data = big_block(i->size)) ? initialise(r, i) : -ENOMEM;
     if (rc)
         kp_image_free(i);
     else
@@ -118,8 +158,8 @@ void kp_image_free(struct kp_image *i)
 {
     if (!i)
         return;
-    free(i->data);
-    free(i->empty);
+    free_big_block(i->data, i->size);
+    free_big_block(i->empty, i->size);
     free(i);
 }
 
@@ -171,7 +211,9 @@ void kp_range_close(struct kp_range *r)
 int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
 {
     KP_PARAMS(CUpti_RangeProfiler_SetConfig_Params, p);
-    memcpy(i->data, i->empty, i->size);
+    int rc = empty(r, i);
+    if (rc)
+        return rc;
     r->image = i;
     p.pRangeProfilerObject = r->object;
     p.configSize = i->config->size;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "preload/lock.h"
 #include "preload/session.h"
 #include "preload/worker.h"
 
@@ -119,6 +120,8 @@ void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, c
     b->context = c;
     b->counters = counters;
     b->why = why ? kp_strdup(why) : NULL;
-    if (b->n < FEW || !kp_worker_submit(finish, b))
-        finish(b);
+    if (b->n >= FEW && kp_worker_submit(finish, b))
+        return;
+    kp_worker_drain(KP_FOREVER); /* one evaluation at a time */
+    finish(b);
 }

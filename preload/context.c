@@ -18,6 +18,16 @@ static struct kp_context *contexts;
 static atomic_uint generation;
 static atomic_bool foreign_activity;
 
+/* Modules and libraries that were unloaded, whose handles may come again for others. A program that unloads more than
+ * this list holds makes all be taken for new, which costs windows, no more. */
+enum { MOST_GONE = 4096 };
+
+static struct {
+    pthread_mutex_t lock;
+    const void *list[MOST_GONE];
+    atomic_size_t n; /* ever; the list holds the last ones */
+} gone = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 /* CUPTI, once a process. */
 static struct {
     bool tried;
@@ -154,6 +164,7 @@ bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context
         c->no_one_pass = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor,
                                       &quick, 1, "", true, &c->one_pass, &err) != 0;
         free(err);
+        kp_worker_drain(KP_FOREVER); /* which may be evaluating */
         if (c->one_pass)
             kp_collector_one_pass(c->collector, c->one_pass);
     }
@@ -232,6 +243,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     c->ctx = ctx;
     c->chip = "";
     c->generation = atomic_load(&generation);
+    c->gone_seen = atomic_load(&gone.n);
     if (!read_context(setup, c)) {
         free_context(c, true);
         return NULL;
@@ -253,14 +265,36 @@ static struct kp_known_function **bucket_of(struct kp_context *c, CUfunction f)
     return &c->functions[(h ^ (h >> 8)) % KP_FUNCTION_BUCKETS];
 }
 
-/* Functions are forgotten when handles may have been reused. */
+static void drop_module(struct kp_context *c, const void *module)
+{
+    for (size_t i = 0; i < c->n_modules; i++)
+        if (c->modules[i] == module)
+            c->modules[i--] = c->modules[--c->n_modules];
+}
+
+static void drop_gone_modules(struct kp_context *c)
+{
+    if (c->gone_seen == atomic_load(&gone.n))
+        return;
+    pthread_mutex_lock(&gone.lock);
+    size_t n = atomic_load(&gone.n);
+    if (n - c->gone_seen > MOST_GONE)
+        c->n_modules = 0;
+    else
+        for (size_t i = c->gone_seen; i < n; i++)
+            drop_module(c, gone.list[i % MOST_GONE]);
+    c->gone_seen = n;
+    pthread_mutex_unlock(&gone.lock);
+}
+
+/* Functions are forgotten when handles may have been reused, or what was read of them has changed. */
 static void refresh(const struct kp_context_setup *setup, struct kp_context *c)
 {
     unsigned now = atomic_load(&generation);
+    drop_gone_modules(c);
     if (c->generation == now)
         return;
     free_functions(c);
-    c->n_modules = 0;
     kp_context_facts_read(setup->driver, c->ctx, &c->device, &c->facts);
     c->generation = now;
 }
@@ -299,11 +333,9 @@ bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_con
     return find_function(c, f) || has_module(c, module_of(setup->driver, f));
 }
 
-/* Libraries of which a function was asked for, by context. Handles are reused after an unload, so all are forgotten
- * then: to take a library for new costs a window, the other way round would cost its variables. */
+/* Libraries of which a function was asked for, by context. */
 static struct {
     pthread_mutex_t lock;
-    unsigned generation;
     struct seen_library {
         CUcontext ctx;
         CUlibrary library;
@@ -313,9 +345,6 @@ static struct {
 
 static bool note_library(CUcontext ctx, CUlibrary library)
 {
-    if (libraries.generation != atomic_load(&generation))
-        libraries.n = 0;
-    libraries.generation = atomic_load(&generation);
     for (size_t i = 0; i < libraries.n; i++)
         if (libraries.list[i].ctx == ctx && libraries.list[i].library == library)
             return false;
@@ -342,6 +371,25 @@ bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel)
     bool first = note_library(ctx, library);
     pthread_mutex_unlock(&libraries.lock);
     return first;
+}
+
+static void drop_library(const void *library)
+{
+    pthread_mutex_lock(&libraries.lock);
+    for (size_t i = 0; i < libraries.n; i++)
+        if (libraries.list[i].library == library)
+            libraries.list[i--] = libraries.list[--libraries.n];
+    pthread_mutex_unlock(&libraries.lock);
+}
+
+void kp_context_unloaded(const void *handle)
+{
+    pthread_mutex_lock(&gone.lock);
+    size_t n = atomic_load(&gone.n);
+    gone.list[n % MOST_GONE] = handle;
+    atomic_store(&gone.n, n + 1);
+    pthread_mutex_unlock(&gone.lock);
+    drop_library(handle);
 }
 
 static void add_module(struct kp_context *c, const void *module)

@@ -50,9 +50,11 @@ struct kp_context {
     struct kp_collector *collector;
     char *no_counters; /* why there are none, or NULL */
     bool dead;         /* a kernel faulted: every later call fails, as it would without kprof */
+    bool stalled;      /* other work did not end when it was last waited for */
     unsigned generation;
     const void **modules; /* those of which a function has been loaded */
     size_t n_modules;
+    size_t gone_seen; /* unloads taken into account */
     struct kp_known_function *functions[KP_FUNCTION_BUCKETS];
     struct kp_context *next;
 };
@@ -63,6 +65,7 @@ struct kp_context_setup {
     const struct kp_options *options;
     const struct kp_section *const *sections;
     size_t n_sections;
+    bool configs;  /* something shown needs the configuration that a launch ran with */
     bool one_pass; /* all that was asked for is collected in one pass, nothing is replayed */
 };
 
@@ -106,6 +109,8 @@ void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const 
 
 /* Any thread: what was read of functions and limits is out of date. */
 void kp_context_forget(void);
+/* Any thread: a module or library goes. */
+void kp_context_unloaded(const void *handle);
 
 /* CUPTI, or NULL; loaded on the first kp_context_get. */
 const struct kp_cupti *kp_context_cupti(void);

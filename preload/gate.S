@@ -36,12 +36,14 @@ symbol:                                                                         
 #define KP_ROW_PURE(symbol)
 #define KP_ROW_GATE(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_JOIN(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_ALLOC(symbol)         KP_TRAMPOLINE(symbol)
 #define KP_ROW_LOAD(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_SHARE(symbol)         KP_TRAMPOLINE(symbol)
 #define KP_ROW_MANAGED(symbol)       KP_TRAMPOLINE(symbol)
 #define KP_ROW_SYNC(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_CTX_END(symbol)       KP_TRAMPOLINE(symbol)
 #define KP_ROW_FORGET(symbol)        KP_TRAMPOLINE(symbol)
+#define KP_ROW_HOLD(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_CAPTURE_BEGIN(symbol) KP_TRAMPOLINE(symbol)
 #define KP_ROW_CAPTURE_END(symbol)   KP_TRAMPOLINE(symbol)
 #define KP_ROW_INIT(symbol)          KP_TRAMPOLINE(symbol)
@@ -69,7 +71,7 @@ kp_gate_pool:
  * Frame, from %rbp down: 8 slot, 16 rax, then the six integer argument registers to 64 (the first at the lowest address:
  * an array), eight vector registers to 192, 200 what was entered. kp_gate_enter(slot, integer arguments) returns the
  * function in %rax and, in %rdx, what was entered; unless that is 0, kp_gate_leave(slot, result, what was entered) is
- * owed.
+ * owed, and says what to return.
  */
         .type   kp_gate_common, @function
         .p2align 4
@@ -137,7 +139,6 @@ kp_gate_common:
         movl    %eax, %esi
         movq    -200(%rbp), %rdx
         call    kp_gate_leave
-        movq    -16(%rbp), %rax
         leave
         .cfi_def_cfa %rsp, 8
         ret

@@ -64,10 +64,23 @@ void kp_gate_enter_shared(void)
             kp_process_close_window();
             continue;
         }
+        int before;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* a thread that ended here would keep the lock */
         pthread_mutex_lock(&waiting);
         while (atomic_load(&exclusive))
             pthread_cond_wait(&released, &waiting);
         pthread_mutex_unlock(&waiting);
+        pthread_setcancelstate(before, &before);
+    }
+}
+
+void kp_gate_enter_alone(void)
+{
+    kp_gate_enter_shared();
+    while (kp_window_is_open()) {
+        kp_gate_leave_shared();
+        kp_process_close_window();
+        kp_gate_enter_shared();
     }
 }
 
@@ -164,7 +177,7 @@ static void *resolve(size_t i)
 }
 
 /* What was entered on the way in, to be left on the way out. */
-enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, JOINED };
+enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, JOINED, ALLOCATING };
 
 /* What a trampoline calls, and what it entered. Two words, returned in registers. */
 struct entry {
@@ -174,17 +187,17 @@ struct entry {
 
 /* Called from gate.S. */
 struct entry kp_gate_enter(uint64_t slot, const uint64_t *args);
-void kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered);
+CUresult kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered);
 
 /* Changes that leave what was read of functions valid: the dynamic shared-memory limit is set before many launches and
  * is no part of it. A window goes on, unless its launches would no longer be possible. */
 static bool forgets(const struct slot *s, const uint64_t *args)
 {
-    const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    const uint32_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     if (!strcmp(s->symbol, "cuFuncSetAttribute"))
-        return args[1] != limit || kp_window_needs_shared((uint32_t)args[2]);
+        return (uint32_t)args[1] != limit || kp_window_needs_shared((uint32_t)args[2]);
     if (!strcmp(s->symbol, "cuKernelSetAttribute"))
-        return args[0] != limit || kp_window_needs_shared((uint32_t)args[1]);
+        return (uint32_t)args[0] != limit || kp_window_needs_shared((uint32_t)args[1]);
     return true;
 }
 
@@ -213,21 +226,25 @@ static enum entered enter_armed(struct slot *s, void *real, const uint64_t *args
 {
     if (s->class == KP_CLASS_SYNC)
         return enter_sync();
-    if (s->class == KP_CLASS_LOAD && kp_window_watches() && kp_process_loads((CUkernel)(uintptr_t)args[1]))
-        kp_process_close_window();
-    if (s->class == KP_CLASS_LOAD)
+    bool loads = s->class == KP_CLASS_LOAD && kp_window_watches() && kp_process_loads((CUkernel)(uintptr_t)args[1]);
+    if (s->class == KP_CLASS_LOAD && !loads)
         return IN_DRIVER;
     if (s->class == KP_CLASS_FORGET && !forgets(s, args))
         return IN_DRIVER;
     if (s->class == KP_CLASS_JOIN && kp_window_watches() && kp_process_join(s->symbol, real, args))
         return JOINED;
+    if (s->class == KP_CLASS_ALLOC && kp_window_watches() && kp_process_allocates(args))
+        return ALLOCATING;
     if (s->class == KP_CLASS_CTX_END)
         kp_process_context_ends(s->symbol, args[0]);
-    kp_gate_enter_shared();
+    if (s->class == KP_CLASS_HOLD || s->class == KP_CLASS_CAPTURE_BEGIN)
+        kp_gate_enter_alone();
+    else
+        kp_gate_enter_shared();
     if (ends_capture(s, args[0]))
         atomic_fetch_sub(&captures, 1);
     if (s->class == KP_CLASS_CTX_END || s->class == KP_CLASS_FORGET)
-        kp_process_forget();
+        kp_process_forget(s->symbol, args[0]);
     return SHARED;
 }
 
@@ -241,7 +258,7 @@ struct entry kp_gate_enter(uint64_t slot, const uint64_t *args)
         e.entered = enter_armed(s, e.real, args);
     else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
         e.entered = GUARD_ONLY;
-    if (e.entered == SHARED || e.entered == GUARD_ONLY || e.entered == JOINED)
+    if (e.entered == SHARED || e.entered == GUARD_ONLY || e.entered == JOINED || e.entered == ALLOCATING)
         kp_guard++;
     if (e.entered != NOTHING)
         kp_in_driver++;
@@ -259,23 +276,26 @@ static void note(enum kp_api_class class)
         kp_window_managed_memory();
 }
 
-void kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered)
+CUresult kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered)
 {
     enum kp_api_class class = slots[slot].class;
     bool capture_error =
         result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     kp_in_driver--;
     if (entered == IN_DRIVER)
-        return;
+        return result;
     kp_guard--;
     if (result == CUDA_SUCCESS)
         note(class);
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error) && atomic_load(&captures) > 0)
         atomic_fetch_sub(&captures, 1);
-    if (entered == SHARED || entered == JOINED)
-        kp_gate_leave_shared();
     if (entered == JOINED && result != CUDA_SUCCESS)
         kp_process_join_failed();
+    if (entered == ALLOCATING)
+        result = kp_process_allocated(atomic_load(&slots[slot].real), result);
+    if (entered == SHARED || entered == JOINED)
+        kp_gate_leave_shared();
     if (class == KP_CLASS_INIT && result == CUDA_SUCCESS)
         kp_process_cuda_started();
+    return result;
 }

@@ -21,11 +21,13 @@ enum kp_api_class {
     KP_CLASS_DOOR,
     KP_CLASS_GATE,
     KP_CLASS_JOIN,
+    KP_CLASS_ALLOC,
     KP_CLASS_LOAD,
     KP_CLASS_SHARE,
     KP_CLASS_MANAGED,
     KP_CLASS_CTX_END,
     KP_CLASS_FORGET,
+    KP_CLASS_HOLD,
     KP_CLASS_CAPTURE_BEGIN,
     KP_CLASS_CAPTURE_END,
     KP_CLASS_INIT,
@@ -54,6 +56,9 @@ void kp_gate_arm(bool on);
 /* A window that is open and would be replayed is closed first. */
 void kp_gate_enter_shared(void);
 void kp_gate_leave_shared(void);
+/* The same, and any open window is closed first: also one whose launches are counted as they come, which would count
+ * what follows with them, or wait for it. */
+void kp_gate_enter_alone(void);
 
 /* Waits `owner_ms` for another thread's exclusive section (KP_FOREVER of lock.h: as long as it takes), then
  * `patience_ms` for calls of other threads in flight. False when either was not over: the caller is outside then. */

@@ -129,6 +129,9 @@ int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
     if (l->params && l->extra)
         return 0; /* an error that the driver will report; nothing to keep */
     bool has_extra = read_extra(l, &extra);
+    l->extra_copied = has_extra;
+    if (l->extra && l->extra[0] == CU_LAUNCH_PARAM_END)
+        l->extra = NULL; /* says nothing, and is the caller's */
     size_t params = params_space(l, f);
     size_t attributes = l->config.numAttrs * sizeof(CUlaunchAttribute);
     size_t bytes = params + aligned(attributes);
@@ -248,8 +251,7 @@ CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMu
     if (kp_guard || !kp_process_active())
         return real(list, devices, flags);
     /* Its grids wait for each other across devices: replaying one of them would wait for ever. */
-    kp_process_close_window();
-    kp_gate_enter_shared();
+    kp_gate_enter_alone();
     CUresult rc = real(list, devices, flags);
     kp_gate_leave_shared();
     if (rc == CUDA_SUCCESS)

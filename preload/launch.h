@@ -35,6 +35,7 @@ struct kp_launch {
     const void *host_function; /* what the program called the runtime with; NULL for driver-level launches */
     void *copy;                /* storage of the copied arguments and attributes */
     size_t copied;             /* byte */
+    bool extra_copied;         /* `extra` is in there */
 };
 
 /* Copies the arguments and attributes that `l` points to into storage of its own, as the parameter list of `f` tells

@@ -101,6 +101,7 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 
 static void at_exit(void)
 {
+    kp_window_hurry();
     kp_process_context_ends("exit", 0);
     atomic_store(&process.ending, true);
 }
@@ -129,6 +130,16 @@ static bool read_options(void)
     return true;
 }
 
+/* Whether a row or a metric asked for is one of the launch and not a counter. */
+static bool shows_configs(void)
+{
+    for (size_t s = 0; s < process.n_sections; s++)
+        for (size_t i = 0; i < process.sections[s]->n_rows; i++)
+            if (process.sections[s]->rows[i].source == KP_SRC_LAUNCH)
+                return true;
+    return strstr(process.options.metrics, "launch__") != NULL;
+}
+
 static void wake(void)
 {
     const char *missing = kp_driver_fill(&process.driver, kp_symbols_driver);
@@ -155,6 +166,7 @@ static void wake(void)
         .options = &process.options,
         .sections = process.sections,
         .n_sections = process.n_sections,
+        .configs = shows_configs(),
         .one_pass = kp_sections_one_pass(process.sections, process.n_sections, process.options.metrics)};
     __register_atfork(NULL, NULL, in_forked_child, &__dso_handle);
     /* After cuInit: exit handlers run in reverse order, so this one comes before the driver's own. */
@@ -190,9 +202,7 @@ void kp_process_profile(bool on)
 /* Outside of any window. One that is open would miss the launch, or count it as one of its own. */
 static CUresult pass_through(const struct kp_launch *l)
 {
-    if (kp_window_is_open())
-        kp_process_close_window();
-    kp_gate_enter_shared();
+    kp_gate_enter_alone();
     kp_guard++;
     CUresult rc = l->issue(l);
     kp_guard--;
@@ -209,7 +219,8 @@ static struct {
     struct name_slot {
         CUfunction f;
         char *base;
-        uint64_t unwanted; /* launches that the filter did not take */
+        uint64_t unwanted;    /* launches that the filter did not take */
+        bool wanted, outside; /* what is decided by the name */
     } slots[NAME_SLOTS];
     atomic_bool stale;
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -270,10 +281,11 @@ static bool name_wanted(const struct kp_launch *l, bool *outside)
         empty_slot(s);
         s->f = l->f;
         s->base = read_base(l->f);
+        s->wanted = kp_pattern_match(process.name, s->base ? s->base : "");
+        s->outside = waits(s->base ? s->base : "");
     }
-    const char *base = s->base ? s->base : "";
-    bool wanted = kp_pattern_match(process.name, base);
-    *outside = waits(base);
+    bool wanted = s->wanted;
+    *outside = s->outside;
     s->unwanted += !wanted;
     pthread_mutex_unlock(&names.lock);
     return wanted;
@@ -404,7 +416,8 @@ void kp_process_context_ends(const char *symbol, uint64_t first)
         match = is_on_device;
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (kp_gate_enter_exclusive(PATIENCE_MS, PATIENCE_MS)) {
+    bool exits = !strcmp(symbol, "exit");
+    if (kp_gate_enter_exclusive(exits ? PATIENCE_MS : KP_FOREVER, exits ? PATIENCE_MS : LAST_PATIENCE_MS)) {
         kp_guard++;
         kp_window_close(&process.setup);
         kp_worker_drain(KP_FOREVER);
@@ -462,12 +475,45 @@ bool kp_process_join(const char *symbol, void *real, const uint64_t *args)
 
 void kp_process_join_failed(void)
 {
+    kp_window_refused(last_ticket);
+}
+
+static __thread uint64_t allocation[2] __attribute__((tls_model("initial-exec"))); /* where its address goes; byte */
+
+static __thread int cancel_before __attribute__((tls_model("initial-exec")));
+
+bool kp_process_allocates(const uint64_t *args)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
     if (!kp_gate_enter_exclusive(KP_FOREVER, LAST_PATIENCE_MS)) {
         kp_window_spoil();
-        return;
+        pthread_setcancelstate(cancel_before, &cancel_before);
+        return false;
     }
-    kp_window_forget(last_ticket);
+    allocation[0] = args[0];
+    allocation[1] = args[1];
+    if (kp_process_active() && kp_window_watches())
+        return true;
     kp_gate_leave_exclusive();
+    pthread_setcancelstate(cancel_before, &cancel_before);
+    return false;
+}
+
+CUresult kp_process_allocated(void *real, CUresult rc)
+{
+    CUdeviceptr *memory = (CUdeviceptr *)(uintptr_t)allocation[0];
+    PFN_cuMemAlloc_v3020 again = (PFN_cuMemAlloc_v3020)(uintptr_t)real;
+    kp_guard++;
+    if (rc == CUDA_SUCCESS) {
+        kp_window_allocated(&process.setup, *memory, allocation[1]);
+    } else if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
+        kp_window_close(&process.setup);
+        rc = again(memory, allocation[1]);
+    }
+    kp_guard--;
+    kp_gate_leave_exclusive();
+    pthread_setcancelstate(cancel_before, &cancel_before);
+    return rc;
 }
 
 bool kp_process_loads(CUkernel kernel)
@@ -483,8 +529,10 @@ bool kp_process_replays(void)
     return kp_process_active() && !process.setup.one_pass;
 }
 
-void kp_process_forget(void)
+void kp_process_forget(const char *symbol, uint64_t first)
 {
+    if (!strcmp(symbol, "cuModuleUnload") || !strcmp(symbol, "cuLibraryUnload"))
+        kp_context_unloaded((const void *)(uintptr_t)first);
     atomic_store(&names.stale, true);
     kp_context_forget();
 }

@@ -35,8 +35,14 @@ void kp_process_skip(const char *reason, unsigned launches);
 /* An operation of class JOIN is about to be made. True: it belongs to the open window, and the gate has been entered
  * shared. False: no window that would be replayed is open any more. */
 bool kp_process_join(const char *symbol, void *real, const uint64_t *args);
-/* The driver refused what this thread joined last. The gate has been left. */
+/* The driver refused what this thread joined last. The gate has not been left yet. */
 void kp_process_join_failed(void);
+
+/* cuMemAlloc is about to be called with these arguments. True: a window is open that will be replayed, the gate has
+ * been entered exclusively, and kp_process_allocated is owed with the driver's function and answer. It returns what the
+ * program is to be told: what the open window holds of the memory must not be what the program lacks. */
+bool kp_process_allocates(const uint64_t *args);
+CUresult kp_process_allocated(void *real, CUresult rc);
 
 /* Whether asking for the function of `kernel` may load its library, and with it variables that an open window's saved
  * memory does not hold: true once for each library and context. */
@@ -54,8 +60,8 @@ void kp_process_profile(bool on);
 /* The call `symbol` with first argument `first` is about to end one or more contexts. */
 void kp_process_context_ends(const char *symbol, uint64_t first);
 
-/* What was read of functions and contexts may be out of date. */
-void kp_process_forget(void);
+/* The call `symbol` with first argument `first` makes what was read of functions and contexts out of date. */
+void kp_process_forget(const char *symbol, uint64_t first);
 
 /* Exit handlers run in reverse order: ours is to run before those of the libraries loaded so far, which would no longer
  * answer. */

@@ -237,9 +237,10 @@ static void count(const struct kp_session_entry *entries, size_t n)
             s->launches_profiled++;
         else
             kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, 1);
-        s->passes += l->passes;
         s->profiling_ns += l->profiler_ns;
     }
+    if (n) /* the passes of a window are those of each of its launches */
+        s->passes += entries[0].result->launch.passes;
     kp_lock_give(&session.lock);
 }
 

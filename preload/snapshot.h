@@ -7,6 +7,7 @@
 #ifndef KP_PRELOAD_SNAPSHOT_H
 #define KP_PRELOAD_SNAPSHOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct kp_snapshot {
@@ -14,14 +15,19 @@ struct kp_snapshot {
     size_t n;
 };
 
-/* Adds `bytes` at `base` as they are now; a part that is there already, or for which memory is short, is left out. */
-void kp_snapshot_add(struct kp_snapshot *s, void *base, size_t bytes);
+/* Adds `bytes` at `base` as they are now, unless they are there already. False: memory is short. */
+bool kp_snapshot_add(struct kp_snapshot *s, void *base, size_t bytes);
+/* What has been added, byte. */
+size_t kp_snapshot_bytes(const struct kp_snapshot *s);
 /* Notes how the parts are now: the end of the program's own execution. */
 void kp_snapshot_keep(struct kp_snapshot *s);
 /* Puts the parts back to how they were when added. */
 void kp_snapshot_restore(const struct kp_snapshot *s);
 /* Puts them to how they were at kp_snapshot_keep: a kernel that waits for the host finds what it waits for. */
 void kp_snapshot_release(const struct kp_snapshot *s);
+/* After the last replay: what the host wrote while the program's own launches ran, and the replays took back without
+ * writing it themselves, is put there again. */
+void kp_snapshot_settle(const struct kp_snapshot *s);
 void kp_snapshot_free(struct kp_snapshot *s);
 
 #endif

@@ -1,5 +1,6 @@
 #include "preload/window.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@
 #include "preload/snapshot.h"
 #include "preload/worker.h"
 
+/* Operations of a window that the driver may refuse before it is given up: a program that errs all the time. */
+enum { MOST_REFUSED = 16 };
+
 /* Launches that nobody wants are taken along when they come between wanted ones, since closing costs as much as a few
  * dozen of them; this many in a row, and the window closes. */
 enum { MOST_UNWANTED = 16 };
@@ -24,13 +28,25 @@ enum { MOST_UNWANTED = 16 };
  * tenth to what each takes; more only delays the evaluation. */
 enum { COUNTED_ROOM = 256 };
 
+/* The most operations of a window, launches included: each is issued again for every pass. */
+enum { MOST_ITEMS = 1 << 16 };
+
 /* The most host memory copied for the operations of one window, byte. */
 static const size_t most_copied = 256u << 20;
 
 /* How long a launch that may wait for the host is given before the program goes on; how long the end of a window's
  * launches is waited for where the program itself would not wait; what a launch that is rehearsed is given on top; and
- * how long a window that is to open waits for the work that came before it; ms. */
-enum { ALONE_MS = 2000, END_MS = 30000, REHEARSAL_MS = 2000, OPEN_MS = 5000 };
+ * how long a window that is to open waits for the work that came before it, and the program's end for that of the
+ * window; and how long a copy of new memory may take, which waits for what runs; ms. */
+enum {
+    ALONE_MS = 2000,
+    END_MS = 30000,
+    REHEARSAL_MS = 2000,
+    OPEN_MS = 5000,
+    STALLED_MS = 10,
+    EXIT_MS = 2000,
+    COPY_MS = 1000
+};
 
 /* A window that has been open for so long closes where the program waits, so that a program which is killed after hours
  * has lost little: closing takes a tenth of that, ms. */
@@ -56,6 +72,7 @@ struct item {
     bool is_launch;
     struct kp_op op; /* real NULL: the driver refused it */
     uint64_t ticket;
+    CUdeviceptr backup; /* of new memory, which the operation copies back */
     struct kp_launch launch;
     struct kp_graph graph;
     struct kp_known_function *function; /* NULL for a graph */
@@ -75,14 +92,19 @@ static struct {
     size_t launches, wanted, unwanted_in_a_row, copied;
     struct kp_snapshot host; /* host memory that its launches can reach */
     double opened_ns, ours_ns;
-    bool unsettled; /* an operation was issued that may still run */
+    bool has_per_thread;
+    pthread_t per_thread; /* whose default stream launches went to */
+    bool hands_off;       /* the driver must not be called */
+    bool hangs;           /* its launches did not end in time: nothing of the driver may be waited for */
+    bool unsettled;       /* an operation was issued that may still run */
 } w;
 
 static uint64_t tickets;
 static atomic_long old_at_ms;
+static atomic_uint_fast64_t refused[MOST_REFUSED]; /* tickets of operations that the driver did not take */
 
 static atomic_uint_fast64_t shared_bytes; /* the most dynamic shared memory of a launch in the open window */
-static atomic_bool is_open, watches, spoiled, shared_memory, managed_memory;
+static atomic_bool is_open, watches, spoiled, in_a_hurry, shared_memory, managed_memory;
 
 bool kp_window_is_open(void)
 {
@@ -103,6 +125,11 @@ void kp_window_spoil(void)
 {
     atomic_store(&spoiled, true);
     atomic_store(&watches, false);
+}
+
+void kp_window_hurry(void)
+{
+    atomic_store(&in_a_hurry, true);
 }
 
 bool kp_window_needs_shared(uint64_t bytes)
@@ -219,8 +246,29 @@ static CUresult settle(void)
     return wait ? w.setup->driver->cuCtxSynchronize() : CUDA_SUCCESS;
 }
 
+/* Waits for the launch's stream. CUDA_ERROR_NOT_READY: not done in time. */
+static CUresult wait_for(const struct kp_driver *d, CUstream stream, long ms)
+{
+    long start = kp_now_ms();
+    CUresult rc = d->cuStreamQuery(stream);
+    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && kp_now_ms() - start < ms; rc = d->cuStreamQuery(stream))
+        if (spins++ > 100)
+            kp_nap();
+    return rc;
+}
+
+/* New memory as it was when it was allocated. Nothing may use it before the copy is done, in whatever stream; it waits
+ * for what was issued before it, which has ended once already. */
+static CUresult put_back(const struct item *i)
+{
+    CUresult rc = kp_op_issue(&i->op);
+    return rc == CUDA_SUCCESS ? wait_for(w.setup->driver, CU_STREAM_LEGACY, END_MS) : rc;
+}
+
 static CUresult issue_item(struct item *i, const struct kp_issue_hooks *hooks)
 {
+    if (i->backup)
+        return put_back(i);
     if (!i->is_launch) {
         w.unsettled = true;
         return i->op.real ? kp_op_issue(&i->op) : CUDA_SUCCESS;
@@ -246,17 +294,6 @@ static CUresult issue_all(void *arg, const struct kp_issue_hooks *hooks)
 }
 
 /* ---- the rehearsal ---- */
-
-/* Waits for the launch's stream. CUDA_ERROR_NOT_READY: not done in time. */
-static CUresult wait_for(const struct kp_driver *d, CUstream stream, long ms)
-{
-    long start = kp_now_ms();
-    CUresult rc = d->cuStreamQuery(stream);
-    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && kp_now_ms() - start < ms; rc = d->cuStreamQuery(stream))
-        if (spins++ > 100)
-            kp_nap();
-    return rc;
-}
 
 /* Each launch for itself, as the counters need it: one that waits for another launch, or for something that the host
  * does later, would wait for ever there. Here it is found out: the rest is issued, so that all comes to its end. */
@@ -293,7 +330,7 @@ static uint32_t threads_of(const struct kp_launch *l)
 static bool wants_probe(void)
 {
     bool missing = false;
-    for (size_t k = 0; k < w.n; k++) {
+    for (size_t k = 0; w.setup->configs && k < w.n; k++) {
         struct item *i = &w.items[k];
         if (!i->function || !i->result)
             continue;
@@ -406,7 +443,7 @@ static void hand_on(struct kp_window_outcome *out)
         struct item *i = &w.items[k];
         if (!i->result)
             continue;
-        if (i->function)
+        if (i->function && !w.hands_off)
             fill_launch(i);
         i->result->launch.passes = (uint32_t)out->replay.passes;
         i->result->launch.profiler_ns = each;
@@ -478,9 +515,12 @@ static void run_passes(struct kp_window_outcome *out)
                                 .probe = records && wants_probe()};
     if (!wanted) {
         out->note = kp_strdup("out of memory");
-    } else if (w.way == COUNTED) {
+        w.launches = 0; /* a pass under way ends without results */
+    }
+    if (w.way == COUNTED) {
+        job.n_launches = w.launches;
         kp_collector_count_end(w.context->collector, &job, out);
-    } else {
+    } else if (wanted) {
         struct kp_mute mute;
         kp_mute_begin(&mute);
         kp_collector_replay(w.context->collector, &job, out);
@@ -491,13 +531,21 @@ static void run_passes(struct kp_window_outcome *out)
     free(records);
 }
 
+static long end_ms(void)
+{
+    return atomic_load(&in_a_hurry) ? EXIT_MS : END_MS;
+}
+
 static void give_up_waiting(struct kp_window_outcome *out)
 {
     kp_collector_leave(w.context->collector);
+    w.hangs = true;
+    if (w.way == COUNTED && !w.context->no_counters)
+        w.context->no_counters = kp_strdup("work of the context did not end while its launches were counted");
     if (asprintf(&out->note,
-                 "the window's launches did not end within %d s (one of them waits for something that comes later): "
+                 "the window's launches did not end within %ld s (one of them waits for something that comes later): "
                  "not replayed",
-                 END_MS / 1000) < 0)
+                 end_ms() / 1000) < 0)
         out->note = NULL;
 }
 
@@ -505,14 +553,18 @@ static void close_current(struct kp_window_outcome *out)
 {
     struct kp_collector *c = w.context->collector;
     if (w.way == REPLAYED && atomic_load(&spoiled)) {
-        kp_collector_leave(c);
+        w.hangs = kp_patience_wait(w.setup->driver, w.context->ctx, EXIT_MS) != CUDA_SUCCESS;
+        if (w.hangs)
+            kp_collector_leave(c);
+        else
+            kp_collector_drop(c);
         out->note = kp_strdup("a call of another thread did not end while the window was open: not replayed");
         return;
     }
     /* A window may close where the program itself would go on: then a launch that waits for the program would never
      * end, so patience has a limit. What is counted has ended already. */
     CUresult rc = w.way == COUNTED ? w.setup->driver->cuCtxSynchronize()
-                                   : kp_patience_wait(w.setup->driver, w.context->ctx, END_MS);
+                                   : kp_patience_wait(w.setup->driver, w.context->ctx, end_ms());
     if (rc == CUDA_ERROR_NOT_READY) {
         give_up_waiting(out);
         return;
@@ -524,9 +576,18 @@ static void close_current(struct kp_window_outcome *out)
     } else if (w.way == COUNTED || w.wanted) {
         kp_snapshot_keep(&w.host);
         run_passes(out);
+        kp_snapshot_settle(&w.host);
     }
     if (w.way == REPLAYED && !w.context->dead)
         kp_collector_drop(c);
+}
+
+/* In the window's context. */
+static void free_backups(void)
+{
+    for (size_t k = 0; k < w.n; k++)
+        if (w.items[k].backup)
+            w.setup->driver->cuMemFree(w.items[k].backup);
 }
 
 static void reset(void)
@@ -543,6 +604,19 @@ static void reset(void)
     atomic_store(&is_open, false);
 }
 
+/* The program's calls have all returned: what the driver refused is known. */
+static void drop_refused(void)
+{
+    for (int r = 0; r < MOST_REFUSED; r++) {
+        uint64_t ticket = atomic_exchange(&refused[r], 0);
+        for (size_t k = 0; ticket && k < w.n; k++)
+            if (w.items[k].ticket == ticket) {
+                kp_op_free(&w.items[k].op);
+                memset(&w.items[k], 0, sizeof(w.items[k]));
+            }
+    }
+}
+
 void kp_window_close(const struct kp_context_setup *setup)
 {
     struct kp_window_outcome out;
@@ -551,6 +625,7 @@ void kp_window_close(const struct kp_context_setup *setup)
     memset(&out, 0, sizeof(out));
     double start = kp_now_ns();
     struct visit v = enter(setup->driver, w.context->ctx);
+    drop_refused();
     if (w.way != PLAIN)
         close_current(&out);
     judge(&out);
@@ -558,6 +633,8 @@ void kp_window_close(const struct kp_context_setup *setup)
     hand_on(&out);
     if (out.replay.failed == KP_STAGE_BEGIN || out.replay.failed == KP_STAGE_START)
         plan_again(setup, w.context);
+    if (!w.context->dead && !w.hangs)
+        free_backups();
     leave(setup->driver, &v);
     kp_counters_free(out.counters);
     free(out.note);
@@ -573,10 +650,20 @@ void kp_window_give_up(const struct kp_context_setup *setup)
     memset(&out, 0, sizeof(out));
     out.note = kp_strdup("the program ended while the window was open, where the driver could not be called");
     w.context->dead = true; /* nothing of it is to be touched any more */
+    w.hands_off = true;
     hand_on(&out);
     free(out.note);
     reset();
 }
+
+/* What is decided of a launch once its context and function are known. */
+struct fit {
+    enum kp_range_mode mode;
+    bool alone; /* in a window of its own */
+    bool host;  /* it can reach host memory */
+    bool ends;  /* and is known to end by itself */
+    const char *obstacle;
+};
 
 /* ---- opening ---- */
 
@@ -609,9 +696,11 @@ static size_t room_for(const struct kp_context *c)
 }
 
 /* Opens a window for launches of this kind. A window of no counters at all is one too: of one launch. */
-static void open_window(const struct kp_context_setup *setup, struct kp_context *c, enum kp_range_mode mode,
-                        const char *obstacle)
+static void open_window(const struct kp_context_setup *setup, struct kp_context *c, const struct fit *fit)
 {
+    const char *obstacle = fit->obstacle;
+    enum kp_range_mode mode = fit->mode;
+    bool once = (!fit->host || fit->ends) && !kp_context_several(setup);
     char *why = NULL;
     w.open = true;
     w.setup = setup;
@@ -623,7 +712,7 @@ static void open_window(const struct kp_context_setup *setup, struct kp_context 
     if (has_counters(setup, c)) {
         bool count = setup->one_pass || obstacle;
         bool opened = count ? open_counted(obstacle ? 1 : room_for(c), &why) : open_replayed(&why);
-        if (!opened && !count) {
+        if (!opened && !count && once) {
             /* What cannot be saved can still be counted once. */
             kp_session_warn_once(why ? why : "memory cannot be saved");
             w.obstacle = "its memory could not be saved, not replayed";
@@ -665,20 +754,26 @@ static bool reaches_heap(const struct kp_driver *d, const struct kp_launch *l)
     return false;
 }
 
-/* Whether a word of the copied arguments is an address of host memory that the device can reach. */
-static bool reaches_host(const struct kp_launch *l, struct kp_snapshot *into)
+/* Whether a word of the copied arguments is an address of host memory that the device can reach. Such memory is added
+ * to `into`; *kept says whether all of it could be. */
+static bool reaches_host(const struct kp_driver *d, const struct kp_launch *l, struct kp_snapshot *into, bool *kept)
 {
     bool found = false;
+    unsigned type = 0;
     for (size_t at = 0; at + sizeof(uint64_t) <= l->copied; at += sizeof(uint64_t)) {
         uint64_t word;
         void *base;
         size_t bytes;
         memcpy(&word, (const char *)l->copy + at, sizeof(word));
-        if (!kp_hostmem_find(word, &base, &bytes))
+        /* Pinned memory ends with its context, of which the table is not told. */
+        if (!kp_hostmem_find(word, &base, &bytes) ||
+            (d->cuPointerGetAttribute &&
+             (d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) != CUDA_SUCCESS ||
+              type != CU_MEMORYTYPE_HOST)))
             continue;
         found = true;
-        if (into)
-            kp_snapshot_add(into, base, bytes);
+        if (into && (kp_snapshot_bytes(into) + bytes > most_copied || !kp_snapshot_add(into, base, bytes)))
+            *kept = false;
     }
     return found;
 }
@@ -690,37 +785,40 @@ static bool is_host(uint64_t address)
     return kp_hostmem_find(address, &base, &bytes);
 }
 
-/* What is decided of a launch once its context and function are known. */
-struct fit {
-    enum kp_range_mode mode;
-    bool alone; /* in a window of its own */
-    bool host;  /* it can reach host memory */
-    bool ends;  /* and is known to end by itself */
-    const char *obstacle;
-};
-
-static struct fit judge_launch(const struct kp_context *c, const struct kp_driver *d, const struct kp_launch *l,
-                               const struct kp_candidate *what, const struct kp_known_function *f)
+static struct fit judge_launch(const struct kp_context_setup *setup, const struct kp_context *c,
+                               const struct kp_launch *l, const struct kp_candidate *what,
+                               const struct kp_known_function *f)
 {
     struct fit fit = {.mode = l->is_graph ? KP_RANGE_USER : KP_RANGE_AUTO, .obstacle = what->obstacle};
-    fit.host = f && reaches_host(l, NULL);
+    bool heap = f && c->device.pageable_access && reaches_heap(setup->driver, l);
+    fit.host = f && (heap || atomic_load(&managed_memory) || reaches_host(setup->driver, l, NULL, NULL));
     fit.ends = f && f->ends;
-    if (!fit.obstacle && f && c->device.pageable_access && reaches_heap(d, l))
+    /* Where nothing is replayed, only what waits for other devices of this process is in the way. */
+    if (setup->one_pass && !kp_context_several(setup))
+        fit.obstacle = NULL;
+    if (!fit.obstacle && heap && !setup->one_pass)
         fit.obstacle = "can reach memory of the host that cannot be rewound, not replayed";
     /* Arguments of unknown size cannot be copied, so the launch must be over when the call returns. */
-    bool uncopied = f && l->params && !f->facts.params_known;
+    bool uncopied = f && ((l->params && !f->facts.params_known) || (l->extra && !l->extra_copied));
     bool reads = what->graph && what->graph->reads_host;
     fit.alone = fit.host || uncopied || reads || fit.obstacle || atomic_load(&managed_memory) || kp_hostmem_rewound();
     return fit;
 }
 
+static bool per_thread(const struct kp_launch *l)
+{
+    return stream_of(l) == CU_STREAM_PER_THREAD;
+}
+
 /* Whether the window that is open takes it. */
-static bool fits(const struct kp_context *c, const struct fit *fit, bool wanted)
+static bool fits(const struct kp_context *c, const struct kp_launch *l, const struct fit *fit, bool wanted)
 {
     if (!w.open || w.context != c || fit->obstacle || w.obstacle || w.way == PLAIN)
         return false;
     if (fit->mode != w.mode && (wanted || fit->mode == KP_RANGE_USER || w.way == COUNTED))
         return false;
+    if (per_thread(l) && w.has_per_thread && !pthread_equal(w.per_thread, pthread_self()))
+        return false; /* both would be issued into one stream again, and may wait for each other */
     if (w.launches >= room_for(c) || (!wanted && w.unwanted_in_a_row >= MOST_UNWANTED))
         return false;
     return w.way == COUNTED ? !fit->host || fit->ends : !fit->alone;
@@ -742,6 +840,10 @@ static bool record(struct kp_launch *l, const struct kp_candidate *what, struct 
     l->copy = NULL;
     if (what->graph)
         i->graph = *what->graph;
+    if (per_thread(l)) {
+        w.has_per_thread = true;
+        w.per_thread = pthread_self();
+    }
     w.launches++;
     w.wanted += what->wanted;
     if (l->shape.dynamic_shared > atomic_load(&shared_bytes))
@@ -797,12 +899,28 @@ static CUresult issue_first(struct item *i)
     return rc;
 }
 
+/* What the window keeps of the device's memory may be what the launch lacks. */
+static CUresult without_window(struct item *i)
+{
+    struct kp_launch l = i->launch;
+    i->launch.copy = NULL;
+    drop_last();
+    kp_window_close(w.setup);
+    CUresult rc = l.issue(&l);
+    kp_launch_free(&l);
+    return rc;
+}
+
 /* The launch itself, with its record already the last of the window. */
 static CUresult run_recorded(const struct kp_candidate *what, const struct fit *fit, const char **skipped)
 {
     struct item *i = &w.items[w.n - 1];
     CUresult rc = issue_first(i);
     w.unwanted_in_a_row = what->wanted ? 0 : w.unwanted_in_a_row + 1;
+    if (rc == CUDA_ERROR_OUT_OF_MEMORY && w.way == REPLAYED) {
+        *skipped = "made again when the window had given its memory back";
+        return without_window(i);
+    }
     if (rc != CUDA_SUCCESS) {
         drop_last();
     } else if (fit->host && w.way == REPLAYED && !ends_alone(i)) {
@@ -813,7 +931,7 @@ static CUresult run_recorded(const struct kp_candidate *what, const struct fit *
     } else if (i->result) {
         i->result->launch.ordinal = kp_session_seen(1);
     }
-    bool over = fit->alone || what->last || w.way == PLAIN || w.obstacle || !w.launches;
+    bool over = (w.way == REPLAYED && fit->alone) || what->last || w.way == PLAIN || w.obstacle || !w.launches;
     if (over || w.launches >= room_for(w.context))
         kp_window_close(w.setup);
     return rc;
@@ -852,21 +970,30 @@ static bool open_for(const struct kp_context_setup *setup, struct kp_context *c,
     *why = hindrance(setup, f, fit);
     if (*why)
         return false;
-    CUresult rc = has_counters(setup, c) ? kp_patience_wait(setup->driver, c->ctx, OPEN_MS) : CUDA_SUCCESS;
+    /* Once is enough: while that other work goes on, the launches that follow find out at once. */
+    long patience = c->stalled ? STALLED_MS : OPEN_MS;
+    CUresult rc = has_counters(setup, c) ? kp_patience_wait(setup->driver, c->ctx, patience) : CUDA_SUCCESS;
+    c->stalled = rc == CUDA_ERROR_NOT_READY;
     if (rc != CUDA_SUCCESS) {
         c->dead = rc != CUDA_ERROR_NOT_READY;
         *why = c->dead ? after_failure : "made while other work of the context did not end";
         return false;
     }
-    open_window(setup, c, fit->mode, fit->obstacle);
+    open_window(setup, c, fit);
     if (fit->obstacle && w.way != COUNTED) {
         reset();
         *why = fit->obstacle;
         return false;
     }
-    if (fit->host)
-        reaches_host(l, &w.host);
-    return true;
+    bool kept = true;
+    if (fit->host && w.way == REPLAYED)
+        reaches_host(setup->driver, l, &w.host, &kept);
+    if (!kept) {
+        kp_collector_drop(c->collector);
+        reset();
+        *why = "can reach more host memory than is kept for a replay";
+    }
+    return kept;
 }
 
 static CUresult launch_in(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
@@ -881,8 +1008,8 @@ static CUresult launch_in(const struct kp_context_setup *setup, struct kp_contex
         kp_window_close(setup);
         return pass(l, "of a kernel that the driver gives no facts of", skipped);
     }
-    struct fit fit = judge_launch(c, setup->driver, l, what, f);
-    if (!fits(c, &fit, what->wanted))
+    struct fit fit = judge_launch(setup, c, l, what, f);
+    if (!fits(c, l, &fit, what->wanted))
         kp_window_close(setup);
     if (!w.open && !what->wanted)
         return l->issue(l);
@@ -935,7 +1062,7 @@ bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, vo
     if (!w.open)
         return false;
     setup->driver->cuCtxGetCurrent(&current);
-    bool joins = current == w.context->ctx && w.way == REPLAYED &&
+    bool joins = current == w.context->ctx && w.way == REPLAYED && w.n < MOST_ITEMS &&
                  kp_join_record(setup->driver, symbol, real, args, is_host, most_copied - w.copied, &op) == KP_JOIN_YES;
     struct item *i = joins ? new_item() : NULL;
     if (!i) {
@@ -950,12 +1077,39 @@ bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, vo
     return true;
 }
 
-void kp_window_forget(uint64_t ticket)
+/* Keeps what new memory contains, as an operation of the window. Device to device, so that it costs next to nothing.
+ * False: it is not known to be kept; what was taken for it goes with the window. */
+static bool back_up(const struct kp_driver *d, struct item *i, CUdeviceptr memory, size_t bytes)
 {
-    for (size_t k = w.n; k-- > 0;)
-        if (w.items[k].ticket == ticket) {
-            kp_op_free(&w.items[k].op);
-            memset(&w.items[k], 0, sizeof(w.items[k]));
+    if (d->cuMemAlloc(&i->backup, bytes) != CUDA_SUCCESS) {
+        i->backup = 0;
+        return false;
+    }
+    i->op = (struct kp_op){.real = (void *)(uintptr_t)d->cuMemcpyDtoDAsync,
+                           .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
+    return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS &&
+           kp_patience_wait(d, w.context->ctx, COPY_MS) == CUDA_SUCCESS;
+}
+
+void kp_window_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes)
+{
+    CUcontext current = NULL;
+    if (!w.open || w.way != REPLAYED)
+        return;
+    setup->driver->cuCtxGetCurrent(&current);
+    struct item *i = current == w.context->ctx && w.n < MOST_ITEMS ? new_item() : NULL;
+    /* When it waits for long-running launches the copy is still made, in order, before anything can change the memory:
+     * all that is lost is the window. */
+    if (!i || !back_up(setup->driver, i, memory, bytes))
+        kp_window_close(setup);
+}
+
+void kp_window_refused(uint64_t ticket)
+{
+    for (int i = 0; i < MOST_REFUSED; i++) {
+        uint_fast64_t none = 0;
+        if (atomic_compare_exchange_strong(&refused[i], &none, ticket))
             return;
-        }
+    }
+    kp_window_spoil();
 }

@@ -30,10 +30,15 @@ CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch
                           const char **skipped, char **bad_input);
 
 /* Whether an operation of class JOIN, about to be made with these arguments, is recorded in the open window. When not,
- * the window has been closed. *ticket names the record to kp_window_forget, should the driver refuse the operation. */
+ * the window has been closed. *ticket names the record to kp_window_refused, should the driver refuse the operation. */
 bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real, const uint64_t *args,
                     uint64_t *ticket);
-void kp_window_forget(uint64_t ticket);
+/* Any thread that is inside the gate: it is not to be issued again. */
+void kp_window_refused(uint64_t ticket);
+
+/* The program has allocated device memory, which the saved memory does not hold: what it contains is kept, and put back
+ * in each replay. Where that cannot be, the window is closed, before the program can use the memory. */
+void kp_window_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes);
 
 /* Closes the window that is open, if any: its passes are run and its results handed on. */
 void kp_window_close(const struct kp_context_setup *setup);
@@ -47,6 +52,9 @@ void kp_window_give_up(const struct kp_context_setup *setup);
 bool kp_window_is_open(void);
 bool kp_window_watches(void);
 bool kp_window_closes_at_sync(void);
+
+/* Any thread: the program ends, and does not wait for kernels that hang. */
+void kp_window_hurry(void);
 
 /* Any thread: whether a launch of the open window could not be made again with a limit of so much dynamic shared
  * memory. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/options.h"
+#include "report/sections.h"
 #include "report/version.h"
 #include "report/wrap.h"
 
@@ -48,6 +49,17 @@ static bool is_plain_switch(const struct kp_option *row)
     return row->kind == KP_OPT_SWITCH && !*row->values;
 }
 
+static void name_sets(char *out, size_t size)
+{
+    FILE *f = fmemopen(out, size, "w");
+    if (!f)
+        return;
+    for (const char *const *set = kp_set_names(); *set; set++)
+        fprintf(f, "%s%s", set == kp_set_names() ? " {" : ",", *set);
+    fputc('}', f);
+    fclose(f);
+}
+
 /* How --help names the value of an option. */
 static void value_name(const struct kp_option *row, char *out, size_t size)
 {
@@ -55,6 +67,10 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
         *out = '\0';
     else if (row->kind == KP_OPT_COUNT)
         snprintf(out, size, " N");
+    else if (row->kind == KP_OPT_SIZE)
+        snprintf(out, size, " SIZE");
+    else if (row->kind == KP_OPT_SET)
+        name_sets(out, size);
     else
         snprintf(out, size, row->kind == KP_OPT_CHOICE || row->kind == KP_OPT_SWITCH ? " {%s}" : " %s", row->values);
 }
@@ -73,7 +89,7 @@ static void print_option(const char *flags, const char *text)
 
 static void print_row(const struct kp_option *row)
 {
-    char letter[8] = "    ", value[64], flags[160], text[512];
+    char letter[8] = "    ", value[64] = "", flags[160], text[512];
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     value_name(row, value, sizeof value);
@@ -94,7 +110,7 @@ static void print_rows(enum kp_option_group group)
             print_row(&rows[i]);
 }
 
-static int help(void)
+int kp_main_help(void)
 {
     printf("%s\n"
            "Runs a program with libkprof.so preloaded and reports on every GPU kernel that it launches, or prints\n"
@@ -197,7 +213,7 @@ static int take_flags(int argc, char **argv)
     opterr = 0;
     while (!rc && (c = getopt_long(argc, argv, f.letters, f.longs, NULL)) != -1) {
         if (c == 'h')
-            return help();
+            return kp_main_help();
         if (c == 'v')
             return version();
         if (c == '?')
@@ -219,7 +235,7 @@ int main(int argc, char **argv)
         return kp_main_error(KP_EXIT_USAGE, "no program given; %s", try_help);
     }
     bool separated = optind > 1 && !strcmp(argv[optind - 1], "--");
-    if (!separated && !strcmp(argv[optind], "report"))
+    if (!separated && !strcmp(argv[optind], KP_MAIN_REPORT))
         return kp_main_report(argc - optind, argv + optind);
     return kp_main_run(argv + optind);
 }

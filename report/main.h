@@ -21,7 +21,13 @@ int kp_main_error(int status, const char *format, ...) __attribute__((format(pri
 /* Text into a stdio stream. */
 struct kp_sink kp_main_sink(FILE *stream);
 
-/* `kprof report FILE`; argv[0] is "report". Returns the exit status. */
+/* Prints what --help says to stdout. Returns the exit status. */
+int kp_main_help(void);
+
+/* The sub-command. */
+#define KP_MAIN_REPORT "report"
+
+/* `kprof report FILE`; argv[0] is KP_MAIN_REPORT. Returns the exit status. */
 int kp_main_report(int argc, char **argv);
 
 /* Runs argv[0] with libkprof.so preloaded, as the KPROF_ variables of the environment say. Returns its exit status; if

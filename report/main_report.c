@@ -69,6 +69,8 @@ out:
 
 int kp_main_report(int argc, char **argv)
 {
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+        return kp_main_help();
     if (argc >= 2 && argv[1][0] == '-' && argv[1][1])
         return kp_main_error(KP_EXIT_USAGE, "kprof report has no option %s; it takes a session file", argv[1]);
     if (argc != 2)

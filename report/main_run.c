@@ -61,15 +61,19 @@ static int set_preload(void)
 }
 
 /* A folder for the sessions of the program and of those that it starts, each named by its process; malloc'ed. NULL
- * when there is none: then a program that is killed leaves no report, and nothing else is lost. */
+ * when there is none: then a program that is killed leaves no report, and nothing else is lost. It is dated back, so
+ * that a session which was removed again can be told from none. */
 static char *make_session_folder(void)
 {
     const char *base = getenv("TMPDIR");
     char *folder = NULL;
     if (asprintf(&folder, "%s/kprof.XXXXXX", base && *base ? base : "/tmp") < 0)
         return NULL;
-    if (mkdtemp(folder))
+    const struct timespec long_ago[] = {{0}, {0}};
+    if (mkdtemp(folder)) {
+        utimensat(AT_FDCWD, folder, long_ago, 0);
         return folder;
+    }
     free(folder);
     return NULL;
 }
@@ -123,6 +127,10 @@ static void wait_for(struct child *c, const sigset_t *awaited)
 
 static int cannot_execute(const char *name, int why)
 {
+    static const char *const commands[] = {KP_MAIN_REPORT, NULL};
+    const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
+    if (near)
+        return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
     if (why == ENOENT)
         return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
     return kp_main_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));
@@ -241,6 +249,21 @@ static void settle_folder(const char *folder, const char *log_file, const struct
     rmdir(folder); /* stays where a process that outlives the program uses it */
 }
 
+static bool was_used(const char *folder)
+{
+    struct stat s;
+    return stat(folder, &s) || s.st_mtim.tv_sec || s.st_mtim.tv_nsec;
+}
+
+/* Else a program that has nothing to do with CUDA would leave its user waiting for a report. */
+static void say_why_nothing(void)
+{
+    fputs(
+        "==KPROF== No session was stored. Unless a line above says why, the program did not use CUDA, or could not be "
+        "followed (set-user-ID, statically linked).\n",
+        stderr);
+}
+
 static int exit_status(const struct child *c)
 {
     if (WIFEXITED(c->status))
@@ -278,8 +301,11 @@ int kp_main_run(char **argv)
     }
     status = run_program(argv, &c);
     if (!status) {
+        bool nothing = folder && !was_used(folder);
         if (folder)
             settle_folder(folder, o.log_file, &c);
+        if (nothing && !o.quiet)
+            say_why_nothing();
         status = -1;
     }
 out:

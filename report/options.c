@@ -100,8 +100,9 @@ static int read_count(const char *value, const char *lowest, uint64_t *out, char
     return 0;
 }
 
-static int read_size(const char *value, uint64_t *out, char **err)
+static int read_size(const char *value, const char *lowest, uint64_t *out, char **err)
 {
+    uint64_t least = 0;
     static const char units[] = "KMG";
     char *end;
     errno = 0;
@@ -109,10 +110,12 @@ static int read_size(const char *value, uint64_t *out, char **err)
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
     int shift = unit ? 10 * (int)(unit - units + 1) : 0;
     if (!isdigit((unsigned char)*value) || end[unit != NULL])
-        return kp_error(err, "'%s' is not a size; write a number, with K, M or G behind it where wanted", value);
+        return kp_error(err, "'%s' is not a size; write a number and, where wanted, K, M or G, such as 512M", value);
     if (errno == ERANGE || *out > UINT64_MAX >> shift)
         return kp_error(err, "%s is too large", value);
     *out <<= shift;
+    if (lowest && !read_size(lowest, NULL, &least, err) && *out < least)
+        return kp_error(err, "%s is too small; the lowest value is %s", value, lowest);
     return 0;
 }
 
@@ -157,7 +160,7 @@ static int check_value(const struct kp_option *row, const char *value, char **er
     case KP_OPT_COUNT:
         return read_count(value, row->values, &count, err);
     case KP_OPT_SIZE:
-        return read_size(value, &count, err);
+        return read_size(value, row->values, &count, err);
     case KP_OPT_PATH:
         return check_path(value, err);
     case KP_OPT_SWITCH:
@@ -189,7 +192,7 @@ static int store(struct kp_options *o, const struct kp_option *row, const char *
     if (row->kind == KP_OPT_COUNT)
         return read_count(value, row->values, field, &err);
     if (row->kind == KP_OPT_SIZE)
-        return read_size(value, field, &err);
+        return read_size(value, row->values, field, &err);
     char *copy = kp_strdup(value), **text = field;
     if (!copy)
         return -ENOMEM;

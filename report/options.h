@@ -15,12 +15,12 @@ struct kp_options {
     char *metrics;     /* comma list */
     char *kernel_name; /* exact or regex:, "" = all */
     uint64_t launch_skip;
-    uint64_t launch_count; /* 0 = no limit */
+    uint64_t launch_count;  /* 0 = no limit */
     uint64_t window;        /* the most launches that share one series of passes; 1 = each for itself */
     uint64_t window_memory; /* byte of host memory that the counters of windows may take */
     char *cache_control;    /* all | none */
-    char *log_file;        /* path with %-macros, "stdout", "stderr" */
-    char *export_file;     /* path with %-macros, "" = none */
+    char *log_file;         /* path with %-macros, "stdout", "stderr" */
+    char *export_file;      /* path with %-macros, "" = none */
     bool force_overwrite;
     bool quiet; /* no progress lines */
     bool profile_from_start;

@@ -450,6 +450,13 @@ static void print_kernels(struct out *o, const struct kp_session *s)
 static void print_why_nothing(struct out *o, const struct kp_session *s)
 {
     static const char head[] = "==KPROF== Nothing was profiled:";
+    if (!s->launches_seen && !s->complete) {
+        print(o,
+              "%s no launch had been stored. Those of the window that was open when the program was killed are lost; "
+              "KPROF_WINDOW (window) bounds how many.\n",
+              head);
+        return;
+    }
     if (!s->launches_seen) {
         print(o,
               "%s the program launched no kernel that kprof could see. Does it use the GPU? Programs that start others "

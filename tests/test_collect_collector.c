@@ -30,12 +30,14 @@ static const struct kp_device device = {.sm_count = 132, .l2_size = 5 << 20};
 
 static struct kp_cupti *fake, cupti;
 
-/* Function, word, type of the parameters. What ends a pass or a range ends it also when it is to fail. */
+/* Function, word, type of the parameters. An image that is made is told from one that is emptied, in which the last
+ * collection stands. What ends a pass or a range ends it also when it is to fail. */
 #define LOGGED_FUNCTIONS(X)                                                                                            \
     X(cuptiRangeProfilerEnable, "enable", CUpti_RangeProfiler_Enable_Params)                                           \
     X(cuptiRangeProfilerDisable, "disable", CUpti_RangeProfiler_Disable_Params)                                        \
     X(cuptiRangeProfilerGetCounterDataSize, "size", CUpti_RangeProfiler_GetCounterDataSize_Params)                     \
-    X(cuptiRangeProfilerCounterDataImageInitialize, "image", CUpti_RangeProfiler_CounterDataImage_Initialize_Params)   \
+    X(cuptiRangeProfilerCounterDataImageInitialize, p->pCounterData[0] ? "again" : "image",                            \
+      CUpti_RangeProfiler_CounterDataImage_Initialize_Params)                                                          \
     X(cuptiRangeProfilerSetConfig, "config", CUpti_RangeProfiler_SetConfig_Params)                                     \
     X(cuptiRangeProfilerStart, "start", CUpti_RangeProfiler_Start_Params)                                              \
     X(cuptiRangeProfilerPushRange, "push", CUpti_RangeProfiler_PushRange_Params)                                       \
@@ -794,6 +796,26 @@ static void test_counter_data_larger_than_the_bound(void **state)
     assert_int_equal(kp_test_count("settle"), 2);
 }
 
+/* Initialised when it is made, again for its second use, and from then on copied. */
+static void test_counter_data_that_cannot_be_emptied(void **state)
+{
+    (void)state;
+    open_collector();
+    replay_of("AI");
+    check_results(several, in_order);
+    kp_test_fail("again", 1, FAILS);
+    replay();
+    check_nothing(KP_STAGE_BEGIN, "CUPTI_ERROR_UNKNOWN");
+    kp_test_fail("again", 1, 0);
+    for (int i = 0; i < 2; i++) {
+        replay();
+        check_memory();
+        check_results(several, in_order);
+    }
+    assert_int_equal(kp_test_count("again"), 2);
+    assert_int_equal(kp_test_count("image"), 1);
+}
+
 /* With a sweep before each launch a window has twice as many ranges as launches: no more memory than that. */
 static size_t largest_image;
 
@@ -819,6 +841,36 @@ static void test_counter_data_of_sweeps(void **state)
     replay_of("AAAAAAAAA");
     kp_counters_free(t.out.counters);
     assert_true(largest_image <= 18);
+}
+
+/* Steps of four up to 256, then of 64, and never more than a window may have. */
+static void test_steps_of_room(void **state)
+{
+    static struct kp_cupti noting;
+    static const struct {
+        size_t launches, window, ranges;
+    } rows[] = {{1, 1000, 1},     {2, 1000, 4},     {5, 1000, 16},    {17, 1000, 64},    {65, 1000, 256},
+                {256, 1000, 256}, {257, 1000, 320}, {321, 1000, 384}, {990, 1000, 1000}, {3, 3, 3}};
+    char *why = NULL;
+    (void)state;
+    noting = cupti;
+    noting.cuptiRangeProfilerGetCounterDataSize = note_size;
+    t.setup.cupti = &noting;
+    window_of("A");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        t.setup.window = rows[i].window;
+        t.setup.memory = UINT64_C(1) << 34;
+        open_collector();
+        largest_image = 0;
+        assert_int_equal(kp_collector_room(t.c), rows[i].window);
+        assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, rows[i].launches, &why), 0);
+        assert_int_equal(launch(0), CUDA_SUCCESS);
+        kp_collector_count_end(t.c, &t.job, &t.out);
+        check_results(one_pass, in_order);
+        assert_int_equal(largest_image, rows[i].ranges < 2 ? 2 : rows[i].ranges); /* two for the room */
+        kp_collector_close(t.c, true);
+        t.c = NULL;
+    }
 }
 
 /* ---- failures ---- */
@@ -1120,12 +1172,16 @@ static void test_counting(void **state)
     t.setup.flush = true;
     open_collector();
     count("aIcA", KP_RANGE_AUTO);
-    kp_test_calls(NULL, "enable size*6 image config start launch*4 stop decode info");
+    kp_test_calls(NULL, "enable size*7 image config start launch*4 stop decode info");
     assert_int_equal(t.out.replay.passes, 1);
     check_results(one_pass, ranges);
     kp_test_forget_calls();
     count("aIcA", KP_RANGE_AUTO);
-    kp_test_calls(NULL, "config start launch*4 stop decode info"); /* no flush, no wait, no save */
+    kp_test_calls(NULL, "size again config start launch*4 stop decode info"); /* no flush, no wait, no save */
+    check_results(one_pass, ranges);
+    kp_test_forget_calls();
+    count("aIcA", KP_RANGE_AUTO);
+    kp_test_calls(NULL, "config start launch*4 stop decode info");
     check_results(one_pass, ranges);
     count("aIcA", KP_RANGE_USER);
     kp_test_calls("enable disable push pop config launch sync",
@@ -1263,7 +1319,9 @@ int main(void)
         TEST(test_counter_data_is_kept),
         TEST(test_counter_data_is_bounded),
         TEST(test_counter_data_larger_than_the_bound),
+        TEST(test_counter_data_that_cannot_be_emptied),
         TEST(test_counter_data_of_sweeps),
+        TEST(test_steps_of_room),
         TEST(test_every_failure_of_cupti),
         TEST(test_counter_data_after_a_failure),
         TEST(test_refused),

@@ -29,6 +29,7 @@ static struct {
     size_t n_params;
     unsigned sms; /* of the context's resource; 0: the query fails */
     int refused_attribute;
+    int pageable;
     CUresult limit_rc;
 } driver;
 
@@ -67,6 +68,9 @@ static CUresult device_attribute(int *value, CUdevice_attribute a, CUdevice devi
         break;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
         *value = 62914560;
+        break;
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+        *value = driver.pageable;
         break;
     default:
         fail_msg("attribute %d is not one that is needed", (int)a);
@@ -219,6 +223,13 @@ static void test_device(void **state)
     assert_int_equal(device.l2_size, 62914560);
     assert_string_equal(device.name, "NVIDIA H200");
     assert_string_equal(device.pci_bus_id, "0000:05:00.0");
+    assert_false(device.pageable_access);
+    driver.pageable = 1;
+    assert_int_equal(kp_device_read(&d, 3, &device), CUDA_SUCCESS);
+    assert_true(device.pageable_access);
+    driver.refused_attribute = CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS; /* a driver that does not know it */
+    assert_int_equal(kp_device_read(&d, 3, &device), CUDA_SUCCESS);
+    assert_false(device.pageable_access);
     driver.refused_attribute = CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;
     assert_int_equal(kp_device_read(&d, 3, &device), CUDA_ERROR_INVALID_DEVICE);
 }

@@ -24,6 +24,7 @@ static struct {
     uint8_t *image; /* as configured */
     const uint8_t *config;
     size_t image_size, ranges; /* of the last size asked for, of the last configuration */
+    size_t n_metrics;          /* of the last size asked for */
     int range, replay, last;
     size_t total, dropped;
 } cupti;
@@ -60,15 +61,18 @@ static CUptiResult CUPTIAPI data_size(CUpti_RangeProfiler_GetCounterDataSize_Par
 {
     assert_ptr_equal(p->pRangeProfilerObject, &cupti);
     assert_true(p->maxNumRangeTreeNodes >= p->maxNumOfRanges);
+    cupti.n_metrics = p->numMetrics;
     p->counterDataSize = cupti.image_size = IMAGE + p->maxNumOfRanges * (EACH + p->numMetrics);
     return call("size");
 }
 
+/* As the library does, for the metrics that it was last asked the size for: their number is the first byte. */
 static CUptiResult CUPTIAPI data_initialize(CUpti_RangeProfiler_CounterDataImage_Initialize_Params *p)
 {
     assert_ptr_equal(p->pRangeProfilerObject, &cupti);
     assert_int_equal(p->counterDataSize, cupti.image_size);
     memset(p->pCounterData, FRESH, p->counterDataSize);
+    p->pCounterData[0] = (uint8_t)cupti.n_metrics;
     return call("initialize");
 }
 
@@ -266,7 +270,7 @@ static struct kp_image *make_image(const struct kp_range *r, const struct kp_con
 {
     struct kp_image *i = NULL;
     assert_int_equal(kp_image_make(r, c, ranges, &i), 0);
-    assert_calls("size initialize");
+    assert_calls("size size initialize");
     assert_int_equal(kp_image_ranges(i), ranges);
     return i;
 }
@@ -298,7 +302,7 @@ static void test_image_fails(void **state)
 {
     static const struct {
         const char *fails, *calls;
-    } rows[] = {{"size", "size"}, {"initialize", "size initialize"}};
+    } rows[] = {{"size", "size"}, {"initialize", "size size initialize"}};
     struct kp_range *r = open_range();
     (void)state;
     for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
@@ -372,19 +376,71 @@ static void test_user_range(void **state)
     kp_range_close(r);
 }
 
-/* Each collection begins with the data as it was initialised, whatever the last one left. */
+/* The image last configured is as the library initialises it for the metrics of `c`; then it is written to. */
+static void use_up(const struct kp_config *c)
+{
+    assert_ptr_equal(cupti.config, c->image);
+    assert_int_equal(cupti.image[0], c->n_names);
+    for (size_t b = 1; b < cupti.image_size; b++)
+        assert_int_equal(cupti.image[b], FRESH);
+    memset(cupti.image, DIRTY, cupti.image_size);
+}
+
+/* Each collection begins with the data as it was initialised, whatever the last one left: what is used once is not
+ * copied, what is used again is initialised once more, and from then on copied. */
 static void test_begin_empties(void **state)
 {
+    static const char *const calls[] = {"config", "size initialize config", "config", "config"};
     struct kp_range *r = open_range();
     struct kp_image *i = make_image(r, &config, 3);
     (void)state;
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof(calls) / sizeof(*calls); k++) {
         assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, i), 0);
-        for (size_t b = 0; b < cupti.image_size; b++)
-            assert_int_equal(cupti.image[b], FRESH);
-        memset(cupti.image, DIRTY, cupti.image_size);
+        assert_calls(calls[k]);
+        use_up(&config);
     }
-    assert_calls("config config");
+    kp_image_free(i);
+    kp_range_close(r);
+}
+
+/* The library initialises for the metrics that it was last asked about, which may be another list's. */
+static void test_begin_empties_in_turn(void **state)
+{
+    struct kp_range *r = open_range();
+    struct kp_image *first = make_image(r, &config, 3), *second = make_image(r, &other, 3);
+    size_t bytes;
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, first), 0);
+        use_up(&config);
+        assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, second), 0);
+        use_up(&other);
+        assert_int_equal(kp_image_bytes(r, &other, 7, &bytes), 0);
+    }
+    kp_image_free(first);
+    kp_image_free(second);
+    kp_range_close(r);
+}
+
+/* An image that could not be emptied is not collected into, and is tried again. */
+static void test_begin_cannot_empty(void **state)
+{
+    static const char *const fails[] = {"size", "initialize"};
+    struct kp_range *r = open_range();
+    struct kp_image *i = make_image(r, &config, 2);
+    (void)state;
+    assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, i), 0);
+    use_up(&config);
+    assert_calls("config");
+    for (size_t k = 0; k < sizeof(fails) / sizeof(*fails); k++) {
+        cupti.fails = fails[k];
+        assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, i), FAILS);
+        assert_calls(k ? "size initialize" : "size");
+    }
+    cupti.fails = NULL;
+    assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, i), 0);
+    assert_calls("size initialize config");
+    use_up(&config);
     kp_image_free(i);
     kp_range_close(r);
 }
@@ -594,14 +650,24 @@ static void test_activity_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_image, reset),         cmocka_unit_test_setup(test_image_fails, reset),
-        cmocka_unit_test_setup(test_auto_range, reset),    cmocka_unit_test_setup(test_user_range, reset),
-        cmocka_unit_test_setup(test_begin_empties, reset), cmocka_unit_test_setup(test_images_in_turn, reset),
-        cmocka_unit_test_setup(test_open_fails, reset),    cmocka_unit_test_setup(test_begin_fails, reset),
-        cmocka_unit_test_setup(test_start_fails, reset),   cmocka_unit_test_setup(test_stop_fails, reset),
-        cmocka_unit_test_setup(test_decode_fails, reset),  cmocka_unit_test_setup(test_abandon, reset),
-        cmocka_unit_test_setup(test_availability, reset),  cmocka_unit_test_setup(test_checkpoint, reset),
-        cmocka_unit_test_setup(test_activity, reset),      cmocka_unit_test_setup(test_activity_fails, reset),
+        cmocka_unit_test_setup(test_image, reset),
+        cmocka_unit_test_setup(test_image_fails, reset),
+        cmocka_unit_test_setup(test_auto_range, reset),
+        cmocka_unit_test_setup(test_user_range, reset),
+        cmocka_unit_test_setup(test_begin_empties, reset),
+        cmocka_unit_test_setup(test_images_in_turn, reset),
+        cmocka_unit_test_setup(test_begin_empties_in_turn, reset),
+        cmocka_unit_test_setup(test_begin_cannot_empty, reset),
+        cmocka_unit_test_setup(test_open_fails, reset),
+        cmocka_unit_test_setup(test_begin_fails, reset),
+        cmocka_unit_test_setup(test_start_fails, reset),
+        cmocka_unit_test_setup(test_stop_fails, reset),
+        cmocka_unit_test_setup(test_decode_fails, reset),
+        cmocka_unit_test_setup(test_abandon, reset),
+        cmocka_unit_test_setup(test_availability, reset),
+        cmocka_unit_test_setup(test_checkpoint, reset),
+        cmocka_unit_test_setup(test_activity, reset),
+        cmocka_unit_test_setup(test_activity_fails, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,157 @@ static void body_restore(void)
     CHECK(TAKE(library, cuptiCheckpointRestore)(&saved) == CUPTI_ERROR_INVALID_OPERATION);
 }
 
+/* ---- work that is put off: a kernel that waits, and what comes behind it ---- */
+
+static struct {
+    CUfunction wait_flag, late_increment, print_line;
+    CUstream blocking, other;
+    int flag;
+} late;
+
+static void open_late(void)
+{
+    CUmodule module;
+
+    CHECK(!TAKE(gpu.cuda, cuModuleLoadData)(&module, "FAKEMOD wait_flag late_increment print_line"));
+    CHECK(!TAKE(gpu.cuda, cuModuleGetFunction)(&late.wait_flag, module, "wait_flag"));
+    CHECK(!TAKE(gpu.cuda, cuModuleGetFunction)(&late.late_increment, module, "late_increment"));
+    CHECK(!TAKE(gpu.cuda, cuModuleGetFunction)(&late.print_line, module, "print_line"));
+    CHECK(!TAKE(gpu.cuda, cuStreamCreate)(&late.blocking, CU_STREAM_DEFAULT));
+    CHECK(!TAKE(gpu.cuda, cuStreamCreate)(&late.other, CU_STREAM_NON_BLOCKING));
+}
+
+static void launch_into(CUstream stream, CUfunction f, void **params)
+{
+    CHECK(!TAKE(gpu.cuda, cuLaunchKernel)(f, 1, 1, 1, N, 1, 1, 0, stream, params, NULL));
+}
+
+/* Waits until the flag is set, and adds it to the first value. */
+static void wait_in(CUstream stream)
+{
+    const int *flag = &late.flag;
+
+    launch_into(stream, late.wait_flag, (void *[]){&flag, &gpu.values});
+}
+
+static void increment_in(CUstream stream)
+{
+    launch_into(stream, gpu.increment, (void *[]){&gpu.values, &gpu.n});
+}
+
+/* Without a call that would wait. */
+static int first_value(void)
+{
+    return *(volatile int *)(uintptr_t)gpu.values;
+}
+
+static void body_put_off(void)
+{
+    open_gpu();
+    open_late();
+    wait_in(late.blocking);
+    increment_in(late.blocking);
+    CHECK(first_value() == 0);
+    CHECK(TAKE(gpu.cuda, cuStreamQuery)(late.blocking) == CUDA_ERROR_NOT_READY);
+    increment_in(late.other); /* is held up by nothing */
+    CHECK(first_value() == 1);
+    CHECK(!TAKE(gpu.cuda, cuStreamQuery)(late.other));
+    late.flag = 5;
+    CHECK(!TAKE(gpu.cuda, cuStreamQuery)(late.blocking));
+    CHECK(first_value() == 7);
+}
+
+static void body_default_stream(void)
+{
+    open_gpu();
+    open_late();
+    wait_in(late.blocking);
+    increment_in(NULL);
+    increment_in(late.other);
+    CHECK(first_value() == 1); /* the other stream's */
+    late.flag = 5;
+    CHECK(!TAKE(gpu.cuda, cuCtxSynchronize)());
+    CHECK(first_value() == 7);
+    late.flag = 0;
+    wait_in(NULL);
+    increment_in(late.blocking);
+    CHECK(first_value() == 7);
+    late.flag = 3;
+    CHECK(!TAKE(gpu.cuda, cuStreamSynchronize)(late.blocking));
+    CHECK(first_value() == 11);
+}
+
+/* Pageable memory is read by the call, pinned memory when the copy is done. */
+static void body_sources_put_off(void)
+{
+    int pageable = 20, *pinned;
+
+    open_gpu();
+    open_late();
+    CHECK(!TAKE(gpu.cuda, cuMemHostAlloc)((void **)&pinned, sizeof(*pinned), 0));
+    *pinned = 30;
+    wait_in(late.other);
+    CHECK(!TAKE(gpu.cuda, cuMemcpyHtoDAsync)(gpu.values, &pageable, sizeof(int), late.other));
+    CHECK(!TAKE(gpu.cuda, cuMemcpyHtoDAsync)(gpu.values + sizeof(int), pinned, sizeof(int), late.other));
+    pageable = *pinned = 40;
+    late.flag = 1;
+    CHECK(!TAKE(gpu.cuda, cuStreamSynchronize)(late.other));
+    CHECK(value_at(0) == 20);
+    CHECK(value_at(1) == 40);
+}
+
+/* An event stands for what was enqueued before it. */
+static void body_event_put_off(void)
+{
+    CUevent event;
+
+    open_gpu();
+    open_late();
+    CHECK(!TAKE(gpu.cuda, cuEventCreate)(&event, CU_EVENT_DEFAULT));
+    wait_in(late.blocking);
+    CHECK(!TAKE(gpu.cuda, cuEventRecord)(event, late.blocking));
+    CHECK(TAKE(gpu.cuda, cuEventQuery)(event) == CUDA_ERROR_NOT_READY);
+    CHECK(!TAKE(gpu.cuda, cuStreamWaitEvent)(late.other, event, 0));
+    increment_in(late.other);
+    CHECK(first_value() == 0);
+    late.flag = 1;
+    CHECK(!TAKE(gpu.cuda, cuEventSynchronize)(event));
+    CHECK(!TAKE(gpu.cuda, cuStreamSynchronize)(late.other));
+    CHECK(first_value() == 2);
+}
+
+static void late_increment(void)
+{
+    int ms = 20;
+
+    launch_into(NULL, late.late_increment, (void *[]){&gpu.values, &gpu.n, &ms});
+}
+
+static void body_late(void)
+{
+    open_gpu();
+    open_late();
+    late_increment();
+    CHECK(first_value() == 0);
+    CHECK(value_at(0) == 1); /* the copy waits for it */
+}
+
+/* What a kernel printed comes out when the program waits for it. */
+static void body_prints(void)
+{
+    FILE *out = tmpfile();
+    int number = 4;
+
+    open_gpu();
+    open_late();
+    CHECK(out);
+    stdout = out;
+    launch_into(NULL, late.print_line, (void *[]){&number});
+    CHECK(ftell(out) == 0);
+    CHECK(!TAKE(gpu.cuda, cuCtxSynchronize)());
+    CHECK(ftell(out) == (long)strlen("kernel prints 4\n"));
+}
+
 static void body_restore_freed(void)
 {
     kp_checkpoint_abi saved = {.structSize = KP_CHECKPOINT_ABI_SIZE};
@@ -807,6 +958,20 @@ static void body_too_many_passes(void)
     }
 }
 
+/* With counters on and automatic ranges a launch returns when its kernel is done. */
+static void body_launch_blocks(void)
+{
+    open_profiler(CUPTI_AutoRange);
+    open_late();
+    late_increment();
+    CHECK(first_value() == 0);
+    CHECK(!TAKE(gpu.cuda, cuCtxSynchronize)());
+    start();
+    late_increment();
+    CHECK(first_value() == 2);
+    stop();
+}
+
 struct one_case {
     const char *name;
     void (*body)(void);
@@ -815,6 +980,13 @@ struct one_case {
 
 static const struct one_case cases[] = {
     {"restore gives back what was saved", body_restore, RIGHT},
+    {"a stream held up by a kernel", body_put_off, RIGHT},
+    {"the default stream", body_default_stream, RIGHT},
+    {"sources of copies put off", body_sources_put_off, RIGHT},
+    {"an event behind a kernel that waits", body_event_put_off, RIGHT},
+    {"a kernel that takes long", body_late, RIGHT},
+    {"a kernel that prints", body_prints, RIGHT},
+    {"a launch with counters on", body_launch_blocks, RIGHT},
     {"restore after a free", body_restore_freed, FAKE_MISUSE_EXIT},
     {"a kernel without arguments", body_no_arguments, FAKE_MISUSE_EXIT},
     {"a pointer into freed memory", body_freed_pointer, FAKE_MISUSE_EXIT},

@@ -26,7 +26,9 @@ enum class {
     DOOR,
     GATE,
     JOIN,
+    ALLOC,
     LOAD,
+    HOLD,
     SHARE,
     MANAGED,
     CTX_END,
@@ -462,6 +464,8 @@ static void test_joins(void **state)
             fail_msg("%s has no row in join.def", rows[i].symbol);
         if (rows[i].class == JOIN && row_of(later))
             fail_msg("%s has 32-bit parameters", rows[i].symbol);
+        if (rows[i].class == ALLOC && strcmp(rows[i].symbol, "cuMemAlloc_v2")) /* which is called again as that */
+            fail_msg("%s is called with other parameters", rows[i].symbol);
     }
     for (size_t j = 0; j < JOINS; j++) {
         size_t found = 0;
@@ -495,7 +499,7 @@ static void test_classes_of_a_base(void **state)
                 fail_msg("%s and %s differ", rows[k].symbol, rows[i].symbol);
         if (first == i || rows[first].class == rows[i].class)
             continue;
-        bool typed = rows[i].class == JOIN || rows[i].class == DOOR;
+        bool typed = rows[i].class == JOIN || rows[i].class == ALLOC || rows[i].class == DOOR;
         if (rows[first].class != GATE || !typed || strcmp(rows[first].symbol, rows[first].base))
             fail_msg("%s and %s differ", rows[first].symbol, rows[i].symbol);
     }

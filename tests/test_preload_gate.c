@@ -34,6 +34,10 @@ static struct {
     uint64_t needs_shared; /* a launch of the window does */
     CUkernel loads;        /* whose library is not there yet */
     unsigned asked;
+    const char *forgotten_by;
+    uint64_t forgotten_first;
+    unsigned asked_to_allocate, allocated;
+    CUresult allocation_rc, allocation_answer;
 } process;
 
 static atomic_bool watches, closes_at_sync;
@@ -111,9 +115,28 @@ bool kp_process_join(const char *symbol, void *real, const uint64_t *args)
 
 void kp_process_join_failed(void)
 {
-    assert_true(kp_gate_enter_exclusive(60000, 0)); /* the gate was left */
+    assert_false(kp_gate_enter_exclusive(60000, 0)); /* the record cannot have been issued again by now */
     process.join_failures++;
+}
+
+bool kp_process_allocates(const uint64_t *args)
+{
+    process.asked_to_allocate++;
+    if (!process.takes)
+        return false;
+    assert_true(kp_gate_enter_exclusive(60000, 30000));
+    memcpy(process.joined_args, args, sizeof(process.joined_args));
+    return true;
+}
+
+CUresult kp_process_allocated(void *real, CUresult rc)
+{
+    process.allocated++;
+    process.joined_real = real;
+    process.allocation_rc = rc;
+    process.guard_when_ended = kp_guard;
     kp_gate_leave_exclusive();
+    return process.allocation_answer;
 }
 
 bool kp_process_replays(void)
@@ -166,9 +189,11 @@ void kp_process_context_ends(const char *symbol, uint64_t first)
     process.guard_when_ended = kp_guard;
 }
 
-void kp_process_forget(void)
+void kp_process_forget(const char *symbol, uint64_t first)
 {
     process.forgotten++;
+    process.forgotten_by = symbol;
+    process.forgotten_first = first;
 }
 
 void kp_process_finish(void)
@@ -296,7 +321,7 @@ TAKES(16)
 
 static void check_arguments(uint64_t result, size_t n)
 {
-    assert_true(result == RESULT + n);
+    assert_int_equal((uint32_t)result, (uint32_t)(RESULT + n)); /* what is called returns a CUresult */
     assert_true(aligned);
     for (size_t i = 0; i < n; i++)
         if (seen[i] != V(i))
@@ -510,6 +535,7 @@ CALLED_AS(call_capture_end, KP_CLASS_CAPTURE_END, "cuStreamEndCapture")
 CALLED_AS(call_init, KP_CLASS_INIT, "cuInit")
 CALLED_AS(call_sync, KP_CLASS_SYNC, "cuStreamSynchronize")
 CALLED_AS(call_load, KP_CLASS_LOAD, "cuKernelGetFunction")
+CALLED_AS(call_alloc, KP_CLASS_ALLOC, "cuMemAlloc")
 CALLED_AS(call_join, KP_CLASS_JOIN, "cuMemsetD8Async")
 CALLED_AS(call_share, KP_CLASS_SHARE, "cuIpcGetMemHandle")
 CALLED_AS(call_managed, KP_CLASS_MANAGED, "cuMemAllocManaged")
@@ -547,13 +573,17 @@ static void test_context_end(void **state)
 static void test_forget(void **state)
 {
     const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                   carveout = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+                   carveout = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, rest = UINT64_C(7) << 32;
     (void)state;
     call_forget(CUDA_SUCCESS, 0x10, 0);
     assert_int_equal(process.forgotten, 1);
+    assert_string_equal(process.forgotten_by, "cuModuleUnload");
+    assert_int_equal(process.forgotten_first, 0x10);
     assert_int_equal(callee.forgotten_before, 1);           /* handles may be reused from the call on */
     call_set_function_attribute(CUDA_SUCCESS, 0x10, limit); /* before many launches, and no part of what was read */
     call_set_kernel_attribute(CUDA_SUCCESS, limit, 49152);
+    call_set_function_attribute(CUDA_SUCCESS, 0x10, limit | rest); /* the upper half of an int's register is anything */
+    call_set_kernel_attribute(CUDA_SUCCESS, limit | rest, 49152);
     assert_int_equal(process.forgotten, 1);
     call_set_function_attribute(CUDA_SUCCESS, 0x10, carveout);
     call_set_kernel_attribute(CUDA_SUCCESS, carveout, limit);
@@ -728,6 +758,49 @@ static void test_join(void **state)
     assert_int_equal(process.joins, 3);
     assert_int_equal(process.join_failures, 1);
     assert_false(callee.alone);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+}
+
+static CUresult allocate(uint64_t to, uint64_t bytes)
+{
+    (void)to, (void)bytes;
+    callee.calls++;
+    callee.guard = kp_guard;
+    callee.in_driver = kp_in_driver;
+    return callee.result;
+}
+
+/* The open window looks at what came of an allocation, alone, and has the last word. */
+static void test_allocation(void **state)
+{
+    CUresult (*f)(uint64_t, uint64_t) =
+        (CUresult(*)(uint64_t, uint64_t))(uintptr_t)wrap(KP_CLASS_ALLOC, "cuMemAlloc", ADDRESS(allocate));
+    (void)state;
+    assert_int_equal(call_alloc(CUDA_ERROR_OUT_OF_MEMORY, 1, 2), CUDA_ERROR_OUT_OF_MEMORY); /* no window */
+    assert_false(callee.alone);
+    assert_int_equal(process.asked_to_allocate, 0);
+    memset(&callee, 0, sizeof(callee));
+    callee.result = CUDA_ERROR_OUT_OF_MEMORY;
+    process.takes = true;
+    process.allocation_answer = CUDA_ERROR_NOT_PERMITTED;
+    atomic_store(&watches, true);
+    assert_int_equal(f(0xf00, 0xba4), CUDA_ERROR_NOT_PERMITTED);
+    assert_int_equal(callee.calls, 1);
+    assert_int_equal(callee.guard, 1);
+    assert_int_equal(callee.in_driver, 1);
+    assert_true(process.joined_args[0] == 0xf00 && process.joined_args[1] == 0xba4);
+    assert_int_equal(process.allocated, 1);
+    assert_ptr_equal(process.joined_real, ADDRESS(allocate));
+    assert_int_equal(process.allocation_rc, CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(process.guard_when_ended, 0);
+    assert_int_equal(process.closed, 0);
+    assert_int_equal(kp_guard + kp_in_driver, 0);
+    process.takes = false; /* the window went meanwhile */
+    call_alloc(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.asked_to_allocate, 2);
+    assert_int_equal(process.allocated, 1);
+    assert_int_equal(process.closed, 1); /* as any other call of the gate */
     assert_true(kp_gate_enter_exclusive(60000, 0));
     kp_gate_leave_exclusive();
 }
@@ -1000,6 +1073,7 @@ int main(void)
         cmocka_unit_test_setup(test_limit_that_launches_need, reset),
         cmocka_unit_test_setup(test_load, reset),
         cmocka_unit_test_setup(test_join, reset),
+        cmocka_unit_test_setup(test_allocation, reset),
         cmocka_unit_test_setup(test_memory_that_others_reach, reset),
         cmocka_unit_test_setup(test_exclusive_to_shared, reset),
         cmocka_unit_test_setup(test_replay_waits_for_calls, reset_shared),

@@ -69,6 +69,18 @@ void kp_process_join_failed(void)
 {
 }
 
+bool kp_process_allocates(const uint64_t *args)
+{
+    (void)args;
+    return false;
+}
+
+CUresult kp_process_allocated(void *real, CUresult rc)
+{
+    (void)real;
+    return rc;
+}
+
 bool kp_process_loads(CUkernel kernel)
 {
     (void)kernel;
@@ -101,8 +113,10 @@ void kp_process_context_ends(const char *symbol, uint64_t first)
     (void)first;
 }
 
-void kp_process_forget(void)
+void kp_process_forget(const char *symbol, uint64_t first)
 {
+    (void)symbol;
+    (void)first;
 }
 
 void kp_process_finish(void)

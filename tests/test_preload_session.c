@@ -145,7 +145,7 @@ static void two_windows(void)
     CHECK(kp_session_seen(3) == 0);
     window(4);
     CHECK(stored(&facts) == 4); /* at once */
-    CHECK(facts.launches_seen == 7 && facts.launches_profiled == 3 && facts.passes == 36 && !facts.complete);
+    CHECK(facts.launches_seen == 7 && facts.launches_profiled == 3 && facts.passes == 9 && !facts.complete);
     CHECK(facts.profiling_ns > 35e6 && facts.profiling_ns < 36e6);
     CHECK(facts.n_skips == 1 && facts.skips[0].count == 1 && !strcmp(facts.skips[0].reason, KP_SKIP_NO_COUNTERS));
     kp_session_free(&facts);

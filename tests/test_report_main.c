@@ -152,6 +152,11 @@ static void assert_exited(struct outcome o, int status, const char *out, const c
     outcome_free(&o);
 }
 
+/* What the command says after a program that began no session. */
+static const char no_session[] =
+    "==KPROF== No session was stored. Unless a line above says why, the program did not use CUDA, or could not be "
+    "followed (set-user-ID, statically linked).\n";
+
 static void assert_killed(struct outcome o, int sig)
 {
     if (!WIFSIGNALED(o.status) || WTERMSIG(o.status) != sig)
@@ -190,7 +195,7 @@ static void outlive(const char *path)
     sleep(30);
 }
 
-/* `--session complete|killed|exits|waits`: writes the session that the environment asks for, and ends so. */
+/* `--session complete|killed|exits|waits|removed`: writes the session that the environment asks for, and ends so. */
 static int play_program(const char *how)
 {
     char *path = NULL, *err = NULL;
@@ -204,6 +209,8 @@ static int play_program(const char *how)
         kill(getpid(), SIGKILL);
     if (!strcmp(how, "waits"))
         outlive(path);
+    if (!strcmp(how, "removed"))
+        unlink(path);
     return 3;
 }
 
@@ -308,6 +315,7 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("report", near), 2},
         {RUN("report", text), 2},
         {RUN("no-such-program-anywhere"), 127},
+        {RUN("reprot", near), 127},
         {RUN("/etc/passwd"), 126},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -331,6 +339,8 @@ static void help_lists_every_option(void **state)
             fail_msg("%s is not in --help", flag);
     }
     kp_test_golden(o.out, "tests/golden/report_help.txt");
+    assert_exited(RUN("report", "--help"), 0, o.out, "");
+    assert_exited(RUN("report", "-h"), 0, o.out, "");
     assert_exited(o, 0, NULL, "");
     assert_exited(RUN("--version"), 0, "kprof " KP_VERSION "\n", "");
     assert_exited(RUN("-v"), 0, "kprof " KP_VERSION "\n", "");
@@ -369,7 +379,7 @@ static void every_flag_reaches_the_environment(void **state)
     o = RUN("--quiet", "env");
     assert_true(has_line(o.out, "KPROF_QUIET=on"));
     assert_exited(o, 0, NULL, "");
-    assert_exited(RUN("echo", "--zebra", "-k", "--"), 0, "--zebra -k --\n", ""); /* the program's own */
+    assert_exited(RUN("echo", "--zebra", "-k", "--"), 0, "--zebra -k --\n", no_session); /* the program's own */
 }
 
 static void the_library_is_preloaded_before_others(void **state)
@@ -380,12 +390,12 @@ static void the_library_is_preloaded_before_others(void **state)
     snprintf(expected, sizeof expected, "LD_PRELOAD=%s", library);
     struct outcome o = RUN("env");
     assert_true(has_line(o.out, expected));
-    assert_exited(o, 0, NULL, "");
+    assert_exited(o, 0, NULL, no_session);
 
     snprintf(expected, sizeof expected, "LD_PRELOAD=%s:libm.so.6", library);
     o = RUN_WITH(ENV(others), "--", "env");
     assert_true(has_line(o.out, expected));
-    assert_exited(o, 0, NULL, "");
+    assert_exited(o, 0, NULL, no_session);
 
     /* by a link from elsewhere, found in PATH; and the library beside the command goes first */
     snprintf(bin, sizeof bin, "%s", inside("bin/libkprof.so"));
@@ -397,7 +407,7 @@ static void the_library_is_preloaded_before_others(void **state)
     char line[] = "kp env";
     o = finish(start((char *[]){"sh", "-c", line, NULL}, ENV(path)));
     assert_true(has_line(o.out, expected));
-    assert_exited(o, 0, NULL, "");
+    assert_exited(o, 0, NULL, no_session);
     unlink(link);
     unlink(bin);
 }
@@ -416,7 +426,7 @@ static void without_the_library_nothing_runs(void **state)
 static void the_programs_end_is_the_commands_end(void **state)
 {
     (void)state;
-    assert_exited(RUN("sh", "-c", "echo out; echo err >&2; exit 37"), 37, "out\n", "err\n");
+    assert_exited(RUN("--quiet", "sh", "-c", "echo out; echo err >&2; exit 37"), 37, "out\n", "err\n");
     assert_exited(RUN("--", "report"), 127, "", NULL); /* a program of that name */
     assert_killed(RUN("sh", "-c", "kill -KILL $$"), SIGKILL);
     assert_killed(RUN("sh", "-c", "kill -SEGV $$"), SIGSEGV);
@@ -424,7 +434,7 @@ static void the_programs_end_is_the_commands_end(void **state)
     signal(SIGCHLD, SIG_IGN); /* some parents leave it so */
     pid_t pid = start((char *[]){command, "sh", "-c", "exit 5", NULL}, NULL);
     signal(SIGCHLD, SIG_DFL);
-    assert_exited(finish(pid), 5, "", "");
+    assert_exited(finish(pid), 5, "", no_session);
 }
 
 /* Waits until the program has written something. */
@@ -455,7 +465,7 @@ static void signals_are_handed_on_once(void **state)
         pid_t pid = start((char *[]){command, "sh", "-c", script, NULL}, NULL);
         wait_for_output();
         kill(pid, signals[i].sig);
-        assert_exited(finish(pid), 41, "ready\n", "");
+        assert_exited(finish(pid), 41, "ready\n", no_session);
     }
     pid_t pid = start((char *[]){command, "sh", "-c", "echo ready; exec sleep 20", NULL}, NULL);
     wait_for_output();
@@ -524,6 +534,19 @@ static void the_log_file_gets_the_report(void **state)
     assert_tmp_is_empty();
 }
 
+static void a_program_without_cuda_is_told_of(void **state)
+{
+    (void)state;
+    assert_exited(RUN("sh", "-c", "exit 7"), 7, "", no_session);
+    struct outcome o = RUN("sh", "-c", "kill -KILL $$");
+    assert_string_equal(o.err, no_session);
+    assert_killed(o, SIGKILL);
+    assert_exited(RUN("--quiet", "sh", "-c", "exit 7"), 7, "", "");
+    /* one that ran unprofiled has said so itself, and has taken its session back */
+    assert_exited(RUN(self, "--session", "removed"), 3, NULL, "");
+    assert_tmp_is_empty();
+}
+
 /* A program that goes on in the background still needs its file. */
 static void a_program_that_outlives_the_command_keeps_its_session(void **state)
 {
@@ -558,7 +581,7 @@ static void an_export_needs_no_session_file(void **state)
     assert_exited(o, 0, NULL, "");
     o = RUN("env");
     assert_non_null(strstr(o.out, "KPROF_SESSION_FILE"));
-    assert_exited(o, 0, NULL, "");
+    assert_exited(o, 0, NULL, no_session);
     assert_tmp_is_empty();
 }
 
@@ -581,6 +604,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_program_below_the_program_gets_its_report),
         cmocka_unit_test(a_finished_program_is_left_alone),
         cmocka_unit_test(the_log_file_gets_the_report),
+        cmocka_unit_test(a_program_without_cuda_is_told_of),
         cmocka_unit_test(a_program_that_outlives_the_command_keeps_its_session),
         cmocka_unit_test(an_export_needs_no_session_file),
     };

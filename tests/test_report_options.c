@@ -132,10 +132,11 @@ static void sizes(void **state)
         const char *entry;
         uint64_t bytes;
     } rows[] = {
-        {"KPROF_WINDOW_MEMORY=0", 0},
+        {"KPROF_WINDOW_MEMORY=1M", 1 << 20},
+        {"KPROF_WINDOW_MEMORY=1048576", 1 << 20},
         {"KPROF_WINDOW_MEMORY=12345678", 12345678},
-        {"KPROF_WINDOW_MEMORY=3k", 3 << 10},
-        {"KPROF_WINDOW_MEMORY=3K", 3 << 10},
+        {"KPROF_WINDOW_MEMORY=3000k", 3000 << 10},
+        {"KPROF_WINDOW_MEMORY=3000K", 3000 << 10},
         {"KPROF_WINDOW_MEMORY=250m", 250 << 20},
         {"KPROF_WINDOW_MEMORY=0016G", UINT64_C(16) << 30},
         {"KPROF_WINDOW_MEMORY=18446744073709551615", UINT64_MAX},
@@ -174,6 +175,9 @@ static void errors(void **state)
         "KPROF_LAUNCH_COUNT=18446744073709551616",
         "KPROF_WINDOW=0",
         "KPROF_WINDOW=1K",
+        "KPROF_WINDOW_MEMORY=0",
+        "KPROF_WINDOW_MEMORY=1048575",
+        "KPROF_WINDOW_MEMORY=1023K",
         "KPROF_WINDOW_MEMORY=lots",
         "KPROF_WINDOW_MEMORY=-1",
         "KPROF_WINDOW_MEMORY= 1",

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The GPU suite: run on a machine with a GPU, CUDA 13, ncu and PyTorch, after `make`. Prints tables for RESULTS.md.
-#   tests/gpu/run.sh [OUT] [quick]     OUT: where logs go (default build/gpu); quick: few launches of the PyTorch step
+#   tests/gpu/run.sh [OUT] [quick]     OUT: where logs go (default build/gpu); quick: few launches of the PyTorch step,
+#   and no bench.sh. ROWS="NAME ...": only these rows of the first table.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-$root/build/gpu}
@@ -24,12 +25,15 @@ fail() {
 echo "## $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(ncu --version | grep -o 'Version [0-9.]*'), kprof $("$kprof" --version | tail -1)"
 
 cd "$work" || exit 1
-nvcc -O2 -arch="$arch" -o patterns "$here/patterns.cu" || fail "build patterns"
-nvcc -O2 -arch="$arch" -cudart shared -o patterns_shared "$here/patterns.cu" || fail "build patterns_shared"
-nvcc -O2 -std=c++17 -arch="$arch" -o inplace "$here/inplace.cu" || fail "build inplace"
-nvcc -O2 -std=c++17 -arch="$arch" -o windows "$here/windows.cu" || fail "build windows"
-nvcc -O2 -std=c++17 -arch="$arch" --default-stream per-thread -o windows_per_thread "$here/windows.cu" ||
-    fail "build windows_per_thread"
+nvcc -O2 -arch="$arch" -o patterns "$here/patterns.cu" &
+nvcc -O2 -arch="$arch" -cudart shared -o patterns_shared "$here/patterns.cu" &
+nvcc -O2 -std=c++17 -arch="$arch" -o inplace "$here/inplace.cu" &
+nvcc -O2 -std=c++17 -arch="$arch" -o windows "$here/windows.cu" &
+nvcc -O2 -std=c++17 -arch="$arch" --default-stream per-thread -o windows_per_thread "$here/windows.cu" &
+wait
+for program in patterns patterns_shared inplace windows windows_per_thread; do
+    [ -x $program ] || fail "build $program"
+done
 gcc -O1 -I"$cuda/include" -o driver "$here/driver.c" -L"$cuda/lib64/stubs" -lcuda || fail "build driver"
 gcc -O1 -DBY_DLOPEN -I"$cuda/include" -o driver_dlopen "$here/driver.c" -ldl || fail "build driver_dlopen"
 gcc -O1 -shared -fPIC -I"$cuda/include" -I"$cupti/include" -o trace_count.so "$here/trace_count.c" -L"$cupti/lib64" \
@@ -43,6 +47,7 @@ echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
 row() { # NAME GRAPHS COMMAND... ; GRAPHS: the program launches graphs, whose kernels the trace counts one by one
     name=$1 graphs=$2
     shift 2
+    case " ${ROWS:-$name} " in *" $name "*) ;; *) return ;; esac
     timeout 200 "$@" >"$out/$name.plain" 2>"$out/$name.plain.err"
     plain=$?
     TRACE_COUNT_FILE=$work/$name.count CUDA_INJECTION64_PATH=$work/trace_count.so timeout 200 "$@" >/dev/null 2>&1

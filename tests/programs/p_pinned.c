@@ -1,5 +1,7 @@
 /* LINK: -lcuda -lpthread */
 /* Kernels that work in place on pinned memory, which the host changes in between. */
+#include <pthread.h>
+
 #include "linked.h"
 
 enum { N = 32, ROUNDS = 6 };
@@ -42,6 +44,52 @@ static void in_place(size_t bytes, unsigned flags, int by_old_name)
     MUST(cuMemFreeHost(host));
 }
 
+/* Memory that no kernel touches: a thread fills it while launches go on, and what it holds is then copied to the
+ * device. */
+static volatile int *loaded;
+static volatile int stop;
+
+static void *load(void *arg)
+{
+    for (int i = 1; !stop; i++) {
+        for (int k = 1; k < N; k++)
+            loaded[k] = i;
+        usleep(100);
+        for (int k = 1; k < N; k++)
+            if (loaded[k] != i)
+                return arg;
+    }
+    return NULL;
+}
+
+static void untouched(void)
+{
+    CUdeviceptr values = device_ints(&linked, (int[N]){0}, N), copy = device_ints(&linked, (int[N]){0}, N);
+    pthread_t thread;
+    void *overwritten = NULL;
+    int expected = 0;
+
+    MUST(cuMemHostAlloc((void **)&loaded, 4096, 0));
+    pthread_create(&thread, NULL, load, &session);
+    for (int i = 0; i < 40; i++) {
+        launch(values);
+        loaded[0] = i;
+        MUST(cuMemcpyHtoDAsync(copy, (const void *)loaded, sizeof(int), session.stream));
+        MUST(cuStreamSynchronize(session.stream));
+        loaded[0] = -1;
+        launch(copy);
+        if (i % 10 == 9)
+            expected += sum_ints(&linked, copy, 1) == i + 1;
+    }
+    stop = 1;
+    pthread_join(thread, &overwritten);
+    report_number("copied from pinned memory", expected, 4);
+    report("filled by a thread", !overwritten);
+    report_number("untouched", loaded[0], -1);
+    report_number("launches", sum_ints(&linked, values, N), 40 * N);
+    MUST(cuMemFreeHost((void *)loaded));
+}
+
 int main(void)
 {
     open_session(&linked, &session, 0);
@@ -49,5 +97,6 @@ int main(void)
     in_place(5 << 20, CU_MEMHOSTALLOC_DEVICEMAP, 0);
     in_place(200, CU_MEMHOSTALLOC_PORTABLE, 0);
     in_place(64 << 10, 0, 1);
+    untouched();
     return program_wrong;
 }

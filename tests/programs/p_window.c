@@ -13,7 +13,7 @@ static CUstream second;
 static CUdeviceptr values, history, cursor, scratch;
 static int appended, count;
 
-static const char image[] = "FAKEMOD increment append wait_flag set_flag late_increment print_line "
+static const char image[] = "FAKEMOD increment append wait_flag set_flag late_increment print_line fail "
                             "ncclDevKernel_increment _ZN5tests9incrementIiLi4EEEvPT_i global:g_window:64";
 
 static CUfunction function(const char *name)
@@ -164,6 +164,94 @@ static void copies_within(void)
     }
 }
 
+/* Copies and memsets to host memory, which shows their results without a driver call. */
+static void copies_out(void)
+{
+    int *pinned, pageable[4] = {0}, right = 1;
+    CUdeviceptr p;
+
+    MUST(cuMemHostAlloc((void **)&pinned, 4096, 0));
+    p = (CUdeviceptr)(uintptr_t)pinned;
+    for (int i = 1; i < 5; i++) {
+        increment(values, session.stream);
+        MUST(cuMemcpyDtoDAsync(p, values, 16, session.stream));
+        increment(values, session.stream);
+        MUST(cuMemcpyAsync(p + 16, values, 16, session.stream));
+        MUST(cuMemsetD32Async(p + 32, i, 4, session.stream));
+        MUST(cuStreamSynchronize(session.stream));
+        MUST(cuMemcpy((CUdeviceptr)(uintptr_t)pageable, values, 16));
+        right &= pinned[0] == 2 * i - 1 && pinned[4] == 2 * i && pinned[8] == i && pageable[3] == 2 * i;
+        memset(pinned, 0, 64);
+        append(i);
+        append(i);
+        right &= !pinned[0] && !pinned[4] && !pinned[8];
+    }
+    show("copied out");
+    report("copied out", right);
+    MUST(cuMemFreeHost(pinned));
+}
+
+/* Memory that is allocated between launches. What its first half contains before they write it is nobody's, but has to
+ * be the same each time that they are made. */
+static void allocates(void)
+{
+    CUdeviceptr fresh[4];
+
+    for (int i = 0; i < 4; i++) {
+        CUdeviceptr half;
+
+        append(i);
+        MUST(cuMemAlloc(&fresh[i], 2 * N * sizeof(int)));
+        half = fresh[i] + N * sizeof(int);
+        increment(fresh[i], session.stream);
+        MUST(cuMemsetD32Async(half, i, N, session.stream));
+        increment(half, session.stream);
+    }
+    for (int i = 0; i < 4; i++)
+        report_number("in new memory", sum_ints(&linked, fresh[i] + N * sizeof(int), N), N * (i + 1));
+}
+
+/* Code of a library comes onto the device when its function is first asked for. */
+static void libraries(void)
+{
+    CUlibrary library;
+    CUkernel kernel;
+    CUfunction f;
+
+    MUST(cuLibraryLoadData(&library, "FAKEMOD increment append global:g_library:64", NULL, NULL, 0, NULL, NULL, 0));
+    MUST(cuLibraryGetKernel(&kernel, library, "increment"));
+    append(0);
+    MUST(cuKernelGetFunction(&f, kernel));
+    for (int i = 1; i < 4; i++) {
+        append(i);
+        MUST(cuKernelGetFunction(&f, kernel));
+    }
+}
+
+/* A window that has been open for long closes where the program waits. */
+static void old(void)
+{
+    append(0);
+    MUST(cuStreamSynchronize(session.stream));
+    append(1);
+    usleep(2300000);
+    append(2);
+    MUST(cuStreamSynchronize(session.stream));
+    append(3);
+}
+
+static void reset(void)
+{
+    append(0);
+    append(1);
+    MUST(cuDevicePrimaryCtxReset(session.device));
+    MUST(cuDevicePrimaryCtxRetain(&session.ctx, session.device));
+    MUST(cuCtxSetCurrent(session.ctx));
+    appended = 0;
+    open_all();
+    append(2);
+}
+
 static void events(void)
 {
     CUevent one, other;
@@ -279,6 +367,21 @@ static void refused_first(void)
                   CUDA_ERROR_INVALID_VALUE);
     append(1);
     append(2);
+}
+
+/* A kernel that fails breaks the context: every later call says so. */
+static void fault(void)
+{
+    CUfunction f = function("increment");
+    int n = N, host;
+    void *params[] = {&values, &n};
+
+    append(0);
+    MUST(cuLaunchKernel(function("fail"), 1, 1, 1, 1, 1, 1, 0, second, NULL, NULL));
+    printf("synchronise: %d\n", cuStreamSynchronize(second));
+    printf("launch: %d\n", cuLaunchKernel(f, 1, 1, 1, N, 1, 1, 0, session.stream, params, NULL));
+    printf("copy: %d\n", cuMemcpyDtoH(&host, values, 4));
+    exit(4);
 }
 
 /* ---- which launches ---- */
@@ -459,6 +562,52 @@ static void waits_for_host(void)
     MUST(cuMemFreeHost(flag));
 }
 
+/* The same with memory that the device reaches in other ways. */
+static void waits_for_registered(void)
+{
+    int *flag = aligned_alloc(4096, 4096);
+
+    *flag = 0;
+    MUST(cuMemHostRegister(flag, 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
+    append(0);
+    wait_for_flag((CUdeviceptr)(uintptr_t)flag, values, second);
+    *(volatile int *)flag = 5;
+    MUST(cuStreamSynchronize(second));
+    append(1);
+}
+
+static void waits_for_managed(void)
+{
+    CUdeviceptr p;
+    int *flag;
+
+    MUST(cuMemAllocManaged(&p, 64, CU_MEM_ATTACH_GLOBAL));
+    flag = (int *)(uintptr_t)p;
+    for (int i = 0; i < 2; i++) {
+        *(volatile int *)flag = 0;
+        append(0);
+        wait_for_flag(p, values, second);
+        *(volatile int *)flag = 5;
+        MUST(cuStreamSynchronize(second));
+    }
+    append(1);
+}
+
+/* What else the program launches while one kernel waits is not held up each time. */
+static void waits_long(void)
+{
+    int *flag;
+
+    MUST(cuMemHostAlloc((void **)&flag, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    *flag = 0;
+    wait_for_flag((CUdeviceptr)(uintptr_t)flag, values, second);
+    for (int i = 0; i < 10; i++)
+        append(i);
+    *(volatile int *)flag = 5;
+    MUST(cuStreamSynchronize(second));
+    append(1);
+}
+
 /* A kernel waits for one that is launched later, on another stream. */
 static void waits_for_launch(void)
 {
@@ -555,17 +704,21 @@ static void on_term(int number)
 }
 
 static pthread_t main_thread;
+static const char *end_of_thread;
 
 static void *send_term(void *arg)
 {
     (void)arg;
     usleep(200000);
+    if (!strcmp(end_of_thread, "exit"))
+        exit(9);
     pthread_kill(main_thread, SIGTERM);
     return NULL;
 }
 
-/* The handler ends the process inside of a driver call that never returns. */
-static void terminated(void)
+/* The process ends while this thread is inside of a driver call that never returns: by a signal's handler in this very
+ * thread, or by exit() in another one. */
+static void ended_in(const char *where, const char *how)
 {
     CUdeviceptr flag = device_ints(&linked, &(int){0}, 1);
     pthread_t thread;
@@ -577,9 +730,26 @@ static void terminated(void)
     wait_for_flag(flag, values, session.stream);
     printf("launched\n");
     fflush(stdout);
+    end_of_thread = how;
     pthread_create(&thread, NULL, send_term, NULL);
-    MUST(cuStreamSynchronize(session.stream));
+    if (!strcmp(where, "synchronise"))
+        MUST(cuStreamSynchronize(session.stream));
+    else
+        MUST(cuMemFree(scratch));
     printf("not reached\n");
+}
+
+/* Memory was allocated, and then a kernel launched that never ends: the program does not wait for it. */
+static void left_waiting(void)
+{
+    CUdeviceptr flag = device_ints(&linked, &(int){0}, 1), fresh;
+
+    append(0);
+    MUST(cuMemAlloc(&fresh, 64));
+    append(1);
+    wait_for_flag(flag, values, second);
+    printf("left waiting\n");
+    exit(6);
 }
 
 static void end_by(const char *what)
@@ -622,7 +792,16 @@ static const struct {
     {"registered", registered},
     {"exported", exported},
     {"forks", forks},
-    {"terminated", terminated},
+    {"copies-out", copies_out},
+    {"allocates", allocates},
+    {"left-waiting", left_waiting},
+    {"libraries", libraries},
+    {"fault", fault},
+    {"old", old},
+    {"reset", reset},
+    {"waits-for-registered", waits_for_registered},
+    {"waits-for-managed", waits_for_managed},
+    {"waits-long", waits_long},
 };
 
 int main(int argc, char **argv)
@@ -639,6 +818,10 @@ int main(int argc, char **argv)
         }
     if (!strcmp(name, "closed-by") && argc > 2) {
         closed_by(argv[2]);
+        return program_wrong;
+    }
+    if (!strcmp(name, "ended-in") && argc > 3) {
+        ended_in(argv[2], argv[3]);
         return program_wrong;
     }
     if (!strcmp(name, "end-by") && argc > 2) {
