@@ -12,6 +12,7 @@
 static struct wait {
     const struct kp_driver *d;
     CUcontext ctx;
+    pthread_t thread;
     atomic_bool done;
     CUresult rc;
     struct wait *next;
@@ -46,7 +47,7 @@ static struct wait *begin(const struct kp_driver *d, CUcontext ctx)
         return NULL;
     w->d = d;
     w->ctx = ctx;
-    if (!kp_thread_start(wait_for_context, w)) {
+    if (!kp_thread_start(wait_for_context, w, &w->thread)) {
         free(w);
         return NULL;
     }
@@ -57,6 +58,7 @@ static struct wait *begin(const struct kp_driver *d, CUcontext ctx)
 
 static CUresult end(struct wait *w)
 {
+    kp_thread_join(w->thread); /* the driver has taken down what it kept for it */
     CUresult rc = w->rc;
     struct wait **link = &waits;
     while (*link != w)

@@ -854,9 +854,10 @@ static bool record(struct kp_launch *l, const struct kp_candidate *what, struct 
 }
 
 /* Whether what was launched ends by itself, in reasonable time. */
-static bool watch(const struct kp_driver *d, const struct kp_context *c, struct kp_known_function *f)
+static bool watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f)
 {
     bool ends = kp_patience_wait(d, c->ctx, ALONE_MS) != CUDA_ERROR_NOT_READY;
+    c->stalled = !ends; /* later launches need not wait as long to find that out */
     if (f) {
         f->ends = ends;
         f->waits = !ends;

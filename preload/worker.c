@@ -26,7 +26,9 @@ struct job {
 static struct {
     struct kp_lock lock;
     struct job *first, **end;
-    bool running; /* a thread is there and will look at the queue again */
+    pthread_t thread;
+    bool unjoined; /* the thread was started and has not been joined */
+    bool running;  /* a thread is there and will look at the queue again */
     bool forked;
 } queue = {.end = &queue.first};
 
@@ -65,6 +67,7 @@ static void *work(void *unused)
 struct threads {
     int (*create)(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
     int (*set_stack)(pthread_attr_t *attr, size_t size);
+    int (*join)(pthread_t thread, void **result);
 };
 
 /* glibc before 2.34 keeps these outside libc. A program that does not use threads has them once the driver is loaded,
@@ -81,30 +84,45 @@ static struct threads find_threads(void)
 {
     struct threads t = {.create = NULL};
     void *create = find_function("pthread_create"), *set_stack = find_function("pthread_attr_setstacksize");
+    void *join = find_function("pthread_join");
     memcpy(&t.create, &create, sizeof(create));
     memcpy(&t.set_stack, &set_stack, sizeof(set_stack));
+    memcpy(&t.join, &join, sizeof(join));
     return t;
 }
 
-bool kp_thread_start(void *(*fn)(void *arg), void *arg)
+static struct threads t; /* threads that look for them at the same time find the same */
+
+bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
 {
-    static struct threads t; /* threads that look for them at the same time find the same */
-    pthread_t thread;
     pthread_attr_t attr;
     sigset_t all, before;
     if (!t.create)
         t = find_threads();
-    if (!t.create || pthread_attr_init(&attr))
+    if (!t.create || !t.join || pthread_attr_init(&attr))
         return false;
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (t.set_stack)
         t.set_stack(&attr, STACK_BYTES);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* of this thread, on Linux; inherited by the new one */
-    int rc = t.create(&thread, &attr, fn, arg);
+    int rc = t.create(thread, &attr, fn, arg);
     sigprocmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return !rc;
+}
+
+void kp_thread_join(pthread_t thread)
+{
+    t.join(thread, NULL);
+}
+
+/* Starts the thread anew; the last one has left the queue and is ending. Under the lock. */
+static bool start_worker(void)
+{
+    if (queue.unjoined)
+        kp_thread_join(queue.thread);
+    queue.unjoined = kp_thread_start(work, NULL, &queue.thread);
+    return queue.unjoined;
 }
 
 /* Under the lock. */
@@ -112,7 +130,7 @@ static bool take(struct job *j)
 {
     if (queue.forked)
         return false;
-    if (!queue.running && !(queue.running = kp_thread_start(work, NULL)))
+    if (!queue.running && !(queue.running = start_worker()))
         return false;
     *queue.end = j;
     queue.end = &j->next;
@@ -139,6 +157,10 @@ static bool idle(long patience_ms)
     if (!kp_lock_take(&queue.lock, patience_ms))
         return false;
     bool yes = !queue.running;
+    if (yes && queue.unjoined) {
+        kp_thread_join(queue.thread);
+        queue.unjoined = false;
+    }
     kp_lock_give(&queue.lock);
     return yes;
 }
@@ -162,6 +184,7 @@ void kp_worker_forked(void)
     kp_lock_give(&queue.lock);
     queue.forked = true;
     queue.running = false;
+    queue.unjoined = false;
     queue.first = NULL;
     queue.end = &queue.first;
 }

@@ -5,10 +5,15 @@
 #ifndef KP_PRELOAD_WORKER_H
 #define KP_PRELOAD_WORKER_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
-/* Starts a detached thread with all signals blocked. False when the process has no threads, or none to spare. */
-bool kp_thread_start(void *(*fn)(void *arg), void *arg);
+/* Starts a thread with all signals blocked; *thread is to be joined. False when the process has no threads, or none to
+ * spare. */
+bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread);
+/* Waits for the very end of a thread whose function has returned, or is about to. What libraries keep for a thread is
+ * taken down after that, and must not meet the libraries' own exit handlers. */
+void kp_thread_join(pthread_t thread);
 
 /* Runs fn(arg) on the worker after everything submitted before. False when no thread is to be had (or after a fork):
  * nothing was taken, the caller runs it itself. */

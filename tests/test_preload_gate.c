@@ -40,7 +40,7 @@ static struct {
     CUresult allocation_rc, allocation_answer;
 } process;
 
-static atomic_bool watches, closes_at_sync;
+static atomic_bool watches, counts, closes_at_sync;
 
 bool kp_window_watches(void)
 {
@@ -54,7 +54,7 @@ bool kp_window_closes_at_sync(void)
 
 bool kp_window_is_open(void)
 {
-    return atomic_load(&watches);
+    return atomic_load(&watches) || atomic_load(&counts);
 }
 
 bool kp_window_needs_shared(uint64_t bytes)
@@ -93,6 +93,7 @@ void kp_process_close_window(void)
     bool alone = kp_gate_enter_exclusive(60000, process.stuck ? 5 : 30000);
     process.closed++;
     atomic_store(&watches, false);
+    atomic_store(&counts, false);
     if (alone)
         kp_gate_leave_exclusive();
 }
@@ -206,6 +207,7 @@ static int reset(void **state)
     alarm(60); /* a gate that never opens again ends the test */
     memset(&process, 0, sizeof(process));
     atomic_store(&watches, false);
+    atomic_store(&counts, false);
     atomic_store(&closes_at_sync, false);
     kp_guard = 0;
     kp_in_driver = 0;
@@ -534,6 +536,7 @@ CALLED_AS(call_capture_begin, KP_CLASS_CAPTURE_BEGIN, "cuStreamBeginCapture")
 CALLED_AS(call_capture_end, KP_CLASS_CAPTURE_END, "cuStreamEndCapture")
 CALLED_AS(call_init, KP_CLASS_INIT, "cuInit")
 CALLED_AS(call_sync, KP_CLASS_SYNC, "cuStreamSynchronize")
+CALLED_AS(call_hold, KP_CLASS_HOLD, "cuLaunchHostFunc")
 CALLED_AS(call_load, KP_CLASS_LOAD, "cuKernelGetFunction")
 CALLED_AS(call_alloc, KP_CLASS_ALLOC, "cuMemAlloc")
 CALLED_AS(call_join, KP_CLASS_JOIN, "cuMemsetD8Async")
@@ -732,6 +735,25 @@ static void test_load(void **state)
     assert_int_equal(callee.in_driver, 1);
     call_load(CUDA_SUCCESS, 0x10, 0x7e1);
     assert_int_equal(callee.closed_before, 1);
+}
+
+/* A window that counts launches as they come stays open over what changes memory, but not over what may make the next
+ * launch wait. */
+static void test_hold(void **state)
+{
+    (void)state;
+    atomic_store(&counts, true);
+    call_gate(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.closed, 0);
+    call_hold(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.closed, 1);
+    assert_int_equal(callee.closed_before, 1);
+    assert_int_equal(callee.guard, 1);
+    atomic_store(&counts, true);
+    kp_gate_enter_alone();
+    assert_int_equal(process.closed, 2);
+    assert_false(kp_gate_enter_exclusive(60000, 0)); /* it was entered */
+    kp_gate_leave_shared();
 }
 
 static void test_join(void **state)
@@ -1072,6 +1094,7 @@ int main(void)
         cmocka_unit_test_setup(test_sync, reset),
         cmocka_unit_test_setup(test_limit_that_launches_need, reset),
         cmocka_unit_test_setup(test_load, reset),
+        cmocka_unit_test_setup(test_hold, reset),
         cmocka_unit_test_setup(test_join, reset),
         cmocka_unit_test_setup(test_allocation, reset),
         cmocka_unit_test_setup(test_memory_that_others_reach, reset),

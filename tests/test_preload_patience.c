@@ -26,7 +26,7 @@ static CUcontext const here = (CUcontext)(uintptr_t)0xc1, elsewhere = (CUcontext
 
 static struct {
     atomic_bool busy[2]; /* here, elsewhere */
-    atomic_int waits, pushed, popped, unguarded, threads;
+    atomic_int waits, pushed, popped, unguarded, threads, joined;
     _Atomic(CUresult) result, push_result;
     bool no_threads;
 } gpu;
@@ -71,15 +71,19 @@ static const struct kp_driver driver = {
 
 /* ---- threads ---- */
 
-bool kp_thread_start(void *(*fn)(void *arg), void *arg)
+bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
 {
-    pthread_t thread;
     if (gpu.no_threads)
         return false;
-    assert_int_equal(pthread_create(&thread, NULL, fn, arg), 0);
-    pthread_detach(thread);
+    assert_int_equal(pthread_create(thread, NULL, fn, arg), 0);
     atomic_fetch_add(&gpu.threads, 1);
     return true;
+}
+
+void kp_thread_join(pthread_t thread)
+{
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    atomic_fetch_add(&gpu.joined, 1);
 }
 
 static int set_up(void **state)
@@ -117,6 +121,7 @@ static void test_done(void **state)
     assert_int_equal(wait_here(LONG_MS), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     assert_int_equal(gpu.waits, 2);
     assert_int_equal(gpu.popped, 2);
+    assert_int_equal(gpu.joined, gpu.threads); /* none is left to end beside the program's exit handlers */
 }
 
 /* The wait that was given up goes on, and the next call takes part in it instead of starting another. */

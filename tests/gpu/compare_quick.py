@@ -27,7 +27,6 @@ METRICS = {
     "DRAM Bytes Read": "dram__bytes_read.sum",
     "DRAM Bytes Written": "dram__bytes_write.sum",
     "L1/TEX Hit Rate": "l1tex__t_sector_hit_rate.pct",
-    "L2 Hit Rate": "lts__t_sector_hit_rate.pct",
     "L2 Request Hit Rate": "lts__t_request_hit_rate.pct",
     "L2 Cache Sectors": "lts__t_sectors.sum",
     "Tensor Pipe Utilization": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
