@@ -617,6 +617,16 @@ static void drop_refused(void)
     }
 }
 
+/* KP_VENDOR: CUPTI registers exit handlers of its own when parts of it are first used. Ours, which may close a last
+ * window, has to run before them. */
+static void exit_before_cupti(void)
+{
+    enum { FIRST_WINDOWS = 3 };
+    static int closed;
+    if (closed++ < FIRST_WINDOWS)
+        kp_process_exit_first();
+}
+
 void kp_window_close(const struct kp_context_setup *setup)
 {
     struct kp_window_outcome out;
@@ -638,6 +648,8 @@ void kp_window_close(const struct kp_context_setup *setup)
     leave(setup->driver, &v);
     kp_counters_free(out.counters);
     free(out.note);
+    if (w.way != PLAIN)
+        exit_before_cupti();
     reset();
 }
 
