@@ -63,8 +63,8 @@ cmp -s "$tmp/report.cut" "$tmp/stored.cut" || { fail "kprof report differs"; dif
 
 # The command sets the same environment.
 plain "$programs/p_direct"
-FAKE_LOG="$tmp/kprof.log" LD_LIBRARY_PATH="$build/fake" "$build/kprof" --kernel-name append --log-file "$tmp/report" -- \
-    "$programs/p_direct" >"$tmp/kprof.out" 2>"$tmp/kprof.err"
+FAKE_LOG="$tmp/kprof.log" LD_LIBRARY_PATH="$build/fake" LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:-}" \
+    "$build/kprof" --kernel-name append --log-file "$tmp/report" -- "$programs/p_direct" >"$tmp/kprof.out" 2>"$tmp/kprof.err"
 kprof_code=$?
 same "kprof command"
 expect "kprof command: launches reported" "$(reported)" 5
