@@ -95,6 +95,15 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
     return becomes_done(w, ms) ? end(w) : CUDA_ERROR_NOT_READY;
 }
 
+void kp_patience_reap(void)
+{
+    for (struct wait *w = waits, *next; w; w = next) {
+        next = w->next;
+        if (atomic_load(&w->done))
+            end(w);
+    }
+}
+
 void kp_patience_forked(void)
 {
     waits = NULL;

@@ -15,6 +15,9 @@
  * CUDA_ERROR_NOT_READY: it is not done. The waiting goes on, and later calls for this context take part in it. */
 CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms);
 
+/* Before the process ends: waits that have ended since nobody asked again leave nothing behind. */
+void kp_patience_reap(void);
+
 /* In a forked child, where the waiting threads do not exist. */
 void kp_patience_forked(void);
 

@@ -16,6 +16,7 @@
 #include "preload/lock.h"
 #include "preload/log.h"
 #include "preload/mute.h"
+#include "preload/patience.h"
 #include "preload/session.h"
 #include "preload/symbols.h"
 #include "preload/window.h"
@@ -421,6 +422,7 @@ void kp_process_context_ends(const char *symbol, uint64_t first)
         kp_guard++;
         kp_window_close(&process.setup);
         kp_worker_drain(KP_FOREVER);
+        kp_patience_reap();
         kp_context_close(&process.setup, match, first, true);
         kp_guard--;
         kp_gate_leave_exclusive();
