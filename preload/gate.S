@@ -134,7 +134,6 @@ kp_gate_common:
         pushq   16 + 8 * kp_word(%rbp)
         .endr
         call    *%r10
-        movq    %rax, -16(%rbp)
         movq    -8(%rbp), %rdi
         movl    %eax, %esi
         movq    -200(%rbp), %rdx

@@ -554,7 +554,7 @@ void kp_process_finish(void)
     if (may_call)
         kp_window_close(&process.setup);
     else if (alone)
-        kp_window_give_up(&process.setup);
+        kp_window_give_up();
     go_to(FINISHED);
     kp_worker_drain(patience);
     if (kp_session_is_open()) { /* no other thread has done it meanwhile */

@@ -653,10 +653,9 @@ void kp_window_close(const struct kp_context_setup *setup)
     reset();
 }
 
-void kp_window_give_up(const struct kp_context_setup *setup)
+void kp_window_give_up(void)
 {
     struct kp_window_outcome out;
-    (void)setup;
     if (!w.open)
         return;
     memset(&out, 0, sizeof(out));

@@ -45,7 +45,7 @@ void kp_window_close(const struct kp_context_setup *setup);
 
 /* The same without any driver call, because the driver must not be called any more: its launches are reported without
  * counters. */
-void kp_window_give_up(const struct kp_context_setup *setup);
+void kp_window_give_up(void);
 
 /* Any thread, at any time: whether a window is open; whether one is that will be replayed, so that operations on memory
  * must join or close it; whether it has to be closed before the program waits for the GPU or asks how far it is. */
