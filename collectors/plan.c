@@ -77,7 +77,7 @@ static int add_sections(struct kp_plan *p, struct kp_host *h, int major, int min
         for (size_t i = 0; i < sections[s]->n_rows; i++) {
             const struct kp_row *row = &sections[s]->rows[i];
             struct kp_metric_props props;
-            if (!kp_cc_matches(row->cc, major, minor))
+            if (row->kind == KP_ROW_BODY || !kp_cc_matches(row->cc, major, minor))
                 continue;
             bool counter = row->source == KP_SRC_COUNTER;
             bool known = !counter || !kp_host_metric(h, row->metric, &props);

@@ -63,7 +63,7 @@ static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, con
     for (size_t s = 0; s < b->setup->n_sections; s++)
         for (size_t i = 0; i < b->setup->sections[s]->n_rows; i++) {
             const struct kp_row *row = &b->setup->sections[s]->rows[i];
-            if (row->source == KP_SRC_COUNTER && kp_cc_matches(row->cc, c->device.cc_major, c->device.cc_minor) &&
+            if (kp_row_required(row) && row->source == KP_SRC_COUNTER && kp_cc_matches(row->cc, c->device.cc_major, c->device.cc_minor) &&
                 !kp_result_find(r, row->metric))
                 kp_result_set_na(r, row->metric, why);
         }

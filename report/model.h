@@ -19,6 +19,12 @@ enum kp_value_kind {
     KP_VALUE_TEXT,   /* `text` */
 };
 
+/* The value of one instance of a metric: of one opcode, one register count, one NUMA node. */
+struct kp_instance {
+    char *key; /* what it is of, as it is printed */
+    double value;
+};
+
 /* One metric of one launch. Values are in the base unit named by `unit` (byte, ns, hz, %, inst, cycle, byte/s ...). */
 struct kp_metric {
     char *name;
@@ -26,7 +32,9 @@ struct kp_metric {
     enum kp_value_kind kind;
     double real;
     uint64_t count;
-    char *text; /* the value (KP_VALUE_TEXT), or the reason (KP_VALUE_NA); else NULL */
+    char *text;                    /* the value (KP_VALUE_TEXT), or the reason (KP_VALUE_NA); else NULL */
+    struct kp_instance *instances; /* in the order of printing; the value above is what stands for all of them */
+    size_t n_instances;
 };
 
 enum kp_workload_kind { KP_WORKLOAD_KERNEL = 0, KP_WORKLOAD_GRAPH = 1 };
@@ -80,6 +88,9 @@ struct kp_device_info {
     char *name, *chip, *pci_bus_id;
     int cc_major, cc_minor;
     uint32_t sm_count;
+    /* What throughputs are made of on this chip: a line for each, the metric, a tab and its constituents separated by
+     * commas, all with their suffixes; "" when none was asked for. */
+    char *breakdowns;
 };
 
 /* Facts of the run, for the process line, the account and the session page. Times are UTC seconds or ns as named. */
@@ -93,6 +104,7 @@ struct kp_session {
     int driver_version;                 /* as cuDriverGetVersion: 13000 */
     char *cupti_version;                /* "13.0.85"-like; "" unknown */
     char *set, *sections, *metrics;     /* as asked for: comma lists; "" when not given */
+    char *section_folder;               /* ditto; "" */
     char *cache_control, *clock_control;
     uint64_t launches_seen, launches_profiled;
     uint64_t passes;
@@ -111,6 +123,11 @@ struct kp_session {
 int kp_result_set_real(struct kp_result *r, const char *name, const char *unit, double value);
 int kp_result_set_count(struct kp_result *r, const char *name, const char *unit, uint64_t value);
 int kp_result_set_text(struct kp_result *r, const char *name, const char *unit, const char *value);
+/* Gives metric `name`, which must have been set, its instances: keys[i] and values[i], copied; `keys` may be NULL for
+ * the numbers from 0 on. 0, -ENOENT without such a metric, or -ENOMEM; the metric is then as it was. Setting the metric
+ * anew takes its instances away. */
+int kp_result_set_instances(struct kp_result *r, const char *name, const char *const *keys, const double *values,
+                            size_t n);
 /* The metric is wanted but could not be read; `why` is one short clause for the reader. */
 int kp_result_set_na(struct kp_result *r, const char *name, const char *why);
 

@@ -22,6 +22,11 @@ struct kp_options {
     char *log_file;         /* path with %-macros, "stdout", "stderr" */
     char *export_file;      /* path with %-macros, "" = none */
     bool force_overwrite;
+    char *section_folder;         /* "" = none */
+    char *print_details;          /* header | body | all */
+    char *print_metric_name;      /* label | name | label-name */
+    char *print_units;            /* auto | base */
+    char *print_metric_instances; /* none | values | details */
     bool quiet; /* no progress lines */
     bool profile_from_start;
     char *cupti_dir;    /* "" = searched for */

@@ -13,6 +13,21 @@ struct kp_sink {
     void *arg;
 };
 
+/* How much is printed, and how. */
+enum kp_details { KP_DETAILS_HEADER, KP_DETAILS_BODY, KP_DETAILS_ALL };
+enum kp_naming { KP_NAMING_LABEL, KP_NAMING_NAME, KP_NAMING_BOTH };
+enum kp_instances { KP_INSTANCES_NONE, KP_INSTANCES_VALUES, KP_INSTANCES_DETAILS };
+struct kp_display {
+    enum kp_details details;
+    enum kp_naming naming;
+    bool base_units;
+    enum kp_instances instances;
+};
+
+struct kp_options;
+/* What the options say; they must have been checked. */
+struct kp_display kp_display_of(const struct kp_options *o);
+
 /* `[pid] program@host` line that opens the report. */
 int kp_render_process(const struct kp_sink *out, const struct kp_session *s);
 /* One launch: header line, note, sections. The sections and extra metrics are those the session asked for; before them

@@ -8,8 +8,16 @@
 #include "report/text.h"
 
 #define KP_SET(name)
-#define KP_SECTION(id, display, order, sets, passes) static const struct kp_row rows_##id[] = {
-#define KP_ROW(label, metric, unit, cc, source)      {label, metric, unit, cc, KP_SRC_##source},
+#define KP_SECTION(id, display, order, sets, cc, passes) static const struct kp_row rows_##id[] = {
+#define KP_ROW(label, metric, unit, cc, source)                                                                        \
+    {label, metric, unit, cc, KP_SRC_##source, KP_ROW_HEADER, KP_BODY_NONE, ""},
+#define KP_EXTRA(label, metric, unit, cc, source)                                                                      \
+    {label, metric, unit, cc, KP_SRC_##source, KP_ROW_EXTRA, KP_BODY_NONE, ""},
+#define KP_BODY(kind, title, above) {title, "", "", "", KP_SRC_LAUNCH, KP_ROW_BODY, KP_BODY_##kind, above},
+#define KP_ITEM(group, label, metric, unit, cc, source)                                                                \
+    {label, metric, unit, cc, KP_SRC_##source, KP_ROW_ITEM, KP_BODY_NONE, group},
+#define KP_RATE(kind, group, label, metric, unit, cc, source)                                                          \
+    {label, metric, unit, cc, KP_SRC_##source, KP_ROW_##kind, KP_BODY_NONE, group},
 #define KP_SECTION_END(id)                                                                                             \
     }                                                                                                                  \
     ;
@@ -17,9 +25,13 @@
 
 static const struct kp_section sections[] = {
 #define KP_SET(name)
-#define KP_SECTION(id, display, order, sets, passes)                                                                   \
-    {#id, display, order, sets, rows_##id, sizeof rows_##id / sizeof *rows_##id, KP_PASSES_##passes},
+#define KP_SECTION(id, display, order, sets, cc, passes)                                                               \
+    {#id, display, order, sets, cc, rows_##id, sizeof rows_##id / sizeof *rows_##id, KP_PASSES_##passes},
 #define KP_ROW(label, metric, unit, cc, source)
+#define KP_EXTRA(label, metric, unit, cc, source)
+#define KP_BODY(kind, title, above)
+#define KP_ITEM(group, label, metric, unit, cc, source)
+#define KP_RATE(kind, group, label, metric, unit, cc, source)
 #define KP_SECTION_END(id)
 #include "report/sections.def"
 };
@@ -28,11 +40,20 @@ enum { N_SECTIONS = sizeof sections / sizeof *sections };
 
 static const char *const set_names[] = {
 #define KP_SET(name) #name,
-#define KP_SECTION(id, display, order, sets, passes)
+#define KP_SECTION(id, display, order, sets, cc, passes)
 #define KP_ROW(label, metric, unit, cc, source)
+#define KP_EXTRA(label, metric, unit, cc, source)
+#define KP_BODY(kind, title, above)
+#define KP_ITEM(group, label, metric, unit, cc, source)
+#define KP_RATE(kind, group, label, metric, unit, cc, source)
 #define KP_SECTION_END(id)
 #include "report/sections.def"
     NULL};
+
+bool kp_row_required(const struct kp_row *row)
+{
+    return row->kind == KP_ROW_HEADER;
+}
 
 const struct kp_section *kp_sections(size_t *n)
 {

@@ -1,5 +1,6 @@
 /*
- * The section table: which metrics a section shows, under which label, on which chips. Data only; see sections.def.
+ * The section table: which metrics a section shows, where and under which label, on which chips. Data only; see
+ * sections.def.
  * Facts: section files of Nsight Compute 2025.3 (identifiers, labels, metric names).
  */
 #ifndef KP_REPORT_SECTIONS_H
@@ -10,8 +11,54 @@
 
 enum kp_source {
     KP_SRC_COUNTER,   /* hardware counter: range profiler */
-    KP_SRC_LAUNCH,    /* launch parameter or function, context, device attribute */
+    KP_SRC_LAUNCH,    /* launch parameter or function, context, device attribute, topology of the machine */
     KP_SRC_OCCUPANCY, /* occupancy calculation */
+    KP_SRC_DERIVED,   /* computed from other metrics: derive.h */
+};
+
+/* What a row of a section is. A section's rows are one flat list: header rows, extra rows, then its bodies, each a
+ * BODY row followed by what it shows. */
+enum kp_row_kind {
+    KP_ROW_HEADER, /* line of the table that is always printed */
+    KP_ROW_EXTRA,  /* line that the same table has beside them when bodies are printed */
+    KP_ROW_BODY,   /* opens a body: label = title, group = what stands above its values ("" = nothing), see `body` */
+    KP_ROW_ITEM,   /* a value of the body; in a grid, group = row and label = column */
+    /* Of a roofline: group names the roof or the point. What is done in a second is the sum of its WORK rows, times its
+     * WORK_CLOCK row where those are per cycle; what is moved in a second likewise. */
+    KP_ROW_WORK,
+    KP_ROW_WORK_CLOCK,
+    KP_ROW_TRAFFIC,
+    KP_ROW_TRAFFIC_CLOCK,
+};
+
+/* How a body is drawn. */
+enum kp_body {
+    KP_BODY_NONE, /* of rows that open no body */
+    KP_BODY_BARS, /* bar chart, longest bar first; an item "breakdown:X" stands for the constituents of throughput X */
+    KP_BODY_BARS_AS,  /* bar chart in the order of its rows */
+    KP_BODY_TABLE,    /* label, unit, value, in the order of the rows */
+    KP_BODY_GRID,     /* rows and columns in order of first appearance */
+    KP_BODY_ROOFLINE, /* roofs and points: see KP_ROW_WORK and KP_POINT_MARK */
+    KP_BODY_CURVE,    /* values over what the instances of each item are keyed by */
+    KP_BODY_CHART,    /* the memory chart; an item's group is the link or box that it belongs to */
+};
+
+/* A group of a roofline that starts with this is a measured point, any other a roof; it is not printed. */
+#define KP_POINT_MARK "@"
+
+/* The unit that the library gives the metric on the chip. */
+#define KP_UNIT_OF_CHIP "*"
+
+/* One row. Text that a kind does not use is "". */
+struct kp_row {
+    const char *label;
+    const char *metric; /* full name with suffix */
+    const char *unit;   /* base unit, or KP_UNIT_OF_CHIP */
+    const char *cc;     /* compute capabilities that have it: "" all, else "75-86,89-100,103,120" ("90-" open end) */
+    enum kp_source source;
+    enum kp_row_kind kind;
+    enum kp_body body; /* of KP_ROW_BODY */
+    const char *group;
 };
 
 /* How the counters of a section are collected when it is all that is asked for. */
@@ -20,20 +67,12 @@ enum kp_passes {
     KP_PASSES_ONE, /* in one pass, what does not fit is left out: nothing is replayed, saved or restored */
 };
 
-/* One header row. */
-struct kp_row {
-    const char *label;
-    const char *metric;
-    const char *unit; /* base unit */
-    const char *cc;   /* compute capabilities that have it: "" all, else "75-86,89-100,103,120" ("90-" open end) */
-    enum kp_source source;
-};
-
 struct kp_section {
     const char *id;            /* "SpeedOfLight" */
     const char *display;       /* "GPU Speed Of Light Throughput" */
     int order;                 /* ascending in the report */
     const char *sets;          /* comma list: "basic,detailed,full,roofline" */
+    const char *cc;            /* compute capabilities that have the section, as in kp_row */
     const struct kp_row *rows; /* KP_PASSES_ONE: by priority */
     size_t n_rows;
     enum kp_passes passes;
@@ -52,6 +91,9 @@ bool kp_section_in_set(const struct kp_section *s, const char *set);
 bool kp_sections_one_pass(const struct kp_section *const *selected, size_t n, const char *metrics);
 /* The KP_PASSES_ONE section of launches that must not be replayed, whatever else is asked for. Static data. */
 const struct kp_section *kp_section_quick(void);
+/* Whether a chip without the row's metric shows it as missing: rows of the table that is always printed. Of all others
+ * a chip that lacks the metric has no such row. */
+bool kp_row_required(const struct kp_row *row);
 /* Whether a cc condition (see kp_row.cc) holds for compute capability major.minor. */
 bool kp_cc_matches(const char *cc, int major, int minor);
 
