@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Every value of ncu's full details page beside kprof's, and what the sets cost. Needs what run.sh needs.
+#   tests/gpu/full.sh [OUT] [PROGRAM...]     PROGRAM: patterns, torch (default: both); NCU_RUNS: how often ncu runs (3)
+set -u
+export LC_ALL=C
+root=$(cd "$(dirname "$0")/../.." && pwd)
+out=${1:-$root/build/gpu}
+[ $# -gt 0 ] && shift
+programs=${*:-patterns torch}
+runs=${NCU_RUNS:-3}
+here=$root/tests/gpu
+lib=$root/build/libkprof.so
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+cuda=${CUDA_HOME:-/usr/local/cuda}
+export LD_LIBRARY_PATH=$cuda/lib64:$cuda/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
+nvcc -O2 -arch="$arch" -o "$work/patterns" "$here/patterns.cu" || exit 1
+now() { date +%s.%N; }
+since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.3f", b - a }'; }
+failures=0
+costs=()
+
+compare_program() { # NAME COMMAND...
+    local name=$1 start i profile=on files=() ncu_wall native wall launches code
+    shift
+    [ "$name" = torch ] && profile=off
+    start=$(now)
+    "$@" >"$work/plain"
+    native=$(since "$start")
+    for i in $(seq "$runs"); do
+        start=$(now)
+        timeout 200 ncu --clock-control none --profile-from-start $profile --set full --print-details all --apply-rules no \
+            --print-metric-name name --print-units base --log-file "$work/$name.ncu.$i" "$@" >/dev/null 2>&1
+        ncu_wall=$(since "$start")
+        files+=("$work/$name.ncu.$i")
+    done
+    cp "$work/$name.ncu.1" "$out/"
+    start=$(now)
+    KPROF_PROFILE_FROM_START=$profile KPROF_SET=full KPROF_PRINT_DETAILS=all KPROF_EXPORT=$work/$name.kprof \
+        KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/$name.full LD_PRELOAD=$lib timeout 200 "$@" >"$work/kprof.out"
+    code=$?
+    wall=$(since "$start")
+    cp "$work/$name.kprof" "$out/" 2>/dev/null
+    cmp -s "$work/plain" "$work/kprof.out" && [ $code = 0 ] || { echo "FAILED: $name: other output or exit code $code" && failures=$((failures + 1)); }
+    grep -E '==(WARNING|ERROR)==' "$out/$name.full" | sort | uniq -c | head -5
+    echo "## $name: kprof beside $runs runs of ncu"
+    python3 "$here/compare_full.py" "$work/$name.kprof" "${files[@]}"
+    [ "$runs" -lt 3 ] || { echo "ncu's first run beside its others:" && python3 "$here/compare_full.py" --no-exceptions --ncu "${files[@]}"; }
+    launches=$(grep -c '==PROF== Profiling' "$work/$name.ncu.1")
+    costs+=("| $name, full, $launches launches | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" -v n="$launches" 'BEGIN { printf "%.0f | %.0f | %.1f", (b - a) * 1000 / n, (c - a) * 1000 / n, (b - a) / (c - a) }') |")
+}
+
+for program in $programs; do
+    case $program in
+    patterns) compare_program patterns "$work/patterns" ;;
+    torch) compare_program torch python3 "$here/torch_ops.py" ;;
+    *) echo "no program $program" >&2 && exit 2 ;;
+    esac
+done
+
+echo "| case | native s | ncu s | kprof s | ncu, ms a launch | kprof, ms a launch | ratio |"
+echo "| --- | --- | --- | --- | --- | --- | --- |"
+printf '%s\n' "${costs[@]}"
+echo "$failures failures"
+[ $failures -eq 0 ]
