@@ -10,7 +10,21 @@
 enum { MAX_PARAMS = 8192 };
 
 /* Attributes in the order in which kp_device_read takes them apart. */
-enum { CC_MAJOR, CC_MINOR, SM_COUNT, WARP_SIZE, THREADS, BLOCKS, REGISTERS, SHARED, RESERVED, L2, N_ATTRIBUTES };
+enum {
+    CC_MAJOR,
+    CC_MINOR,
+    SM_COUNT,
+    WARP_SIZE,
+    THREADS,
+    BLOCKS,
+    REGISTERS,
+    SHARED,
+    SHARED_BLOCK,
+    SHARED_OPTIN,
+    RESERVED,
+    L2,
+    N_ATTRIBUTES
+};
 
 static const CUdevice_attribute attributes[N_ATTRIBUTES] = {
     [CC_MAJOR] = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
@@ -21,6 +35,8 @@ static const CUdevice_attribute attributes[N_ATTRIBUTES] = {
     [BLOCKS] = CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR,
     [REGISTERS] = CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
     [SHARED] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+    [SHARED_BLOCK] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+    [SHARED_OPTIN] = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
     [RESERVED] = CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK,
     [L2] = CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
 };
@@ -43,12 +59,16 @@ CUresult kp_device_read(const struct kp_driver *d, CUdevice device, struct kp_de
     out->max_blocks = (uint32_t)v[BLOCKS];
     out->registers = (uint32_t)v[REGISTERS];
     out->shared_per_sm = (uint64_t)v[SHARED];
+    out->shared_per_block = (uint64_t)v[SHARED_BLOCK];
+    out->shared_per_block_optin = (uint64_t)v[SHARED_OPTIN];
     out->reserved_shared = (uint64_t)v[RESERVED];
     out->l2_size = (uint64_t)v[L2];
     int pageable = 0;
     out->pageable_access =
         d->cuDeviceGetAttribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device) == CUDA_SUCCESS &&
         pageable;
+    if (d->cuDeviceGetAttribute(&out->mps, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, device) != CUDA_SUCCESS)
+        out->mps = -1;
     out->schedulers = 4; /* sub-partitions of a multiprocessor on every chip from compute capability 7.0 on */
     d->cuDeviceGetName(out->name, sizeof(out->name), device);
     d->cuDeviceGetPCIBusId(out->pci_bus_id, sizeof(out->pci_bus_id), device);
@@ -58,12 +78,14 @@ CUresult kp_device_read(const struct kp_driver *d, CUdevice device, struct kp_de
 CUresult kp_context_facts_read(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
                                struct kp_context_facts *out)
 {
-    size_t stack = 0;
+    size_t stack = 0, persisting = 0;
     memset(out, 0, sizeof(*out));
     CUresult rc = d->cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE);
     if (rc == CUDA_SUCCESS)
         rc = d->cuCtxGetCacheConfig(&out->cache_config);
     out->stack_size = stack;
+    out->persisting_l2_known = d->cuCtxGetLimit(&persisting, CU_LIMIT_PERSISTING_L2_CACHE_SIZE) == CUDA_SUCCESS;
+    out->persisting_l2 = persisting;
     out->sm_count = device->sm_count;
     CUdevResource sms;
     memset(&sms, 0, sizeof(sms));

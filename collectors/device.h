@@ -11,15 +11,19 @@ struct kp_device {
     CUdevice device;
     int cc_major, cc_minor;
     uint32_t sm_count, warp_size, max_warps, max_blocks, registers, schedulers;
-    uint64_t shared_per_sm, reserved_shared, l2_size; /* byte */
-    bool pageable_access;                             /* kernels can read and write any memory of the host */
+    uint64_t shared_per_sm, reserved_shared, l2_size;  /* byte */
+    uint64_t shared_per_block, shared_per_block_optin; /* byte; the second for kernels that ask for more */
+    bool pageable_access;                              /* kernels can read and write any memory of the host */
+    int mps; /* contexts share the device through MPS: 1, 0, or -1 when the driver does not tell */
     char name[256], pci_bus_id[32];
 };
 
 /* Facts of the context that are the same for each of its launches. */
 struct kp_context_facts {
     uint64_t stack_size; /* byte a thread */
-    uint32_t sm_count;   /* fewer than the device's in a green context */
+    bool persisting_l2_known;
+    uint64_t persisting_l2; /* byte of the L2 that are set aside */
+    uint32_t sm_count;      /* fewer than the device's in a green context */
     CUfunc_cache cache_config;
 };
 

@@ -1,24 +1,39 @@
 #include "collectors/launch.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "collectors/occupancy.h"
+#include "collectors/topology.h"
+#include "report/instances.h"
 
 const char *const kp_launch_metric_names[] = {
+    "derived__pct_occupancy_per_barrier_count",
+    "derived__pct_occupancy_per_block_size",
+    "derived__pct_occupancy_per_register_count",
+    "derived__pct_occupancy_per_shared_mem_size",
+    "launch__barrier_count",
     "launch__block_dim_x",
     "launch__block_dim_y",
     "launch__block_dim_z",
     "launch__block_size",
+    "launch__cluster_dim_x",
+    "launch__cluster_dim_y",
+    "launch__cluster_dim_z",
     "launch__cluster_max_active",
     "launch__cluster_max_potential_size",
     "launch__cluster_scheduling_policy",
     "launch__cluster_size",
+    "launch__context_id",
+    "launch__device_id",
     "launch__func_cache_config",
+    "launch__function_pcs",
     "launch__grid_dim_x",
     "launch__grid_dim_y",
     "launch__grid_dim_z",
     "launch__grid_size",
+    "launch__kernel_name",
     "launch__occupancy_cluster_gpu_pct",
     "launch__occupancy_cluster_pct",
     "launch__occupancy_limit_barriers",
@@ -26,7 +41,16 @@ const char *const kp_launch_metric_names[] = {
     "launch__occupancy_limit_registers",
     "launch__occupancy_limit_shared_mem",
     "launch__occupancy_limit_warps",
+    "launch__occupancy_per_barrier_count",
+    "launch__occupancy_per_block_size",
+    "launch__occupancy_per_cluster_size",
+    "launch__occupancy_per_register_count",
+    "launch__occupancy_per_shared_mem_size",
+    "launch__persisting_l2_cache_size",
     "launch__preferred_cluster_size",
+    "launch__preferred_cluster_x",
+    "launch__preferred_cluster_y",
+    "launch__preferred_cluster_z",
     "launch__registers_per_thread",
     "launch__registers_per_thread_allocated",
     "launch__shared_mem_config_size",
@@ -37,10 +61,14 @@ const char *const kp_launch_metric_names[] = {
     "launch__shared_mem_per_block_static",
     "launch__sm_count",
     "launch__stack_size",
+    "launch__stream_id",
     "launch__thread_count",
     "launch__tpc_count",
     "launch__tpc_enabled",
+    "launch__uses_cdp",
     "launch__uses_green_context",
+    "launch__uses_mps",
+    "launch__uses_nvlink_centric_scheduling",
     "launch__waves_per_multiprocessor",
     "sm__maximum_warps_avg_per_active_cycle",
     "sm__maximum_warps_per_active_cycle_pct",
@@ -48,7 +76,28 @@ const char *const kp_launch_metric_names[] = {
     NULL,
 };
 
+static int by_name(const void *key, const void *element)
+{
+    return strcmp(key, *(const char *const *)element);
+}
+
+bool kp_launch_is_metric(const char *name)
+{
+    return bsearch(name, kp_launch_metric_names, sizeof(kp_launch_metric_names) / sizeof(*kp_launch_metric_names) - 1,
+                   sizeof(*kp_launch_metric_names), by_name) ||
+           kp_device_is_metric(name);
+}
+
 static const char barrier_unknown[] = "the driver does not tell how many barriers this kernel uses";
+static const char no_answer[] = "the driver does not answer for this launch";
+
+/* What only the code of a kernel would tell, and the driver does not hand out. */
+static const struct {
+    const char *name, *why;
+} untold[] = {
+    {"launch__function_pcs", "the driver does not tell where a kernel's code lies"},
+    {"launch__uses_cdp", "the driver does not tell whether a kernel may launch others"},
+};
 
 struct source {
     struct kp_result *r;
@@ -58,6 +107,7 @@ struct source {
     const struct kp_function *f;
     const struct kp_shape *s;
     const struct kp_launch_extra *extra;
+    struct kp_occupancy_in in;
     struct kp_occupancy o;
     int rc; /* the first error; later calls keep it */
 };
@@ -83,6 +133,12 @@ static void text(struct source *x, const char *name, const char *value)
 static void missing(struct source *x, const char *name, const char *why)
 {
     int rc = kp_result_set_na(x->r, name, why);
+    x->rc = x->rc ? x->rc : rc;
+}
+
+static void instances(struct source *x, const char *name, const char *const *keys, const double *values, size_t n)
+{
+    int rc = kp_result_set_instances(x->r, name, keys, values, n);
     x->rc = x->rc ? x->rc : rc;
 }
 
@@ -123,6 +179,9 @@ static void compute_occupancy(struct source *x)
         .registers = v->registers,
         .reserved_shared = (uint32_t)v->reserved_shared,
         .block_threads = (uint32_t)volume(x->s->block),
+        .shared_per_sm = v->shared_per_sm,
+        .shared_per_block = v->shared_per_block,
+        .shared_per_block_optin = v->shared_per_block_optin,
         .registers_per_thread = registers_of(x),
         .static_shared = x->f->static_shared,
         .dynamic_shared = x->s->dynamic_shared,
@@ -133,20 +192,35 @@ static void compute_occupancy(struct source *x)
                                                       (size_t)in.dynamic_shared);
     in.driver_blocks = driver_blocks > 0 ? (uint32_t)driver_blocks : 0;
     kp_occupancy_compute(&in, &x->o);
+    x->in = in;
+}
+
+/* One metric an axis: `base` and x, y or z. */
+static void axes(struct source *x, const char *base, const char *unit, const uint32_t v[3])
+{
+    char name[64];
+    size_t end = strlen(base);
+    memcpy(name, base, end);
+    name[end + 1] = '\0';
+    for (int i = 0; i < 3; i++) {
+        name[end] = (char)('x' + i);
+        count(x, name, unit, v[i]);
+    }
+}
+
+static void identity(struct source *x)
+{
+    const struct kp_launch_info *l = &x->r->launch;
+    count(x, "launch__context_id", "", l->context_id);
+    count(x, "launch__stream_id", "", l->stream_id);
+    count(x, "launch__device_id", "", (uint64_t)l->device);
+    text(x, "launch__kernel_name", l->demangled);
 }
 
 static void geometry(struct source *x)
 {
-    static const char *const axes[] = {"x", "y", "z"};
-    char name[32];
-    for (int i = 0; i < 3; i++) {
-        strcpy(name, "launch__grid_dim_");
-        strcat(name, axes[i]);
-        count(x, name, "", x->s->grid[i]);
-        strcpy(name, "launch__block_dim_");
-        strcat(name, axes[i]);
-        count(x, name, "", x->s->block[i]);
-    }
+    axes(x, "launch__grid_dim_", "", x->s->grid);
+    axes(x, "launch__block_dim_", "block", x->s->block);
     count(x, "launch__grid_size", "", volume(x->s->grid));
     count(x, "launch__block_size", "", volume(x->s->block));
     count(x, "launch__thread_count", "thread", volume(x->s->grid) * volume(x->s->block));
@@ -161,6 +235,35 @@ static void geometry(struct source *x)
     else
         missing(x, "launch__tpc_enabled", "the driver does not tell which TPCs a green context has");
     count(x, "launch__uses_green_context", "", x->context->sm_count != x->device->sm_count);
+    count(x, "launch__uses_nvlink_centric_scheduling", "", x->s->nvlink_centric);
+    if (x->device->mps >= 0)
+        count(x, "launch__uses_mps", "", (uint64_t)x->device->mps);
+    else
+        missing(x, "launch__uses_mps", "this driver does not tell");
+    if (x->device->cc_major < 8)
+        return; /* persisting accesses came with compute capability 8.0 */
+    if (x->context->persisting_l2_known)
+        count(x, "launch__persisting_l2_cache_size", "byte", x->context->persisting_l2);
+    else
+        missing(x, "launch__persisting_l2_cache_size", "the driver does not tell for this context");
+}
+
+/* The driver tells how many blocks the named barriers allow, which often leaves one number of barriers a block. */
+static void barriers(struct source *x)
+{
+    uint32_t limit = x->f->barrier_limit, n = limit ? KP_BARRIERS_PER_SM / limit : 0;
+    bool exact = n > 1 && limit < x->device->max_blocks && KP_BARRIERS_PER_SM / n == limit &&
+                 KP_BARRIERS_PER_SM / (n - 1) != limit;
+    if (x->device->cc_major >= 9 && exact)
+        count(x, "launch__barrier_count", "", n);
+    else
+        missing(x, "launch__barrier_count", barrier_unknown);
+    if (x->device->cc_major < 9)
+        return;
+    if (limit)
+        count(x, "launch__occupancy_limit_barriers", "block", limit);
+    else
+        missing(x, "launch__occupancy_limit_barriers", barrier_unknown);
 }
 
 static void shared_memory(struct source *x)
@@ -212,6 +315,27 @@ static void config_for_driver(const struct source *x, CUlaunchConfig *c, CUlaunc
     a->value.clusterDim.z = x->s->cluster[2];
 }
 
+/* Active clusters over their size, in powers of two up to the largest one. */
+static void cluster_curve(struct source *x, CUlaunchConfig *config, CUlaunchAttribute *attribute, uint32_t largest)
+{
+    static const char *const keys[] = {"1", "2", "4", "8", "16"};
+    double values[sizeof(keys) / sizeof(*keys)] = {0}, sum = 0;
+    size_t n = 0;
+    for (uint32_t size = 1; size <= largest && n < sizeof(keys) / sizeof(*keys); size *= 2) {
+        int active = 0;
+        attribute->value.clusterDim.x = size;
+        attribute->value.clusterDim.y = attribute->value.clusterDim.z = 1;
+        config->gridDimX = size; /* the grid has to be whole clusters; how large it is does not matter */
+        config->gridDimY = config->gridDimZ = 1;
+        if (x->d->cuOccupancyMaxActiveClusters(&active, x->f->handle, config) != CUDA_SUCCESS)
+            active = 0;
+        values[n++] = active;
+        sum += active;
+    }
+    real(x, "launch__occupancy_per_cluster_size", "", sum);
+    instances(x, "launch__occupancy_per_cluster_size", keys, values, n);
+}
+
 /* Clusters exist from compute capability 9.0 on. */
 static void clusters(struct source *x)
 {
@@ -221,25 +345,32 @@ static void clusters(struct source *x)
     uint64_t size = volume(x->s->cluster);
     config_for_driver(x, &config, &attribute);
     count(x, "launch__cluster_size", "", size);
-    if (x->device->cc_major >= 10)
+    axes(x, "launch__cluster_dim_", "", x->s->cluster);
+    if (x->device->cc_major >= 10) {
         count(x, "launch__preferred_cluster_size", "", volume(x->s->preferred_cluster));
+        axes(x, "launch__preferred_cluster_", "", x->s->preferred_cluster);
+    }
+    if (x->extra->curves)
+        count(x, "launch__occupancy_per_cluster_size", "", 0);
     text(x, "launch__cluster_scheduling_policy",
          x->s->cluster_policy == CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING ? "PolicyLoadBalancing" : "PolicySpread");
     if (x->d->cuOccupancyMaxPotentialClusterSize &&
         x->d->cuOccupancyMaxPotentialClusterSize(&largest, x->f->handle, &config) == CUDA_SUCCESS)
         count(x, "launch__cluster_max_potential_size", "block", (uint64_t)largest);
     else
-        missing(x, "launch__cluster_max_potential_size", "the driver does not answer for this launch");
+        missing(x, "launch__cluster_max_potential_size", no_answer);
     if (size) {
         config.attrs = &attribute;
         config.numAttrs = 1;
         if (!x->d->cuOccupancyMaxActiveClusters ||
             x->d->cuOccupancyMaxActiveClusters(&active, x->f->handle, &config) != CUDA_SUCCESS) {
-            missing(x, "launch__cluster_max_active", "the driver does not answer for this launch");
-            missing(x, "launch__occupancy_cluster_pct", "the driver does not answer for this launch");
-            missing(x, "launch__occupancy_cluster_gpu_pct", "the driver does not answer for this launch");
+            missing(x, "launch__cluster_max_active", no_answer);
+            missing(x, "launch__occupancy_cluster_pct", no_answer);
+            missing(x, "launch__occupancy_cluster_gpu_pct", no_answer);
             return;
         }
+        if (x->extra->curves)
+            cluster_curve(x, &config, &attribute, (uint32_t)largest);
     }
     /* Share of the GPU's block slots that resident clusters fill; over the GPU it is weighted by the theoretical
      * occupancy. Fitted to ncu on cluster launches of 1 to 16 blocks on an H200. */
@@ -250,21 +381,83 @@ static void clusters(struct source *x)
     real(x, "launch__occupancy_cluster_gpu_pct", "%", percent * x->o.percent / 100.0);
 }
 
+/* The curves, each in warps and in percent of the maximum. A chip that does not tell how barriers limit a launch has no
+ * curve over them. Units: as ncu gives them, which leaves the first list's without. */
+static const struct {
+    const char *warps, *percent, *unit;
+    int from_cc_major;
+} curve_metrics[KP_CURVES] = {
+    [KP_CURVE_REGISTERS] = {"launch__occupancy_per_register_count", "derived__pct_occupancy_per_register_count",
+                            "%/register", 0},
+    [KP_CURVE_THREADS] = {"launch__occupancy_per_block_size", "derived__pct_occupancy_per_block_size", "%", 0},
+    [KP_CURVE_SHARED] = {"launch__occupancy_per_shared_mem_size", "derived__pct_occupancy_per_shared_mem_size",
+                         "%/byte", 0},
+    [KP_CURVE_BARRIERS] = {"launch__occupancy_per_barrier_count", "derived__pct_occupancy_per_barrier_count", "", 9},
+};
+
+/* The points of one curve as a metric holds them. */
+struct points {
+    uint32_t warps[KP_CURVE_POINTS];
+    double values[KP_CURVE_POINTS];
+    const char *keys[KP_CURVE_POINTS];
+    char text[KP_CURVE_POINTS][KP_KEY_SIZE];
+};
+
+static void curve(struct source *x, struct points *p, enum kp_curve c)
+{
+    uint32_t step = 0;
+    uint64_t warps = 0, percent = 0;
+    size_t n = kp_occupancy_curve(&x->in, c, p->warps, &step);
+    for (size_t i = 0; i < n; i++) {
+        p->keys[i] = kp_instance_key(p->text[i], i * step);
+        warps += p->warps[i];
+        p->values[i] = p->warps[i];
+    }
+    count(x, curve_metrics[c].warps, "", warps);
+    instances(x, curve_metrics[c].warps, p->keys, p->values, n);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t whole = 100 * (uint64_t)p->warps[i] / x->in.max_warps; /* ncu drops the rest */
+        percent += whole;
+        p->values[i] = (double)whole;
+    }
+    real(x, curve_metrics[c].percent, curve_metrics[c].unit, (double)percent);
+    instances(x, curve_metrics[c].percent, p->keys, p->values, n);
+}
+
+static void curves(struct source *x)
+{
+    struct points *p = malloc(sizeof(*p)); /* too much for the stack of a program's thread */
+    if (!p)
+        x->rc = x->rc ? x->rc : -ENOMEM;
+    for (int c = 0; p && c < KP_CURVES; c++) {
+        if (x->device->cc_major < curve_metrics[c].from_cc_major)
+            continue;
+        if (x->extra->shared_config) {
+            curve(x, p, (enum kp_curve)c);
+        } else {
+            missing(x, curve_metrics[c].warps, x->extra->shared_config_why);
+            missing(x, curve_metrics[c].percent, x->extra->shared_config_why);
+        }
+    }
+    free(p);
+}
+
 int kp_launch_metrics(struct kp_result *r, const struct kp_driver *d, const struct kp_device *device,
                       const struct kp_context_facts *context, const struct kp_function *f, const struct kp_shape *s,
                       const struct kp_launch_extra *extra)
 {
     struct source x = {.r = r, .d = d, .device = device, .context = context, .f = f, .s = s, .extra = extra};
     compute_occupancy(&x);
+    identity(&x);
     geometry(&x);
     shared_memory(&x);
     occupancy(&x);
-    if (device->cc_major >= 9) {
+    barriers(&x);
+    if (device->cc_major >= 9)
         clusters(&x);
-        if (f->barrier_limit)
-            count(&x, "launch__occupancy_limit_barriers", "block", f->barrier_limit);
-        else
-            missing(&x, "launch__occupancy_limit_barriers", barrier_unknown);
-    }
+    if (extra->curves)
+        curves(&x);
+    for (size_t i = 0; i < sizeof(untold) / sizeof(*untold); i++)
+        missing(&x, untold[i].name, untold[i].why);
     return x.rc;
 }

@@ -5,14 +5,20 @@
 #ifndef KP_COLLECTORS_OCCUPANCY_H
 #define KP_COLLECTORS_OCCUPANCY_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+/* Named barriers of a multiprocessor that its blocks share. Fitted to the curves that ncu prints for the H200. */
+enum { KP_BARRIERS_PER_SM = 64 };
 
 struct kp_occupancy_in {
     int cc_major;
     uint32_t warp_size, schedulers;
-    uint32_t max_warps, max_blocks;   /* per multiprocessor */
-    uint32_t registers, max_barriers; /* per multiprocessor */
-    uint32_t reserved_shared;         /* byte a block, taken by the driver */
+    uint32_t max_warps, max_blocks; /* per multiprocessor */
+    uint32_t registers;             /* per multiprocessor */
+    uint32_t reserved_shared;       /* byte a block, taken by the driver */
+    /* Byte, and only read for curves: of a multiprocessor, of a block, of a block that asks for more than that. */
+    uint64_t shared_per_sm, shared_per_block, shared_per_block_optin;
     uint32_t block_threads;
     uint32_t registers_per_thread;
     uint64_t static_shared, dynamic_shared; /* byte a block */
@@ -32,6 +38,22 @@ struct kp_occupancy {
 };
 
 void kp_occupancy_compute(const struct kp_occupancy_in *in, struct kp_occupancy *out);
+
+/* What would change if one property of the launch were another: theoretical active warps over that property. */
+enum kp_curve {
+    KP_CURVE_REGISTERS, /* a thread: 0, 1 ... 256 */
+    KP_CURVE_THREADS,   /* a block: 0 (taken as one warp), 16 ... 1024 */
+    KP_CURVE_SHARED,    /* byte a block, the driver's part included: 0, 512 ... below what a multiprocessor has */
+    KP_CURVE_BARRIERS,  /* a block: 0, 1 ... 64 */
+    KP_CURVES,
+};
+
+enum { KP_CURVE_POINTS = 512 }; /* no curve has more */
+
+/* Writes the curve's points, active warps a multiprocessor, to warps[KP_CURVE_POINTS]; point i is at i * *step. Returns
+ * their number. Of the other limits, one that is not known is taken not to bind. Formulas: the curves of 14 launches on
+ * an H200, every point of which they give. */
+size_t kp_occupancy_curve(const struct kp_occupancy_in *in, enum kp_curve curve, uint32_t *warps, uint32_t *step);
 
 /* Resident blocks for `threads` threads and `shared` bytes (driver's part not included) if only registers, warps, the
  * block limit and `shared_capacity` bytes a multiprocessor counted: what the driver would answer for a kernel without

@@ -211,6 +211,8 @@ static void read_attributes(struct kp_launch *l)
             l->shape.preferred_cluster[2] = a->value.preferredClusterDim.z;
         } else if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE) {
             l->shape.cluster_policy = (int)a->value.clusterSchedulingPolicyPreference;
+        } else if (a->id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING) {
+            l->shape.nvlink_centric = a->value.nvlinkUtilCentricScheduling;
         }
     }
 }

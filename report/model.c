@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/instances.h"
+
 char *kp_strdup(const char *s)
 {
     return strdup(s ? s : "");
@@ -28,6 +30,7 @@ static void metric_free(struct kp_metric *m)
     free(m->name);
     free(m->unit);
     free(m->text);
+    free(m->instances);
 }
 
 static int reserve_one(struct kp_result *r)
@@ -86,6 +89,40 @@ int kp_result_set_text(struct kp_result *r, const char *name, const char *unit, 
                                       .text = (char *)(value ? value : "")});
 }
 
+/* The instances and the text of their keys are one block, as curves of hundreds of points are made for each launch. */
+static struct kp_instance *instances_new(const char *const *keys, const double *values, size_t n)
+{
+    size_t text = 0;
+    for (size_t i = 0; i < n; i++)
+        text += keys ? strlen(keys[i]) + 1 : KP_KEY_SIZE;
+    struct kp_instance *list = malloc(n * sizeof *list + text);
+    if (!list)
+        return NULL;
+    char *to = (char *)(list + n), number[KP_KEY_SIZE];
+    for (size_t i = 0; i < n; i++) {
+        const char *key = keys ? keys[i] : kp_instance_key(number, i);
+        size_t size = strlen(key) + 1;
+        list[i] = (struct kp_instance){memcpy(to, key, size), values[i]};
+        to += size;
+    }
+    return list;
+}
+
+int kp_result_set_instances(struct kp_result *r, const char *name, const char *const *keys, const double *values,
+                            size_t n)
+{
+    size_t at = lower_bound(r, name);
+    if (at == r->n_metrics || strcmp(r->metrics[at].name, name))
+        return -ENOENT;
+    struct kp_instance *list = n ? instances_new(keys, values, n) : NULL;
+    if (n && !list)
+        return -ENOMEM;
+    free(r->metrics[at].instances);
+    r->metrics[at].instances = list;
+    r->metrics[at].n_instances = n;
+    return 0;
+}
+
 int kp_result_set_na(struct kp_result *r, const char *name, const char *why)
 {
     return put(r, &(struct kp_metric){.name = (char *)name, .kind = KP_VALUE_NA, .text = (char *)(why ? why : "")});
@@ -123,8 +160,8 @@ void kp_result_free(struct kp_result *r)
 
 void kp_session_free(struct kp_session *s)
 {
-    char *texts[] = {s->exe, s->cmdline,  s->host,    s->kprof_version, s->cupti_version,
-                     s->set, s->sections, s->metrics, s->cache_control, s->clock_control};
+    char *texts[] = {s->exe,      s->cmdline, s->host,           s->kprof_version, s->cupti_version, s->set,
+                     s->sections, s->metrics, s->section_folder, s->cache_control, s->clock_control};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     for (size_t i = 0; i < s->n_skips; i++)
@@ -137,6 +174,7 @@ void kp_session_free(struct kp_session *s)
         free(s->devices[i].name);
         free(s->devices[i].chip);
         free(s->devices[i].pci_bus_id);
+        free(s->devices[i].breakdowns);
     }
     free(s->devices);
     *s = (struct kp_session){0};

@@ -1,17 +1,21 @@
 /*
- * The session file, schema version 1. Users may query it: every table but `name` is one struct of model.h.
+ * The session file, schema version 2. Users may query it: every table but `name` is one struct of model.h.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
  *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
- *   device   one row a device: ordinal, name, chip, pci_bus_id, cc_major, cc_minor, sm_count
+ *   device   one row a device: columns as the fields of struct kp_device_info
  *   skip     one row a reason: reason, count (launches not profiled)
  *   kernel   one row a kernel that no filter took: name, count
  *   launch   one row a launch: columns as the fields of struct kp_launch_info; grid and block as _x, _y, _z
  *   name     id, name, unit: each metric name with its base unit, once
  *   metric   launch, name (an id of `name`), kind (enum kp_value_kind), value; REAL, INTEGER or TEXT by kind, and for
- *            kind 0 the reason why there is none. A REAL that is not a number is NULL.
+ *            kind 0 the reason why there is none. A REAL that is not a number is NULL. instances: NULL when the metric
+ *            has none, else a JSON array of [key, value] pairs.
  *   metrics  a view of the last three: launch, kernel, name, unit, value
  * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
+ *
+ * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and what it lacks
+ * reads as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances.
  *
  * Why a rollback journal and not WAL: a killed process would leave its last launches in a side file. Why synchronous is
  * off: what must be survived is the death of the process, and what it wrote is then in the kernel's hands.
@@ -29,11 +33,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "report/instances.h"
 #include "report/text.h"
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 1,
+    SCHEMA_VERSION = 2,
     /* A reader holds the file for one launch at a time, well under a millisecond. */
     BUSY_TIMEOUT_MS = 2000,
 };
@@ -42,9 +47,9 @@ static const char schema[] =
     "CREATE TABLE session(id INTEGER PRIMARY KEY, pid INTEGER, exe TEXT, cmdline TEXT, host TEXT, kprof_version TEXT,"
     " start_unix_ns INTEGER, end_unix_ns INTEGER, driver_version INTEGER, cupti_version TEXT, \"set\" TEXT,"
     " sections TEXT, metrics TEXT, cache_control TEXT, clock_control TEXT, launches_seen INTEGER,"
-    " launches_profiled INTEGER, passes INTEGER, profiling_ns REAL, complete INTEGER);"
+    " launches_profiled INTEGER, passes INTEGER, profiling_ns REAL, complete INTEGER, section_folder TEXT);"
     "CREATE TABLE device(ordinal INTEGER, name TEXT, chip TEXT, pci_bus_id TEXT, cc_major INTEGER, cc_minor INTEGER,"
-    " sm_count INTEGER);"
+    " sm_count INTEGER, breakdowns TEXT);"
     "CREATE TABLE skip(reason TEXT, count INTEGER);"
     "CREATE TABLE kernel(name TEXT, count INTEGER);"
     "CREATE TABLE launch(id INTEGER PRIMARY KEY, ordinal INTEGER, kind INTEGER, mangled TEXT, demangled TEXT,"
@@ -52,7 +57,8 @@ static const char schema[] =
     " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
     " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT);"
     "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
-    "CREATE TABLE metric(launch INTEGER, name INTEGER, kind INTEGER, value, PRIMARY KEY(launch, name)) WITHOUT ROWID;"
+    "CREATE TABLE metric(launch INTEGER, name INTEGER, kind INTEGER, value, instances TEXT, PRIMARY KEY(launch, name))"
+    " WITHOUT ROWID;"
     "CREATE VIEW metrics AS SELECT m.launch, l.demangled AS kernel, n.name, n.unit, m.value FROM metric m"
     " JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name;";
 
@@ -84,9 +90,9 @@ static const char *const queries[N_QUERIES] = {
     [Q_BEGIN] = "BEGIN IMMEDIATE",
     [Q_COMMIT] = "COMMIT",
     [Q_ROLLBACK] = "ROLLBACK",
-    [Q_PUT_SESSION] = "REPLACE INTO session VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [Q_PUT_SESSION] = "REPLACE INTO session VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [Q_CLEAR_DEVICES] = "DELETE FROM device",
-    [Q_PUT_DEVICE] = "INSERT INTO device VALUES(?,?,?,?,?,?,?)",
+    [Q_PUT_DEVICE] = "INSERT INTO device VALUES(?,?,?,?,?,?,?,?)",
     [Q_CLEAR_SKIPS] = "DELETE FROM skip",
     [Q_PUT_SKIP] = "INSERT INTO skip VALUES(?,?)",
     [Q_CLEAR_KERNELS] = "DELETE FROM kernel",
@@ -94,13 +100,13 @@ static const char *const queries[N_QUERIES] = {
     [Q_PUT_LAUNCH] = "INSERT INTO launch VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [Q_PUT_NAME] = "INSERT OR IGNORE INTO name(name, unit) VALUES(?,?)",
     [Q_GET_NAME] = "SELECT id FROM name WHERE name=? AND unit=?",
-    [Q_PUT_METRIC] = "INSERT INTO metric VALUES(?,?,?,?)",
+    [Q_PUT_METRIC] = "INSERT INTO metric VALUES(?,?,?,?,?)",
     [Q_GET_SESSION] = "SELECT * FROM session WHERE id = 1",
     [Q_GET_DEVICES] = "SELECT * FROM device ORDER BY rowid",
     [Q_GET_SKIPS] = "SELECT * FROM skip ORDER BY rowid",
     [Q_GET_KERNELS] = "SELECT * FROM kernel ORDER BY rowid",
     [Q_NEXT_LAUNCH] = "SELECT * FROM launch WHERE id >= ? ORDER BY id LIMIT 1",
-    [Q_GET_METRICS] = "SELECT n.name, n.unit, kind, value FROM metric m JOIN name n ON n.id = m.name WHERE launch = ?",
+    [Q_GET_METRICS] = "SELECT n.name, n.unit, m.* FROM metric m JOIN name n ON n.id = m.name WHERE launch = ?",
 };
 
 /* A row of table `name`. */
@@ -231,6 +237,8 @@ static double column_real(struct row *r)
 static char *column_text_or_null(struct row *r)
 {
     int c = r->column++;
+    if (c >= sqlite3_column_count(r->statement))
+        return NULL; /* a file of an earlier version */
     const char *text = (const char *)sqlite3_column_text(r->statement, c);
     char *copy = text ? strdup(text) : NULL;
     if (!copy && sqlite3_column_type(r->statement, c) != SQLITE_NULL)
@@ -424,6 +432,7 @@ static int put_session_row(struct kp_store *s, const struct kp_session *f)
     bind_uint(&r, f->passes);
     bind_real(&r, f->profiling_ns);
     bind_int(&r, f->complete);
+    bind_text(&r, f->section_folder);
     return row_end(&r);
 }
 
@@ -437,6 +446,7 @@ static int put_device(struct kp_store *s, const struct kp_device_info *d)
     bind_int(&r, d->cc_major);
     bind_int(&r, d->cc_minor);
     bind_uint(&r, d->sm_count);
+    bind_text(&r, d->breakdowns);
     return row_end(&r);
 }
 
@@ -540,9 +550,12 @@ static int name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 
 static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metric *m)
 {
     sqlite3_int64 name = 0;
+    char *instances = NULL;
     int rc = name_id(s, m, &name);
     if (rc)
         return rc;
+    if (m->n_instances && !(instances = kp_instances_write(m->instances, m->n_instances)))
+        return SQLITE_NOMEM;
     struct row r = row_begin(s, Q_PUT_METRIC);
     bind_uint(&r, launch);
     bind_int(&r, name);
@@ -553,7 +566,10 @@ static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metri
         bind_uint(&r, m->count);
     else
         bind_text(&r, m->text);
-    return row_end(&r);
+    bind_text(&r, instances);
+    rc = row_end(&r);
+    free(instances);
+    return rc;
 }
 
 static int put_result(struct kp_store *s, const struct kp_result *result)
@@ -645,6 +661,7 @@ static void get_session_row(struct row *r, struct kp_session *f)
     f->passes = column_uint(r);
     f->profiling_ns = column_real(r);
     f->complete = column_int(r);
+    f->section_folder = column_text(r);
 }
 
 static int get_devices(struct kp_store *s, struct kp_session *f)
@@ -665,6 +682,7 @@ static int get_devices(struct kp_store *s, struct kp_session *f)
         d->cc_major = (int)column_int(&r);
         d->cc_minor = (int)column_int(&r);
         d->sm_count = (uint32_t)column_uint(&r);
+        d->breakdowns = column_text(&r);
     }
     return row_finish(&r);
 }
@@ -685,6 +703,10 @@ static int get_counts(struct kp_store *s, enum query q, struct kp_session *f,
 /* Error code and message of a read that ended with the SQLite code `rc`. */
 static int read_error(struct kp_store *s, int rc, char **err)
 {
+    if (rc == SQLITE_CORRUPT) { /* found by us, perhaps: then SQLite has no message */
+        rc = kp_error(err, "cannot read '%s': %s", s->path, sqlite3_errstr(rc));
+        return rc == -EINVAL ? -EIO : rc;
+    }
     return rc == SQLITE_NOMEM ? -ENOMEM : rc ? failed(s, "read", err) : 0;
 }
 
@@ -733,22 +755,35 @@ static void get_launch(struct row *r, struct kp_launch_info *l)
     l->reason = column_text(r);
 }
 
-static int get_metric(sqlite3_stmt *row, struct kp_result *result)
+/* Columns of Q_GET_METRICS. */
+enum { C_NAME, C_UNIT, C_LAUNCH, C_NAME_ID, C_KIND, C_VALUE, C_INSTANCES };
+
+static int get_value(sqlite3_stmt *row, const char *name, const char *unit, struct kp_result *result)
 {
-    const char *name = (const char *)sqlite3_column_text(row, 0), *unit = (const char *)sqlite3_column_text(row, 1);
-    if (!name || !unit)
-        return -ENOMEM;
-    switch ((enum kp_value_kind)sqlite3_column_int(row, 2)) {
+    switch ((enum kp_value_kind)sqlite3_column_int(row, C_KIND)) {
     case KP_VALUE_REAL:
-        return kp_result_set_real(result, name, unit, column_real(&(struct row){row, 3, 0}));
+        return kp_result_set_real(result, name, unit, column_real(&(struct row){row, C_VALUE, 0}));
     case KP_VALUE_COUNT:
-        return kp_result_set_count(result, name, unit, (uint64_t)sqlite3_column_int64(row, 3));
+        return kp_result_set_count(result, name, unit, (uint64_t)sqlite3_column_int64(row, C_VALUE));
     case KP_VALUE_TEXT:
-        return kp_result_set_text(result, name, unit, (const char *)sqlite3_column_text(row, 3));
+        return kp_result_set_text(result, name, unit, (const char *)sqlite3_column_text(row, C_VALUE));
     case KP_VALUE_NA:
         break;
     }
-    return kp_result_set_na(result, name, (const char *)sqlite3_column_text(row, 3));
+    return kp_result_set_na(result, name, (const char *)sqlite3_column_text(row, C_VALUE));
+}
+
+/* An SQLite code. */
+static int get_metric(sqlite3_stmt *row, struct kp_result *result)
+{
+    const char *name = (const char *)sqlite3_column_text(row, C_NAME),
+               *unit = (const char *)sqlite3_column_text(row, C_UNIT), *instances = NULL;
+    int rc = name && unit ? get_value(row, name, unit, result) : -ENOMEM;
+    if (!rc && sqlite3_column_count(row) > C_INSTANCES)
+        instances = (const char *)sqlite3_column_text(row, C_INSTANCES);
+    if (instances)
+        rc = kp_instances_read(instances, result, name);
+    return rc == -EINVAL ? SQLITE_CORRUPT : rc ? SQLITE_NOMEM : SQLITE_OK;
 }
 
 static int get_metrics(struct kp_store *s, struct kp_result *result)
@@ -756,8 +791,7 @@ static int get_metrics(struct kp_store *s, struct kp_result *result)
     struct row r = row_begin(s, Q_GET_METRICS);
     bind_uint(&r, result->launch.id);
     while (row_next(&r))
-        if (get_metric(r.statement, result))
-            r.rc = SQLITE_NOMEM;
+        r.rc = get_metric(r.statement, result);
     return row_finish(&r);
 }
 

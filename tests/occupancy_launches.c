@@ -5,7 +5,8 @@
 #define DEVICE(major, minor, sms, warps, blocks, shared)                                                               \
     {                                                                                                                  \
         .cc_major = major, .cc_minor = minor, .sm_count = sms, .warp_size = 32, .max_warps = warps,                    \
-        .max_blocks = blocks, .registers = 65536, .schedulers = 4, .shared_per_sm = shared, .reserved_shared = 1024    \
+        .max_blocks = blocks, .registers = 65536, .schedulers = 4, .shared_per_sm = shared, .shared_per_block = 49152, \
+        .shared_per_block_optin = shared - 1024, .reserved_shared = 1024                                               \
     }
 
 const struct kp_device kp_test_h200 = DEVICE(9, 0, 132, 64, 32, 233472);

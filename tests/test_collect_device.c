@@ -29,8 +29,8 @@ static struct {
     size_t n_params;
     unsigned sms; /* of the context's resource; 0: the query fails */
     int refused_attribute;
-    int pageable;
-    CUresult limit_rc;
+    int pageable, mps;
+    CUresult limit_rc, persisting_rc;
 } driver;
 
 static CUresult device_attribute(int *value, CUdevice_attribute a, CUdevice device)
@@ -69,6 +69,15 @@ static CUresult device_attribute(int *value, CUdevice_attribute a, CUdevice devi
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
         *value = 62914560;
         break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+        *value = 49152;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = 232448;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
+        *value = driver.mps;
+        break;
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
         *value = driver.pageable;
         break;
@@ -94,9 +103,11 @@ static CUresult device_bus_id(char *id, int size, CUdevice device)
 
 static CUresult ctx_limit(size_t *value, CUlimit limit)
 {
-    assert_int_equal(limit, CU_LIMIT_STACK_SIZE);
-    *value = 2048;
-    return driver.limit_rc;
+    *value = limit == CU_LIMIT_STACK_SIZE ? 2048 : 11796480;
+    if (limit == CU_LIMIT_STACK_SIZE)
+        return driver.limit_rc;
+    assert_int_equal(limit, CU_LIMIT_PERSISTING_L2_CACHE_SIZE);
+    return driver.persisting_rc;
 }
 
 static CUresult ctx_cache_config(CUfunc_cache *config)
@@ -219,17 +230,25 @@ static void test_device(void **state)
     assert_int_equal(device.registers, kp_test_h200.registers);
     assert_int_equal(device.schedulers, kp_test_h200.schedulers);
     assert_int_equal(device.shared_per_sm, kp_test_h200.shared_per_sm);
+    assert_int_equal(device.shared_per_block, kp_test_h200.shared_per_block);
+    assert_int_equal(device.shared_per_block_optin, kp_test_h200.shared_per_block_optin);
     assert_int_equal(device.reserved_shared, kp_test_h200.reserved_shared);
+    assert_int_equal(device.mps, 0);
     assert_int_equal(device.l2_size, 62914560);
     assert_string_equal(device.name, "NVIDIA H200");
     assert_string_equal(device.pci_bus_id, "0000:05:00.0");
     assert_false(device.pageable_access);
     driver.pageable = 1;
+    driver.mps = 1;
     assert_int_equal(kp_device_read(&d, 3, &device), CUDA_SUCCESS);
     assert_true(device.pageable_access);
+    assert_int_equal(device.mps, 1);
     driver.refused_attribute = CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS; /* a driver that does not know it */
     assert_int_equal(kp_device_read(&d, 3, &device), CUDA_SUCCESS);
     assert_false(device.pageable_access);
+    driver.refused_attribute = CU_DEVICE_ATTRIBUTE_MPS_ENABLED;
+    assert_int_equal(kp_device_read(&d, 3, &device), CUDA_SUCCESS);
+    assert_int_equal(device.mps, -1);
     driver.refused_attribute = CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;
     assert_int_equal(kp_device_read(&d, 3, &device), CUDA_ERROR_INVALID_DEVICE);
 }
@@ -242,6 +261,8 @@ static void test_context(void **state)
     assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
     assert_int_equal(facts.stack_size, 2048);
     assert_int_equal(facts.cache_config, CU_FUNC_CACHE_PREFER_L1);
+    assert_true(facts.persisting_l2_known);
+    assert_int_equal(facts.persisting_l2, 11796480);
     assert_int_equal(facts.sm_count, 132); /* the resource query failed */
     driver.sms = 16;                       /* a green context */
     assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
@@ -249,6 +270,9 @@ static void test_context(void **state)
     d.cuCtxGetDevResource = NULL; /* a driver before 12.4 */
     assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
     assert_int_equal(facts.sm_count, 132);
+    driver.persisting_rc = CUDA_ERROR_UNSUPPORTED_LIMIT; /* before compute capability 8.0 */
+    assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
+    assert_false(facts.persisting_l2_known);
     driver.limit_rc = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "collectors/launch.h"
+#include "collectors/topology.h"
 #include "report/sections.h"
 #include "tests/occupancy_launches.h"
 
@@ -21,6 +22,7 @@ static struct {
     int asked_threads;
     size_t asked_shared;
     unsigned asked_cluster[3], asked_grid, asked_attributes;
+    int active_by_size; /* in place of `active`: this, divided by the size of the cluster */
 } driver;
 
 static CUfunction const function = (CUfunction)(uintptr_t)0x1000;
@@ -51,7 +53,9 @@ static CUresult max_active(int *clusters, CUfunction f, const CUlaunchConfig *co
     driver.asked_cluster[1] = config->attrs[0].value.clusterDim.y;
     driver.asked_cluster[2] = config->attrs[0].value.clusterDim.z;
     driver.asked_grid = config->gridDimX * config->gridDimY * config->gridDimZ;
-    *clusters = driver.active;
+    unsigned size = driver.asked_cluster[0] * driver.asked_cluster[1] * driver.asked_cluster[2];
+    assert_int_equal(driver.asked_grid % size, 0);
+    *clusters = driver.active_by_size ? driver.active_by_size / (int)size : driver.active;
     return driver.active_rc;
 }
 
@@ -199,6 +203,51 @@ static void test_geometry(void **state)
     kp_result_free(&s.result);
 }
 
+static const char *unit(const struct subject *s, const char *metric)
+{
+    const struct kp_metric *m = kp_result_find(&s->result, metric);
+    return m ? m->unit : "(none)";
+}
+
+/* What the header of the launch has, the context and the device. */
+static void test_identity(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1, 32);
+    s.context.persisting_l2_known = true;
+    s.context.persisting_l2 = 11796480;
+    s.shape.nvlink_centric = true;
+    s.device.mps = 1;
+    s.result.launch =
+        (struct kp_launch_info){.context_id = 3, .stream_id = 7, .device = 2, .demangled = strdup("f(int)")};
+    assert_int_equal(kp_launch_metrics(&s.result, &s.driver, &s.device, &s.context, &s.function, &s.shape, &s.extra),
+                     0);
+    assert_int_equal(number(&s, "launch__context_id"), 3);
+    assert_int_equal(number(&s, "launch__stream_id"), 7);
+    assert_int_equal(number(&s, "launch__device_id"), 2);
+    assert_string_equal(text(&s, "launch__kernel_name"), "f(int)");
+    assert_int_equal(number(&s, "launch__persisting_l2_cache_size"), 11796480);
+    assert_string_equal(unit(&s, "launch__persisting_l2_cache_size"), "byte");
+    assert_string_equal(unit(&s, "launch__block_dim_x"), "block");
+    assert_string_equal(unit(&s, "launch__grid_dim_x"), "");
+    assert_int_equal(number(&s, "launch__uses_nvlink_centric_scheduling"), 1);
+    assert_int_equal(number(&s, "launch__uses_mps"), 1);
+    assert_missing(&s, "launch__uses_cdp", "driver");
+    assert_missing(&s, "launch__function_pcs", "driver");
+    s.device.mps = -1;
+    s.shape.nvlink_centric = false;
+    s.context.persisting_l2_known = false;
+    measure(&s);
+    assert_missing(&s, "launch__uses_mps", "driver");
+    assert_int_equal(number(&s, "launch__uses_nvlink_centric_scheduling"), 0);
+    assert_missing(&s, "launch__persisting_l2_cache_size", "driver");
+    s.device.cc_major = 7;
+    measure(&s);
+    assert_absent(&s, "launch__persisting_l2_cache_size");
+    kp_result_free(&s.result);
+}
+
 static void test_cache_configurations(void **state)
 {
     static const struct {
@@ -291,6 +340,31 @@ static void test_barrier_limit_binds(void **state)
     measure(&s);
     assert_int_equal(number(&s, "launch__occupancy_limit_barriers"), 10);
     assert_float_equal(number(&s, "sm__maximum_warps_avg_per_active_cycle"), 20, 0);
+    kp_result_free(&s.result);
+}
+
+/* 64 barriers an SM: how many a block has follows from the blocks that they allow, unless several numbers would. */
+static void test_barrier_count(void **state)
+{
+    static const struct {
+        uint32_t limit;
+        int barriers; /* 0: not to be told */
+    } rows[] = {{21, 3}, {16, 4}, {12, 5}, {10, 6}, {9, 7}, {8, 8}, {7, 9}, {6, 10}, {5, 0}, {4, 0}, {32, 0}, {0, 0}};
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1056, 64);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        s.function.barrier_limit = rows[i].limit;
+        measure(&s);
+        if (rows[i].barriers)
+            assert_int_equal(number(&s, "launch__barrier_count"), rows[i].barriers);
+        else
+            assert_missing(&s, "launch__barrier_count", "barriers");
+    }
+    s.device.cc_major = 8; /* how many barriers an SM of these has is not known */
+    s.function.barrier_limit = 8;
+    measure(&s);
+    assert_missing(&s, "launch__barrier_count", "barriers");
     kp_result_free(&s.result);
 }
 
@@ -404,7 +478,174 @@ static void test_no_cluster_rows_before_9(void **state)
     kp_result_free(&s.result);
 }
 
+/* ---- curves ---- */
+
+static const struct kp_metric *curve(const struct subject *s, const char *metric, const char *in, double sum, size_t n)
+{
+    const struct kp_metric *m = kp_result_find(&s->result, metric);
+    double value = -1;
+    if (!m || !kp_metric_number(m, &value))
+        fail_msg("no %s", metric);
+    assert_string_equal(m->unit, in);
+    assert_float_equal(value, sum, 0);
+    assert_int_equal(m->n_instances, n);
+    return m;
+}
+
+static void assert_point(const struct kp_metric *m, size_t i, const char *key, double value)
+{
+    assert_true(i < m->n_instances);
+    assert_string_equal(m->instances[i].key, key);
+    assert_float_equal(m->instances[i].value, value, 0);
+}
+
+static void prepare_triad(struct subject *s)
+{
+    prepare(s, &kp_test_h200, 65536, 256);
+    s->function.registers = 22;
+    s->extra.curves = true;
+}
+
+/* As printed for stream_triad on the H200; its percent curve over shared memory is 2.614 %/Kbyte there. */
+static void test_curves(void **state)
+{
+    struct subject s;
+    const struct kp_metric *m;
+    (void)state;
+    prepare_triad(&s);
+    measure(&s);
+    m = curve(&s, "launch__occupancy_per_register_count", "", 5504, 257);
+    assert_point(m, 0, "0", 64);
+    assert_point(m, 33, "33", 48);
+    assert_point(m, 256, "256", 8);
+    m = curve(&s, "launch__occupancy_per_block_size", "", 3670, 65);
+    assert_point(m, 5, "80", 63);
+    assert_point(m, 64, "1024", 64);
+    m = curve(&s, "launch__occupancy_per_shared_mem_size", "", 1696, 456);
+    assert_point(m, 9, "4608", 56);
+    assert_point(m, 455, "232960", 0);
+    m = curve(&s, "launch__occupancy_per_barrier_count", "", 1440, 65);
+    assert_point(m, 9, "9", 56);
+    curve(&s, "launch__occupancy_per_cluster_size", "", 0, 0);
+    m = curve(&s, "derived__pct_occupancy_per_register_count", "%/register", 8524, 257);
+    assert_point(m, 49, "49", 50);
+    m = curve(&s, "derived__pct_occupancy_per_block_size", "%", 5706, 65);
+    assert_point(m, 5, "80", 98); /* 98.4 */
+    curve(&s, "derived__pct_occupancy_per_shared_mem_size", "%/byte", 2614, 456);
+    m = curve(&s, "derived__pct_occupancy_per_barrier_count", "", 2230, 65);
+    assert_point(m, 9, "9", 87);
+    kp_result_free(&s.result);
+}
+
+static void test_curves_only_when_asked(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare_triad(&s);
+    s.extra.curves = false;
+    measure(&s);
+    for (const char *const *name = kp_launch_metric_names; *name; name++)
+        if (strstr(*name, "occupancy_per_"))
+            assert_absent(&s, *name);
+    kp_result_free(&s.result);
+}
+
+static void test_curves_before_9(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_cc86, 1024, 256);
+    s.extra = (struct kp_launch_extra){.shared_config = 8192, .curves = true};
+    measure(&s);
+    assert_non_null(kp_result_find(&s.result, "launch__occupancy_per_register_count"));
+    assert_absent(&s, "launch__occupancy_per_barrier_count");
+    assert_absent(&s, "derived__pct_occupancy_per_barrier_count");
+    assert_absent(&s, "launch__occupancy_per_cluster_size");
+    kp_result_free(&s.result);
+}
+
+/* Without the shared-memory configuration there is a limit that no curve can do without. */
+static void test_curves_without_configuration(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare_triad(&s);
+    s.extra.shared_config = 0;
+    s.extra.shared_config_why = "nobody knows";
+    measure(&s);
+    assert_missing(&s, "launch__occupancy_per_register_count", "nobody knows");
+    assert_missing(&s, "derived__pct_occupancy_per_shared_mem_size", "nobody knows");
+    kp_result_free(&s.result);
+}
+
+/* The driver is asked for each size that it takes, with grids of whole clusters. */
+static void test_cluster_curve(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare_triad(&s);
+    driver.active_by_size = 264;
+    driver.largest = 16;
+    s.shape.grid[0] = 24; /* no whole number of clusters of 16 */
+    s.shape.cluster[0] = s.shape.cluster[1] = s.shape.cluster[2] = 2;
+    measure(&s);
+    const struct kp_metric *m = curve(&s, "launch__occupancy_per_cluster_size", "", 264 + 132 + 66 + 33 + 16, 5);
+    assert_point(m, 0, "1", 264);
+    assert_point(m, 4, "16", 16);
+    assert_int_equal(number(&s, "launch__cluster_max_active"), 33);
+    assert_int_equal(number(&s, "launch__cluster_dim_y"), 2);
+    kp_result_free(&s.result);
+}
+
+/* ---- names ---- */
+
+static void check_listed(const struct subject *s)
+{
+    for (size_t i = 0; i < s->result.n_metrics; i++)
+        if (!kp_launch_is_metric(s->result.metrics[i].name))
+            fail_msg("%s is not listed", s->result.metrics[i].name);
+}
+
+/* Every metric that is set is listed, and every one that is listed is set on some chip. */
+static void test_names(void **state)
+{
+    static const struct kp_device *const devices[] = {&kp_test_cc86, &kp_test_h200, &kp_test_b200};
+    struct subject s;
+    (void)state;
+    for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
+        prepare(&s, devices[i], 1024, 256);
+        s.extra.curves = true;
+        measure(&s);
+        check_listed(&s);
+        if (i + 1 < sizeof(devices) / sizeof(*devices))
+            kp_result_free(&s.result);
+    }
+    const char *before = "";
+    for (const char *const *name = kp_launch_metric_names; *name; before = *name++) {
+        assert_true(strcmp(before, *name) < 0); /* they are searched by halves */
+        assert_true(kp_launch_is_metric(*name));
+        if (!kp_result_find(&s.result, *name))
+            fail_msg("%s is listed and never set", *name);
+    }
+    assert_true(kp_launch_is_metric("device__attribute_warp_size"));
+    assert_true(kp_launch_is_metric("numa__id_cpu"));
+    assert_true(kp_launch_is_metric("nvlink__max_count"));
+    assert_false(kp_launch_is_metric("sm__cycles_active.avg"));
+    assert_false(kp_launch_is_metric("launch__"));
+    assert_false(kp_launch_is_metric("launch__grid_size.sum"));
+    assert_false(kp_launch_is_metric("device__attribute_"));
+    assert_false(kp_launch_is_metric(""));
+    kp_result_free(&s.result);
+}
+
 /* ---- the table of sections ---- */
+
+/* Those of the device are read apart: tests/test_collect_topology.c. */
+static bool of_the_launch(const struct kp_row *row)
+{
+    return row->kind != KP_ROW_BODY && (row->source == KP_SRC_LAUNCH || row->source == KP_SRC_OCCUPANCY) &&
+           !kp_device_is_metric(row->metric);
+}
 
 static void check_rows(const struct subject *s)
 {
@@ -413,17 +654,17 @@ static void check_rows(const struct subject *s)
     for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < sections[i].n_rows; r++) {
             const struct kp_row *row = &sections[i].rows[r];
-            if (row->source == KP_SRC_COUNTER || !kp_cc_matches(row->cc, s->device.cc_major, s->device.cc_minor))
+            if (!of_the_launch(row) || !kp_cc_matches(row->cc, s->device.cc_major, s->device.cc_minor))
                 continue;
             const struct kp_metric *m = kp_result_find(&s->result, row->metric);
             if (!m)
                 fail_msg("CC %d.%d: no %s", s->device.cc_major, s->device.cc_minor, row->metric);
-            if (m->kind != KP_VALUE_NA && strcmp(m->unit, row->unit))
+            if (m->kind != KP_VALUE_NA && strcmp(row->unit, KP_UNIT_OF_CHIP) && strcmp(m->unit, row->unit))
                 fail_msg("%s is in \"%s\", its row in \"%s\"", row->metric, m->unit, row->unit);
         }
 }
 
-/* Each row that does not come from counters has its metric, in the row's unit. */
+/* Each row of the launch and of its occupancy has its metric, in the row's unit. */
 static void test_rows_of_the_sections(void **state)
 {
     static const struct kp_device *const devices[] = {&kp_test_h200, &kp_test_cc86, &kp_test_a100};
@@ -431,6 +672,7 @@ static void test_rows_of_the_sections(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
         prepare(&s, devices[i], 1024, 256);
+        s.extra.curves = true;
         measure(&s);
         check_rows(&s);
         kp_result_free(&s.result);
@@ -442,6 +684,7 @@ static void test_rows_of_the_sections_from_10_on(void **state)
     struct subject s;
     (void)state;
     prepare(&s, &kp_test_b200, 1024, 256);
+    s.extra.curves = true;
     measure(&s);
     check_rows(&s);
     assert_int_equal(number(&s, "launch__preferred_cluster_size"), 0);
@@ -457,18 +700,26 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recorded_launches),
         cmocka_unit_test(test_geometry),
+        cmocka_unit_test(test_identity),
         cmocka_unit_test(test_cache_configurations),
         cmocka_unit_test(test_green_context),
         cmocka_unit_test(test_shared_config_unknown),
         cmocka_unit_test(test_barrier_limit_unknown),
         cmocka_unit_test(test_registers_as_launched),
         cmocka_unit_test(test_barrier_limit_binds),
+        cmocka_unit_test(test_barrier_count),
         cmocka_unit_test(test_nothing_fits),
         cmocka_unit_test(test_no_cluster),
         cmocka_unit_test(test_clusters_of_two),
         cmocka_unit_test(test_clusters_at_low_occupancy),
         cmocka_unit_test(test_driver_without_cluster_answers),
         cmocka_unit_test(test_no_cluster_rows_before_9),
+        cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_curves_only_when_asked),
+        cmocka_unit_test(test_curves_before_9),
+        cmocka_unit_test(test_curves_without_configuration),
+        cmocka_unit_test(test_cluster_curve),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_rows_of_the_sections),
         cmocka_unit_test(test_rows_of_the_sections_from_10_on),
     };

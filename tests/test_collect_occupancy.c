@@ -22,6 +22,9 @@ static struct kp_occupancy_in input(const struct kp_test_launch *l)
                                     .max_blocks = d->max_blocks,
                                     .registers = d->registers,
                                     .reserved_shared = (uint32_t)d->reserved_shared,
+                                    .shared_per_sm = d->shared_per_sm,
+                                    .shared_per_block = d->shared_per_block,
+                                    .shared_per_block_optin = d->shared_per_block_optin,
                                     .block_threads = l->threads,
                                     .registers_per_thread = l->registers,
                                     .static_shared = l->static_shared,
@@ -109,16 +112,31 @@ static uint32_t warps_with(const struct kp_occupancy_in *in)
     return (uint32_t)o.warps;
 }
 
+/* The curve of a launch, point by point and as a whole. */
+static void check_curve(const char *kernel, enum kp_curve curve, uint32_t expected_step, const struct run *runs,
+                        size_t n)
+{
+    struct kp_occupancy_in in = input(launch(kernel));
+    uint32_t warps[KP_CURVE_POINTS], step = 0;
+    size_t points = kp_occupancy_curve(&in, curve, warps, &step);
+    assert_int_equal(step, expected_step);
+    assert_int_equal(points, runs[n - 1].to + 1);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t x = runs[i].from; x <= runs[i].to; x++)
+            if (warps[x] != runs[i].warps)
+                fail_msg("%s, curve %d, at %u: %u warps, not %u", kernel, (int)curve, x * step, warps[x],
+                         runs[i].warps);
+}
+
 static void check_registers(const char *kernel, const struct run *runs, size_t n)
 {
     struct kp_occupancy_in in = input(launch(kernel));
+    check_curve(kernel, KP_CURVE_REGISTERS, 1, runs, n);
     for (size_t i = 0; i < n; i++)
-        for (uint32_t r = runs[i].from; r <= runs[i].to; r++) {
+        for (uint32_t r = runs[i].from; r <= runs[i].to; r++) { /* a launch with as many has as many warps */
             in.registers_per_thread = r;
-            if (warps_with(&in) != runs[i].warps)
-                fail_msg("%s with %u registers: %u warps, not %u", kernel, r, warps_with(&in), runs[i].warps);
+            assert_int_equal(warps_with(&in), runs[i].warps);
         }
-    assert_int_equal(runs[n - 1].to, 256);
 }
 
 /* Curves "# Warps Per Register Count". With 64 threads, 33 to 40 registers: 48 warps, since a warp's registers come
@@ -141,13 +159,12 @@ static void test_register_curves(void **state)
 static void check_threads(const char *kernel, const struct run *runs, size_t n)
 {
     struct kp_occupancy_in in = input(launch(kernel));
+    check_curve(kernel, KP_CURVE_THREADS, 16, runs, n);
     for (size_t i = 0; i < n; i++)
         for (uint32_t x = runs[i].from; x <= runs[i].to; x++) {
             in.block_threads = 16 * x; /* 0 counts as one warp */
-            if (warps_with(&in) != runs[i].warps)
-                fail_msg("%s with %u threads: %u warps, not %u", kernel, 16 * x, warps_with(&in), runs[i].warps);
+            assert_int_equal(warps_with(&in), runs[i].warps);
         }
-    assert_int_equal(runs[n - 1].to, 64);
 }
 
 /* Curves "# Warps Per Block Size", in steps of 16 threads. */
@@ -169,18 +186,77 @@ static void test_block_size_curves(void **state)
     check_threads("transpose_naive", of_small_config, sizeof(of_small_config) / sizeof(*of_small_config));
 }
 
-/* Curve "# Warps Per Block Barriers Size" of stream_triad: 64 barriers an SM shared by the blocks. */
-static void test_barrier_curve(void **state)
+/* Curves "# Warps Per Block Barriers Size": 64 barriers an SM shared by the blocks. */
+static void test_barrier_curves(void **state)
 {
-    static const struct run runs[] = {{1, 8, 64},   {9, 9, 56},   {10, 10, 48}, {11, 12, 40},
-                                      {13, 16, 32}, {17, 21, 24}, {22, 32, 16}, {33, 64, 8}};
-    struct kp_occupancy_in in = input(launch("stream_triad"));
+    static const struct run of_256[] = {{0, 8, 64},   {9, 9, 56},   {10, 10, 48}, {11, 12, 40},
+                                        {13, 16, 32}, {17, 21, 24}, {22, 32, 16}, {33, 64, 8}};
+    static const struct run of_64[] = {{0, 2, 64},  {3, 3, 42},  {4, 4, 32},  {5, 5, 24},   {6, 6, 20},
+                                       {7, 7, 18},  {8, 8, 16},  {9, 9, 14},  {10, 10, 12}, {11, 12, 10},
+                                       {13, 16, 8}, {17, 21, 6}, {22, 32, 4}, {33, 64, 2}};
     (void)state;
-    for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++)
-        for (uint32_t barriers = runs[i].from; barriers <= runs[i].to; barriers++) {
-            in.barrier_limit = 64 / barriers;
-            assert_int_equal(warps_with(&in), runs[i].warps);
+    check_curve("stream_triad", KP_CURVE_BARRIERS, 1, of_256, sizeof(of_256) / sizeof(*of_256));
+    check_curve("tiny_grid", KP_CURVE_BARRIERS, 1, of_64, sizeof(of_64) / sizeof(*of_64));
+}
+
+/* Curves "# Warps Per Shared Mem Size", in steps of 512 byte. A kernel without shared memory may have 48 KiB; one with
+ * it 227 KiB, and then the curve does not end in zeros. */
+static void test_shared_curves(void **state)
+{
+    static const struct run without[] = {{0, 8, 64},   {9, 9, 56},   {10, 10, 48}, {11, 12, 40}, {13, 16, 32},
+                                         {17, 21, 24}, {22, 32, 16}, {33, 96, 8},  {97, 455, 0}};
+    (void)state;
+    check_curve("stream_triad", KP_CURVE_SHARED, 512, without, sizeof(without) / sizeof(*without));
+}
+
+/* What ncu prints as the value of each curve: the sum of its points. */
+static void test_curve_sums(void **state)
+{
+    static const struct {
+        const char *kernel;
+        uint32_t sums[KP_CURVES]; /* by registers, threads, shared memory, barriers */
+    } rows[] = {
+        {"stream_triad", {5504, 3670, 1696, 1440}},
+        {"fma_bound", {5504, 3670, 1696, 1440}},
+        {"fp64_bound", {5504, 3670, 1696, 1440}},
+        {"transpose_naive", {3136, 3282, 3392, 3136}},
+        {"divergent", {5504, 3670, 1696, 1440}},
+        {"transpose_conflict", {3136, 2577, 15104, 3136}},
+        {"pointer_chase", {5792, 3670, 1036, 908}},
+        {"atomics_hot", {5504, 3670, 1696, 1440}},
+        {"tiny_grid", {5792, 3670, 624, 560}},
+        {"spill", {5792, 456, 676, 548}},
+        {"smem_limited", {2056, 1057, 9960, 520}},
+        {"wmma_gemm", {5504, 3670, 1696, 1440}},
+        {"constant_divergent", {5504, 3670, 1696, 1440}},
+        {"tail_wave", {5504, 3670, 1696, 1440}},
+    };
+    static const size_t points[KP_CURVES] = {257, 65, 456, 65};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_occupancy_in in = input(launch(rows[i].kernel));
+        for (int c = 0; c < KP_CURVES; c++) {
+            uint32_t warps[KP_CURVE_POINTS], step, sum = 0;
+            size_t n = kp_occupancy_curve(&in, (enum kp_curve)c, warps, &step);
+            assert_int_equal(n, points[c]);
+            for (size_t k = 0; k < n; k++)
+                sum += warps[k];
+            if (sum != rows[i].sums[c])
+                fail_msg("%s, curve %d: %u, not %u", rows[i].kernel, c, sum, rows[i].sums[c]);
         }
+    }
+}
+
+/* A multiprocessor with more shared memory than the arrays have room for. */
+static void test_curve_is_cut(void **state)
+{
+    struct kp_occupancy_in in = input(launch("stream_triad"));
+    uint32_t warps[KP_CURVE_POINTS + 1], step;
+    (void)state;
+    warps[KP_CURVE_POINTS] = 4711;
+    in.shared_per_sm = 1 << 20;
+    assert_int_equal(kp_occupancy_curve(&in, KP_CURVE_SHARED, warps, &step), KP_CURVE_POINTS);
+    assert_int_equal(warps[KP_CURVE_POINTS], 4711);
 }
 
 /* A limit that is not known does not bind, but the driver's own answer, which knows it, does; with all limits known the
@@ -221,8 +297,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recorded_launches), cmocka_unit_test(test_shared_granule),
         cmocka_unit_test(test_register_curves),   cmocka_unit_test(test_block_size_curves),
-        cmocka_unit_test(test_barrier_curve),     cmocka_unit_test(test_unknown_limits),
-        cmocka_unit_test(test_without_barriers),
+        cmocka_unit_test(test_barrier_curves),    cmocka_unit_test(test_shared_curves),
+        cmocka_unit_test(test_curve_sums),        cmocka_unit_test(test_curve_is_cut),
+        cmocka_unit_test(test_unknown_limits),    cmocka_unit_test(test_without_barriers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -503,7 +503,7 @@ static void test_cooperative_launch(void **state)
 
 static void test_launch_with_config(void **state)
 {
-    CUlaunchAttribute attributes[3];
+    CUlaunchAttribute attributes[4];
     (void)state;
     call_of(&on_stack);
     memset(attributes, 0, sizeof(attributes));
@@ -517,6 +517,8 @@ static void test_launch_with_config(void **state)
     attributes[2].value.preferredClusterDim.x = 8;
     attributes[2].value.preferredClusterDim.y = 3;
     attributes[2].value.preferredClusterDim.z = 2;
+    attributes[3].id = CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
+    attributes[3].value.nvlinkUtilCentricScheduling = 1;
     const CUlaunchConfig config = {.gridDimX = 10,
                                    .gridDimY = 11,
                                    .gridDimZ = 12,
@@ -526,7 +528,7 @@ static void test_launch_with_config(void **state)
                                    .sharedMemBytes = 400,
                                    .hStream = stream,
                                    .attrs = attributes,
-                                   .numAttrs = 3};
+                                   .numAttrs = 4};
     process.during = copy_and_issue_again;
     kp_cuLaunchKernelEx(real_launch_ex, false, &config, function, on_stack.list, NULL);
     check_shape(&process.last);
@@ -534,8 +536,9 @@ static void test_launch_with_config(void **state)
     assert_memory_equal(process.last.shape.preferred_cluster, ((uint32_t[]){8, 3, 2}),
                         sizeof(process.last.shape.preferred_cluster));
     assert_int_equal(process.last.shape.cluster_policy, CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
+    assert_true(process.last.shape.nvlink_centric);
     check_issued(4);
-    assert_int_equal(seen.n_attributes, 3);
+    assert_int_equal(seen.n_attributes, 4);
     assert_memory_equal(&seen.attributes[0].value.clusterDim, &attributes[0].value.clusterDim,
                         sizeof(attributes[0].value.clusterDim));
     reset(NULL);

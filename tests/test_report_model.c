@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,51 @@ static void setting_replaces(void **state)
     kp_result_free(&r);
 }
 
+static void assert_instance(const struct kp_metric *m, size_t i, const char *key, double value)
+{
+    assert_true(i < m->n_instances);
+    assert_string_equal(m->instances[i].key, key);
+    assert_true(m->instances[i].value == value);
+}
+
+static void instances_belong_to_a_metric(void **state)
+{
+    (void)state;
+    static const double values[] = {1.5, -2, 0, 3, 4, 5, 6, 7, 8, 9, 10};
+    struct kp_result r = {0};
+    char key[] = "FADD";
+    const char *const keys[] = {key, ""};
+    assert_int_equal(kp_result_set_instances(&r, "m", NULL, values, 1), -ENOENT);
+    assert_int_equal(kp_result_set_real(&r, "m", "inst", -0.5), 0);
+    assert_int_equal(kp_result_set_instances(&r, "l", NULL, values, 1), -ENOENT);
+    assert_int_equal(kp_result_set_instances(&r, "n", NULL, values, 1), -ENOENT);
+    assert_int_equal(kp_result_set_instances(&r, "m", keys, values, 2), 0);
+    key[0] = 'X';                   /* they are copies */
+    for (int i = 0; i < 200; i++) { /* and move with their metric */
+        char name[16];
+        snprintf(name, sizeof name, "a%d", i);
+        assert_int_equal(kp_result_set_count(&r, name, "", 1), 0);
+    }
+    const struct kp_metric *m = kp_result_find(&r, "m");
+    assert_true(m->real == -0.5);
+    assert_int_equal(m->n_instances, 2);
+    assert_instance(m, 0, "FADD", 1.5);
+    assert_instance(m, 1, "", -2);
+    assert_int_equal(kp_result_set_instances(&r, "m", NULL, values, 11), 0); /* takes the place of the two */
+    m = kp_result_find(&r, "m");
+    assert_int_equal(m->n_instances, 11);
+    assert_instance(m, 0, "0", 1.5);
+    assert_instance(m, 10, "10", 10);
+    assert_int_equal(kp_result_set_instances(&r, "m", NULL, values, 0), 0);
+    assert_null(kp_result_find(&r, "m")->instances);
+    assert_int_equal(kp_result_set_instances(&r, "m", NULL, values, 1), 0);
+    assert_int_equal(kp_result_set_count(&r, "m", "inst", 1), 0); /* a new value has none */
+    assert_null(kp_result_find(&r, "m")->instances);
+    assert_int_equal(kp_result_find(&r, "m")->n_instances, 0);
+    assert_int_equal(kp_result_set_instances(&r, "m", keys, values, 2), 0); /* for a leak checker */
+    kp_result_free(&r);
+}
+
 static void counts_add_up(void **state)
 {
     (void)state;
@@ -86,6 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_are_sorted_and_unique),
         cmocka_unit_test(setting_replaces),
+        cmocka_unit_test(instances_belong_to_a_metric),
         cmocka_unit_test(counts_add_up),
         cmocka_unit_test(strdup_of_nothing),
     };

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <locale.h>
 #include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -98,6 +99,7 @@ static struct kp_session full_session(void)
         .set = kp_strdup("basic"),
         .sections = kp_strdup("Occupancy"),
         .metrics = kp_strdup("a,b"),
+        .section_folder = kp_strdup("/sections"),
         .cache_control = kp_strdup("all"),
         .clock_control = kp_strdup("none"),
         .launches_seen = UINT64_MAX,
@@ -115,7 +117,8 @@ static struct kp_session full_session(void)
                                                .pci_bus_id = kp_strdup(i ? "0000:02:00.0" : "0000:01:00.0"),
                                                .cc_major = 9,
                                                .cc_minor = i,
-                                               .sm_count = 132};
+                                               .sm_count = 132,
+                                               .breakdowns = kp_strdup(i ? "" : "a.pct\tb.pct,c.pct\nd\te")};
     kp_session_add_skip(&s, "first", 3);
     kp_session_add_skip(&s, "a reason", 4);
     kp_session_add_kernel(&s, "k<int>()", 5);
@@ -141,6 +144,7 @@ static void assert_same_session(const struct kp_session *a, const struct kp_sess
     assert_same_text(a->set, b->set);
     assert_same_text(a->sections, b->sections);
     assert_same_text(a->metrics, b->metrics);
+    assert_same_text(a->section_folder, b->section_folder);
     assert_same_text(a->cache_control, b->cache_control);
     assert_same_text(a->clock_control, b->clock_control);
     assert_true(a->launches_seen == b->launches_seen);
@@ -168,7 +172,19 @@ static void assert_same_session(const struct kp_session *a, const struct kp_sess
         assert_int_equal(d->cc_major, e->cc_major);
         assert_int_equal(d->cc_minor, e->cc_minor);
         assert_int_equal(d->sm_count, e->sm_count);
+        assert_same_text(d->breakdowns, e->breakdowns);
     }
+}
+
+/* Keys that a text format may stumble over, and values that not every one can hold. */
+static void add_instances(struct kp_result *r)
+{
+    static const char *const keys[] = {
+        "", "0", "a \"b\" \\ [c],{d}", "\n\t\x01\x1f", "\xc3\xa9 \xff", "1", "1024 x 2", "\\u0041", "null"};
+    static const double values[] = {0, 0.1, -1.0 / 3, NAN, INFINITY, -INFINITY, 9007199254740993.0, 5e-324, 1e300};
+    assert_int_equal(kp_result_set_instances(r, "a.real", keys, values, sizeof keys / sizeof *keys), 0);
+    assert_int_equal(kp_result_set_instances(r, "d.count", NULL, values, 2), 0);
+    assert_int_equal(kp_result_set_instances(r, "e.text", keys, values, 1), 0);
 }
 
 static struct kp_result full_result(uint64_t id)
@@ -198,6 +214,7 @@ static struct kp_result full_result(uint64_t id)
     kp_result_set_text(&r, "e.text", "", "it's \"text\"");
     kp_result_set_text(&r, "f.empty", "", "");
     kp_result_set_na(&r, "g.na", "no permission");
+    add_instances(&r);
     return r;
 }
 
@@ -229,6 +246,12 @@ static void assert_same_result(const struct kp_result *a, const struct kp_result
         assert_int_equal(!x->text, !y->text);
         if (x->text)
             assert_string_equal(x->text, y->text);
+        assert_int_equal(x->n_instances, y->n_instances);
+        for (size_t k = 0; k < x->n_instances; k++) {
+            double v = x->instances[k].value, w = y->instances[k].value;
+            assert_string_equal(x->instances[k].key, y->instances[k].key);
+            assert_true(v == w || (isnan(v) && isnan(w)));
+        }
     }
 }
 
@@ -327,6 +350,20 @@ static void a_failed_put_leaves_no_half_launch(void **state)
     kp_store_close(s);
     kp_result_free(&r);
     kp_session_free(&session);
+}
+
+/* The first value that `query` gives, malloc'ed. */
+static char *one_text(const char *path, const char *query)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *q = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, query, -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    char *text = kp_strdup((const char *)sqlite3_column_text(q, 0));
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    return text;
 }
 
 static void sql(const char *path, const char *text)
@@ -500,8 +537,124 @@ static void opening_what_is_no_session(void **state)
     assert_no_open(p->file, -EINVAL, "not a kprof session");
     unlink(p->file);
     kp_store_close(create(p->file));
-    sql(p->file, "PRAGMA user_version=2");
+    sql(p->file, "PRAGMA user_version=3");
     assert_no_open(p->file, -EINVAL, "newer kprof");
+}
+
+/* Instances are JSON for whoever queries the file; a program's decimal comma does not get in, or in the way. */
+static void instances_are_json(void **state)
+{
+    static const char *const locales[] = {"C", "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8"};
+    struct place *p = *state;
+    for (size_t i = 0; i < sizeof locales / sizeof *locales; i++) {
+        if (!setlocale(LC_ALL, locales[i]))
+            continue; /* not on this machine */
+        struct kp_store *s = create(p->file);
+        struct kp_session session = full_session();
+        struct kp_result r = full_result(1);
+        put_session(s, &session);
+        put_result(s, &r);
+        assert_holds(s, &session, &r, 1);
+        kp_store_close(s);
+        setlocale(LC_ALL, "C");
+        char *text =
+            one_text(p->file, "SELECT instances FROM metric m JOIN name n ON n.id = m.name WHERE n.name='d.count'");
+        assert_string_equal(text, "[[\"0\",0],[\"1\",0.10000000000000001]]");
+        free(text);
+        text = one_text(p->file, "SELECT count(*) FROM metric WHERE instances IS NOT NULL");
+        assert_string_equal(text, "3");
+        free(text);
+        unlink(p->file);
+        kp_result_free(&r);
+        kp_session_free(&session);
+    }
+}
+
+static int expect_none(struct kp_result *r, void *arg)
+{
+    (void)r;
+    (void)arg;
+    fail_msg("a launch with broken instances was handed out");
+    return 0;
+}
+
+static void broken_instances_are_an_error(void **state)
+{
+    static const char *const broken[] = {
+        "",          "[",           "[[\"a\",1]",           "[[\"a\",1]]x",       "[[\"a\"]]",     "[[\"a\",]]",
+        "[[a,1]]",   "[[\"a,1]]",   "[[\"a\",1][\"b\",2]]", "[[\"\\u00\",1]]",    "[[\"\\n\",1]]", "[[\"\\u0000\",1]]",
+        "{\"a\":1}", "[[\"a\",x]]", "[[\"a\",inf]]",        "[[\"\\u12345\",1]]", "[[[[[[[",       "[[\"a\",1],]",
+        "[[\"\\",
+    };
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_result r = full_result(1);
+    put_result(s, &r);
+    kp_store_close(s);
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        char *statement = sqlite3_mprintf("UPDATE metric SET instances=%Q WHERE instances IS NOT NULL", broken[i]);
+        char *err = NULL;
+        sql(p->file, statement);
+        s = reopen(p->file);
+        int rc = kp_store_each_result(s, expect_none, NULL, &err);
+        if (rc != -EIO || !err || !strstr(err, p->file))
+            fail_msg("'%s' is taken for instances: %d, %s", broken[i], rc, err ? err : "");
+        free(err);
+        kp_store_close(s);
+        sqlite3_free(statement);
+    }
+    kp_result_free(&r);
+}
+
+/* What a file of version 1 lacks, taken from one of this version. */
+static void a_file_of_the_version_before(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    struct kp_result r = full_result(1);
+    put_session(s, &session);
+    put_result(s, &r);
+    kp_store_close(s);
+    sql(p->file, "ALTER TABLE session DROP COLUMN section_folder; ALTER TABLE device DROP COLUMN breakdowns;"
+                 "ALTER TABLE metric DROP COLUMN instances; PRAGMA user_version=1");
+    free(session.section_folder);
+    session.section_folder = NULL;
+    free(session.devices[0].breakdowns);
+    session.devices[0].breakdowns = NULL;
+    for (size_t i = 0; i < r.n_metrics; i++)
+        assert_int_equal(kp_result_set_instances(&r, r.metrics[i].name, NULL, NULL, 0), 0);
+    s = reopen(p->file);
+    assert_holds(s, &session, &r, 1);
+    kp_store_close(s);
+    kp_result_free(&r);
+    kp_session_free(&session);
+}
+
+static int count_launch(struct kp_result *r, void *arg)
+{
+    assert_true(r->n_metrics > 0);
+    ++*(size_t *)arg;
+    return 0;
+}
+
+/* Whichever version it was written by. */
+static void the_example_can_be_read(void **state)
+{
+    (void)state;
+    struct kp_store *s = reopen(kp_test_source("examples/h200-demo.kprof"));
+    struct kp_session session;
+    size_t n = 0;
+    char *err = NULL;
+    assert_int_equal(kp_store_get_session(s, &session, &err), 0);
+    assert_string_equal(session.clock_control, "none");
+    assert_true(session.complete);
+    assert_int_equal(session.n_devices, 1);
+    assert_int_equal(session.devices[0].sm_count, 132);
+    assert_int_equal(kp_store_each_result(s, count_launch, &n, &err), 0);
+    assert_true(n > 0);
+    kp_session_free(&session);
+    kp_store_close(s);
 }
 
 /* The view that the schema promises to users. */
@@ -820,6 +973,10 @@ int main(void)
         IN_A_FOLDER(a_failed_transaction_leaves_nothing),
         IN_A_FOLDER(creating),
         IN_A_FOLDER(opening_what_is_no_session),
+        IN_A_FOLDER(instances_are_json),
+        IN_A_FOLDER(broken_instances_are_an_error),
+        IN_A_FOLDER(a_file_of_the_version_before),
+        IN_A_FOLDER(the_example_can_be_read),
         IN_A_FOLDER(users_can_query),
         IN_A_FOLDER(a_slow_reader_does_not_hold_up_the_writer),
         IN_A_FOLDER(a_forked_child_is_kept_out),
