@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,13 @@ enum { WRONG_RANGES = INT_MIN };
  * in smaller steps, as each range costs memory and time. */
 enum { ROOM_STEP = 4, LARGE_ROOM = 256, LARGE_STEP = 64 };
 
+/* Evaluation is shared among at most so many threads, with at least so many launches each: a thread has to be worth its
+ * start and, the first time, the opening of its host. */
+enum { MOST_THREADS = 4, LEAST_SHARE = 16 };
+
+/* Room in a set of CPUs; the kernel refuses one that is smaller than its own. */
+enum { MOST_CPUS = 8192 };
+
 struct lease {
     struct kp_image *image;
     const struct kp_config *config;
@@ -28,7 +36,7 @@ struct lease {
 
 struct kp_collector {
     struct kp_collector_setup setup;
-    struct kp_host *host; /* for evaluation */
+    struct kp_host *hosts[MOST_THREADS]; /* for evaluation: the caller's, and those opened when first needed */
     struct kp_flush *flush;
     struct kp_range *range; /* the profiler enabled on the context */
     enum kp_range_mode mode;
@@ -36,9 +44,8 @@ struct kp_collector {
     size_t used_ranges; /* with room for so many */
     struct kp_checkpoint *saved;
     struct lease *leases;
-    size_t room;    /* 0 = not known yet */
-    size_t *passes; /* of each group of the plan */
-    double *values;
+    size_t room;             /* 0 = not known yet */
+    size_t *passes;          /* of each group of the plan */
     struct flight *counting; /* between count_begin and count_end */
 };
 
@@ -110,12 +117,18 @@ static void make_way(struct kp_collector *c, size_t wanted)
     }
 }
 
-static struct lease *idle_lease(const struct kp_collector *c, const struct kp_config *config, size_t room)
+/* The smallest image with room for `ranges`, but none that wastes more than the steps of room may: emptying one copies
+ * it whole. */
+static struct lease *idle_lease(const struct kp_collector *c, const struct kp_config *config, size_t ranges)
 {
-    for (struct lease *l = c->leases; l; l = l->next)
-        if (l->config == config && kp_image_ranges(l->image) == room && !atomic_load(&l->busy))
-            return l;
-    return NULL;
+    struct lease *best = NULL;
+    for (struct lease *l = c->leases; l; l = l->next) {
+        size_t room = kp_image_ranges(l->image);
+        if (l->config == config && room >= ranges && room <= ROOM_STEP * ranges && !atomic_load(&l->busy) &&
+            (!best || room < kp_image_ranges(best->image)))
+            best = l;
+    }
+    return best;
 }
 
 static int new_lease(struct kp_collector *c, const struct kp_config *config, size_t room, size_t bytes,
@@ -137,25 +150,22 @@ static int new_lease(struct kp_collector *c, const struct kp_config *config, siz
     return 0;
 }
 
-static int take_lease(struct kp_collector *c, const struct kp_config *config, size_t ranges, struct lease **out)
+/* A new image with `room`, or one with room for `ranges` that became idle while room was made for it. */
+static int make_lease(struct kp_collector *c, const struct kp_config *config, size_t ranges, size_t room,
+                      struct lease **out)
 {
-    size_t room = room_step(ranges, kp_collector_room(c)), bytes = 0;
-    struct lease *l = idle_lease(c, config, room);
-    int rc = l ? 0 : kp_image_bytes(c->range, config, room, &bytes);
-    if (!rc && !l) {
+    size_t bytes = 0;
+    int rc = kp_image_bytes(c->range, config, room, &bytes);
+    if (rc)
+        return rc;
+    make_way(c, bytes);
+    if (lease_bytes(c) + bytes > c->setup.memory && c->leases) {
+        c->setup.settle(); /* the images still being evaluated */
+        if ((*out = idle_lease(c, config, ranges)))
+            return 0;
         make_way(c, bytes);
-        if (lease_bytes(c) + bytes > c->setup.memory && c->leases) {
-            c->setup.settle(); /* the images still being evaluated */
-            make_way(c, bytes);
-            l = idle_lease(c, config, room);
-        }
-        if (!l)
-            rc = new_lease(c, config, room, bytes, &l);
     }
-    if (!rc)
-        atomic_store(&l->busy, true);
-    *out = l;
-    return rc;
+    return new_lease(c, config, room, bytes, out);
 }
 
 /* ---- the profiler ---- */
@@ -166,10 +176,10 @@ static int enable(struct kp_collector *c)
 }
 
 /* KP_VENDOR: one that has run in one mode refuses the other until it was disabled, and one that has run with room for
- * some ranges drops what goes beyond, whatever it is configured for later (CUPTI 13.0). */
-static int enable_for(struct kp_collector *c, enum kp_range_mode mode, size_t ranges)
+ * some ranges drops what goes beyond, whatever it is configured for later (CUPTI 13.0). `room` is that of the image,
+ * which it is configured for, and may be more than the window needs. */
+static int enable_for(struct kp_collector *c, enum kp_range_mode mode, size_t room)
 {
-    size_t room = room_step(ranges, kp_collector_room(c));
     if (c->used && (c->mode != mode || c->used_ranges < room)) {
         kp_range_close(c->range);
         c->range = NULL;
@@ -181,6 +191,31 @@ static int enable_for(struct kp_collector *c, enum kp_range_mode mode, size_t ra
         c->used_ranges = room;
     c->used = !rc;
     return rc;
+}
+
+/* An image with room for `ranges`, and the profiler enabled for it. */
+static int take_lease(struct kp_collector *c, enum kp_range_mode mode, const struct kp_config *config, size_t ranges,
+                      struct lease **out)
+{
+    struct lease *l = NULL;
+    int rc = enable(c); /* or the room is not known */
+    if (rc)
+        return rc;
+    if (!ranges)
+        ranges = 1; /* no image has less */
+    size_t room = room_step(ranges, kp_collector_room(c));
+    l = idle_lease(c, config, ranges);
+    rc = enable_for(c, mode, l ? kp_image_ranges(l->image) : room);
+    if (!rc && !l) {
+        rc = make_lease(c, config, ranges, room, &l);
+        if (!rc) /* again, as it may have more room */
+            rc = enable_for(c, mode, kp_image_ranges(l->image));
+    }
+    if (rc)
+        return rc;
+    atomic_store(&l->busy, true);
+    *out = l;
+    return 0;
 }
 
 size_t kp_collector_room(struct kp_collector *c)
@@ -287,9 +322,7 @@ static int op_begin(void *arg, size_t group)
         return -EIO; /* explained by f->flush */
     f->expected_ranges = ranges_expected(f);
     map_ranges(f);
-    int rc = enable_for(c, f->mode, f->expected_ranges);
-    if (!rc)
-        rc = take_lease(c, &f->plan->groups[group], f->expected_ranges, &f->lease);
+    int rc = take_lease(c, f->mode, &f->plan->groups[group], f->expected_ranges, &f->lease);
     return rc ? rc : kp_range_begin(c->range, f->mode, f->lease->image);
 }
 
@@ -412,35 +445,106 @@ void kp_counters_free(struct kp_counters *k)
     free(k);
 }
 
-char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *results)
+/* ---- evaluation ---- */
+
+/* One part, for the threads that evaluate it. */
+struct evaluation {
+    const struct kp_counters *k;
+    const struct part *part;
+    struct kp_result *const *results;
+    atomic_size_t next; /* launch that no thread has taken */
+};
+
+/* One of the threads. */
+struct turn {
+    struct evaluation *of;
+    struct kp_host **host;
+    pthread_t thread;
+    int rc; /* of its first launch that failed, */
+    size_t at;
+};
+
+static int evaluate_launch(const struct evaluation *e, struct kp_host *host, size_t i, double *values)
 {
-    struct kp_collector *c = k->c;
-    int rc = 0;
-    for (size_t p = 0; p < k->n_parts; p++) {
-        const struct kp_config *config = &k->plan->groups[k->parts[p].group];
-        const uint8_t *image;
-        size_t size;
-        kp_image_data(k->parts[p].lease->image, &image, &size);
-        for (size_t i = 0; i < k->n_results; i++) {
-            int one = kp_host_evaluate(c->host, image, size, k->ranges[i], config->names, config->n_names, c->values);
-            if (!one)
-                one = kp_plan_store(k->plan, k->parts[p].group, c->values, results[i]);
-            if (one && !rc)
-                rc = one;
+    const struct kp_counters *k = e->k;
+    const struct kp_config *config = &k->plan->groups[e->part->group];
+    const uint8_t *image;
+    size_t size;
+    kp_image_data(e->part->lease->image, &image, &size);
+    int rc = kp_host_evaluate(host, image, size, k->ranges[i], config->names, config->n_names, values);
+    return rc ? rc : kp_plan_store(k->plan, e->part->group, values, e->results[i]);
+}
+
+/* Takes launches until there are none. Without a host or memory it takes none, and leaves them to the others. */
+static void *take_launches(void *arg)
+{
+    struct turn *turn = arg;
+    struct evaluation *e = turn->of;
+    const struct kp_collector_setup *setup = &e->k->c->setup;
+    if (!*turn->host && kp_host_open(setup->cupti, setup->chip, setup->availability, turn->host))
+        return NULL;
+    double *values = calloc(e->k->plan->groups[e->part->group].n_names + 1, sizeof(*values));
+    if (!values)
+        return NULL;
+    for (size_t i; (i = atomic_fetch_add(&e->next, 1)) < e->k->n_results;) {
+        int rc = evaluate_launch(e, *turn->host, i, values);
+        if (rc && !turn->rc) {
+            turn->rc = rc;
+            turn->at = i;
         }
     }
-    return rc ? kp_cupti_explain(c->setup.cupti, "cannot evaluate the counters", rc) : NULL;
+    free(values);
+    return NULL;
+}
+
+/* How many threads are worth it for so many launches. One CPU is left to the program. */
+static size_t threads_for(const struct kp_collector *c, size_t launches)
+{
+    cpu_set_t set[MOST_CPUS / CPU_SETSIZE];
+    size_t n = launches / LEAST_SHARE;
+    if (n < 2 || !c->setup.start || sched_getaffinity(0, sizeof(set), set))
+        return 1;
+    size_t cpus = (size_t)CPU_COUNT_S(sizeof(set), set);
+    if (n >= cpus)
+        n = cpus > 1 ? cpus - 1 : 1;
+    return n < MOST_THREADS ? n : MOST_THREADS;
+}
+
+/* Returns what went wrong with the first launch that failed. */
+static int evaluate_part(const struct kp_counters *k, const struct part *part, struct kp_result *const *results)
+{
+    struct kp_collector *c = k->c;
+    struct evaluation e = {.k = k, .part = part, .results = results};
+    struct turn turns[MOST_THREADS];
+    size_t n = 0, most = threads_for(c, k->n_results);
+    for (size_t i = 0; i < most; i++)
+        turns[i] = (struct turn){.of = &e, .host = &c->hosts[i], .at = SIZE_MAX};
+    while (n + 1 < most && c->setup.start(take_launches, &turns[n + 1], &turns[n + 1].thread))
+        n++;
+    const struct turn *first = &turns[0];
+    take_launches(&turns[0]);
+    for (; n; n--) { /* what libraries keep for a thread is taken down after its function has returned */
+        c->setup.join(turns[n].thread);
+        if (turns[n].at < first->at)
+            first = &turns[n];
+    }
+    if (!first->rc && atomic_load(&e.next) < k->n_results) /* nobody had the memory */
+        return -ENOMEM;
+    return first->rc;
+}
+
+char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *results)
+{
+    int rc = 0;
+    for (size_t p = 0; p < k->n_parts; p++) {
+        int one = evaluate_part(k, &k->parts[p], results);
+        if (!rc)
+            rc = one;
+    }
+    return rc ? kp_cupti_explain(k->c->setup.cupti, "cannot evaluate the counters", rc) : NULL;
 }
 
 /* ---- opening and closing ---- */
-
-static size_t most_metrics(const struct kp_plan *plan, size_t most)
-{
-    for (size_t g = 0; plan && g < plan->n_groups; g++)
-        if (plan->groups[g].n_names > most)
-            most = plan->groups[g].n_names;
-    return most;
-}
 
 int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collector **out)
 {
@@ -452,12 +556,11 @@ int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collecto
     c->setup = *setup;
     int rc = -ENOMEM;
     c->passes = calloc(plan->n_groups + 1, sizeof(*c->passes));
-    c->values = calloc(most_metrics(setup->one_pass, most_metrics(plan, 1)), sizeof(*c->values));
-    if (!c->passes || !c->values)
+    if (!c->passes)
         goto out;
     for (size_t g = 0; g < plan->n_groups; g++)
         c->passes[g] = plan->groups[g].passes;
-    rc = kp_host_open(setup->cupti, setup->chip, setup->availability, &c->host);
+    rc = kp_host_open(setup->cupti, setup->chip, setup->availability, &c->hosts[0]);
 out:
     if (rc)
         kp_collector_close(c, true);
@@ -468,10 +571,6 @@ out:
 
 void kp_collector_one_pass(struct kp_collector *c, const struct kp_plan *one_pass)
 {
-    double *grown = realloc(c->values, most_metrics(one_pass, most_metrics(c->setup.plan, 1)) * sizeof(*grown));
-    if (!grown)
-        return;
-    c->values = grown;
     c->setup.one_pass = one_pass;
 }
 
@@ -486,7 +585,8 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
         kp_range_abandon(c->range);
     }
     kp_flush_close(c->flush, context_alive);
-    kp_host_close(c->host);
+    for (size_t i = 0; i < MOST_THREADS; i++)
+        kp_host_close(c->hosts[i]);
     while (c->leases) {
         struct lease *l = c->leases;
         c->leases = l->next;
@@ -495,7 +595,6 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
     }
     free(c->counting);
     free(c->passes);
-    free(c->values);
     free(c);
 }
 
@@ -650,10 +749,8 @@ int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, si
     if (f) {
         *f = (struct flight){.c = c, .plan = c->setup.one_pass, .mode = mode};
         f->hooks = (struct kp_issue_hooks){.before = count_before, .after = count_after, .arg = f};
-        rc = f->plan && f->plan->n_groups ? enable_for(c, mode, room) : -ENOENT;
+        rc = f->plan && f->plan->n_groups ? take_lease(c, mode, &f->plan->groups[0], room, &f->lease) : -ENOENT;
     }
-    if (!rc)
-        rc = take_lease(c, &f->plan->groups[0], room, &f->lease);
     if (!rc)
         rc = kp_range_begin(c->range, mode, f->lease->image);
     if (!rc)

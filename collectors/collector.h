@@ -6,6 +6,8 @@
 #ifndef KP_COLLECTORS_COLLECTOR_H
 #define KP_COLLECTORS_COLLECTOR_H
 
+#include <pthread.h>
+
 #include "collectors/device.h"
 #include "collectors/flush.h"
 #include "collectors/plan.h"
@@ -28,6 +30,9 @@ struct kp_collector_setup {
     size_t window;                  /* the most launches a window may hold */
     uint64_t memory;                /* byte that counter data may take */
     void (*settle)(void);           /* waits until all kp_counters handed out have been freed */
+    /* Starts a thread that runs fn(arg) with all signals blocked; false when there is none to be had. NULL = never */
+    bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
+    void (*join)(pthread_t thread);
 };
 
 /* What surrounds each launch that has a result, while a pass runs. `stream` is where the launch goes. A code other than
@@ -90,8 +95,10 @@ int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, si
 const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c);
 void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out);
 
-/* Evaluates into results[i], one for each launch that is wanted. Slow (0.5 ms a launch); one thread at a time. Returns
- * NULL, or why values are missing (malloc'ed). */
+/* Evaluates into results[i], one for each launch that is wanted, all different. Slow (0.5 to 1.6 ms a launch and
+ * thread), so the launches of a large window are shared with up to three threads of `setup.start`, all of which have
+ * been joined when it returns. One call at a time for a collector, from any thread. Returns NULL, or why values are
+ * missing (malloc'ed): what went wrong with the first launch that lacks any. */
 char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *results);
 void kp_counters_free(struct kp_counters *k);
 

@@ -128,6 +128,8 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .window = setup->options->window,
         .memory = setup->options->window_memory,
         .settle = settle,
+        .start = kp_thread_start,
+        .join = kp_thread_join,
     };
     int rc = kp_collector_open(&s, &c->collector);
     if (rc)

@@ -1,5 +1,6 @@
 /* The collector over the fake driver and the fake CUPTI: what it calls for a window, which range becomes whose result,
- * what counter data it keeps, and that whatever fails, memory is what one execution leaves and the next window works.
+ * what counter data it keeps, on which threads it evaluates, and that whatever fails, memory is what one execution
+ * leaves and the next window works.
  * The fake CUPTI ends the process when passes saw different kernels or different memory. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,10 +9,14 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collectors/collector.h"
@@ -21,7 +26,7 @@
 #include "tests/fake_support.h"
 #include "tests/report_support.h"
 
-enum { MOST = 40, CAPACITY = 4096, FAILS = CUPTI_ERROR_UNKNOWN };
+enum { MOST = 80, CAPACITY = 4096, FAILS = CUPTI_ERROR_UNKNOWN };
 
 static const char chip[] = "GH100";
 static const struct kp_device device = {.sm_count = 132, .l2_size = 5 << 20};
@@ -38,12 +43,10 @@ static struct kp_cupti *fake, cupti;
     X(cuptiRangeProfilerGetCounterDataSize, "size", CUpti_RangeProfiler_GetCounterDataSize_Params)                     \
     X(cuptiRangeProfilerCounterDataImageInitialize, p->pCounterData[0] ? "again" : "image",                            \
       CUpti_RangeProfiler_CounterDataImage_Initialize_Params)                                                          \
-    X(cuptiRangeProfilerSetConfig, "config", CUpti_RangeProfiler_SetConfig_Params)                                     \
     X(cuptiRangeProfilerStart, "start", CUpti_RangeProfiler_Start_Params)                                              \
     X(cuptiRangeProfilerPushRange, "push", CUpti_RangeProfiler_PushRange_Params)                                       \
     X(cuptiRangeProfilerDecodeData, "decode", CUpti_RangeProfiler_DecodeData_Params)                                   \
-    X(cuptiRangeProfilerGetCounterDataInfo, "info", CUpti_RangeProfiler_GetCounterDataInfo_Params)                     \
-    X(cuptiProfilerHostEvaluateToGpuValues, "evaluate", CUpti_Profiler_Host_EvaluateToGpuValues_Params)
+    X(cuptiRangeProfilerGetCounterDataInfo, "info", CUpti_RangeProfiler_GetCounterDataInfo_Params)
 
 #define DEFINE(name, word, type)                                                                                       \
     static CUptiResult CUPTIAPI log_##name(type *p)                                                                    \
@@ -53,6 +56,15 @@ static struct kp_cupti *fake, cupti;
     }
 LOGGED_FUNCTIONS(DEFINE)
 #undef DEFINE
+
+static size_t configured; /* the room that the profiler was last configured for */
+
+static CUptiResult CUPTIAPI log_config(CUpti_RangeProfiler_SetConfig_Params *p)
+{
+    CUptiResult rc = (CUptiResult)kp_test_met("config");
+    configured = p->maxRangesPerPass;
+    return rc ? rc : fake->cuptiRangeProfilerSetConfig(p);
+}
 
 static CUptiResult CUPTIAPI log_stop(CUpti_RangeProfiler_Stop_Params *p)
 {
@@ -100,11 +112,155 @@ static const char in_pass[] =
     "save restore rehearse enable disable image config start issue plain stop push pop decode "
     "drop activity inactivity settle";
 
+/* ---- threads that evaluate ---- */
+
+enum { PATIENCE_S = 20 };
+
+/* An assertion must not fail on a thread that cmocka does not know, so what is wrong is counted. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    size_t cpus;                       /* that the process may use; 0 = unknown */
+    unsigned started, joined, refused; /* of the threads; the one to refuse, 0 = none */
+    unsigned hosts;                    /* open now */
+    unsigned together;                 /* that have to be evaluating at one time, */
+    unsigned arrived, round;           /* those that are */
+    bool in_turn;                      /* each is started when the one before it has arrived */
+    unsigned late, shared;             /* that met nobody; uses of what another thread was using */
+    const void *in_use[4 * 2];
+    int codes[MOST]; /* what evaluating a range answers */
+} threads = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static __thread unsigned own_round; /* in which this thread has arrived */
+
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+    assert_int_equal(pid, 0);
+    if (!threads.cpus || size < 4096 / 8) { /* a kernel built for so many */
+        errno = EINVAL;
+        return -1;
+    }
+    CPU_ZERO_S(size, set);
+    for (size_t i = 0; i < threads.cpus; i++)
+        CPU_SET_S(1000 + i, size, set);
+    return 0;
+}
+
+/* Under the lock. */
+static void wait_for_arrivals(unsigned n)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += PATIENCE_S;
+    while (threads.arrived < n)
+        if (pthread_cond_timedwait(&threads.changed, &threads.lock, &end)) {
+            threads.late++;
+            return;
+        }
+}
+
+static void arrive(void)
+{
+    if (own_round == threads.round)
+        return;
+    own_round = threads.round;
+    threads.arrived++;
+    pthread_cond_broadcast(&threads.changed);
+    wait_for_arrivals(threads.together);
+}
+
+static void use(const void *what, bool now)
+{
+    size_t at = 0, n = sizeof(threads.in_use) / sizeof(*threads.in_use);
+    for (size_t i = 0; i < n; i++)
+        threads.shared += now && threads.in_use[i] == what;
+    while (at < n && threads.in_use[at] != (now ? NULL : what))
+        at++;
+    if (at < n)
+        threads.in_use[at] = now ? what : NULL;
+    else
+        threads.shared++;
+}
+
+static CUptiResult CUPTIAPI log_evaluate(CUpti_Profiler_Host_EvaluateToGpuValues_Params *p)
+{
+    pthread_mutex_lock(&threads.lock);
+    CUptiResult rc = (CUptiResult)kp_test_met("evaluate");
+    if (!rc && p->rangeIndex < MOST)
+        rc = (CUptiResult)threads.codes[p->rangeIndex];
+    use(p->pHostObject, true);
+    use(p->pMetricValues, true);
+    arrive();
+    pthread_mutex_unlock(&threads.lock);
+    if (!rc)
+        rc = fake->cuptiProfilerHostEvaluateToGpuValues(p);
+    pthread_mutex_lock(&threads.lock);
+    use(p->pHostObject, false);
+    use(p->pMetricValues, false);
+    pthread_mutex_unlock(&threads.lock);
+    return rc;
+}
+
+static CUptiResult CUPTIAPI log_host(CUpti_Profiler_Host_Initialize_Params *p)
+{
+    pthread_mutex_lock(&threads.lock);
+    CUptiResult rc = (CUptiResult)kp_test_met("host");
+    pthread_mutex_unlock(&threads.lock);
+    if (!rc)
+        rc = fake->cuptiProfilerHostInitialize(p);
+    pthread_mutex_lock(&threads.lock);
+    threads.hosts += !rc;
+    pthread_mutex_unlock(&threads.lock);
+    return rc;
+}
+
+static CUptiResult CUPTIAPI log_host_end(CUpti_Profiler_Host_Deinitialize_Params *p)
+{
+    threads.hosts--;
+    return fake->cuptiProfilerHostDeinitialize(p);
+}
+
+static bool start_thread(void *(*fn)(void *arg), void *arg, pthread_t *thread)
+{
+    if (threads.refused == threads.started + 1)
+        return false;
+    assert_int_equal(pthread_create(thread, NULL, fn, arg), 0);
+    threads.started++;
+    pthread_mutex_lock(&threads.lock);
+    if (threads.in_turn)
+        wait_for_arrivals(threads.started);
+    pthread_mutex_unlock(&threads.lock);
+    return true;
+}
+
+static void join_thread(pthread_t thread)
+{
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    threads.joined++;
+}
+
+/* Of the evaluation that comes next: `together` threads have to be in it at one time; 0 = whatever. */
+static void expect_threads(unsigned together)
+{
+    threads.started = threads.joined = threads.arrived = 0;
+    threads.together = together;
+    threads.round++;
+}
+
+static void check_threads(unsigned n)
+{
+    assert_int_equal(threads.started, n - 1);
+    assert_int_equal(threads.joined, threads.started); /* none is left when the function has returned */
+    assert_int_equal(threads.late, 0);
+    assert_int_equal(threads.shared, 0);
+}
+
 static double (*value_of)(const char *metric, const char *kernel, size_t range);
 
 /* ---- plans ---- */
 
 static struct kp_plan *several, *two_groups, *one_pass;
+static size_t in_order[MOST]; /* 0, 1, 2 ... */
 
 static struct kp_plan *plan_of(const char *metrics, bool one)
 {
@@ -121,6 +277,8 @@ static int open_library(void **state)
 {
     char *err = NULL;
     (void)state;
+    for (size_t i = 0; i < MOST; i++)
+        in_order[i] = i;
     if (!getenv("KP_REAL_CUPTI"))
         return 0;
     if (kp_cupti_load(kp_test_dl(), kp_test_build("fake"), NULL, &fake, &err))
@@ -129,6 +287,10 @@ static int open_library(void **state)
 #define TAKE_OVER(name, word, type) cupti.name = log_##name;
     LOGGED_FUNCTIONS(TAKE_OVER)
 #undef TAKE_OVER
+    cupti.cuptiRangeProfilerSetConfig = log_config;
+    cupti.cuptiProfilerHostEvaluateToGpuValues = log_evaluate;
+    cupti.cuptiProfilerHostInitialize = log_host;
+    cupti.cuptiProfilerHostDeinitialize = log_host_end;
     cupti.cuptiRangeProfilerStop = log_stop;
     cupti.cuptiRangeProfilerPopRange = log_pop;
     cupti.cuptiCheckpointSave = log_save;
@@ -270,6 +432,11 @@ static int set_up(void **state)
     assert_int_equal(FAKE(cuMemAlloc)(&t.buffer, CAPACITY * sizeof(int)), CUDA_SUCCESS);
     assert_int_equal(FAKE(cuMemAlloc)(&t.cursor, 4 * sizeof(int)), CUDA_SUCCESS);
     clear_memory();
+    threads.cpus = 64;
+    threads.hosts = threads.refused = threads.late = threads.shared = 0;
+    threads.in_turn = false;
+    memset(threads.codes, 0, sizeof(threads.codes));
+    expect_threads(0);
     t.setup = (struct kp_collector_setup){.driver = kp_test_driver(),
                                           .cupti = &cupti,
                                           .device = &device,
@@ -279,7 +446,9 @@ static int set_up(void **state)
                                           .one_pass = one_pass,
                                           .window = MOST,
                                           .memory = UINT64_C(1) << 30,
-                                          .settle = settle};
+                                          .settle = settle,
+                                          .start = start_thread,
+                                          .join = join_thread};
     t.job = (struct kp_window_job){
         .issue = issue, .rehearse = rehearse, .wanted = t.wanted, .executed = t.executed, .mode = KP_RANGE_AUTO};
     return 0;
@@ -300,6 +469,7 @@ static int tear_down(void **state)
     settle();
     kp_collector_close(t.c, true);
     kp_test_context_end(t.ctx);
+    assert_int_equal(threads.hosts, 0);
     return 0;
 }
 
@@ -406,6 +576,17 @@ static void replay_of(const char *letters)
     assert_non_null(t.out.counters);
 }
 
+/* The letters of a window of `n` launches that are all wanted. */
+static const char *many(size_t n)
+{
+    static char letters[MOST + 1];
+    assert_true(n <= MOST);
+    for (size_t i = 0; i < n; i++)
+        letters[i] = "AIC"[i % KERNELS];
+    letters[n] = '\0';
+    return letters;
+}
+
 /* A window counted in one pass, as it comes. */
 static void count(const char *letters, enum kp_range_mode mode)
 {
@@ -433,8 +614,6 @@ static const char *passes(const char *before, const char *pass, const char *afte
     sprintf(to, "%s", after);
     return text;
 }
-
-static const size_t in_order[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 /* ---- windows ---- */
 
@@ -726,6 +905,15 @@ static void test_room_once_the_profiler_is_there(void **state)
     kp_test_fail("enable", 1, FAILS);
     assert_in_range(kp_collector_room(t.c), 1, 500);
     assert_int_equal(kp_collector_room(t.c), 100);
+    kp_collector_close(t.c, true);
+    open_collector();
+    kp_test_fail("enable", 1, FAILS);
+    window_of(many(70));
+    replay();
+    check_nothing(KP_STAGE_BEGIN, "CUPTI_ERROR_UNKNOWN");
+    replay();
+    check_results(several, in_order);
+    assert_int_equal(configured, 100);
 }
 
 static void keep_pending(void)
@@ -761,16 +949,16 @@ static void test_counter_data_is_bounded(void **state)
     (void)state;
     need_library();
     size_t fixed = 2 * (sizeof(struct fake_image) + several->groups[0].n_names * sizeof(uint64_t));
-    t.setup.memory = 2 * (4 * bytes_a_range() + fixed);
-    t.setup.window = 4;
+    t.setup.memory = 2 * (16 * bytes_a_range() + fixed);
+    t.setup.window = 16;
     open_collector();
-    replay_of("AICA");
+    replay_of("AICAI");
     keep_pending();
-    replay_of("CIA");
+    replay_of("CIAAA");
     keep_pending();
     assert_int_equal(kp_test_count("image"), 2);
     assert_int_equal(kp_test_count("settle"), 0);
-    replay_of("IIII"); /* waits for the others, and takes what they had */
+    replay_of("IIIII"); /* waits for the others, and takes what they had */
     assert_int_equal(kp_test_count("settle"), 1);
     check_results(several, in_order);
     assert_int_equal(kp_test_count("image"), 2);
@@ -779,6 +967,111 @@ static void test_counter_data_is_bounded(void **state)
     check_results(several, in_order);
     assert_int_equal(kp_test_count("image"), 1);
     assert_int_equal(kp_test_count("settle"), 0);
+}
+
+static void replay_in(size_t launches, size_t room, unsigned images)
+{
+    kp_test_forget_calls();
+    replay_of(many(launches));
+    if (configured != room || kp_test_count("image") != images)
+        fail_msg("%zu launches: room for %zu, %u new", launches, configured, kp_test_count("image"));
+}
+
+/* One that is idle serves with more room than the window needs, as emptying it costs less than making another: the
+ * smallest of them, and none that is more than four times too large. */
+static void test_counter_data_with_more_room(void **state)
+{
+    static const struct {
+        size_t launches, room;
+        unsigned images;
+    } rows[] = {{16, 16, 1}, {4, 16, 0}, {3, 4, 1},   {4, 4, 0},   {17, 64, 1}, {16, 16, 0},
+                {2, 4, 0},   {1, 4, 0},  {64, 64, 0}, {20, 64, 0}, {5, 16, 0}};
+    (void)state;
+    open_collector();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        replay_in(rows[i].launches, rows[i].room, rows[i].images);
+        check_memory();
+        check_results(several, in_order);
+    }
+    kp_test_forget_calls();
+    count(many(16), KP_RANGE_AUTO); /* other metrics */
+    assert_int_equal(kp_test_count("image"), 1);
+    check_results(one_pass, in_order);
+}
+
+/* In use is not idle; and the smallest is taken also where it is the newest. */
+static void test_counter_data_with_more_room_in_use(void **state)
+{
+    (void)state;
+    open_collector();
+    replay_in(64, 64, 1);
+    check_results(several, in_order);
+    replay_in(16, 64, 0);
+    keep_pending();
+    replay_in(16, 16, 1);
+    check_results(several, in_order);
+    settle();
+    replay_in(16, 16, 0);
+    keep_pending();
+    replay_in(16, 64, 0);
+    check_results(several, in_order);
+}
+
+/* A window may have no range at all. */
+static void test_counter_data_of_nothing(void **state)
+{
+    (void)state;
+    open_collector();
+    window_of("aic");
+    t.job.mode = KP_RANGE_USER;
+    for (int i = 0; i < 2; i++) {
+        replay();
+        check_results(several, NULL);
+    }
+    assert_int_equal(kp_test_count("image"), 1);
+}
+
+/* What the profiler runs with first is the room of the counter data, not that of the window. */
+static void test_profiler_with_more_room(void **state)
+{
+    (void)state;
+    open_collector();
+    replay_of(many(16));
+    check_results(several, in_order);
+    t.job.mode = KP_RANGE_USER;
+    replay_of("A");
+    check_results(several, in_order);
+    kp_test_calls("enable disable image", "enable image disable enable image");
+    replay_of(many(4)); /* in counter data for 16 */
+    check_results(several, in_order);
+    assert_int_equal(configured, 16);
+    kp_test_calls("enable disable image", "disable enable");
+    replay_of(many(16));
+    check_results(several, in_order);
+    kp_test_calls("enable disable image", "");
+}
+
+/* The same where it is found only after the others were waited for. */
+static void test_profiler_with_more_room_after_a_wait(void **state)
+{
+    (void)state;
+    need_library();
+    size_t fixed = 2 * (sizeof(struct fake_image) + several->groups[0].n_names * sizeof(uint64_t));
+    t.setup.memory = 2 * (16 * bytes_a_range() + fixed);
+    t.setup.window = 16;
+    open_collector();
+    for (int i = 0; i < 2; i++) {
+        replay_of(many(16));
+        keep_pending();
+    }
+    kp_test_forget_calls();
+    t.job.mode = KP_RANGE_USER;
+    replay_of(many(4));
+    check_results(several, in_order);
+    kp_test_calls("enable disable image settle", "disable enable settle disable enable");
+    replay_of(many(16));
+    check_results(several, in_order);
+    kp_test_calls("enable disable image settle", "");
 }
 
 /* More than the bound is made only where one window cannot do with less. */
@@ -870,6 +1163,160 @@ static void test_steps_of_room(void **state)
         assert_int_equal(largest_image, rows[i].ranges < 2 ? 2 : rows[i].ranges); /* two for the room */
         kp_collector_close(t.c, true);
         t.c = NULL;
+    }
+}
+
+/* ---- evaluation ---- */
+
+/* At least 16 launches each, one CPU left to the program, and no more than four. */
+static void test_threads_that_evaluate(void **state)
+{
+    static const struct {
+        size_t launches, cpus;
+        unsigned threads;
+    } rows[] = {{1, 64, 1},  {31, 64, 1}, {32, 64, 2}, {47, 64, 2}, {48, 64, 3}, {63, 64, 3}, {64, 64, 4},
+                {80, 64, 4}, {80, 5, 4},  {80, 4, 3},  {80, 3, 2},  {80, 2, 1},  {80, 1, 1},  {80, 0, 1}};
+    (void)state;
+    open_collector();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        threads.cpus = rows[i].cpus;
+        expect_threads(rows[i].threads);
+        count(many(rows[i].launches), KP_RANGE_AUTO);
+        check_results(one_pass, in_order);
+        check_threads(rows[i].threads);
+        kp_test_forget_calls();
+    }
+}
+
+static void test_threads_for_each_group(void **state)
+{
+    (void)state;
+    t.setup.plan = two_groups;
+    open_collector();
+    expect_threads(4);
+    replay_of(many(70));
+    check_results(two_groups, in_order);
+    check_threads(1 + 2 * 3);
+}
+
+/* Opening one takes long: when they are needed, and once. */
+static void test_hosts(void **state)
+{
+    (void)state;
+    open_collector();
+    count(many(31), KP_RANGE_AUTO);
+    check_results(one_pass, in_order);
+    assert_int_equal(threads.hosts, 1);
+    for (int i = 0; i < 2; i++) {
+        expect_threads(4);
+        count(many(64), KP_RANGE_AUTO);
+        check_results(one_pass, in_order);
+        check_threads(4);
+        assert_int_equal(threads.hosts, 4);
+    }
+    assert_int_equal(kp_test_count("host"), 3);
+    kp_collector_close(t.c, false);
+    t.c = NULL;
+    assert_int_equal(threads.hosts, 0);
+}
+
+/* The caller's thread does what the others cannot. */
+static void test_threads_that_fail(void **state)
+{
+    (void)state;
+    open_collector();
+    for (unsigned nth = 1; nth <= 3; nth++) {
+        expect_threads(nth);
+        threads.refused = nth;
+        count(many(64), KP_RANGE_AUTO);
+        check_results(one_pass, in_order);
+        check_threads(nth);
+        kp_test_forget_calls();
+    }
+    threads.refused = 0;
+    kp_collector_close(t.c, true);
+    t.setup.start = NULL;
+    open_collector();
+    expect_threads(1);
+    count(many(64), KP_RANGE_AUTO);
+    check_results(one_pass, in_order);
+    check_threads(1);
+}
+
+static void test_hosts_that_fail(void **state)
+{
+    (void)state;
+    open_collector();
+    kp_test_fail("host", 0, FAILS);
+    expect_threads(1);
+    count(many(64), KP_RANGE_AUTO);
+    check_results(one_pass, in_order);
+    check_threads(4);
+    assert_int_equal(threads.hosts, 1);
+    kp_test_fail("host", 2, FAILS);
+    expect_threads(3);
+    count(many(64), KP_RANGE_AUTO);
+    check_results(one_pass, in_order);
+    check_threads(4);
+    assert_int_equal(threads.hosts, 3);
+    kp_test_fail("host", 2, 0);
+    expect_threads(4);
+    count(many(64), KP_RANGE_AUTO);
+    check_results(one_pass, in_order);
+    check_threads(4);
+}
+
+static size_t values_of(const struct kp_result *r)
+{
+    size_t n = 0;
+    double value;
+    for (size_t m = 0; m < one_pass->groups[0].n_names; m++)
+        n += kp_metric_number(kp_result_find(r, one_pass->groups[0].names[m]), &value);
+    return n;
+}
+
+/* What is wrong of 64 launches is explained by the first of them; those that are not have their values. */
+static void check_evaluation_that_fails(unsigned n_threads)
+{
+    struct kp_result results[64] = {0}, *list[64];
+    for (size_t i = 0; i < 64; i++)
+        list[i] = &results[i];
+    threads.in_turn = true;
+    expect_threads(n_threads);
+    count(many(64), KP_RANGE_AUTO);
+    char *why = kp_counters_evaluate(t.out.counters, list);
+    check_threads(n_threads);
+    assert_non_null(why);
+    assert_non_null(strstr(why, "CUPTI_ERROR_NOT_SUPPORTED"));
+    free(why);
+    for (size_t i = 0; i < 64; i++) {
+        assert_int_equal(values_of(list[i]), threads.codes[i] ? 0 : one_pass->groups[0].n_names);
+        kp_result_free(list[i]);
+    }
+    kp_counters_free(t.out.counters);
+    kp_test_forget_calls();
+}
+
+/* The first by the order of the launches, whichever thread had it. The threads take one launch each in turn, the caller
+ * the fourth, before any takes a second. */
+static void test_evaluation_that_fails(void **state)
+{
+    enum { FIRST = CUPTI_ERROR_NOT_SUPPORTED };
+    static const int rows[][5] = {/* of the first four launches, and of the last */
+                                  {FIRST, FAILS, FAILS, FAILS},
+                                  {0, FIRST, 0, FAILS, FAILS},
+                                  {0, 0, FIRST, FAILS},
+                                  {0, 0, 0, FIRST, FAILS},
+                                  {0, 0, 0, 0, FIRST}};
+    (void)state;
+    open_collector();
+    for (size_t row = 0; row < sizeof(rows) / sizeof(*rows); row++) {
+        memcpy(threads.codes, rows[row], 4 * sizeof(*threads.codes));
+        threads.codes[63] = rows[row][4];
+        threads.cpus = 64;
+        check_evaluation_that_fails(4);
+        threads.cpus = 1;
+        check_evaluation_that_fails(1);
     }
 }
 
@@ -1318,10 +1765,21 @@ int main(void)
         TEST(test_room_once_the_profiler_is_there),
         TEST(test_counter_data_is_kept),
         TEST(test_counter_data_is_bounded),
+        TEST(test_counter_data_with_more_room),
+        TEST(test_counter_data_with_more_room_in_use),
+        TEST(test_counter_data_of_nothing),
+        TEST(test_profiler_with_more_room),
+        TEST(test_profiler_with_more_room_after_a_wait),
         TEST(test_counter_data_larger_than_the_bound),
         TEST(test_counter_data_that_cannot_be_emptied),
         TEST(test_counter_data_of_sweeps),
         TEST(test_steps_of_room),
+        TEST(test_threads_that_evaluate),
+        TEST(test_threads_for_each_group),
+        TEST(test_hosts),
+        TEST(test_threads_that_fail),
+        TEST(test_hosts_that_fail),
+        TEST(test_evaluation_that_fails),
         TEST(test_every_failure_of_cupti),
         TEST(test_counter_data_after_a_failure),
         TEST(test_refused),
