@@ -63,7 +63,8 @@ static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, con
     for (size_t s = 0; s < b->setup->n_sections; s++)
         for (size_t i = 0; i < b->setup->sections[s]->n_rows; i++) {
             const struct kp_row *row = &b->setup->sections[s]->rows[i];
-            if (kp_row_required(row) && row->source == KP_SRC_COUNTER && kp_cc_matches(row->cc, c->device.cc_major, c->device.cc_minor) &&
+            bool counted = row->source == KP_SRC_COUNTER || row->source == KP_SRC_DERIVED;
+            if (kp_row_required(row) && counted && kp_cc_matches(row->cc, c->device.cc_major, c->device.cc_minor) &&
                 !kp_result_find(r, row->metric))
                 kp_result_set_na(r, row->metric, why);
         }
@@ -72,10 +73,12 @@ static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, con
 static void complete(const struct kp_batch *b, struct kp_result *r)
 {
     const char *why = b->why ? b->why : "not collected";
-    if (b->context->plan)
+    if (b->context->plan) {
         kp_plan_store_missing(b->context->plan, why, r);
-    else
+        kp_plan_derive(b->context->plan, r);
+    } else {
         mark_section_rows(b, r, why);
+    }
     if (b->why && !b->context->no_counters)
         r->launch.note = kp_strdup(b->why);
 }

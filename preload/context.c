@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/topology.h"
 #include "preload/elf.h"
 #include "preload/lock.h"
 #include "preload/process.h"
@@ -93,6 +94,45 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
     else if (rc)
         without_counters(c, err);
     return rc;
+}
+
+static bool is_curve(const char *metric)
+{
+    return strstr(metric, "__occupancy_per_") || strstr(metric, "__pct_occupancy_per_");
+}
+
+/* The comma list of what is shown of the device and the machine; malloc'ed. */
+static char *machine_names(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    char *list = NULL;
+    size_t size;
+    FILE *f = open_memstream(&list, &size);
+    if (!f)
+        return NULL;
+    for (size_t i = 0; c->plan && i < c->plan->n_metrics; i++) {
+        const char *name = c->plan->metrics[i].name;
+        c->curves |= is_curve(name);
+        if (kp_device_is_metric(name))
+            fprintf(f, "%s,", name);
+    }
+    for (size_t s = 0; !c->plan && s < setup->n_sections; s++)
+        for (size_t i = 0; i < setup->sections[s]->n_rows; i++) {
+            const char *name = setup->sections[s]->rows[i].metric;
+            c->curves |= is_curve(name);
+            if (kp_device_is_metric(name))
+                fprintf(f, "%s,", name);
+        }
+    fclose(f);
+    return list;
+}
+
+static void read_machine(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    const struct kp_machine machine = {kp_symbols_dl(), KP_SYSFS, KP_NVML};
+    char *names = machine_names(setup, c);
+    if (names && *names)
+        kp_device_metrics(&c->machine, setup->driver, &c->device, &machine, names);
+    free(names);
 }
 
 /* Planned for all counters that the chip can have: asking the device which of them it offers takes 0.1 s, and is only
@@ -209,6 +249,7 @@ static void free_context(struct kp_context *c, bool alive)
     kp_collector_close(c->collector, alive && !c->dead);
     kp_plan_free(c->plan);
     kp_plan_free(c->one_pass);
+    kp_result_free(&c->machine);
     free(c->modules);
     free_functions(c);
     free(c->availability);
@@ -256,6 +297,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
         plan_context(setup, c, bad_input);
     if (c->plan)
         open_collector(setup, c);
+    read_machine(setup, c);
     c->next = contexts;
     contexts = c;
     return c;

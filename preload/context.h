@@ -45,6 +45,8 @@ struct kp_context {
     const char *chip; /* CUPTI's name, "" when CUPTI is not there */
     uint8_t *availability;
     struct kp_plan *plan;
+    bool curves;              /* the occupancy curves are shown */
+    struct kp_result machine; /* metrics of the device and the machine that are shown, the same for each launch */
     struct kp_plan *one_pass; /* for what must not be replayed; made when first needed */
     bool no_one_pass;         /* it could not be made */
     struct kp_collector *collector;

@@ -334,7 +334,7 @@ void kp_session_unwanted(const char *base, uint64_t n)
     kp_lock_give(&session.lock);
 }
 
-static void add_device(const struct kp_device *device, const char *chip)
+static void add_device(const struct kp_device *device, const char *chip, const char *breakdowns)
 {
     struct kp_session *s = &session.facts;
     for (size_t i = 0; i < s->n_devices; i++)
@@ -351,13 +351,14 @@ static void add_device(const struct kp_device *device, const char *chip)
                                  .pci_bus_id = kp_strdup(device->pci_bus_id),
                                  .cc_major = device->cc_major,
                                  .cc_minor = device->cc_minor,
-                                 .sm_count = device->sm_count};
+                                 .sm_count = device->sm_count,
+                                 .breakdowns = kp_strdup(breakdowns)};
 }
 
-void kp_session_device(const struct kp_device *device, const char *chip)
+void kp_session_device(const struct kp_device *device, const char *chip, const char *breakdowns)
 {
     kp_lock_take(&session.lock, KP_FOREVER);
-    add_device(device, chip);
+    add_device(device, chip, breakdowns);
     kp_lock_give(&session.lock);
 }
 

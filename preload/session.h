@@ -22,8 +22,8 @@ void kp_session_skip(const char *reason, uint64_t launches);
 /* `n` launches of a kernel that no filter took. */
 void kp_session_unwanted(const char *base, uint64_t n);
 
-/* A device that launches ran on; noted once. `chip` is CUPTI's name. */
-void kp_session_device(const struct kp_device *device, const char *chip);
+/* A device that launches ran on; noted once. `chip` is CUPTI's name; `breakdowns` as in kp_device_info. */
+void kp_session_device(const struct kp_device *device, const char *chip, const char *breakdowns);
 
 /* The metrics asked for, as resolved to exact names, and the CUPTI in use; noted when first known. */
 void kp_session_collection(const char *metrics, const char *cupti_version);

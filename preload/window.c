@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "collectors/topology.h"
 #include "preload/batch.h"
 #include "preload/hostmem.h"
 #include "preload/lock.h"
@@ -422,12 +423,14 @@ static void fill_launch(struct item *i)
                                     .registers = i->config.registers,
                                     .shared_config_why = !kp_context_cupti() ? w.context->no_counters
                                                          : w.context->dead   ? after_failure_probe
-                                                                             : no_probe};
+                                                                             : no_probe,
+                                    .curves = w.context->curves};
     if (!shape.cluster[0] && f->cluster[0])
         memcpy(shape.cluster, f->cluster, sizeof(shape.cluster));
     if (!shape.cluster_policy)
         shape.cluster_policy = f->cluster_policy;
     kp_launch_metrics(i->result, w.setup->driver, &w.context->device, &w.context->facts, f, &shape, &extra);
+    kp_device_metrics_copy(i->result, &w.context->machine);
 }
 
 /* Hands the results on: to the worker, which evaluates and stores them. */
@@ -1054,7 +1057,7 @@ CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch
         kp_window_close(setup);
         rc = pass(l, c && c->dead ? after_failure : no_context, skipped);
     } else {
-        kp_session_device(&c->device, c->chip);
+        kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
         kp_session_collection(c->plan ? c->plan->listed : NULL,
                               kp_context_cupti() ? kp_cupti_version(kp_context_cupti()) : NULL);
         rc = launch_in(setup, c, l, what, skipped);
