@@ -35,6 +35,8 @@ static struct {
     uint64_t next_id;
     atomic_bool open; /* changed under `storing` */
 
+    struct kp_display display; /* set when the session is opened */
+
     struct kp_lock lock; /* the rest */
     struct kp_session facts;
     char *warned[16];
@@ -195,6 +197,7 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
 {
     *err = NULL;
     session.kept_end = &session.kept;
+    session.display = kp_display_of(o);
     int rc = note_facts(o, d, sections, n_sections);
     struct kp_quiet q = kp_quiet_begin();
     if (!rc)
@@ -400,7 +403,7 @@ void kp_session_warn_once(const char *text)
 static int render_stored(struct kp_result *r, void *arg)
 {
     (void)arg;
-    return kp_render_launch(kp_log_sink(), &session.facts, r);
+    return kp_render_launch(kp_log_sink(), &session.display, &session.facts, r);
 }
 
 /* What the store took before it failed, then what was kept since. */
@@ -412,7 +415,7 @@ static void report_in_parts(void)
         kp_log_error("%s", err ? err : "the session file cannot be read back");
     free(err);
     for (struct kept *k = session.kept; k; k = k->next)
-        kp_render_launch(kp_log_sink(), &session.facts, &k->result);
+        kp_render_launch(kp_log_sink(), &session.display, &session.facts, &k->result);
     kp_render_account(kp_log_sink(), &session.facts);
 }
 
@@ -421,7 +424,7 @@ static void report(void)
     char *err = NULL;
     int rc = session.store ? kp_store_put_session(session.store, &session.facts, &err) : -ENOENT;
     if (!rc && !session.kept)
-        rc = kp_page_details(kp_log_sink(), session.store, &err);
+        rc = kp_page_details(kp_log_sink(), &session.display, session.store, &err);
     else
         rc = -EIO;
     if (rc) {

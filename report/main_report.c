@@ -1,8 +1,11 @@
 #include <dirent.h>
 #include <errno.h>
+#include <getopt.h>
 #include <libgen.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "report/main.h"
 #include "report/model.h"
@@ -45,7 +48,117 @@ static int cannot_open(const char *path, int rc, const char *err)
     return rc == -ENOENT || rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
 }
 
-static int print_file(const char *path)
+/* --- options: those that say what is shown of a session, and how --- */
+
+/* What others may name depends on the section folder, so it comes first. */
+static const size_t showing[] = {
+    offsetof(struct kp_options, section_folder), offsetof(struct kp_options, set),
+    offsetof(struct kp_options, section),        offsetof(struct kp_options, metrics),
+    offsetof(struct kp_options, print_details),  offsetof(struct kp_options, print_metric_name),
+    offsetof(struct kp_options, print_units),    offsetof(struct kp_options, print_metric_instances),
+};
+
+enum {
+    FOLDER,         /* its place among them */
+    FIRST_CHOOSING, /* what is shown, up to … */
+    END_CHOOSING = FIRST_CHOOSING + 3,
+    N_SHOWING = sizeof showing / sizeof *showing,
+    FIRST_FLAG = 256, /* getopt_long's value for the first of them: above all letters */
+};
+
+static const struct kp_option *row_at(size_t i)
+{
+    size_t n;
+    const struct kp_option *row = kp_option_rows(&n);
+    while (row->offset != showing[i])
+        row++;
+    return row;
+}
+
+static int unknown_flag(const char *word)
+{
+    const char *flags[N_SHOWING + 1] = {0}, *near = NULL;
+    for (size_t i = 0; i < N_SHOWING; i++)
+        flags[i] = row_at(i)->flag;
+    char *name = strncmp(word, "--", 2) ? NULL : strndup(word + 2, strcspn(word + 2, "="));
+    if (name)
+        near = kp_nearest(name, flags);
+    free(name);
+    if (near)
+        return kp_main_error(KP_EXIT_USAGE, "kprof report has no option %s; did you mean --%s?", word, near);
+    return kp_main_error(KP_EXIT_USAGE, "kprof report has no option %s; it takes a session file", word);
+}
+
+/* The flag's value, else that of the environment, is checked; the flag's goes into the environment. 0 or an exit
+ * status. */
+static int take_option(const struct kp_option *row, const char *flag)
+{
+    char name[KP_OPTION_NAME_MAX], shown[KP_OPTION_NAME_MAX], *err = NULL;
+    kp_option_env_name(row, name);
+    snprintf(shown, sizeof shown, flag ? "--%s" : "%s", flag ? row->flag : name);
+    const char *value = flag ? flag : getenv(name);
+    int rc = value ? kp_option_check(row, shown, value, &err) : 0;
+    if (rc == -EINVAL)
+        kp_main_error(0, "%s", err);
+    free(err);
+    if (rc || (flag && setenv(name, flag, 1)))
+        return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    return 0;
+}
+
+/* Puts the flags into the environment. Returns 0, or an exit status; optind is then that of the file. */
+static int take_options(int argc, char **argv)
+{
+    struct option longs[N_SHOWING + 1] = {0};
+    const char *flags[N_SHOWING] = {0};
+    int c, status = 0;
+    for (size_t i = 0; i < N_SHOWING; i++)
+        longs[i] = (struct option){row_at(i)->flag, required_argument, NULL, FIRST_FLAG + (int)i};
+    optind = 0; /* begins anew, after the command's own flags */
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+        if (c == ':')
+            return kp_main_error(KP_EXIT_USAGE, "option %s needs a value; `kprof --help` lists the options",
+                                 argv[optind - 1]);
+        if (c == '?')
+            return unknown_flag(argv[optind - 1]);
+        flags[c - FIRST_FLAG] = optarg;
+    }
+    for (size_t i = 0; !status && i < N_SHOWING; i++)
+        status = take_option(row_at(i), flags[i]);
+    return status;
+}
+
+/* Whether something else is to be shown than what the session was made for. */
+static bool is_chosen(void)
+{
+    char name[KP_OPTION_NAME_MAX];
+    for (size_t i = FIRST_CHOOSING; i < END_CHOOSING; i++) {
+        kp_option_env_name(row_at(i), name);
+        const char *value = getenv(name);
+        if (value && *value)
+            return true;
+    }
+    return false;
+}
+
+/* --- the session --- */
+
+/* Sections of the session may come from a folder of its own. Where that is gone, all others are shown. */
+static void load_folder_of(struct kp_store *store)
+{
+    struct kp_session s = {0};
+    char *err = NULL;
+    if (!kp_store_get_session(store, &s, &err) && s.section_folder && *s.section_folder) {
+        free(err);
+        if (kp_option_check(row_at(FOLDER), row_at(FOLDER)->flag, s.section_folder, &err))
+            kp_main_error(0, "%s; sections of the session that are in no other folder are left out", err ? err : "");
+    }
+    kp_session_free(&s);
+    free(err);
+}
+
+static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d)
 {
     struct kp_store *store = NULL;
     char *err = NULL;
@@ -55,8 +168,10 @@ static int print_file(const char *path)
         status = cannot_open(path, rc, err);
         goto out;
     }
+    if (!*o->section_folder)
+        load_folder_of(store);
     struct kp_sink out = kp_main_sink(stdout);
-    rc = kp_page_details(&out, store, &err);
+    rc = kp_page_details(&out, d, store, &err);
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc)
@@ -67,13 +182,34 @@ out:
     return status;
 }
 
+static int report(const char *path)
+{
+    struct kp_options o;
+    char *err = NULL;
+    int rc = kp_options_from_env(&o, environ, &err);
+    if (rc) {
+        kp_main_error(0, "%s", err ? err : strerror(-rc));
+        free(err);
+        return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    }
+    struct kp_display d = kp_display_of(&o);
+    d.choose = is_chosen();
+    d.set = o.set;
+    d.sections = o.section;
+    d.metrics = o.metrics;
+    int status = print_file(path, &o, &d);
+    kp_options_free(&o);
+    return status;
+}
+
 int kp_main_report(int argc, char **argv)
 {
     if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
         return kp_main_help();
-    if (argc >= 2 && argv[1][0] == '-' && argv[1][1])
-        return kp_main_error(KP_EXIT_USAGE, "kprof report has no option %s; it takes a session file", argv[1]);
-    if (argc != 2)
+    int status = take_options(argc, argv);
+    if (status)
+        return status;
+    if (argc - optind != 1)
         return kp_main_error(KP_EXIT_USAGE, "kprof report takes one session file");
-    return print_file(argv[1]);
+    return report(argv[optind]);
 }

@@ -178,7 +178,8 @@ static FILE *open_log(const char *log_file, const struct kp_session *s)
     return log ? log : stderr;
 }
 
-static void print_session(FILE *log, struct kp_store *store, const struct kp_session *s, const struct child *c)
+static void print_session(FILE *log, const struct kp_display *d, struct kp_store *store, const struct kp_session *s,
+                          const struct child *c)
 {
     char *err = NULL;
     struct kp_sink out = kp_main_sink(log);
@@ -187,7 +188,7 @@ static void print_session(FILE *log, struct kp_store *store, const struct kp_ses
                 s->pid, WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
     else
         fprintf(log, "==KPROF== Process %" PRIu64 " ended without its report; here it is, as far as it got:\n", s->pid);
-    if (kp_page_details(&out, store, &err))
+    if (kp_page_details(&out, d, store, &err))
         kp_main_error(0, "%s", err ? err : "the report could not be written");
     fflush(log);
     free(err);
@@ -200,7 +201,7 @@ static bool still_runs(const struct kp_session *s, const struct child *c)
 }
 
 /* Prints the session at `path` if its process died before it could. Returns whether the file is still in use. */
-static bool settle_session(const char *path, const char *log_file, const struct child *c)
+static bool settle_session(const char *path, const struct kp_options *o, const struct child *c)
 {
     struct kp_store *store = NULL;
     struct kp_session s = {0};
@@ -211,8 +212,9 @@ static bool settle_session(const char *path, const char *log_file, const struct 
         goto out;
     in_use = still_runs(&s, c);
     if (!in_use) {
-        FILE *log = open_log(log_file, &s);
-        print_session(log, store, &s, c);
+        FILE *log = open_log(o->log_file, &s);
+        struct kp_display d = kp_display_of(o);
+        print_session(log, &d, store, &s, c);
         if (log != stderr && log != stdout)
             fclose(log);
     }
@@ -223,10 +225,10 @@ out:
     return in_use;
 }
 
-static void settle_entry(const char *folder, const char *name, const char *log_file, const struct child *c)
+static void settle_entry(const char *folder, const char *name, const struct kp_options *o, const struct child *c)
 {
     char *session = NULL, *journal = NULL;
-    if (asprintf(&session, "%s/%s", folder, name) >= 0 && !settle_session(session, log_file, c)) {
+    if (asprintf(&session, "%s/%s", folder, name) >= 0 && !settle_session(session, o, c)) {
         unlink(session);
         if (asprintf(&journal, "%s-journal", session) >= 0)
             unlink(journal);
@@ -235,14 +237,14 @@ static void settle_entry(const char *folder, const char *name, const char *log_f
     free(session);
 }
 
-static void settle_folder(const char *folder, const char *log_file, const struct child *c)
+static void settle_folder(const char *folder, const struct kp_options *o, const struct child *c)
 {
     struct dirent **entries = NULL;
     int n = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         const char *ending = strrchr(entries[i]->d_name, '.');
         if (ending && !strcmp(ending, session_ending)) /* a journal goes with its session */
-            settle_entry(folder, entries[i]->d_name, log_file, c);
+            settle_entry(folder, entries[i]->d_name, o, c);
         free(entries[i]);
     }
     free(entries);
@@ -303,7 +305,7 @@ int kp_main_run(char **argv)
     if (!status) {
         bool nothing = folder && !was_used(folder);
         if (folder)
-            settle_folder(folder, o.log_file, &c);
+            settle_folder(folder, &o, &c);
         if (nothing && !o.quiet)
             say_why_nothing();
         status = -1;

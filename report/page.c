@@ -4,16 +4,17 @@
 
 struct page {
     const struct kp_sink *out;
+    const struct kp_display *display;
     const struct kp_session *session;
 };
 
 static int one_launch(struct kp_result *r, void *arg)
 {
     struct page *p = arg;
-    return kp_render_launch(p->out, p->session, r);
+    return kp_render_launch(p->out, p->display, p->session, r);
 }
 
-int kp_page_details(const struct kp_sink *out, struct kp_store *store, char **err)
+int kp_page_details(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err)
 {
     static const char unfinished[] =
         "==KPROF== The program had not finished: it was killed, or is still running. Above "
@@ -22,7 +23,7 @@ int kp_page_details(const struct kp_sink *out, struct kp_store *store, char **er
     int rc = kp_store_get_session(store, &session, err);
     if (rc)
         return rc;
-    struct page page = {out, &session};
+    struct page page = {out, d, &session};
     rc = kp_render_process(out, &session);
     if (!rc)
         rc = kp_store_each_result(store, one_launch, &page, err);

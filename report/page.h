@@ -7,6 +7,6 @@
 
 /* Process line, every launch, account; then, for a session that is not complete, a line that says so. Returns 0, what
  * `out` returned, or an error of the store; *err is a malloc'ed line or NULL. */
-int kp_page_details(const struct kp_sink *out, struct kp_store *store, char **err);
+int kp_page_details(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err);
 
 #endif

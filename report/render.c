@@ -2,396 +2,402 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/sections.h"
+#include "report/options.h"
+#include "report/pattern.h"
+#include "report/render_body.h"
 #include "report/text.h"
-#include "report/units.h"
-#include "report/wrap.h"
 
-enum {
-    LINE_WIDTH = 120,
-    VALUE_WIDTH_MAX = 30, /* longer values are wrapped */
-    KERNELS_SHOWN = 10,   /* of those that no filter took */
-};
+enum { KERNELS_SHOWN = 10 /* of those that no filter took */ };
 
 static const char metrics_title[] = "Command line profiler metrics";
-static const char not_collected[] = "not collected";
-
-/* A sink that remembers its first error, so that callers need not look at each write. */
-struct out {
-    const struct kp_sink *sink;
-    int rc;
-};
-
-static void put(struct out *o, const char *text, size_t len)
-{
-    if (!o->rc && len)
-        o->rc = o->sink->write(o->sink->arg, text, len);
-}
-
-static void print(struct out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void print(struct out *o, const char *format, ...)
-{
-    char *text;
-    va_list args;
-    va_start(args, format);
-    int n = vasprintf(&text, format, args);
-    va_end(args);
-    if (n < 0) {
-        o->rc = o->rc ? o->rc : -ENOMEM;
-        return;
-    }
-    put(o, text, (size_t)n);
-    free(text);
-}
-
-/* `prefix` and `text`, further lines indented to stand below the text. */
-static void print_wrapped(struct out *o, const char *prefix, const char *text)
-{
-    size_t indent = strlen(prefix), len;
-    struct kp_wrap w = {text, LINE_WIDTH - indent};
-    const char *line;
-    for (; kp_wrap_next(&w, &line, &len); prefix = "")
-        print(o, "%-*s%.*s\n", (int)indent, prefix, (int)len, line);
-}
-
-/* One line of a table; `metric` is NULL when the launch has no such metric. */
-struct line {
-    const char *label, *name;
-    const struct kp_metric *metric;
-    const char *value; /* `number`, or text of the metric */
-    char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
-};
-
-struct table {
-    struct line *lines;
-    size_t n;
-    const char *note; /* of the launch: stands above the table, so what it tells is not repeated there; NULL = none */
-};
-
-/* Adds a line; the array has room for it. */
-static void add_line(struct table *t, const struct kp_result *r, const char *label, const char *name)
-{
-    struct line *l = &t->lines[t->n++];
-    l->label = label;
-    l->name = name;
-    l->metric = kp_result_find(r, name);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct line *)a)->name, ((const struct line *)b)->name);
-}
-
-static void sort_by_name(struct table *t)
-{
-    qsort(t->lines, t->n, sizeof *t->lines, by_name);
-}
-
-static size_t widest(size_t width, const char *text)
-{
-    size_t n = strlen(text);
-    return n > width ? n : width;
-}
-
-struct widths {
-    size_t label, unit, value;
-};
-
-static void print_rule(struct out *o, const struct widths *w)
-{
-    char dashes[LINE_WIDTH];
-    memset(dashes, '-', sizeof dashes);
-    print(o, "    ");
-    for (size_t left = w->label, n; left; left -= n) {
-        n = left < sizeof dashes ? left : sizeof dashes; /* metric names as labels may be longer than a line */
-        put(o, dashes, n);
-    }
-    print(o, " %.*s %.*s\n", (int)w->unit, dashes, (int)w->value, dashes);
-}
-
-static void print_line(struct out *o, const struct widths *w, const char *label, const char *unit, const char *value)
-{
-    struct kp_wrap wrap = {value, VALUE_WIDTH_MAX};
-    const char *part;
-    size_t len;
-    for (; kp_wrap_next(&wrap, &part, &len); label = unit = "")
-        print(o, "    %-*s %*s %*.*s\n", (int)w->label, label, (int)w->unit, unit, (int)w->value, (int)len, part);
-}
-
-static const char *why_missing(const struct line *l)
-{
-    if (l->metric && l->metric->kind != KP_VALUE_NA)
-        return NULL;
-    return l->metric && *l->metric->text ? l->metric->text : not_collected;
-}
-
-static bool missing_for(const struct line *l, const char *why)
-{
-    const char *reason = why_missing(l);
-    return reason && !strcmp(reason, why);
-}
-
-/* Why and, unless the whole table lacks its values for that one reason, which lines. malloc'ed. */
-static char *describe_missing(const struct table *t, const char *why)
-{
-    char *text = NULL;
-    size_t size, n = 0;
-    for (size_t i = 0; i < t->n; i++)
-        n += missing_for(&t->lines[i], why);
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return NULL;
-    for (size_t i = 0; i < t->n; i++)
-        if (missing_for(&t->lines[i], why) && (n < t->n || n == 1))
-            fprintf(f, "%s%s", t->lines[i].name, --n ? ", " : ": ");
-    fputs(why, f);
-    if (!fclose(f))
-        return text;
-    free(text);
-    return NULL;
-}
-
-/* Whether `why` was already given for a line before the one at `i`. */
-static bool said_before(const struct table *t, size_t i, const char *why)
-{
-    while (i--)
-        if (missing_for(&t->lines[i], why))
-            return true;
-    return false;
-}
-
-static bool note_tells(const struct table *t, const char *why)
-{
-    return t->note && !strcmp(t->note, why);
-}
-
-static void print_missing(struct out *o, const struct table *t)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        const char *why = why_missing(&t->lines[i]);
-        if (!why || note_tells(t, why) || said_before(t, i, why))
-            continue;
-        char *text = describe_missing(t, why);
-        if (text)
-            print_wrapped(o, "    n/a: ", text);
-        else
-            o->rc = o->rc ? o->rc : -ENOMEM;
-        free(text);
-    }
-}
-
-static void print_table(struct out *o, const char *title, struct table *t)
-{
-    static const char *const heading[] = {"Metric Name", "Metric Unit", "Metric Value"};
-    struct widths w = {strlen(heading[0]), strlen(heading[1]), strlen(heading[2])};
-    if (!t->n)
-        return;
-    for (size_t i = 0; i < t->n; i++) {
-        struct line *l = &t->lines[i];
-        l->value = kp_format_metric(l->metric, l->number, l->unit);
-        w.label = widest(w.label, l->label);
-        w.unit = widest(w.unit, l->unit);
-        w.value = widest(w.value, l->value);
-    }
-    if (w.value > VALUE_WIDTH_MAX)
-        w.value = VALUE_WIDTH_MAX;
-    print(o, "    Section: %s\n", title);
-    print_rule(o, &w);
-    print_line(o, &w, heading[0], heading[1], heading[2]);
-    print_rule(o, &w);
-    for (size_t i = 0; i < t->n; i++)
-        print_line(o, &w, t->lines[i].label, t->lines[i].unit, t->lines[i].value);
-    print_rule(o, &w);
-    print_missing(o, t);
-    print(o, "\n");
-}
-
-/* Launch and occupancy values are of one kernel: of a whole graph, what was not set does not exist. */
-static bool row_applies(const struct kp_row *row, const struct kp_result *r)
-{
-    const struct kp_launch_info *l = &r->launch;
-    if (!kp_cc_matches(row->cc, l->cc_major, l->cc_minor))
-        return false;
-    return l->kind == KP_WORKLOAD_KERNEL || row->source == KP_SRC_COUNTER || kp_result_find(r, row->metric);
-}
-
-static int table_new(struct table *t, size_t capacity, const struct kp_result *r)
-{
-    t->n = 0;
-    t->note = r->launch.note;
-    t->lines = malloc((capacity ? capacity : 1) * sizeof *t->lines);
-    return t->lines ? 0 : -ENOMEM;
-}
-
-/* Rows that lack their values for what the note tells are left out, and with them whole sections; and, where nobody
- * asked for the section, all rows that were not collected. */
-static bool has_row(const struct table *t, const struct kp_row *row, const struct kp_result *r, bool asked_for)
-{
-    const struct kp_metric *m = kp_result_find(r, row->metric);
-    if (!row_applies(row, r))
-        return false;
-    if (!m)
-        return asked_for;
-    return m->kind != KP_VALUE_NA || !note_tells(t, m->text);
-}
-
-static int render_section(struct out *o, const struct kp_section *s, const struct kp_result *r, bool asked_for)
-{
-    struct table t;
-    int rc = table_new(&t, s->n_rows, r);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < s->n_rows; i++)
-        if (has_row(&t, &s->rows[i], r, asked_for))
-            add_line(&t, r, s->rows[i].label, s->rows[i].metric);
-    if (s->passes != KP_PASSES_ONE) /* there, the rows that tell most come first */
-        sort_by_name(&t);
-    print_table(o, s->display, &t);
-    free(t.lines);
-    return 0;
-}
-
-static bool has_line(const struct table *t, const char *name)
-{
-    for (size_t i = 0; i < t->n; i++)
-        if (!strcmp(t->lines[i].name, name))
-            return true;
-    return false;
-}
-
-/* The metrics that were asked for by name, under their names. */
-static int render_metrics(struct out *o, const char *list, const struct kp_result *r)
-{
-    struct table t = {0};
-    char *names = kp_strdup(list), *save = NULL;
-    size_t commas = 0;
-    for (const char *c = list; *c; c++)
-        commas += *c == ',';
-    int rc = names ? table_new(&t, commas + 1, r) : -ENOMEM;
-    if (!rc) {
-        for (char *name = strtok_r(names, ", \t", &save); name; name = strtok_r(NULL, ", \t", &save))
-            if (!has_line(&t, name))
-                add_line(&t, r, name, name);
-        sort_by_name(&t);
-        print_table(o, metrics_title, &t);
-    }
-    free(t.lines);
-    free(names);
-    return rc;
-}
-
-/* What is printed of each launch. */
-struct wanted {
-    const struct kp_section **sections;
-    size_t n;
-    const char *metrics;
-};
-
-static bool is_wanted(const struct wanted *w, const char *metric)
-{
-    const char *cursor = w->metrics, *item;
-    size_t len;
-    while (kp_list_next(&cursor, &item, &len))
-        if (strlen(metric) == len && !strncmp(item, metric, len))
-            return true;
-    for (size_t i = 0; i < w->n; i++)
-        for (size_t j = 0; j < w->sections[i]->n_rows; j++)
-            if (!strcmp(w->sections[i]->rows[j].metric, metric))
-                return true;
-    return false;
-}
-
-/* A launch that must not be replayed has the counters of the section of one pass instead of those asked for. It is told
- * by a metric that nobody asked for. */
-static bool has_quick_instead(const struct kp_result *r, const struct wanted *w)
-{
-    const struct kp_section *quick = kp_section_quick();
-    if (r->launch.passes != 1)
-        return false;
-    for (size_t i = 0; i < quick->n_rows; i++) {
-        const struct kp_row *row = &quick->rows[i];
-        const struct kp_metric *m = row->source == KP_SRC_COUNTER ? kp_result_find(r, row->metric) : NULL;
-        if (m && !is_wanted(w, row->metric))
-            return true;
-    }
-    return false;
-}
-
-static void print_note(struct out *o, const char *note, bool quick)
-{
-    static const char counted[] = "; counted in one pass, with the caches as they were";
-    char *text;
-    if (asprintf(&text, "%s%s", note, quick ? counted : "") < 0) {
-        o->rc = o->rc ? o->rc : -ENOMEM;
-        return;
-    }
-    print_wrapped(o, "    Note: ", text);
-    free(text);
-}
-
-static void print_launch_line(struct out *o, const struct kp_launch_info *l)
-{
-    const char *name = l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
-    print(o, "  %s", name);
-    if (l->kind == KP_WORKLOAD_KERNEL)
-        print(o, " (%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")x(%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")", l->grid[0],
-              l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
-    print(o, ", Context %" PRIu64 ", Stream %" PRIu64 ", Device %d, CC %d.%d\n", l->context_id, l->stream_id, l->device,
-          l->cc_major, l->cc_minor);
-}
 
 static const char *or_empty(const char *s)
 {
     return s ? s : "";
 }
 
+struct kp_display kp_display_of(const struct kp_options *o)
+{
+    struct kp_display d = {0};
+    d.details = !strcmp(o->print_details, "all")    ? KP_DETAILS_ALL
+                : !strcmp(o->print_details, "body") ? KP_DETAILS_BODY
+                                                    : KP_DETAILS_HEADER;
+    d.naming = !strcmp(o->print_metric_name, "label-name") ? KP_NAMING_BOTH
+               : !strcmp(o->print_metric_name, "name")     ? KP_NAMING_NAME
+                                                           : KP_NAMING_LABEL;
+    d.base_units = !strcmp(o->print_units, "base");
+    d.instances = !strcmp(o->print_metric_instances, "details")  ? KP_INSTANCES_DETAILS
+                  : !strcmp(o->print_metric_instances, "values") ? KP_INSTANCES_VALUES
+                                                                 : KP_INSTANCES_NONE;
+    return d;
+}
+
+/* --- sections --- */
+
+/* A section while it is printed: its title comes with the first thing that it has to show. */
+struct printed {
+    const struct kp_section *section;
+    const struct kp_view *view;
+    bool asked_for, begun;
+    const char *body_title; /* of the last body */
+};
+
+static void begin(struct kp_out *o, struct printed *p)
+{
+    if (!p->begun)
+        kp_out_print(o, "    Section: %s\n", p->section->display);
+    p->begun = true;
+}
+
+/* The rows of the tables that stand before the bodies come before the first body row. */
+static size_t rows_before_bodies(const struct kp_section *s, enum kp_row_kind last)
+{
+    size_t n = 0;
+    while (n < s->n_rows && s->rows[n].kind <= last)
+        n++;
+    return n;
+}
+
+static int render_header(struct kp_out *o, struct printed *p)
+{
+    const struct kp_section *s = p->section;
+    struct kp_lines lines = {0};
+    enum kp_row_kind last = o->display->details == KP_DETAILS_ALL ? KP_ROW_EXTRA : KP_ROW_HEADER;
+    int rc = kp_lines_of_rows(s, 0, rows_before_bodies(s, last), p->view, p->asked_for, &lines);
+    if (!rc && lines.n) {
+        if (s->passes != KP_PASSES_ONE) /* there, the rows that tell most come first */
+            kp_lines_sort(&lines);
+        begin(o, p);
+        kp_table_print(o, &lines);
+        kp_table_print_missing(o, &lines);
+        kp_out_print(o, "\n");
+    }
+    kp_lines_free(&lines);
+    return rc;
+}
+
+static bool has_any_value(const struct kp_lines *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (kp_line_has_value(&l->at[i]))
+            return true;
+    return false;
+}
+
+static void draw(struct kp_out *o, enum kp_body kind, const struct kp_lines *l)
+{
+    switch (kind) {
+    case KP_BODY_BARS:
+    case KP_BODY_BARS_AS:
+        kp_bars_draw(o, l, kind == KP_BODY_BARS);
+        break;
+    case KP_BODY_GRID:
+        kp_grid_draw(o, l);
+        break;
+    case KP_BODY_ROOFLINE:
+        kp_roofline_draw(o, l);
+        break;
+    case KP_BODY_CURVE:
+        kp_curve_draw(o, l);
+        break;
+    case KP_BODY_CHART:
+        kp_chart_draw(o, l);
+        break;
+    case KP_BODY_TABLE:
+    case KP_BODY_NONE:
+        kp_table_print(o, l);
+        break;
+    }
+}
+
+/* The body that row `at` opens, whose rows end before `end`. */
+static int render_body(struct kp_out *o, struct printed *p, size_t at, size_t end)
+{
+    const struct kp_row *row = &p->section->rows[at];
+    struct kp_lines lines = {0};
+    int rc = kp_lines_of_rows(p->section, at + 1, end, p->view, p->asked_for, &lines);
+    if (!rc && lines.n) {
+        begin(o, p);
+        /* bodies of one title follow each other, told apart by what stands above their values */
+        if (*row->label && (!p->body_title || strcmp(p->body_title, row->label)))
+            kp_out_print(o, "    %s\n", row->label);
+        if (*row->group && strcmp(row->group, row->label))
+            kp_out_print(o, "    %s\n", row->group);
+        p->body_title = row->label;
+        if (has_any_value(&lines))
+            draw(o, row->body, &lines);
+        kp_table_print_missing(o, &lines);
+        kp_out_print(o, "\n");
+    }
+    kp_lines_free(&lines);
+    return rc;
+}
+
+static int render_bodies(struct kp_out *o, struct printed *p)
+{
+    const struct kp_section *s = p->section;
+    int rc = 0;
+    for (size_t at = rows_before_bodies(s, KP_ROW_EXTRA), end; !rc && at < s->n_rows; at = end) {
+        for (end = at + 1; end < s->n_rows && s->rows[end].kind != KP_ROW_BODY;)
+            end++;
+        if (kp_cc_matches(s->rows[at].cc, p->view->result->launch.cc_major, p->view->result->launch.cc_minor))
+            rc = render_body(o, p, at, end);
+    }
+    return rc;
+}
+
+int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for)
+{
+    struct printed p = {.section = s, .view = v, .asked_for = asked_for};
+    int rc = o->display->details != KP_DETAILS_BODY || !asked_for ? render_header(o, &p) : 0;
+    return rc || o->display->details == KP_DETAILS_HEADER ? rc : render_bodies(o, &p);
+}
+
+/* --- the user's own metrics --- */
+
+static bool has_line(const struct kp_lines *l, const char *name)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!strcmp(l->at[i].name, name))
+            return true;
+    return false;
+}
+
+/* A metric under its own name; `name` outlives the lines. */
+static int add_metric(struct kp_lines *l, const char *name, const struct kp_result *r)
+{
+    if (has_line(l, name))
+        return 0;
+    return kp_lines_add(l, &(struct kp_line){KP_ROW_HEADER, "", name, name, kp_result_find(r, name), NULL});
+}
+
+static int add_matching(struct kp_lines *l, const char *expression, const struct kp_result *r)
+{
+    struct kp_pattern *pattern = NULL;
+    char *err = NULL;
+    int rc = kp_pattern_new(expression, &pattern, &err);
+    for (size_t i = 0; !rc && i < r->n_metrics; i++)
+        if (kp_pattern_match(pattern, r->metrics[i].name))
+            rc = add_metric(l, r->metrics[i].name, r);
+    kp_pattern_free(pattern);
+    free(err);
+    return rc == -EINVAL ? 0 : rc; /* was told when it was collected */
+}
+
+/* The constituents under their names, not their labels. */
+static int add_breakdown(struct kp_lines *l, const char *metric, const struct kp_view *v)
+{
+    struct kp_lines constituents = {0};
+    int rc = kp_lines_of_breakdown(metric, v, &constituents);
+    for (size_t i = 0; !rc && i < constituents.n; i++)
+        rc = add_metric(l, constituents.at[i].name, v->result);
+    kp_lines_free(&constituents);
+    return rc;
+}
+
+static int add_listed(struct kp_lines *l, const char *item, const struct kp_view *v)
+{
+    static const char regex[] = "regex:";
+    if (!strncmp(item, regex, strlen(regex)))
+        return add_matching(l, item, v->result);
+    if (!strncmp(item, KP_BREAKDOWN, strlen(KP_BREAKDOWN)))
+        return add_breakdown(l, item + strlen(KP_BREAKDOWN), v);
+    return add_metric(l, item, v->result);
+}
+
+static int render_metrics(struct kp_out *o, const char *list, const struct kp_view *v)
+{
+    struct kp_lines lines = {.note = v->result->launch.note};
+    char *names = kp_strdup(list), *save = NULL;
+    int rc = names ? 0 : -ENOMEM;
+    char *name = names ? strtok_r(names, ", \t", &save) : NULL;
+    for (; !rc && name; name = strtok_r(NULL, ", \t", &save))
+        rc = add_listed(&lines, name, v);
+    if (!rc && lines.n) {
+        kp_lines_sort(&lines);
+        kp_out_print(o, "    Section: %s\n", metrics_title);
+        kp_table_print(o, &lines);
+        kp_table_print_missing(o, &lines);
+        kp_out_print(o, "\n");
+    }
+    kp_lines_free(&lines);
+    free(names);
+    return rc;
+}
+
+/* --- the section of one pass in place of others --- */
+
+/* Sections and metrics. */
+struct wanted {
+    const struct kp_section **sections;
+    size_t n;
+    const char *metrics;
+};
+
+static int select_quietly(const char *set, const char *sections, struct wanted *w)
+{
+    char *err = NULL;
+    int rc = kp_sections_select(set, sections, &w->sections, &w->n, &err);
+    free(err);
+    return rc;
+}
+
+static bool is_known(const char *set, const char *section)
+{
+    struct wanted w = {0};
+    int rc = select_quietly(set, section, &w);
+    free(w.sections);
+    return !rc;
+}
+
+/* Without what came from a folder of section files that is not at hand any more. */
+static int select_known(const char *set, const char *sections, struct wanted *w)
+{
+    char *known = calloc(1, strlen(sections) + 1), *end = known, *word;
+    const char *item;
+    size_t len;
+    int rc = known ? 0 : -ENOMEM;
+    while (!rc && kp_list_next(&sections, &item, &len)) {
+        rc = (word = strndup(item, len)) ? 0 : -ENOMEM;
+        if (!rc && is_known("", word))
+            end = stpcpy(end > known ? stpcpy(end, ",") : end, word);
+        free(word);
+    }
+    if (!rc)
+        rc = select_quietly(is_known(set, "") ? set : "", known, w);
+    free(known);
+    return rc;
+}
+
+/* The options were checked when the session began, or when they were given. */
+static int find_wanted(const char *set, const char *sections, const char *metrics, struct wanted *w)
+{
+    w->metrics = metrics;
+    int rc = select_quietly(set, sections, w);
+    return rc == -EINVAL ? select_known(set, sections, w) : rc;
+}
+
+static bool list_has(const char *list, size_t size, const char *metric)
+{
+    const char *end = list + size, *item;
+    size_t len;
+    while (list < end && kp_list_next(&list, &item, &len) && item < end)
+        if (strlen(metric) == len && !strncmp(item, metric, len))
+            return true;
+    return false;
+}
+
+static bool row_wants(const struct kp_row *row, const char *metric, const struct kp_view *v)
+{
+    size_t len;
+    if (strncmp(row->metric, KP_BREAKDOWN, strlen(KP_BREAKDOWN)))
+        return !strcmp(row->metric, metric);
+    const char *list = kp_breakdown_of(row->metric + strlen(KP_BREAKDOWN), v, &len);
+    return list && list_has(list, len, metric);
+}
+
+static bool is_wanted(const struct wanted *w, const char *metric, const struct kp_view *v)
+{
+    if (list_has(w->metrics, strlen(w->metrics), metric))
+        return true;
+    for (size_t i = 0; i < w->n; i++)
+        for (size_t j = 0; j < w->sections[i]->n_rows; j++)
+            if (row_wants(&w->sections[i]->rows[j], metric, v))
+                return true;
+    return false;
+}
+
+/* A launch that must not be replayed has the counters of the section of one pass instead of those asked for. It is told
+ * by a metric that nobody asked for. */
+static bool has_quick_instead(const struct kp_view *v, const struct wanted *asked)
+{
+    const struct kp_section *quick = kp_section_quick();
+    if (v->result->launch.passes != 1)
+        return false;
+    for (size_t i = 0; i < quick->n_rows; i++) {
+        const struct kp_row *row = &quick->rows[i];
+        const struct kp_metric *m = row->source == KP_SRC_COUNTER ? kp_result_find(v->result, row->metric) : NULL;
+        if (m && !is_wanted(asked, row->metric, v))
+            return true;
+    }
+    return false;
+}
+
+/* --- a launch --- */
+
+static void print_note(struct kp_out *o, const char *note, bool quick)
+{
+    static const char counted[] = "; counted in one pass, with the caches as they were";
+    char *text;
+    if (!kp_out_has(o, asprintf(&text, "%s%s", note, quick ? counted : "") < 0 ? NULL : text))
+        return;
+    kp_out_wrapped(o, "    Note: ", text);
+    free(text);
+}
+
+static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
+{
+    const char *name = l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
+    kp_out_print(o, "  %s", name);
+    if (l->kind == KP_WORKLOAD_KERNEL)
+        kp_out_print(o, " (%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")x(%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")", l->grid[0],
+                     l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
+    kp_out_print(o, ", Context %" PRIu64 ", Stream %" PRIu64 ", Device %d, CC %d.%d\n", l->context_id, l->stream_id,
+                 l->device, l->cc_major, l->cc_minor);
+}
+
 int kp_render_process(const struct kp_sink *sink, const struct kp_session *s)
 {
-    struct out o = {sink, 0};
+    struct kp_out o = {.sink = sink};
     const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
-    print(&o, "[%" PRIu64 "] %s@%s\n", s->pid, slash ? slash + 1 : exe, or_empty(s->host));
+    kp_out_print(&o, "[%" PRIu64 "] %s@%s\n", s->pid, slash ? slash + 1 : exe, or_empty(s->host));
     return o.rc;
 }
 
-static int render_tables(struct out *o, const struct kp_result *r, const struct wanted *w, bool quick)
+static int render_tables(struct kp_out *o, const struct kp_view *v, const struct wanted *shown, bool quick)
 {
-    int rc = quick ? render_section(o, kp_section_quick(), r, false) : 0;
-    for (size_t i = 0; !rc && i < w->n; i++)
-        rc = render_section(o, w->sections[i], r, true);
-    return rc ? rc : render_metrics(o, w->metrics, r);
+    int rc = quick ? kp_render_section(o, kp_section_quick(), v, false) : 0;
+    for (size_t i = 0; !rc && i < shown->n; i++)
+        rc = kp_render_section(o, shown->sections[i], v, true);
+    return rc ? rc : render_metrics(o, shown->metrics, v);
 }
 
-int kp_render_launch(const struct kp_sink *sink, const struct kp_session *s, const struct kp_result *r)
+int kp_render_launch(const struct kp_sink *sink, const struct kp_display *d, const struct kp_session *s,
+                     const struct kp_result *r)
 {
-    struct out o = {sink, 0};
-    struct wanted w = {.metrics = or_empty(s->metrics)};
-    char *err = NULL;
-    int rc = kp_sections_select(or_empty(s->set), or_empty(s->sections), &w.sections, &w.n, &err);
-    free(err); /* the options were checked when the session began */
+    struct kp_out o = {.sink = sink, .display = d};
+    struct kp_view v = {s, r};
+    struct wanted asked = {0}, shown = {0};
+    int rc = find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
+    if (!rc)
+        rc = d->choose ? find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &shown) : 0;
     if (rc)
-        return rc;
-    bool quick = has_quick_instead(r, &w);
+        goto out;
+    bool quick = has_quick_instead(&v, &asked);
     print_launch_line(&o, &r->launch);
     if (r->launch.note)
         print_note(&o, r->launch.note, quick);
-    rc = render_tables(&o, r, &w, quick);
-    free(w.sections);
+    rc = render_tables(&o, &v, d->choose ? &shown : &asked, quick);
+out:
+    free(asked.sections);
+    free(shown.sections);
     return rc ? rc : o.rc;
 }
 
-static void print_counted(struct out *o, uint64_t n, const char *one, const char *many)
+/* --- the account --- */
+
+static void print_counted(struct kp_out *o, uint64_t n, const char *one, const char *many)
 {
     char number[KP_NUMBER_MAX];
     kp_format_count(n, number);
-    print(o, "%s %s", number, n == 1 ? one : many);
+    kp_out_print(o, "%s %s", number, n == 1 ? one : many);
 }
 
-static uint64_t print_skips(struct out *o, const struct kp_session *s)
+static uint64_t print_skips(struct kp_out *o, const struct kp_session *s)
 {
     uint64_t total = 0;
     char number[KP_NUMBER_MAX];
@@ -401,9 +407,9 @@ static uint64_t print_skips(struct out *o, const struct kp_session *s)
     /* The number comes last, so that a reason may be any clause, of one launch or many. */
     for (size_t i = 0; i < s->n_skips; i++) {
         kp_format_count(s->skips[i].count, number);
-        print(o, "%s%s: %s", i ? "; " : " (", s->skips[i].reason, number);
+        kp_out_print(o, "%s%s: %s", i ? "; " : " (", s->skips[i].reason, number);
     }
-    print(o, s->n_skips ? ")" : "");
+    kp_out_print(o, s->n_skips ? ")" : "");
     return total;
 }
 
@@ -436,54 +442,56 @@ static const char *find_advice(const struct kp_session *s)
                       : "the program ended before the first launch was measured to its end";
 }
 
-static void print_kernels(struct out *o, const struct kp_session *s)
+static void print_kernels(struct kp_out *o, const struct kp_session *s)
 {
     char number[KP_NUMBER_MAX];
     for (size_t i = 0; i < s->n_kernels && i < KERNELS_SHOWN; i++) {
         kp_format_count(s->kernels[i].count, number);
-        print(o, "==KPROF==   seen: %s (%s)\n", s->kernels[i].name, number);
+        kp_out_print(o, "==KPROF==   seen: %s (%s)\n", s->kernels[i].name, number);
     }
     if (s->n_kernels > KERNELS_SHOWN)
-        print(o, "==KPROF==   and %zu more\n", s->n_kernels - KERNELS_SHOWN);
+        kp_out_print(o, "==KPROF==   and %zu more\n", s->n_kernels - KERNELS_SHOWN);
 }
 
-static void print_why_nothing(struct out *o, const struct kp_session *s)
+static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
 {
     static const char head[] = "==KPROF== Nothing was profiled:";
     if (!s->launches_seen && !s->complete) {
-        print(o,
-              "%s no launch had been stored. Those of the window that was open when the program was killed are lost; "
-              "KPROF_WINDOW (window) bounds how many.\n",
-              head);
+        kp_out_print(
+            o,
+            "%s no launch had been stored. Those of the window that was open when the program was killed are lost; "
+            "KPROF_WINDOW (window) bounds how many.\n",
+            head);
         return;
     }
     if (!s->launches_seen) {
-        print(o,
-              "%s the program launched no kernel that kprof could see. Does it use the GPU? Programs that start others "
-              "must hand on LD_PRELOAD; set-user-ID and fully static programs cannot be followed.\n",
-              head);
+        kp_out_print(
+            o,
+            "%s the program launched no kernel that kprof could see. Does it use the GPU? Programs that start others "
+            "must hand on LD_PRELOAD; set-user-ID and fully static programs cannot be followed.\n",
+            head);
         return;
     }
-    print(o, "%s %s.\n", head, find_advice(s));
+    kp_out_print(o, "%s %s.\n", head, find_advice(s));
     print_kernels(o, s);
 }
 
 int kp_render_account(const struct kp_sink *sink, const struct kp_session *s)
 {
-    struct out o = {sink, 0};
+    struct kp_out o = {.sink = sink};
     char spent[KP_NUMBER_MAX + KP_UNIT_MAX];
-    kp_format_quantity(s->profiling_ns, "ns", spent);
-    print(&o, "==KPROF== ");
+    kp_format_quantity(s->profiling_ns, "ns", false, spent);
+    kp_out_print(&o, "==KPROF== ");
     print_counted(&o, s->launches_seen, "launch seen, ", "launches seen, ");
     print_counted(&o, s->launches_profiled, "profiled, ", "profiled, ");
     uint64_t done = s->launches_profiled + print_skips(&o, s);
     if (s->launches_seen > done) {
-        print(&o, ", ");
+        kp_out_print(&o, ", ");
         print_counted(&o, s->launches_seen - done, "not finished", "not finished");
     }
-    print(&o, "; ");
+    kp_out_print(&o, "; ");
     print_counted(&o, s->passes, "pass", "passes");
-    print(&o, "; %s spent profiling\n", spent);
+    kp_out_print(&o, "; %s spent profiling\n", spent);
     if (!s->launches_profiled)
         print_why_nothing(&o, s);
     return o.rc;

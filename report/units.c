@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_STEPS = 5 };
@@ -21,6 +22,9 @@ static const struct ladder ladders[] = {
     {"ns", {"ns", "us", "ms", "s"}},
     {"hz", {"hz", "Khz", "Mhz", "Ghz"}},
     {"cycle/s", {"hz", "Khz", "Mhz", "Ghz"}},
+    /* of rooflines, which are of all sizes and compared with each other */
+    {"FLOP/s", {"FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"}},
+    {"op/s", {"op/s", "Kop/s", "Mop/s", "Gop/s", "Top/s"}},
 };
 
 /* Rates of anything else shrink their time instead: sector/s, sector/ms ... */
@@ -101,28 +105,69 @@ double kp_unit_scale(const char *unit, double value, char out[KP_UNIT_MAX])
     return divisor;
 }
 
-void kp_format_quantity(double value, const char *unit, char out[KP_NUMBER_MAX + KP_UNIT_MAX])
+double kp_unit_divisor(const char *unit, double value, bool base, char out[KP_UNIT_MAX])
+{
+    if (!base)
+        return kp_unit_scale(unit, value, out);
+    snprintf(out, KP_UNIT_MAX, "%s", unit);
+    return 1;
+}
+
+void kp_format_quantity(double value, const char *unit, bool base, char out[KP_NUMBER_MAX + KP_UNIT_MAX])
 {
     char number[KP_NUMBER_MAX], scaled[KP_UNIT_MAX];
-    double divisor = kp_unit_scale(unit, value, scaled);
+    double divisor = kp_unit_divisor(unit, value, base, scaled);
     kp_format_real(value / divisor, number);
     snprintf(out, KP_NUMBER_MAX + KP_UNIT_MAX, "%s%s%s", number, *scaled ? " " : "", scaled);
 }
 
-const char *kp_format_metric(const struct kp_metric *m, char value[KP_NUMBER_MAX], char unit[KP_UNIT_MAX])
+const char *kp_format_scaled(const struct kp_metric *m, double divisor, char value[KP_NUMBER_MAX])
 {
     double number;
-    unit[0] = '\0';
     if (!m || m->kind == KP_VALUE_NA)
         return "(!) n/a";
-    if (!kp_metric_number(m, &number)) {
-        snprintf(unit, KP_UNIT_MAX, "%s", m->unit);
+    if (!kp_metric_number(m, &number))
         return m->text;
-    }
-    double divisor = kp_unit_scale(m->unit, number, unit);
     if (m->kind == KP_VALUE_COUNT && divisor == 1)
         kp_format_count(m->count, value); /* exact beyond 2^53 */
     else
         kp_format_real(number / divisor, value);
     return value;
+}
+
+/* What the numbers of a metric are divided by, and their unit then; of what is none, nothing. */
+static double metric_divisor(const struct kp_metric *m, bool base, char unit[KP_UNIT_MAX])
+{
+    double number = 0;
+    unit[0] = '\0';
+    if (!m || m->kind == KP_VALUE_NA)
+        return 1;
+    bool is_text = !kp_metric_number(m, &number);
+    return kp_unit_divisor(m->unit, number, base || is_text, unit);
+}
+
+const char *kp_format_metric(const struct kp_metric *m, bool base, char value[KP_NUMBER_MAX], char unit[KP_UNIT_MAX])
+{
+    return kp_format_scaled(m, metric_divisor(m, base, unit), value);
+}
+
+char *kp_format_instances(const struct kp_metric *m, bool base, bool keys)
+{
+    char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX], *text = NULL;
+    size_t size;
+    double divisor = metric_divisor(m, base, unit);
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    fprintf(f, "%s (", kp_format_scaled(m, divisor, number));
+    for (size_t i = 0; i < m->n_instances; i++) {
+        const struct kp_instance *instance = &m->instances[i];
+        kp_format_real(instance->value / divisor, number);
+        fprintf(f, "%s%s%s%s", i ? "; " : "", keys ? instance->key : "", keys ? ": " : "", number);
+    }
+    fputc(')', f);
+    if (!fclose(f))
+        return text;
+    free(text);
+    return NULL;
 }

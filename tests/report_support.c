@@ -180,10 +180,10 @@ static void fill_session(struct kp_session *s, size_t launches)
     };
 }
 
-struct kp_recording kp_test_recording(void)
+struct kp_recording kp_test_recording_of(const char *data)
 {
     struct kp_recording r = {0};
-    char *text = kp_test_read(kp_test_source("tests/golden/h200_basic.tsv")), *rest = text, *field[8];
+    char *text = kp_test_read(kp_test_source(data)), *rest = text, *field[8];
     for (char *line; (line = strsep(&rest, "\n"));) {
         if (*line == '#' || !*line)
             continue;
@@ -198,6 +198,11 @@ struct kp_recording kp_test_recording(void)
     free(text);
     fill_session(&r.session, r.n);
     return r;
+}
+
+struct kp_recording kp_test_recording(void)
+{
+    return kp_test_recording_of("tests/golden/h200_basic.tsv");
 }
 
 void kp_test_recording_free(struct kp_recording *r)

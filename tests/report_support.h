@@ -39,6 +39,8 @@ struct kp_recording {
 };
 
 struct kp_recording kp_test_recording(void);
+/* The same from another file of that form. */
+struct kp_recording kp_test_recording_of(const char *data);
 void kp_test_recording_free(struct kp_recording *r);
 
 #endif

@@ -25,6 +25,8 @@
 #include "report/version.h"
 #include "tests/report_support.h"
 
+static const struct kp_display plain; /* by default */
+
 /* bin/kprof and lib/libkprof.so below a temporary folder; tmp/ is the command's TMPDIR. */
 static char root[PATH_MAX / 4], command[PATH_MAX / 2], library[PATH_MAX / 2], tmp[PATH_MAX / 2];
 static char self[PATH_MAX];
@@ -221,7 +223,7 @@ static char *page_of(const char *path)
     struct kp_sink out = kp_test_sink(&t);
     char *err = NULL;
     assert_int_equal(kp_store_open(path, &s, &err), 0);
-    assert_int_equal(kp_page_details(&out, s, &err), 0);
+    assert_int_equal(kp_page_details(&out, &plain, s, &err), 0);
     kp_store_close(s);
     return t.text;
 }

@@ -23,6 +23,8 @@
 #include "report/store.h"
 #include "tests/report_support.h"
 
+static const struct kp_display plain; /* by default */
+
 struct place {
     char folder[PATH_MAX / 2], file[PATH_MAX];
 };
@@ -945,14 +947,14 @@ static void the_page_is_what_was_rendered_in_the_process(void **state)
     char *err = NULL;
     kp_render_process(&direct_out, &rec.session);
     for (size_t i = 0; i < rec.n; i++) {
-        kp_render_launch(&direct_out, &rec.session, &rec.results[i]);
+        kp_render_launch(&direct_out, &plain, &rec.session, &rec.results[i]);
         put_result(s, &rec.results[i]);
     }
     kp_render_account(&direct_out, &rec.session);
     put_session(s, &rec.session);
     kp_store_close(s);
     s = reopen(p->file);
-    assert_int_equal(kp_page_details(&stored_out, s, &err), 0);
+    assert_int_equal(kp_page_details(&stored_out, &plain, s, &err), 0);
     assert_string_equal(stored.text, direct.text);
     kp_store_close(s);
     free(direct.text);

@@ -6,6 +6,7 @@
 
 #include <locale.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/units.h"
@@ -90,6 +91,8 @@ static void ladders(void **state)
         {13330, "sector/s", "13.33 sector/ms"},
         {211760000000, "sector/s", "211.76 sector/ns"},
         {2500000, "inst/s", "2.50 inst/us"},
+        {66.8e12, "FLOP/s", "66.80 TFLOP/s"},
+        {1.95e15, "op/s", "1,950 Top/s"},
         {0, "sector/s", "0 sector/s"},
         {12345.678, "%", "12,345.68 %"},
         {12345, "cycle", "12,345 cycle"},
@@ -101,9 +104,42 @@ static void ladders(void **state)
     (void)state;
     char text[KP_NUMBER_MAX + KP_UNIT_MAX];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kp_format_quantity(cases[i].value, cases[i].unit, text);
+        kp_format_quantity(cases[i].value, cases[i].unit, false, text);
         assert_string_equal(text, cases[i].text);
     }
+}
+
+static void base_units(void **state)
+{
+    (void)state;
+    char text[KP_NUMBER_MAX + KP_UNIT_MAX], value[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
+    struct kp_metric m = {.name = "x", .unit = "byte", .kind = KP_VALUE_COUNT, .count = 1234567};
+    kp_format_quantity(1234567.5, "byte", true, text);
+    assert_string_equal(text, "1,234,567.50 byte");
+    assert_string_equal(kp_format_metric(&m, true, value, unit), "1,234,567");
+    assert_string_equal(unit, "byte");
+    assert_string_equal(kp_format_scaled(&m, 1000, value), "1,234.57");
+    assert_string_equal(kp_format_scaled(NULL, 1000, value), "(!) n/a");
+}
+
+static void instances(void **state)
+{
+    (void)state;
+    struct kp_instance list[] = {{"a", 1000000}, {"b", 234567}, {"c", 0}};
+    struct kp_metric m = {
+        .name = "x", .unit = "byte", .kind = KP_VALUE_COUNT, .count = 1234567, .instances = list, .n_instances = 3};
+    char *text = kp_format_instances(&m, false, false);
+    assert_string_equal(text, "1.23 (1; 0.23; 0)"); /* all in Mbyte */
+    free(text);
+    text = kp_format_instances(&m, true, true);
+    assert_string_equal(text, "1,234,567 (a: 1,000,000; b: 234,567; c: 0)");
+    free(text);
+    m.kind = KP_VALUE_TEXT;
+    m.text = "several";
+    m.n_instances = 1;
+    text = kp_format_instances(&m, false, false);
+    assert_string_equal(text, "several (1,000,000)");
+    free(text);
 }
 
 static void cells(void **state)
@@ -111,20 +147,20 @@ static void cells(void **state)
     (void)state;
     char value[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
     struct kp_metric m = {.name = "x", .unit = "byte", .kind = KP_VALUE_COUNT, .count = 1024};
-    assert_string_equal(kp_format_metric(&m, value, unit), "1.02");
+    assert_string_equal(kp_format_metric(&m, false, value, unit), "1.02");
     assert_string_equal(unit, "Kbyte");
     m.unit = "inst";
     m.count = 9007199254740993; /* 2^53 + 1 is no double */
-    assert_string_equal(kp_format_metric(&m, value, unit), "9,007,199,254,740,993");
+    assert_string_equal(kp_format_metric(&m, false, value, unit), "9,007,199,254,740,993");
     assert_string_equal(unit, "inst");
     m = (struct kp_metric){.name = "x", .unit = "", .kind = KP_VALUE_TEXT, .text = "PolicySpread"};
-    assert_string_equal(kp_format_metric(&m, value, unit), "PolicySpread");
+    assert_string_equal(kp_format_metric(&m, false, value, unit), "PolicySpread");
     assert_string_equal(unit, "");
     m = (struct kp_metric){.name = "x", .unit = "%", .kind = KP_VALUE_NA, .text = "why"};
-    assert_string_equal(kp_format_metric(&m, value, unit), "(!) n/a");
+    assert_string_equal(kp_format_metric(&m, false, value, unit), "(!) n/a");
     assert_string_equal(unit, "");
     strcpy(unit, "old");
-    assert_string_equal(kp_format_metric(NULL, value, unit), "(!) n/a");
+    assert_string_equal(kp_format_metric(NULL, false, value, unit), "(!) n/a");
     assert_string_equal(unit, "");
 }
 
@@ -171,8 +207,9 @@ static void wrapping(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),    cmocka_unit_test(ladders),  cmocka_unit_test(cells),
-        cmocka_unit_test(any_locale), cmocka_unit_test(wrapping),
+        cmocka_unit_test(numbers),    cmocka_unit_test(ladders),   cmocka_unit_test(cells),
+        cmocka_unit_test(base_units), cmocka_unit_test(instances), cmocka_unit_test(any_locale),
+        cmocka_unit_test(wrapping),
     };
     return cmocka_run_group_tests_name("report/units", tests, NULL, NULL);
 }

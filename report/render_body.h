@@ -1,0 +1,122 @@
+/*
+ * What the files that draw the details page share: where text goes, the lines of a section that a launch has, and one
+ * function for each kind of body. Everything is drawn in ASCII, LINE_WIDTH wide, as reports go to files.
+ *
+ * Errors: the first one, of the sink or of memory, stays in kp_out.rc; from then on nothing is written.
+ */
+#ifndef KP_REPORT_RENDER_BODY_H
+#define KP_REPORT_RENDER_BODY_H
+
+#include <errno.h>
+
+#include "report/render.h"
+#include "report/sections.h"
+#include "report/units.h"
+
+enum {
+    KP_LINE_WIDTH = 120, /* only what cannot be broken is wider: a metric's name, a number of 300 digits */
+    KP_INDENT = 4,
+    KP_DRAWING_WIDTH = KP_LINE_WIDTH - KP_INDENT,
+};
+
+struct kp_out {
+    const struct kp_sink *sink;
+    const struct kp_display *display;
+    int rc;
+};
+
+void kp_out_text(struct kp_out *o, const char *text, size_t len);
+void kp_out_print(struct kp_out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* `prefix` and `text`, further lines indented to stand below the text. */
+void kp_out_wrapped(struct kp_out *o, const char *prefix, const char *text);
+/* `n` times `c`. */
+void kp_out_repeat(struct kp_out *o, char c, size_t n);
+/* Whether `p` is there; if not, memory was short, which is noted. */
+static inline bool kp_out_has(struct kp_out *o, const void *p)
+{
+    if (!p && !o->rc)
+        o->rc = -ENOMEM;
+    return p != NULL;
+}
+
+/* --- lines: rows of a section that apply to a launch --- */
+
+struct kp_line {
+    enum kp_row_kind kind;
+    const char *group, *label;
+    const char *name;               /* of the metric */
+    const struct kp_metric *metric; /* NULL when the launch has no such metric */
+    char *made_label;               /* what `label` points to where no table has it; owned */
+};
+
+struct kp_lines {
+    struct kp_line *at;
+    size_t n, capacity;
+    const char *note; /* of the launch: stands above all, so what it tells is not repeated; NULL = none */
+};
+
+/* One launch and what it was profiled for. */
+struct kp_view {
+    const struct kp_session *session;
+    const struct kp_result *result;
+};
+
+/* Adds a line, whose made_label is then owned by the lines, or freed. 0 or -ENOMEM. */
+int kp_lines_add(struct kp_lines *l, const struct kp_line *line);
+void kp_lines_free(struct kp_lines *l);
+/* Ascending by the metrics' names. */
+void kp_lines_sort(struct kp_lines *l);
+
+/* The rows first..end-1 of `s`, as sections.h says which of them apply. A metric that the launch lacks is left out; of
+ * rows that are always shown (kp_row_required) only where the section was `asked_for`. "breakdown:X" becomes the
+ * constituents of X. 0 or -ENOMEM. */
+int kp_lines_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_view *v, bool asked_for,
+                     struct kp_lines *out);
+/* The constituents of the throughput `metric` on the device of the launch, those that the launch has. 0 or -ENOMEM. */
+int kp_lines_of_breakdown(const char *metric, const struct kp_view *v, struct kp_lines *out);
+/* What stands before the metric whose constituents are meant, in rows and in the user's list. */
+#define KP_BREAKDOWN "breakdown:"
+/* Those constituents, separated by commas; NULL when the device's are not known. *len receives their length. */
+const char *kp_breakdown_of(const char *metric, const struct kp_view *v, size_t *len);
+
+/* Whether the line has a value, not just a reason for having none. */
+bool kp_line_has_value(const struct kp_line *l);
+/* What the line is called, as print-metric-name says. malloc'ed; NULL without memory, which is then noted. */
+char *kp_line_title(struct kp_out *o, const struct kp_line *l);
+
+/* What the launch has of one section. A section that nobody `asked_for` shows only what was collected. 0 or -ENOMEM;
+ * what the sink returned stays in o->rc. */
+int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for);
+
+/* --- bodies: each draws lines that hold at least one value --- */
+
+/* Name, unit and value in a frame. */
+void kp_table_print(struct kp_out *o, const struct kp_lines *l);
+/* Below a table or a drawing: which of the lines have no value, and why. */
+void kp_table_print_missing(struct kp_out *o, const struct kp_lines *l);
+/* Below a drawing: the instances, where print-metric-instances wants them. */
+void kp_table_print_instances(struct kp_out *o, const struct kp_lines *l);
+
+void kp_bars_draw(struct kp_out *o, const struct kp_lines *l, bool sorted);
+void kp_grid_draw(struct kp_out *o, const struct kp_lines *l);
+void kp_roofline_draw(struct kp_out *o, const struct kp_lines *l);
+void kp_curve_draw(struct kp_out *o, const struct kp_lines *l);
+void kp_chart_draw(struct kp_out *o, const struct kp_lines *l);
+
+/* --- a canvas of characters --- */
+
+struct kp_canvas {
+    int width, height;
+    char *cells; /* blanks at first */
+};
+
+/* 0 or -ENOMEM; free cells. */
+int kp_canvas_new(struct kp_canvas *c, int width, int height);
+/* What does not fit is cut. (0, 0) is the left upper corner. */
+void kp_canvas_put(struct kp_canvas *c, int x, int y, char what);
+void kp_canvas_text(struct kp_canvas *c, int x, int y, const char *text);
+char kp_canvas_at(const struct kp_canvas *c, int x, int y); /* blank outside */
+/* Line `y` without its last blanks, and a newline. */
+void kp_canvas_print_line(struct kp_out *o, const struct kp_canvas *c, int y);
+
+#endif

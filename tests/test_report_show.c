@@ -1,0 +1,161 @@
+/* `kprof report` with options: what it prints is what the page is with the display that they mean. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "report/page.h"
+#include "report/store.h"
+#include "tests/report_support.h"
+
+static char folder[PATH_MAX / 4], session[PATH_MAX / 2], command[PATH_MAX];
+
+static int write_session(void **state)
+{
+    struct kp_recording rec = kp_test_recording();
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", kp_test_folder());
+    snprintf(session, sizeof session, "%s/done.kprof", folder);
+    snprintf(command, sizeof command, "%s", kp_test_build("kprof"));
+    assert_int_equal(kp_store_create(session, false, &s, &err), 0);
+    assert_int_equal(kp_store_put_session(s, &rec.session, &err), 0);
+    assert_int_equal(kp_store_put_result(s, &rec.results[0], &err), 0);
+    kp_store_close(s);
+    kp_test_recording_free(&rec);
+    return 0;
+}
+
+static int remove_session(void **state)
+{
+    (void)state;
+    kp_test_remove_folder(folder);
+    return 0;
+}
+
+static const char *inside(const char *name)
+{
+    static char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* Runs the command with the environment variable `env` (NULL = none); returns its exit status, and its outputs. */
+static int run(char *const *argv, const char *env, char **out, char **err)
+{
+    int status;
+    pid_t pid = fork();
+    if (!pid) {
+        dup2(open(inside("out"), O_WRONLY | O_CREAT | O_TRUNC, 0644), 1);
+        dup2(open(inside("err"), O_WRONLY | O_CREAT | O_TRUNC, 0644), 2);
+        setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0", 1);
+        if (env)
+            putenv((char *)env);
+        execv(command, argv);
+        _exit(99);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    *out = kp_test_read(inside("out"));
+    *err = kp_test_read(inside("err"));
+    return WEXITSTATUS(status);
+}
+
+#define ARGS(...) ((char *[]){command, __VA_ARGS__, NULL})
+
+static void assert_shows(const struct kp_display *d, const char *env, char *const *argv)
+{
+    struct kp_test_text page = {0};
+    struct kp_sink sink = kp_test_sink(&page);
+    struct kp_store *s = NULL;
+    char *err = NULL, *out;
+    assert_int_equal(kp_store_open(session, &s, &err), 0);
+    assert_int_equal(kp_page_details(&sink, d, s, &err), 0);
+    kp_store_close(s);
+    int status = run(argv, env, &out, &err);
+    assert_string_equal(err, "");
+    assert_int_equal(status, 0);
+    assert_string_equal(out, page.text);
+    free(page.text);
+    free(out);
+    free(err);
+}
+
+static void print_options_are_flags_or_environment(void **state)
+{
+    static const struct kp_display plain, names = {.naming = KP_NAMING_NAME}, both = {.naming = KP_NAMING_BOTH},
+                                          base = {.base_units = true, .naming = KP_NAMING_NAME},
+                                          body = {.details = KP_DETAILS_BODY};
+    (void)state;
+    assert_shows(&plain, NULL, ARGS("report", session));
+    assert_shows(&names, NULL, ARGS("report", "--print-metric-name", "name", session));
+    assert_shows(&both, "KPROF_PRINT_METRIC_NAME=label-name", ARGS("report", session));
+    assert_shows(&base, "KPROF_PRINT_METRIC_NAME=label",
+                 ARGS("report", session, "--print-units=base", "--print-metric-name=name"));
+    assert_shows(&body, NULL, ARGS("--print-details", "body", "report", session));
+}
+
+static void what_is_shown_can_be_chosen(void **state)
+{
+    static const struct kp_display section = {.choose = true, .sections = "Occupancy"},
+                                   metrics = {.choose = true, .metrics = "launch__grid_size,regex:^sm__"},
+                                   several = {
+                                       .choose = true, .set = "quick", .sections = "LaunchStats", .base_units = true};
+    (void)state;
+    assert_shows(&section, NULL, ARGS("report", "--section", "Occupancy", session));
+    assert_shows(&metrics, "KPROF_METRICS=launch__grid_size,regex:^sm__", ARGS("report", session));
+    assert_shows(&several, "KPROF_SET=quick",
+                 ARGS("report", "--print-units", "base", "--section=LaunchStats", session));
+}
+
+static void wrong_options_are_told(void **state)
+{
+    (void)state;
+    struct {
+        char *const *argv;
+        const char *env;
+    } cases[] = {
+        {ARGS("report", "--print-detail=all", "--csv", session), NULL}, /* what it abbreviates is taken */
+        {ARGS("report", "--print-detials=all", session), NULL},
+        {ARGS("report", "--launch-skip", "3", session), NULL},
+        {ARGS("report", "-x", session), NULL},
+        {ARGS("report", session, "--section"), NULL},
+        {ARGS("report", "--print-units=bases", session), NULL},
+        {ARGS("report", "--section=Ocupancy", session), NULL},
+        {ARGS("report", session), "KPROF_PRINT_DETAILS=bodies"},
+        {ARGS("report", session), "KPROF_PRINT_DETIALS=body"},
+        {ARGS("report", session, session, "--print-units=base"), NULL},
+    };
+    struct kp_test_text t = {0};
+    struct kp_sink sink = kp_test_sink(&t);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *out, *err;
+        assert_int_equal(run(cases[i].argv, cases[i].env, &out, &err), 2);
+        assert_string_equal(out, "");
+        sink.write(sink.arg, err, strlen(err));
+        free(out);
+        free(err);
+    }
+    kp_test_golden(t.text, "tests/golden/report_show_errors.txt");
+    free(t.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(print_options_are_flags_or_environment),
+        cmocka_unit_test(what_is_shown_can_be_chosen),
+        cmocka_unit_test(wrong_options_are_told),
+    };
+    return cmocka_run_group_tests_name("report/show", tests, write_session, remove_session);
+}
