@@ -9,6 +9,7 @@
 
 #include "collectors/topology.h"
 #include "preload/elf.h"
+#include "preload/gate.h"
 #include "preload/lock.h"
 #include "preload/process.h"
 #include "preload/symbols.h"
@@ -153,6 +154,32 @@ static void settle(void)
     kp_worker_drain(KP_FOREVER);
 }
 
+/* What a thread of the collector is to run. */
+struct guarded {
+    void *(*fn)(void *arg);
+    void *arg;
+};
+
+static void *run_guarded(void *arg)
+{
+    struct guarded g = *(struct guarded *)arg;
+    free(arg);
+    kp_guard = 1; /* what CUPTI asks the driver for is not the program's */
+    return g.fn(g.arg);
+}
+
+static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
+{
+    struct guarded *g = malloc(sizeof(*g));
+    if (!g)
+        return false;
+    *g = (struct guarded){.fn = fn, .arg = arg};
+    bool started = kp_thread_start(run_guarded, g, thread);
+    if (!started)
+        free(g);
+    return started;
+}
+
 static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
 {
     struct kp_collector_setup s = {
@@ -168,7 +195,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .window = setup->options->window,
         .memory = setup->options->window_memory,
         .settle = settle,
-        .start = kp_thread_start,
+        .start = start_guarded,
         .join = kp_thread_join,
     };
     int rc = kp_collector_open(&s, &c->collector);
