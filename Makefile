@@ -37,8 +37,8 @@ CFLAGS ?= $(if $(SANITIZE),-O1,-O2) -g
 ifeq ($(SANITIZE),)
 # Sanitisers intercept by plain names, and bring a newer glibc's symbols themselves.
 COMPAT       := -include tools/glibc_compat.h
-# A static command has no symbol version to miss on an older system.
-KPROF_STATIC := -static
+# See collectors/command.c. dlopen is in libdl before glibc 2.34, and nothing but its name is left of that since.
+KPROF_LDFLAGS := -Wl,--wrap=__libc_start_main -Wl,--no-as-needed -l:libdl.so.2 -Wl,--as-needed
 else
 SANITIZE += -fno-omit-frame-pointer
 endif
@@ -59,14 +59,13 @@ SO_LDFLAGS := -shared -Wl,-soname,libkprof.so -Wl,--exclude-libs,ALL -Wl,-z,defs
               -Wl,-z,noexecstack -Wl,--as-needed
 
 # --- sources ---
-REPORT_SRC  := $(wildcard report/*.c)
 # What only the command is made of stays out of the library.
-MAIN_SRC    := $(wildcard report/main*.c)
-LIBRARY_SRC := $(wildcard preload/*.c preload/*.S collectors/*.c cupti/*.c) $(filter-out $(MAIN_SRC),$(REPORT_SRC))
+MAIN_SRC    := $(wildcard report/main*.c) collectors/catalog.c collectors/command.c
+LIBRARY_SRC := $(filter-out $(MAIN_SRC),$(wildcard preload/*.c preload/*.S collectors/*.c cupti/*.c report/*.c))
 
 objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
 LIBRARY_OBJ := $(call objects,$(LIBRARY_SRC))
-KPROF_OBJ   := $(call objects,$(REPORT_SRC))
+KPROF_OBJ   := $(call objects,$(MAIN_SRC))
 SQLITE      := $(OBJ)/libsqlite3.a
 
 # --- CUDA's headers and CUPTI: found or fetched by tools/cuda.sh, which writes the variables below into cuda.mk ---
@@ -134,10 +133,12 @@ $(OUT)/libkprof.so: $(LIBRARY_OBJ) $(SQLITE) $(OBJ)/sources
 	$(call say,LINK)
 	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(SQLITE)
 
-$(OUT)/kprof: $(KPROF_OBJ) $(SQLITE) $(OBJ)/sources
+# Of collectors/ and cupti/ it takes what it calls: CUPTI's host side, which answers the queries.
+KPROF_LIBS := $(patsubst %,$(OUT)/lib%.a,collectors cupti report) $(SQLITE)
+$(OUT)/kprof: $(KPROF_OBJ) $(KPROF_LIBS) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(KPROF_STATIC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_OBJ) $(SQLITE) -lm
+	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_OBJ) -Wl,--start-group $(KPROF_LIBS) -Wl,--end-group $(KPROF_LDFLAGS)
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/doc/libkprof
@@ -164,7 +165,8 @@ TEST_BIN     := $(patsubst tests/%.c,$(OUT)/tests/%,$(TEST_SRC))
 TEST_SCRIPTS := $(wildcard tests/*.sh)
 
 $(OUT)/libpreload.a:    $(filter $(OBJ)/preload/%,$(LIBRARY_OBJ))
-$(OUT)/libcollectors.a: $(filter $(OBJ)/collectors/%,$(LIBRARY_OBJ))
+# The catalog is no part of the library, but has tests.
+$(OUT)/libcollectors.a: $(filter $(OBJ)/collectors/%,$(LIBRARY_OBJ)) $(OBJ)/collectors/catalog.c.o
 $(OUT)/libcupti.a:      $(filter $(OBJ)/cupti/%,$(LIBRARY_OBJ))
 $(OUT)/libreport.a:     $(filter $(OBJ)/report/%,$(LIBRARY_OBJ))
 $(ARCHIVES): $(OBJ)/sources

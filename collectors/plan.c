@@ -2,323 +2,290 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collectors/launch.h"
-#include "report/options.h"
+#include "collectors/plan_internal.h"
+#include "report/derive.h"
 
-enum { NOT_A_COUNTER = -1, CANNOT = -2, UNASSIGNED = -3 };
+/* ---- the metrics of a plan, by name ---- */
 
-/* Suffixes that a bare base name stands for, by metric type. */
-static const char *const default_suffixes[KP_METRIC_TYPES][5] = {
-    [KP_METRIC_COUNTER] = {".avg", ".max", ".min", ".sum", NULL},
-    [KP_METRIC_RATIO] = {".ratio", NULL},
-    [KP_METRIC_THROUGHPUT] = {".avg.pct_of_peak_sustained_elapsed", NULL},
-};
-
-/* Units whose counters CUPTI schedules only apart from the SM's, the caches' and DRAM's. */
-static const char *const apart[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__"};
-
-static bool starts_with_any(const char *name, const char *const *list, size_t n)
+/* FNV-1a. The slot of `name`, or the free one where it belongs. */
+static uint32_t *slot_of(const struct kp_plan *p, const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!strncmp(name, list[i], strlen(list[i])))
+    uint32_t hash = 2166136261u;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    for (size_t i = hash;; i++) {
+        uint32_t *slot = &p->slots[i & (p->n_slots - 1)];
+        if (!*slot || !strcmp(p->metrics[*slot - 1].name, name))
+            return slot;
+    }
+}
+
+struct kp_planned *kp_plan_find(const struct kp_plan *p, const char *name)
+{
+    uint32_t *slot = p->n_slots ? slot_of(p, name) : NULL;
+    return slot && *slot ? &p->metrics[*slot - 1] : NULL;
+}
+
+/* Makes room for one more: at most half of the slots are in use, so that a search is short. */
+static int grow(struct kp_plan *p)
+{
+    if (p->n_metrics < p->cap_metrics)
+        return 0;
+    size_t cap = p->cap_metrics ? 2 * p->cap_metrics : 64;
+    struct kp_planned *grown = realloc(p->metrics, cap * sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    p->metrics = grown;
+    uint32_t *slots = calloc(2 * cap, sizeof(*slots));
+    if (!slots)
+        return -ENOMEM;
+    free(p->slots);
+    p->slots = slots;
+    p->n_slots = 2 * cap;
+    p->cap_metrics = cap;
+    for (size_t i = 0; i < p->n_metrics; i++)
+        *slot_of(p, p->metrics[i].name) = (uint32_t)i + 1;
+    return 0;
+}
+
+/* Adds what the plan does not have yet, and lists it where the user is listing. */
+static int add(struct kp_planner *x, const char *name, const char *unit, int group, struct kp_planned **out)
+{
+    struct kp_plan *p = x->plan;
+    struct kp_planned *m = kp_plan_find(p, name);
+    if (!m) {
+        if (grow(p))
+            return -ENOMEM;
+        m = &p->metrics[p->n_metrics];
+        *m = (struct kp_planned){.name = kp_strdup(name), .group = group};
+        if (!m->name)
+            return -ENOMEM;
+        snprintf(m->unit, sizeof(m->unit), "%s", unit);
+        *slot_of(p, name) = (uint32_t)++p->n_metrics;
+    }
+    if (x->listing && !m->listed) {
+        fprintf(x->listed, "%s%s", ftell(x->listed) > 0 ? "," : "", name);
+        m->listed = true;
+    }
+    *out = m;
+    return 0;
+}
+
+/* ---- metrics that are wanted ---- */
+
+bool kp_plan_is_of_launch(const char *name)
+{
+    for (const char *const *known = kp_launch_metric_names; *known; known++)
+        if (!strcmp(name, *known))
             return true;
     return false;
 }
 
-/* Metrics of the launch and the occupancy calculation are told from counters by their names. */
-static bool is_counter(const char *name)
+static int want_absent(struct kp_planner *x, const char *metric, const char *unit, const char *why)
 {
-    for (const char *const *known = kp_launch_metric_names; *known; known++)
-        if (!strcmp(name, *known))
-            return false;
-    return true;
+    struct kp_planned *m;
+    int rc = add(x, metric, strcmp(unit, KP_UNIT_OF_CHIP) ? unit : "", KP_CANNOT_COLLECT, &m);
+    if (!rc && m->group == KP_CANNOT_COLLECT && !m->why && !(m->why = kp_strdup(why)))
+        rc = -ENOMEM;
+    return rc;
 }
 
-static bool is_apart(const char *name)
+static int want_counter(struct kp_planner *x, const char *metric, const char *unit, bool required, bool *had)
 {
-    return starts_with_any(name, apart, sizeof(apart) / sizeof(*apart));
-}
-
-static struct kp_planned *find(struct kp_plan *p, const char *name)
-{
-    for (size_t i = 0; i < p->n_metrics; i++)
-        if (!strcmp(p->metrics[i].name, name))
-            return &p->metrics[i];
-    return NULL;
-}
-
-static int add(struct kp_plan *p, const char *name, const char *unit, int group)
-{
-    if (find(p, name))
-        return 0;
-    struct kp_planned *grown = realloc(p->metrics, (p->n_metrics + 1) * sizeof(*grown));
-    if (!grown)
-        return -ENOMEM;
-    p->metrics = grown;
-    struct kp_planned *m = &grown[p->n_metrics];
-    memset(m, 0, sizeof(*m));
-    m->name = kp_strdup(name);
-    if (!m->name)
-        return -ENOMEM;
-    snprintf(m->unit, sizeof(m->unit), "%s", unit);
-    m->group = group;
-    p->n_metrics++;
-    return 0;
-}
-
-static int add_sections(struct kp_plan *p, struct kp_host *h, int major, int minor,
-                        const struct kp_section *const *sections, size_t n)
-{
-    for (size_t s = 0; s < n; s++)
-        for (size_t i = 0; i < sections[s]->n_rows; i++) {
-            const struct kp_row *row = &sections[s]->rows[i];
-            struct kp_metric_props props;
-            if (row->kind == KP_ROW_BODY || !kp_cc_matches(row->cc, major, minor))
-                continue;
-            bool counter = row->source == KP_SRC_COUNTER;
-            bool known = !counter || !kp_host_metric(h, row->metric, &props);
-            int rc = add(p, row->metric, row->unit, !counter ? NOT_A_COUNTER : known ? UNASSIGNED : CANNOT);
-            if (rc)
-                return rc;
-            struct kp_planned *m = find(p, row->metric);
-            if (!known && !m->why && !(m->why = kp_strdup("this CUPTI does not offer it for this chip")))
-                return -ENOMEM;
-        }
-    return 0;
-}
-
-static int append(char **list, const char *name)
-{
-    size_t have = *list ? strlen(*list) : 0;
-    char *grown = realloc(*list, have + strlen(name) + 2);
-    if (!grown)
-        return -ENOMEM;
-    *list = grown;
-    sprintf(grown + have, "%s%s", have ? "," : "", name);
-    return 0;
-}
-
-static int unknown_metric(struct kp_host *h, const char *chip, const char *name, char **err)
-{
-    const char *nearest = NULL;
-    char base[256];
-    snprintf(base, sizeof(base), "%.*s", (int)strcspn(name, "."), name);
-    if (!strncmp(name, "launch__", strlen("launch__")))
-        nearest = kp_nearest(name, kp_launch_metric_names);
-    for (int t = 0; t < KP_METRIC_TYPES && !nearest; t++) {
-        const char *const *names = NULL;
-        size_t n = 0;
-        if (kp_host_names(h, (enum kp_metric_type)t, &names, &n) || !n)
-            continue;
-        const char **list = calloc(n + 1, sizeof(*list));
-        if (!list)
-            return -ENOMEM;
-        memcpy(list, names, n * sizeof(*list));
-        nearest = kp_nearest(base, list);
-        free(list);
-    }
-    bool suffix = nearest && !strcmp(nearest, base);
-    if (asprintf(err, "KPROF_METRICS: %s has no metric \"%s\"%s%s%s", chip, name,
-                 suffix    ? "; its suffix is not one that "
-                 : nearest ? "; did you mean "
-                           : "",
-                 nearest ? nearest : "",
-                 suffix    ? " takes"
-                 : nearest ? "?"
-                           : "") < 0) {
-        *err = NULL;
-        return -ENOMEM;
-    }
-    return -EINVAL;
-}
-
-static int add_listed(struct kp_plan *p, struct kp_host *h, const char *chip, const char *name, char **err)
-{
-    static const char *const itself[] = {"", NULL};
+    struct kp_planned *m = kp_plan_find(x->plan, metric);
     struct kp_metric_props props = {.unit = ""};
-    const char *const *suffixes = itself;
-    char full[512];
-    bool counter = is_counter(name);
-    if (counter && kp_host_metric(h, name, &props))
-        return unknown_metric(h, chip, name, err);
-    if (counter && !strchr(name, '.'))
-        suffixes = default_suffixes[props.type];
-    for (; *suffixes; suffixes++) {
-        snprintf(full, sizeof(full), "%s%s", name, *suffixes);
-        if (counter && kp_host_metric(h, full, &props))
-            return unknown_metric(h, chip, full, err);
-        int rc = add(p, full, props.unit, counter ? UNASSIGNED : NOT_A_COUNTER);
-        if (!rc)
-            rc = append(&p->listed, full);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    *had = m ? m->group == KP_NOT_SCHEDULED : !kp_host_metric(x->host, metric, &props);
+    if (*had)
+        return add(x, metric, strcmp(unit, KP_UNIT_OF_CHIP) ? unit : props.unit, KP_NOT_SCHEDULED, &m);
+    return required ? want_absent(x, metric, unit, "this CUPTI does not offer it for this chip") : 0;
 }
 
-static int add_list(struct kp_plan *p, struct kp_host *h, const char *chip, const char *metrics, char **err)
-{
-    char *copy = kp_strdup(metrics), *save = NULL;
-    int rc = copy ? 0 : -ENOMEM;
-    for (char *name = copy ? strtok_r(copy, ", \t", &save) : NULL; name && !rc; name = strtok_r(NULL, ", \t", &save))
-        rc = add_listed(p, h, chip, name, err);
-    free(copy);
-    return rc;
-}
-
-/* Puts names[0..n) as one more group, if the library takes them together: 0, a CUPTI code, or -ENOMEM. */
-static int add_group(struct kp_plan *p, const struct kp_cupti *c, const char *chip, const uint8_t *availability,
-                     const char *const *names, size_t n)
-{
-    struct kp_config *grown = realloc(p->groups, (p->n_groups + 1) * sizeof(*grown));
-    if (!grown)
-        return -ENOMEM;
-    p->groups = grown;
-    int rc = kp_host_schedule(c, chip, availability, names, n, &grown[p->n_groups]);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < n; i++)
-        find(p, names[i])->group = (int)p->n_groups;
-    p->passes += grown[p->n_groups].passes;
-    p->n_groups++;
-    return 0;
-}
-
-/* The most of names[0..*n) that the library takes together becomes a group; the rest is left in names, *n of them. A
- * metric that it refuses even alone is marked. */
-static int add_what_fits(struct kp_plan *p, const struct kp_cupti *c, const char *chip, const uint8_t *availability,
-                         const char **names, size_t *n)
-{
-    size_t kept = 0, left = 0;
-    const char **trial = calloc(*n + 1, sizeof(*trial));
-    if (!trial)
-        return -ENOMEM;
-    for (size_t i = 0; i < *n; i++) {
-        struct kp_config config;
-        trial[kept] = names[i];
-        int rc = kp_host_schedule(c, chip, availability, trial, kept + 1, &config);
-        if (!rc) {
-            kept++;
-            kp_config_free(&config);
-        } else if (kept) {
-            names[left++] = names[i];
-        } else {
-            find(p, names[i])->group = CANNOT;
-            find(p, names[i])->why = kp_cupti_explain(c, "CUPTI refuses it", rc);
-        }
-    }
-    int rc = kept ? add_group(p, c, chip, availability, trial, kept) : 0;
-    free(trial);
-    *n = left;
-    return rc;
-}
-
-/* Schedules the metrics that want to be apart, or the others: as one group where the library allows it. */
-static int schedule(struct kp_plan *p, const struct kp_cupti *c, const char *chip, const uint8_t *availability,
-                    bool want_apart)
-{
-    size_t n = 0;
-    const char **names = calloc(p->n_metrics + 1, sizeof(*names));
-    if (!names)
-        return -ENOMEM;
-    for (size_t i = 0; i < p->n_metrics; i++)
-        if (p->metrics[i].group == UNASSIGNED && is_apart(p->metrics[i].name) == want_apart)
-            names[n++] = p->metrics[i].name;
-    int rc = n ? add_group(p, c, chip, availability, names, n) : 0;
-    if (rc > 0)
-        for (rc = 0; n && !rc;)
-            rc = add_what_fits(p, c, chip, availability, names, &n);
-    free(names);
-    return rc;
-}
-
-/* A list of one pass in the making. */
-struct one_pass {
-    const struct kp_cupti *c;
-    const char *chip;
-    const uint8_t *availability;
-    struct kp_plan *plan;
-    const char **names; /* names[0..kept) are in, room for all */
-    size_t kept;
-    struct kp_config config; /* of names[0..kept), when kept > 0 */
+/* What a derived metric is computed from: asked about, or planned. */
+struct inputs {
+    struct kp_planner *x;
+    bool planning, all_had;
 };
 
-/* Puts names[0..n) into the pass, all or none: 0, or why not: -E2BIG for more than one pass, a CUPTI code, -ENOMEM. */
-static int extend(struct one_pass *o, const char *const *names, size_t n)
+static int take_input(const char *metric, void *arg)
 {
-    struct kp_config config;
-    memcpy(o->names + o->kept, names, n * sizeof(*names));
-    int rc = kp_host_schedule(o->c, o->chip, o->availability, o->names, o->kept + n, &config);
-    if (rc)
-        return rc;
-    if (config.passes > 1) {
-        kp_config_free(&config);
-        return -E2BIG;
-    }
-    kp_config_free(&o->config);
-    o->config = config;
-    o->kept += n;
+    struct inputs *in = arg;
+    struct kp_metric_props props;
+    bool had = true;
+    if (in->planning)
+        return kp_plan_want(in->x, metric, KP_UNIT_OF_CHIP, true, &had);
+    had = kp_plan_is_of_launch(metric) || !kp_host_metric(in->x->host, metric, &props);
+    in->all_had &= had;
     return 0;
 }
 
-static int leave_out(struct one_pass *o, const char *name, int why)
+static int want_derived(struct kp_planner *x, const char *metric, const char *unit, bool required, bool *had)
 {
-    struct kp_planned *m = find(o->plan, name);
-    m->group = CANNOT;
-    m->why = why == -E2BIG ? kp_strdup("it does not fit into one pass beside the others on this chip")
-                           : kp_cupti_explain(o->c, "CUPTI refuses it beside the others", why);
-    return m->why ? 0 : -ENOMEM;
-}
-
-/* Puts those of names[0..n) into the pass that fit, each before the ones after it. Scheduling is what takes the time,
- * so all are tried at once and halved only where they do not fit. `why` is what extend() would say of them, where that
- * is known, else 0. */
-static int extend_by_what_fits(struct one_pass *o, const char *const *names, size_t n, int why)
-{
-    if (!why && (!n || !(why = extend(o, names, n))))
-        return 0;
-    if (why == -ENOMEM)
-        return why;
-    if (n == 1)
-        return leave_out(o, *names, why);
-    size_t half = n / 2, before = o->kept;
-    int rc = extend_by_what_fits(o, names, half, 0);
+    const struct kp_derived *d = kp_derived_find(metric);
+    struct inputs in = {.x = x, .all_had = true};
+    struct kp_planned *m;
+    int rc = d ? kp_derived_inputs(d, take_input, &in) : 0;
+    *had = d && !rc && in.all_had;
+    if (!d || rc == -ELOOP)
+        return required ? want_absent(x, metric, unit, "it has no definition that can be computed") : 0;
+    if (rc || (!*had && !required))
+        return rc;
+    rc = add(x, metric, strcmp(unit, KP_UNIT_OF_CHIP) ? unit : d->unit, KP_NOT_A_COUNTER, &m);
     if (rc)
         return rc;
-    /* With the first half in, the second one is what was too much. */
-    return extend_by_what_fits(o, names + half, n - half, o->kept == before + half ? why : 0);
+    m->derived = true;
+    bool listing = x->listing;
+    in.planning = true;
+    x->listing = false;
+    rc = kp_derived_inputs(d, take_input, &in);
+    x->listing = listing;
+    return rc;
 }
 
-/* Schedules what fits into one pass, by the order of p->metrics. */
-static int schedule_one_pass(struct kp_plan *p, const struct kp_cupti *c, const char *chip, const uint8_t *availability)
+static int want_of_launch(struct kp_planner *x, const char *metric, const char *unit, bool *had)
 {
-    struct one_pass o = {.c = c, .chip = chip, .availability = availability, .plan = p};
-    size_t n = 0;
-    const char **names = calloc(p->n_metrics + 1, sizeof(*names));
-    int rc = -ENOMEM;
-    o.names = calloc(p->n_metrics + 1, sizeof(*o.names));
-    p->groups = calloc(1, sizeof(*p->groups));
-    if (!names || !o.names || !p->groups)
-        goto out;
-    for (size_t i = 0; i < p->n_metrics; i++)
-        if (p->metrics[i].group == UNASSIGNED)
-            names[n++] = p->metrics[i].name;
-    rc = extend_by_what_fits(&o, names, n, 0);
-    if (rc || !o.kept)
-        goto out;
-    for (size_t i = 0; i < o.kept; i++)
-        find(p, o.names[i])->group = 0;
-    p->groups[p->n_groups++] = o.config;
-    p->passes = o.config.passes;
-    memset(&o.config, 0, sizeof(o.config));
-out:
-    kp_config_free(&o.config);
-    free(o.names);
-    free(names);
+    struct kp_planned *m;
+    *had = true;
+    return add(x, metric, strcmp(unit, KP_UNIT_OF_CHIP) ? unit : "", KP_NOT_A_COUNTER, &m);
+}
+
+int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, bool required, bool *had)
+{
+    if (!strncmp(metric, KP_BREAKDOWN_MARK, strlen(KP_BREAKDOWN_MARK)))
+        return kp_plan_want_breakdown(x, metric + strlen(KP_BREAKDOWN_MARK), had);
+    if (kp_derived_find(metric))
+        return want_derived(x, metric, unit, required, had);
+    if (kp_plan_is_of_launch(metric))
+        return want_of_launch(x, metric, unit, had);
+    return want_counter(x, metric, unit, required, had);
+}
+
+/* Whether kp_plan.breakdowns has a line of the metric. */
+static bool is_recorded(const struct kp_planner *x, const char *metric)
+{
+    size_t len = strlen(metric);
+    fflush(x->breakdowns);
+    for (const char *line = x->plan->breakdowns; line && *line; line = strchr(line, '\n') + 1)
+        if (!strncmp(line, metric, len) && line[len] == '\t')
+            return true;
+    return false;
+}
+
+int kp_plan_want_breakdown(struct kp_planner *x, const char *metric, bool *had)
+{
+    const char **parts, *suffix = strchr(metric, '.');
+    char name[512];
+    size_t n, taken = 0;
+    bool recording = !is_recorded(x, metric);
+    *had = false;
+    int rc = kp_host_constituents(x->host, metric, &parts, &n);
+    if (rc)
+        return rc == -ENOMEM ? rc : 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        bool one;
+        snprintf(name, sizeof(name), "%s%s", parts[i],
+                 suffix ? suffix : *kp_plan_default_suffixes(KP_METRIC_THROUGHPUT));
+        rc = want_counter(x, name, KP_UNIT_OF_CHIP, false, &one);
+        if (rc || !one)
+            continue;
+        if (recording)
+            fprintf(x->breakdowns, "%s%s%s", taken ? "" : metric, taken ? "," : "\t", name);
+        taken++;
+    }
+    if (taken && recording)
+        fputc('\n', x->breakdowns);
+    *had = taken > 0;
+    free(parts);
+    return rc;
+}
+
+/* ---- sections ---- */
+
+static bool same_place(const struct kp_row *a, const struct kp_row *b)
+{
+    return a->kind == b->kind && !strcmp(a->label, b->label) && !strcmp(a->group, b->group);
+}
+
+static bool applies(const struct kp_planner *x, const struct kp_row *row)
+{
+    return kp_cc_matches(row->cc, x->major, x->minor);
+}
+
+/* Users' sections do not tell where a metric comes from, so only what is known not to be counted is taken at its word.
+ */
+static int want_row(struct kp_planner *x, const struct kp_row *row, bool required, bool *had)
+{
+    if (row->source == KP_SRC_LAUNCH || row->source == KP_SRC_OCCUPANCY)
+        return want_of_launch(x, row->metric, row->unit, had);
+    return kp_plan_want(x, row->metric, row->unit, required, had);
+}
+
+/* Plans the row that fills the place of row `first`: of those in rows[first..to). */
+static int want_place(struct kp_planner *x, const struct kp_row *rows, size_t first, size_t to, bool *any)
+{
+    bool had = false;
+    int rc = 0;
+    for (size_t i = first; !rc && !had && i < to; i++)
+        if (applies(x, &rows[i]) && same_place(&rows[i], &rows[first]))
+            rc = want_row(x, &rows[i], false, &had);
+    *any |= had;
+    if (!rc && !had && kp_row_required(&rows[first]))
+        rc = want_row(x, &rows[first], true, &had);
+    return rc;
+}
+
+int kp_plan_want_rows(struct kp_planner *x, const struct kp_section *s, size_t from, size_t to, bool *any)
+{
+    int rc = 0;
+    for (size_t i = from; !rc && i < to; i++) {
+        size_t before = from;
+        if (!applies(x, &s->rows[i]))
+            continue;
+        while (before < i && !(applies(x, &s->rows[before]) && same_place(&s->rows[before], &s->rows[i])))
+            before++;
+        if (before == i)
+            rc = want_place(x, s->rows, i, to, any);
+    }
+    return rc;
+}
+
+size_t kp_plan_body_end(const struct kp_section *s, size_t from)
+{
+    while (from < s->n_rows && s->rows[from].kind != KP_ROW_BODY)
+        from++;
+    return from;
+}
+
+static int want_section(struct kp_planner *x, const struct kp_section *s)
+{
+    int rc = 0;
+    bool any = false;
+    if (!kp_cc_matches(s->cc, x->major, x->minor))
+        return 0;
+    for (size_t from = 0, to; !rc && from < s->n_rows; from = to + 1) {
+        to = kp_plan_body_end(s, from);
+        if (!from || applies(x, &s->rows[from - 1])) /* the row before is the body's own */
+            rc = kp_plan_want_rows(x, s, from, to, &any);
+    }
+    return rc;
+}
+
+/* ---- the plan ---- */
+
+static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
+                bool one_pass)
+{
+    int rc = kp_host_open(x->cupti, x->chip, x->availability, &x->host);
+    for (size_t i = 0; !rc && i < n_sections; i++)
+        rc = want_section(x, sections[i]);
+    if (!rc)
+        rc = kp_plan_list(x, metrics);
+    if (!rc)
+        rc = one_pass ? kp_plan_schedule_one_pass(x) : kp_plan_schedule(x);
+    kp_host_close(x->host);
     return rc;
 }
 
@@ -326,26 +293,26 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
                  const struct kp_section *const *sections, size_t n_sections, const char *metrics, bool one_pass,
                  struct kp_plan **out, char **err)
 {
-    struct kp_host *h = NULL;
     struct kp_plan *p = calloc(1, sizeof(*p));
+    size_t size;
     *out = NULL;
     *err = NULL;
     if (!p)
         return -ENOMEM;
-    int rc = kp_host_open(c, chip, availability, &h);
-    if (!rc)
-        rc = add_sections(p, h, major, minor, sections, n_sections);
-    if (!rc)
-        rc = add_list(p, h, chip, metrics, err);
-    if (!rc && one_pass)
-        rc = schedule_one_pass(p, c, chip, availability);
-    if (!rc && !one_pass)
-        rc = schedule(p, c, chip, availability, false);
-    if (!rc && !one_pass)
-        rc = schedule(p, c, chip, availability, true);
-    if (!rc && !p->listed && !(p->listed = kp_strdup("")))
+    struct kp_planner x = {.plan = p,
+                           .cupti = c,
+                           .chip = chip,
+                           .availability = availability,
+                           .major = major,
+                           .minor = minor,
+                           .listed = open_memstream(&p->listed, &size),
+                           .breakdowns = open_memstream(&p->breakdowns, &size),
+                           .err = err};
+    int rc = x.listed && x.breakdowns ? fill(&x, sections, n_sections, metrics, one_pass) : -ENOMEM;
+    if (x.listed && fclose(x.listed) && !rc)
         rc = -ENOMEM;
-    kp_host_close(h);
+    if (x.breakdowns && fclose(x.breakdowns) && !rc)
+        rc = -ENOMEM;
     if (rc > 0) {
         *err = kp_cupti_explain(c, "cannot plan the collection", rc);
         rc = -EIO;
@@ -368,8 +335,10 @@ void kp_plan_free(struct kp_plan *p)
         free(p->metrics[i].why);
     }
     free(p->metrics);
+    free(p->slots);
     free(p->groups);
     free(p->listed);
+    free(p->breakdowns);
     free(p);
 }
 
@@ -381,14 +350,10 @@ bool kp_plan_counts(const struct kp_plan *p)
 int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struct kp_result *r)
 {
     const struct kp_config *group = &p->groups[g];
-    size_t next = 0;
-    for (size_t i = 0; i < p->n_metrics && next < group->n_names; i++) {
-        const struct kp_planned *m = &p->metrics[i];
-        if (m->group != (int)g)
-            continue;
-        double v = values[next++];
-        int rc = isfinite(v) ? kp_result_set_real(r, m->name, m->unit, v)
-                             : kp_result_set_na(r, m->name, "the counters gave no number");
+    for (size_t i = 0; i < group->n_names; i++) {
+        const struct kp_planned *m = kp_plan_find(p, group->names[i]);
+        int rc = isfinite(values[i]) ? kp_result_set_real(r, m->name, m->unit, values[i])
+                                     : kp_result_set_na(r, m->name, "the counters gave no number");
         if (rc)
             return rc;
     }
@@ -399,11 +364,20 @@ int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_re
 {
     for (size_t i = 0; i < p->n_metrics; i++) {
         const struct kp_planned *m = &p->metrics[i];
-        if (m->group == NOT_A_COUNTER || kp_result_find(r, m->name))
+        if (m->group == KP_NOT_A_COUNTER || kp_result_find(r, m->name))
             continue;
-        int rc = kp_result_set_na(r, m->name, m->group == CANNOT && m->why ? m->why : why);
+        int rc = kp_result_set_na(r, m->name, m->group == KP_CANNOT_COLLECT && m->why ? m->why : why);
         if (rc)
             return rc;
     }
     return 0;
+}
+
+int kp_plan_derive(const struct kp_plan *p, struct kp_result *r)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < p->n_metrics; i++)
+        if (p->metrics[i].derived)
+            rc = kp_derive(r, p->metrics[i].name);
+    return rc;
 }

@@ -15,29 +15,47 @@
 #include "report/model.h"
 #include "report/sections.h"
 
+/* What `group` of a planned metric may be beside the index of the list that collects it. */
+enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2 };
+
 /* One metric to report. */
 struct kp_planned {
     char *name;
     char unit[48];
-    int group; /* index of the list that collects it; -1: not a counter; -2: cannot be collected, see why */
-    char *why; /* for group -2 */
+    int group;
+    char *why;    /* of KP_CANNOT_COLLECT */
+    bool derived; /* computed from others of the plan, see kp_plan_derive */
+    bool listed;  /* among kp_plan.listed */
 };
 
 struct kp_plan {
     struct kp_planned *metrics;
-    size_t n_metrics;
+    size_t n_metrics, cap_metrics;
+    uint32_t *slots; /* hash of the metrics by name: their index plus one, 0 = free */
+    size_t n_slots;  /* a power of two */
     struct kp_config *groups;
     size_t n_groups;
-    size_t passes; /* over all groups */
-    char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated; "" */
+    size_t passes;    /* over all groups */
+    char *listed;     /* KPROF_METRICS resolved to exact names, comma-separated; "" */
+    char *breakdowns; /* as kp_device_info.breakdowns */
 };
 
-/* Plans for `chip` with compute capability major.minor. `metrics` is the user's comma list ("" = none): exact names, or
- * base names that stand for their usual suffixes (a counter's avg, max, min, sum; a ratio's ratio; a throughput's
- * percentage of the sustained peak). With `one_pass` there is one list, or none, and it takes one pass: a counter is
- * taken when it still fits beside those before it, by the order of the sections' rows, and is else of group -2. Returns
- * 0; -EINVAL with *err (malloc'ed line) for a metric that the chip does not have, naming the nearest; -EIO with *err
- * when the library cannot schedule; -ENOMEM. */
+/* Plans for `chip` with compute capability major.minor.
+ *
+ * Of a section's rows of one place (kind, group and label in one body) the first one counts that holds on the chip and
+ * whose metric the chip has. Where there is none a header row is planned as one that cannot be collected; other rows
+ * are left out.
+ *
+ * `metrics` is the user's list, separated by commas or blanks ("" = none):
+ *   a name           exact, or a base name that stands for its usual suffixes: a counter's avg, max, min, sum; a
+ * ratio's ratio; a throughput's percentage of the sustained peak. Also those of launches and derived ones regex:EXPR
+ * every base name of the chip, every launch metric and derived metric that the expression is found in group:NAME what a
+ * body of a section shows, see kp_plan_groups breakdown:NAME   what a throughput is made of
+ *
+ * With `one_pass` there is one list, or none, and it takes one pass: a counter is taken when it still fits beside those
+ * before it, by the order of the sections' rows, and can else not be collected. Returns 0; -EINVAL with *err (malloc'ed
+ * line) for what the chip does not have, naming the nearest; -EIO with *err when the library cannot schedule; -ENOMEM.
+ */
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,
                  const struct kp_section *const *sections, size_t n_sections, const char *metrics, bool one_pass,
                  struct kp_plan **out, char **err);
@@ -51,5 +69,16 @@ int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struc
 
 /* Marks every counter of the plan that `r` does not have yet as missing for `why`. 0 or -ENOMEM. */
 int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_result *r);
+
+/* Computes the plan's derived metrics, once all others of the launch are in `r`. 0 or -ENOMEM. */
+int kp_plan_derive(const struct kp_plan *p, struct kp_result *r);
+
+/* Calls `fn` for every name that group: takes on a chip of that compute capability, with the title of the body: its
+ * title in lower case with an underscore for all that is no letter or digit, and ncu's name where it has one. A name
+ * may come more than once. A non-zero return ends it and is returned. */
+int kp_plan_groups(int major, int minor, int (*fn)(const char *name, const char *title, void *arg), void *arg);
+
+/* The suffixes that a bare base name of the type stands for; NULL-terminated static array. */
+const char *const *kp_plan_default_suffixes(enum kp_metric_type type);
 
 #endif

@@ -10,6 +10,9 @@
 struct kp_host {
     const struct kp_cupti *c;
     CUpti_Profiler_Host_Object *object;
+    char *chip;
+    NVPW_MetricsEvaluator *evaluator; /* made when a throughput is taken apart */
+    uint8_t *scratch;                 /* the evaluator's */
 };
 
 int kp_host_open(const struct kp_cupti *c, const char *chip, const uint8_t *availability, struct kp_host **out)
@@ -29,6 +32,10 @@ int kp_host_open(const struct kp_cupti *c, const char *chip, const uint8_t *avai
     }
     h->c = c;
     h->object = p.pHostObject;
+    if (!(h->chip = strdup(chip))) {
+        kp_host_close(h);
+        return -ENOMEM;
+    }
     *out = h;
     return 0;
 }
@@ -40,6 +47,13 @@ void kp_host_close(struct kp_host *h)
     KP_PARAMS(CUpti_Profiler_Host_Deinitialize_Params, p);
     p.pHostObject = h->object;
     h->c->cuptiProfilerHostDeinitialize(&p);
+    if (h->evaluator) {
+        KP_PARAMS(NVPW_MetricsEvaluator_Destroy_Params, d);
+        d.pMetricsEvaluator = h->evaluator;
+        h->c->NVPW_MetricsEvaluator_Destroy(&d);
+    }
+    free(h->scratch);
+    free(h->chip);
     free(h);
 }
 
@@ -111,6 +125,134 @@ int kp_host_names(struct kp_host *h, enum kp_metric_type type, const char *const
     *names = rc ? NULL : p.ppMetricNames;
     *n = rc ? 0 : p.numMetrics;
     return rc;
+}
+
+int kp_host_suffixes(struct kp_host *h, enum kp_metric_type type, const char *name, const char *const **suffixes,
+                     size_t *n)
+{
+    KP_PARAMS(CUpti_Profiler_Host_GetSubMetrics_Params, p);
+    p.pHostObject = h->object;
+    p.metricType = (CUpti_MetricType)type;
+    p.pMetricName = name;
+    *suffixes = NULL;
+    *n = 0;
+    if (!h->c->cuptiProfilerHostGetSubMetrics)
+        return -ENOSYS;
+    int rc = h->c->cuptiProfilerHostGetSubMetrics(&p);
+    if (rc)
+        return rc;
+    *suffixes = p.ppSubMetrics;
+    *n = p.numOfSubmetrics;
+    return 0;
+}
+
+/* ---- what throughputs are made of, which CUPTI itself does not tell ---- */
+
+static bool can_take_apart(const struct kp_cupti *c)
+{
+    return c->NVPW_InitializeHost && c->NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize &&
+           c->NVPW_CUDA_MetricsEvaluator_Initialize && c->NVPW_MetricsEvaluator_Destroy &&
+           c->NVPW_MetricsEvaluator_GetMetricNames && c->NVPW_MetricsEvaluator_GetMetricTypeAndIndex &&
+           c->NVPW_MetricsEvaluator_GetThroughputMetricProperties;
+}
+
+static int open_evaluator(struct kp_host *h)
+{
+    KP_PARAMS(NVPW_InitializeHost_Params, i);
+    KP_PARAMS(NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize_Params, s);
+    KP_PARAMS(NVPW_CUDA_MetricsEvaluator_Initialize_Params, p);
+    if (h->evaluator)
+        return 0;
+    if (!can_take_apart(h->c))
+        return -ENOSYS;
+    s.pChipName = p.pChipName = h->chip;
+    if (h->c->NVPW_InitializeHost(&i) || h->c->NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&s))
+        return -EIO;
+    if (!h->scratch && !(h->scratch = malloc(s.scratchBufferSize ? s.scratchBufferSize : 1)))
+        return -ENOMEM;
+    p.pScratchBuffer = h->scratch;
+    p.scratchBufferSize = s.scratchBufferSize;
+    if (h->c->NVPW_CUDA_MetricsEvaluator_Initialize(&p))
+        return -EIO;
+    h->evaluator = p.pMetricsEvaluator;
+    return 0;
+}
+
+/* The constituents as they are found. */
+struct parts {
+    struct kp_host *h;
+    const char **names;
+    size_t n, cap;
+};
+
+static const char *name_of(struct kp_host *h, NVPW_MetricType type, size_t index)
+{
+    KP_PARAMS(NVPW_MetricsEvaluator_GetMetricNames_Params, p);
+    p.pMetricsEvaluator = h->evaluator;
+    p.metricType = (uint8_t)type;
+    if (h->c->NVPW_MetricsEvaluator_GetMetricNames(&p) || index >= p.numMetrics)
+        return NULL;
+    return p.pMetricNames + p.pMetricNameBeginIndices[index];
+}
+
+static int add_part(struct parts *p, NVPW_MetricType type, size_t index)
+{
+    const char *name = name_of(p->h, type, index);
+    if (!name)
+        return -EIO;
+    for (size_t i = 0; i < p->n; i++)
+        if (!strcmp(p->names[i], name))
+            return 0;
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? 2 * p->cap : 32;
+        const char **grown = realloc(p->names, cap * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        p->names = grown;
+        p->cap = cap;
+    }
+    p->names[p->n++] = name;
+    return 0;
+}
+
+/* A throughput that has no constituents is one itself, as some of the hardware's own are. */
+static int take_apart(struct parts *p, size_t throughput, int depth)
+{
+    enum { DEEPEST = 16 }; /* the library's own nest four deep */
+    KP_PARAMS(NVPW_MetricsEvaluator_GetThroughputMetricProperties_Params, t);
+    t.pMetricsEvaluator = p->h->evaluator;
+    t.throughputMetricIndex = throughput;
+    if (depth == DEEPEST || p->h->c->NVPW_MetricsEvaluator_GetThroughputMetricProperties(&t))
+        return -EIO;
+    int rc = t.numCounters || t.numSubThroughputs ? 0 : add_part(p, NVPW_METRIC_TYPE_THROUGHPUT, throughput);
+    for (size_t i = 0; !rc && i < t.numCounters; i++)
+        rc = add_part(p, NVPW_METRIC_TYPE_COUNTER, t.pCounterIndices[i]);
+    for (size_t i = 0; !rc && i < t.numSubThroughputs; i++)
+        rc = take_apart(p, t.pSubThroughputIndices[i], depth + 1);
+    return rc;
+}
+
+int kp_host_constituents(struct kp_host *h, const char *name, const char ***names, size_t *n)
+{
+    struct parts parts = {.h = h};
+    KP_PARAMS(NVPW_MetricsEvaluator_GetMetricTypeAndIndex_Params, p);
+    *names = NULL;
+    *n = 0;
+    int rc = open_evaluator(h);
+    if (rc)
+        return rc;
+    p.pMetricsEvaluator = h->evaluator;
+    p.pMetricName = name;
+    if (h->c->NVPW_MetricsEvaluator_GetMetricTypeAndIndex(&p) || p.metricType != NVPW_METRIC_TYPE_THROUGHPUT)
+        return -EINVAL;
+    rc = take_apart(&parts, p.metricIndex, 0);
+    if (rc) {
+        free(parts.names);
+        return rc;
+    }
+    *names = parts.names;
+    *n = parts.n;
+    return 0;
 }
 
 int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n)

@@ -2,8 +2,8 @@
  * The host side of CUPTI's profiler: what metrics a chip has, how many passes a list takes, and the evaluation of
  * counter data. Works without a GPU for every chip the library knows.
  *
- * Errors: int results are 0, -ENOMEM, or a positive CUPTI code (see kp_cupti_explain). Threads: a kp_host belongs to
- * one thread at a time; different hosts are independent.
+ * Errors: int results are 0, a negative errno, or a positive CUPTI code (see kp_cupti_explain). Threads: a kp_host
+ * belongs to one thread at a time; different hosts are independent.
  */
 #ifndef KP_CUPTI_HOST_H
 #define KP_CUPTI_HOST_H
@@ -42,6 +42,16 @@ int kp_host_metric(struct kp_host *h, const char *name, struct kp_metric_props *
 
 /* Base names of one type; *names is owned by CUPTI and valid while `h` is. */
 int kp_host_names(struct kp_host *h, enum kp_metric_type type, const char *const **names, size_t *n);
+
+/* Suffixes that base metric `name`, which is of that type, takes (".avg.per_second"); *suffixes is owned by CUPTI and
+ * valid until the next call with `h`. -ENOSYS when this CUPTI does not tell. */
+int kp_host_suffixes(struct kp_host *h, enum kp_metric_type type, const char *name, const char *const **suffixes,
+                     size_t *n);
+
+/* What throughput `name`, with or without suffix, is the largest of: base names, those of its sub-throughputs in their
+ * place, each once. *names is malloc'ed, what it points to is the library's and valid while `h` is. -EINVAL for what is
+ * no throughput of the chip, -ENOSYS without libnvperf_host, -EIO when that fails. Source: the PerfWorks library. */
+int kp_host_constituents(struct kp_host *h, const char *name, const char ***names, size_t *n);
 
 /* Chips the library knows; the array is CUPTI's. */
 int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n);

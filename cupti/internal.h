@@ -9,6 +9,7 @@
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
 #include <cupti_target.h>
+#include <nvperf_cuda_host.h>
 
 #include "cupti/checkpoint_abi.h"
 #include "cupti/loader.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum library { LIB_CUPTI, LIB_CHECKPOINT };
+enum library { LIB_CUPTI, LIB_CHECKPOINT, LIB_NVPERF_HOST, LIBRARIES };
 
 /* Newest first. The driver accepts a CUPTI of its own major version or an older one. */
 static const char *const cupti_names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
@@ -110,11 +110,11 @@ static void *open_beside(const struct kp_dl *dl, const char *dir, const char *na
     return *dir ? open_in(dl, dir, name) : dl->open(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-static int bind_entries(struct kp_cupti *c, const struct kp_dl *dl, void *cupti, void *checkpoint, char **err)
+static int bind_entries(struct kp_cupti *c, const struct kp_dl *dl, void *const libraries[LIBRARIES], char **err)
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
         const struct entry *e = &entries[i];
-        void *lib = e->lib == LIB_CUPTI ? cupti : checkpoint;
+        void *lib = libraries[e->lib];
         void *sym = lib ? dl->sym(lib, e->name) : NULL;
         if (!sym && e->needed) {
             *err = kp_cupti_text("%s has no %s: CUPTI 12.6 or newer is needed (set KPROF_CUPTI_DIR to its folder)",
@@ -135,22 +135,23 @@ int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *ne
     *err = NULL;
     if (!c)
         return -ENOMEM;
-    void *cupti = find_cupti(dl, dir, near);
-    if (!cupti) {
+    void *libraries[LIBRARIES] = {[LIB_CUPTI] = find_cupti(dl, dir, near)};
+    if (!libraries[LIB_CUPTI]) {
         *err = kp_cupti_text("libcupti not found%s%s: install the CUDA toolkit's CUPTI (or `pip install "
                              "nvidia-cuda-cupti`) and set KPROF_CUPTI_DIR or LD_LIBRARY_PATH to its folder",
                              dir && *dir ? " in " : "", dir && *dir ? dir : "");
         rc = -ENOENT;
         goto out;
     }
-    void *anchor = dl->sym(cupti, "cuptiGetVersion");
+    void *anchor = dl->sym(libraries[LIB_CUPTI], "cuptiGetVersion");
     if (anchor)
         dl->directory_of(anchor, where, sizeof(where));
     c->path = kp_cupti_text("%s/libcupti", *where ? where : ".");
     /* KP_VENDOR: libcupti opens these two by bare name; opened here by path first, it finds them wherever it lies. */
-    open_beside(dl, where, "libnvperf_host.so");
+    libraries[LIB_NVPERF_HOST] = open_beside(dl, where, "libnvperf_host.so");
     open_beside(dl, where, "libnvperf_target.so");
-    rc = bind_entries(c, dl, cupti, open_beside(dl, where, "libcheckpoint.so"), err);
+    libraries[LIB_CHECKPOINT] = open_beside(dl, where, "libcheckpoint.so");
+    rc = bind_entries(c, dl, libraries, err);
     if (rc)
         goto out;
     uint32_t version = 0;

@@ -14,13 +14,41 @@
 enum {
     HELP_COLUMN = 32,
     HELP_WIDTH = 100,
-    MAX_ROWS = 256,  /* rows of options.def that the arrays here have room for */
-    FIRST_ROW = 256, /* getopt_long's value for the first row: above all letters */
+    MAX_ROWS = 256,    /* rows of options.def that the arrays here have room for */
+    FIRST_QUERY = 128, /* getopt_long's value for the first flag of the queries: above all letters, */
+    FIRST_ROW = 256,   /* and for the first row */
 };
 
 static const char usage[] = "Usage: kprof [options] [--] program [arguments]\n"
-                            "       kprof report FILE\n";
+                            "       kprof report FILE\n"
+                            "       kprof {query-metrics,list-sets,list-sections,list-chips} [options]\n";
 static const char try_help[] = "`kprof --help` lists the options";
+
+static const char report_command[] = "report";
+
+const char *const kp_main_commands[] = {report_command,  "query-metrics", "list-sets",
+                                        "list-sections", "list-chips",    NULL};
+
+/* Flags that are the command's own, and no options of the library. Those whose name is a sub-command's are as good as
+ * that; the others say what it is about. */
+static const struct query_flag {
+    const char *flag, *value, *help;
+    size_t offset; /* of its field in struct kp_query */
+} query_flags[] = {
+    {"query-metrics", "", "lists the metrics of a chip, or those of --metrics: names and regex:EXPR",
+     offsetof(struct kp_query, command)},
+    {"list-sets", "", "lists the sets, what is in them and how many passes they take",
+     offsetof(struct kp_query, command)},
+    {"list-sections", "", "lists the sections; enabled are those of --set and --section",
+     offsetof(struct kp_query, command)},
+    {"list-chips", "", "lists the chips that --chip takes", offsetof(struct kp_query, command)},
+    {"chip", " NAME", "the chip that is meant; without it, that of the first GPU", offsetof(struct kp_query, chip)},
+    {"query-metrics-mode", " {base,suffix,all}",
+     "base: base names; suffix: and what may follow them; all: each full name (default base)",
+     offsetof(struct kp_query, mode)},
+};
+
+enum { QUERY_FLAGS = sizeof query_flags / sizeof *query_flags };
 
 int kp_main_error(int status, const char *format, ...)
 {
@@ -51,13 +79,11 @@ static bool is_plain_switch(const struct kp_option *row)
 
 static void name_sets(char *out, size_t size)
 {
-    FILE *f = fmemopen(out, size, "w");
-    if (!f)
-        return;
-    for (const char *const *set = kp_set_names(); *set; set++)
-        fprintf(f, "%s%s", set == kp_set_names() ? " {" : ",", *set);
-    fputc('}', f);
-    fclose(f);
+    size_t len = 0;
+    for (const char *const *set = kp_set_names(); *set && len < size; set++)
+        len += (size_t)snprintf(out + len, size - len, "%s%s", set == kp_set_names() ? " {" : ",", *set);
+    if (len < size)
+        snprintf(out + len, size - len, "}");
 }
 
 /* How --help names the value of an option. */
@@ -113,8 +139,8 @@ static void print_rows(enum kp_option_group group)
 int kp_main_help(void)
 {
     printf("%s\n"
-           "Runs a program with libkprof.so preloaded and reports on every GPU kernel that it launches, or prints\n"
-           "the report of a stored session again.\n\n"
+           "Runs a program with libkprof.so preloaded and reports on every GPU kernel that it launches, prints the\n"
+           "report of a stored session again, or lists what can be collected.\n\n"
            "Each option is also an environment variable, in capitals and with '_' for '-', so that\n"
            "`--launch-skip 5` is KPROF_LAUNCH_SKIP=5; LD_PRELOAD=libkprof.so and these variables do without this\n"
            "command. A switch is on or off there.\n\nOptions:\n",
@@ -122,6 +148,12 @@ int kp_main_help(void)
     print_rows(KP_OPT_USER);
     print_option("  -h, --help", "this text");
     print_option("  -v, --version", "the version");
+    printf("\nWhat can be collected, on any chip, without a GPU:\n");
+    for (size_t i = 0; i < QUERY_FLAGS; i++) {
+        char flags[64];
+        snprintf(flags, sizeof flags, "      --%s%s", query_flags[i].flag, query_flags[i].value);
+        print_option(flags, query_flags[i].help);
+    }
     printf("\nAdvanced:\n");
     print_rows(KP_OPT_ADVANCED);
     return fflush(stdout) ? KP_EXIT_FAILED : EXIT_SUCCESS;
@@ -135,7 +167,7 @@ static int version(void)
 
 /* getopt's view of the rows. */
 struct flags {
-    struct option longs[MAX_ROWS + 3];
+    struct option longs[MAX_ROWS + QUERY_FLAGS + 3];
     char letters[2 * MAX_ROWS + 8];
 };
 
@@ -155,7 +187,10 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
     *letter = '\0';
     f->longs[n] = (struct option){"help", no_argument, NULL, 'h'};
     f->longs[n + 1] = (struct option){"version", no_argument, NULL, 'v'};
-    f->longs[n + 2] = (struct option){0};
+    for (size_t i = 0; i < QUERY_FLAGS; i++)
+        f->longs[n + 2 + i] = (struct option){
+            query_flags[i].flag, *query_flags[i].value ? required_argument : no_argument, NULL, FIRST_QUERY + (int)i};
+    f->longs[n + 2 + QUERY_FLAGS] = (struct option){0};
 }
 
 /* What getopt_long did not understand, or gave no value to. */
@@ -163,7 +198,7 @@ static int bad_flag(const struct flags *f, char *const *argv)
 {
     if (optopt && optopt < FIRST_ROW && strncmp(argv[optind - 1], "--", 2))
         return kp_main_error(KP_EXIT_USAGE, "unknown option -%c; %s", optopt, try_help);
-    const char *names[MAX_ROWS + 3] = {0}, *word = argv[optind - 1] + 2;
+    const char *names[MAX_ROWS + QUERY_FLAGS + 3] = {0}, *word = argv[optind - 1] + 2;
     for (size_t i = 0; f->longs[i].name; i++)
         names[i] = f->longs[i].name;
     int len = (int)strcspn(word, "=");
@@ -187,9 +222,12 @@ static int take_flag(const struct kp_option *row, const char *value)
     if (rc == -EINVAL)
         kp_main_error(0, "%s", err);
     free(err);
-    if (rc || setenv(name, value, 1))
-        return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
-    return 0;
+    /* A program below the program may have gone to another folder. */
+    char *whole = !rc && row->kind == KP_OPT_FOLDER ? realpath(value, NULL) : NULL;
+    if (!rc && setenv(name, whole ? whole : value, 1))
+        rc = -ENOMEM;
+    free(whole);
+    return !rc ? 0 : rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
 }
 
 static const struct kp_option *row_of(int c, const struct kp_option *rows, size_t n)
@@ -202,15 +240,46 @@ static const struct kp_option *row_of(int c, const struct kp_option *rows, size_
     return &rows[i];
 }
 
-/* Puts the flags into the environment. Returns -1 when a program or a command is to be run, else an exit status. */
-static int take_flags(int argc, char **argv)
+/* What other flags may name depends on the section folder: it is taken first, wherever it stands. */
+static int take_folder(int argc, char **argv, const struct flags *f, const struct kp_option *rows, size_t n)
+{
+    int c, rc = 0;
+    bool given = false;
+    while (!rc && (c = getopt_long(argc, argv, f->letters, f->longs, NULL)) != -1 && c != '?' && c != ':') {
+        if (c < FIRST_ROW || rows[c - FIRST_ROW].kind != KP_OPT_FOLDER)
+            continue;
+        rc = take_flag(&rows[c - FIRST_ROW], optarg);
+        given = true;
+    }
+    optind = 0; /* GNU: from the start again */
+    for (size_t i = 0; !given && i < n; i++) {
+        char name[KP_OPTION_NAME_MAX], *err = NULL;
+        kp_option_env_name(&rows[i], name);
+        if (rows[i].kind != KP_OPT_FOLDER || !getenv(name) || !kp_option_check(&rows[i], name, getenv(name), &err))
+            continue;
+        rc = kp_main_error(KP_EXIT_USAGE, "%s", err ? err : strerror(ENOMEM));
+        free(err);
+    }
+    return rc;
+}
+
+/* One of the command's own flags. */
+static void take_query_flag(const struct query_flag *flag, const char *value, struct kp_query *q)
+{
+    *(const char **)((char *)q + flag->offset) = *flag->value ? value : flag->flag;
+}
+
+/* Puts the flags into the environment, and those of the queries into *q. Returns -1 when a program or a command is to
+ * be run, else an exit status. */
+static int take_flags(int argc, char **argv, struct kp_query *q)
 {
     size_t n;
     const struct kp_option *rows = kp_option_rows(&n);
     struct flags f;
-    int c, rc = 0;
+    int c;
     build_flags(&f, rows, n);
     opterr = 0;
+    int rc = take_folder(argc, argv, &f, rows, n);
     while (!rc && (c = getopt_long(argc, argv, f.letters, f.longs, NULL)) != -1) {
         if (c == 'h')
             return kp_main_help();
@@ -220,22 +289,57 @@ static int take_flags(int argc, char **argv)
             return bad_flag(&f, argv);
         if (c == ':')
             return kp_main_error(KP_EXIT_USAGE, "option %s needs a value; %s", argv[optind - 1], try_help);
-        rc = take_flag(row_of(c, rows, n), optarg);
+        if (c >= FIRST_QUERY && c < FIRST_ROW)
+            take_query_flag(&query_flags[c - FIRST_QUERY], optarg, q);
+        else
+            rc = take_flag(row_of(c, rows, n), optarg);
     }
     return rc ? rc : -1;
 }
 
-int main(int argc, char **argv)
+static const char *find_command(const char *word)
 {
-    int status = take_flags(argc, argv);
+    const char *const *command = kp_main_commands;
+    while (*command && strcmp(*command, word))
+        command++;
+    return *command;
+}
+
+static int query(int argc, char **argv, struct kp_query *q, const struct kp_catalog_ops *ops)
+{
+    if (optind < argc)
+        return kp_main_error(KP_EXIT_USAGE, "kprof %s takes no '%s'; %s", q->command, argv[optind], try_help);
+    return kp_main_query(q, ops);
+}
+
+/* `kprof COMMAND ...`; argv[0] is the command. */
+static int run_command(int argc, char **argv, struct kp_query *q, const struct kp_catalog_ops *ops)
+{
+    if (!strcmp(argv[0], report_command))
+        return kp_main_report(argc, argv);
+    q->command = argv[0];
+    optind = 0; /* GNU: a new list of arguments */
+    int status = take_flags(argc, argv, q);
+    return status >= 0 ? status : query(argc, argv, q, ops);
+}
+
+int kp_main(int argc, char **argv, const struct kp_catalog_ops *ops)
+{
+    struct kp_query q = {0};
+    int status = take_flags(argc, argv, &q);
     if (status >= 0)
         return status;
+    if (q.command)
+        return query(argc, argv, &q, ops);
     if (optind == argc) {
         fputs(usage, stderr);
         return kp_main_error(KP_EXIT_USAGE, "no program given; %s", try_help);
     }
     bool separated = optind > 1 && !strcmp(argv[optind - 1], "--");
-    if (!separated && !strcmp(argv[optind], KP_MAIN_REPORT))
-        return kp_main_report(argc - optind, argv + optind);
+    if (!separated && find_command(argv[optind]))
+        return run_command(argc - optind, argv + optind, &q, ops);
+    if (q.chip || q.mode)
+        return kp_main_error(KP_EXIT_USAGE, "--%s does not go with a program; %s",
+                             q.chip ? "chip" : "query-metrics-mode", try_help);
     return kp_main_run(argv + optind);
 }

@@ -2,9 +2,11 @@
 #ifndef KP_REPORT_MAIN_H
 #define KP_REPORT_MAIN_H
 
+#include <stddef.h>
 #include <stdio.h>
 
 #include "report/render.h"
+#include "report/sections.h"
 
 /* Exit statuses; those of a program that cannot be started are the shell's. */
 enum {
@@ -24,11 +26,69 @@ struct kp_sink kp_main_sink(FILE *stream);
 /* Prints what --help says to stdout. Returns the exit status. */
 int kp_main_help(void);
 
-/* The sub-command. */
-#define KP_MAIN_REPORT "report"
+/* ---- what the queries ask, of folders that report/ does not include ---- */
 
-/* `kprof report FILE`; argv[0] is KP_MAIN_REPORT. Returns the exit status. */
+enum kp_catalog_kind {
+    KP_CATALOG_COUNTER,
+    KP_CATALOG_RATIO,
+    KP_CATALOG_THROUGHPUT,
+    KP_CATALOG_LAUNCH, /* of the launch and of the device: not counted */
+    KP_CATALOG_DERIVED,
+    KP_CATALOG_GROUP, /* not a metric: a name that group: takes */
+    KP_CATALOG_KINDS,
+};
+
+/* One metric; its strings last until the callback returns. */
+struct kp_catalog_metric {
+    enum kp_catalog_kind kind;
+    const char *name; /* base name of what is counted */
+    const char *unit; /* base unit, "" when there is none */
+    const char *description;
+};
+
+/* What one chip has. */
+struct kp_catalog;
+
+/* Errors are -EINVAL for what the user can mend and another negative errno for the rest, each with *err (malloc'ed
+ * line) where there is more to say. A callback's non-zero return ends the call and is returned. */
+struct kp_catalog_ops {
+    /* Opens the catalog of `chip`; "" is the chip of the first GPU, or where there is none a well-known one: then *note
+     * is a malloc'ed line that says so. `cupti_dir`: see options.def. */
+    int (*open)(const char *chip, const char *cupti_dir, struct kp_catalog **out, char **note, char **err);
+    void (*close)(struct kp_catalog *c);
+    /* "GH100 (CC 9.0), CUPTI 13.0"; valid while `c` is. */
+    const char *(*title)(const struct kp_catalog *c);
+    /* Every chip that CUPTI knows, and what is to be said of it. */
+    int (*chips)(struct kp_catalog *c, int (*fn)(const char *chip, const char *about, void *arg), void *arg);
+    /* Every metric, kind by kind. */
+    int (*metrics)(struct kp_catalog *c, int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg);
+    /* The same metric under each full name that it has. */
+    int (*full_names)(struct kp_catalog *c, const struct kp_catalog_metric *m,
+                      int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg);
+    /* How many metrics the sections have on the chip when nothing else is asked for, and in how many passes. */
+    int (*cost)(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
+                size_t *passes, char **err);
+};
+
+/* ---- the command ---- */
+
+/* main() of the command. Returns the exit status. */
+int kp_main(int argc, char **argv, const struct kp_catalog_ops *ops);
+
+/* The sub-commands; NULL at the end. */
+extern const char *const kp_main_commands[];
+
+/* `kprof report FILE`; argv[0] is "report". Returns the exit status. */
 int kp_main_report(int argc, char **argv);
+
+/* What the flags of the queries say; NULL: not given. */
+struct kp_query {
+    const char *command; /* of kp_main_commands */
+    const char *chip, *mode;
+};
+
+/* Prints what is asked for, for the KPROF_ variables of the environment. Returns the exit status. */
+int kp_main_query(const struct kp_query *q, const struct kp_catalog_ops *ops);
 
 /* Runs argv[0] with libkprof.so preloaded, as the KPROF_ variables of the environment say. Returns its exit status; if
  * a signal killed it, kills the command with the same signal. */

@@ -127,8 +127,7 @@ static void wait_for(struct child *c, const sigset_t *awaited)
 
 static int cannot_execute(const char *name, int why)
 {
-    static const char *const commands[] = {KP_MAIN_REPORT, NULL};
-    const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
+    const char *near = why == ENOENT ? kp_nearest(name, kp_main_commands) : NULL;
     if (near)
         return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
     if (why == ENOENT)

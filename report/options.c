@@ -9,6 +9,7 @@
 
 #include "report/model.h"
 #include "report/pattern.h"
+#include "report/section_files.h"
 #include "report/sections.h"
 #include "report/text.h"
 
@@ -31,6 +32,7 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 #define KP_TYPE_COUNT    uint64_t
 #define KP_TYPE_SIZE     uint64_t
 #define KP_TYPE_PATH     char *
+#define KP_TYPE_FOLDER   char *
 #define KP_TYPE_SWITCH   bool
 #define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
     _Static_assert(_Generic(((struct kp_options *)0)->field, KP_TYPE_##kind : 1, default : 0), flag);
@@ -163,6 +165,8 @@ static int check_value(const struct kp_option *row, const char *value, char **er
         return read_size(value, row->values, &count, err);
     case KP_OPT_PATH:
         return check_path(value, err);
+    case KP_OPT_FOLDER:
+        return kp_sections_load(value, err);
     case KP_OPT_SWITCH:
         return read_switch(value, &flag, err);
     case KP_OPT_NAMES:
@@ -193,7 +197,8 @@ static int store(struct kp_options *o, const struct kp_option *row, const char *
         return read_count(value, row->values, field, &err);
     if (row->kind == KP_OPT_SIZE)
         return read_size(value, row->values, field, &err);
-    char *copy = kp_strdup(value), **text = field;
+    bool folder = row->kind == KP_OPT_FOLDER && *value;
+    char *copy = folder ? realpath(value, NULL) : kp_strdup(value), **text = field;
     if (!copy)
         return -ENOMEM;
     free(*text);
@@ -224,26 +229,47 @@ static int unknown_name(const char *name, char **err)
     return kp_error(err, "unknown %s; `kprof --help` lists the options", name);
 }
 
+/* The row of a NAME=value of the environment, NULL when there is none. */
+static const struct kp_option *find_row(const char *entry)
+{
+    char name[KP_OPTION_NAME_MAX];
+    size_t len = strcspn(entry, "=");
+    for (size_t i = 0; i < N_ROWS; i++) {
+        kp_option_env_name(&rows[i], name);
+        if (strlen(name) == len && !strncmp(name, entry, len))
+            return &rows[i];
+    }
+    return NULL;
+}
+
 /* One NAME=value of the environment, whose name starts as ours do. */
-static int take(struct kp_options *o, const char *entry, bool *set_given, char **err)
+static int take(struct kp_options *o, const struct kp_option *row, const char *entry, bool *set_given, char **err)
 {
     const char *value = entry + strcspn(entry, "=");
-    char *name = strndup(entry, (size_t)(value - entry)), row_name[KP_OPTION_NAME_MAX];
-    size_t i = 0;
+    char *name = strndup(entry, (size_t)(value - entry));
     if (!name)
         return -ENOMEM;
-    for (; i < N_ROWS; i++) {
-        kp_option_env_name(&rows[i], row_name);
-        if (!strcmp(row_name, name))
-            break;
-    }
     value += *value == '=';
-    int rc = i < N_ROWS ? kp_option_check(&rows[i], name, value, err) : unknown_name(name, err);
+    int rc = row ? kp_option_check(row, name, value, err) : unknown_name(name, err);
     if (!rc && *value) {
-        rc = store(o, &rows[i], value);
-        *set_given |= rows[i].kind == KP_OPT_SET;
+        rc = store(o, row, value);
+        *set_given |= row->kind == KP_OPT_SET;
     }
     free(name);
+    return rc;
+}
+
+/* The entries that name a folder, or all others. */
+static int take_all(struct kp_options *o, char *const *env, bool folders, bool *set_given, char **err)
+{
+    int rc = 0;
+    for (; !rc && *env; env++) {
+        if (strncmp(*env, ENV_PREFIX, sizeof ENV_PREFIX - 1))
+            continue;
+        const struct kp_option *row = find_row(*env);
+        if ((row && row->kind == KP_OPT_FOLDER) == folders)
+            rc = take(o, row, *env, set_given, err);
+    }
     return rc;
 }
 
@@ -253,9 +279,10 @@ int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
     *err = NULL;
     *o = (struct kp_options){0};
     int rc = store_defaults(o);
-    for (; !rc && *env; env++)
-        if (!strncmp(*env, ENV_PREFIX, sizeof ENV_PREFIX - 1))
-            rc = take(o, *env, &set_given, err);
+    if (!rc)
+        rc = take_all(o, env, true, &set_given, err);
+    if (!rc)
+        rc = take_all(o, env, false, &set_given, err);
     if (!rc && !set_given && (*o->section || *o->metrics))
         *o->set = '\0';
     if (rc)

@@ -22,12 +22,12 @@ struct kp_options {
     char *log_file;         /* path with %-macros, "stdout", "stderr" */
     char *export_file;      /* path with %-macros, "" = none */
     bool force_overwrite;
-    char *section_folder;         /* "" = none */
+    char *section_folder;         /* absolute; "" = none */
     char *print_details;          /* header | body | all */
     char *print_metric_name;      /* label | name | label-name */
     char *print_units;            /* auto | base */
     char *print_metric_instances; /* none | values | details */
-    bool quiet; /* no progress lines */
+    bool quiet;                   /* no progress lines */
     bool profile_from_start;
     char *cupti_dir;    /* "" = searched for */
     char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
@@ -41,8 +41,9 @@ enum kp_option_kind {
     KP_OPT_PATTERN,  /* as kp_pattern_new() takes it */
     KP_OPT_CHOICE,
     KP_OPT_COUNT,
-    KP_OPT_SIZE, /* byte; K, M, G for binary multiples */
-    KP_OPT_PATH, /* as kp_expand_path() takes it */
+    KP_OPT_SIZE,   /* byte; K, M, G for binary multiples */
+    KP_OPT_PATH,   /* as kp_expand_path() takes it */
+    KP_OPT_FOLDER, /* as kp_sections_load() takes it, which checking does; stored as an absolute path */
     KP_OPT_SWITCH,
 };
 
@@ -74,8 +75,9 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
  * -EINVAL and *err is a malloc'ed line such as
  *   unknown KPROF_KERNELNAME; did you mean KPROF_KERNEL_NAME?
  * Values are fully checked here (sets, sections, regexes, numbers), so nothing fails later for its spelling; metric
- * names are checked where the chip is known. An empty value is as good as none. -ENOMEM otherwise. Frees nothing on
- * entry: *o is overwritten; after a failure nothing in it needs freeing. */
+ * names are checked where the chip is known. The section folder is loaded before all else, as other values may name
+ * what it brings; kp_sections_note() says what of it is not used. An empty value is as good as none. -ENOMEM
+ * otherwise. Frees nothing on entry: *o is overwritten; after a failure nothing in it needs freeing. */
 int kp_options_from_env(struct kp_options *o, char *const *env, char **err);
 void kp_options_free(struct kp_options *o);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/arena.h"
 #include "report/pattern.h"
 #include "report/text.h"
 
@@ -50,6 +51,15 @@ static const char *const set_names[] = {
 #include "report/sections.def"
     NULL};
 
+/* What there is: the table, until section files add to it. Arrays that were replaced stay, as a reader may hold them.
+ */
+static struct {
+    struct kp_arena arena;
+    const struct kp_section *sections;
+    size_t n;
+    const char *const *sets;
+} all = {.sections = sections, .n = N_SECTIONS, .sets = set_names};
+
 bool kp_row_required(const struct kp_row *row)
 {
     return row->kind == KP_ROW_HEADER;
@@ -57,21 +67,91 @@ bool kp_row_required(const struct kp_row *row)
 
 const struct kp_section *kp_sections(size_t *n)
 {
+    *n = all.n;
+    return all.sections;
+}
+
+const struct kp_section *kp_sections_builtin(size_t *n)
+{
     *n = N_SECTIONS;
     return sections;
 }
 
+static const struct kp_section *find_in(const struct kp_section *list, size_t n, const char *id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(list[i].id, id))
+            return &list[i];
+    return NULL;
+}
+
 const struct kp_section *kp_section_find(const char *id)
 {
-    for (size_t i = 0; i < N_SECTIONS; i++)
-        if (!strcmp(sections[i].id, id))
-            return &sections[i];
-    return NULL;
+    return find_in(all.sections, all.n, id);
 }
 
 const char *const *kp_set_names(void)
 {
-    return set_names;
+    return all.sets;
+}
+
+/* Puts `s` into the list of *n by its order; one of its identifier makes room first. */
+static void insert(struct kp_section *list, size_t *n, const struct kp_section *s)
+{
+    const struct kp_section *same = find_in(list, *n, s->id);
+    size_t at = same ? (size_t)(same - list) : *n;
+    if (!same)
+        ++*n;
+    for (; at && list[at - 1].order > s->order; at--)
+        list[at] = list[at - 1];
+    for (; at + 1 < *n && list[at + 1].order < s->order; at++)
+        list[at] = list[at + 1];
+    list[at] = *s;
+}
+
+static bool is_name(const char *const *list, const char *name, size_t len)
+{
+    while (*list && (strncmp(*list, name, len) || (*list)[len]))
+        list++;
+    return *list;
+}
+
+/* The names of the sets and those that the added sections bring; NULL without memory. */
+static const char *const *extended_sets(const struct kp_section *added, size_t n)
+{
+    size_t most = 1, used = 0, len;
+    const char *cursor, *item;
+    for (size_t i = 0; all.sets[i]; i++)
+        most++;
+    for (size_t i = 0; i < n; i++)
+        for (cursor = added[i].sets; kp_list_next(&cursor, &item, &len);)
+            most++;
+    const char **names = kp_arena_alloc(&all.arena, most * sizeof *names);
+    if (!names)
+        return NULL;
+    for (; all.sets[used]; used++)
+        names[used] = all.sets[used];
+    for (size_t i = 0; i < n; i++)
+        for (cursor = added[i].sets; kp_list_next(&cursor, &item, &len);)
+            if (!is_name(names, item, len) && !(names[used++] = kp_arena_text(&all.arena, item, len)))
+                return NULL;
+    return names;
+}
+
+int kp_sections_add(const struct kp_section *added, size_t n)
+{
+    struct kp_section *list = kp_arena_alloc(&all.arena, (all.n + n) * sizeof *list);
+    const char *const *sets = extended_sets(added, n);
+    size_t used = all.n;
+    if (!list || !sets)
+        return -ENOMEM;
+    memcpy(list, all.sections, all.n * sizeof *list);
+    for (size_t i = 0; i < n; i++)
+        insert(list, &used, &added[i]);
+    all.sections = list;
+    all.n = used;
+    all.sets = sets;
+    return 0;
 }
 
 bool kp_section_in_set(const struct kp_section *s, const char *set)
@@ -98,8 +178,8 @@ bool kp_sections_one_pass(const struct kp_section *const *selected, size_t n, co
 
 const struct kp_section *kp_section_quick(void)
 {
-    const struct kp_section *s = sections;
-    while (s->passes != KP_PASSES_ONE) /* the table has one, see the tests */
+    const struct kp_section *s = all.sections;
+    while (s->passes != KP_PASSES_ONE) /* the table has one, see the tests, and a file keeps it */
         s++;
     return s;
 }
@@ -124,13 +204,10 @@ bool kp_cc_matches(const char *cc, int major, int minor)
 
 static int select_set(const char *set, bool *wanted, char **err)
 {
-    const char *const *name = set_names;
-    while (*name && strcmp(*name, set))
-        name++;
-    if (!*name)
-        return kp_error_choice(err, "unknown set", set, set_names);
-    for (size_t i = 0; i < N_SECTIONS; i++)
-        wanted[i] |= kp_section_in_set(&sections[i], set);
+    if (!is_name(all.sets, set, strlen(set)))
+        return kp_error_choice(err, "unknown set", set, all.sets);
+    for (size_t i = 0; i < all.n; i++)
+        wanted[i] |= kp_section_in_set(&all.sections[i], set);
     return 0;
 }
 
@@ -150,8 +227,8 @@ static int select_regex(const char *expr, bool *wanted, char **err)
     free(anchored);
     if (rc)
         return rc;
-    for (size_t i = 0; i < N_SECTIONS; i++) {
-        if (kp_pattern_match(pattern, sections[i].id))
+    for (size_t i = 0; i < all.n; i++) {
+        if (kp_pattern_match(pattern, all.sections[i].id))
             any = wanted[i] = true;
     }
     kp_pattern_free(pattern);
@@ -164,13 +241,17 @@ static int select_item(const char *word, bool *wanted, char **err)
         return select_regex(word, wanted, err);
     const struct kp_section *s = kp_section_find(word);
     if (s) {
-        wanted[s - sections] = true;
+        wanted[s - all.sections] = true;
         return 0;
     }
-    const char *ids[N_SECTIONS + 1] = {0};
-    for (size_t i = 0; i < N_SECTIONS; i++)
-        ids[i] = sections[i].id;
-    return kp_error_choice(err, "unknown section", word, ids);
+    const char **ids = calloc(all.n + 1, sizeof *ids);
+    if (!ids)
+        return -ENOMEM;
+    for (size_t i = 0; i < all.n; i++)
+        ids[i] = all.sections[i].id;
+    int rc = kp_error_choice(err, "unknown section", word, ids);
+    free(ids);
+    return rc;
 }
 
 static int select_list(const char *list, bool *wanted, char **err)
@@ -188,21 +269,23 @@ static int select_list(const char *list, bool *wanted, char **err)
 
 int kp_sections_select(const char *set, const char *section_list, const struct kp_section ***out, size_t *n, char **err)
 {
-    bool wanted[N_SECTIONS] = {0};
     *out = NULL;
     *n = 0;
     *err = NULL;
-    int rc = *set ? select_set(set, wanted, err) : 0;
+    bool *wanted = calloc(all.n, sizeof *wanted);
+    const struct kp_section **chosen = malloc(all.n * sizeof *chosen);
+    int rc = wanted && chosen ? 0 : -ENOMEM;
+    if (!rc && *set)
+        rc = select_set(set, wanted, err);
     if (!rc)
         rc = select_list(section_list, wanted, err);
-    if (rc)
-        return rc;
-    const struct kp_section **chosen = malloc(N_SECTIONS * sizeof *chosen);
-    if (!chosen)
-        return -ENOMEM;
-    for (size_t i = 0; i < N_SECTIONS; i++)
+    for (size_t i = 0; !rc && i < all.n; i++)
         if (wanted[i])
-            chosen[(*n)++] = &sections[i];
-    *out = chosen;
-    return 0;
+            chosen[(*n)++] = &all.sections[i];
+    if (rc)
+        free(chosen);
+    else
+        *out = chosen;
+    free(wanted);
+    return rc;
 }

@@ -78,18 +78,26 @@ struct kp_section {
     enum kp_passes passes;
 };
 
-/* All sections by ascending order; *n receives their number. Static data. */
+/* All sections by ascending order, those of section files among them; *n receives their number. Data that lasts as long
+ * as the process; kp_sections_add makes a new array. */
 const struct kp_section *kp_sections(size_t *n);
+/* Those of the table alone. */
+const struct kp_section *kp_sections_builtin(size_t *n);
+/* Adds `n` sections, each in the place of one of the same identifier or by its order, behind those of the same order;
+ * names of sets that are new make sets. What the sections point to must last as long as the process. To be called while
+ * the options are read, before other threads look. 0, or -ENOMEM with everything as it was. */
+int kp_sections_add(const struct kp_section *added, size_t n);
 /* Exact, case-sensitive identifier; NULL when unknown. */
 const struct kp_section *kp_section_find(const char *id);
-/* Names of all sets; NULL-terminated static array. */
+/* Names of all sets; NULL-terminated array that lasts as long as the process. */
 const char *const *kp_set_names(void);
 bool kp_section_in_set(const struct kp_section *s, const char *set);
 /* Whether a selection (see kp_sections_select) with the user's `metrics` ("" = none) is collected in one pass: it is
  * made of KP_PASSES_ONE sections only, at least one, and no metric is listed. Beside others such a section is collected
  * like them. */
 bool kp_sections_one_pass(const struct kp_section *const *selected, size_t n, const char *metrics);
-/* The KP_PASSES_ONE section of launches that must not be replayed, whatever else is asked for. Static data. */
+/* The KP_PASSES_ONE section of launches that must not be replayed, whatever else is asked for. Lasts as kp_sections
+ * does. */
 const struct kp_section *kp_section_quick(void);
 /* Whether a chip without the row's metric shows it as missing: rows of the table that is always printed. Of all others
  * a chip that lacks the metric has no such row. */

@@ -12,10 +12,30 @@
 #include <string.h>
 
 #include "collectors/plan.h"
+#include "report/derive.h"
 #include "tests/collect_support.h"
+#include "tests/report_support.h"
 
 static const char chip[] = "GH100";
 enum { MAJOR = 9, MINOR = 0 };
+
+/* Rows as in sections.def. */
+#define HEADER(label, metric, unit, cc, source)                                                                        \
+    {                                                                                                                  \
+        label, metric, unit, cc, KP_SRC_##source, KP_ROW_HEADER, KP_BODY_NONE, ""                                      \
+    }
+#define BODY(kind, title, cc)                                                                                          \
+    {                                                                                                                  \
+        title, "", "", cc, KP_SRC_LAUNCH, KP_ROW_BODY, KP_BODY_##kind, ""                                              \
+    }
+#define ITEM(group, label, metric, unit, cc, source)                                                                   \
+    {                                                                                                                  \
+        label, metric, unit, cc, KP_SRC_##source, KP_ROW_ITEM, KP_BODY_NONE, group                                     \
+    }
+#define SECTION(rows, cc)                                                                                              \
+    {                                                                                                                  \
+        "Test", "Test", 1, "", cc, rows, sizeof(rows) / sizeof(*(rows)), KP_PASSES_ANY                                 \
+    }
 
 static int make(const struct kp_section *const *sections, size_t n, const char *metrics, struct kp_plan **p, char **err)
 {
@@ -79,7 +99,6 @@ static struct kp_plan *basic_plan(const char *name, int major, int minor, const 
 /* On every chip with host tables and a supported compute capability, the basic set is collected in full. */
 static void test_basic_set_on_every_chip(void **state)
 {
-    const struct kp_cupti *c = kp_test_real_cupti();
     size_t failed = 0;
     (void)state;
     for (size_t i = 0; i < CHIPS; i++) {
@@ -90,8 +109,6 @@ static void test_basic_set_on_every_chip(void **state)
             failed++;
             continue;
         }
-        if (chips[i].passes && !strcmp(kp_cupti_version(c), "13.0"))
-            assert_int_equal(p->passes, chips[i].passes);
         for (size_t m = 0; m < p->n_metrics; m++)
             if (p->metrics[m].group < -1) {
                 print_message("%s: %s: %s\n", chips[i].name, p->metrics[m].name, p->metrics[m].why);
@@ -100,6 +117,282 @@ static void test_basic_set_on_every_chip(void **state)
         kp_plan_free(p);
     }
     assert_int_equal(failed, 0);
+}
+
+/* What a set takes on a chip, and what of it the chip does not have. */
+static void write_set(struct kp_test_text *t, const struct chip *ch, const char *set)
+{
+    struct kp_sink out = kp_test_sink(t);
+    const struct kp_section **sections;
+    struct kp_plan *p = NULL;
+    char *err = NULL, line[256];
+    size_t n, counters = 0, derived = 0;
+    assert_int_equal(kp_sections_select(set, "", &sections, &n, &err), 0);
+    if (kp_plan_make(kp_test_real_cupti(), ch->name, NULL, ch->major, ch->minor, sections, n, "",
+                     kp_sections_one_pass(sections, n, ""), &p, &err))
+        fail_msg("%s, %s: %s", ch->name, set, err);
+    for (size_t i = 0; i < p->n_metrics; i++) {
+        counters += p->metrics[i].group >= 0;
+        derived += p->metrics[i].derived;
+    }
+    out.write(out.arg, line,
+              (size_t)snprintf(line, sizeof(line),
+                               "%-5s %2d.%d  %-10s %4zu metrics %4zu counters %3zu derived %2zu passes in %zu lists\n",
+                               ch->name, ch->major, ch->minor, set, p->n_metrics, counters, derived, p->passes,
+                               p->n_groups));
+    for (size_t i = 0; i < p->n_metrics; i++)
+        if (p->metrics[i].why)
+            out.write(
+                out.arg, line,
+                (size_t)snprintf(line, sizeof(line), "    without %s: %s\n", p->metrics[i].name, p->metrics[i].why));
+    kp_plan_free(p);
+    free(sections);
+}
+
+/* The price of each set on each chip: what makes one dearer shows up here. */
+static void test_sets_on_every_chip(void **state)
+{
+    struct kp_test_text t = {calloc(1, 1), 0};
+    (void)state;
+    if (strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0"))
+        skip();
+    for (size_t i = 0; i < CHIPS; i++)
+        for (const char *const *set = kp_set_names(); *set && is_profiled(&chips[i]); set++)
+            write_set(&t, &chips[i], *set);
+    kp_test_golden(t.text, "tests/golden/plan_sets.txt");
+    free(t.text);
+}
+
+/* ncu needs 38 passes for its full set there, of which two sample. */
+static void test_full_set_is_no_dearer_than_ncus(void **state)
+{
+    const struct kp_section **sections;
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    size_t n;
+    (void)state;
+    assert_int_equal(kp_sections_select("", "regex:.*", &sections, &n, &err), 0);
+    assert_int_equal(make(sections, n, "", &p, &err), 0);
+    assert_in_range(p->passes, 9, 36);
+    kp_plan_free(p);
+    free(sections);
+}
+
+/* ---- rows ---- */
+
+static struct kp_plan *plan_section(const struct kp_section *s)
+{
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    if (make(&s, 1, "", &p, &err))
+        fail_msg("%s", err ? err : "no reason given");
+    assert_null(err);
+    return p;
+}
+
+/* Of the rows of one place the first one counts that holds and that the chip has. */
+static void test_alternatives(void **state)
+{
+    static const struct kp_row rows[] = {
+        HEADER("Second", "sm__no_such_thing.avg", "cycle", "", COUNTER),
+        HEADER("Second", "sm__cycles_active.max", "cycle", "", COUNTER),
+        HEADER("Second", "sm__cycles_active.min", "cycle", "", COUNTER),
+        HEADER("None", "sm__of_another_chip.avg", "", "100-", COUNTER),
+        HEADER("None", "sm__first_of_none.avg", "", "", COUNTER),
+        HEADER("None", "sm__second_of_none.avg", "", "", COUNTER),
+        BODY(TABLE, "One", ""),
+        ITEM("", "Place", "sm__another_chips.avg", "", "75", COUNTER),
+        ITEM("", "Place", "sm__no_such_item.avg", "", "", COUNTER),
+        ITEM("", "Place", "smsp__cycles_active.max", "cycle", "", COUNTER),
+        ITEM("", "Place", "smsp__cycles_active.min", "cycle", "", COUNTER),
+        ITEM("", "Nowhere", "sm__nowhere.avg", "", "", COUNTER),
+        ITEM("Group", "Place", "smsp__cycles_active.sum", "cycle", "", COUNTER),
+        BODY(TABLE, "Two", ""),
+        ITEM("", "Place", "smsp__cycles_active.avg", "cycle", "", COUNTER),
+        ITEM("", "Of the launch", "launch__not_known_by_name", "", "", LAUNCH),
+        ITEM("", "Of the launch", "sm__inst_executed.min", "", "", COUNTER),
+        BODY(TABLE, "Of another chip", "75"),
+        ITEM("", "Place", "sm__inst_executed.max", "inst", "", COUNTER),
+    };
+    static const struct kp_section section = SECTION(rows, "75,90");
+    static const struct {
+        const char *metric;
+        int group; /* -9: not planned */
+    } expected[] = {
+        {"sm__no_such_thing.avg", -9},   {"sm__cycles_active.max", 0},      {"sm__cycles_active.min", -9},
+        {"sm__of_another_chip.avg", -9}, {"sm__first_of_none.avg", -2},     {"sm__second_of_none.avg", -9},
+        {"sm__another_chips.avg", -9},   {"sm__no_such_item.avg", -9},      {"smsp__cycles_active.max", 0},
+        {"smsp__cycles_active.min", -9}, {"sm__nowhere.avg", -9},           {"smsp__cycles_active.sum", 0},
+        {"smsp__cycles_active.avg", 0},  {"launch__not_known_by_name", -1}, {"sm__inst_executed.min", -9},
+        {"sm__inst_executed.max", -9},
+    };
+    struct kp_plan *p = plan_section(&section);
+    (void)state;
+    for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+        const struct kp_planned *m = planned(p, expected[i].metric);
+        if ((m ? m->group : -9) != expected[i].group)
+            fail_msg("%s: %d", expected[i].metric, m ? m->group : -9);
+    }
+    assert_int_equal(p->n_metrics, 6);
+    kp_plan_free(p);
+}
+
+static void test_section_of_another_chip(void **state)
+{
+    static const struct kp_row rows[] = {HEADER("Here", "sm__cycles_active.avg", "cycle", "", COUNTER)};
+    static const struct kp_section section = SECTION(rows, "75-89,100-");
+    struct kp_plan *p = plan_section(&section);
+    (void)state;
+    assert_int_equal(p->n_metrics, 0);
+    kp_plan_free(p);
+}
+
+/* Rows of users' sections do not tell where a metric comes from, nor the unit. */
+static void test_kinds_and_units_by_name(void **state)
+{
+    static const struct kp_row rows[] = {
+        HEADER("Chip's", "gpu__time_duration.sum", KP_UNIT_OF_CHIP, "", COUNTER),
+        HEADER("Row's", "sm__cycles_active.avg", "tick", "", COUNTER),
+        HEADER("Launch", "launch__grid_size", KP_UNIT_OF_CHIP, "", COUNTER),
+        HEADER("Gone", "sm__no_such_thing.avg", KP_UNIT_OF_CHIP, "", COUNTER),
+    };
+    static const struct kp_section section = SECTION(rows, "");
+    struct kp_plan *p = plan_section(&section);
+    (void)state;
+    assert_string_equal(planned(p, "gpu__time_duration.sum")->unit, "ns");
+    assert_string_equal(planned(p, "sm__cycles_active.avg")->unit, "tick");
+    assert_string_equal(planned(p, "launch__grid_size")->unit, "");
+    assert_int_equal(planned(p, "launch__grid_size")->group, -1);
+    assert_string_equal(planned(p, "sm__no_such_thing.avg")->unit, "");
+    kp_plan_free(p);
+}
+
+/* ---- breakdowns ---- */
+
+static void test_breakdown_of_a_body(void **state)
+{
+    static const char dram[] = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\t"
+                               "dram__cycles_active.avg.pct_of_peak_sustained_elapsed,"
+                               "fbpa__dram_sectors.avg.pct_of_peak_sustained_elapsed\n";
+    static const char active[] = "lts__throughput.max.pct_of_peak_sustained_active\t";
+    static const struct kp_row rows[] = {
+        BODY(BARS, "One", ""),
+        ITEM("", "", "breakdown:gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", KP_UNIT_OF_CHIP, "", COUNTER),
+        BODY(BARS, "Again", ""),
+        ITEM("", "", "breakdown:gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", KP_UNIT_OF_CHIP, "", COUNTER),
+        BODY(BARS, "Two", ""),
+        ITEM("", "", "breakdown:lts__throughput.max.pct_of_peak_sustained_active", KP_UNIT_OF_CHIP, "", COUNTER),
+        BODY(BARS, "None", ""),
+        ITEM("", "", "breakdown:lts__no_such_throughput.avg.pct_of_peak_sustained_active", "*", "", COUNTER),
+    };
+    static const struct kp_section section = SECTION(rows, "");
+    struct kp_plan *p = plan_section(&section);
+    (void)state;
+    assert_memory_equal(p->breakdowns, dram, strlen(dram));
+    assert_memory_equal(p->breakdowns + strlen(dram), active, strlen(active));
+    const char *end = strchr(p->breakdowns + strlen(dram), '\n');
+    assert_string_equal(end, "\n");
+    assert_int_equal(planned(p, "dram__cycles_active.avg.pct_of_peak_sustained_elapsed")->group, 0);
+    assert_string_equal(planned(p, "fbpa__dram_sectors.avg.pct_of_peak_sustained_elapsed")->unit, "%");
+    assert_int_equal(planned(p, "lts__t_sectors.max.pct_of_peak_sustained_active")->group, 0);
+    assert_null(planned(p, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"));
+    assert_string_equal(p->listed, "");
+    kp_plan_free(p);
+}
+
+/* The constituents cost nothing beside the throughputs. */
+static void test_breakdowns_are_free_on_every_chip(void **state)
+{
+    static const char throughputs[] = "sm__throughput,gpu__compute_memory_throughput";
+    (void)state;
+    if (strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0"))
+        skip();
+    for (size_t i = 0; i < CHIPS; i++) {
+        struct kp_plan *bare = NULL, *with = NULL;
+        char *err = NULL, both[256];
+        if (!is_profiled(&chips[i]))
+            continue;
+        snprintf(both, sizeof(both), "%s,breakdown:sm__throughput,breakdown:gpu__compute_memory_throughput",
+                 throughputs);
+        assert_int_equal(kp_plan_make(kp_test_real_cupti(), chips[i].name, NULL, chips[i].major, chips[i].minor, NULL,
+                                      0, throughputs, false, &bare, &err),
+                         0);
+        assert_int_equal(kp_plan_make(kp_test_real_cupti(), chips[i].name, NULL, chips[i].major, chips[i].minor, NULL,
+                                      0, both, false, &with, &err),
+                         0);
+        if (with->passes > bare->passes || with->n_groups != 1 || with->n_metrics < 40)
+            fail_msg("%s: %zu metrics, %zu passes, %zu without", chips[i].name, with->n_metrics, with->passes,
+                     bare->passes);
+        kp_plan_free(bare);
+        kp_plan_free(with);
+    }
+}
+
+/* ---- derived metrics ---- */
+
+static void define(const char *name, const char *expression)
+{
+    char *err = NULL;
+    if (kp_derived_add(&(struct kp_derived){name, "inst", expression}, &err))
+        fail_msg("%s: %s", name, err ? err : "no reason given");
+}
+
+static int define_all(void **state)
+{
+    (void)state;
+    define("test__per_block", "smsp__inst_executed.sum / launch__grid_size");
+    define("test__twice", "test__per_block * 2");
+    define("test__absent", "smsp__inst_executed.sum + sm__no_such_thing.sum");
+    return 0;
+}
+
+static void test_derived_rows(void **state)
+{
+    static const struct kp_row rows[] = {
+        HEADER("Twice", "test__twice", KP_UNIT_OF_CHIP, "", DERIVED),
+        HEADER("Absent", "test__absent", "own", "", DERIVED),
+        BODY(TABLE, "Body", ""),
+        ITEM("", "Absent", "test__absent_here", "", "", DERIVED),
+        ITEM("", "Absent", "test__per_block", "", "", DERIVED),
+    };
+    static const struct kp_section section = SECTION(rows, "");
+    struct kp_plan *p = plan_section(&section);
+    struct kp_result r = {.metrics = NULL};
+    double value = 120, number;
+    (void)state;
+    assert_true(planned(p, "test__twice")->derived && planned(p, "test__per_block")->derived);
+    assert_int_equal(planned(p, "test__twice")->group, -1);
+    assert_string_equal(planned(p, "test__twice")->unit, "inst");
+    assert_string_equal(planned(p, "test__absent")->unit, "own");
+    assert_int_equal(planned(p, "smsp__inst_executed.sum")->group, 0);
+    assert_false(planned(p, "smsp__inst_executed.sum")->derived);
+    assert_int_equal(planned(p, "launch__grid_size")->group, -1);
+    assert_int_equal(planned(p, "sm__no_such_thing.sum")->group, -2); /* why the header row has no value */
+    assert_null(planned(p, "test__absent_here"));
+
+    assert_int_equal(kp_result_set_count(&r, "launch__grid_size", "", 10), 0);
+    assert_int_equal(p->groups[0].n_names, 1);
+    assert_int_equal(kp_plan_store(p, 0, &value, &r), 0);
+    assert_int_equal(kp_plan_store_missing(p, "lost", &r), 0);
+    assert_int_equal(kp_plan_derive(p, &r), 0);
+    assert_true(kp_metric_number(kp_result_find(&r, "test__twice"), &number));
+    assert_float_equal(number, 24, 0);
+    assert_true(kp_metric_number(kp_result_find(&r, "test__per_block"), &number));
+    assert_float_equal(number, 12, 0);
+    assert_int_equal(kp_result_find(&r, "test__absent")->kind, KP_VALUE_NA);
+    kp_result_free(&r);
+    kp_plan_free(p);
+}
+
+/* A row of a body whose inputs the chip lacks is left out with them. */
+static void test_derived_row_left_out(void **state)
+{
+    static const struct kp_row rows[] = {BODY(TABLE, "Body", ""), ITEM("", "Absent", "test__absent", "", "", DERIVED)};
+    static const struct kp_section section = SECTION(rows, "");
+    struct kp_plan *p = plan_section(&section);
+    (void)state;
+    assert_int_equal(p->n_metrics, 0);
+    kp_plan_free(p);
 }
 
 static void test_basic_set(void **state)
@@ -127,11 +420,11 @@ static void test_basic_set(void **state)
 /* A metric that a section wants and the chip does not have is marked and does not spoil the rest. */
 static void test_missing_metric_of_a_section(void **state)
 {
-    static const struct kp_row rows[] = {{"Here", "sm__cycles_active.avg", "cycle", "", KP_SRC_COUNTER},
-                                         {"Gone", "sm__no_such_thing.avg", "cycle", "", KP_SRC_COUNTER},
-                                         {"Elsewhere", "sm__nor_this.avg", "cycle", "120-", KP_SRC_COUNTER},
-                                         {"Launch", "launch__grid_size", "", "", KP_SRC_LAUNCH}};
-    static const struct kp_section section = {"Test", "Test", 1, "", rows, 4, KP_PASSES_ANY};
+    static const struct kp_row rows[] = {HEADER("Here", "sm__cycles_active.avg", "cycle", "", COUNTER),
+                                         HEADER("Gone", "sm__no_such_thing.avg", "cycle", "", COUNTER),
+                                         HEADER("Elsewhere", "sm__nor_this.avg", "cycle", "120-", COUNTER),
+                                         HEADER("Launch", "launch__grid_size", "", "", LAUNCH)};
+    static const struct kp_section section = {"Test", "Test", 1, "", "", rows, 4, KP_PASSES_ANY};
     const struct kp_section *const list[] = {&section};
     struct kp_plan *p = NULL;
     struct kp_result r = {.metrics = NULL};
@@ -369,20 +662,20 @@ static void check_crowd(const struct chip *ch, const struct kp_section *s)
 static void test_rows_in_order_as_long_as_they_fit(void **state)
 {
     struct kp_row rows[CROWD];
-    const struct kp_section section = {"Test", "Test", 1, "", rows, CROWD, KP_PASSES_ONE};
+    const struct kp_section section = {"Test", "Test", 1, "", "", rows, CROWD, KP_PASSES_ONE};
     (void)state;
     for (size_t i = 0; i < CROWD; i++)
-        rows[i] = (struct kp_row){crowd[i], crowd[i], "", "", KP_SRC_COUNTER};
+        rows[i] = (struct kp_row)HEADER(crowd[i], crowd[i], "", "", COUNTER);
     check_crowd(chip_named("GH100"), &section);
     check_crowd(chip_named("GA100"), &section);
 }
 
 static void test_one_pass_of_nothing(void **state)
 {
-    static const struct kp_row rows[] = {{"Two", "lts__t_sector_hit_rate.pct", "%", "", KP_SRC_COUNTER},
-                                         {"Gone", "sm__no_such_thing.avg", "cycle", "", KP_SRC_COUNTER},
-                                         {"Launch", "launch__grid_size", "", "", KP_SRC_LAUNCH}};
-    static const struct kp_section section = {"Test", "Test", 1, "", rows, 3, KP_PASSES_ONE};
+    static const struct kp_row rows[] = {HEADER("Two", "lts__t_sector_hit_rate.pct", "%", "", COUNTER),
+                                         HEADER("Gone", "sm__no_such_thing.avg", "cycle", "", COUNTER),
+                                         HEADER("Launch", "launch__grid_size", "", "", LAUNCH)};
+    static const struct kp_section section = {"Test", "Test", 1, "", "", rows, 3, KP_PASSES_ONE};
     struct kp_plan *p = one_pass_plan(chip_named(chip), &section, "");
     (void)state;
     assert_false(kp_plan_counts(p));
@@ -424,6 +717,25 @@ static void test_base_names(void **state)
         {"gpu__time_duration.sum, sm__throughput",
          "gpu__time_duration.sum,sm__throughput.avg.pct_of_peak_sustained_elapsed"},
         {" ,sm__cycles_active.max\tlaunch__grid_size,", "sm__cycles_active.max,launch__grid_size"},
+        {"sm__cycles_active.max,sm__cycles_active.max", "sm__cycles_active.max"},
+        /* names of some units have dots in them */
+        {"TPC.TriageCompute.sm__cycles_active",
+         "TPC.TriageCompute.sm__cycles_active.avg,TPC.TriageCompute.sm__cycles_active.max,"
+         "TPC.TriageCompute.sm__cycles_active.min,TPC.TriageCompute.sm__cycles_active.sum"},
+        {"TPC.TriageCompute.sm__cycles_active.sum", "TPC.TriageCompute.sm__cycles_active.sum"},
+        {"regex:^pcie__read_b", "pcie__read_bytes.avg,pcie__read_bytes.max,pcie__read_bytes.min,pcie__read_bytes.sum"},
+        {"regex:^(gpu__dram_throughput|l1tex__average_t_sector)$",
+         "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"},
+        {"regex:^smsp__(average_)?thread_inst_executed_per_inst_executed$,sm__throughput",
+         "smsp__average_thread_inst_executed_per_inst_executed.ratio,"
+         "smsp__thread_inst_executed_per_inst_executed.ratio,sm__throughput.avg.pct_of_peak_sustained_elapsed"},
+        {"regex:launch__grid_size", "launch__grid_size"},
+        {"breakdown:gpu__dram_throughput", "dram__cycles_active.avg.pct_of_peak_sustained_elapsed,"
+                                           "fbpa__dram_sectors.avg.pct_of_peak_sustained_elapsed"},
+        {"breakdown:dram__throughput.max.pct_of_peak_sustained_active",
+         "dram__cycles_active.max.pct_of_peak_sustained_active"},
+        {"test__twice", "test__twice"},
+        {"regex:^test__(twice|absent)$", "test__twice"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -468,7 +780,84 @@ static void test_unknown_metrics(void **state)
     refused("sm__cycles_activ.avg", "\"sm__cycles_activ.avg\"", "did you mean sm__cycles_active?");
     refused("gpu__time_duration.sum,sm__throughputs", "\"sm__throughputs\"", "did you mean sm__throughput?");
     refused("sm__cycles_active.average", "\"sm__cycles_active.average\"", "suffix is not one that sm__cycles_active");
+    refused("launch__grid_sise", "\"launch__grid_sise\"", "did you mean launch__grid_size?");
+    refused("test__twicee", "\"test__twicee\"", "did you mean test__twice?");
+    refused("breakdown:sm__troughput", "no throughput \"sm__troughput\"", "did you mean breakdown:sm__throughput?");
+    refused("breakdown:dram__bytes", "no throughput \"dram__bytes\"", "");
+    refused("regex:^no_such_name", "no metric", "matches \"regex:^no_such_name\"");
+    refused("regex:^test__absent", "no metric", "matches \"regex:^test__absent\"");
 }
+
+static void test_bad_expression(void **state)
+{
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    (void)state;
+    assert_int_equal(make(NULL, 0, "regex:(sm", &p, &err), -EINVAL);
+    assert_non_null(strstr(err, "KPROF_METRICS: bad expression '(sm'"));
+    free(err);
+}
+
+/* ---- groups ---- */
+
+static int check_group(const char *name, const char *title, void *arg)
+{
+    size_t *groups = arg;
+    char item[256];
+    snprintf(item, sizeof(item), "group:%s", name);
+    struct kp_plan *p = plan_of(item);
+    if (!*p->listed || !p->n_metrics)
+        fail_msg("%s of \"%s\" is empty", name, title);
+    for (const char *c = name; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789_", *c))
+            fail_msg("%s of \"%s\" cannot be listed", name, title);
+    kp_plan_free(p);
+    ++*groups;
+    return 0;
+}
+
+static void test_groups(void **state)
+{
+    size_t groups = 0;
+    (void)state;
+    assert_int_equal(kp_plan_groups(MAJOR, MINOR, check_group, &groups), 0);
+    assert_true(groups >= 12); /* the known ones, under two names each */
+}
+
+/* ncu's names for the tables of the memory sections. */
+static void test_memory_groups(void **state)
+{
+    static const struct {
+        const char *group, *own, *metric;
+    } rows[] = {
+        {"memory__chart", "memory_chart", "smsp__sass_inst_executed_op_global_ld.sum"},
+        {"memory__shared_table", "shared_memory", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
+        {"memory__first_level_cache_table", "l1_tex_cache", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"},
+        {"memory__l2_cache_table", "l2_cache", "lts__t_requests_srcunit_tex_op_read.sum"},
+        {"memory__l2_cache_evict_policy_table", "l2_cache_eviction_policies",
+         "lts__t_sectors_srcunit_tex_op_read_evict_first_lookup_hit.sum"},
+        {"memory__dram_table", "device_memory", "dram__bytes_read.sum"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char item[128];
+        snprintf(item, sizeof(item), "group:%s", rows[i].group);
+        struct kp_plan *p = plan_of(item);
+        const struct kp_planned *m = planned(p, rows[i].metric);
+        if (!m || !m->listed || m->group)
+            fail_msg("%s has no %s: %s", rows[i].group, rows[i].metric, p->listed);
+        snprintf(item, sizeof(item), "group:%s", rows[i].own);
+        struct kp_plan *own = plan_of(item);
+        assert_string_equal(own->listed, p->listed);
+        kp_plan_free(own);
+        kp_plan_free(p);
+    }
+    refused("group:memory__l2_cache_tabel", "no group \"memory__l2_cache_tabel\"",
+            "did you mean group:memory__l2_cache_table?");
+    refused("group:xyz", "no group \"xyz\"", "");
+}
+
+/* ---- lists ---- */
 
 /* Counters of the PCIe link have a list of their own, whose passes add up with the others'. */
 static void test_apart(void **state)
@@ -488,6 +877,46 @@ static void test_apart(void **state)
     p = plan_of("pcie__read_bytes.sum");
     assert_int_equal(p->n_groups, 1);
     assert_int_equal(planned(p, "pcie__read_bytes.sum")->group, 0);
+    kp_plan_free(p);
+}
+
+/* What the library refuses beside the others, without being known for it, does not spoil them; what it refuses
+ * altogether is said to be so. */
+static void test_what_does_not_go_together(void **state)
+{
+    static const char refused_alone[] = "CTC.TriageCompute.ctc__throughput.avg.pct_of_peak_sustained_elapsed";
+    struct kp_plan *p = plan_of("sm__cycles_active.avg,CTC.TriageCompute.ctc__rx_bytes.sum,"
+                                "CTC.TriageCompute.ctc__throughput,smsp__inst_executed.sum,"
+                                "CTC.TriageCompute.ctc__tx_bytes.sum,lts__t_sector_hit_rate.pct");
+    (void)state;
+    assert_int_equal(p->n_groups, 2);
+    assert_int_equal(p->groups[0].n_names, 3);
+    assert_int_equal(p->groups[1].n_names, 2);
+    assert_int_equal(planned(p, "lts__t_sector_hit_rate.pct")->group, 0);
+    assert_int_equal(planned(p, "CTC.TriageCompute.ctc__tx_bytes.sum")->group, 1);
+    assert_int_equal(planned(p, refused_alone)->group, -2);
+    assert_non_null(strstr(planned(p, refused_alone)->why, "CUPTI refuses it: "));
+    assert_int_equal(p->passes, p->groups[0].passes + p->groups[1].passes);
+    kp_plan_free(p);
+}
+
+/* However the names are ordered for the library, it is never more passes than in the order of the list. */
+static void test_no_more_passes_than_as_listed(void **state)
+{
+    struct kp_plan *p =
+        plan_of("regex:^sm__inst_executed_pipe,regex:^smsp__average_warps,sm__throughput,lts__throughput");
+    const char **names = calloc(p->n_metrics, sizeof(*names));
+    struct kp_config listed;
+    (void)state;
+    assert_non_null(names);
+    for (size_t i = 0; i < p->n_metrics; i++)
+        names[i] = p->metrics[i].name;
+    assert_int_equal(kp_host_schedule(kp_test_real_cupti(), chip, NULL, names, p->n_metrics, &listed), 0);
+    assert_int_equal(p->n_groups, 1);
+    assert_int_equal(p->groups[0].n_names, p->n_metrics);
+    assert_true(p->passes <= listed.passes);
+    kp_config_free(&listed);
+    free(names);
     kp_plan_free(p);
 }
 
@@ -519,7 +948,7 @@ static void test_store(void **state)
     assert_int_equal(kp_plan_store_missing(p, "lost", &r), 0);
     assert_int_equal(r.n_metrics, 5); /* not the launch's own */
     assert_string_equal(kp_result_find(&r, "pcie__read_bytes.sum")->text, "lost");
-    assert_float_equal(kp_result_find(&r, "sm__cycles_active.avg")->real, 1.5, 0);
+    assert_float_equal(kp_result_find(&r, p->groups[0].names[0])->real, 1.5, 0);
     assert_int_equal(kp_plan_store(p, 1, second, &r), 0);
     assert_float_equal(kp_result_find(&r, "pcie__read_bytes.sum")->real, 10, 0);
     assert_int_equal(kp_result_find(&r, "pcie__write_bytes.sum")->kind, KP_VALUE_NA);
@@ -542,7 +971,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_basic_set_on_every_chip),
+        cmocka_unit_test(test_sets_on_every_chip),
+        cmocka_unit_test(test_full_set_is_no_dearer_than_ncus),
         cmocka_unit_test(test_basic_set),
+        cmocka_unit_test(test_alternatives),
+        cmocka_unit_test(test_section_of_another_chip),
+        cmocka_unit_test(test_kinds_and_units_by_name),
+        cmocka_unit_test(test_breakdown_of_a_body),
+        cmocka_unit_test(test_breakdowns_are_free_on_every_chip),
+        cmocka_unit_test(test_derived_rows),
+        cmocka_unit_test(test_derived_row_left_out),
         cmocka_unit_test(test_missing_metric_of_a_section),
         cmocka_unit_test(test_no_counters_wanted),
         cmocka_unit_test(test_quick_on_every_chip),
@@ -554,9 +992,14 @@ int main(void)
         cmocka_unit_test(test_base_names),
         cmocka_unit_test(test_duplicates),
         cmocka_unit_test(test_unknown_metrics),
+        cmocka_unit_test(test_bad_expression),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_memory_groups),
         cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_what_does_not_go_together),
+        cmocka_unit_test(test_no_more_passes_than_as_listed),
         cmocka_unit_test(test_store),
         cmocka_unit_test(test_unknown_chip),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, define_all, NULL);
 }

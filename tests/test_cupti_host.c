@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -403,6 +404,159 @@ static void test_long_dimensions(void **state)
         }
 }
 
+/* ---- parts of names and of throughputs ---- */
+
+static void test_suffixes(void **state)
+{
+    const struct kp_cupti *c = kp_test_real_cupti();
+    struct kp_host *h = open_host(c, "GH100");
+    const char *const *suffixes;
+    size_t n;
+    (void)state;
+    assert_int_equal(kp_host_suffixes(h, KP_METRIC_COUNTER, "sm__cycles_active", &suffixes, &n), 0);
+    assert_true(listed(suffixes, n, ".sum") && listed(suffixes, n, ".avg.per_cycle_elapsed"));
+    assert_false(listed(suffixes, n, ".ratio"));
+    assert_int_equal(
+        kp_host_suffixes(h, KP_METRIC_RATIO, "smsp__thread_inst_executed_per_inst_executed", &suffixes, &n), 0);
+    assert_true(listed(suffixes, n, ".ratio"));
+    assert_int_equal(kp_host_suffixes(h, KP_METRIC_THROUGHPUT, "sm__throughput", &suffixes, &n), 0);
+    assert_true(listed(suffixes, n, ".avg.pct_of_peak_sustained_elapsed"));
+    assert_int_not_equal(kp_host_suffixes(h, KP_METRIC_COUNTER, "sm__no_such_thing", &suffixes, &n), 0);
+    assert_null(suffixes);
+    assert_int_equal(n, 0);
+    kp_host_close(h);
+}
+
+/* What Nsight Compute 2025.3 shows as the breakdowns on CC 9.0. */
+static void test_constituents_on_gh100(void **state)
+{
+    static const char *const compute[] = {
+        "idc__request_cycles_active",
+        "sm__inst_executed_pipe_adu",
+        "sm__inst_executed_pipe_cbu_pred_on_any",
+        "sm__inst_executed_pipe_ipa",
+        "sm__inst_executed_pipe_lsu",
+        "sm__inst_executed_pipe_tex",
+        "sm__inst_executed_pipe_uniform",
+        "sm__inst_executed_pipe_xu",
+        "sm__inst_executed",
+        "sm__instruction_throughput_internal_activity",
+        "sm__issue_active",
+        "sm__memory_throughput_internal_activity",
+        "sm__mio2rf_writeback_active",
+        "sm__mio_inst_issued",
+        "sm__mio_pq_read_cycles_active",
+        "sm__mio_pq_write_cycles_active",
+        "sm__pipe_alu_cycles_active",
+        "sm__pipe_fma_cycles_active",
+        "sm__pipe_fmaheavy_cycles_active",
+        "sm__pipe_fp64_cycles_active",
+        "sm__pipe_shared_cycles_active",
+        "sm__pipe_tensor_cycles_active",
+        "sm__pipe_tensor_op_dmma_cycles_active",
+        "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active",
+        "sm__pipe_tma_cycles_active",
+    };
+    static const char *const memory[] = {
+        "dram__cycles_active",
+        "fbpa__dram_sectors",
+        "gpu__compute_memory_access_throughput_internal_activity",
+        "gpu__compute_memory_request_throughput_internal_activity",
+        "l1tex__data_bank_reads",
+        "l1tex__data_bank_writes",
+        "l1tex__data_pipe_lsu_wavefronts",
+        "l1tex__data_pipe_tex_wavefronts",
+        "l1tex__f_wavefronts",
+        "l1tex__lsu_writeback_active",
+        "l1tex__lsuin_requests",
+        "l1tex__m_l1tex2xbar_req_cycles_active",
+        "l1tex__m_xbar2l1tex_read_sectors_mem_dshared",
+        "l1tex__m_xbar2l1tex_read_sectors",
+        "l1tex__tex_writeback_active",
+        "l1tex__texin_sm2tex_req_cycles_active",
+        "l1tex__tmain_requests",
+        "lts__d_atomic_input_cycles_active",
+        "lts__d_decomp_input_sectors",
+        "lts__d_sectors_fill_device",
+        "lts__d_sectors_fill_sysmem",
+        "lts__d_sectors",
+        "lts__lts2xbar_cycles_active",
+        "lts__t_sectors",
+        "lts__t_tag_requests",
+        "lts__xbar2lts_cycles_active",
+    };
+    static const struct {
+        const char *throughput;
+        const char *const *parts;
+        size_t n;
+    } rows[] = {
+        {"sm__throughput", compute, sizeof(compute) / sizeof(*compute)},
+        {"sm__throughput.avg.pct_of_peak_sustained_elapsed", compute, sizeof(compute) / sizeof(*compute)},
+        {"gpu__compute_memory_throughput", memory, sizeof(memory) / sizeof(*memory)},
+    };
+    struct kp_host *h = open_host(kp_test_real_cupti(), "GH100");
+    (void)state;
+    if (!is_known_version(kp_test_real_cupti()))
+        skip();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const char **names = NULL;
+        size_t n = 0;
+        assert_int_equal(kp_host_constituents(h, rows[i].throughput, &names, &n), 0);
+        assert_int_equal(n, rows[i].n);
+        for (size_t k = 0; k < n; k++)
+            if (!listed(rows[i].parts, rows[i].n, names[k]) || listed(names, k, names[k]))
+                fail_msg("%s: %s", rows[i].throughput, names[k]);
+        free(names);
+    }
+    kp_host_close(h);
+}
+
+static void test_no_constituents(void **state)
+{
+    static const char *const names[] = {"dram__bytes", "smsp__thread_inst_executed_per_inst_executed", "no_such_thing",
+                                        ""};
+    struct kp_host *h = open_host(kp_test_real_cupti(), "GH100");
+    const char **parts = (const char **)1;
+    size_t n = 1;
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        assert_int_equal(kp_host_constituents(h, names[i], &parts, &n), -EINVAL);
+        assert_null(parts);
+        assert_int_equal(n, 0);
+    }
+    kp_host_close(h);
+}
+
+/* On every chip each throughput has constituents that the chip can collect under the same suffix. */
+static void test_constituents_on_every_chip(void **state)
+{
+    const struct kp_cupti *c = kp_test_real_cupti();
+    (void)state;
+    for (size_t i = 0; i < CHIPS; i++) {
+        const char *const *throughputs;
+        size_t n, parts;
+        if (!chips[i].opens)
+            continue;
+        struct kp_host *h = open_host(c, chips[i].name);
+        assert_int_equal(kp_host_names(h, KP_METRIC_THROUGHPUT, &throughputs, &n), 0);
+        for (size_t t = 0; t < n; t++) {
+            const char **names = NULL;
+            assert_int_equal(kp_host_constituents(h, throughputs[t], &names, &parts), 0);
+            assert_true(parts > 0);
+            for (size_t k = 0; k < parts; k++) {
+                struct kp_metric_props props;
+                char full[256];
+                snprintf(full, sizeof(full), "%s.avg.pct_of_peak_sustained_elapsed", names[k]);
+                if (kp_host_metric(h, full, &props))
+                    fail_msg("%s: %s has the part %s, which it cannot collect", chips[i].name, throughputs[t], full);
+                assert_string_equal(props.unit, "%");
+            }
+            free(names);
+        }
+        kp_host_close(h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +573,10 @@ int main(void)
         cmocka_unit_test(test_properties),
         cmocka_unit_test(test_units),
         cmocka_unit_test(test_long_dimensions),
+        cmocka_unit_test(test_suffixes),
+        cmocka_unit_test(test_constituents_on_gh100),
+        cmocka_unit_test(test_no_constituents),
+        cmocka_unit_test(test_constituents_on_every_chip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

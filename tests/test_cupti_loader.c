@@ -58,10 +58,10 @@ static int function(void)
 
 static void *script_sym(void *handle, const char *name)
 {
-    bool of_checkpoint = !strncmp(name, "cuptiCheckpoint", strlen("cuptiCheckpoint"));
+    bool of_other = !strncmp(name, "cuptiCheckpoint", strlen("cuptiCheckpoint")) || !strncmp(name, "NVPW_", 5);
     if (dl.lacks && !strcmp(name, dl.lacks))
         return NULL;
-    assert_ptr_equal(handle, of_checkpoint ? &library_other : &library_cupti);
+    assert_ptr_equal(handle, of_other ? &library_other : &library_cupti);
     return strcmp(name, "cuptiGetVersion") ? (void *)(uintptr_t)function : (void *)(uintptr_t)version;
 }
 

@@ -47,6 +47,11 @@ static void defaults(void **state)
     assert_true(o.profile_from_start);
     assert_string_equal(o.cupti_dir, "");
     assert_string_equal(o.session_file, "");
+    assert_string_equal(o.section_folder, "");
+    assert_string_equal(o.print_details, "header");
+    assert_string_equal(o.print_metric_name, "label");
+    assert_string_equal(o.print_units, "auto");
+    assert_string_equal(o.print_metric_instances, "none");
     kp_options_free(&o);
     assert_null(o.set);
 }
@@ -54,11 +59,13 @@ static void defaults(void **state)
 static void every_field_has_its_variable(void **state)
 {
     (void)state;
-    struct kp_options o = READ(
-        "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b", "KPROF_KERNEL_NAME=regex:^k",
-        "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615", "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M",
-        "KPROF_CACHE_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes",
-        "KPROF_QUIET=TRUE", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s");
+    struct kp_options o =
+        READ("KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b", "KPROF_KERNEL_NAME=regex:^k",
+             "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615", "KPROF_WINDOW=1",
+             "KPROF_WINDOW_MEMORY=64M", "KPROF_CACHE_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p",
+             "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c",
+             "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
+             "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -75,6 +82,11 @@ static void every_field_has_its_variable(void **state)
     assert_false(o.profile_from_start);
     assert_string_equal(o.cupti_dir, "/opt/c");
     assert_string_equal(o.session_file, "/tmp/s");
+    assert_string_equal(o.section_folder, "/");
+    assert_string_equal(o.print_details, "all");
+    assert_string_equal(o.print_metric_name, "label-name");
+    assert_string_equal(o.print_units, "base");
+    assert_string_equal(o.print_metric_instances, "values");
     kp_options_free(&o);
 }
 
@@ -195,6 +207,8 @@ static void errors(void **state)
         "KPROF_QUIET=onn",
         "KPROF_QUIET=2",
         "KPROF_QUIET=perhaps",
+        "KPROF_SECTION_FOLDER=/nowhere",
+        "KPROF_PRINT_DETAILS=heder",
         "KPROF_EXPORT=out-%z",
         "KPROF_EXPORT=out-%",
         "KPROF_LOG_FILE=%q{KP_TEST_UNSET}",
@@ -215,6 +229,34 @@ static void errors(void **state)
     }
     kp_test_golden(t.text, "tests/golden/report_option_errors.txt");
     free(t.text);
+}
+
+/* What a folder brings can be named before the folder is, and the folder by a path that is not absolute. */
+static void a_section_folder_comes_first(void **state)
+{
+    (void)state;
+    const char *folder = kp_test_folder();
+    char entry[512], cwd[512], *err = NULL;
+    struct kp_options o;
+    snprintf(entry, sizeof entry, "%s/mine.section", folder);
+    FILE *f = fopen(entry, "we");
+    assert_non_null(f);
+    fputs("Identifier: 'OfMine' Sets { Identifier: 'mine' } Header { Metrics { Name: 'sm__cycles_active.sum' } }", f);
+    fclose(f);
+    char *const early[] = {"KPROF_SET=mine", "KPROF_SECTION=OfMine", NULL};
+    assert_int_equal(kp_options_from_env(&o, early, &err), -EINVAL);
+    assert_non_null(strstr(err, "KPROF_SET: unknown set 'mine'"));
+    free(err);
+    assert_non_null(getcwd(cwd, sizeof cwd));
+    assert_int_equal(chdir(folder), 0);
+    o = READ("KPROF_SET=mine", "KPROF_SECTION=OfMine", "KPROF_SECTION_FOLDER=./.");
+    assert_int_equal(chdir(cwd), 0);
+    assert_string_equal(o.set, "mine");
+    char *whole = realpath(folder, NULL);
+    assert_string_equal(o.section_folder, whole);
+    free(whole);
+    kp_options_free(&o);
+    kp_test_remove_folder(folder);
 }
 
 static void nearest(void **state)
@@ -307,6 +349,7 @@ int main(void)
         cmocka_unit_test(switches),
         cmocka_unit_test(sizes),
         cmocka_unit_test(errors),
+        cmocka_unit_test(a_section_folder_comes_first),
         cmocka_unit_test(nearest),
         cmocka_unit_test(paths),
         cmocka_unit_test(ranks),

@@ -301,6 +301,64 @@ static void roofs_are_whole(void **state)
     }
 }
 
+static size_t position(const char *id)
+{
+    size_t n;
+    const struct kp_section *s = kp_section_find(id);
+    return s ? (size_t)(s - kp_sections(&n)) : SIZE_MAX;
+}
+
+/* Sections beside those of the table. Comes last: they stay. */
+static void added_sections(void **state)
+{
+    static const struct kp_row row = {
+        .label = "x", .metric = "sm__cycles_active.sum", .unit = "", .cc = "", .group = ""};
+    size_t before, n;
+    const struct kp_section *held = kp_sections(&before);
+    const struct kp_section first = held[0], last = held[before - 1];
+    const struct kp_section added[] = {
+        {"AddedLast", "a", last.order, "new_set,basic", "", &row, 1, KP_PASSES_ANY},
+        {"AddedFirst", "b", first.order - 1, "new_set", "", &row, 1, KP_PASSES_ANY},
+        {last.id, "replaced", first.order - 2, "other_set", "", &row, 1, last.passes},
+        {"AddedLast", "again", last.order, "new_set,basic", "", &row, 1, KP_PASSES_ANY},
+    };
+    (void)state;
+    assert_int_equal(kp_sections_add(added, 4), 0);
+    kp_sections(&n);
+    assert_int_equal(n, before + 2);
+    assert_int_equal(position(last.id), 0);
+    assert_int_equal(position("AddedFirst"), 1);
+    assert_int_equal(position(first.id), 2);
+    assert_int_equal(position("AddedLast"), n - 1);
+    assert_string_equal(kp_section_find("AddedLast")->display, "again");
+    assert_string_equal(kp_section_find(last.id)->display, "replaced");
+    assert_string_equal(held[before - 1].display, last.display); /* what was handed out is as it was */
+    held = kp_sections_builtin(&n);
+    assert_int_equal(n, before);
+    assert_string_equal(held[n - 1].display, last.display);
+    assert_selects("new_set", "", "AddedFirst AddedLast");
+    char both[128];
+    snprintf(both, sizeof both, "%s AddedFirst", last.id);
+    assert_selects("other_set", "AddedFirst", both);
+    assert_selects("", "regex:Added.*", "AddedFirst AddedLast");
+    assert_selects("new_sett", "", "unknown set 'new_sett'; did you mean 'new_set'?");
+    assert_selects("", "AddedLst", "unknown section 'AddedLst'; did you mean 'AddedLast'?");
+    /* behind those of its order; and back from the front to the end */
+    const struct kp_section tie = {"AddedTie", "c", first.order, "", "", &row, 1, KP_PASSES_ANY};
+    const struct kp_section back = {"AddedFirst", "b", last.order + 1, "new_set", "", &row, 1, KP_PASSES_ANY};
+    assert_int_equal(kp_sections_add(&tie, 1), 0);
+    assert_int_equal(position("AddedTie"), position(first.id) + 1);
+    assert_int_equal(kp_sections_add(&back, 1), 0);
+    assert_int_equal(position("AddedFirst"), before + 2);
+    assert_int_equal(position(first.id), 1);
+    const char *const *sets = kp_set_names();
+    assert_int_equal(kp_sections_add(added, 4), 0);
+    for (n = 0; kp_set_names()[n]; n++)
+        assert_string_equal(kp_set_names()[n], sets[n]); /* no name twice */
+    assert_null(sets[n]);
+    assert_string_equal(kp_section_quick()->id, "Quick");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +366,7 @@ int main(void)
         cmocka_unit_test(one_pass_selections), cmocka_unit_test(one_section_for_what_is_not_replayed),
         cmocka_unit_test(cc_conditions),       cmocka_unit_test(table_is_sound),
         cmocka_unit_test(roofs_are_whole),
+        cmocka_unit_test(added_sections),
     };
     return cmocka_run_group_tests_name("report/sections", tests, NULL, NULL);
 }

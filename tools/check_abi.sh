@@ -1,7 +1,8 @@
 #!/bin/sh
 # Usage: check_abi.sh LIBRARY COMMAND
-# Fails when the library or the command needs more of a system than it may: another library than libc, a newer glibc
-# than the baseline, an exported name that is not a door. Prints what it found.
+# Fails when the library or the command needs more of a system than it may: another library than libc (the command also
+# libdl, where glibc kept dlopen before 2.34), a newer glibc than the baseline, an exported name that is not a door.
+# Prints what it found.
 set -eu
 export LC_ALL=C
 library=$1
@@ -22,12 +23,12 @@ glibc_symbols() {
     readelf -W --dyn-syms "$1" | sed -n 's/.* UND \([^@ ]*\)@\{1,2\}GLIBC_\([0-9.]*\).*/\2 \1/p' | sort -V
 }
 
-check_object() {
+check_object() { # FILE, and libraries that it may need beside libc
     libraries=$(needed "$1" | xargs)
     newest=$(glibc_symbols "$1" | tail -n 1)
     echo "$1: needs ${libraries:-nothing}, newest symbol: ${newest:-none}"
     for name in $libraries; do
-        [ "$name" = libc.so.6 ] || fault "$1 needs $name"
+        [ "$name" = libc.so.6 ] || [ "$name" = "${2:-}" ] || fault "$1 needs $name"
     done
     glibc_symbols "$1" | while read -r version name; do
         [ "$(printf '%s\n' "$version" "$baseline" | sort -V | tail -n 1)" = "$baseline" ] || echo "$name@$version"
@@ -46,7 +47,7 @@ late_symbols() {
 }
 
 check_object "$library"
-check_object "$command"
+check_object "$command" libdl.so.2
 
 echo "$library: before glibc 2.34 only in a program with libpthread and libdl: $(late_symbols "$library")"
 exported=$(nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' | sort -u)

@@ -11,7 +11,7 @@ deps=$build/deps
 
 # All from one place: CUPTI's headers and those of the driver must be of the same release.
 headers='cuda.h cudaTypedefs.h cuda_runtime_api.h crt/host_defines.h
-         cupti_range_profiler.h cupti_profiler_host.h cupti_checkpoint.h nvperf_host.h'
+         cupti_range_profiler.h cupti_profiler_host.h cupti_checkpoint.h nvperf_cuda_host.h'
 libraries='libcupti.so.13 libnvperf_host.so'
 wheels='nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88'
 

@@ -1,0 +1,365 @@
+/* What the user lists in KPROF_METRICS: names, regular expressions, groups, breakdowns. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/launch.h"
+#include "collectors/plan_internal.h"
+#include "report/derive.h"
+#include "report/options.h"
+#include "report/pattern.h"
+#include "report/text.h"
+
+enum { NAME_MAX_LEN = 512 };
+
+static const char option_name[] = "KPROF_METRICS";
+
+static const char *const default_suffixes[KP_METRIC_TYPES][5] = {
+    [KP_METRIC_COUNTER] = {".avg", ".max", ".min", ".sum", NULL},
+    [KP_METRIC_RATIO] = {".ratio", NULL},
+    [KP_METRIC_THROUGHPUT] = {".avg.pct_of_peak_sustained_elapsed", NULL},
+};
+
+/* The groups that Nsight Compute knows, by the title of the table that shows them. */
+static const struct {
+    const char *name, *title;
+} known_groups[] = {
+    {"memory__chart", "Memory Chart"},
+    {"memory__shared_table", "Shared Memory"},
+    {"memory__first_level_cache_table", "L1/TEX Cache"},
+    {"memory__l2_cache_table", "L2 Cache"},
+    {"memory__l2_cache_evict_policy_table", "L2 Cache Eviction Policies"},
+    {"memory__dram_table", "Device Memory"},
+};
+
+const char *const *kp_plan_default_suffixes(enum kp_metric_type type)
+{
+    return default_suffixes[type];
+}
+
+/* ---- names that are near ---- */
+
+/* Words to choose from, growing. */
+struct words {
+    const char **list; /* NULL-terminated */
+    size_t n, cap;
+};
+
+static int add_word(struct words *w, const char *word)
+{
+    if (w->n + 1 >= w->cap) {
+        size_t cap = w->cap ? 2 * w->cap : 256;
+        const char **grown = realloc(w->list, cap * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        w->list = grown;
+        w->cap = cap;
+    }
+    w->list[w->n++] = word;
+    w->list[w->n] = NULL;
+    return 0;
+}
+
+/* The chip's base names of one type. */
+static int add_base_names(struct words *w, struct kp_host *h, enum kp_metric_type type)
+{
+    const char *const *names = NULL;
+    size_t n = 0;
+    int rc = 0;
+    if (kp_host_names(h, type, &names, &n))
+        return 0;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = add_word(w, names[i]);
+    return rc;
+}
+
+/* The names that do not come from the chip. */
+static int add_other_names(struct words *w)
+{
+    size_t n;
+    int rc = 0;
+    for (const char *const *name = kp_launch_metric_names; *name && !rc; name++)
+        rc = add_word(w, *name);
+    const struct kp_derived **derived = kp_derived_all(&n);
+    if (!derived)
+        return -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = add_word(w, derived[i]->name);
+    free(derived);
+    return rc;
+}
+
+static int refuse(struct kp_planner *x, const char *what, const char *name, const char *nearest, const char *prefix)
+{
+    if (nearest)
+        return kp_error(x->err, "%s: %s has no %s \"%s\"; did you mean %s%s?", option_name, x->chip, what, name, prefix,
+                        nearest);
+    return kp_error(x->err, "%s: %s has no %s \"%s\"", option_name, x->chip, what, name);
+}
+
+static int unknown_metric(struct kp_planner *x, const char *name)
+{
+    struct words w = {.list = NULL};
+    char *base = strndup(name, strcspn(name, "."));
+    int rc = base ? add_other_names(&w) : -ENOMEM;
+    for (int type = 0; !rc && type < KP_METRIC_TYPES; type++)
+        rc = add_base_names(&w, x->host, (enum kp_metric_type)type);
+    if (rc)
+        goto out;
+    const char *nearest = kp_nearest(base, w.list);
+    if (!nearest)
+        nearest = kp_nearest(name, w.list);
+    if (nearest && !strcmp(nearest, base) && strcmp(base, name))
+        rc = kp_error(x->err, "%s: %s has no metric \"%s\"; its suffix is not one that %s takes", option_name, x->chip,
+                      name, base);
+    else
+        rc = refuse(x, "metric", name, nearest, "");
+out:
+    free(w.list);
+    free(base);
+    return rc;
+}
+
+/* ---- the kinds of items ---- */
+
+/* A base name stands for its usual suffixes. */
+static int list_base(struct kp_planner *x, const char *base, enum kp_metric_type type)
+{
+    char full[NAME_MAX_LEN];
+    int rc = 0;
+    for (const char *const *suffix = default_suffixes[type]; *suffix && !rc; suffix++) {
+        bool had;
+        snprintf(full, sizeof(full), "%s%s", base, *suffix);
+        rc = kp_plan_want(x, full, KP_UNIT_OF_CHIP, false, &had);
+    }
+    return rc;
+}
+
+/* Told from a full name by what may follow: names of some units have dots in them. */
+static bool is_base(struct kp_planner *x, const char *name, enum kp_metric_type type)
+{
+    struct kp_metric_props props;
+    char full[NAME_MAX_LEN];
+    snprintf(full, sizeof(full), "%s%s", name, *default_suffixes[type]);
+    return !kp_host_metric(x->host, full, &props);
+}
+
+static bool is_other(const char *name)
+{
+    return kp_plan_is_of_launch(name) || kp_derived_find(name);
+}
+
+static int list_name(struct kp_planner *x, const char *name)
+{
+    struct kp_metric_props props;
+    bool had;
+    if (is_other(name))
+        return kp_plan_want(x, name, KP_UNIT_OF_CHIP, true, &had);
+    if (kp_host_metric(x->host, name, &props))
+        return unknown_metric(x, name);
+    if (is_base(x, name, props.type))
+        return list_base(x, name, props.type);
+    return kp_plan_want(x, name, KP_UNIT_OF_CHIP, false, &had);
+}
+
+static int list_matches(struct kp_planner *x, const struct kp_pattern *pattern, size_t *matches)
+{
+    struct words w = {.list = NULL};
+    int rc = 0;
+    for (int type = 0; !rc && type < KP_METRIC_TYPES; type++) {
+        w.n = 0;
+        rc = add_base_names(&w, x->host, (enum kp_metric_type)type);
+        for (size_t i = 0; !rc && i < w.n; i++)
+            if (kp_pattern_match(pattern, w.list[i]) && ++*matches)
+                rc = list_base(x, w.list[i], (enum kp_metric_type)type);
+    }
+    w.n = 0;
+    if (!rc)
+        rc = add_other_names(&w);
+    for (size_t i = 0; !rc && i < w.n; i++) {
+        bool had = false;
+        if (kp_pattern_match(pattern, w.list[i]))
+            rc = kp_plan_want(x, w.list[i], KP_UNIT_OF_CHIP, false, &had);
+        *matches += had;
+    }
+    free(w.list);
+    return rc;
+}
+
+static int list_regex(struct kp_planner *x, const char *expression)
+{
+    struct kp_pattern *pattern = NULL;
+    char *why = NULL, *text = NULL;
+    size_t matches = 0;
+    int rc = asprintf(&text, "regex:%s", expression) < 0 ? -ENOMEM : kp_pattern_new(text, &pattern, &why);
+    if (rc == -EINVAL)
+        rc = kp_error(x->err, "%s: %s", option_name, why);
+    if (!rc)
+        rc = list_matches(x, pattern, &matches);
+    if (!rc && !matches)
+        rc = kp_error(x->err, "%s: no metric of %s matches \"%s\"", option_name, x->chip, text);
+    kp_pattern_free(pattern);
+    free(text);
+    free(why);
+    return rc;
+}
+
+static int list_breakdown(struct kp_planner *x, const char *name)
+{
+    bool had = false;
+    struct words w = {.list = NULL};
+    int rc = kp_plan_want_breakdown(x, name, &had);
+    if (rc || had)
+        return rc;
+    rc = add_base_names(&w, x->host, KP_METRIC_THROUGHPUT);
+    if (!rc)
+        rc = refuse(x, "throughput", name, w.n ? kp_nearest(name, w.list) : NULL, KP_BREAKDOWN_MARK);
+    free(w.list);
+    return rc;
+}
+
+/* "L2 Cache" -> "l2_cache" */
+static void group_name(const char *title, char *out, size_t size)
+{
+    size_t len = 0;
+    for (; *title && len + 1 < size; title++) {
+        if (isalnum((unsigned char)*title))
+            out[len++] = (char)tolower((unsigned char)*title);
+        else if (len && out[len - 1] != '_')
+            out[len++] = '_';
+    }
+    while (len && out[len - 1] == '_')
+        len--;
+    out[len] = '\0';
+}
+
+/* Whether the section's row `body` opens a body that a chip may have something in. */
+static bool is_shown(const struct kp_section *s, size_t body, int major, int minor)
+{
+    bool shown = false;
+    if (s->rows[body].kind != KP_ROW_BODY || !kp_cc_matches(s->rows[body].cc, major, minor))
+        return false;
+    for (size_t i = body + 1; !shown && i < kp_plan_body_end(s, body + 1); i++)
+        shown = kp_cc_matches(s->rows[i].cc, major, minor);
+    return shown;
+}
+
+/* Calls `fn` for every body that a chip shows: row `body` of the section. */
+static int each_body(int major, int minor, int (*fn)(const struct kp_section *s, size_t body, void *arg), void *arg)
+{
+    size_t n;
+    const struct kp_section *s = kp_sections(&n);
+    int rc = 0;
+    for (; n && !rc; n--, s++)
+        for (size_t i = 0; !rc && i < s->n_rows && kp_cc_matches(s->cc, major, minor); i++)
+            if (is_shown(s, i, major, minor))
+                rc = fn(s, i, arg);
+    return rc;
+}
+
+/* Calls `fn` for each name of the body. */
+static int each_group_name(const char *title, int (*fn)(const char *name, const char *title, void *arg), void *arg)
+{
+    char own[NAME_MAX_LEN];
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof(known_groups) / sizeof(*known_groups); i++)
+        if (!strcmp(known_groups[i].title, title))
+            rc = fn(known_groups[i].name, title, arg);
+    group_name(title, own, sizeof(own));
+    return rc || !*own ? rc : fn(own, title, arg);
+}
+
+struct group_search {
+    struct kp_planner *x;
+    const char *wanted;
+    bool found, any; /* there is such a group; the chip has one of its metrics */
+};
+
+static int is_wanted(const char *name, const char *title, void *arg)
+{
+    const struct group_search *g = arg;
+    (void)title;
+    return !strcmp(name, g->wanted);
+}
+
+static int list_body(const struct kp_section *s, size_t body, void *arg)
+{
+    struct group_search *g = arg;
+    if (!each_group_name(s->rows[body].label, is_wanted, g))
+        return 0;
+    g->found = true;
+    return kp_plan_want_rows(g->x, s, body + 1, kp_plan_body_end(s, body + 1), &g->any);
+}
+
+struct group_callback {
+    int (*fn)(const char *name, const char *title, void *arg);
+    void *arg;
+};
+
+static int name_body(const struct kp_section *s, size_t body, void *arg)
+{
+    const struct group_callback *c = arg;
+    return each_group_name(s->rows[body].label, c->fn, c->arg);
+}
+
+int kp_plan_groups(int major, int minor, int (*fn)(const char *name, const char *title, void *arg), void *arg)
+{
+    struct group_callback c = {fn, arg};
+    return each_body(major, minor, name_body, &c);
+}
+
+/* The group name nearest to what was asked for. */
+struct nearest_group {
+    const char *wanted;
+    char nearest[NAME_MAX_LEN];
+};
+
+static int take_nearer(const char *name, const char *title, void *arg)
+{
+    struct nearest_group *g = arg;
+    const char *const both[] = {name, *g->nearest ? g->nearest : NULL, NULL};
+    const char *nearer = kp_nearest(g->wanted, both);
+    (void)title;
+    if (nearer && nearer != g->nearest)
+        snprintf(g->nearest, sizeof(g->nearest), "%s", nearer);
+    return 0;
+}
+
+static int list_group(struct kp_planner *x, const char *name)
+{
+    struct group_search g = {.x = x, .wanted = name};
+    struct nearest_group near = {.wanted = name};
+    int rc = each_body(x->major, x->minor, list_body, &g);
+    if (rc || g.any)
+        return rc;
+    if (!g.found)
+        kp_plan_groups(x->major, x->minor, take_nearer, &near);
+    return refuse(x, g.found ? "metric of group" : "group", name, *near.nearest ? near.nearest : NULL, "group:");
+}
+
+/* What an item may start with, and who takes the rest of it. */
+static const struct {
+    const char *mark;
+    int (*list)(struct kp_planner *x, const char *rest);
+} kinds[] = {{"regex:", list_regex}, {"group:", list_group}, {KP_BREAKDOWN_MARK, list_breakdown}};
+
+static int list_item(struct kp_planner *x, const char *item)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (!strncmp(item, kinds[i].mark, strlen(kinds[i].mark)))
+            return kinds[i].list(x, item + strlen(kinds[i].mark));
+    return list_name(x, item);
+}
+
+int kp_plan_list(struct kp_planner *x, const char *metrics)
+{
+    char *copy = kp_strdup(metrics), *save = NULL;
+    int rc = copy ? 0 : -ENOMEM;
+    x->listing = true;
+    for (char *item = copy ? strtok_r(copy, ", \t", &save) : NULL; item && !rc; item = strtok_r(NULL, ", \t", &save))
+        rc = list_item(x, item);
+    x->listing = false;
+    free(copy);
+    return rc;
+}

@@ -1,0 +1,436 @@
+/* What can be collected: metrics, sets, sections and chips, as tables. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/main.h"
+#include "report/options.h"
+#include "report/pattern.h"
+#include "report/text.h"
+#include "report/wrap.h"
+
+/* ---- tables ---- */
+
+enum {
+    PAGE_WIDTH = 120,
+    COLUMNS = 8, /* the most that a table has */
+    NAME_WIDTH = 58,
+    UNIT_WIDTH = 15,
+    SET_WIDTH = 12,
+    ID_WIDTH = 44,
+    DISPLAY_WIDTH = 35,
+    NUMBER_WIDTH = 7,
+    CHIP_WIDTH = 12,
+    SUFFIX_INDENT = 4,
+};
+
+/* A column; 0 ends a table's. What does not fit is wrapped, but for names: the row goes on below one that is too long.
+ */
+struct column {
+    const char *title;
+    int width;
+    enum { LEFT, RIGHT, NAME } align;
+};
+
+/* A cell's next line. Returns whether it had one. */
+static bool print_line(const struct column *c, struct kp_wrap *w, int *blanks)
+{
+    const char *line = "";
+    size_t len = 0;
+    bool more = kp_wrap_next(w, &line, &len);
+    int pad = c->width > (int)len ? c->width - (int)len : 0;
+    if (len) {
+        printf("%*s%.*s", *blanks + (c->align == RIGHT ? pad : 0), "", (int)len, line);
+        *blanks = c->align == RIGHT ? 0 : pad;
+    } else {
+        *blanks += c->width;
+    }
+    *blanks += 1;
+    return more && w->rest;
+}
+
+/* Prints the lines of cells[from..to), each under its column. */
+static void print_cells(const struct column *columns, const char *const *cells, size_t from, size_t to)
+{
+    struct kp_wrap wraps[COLUMNS];
+    int indent = 0;
+    bool more = true;
+    for (size_t i = 0; i < to; i++) {
+        wraps[i] = (struct kp_wrap){cells[i], (size_t)columns[i].width};
+        indent += i < from ? columns[i].width + 1 : 0;
+    }
+    while (more) {
+        int blanks = indent;
+        more = false;
+        for (size_t i = from; i < to; i++)
+            more |= print_line(&columns[i], &wraps[i], &blanks);
+        putchar('\n');
+    }
+}
+
+static void print_row(const struct column *columns, const char *const *cells)
+{
+    size_t from = 0, n = 0;
+    for (; columns[n].title; n++)
+        if (columns[n].align == NAME && strlen(cells[n]) > (size_t)columns[n].width) {
+            struct column whole = {"", (int)strlen(cells[n]), LEFT};
+            int blanks = 0;
+            if (from < n)
+                print_cells(columns, cells, from, n);
+            for (size_t i = 0; i < n; i++)
+                blanks += columns[i].width + 1;
+            print_line(&whole, &(struct kp_wrap){cells[n], strlen(cells[n])}, &blanks);
+            putchar('\n');
+            from = n + 1;
+        }
+    if (from < n)
+        print_cells(columns, cells, from, n);
+}
+
+static void print_head(const struct column *columns)
+{
+    const char *titles[COLUMNS];
+    for (size_t i = 0; columns[i].title; i++)
+        titles[i] = columns[i].title;
+    print_row(columns, titles);
+    for (size_t i = 0; columns[i].title; i++) {
+        putchar(i ? ' ' : '-');
+        for (int k = i == 0; k < columns[i].width; k++)
+            putchar('-');
+    }
+    putchar('\n');
+}
+
+/* ---- metrics ---- */
+
+static const char *const kind_titles[KP_CATALOG_KINDS] = {
+    [KP_CATALOG_COUNTER] = "Counters: take .avg, .max, .min or .sum, and what may follow it",
+    [KP_CATALOG_RATIO] = "Ratios: take .ratio, .pct or .max_rate",
+    [KP_CATALOG_THROUGHPUT] =
+        "Throughputs: take .avg.pct_of_peak_sustained_elapsed and the like; breakdown:NAME stands for its parts",
+    [KP_CATALOG_LAUNCH] = "Launch and device metrics: not counted",
+    [KP_CATALOG_DERIVED] = "Derived metrics: computed from others",
+    [KP_CATALOG_GROUP] = "Groups: group:NAME stands for what a chart or table of a section shows",
+};
+
+static const struct column metric_columns[] = {{"Name", NAME_WIDTH, NAME},
+                                               {"Unit", UNIT_WIDTH, NAME},
+                                               {"Description", PAGE_WIDTH - NAME_WIDTH - UNIT_WIDTH - 2, LEFT},
+                                               {NULL, 0, LEFT}};
+
+enum mode { MODE_BASE, MODE_SUFFIX, MODE_ALL };
+
+static const char *const mode_names[] = {[MODE_BASE] = "base", [MODE_SUFFIX] = "suffix", [MODE_ALL] = "all", NULL};
+
+/* The metrics on their way to the page. */
+struct metric_printer {
+    const struct kp_catalog_ops *ops;
+    struct kp_catalog *catalog;
+    struct kp_pattern **wanted; /* NULL at the end; none: all metrics */
+    bool *found;                /* of each of `wanted` */
+    enum mode mode;
+    int last_kind;  /* -1: nothing is printed yet */
+    FILE *suffixes; /* of the metric at hand, */
+    size_t base;    /* whose base name is so long */
+};
+
+static bool is_wanted(struct metric_printer *p, const char *name)
+{
+    bool wanted = !*p->wanted;
+    for (size_t i = 0; p->wanted[i]; i++)
+        if (kp_pattern_match(p->wanted[i], name))
+            wanted = p->found[i] = true;
+    return wanted;
+}
+
+/* What stands above the metrics of a kind, before its first one. */
+static void open_kind(struct metric_printer *p, enum kp_catalog_kind kind)
+{
+    if ((int)kind == p->last_kind)
+        return;
+    if (p->last_kind < 0)
+        printf("Metrics of %s\n", p->ops->title(p->catalog));
+    printf("\n%s\n\n", kind_titles[kind]);
+    if (p->mode != MODE_SUFFIX)
+        print_head(metric_columns);
+    p->last_kind = (int)kind;
+}
+
+static int print_metric(const struct kp_catalog_metric *m, void *arg)
+{
+    open_kind(arg, m->kind);
+    print_row(metric_columns, (const char *const[]){m->name, m->unit, m->description});
+    return 0;
+}
+
+static int add_suffix(const struct kp_catalog_metric *m, void *arg)
+{
+    struct metric_printer *p = arg;
+    fprintf(p->suffixes, "%s%s", ftell(p->suffixes) > 0 ? " " : "", m->name + p->base);
+    return 0;
+}
+
+/* The metric, and below it all that may follow its name. */
+static int print_suffixes(struct metric_printer *p, const struct kp_catalog_metric *m)
+{
+    char *text = NULL;
+    const char *line;
+    size_t size, len;
+    if (!(p->suffixes = open_memstream(&text, &size)))
+        return -ENOMEM;
+    p->base = strlen(m->name);
+    int rc = p->ops->full_names(p->catalog, m, add_suffix, p);
+    if (fclose(p->suffixes))
+        rc = rc ? rc : -ENOMEM;
+    struct kp_wrap w = {rc ? NULL : text, PAGE_WIDTH - SUFFIX_INDENT};
+    open_kind(p, m->kind);
+    puts(m->name);
+    while (size && kp_wrap_next(&w, &line, &len))
+        printf("%*s%.*s\n", SUFFIX_INDENT, "", (int)len, line);
+    free(text);
+    return rc;
+}
+
+static int take_metric(const struct kp_catalog_metric *m, void *arg)
+{
+    struct metric_printer *p = arg;
+    if (!is_wanted(p, m->name))
+        return 0;
+    if (p->mode == MODE_ALL)
+        return p->ops->full_names(p->catalog, m, print_metric, p);
+    return p->mode == MODE_SUFFIX ? print_suffixes(p, m) : print_metric(m, p);
+}
+
+/* The names and expressions of --metrics. */
+static int read_wanted(const char *list, struct metric_printer *p, char **err)
+{
+    const char *item;
+    size_t len, n = 0, room = strlen(list) + 1;
+    p->wanted = calloc(room, sizeof *p->wanted);
+    p->found = calloc(room, sizeof *p->found);
+    int rc = p->wanted && p->found ? 0 : -ENOMEM;
+    while (!rc && kp_list_next(&list, &item, &len)) {
+        char *text = strndup(item, len);
+        rc = text ? kp_pattern_new(text, &p->wanted[n], err) : -ENOMEM;
+        n += !rc;
+        free(text);
+    }
+    return rc;
+}
+
+/* The name nearest to a word. */
+struct nearest {
+    const char *word;
+    char *name;
+};
+
+static int take_nearer(const struct kp_catalog_metric *m, void *arg)
+{
+    struct nearest *n = arg;
+    const char *const both[] = {m->name, n->name, NULL};
+    if (kp_nearest(n->word, both) != m->name)
+        return 0;
+    free(n->name);
+    n->name = strdup(m->name);
+    return n->name ? 0 : -ENOMEM;
+}
+
+/* Says which of --metrics matched nothing. */
+static int check_found(const struct metric_printer *p, const char *list, char **err)
+{
+    const char *item;
+    size_t len, i = 0;
+    while (kp_list_next(&list, &item, &len) && p->found[i])
+        i++;
+    if (!len)
+        return 0;
+    struct nearest near = {.word = strndup(item, len)};
+    int rc = near.word ? p->ops->metrics(p->catalog, take_nearer, &near) : -ENOMEM;
+    if (!rc)
+        rc = kp_error(err, "--metrics: no base name of %s matches '%s'%s%s%s", p->ops->title(p->catalog), near.word,
+                      near.name ? "; did you mean '" : "", near.name ? near.name : "", near.name ? "'?" : "");
+    free((char *)near.word);
+    free(near.name);
+    return rc;
+}
+
+static int print_metrics(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                         struct kp_catalog *c, char **err)
+{
+    struct metric_printer p = {.ops = ops, .catalog = c, .last_kind = -1};
+    while (q->mode && mode_names[p.mode] && strcmp(mode_names[p.mode], q->mode))
+        p.mode++;
+    if (!mode_names[p.mode])
+        return kp_error_choice(err, "--query-metrics-mode: unknown value", q->mode, mode_names);
+    int rc = read_wanted(o->metrics, &p, err);
+    if (!rc)
+        rc = ops->metrics(c, take_metric, &p);
+    if (!rc)
+        rc = check_found(&p, o->metrics, err);
+    for (size_t i = 0; p.wanted && p.wanted[i]; i++)
+        kp_pattern_free(p.wanted[i]);
+    free(p.wanted);
+    free(p.found);
+    return rc;
+}
+
+/* ---- sets and sections ---- */
+
+/* What a row says of a selection of sections. */
+struct numbers {
+    char metrics[24], passes[24];
+};
+
+static int count(const struct kp_catalog_ops *ops, struct kp_catalog *c, const struct kp_section *const *sections,
+                 size_t n, struct numbers *out, char **err)
+{
+    size_t metrics, passes;
+    int rc = ops->cost(c, sections, n, &metrics, &passes, err);
+    snprintf(out->metrics, sizeof out->metrics, "%zu", metrics);
+    snprintf(out->passes, sizeof out->passes, "%zu", passes);
+    return rc;
+}
+
+static int print_set(const char *set, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                     struct kp_catalog *c, char **err)
+{
+    static const struct column columns[] = {{"Set", SET_WIDTH, NAME},
+                                            {"Enabled", NUMBER_WIDTH, LEFT},
+                                            {"Metrics", NUMBER_WIDTH, RIGHT},
+                                            {"Passes", NUMBER_WIDTH, RIGHT},
+                                            {"Sections", PAGE_WIDTH - SET_WIDTH - 3 * NUMBER_WIDTH - 4, LEFT},
+                                            {NULL, 0, LEFT}};
+    const struct kp_section **sections = NULL;
+    struct numbers numbers;
+    char *names = NULL;
+    size_t n, size;
+    if (set == *kp_set_names())
+        print_head(columns);
+    FILE *f = open_memstream(&names, &size);
+    int rc = f ? kp_sections_select(set, "", &sections, &n, err) : -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        fprintf(f, "%s%s", i ? ", " : "", sections[i]->id);
+    if (f && fclose(f))
+        rc = rc ? rc : -ENOMEM;
+    if (!rc)
+        rc = count(ops, c, sections, n, &numbers, err);
+    if (!rc)
+        print_row(columns, (const char *const[]){set, strcmp(set, o->set) ? "no" : "yes", numbers.metrics,
+                                                 numbers.passes, names});
+    free(sections);
+    free(names);
+    return rc;
+}
+
+static int print_sets(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                      struct kp_catalog *c, char **err)
+{
+    int rc = 0;
+    (void)q;
+    printf("Sets on %s\n\n", ops->title(c));
+    for (const char *const *set = kp_set_names(); *set && !rc; set++)
+        rc = print_set(*set, o, ops, c, err);
+    return rc;
+}
+
+static int print_sections(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                          struct kp_catalog *c, char **err)
+{
+    static const struct column columns[] = {
+        {"Identifier", ID_WIDTH, NAME},
+        {"Display Name", DISPLAY_WIDTH, LEFT},
+        {"Enabled", NUMBER_WIDTH, LEFT},
+        {"Metrics", NUMBER_WIDTH, RIGHT},
+        {"Passes", NUMBER_WIDTH, RIGHT},
+        {"From", PAGE_WIDTH - ID_WIDTH - DISPLAY_WIDTH - 3 * NUMBER_WIDTH - 5, NAME},
+        {NULL, 0, LEFT}};
+    const struct kp_section **enabled = NULL;
+    size_t n, n_enabled;
+    const struct kp_section *s = kp_sections(&n);
+    int rc = kp_sections_select(o->set, o->section, &enabled, &n_enabled, err);
+    (void)q;
+    if (!rc) {
+        printf("Sections on %s\n\n", ops->title(c));
+        print_head(columns);
+    }
+    for (size_t i = 0, next = 0; !rc && i < n; i++) {
+        struct numbers numbers;
+        const struct kp_section *one = &s[i];
+        bool on = next < n_enabled && enabled[next] == one; /* both are in the same order */
+        next += on;
+        rc = count(ops, c, &one, 1, &numbers, err);
+        if (!rc)
+            print_row(columns, (const char *const[]){one->id, one->display, on ? "yes" : "no", numbers.metrics,
+                                                     numbers.passes, "built-in"});
+    }
+    free(enabled);
+    return rc;
+}
+
+/* ---- chips ---- */
+
+static int print_chip(const char *chip, const char *about, void *arg)
+{
+    print_row(arg, (const char *const[]){chip, about});
+    return 0;
+}
+
+static int print_chips(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                       struct kp_catalog *c, char **err)
+{
+    static struct column columns[] = {
+        {"Chip", CHIP_WIDTH, NAME}, {"", PAGE_WIDTH - CHIP_WIDTH - 1, LEFT}, {NULL, 0, LEFT}};
+    (void)q;
+    (void)o;
+    (void)err;
+    return ops->chips(c, print_chip, columns);
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+    const char *command;
+    int (*print)(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                 struct kp_catalog *c, char **err);
+    bool any_chip; /* is the same whatever the chip */
+} queries[] = {
+    {"query-metrics", print_metrics, false},
+    {"list-sets", print_sets, false},
+    {"list-sections", print_sections, false},
+    {"list-chips", print_chips, true},
+};
+
+static int run(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops, char **err)
+{
+    struct kp_catalog *c = NULL;
+    char *note = NULL;
+    size_t i = 0;
+    while (strcmp(queries[i].command, q->command))
+        i++;
+    int rc = ops->open(q->chip ? q->chip : "", o->cupti_dir, &c, &note, err);
+    if (!rc && note && !queries[i].any_chip)
+        fprintf(stderr, "==KPROF== %s\n", note);
+    if (!rc)
+        rc = queries[i].print(q, o, ops, c, err);
+    if (!rc && fflush(stdout))
+        rc = -errno;
+    free(note);
+    ops->close(c);
+    return rc;
+}
+
+int kp_main_query(const struct kp_query *q, const struct kp_catalog_ops *ops)
+{
+    struct kp_options o;
+    char *err = NULL;
+    int rc = kp_options_from_env(&o, environ, &err);
+    if (!rc) {
+        rc = run(q, &o, ops, &err);
+        kp_options_free(&o);
+    }
+    if (rc)
+        kp_main_error(0, "%s", err ? err : strerror(-rc));
+    free(err);
+    return !rc ? EXIT_SUCCESS : rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+}

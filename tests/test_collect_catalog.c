@@ -1,0 +1,276 @@
+/* What can be collected, as the kprof command lists it: run as a user runs it, over the real CUPTI without a GPU, and
+ * over the fake driver. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "collectors/catalog.h"
+#include "cupti/host.h"
+#include "tests/collect_support.h"
+#include "tests/report_support.h"
+
+enum { PAGE_WIDTH = 120 };
+
+/* ---- chips ---- */
+
+static void test_every_chip_has_a_compute_capability(void **state)
+{
+    const struct kp_cupti *c = kp_test_real_cupti();
+    const char *const *names;
+    int major, minor;
+    size_t n;
+    (void)state;
+    assert_int_equal(kp_host_chips(c, &names, &n), 0);
+    for (size_t i = 0; i < n; i++)
+        if (!kp_catalog_chip_cc(names[i], &major, &minor)) {
+            print_message("%s has no row in collectors/chips.def\n", names[i]);
+            assert_string_not_equal(kp_cupti_version(c), "13.0");
+        }
+    assert_true(kp_catalog_chip_cc("GA102", &major, &minor));
+    assert_true(major == 8 && minor == 6);
+    assert_false(kp_catalog_chip_cc("ZZ999", &major, &minor));
+}
+
+/* ---- the command ---- */
+
+static char folder[PATH_MAX / 4];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "%s", kp_test_folder());
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    kp_test_remove_folder(folder);
+    return 0;
+}
+
+/* Which CUPTI, and whether there is a driver. */
+enum machine { CUPTI_ONLY, FAKE_GPU };
+
+static const char *read_back(const char *name)
+{
+    static char *texts[2];
+    char path[PATH_MAX];
+    size_t slot = !strcmp(name, "err");
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    free(texts[slot]);
+    return texts[slot] = kp_test_read(path);
+}
+
+/* Runs `kprof arguments`, under `env` ("A=1 B=2 "); *out and *err stay until the next call. Returns the exit status. */
+static int run(enum machine machine, const char *env, const char *arguments, const char **out, const char **err)
+{
+    char line[8 * PATH_MAX], cupti[PATH_MAX], fake[PATH_MAX];
+    kp_test_real_cupti(); /* or skip */
+    snprintf(fake, sizeof(fake), "%s", kp_test_build("fake"));
+    snprintf(cupti, sizeof(cupti), "%s", machine == FAKE_GPU ? fake : getenv("KP_REAL_CUPTI"));
+    snprintf(line, sizeof(line), "LD_LIBRARY_PATH='%s' KPROF_CUPTI_DIR='%s' %s '%s' %s >'%s/out' 2>'%s/err'",
+             machine == FAKE_GPU ? fake : "", cupti, env, kp_test_build("kprof"), arguments, folder, folder);
+    int status = system(line);
+    *out = read_back("out");
+    *err = read_back("err");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static const char *output_of(const char *arguments)
+{
+    const char *out, *err;
+    int status = run(CUPTI_ONLY, "", arguments, &out, &err);
+    if (status || *err)
+        fail_msg("%s: %d\n%s", arguments, status, err);
+    return out;
+}
+
+static void check_width(const char *text)
+{
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > PAGE_WIDTH)
+            fail_msg("a line of %zu columns: %.*s", strcspn(line, "\n"), (int)strcspn(line, "\n"), line);
+}
+
+static bool is_known_version(void)
+{
+    return !strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0");
+}
+
+static void test_goldens(void **state)
+{
+    static const struct {
+        const char *arguments, *golden;
+    } rows[] = {
+        {"list-sets --chip GH100 --set quick", "tests/golden/catalog_sets.txt"},
+        {"list-sections --chip GA100 --section Occupancy", "tests/golden/catalog_sections.txt"},
+        {"list-chips", "tests/golden/catalog_chips.txt"},
+        {"query-metrics --chip GH100 --metrics '"
+         "regex:^dram__,regex:t_sector_hit_rate$,sm__throughput,launch__grid_size,"
+         "FE_A.TriageCompute.gpu__scheduler_engine_gr_queue_async_cycles_stalled_cmd_semacquire'",
+         "tests/golden/catalog_metrics.txt"},
+        {"query-metrics --chip TU102 --query-metrics-mode suffix --metrics dram__bytes,l1tex__t_sector_hit_rate",
+         "tests/golden/catalog_suffixes.txt"},
+        {"query-metrics --chip TU102 --query-metrics-mode=all --metrics gpu__dram_throughput,launch__grid_size",
+         "tests/golden/catalog_full_names.txt"},
+    };
+    (void)state;
+    if (!is_known_version())
+        skip();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const char *out = output_of(rows[i].arguments);
+        check_width(out);
+        kp_test_golden(out, rows[i].golden);
+    }
+}
+
+/* Each query is a flag as well as a sub-command. */
+static void test_flags_and_commands_are_the_same(void **state)
+{
+    static const char *const names[] = {"list-sets", "list-sections", "list-chips"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        char arguments[128];
+        snprintf(arguments, sizeof(arguments), "%s --chip AD102", names[i]);
+        char *command = strdup(output_of(arguments));
+        snprintf(arguments, sizeof(arguments), "--chip AD102 --%s", names[i]);
+        assert_string_equal(output_of(arguments), command);
+        snprintf(arguments, sizeof(arguments), "--chip=AD102 %s", names[i]);
+        assert_string_equal(output_of(arguments), command);
+        free(command);
+    }
+}
+
+/* All metrics of a chip, each kind under a heading of its own. */
+static void test_all_metrics(void **state)
+{
+    static const char *const headings[] = {
+        "\nCounters", "\nRatios", "\nThroughputs", "\nLaunch and device metrics", "\nDerived metrics", "\nGroups"};
+    const char *at = output_of("query-metrics --chip GB202"), *all = at;
+    (void)state;
+    for (size_t i = 0; i < sizeof(headings) / sizeof(*headings); i++) {
+        at = strstr(at, headings[i]);
+        if (!at)
+            fail_msg("no %s", headings[i] + 1);
+    }
+    assert_non_null(strstr(all, "\nsm__cycles_active  "));
+    assert_non_null(strstr(all, "\nlaunch__grid_size  "));
+    assert_non_null(strstr(all, "\nmemory__l2_cache_table  "));
+    check_width(all);
+}
+
+static void test_every_set_on_every_chip(void **state)
+{
+    static const char *const chips[] = {"TU102", "GB20B"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(chips) / sizeof(*chips); i++) {
+        char arguments[64], line[64];
+        snprintf(arguments, sizeof(arguments), "list-sets --chip %s", chips[i]);
+        const char *out = output_of(arguments);
+        assert_true(!strncmp(out, "Sets on ", 8) && !strncmp(out + 8, chips[i], strlen(chips[i])));
+        for (const char *const *set = kp_set_names(); *set; set++) {
+            snprintf(line, sizeof(line), "\n%-12s ", *set);
+            if (!strstr(out, line))
+                fail_msg("no set %s in\n%s", *set, out);
+        }
+    }
+}
+
+/* ---- which chip ---- */
+
+static void test_without_a_gpu(void **state)
+{
+    const char *out, *err;
+    (void)state;
+    assert_int_equal(run(CUPTI_ONLY, "", "list-sets", &out, &err), 0);
+    if (!strstr(err, "==KPROF== no GPU was found"))
+        skip(); /* there is one */
+    assert_non_null(strstr(err, "GH100"));
+    assert_non_null(strstr(out, "Sets on GH100 (CC 9.0)"));
+    assert_int_equal(run(CUPTI_ONLY, "", "list-chips", &out, &err), 0);
+    assert_string_equal(err, ""); /* where it does not matter */
+}
+
+static void test_the_first_gpu(void **state)
+{
+    const char *out, *err;
+    (void)state;
+    assert_int_equal(run(FAKE_GPU, "FAKE_CC=8.6", "list-sets", &out, &err), 0);
+    assert_string_equal(err, "");
+    assert_non_null(strstr(out, "Sets on GA102 (CC 8.6)"));
+    assert_int_equal(run(FAKE_GPU, "FAKE_CC=8.6", "list-sets --chip TU102", &out, &err), 0);
+    assert_non_null(strstr(out, "Sets on TU102 (CC 7.5)"));
+}
+
+/* ---- errors ---- */
+
+static void test_errors(void **state)
+{
+    static const struct {
+        const char *env, *arguments;
+        int status;
+        const char *says;
+    } rows[] = {
+        {"", "list-sets --chip GH10", 2, "--chip: unknown chip 'GH10'; did you mean 'GH100'?"},
+        {"", "list-sets --chip GV11B", 2, "lists GV11B, but has no metrics of it"},
+        {"", "--list-sets --chip", 2, "option --chip needs a value"},
+        {"", "list-sets GH100", 2, "kprof list-sets takes no 'GH100'"},
+        {"", "--list-sections true", 2, "kprof list-sections takes no 'true'"},
+        {"", "--list-sets=GH100", 2, "--list-sets takes no value"},
+        {"", "query-metrics --chip GH100 --query-metrics-mode bas", 2,
+         "--query-metrics-mode: unknown value 'bas'; did you mean 'base'?"},
+        {"", "query-metrics --chip GH100 --metrics dram__byte", 2, "matches 'dram__byte'; did you mean 'dram__bytes'?"},
+        {"", "query-metrics --chip GH100 --metrics 'sm__throughput,regex:zzz'", 2, "matches 'regex:zzz'"},
+        {"", "query-metrics --chip GH100 --metrics 'regex:('", 2, "bad expression '('"},
+        {"", "list-sections --set basci", 2, "--set: unknown set 'basci'; did you mean 'basic'?"},
+        {"KPROF_SET=basci", "list-sections", 2, "KPROF_SET: unknown set 'basci'; did you mean 'basic'?"},
+        {"", "--chip GH100 true", 2, "--chip does not go with a program"},
+        {"", "list-set", 127, "did you mean `kprof list-sets`?"},
+        {"", "--lst-sets", 2, "did you mean --list-sets?"},
+        {"KPROF_CUPTI_DIR=/nowhere", "list-sets", 1,
+         "libcupti not found in /nowhere: install the CUDA toolkit's CUPTI"},
+        {"", "list-sets --cupti-dir /nowhere", 1, "set KPROF_CUPTI_DIR or LD_LIBRARY_PATH"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const char *out, *err;
+        int status = run(CUPTI_ONLY, rows[i].env, rows[i].arguments, &out, &err);
+        const char *line = strstr(err, "==ERROR== ");
+        if (status != rows[i].status || !line || !strstr(line, rows[i].says))
+            fail_msg("%s %s: %d\n%s", rows[i].env, rows[i].arguments, status, err);
+    }
+}
+
+static void test_a_full_device(void **state)
+{
+    const char *out, *err;
+    (void)state;
+    assert_int_equal(run(CUPTI_ONLY, "", "list-chips", &out, &err), 0); /* leaves the files that are read */
+    assert_int_equal(run(CUPTI_ONLY, "", "list-chips >/dev/full 2>/dev/null #", &out, &err), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_chip_has_a_compute_capability),
+        cmocka_unit_test(test_goldens),
+        cmocka_unit_test(test_flags_and_commands_are_the_same),
+        cmocka_unit_test(test_all_metrics),
+        cmocka_unit_test(test_every_set_on_every_chip),
+        cmocka_unit_test(test_without_a_gpu),
+        cmocka_unit_test(test_the_first_gpu),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_a_full_device),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
