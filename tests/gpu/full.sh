@@ -36,7 +36,7 @@ compare_program() { # NAME COMMAND...
         ncu_wall=$(since "$start")
         files+=("$work/$name.ncu.$i")
     done
-    cp "$work/$name.ncu.1" "$out/"
+    gzip -c "${files[@]}" >"$out/$name.ncu.gz"
     start=$(now)
     KPROF_PROFILE_FROM_START=$profile KPROF_SET=full KPROF_PRINT_DETAILS=all KPROF_EXPORT=$work/$name.kprof \
         KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/$name.full LD_PRELOAD=$lib timeout 200 "$@" >"$work/kprof.out"
