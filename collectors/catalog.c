@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/launch.h"
 #include "collectors/plan.h"
 #include "cupti/host.h"
 #include "cupti/loader.h"
@@ -232,12 +231,13 @@ static void describe(const char *name, const char **unit, char *text, size_t siz
 static int each_of_launch(int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
 {
     int rc = 0;
-    for (const char *const *name = kp_launch_metric_names; *name && !rc; name++) {
-        char text[FULL_NAME_MAX];
-        const char *unit;
-        describe(*name, &unit, text, sizeof(text));
-        rc = fn(&(struct kp_catalog_metric){KP_CATALOG_LAUNCH, *name, unit, text}, arg);
-    }
+    for (const char *const *const *list = kp_plan_uncounted; *list; list++)
+        for (const char *const *name = *list; *name && !rc; name++) {
+            char text[FULL_NAME_MAX];
+            const char *unit;
+            describe(*name, &unit, text, sizeof(text));
+            rc = fn(&(struct kp_catalog_metric){KP_CATALOG_LAUNCH, *name, unit, text}, arg);
+        }
     return rc;
 }
 

@@ -40,8 +40,9 @@ struct kp_collector {
     struct kp_flush *flush;
     struct kp_range *range; /* the profiler enabled on the context */
     enum kp_range_mode mode;
-    bool used;          /* the profiler has run, in `mode`, */
-    size_t used_ranges; /* with room for so many */
+    bool used;                           /* the profiler has run, in `mode`, */
+    size_t used_ranges;                  /* with room for so many */
+    const struct kp_config *used_config; /* for this list */
     struct kp_checkpoint *saved;
     struct lease *leases;
     size_t room;             /* 0 = not known yet */
@@ -175,18 +176,20 @@ static int enable(struct kp_collector *c)
     return c->range ? 0 : kp_range_open(c->setup.cupti, c->setup.ctx, &c->range);
 }
 
-/* KP_VENDOR: one that has run in one mode refuses the other until it was disabled, and one that has run with room for
- * some ranges drops what goes beyond, whatever it is configured for later (CUPTI 13.0). `room` is that of the image,
- * which it is configured for, and may be more than the window needs. */
-static int enable_for(struct kp_collector *c, enum kp_range_mode mode, size_t room)
+/* KP_VENDOR: one that has run in one mode refuses the other until it was disabled, one that has run with room for some
+ * ranges drops what goes beyond, whatever it is configured for later, and one that has run the passes of one list
+ * expects as many of the next (CUPTI 13.0). `room` is that of the image, which it is configured for, and may be more
+ * than the window needs. */
+static int enable_for(struct kp_collector *c, enum kp_range_mode mode, const struct kp_config *config, size_t room)
 {
-    if (c->used && (c->mode != mode || c->used_ranges < room)) {
+    if (c->used && (c->mode != mode || c->used_config != config || c->used_ranges < room)) {
         kp_range_close(c->range);
         c->range = NULL;
         c->used = false;
     }
     int rc = enable(c);
     c->mode = mode;
+    c->used_config = config;
     if (!c->used)
         c->used_ranges = room;
     c->used = !rc;
@@ -205,11 +208,11 @@ static int take_lease(struct kp_collector *c, enum kp_range_mode mode, const str
         ranges = 1; /* no image has less */
     size_t room = room_step(ranges, kp_collector_room(c));
     l = idle_lease(c, config, ranges);
-    rc = enable_for(c, mode, l ? kp_image_ranges(l->image) : room);
+    rc = enable_for(c, mode, config, l ? kp_image_ranges(l->image) : room);
     if (!rc && !l) {
         rc = make_lease(c, config, ranges, room, &l);
         if (!rc) /* again, as it may have more room */
-            rc = enable_for(c, mode, kp_image_ranges(l->image));
+            rc = enable_for(c, mode, config, kp_image_ranges(l->image));
     }
     if (rc)
         return rc;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collectors/launch.h"
+#include "collectors/topology.h"
 #include "collectors/plan_internal.h"
 #include "report/derive.h"
 
@@ -77,13 +78,7 @@ static int add(struct kp_planner *x, const char *name, const char *unit, int gro
 
 /* ---- metrics that are wanted ---- */
 
-bool kp_plan_is_of_launch(const char *name)
-{
-    for (const char *const *known = kp_launch_metric_names; *known; known++)
-        if (!strcmp(name, *known))
-            return true;
-    return false;
-}
+const char *const *const kp_plan_uncounted[] = {kp_launch_metric_names, kp_device_metric_names, NULL};
 
 static int want_absent(struct kp_planner *x, const char *metric, const char *unit, const char *why)
 {
@@ -117,7 +112,7 @@ static int take_input(const char *metric, void *arg)
     bool had = true;
     if (in->planning)
         return kp_plan_want(in->x, metric, KP_UNIT_OF_CHIP, true, &had);
-    had = kp_plan_is_of_launch(metric) || !kp_host_metric(in->x->host, metric, &props);
+    had = kp_launch_is_metric(metric) || !kp_host_metric(in->x->host, metric, &props);
     in->all_had &= had;
     return 0;
 }
@@ -158,7 +153,7 @@ int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, boo
         return kp_plan_want_breakdown(x, metric + strlen(KP_BREAKDOWN_MARK), had);
     if (kp_derived_find(metric))
         return want_derived(x, metric, unit, required, had);
-    if (kp_plan_is_of_launch(metric))
+    if (kp_launch_is_metric(metric))
         return want_of_launch(x, metric, unit, had);
     return want_counter(x, metric, unit, required, had);
 }
@@ -176,11 +171,15 @@ static bool is_recorded(const struct kp_planner *x, const char *metric)
 
 int kp_plan_want_breakdown(struct kp_planner *x, const char *metric, bool *had)
 {
-    const char **parts, *suffix = strchr(metric, '.');
+    const char **parts, *unit_end = strstr(metric, "__"); /* names of some units have dots in them */
+    const char *suffix = strchr(unit_end ? unit_end : metric, '.');
     char name[512];
     size_t n, taken = 0;
     bool recording = !is_recorded(x, metric);
+    struct kp_metric_props props;
     *had = false;
+    if (kp_host_metric(x->host, metric, &props)) /* its suffix may be none of a throughput's */
+        return 0;
     int rc = kp_host_constituents(x->host, metric, &parts, &n);
     if (rc)
         return rc == -ENOMEM ? rc : 0;

@@ -78,6 +78,10 @@ int kp_plan_derive(const struct kp_plan *p, struct kp_result *r);
  * may come more than once. A non-zero return ends it and is returned. */
 int kp_plan_groups(int major, int minor, int (*fn)(const char *name, const char *title, void *arg), void *arg);
 
+/* Lists of the metrics of the launch and the device, which are not counted; NULL at the end of each, and of them all.
+ */
+extern const char *const *const kp_plan_uncounted[];
+
 /* The suffixes that a bare base name of the type stands for; NULL-terminated static array. */
 const char *const *kp_plan_default_suffixes(enum kp_metric_type type);
 

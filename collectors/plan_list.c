@@ -79,8 +79,9 @@ static int add_other_names(struct words *w)
 {
     size_t n;
     int rc = 0;
-    for (const char *const *name = kp_launch_metric_names; *name && !rc; name++)
-        rc = add_word(w, *name);
+    for (const char *const *const *list = kp_plan_uncounted; *list; list++)
+        for (const char *const *name = *list; *name && !rc; name++)
+            rc = add_word(w, *name);
     const struct kp_derived **derived = kp_derived_all(&n);
     if (!derived)
         return -ENOMEM;
@@ -147,7 +148,7 @@ static bool is_base(struct kp_planner *x, const char *name, enum kp_metric_type 
 
 static bool is_other(const char *name)
 {
-    return kp_plan_is_of_launch(name) || kp_derived_find(name);
+    return kp_launch_is_metric(name) || kp_derived_find(name);
 }
 
 static int list_name(struct kp_planner *x, const char *name)
@@ -212,10 +213,18 @@ static int list_breakdown(struct kp_planner *x, const char *name)
     int rc = kp_plan_want_breakdown(x, name, &had);
     if (rc || had)
         return rc;
-    rc = add_base_names(&w, x->host, KP_METRIC_THROUGHPUT);
-    if (!rc)
-        rc = refuse(x, "throughput", name, w.n ? kp_nearest(name, w.list) : NULL, KP_BREAKDOWN_MARK);
+    char *base = strndup(name, strcspn(name, "."));
+    rc = base ? add_base_names(&w, x->host, KP_METRIC_THROUGHPUT) : -ENOMEM;
+    const char *nearest = !rc && w.n ? kp_nearest(base, w.list) : NULL;
+    if (nearest && !strcmp(nearest, base))
+        rc = kp_error(x->err,
+                      "%s: %s cannot take \"%s\" apart: either its suffix is no throughput's, or libnvperf_host.so is "
+                      "not beside libcupti",
+                      option_name, x->chip, name);
+    else if (!rc)
+        rc = refuse(x, "throughput", name, nearest, KP_BREAKDOWN_MARK);
     free(w.list);
+    free(base);
     return rc;
 }
 

@@ -24,6 +24,7 @@
 #include "report/demangle.h"
 #include "report/options.h"
 #include "report/pattern.h"
+#include "report/section_files.h"
 
 enum { PATIENCE_MS = 2000, LAST_PATIENCE_MS = 10000 };
 
@@ -121,6 +122,8 @@ static bool read_options(void)
         return false;
     }
     kp_log_quiet(process.options.quiet);
+    if (*kp_sections_note())
+        kp_log_warning("%s", kp_sections_note());
     if (kp_sections_select(process.options.set, process.options.section, &process.sections, &process.n_sections,
                            &err) ||
         kp_pattern_new(process.options.kernel_name, &process.name, &err)) {

@@ -334,6 +334,16 @@ static int print_sets(const struct kp_query *q, const struct kp_options *o, cons
     return rc;
 }
 
+static bool is_builtin(const struct kp_section *s)
+{
+    size_t n;
+    const struct kp_section *builtin = kp_sections_builtin(&n);
+    for (size_t i = 0; i < n; i++)
+        if (builtin[i].rows == s->rows)
+            return true;
+    return false;
+}
+
 static int print_sections(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
                           struct kp_catalog *c, char **err)
 {
@@ -362,7 +372,7 @@ static int print_sections(const struct kp_query *q, const struct kp_options *o, 
         rc = count(ops, c, &one, 1, &numbers, err);
         if (!rc)
             print_row(columns, (const char *const[]){one->id, one->display, on ? "yes" : "no", numbers.metrics,
-                                                     numbers.passes, "built-in"});
+                                                     numbers.passes, is_builtin(one) ? "built-in" : "section folder"});
     }
     free(enabled);
     return rc;

@@ -40,6 +40,64 @@ static void test_every_chip_has_a_compute_capability(void **state)
     assert_false(kp_catalog_chip_cc("ZZ999", &major, &minor));
 }
 
+/* ---- the operations ---- */
+
+struct counts {
+    size_t kinds[KP_CATALOG_KINDS], full_names;
+    struct kp_catalog *catalog;
+};
+
+static int count_full_name(const struct kp_catalog_metric *m, void *arg)
+{
+    struct counts *n = arg;
+    assert_true(!strncmp(m->name, "sm__throughput.", strlen("sm__throughput.")));
+    n->full_names++;
+    return 0;
+}
+
+static int count_metric(const struct kp_catalog_metric *m, void *arg)
+{
+    struct counts *n = arg;
+    assert_true(*m->name && m->unit && m->description);
+    n->kinds[m->kind]++;
+    if (strcmp(m->name, "sm__throughput"))
+        return 0;
+    assert_string_equal(m->unit, "%");
+    return kp_catalog_ops.full_names(n->catalog, m, count_full_name, n);
+}
+
+static int stop(const struct kp_catalog_metric *m, void *arg)
+{
+    (void)m;
+    (void)arg;
+    return -7;
+}
+
+static void test_operations(void **state)
+{
+    const struct kp_section *const quick = kp_section_quick();
+    struct counts n = {.full_names = 0};
+    char *note = NULL, *err = NULL;
+    size_t metrics, passes;
+    (void)state;
+    kp_test_real_cupti(); /* or skip */
+    assert_int_equal(kp_catalog_ops.open("GH100", getenv("KP_REAL_CUPTI"), &n.catalog, &note, &err), 0);
+    assert_null(note);
+    assert_int_equal(kp_catalog_ops.metrics(n.catalog, count_metric, &n), 0);
+    for (size_t i = 0; i < KP_CATALOG_KINDS; i++)
+        assert_true(n.kinds[i] > 0);
+    assert_true(n.full_names > 4);
+    assert_int_equal(kp_catalog_ops.metrics(n.catalog, stop, NULL), -7);
+    assert_int_equal(kp_catalog_ops.cost(n.catalog, &quick, 1, &metrics, &passes, &err), 0);
+    assert_int_equal(passes, 1);
+    assert_true(metrics > 10);
+    kp_catalog_ops.close(n.catalog);
+    kp_catalog_ops.close(NULL);
+    assert_int_equal(kp_catalog_ops.open("GH10", getenv("KP_REAL_CUPTI"), &n.catalog, &note, &err), -EINVAL);
+    assert_null(n.catalog);
+    free(err);
+}
+
 /* ---- the command ---- */
 
 static char folder[PATH_MAX / 4];
@@ -78,7 +136,10 @@ static int run(enum machine machine, const char *env, const char *arguments, con
     kp_test_real_cupti(); /* or skip */
     snprintf(fake, sizeof(fake), "%s", kp_test_build("fake"));
     snprintf(cupti, sizeof(cupti), "%s", machine == FAKE_GPU ? fake : getenv("KP_REAL_CUPTI"));
-    snprintf(line, sizeof(line), "LD_LIBRARY_PATH='%s' KPROF_CUPTI_DIR='%s' %s '%s' %s >'%s/out' 2>'%s/err'",
+    /* Leaks are looked for in this process, see test_operations. */
+    snprintf(line, sizeof(line),
+             "ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" LD_LIBRARY_PATH='%s' KPROF_CUPTI_DIR='%s' %s '%s' %s "
+             ">'%s/out' 2>'%s/err'",
              machine == FAKE_GPU ? fake : "", cupti, env, kp_test_build("kprof"), arguments, folder, folder);
     int status = system(line);
     *out = read_back("out");
@@ -263,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_chip_has_a_compute_capability),
+        cmocka_unit_test(test_operations),
         cmocka_unit_test(test_goldens),
         cmocka_unit_test(test_flags_and_commands_are_the_same),
         cmocka_unit_test(test_all_metrics),

@@ -732,6 +732,8 @@ static void test_base_names(void **state)
         {"regex:launch__grid_size", "launch__grid_size"},
         {"breakdown:gpu__dram_throughput", "dram__cycles_active.avg.pct_of_peak_sustained_elapsed,"
                                            "fbpa__dram_sectors.avg.pct_of_peak_sustained_elapsed"},
+        {"breakdown:FBSP.TriageCompute.dramc__throughput",
+         "FBSP.TriageCompute.dramc__throughput_internal_activity.avg.pct_of_peak_sustained_elapsed"},
         {"breakdown:dram__throughput.max.pct_of_peak_sustained_active",
          "dram__cycles_active.max.pct_of_peak_sustained_active"},
         {"test__twice", "test__twice"},
@@ -783,6 +785,7 @@ static void test_unknown_metrics(void **state)
     refused("launch__grid_sise", "\"launch__grid_sise\"", "did you mean launch__grid_size?");
     refused("test__twicee", "\"test__twicee\"", "did you mean test__twice?");
     refused("breakdown:sm__troughput", "no throughput \"sm__troughput\"", "did you mean breakdown:sm__throughput?");
+    refused("breakdown:sm__throughput.sum", "\"sm__throughput.sum\" apart", "its suffix");
     refused("breakdown:dram__bytes", "no throughput \"dram__bytes\"", "");
     refused("regex:^no_such_name", "no metric", "matches \"regex:^no_such_name\"");
     refused("regex:^test__absent", "no metric", "matches \"regex:^test__absent\"");

@@ -361,19 +361,38 @@ static bool has_line(const char *text, const char *line)
 static void every_flag_reaches_the_environment(void **state)
 {
     static const char *const lines[] = {
-        "KPROF_SET=basic",     "KPROF_SECTION=Occupancy",  "KPROF_METRICS=m",          "KPROF_KERNEL_NAME=regex:k",
-        "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=6",     "KPROF_CACHE_CONTROL=none", "KPROF_LOG_FILE=log",
-        "KPROF_EXPORT=out",    "KPROF_FORCE_OVERWRITE=on", "KPROF_QUIET=off",          "KPROF_PROFILE_FROM_START=off",
-        "KPROF_CUPTI_DIR=dir", "KPROF_SESSION_FILE=ses",   "KPROF_WINDOW=7",           "KPROF_WINDOW_MEMORY=2G",
+        "KPROF_SET=basic",
+        "KPROF_SECTION=Occupancy",
+        "KPROF_METRICS=m",
+        "KPROF_KERNEL_NAME=regex:k",
+        "KPROF_LAUNCH_SKIP=5",
+        "KPROF_LAUNCH_COUNT=6",
+        "KPROF_CACHE_CONTROL=none",
+        "KPROF_LOG_FILE=log",
+        "KPROF_EXPORT=out",
+        "KPROF_FORCE_OVERWRITE=on",
+        "KPROF_QUIET=off",
+        "KPROF_PROFILE_FROM_START=off",
+        "KPROF_CUPTI_DIR=dir",
+        "KPROF_SESSION_FILE=ses",
+        "KPROF_WINDOW=7",
+        "KPROF_WINDOW_MEMORY=2G",
+        "KPROF_PRINT_DETAILS=all",
+        "KPROF_PRINT_METRIC_NAME=name",
+        "KPROF_PRINT_UNITS=base",
+        "KPROF_PRINT_METRIC_INSTANCES=values",
+        "KPROF_SECTION_FOLDER=/tmp",
     };
     (void)state;
     size_t n;
     kp_option_rows(&n);
     assert_int_equal(sizeof lines / sizeof *lines, n);
-    struct outcome o = RUN_WITH(ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m",
-                                "-k", "regex:k", "-s", "5", "-c6", "--cache-control", "none", "--log-file", "log", "-o",
-                                "out", "-f", "--quiet=off", "--profile-from-start=off", "--cupti-dir=dir",
-                                "--session-file", "ses", "--window", "7", "--window-memory=2G", "env");
+    struct outcome o =
+        RUN_WITH(ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k",
+                 "regex:k", "-s", "5", "-c6", "--cache-control", "none", "--log-file", "log", "-o", "out", "-f",
+                 "--quiet=off", "--profile-from-start=off", "--cupti-dir=dir", "--session-file", "ses", "--window", "7",
+                 "--window-memory=2G", "--print-details", "all", "--print-metric-name=name", "--print-units=base",
+                 "--print-metric-instances", "values", "--section-folder=/tmp", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);
