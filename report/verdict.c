@@ -1,0 +1,208 @@
+#include "report/verdict.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/plain.h"
+#include "report/wrap.h"
+
+enum { LINE_WIDTH = 120 };
+
+/* Percent of peak from which a unit counts as the bound, as in rule SOLBottleneck; and from which a gain is named. */
+static const double busy_from = 60, gain_from = 1;
+/* A part that is nearly as busy as the whole explains it. */
+static const double nearly = 0.9;
+
+/* Parts of an SM, those first that tell best what to change; the names of inputs of rule HighPipeUtilization. Of
+ * "Shared" it is said only when none of the pipes that share is full by itself. */
+static const char *const parts[] = {"pipe/", "inst/", "pipe/Shared"};
+
+static bool is_part(const char *name, const char *kind)
+{
+    return !strncmp(name, kind, strlen(kind)) && (!strcmp(name, kind) || strcmp(name, "pipe/Shared") != 0);
+}
+
+/* The busiest part of a kind; its label in *label. */
+static double busiest_part(const struct kp_result *r, const char *kind, const char **label)
+{
+    const struct kp_rule *rule = kp_rule_find("HighPipeUtilization");
+    double most = NAN;
+    for (size_t i = 0; i < rule->n_inputs; i++) {
+        const char *name = rule->inputs[i].name;
+        double use = is_part(name, kind) ? kp_rule_value(r, rule, name, NAN) : NAN;
+        if (!isnan(use) && !(use <= most)) {
+            most = use;
+            *label = strchr(name, '/') + 1;
+        }
+    }
+    return most;
+}
+
+static void name_compute(const struct kp_result *r, struct kp_verdict *v)
+{
+    const char *label = "";
+    snprintf(v->what, sizeof v->what, "compute");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (busiest_part(r, parts[i], &label) >= nearly * v->compute) {
+            snprintf(v->what, sizeof v->what, "%s pipe", label);
+            return;
+        }
+    if (kp_rule_value(r, kp_rule_find("SlowPipeLimiter"), "mean", NAN) >= nearly * v->compute)
+        snprintf(v->what, sizeof v->what, "issue slots");
+}
+
+static void name_stall(const struct kp_result *r, struct kp_verdict *v)
+{
+    const struct kp_rule *rule = kp_rule_find("CPIStall");
+    double latency = kp_rule_value(r, rule, "latency", NAN);
+    for (size_t i = 0; i < rule->n_inputs; i++) {
+        const struct kp_rule_input *in = &rule->inputs[i];
+        double share = in->required ? NAN : 100 * kp_rule_value(r, rule, in->name, NAN) / latency;
+        if (share > v->stall_share) {
+            v->stall_share = share;
+            snprintf(v->stall, sizeof v->stall, "%s", in->name);
+        }
+    }
+}
+
+static void name_bound(const struct kp_result *r, const struct kp_session *s, struct kp_verdict *v)
+{
+    const char *unit = kp_memory_unit(r, s, NULL);
+    switch (v->bound) {
+    case KP_BOUND_MEMORY:
+        snprintf(v->what, sizeof v->what, "%s", *unit ? unit : "memory");
+        break;
+    case KP_BOUND_COMPUTE:
+        name_compute(r, v);
+        break;
+    case KP_BOUND_LATENCY:
+        snprintf(v->what, sizeof v->what, "latency");
+        name_stall(r, v);
+        break;
+    case KP_BOUND_LAUNCH:
+        snprintf(v->what, sizeof v->what, "launch size");
+        break;
+    case KP_BOUND_UNKNOWN:
+        break;
+    }
+}
+
+static enum kp_bound find_bound(const struct kp_verdict *v)
+{
+    if (isnan(v->compute) || isnan(v->memory))
+        return KP_BOUND_UNKNOWN;
+    if (v->compute < busy_from && v->memory < busy_from)
+        return v->waves < 1 ? KP_BOUND_LAUNCH : KP_BOUND_LATENCY;
+    return v->memory > v->compute ? KP_BOUND_MEMORY : KP_BOUND_COMPUTE;
+}
+
+bool kp_gain_before(const struct kp_message *a, const struct kp_message *b)
+{
+    if (a->global != b->global)
+        return a->global;
+    if (a->rule->ceiling != b->rule->ceiling)
+        return b->rule->ceiling;
+    return a->speedup > b->speedup;
+}
+
+static void take_out(struct kp_verdict *v, size_t at)
+{
+    for (; at + 1 < KP_VERDICT_GAINS; at++)
+        v->gains[at] = v->gains[at + 1];
+    v->gains[at] = NULL;
+}
+
+/* Puts `m` among the best, in the place of a worse one of its rule. */
+static void rank_gain(struct kp_verdict *v, const struct kp_message *m)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < KP_VERDICT_GAINS && v->gains[i]; i++) {
+        if (v->gains[i]->rule != m->rule)
+            continue;
+        if (!kp_gain_before(m, v->gains[i]))
+            return;
+        take_out(v, i);
+        break;
+    }
+    while (at < KP_VERDICT_GAINS && v->gains[at] && !kp_gain_before(m, v->gains[at]))
+        at++;
+    if (at == KP_VERDICT_GAINS)
+        return;
+    for (size_t i = KP_VERDICT_GAINS - 1; i > at; i--)
+        v->gains[i] = v->gains[i - 1];
+    v->gains[at] = m;
+}
+
+void kp_verdict(const struct kp_result *r, const struct kp_session *s, const struct kp_messages *m,
+                struct kp_verdict *out)
+{
+    const struct kp_rule *rule = kp_rule_find("SOLBottleneck");
+    *out = (struct kp_verdict){
+        .compute = kp_rule_value(r, rule, "sm", NAN),
+        .memory = kp_rule_value(r, rule, "mem", NAN),
+        .waves = kp_rule_value(r, rule, "waves", NAN),
+    };
+    out->bound = find_bound(out);
+    name_bound(r, s, out);
+    for (size_t i = 0; i < m->n; i++)
+        if (m->list[i].speedup >= gain_from)
+            rank_gain(out, &m->list[i]);
+}
+
+static int put_wrapped(const struct kp_sink *out, const char *head, const char *text)
+{
+    struct kp_wrap wrap = {text, LINE_WIDTH - strlen(head)};
+    const char *line;
+    char padded[2 * LINE_WIDTH];
+    size_t len;
+    int rc = 0, indent = (int)strlen(head);
+    for (; !rc && kp_wrap_next(&wrap, &line, &len); head = "") {
+        int n = snprintf(padded, sizeof padded, "%-*s%.*s\n", indent, head, (int)len, line);
+        rc = out->write(out->arg, padded, (size_t)n);
+    }
+    return rc;
+}
+
+static void describe_bound(FILE *f, const struct kp_verdict *v)
+{
+    fprintf(f, "bound by %s; ", v->what);
+    if (v->bound == KP_BOUND_LAUNCH)
+        fprintf(f, "the grid makes %.2f waves of blocks; ", v->waves);
+    fprintf(f, "compute %.1f%%, memory %.1f%% of peak", v->compute, v->memory);
+    if (*v->stall)
+        fprintf(f, "; warps wait mostly for %s (%.1f%% of the time)", v->stall, v->stall_share);
+}
+
+static void describe_gains(FILE *f, const struct kp_verdict *v)
+{
+    for (size_t i = 0; i < KP_VERDICT_GAINS && v->gains[i]; i++) {
+        const struct kp_message *m = v->gains[i];
+        fprintf(f, "%s%s%.4g%%%s %s (%s)", i ? "; " : "", m->rule->ceiling ? "at most " : "", m->speedup,
+                m->global ? "" : " local", m->rule->id, m->section->display);
+    }
+}
+
+static int put_described(const struct kp_sink *out, const char *head, const struct kp_verdict *v,
+                         void (*describe)(FILE *f, const struct kp_verdict *v))
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return -ENOMEM;
+    locale_t before = kp_plain_begin();
+    describe(f, v);
+    kp_plain_end(before);
+    int rc = fclose(f) ? -ENOMEM : put_wrapped(out, head, text);
+    free(text);
+    return rc;
+}
+
+int kp_render_verdict(const struct kp_sink *out, const struct kp_verdict *v)
+{
+    int rc = v->bound == KP_BOUND_UNKNOWN ? 0 : put_described(out, "    Verdict: ", v, describe_bound);
+    return rc || !v->gains[0] ? rc : put_described(out, "    Gains: ", v, describe_gains);
+}

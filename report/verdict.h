@@ -1,0 +1,39 @@
+/*
+ * The verdict on a launch: what bounds it, and the rules that promise most.
+ * Threads: pure functions.
+ */
+#ifndef KP_REPORT_VERDICT_H
+#define KP_REPORT_VERDICT_H
+
+#include "report/rules.h"
+
+enum kp_bound {
+    KP_BOUND_UNKNOWN, /* the section SpeedOfLight was not collected */
+    KP_BOUND_MEMORY,
+    KP_BOUND_COMPUTE,
+    KP_BOUND_LATENCY,
+    KP_BOUND_LAUNCH, /* the grid does not fill the GPU */
+};
+
+enum { KP_VERDICT_GAINS = 3, KP_BOUND_NAME_MAX = 32 };
+
+struct kp_verdict {
+    enum kp_bound bound;
+    char what[KP_BOUND_NAME_MAX];  /* "DRAM", "L2", "L1", "FMA pipe", "issue slots", "latency", "launch size" ... */
+    double compute, memory, waves; /* percent of peak; waves of blocks; NaN when not known */
+    char stall[KP_BOUND_NAME_MAX]; /* what warps wait for most, "" when not known */
+    double stall_share;            /* of their time, in percent */
+    const struct kp_message *gains[KP_VERDICT_GAINS]; /* best first; NULL: no more. Valid as long as the messages */
+};
+
+/* Whether the estimate of `a` is more worth to follow than that of `b`: those of the whole kernel come first, of them
+ * firm ones before ceilings, then larger ones. */
+bool kp_gain_before(const struct kp_message *a, const struct kp_message *b);
+
+/* `s` as for kp_rules_apply; `m` are the launch's messages. */
+void kp_verdict(const struct kp_result *r, const struct kp_session *s, const struct kp_messages *m,
+                struct kp_verdict *out);
+/* One or two lines (wrapped to the report's width); nothing where nothing is known. */
+int kp_render_verdict(const struct kp_sink *out, const struct kp_verdict *v);
+
+#endif
