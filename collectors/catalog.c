@@ -305,7 +305,7 @@ static int cost(struct kp_catalog *c, const struct kp_section *const *sections, 
 {
     struct kp_plan *p = NULL;
     int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, sections, n, "",
-                          kp_sections_one_pass(sections, n, ""), &p, err);
+                          kp_sections_one_pass(sections, n, "") ? KP_PLAN_ONE_PASS : KP_PLAN_RULES, &p, err);
     *metrics = *passes = 0;
     if (rc)
         return rc;

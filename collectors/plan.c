@@ -9,6 +9,7 @@
 #include "collectors/topology.h"
 #include "collectors/plan_internal.h"
 #include "report/derive.h"
+#include "report/rules.h"
 
 /* ---- the metrics of a plan, by name ---- */
 
@@ -272,24 +273,37 @@ static int want_section(struct kp_planner *x, const struct kp_section *s)
     return rc;
 }
 
+static int want_input(const struct kp_rule_input *input, void *arg)
+{
+    bool had;
+    return kp_plan_want(arg, input->metric, KP_UNIT_OF_CHIP, false, &had);
+}
+
+static int want_rules(struct kp_planner *x, const struct kp_section *s)
+{
+    return kp_cc_matches(s->cc, x->major, x->minor) ? kp_rule_inputs(s->id, x->major, x->minor, want_input, x) : 0;
+}
+
 /* ---- the plan ---- */
 
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
-                bool one_pass)
+                unsigned how)
 {
     int rc = kp_host_open(x->cupti, x->chip, x->availability, &x->host);
     for (size_t i = 0; !rc && i < n_sections; i++)
         rc = want_section(x, sections[i]);
+    for (size_t i = 0; !rc && how & KP_PLAN_RULES && i < n_sections; i++)
+        rc = want_rules(x, sections[i]);
     if (!rc)
         rc = kp_plan_list(x, metrics);
     if (!rc)
-        rc = one_pass ? kp_plan_schedule_one_pass(x) : kp_plan_schedule(x);
+        rc = how & KP_PLAN_ONE_PASS ? kp_plan_schedule_one_pass(x) : kp_plan_schedule(x);
     kp_host_close(x->host);
     return rc;
 }
 
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,
-                 const struct kp_section *const *sections, size_t n_sections, const char *metrics, bool one_pass,
+                 const struct kp_section *const *sections, size_t n_sections, const char *metrics, unsigned how,
                  struct kp_plan **out, char **err)
 {
     struct kp_plan *p = calloc(1, sizeof(*p));
@@ -307,7 +321,7 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
                            .listed = open_memstream(&p->listed, &size),
                            .breakdowns = open_memstream(&p->breakdowns, &size),
                            .err = err};
-    int rc = x.listed && x.breakdowns ? fill(&x, sections, n_sections, metrics, one_pass) : -ENOMEM;
+    int rc = x.listed && x.breakdowns ? fill(&x, sections, n_sections, metrics, how) : -ENOMEM;
     if (x.listed && fclose(x.listed) && !rc)
         rc = -ENOMEM;
     if (x.breakdowns && fclose(x.breakdowns) && !rc)

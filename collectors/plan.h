@@ -40,6 +40,9 @@ struct kp_plan {
     char *breakdowns; /* as kp_device_info.breakdowns */
 };
 
+/* How to plan. */
+enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2 };
+
 /* Plans for `chip` with compute capability major.minor.
  *
  * Of a section's rows of one place (kind, group and label in one body) the first one counts that holds on the chip and
@@ -52,12 +55,14 @@ struct kp_plan {
  * every base name of the chip, every launch metric and derived metric that the expression is found in group:NAME what a
  * body of a section shows, see kp_plan_groups breakdown:NAME   what a throughput is made of
  *
- * With `one_pass` there is one list, or none, and it takes one pass: a counter is taken when it still fits beside those
- * before it, by the order of the sections' rows, and can else not be collected. Returns 0; -EINVAL with *err (malloc'ed
- * line) for what the chip does not have, naming the nearest; -EIO with *err when the library cannot schedule; -ENOMEM.
+ * `how` is a sum of the bits below. With KP_PLAN_RULES what the rules of the sections look at is planned, too. With
+ * KP_PLAN_ONE_PASS there is one list, or none, and it takes one pass: a counter is taken when it still fits beside
+ * those before it, by the order of the sections' rows, and can else not be collected. Returns 0; -EINVAL with *err
+ * (malloc'ed line) for what the chip does not have, naming the nearest; -EIO with *err when the library cannot
+ * schedule; -ENOMEM.
  */
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,
-                 const struct kp_section *const *sections, size_t n_sections, const char *metrics, bool one_pass,
+                 const struct kp_section *const *sections, size_t n_sections, const char *metrics, unsigned how,
                  struct kp_plan **out, char **err);
 void kp_plan_free(struct kp_plan *p);
 

@@ -26,7 +26,6 @@ struct kp_planner {
 /* The metric of that name, NULL when the plan has none. Valid until the next one is added. */
 struct kp_planned *kp_plan_find(const struct kp_plan *p, const char *name);
 
-
 /* Plans a metric of any kind, whatever it needs, and lists it where the user is listing; *had says whether the chip has
  * it. What the chip does not have is left out, or with `required` planned as one that cannot be collected. Errors as
  * kp_plan_make. */

@@ -89,7 +89,11 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
 {
     char *err = NULL;
     int rc = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor,
-                          setup->sections, setup->n_sections, setup->options->metrics, setup->one_pass, &c->plan, &err);
+                          setup->sections, setup->n_sections, setup->options->metrics,
+                          setup->one_pass               ? KP_PLAN_ONE_PASS
+                          : setup->options->apply_rules ? KP_PLAN_RULES
+                                                        : 0,
+                          &c->plan, &err);
     if (rc == -EINVAL && bad_input)
         *bad_input = err;
     else if (rc)
@@ -231,7 +235,7 @@ bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context
         return kp_plan_counts(c->plan);
     if (!c->one_pass && !c->no_one_pass) {
         c->no_one_pass = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor,
-                                      &quick, 1, "", true, &c->one_pass, &err) != 0;
+                                      &quick, 1, "", KP_PLAN_ONE_PASS, &c->one_pass, &err) != 0;
         free(err);
         kp_worker_drain(KP_FOREVER); /* which may be evaluating */
         if (c->one_pass)

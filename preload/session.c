@@ -11,6 +11,7 @@
 
 #include "preload/lock.h"
 #include "preload/log.h"
+#include "report/summary.h"
 #include "report/page.h"
 #include "report/store.h"
 #include "report/version.h"
@@ -402,20 +403,23 @@ void kp_session_warn_once(const char *text)
 
 static int render_stored(struct kp_result *r, void *arg)
 {
-    (void)arg;
-    return kp_render_launch(kp_log_sink(), &session.display, &session.facts, r);
+    return kp_render_launch(kp_log_sink(), &session.display, &session.facts, r, arg);
 }
 
 /* What the store took before it failed, then what was kept since. */
 static void report_in_parts(void)
 {
     char *err = NULL;
+    struct kp_summary *summary = kp_summary_new();
     kp_render_process(kp_log_sink(), &session.facts);
-    if (session.store && kp_store_each_result(session.store, render_stored, NULL, &err))
+    if (session.store && kp_store_each_result(session.store, render_stored, summary, &err))
         kp_log_error("%s", err ? err : "the session file cannot be read back");
     free(err);
     for (struct kept *k = session.kept; k; k = k->next)
-        kp_render_launch(kp_log_sink(), &session.display, &session.facts, &k->result);
+        kp_render_launch(kp_log_sink(), &session.display, &session.facts, &k->result, summary);
+    if (summary)
+        kp_summary_render(summary, kp_log_sink());
+    kp_summary_free(summary);
     kp_render_account(kp_log_sink(), &session.facts);
 }
 

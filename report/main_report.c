@@ -56,6 +56,7 @@ static const size_t showing[] = {
     offsetof(struct kp_options, section),        offsetof(struct kp_options, metrics),
     offsetof(struct kp_options, print_details),  offsetof(struct kp_options, print_metric_name),
     offsetof(struct kp_options, print_units),    offsetof(struct kp_options, print_metric_instances),
+    offsetof(struct kp_options, apply_rules),    offsetof(struct kp_options, rule),
 };
 
 enum {

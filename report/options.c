@@ -9,6 +9,7 @@
 
 #include "report/model.h"
 #include "report/pattern.h"
+#include "report/rules.h"
 #include "report/section_files.h"
 #include "report/sections.h"
 #include "report/text.h"
@@ -26,6 +27,7 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 /* A row whose kind does not fit its field's type does not compile. */
 #define KP_TYPE_SET      char *
 #define KP_TYPE_SECTIONS char *
+#define KP_TYPE_RULES    char *
 #define KP_TYPE_NAMES    char *
 #define KP_TYPE_PATTERN  char *
 #define KP_TYPE_CHOICE   char *
@@ -150,9 +152,12 @@ static int check_value(const struct kp_option *row, const char *value, char **er
 {
     bool flag;
     uint64_t count;
+    kp_rule_choice rules;
     switch (row->kind) {
     case KP_OPT_SET:
         return check_sections(value, "", err);
+    case KP_OPT_RULES:
+        return kp_rules_select(value, &rules, err);
     case KP_OPT_SECTIONS:
         return check_sections("", value, err);
     case KP_OPT_PATTERN:

@@ -22,7 +22,9 @@ struct kp_options {
     char *log_file;         /* path with %-macros, "stdout", "stderr" */
     char *export_file;      /* path with %-macros, "" = none */
     bool force_overwrite;
-    char *section_folder;         /* absolute; "" = none */
+    char *section_folder; /* absolute; "" = none */
+    bool apply_rules;
+    char *rule;                   /* comma list; "" = all */
     char *print_details;          /* header | body | all */
     char *print_metric_name;      /* label | name | label-name */
     char *print_units;            /* auto | base */
@@ -37,6 +39,7 @@ struct kp_options {
 enum kp_option_kind {
     KP_OPT_SET,      /* a name of kp_set_names() */
     KP_OPT_SECTIONS, /* as kp_sections_select() takes it */
+    KP_OPT_RULES,    /* as kp_rules_select() takes it */
     KP_OPT_NAMES,    /* not checked here */
     KP_OPT_PATTERN,  /* as kp_pattern_new() takes it */
     KP_OPT_CHOICE,

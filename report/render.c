@@ -9,7 +9,9 @@
 #include "report/options.h"
 #include "report/pattern.h"
 #include "report/render_body.h"
+#include "report/summary.h"
 #include "report/text.h"
+#include "report/verdict.h"
 
 enum { KERNELS_SHOWN = 10 /* of those that no filter took */ };
 
@@ -23,6 +25,7 @@ static const char *or_empty(const char *s)
 struct kp_display kp_display_of(const struct kp_options *o)
 {
     struct kp_display d = {0};
+    char *err = NULL;
     d.details = !strcmp(o->print_details, "all")    ? KP_DETAILS_ALL
                 : !strcmp(o->print_details, "body") ? KP_DETAILS_BODY
                                                     : KP_DETAILS_HEADER;
@@ -33,6 +36,9 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.instances = !strcmp(o->print_metric_instances, "details")  ? KP_INSTANCES_DETAILS
                   : !strcmp(o->print_metric_instances, "values") ? KP_INSTANCES_VALUES
                                                                  : KP_INSTANCES_NONE;
+    if (!o->apply_rules || kp_rules_select(o->rule, &d.rules, &err))
+        d.rules = 0;
+    free(err);
     return d;
 }
 
@@ -154,7 +160,14 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
 {
     struct printed p = {.section = s, .view = v, .asked_for = asked_for};
     int rc = o->display->details != KP_DETAILS_BODY || !asked_for ? render_header(o, &p) : 0;
-    return rc || o->display->details == KP_DETAILS_HEADER ? rc : render_bodies(o, &p);
+    if (!rc && o->display->details != KP_DETAILS_HEADER)
+        rc = render_bodies(o, &p);
+    if (rc || !kp_messages_count(v->messages, s->id))
+        return rc;
+    begin(o, &p);
+    if (!o->rc)
+        o->rc = kp_render_messages(o->sink, v->messages, s->id);
+    return 0;
 }
 
 /* --- the user's own metrics --- */
@@ -300,6 +313,11 @@ static bool row_wants(const struct kp_row *row, const char *metric, const struct
     return list && list_has(list, len, metric);
 }
 
+static int is_input(const struct kp_rule_input *input, void *metric)
+{
+    return !strcmp(input->metric, metric);
+}
+
 static bool is_wanted(const struct wanted *w, const char *metric, const struct kp_view *v)
 {
     if (list_has(w->metrics, strlen(w->metrics), metric))
@@ -308,6 +326,10 @@ static bool is_wanted(const struct wanted *w, const char *metric, const struct k
         for (size_t j = 0; j < w->sections[i]->n_rows; j++)
             if (row_wants(&w->sections[i]->rows[j], metric, v))
                 return true;
+    const struct kp_launch_info *l = &v->result->launch;
+    for (size_t i = 0; i < w->n; i++) /* what rules look at is collected for them */
+        if (kp_rule_inputs(w->sections[i]->id, l->cc_major, l->cc_minor, is_input, (void *)(uintptr_t)metric))
+            return true;
     return false;
 }
 
@@ -366,11 +388,20 @@ static int render_tables(struct kp_out *o, const struct kp_view *v, const struct
     return rc ? rc : render_metrics(o, shown->metrics, v);
 }
 
+static void print_verdict(struct kp_out *o, const struct kp_view *v)
+{
+    struct kp_verdict verdict;
+    kp_verdict(v->result, v->session, v->messages, &verdict);
+    if (!o->rc)
+        o->rc = kp_render_verdict(o->sink, &verdict);
+}
+
 int kp_render_launch(const struct kp_sink *sink, const struct kp_display *d, const struct kp_session *s,
-                     const struct kp_result *r)
+                     const struct kp_result *r, struct kp_summary *summary)
 {
     struct kp_out o = {.sink = sink, .display = d};
-    struct kp_view v = {s, r};
+    struct kp_messages messages = {0};
+    struct kp_view v = {s, r, &messages};
     struct wanted asked = {0}, shown = {0};
     int rc = find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
     if (!rc)
@@ -381,8 +412,17 @@ int kp_render_launch(const struct kp_sink *sink, const struct kp_display *d, con
     print_launch_line(&o, &r->launch);
     if (r->launch.note)
         print_note(&o, r->launch.note, quick);
-    rc = render_tables(&o, &v, d->choose ? &shown : &asked, quick);
+    const struct wanted *w = d->choose ? &shown : &asked;
+    if (d->rules)
+        rc = kp_rules_apply(r, s, w->sections, w->n, d->rules, &messages);
+    if (!rc && d->rules)
+        print_verdict(&o, &v);
+    if (!rc)
+        rc = render_tables(&o, &v, w, quick);
+    if (!rc && d->rules && summary)
+        rc = kp_summary_add(summary, s, r, &messages);
 out:
+    kp_messages_free(&messages);
     free(asked.sections);
     free(shown.sections);
     return rc ? rc : o.rc;

@@ -22,25 +22,28 @@ struct kp_display {
     enum kp_naming naming;
     bool base_units;
     enum kp_instances instances;
+    uint64_t rules; /* kp_rule_choice: those that give advice */
     /* What is shown instead of what the session asked for, where `choose` is set: as in kp_sections_select, and a comma
      * list; NULL is "". Not owned. */
     bool choose;
     const char *set, *sections, *metrics;
 };
 
+struct kp_summary;
 struct kp_options;
 /* What the print-* options say; they must have been checked. Nothing of `o` is needed afterwards. */
 struct kp_display kp_display_of(const struct kp_options *o);
 
 /* `[pid] program@host` line that opens the report. */
 int kp_render_process(const struct kp_sink *out, const struct kp_session *s);
-/* One launch: header line, note, sections. The sections and metrics are those the session asked for, or `d` chooses,
+/* One launch: header line, note, verdict, sections, each with the advice of its rules. It is added to `summary`, unless
+ * that is NULL. The sections and metrics are those the session asked for, or `d` chooses,
  * and of the sections that which `d` wants; a section that has nothing to show is left out. Of a metric list,
  * "regex:EXPR" means those of the launch and "breakdown:X" the constituents on its device. Before them
  * comes the section of one pass (kp_section_quick) where the launch has its counters instead. What is missing for the
  * reason that the note gives is left out, so a launch without counters has no section of counters only. */
 int kp_render_launch(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
-                     const struct kp_result *r);
+                     const struct kp_result *r, struct kp_summary *summary);
 /* The closing account: launches seen, profiled, skipped and why, passes, time; and, where nothing was profiled, why. */
 int kp_render_account(const struct kp_sink *out, const struct kp_session *s);
 

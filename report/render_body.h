@@ -56,9 +56,12 @@ struct kp_lines {
 };
 
 /* One launch and what it was profiled for. */
+struct kp_messages;
+
 struct kp_view {
     const struct kp_session *session;
     const struct kp_result *result;
+    const struct kp_messages *messages; /* of the rules */
 };
 
 /* Adds a line, whose made_label is then owned by the lines, or freed. 0 or -ENOMEM. */

@@ -199,7 +199,7 @@ static void fill_line(const struct kp_summary *s, const struct kernel *k, struct
     const char *bound = main_bound(k);
     l->kernel = k;
     snprintf(l->cell[TIME], CELL_MAX, "%.1f", s->ns > 0 ? 100 * k->ns / s->ns : 0);
-    kp_format_quantity(k->ns, "ns", l->cell[TOTAL]);
+    kp_format_quantity(k->ns, "ns", false, l->cell[TOTAL]);
     kp_format_count(k->launches, l->cell[LAUNCHES]);
     snprintf(l->cell[BOUND], CELL_MAX, "%s", *bound ? bound : "not known");
     snprintf(l->cell[GAIN], CELL_MAX, "%.1f", s->ns > 0 ? 100 * saved / s->ns : 0);
@@ -301,7 +301,7 @@ static int print_first(FILE *f, const struct kp_summary *s, const struct kernel 
 static void print_totals(FILE *f, const struct kp_summary *s, size_t shown)
 {
     char total[CELL_MAX];
-    kp_format_quantity(s->ns, "ns", total);
+    kp_format_quantity(s->ns, "ns", false, total);
     fprintf(f, "==KPROF== %" PRIu64 " %s of %zu %s, %s of GPU time; gains are of the run", s->launches,
             s->launches == 1 ? "launch" : "launches", s->n, s->n == 1 ? "kernel" : "kernels", total);
     fprintf(f, shown < s->n ? "; the %zu longest:\n" : "\n", shown);

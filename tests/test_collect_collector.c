@@ -726,7 +726,7 @@ static void test_groups_in_turn(void **state)
     replay();
     check_memory();
     kp_test_calls(in_pass, "save restore rehearse enable image config restore start issue stop decode "
-                           "image config restore start issue stop decode drop");
+                           "disable enable image config restore start issue stop decode drop");
     static const size_t ranges[] = {0, 2};
     check_results(two_groups, ranges);
 }

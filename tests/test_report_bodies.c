@@ -540,10 +540,10 @@ static void a_launch_is_printed_as_the_display_chooses(void **state)
     struct kp_test_text t = {0};
     struct kp_sink out = kp_test_sink(&t);
     struct kp_display d = {.choose = true, .sections = "Occupancy", .metrics = "regex:^sm__cycles,launch__grid_size"};
-    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0]), 0);
+    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
     d = (struct kp_display){.choose = true, .metrics = KP_BREAKDOWN "sm__throughput" PCT ",gpu__time_duration.sum"};
     add_devices(&r.session, "sm__throughput" PCT "\tlts__cycles_active.avg,sm__cycles_active.avg,sm__missing.avg\n");
-    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0]), 0);
+    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
     compare(&t, "tests/golden/bodies_chosen.txt");
     kp_test_recording_free(&r);
 }
@@ -556,9 +556,9 @@ static void what_is_not_known_any_more_is_left_out(void **state)
     struct kp_test_text known = {0}, t = {0};
     struct kp_sink out = kp_test_sink(&t), known_out = kp_test_sink(&known);
     struct kp_display d = {.choose = true, .set = "of-files", .sections = "Mine,Occupancy,Others,LaunchStats"};
-    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0]), 0);
+    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
     d = (struct kp_display){.choose = true, .sections = "Occupancy,LaunchStats"};
-    assert_int_equal(kp_render_launch(&known_out, &d, &r.session, &r.results[0]), 0);
+    assert_int_equal(kp_render_launch(&known_out, &d, &r.session, &r.results[0], NULL), 0);
     assert_string_equal(t.text, known.text);
     free(t.text);
     free(known.text);

@@ -418,6 +418,8 @@ struct CUpti_RangeProfiler_Object {
     size_t max_ranges, n_ranges, depth, n_dropped;
     size_t room; /* of the configuration that it first ran with: it never has more, as seen on the real library */
     uint32_t n_passes, pass;
+    uint32_t
+        awaited; /* passes of the configuration that it first had: no other is told to be complete, as seen there */
     struct CUpti_RangeProfiler_Object *next;
 };
 
@@ -618,6 +620,8 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
     result = passes_of(params->pConfig, params->configSize, &object->n_passes);
     if (result)
         return result;
+    if (!object->awaited)
+        object->awaited = object->n_passes;
     object->image = (void *)params->pCounterDataImage;
     if (object->image->n_passes)
         fake_misuse("%s: the counter-data image holds what earlier passes left", __func__);
@@ -684,7 +688,7 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
     object->decoded = false;
     params->passIndex = object->pass;
     params->targetNestingLevel = 1;
-    params->isAllPassSubmitted = object->pass == object->n_passes;
+    params->isAllPassSubmitted = object->pass == object->n_passes && object->n_passes == object->awaited;
     fake_log("pass pid=%d ctx=%llu pass=%u of %u ranges=%zu\n", (int)getpid(),
              (unsigned long long)fake_driver()->context_id(object->ctx), object->pass, object->n_passes,
              object->n_ranges);
