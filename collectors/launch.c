@@ -9,6 +9,8 @@
 #include "report/instances.h"
 
 const char *const kp_launch_metric_names[] = {
+    "derived__local_spilling_requests",
+    "derived__local_spilling_requests_pct",
     "derived__pct_occupancy_per_barrier_count",
     "derived__pct_occupancy_per_block_size",
     "derived__pct_occupancy_per_register_count",
@@ -206,6 +208,18 @@ static void axes(struct source *x, const char *base, const char *unit, const uin
         name[end] = (char)('x' + i);
         count(x, name, unit, v[i]);
     }
+}
+
+/* What the compiler spilled goes through local memory: a kernel that has none spills nothing. Of one that has, only its
+ * instructions tell which accesses are spills. */
+static void spilling(struct source *x)
+{
+    static const char *const names[] = {"derived__local_spilling_requests", "derived__local_spilling_requests_pct"};
+    for (int i = 0; i < 2; i++)
+        if (x->f->local_bytes)
+            missing(x, names[i], "the kernel has local memory, and counters do not tell spills from other accesses to it");
+        else
+            count(x, names[i], i ? "%" : "", 0);
 }
 
 static void identity(struct source *x)
@@ -449,6 +463,7 @@ int kp_launch_metrics(struct kp_result *r, const struct kp_driver *d, const stru
     struct source x = {.r = r, .d = d, .device = device, .context = context, .f = f, .s = s, .extra = extra};
     compute_occupancy(&x);
     identity(&x);
+    spilling(&x);
     geometry(&x);
     shared_memory(&x);
     occupancy(&x);

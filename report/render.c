@@ -162,7 +162,7 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
     int rc = o->display->details != KP_DETAILS_BODY || !asked_for ? render_header(o, &p) : 0;
     if (!rc && o->display->details != KP_DETAILS_HEADER)
         rc = render_bodies(o, &p);
-    if (rc || !kp_messages_count(v->messages, s->id))
+    if (rc || !v->messages || !kp_messages_count(v->messages, s->id))
         return rc;
     begin(o, &p);
     if (!o->rc)

@@ -61,7 +61,7 @@ struct kp_messages;
 struct kp_view {
     const struct kp_session *session;
     const struct kp_result *result;
-    const struct kp_messages *messages; /* of the rules */
+    const struct kp_messages *messages; /* of the rules; NULL = none */
 };
 
 /* Adds a line, whose made_label is then owned by the lines, or freed. 0 or -ENOMEM. */

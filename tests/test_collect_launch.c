@@ -248,6 +248,21 @@ static void test_identity(void **state)
     kp_result_free(&s.result);
 }
 
+static void test_spilling(void **state)
+{
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1, 32);
+    measure(&s);
+    assert_int_equal(number(&s, "derived__local_spilling_requests"), 0);
+    assert_int_equal(number(&s, "derived__local_spilling_requests_pct"), 0);
+    s.function.local_bytes = 16;
+    measure(&s);
+    assert_int_equal(kp_result_find(&s.result, "derived__local_spilling_requests")->kind, KP_VALUE_NA);
+    assert_int_equal(kp_result_find(&s.result, "derived__local_spilling_requests_pct")->kind, KP_VALUE_NA);
+    kp_result_free(&s.result);
+}
+
 static void test_cache_configurations(void **state)
 {
     static const struct {
@@ -701,6 +716,7 @@ int main(void)
         cmocka_unit_test(test_recorded_launches),
         cmocka_unit_test(test_geometry),
         cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_spilling),
         cmocka_unit_test(test_cache_configurations),
         cmocka_unit_test(test_green_context),
         cmocka_unit_test(test_shared_config_unknown),

@@ -382,17 +382,19 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_PRINT_UNITS=base",
         "KPROF_PRINT_METRIC_INSTANCES=values",
         "KPROF_SECTION_FOLDER=/tmp",
+        "KPROF_APPLY_RULES=no",
+        "KPROF_RULE=CPIStall",
     };
     (void)state;
     size_t n;
     kp_option_rows(&n);
     assert_int_equal(sizeof lines / sizeof *lines, n);
-    struct outcome o =
-        RUN_WITH(ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k",
-                 "regex:k", "-s", "5", "-c6", "--cache-control", "none", "--log-file", "log", "-o", "out", "-f",
-                 "--quiet=off", "--profile-from-start=off", "--cupti-dir=dir", "--session-file", "ses", "--window", "7",
-                 "--window-memory=2G", "--print-details", "all", "--print-metric-name=name", "--print-units=base",
-                 "--print-metric-instances", "values", "--section-folder=/tmp", "env");
+    struct outcome o = RUN_WITH(ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m",
+                                "-k", "regex:k", "-s", "5", "-c6", "--cache-control", "none", "--log-file", "log", "-o",
+                                "out", "-f", "--quiet=off", "--profile-from-start=off", "--cupti-dir=dir",
+                                "--session-file", "ses", "--window", "7", "--window-memory=2G", "--print-details",
+                                "all", "--print-metric-name=name", "--print-units=base", "--print-metric-instances",
+                                "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);
