@@ -21,11 +21,12 @@
 
 #include "report/options.h"
 #include "report/page.h"
+#include "report/rules.h"
 #include "report/store.h"
 #include "report/version.h"
 #include "tests/report_support.h"
 
-static const struct kp_display plain; /* by default */
+static const struct kp_display plain = {.rules = KP_RULES_ALL}; /* by default */
 
 /* bin/kprof and lib/libkprof.so below a temporary folder; tmp/ is the command's TMPDIR. */
 static char root[PATH_MAX / 4], command[PATH_MAX / 2], library[PATH_MAX / 2], tmp[PATH_MAX / 2];

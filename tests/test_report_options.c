@@ -65,7 +65,8 @@ static void every_field_has_its_variable(void **state)
              "KPROF_WINDOW_MEMORY=64M", "KPROF_CACHE_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p",
              "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c",
              "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
-             "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values");
+             "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values",
+             "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -87,6 +88,8 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.print_metric_name, "label-name");
     assert_string_equal(o.print_units, "base");
     assert_string_equal(o.print_metric_instances, "values");
+    assert_false(o.apply_rules);
+    assert_string_equal(o.rule, "CPIStall,regex:SOL.*");
     kp_options_free(&o);
 }
 
@@ -179,6 +182,9 @@ static void errors(void **state)
         "KPROF_SECTION=Ocupancy",
         "KPROF_SECTION=regex:(",
         "KPROF_SECTION=regex:None",
+        "KPROF_RULE=CPIStal",
+        "KPROF_RULE=regex:None",
+        "KPROF_APPLY_RULES=nope",
         "KPROF_KERNEL_NAME=regex:[a",
         "KPROF_LAUNCH_SKIP=five",
         "KPROF_LAUNCH_SKIP=-1",

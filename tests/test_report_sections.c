@@ -365,8 +365,7 @@ int main(void)
         cmocka_unit_test(selections),          cmocka_unit_test(errors_name_what_is_valid),
         cmocka_unit_test(one_pass_selections), cmocka_unit_test(one_section_for_what_is_not_replayed),
         cmocka_unit_test(cc_conditions),       cmocka_unit_test(table_is_sound),
-        cmocka_unit_test(roofs_are_whole),
-        cmocka_unit_test(added_sections),
+        cmocka_unit_test(roofs_are_whole),     cmocka_unit_test(added_sections),
     };
     return cmocka_run_group_tests_name("report/sections", tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "report/rules.h"
 #include "report/page.h"
 #include "report/store.h"
 #include "tests/report_support.h"
@@ -93,9 +94,11 @@ static void assert_shows(const struct kp_display *d, const char *env, char *cons
 
 static void print_options_are_flags_or_environment(void **state)
 {
-    static const struct kp_display plain, names = {.naming = KP_NAMING_NAME}, both = {.naming = KP_NAMING_BOTH},
-                                          base = {.base_units = true, .naming = KP_NAMING_NAME},
-                                          body = {.details = KP_DETAILS_BODY};
+    static const struct kp_display plain = {.rules = KP_RULES_ALL},
+                                   names = {.naming = KP_NAMING_NAME, .rules = KP_RULES_ALL},
+                                   both = {.naming = KP_NAMING_BOTH, .rules = KP_RULES_ALL},
+                                   base = {.base_units = true, .naming = KP_NAMING_NAME, .rules = KP_RULES_ALL},
+                                   body = {.details = KP_DETAILS_BODY, .rules = KP_RULES_ALL}, mute = {.rules = 0};
     (void)state;
     assert_shows(&plain, NULL, ARGS("report", session));
     assert_shows(&names, NULL, ARGS("report", "--print-metric-name", "name", session));
@@ -103,19 +106,41 @@ static void print_options_are_flags_or_environment(void **state)
     assert_shows(&base, "KPROF_PRINT_METRIC_NAME=label",
                  ARGS("report", session, "--print-units=base", "--print-metric-name=name"));
     assert_shows(&body, NULL, ARGS("--print-details", "body", "report", session));
+    assert_shows(&mute, NULL, ARGS("report", "--apply-rules", "no", session));
+    assert_shows(&mute, "KPROF_APPLY_RULES=no", ARGS("report", session));
 }
 
 static void what_is_shown_can_be_chosen(void **state)
 {
-    static const struct kp_display section = {.choose = true, .sections = "Occupancy"},
-                                   metrics = {.choose = true, .metrics = "launch__grid_size,regex:^sm__"},
-                                   several = {
-                                       .choose = true, .set = "quick", .sections = "LaunchStats", .base_units = true};
+    static const struct kp_display section = {.rules = KP_RULES_ALL, .choose = true, .sections = "Occupancy"},
+                                   metrics = {.rules = KP_RULES_ALL,
+                                              .choose = true,
+                                              .metrics = "launch__grid_size,regex:^sm__"},
+                                   several = {.rules = KP_RULES_ALL,
+                                              .choose = true,
+                                              .set = "quick",
+                                              .sections = "LaunchStats",
+                                              .base_units = true};
     (void)state;
     assert_shows(&section, NULL, ARGS("report", "--section", "Occupancy", session));
     assert_shows(&metrics, "KPROF_METRICS=launch__grid_size,regex:^sm__", ARGS("report", session));
     assert_shows(&several, "KPROF_SET=quick",
                  ARGS("report", "--print-units", "base", "--section=LaunchStats", session));
+}
+
+/* What rules say stands below their sections, the verdict above them, the summary before the account. */
+static void the_page_has_advice(void **state)
+{
+    char *out, *err;
+    (void)state;
+    assert_int_equal(
+        run(ARGS("report", "--rule", "SOLBottleneck,regex:.*Occupancy", "--section", "Occupancy,SpeedOfLight", session),
+            NULL, &out, &err),
+        0);
+    assert_string_equal(err, "");
+    kp_test_golden(out, "tests/golden/report_advice.txt");
+    free(out);
+    free(err);
 }
 
 static void wrong_options_are_told(void **state)
@@ -155,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(print_options_are_flags_or_environment),
         cmocka_unit_test(what_is_shown_can_be_chosen),
+        cmocka_unit_test(the_page_has_advice),
         cmocka_unit_test(wrong_options_are_told),
     };
     return cmocka_run_group_tests_name("report/show", tests, write_session, remove_session);
