@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every value of ncu's full details page beside kprof's, and what the sets cost. Needs what run.sh needs.
+# Every value and every rule of ncu's full details page beside kprof's, and what it costs. Needs what run.sh needs.
 #   tests/gpu/full.sh [OUT] [PROGRAM...]     PROGRAM: patterns, torch (default: both); NCU_RUNS: how often ncu runs (3)
 set -u
 export LC_ALL=C
@@ -31,7 +31,7 @@ compare_program() { # NAME COMMAND...
     native=$(since "$start")
     for i in $(seq "$runs"); do
         start=$(now)
-        timeout 200 ncu --clock-control none --profile-from-start $profile --set full --print-details all --apply-rules no \
+        timeout 200 ncu --clock-control none --profile-from-start $profile --set full --print-details all \
             --print-metric-name name --print-units base --log-file "$work/$name.ncu.$i" "$@" >/dev/null 2>&1
         ncu_wall=$(since "$start")
         files+=("$work/$name.ncu.$i")
@@ -48,6 +48,8 @@ compare_program() { # NAME COMMAND...
     echo "## $name: kprof beside $runs runs of ncu"
     python3 "$here/compare_full.py" "$work/$name.kprof" "${files[@]}"
     [ "$runs" -lt 3 ] || { echo "ncu's first run beside its others:" && python3 "$here/compare_full.py" --no-exceptions --ncu "${files[@]}"; }
+    echo "## $name: the rules"
+    python3 "$here/compare_rules.py" "$out/$name.full" "${files[0]}"
     launches=$(grep -c '==PROF== Profiling' "$work/$name.ncu.1")
     costs+=("| $name, full, $launches launches | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" -v n="$launches" 'BEGIN { printf "%.0f | %.0f | %.1f", (b - a) * 1000 / n, (c - a) * 1000 / n, (b - a) / (c - a) }') |")
 }
