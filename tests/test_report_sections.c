@@ -172,7 +172,8 @@ static bool begins(const char *text, const char *with)
 static void check_source(const struct kp_row *row)
 {
     bool launch = begins(row->metric, "launch__") || begins(row->metric, "numa__") || begins(row->metric, "nvlink__");
-    bool computed = begins(row->metric, "derived__") && !begins(row->metric, "derived__pct_occupancy_");
+    bool computed = begins(row->metric, "derived__") && !begins(row->metric, "derived__pct_occupancy_") &&
+                    !begins(row->metric, "derived__local_spilling_");
     assert_true(*row->metric && !(launch && row->source == KP_SRC_COUNTER));
     assert_true(computed ? row->source == KP_SRC_DERIVED : true);
     if (row->source == KP_SRC_DERIVED)
