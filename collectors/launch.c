@@ -217,7 +217,8 @@ static void spilling(struct source *x)
     static const char *const names[] = {"derived__local_spilling_requests", "derived__local_spilling_requests_pct"};
     for (int i = 0; i < 2; i++)
         if (x->f->local_bytes)
-            missing(x, names[i], "the kernel has local memory, and counters do not tell spills from other accesses to it");
+            missing(x, names[i],
+                    "the kernel has local memory, and counters do not tell spills from other accesses to it");
         else
             count(x, names[i], i ? "%" : "", 0);
 }
