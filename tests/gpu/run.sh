@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The GPU suite: run on a machine with a GPU, CUDA 13, ncu and PyTorch, after `make`. Prints tables for RESULTS.md.
-#   tests/gpu/run.sh [OUT] [quick]     OUT: where logs go (default build/gpu); quick: few launches of the PyTorch step,
-#   and no bench.sh. ROWS="NAME ...": only these rows of the first table.
+#   tests/gpu/run.sh [OUT] [quick|rows]     OUT: where logs go (default build/gpu); quick: few launches of the PyTorch
+#   step, neither full.sh nor bench.sh; rows: the first table only. ROWS="NAME ...": only these rows of it.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-$root/build/gpu}
@@ -81,6 +81,8 @@ row cupy - python3 "$here/cupy_add.py"
 row torch_step - python3 "$here/torch_step.py"
 unset KPROF_LAUNCH_COUNT
 
+[ "$quick" != rows ] || { echo "$failures failures"; exit $((failures > 0)); }
+
 # ---- every row of the basic set beside ncu ----
 now() { date +%s.%N; }
 since() { echo "$(now) $1" | awk '{ printf "%.2f", $1 - $2 }'; }
@@ -134,6 +136,8 @@ echo "one launch in one small program: ncu $one_ncu s, kprof $(since "$start") s
 
 # ---- what profiling costs ----
 if [ -z "$quick" ]; then
+    echo
+    "$here/full.sh" "$out" || fail "full.sh"
     echo
     "$here/bench.sh" "$out" || fail "bench.sh"
 fi
