@@ -20,7 +20,8 @@ BUILD   := build
 OUT     := $(if $(filter release,$(VARIANT)),$(BUILD),$(BUILD)/$(VARIANT))
 OBJ     := $(BUILD)/obj/$(VARIANT)
 
-SANITIZE_asan  := -fsanitize=address
+# Both at once take hardly longer than one.
+SANITIZE_asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SANITIZE_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
 SANITIZE_tsan  := -fsanitize=thread
 SANITIZE       := $(SANITIZE_$(VARIANT))
@@ -228,7 +229,7 @@ run-tests: all test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	 KP_TEST_PRELOAD_FIRST=$(if $(RUNTIME_$(VARIANT)),$(abspath $(SHIM)):$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_$(VARIANT))))) \
 	 $(if $(RUNTIME_$(VARIANT)),KP_TEST_SHIM=$(abspath $(SHIM)) ASAN_OPTIONS=verify_asan_link_order=0 \
 	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \
-	 KP_TEST_PRELOAD_PLAIN=$(if $(filter ubsan,$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_ubsan)))) \
+	 KP_TEST_PRELOAD_PLAIN=$(if $(filter asan ubsan,$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_ubsan)))) \
 	 KP_TEST_ENV='$(TEST_ENV_$(VARIANT))' tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(TEST_BIN) $(TEST_SCRIPTS)
 
 test: setup-test
