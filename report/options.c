@@ -140,6 +140,18 @@ static int check_pattern(const char *value, char **err)
     return rc;
 }
 
+/* Names depend on the chip, expressions do not. They are separated by blanks, too. */
+static int check_names(const char *list, char **err)
+{
+    char *copy = kp_strdup(list), *save = NULL;
+    int rc = copy ? 0 : -ENOMEM;
+    char *name = copy ? strtok_r(copy, ", \t", &save) : NULL;
+    for (; !rc && name; name = strtok_r(NULL, ", \t", &save))
+        rc = check_pattern(name, err);
+    free(copy);
+    return rc;
+}
+
 static int check_path(const char *value, char **err)
 {
     char *path = NULL;
@@ -175,7 +187,7 @@ static int check_value(const struct kp_option *row, const char *value, char **er
     case KP_OPT_SWITCH:
         return read_switch(value, &flag, err);
     case KP_OPT_NAMES:
-        break;
+        return check_names(value, err);
     }
     return 0;
 }

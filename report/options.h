@@ -40,7 +40,7 @@ enum kp_option_kind {
     KP_OPT_SET,      /* a name of kp_set_names() */
     KP_OPT_SECTIONS, /* as kp_sections_select() takes it */
     KP_OPT_RULES,    /* as kp_rules_select() takes it */
-    KP_OPT_NAMES,    /* not checked here */
+    KP_OPT_NAMES,    /* checked here for expressions only */
     KP_OPT_PATTERN,  /* as kp_pattern_new() takes it */
     KP_OPT_CHOICE,
     KP_OPT_COUNT,

@@ -821,6 +821,7 @@ int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void
         rc = read_error(s, next_launch(s, id, &result, &found), err);
         if (!rc && found)
             rc = fn(&result, arg);
+        found = found && result.launch.id < INT64_MAX; /* the next one would be SQLite's lowest: all over again */
         id = result.launch.id + 1;
         kp_result_free(&result);
     }

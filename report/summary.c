@@ -147,6 +147,8 @@ int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const
     if (!k)
         return -ENOMEM;
     kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns);
+    if (!isfinite(ns) || ns < 0) /* of a session file that was edited: it must not spoil the sums */
+        ns = 0;
     kp_verdict(r, session, m, &v);
     add_bound(k, v.what, ns > 0 ? ns : 1);
     add_savings(s, k, m, ns);

@@ -186,6 +186,7 @@ static void errors(void **state)
         "KPROF_RULE=regex:None",
         "KPROF_APPLY_RULES=nope",
         "KPROF_KERNEL_NAME=regex:[a",
+        "KPROF_METRICS=gpu__time_duration,regex:[a",
         "KPROF_LAUNCH_SKIP=five",
         "KPROF_LAUNCH_SKIP=-1",
         "KPROF_LAUNCH_SKIP= 1",

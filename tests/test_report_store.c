@@ -403,8 +403,7 @@ static void a_launch_is_written_whole_or_not_at_all(void **state)
 static int count_one(struct kp_result *r, void *arg)
 {
     (void)r;
-    ++*(int *)arg;
-    return 0;
+    return ++*(int *)arg > 1000 ? -ELOOP : 0;
 }
 
 static int launches_in(const char *path)
@@ -415,6 +414,24 @@ static int launches_in(const char *path)
     assert_int_equal(kp_store_each_result(s, count_one, &n, &err), 0);
     kp_store_close(s);
     return n;
+}
+
+/* Behind the highest number there is none: it must not begin again. */
+static void the_highest_launch_is_the_last(void **state)
+{
+    struct place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    struct kp_result first = full_result(1), second = full_result(2);
+    put_session(s, &session);
+    put_result(s, &first);
+    put_result(s, &second);
+    kp_store_close(s);
+    sql(p->file, "UPDATE launch SET id = 9223372036854775807 WHERE id = 2");
+    assert_int_equal(launches_in(p->file), 2);
+    kp_session_free(&session);
+    kp_result_free(&first);
+    kp_result_free(&second);
 }
 
 static void several_puts_are_one_transaction(void **state)
@@ -971,6 +988,7 @@ int main(void)
         IN_A_FOLDER(a_callback_can_stop),
         IN_A_FOLDER(a_failed_put_leaves_no_half_launch),
         IN_A_FOLDER(a_launch_is_written_whole_or_not_at_all),
+        IN_A_FOLDER(the_highest_launch_is_the_last),
         IN_A_FOLDER(several_puts_are_one_transaction),
         IN_A_FOLDER(a_failed_transaction_leaves_nothing),
         IN_A_FOLDER(creating),

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,7 +221,7 @@ static void add_made_up(struct kp_summary *s, const char *name, double ns, const
     struct kp_message m = {
         .rule = kp_rule_find(rule), .section = section, .text = NULL, .speedup = speedup, .global = global};
     struct kp_messages messages = {&m, 1, 1};
-    if (ns > 0)
+    if (ns != 0)
         assert_int_equal(kp_result_set_real(&r, "gpu__time_duration.sum", "ns", ns), 0);
     assert_int_equal(kp_summary_add(s, NULL, &r, &messages), 0);
     kp_result_free(&r);
@@ -256,6 +257,11 @@ static void gains_are_weighted_by_time(void **state)
     s = kp_summary_new();
     add_made_up(s, "untimed", 0, "CPIStall", 50, true);
     assert_first_line(s, "==KPROF== Look first at: untimed", "1 launch of 1 kernel,");
+    add_made_up(s, "timed", 100, "CPIStall", 50, true);
+    const double broken[] = {NAN, INFINITY, -1000};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+        add_made_up(s, "broken", broken[i], "CPIStall", 50, true);
+    assert_first_line(s, "==KPROF== Fix first: timed", "5 launches of 3 kernels, 100 ns of GPU time");
     kp_summary_free(s);
 }
 
