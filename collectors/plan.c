@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,6 +287,23 @@ static int want_rules(struct kp_planner *x, const struct kp_section *s)
 
 /* ---- the plan ---- */
 
+/* The library takes minutes for more, while the program waits. */
+static int bound(struct kp_planner *x)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < x->plan->n_metrics; i++)
+        n += x->plan->metrics[i].group == KP_NOT_SCHEDULED;
+    if (n <= KP_PLAN_MOST_COUNTERS)
+        return 0;
+    if (asprintf(x->err,
+                 "KPROF_METRICS: those are %zu counters of %s, and the most that can be scheduled is %d; name fewer", n,
+                 x->chip, KP_PLAN_MOST_COUNTERS) < 0) {
+        *x->err = NULL;
+        return -ENOMEM;
+    }
+    return -EINVAL;
+}
+
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
                 unsigned how)
 {
@@ -296,6 +314,8 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
         rc = want_rules(x, sections[i]);
     if (!rc)
         rc = kp_plan_list(x, metrics);
+    if (!rc)
+        rc = bound(x);
     if (!rc)
         rc = how & KP_PLAN_ONE_PASS ? kp_plan_schedule_one_pass(x) : kp_plan_schedule(x);
     kp_host_close(x->host);

@@ -789,6 +789,7 @@ static void test_unknown_metrics(void **state)
     refused("breakdown:dram__bytes", "no throughput \"dram__bytes\"", "");
     refused("regex:^no_such_name", "no metric", "matches \"regex:^no_such_name\"");
     refused("regex:^test__absent", "no metric", "matches \"regex:^test__absent\"");
+    refused("regex:.", "and the most", "name fewer");
 }
 
 static void test_bad_expression(void **state)
