@@ -10,6 +10,7 @@
 #include "report/pattern.h"
 #include "report/plain.h"
 #include "report/text.h"
+#include "report/units.h"
 
 /* What a rule passes on to its children; NaN where nobody did. Fractions of 1. */
 struct passed {
@@ -73,9 +74,19 @@ static double larger(double a, double b)
     return a > b || isnan(b) ? a : b;
 }
 
+/* Not known unless both are. */
 static double smaller(double a, double b)
 {
-    return a < b || isnan(b) ? a : b;
+    return a < b || isnan(a) ? a : b;
+}
+
+static double smallest_known(const double *values, size_t n)
+{
+    double least = NAN;
+    for (size_t i = 0; i < n; i++)
+        if (!(values[i] >= least) && !isnan(values[i]))
+            least = values[i];
+    return least;
 }
 
 static double distance(double a, double b)
@@ -140,15 +151,16 @@ static void add(run_t *run, double rank, enum kp_severity severity, struct gain 
 static void add(run_t *run, double rank, enum kp_severity severity, struct gain gain, const char *format, ...)
 {
     struct kp_message *m = run->rc ? NULL : new_message(run);
-    char *text = NULL;
+    char *raw = NULL, *text = NULL;
     va_list args;
     va_start(args, format);
-    if (!m || vasprintf(&text, format, args) < 0)
+    if (!m || vasprintf(&raw, format, args) < 0 || !(text = kp_message_text(run->result, raw)))
         run->rc = -ENOMEM;
     else {
         *m = (struct kp_message){run->rule, run->section, severity, text, gain.percent, gain.global, rank};
         run->out->n++;
     }
+    free(raw);
     va_end(args);
 }
 
@@ -162,14 +174,18 @@ static bool spoke(const run_t *run)
 /* Units by the prefixes of their metrics; those of any other prefix have no name. */
 static const struct memory_unit {
     const char *prefix, *name;
-    const char *whole; /* the throughput of all of it, where the constituents are not known */
+    const char *whole; /* the throughput of all of it, which may have parts that are none of the memory throughput */
 } memory_units[] = {
     {"dram", "DRAM", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"},
     {"fbp", "DRAM", ""},
+    {"l1tex", "L1", "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"},
     {"l1tex", "L1", "l1tex__throughput.avg.pct_of_peak_sustained_active"},
     {"lts", "L2", "lts__throughput.avg.pct_of_peak_sustained_elapsed"},
     {"ltc", "L2", ""},
 };
+/* Percentage points by which two values of one counter may differ, from pass to pass. */
+static const double same_within = 0.05;
+static const char memory_throughput[] = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed";
 
 static const char *unit_name(const char *metric)
 {
@@ -182,66 +198,68 @@ static const char *unit_name(const char *metric)
 /* The constituents of memory throughput on the launch's device: a comma list, or NULL. */
 static const char *constituents(const struct kp_result *r, const struct kp_session *s)
 {
-    static const char head[] = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed\t";
+    const size_t n = strlen(memory_throughput);
     for (size_t i = 0; s && i < s->n_devices; i++) {
         const char *at = s->devices[i].breakdowns;
         if (s->devices[i].ordinal != r->launch.device || !at)
             continue;
-        for (; (at = strstr(at, head)); at++)
-            if (at == s->devices[i].breakdowns || at[-1] == '\n')
-                return at + strlen(head);
+        for (; (at = strstr(at, memory_throughput)); at++)
+            if (at[n] == '\t' && (at == s->devices[i].breakdowns || at[-1] == '\n'))
+                return at + n + 1;
     }
     return NULL;
 }
 
-static double largest_constituent(const struct kp_result *r, const char *list, const char **unit)
+static const char *largest_constituent(const struct kp_result *r, const char *list)
 {
     size_t left = strcspn(list, "\n"), len;
     double most = NAN, value;
-    const char *end = list + left, *cursor = list, *item;
+    const char *end = list + left, *cursor = list, *item, *unit = "";
     char name[256];
     while (cursor < end && kp_list_next(&cursor, &item, &len) && item < end) {
         size_t n = strcspn(item, "\n,");
         snprintf(name, sizeof name, "%.*s", (int)(n < len ? n : len), item);
         if (kp_metric_number(kp_result_find(r, name), &value) && !(value <= most)) {
             most = value;
-            *unit = unit_name(name);
+            unit = unit_name(name);
         }
     }
-    return most;
-}
-
-static double largest_whole(const struct kp_result *r, const char **unit)
-{
-    double most = NAN, value;
-    for (size_t i = 0; i < sizeof memory_units / sizeof *memory_units; i++)
-        if (kp_metric_number(kp_result_find(r, memory_units[i].whole), &value) && !(value <= most)) {
-            most = value;
-            *unit = memory_units[i].name;
-        }
-    return most;
-}
-
-const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s, double *use)
-{
-    const char *list = constituents(r, s), *unit = "";
-    double most = list ? largest_constituent(r, list, &unit) : NAN;
-    if (!*unit)
-        most = largest_whole(r, &unit);
-    if (use)
-        *use = most;
     return unit;
+}
+
+/* The largest constituent is the whole: a unit that has its value is the one. */
+static const char *unit_of_same_use(const struct kp_result *r)
+{
+    double memory, value;
+    if (!kp_metric_number(kp_result_find(r, memory_throughput), &memory))
+        return "";
+    for (size_t i = 0; i < sizeof memory_units / sizeof *memory_units; i++)
+        if (kp_metric_number(kp_result_find(r, memory_units[i].whole), &value) && distance(value, memory) < same_within)
+            return memory_units[i].name;
+    return "";
+}
+
+const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s)
+{
+    const char *list = constituents(r, s), *unit = list ? largest_constituent(r, list) : "";
+    return *unit ? unit : unit_of_same_use(r);
 }
 
 static const char *memory_unit(const run_t *run)
 {
-    return kp_memory_unit(run->result, run->session, NULL);
+    return kp_memory_unit(run->result, run->session);
 }
 
 /* A part of a message. */
 struct phrase {
-    char text[256];
+    char text[KP_NUMBER_MAX + KP_UNIT_MAX];
 };
+
+static const char *bytes(double n, struct phrase *to)
+{
+    kp_format_quantity(n, "byte", false, to->text);
+    return to->text;
+}
 
 /* Metrics of which only the largest matters. */
 struct top {
@@ -375,15 +393,14 @@ static void access_pattern(run_t *run, const char *key, const char *what, struct
     if (!(most > 0))
         return;
     char missed[64] = "";
-    if (level)
-        snprintf(missed, sizeof missed, " (%s misses %.1f%% of them)", names[level - 1],
-                 100 * (level == 1 ? l1_misses : l2_misses));
+    double share = level == 1 ? l1_misses : l2_misses;
+    if (level && !isnan(share))
+        snprintf(missed, sizeof missed, " (%s misses %.1f%% of them)", names[level - 1], 100 * share);
     add(run, 0, KP_SEVERITY_OPT, at.throughput[level] > 0 ? global_gain(most) : local_gain(most),
         "Of the %.0f bytes of a sector, %s use %.1f on average; it costs most at %s%s. Probably threads of a warp "
         "access "
-        "addresses with a stride between them: first let neighbouring threads access neighbouring elements. Look at "
-        "Source "
-        "Counters for the lines.",
+        "addresses with a stride between them: first let neighbouring threads access neighbouring elements.{ Look at "
+        "@SourceCounters for the lines.}",
         moved, what, used, names[level], missed);
 }
 
@@ -399,7 +416,7 @@ static void bank_conflicts(run_t *run, const char *key, const char *what, double
             "The %.0f requests of %s have %.1f-way bank conflicts on average: %.0f of their %.0f wavefronts, %.2f%%, "
             "only "
             "repeat a request; over 10%% counts. First let the threads of a warp use different banks: pad the rows of "
-            "arrays by one element, or permute the columns. Look at Source Counters for the lines.",
+            "arrays by one element, or permute the columns.{ Look at @SourceCounters for the lines.}",
             requests, what, wavefronts / requests, conflicts, wavefronts, 100 * share);
 }
 
@@ -686,7 +703,8 @@ static void truncate_to(struct kp_messages *m, size_t n)
         free(m->list[--m->n].text);
 }
 
-/* A rule that was not chosen runs for its children, and is not heard. */
+/* A rule that was not chosen, or whose section is not there, runs for its children, and is not heard: what a launch
+ * could gain does not depend on what is shown of it. */
 static int apply_all(run_t *run, const struct kp_section *const *sections, size_t n, kp_rule_choice chosen)
 {
     struct passed passed[N_RULES];
@@ -695,13 +713,13 @@ static int apply_all(run_t *run, const struct kp_section *const *sections, size_
         run->n_before = run->out->n;
         run->passed = passed[i] = nothing_passed;
         int at = section_place(sections, n, rules[i].section);
-        if (at < 0 || !has_inputs(run))
+        if (!has_inputs(run))
             continue;
-        run->section = sections[at];
+        run->section = at < 0 ? NULL : sections[at];
         run->passed = inherit(&rules[i], passed);
         rules[i].apply(run);
         passed[i] = run->passed;
-        if (!(chosen >> i & 1))
+        if (at < 0 || !(chosen >> i & 1))
             truncate_to(run->out, run->n_before);
     }
     return run->rc;

@@ -29,7 +29,7 @@ struct kp_rule_run;
 struct kp_rule {
     const char *id;      /* "SOLBottleneck" */
     const char *section; /* identifier of the section that it belongs to */
-    const char *parent;  /* rule that passes values on to it, where that one's section is there; "" = none */
+    const char *parent;  /* rule that passes values on to it, where the launch has what that one needs; "" = none */
     bool ceiling;        /* its estimate holds only if the data allow it: ranked behind all others */
     const struct kp_rule_input *inputs;
     size_t n_inputs;
@@ -86,8 +86,13 @@ size_t kp_messages_count(const struct kp_messages *m, const char *section_id);
 /* The block of messages below a section's tables, and the blank line that ends it. */
 int kp_render_messages(const struct kp_sink *out, const struct kp_messages *m, const char *section_id);
 
-/* The part of the memory (DRAM, L2, L1) that is busiest, "" when not known, and, where `use` is not NULL, its use in
- * percent of peak. Static data. */
-const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s, double *use);
+/* The part of the memory (DRAM, L2, L1) that is busiest, "" when not known. Static data. */
+const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s);
+
+/* What a rule says of launch `r`: its text with what is special in the texts of rules.def put in place. malloc'ed;
+ * NULL without memory. */
+char *kp_message_text(const struct kp_result *r, const char *text);
+/* Whether the launch has values by source line: samples of its warps, or counts of its instructions. */
+bool kp_result_has_lines(const struct kp_result *r);
 
 #endif

@@ -17,6 +17,8 @@ enum {
     RULES_MAX = 64,   /* the most that a kp_rule_choice can hold */
     KERNELS_MAX = 20, /* lines of the table */
     LINE_WIDTH = 120,
+    NAME_MIN = 30,   /* columns that a kernel's name gets however wide the others are */
+    NAME_FIRST = 90, /* and in the sentence on what to fix first */
 };
 
 struct bound {
@@ -168,14 +170,14 @@ static const char *main_bound(const struct kernel *k)
     return best->what;
 }
 
-/* The rule that would save most of the kernel's time, NULL when none would. */
+/* The rule that would save most of the kernel's time, NULL when none would save enough to be named. */
 static const struct kp_rule *best_rule(const struct kernel *k, double *saved)
 {
     size_t n;
     const struct kp_rule *rules = kp_rules(&n), *best = NULL;
     *saved = 0;
     for (size_t i = 0; i < n; i++)
-        if (k->saved[i] > *saved) {
+        if (k->saved[i] > *saved && 100 * k->saved[i] >= KP_GAIN_FROM * k->ns) {
             *saved = k->saved[i];
             best = &rules[i];
         }
@@ -188,10 +190,10 @@ static const char *const heading[COLUMNS] = {"Time %", "Total Time", "Launches",
                                              "Gain %", "By Rule",    "Kernel"};
 static const bool to_the_left[COLUMNS] = {[BOUND] = true, [RULE] = true, [KERNEL] = true};
 
-/* A line of the table; the kernel's name, which may be of any length, comes last and is not in `cell`. */
+/* A line of the table; the kernel's name, for which there is room when the others are known, is not in `cell`. */
 struct line {
-    const struct kernel *kernel;
     char cell[KERNEL][CELL_MAX];
+    char name[LINE_WIDTH + 1];
 };
 
 static void fill_line(const struct kp_summary *s, const struct kernel *k, struct line *l)
@@ -199,13 +201,129 @@ static void fill_line(const struct kp_summary *s, const struct kernel *k, struct
     double saved;
     const struct kp_rule *rule = best_rule(k, &saved);
     const char *bound = main_bound(k);
-    l->kernel = k;
     snprintf(l->cell[TIME], CELL_MAX, "%.1f", s->ns > 0 ? 100 * k->ns / s->ns : 0);
     kp_format_quantity(k->ns, "ns", false, l->cell[TOTAL]);
     kp_format_count(k->launches, l->cell[LAUNCHES]);
     snprintf(l->cell[BOUND], CELL_MAX, "%s", *bound ? bound : "not known");
-    snprintf(l->cell[GAIN], CELL_MAX, "%.1f", s->ns > 0 ? 100 * saved / s->ns : 0);
+    *l->cell[GAIN] = '\0';
+    if (rule) /* a long list of kernels has many that matter little to the run */
+        snprintf(l->cell[GAIN], CELL_MAX, 100 * saved < 0.05 * s->ns ? "<0.1" : "%.1f", 100 * saved / s->ns);
     snprintf(l->cell[RULE], CELL_MAX, "%s", rule ? rule->id : "");
+}
+
+/* --- names that fit --- */
+
+/* Where the parts of a demangled name are; all are its end where it has none. */
+struct parts {
+    size_t scoped; /* the function with its scopes, behind what it returns */
+    size_t function;
+    size_t arguments; /* of a template */
+    size_t parameters;
+};
+
+/* Where the bracket that ends before `end` was opened; that bracket where it never was. */
+static size_t opening(const char *name, size_t end)
+{
+    int depth = 0;
+    for (size_t at = end; at--;) {
+        depth += strchr(")>]", name[at]) ? 1 : strchr("(<[", name[at]) ? -1 : 0;
+        if (!depth)
+            return at;
+    }
+    return end - 1;
+}
+
+static struct parts find_parts(const char *name)
+{
+    size_t end = strlen(name), at;
+    struct parts p = {.parameters = end};
+    if (end && name[end - 1] == ')')
+        p.parameters = end = opening(name, end);
+    p.arguments = end;
+    if (end && name[end - 1] == '>')
+        p.arguments = end = opening(name, end);
+    for (at = end; at && name[at - 1] != ':' && name[at - 1] != ' '; at--)
+        ;
+    p.function = at;
+    while (at && name[at - 1] != ' ')
+        at = strchr(")>]", name[at - 1]) ? opening(name, at) : at - 1;
+    p.scoped = at;
+    return p;
+}
+
+/* The name, or as much of it as fits into `room`: first without what the function returns and its parameters, then
+ * without its scopes, then without the end. */
+static void cut_name(const char *name, size_t room, char out[LINE_WIDTH + 1])
+{
+    static const char cut[] = "...", parameters[] = "(...)";
+    struct parts p = find_parts(name);
+    const char *tail = name[p.parameters] ? parameters : "";
+    const size_t starts[] = {p.scoped, p.function};
+    if (strlen(name) <= room) {
+        snprintf(out, LINE_WIDTH + 1, "%s", name);
+        return;
+    }
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (p.parameters - starts[i] + strlen(tail) <= room) {
+            snprintf(out, LINE_WIDTH + 1, "%.*s%s", (int)(p.parameters - starts[i]), name + starts[i], tail);
+            return;
+        }
+    snprintf(out, LINE_WIDTH + 1, "%.*s%s", (int)(room - strlen(cut)), name + p.function, cut);
+}
+
+static size_t common(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n;
+}
+
+/* The function, and what of the name is from `differs` on: the only part by which it can be told from another one. */
+static void cut_to_difference(const char *name, size_t differs, size_t room, char out[LINE_WIDTH + 1])
+{
+    static const char cut[] = "...";
+    struct parts p = find_parts(name);
+    size_t head = p.arguments - p.function, gap = strlen(cut);
+    if (head > room / 2)
+        head = room / 2;
+    for (size_t back = 0; differs && back < room / 8 && !strchr(" ,<", name[differs - 1]); back++)
+        differs--; /* to where the word begins */
+    int left = (int)(room - head - 2 * gap);
+    bool ends = strlen(name + differs) <= (size_t)left + gap;
+    snprintf(out, LINE_WIDTH + 1, "%.*s%s%.*s%s", (int)head, name + p.function, cut, ends ? left + (int)gap : left,
+             name + differs, ends ? "" : cut);
+}
+
+/* `differs` 0: the name may begin where it does. */
+static void cut_at(const char *name, size_t differs, size_t room, char out[LINE_WIDTH + 1])
+{
+    if (differs)
+        cut_to_difference(name, differs, room, out);
+    else
+        cut_name(name, room, out);
+}
+
+/* The name of kernel `which`, so that it can be told from those of the others: it is cut at the first difference from
+ * those that look the same, then at the next one where it still looks like some of them. */
+static void name_kernel(const struct entry *kernels, size_t n, size_t which, size_t room, char out[LINE_WIDTH + 1])
+{
+    const char *name = kernels[which].kernel->name;
+    char other[LINE_WIDTH + 1];
+    size_t differs = 0, next = 0;
+    do {
+        differs = next;
+        next = SIZE_MAX;
+        cut_at(name, differs, room, out);
+        for (size_t i = 0; i < n; i++) {
+            size_t same = i == which ? SIZE_MAX : common(name, kernels[i].kernel->name);
+            if (same <= differs || same >= next) /* shows already, or later than another one */
+                continue;
+            cut_at(kernels[i].kernel->name, differs, room, other);
+            if (!strcmp(out, other))
+                next = same;
+        }
+    } while (next != SIZE_MAX);
 }
 
 static int by_time(const void *a, const void *b)
@@ -234,68 +352,80 @@ static void print_dashes(FILE *f, const int width[COLUMNS])
     print_line(f, width, cell);
 }
 
-static void print_table(FILE *f, const struct line *lines, size_t n)
+/* Widths of the columns before the kernel's name; returns what is left for that. */
+static size_t measure(const struct line *lines, size_t n, int width[COLUMNS])
+{
+    size_t used = 2;
+    for (int i = 0; i < KERNEL; i++) {
+        width[i] = (int)strlen(heading[i]);
+        for (size_t j = 0; j < n; j++)
+            if ((int)strlen(lines[j].cell[i]) > width[i])
+                width[i] = (int)strlen(lines[j].cell[i]);
+        used += (size_t)width[i] + 1;
+    }
+    width[KERNEL] = (int)strlen(heading[KERNEL]);
+    return used + NAME_MIN < LINE_WIDTH ? LINE_WIDTH - used : NAME_MIN;
+}
+
+static void print_table(FILE *f, struct line *lines, const struct entry *kernels, size_t n)
 {
     int width[COLUMNS];
     const char *cell[COLUMNS];
-    for (int i = 0; i < COLUMNS; i++) {
-        width[i] = (int)strlen(heading[i]);
-        for (size_t j = 0; i < KERNEL && j < n; j++)
-            if ((int)strlen(lines[j].cell[i]) > width[i])
-                width[i] = (int)strlen(lines[j].cell[i]);
-    }
+    size_t room = measure(lines, n, width);
     print_dashes(f, width);
     print_line(f, width, heading);
     print_dashes(f, width);
     for (size_t j = 0; j < n; j++) {
         for (int i = 0; i < KERNEL; i++)
             cell[i] = lines[j].cell[i];
-        cell[KERNEL] = lines[j].kernel->name;
+        name_kernel(kernels, n, j, room, lines[j].name);
+        cell[KERNEL] = lines[j].name;
         print_line(f, width, cell);
     }
     print_dashes(f, width);
 }
 
 /* The kernel whose best rule saves most of the run; the longest one where no rule saves anything. */
-static const struct kernel *fix_first(const struct entry *by_ns, size_t n)
+static size_t fix_first(const struct entry *by_ns, size_t n)
 {
-    const struct kernel *first = by_ns[0].kernel;
+    size_t first = 0;
     double most = 0, saved;
     for (size_t i = 0; i < n; i++)
         if (best_rule(by_ns[i].kernel, &saved) && saved > most) {
             most = saved;
-            first = by_ns[i].kernel;
+            first = i;
         }
     return first;
 }
 
-static void print_wrapped(FILE *f, const char *text)
+static void print_wrapped(FILE *f, const char *head, const char *text)
 {
-    struct kp_wrap wrap = {text, LINE_WIDTH};
+    struct kp_wrap wrap = {text, LINE_WIDTH - strlen(head)};
     const char *line;
+    int indent = (int)strlen(head);
     size_t len;
-    while (kp_wrap_next(&wrap, &line, &len))
-        fprintf(f, "%.*s\n", (int)len, line);
+    for (; kp_wrap_next(&wrap, &line, &len); head = "")
+        fprintf(f, "%-*s%.*s\n", indent, head, (int)len, line);
 }
 
-static int print_first(FILE *f, const struct kp_summary *s, const struct kernel *k)
+static int print_first(FILE *f, const struct kp_summary *s, const struct entry *by_ns)
 {
     double saved;
+    size_t first = fix_first(by_ns, s->n), n;
+    const struct kernel *k = by_ns[first].kernel;
     const struct kp_rule *rule = best_rule(k, &saved);
-    size_t n;
-    const char *bound = main_bound(k);
-    char *text;
-    int len =
-        rule ? asprintf(&text,
-                        "==KPROF== Fix first: %s, bound by %s: rule %s (%s) would save up to %.1f%% of the run's GPU "
-                        "time (%.1f%% of this kernel's)",
-                        k->name, *bound ? bound : "what is not known", rule->id,
-                        s->sections[rule - kp_rules(&n)]->display, 100 * saved / s->ns, 100 * saved / k->ns)
-             : asprintf(&text, "==KPROF== Look first at: %s, bound by %s: no rule names a gain for a whole kernel",
-                        k->name, *bound ? bound : "what is not known");
+    const char *bound = *main_bound(k) ? main_bound(k) : "what is not known";
+    char name[LINE_WIDTH + 1], *text;
+    name_kernel(by_ns, s->n, first, NAME_FIRST, name);
+    int len = rule ? asprintf(&text,
+                              "%s, bound by %s: rule %s (%s) would save up to %.1f%% of the run's GPU time (%.1f%% of "
+                              "this kernel's)",
+                              name, bound, rule->id, s->sections[rule - kp_rules(&n)]->display, 100 * saved / s->ns,
+                              100 * saved / k->ns)
+                   : asprintf(&text, "%s, bound by %s: no rule names a gain for a whole kernel", name, bound);
     if (len < 0)
         return -ENOMEM;
-    print_wrapped(f, text);
+    print_wrapped(f, rule ? "==KPROF== Fix first: " : "==KPROF== Look first at: ", text);
     free(text);
     return 0;
 }
@@ -314,13 +444,13 @@ static int print_all(FILE *f, const struct kp_summary *s, struct entry *by_ns, s
     size_t shown = s->n < KERNELS_MAX ? s->n : KERNELS_MAX;
     memcpy(by_ns, s->kernels, s->n * sizeof *by_ns);
     qsort(by_ns, s->n, sizeof *by_ns, by_time);
-    int rc = print_first(f, s, fix_first(by_ns, s->n));
+    int rc = print_first(f, s, by_ns);
     if (rc)
         return rc;
     for (size_t i = 0; i < shown; i++)
         fill_line(s, by_ns[i].kernel, &lines[i]);
     print_totals(f, s, shown);
-    print_table(f, lines, shown);
+    print_table(f, lines, by_ns, shown);
     return 0;
 }
 

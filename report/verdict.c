@@ -11,8 +11,12 @@
 
 enum { LINE_WIDTH = 120 };
 
-/* Percent of peak from which a unit counts as the bound, as in rule SOLBottleneck; and from which a gain is named. */
-static const double busy_from = 60, gain_from = 1;
+/* Percent of peak from which a unit counts as the bound, as in rule SOLBottleneck. */
+static const double busy_from = 60;
+/* Of a unit that misses that by fewer points, and is ahead of the other as in rule SOLBottleneck, the gains tell. */
+static const double misses_by = 5, ahead_by = 10;
+/* From this share of the time on, in percent, one thing is most of what warps wait for. */
+static const double mostly_from = 50;
 /* A part that is nearly as busy as the whole explains it. */
 static const double nearly = 0.9;
 
@@ -54,23 +58,40 @@ static void name_compute(const struct kp_result *r, struct kp_verdict *v)
         snprintf(v->what, sizeof v->what, "issue slots");
 }
 
+/* As the chart of warp states calls it, where what they are is known anyway: "Stall Long Scoreboard". */
+static const char *stall_label(const struct kp_rule *rule, const struct kp_rule_input *in)
+{
+    static const char known[] = "Stall ";
+    const struct kp_section *s = kp_section_find(rule->section);
+    for (size_t i = 0; s && i < s->n_rows; i++)
+        if (!strcmp(s->rows[i].metric, in->metric) && !strncmp(s->rows[i].label, known, strlen(known)))
+            return s->rows[i].label + strlen(known);
+    return in->name;
+}
+
+/* A warp that is ready, while another one is issued, waits for nothing. */
+static bool is_wait(const struct kp_rule_input *in)
+{
+    return !in->required && strcmp(in->name, "not_selected") != 0;
+}
+
 static void name_stall(const struct kp_result *r, struct kp_verdict *v)
 {
     const struct kp_rule *rule = kp_rule_find("CPIStall");
     double latency = kp_rule_value(r, rule, "latency", NAN);
     for (size_t i = 0; i < rule->n_inputs; i++) {
         const struct kp_rule_input *in = &rule->inputs[i];
-        double share = in->required ? NAN : 100 * kp_rule_value(r, rule, in->name, NAN) / latency;
+        double share = is_wait(in) ? 100 * kp_rule_value(r, rule, in->name, NAN) / latency : NAN;
         if (share > v->stall_share) {
             v->stall_share = share;
-            snprintf(v->stall, sizeof v->stall, "%s", in->name);
+            snprintf(v->stall, sizeof v->stall, "%s", stall_label(rule, in));
         }
     }
 }
 
 static void name_bound(const struct kp_result *r, const struct kp_session *s, struct kp_verdict *v)
 {
-    const char *unit = kp_memory_unit(r, s, NULL);
+    const char *unit = kp_memory_unit(r, s);
     switch (v->bound) {
     case KP_BOUND_MEMORY:
         snprintf(v->what, sizeof v->what, "%s", *unit ? unit : "memory");
@@ -97,6 +118,30 @@ static enum kp_bound find_bound(const struct kp_verdict *v)
     if (v->compute < busy_from && v->memory < busy_from)
         return v->waves < 1 ? KP_BOUND_LAUNCH : KP_BOUND_LATENCY;
     return v->memory > v->compute ? KP_BOUND_MEMORY : KP_BOUND_COMPUTE;
+}
+
+/* The unit that a rule looks at. That units are not busy at the same time is the fault of none. */
+static enum kp_bound unit_of(const struct kp_rule *rule)
+{
+    static const struct {
+        const char *parent;
+        enum kp_bound unit;
+    } units[] = {{"Memory", KP_BOUND_MEMORY}, {"Compute", KP_BOUND_COMPUTE}, {"HighPipeUtilization", KP_BOUND_COMPUTE}};
+    for (size_t i = 0; strcmp(rule->id, "WorkloadImbalance") && i < sizeof units / sizeof *units; i++)
+        if (!strcmp(rule->parent, units[i].parent))
+            return units[i].unit;
+    return KP_BOUND_UNKNOWN;
+}
+
+/* A unit just below the threshold is the bound if what would help most is a rule of it. */
+static enum kp_bound refine_bound(const struct kp_verdict *v)
+{
+    const struct kp_message *top = v->gains[0];
+    double distance = v->memory - v->compute, most = distance > 0 ? v->memory : v->compute;
+    enum kp_bound busiest = distance > 0 ? KP_BOUND_MEMORY : KP_BOUND_COMPUTE;
+    if (v->bound != KP_BOUND_LATENCY || most < busy_from - misses_by || fabs(distance) < ahead_by)
+        return v->bound;
+    return top && top->global && unit_of(top->rule) == busiest ? busiest : v->bound;
 }
 
 bool kp_gain_before(const struct kp_message *a, const struct kp_message *b)
@@ -145,11 +190,12 @@ void kp_verdict(const struct kp_result *r, const struct kp_session *s, const str
         .memory = kp_rule_value(r, rule, "mem", NAN),
         .waves = kp_rule_value(r, rule, "waves", NAN),
     };
-    out->bound = find_bound(out);
-    name_bound(r, s, out);
     for (size_t i = 0; i < m->n; i++)
-        if (m->list[i].speedup >= gain_from)
+        if (m->list[i].speedup >= KP_GAIN_FROM)
             rank_gain(out, &m->list[i]);
+    out->bound = find_bound(out);
+    out->bound = refine_bound(out);
+    name_bound(r, s, out);
 }
 
 static int put_wrapped(const struct kp_sink *out, const char *head, const char *text)
@@ -173,14 +219,15 @@ static void describe_bound(FILE *f, const struct kp_verdict *v)
         fprintf(f, "the grid makes %.2f waves of blocks; ", v->waves);
     fprintf(f, "compute %.1f%%, memory %.1f%% of peak", v->compute, v->memory);
     if (*v->stall)
-        fprintf(f, "; warps wait mostly for %s (%.1f%% of the time)", v->stall, v->stall_share);
+        fprintf(f, "; %s %s (%.1f%% of the time)",
+                v->stall_share < mostly_from ? "longest wait:" : "warps wait mostly for", v->stall, v->stall_share);
 }
 
 static void describe_gains(FILE *f, const struct kp_verdict *v)
 {
     for (size_t i = 0; i < KP_VERDICT_GAINS && v->gains[i]; i++) {
         const struct kp_message *m = v->gains[i];
-        fprintf(f, "%s%s%.4g%%%s %s (%s)", i ? "; " : "", m->rule->ceiling ? "at most " : "", m->speedup,
+        fprintf(f, "%s%s%.1f%%%s %s (%s)", i ? "; " : "", m->rule->ceiling ? "at most " : "", m->speedup,
                 m->global ? "" : " local", m->rule->id, m->section->display);
     }
 }

@@ -15,13 +15,17 @@ enum kp_bound {
     KP_BOUND_LAUNCH, /* the grid does not fill the GPU */
 };
 
-enum { KP_VERDICT_GAINS = 3, KP_BOUND_NAME_MAX = 32 };
+enum {
+    KP_VERDICT_GAINS = 3,
+    KP_BOUND_NAME_MAX = 32,
+    KP_GAIN_FROM = 1, /* percent of the duration: smaller gains are not named */
+};
 
 struct kp_verdict {
     enum kp_bound bound;
     char what[KP_BOUND_NAME_MAX];  /* "DRAM", "L2", "L1", "FMA pipe", "issue slots", "latency", "launch size" ... */
     double compute, memory, waves; /* percent of peak; waves of blocks; NaN when not known */
-    char stall[KP_BOUND_NAME_MAX]; /* what warps wait for most, "" when not known */
+    char stall[KP_BOUND_NAME_MAX]; /* what warps wait for most, as the warp state chart calls it; "" when not known */
     double stall_share;            /* of their time, in percent */
     const struct kp_message *gains[KP_VERDICT_GAINS]; /* best first; NULL: no more. Valid as long as the messages */
 };

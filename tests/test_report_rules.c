@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,10 +12,11 @@
 #include <string.h>
 
 #include "cupti/host.h"
+#include "report/units.h"
 #include "tests/collect_support.h"
 #include "tests/rules_support.h"
 
-enum { FIELDS = 8 };
+enum { FIELDS = 8, SECTIONS_MAX = 32 };
 
 /* Rules that Nsight Compute does not have. */
 static const char *const ours[] = {"TensorCoreUse", "LocalMemoryTraffic", "SharedMemoryCarveout"};
@@ -63,17 +65,33 @@ static bool has_number(const char *text, const char *number)
 {
     for (const char *at = text; (at = strstr(at, number)); at++) {
         char before = at == text ? ' ' : at[-1], after = at[strlen(number)];
-        if (!strchr("0123456789.", before) && !(after >= '0' && after <= '9') &&
+        if (!strchr("0123456789.,", before) && !(after >= '0' && after <= '9') &&
+            !(after == ',' && isdigit((unsigned char)at[strlen(number) + 1])) &&
             !(after == '.' && at[strlen(number) + 1] >= '0' && at[strlen(number) + 1] <= '9'))
             return true;
     }
     return false;
 }
 
+/* The same value: large numbers have separators, and bytes a unit that fits. */
+static bool says_number(const struct kp_message *m, const char *number)
+{
+    char separated[64], bytes[KP_NUMBER_MAX + KP_UNIT_MAX];
+    size_t whole = strspn(number, "0123456789"), n = 0;
+    for (size_t i = 0; number[i]; i++) {
+        if (i && i < whole && (whole - i) % 3 == 0)
+            separated[n++] = ',';
+        separated[n++] = number[i];
+    }
+    separated[n] = '\0';
+    kp_format_quantity(strtod(number, NULL), "byte", false, bytes);
+    return has_number(m->text, separated) || (whole > 2 && strstr(m->text, bytes));
+}
+
 static void assert_has_numbers(const struct kp_message *m, char *numbers)
 {
     for (char *number; (number = strsep(&numbers, " "));)
-        if (*number && !has_number(m->text, number))
+        if (*number && !says_number(m, number))
             fail_msg("%s: no %s in: %s", m->rule->id, number, m->text);
 }
 
@@ -280,25 +298,172 @@ static void a_launch_without_metrics_gets_no_message(void **state)
     kp_messages_free(&m);
 }
 
-/* Taking one metric away from a launch changes messages, but never breaks. */
+static bool has_word(const char *text, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        if ((at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[n]))
+            return true;
+    return false;
+}
+
+static void assert_numbers_are_known(const struct kp_messages *m, const char *missing)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (has_word(m->list[i].text, "nan") || has_word(m->list[i].text, "inf"))
+            fail_msg("without %s: %s", missing, m->list[i].text);
+}
+
+/* Taking one metric away from a launch changes messages, but never breaks, and never says what is not known. */
 static void any_metric_may_be_missing(void **state)
 {
     (void)state;
     struct kp_recording r = kp_test_rules_recording();
-    struct kp_result *launch = &r.results[4];
     size_t n;
     const struct kp_section *const *sections = kp_test_rule_sections("", &n);
-    for (size_t i = 0; i < launch->n_metrics; i++) {
-        enum kp_value_kind kind = launch->metrics[i].kind;
+    for (struct kp_result *launch = r.results; launch < r.results + r.n; launch++)
+        for (size_t i = 0; i < launch->n_metrics; i++) {
+            enum kp_value_kind kind = launch->metrics[i].kind;
+            struct kp_messages m;
+            launch->metrics[i].kind = KP_VALUE_NA;
+            assert_int_equal(kp_rules_apply(launch, &r.session, sections, n, KP_RULES_ALL, &m), 0);
+            assert_numbers_are_known(&m, launch->metrics[i].name);
+            launch->metrics[i].kind = kind;
+            kp_messages_free(&m);
+        }
+    kp_test_recording_free(&r);
+}
+
+/* Nor where all that a device says of itself is missing, as in sessions that did not ask for it. */
+static void a_recorded_launch_says_only_what_is_known(void **state)
+{
+    (void)state;
+    struct kp_recording recordings[] = {kp_test_rules_recording(), kp_test_recording()};
+    size_t n;
+    const struct kp_section *const *sections = kp_test_rule_sections("", &n);
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < recordings[k].n; i++) {
+            struct kp_result *launch = &recordings[k].results[i];
+            struct kp_messages m;
+            for (size_t j = 0; j < launch->n_metrics; j++)
+                if (!strncmp(launch->metrics[j].name, "device__", strlen("device__")))
+                    launch->metrics[j].kind = KP_VALUE_NA;
+            assert_int_equal(kp_rules_apply(launch, &recordings[k].session, sections, n, KP_RULES_ALL, &m), 0);
+            assert_numbers_are_known(&m, "device__");
+            kp_messages_free(&m);
+        }
+        kp_test_recording_free(&recordings[k]);
+    }
+}
+
+/* A section printed alone has the advice that it has among all others. */
+static void estimates_are_the_same_whatever_is_shown(void **state)
+{
+    (void)state;
+    struct kp_recording r = kp_test_rules_recording();
+    const struct kp_section *sections[SECTIONS_MAX];
+    size_t n, compared = 0;
+    const struct kp_section *const *all_sections = kp_test_rule_sections("", &n);
+    assert_true(n <= SECTIONS_MAX);
+    memcpy(sections, all_sections, n * sizeof *sections);
+    for (size_t i = 0; i < r.n; i++) {
+        struct kp_messages all, one;
+        size_t next = 0;
+        assert_int_equal(kp_rules_apply(&r.results[i], &r.session, sections, n, KP_RULES_ALL, &all), 0);
+        for (size_t j = 0; j < n; j++) {
+            assert_int_equal(kp_rules_apply(&r.results[i], &r.session, &sections[j], 1, KP_RULES_ALL, &one), 0);
+            for (size_t k = 0; k < one.n; k++, next++, compared++) {
+                assert_true(next < all.n);
+                assert_ptr_equal(one.list[k].section, sections[j]);
+                assert_string_equal(one.list[k].text, all.list[next].text);
+                assert_true(one.list[k].global == all.list[next].global);
+                assert_memory_equal(&one.list[k].speedup, &all.list[next].speedup, sizeof(double));
+            }
+            kp_messages_free(&one);
+        }
+        assert_int_equal(next, all.n);
+        kp_messages_free(&all);
+    }
+    assert_true(compared > 139);
+    kp_test_recording_free(&r);
+}
+
+static void assert_says(const struct kp_result *r, const char *raw, const char *expected)
+{
+    char *text = kp_message_text(r, raw);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void texts_have_names_of_sections_and_separators(void **state)
+{
+    (void)state;
+    struct kp_result r = {.launch = {.cc_major = 9}};
+    assert_says(&r, "", "");
+    assert_says(&r, "999 of 1000, 16327153.50 of 100000 in 1234567 FP32 l1tex12345 0.12345%",
+                "999 of 1,000, 16,327,153.50 of 100,000 in 1,234,567 FP32 l1tex12345 0.12345%");
+    assert_says(&r, "Look at @MemoryWorkloadAnalysis, @SchedulerStats and @Nothing.",
+                "Look at Memory Workload Analysis (set detailed), Scheduler Statistics (set full) and Nothing.");
+    assert_says(&r, "Look at @C2CLink.", "Look at C2CLink (section C2CLink).");
+    assert_says(&r, "Unroll.{ Look at @SourceCounters for 1000 lines.}", "Unroll.");
+    assert_says(&r, "A{, B} and C.", "A and C.");
+    const struct kp_section *s = kp_section_find("SchedulerStats");
+    for (size_t i = 0; i < s->n_rows;
+         i++) /* what cannot be had is as good as there: asking for the set would not help */
+        if (s->rows[i].kind != KP_ROW_BODY)
+            assert_int_equal(kp_result_set_na(&r, s->rows[i].metric, "no permission"), 0);
+    assert_says(&r, "@SchedulerStats", "Scheduler Statistics");
+    assert_int_equal(kp_result_set_count(&r, "smsp__pcsamp_sample_count", "", 0), 0);
+    assert_says(&r, "Unroll.{ Look at 1000 lines.}", "Unroll. Look at 1,000 lines.");
+    kp_result_free(&r);
+}
+
+/* What the advice points to is there, or has a name to ask for. */
+static void every_section_that_a_text_names_exists(void **state)
+{
+    (void)state;
+    const char *const files[] = {"report/rules.def", "report/rules.c"};
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char *text = kp_test_read(kp_test_source(files[i])), name[64];
+        for (const char *at = text; (at = strchr(at, '@')); found++) {
+            at++;
+            assert_int_equal(sscanf(at, "%63[A-Za-z0-9_]", name), 1);
+            if (!kp_section_find(name))
+                fail_msg("%s: no section %s", files[i], name);
+        }
+        free(text);
+    }
+    assert_true(found > 30);
+}
+
+/* A session without samples and without counts by line does not send its reader to them. */
+static void lines_are_named_only_where_there_are_any(void **state)
+{
+    (void)state;
+    struct kp_recording r = kp_test_rules_recording();
+    size_t n, with = 0;
+    const struct kp_section *const *sections = kp_test_rule_sections("", &n);
+    for (size_t i = 0; i < r.n; i++) {
+        struct kp_result *launch = &r.results[i];
         struct kp_messages m;
-        launch->metrics[i].kind = KP_VALUE_NA;
+        assert_true(kp_result_has_lines(launch));
         assert_int_equal(kp_rules_apply(launch, &r.session, sections, n, KP_RULES_ALL, &m), 0);
         for (size_t j = 0; j < m.n; j++)
-            if (strstr(m.list[j].text, "nan"))
-                fail_msg("without %s: %s", launch->metrics[i].name, m.list[j].text);
-        launch->metrics[i].kind = kind;
+            with += strstr(m.list[j].text, "Source Counters") != NULL;
+        kp_messages_free(&m);
+        for (size_t j = 0; j < launch->n_metrics; j++)
+            if (!strncmp(launch->metrics[j].name, "memory_l", 8) || strstr(launch->metrics[j].name, "__pcsamp_"))
+                launch->metrics[j].kind = KP_VALUE_NA;
+        assert_false(kp_result_has_lines(launch));
+        assert_int_equal(kp_rules_apply(launch, &r.session, sections, n, KP_RULES_ALL, &m), 0);
+        for (size_t j = 0; j < m.n; j++)
+            if (strstr(m.list[j].text, "Source Counters"))
+                fail_msg("%s: %s", launch->launch.demangled, m.list[j].text);
         kp_messages_free(&m);
     }
+    assert_true(with > 10);
     kp_test_recording_free(&r);
 }
 
@@ -395,6 +560,10 @@ static void a_section_names_the_inputs_of_its_rules(void **state)
                                 "lts__t_sectors.sum required\n"
                                 "dram__bytes_read.sum.pct_of_peak_sustained_elapsed required\n"
                                 "l1tex__m_l1tex2xbar_write_bytes.sum\n");
+    free(t.text);
+    t = (struct kp_test_text){0}; /* an attribute of the device: no pass */
+    assert_int_equal(kp_rule_inputs("LaunchStats", 9, 0, note_input, &t), 0);
+    assert_non_null(strstr(t.text, "device__attribute_max_shared_memory_per_multiprocessor required\n"));
     free(t.text);
     int calls = 0;
     assert_int_equal(kp_rule_inputs("Occupancy", 8, 0, refuse_input, &calls), -7);
@@ -495,6 +664,11 @@ int main(void)
         cmocka_unit_test(made_up_launches_get_their_messages),
         cmocka_unit_test(a_launch_without_metrics_gets_no_message),
         cmocka_unit_test(any_metric_may_be_missing),
+        cmocka_unit_test(a_recorded_launch_says_only_what_is_known),
+        cmocka_unit_test(estimates_are_the_same_whatever_is_shown),
+        cmocka_unit_test(texts_have_names_of_sections_and_separators),
+        cmocka_unit_test(every_section_that_a_text_names_exists),
+        cmocka_unit_test(lines_are_named_only_where_there_are_any),
         cmocka_unit_test(rules_are_chosen_by_name),
         cmocka_unit_test(a_chosen_rule_has_its_parents_values),
         cmocka_unit_test(the_sms_are_those_of_the_launchs_device),

@@ -131,10 +131,17 @@ static void a_verdict_needs_little(void **state)
     kp_result_set_real(&r, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", 61);
     kp_verdict(&r, NULL, &none, &v);
     assert_string_equal(v.what, "memory");
-    kp_result_set_real(&r, "lts__throughput.avg.pct_of_peak_sustained_elapsed", "%", 61);
+    kp_result_set_real(&r, "lts__throughput.avg.pct_of_peak_sustained_elapsed", "%", 61.04);
     kp_result_set_real(&r, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "%", 20);
     kp_verdict(&r, NULL, &none, &v);
     assert_string_equal(v.what, "L2");
+    /* A throughput of the L2 that is above that of the memory comes from a part that does not belong to it. */
+    kp_result_set_real(&r, "lts__throughput.avg.pct_of_peak_sustained_elapsed", "%", 64);
+    kp_verdict(&r, NULL, &none, &v);
+    assert_string_equal(v.what, "memory");
+    kp_result_set_real(&r, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "%", 61);
+    kp_verdict(&r, NULL, &none, &v);
+    assert_string_equal(v.what, "DRAM");
     kp_result_set_real(&r, "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 90);
     kp_verdict(&r, NULL, &none, &v);
     assert_string_equal(v.what, "compute");
@@ -150,6 +157,90 @@ static void a_verdict_needs_little(void **state)
     assert_int_equal(v.bound, KP_BOUND_LAUNCH);
     free(t.text);
     kp_result_free(&r);
+}
+
+static void set_stall(struct kp_result *r, const char *reason, double cycles)
+{
+    char name[96];
+    snprintf(name, sizeof name, "smsp__average_warps_issue_stalled_%s_per_issue_active.ratio", reason);
+    assert_int_equal(kp_result_set_real(r, name, "inst", cycles), 0);
+}
+
+static void assert_verdict(const struct kp_result *r, const struct kp_messages *m, const char *text)
+{
+    struct kp_verdict v;
+    struct kp_test_text t = {calloc(1, 1), 0};
+    struct kp_sink out = kp_test_sink(&t);
+    kp_verdict(r, NULL, m, &v);
+    assert_int_equal(kp_render_verdict(&out, &v), 0);
+    assert_string_equal(t.text, text);
+    free(t.text);
+}
+
+/* Under its name in the chart; being ready, or issued, is no wait. */
+static void the_longest_wait_is_named(void **state)
+{
+    (void)state;
+    struct kp_result r = {.launch = {.cc_major = 9}};
+    const struct kp_messages none = {0};
+    kp_result_set_real(&r, "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 30);
+    kp_result_set_real(&r, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", 20);
+    kp_result_set_real(&r, "smsp__average_warp_latency_per_inst_issued.ratio", "cycle", 10);
+    set_stall(&r, "not_selected", 4.5);
+    set_stall(&r, "selected", 3.5);
+    assert_verdict(&r, &none, "    Verdict: bound by latency; compute 30.0%, memory 20.0% of peak\n");
+    set_stall(&r, "wait", 1);
+    set_stall(&r, "long_scoreboard", 3.42);
+    assert_verdict(&r, &none,
+                   "    Verdict: bound by latency; compute 30.0%, memory 20.0% of peak; longest wait: Long Scoreboard "
+                   "(34.2% of the time)\n");
+    set_stall(&r, "wait", 5);
+    assert_verdict(&r, &none,
+                   "    Verdict: bound by latency; compute 30.0%, memory 20.0% of peak; warps wait mostly for Wait "
+                   "(50.0% of the time)\n");
+    kp_result_free(&r);
+}
+
+/* Rule, its estimate, whether that is of the whole kernel, use of compute and memory, and what they make the bound. */
+static const struct {
+    const char *rule;
+    double speedup;
+    bool global;
+    double compute, memory;
+    const char *what;
+} near_the_threshold[] = {
+    {"SharedMemoryConflicts", 50, true, 16, 59.4, "L1"},
+    {"SharedMemoryConflicts", 50, true, 16, 55, "L1"},
+    {"SharedMemoryConflicts", 50, true, 16, 54.9, "latency"},
+    {"SharedMemoryConflicts", 50, true, 50, 59, "latency"},  /* in balance */
+    {"SharedMemoryConflicts", 50, true, 59, 16, "latency"},  /* not its unit */
+    {"SharedMemoryConflicts", 50, false, 16, 59, "latency"}, /* of the unit alone */
+    {"SharedMemoryConflicts", 5, true, 16, 59, "latency"},   /* something else would help more */
+    {"ThreadDivergence", 50, true, 59, 16, "compute"},
+    {"FPInstructions", 50, true, 59, 16, "compute"},
+    {"WorkloadImbalance", 50, true, 59, 16, "latency"},
+};
+
+static void a_unit_just_below_the_threshold_is_the_bound_where_it_gains_most(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof near_the_threshold / sizeof *near_the_threshold; i++) {
+        struct kp_result r = {.launch = {.cc_major = 9}};
+        struct kp_message list[] = {{.rule = kp_rule_find("CPIStall"), .speedup = 10, .global = true},
+                                    {.rule = kp_rule_find(near_the_threshold[i].rule),
+                                     .speedup = near_the_threshold[i].speedup,
+                                     .global = near_the_threshold[i].global}};
+        const struct kp_messages m = {list, 2, 2};
+        struct kp_verdict v;
+        double memory = near_the_threshold[i].memory;
+        kp_result_set_real(&r, "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", near_the_threshold[i].compute);
+        kp_result_set_real(&r, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", memory);
+        kp_result_set_real(&r, "l1tex__throughput.avg.pct_of_peak_sustained_active", "%", memory);
+        kp_verdict(&r, NULL, &m, &v);
+        if (strcmp(v.what, near_the_threshold[i].what))
+            fail_msg("row %zu: %s, not %s", i, v.what, near_the_threshold[i].what);
+        kp_result_free(&r);
+    }
 }
 
 /* A drawn gain stays in the order of the messages, however many come after it. */
@@ -314,6 +405,103 @@ static void many_kernels_make_a_short_table(void **state)
     kp_summary_free(s);
 }
 
+/* What rules would save is named from one percent of the kernel's time on, however little that is of the run. */
+static void small_gains_are_not_named(void **state)
+{
+    (void)state;
+    struct kp_summary *s = kp_summary_new();
+    add_made_up(s, "almost", 10000, "CPIStall", 0.99, true);
+    add_made_up(s, "enough", 1, "CPIStall", 1, true);
+    add_made_up(s, "more", 200, "CPIStall", 3, true);
+    char *text = summary_text(s);
+    assert_non_null(strstr(text, "        1 not known                 almost\n"));
+    assert_non_null(strstr(text, "        1 not known   <0.1 CPIStall enough\n"));
+    assert_non_null(strstr(text, "        1 not known    0.1 CPIStall more\n"));
+    free(text);
+    kp_summary_free(s);
+}
+
+#define PAIR "std::array<char *, 2>"
+#define LONG_TYPE                                                                                                      \
+    "at::native::CUDAFunctor_add<c10::complex<double>>, at::native::BinaryFunctor<float, float, float, "               \
+    "at::native::binary_internal::MulFunctor<float>>"
+
+/* The names of kernels and what is printed for them, in the order of the table. */
+static const struct {
+    const char *name, *printed;
+} long_names[] = {
+    {"short_one(float *, int)", "short_one(float *, int)"},
+    {"void at::native::reduce_kernel<(int)128, (int)4>(" LONG_TYPE ")",
+     "at::native::reduce_kernel<(int)128, (int)4>(...)"},
+    {"void at::native::elementwise_kernel_with_index_one<(int)128, (int)4>(" LONG_TYPE ")",
+     "elementwise_kernel_with_index_one<(int)128, (int)4>(...)"},
+    {"void at::native::<unnamed>::apply<" LONG_TYPE ", (int)4, " PAIR ">(int, T2, T3)",
+     "apply...(int)4, std::array<char *, 2>>(int, T2, T3)"},
+    {"void at::native::<unnamed>::apply<" LONG_TYPE ", (int)8, " PAIR ">(int, T2, T3)",
+     "apply...(int)8, std::array<char *, 2>>(int, T2, T3)"},
+    {"void at::native::<unnamed>::apply<" LONG_TYPE ", (int)8, " PAIR ">(int, T2, T4)",
+     "apply...(int)8, std::array<char *, 2>>(int, T2, T4)"},
+    {"sm90_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize256x64x32_warpgroupsize1x1x1_g1_execute",
+     "sm90_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_..."},
+};
+
+static void long_names_are_cut_and_stay_apart(void **state)
+{
+    (void)state;
+    struct kp_summary *s = kp_summary_new();
+    size_t n = sizeof long_names / sizeof *long_names, longest = 0;
+    char line[256];
+    for (size_t i = 0; i < n; i++)
+        add_made_up(s, long_names[i].name, 1000 - (double)i, "CPIStall", 10, true);
+    char *text = summary_text(s);
+    for (const char *at = text; *at; at += strcspn(at, "\n") + 1)
+        longest = strcspn(at, "\n") > longest ? strcspn(at, "\n") : longest;
+    assert_true(longest <= 120);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(line, sizeof line, " CPIStall %s\n", long_names[i].printed);
+        if (!strstr(text, line))
+            fail_msg("no '%s'", long_names[i].printed);
+    }
+    assert_non_null(strstr(text, "7 launches of 7 kernels"));
+    free(text);
+    kp_summary_free(s);
+}
+
+/* Under its text; a name of any length leaves room for the rest. */
+static void what_to_fix_first_is_indented(void **state)
+{
+    (void)state;
+    struct kp_summary *s = kp_summary_new();
+    add_made_up(s, "void ns::f<" LONG_TYPE ">(" LONG_TYPE ")", 1000, "CPIStall", 10, true);
+    assert_first_line(s,
+                      "==KPROF== Fix first: f<at::native::CUDAFunctor_add<c10::complex<double>>, "
+                      "at::native::BinaryFunctor<float, f..., bound\n                     by what is not known",
+                      "\n                     ");
+    kp_summary_free(s);
+}
+
+/* No name breaks it, whatever is in it. */
+static void names_may_be_malformed(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"%0*d)", "%0*d>",      "%0*d>)",  "<%0*d)",
+                                         "(%0*d", ")>%0*d :: ", "%0*d::(", "a %0*d>>>> ]"};
+    struct kp_summary *s = kp_summary_new();
+    char name[400];
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(name, sizeof name, shapes[i], 300, 0);
+#pragma GCC diagnostic pop
+        add_made_up(s, name, 1000, "CPIStall", 10, true);
+    }
+    char *text = summary_text(s);
+    for (const char *at = text; *at; at += strcspn(at, "\n") + 1)
+        assert_true(strcspn(at, "\n") <= 120);
+    free(text);
+    kp_summary_free(s);
+}
+
 static int refuse(void *arg, const char *text, size_t len)
 {
     (void)arg, (void)text, (void)len;
@@ -345,10 +533,16 @@ int main(void)
         cmocka_unit_test(equal_gains_stay_in_order),
         cmocka_unit_test(verdicts_as_text),
         cmocka_unit_test(a_verdict_needs_little),
+        cmocka_unit_test(the_longest_wait_is_named),
+        cmocka_unit_test(a_unit_just_below_the_threshold_is_the_bound_where_it_gains_most),
         cmocka_unit_test(the_summary_as_text),
         cmocka_unit_test(gains_are_weighted_by_time),
         cmocka_unit_test(a_kernel_with_two_bounds),
         cmocka_unit_test(many_kernels_make_a_short_table),
+        cmocka_unit_test(small_gains_are_not_named),
+        cmocka_unit_test(long_names_are_cut_and_stay_apart),
+        cmocka_unit_test(what_to_fix_first_is_indented),
+        cmocka_unit_test(names_may_be_malformed),
         cmocka_unit_test(the_sinks_error_is_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
