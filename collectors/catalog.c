@@ -13,6 +13,7 @@
 #include "cupti/loader.h"
 #include "cupti/target.h"
 #include "report/derive.h"
+#include "report/groups.h"
 #include "report/options.h"
 #include "report/text.h"
 
@@ -218,7 +219,7 @@ static void describe(const char *name, const char **unit, char *text, size_t siz
     for (; n; n--, s++)
         for (size_t i = 0; i < s->n_rows; i++)
             if (!strcmp(s->rows[i].metric, name)) {
-                *unit = strcmp(s->rows[i].unit, KP_UNIT_OF_CHIP) ? s->rows[i].unit : "";
+                *unit = strcmp(s->rows[i].unit, KP_UNIT_OF_CHIP) ? kp_row_unit(&s->rows[i]) : "";
                 snprintf(text, size, "%s", s->rows[i].label);
                 return;
             }
@@ -257,10 +258,10 @@ struct callback {
     void *arg;
 };
 
-static int take_group(const char *name, const char *body, void *arg)
+static int take_group(const struct kp_group *group, void *arg)
 {
     const struct callback *call = arg;
-    return call->fn(&(struct kp_catalog_metric){KP_CATALOG_GROUP, name, "", body}, call->arg);
+    return call->fn(&(struct kp_catalog_metric){KP_CATALOG_GROUP, group->name, "", group->title}, call->arg);
 }
 
 static int each_metric(struct kp_catalog *c, int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
@@ -271,7 +272,7 @@ static int each_metric(struct kp_catalog *c, int (*fn)(const struct kp_catalog_m
         rc = each_of_launch(fn, arg);
     if (!rc)
         rc = each_derived(fn, arg);
-    return rc ? rc : kp_plan_groups(c->major, c->minor, take_group, &call);
+    return rc ? rc : kp_groups_each(c->major, c->minor, take_group, &call);
 }
 
 static int each_full_name(struct kp_catalog *c, const struct kp_catalog_metric *m,
@@ -300,6 +301,29 @@ static int each_full_name(struct kp_catalog *c, const struct kp_catalog_metric *
     return rc;
 }
 
+/* A plan resolves the item, as it will when it is profiled. */
+static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const struct kp_catalog_metric *m, void *arg),
+                       void *arg, char **err)
+{
+    struct kp_plan *p = NULL;
+    int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, NULL, 0, item, 0, &p, err);
+    for (size_t i = 0; !rc && i < p->n_metrics; i++) {
+        struct kp_metric_props props;
+        const struct kp_derived *d = kp_derived_find(p->metrics[i].name);
+        const char *about = d ? d->expression : "";
+        if (!p->metrics[i].listed)
+            continue;
+        if (!d && !kp_host_metric(c->host, p->metrics[i].name, &props))
+            about = props.description;
+        rc = fn(&(struct kp_catalog_metric){d ? KP_CATALOG_DERIVED : KP_CATALOG_COUNTER, p->metrics[i].name,
+                                            p->metrics[i].unit, about},
+                arg);
+    }
+    if (p)
+        kp_plan_free(p);
+    return rc;
+}
+
 static int cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
                 size_t *passes, char **err)
 {
@@ -323,5 +347,6 @@ const struct kp_catalog_ops kp_catalog_ops = {
     .chips = each_chip,
     .metrics = each_metric,
     .full_names = each_full_name,
+    .listed = each_listed,
     .cost = cost,
 };

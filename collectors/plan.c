@@ -151,8 +151,8 @@ static int want_of_launch(struct kp_planner *x, const char *metric, const char *
 
 int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, bool required, bool *had)
 {
-    if (!strncmp(metric, KP_BREAKDOWN_MARK, strlen(KP_BREAKDOWN_MARK)))
-        return kp_plan_want_breakdown(x, metric + strlen(KP_BREAKDOWN_MARK), had);
+    if (!strncmp(metric, KP_BREAKDOWN, strlen(KP_BREAKDOWN)))
+        return kp_plan_want_breakdown(x, metric + strlen(KP_BREAKDOWN), had);
     if (kp_derived_find(metric))
         return want_derived(x, metric, unit, required, had);
     if (kp_launch_is_metric(metric))
@@ -220,8 +220,8 @@ static bool applies(const struct kp_planner *x, const struct kp_row *row)
 static int want_row(struct kp_planner *x, const struct kp_row *row, bool required, bool *had)
 {
     if (row->source == KP_SRC_LAUNCH || row->source == KP_SRC_OCCUPANCY)
-        return want_of_launch(x, row->metric, row->unit, had);
-    return kp_plan_want(x, row->metric, row->unit, required, had);
+        return want_of_launch(x, row->metric, kp_row_unit(row), had);
+    return kp_plan_want(x, row->metric, kp_row_unit(row), required, had);
 }
 
 /* Plans the row that fills the place of row `first`: of those in rows[first..to). */
@@ -253,13 +253,6 @@ int kp_plan_want_rows(struct kp_planner *x, const struct kp_section *s, size_t f
     return rc;
 }
 
-size_t kp_plan_body_end(const struct kp_section *s, size_t from)
-{
-    while (from < s->n_rows && s->rows[from].kind != KP_ROW_BODY)
-        from++;
-    return from;
-}
-
 static int want_section(struct kp_planner *x, const struct kp_section *s)
 {
     int rc = 0;
@@ -267,7 +260,7 @@ static int want_section(struct kp_planner *x, const struct kp_section *s)
     if (!kp_cc_matches(s->cc, x->major, x->minor))
         return 0;
     for (size_t from = 0, to; !rc && from < s->n_rows; from = to + 1) {
-        to = kp_plan_body_end(s, from);
+        to = kp_section_body_end(s, from);
         if (!from || applies(x, &s->rows[from - 1])) /* the row before is the body's own */
             rc = kp_plan_want_rows(x, s, from, to, &any);
     }

@@ -56,7 +56,7 @@ enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2 };
  *   a name           exact, or a base name that stands for its usual suffixes: a counter's avg, max, min, sum; a
  * ratio's ratio; a throughput's percentage of the sustained peak. Also those of launches and derived ones regex:EXPR
  * every base name of the chip, every launch metric and derived metric that the expression is found in group:NAME what a
- * body of a section shows, see kp_plan_groups breakdown:NAME   what a throughput is made of
+ * body of a section shows, see kp_groups_each breakdown:NAME   what a throughput is made of
  *
  * `how` is a sum of the bits below. With KP_PLAN_RULES what the rules of the sections look at is planned, too. With
  * KP_PLAN_ONE_PASS there is one list, or none, and it takes one pass: a counter is taken when it still fits beside
@@ -81,11 +81,6 @@ int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_re
 
 /* Computes the plan's derived metrics, once all others of the launch are in `r`. 0 or -ENOMEM. */
 int kp_plan_derive(const struct kp_plan *p, struct kp_result *r);
-
-/* Calls `fn` for every name that group: takes on a chip of that compute capability, with the title of the body: its
- * title in lower case with an underscore for all that is no letter or digit, and ncu's name where it has one. A name
- * may come more than once. A non-zero return ends it and is returned. */
-int kp_plan_groups(int major, int minor, int (*fn)(const char *name, const char *title, void *arg), void *arg);
 
 /* Lists of the metrics of the launch and the device, which are not counted; NULL at the end of each, and of them all.
  */

@@ -5,9 +5,7 @@
 #include <stdio.h>
 
 #include "collectors/plan.h"
-
-/* What comes before a throughput whose constituents are meant. */
-#define KP_BREAKDOWN_MARK "breakdown:"
+#include "report/groups.h"
 
 enum { KP_NOT_SCHEDULED = -3 };
 
@@ -34,8 +32,6 @@ int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, boo
 int kp_plan_want_breakdown(struct kp_planner *x, const char *metric, bool *had);
 /* Plans rows[from..to) of a section, which lie in one body or before the first. *any is set when the chip has one. */
 int kp_plan_want_rows(struct kp_planner *x, const struct kp_section *s, size_t from, size_t to, bool *any);
-/* Where the body that begins at `from` ends: the next body row, or the section's end. */
-size_t kp_plan_body_end(const struct kp_section *s, size_t from);
 
 /* Plans what the user lists. */
 int kp_plan_list(struct kp_planner *x, const char *metrics);

@@ -1,5 +1,4 @@
 /* What the user lists in KPROF_METRICS: names, regular expressions, groups, breakdowns. */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +17,7 @@ static const char option_name[] = "KPROF_METRICS";
 static const char *const default_suffixes[KP_METRIC_TYPES][5] = {
     [KP_METRIC_COUNTER] = {".avg", ".max", ".min", ".sum", NULL},
     [KP_METRIC_RATIO] = {".ratio", NULL},
-    [KP_METRIC_THROUGHPUT] = {".avg.pct_of_peak_sustained_elapsed", NULL},
-};
-
-/* The groups that Nsight Compute knows, by the title of the table that shows them. */
-static const struct {
-    const char *name, *title;
-} known_groups[] = {
-    {"memory__chart", "Memory Chart"},
-    {"memory__shared_table", "Shared Memory"},
-    {"memory__first_level_cache_table", "L1/TEX Cache"},
-    {"memory__l2_cache_table", "L2 Cache"},
-    {"memory__l2_cache_evict_policy_table", "L2 Cache Eviction Policies"},
-    {"memory__dram_table", "Device Memory"},
+    [KP_METRIC_THROUGHPUT] = {KP_THROUGHPUT_SUFFIX, NULL},
 };
 
 const char *const *kp_plan_default_suffixes(enum kp_metric_type type)
@@ -222,61 +209,10 @@ static int list_breakdown(struct kp_planner *x, const char *name)
                       "not beside libcupti",
                       option_name, x->chip, name);
     else if (!rc)
-        rc = refuse(x, "throughput", name, nearest, KP_BREAKDOWN_MARK);
+        rc = refuse(x, "throughput", name, nearest, KP_BREAKDOWN);
     free(w.list);
     free(base);
     return rc;
-}
-
-/* "L2 Cache" -> "l2_cache" */
-static void group_name(const char *title, char *out, size_t size)
-{
-    size_t len = 0;
-    for (; *title && len + 1 < size; title++) {
-        if (isalnum((unsigned char)*title))
-            out[len++] = (char)tolower((unsigned char)*title);
-        else if (len && out[len - 1] != '_')
-            out[len++] = '_';
-    }
-    while (len && out[len - 1] == '_')
-        len--;
-    out[len] = '\0';
-}
-
-/* Whether the section's row `body` opens a body that a chip may have something in. */
-static bool is_shown(const struct kp_section *s, size_t body, int major, int minor)
-{
-    bool shown = false;
-    if (s->rows[body].kind != KP_ROW_BODY || !kp_cc_matches(s->rows[body].cc, major, minor))
-        return false;
-    for (size_t i = body + 1; !shown && i < kp_plan_body_end(s, body + 1); i++)
-        shown = kp_cc_matches(s->rows[i].cc, major, minor);
-    return shown;
-}
-
-/* Calls `fn` for every body that a chip shows: row `body` of the section. */
-static int each_body(int major, int minor, int (*fn)(const struct kp_section *s, size_t body, void *arg), void *arg)
-{
-    size_t n;
-    const struct kp_section *s = kp_sections(&n);
-    int rc = 0;
-    for (; n && !rc; n--, s++)
-        for (size_t i = 0; !rc && i < s->n_rows && kp_cc_matches(s->cc, major, minor); i++)
-            if (is_shown(s, i, major, minor))
-                rc = fn(s, i, arg);
-    return rc;
-}
-
-/* Calls `fn` for each name of the body. */
-static int each_group_name(const char *title, int (*fn)(const char *name, const char *title, void *arg), void *arg)
-{
-    char own[NAME_MAX_LEN];
-    int rc = 0;
-    for (size_t i = 0; !rc && i < sizeof(known_groups) / sizeof(*known_groups); i++)
-        if (!strcmp(known_groups[i].title, title))
-            rc = fn(known_groups[i].name, title, arg);
-    group_name(title, own, sizeof(own));
-    return rc || !*own ? rc : fn(own, title, arg);
 }
 
 struct group_search {
@@ -285,37 +221,13 @@ struct group_search {
     bool found, any; /* there is such a group; the chip has one of its metrics */
 };
 
-static int is_wanted(const char *name, const char *title, void *arg)
-{
-    const struct group_search *g = arg;
-    (void)title;
-    return !strcmp(name, g->wanted);
-}
-
-static int list_body(const struct kp_section *s, size_t body, void *arg)
+static int list_rows(const struct kp_group *group, void *arg)
 {
     struct group_search *g = arg;
-    if (!each_group_name(s->rows[body].label, is_wanted, g))
+    if (strcmp(group->name, g->wanted))
         return 0;
     g->found = true;
-    return kp_plan_want_rows(g->x, s, body + 1, kp_plan_body_end(s, body + 1), &g->any);
-}
-
-struct group_callback {
-    int (*fn)(const char *name, const char *title, void *arg);
-    void *arg;
-};
-
-static int name_body(const struct kp_section *s, size_t body, void *arg)
-{
-    const struct group_callback *c = arg;
-    return each_group_name(s->rows[body].label, c->fn, c->arg);
-}
-
-int kp_plan_groups(int major, int minor, int (*fn)(const char *name, const char *title, void *arg), void *arg)
-{
-    struct group_callback c = {fn, arg};
-    return each_body(major, minor, name_body, &c);
+    return kp_plan_want_rows(g->x, group->section, group->first, group->end, &g->any);
 }
 
 /* The group name nearest to what was asked for. */
@@ -324,12 +236,11 @@ struct nearest_group {
     char nearest[NAME_MAX_LEN];
 };
 
-static int take_nearer(const char *name, const char *title, void *arg)
+static int take_nearer(const struct kp_group *group, void *arg)
 {
     struct nearest_group *g = arg;
-    const char *const both[] = {name, *g->nearest ? g->nearest : NULL, NULL};
+    const char *const both[] = {group->name, *g->nearest ? g->nearest : NULL, NULL};
     const char *nearer = kp_nearest(g->wanted, both);
-    (void)title;
     if (nearer && nearer != g->nearest)
         snprintf(g->nearest, sizeof(g->nearest), "%s", nearer);
     return 0;
@@ -339,19 +250,19 @@ static int list_group(struct kp_planner *x, const char *name)
 {
     struct group_search g = {.x = x, .wanted = name};
     struct nearest_group near = {.wanted = name};
-    int rc = each_body(x->major, x->minor, list_body, &g);
+    int rc = kp_groups_each(x->major, x->minor, list_rows, &g);
     if (rc || g.any)
         return rc;
     if (!g.found)
-        kp_plan_groups(x->major, x->minor, take_nearer, &near);
-    return refuse(x, g.found ? "metric of group" : "group", name, *near.nearest ? near.nearest : NULL, "group:");
+        kp_groups_each(x->major, x->minor, take_nearer, &near);
+    return refuse(x, g.found ? "metric of group" : "group", name, *near.nearest ? near.nearest : NULL, KP_GROUP);
 }
 
 /* What an item may start with, and who takes the rest of it. */
 static const struct {
     const char *mark;
     int (*list)(struct kp_planner *x, const char *rest);
-} kinds[] = {{"regex:", list_regex}, {"group:", list_group}, {KP_BREAKDOWN_MARK, list_breakdown}};
+} kinds[] = {{"regex:", list_regex}, {KP_GROUP, list_group}, {KP_BREAKDOWN, list_breakdown}};
 
 static int list_item(struct kp_planner *x, const char *item)
 {

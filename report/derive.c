@@ -218,13 +218,18 @@ static int derive(struct kp_result *r, const char *name, size_t length)
     struct derivation v = {r, length, NULL};
     struct kp_expr *e = NULL;
     double value;
+    size_t at;
     int rc = compile(d, &e);
     if (!rc)
         rc = kp_expr_eval(e, look_up, &v, &value);
+    if (rc == -EDOM && !find_user(name, &at))
+        rc = 0;
     if (!rc)
         rc = kp_result_set_real(r, name, d->unit, value);
     else if (rc == -ENODATA)
         rc = kp_result_set_na(r, name, v.why);
+    else if (rc == -EDOM)
+        rc = kp_result_set_na(r, name, "its definition divides by zero");
     kp_expr_free(e);
     free(v.why);
     return rc;
@@ -233,4 +238,12 @@ static int derive(struct kp_result *r, const char *name, size_t length)
 int kp_derive(struct kp_result *r, const char *name)
 {
     return derive(r, name, 1);
+}
+
+int kp_derive_users(struct kp_result *r)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < users.n; i++)
+        rc = kp_derive(r, users.list[i]->name);
+    return rc;
 }

@@ -15,7 +15,7 @@
 struct kp_derived {
     const char *name;
     const char *unit;       /* base unit */
-    const char *expression; /* metric names, numbers, + - * / and parentheses; a division by zero gives 0 */
+    const char *expression; /* metric names, numbers, + - * / and parentheses */
 };
 
 /* The definition of `name`, NULL when there is none. */
@@ -32,7 +32,10 @@ int kp_derived_add(const struct kp_derived *d, char **err);
 int kp_derived_inputs(const struct kp_derived *d, int (*fn)(const char *metric, void *arg), void *arg);
 
 /* Computes metric `name` of `r` and sets it, unless it is there; where an input is missing it is set to n/a for the
- * reason of that input. 0, -ENOENT for a name without definition, -ENOMEM. */
+ * reason of that input. A division by zero gives 0 in the table, as there it is one by what did not happen; in a
+ * definition of the user's it is such a reason. 0, -ENOENT for a name without definition, -ENOMEM. */
 int kp_derive(struct kp_result *r, const char *name);
+/* The same for all definitions of the user's. 0 or -ENOMEM. */
+int kp_derive_users(struct kp_result *r);
 
 #endif

@@ -310,7 +310,7 @@ static double apply(enum op op, double a, double b)
     }
 }
 
-static double compute(const struct kp_expr *e, const double *values)
+static double compute(const struct kp_expr *e, const double *values, bool *by_zero)
 {
     double stack[MAX_STACK] = {0};
     size_t top = 0;
@@ -331,6 +331,7 @@ static double compute(const struct kp_expr *e, const double *values)
             break;
         default:
             top--;
+            *by_zero |= step->op == OP_DIVIDE && stack[top] == 0;
             stack[top - 1] = apply(step->op, stack[top - 1], stack[top]);
         }
     }
@@ -341,12 +342,13 @@ int kp_expr_eval(const struct kp_expr *e, kp_expr_look_up *look_up, void *arg, d
 {
     double *values = calloc(e->n_names + 1, sizeof *values);
     int rc = values ? 0 : -ENOMEM;
+    bool by_zero = false;
     for (size_t i = 0; !rc && i < e->n_names; i++)
         rc = look_up(e->names[i], arg, &values[i]);
     if (!rc)
-        *out = compute(e, values);
+        *out = compute(e, values, &by_zero);
     free(values);
-    return rc;
+    return rc ? rc : by_zero ? -EDOM : 0;
 }
 
 const char *const *kp_expr_names(const struct kp_expr *e, size_t *n)

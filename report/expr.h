@@ -24,8 +24,8 @@ typedef int kp_expr_look_up(const char *name, void *arg, double *value);
 /* Returns 0 with *out to kp_expr_free(); -EINVAL with *err (malloc'ed line, which names the column, from 1 on) for what
  * cannot be read or nests too deeply; -ENOMEM. */
 int kp_expr_compile(const char *text, struct kp_expr **out, char **err);
-/* Asks `look_up` for every name once, in the order of kp_expr_names, then computes. Returns 0, -ENOMEM, or what
- * `look_up` returned. */
+/* Asks `look_up` for every name once, in the order of kp_expr_names, then computes. Returns 0, -EDOM with *out
+ * computed where it divided by zero, -ENOMEM, or what `look_up` returned. */
 int kp_expr_eval(const struct kp_expr *e, kp_expr_look_up *look_up, void *arg, double *out);
 /* The names in it, once each, in order of first appearance; *n receives their number. Valid as long as `e`. */
 const char *const *kp_expr_names(const struct kp_expr *e, size_t *n);

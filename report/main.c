@@ -20,7 +20,7 @@ enum {
 };
 
 static const char usage[] = "Usage: kprof [options] [--] program [arguments]\n"
-                            "       kprof report FILE\n"
+                            "       kprof report [options] FILE\n"
                             "       kprof {query-metrics,list-sets,list-sections,list-chips} [options]\n";
 static const char try_help[] = "`kprof --help` lists the options";
 
@@ -35,7 +35,9 @@ static const struct query_flag {
     const char *flag, *value, *help;
     size_t offset; /* of its field in struct kp_query */
 } query_flags[] = {
-    {"query-metrics", "", "lists the metrics of a chip, or those of --metrics: names and regex:EXPR",
+    {"query-metrics", "",
+     "lists the metrics of a chip, or those of --metrics: names, regex:EXPR, and what group:NAME and breakdown:NAME "
+     "stand for",
      offsetof(struct kp_query, command)},
     {"list-sets", "", "lists the sets, what is in them and how many passes they take",
      offsetof(struct kp_query, command)},
@@ -59,6 +61,15 @@ int kp_main_error(int status, const char *format, ...)
     fputc('\n', stderr);
     va_end(args);
     return status;
+}
+
+void kp_main_warn(const char *text)
+{
+    const char *end;
+    for (; *text; text = end + (*end == '\n')) {
+        end = text + strcspn(text, "\n");
+        fprintf(stderr, "==WARNING== %.*s\n", (int)(end - text), text);
+    }
 }
 
 static int write_stream(void *arg, const char *text, size_t len)
@@ -331,6 +342,9 @@ int kp_main(int argc, char **argv, const struct kp_catalog_ops *ops)
         return status;
     if (q.command)
         return query(argc, argv, &q, ops);
+    if (optind == argc && (q.chip || q.mode))
+        return kp_main_error(KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
+                             q.chip ? "chip" : "query-metrics-mode", q.mode ? "" : ", --list-sets or --list-sections");
     if (optind == argc) {
         fputs(usage, stderr);
         return kp_main_error(KP_EXIT_USAGE, "no program given; %s", try_help);

@@ -20,6 +20,9 @@ enum {
 /* Prints `==ERROR== text` to stderr and returns `status`. */
 int kp_main_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Prints `==WARNING== line` to stderr for each line of `text`. */
+void kp_main_warn(const char *text);
+
 /* Text into a stdio stream. */
 struct kp_sink kp_main_sink(FILE *stream);
 
@@ -65,6 +68,9 @@ struct kp_catalog_ops {
     /* The same metric under each full name that it has. */
     int (*full_names)(struct kp_catalog *c, const struct kp_catalog_metric *m,
                       int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg);
+    /* Every metric that one item of --metrics stands for, by its full name. */
+    int (*listed)(struct kp_catalog *c, const char *item, int (*fn)(const struct kp_catalog_metric *m, void *arg),
+                  void *arg, char **err);
     /* How many metrics the sections have on the chip when nothing else is asked for, and in how many passes. */
     int (*cost)(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
                 size_t *passes, char **err);

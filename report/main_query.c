@@ -4,9 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "report/groups.h"
 #include "report/main.h"
 #include "report/options.h"
 #include "report/pattern.h"
+#include "report/section_files.h"
 #include "report/text.h"
 #include "report/wrap.h"
 
@@ -202,6 +204,44 @@ static int take_metric(const struct kp_catalog_metric *m, void *arg)
     return p->mode == MODE_SUFFIX ? print_suffixes(p, m) : print_metric(m, p);
 }
 
+/* Whether the item is a name for other metrics, which are listed by themselves. */
+static bool stands_for_others(const char *item, size_t len)
+{
+    static const char *const marks[] = {KP_GROUP, KP_BREAKDOWN};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (len > strlen(marks[i]) && !strncmp(item, marks[i], strlen(marks[i])))
+            return true;
+    return false;
+}
+
+static int print_listed_metric(const struct kp_catalog_metric *m, void *arg)
+{
+    (void)arg;
+    print_row(metric_columns, (const char *const[]){m->name, m->unit, m->description});
+    return 0;
+}
+
+/* What the group: and breakdown: items of the list stand for. */
+static int print_listed(struct metric_printer *p, const char *list, char **err)
+{
+    const char *item;
+    size_t len;
+    int rc = 0;
+    while (!rc && kp_list_next(&list, &item, &len)) {
+        if (!stands_for_others(item, len))
+            continue;
+        if (p->last_kind < 0)
+            printf("Metrics of %s\n", p->ops->title(p->catalog));
+        p->last_kind = KP_CATALOG_GROUP;
+        printf("\n%.*s\n\n", (int)len, item);
+        print_head(metric_columns);
+        char *text = strndup(item, len);
+        rc = text ? p->ops->listed(p->catalog, text, print_listed_metric, NULL, err) : -ENOMEM;
+        free(text);
+    }
+    return rc;
+}
+
 /* The names and expressions of --metrics. */
 static int read_wanted(const char *list, struct metric_printer *p, char **err)
 {
@@ -211,6 +251,8 @@ static int read_wanted(const char *list, struct metric_printer *p, char **err)
     p->found = calloc(room, sizeof *p->found);
     int rc = p->wanted && p->found ? 0 : -ENOMEM;
     while (!rc && kp_list_next(&list, &item, &len)) {
+        if (stands_for_others(item, len))
+            continue;
         char *text = strndup(item, len);
         rc = text ? kp_pattern_new(text, &p->wanted[n], err) : -ENOMEM;
         n += !rc;
@@ -241,8 +283,8 @@ static int check_found(const struct metric_printer *p, const char *list, char **
 {
     const char *item;
     size_t len, i = 0;
-    while (kp_list_next(&list, &item, &len) && p->found[i])
-        i++;
+    while (kp_list_next(&list, &item, &len) && (stands_for_others(item, len) || p->found[i]))
+        i += !stands_for_others(item, len);
     if (!len)
         return 0;
     struct nearest near = {.word = strndup(item, len)};
@@ -264,10 +306,14 @@ static int print_metrics(const struct kp_query *q, const struct kp_options *o, c
     if (!mode_names[p.mode])
         return kp_error_choice(err, "--query-metrics-mode: unknown value", q->mode, mode_names);
     int rc = read_wanted(o->metrics, &p, err);
-    if (!rc)
+    const char *list = o->metrics, *item;
+    size_t len;
+    if (!rc && (*p.wanted || !kp_list_next(&list, &item, &len)))
         rc = ops->metrics(c, take_metric, &p);
     if (!rc)
         rc = check_found(&p, o->metrics, err);
+    if (!rc)
+        rc = print_listed(&p, o->metrics, err);
     for (size_t i = 0; p.wanted && p.wanted[i]; i++)
         kp_pattern_free(p.wanted[i]);
     free(p.wanted);
@@ -436,6 +482,7 @@ int kp_main_query(const struct kp_query *q, const struct kp_catalog_ops *ops)
     char *err = NULL;
     int rc = kp_options_from_env(&o, environ, &err);
     if (!rc) {
+        kp_main_warn(kp_sections_note());
         rc = run(q, &o, ops, &err);
         kp_options_free(&o);
     }

@@ -7,10 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "report/listed.h"
 #include "report/main.h"
 #include "report/model.h"
 #include "report/options.h"
 #include "report/page.h"
+#include "report/pattern.h"
+#include "report/section_files.h"
 
 /* The name in the folder of `path` that is nearest to `path`'s; malloc'ed, NULL when none is near. */
 static char *nearest_file(const char *path)
@@ -57,6 +60,8 @@ static const size_t showing[] = {
     offsetof(struct kp_options, print_details),  offsetof(struct kp_options, print_metric_name),
     offsetof(struct kp_options, print_units),    offsetof(struct kp_options, print_metric_instances),
     offsetof(struct kp_options, apply_rules),    offsetof(struct kp_options, rule),
+    offsetof(struct kp_options, kernel_name),    offsetof(struct kp_options, launch_skip),
+    offsetof(struct kp_options, launch_count),
 };
 
 enum {
@@ -74,6 +79,14 @@ static const struct kp_option *row_at(size_t i)
     while (row->offset != showing[i])
         row++;
     return row;
+}
+
+static size_t row_of_letter(int letter)
+{
+    size_t i = 0;
+    while (row_at(i)->letter != letter)
+        i++;
+    return i;
 }
 
 static int unknown_flag(const char *word)
@@ -111,19 +124,23 @@ static int take_option(const struct kp_option *row, const char *flag)
 static int take_options(int argc, char **argv)
 {
     struct option longs[N_SHOWING + 1] = {0};
+    char letters[2 * N_SHOWING + 2] = ":", *letter = letters + 1;
     const char *flags[N_SHOWING] = {0};
     int c, status = 0;
-    for (size_t i = 0; i < N_SHOWING; i++)
+    for (size_t i = 0; i < N_SHOWING; i++) {
         longs[i] = (struct option){row_at(i)->flag, required_argument, NULL, FIRST_FLAG + (int)i};
+        if (row_at(i)->letter)
+            letter = stpcpy(letter, (char[]){row_at(i)->letter, ':', '\0'});
+    }
     optind = 0; /* begins anew, after the command's own flags */
     opterr = 0;
-    while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         if (c == ':')
             return kp_main_error(KP_EXIT_USAGE, "option %s needs a value; `kprof --help` lists the options",
                                  argv[optind - 1]);
         if (c == '?')
             return unknown_flag(argv[optind - 1]);
-        flags[c - FIRST_FLAG] = optarg;
+        flags[c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG)] = optarg;
     }
     for (size_t i = 0; !status && i < N_SHOWING; i++)
         status = take_option(row_at(i), flags[i]);
@@ -159,10 +176,22 @@ static void load_folder_of(struct kp_store *store)
     free(err);
 }
 
+/* What is chosen and not in the session. */
+static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, char **err)
+{
+    const struct kp_section **sections = NULL;
+    size_t n;
+    int rc = kp_sections_select(d->set, d->sections, &sections, &n, err);
+    if (!rc)
+        rc = kp_listed_check(store, d->metrics, *d->set ? NULL : sections, *d->set ? 0 : n, warnings, err);
+    free(sections);
+    return rc;
+}
+
 static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d)
 {
     struct kp_store *store = NULL;
-    char *err = NULL;
+    char *err = NULL, *warnings = NULL;
     int status = EXIT_SUCCESS;
     int rc = kp_store_open(path, &store, &err);
     if (rc) {
@@ -171,14 +200,20 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     }
     if (!*o->section_folder)
         load_folder_of(store);
+    kp_main_warn(kp_sections_note());
+    if (d->choose)
+        rc = check_chosen(store, d, &warnings, &err);
+    if (!rc && warnings)
+        kp_main_warn(warnings);
     struct kp_sink out = kp_main_sink(stdout);
-    rc = kp_page_details(&out, d, store, &err);
+    rc = rc ? rc : kp_page_details(&out, d, store, &err);
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc)
         status = kp_main_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
 out:
     kp_store_close(store);
+    free(warnings);
     free(err);
     return status;
 }
@@ -186,6 +221,7 @@ out:
 static int report(const char *path)
 {
     struct kp_options o;
+    struct kp_pattern *kernel = NULL;
     char *err = NULL;
     int rc = kp_options_from_env(&o, environ, &err);
     if (rc) {
@@ -198,7 +234,13 @@ static int report(const char *path)
     d.set = o.set;
     d.sections = o.section;
     d.metrics = o.metrics;
-    int status = print_file(path, &o, &d);
+    d.launch_skip = o.launch_skip;
+    d.launch_count = o.launch_count;
+    rc = *o.kernel_name ? kp_pattern_new(o.kernel_name, &kernel, &err) : 0; /* was checked: memory alone may lack */
+    d.kernel = kernel;
+    int status = rc ? kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc)) : print_file(path, &o, &d);
+    kp_pattern_free(kernel);
+    free(err);
     kp_options_free(&o);
     return status;
 }

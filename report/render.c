@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "report/options.h"
-#include "report/pattern.h"
 #include "report/render_body.h"
 #include "report/summary.h"
 #include "report/text.h"
@@ -148,16 +147,60 @@ static int render_bodies(struct kp_out *o, struct printed *p)
     const struct kp_section *s = p->section;
     int rc = 0;
     for (size_t at = rows_before_bodies(s, KP_ROW_EXTRA), end; !rc && at < s->n_rows; at = end) {
-        for (end = at + 1; end < s->n_rows && s->rows[end].kind != KP_ROW_BODY;)
-            end++;
+        end = kp_section_body_end(s, at + 1);
         if (kp_cc_matches(s->rows[at].cc, p->view->result->launch.cc_major, p->view->result->launch.cc_minor))
             rc = render_body(o, p, at, end);
     }
     return rc;
 }
 
+/* Sections that say nothing of a machine without what they are about. */
+static const struct absence {
+    const char *section, *count, *text; /* the count is 0 there */
+} absences[] = {
+    {"Nvlink_Topology", "nvlink__count_physical", "No NVLink connects the devices that the process sees."},
+    {"Nvlink_Tables", "nvlink__count_physical", "No NVLink connects the devices that the process sees."},
+};
+
+static bool has_all_zero(const struct kp_section *s, const struct kp_result *r)
+{
+    double value;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_rows; i++)
+        if (kp_metric_number(kp_result_find(r, s->rows[i].metric), &value)) {
+            n++;
+            if (value != 0)
+                return false;
+        }
+    return n;
+}
+
+/* What is said in place of the section; NULL when there is something in it. */
+static const char *absence_of(const struct kp_section *s, const struct kp_result *r)
+{
+    double count;
+    for (size_t i = 0; i < sizeof absences / sizeof *absences; i++) {
+        if (strcmp(absences[i].section, s->id))
+            continue;
+        bool known = kp_metric_number(kp_result_find(r, absences[i].count), &count);
+        return (known ? count == 0 : has_all_zero(s, r)) ? absences[i].text : NULL;
+    }
+    return NULL;
+}
+
 int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for)
 {
+    const struct kp_launch_info *l = &v->result->launch;
+    const char *absence = absence_of(s, v->result);
+    if (!kp_cc_matches(s->cc, l->cc_major, l->cc_minor))
+        return 0;
+    if (o->display->choose && !kp_section_has_any(s, v->result)) /* see kp_listed_check */
+        return 0;
+    if (absence) {
+        if (o->display->details != KP_DETAILS_HEADER)
+            kp_out_print(o, "    Section: %s\n    %s\n\n", s->display, absence);
+        return 0;
+    }
     struct printed p = {.section = s, .view = v, .asked_for = asked_for};
     int rc = o->display->details != KP_DETAILS_BODY || !asked_for ? render_header(o, &p) : 0;
     if (!rc && o->display->details != KP_DETAILS_HEADER)
@@ -172,64 +215,10 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
 
 /* --- the user's own metrics --- */
 
-static bool has_line(const struct kp_lines *l, const char *name)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (!strcmp(l->at[i].name, name))
-            return true;
-    return false;
-}
-
-/* A metric under its own name; `name` outlives the lines. */
-static int add_metric(struct kp_lines *l, const char *name, const struct kp_result *r)
-{
-    if (has_line(l, name))
-        return 0;
-    return kp_lines_add(l, &(struct kp_line){KP_ROW_HEADER, "", name, name, kp_result_find(r, name), NULL});
-}
-
-static int add_matching(struct kp_lines *l, const char *expression, const struct kp_result *r)
-{
-    struct kp_pattern *pattern = NULL;
-    char *err = NULL;
-    int rc = kp_pattern_new(expression, &pattern, &err);
-    for (size_t i = 0; !rc && i < r->n_metrics; i++)
-        if (kp_pattern_match(pattern, r->metrics[i].name))
-            rc = add_metric(l, r->metrics[i].name, r);
-    kp_pattern_free(pattern);
-    free(err);
-    return rc == -EINVAL ? 0 : rc; /* was told when it was collected */
-}
-
-/* The constituents under their names, not their labels. */
-static int add_breakdown(struct kp_lines *l, const char *metric, const struct kp_view *v)
-{
-    struct kp_lines constituents = {0};
-    int rc = kp_lines_of_breakdown(metric, v, &constituents);
-    for (size_t i = 0; !rc && i < constituents.n; i++)
-        rc = add_metric(l, constituents.at[i].name, v->result);
-    kp_lines_free(&constituents);
-    return rc;
-}
-
-static int add_listed(struct kp_lines *l, const char *item, const struct kp_view *v)
-{
-    static const char regex[] = "regex:";
-    if (!strncmp(item, regex, strlen(regex)))
-        return add_matching(l, item, v->result);
-    if (!strncmp(item, KP_BREAKDOWN, strlen(KP_BREAKDOWN)))
-        return add_breakdown(l, item + strlen(KP_BREAKDOWN), v);
-    return add_metric(l, item, v->result);
-}
-
 static int render_metrics(struct kp_out *o, const char *list, const struct kp_view *v)
 {
     struct kp_lines lines = {.note = v->result->launch.note};
-    char *names = kp_strdup(list), *save = NULL;
-    int rc = names ? 0 : -ENOMEM;
-    char *name = names ? strtok_r(names, ", \t", &save) : NULL;
-    for (; !rc && name; name = strtok_r(NULL, ", \t", &save))
-        rc = add_listed(&lines, name, v);
+    int rc = kp_lines_of_list(list, v, &lines);
     if (!rc && lines.n) {
         kp_lines_sort(&lines);
         kp_out_print(o, "    Section: %s\n", metrics_title);
@@ -238,7 +227,6 @@ static int render_metrics(struct kp_out *o, const char *list, const struct kp_vi
         kp_out_print(o, "\n");
     }
     kp_lines_free(&lines);
-    free(names);
     return rc;
 }
 

@@ -17,6 +17,7 @@ struct kp_sink {
 enum kp_details { KP_DETAILS_HEADER, KP_DETAILS_BODY, KP_DETAILS_ALL };
 enum kp_naming { KP_NAMING_LABEL, KP_NAMING_NAME, KP_NAMING_BOTH };
 enum kp_instances { KP_INSTANCES_NONE, KP_INSTANCES_VALUES, KP_INSTANCES_DETAILS };
+struct kp_pattern;
 struct kp_display {
     enum kp_details details;
     enum kp_naming naming;
@@ -27,6 +28,10 @@ struct kp_display {
      * list; NULL is "". Not owned. */
     bool choose;
     const char *set, *sections, *metrics;
+    /* The stored launches that a page shows: of those whose kernel's base name matches, `launch_count` (0 = all) after
+     * the first `launch_skip`; `kernel` NULL matches all. Not owned. */
+    const struct kp_pattern *kernel;
+    uint64_t launch_skip, launch_count;
 };
 
 struct kp_summary;

@@ -51,13 +51,14 @@ static bool fill_bar(struct kp_out *o, const struct kp_line *l, struct bar *b)
     double value, divisor;
     b->title = kp_line_title(o, l);
     b->name = l->name;
-    b->base = l->metric->unit;
+    b->base = kp_line_unit(l);
     b->value = b->key = NAN;
-    const char *text = kp_format_metric(l->metric, o->display->base_units, b->number, b->unit);
-    b->other = text == b->number ? NULL : text;
     if (kp_metric_number(l->metric, &value)) {
-        divisor = kp_unit_divisor(l->metric->unit, value, o->display->base_units, b->unit);
+        divisor = kp_unit_divisor(b->base, value, o->display->base_units, b->unit);
+        kp_format_scaled(l->metric, divisor, b->number);
         set_number(b, value, divisor);
+    } else {
+        b->other = kp_format_metric(l->metric, o->display->base_units, b->number, b->unit);
     }
     return b->title != NULL;
 }
@@ -98,6 +99,15 @@ static double full_bar(const struct bar *b, const struct bar *bars, size_t n)
     return most;
 }
 
+/* A bar compares: alone in its unit it would be full whatever its value. A percentage is one of a hundred. */
+static bool is_comparable(const struct bar *b, const struct bar *bars, size_t n)
+{
+    size_t same = 0;
+    for (size_t i = 0; i < n; i++)
+        same += !isnan(bars[i].value) && !strcmp(bars[i].base, b->base);
+    return same > 1 || !strcmp(b->base, "%");
+}
+
 static void draw_bar(struct kp_out *o, const struct bar *b, double full, size_t width)
 {
     bool over = b->value > full;
@@ -113,16 +123,23 @@ static void print_bars(struct kp_out *o, const struct bar *bars, size_t n)
 {
     size_t title = 0, text = 0, unit = 0;
     for (size_t i = 0; i < n; i++) {
-        title = strlen(bars[i].title) > title ? strlen(bars[i].title) : title;
         text = strlen(text_of(&bars[i])) > text ? strlen(text_of(&bars[i])) : text;
         unit = strlen(bars[i].unit) > unit ? strlen(bars[i].unit) : unit;
     }
-    size_t taken = KP_INDENT + title + 2 + text + !!unit + unit + strlen(" ||");
+    size_t taken = KP_INDENT + 2 + text + !!unit + unit + strlen(" ||"), room = KP_LINE_WIDTH - BAR_MIN;
+    room = room > taken ? room - taken : 0;
+    for (size_t i = 0; i < n; i++)
+        if (strlen(bars[i].title) > title && (strlen(bars[i].title) <= room || !room))
+            title = strlen(bars[i].title);
+    taken += title;
     size_t width = taken + BAR_MIN > KP_LINE_WIDTH ? 0 : KP_LINE_WIDTH - taken;
     for (size_t i = 0; i < n; i++) {
         const struct bar *b = &bars[i];
-        bool drawn = width && !isnan(b->value);
-        kp_out_print(o, "    %-*s  %*s", (int)title, b->title, (int)text, text_of(b));
+        bool drawn = width && !isnan(b->value) && is_comparable(b, bars, n);
+        bool fits = strlen(b->title) <= title;
+        if (!fits) /* a line of its own */
+            kp_out_print(o, "    %s\n", b->title);
+        kp_out_print(o, "    %-*s  %*s", (int)title, fits ? b->title : "", (int)text, text_of(b));
         if (*b->unit || (unit && drawn))
             kp_out_print(o, " %-*s", drawn ? (int)unit : 0, b->unit);
         if (drawn)

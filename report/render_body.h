@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "report/groups.h"
 #include "report/render.h"
 #include "report/sections.h"
 #include "report/units.h"
@@ -47,6 +48,7 @@ struct kp_line {
     const char *name;               /* of the metric */
     const struct kp_metric *metric; /* NULL when the launch has no such metric */
     char *made_label;               /* what `label` points to where no table has it; owned */
+    const char *unit;               /* of the row; for drawings, where the metric has none; NULL = none */
 };
 
 struct kp_lines {
@@ -77,11 +79,18 @@ int kp_lines_of_rows(const struct kp_section *s, size_t first, size_t end, const
                      struct kp_lines *out);
 /* The constituents of the throughput `metric` on the device of the launch, those that the launch has. 0 or -ENOMEM. */
 int kp_lines_of_breakdown(const char *metric, const struct kp_view *v, struct kp_lines *out);
-/* What stands before the metric whose constituents are meant, in rows and in the user's list. */
-#define KP_BREAKDOWN "breakdown:"
+/* What a list of metrics (as in kp_display.metrics) stands for, under the metrics' names: a name of a metric, or what
+ * comes before its roll-up, which stands for all that the launch has of it; "regex:EXPR", what of the launch matches;
+ * "breakdown:X", where a throughput X without suffix has KP_THROUGHPUT_SUFFIX; "group:NAME". A name that the launch
+ * lacks is a line without metric. 0 or -ENOMEM. */
+int kp_lines_of_list(const char *list, const struct kp_view *v, struct kp_lines *out);
 /* Those constituents, separated by commas; NULL when the device's are not known. *len receives their length. */
 const char *kp_breakdown_of(const char *metric, const struct kp_view *v, size_t *len);
 
+/* The base unit of the line in a drawing: the metric's, or where that has none the row's. */
+const char *kp_line_unit(const struct kp_line *l);
+/* Whether the launch has a metric of the section, or a reason for having none. */
+bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r);
 /* Whether the line has a value, not just a reason for having none. */
 bool kp_line_has_value(const struct kp_line *l);
 /* What the line is called, as print-metric-name says. malloc'ed; NULL without memory, which is then noted. */

@@ -1,11 +1,12 @@
 #include "report/render_body.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     CHART_WIDTH = KP_DRAWING_WIDTH,
-    CHART_HEIGHT = 12,
+    CHART_HEIGHT = 13,
     TEXT_MAX = KP_NUMBER_MAX + KP_UNIT_MAX,
 };
 
@@ -30,6 +31,7 @@ struct view {
 static const struct box boxes[] = {
 #define KP_CHART_BOX(x, y, width, height) {x, y, width, height},
 #define KP_CHART_TEXT(x, y, text, with)
+#define KP_CHART_HEAD(x, y, text, unit)
 #define KP_CHART_VALUE(x, y, width, group, label)
 #define KP_CHART_VIEW(ending, heading)
 #include "report/chart.def"
@@ -38,6 +40,19 @@ static const struct box boxes[] = {
 static const struct text texts[] = {
 #define KP_CHART_BOX(x, y, width, height)
 #define KP_CHART_TEXT(x, y, text, with) {x, y, text, with},
+#define KP_CHART_HEAD(x, y, text, unit)
+#define KP_CHART_VALUE(x, y, width, group, label)
+#define KP_CHART_VIEW(ending, heading)
+#include "report/chart.def"
+};
+
+static const struct head {
+    int x, y;
+    const char *text, *unit;
+} heads[] = {
+#define KP_CHART_BOX(x, y, width, height)
+#define KP_CHART_TEXT(x, y, text, with)
+#define KP_CHART_HEAD(x, y, text, unit) {x, y, text, unit},
 #define KP_CHART_VALUE(x, y, width, group, label)
 #define KP_CHART_VIEW(ending, heading)
 #include "report/chart.def"
@@ -46,6 +61,7 @@ static const struct text texts[] = {
 static const struct place places[] = {
 #define KP_CHART_BOX(x, y, width, height)
 #define KP_CHART_TEXT(x, y, text, with)
+#define KP_CHART_HEAD(x, y, text, unit)
 #define KP_CHART_VALUE(x, y, width, group, label) {x, y, width, group, label},
 #define KP_CHART_VIEW(ending, heading)
 #include "report/chart.def"
@@ -54,6 +70,7 @@ static const struct place places[] = {
 static const struct view views[] = {
 #define KP_CHART_BOX(x, y, width, height)
 #define KP_CHART_TEXT(x, y, text, with)
+#define KP_CHART_HEAD(x, y, text, unit)
 #define KP_CHART_VALUE(x, y, width, group, label)
 #define KP_CHART_VIEW(ending, heading) {ending, heading},
 #include "report/chart.def"
@@ -62,6 +79,7 @@ static const struct view views[] = {
 enum {
     N_BOXES = sizeof boxes / sizeof *boxes,
     N_TEXTS = sizeof texts / sizeof *texts,
+    N_HEADS = sizeof heads / sizeof *heads,
     N_PLACES = sizeof places / sizeof *places,
     N_VIEWS = sizeof views / sizeof *views,
 };
@@ -147,13 +165,25 @@ static bool read_place(const struct kp_lines *l, const struct place *p, struct a
     return a->unit != NULL;
 }
 
-/* The text of a place, without a unit that is not scaled where there is no room for both. False where there is none for
- * the number. */
-static bool place_text(struct kp_out *o, const struct place *p, const struct amount *a, char text[TEXT_MAX])
+/* Whether the head above the place says the unit. */
+static bool is_headed(const struct place *p, const char *unit)
+{
+    for (size_t i = 0; i < N_HEADS; i++)
+        if (!strcmp(heads[i].unit, unit) && heads[i].x + (int)strlen(heads[i].text) == p->x + p->width)
+            return true;
+    return false;
+}
+
+/* The text of a place. Where there is no room for the unit, and it is not scaled, *bare says so. False where there is
+ * none for the number. */
+static bool place_text(struct kp_out *o, const struct place *p, const struct amount *a, char text[TEXT_MAX], bool *bare)
 {
     char scaled[KP_UNIT_MAX];
+    bool headed = is_headed(p, a->unit);
     kp_format_quantity(a->sum, a->unit, o->display->base_units, text);
-    if (strlen(text) > (size_t)p->width && kp_unit_scale(a->unit, a->sum, scaled) == 1)
+    *bare = !headed && strlen(text) > (size_t)p->width &&
+            kp_unit_divisor(a->unit, a->sum, o->display->base_units, scaled) == 1;
+    if (headed || *bare)
         kp_format_real(a->sum, text);
     return strlen(text) <= (size_t)p->width;
 }
@@ -162,11 +192,39 @@ static void draw_place(struct kp_out *o, struct kp_canvas *c, const struct kp_li
 {
     char text[TEXT_MAX];
     struct amount a;
+    bool bare;
     if (!read_place(l, p, &a))
         return;
-    if (!place_text(o, p, &a, text))
+    if (!place_text(o, p, &a, text, &bare))
         strcpy(text, "(below)");
     kp_canvas_text(c, p->x + p->width - (int)strlen(text), p->y, text);
+}
+
+/* What a place shows, or the first part of it. */
+static const char *place_label(const struct kp_lines *l, const struct place *p)
+{
+    for (size_t i = 0; !*p->label && i < l->n; i++)
+        if (is_at(l, &l->at[i], p))
+            return l->at[i].label;
+    return p->label;
+}
+
+/* Below the drawing: the units that it has no room for. */
+static void print_units(struct kp_out *o, const struct kp_lines *l)
+{
+    char *list = NULL, text[TEXT_MAX];
+    size_t size;
+    struct amount a;
+    bool bare;
+    FILE *f = open_memstream(&list, &size);
+    if (!kp_out_has(o, f))
+        return;
+    for (size_t i = 0; i < N_PLACES; i++)
+        if (read_place(l, &places[i], &a) && place_text(o, &places[i], &a, text, &bare) && bare && *a.unit)
+            fprintf(f, "%s%s (%s)", ftell(f) > 0 ? ", " : "", place_label(l, &places[i]), a.unit);
+    if (kp_out_has(o, fclose(f) ? NULL : list) && *list)
+        kp_out_wrapped(o, "    Units: ", list);
+    free(list);
 }
 
 static bool has_any_place(const struct kp_lines *l)
@@ -190,6 +248,8 @@ static void print_drawing(struct kp_out *o, const struct kp_lines *l)
     for (size_t i = 0; i < N_TEXTS; i++)
         if (!*texts[i].with || has_group(l, texts[i].with))
             kp_canvas_text(&c, texts[i].x, texts[i].y, texts[i].text);
+    for (size_t i = 0; i < N_HEADS; i++)
+        kp_canvas_text(&c, heads[i].x, heads[i].y, heads[i].text);
     for (size_t i = 0; i < N_PLACES; i++)
         draw_place(o, &c, l, &places[i]);
     for (int y = 0; y < c.height; y++) {
@@ -197,6 +257,7 @@ static void print_drawing(struct kp_out *o, const struct kp_lines *l)
         kp_canvas_print_line(o, &c, y);
     }
     free(c.cells);
+    print_units(o, l);
 }
 
 /* --- what is left --- */
@@ -207,9 +268,11 @@ static bool is_drawn(struct kp_out *o, const struct kp_lines *l, const struct kp
     char text[TEXT_MAX];
     struct amount a;
     double value;
+    bool bare;
     for (size_t i = 0; i < N_PLACES; i++)
         if (is_at(l, line, &places[i]) && kp_metric_number(line->metric, &value))
-            return read_place(l, &places[i], &a) && place_text(o, &places[i], &a, text) && a.parts <= (value != 0);
+            return read_place(l, &places[i], &a) && place_text(o, &places[i], &a, text, &bare) &&
+                   a.parts <= (value != 0);
     return false;
 }
 

@@ -40,6 +40,8 @@ static bool curve_new(struct kp_out *o, const struct kp_metric *m, struct curve 
             c->most = value;
     }
     c->divisor = kp_unit_divisor(m->unit, c->most, o->display->base_units, c->unit);
+    if (*c->unit == '%') /* what a step of x is measured in says nothing of y */
+        c->unit[1] = '\0';
     return true;
 }
 
@@ -210,6 +212,14 @@ static void draw_curve(struct kp_out *o, const struct kp_line *l, const struct k
     free(c.x);
 }
 
+static bool is_zero(const struct kp_metric *m)
+{
+    size_t i = 0;
+    while (i < m->n_instances && m->instances[i].value == 0)
+        i++;
+    return i == m->n_instances;
+}
+
 static bool is_curve(const struct kp_line *l)
 {
     return kp_line_has_value(l) && l->metric->n_instances;
@@ -232,7 +242,7 @@ static bool draw_curves(struct kp_out *o, const struct kp_lines *l, const struct
 {
     const struct kp_metric *drawn = NULL;
     for (size_t i = 0; i < l->n; i++) {
-        if (!is_curve(&l->at[i]))
+        if (!is_curve(&l->at[i]) || is_zero(l->at[i].metric))
             continue;
         draw_curve(o, &l->at[i], drawn, mark);
         drawn = l->at[i].metric;

@@ -11,6 +11,7 @@ enum {
     GAP = 2,       /* between columns */
     FOLD_FROM = 6, /* rows; a smaller grid is read at a glance, with all its zeros */
     UNBROKEN = 8,  /* characters of a heading that stay in one line */
+    FOLDED_MAX = 2 /* lines that name the rows that are folded; more of them are counted */
 };
 
 struct column {
@@ -91,10 +92,11 @@ static bool grid_new(struct kp_out *o, const struct kp_lines *l, struct grid *g)
 
 /* --- which rows --- */
 
+/* A peak is the chip's, whatever the launch did. */
 static bool is_zero(const struct kp_line *l)
 {
     double value;
-    return !l || (kp_metric_number(l->metric, &value) && value == 0);
+    return !l || strstr(l->name, ".peak_sustained") || (kp_metric_number(l->metric, &value) && value == 0);
 }
 
 static void fold_rows(struct grid *g)
@@ -117,8 +119,20 @@ static void choose_columns(struct grid *g)
     }
 }
 
+static bool is_short(const char *text, const char *prefix)
+{
+    struct kp_wrap w = {text, KP_LINE_WIDTH - strlen(prefix)};
+    const char *line;
+    size_t len, n = 0;
+    while (n <= FOLDED_MAX && kp_wrap_next(&w, &line, &len))
+        n++;
+    return n <= FOLDED_MAX;
+}
+
 static void print_folded(struct kp_out *o, const struct grid *g)
 {
+    static const char operations[] = "Operations"; /* the first column of what computes, and does not move */
+    const char *prefix = strcmp(g->columns[0].label, operations) ? "    No traffic: " : "    No operations: ";
     char *text = NULL;
     size_t size, n = 0;
     FILE *f = open_memstream(&text, &size);
@@ -127,8 +141,12 @@ static void print_folded(struct kp_out *o, const struct grid *g)
     for (size_t i = 0; i < g->n_rows; i++)
         if (g->folded[i])
             fprintf(f, "%s%s", n++ ? ", " : "", g->rows[i]);
-    if (kp_out_has(o, fclose(f) ? NULL : text) && n)
-        kp_out_wrapped(o, "    No traffic: ", text);
+    if (kp_out_has(o, fclose(f) ? NULL : text) && n) {
+        if (is_short(text, prefix))
+            kp_out_wrapped(o, prefix, text);
+        else
+            kp_out_print(o, "%s%zu %srows\n", prefix, n, n < g->n_rows ? "other " : "");
+    }
     free(text);
 }
 
@@ -136,7 +154,13 @@ static void print_folded(struct kp_out *o, const struct grid *g)
 
 static const char *unit_of(const struct kp_line *l)
 {
-    return kp_line_has_value(l) ? l->metric->unit : NULL;
+    return kp_line_has_value(l) ? kp_line_unit(l) : NULL;
+}
+
+static bool scales(const char *unit)
+{
+    char scaled[KP_UNIT_MAX];
+    return kp_unit_scale(unit, 1e9, scaled) != 1;
 }
 
 /* The unit of a column, scaled for its largest value. */
@@ -149,8 +173,8 @@ static void choose_unit(struct kp_out *o, const struct grid *g, size_t at)
         const struct kp_line *l = cell(g, i, at);
         if (!l || !(unit = unit_of(l)))
             continue;
-        first = first ? first : unit;
-        c->mixed |= strcmp(unit, first) != 0;
+        first = first && (*first || !*unit || scales(unit)) ? first : unit;
+        c->mixed |= strcmp(unit, first) && (*unit || scales(first));
         if (kp_metric_number(l->metric, &value) && fabs(value) > most)
             most = fabs(value);
     }

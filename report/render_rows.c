@@ -49,6 +49,14 @@ bool kp_line_has_value(const struct kp_line *l)
     return l->metric && l->metric->kind != KP_VALUE_NA;
 }
 
+const char *kp_line_unit(const struct kp_line *l)
+{
+    const char *own = l->metric->unit;
+    if (*own || !l->unit || !strcmp(l->unit, KP_UNIT_OF_CHIP))
+        return own;
+    return l->unit + (strncmp(l->unit, KP_UNIT_DRAWN, strlen(KP_UNIT_DRAWN)) ? 0 : strlen(KP_UNIT_DRAWN));
+}
+
 char *kp_line_title(struct kp_out *o, const struct kp_line *l)
 {
     enum kp_naming naming = o->display->naming;
@@ -88,7 +96,7 @@ static struct kp_line *same_place(struct kp_lines *l, const struct kp_row *row)
 static int take_row(struct kp_lines *l, const struct kp_row *row, const struct kp_result *r, bool asked_for)
 {
     const struct kp_metric *m = kp_result_find(r, row->metric);
-    struct kp_line line = {row->kind, row->group, row->label, row->metric, m, NULL}, *held;
+    struct kp_line line = {row->kind, row->group, row->label, row->metric, m, NULL, row->unit}, *held;
     if (!row_applies(row, r) || (!m && !(asked_for && kp_row_required(row))))
         return 0;
     if (m && m->kind == KP_VALUE_NA && l->note && !strcmp(l->note, m->text))
@@ -182,7 +190,7 @@ static int add_constituent(const char *name, const struct kp_view *v, struct kp_
     if (!m || (m->kind == KP_VALUE_NA && out->note && !strcmp(out->note, m->text)))
         return 0;
     char *label = constituent_label(m->name);
-    return label ? kp_lines_add(out, &(struct kp_line){KP_ROW_ITEM, "", label, m->name, m, label}) : -ENOMEM;
+    return label ? kp_lines_add(out, &(struct kp_line){KP_ROW_ITEM, "", label, m->name, m, label, NULL}) : -ENOMEM;
 }
 
 int kp_lines_of_breakdown(const char *metric, const struct kp_view *v, struct kp_lines *out)

@@ -65,6 +65,18 @@ bool kp_row_required(const struct kp_row *row)
     return row->kind == KP_ROW_HEADER;
 }
 
+const char *kp_row_unit(const struct kp_row *row)
+{
+    return strncmp(row->unit, KP_UNIT_DRAWN, strlen(KP_UNIT_DRAWN)) ? row->unit : "";
+}
+
+size_t kp_section_body_end(const struct kp_section *s, size_t from)
+{
+    while (from < s->n_rows && s->rows[from].kind != KP_ROW_BODY)
+        from++;
+    return from;
+}
+
 const struct kp_section *kp_sections(size_t *n)
 {
     *n = all.n;

@@ -46,14 +46,20 @@ enum kp_body {
 /* A group of a roofline that starts with this is a measured point, any other a roof; it is not printed. */
 #define KP_POINT_MARK "@"
 
+/* The suffix of a throughput that is named without one. */
+#define KP_THROUGHPUT_SUFFIX ".avg.pct_of_peak_sustained_elapsed"
+
 /* The unit that the library gives the metric on the chip. */
 #define KP_UNIT_OF_CHIP "*"
+
+/* Before a unit that the metric does not have, and that only a drawing shows beside it. */
+#define KP_UNIT_DRAWN "~"
 
 /* One row. Text that a kind does not use is "". */
 struct kp_row {
     const char *label;
     const char *metric; /* full name with suffix */
-    const char *unit;   /* base unit, or KP_UNIT_OF_CHIP */
+    const char *unit;   /* base unit, KP_UNIT_OF_CHIP, or one behind KP_UNIT_DRAWN */
     const char *cc;     /* compute capabilities that have it: "" all, else "75-86,89-100,103,120" ("90-" open end) */
     enum kp_source source;
     enum kp_row_kind kind;
@@ -102,6 +108,10 @@ const struct kp_section *kp_section_quick(void);
 /* Whether a chip without the row's metric shows it as missing: rows of the table that is always printed. Of all others
  * a chip that lacks the metric has no such row. */
 bool kp_row_required(const struct kp_row *row);
+/* The unit that the row's metric is collected in. */
+const char *kp_row_unit(const struct kp_row *row);
+/* Where the body that begins at `from` ends: the next body row, or the section's end. */
+size_t kp_section_body_end(const struct kp_section *s, size_t from);
 /* Whether a cc condition (see kp_row.cc) holds for compute capability major.minor. */
 bool kp_cc_matches(const char *cc, int major, int minor);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STEPS = 5 };
+enum { MAX_STEPS = 6 };
 
 /* Every step is 1000 times the one before, for bytes too. */
 struct ladder {
@@ -24,7 +24,7 @@ static const struct ladder ladders[] = {
     {"cycle/s", {"hz", "Khz", "Mhz", "Ghz"}},
     /* of rooflines, which are of all sizes and compared with each other */
     {"FLOP/s", {"FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"}},
-    {"op/s", {"op/s", "Kop/s", "Mop/s", "Gop/s", "Top/s"}},
+    {"op/s", {"op/s", "Kop/s", "Mop/s", "Gop/s", "Top/s", "Pop/s"}},
 };
 
 /* Rates of anything else shrink their time instead: sector/s, sector/ms ... */

@@ -180,6 +180,9 @@ static void test_goldens(void **state)
          "regex:^dram__,regex:t_sector_hit_rate$,sm__throughput,launch__grid_size,"
          "FE_A.TriageCompute.gpu__scheduler_engine_gr_queue_async_cycles_stalled_cmd_semacquire'",
          "tests/golden/catalog_metrics.txt"},
+        {"query-metrics --chip GH100 --metrics group:memory__dram_table,launch__grid_size,"
+         "breakdown:gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+         "tests/golden/catalog_listed.txt"},
         {"query-metrics --chip TU102 --query-metrics-mode suffix --metrics dram__bytes,l1tex__t_sector_hit_rate",
          "tests/golden/catalog_suffixes.txt"},
         {"query-metrics --chip TU102 --query-metrics-mode=all --metrics gpu__dram_throughput,launch__grid_size",

@@ -13,6 +13,7 @@
 
 #include "collectors/plan.h"
 #include "report/derive.h"
+#include "report/groups.h"
 #include "tests/collect_support.h"
 #include "tests/report_support.h"
 
@@ -804,9 +805,10 @@ static void test_bad_expression(void **state)
 
 /* ---- groups ---- */
 
-static int check_group(const char *name, const char *title, void *arg)
+static int check_group(const struct kp_group *group, void *arg)
 {
     size_t *groups = arg;
+    const char *name = group->name, *title = group->title;
     char item[256];
     snprintf(item, sizeof(item), "group:%s", name);
     struct kp_plan *p = plan_of(item);
@@ -824,7 +826,7 @@ static void test_groups(void **state)
 {
     size_t groups = 0;
     (void)state;
-    assert_int_equal(kp_plan_groups(MAJOR, MINOR, check_group, &groups), 0);
+    assert_int_equal(kp_groups_each(MAJOR, MINOR, check_group, &groups), 0);
     assert_true(groups >= 12); /* the known ones, under two names each */
 }
 

@@ -391,13 +391,15 @@ static void the_chart_has_boxes_and_links(void **state)
     (void)state;
     struct kp_recording r = recording();
     struct kp_test_text t = {0};
-    struct kp_display names = all;
+    struct kp_display names = all, base = all;
     names.naming = KP_NAMING_BOTH;
+    base.base_units = true;
     draw(&t, &all, &chart, &r.session, &r.results[CONFLICT]);
     /* no room for the unit, none for the number */
     kp_result_set_count(&r.results[CONFLICT], "smsp__sass_inst_executed_op_local_ld.sum", "inst", 12345678901);
     kp_result_set_count(&r.results[CONFLICT], "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum", "", 123456789012345);
     draw(&t, &names, &chart, &r.session, &r.results[CONFLICT]);
+    draw(&t, &base, &chart, &r.session, &r.results[CONFLICT]);
     compare(&t, "tests/golden/bodies_chart.txt");
     kp_test_recording_free(&r);
 }
@@ -410,6 +412,7 @@ static void the_places_of_the_chart_are_those_of_its_section(void **state)
     } places[] = {
 #define KP_CHART_BOX(x, y, width, height)
 #define KP_CHART_TEXT(x, y, text, with)
+#define KP_CHART_HEAD(x, y, text, unit)
 #define KP_CHART_VALUE(x, y, width, group, label) {group, label},
 #define KP_CHART_VIEW(ending, heading)
 #include "report/chart.def"
@@ -544,8 +547,158 @@ static void a_launch_is_printed_as_the_display_chooses(void **state)
     d = (struct kp_display){.choose = true, .metrics = KP_BREAKDOWN "sm__throughput" PCT ",gpu__time_duration.sum"};
     add_devices(&r.session, "sm__throughput" PCT "\tlts__cycles_active.avg,sm__cycles_active.avg,sm__missing.avg\n");
     assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
+    d.metrics = KP_BREAKDOWN "sm__throughput,gpu__time_duration,nothing__known";
+    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
+    kp_result_set_count(&r.results[0], "dram__bytes_read.sum", "byte", 2500);
+    d.metrics = "group:memory__dram_table";
+    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
+    d.metrics = ""; /* none of it was collected */
+    d.sections = "SchedulerStats";
+    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
     compare(&t, "tests/golden/bodies_chosen.txt");
     kp_test_recording_free(&r);
+}
+
+/* --- bodies of the built-in sections --- */
+
+static void draw_section(struct kp_test_text *t, const struct kp_display *d, const char *id, const struct kp_result *r)
+{
+    struct kp_session none = {0};
+    draw(t, d, kp_section_find(id), &none, r);
+}
+
+/* What a metric has no unit for is drawn beside what it is compared with, and only drawn. */
+static void drawings_have_units_that_metrics_lack(void **state)
+{
+    static const char path[] = "sm__ops_path_tensor_src_fp16";
+    (void)state;
+    struct kp_test_text t = {0};
+    struct kp_result r = {.launch = {.cc_major = 9}};
+    char name[128];
+    kp_result_set_real(&r, "smsp__warps_active.avg.peak_sustained", "warp", 16);
+    kp_result_set_real(&r, "smsp__issue_active.avg.per_cycle_active", "", 0.5);
+    draw_section(&t, &all, "SchedulerStats", &r);
+    snprintf(name, sizeof name, "%s.sum.per_second", path);
+    kp_result_set_real(&r, name, "", 2.5e12);
+    snprintf(name, sizeof name, "%s.sum.peak_sustained_elapsed.per_second", path);
+    kp_result_set_real(&r, name, "", 1067823581625441.75);
+    draw_section(&t, &bodies, "SpeedOfLight_HierarchicalTensorRooflineChart", &r);
+    compare(&t, "tests/golden/bodies_drawn_units.txt");
+    kp_result_free(&r);
+}
+
+/* A peak is no work, and a long list of what did nothing is only counted. */
+static void rows_of_nothing_are_folded(void **state)
+{
+    static const char *const suffixes[] = {".sum", ".sum.peak_sustained"};
+    (void)state;
+    const struct kp_section *s = kp_section_find("SpeedOfLight_HierarchicalTensorRooflineChart");
+    struct kp_test_text t = {0};
+    struct kp_result r = {.launch = {.cc_major = 9}};
+    for (size_t i = 0; i < s->n_rows; i++)
+        for (size_t k = 0; k < 2; k++) {
+            const char *end = strstr(s->rows[i].metric, suffixes[k]);
+            if (end && !strcmp(end, suffixes[k]) && s->rows[i].kind == KP_ROW_ITEM)
+                kp_result_set_real(&r, s->rows[i].metric, "", k);
+        }
+    draw_section(&t, &bodies, s->id, &r);
+    assert_non_null(strstr(t.text, "    No operations: 28 rows\n"));
+    assert_null(strstr(t.text, "Peak/Cycle"));
+    free(t.text);
+    t = (struct kp_test_text){0};
+    kp_result_set_real(&r, "sm__ops_path_tensor_src_fp64.sum", "", 5);
+    draw_section(&t, &bodies, s->id, &r);
+    assert_non_null(strstr(t.text, "    No operations: 27 other rows\n"));
+    assert_non_null(strstr(t.text, "    Src:fp64"));
+    free(t.text);
+    kp_result_free(&r);
+}
+
+static void a_machine_without_nvlink_is_told_in_a_sentence(void **state)
+{
+    static const char sentence[] = "    Section: NVLink Topology\n"
+                                   "    No NVLink connects the devices that the process sees.\n\n"
+                                   "    Section: NVLink Tables\n"
+                                   "    No NVLink connects the devices that the process sees.\n\n";
+    (void)state;
+    struct kp_test_text t = {0};
+    struct kp_result r = {.launch = {.cc_major = 9}};
+    kp_result_set_real(&r, "nvlink__count_logical", "", 0);
+    kp_result_set_real(&r, "nvlink__bandwidth", "", 0);
+    for (int known = 0; known < 2; known++) {
+        draw_section(&t, &all, "Nvlink_Topology", &r);
+        draw_section(&t, &all, "Nvlink_Tables", &r);
+        assert_string_equal(t.text, sentence);
+        free(t.text);
+        t = (struct kp_test_text){0};
+        kp_result_set_real(&r, "nvlink__count_physical", "", 0);
+    }
+    kp_result_set_real(&r, "nvlink__count_physical", "", 18);
+    draw_section(&t, &all, "Nvlink_Topology", &r);
+    assert_non_null(strstr(t.text, "Physical Links"));
+    free(t.text);
+    kp_result_free(&r);
+}
+
+/* A row whose conditions do not hold is not shown, nor a section. */
+static void a_section_of_another_chip_is_not_shown(void **state)
+{
+    static const struct kp_row rows[] = {HEADER("Seen", "seen.sum")};
+    static const struct kp_section other = {"Other", "Other", 1, "", "80-89", rows, 1, KP_PASSES_ANY};
+    (void)state;
+    struct kp_test_text t = {0};
+    struct kp_session none = {0};
+    struct kp_result r = {.launch = {.cc_major = 9}};
+    kp_result_set_real(&r, "seen.sum", "", 1);
+    draw(&t, &all, &other, &none, &r);
+    assert_null(t.text);
+    r.launch.cc_major = 8;
+    draw(&t, &all, &other, &none, &r);
+    assert_non_null(strstr(t.text, "Seen"));
+    free(t.text);
+    kp_result_free(&r);
+}
+
+/* A name that leaves no room beside it stands above its bar, and takes none from the others. */
+static void a_long_name_leaves_the_bars(void **state)
+{
+    static const char name[] =
+        "sm__memory_throughput_internal_activity_of_a_name_that_goes_on_and_on_and_on_to_the_end_of_the_line" PCT;
+    static const struct kp_row rows[] = {BODY(BARS, "Bars", ""), ITEM("", "a", "sm__short" PCT), ITEM("", "b", name)};
+    static const struct kp_section bars = SECTION("Bars", rows);
+    (void)state;
+    struct kp_test_text t = {0};
+    struct kp_session none = {0};
+    struct kp_result r = {.launch = {.cc_major = 9}};
+    struct kp_display names = {.details = KP_DETAILS_BODY, .naming = KP_NAMING_NAME};
+    kp_result_set_real(&r, "sm__short" PCT, "%", 50);
+    kp_result_set_real(&r, name, "%", 100);
+    draw(&t, &names, &bars, &none, &r);
+    compare(&t, "tests/golden/bodies_long_names.txt");
+    kp_result_free(&r);
+}
+
+/* Another unit of y than the percent is that of a step of x. */
+static void a_curve_of_zeros_is_left_out(void **state)
+{
+    static const struct kp_row rows[] = {BODY(CURVE, "Curves", ""), ITEM("", "Zeros", "made__zeros"),
+                                         ITEM("", "Percents", "made__percents")};
+    static const struct kp_section section = SECTION("Curves", rows);
+    static const double zeros[] = {0, 0, 0}, percents[] = {100, 50, 25};
+    (void)state;
+    struct kp_test_text t = {0};
+    struct kp_session none = {0};
+    struct kp_result r = {.launch = {.cc_major = 9}};
+    kp_result_set_real(&r, "made__zeros", "warp", 0);
+    set_instances(&r, "made__zeros", NULL, zeros, 3);
+    kp_result_set_real(&r, "made__percents", "%/register", 0);
+    set_instances(&r, "made__percents", NULL, percents, 3);
+    draw(&t, &bodies, &section, &none, &r);
+    assert_null(strstr(t.text, "Zeros"));
+    assert_non_null(strstr(t.text, "Steps (%): 100 up to 0, 50 up to 1, 25 up to 2\n"));
+    assert_null(strstr(t.text, "register"));
+    free(t.text);
+    kp_result_free(&r);
 }
 
 /* A session whose section files are gone. */
@@ -725,6 +878,12 @@ int main(void)
         cmocka_unit_test(options_say_how_values_are_printed),
         cmocka_unit_test(every_print_option_reaches_the_display),
         cmocka_unit_test(a_launch_is_printed_as_the_display_chooses),
+        cmocka_unit_test(drawings_have_units_that_metrics_lack),
+        cmocka_unit_test(rows_of_nothing_are_folded),
+        cmocka_unit_test(a_machine_without_nvlink_is_told_in_a_sentence),
+        cmocka_unit_test(a_section_of_another_chip_is_not_shown),
+        cmocka_unit_test(a_long_name_leaves_the_bars),
+        cmocka_unit_test(a_curve_of_zeros_is_left_out),
         cmocka_unit_test(what_is_not_known_any_more_is_left_out),
         cmocka_unit_test(no_value_breaks_a_body),
         cmocka_unit_test(every_value_can_be_read),

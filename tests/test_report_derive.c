@@ -103,6 +103,38 @@ static void what_is_missing_is_said(void **state)
     kp_result_free(&r);
 }
 
+/* The table's own are of what did not happen then. */
+static void a_division_by_zero_is_told_of_the_users(void **state)
+{
+    static const char own[] = "derived__l1tex__t_sectors_per_request_pipe_lsu_mem_global_op_ld";
+    struct kp_result r = {0};
+    double value = -1;
+    (void)state;
+    add("by_zero", "", "1 / nothing.sum");
+    kp_result_set_count(&r, "nothing.sum", "", 0);
+    kp_result_set_count(&r, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "", 0);
+    kp_result_set_count(&r, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "", 0);
+    assert_int_equal(kp_derive(&r, "by_zero"), 0);
+    assert_na(&r, "by_zero", "its definition divides by zero");
+    assert_int_equal(kp_derive(&r, own), 0);
+    assert_true(kp_metric_number(kp_result_find(&r, own), &value) && value == 0);
+    kp_result_free(&r);
+}
+
+static void all_of_the_users_can_be_derived(void **state)
+{
+    struct kp_result r = {0};
+    double value = 0;
+    (void)state;
+    add("users_first", "", "seen.sum + 1");
+    add("users_second", "", "unseen.sum + 1");
+    kp_result_set_count(&r, "seen.sum", "", 41);
+    assert_int_equal(kp_derive_users(&r), 0);
+    assert_true(kp_metric_number(kp_result_find(&r, "users_first"), &value) && value == 42);
+    assert_na(&r, "users_second", "unseen.sum was not collected");
+    kp_result_free(&r);
+}
+
 static void definitions_of_definitions(void **state)
 {
     struct kp_result r = {0};
@@ -185,6 +217,8 @@ int main(void)
         cmocka_unit_test(the_table_is_sound),
         cmocka_unit_test(values),
         cmocka_unit_test(what_is_missing_is_said),
+        cmocka_unit_test(a_division_by_zero_is_told_of_the_users),
+        cmocka_unit_test(all_of_the_users_can_be_derived),
         cmocka_unit_test(definitions_of_definitions),
         cmocka_unit_test(circles),
         cmocka_unit_test(one_of_the_same_name_gives_way),

@@ -94,13 +94,22 @@ static void functions(void **state)
     assert_value("nan_as_zero(a.sum)", 6);
 }
 
-static void a_division_by_zero_is_zero(void **state)
+static void assert_by_zero(const char *text, double expected)
+{
+    double value = -1;
+    size_t asked = 0;
+    assert_int_equal(evaluate(text, &value, &asked), -EDOM);
+    assert_true(value == expected);
+}
+
+static void a_division_by_zero_is_zero_and_is_told(void **state)
 {
     (void)state;
-    assert_value("a.sum / zero", 0);
-    assert_value("zero / zero", 0);
-    assert_value("a.sum / (b - 3) + 1", 1);
-    assert_value("-1 / -zero", 0);
+    assert_by_zero("a.sum / zero", 0);
+    assert_by_zero("zero / zero", 0);
+    assert_by_zero("a.sum / (b - 3) + 1", 1);
+    assert_by_zero("-1 / -zero", 0);
+    assert_value("zero / a.sum", 0);
 }
 
 static void names_are_asked_for_once(void **state)
@@ -222,7 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values),
         cmocka_unit_test(functions),
-        cmocka_unit_test(a_division_by_zero_is_zero),
+        cmocka_unit_test(a_division_by_zero_is_zero_and_is_told),
         cmocka_unit_test(names_are_asked_for_once),
         cmocka_unit_test(errors),
         cmocka_unit_test(nesting_is_bounded),

@@ -128,6 +128,110 @@ static void what_is_shown_can_be_chosen(void **state)
                  ARGS("report", "--print-units", "base", "--section=LaunchStats", session));
 }
 
+/* What is asked for and not in the session is told, once, and the page is printed all the same. */
+static void what_the_session_lacks_is_told(void **state)
+{
+    static const struct {
+        char *option, *value;
+        const char *err;
+    } cases[] = {
+        {"--metrics", "sm__cycles_activ", "did you mean 'sm__cycles_active'?"},
+        {"--metrics", "sm__cycles_active.avgg", "did you mean 'sm__cycles_active.avg'?"},
+        {"--metrics", "group:memory_chrt", "did you mean 'group:memory_chart'?"},
+        {"--metrics", "breakdown:sm__throughput", "the session has nothing of 'breakdown:sm__throughput'"},
+        {"--metrics", "regex:^nothing$", "the session has nothing of 'regex:^nothing$'"},
+        {"--metrics", "regex:(", "--metrics: bad expression '('"},
+        {"--section", "SchedulerStats", "SchedulerStats was not collected in this session"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *out, *err;
+        assert_int_equal(run(ARGS("report", cases[i].option, cases[i].value, session), NULL, &out, &err), 0);
+        if (strncmp(err, "==WARNING== ", 12) || !strstr(err, cases[i].err) ||
+            strchr(err, '\n') != err + strlen(err) - 1)
+            fail_msg("%s %s: %s", cases[i].option, cases[i].value, err);
+        assert_non_null(strstr(out, "==KPROF== "));
+        assert_null(strstr(out, "Scheduler Statistics"));
+        free(out);
+        free(err);
+    }
+}
+
+/* The folder's notes are told, and its definitions hold for what was stored before them. */
+static void section_files_hold_for_stored_sessions(void **state)
+{
+    char *out, *err;
+    (void)state;
+    FILE *f = fopen(inside("x.section"), "we");
+    assert_non_null(f);
+    fputs("Identifier: 'X'\nHeadr { }\nHeader { Metrics { Label: 'Twice' Name: 'twice' } }\n"
+          "MetricDefinitions { MetricDefinitions { Name: 'twice' Expression: 'launch__grid_size * 2' } }\n",
+          f);
+    fclose(f);
+    assert_int_equal(run(ARGS("report", "--section-folder", folder, "--section", "X", session), NULL, &out, &err), 0);
+    assert_non_null(
+        strstr(err, "==WARNING== not used of section files: 'Headr' at x.section:2:1 (did you mean 'Header'?)"));
+    assert_non_null(strstr(out, "Twice"));
+    assert_null(strstr(out, "n/a"));
+    free(out);
+    free(err);
+    unlink(inside("x.section"));
+}
+
+static size_t count_launches(const char *text)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, ", CC ")); text++)
+        n++;
+    return n;
+}
+
+/* As when profiling: by the base name, and of those that match. */
+static void launches_can_be_chosen(void **state)
+{
+    static const struct {
+        const char *arguments[6];
+        size_t launches;
+    } cases[] = {
+        {{"-c", "2"}, 2},
+        {{"-s", "1"}, 3},
+        {{"-s", "3", "-c", "2"}, 1},
+        {{"-k", "stream_triad"}, 2},
+        {{"--kernel-name=regex:^fp64"}, 1},
+        {{"-k", "stream_triad", "--launch-skip", "1"}, 1},
+        {{"-k", "stream_tria"}, 0},
+    };
+    static const char *const symbols[] = {"_Z12stream_triadPf", "_Z10fp64_boundPd", "", "_Z9wmma_gemmPf"};
+    struct kp_recording rec = kp_test_recording_of("tests/golden/h200_bodies.tsv");
+    struct kp_store *s = NULL;
+    char *err = NULL, *out, path[PATH_MAX];
+    (void)state;
+    snprintf(path, sizeof path, "%s", inside("many.kprof"));
+    assert_int_equal(kp_store_create(path, false, &s, &err), 0);
+    assert_int_equal(kp_store_put_session(s, &rec.session, &err), 0);
+    for (size_t i = 0; i < 4; i++) { /* the third is one more of the first */
+        struct kp_launch_info *l = &rec.results[i == 2 ? 0 : i].launch;
+        l->id = i;
+        if (i != 2) {
+            free(l->mangled);
+            l->mangled = kp_strdup(symbols[i]);
+        }
+        assert_int_equal(kp_store_put_result(s, &rec.results[i == 2 ? 0 : i], &err), 0);
+    }
+    kp_store_close(s);
+    kp_test_recording_free(&rec);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *argv[10] = {command, "report", path};
+        for (size_t k = 0; k < 6; k++)
+            argv[3 + k] = (char *)cases[i].arguments[k];
+        assert_int_equal(run(argv, NULL, &out, &err), 0);
+        assert_int_equal(count_launches(out), cases[i].launches);
+        free(out);
+        free(err);
+    }
+    unlink(path);
+}
+
 /* What rules say stands below their sections, the verdict above them, the summary before the account. */
 static void the_page_has_advice(void **state)
 {
@@ -152,7 +256,7 @@ static void wrong_options_are_told(void **state)
     } cases[] = {
         {ARGS("report", "--print-detail=all", "--csv", session), NULL}, /* what it abbreviates is taken */
         {ARGS("report", "--print-detials=all", session), NULL},
-        {ARGS("report", "--launch-skip", "3", session), NULL},
+        {ARGS("report", "--log-file", "x", session), NULL},
         {ARGS("report", "-x", session), NULL},
         {ARGS("report", session, "--section"), NULL},
         {ARGS("report", "--print-units=bases", session), NULL},
@@ -180,6 +284,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(print_options_are_flags_or_environment),
         cmocka_unit_test(what_is_shown_can_be_chosen),
+        cmocka_unit_test(what_the_session_lacks_is_told),
+        cmocka_unit_test(section_files_hold_for_stored_sessions),
+        cmocka_unit_test(launches_can_be_chosen),
         cmocka_unit_test(the_page_has_advice),
         cmocka_unit_test(wrong_options_are_told),
     };

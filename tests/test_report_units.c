@@ -92,7 +92,7 @@ static void ladders(void **state)
         {211760000000, "sector/s", "211.76 sector/ns"},
         {2500000, "inst/s", "2.50 inst/us"},
         {66.8e12, "FLOP/s", "66.80 TFLOP/s"},
-        {1.95e15, "op/s", "1,950 Top/s"},
+        {1.95e15, "op/s", "1.95 Pop/s"},
         {0, "sector/s", "0 sector/s"},
         {12345.678, "%", "12,345.68 %"},
         {12345, "cycle", "12,345 cycle"},

@@ -1,0 +1,73 @@
+#include "report/groups.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { NAME_MAX_LEN = 512 };
+
+/* The groups that Nsight Compute knows, by the title of the table that shows them. */
+static const struct {
+    const char *name, *title;
+} known_groups[] = {
+    {"memory__chart", "Memory Chart"},
+    {"memory__shared_table", "Shared Memory"},
+    {"memory__first_level_cache_table", "L1/TEX Cache"},
+    {"memory__l2_cache_table", "L2 Cache"},
+    {"memory__l2_cache_evict_policy_table", "L2 Cache Eviction Policies"},
+    {"memory__dram_table", "Device Memory"},
+};
+
+/* "L2 Cache" -> "l2_cache" */
+static void group_name(const char *title, char *out, size_t size)
+{
+    size_t len = 0;
+    for (; *title && len + 1 < size; title++) {
+        if (isalnum((unsigned char)*title))
+            out[len++] = (char)tolower((unsigned char)*title);
+        else if (len && out[len - 1] != '_')
+            out[len++] = '_';
+    }
+    while (len && out[len - 1] == '_')
+        len--;
+    out[len] = '\0';
+}
+
+/* Whether a chip may have something in the body. */
+static bool is_shown(const struct kp_group *g, int major, int minor)
+{
+    for (size_t i = g->first; i < g->end; i++)
+        if (kp_cc_matches(g->section->rows[i].cc, major, minor))
+            return true;
+    return false;
+}
+
+/* Calls `fn` for each name of the body. */
+static int each_name(struct kp_group g, int (*fn)(const struct kp_group *group, void *arg), void *arg)
+{
+    char own[NAME_MAX_LEN];
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof known_groups / sizeof *known_groups; i++)
+        if (!strcmp(known_groups[i].title, g.title)) {
+            g.name = known_groups[i].name;
+            rc = fn(&g, arg);
+        }
+    group_name(g.title, own, sizeof own);
+    g.name = own;
+    return rc || !*own ? rc : fn(&g, arg);
+}
+
+int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg)
+{
+    size_t n;
+    const struct kp_section *s = kp_sections(&n);
+    int rc = 0;
+    for (; n && !rc; n--, s++)
+        for (size_t i = 0; !rc && i < s->n_rows && kp_cc_matches(s->cc, major, minor); i++) {
+            if (s->rows[i].kind != KP_ROW_BODY || !kp_cc_matches(s->rows[i].cc, major, minor))
+                continue;
+            struct kp_group g = {NULL, s->rows[i].label, s, i + 1, kp_section_body_end(s, i + 1)};
+            if (is_shown(&g, major, minor))
+                rc = each_name(g, fn, arg);
+        }
+    return rc;
+}

@@ -1,0 +1,15 @@
+/* What a list of metrics stands for in a stored session, which has what was collected and no more. */
+#ifndef KP_REPORT_LISTED_H
+#define KP_REPORT_LISTED_H
+
+#include "report/sections.h"
+#include "report/store.h"
+
+/* Reads all launches, and says which items of `list` (see kp_display.metrics) stand for nothing in any of them, and of
+ * which of the n `sections` none has anything: in *out (malloc'ed) a line for each, with what is near in the session,
+ * or what is wrong with the expression; "" for none. Returns 0, -ENOMEM, or an error of the store with *err a malloc'ed
+ * line or NULL. */
+int kp_listed_check(struct kp_store *store, const char *list, const struct kp_section *const *sections, size_t n,
+                    char **out, char **err);
+
+#endif
