@@ -1,5 +1,6 @@
-# Targets: all (default), setup, test, asan, ubsan, tsan, demo, install, check-layers, check-abi, format, format-check,
-# lint, clean. Variables: CC, CFLAGS, WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX, DESTDIR.
+# Targets: all (default), setup, test, asan, ubsan, tsan, demo, docs, install, uninstall, deb, check-layers, check-abi,
+# format, format-check, lint, clean. Variables: CC, CFLAGS, WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX,
+# DESTDIR; of deb: DEBFULLNAME, DEBEMAIL.
 
 CC           = gcc
 OBJCOPY     ?= objcopy
@@ -73,7 +74,8 @@ SQLITE      := $(OBJ)/libsqlite3.a
 CUDA_SEARCH ?= $(CUDA_HOME) /usr/local/cuda $(wildcard /usr/local/cuda-13* /opt/cuda*)
 CUDA_MK     := $(BUILD)/cuda.mk
 # These goals either need no compiler or run make again after they have set up the machine.
-SELF_SUFFICIENT := setup setup-test setup-checks clean test asan ubsan tsan demo format format-check check-layers
+SELF_SUFFICIENT := setup setup-test setup-checks clean uninstall test asan ubsan tsan demo format format-check \
+                   check-layers
 ifneq ($(filter-out $(SELF_SUFFICIENT),$(or $(MAKECMDGOALS),all)),)
 include $(CUDA_MK)
 ifneq ($(strip $(CUDA_SEARCHED)),$(strip $(CUDA_SEARCH)))
@@ -81,8 +83,8 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: all setup setup-test setup-checks test run-tests test-programs asan ubsan tsan demo install check-layers check-abi format format-check \
-        lint clean FORCE
+.PHONY: all setup setup-test setup-checks test run-tests test-programs asan ubsan tsan demo docs install uninstall deb \
+        check-layers check-abi format format-check lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -141,11 +143,55 @@ $(OUT)/kprof: $(KPROF_OBJ) $(KPROF_LIBS) $(OBJ)/sources
 	$(call say,LINK)
 	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_OBJ) -Wl,--start-group $(KPROF_LIBS) -Wl,--end-group $(KPROF_LDFLAGS)
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/doc/libkprof
-	install -m 755 $(OUT)/kprof $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(OUT)/libkprof.so $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 LICENSE $(wildcard README.md) $(DESTDIR)$(PREFIX)/share/doc/libkprof/
+# --- man pages and completions: templates, filled with what the command says of itself ---
+# Their date, and that of a package and of what is in it.
+ifndef SOURCE_DATE_EPOCH
+SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y report/version.h)
+endif
+export SOURCE_DATE_EPOCH
+DOCS := $(addprefix $(OUT)/docs/,kprof.1 libkprof.7 kprof.bash _kprof)
+docs: $(DOCS)
+
+$(OUT)/docs/%: packaging/%.in tools/gen_docs.sh tools/gen_docs.awk $(OUT)/kprof
+	@mkdir -p $(@D)
+	$(call say,DOC)
+	$(Q)tools/gen_docs.sh $(OUT)/kprof $< > $@
+
+VERSION := $(shell sed -n 's/.*KP_VERSION "\(.*\)"/\1/p' report/version.h)
+$(OUT)/docs/kprof.pc: packaging/kprof.pc.in FORCE
+	@mkdir -p $(@D)
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
+
+# --- installing ---
+ZSH_DIR       ?= share/zsh/site-functions
+PKGCONFIG_DIR ?= lib/pkgconfig
+# MODE=FILE=PLACE below PREFIX: what install puts there and uninstall takes away.
+INSTALLED := 755=$(OUT)/kprof=bin/kprof \
+             644=$(OUT)/libkprof.so=lib/libkprof.so \
+             644=$(OUT)/docs/kprof.pc=$(PKGCONFIG_DIR)/kprof.pc \
+             644=$(OUT)/docs/kprof.1=share/man/man1/kprof.1 \
+             644=$(OUT)/docs/libkprof.7=share/man/man7/libkprof.7 \
+             644=$(OUT)/docs/kprof.bash=share/bash-completion/completions/kprof \
+             644=$(OUT)/docs/_kprof=$(ZSH_DIR)/_kprof \
+             $(foreach f,LICENSE README.md $(wildcard examples/sections/*),644=$(f)=share/doc/kprof/$(f))
+# A word of such a row.
+part = $(word $(1),$(subst =, ,$(2)))
+
+install: all $(DOCS) $(OUT)/docs/kprof.pc
+	@$(foreach i,$(INSTALLED),install -D -m $(call part,1,$(i)) '$(call part,2,$(i))' \
+	    '$(DESTDIR)$(PREFIX)/$(call part,3,$(i))' &&) echo '  INSTALL $(DESTDIR)$(PREFIX)'
+
+# Our own folder goes as well, unless somebody else has put files there.
+uninstall:
+	@rm -f $(foreach i,$(INSTALLED),'$(DESTDIR)$(PREFIX)/$(call part,3,$(i))')
+	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/examples/sections
+
+# Debian has its own places for what is for another package, or not for one architecture only.
+deb: all $(DOCS)
+	@rm -rf $(OUT)/deb
+	@$(MAKE) --no-print-directory install DESTDIR=$(OUT)/deb PREFIX=/usr ZSH_DIR=share/zsh/vendor-completions \
+	    PKGCONFIG_DIR=share/pkgconfig >/dev/null
+	@tools/make_deb.sh $(OUT)/deb $(VERSION) $(OUT)
 
 # --- set-up: apt packages, quick when nothing is missing ---
 setup:
@@ -224,8 +270,8 @@ $(SHIM): tests/shim/nodeepbind.c $(OBJ)/flags
 
 test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS)
 
-run-tests: all test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
-	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) \
+run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
+	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) KP_TEST_VARIANT=$(VARIANT) \
 	 KP_TEST_PRELOAD_FIRST=$(if $(RUNTIME_$(VARIANT)),$(abspath $(SHIM)):$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_$(VARIANT))))) \
 	 $(if $(RUNTIME_$(VARIANT)),KP_TEST_SHIM=$(abspath $(SHIM)) ASAN_OPTIONS=verify_asan_link_order=0 \
 	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/options.h"
+#include "report/rules.h"
 #include "report/sections.h"
 #include "report/version.h"
 #include "report/wrap.h"
@@ -15,6 +16,7 @@ enum {
     HELP_COLUMN = 32,
     HELP_WIDTH = 100,
     MAX_ROWS = 256,    /* rows of options.def that the arrays here have room for */
+    LIST_WORDS = 127,  /* getopt_long's value for --list-words */
     FIRST_QUERY = 128, /* getopt_long's value for the first flag of the queries: above all letters, */
     FIRST_ROW = 256,   /* and for the first row */
 };
@@ -176,9 +178,48 @@ static int version(void)
     return fflush(stdout) ? KP_EXIT_FAILED : EXIT_SUCCESS;
 }
 
+static void list_options(void)
+{
+    static const char *const kinds[] = {
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help) #kind,
+#include "report/options.def"
+    };
+    size_t n;
+    const struct kp_option *row = kp_option_rows(&n);
+    for (size_t i = 0; i < n; i++, row++) {
+        char env[KP_OPTION_NAME_MAX], value[64];
+        kp_option_env_name(row, env);
+        value_name(row, value, sizeof value);
+        printf("option\t%s\t%.1s\t%s\t%s\t%s\t%s\t%s\t%s\n", row->flag, &row->letter, env, kinds[i],
+               *value ? value + 1 : value, is_plain_switch(row) ? "" : row->fallback,
+               row->group == KP_OPT_USER ? "user" : "advanced", row->help);
+    }
+}
+
+/* What the man pages and the completions are made of (tools/gen_docs.sh) and what completions ask at run time: a line
+ * each, tabs between the fields. No user needs it, so --help is silent about it. */
+static int list_words(void)
+{
+    size_t sections, rules;
+    const struct kp_section *section = kp_sections(&sections);
+    const struct kp_rule *rule = kp_rules(&rules);
+    list_options();
+    for (const struct query_flag *f = query_flags; f < query_flags + QUERY_FLAGS; f++)
+        printf("query\t%s\t%s\t%s\n", f->flag, *f->value ? f->value + 1 : f->value, f->help);
+    for (const char *const *command = kp_main_commands; *command; command++)
+        printf("command\t%s\n", *command);
+    for (const char *const *set = kp_set_names(); *set; set++)
+        printf("set\t%s\n", *set);
+    for (size_t i = 0; i < sections; i++)
+        printf("section\t%s\n", section[i].id);
+    for (size_t i = 0; i < rules; i++)
+        printf("rule\t%s\n", rule[i].id);
+    return fflush(stdout) ? KP_EXIT_FAILED : EXIT_SUCCESS;
+}
+
 /* getopt's view of the rows. */
 struct flags {
-    struct option longs[MAX_ROWS + QUERY_FLAGS + 3];
+    struct option longs[MAX_ROWS + QUERY_FLAGS + 4];
     char letters[2 * MAX_ROWS + 8];
 };
 
@@ -201,7 +242,8 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
     for (size_t i = 0; i < QUERY_FLAGS; i++)
         f->longs[n + 2 + i] = (struct option){
             query_flags[i].flag, *query_flags[i].value ? required_argument : no_argument, NULL, FIRST_QUERY + (int)i};
-    f->longs[n + 2 + QUERY_FLAGS] = (struct option){0};
+    f->longs[n + 2 + QUERY_FLAGS] = (struct option){"list-words", no_argument, NULL, LIST_WORDS};
+    f->longs[n + 3 + QUERY_FLAGS] = (struct option){0};
 }
 
 /* What getopt_long did not understand, or gave no value to. */
@@ -209,7 +251,7 @@ static int bad_flag(const struct flags *f, char *const *argv)
 {
     if (optopt && optopt < FIRST_ROW && strncmp(argv[optind - 1], "--", 2))
         return kp_main_error(KP_EXIT_USAGE, "unknown option -%c; %s", optopt, try_help);
-    const char *names[MAX_ROWS + QUERY_FLAGS + 3] = {0}, *word = argv[optind - 1] + 2;
+    const char *names[MAX_ROWS + QUERY_FLAGS + 4] = {0}, *word = argv[optind - 1] + 2;
     for (size_t i = 0; f->longs[i].name; i++)
         names[i] = f->longs[i].name;
     int len = (int)strcspn(word, "=");
@@ -296,6 +338,8 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
             return kp_main_help();
         if (c == 'v')
             return version();
+        if (c == LIST_WORDS)
+            return list_words();
         if (c == '?')
             return bad_flag(&f, argv);
         if (c == ':')
