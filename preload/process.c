@@ -11,19 +11,19 @@
 #include <unistd.h>
 
 #include "preload/context.h"
+#include "preload/filter.h"
 #include "preload/gate.h"
 #include "preload/hostmem.h"
 #include "preload/lock.h"
 #include "preload/log.h"
 #include "preload/mute.h"
 #include "preload/patience.h"
+#include "preload/place.h"
 #include "preload/session.h"
 #include "preload/symbols.h"
 #include "preload/window.h"
 #include "preload/worker.h"
-#include "report/demangle.h"
 #include "report/options.h"
-#include "report/pattern.h"
 #include "report/section_files.h"
 
 enum { PATIENCE_MS = 2000, LAST_PATIENCE_MS = 10000 };
@@ -37,24 +37,20 @@ static struct {
     struct kp_options options;
     const struct kp_section **sections;
     size_t n_sections;
-    struct kp_pattern *name;
+    struct kp_filter *filter;
     struct kp_context_setup setup;
-    atomic_bool profiling; /* between cuProfilerStart and Stop, when asked for */
-    atomic_bool ending;    /* exit handlers run: the driver may go at any time */
-    atomic_uint_fast64_t matched;
+    atomic_bool profiling;             /* between cuProfilerStart and Stop, when asked for */
+    atomic_bool ending;                /* exit handlers run: the driver may go at any time */
+    atomic_uint_fast64_t devices_seen; /* of those that were not wanted: a bit each */
     pid_t pid;
+    pid_t forked; /* in a forked child: its own, until it has been told of */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 extern char **environ;
 
-static const char profiler_off[] = "outside cudaProfilerStart and Stop";
-static const char in_capture[] = "made while a stream was being captured";
-static const char busy[] = "another thread was in a driver call that did not end";
 static const char waits_outside_reason[] = "waits for other processes or devices, not replayed";
 static const char late[] = "made while the program ended";
-
-/* Kernels that wait for another process or device: run again, they would wait for a partner that has moved on. */
-static const char *const waits_outside[] = {"ncclDevKernel", "ncclKernel", "nvshmem", "nvshmemi"};
+static const char application_only[] = "application-only";
 
 bool kp_process_active(void)
 {
@@ -72,8 +68,6 @@ static void go_to(enum phase p)
     kp_gate_arm(p == AWAKE);
 }
 
-/* ---- start ---- */
-
 static void unprofiled(const char *why, char *owned)
 {
     const char *text = owned ? owned : why;
@@ -84,12 +78,60 @@ static void unprofiled(const char *why, char *owned)
     kp_session_discard_if_empty();
 }
 
+/* ---- what the filter asks for ---- */
+
+static char *read_mangled(CUfunction f)
+{
+    const struct kp_driver *d = &process.driver;
+    const char *mangled = NULL;
+    CUfunction own = f;
+    kp_guard++;
+    if (d->cuFuncGetName && d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS && d->cuKernelGetFunction &&
+        d->cuKernelGetFunction(&own, (CUkernel)f) == CUDA_SUCCESS)
+        d->cuFuncGetName(&mangled, own);
+    kp_guard--;
+    return mangled ? strdup(mangled) : NULL;
+}
+
+static int read_device(const struct kp_launch *l)
+{
+    return kp_place_device(&process.driver, l);
+}
+
+static uint64_t read_clock(void)
+{
+    return (uint64_t)kp_now_ns();
+}
+
+static const char *read_ids(const struct kp_launch *l, uint64_t *context, uint64_t *stream)
+{
+    char *bad_input = NULL;
+    const char *why = kp_place_ids(&process.setup, l, context, stream, &bad_input);
+    if (bad_input)
+        unprofiled(NULL, bad_input);
+    return why;
+}
+
+static const struct kp_filter_source filter_source = {read_mangled, read_device, read_clock, read_ids};
+
+bool kp_process_waits_outside(CUfunction f)
+{
+    char *mangled = read_mangled(f);
+    bool yes = mangled && kp_filter_waits_outside(mangled);
+    free(mangled);
+    return yes;
+}
+
+/* ---- start ---- */
+
 static void in_forked_child(void)
 {
     kp_gate_reset();
     pthread_mutex_init(&process.lock, NULL);
-    if (atomic_load(&process.phase) != ASLEEP)
+    if (atomic_load(&process.phase) != ASLEEP) {
+        process.forked = getpid();
         go_to(FORKED);
+    }
     kp_window_forked();
     kp_worker_forked();
     kp_hostmem_forked();
@@ -126,12 +168,47 @@ static bool read_options(void)
         kp_log_warning("%s", kp_sections_note());
     if (kp_sections_select(process.options.set, process.options.section, &process.sections, &process.n_sections,
                            &err) ||
-        kp_pattern_new(process.options.kernel_name, &process.name, &err)) {
+        kp_filter_new(&process.options, &filter_source, &process.filter, &err)) {
         unprofiled("out of memory", err);
         return false;
     }
     atomic_store(&process.profiling, process.options.profile_from_start);
     return true;
+}
+
+/* The variable goes from the first process that the library is loaded into to all that it starts: where the program is
+ * a script, the first one never uses CUDA. Costs a look at the environment where the option is not given. */
+__attribute__((constructor)) static void note_application(void)
+{
+    char pid[16];
+    const char *targets = getenv("KPROF_TARGET_PROCESSES");
+    if (!targets || strcmp(targets, application_only))
+        return;
+    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    setenv("KPROF_APPLICATION", pid, 0);
+}
+
+static bool leave_alone(const char *name, const char *why)
+{
+    kp_log_progress("Process %d (%s) is left alone: %s", (int)process.pid, name, why);
+    go_to(UNPROFILED);
+    return false;
+}
+
+/* Whether this process is one to profile. */
+static bool is_target(void)
+{
+    const struct kp_options *o = &process.options;
+    bool target = true;
+    char *exe = kp_session_executable();
+    const char *slash = exe ? strrchr(exe, '/') : NULL, *name = slash ? slash + 1 : program_invocation_short_name;
+    if (!strcmp(o->target_processes, application_only) && o->application != (uint64_t)process.pid)
+        target = leave_alone(name, "target-processes has the application only");
+    else if (!kp_filter_process(o->target_processes_filter, name) &&
+             !kp_filter_process(o->target_processes_filter, program_invocation_short_name))
+        target = leave_alone(name, "not selected by target-processes-filter");
+    free(exe);
+    return target;
 }
 
 /* Whether a row or a metric asked for is one of the launch and not a counter. */
@@ -151,7 +228,7 @@ static void wake(void)
     /* A program may close the driver before it ends; our table must stay good. */
     kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     kp_log_open();
-    if (!read_options())
+    if (!read_options() || !is_target())
         return;
     if (missing) {
         char *why = NULL;
@@ -214,87 +291,6 @@ static CUresult pass_through(const struct kp_launch *l)
     return rc;
 }
 
-/* Base names of functions, so that an unselected launch costs a look-up. Handles are reused after an unload: the cache
- * is emptied whenever functions may have gone. */
-enum { NAME_SLOTS = 4096 };
-
-static struct {
-    pthread_mutex_t lock;
-    struct name_slot {
-        CUfunction f;
-        char *base;
-        uint64_t unwanted;    /* launches that the filter did not take */
-        bool wanted, outside; /* what is decided by the name */
-    } slots[NAME_SLOTS];
-    atomic_bool stale;
-} names = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static char *read_base(CUfunction f)
-{
-    const struct kp_driver *d = &process.driver;
-    const char *mangled = NULL;
-    CUfunction own = f;
-    kp_guard++;
-    if (d->cuFuncGetName && d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS && d->cuKernelGetFunction &&
-        d->cuKernelGetFunction(&own, (CUkernel)f) == CUDA_SUCCESS)
-        d->cuFuncGetName(&mangled, own);
-    kp_guard--;
-    return kp_demangle_base(mangled ? mangled : "");
-}
-
-static void empty_slot(struct name_slot *s)
-{
-    if (s->unwanted)
-        kp_session_unwanted(s->base, s->unwanted);
-    free(s->base);
-    *s = (struct name_slot){.f = NULL};
-}
-
-static void empty_names(void)
-{
-    pthread_mutex_lock(&names.lock);
-    for (size_t i = 0; i < NAME_SLOTS; i++)
-        empty_slot(&names.slots[i]);
-    pthread_mutex_unlock(&names.lock);
-}
-
-static bool waits(const char *base)
-{
-    for (size_t k = 0; k < sizeof(waits_outside) / sizeof(*waits_outside); k++)
-        if (!strncmp(base, waits_outside[k], strlen(waits_outside[k])))
-            return true;
-    return false;
-}
-
-bool kp_process_waits_outside(CUfunction f)
-{
-    char *base = read_base(f);
-    bool yes = base && waits(base);
-    free(base);
-    return yes;
-}
-
-/* Whether the kernel's base name passes the filter; *outside: it must not be replayed. */
-static bool name_wanted(const struct kp_launch *l, bool *outside)
-{
-    if (atomic_exchange(&names.stale, false))
-        empty_names();
-    pthread_mutex_lock(&names.lock);
-    struct name_slot *s = &names.slots[((uintptr_t)l->f >> 4) % NAME_SLOTS];
-    if (s->f != l->f || !s->base) {
-        empty_slot(s);
-        s->f = l->f;
-        s->base = read_base(l->f);
-        s->wanted = kp_pattern_match(process.name, s->base ? s->base : "");
-        s->outside = waits(s->base ? s->base : "");
-    }
-    bool wanted = s->wanted;
-    *outside = s->outside;
-    s->unwanted += !wanted;
-    pthread_mutex_unlock(&names.lock);
-    return wanted;
-}
-
 /* A launch into a captured stream runs nothing: it is no launch. */
 static bool is_captured(const struct kp_launch *l)
 {
@@ -318,10 +314,10 @@ static CUresult skip(const struct kp_launch *l, const char *reason)
 static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const char *unwanted)
 {
     if (!kp_gate_enter_exclusive(KP_FOREVER, PATIENCE_MS))
-        return skip(l, what->wanted ? busy : unwanted);
+        return skip(l, what->wanted ? KP_SKIP_BUSY : unwanted);
     if (kp_gate_captures() > 0) { /* begun since; now none can begin */
         kp_gate_leave_exclusive();
-        return is_captured(l) ? pass_through(l) : skip(l, in_capture);
+        return is_captured(l) ? pass_through(l) : skip(l, KP_SKIP_CAPTURE);
     }
     if (!kp_process_active()) { /* ended while this thread waited */
         kp_gate_leave_exclusive();
@@ -340,32 +336,40 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     return rc;
 }
 
+/* For the list of what was seen where nothing was wanted. */
+static void note_device(int ordinal)
+{
+    struct kp_device device;
+    uint64_t bit = ordinal >= 0 && ordinal < 64 ? UINT64_C(1) << ordinal : 0;
+    if (!bit || atomic_fetch_or(&process.devices_seen, bit) & bit)
+        return;
+    kp_guard++;
+    if (kp_device_read(&process.driver, ordinal, &device) == CUDA_SUCCESS)
+        kp_session_device(&device, "", "");
+    kp_guard--;
+}
+
 /* Why a launch is not wanted, or NULL. */
 static const char *unwanted_for(const struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph)
 {
-    bool outside = false;
+    struct kp_filter_choice choice;
     if (!atomic_load(&process.profiling))
-        return profiler_off;
+        return KP_SKIP_PROFILER;
+    kp_filter_choose(process.filter, l, &choice);
+    note_device(choice.other_device);
+    if (choice.unwanted)
+        return choice.unwanted;
     if (l->is_graph) {
-        if (*process.options.kernel_name)
-            return KP_SKIP_KERNEL_NAME;
         if (!kp_graph_find(l->graph, graph)) {
             graph->obstacle = "graph whose instantiation was not seen, not replayed";
             graph->waits = true; /* for all that is known */
         }
         what->graph = graph;
         what->obstacle = graph->obstacle;
-    } else if (!name_wanted(l, &outside)) {
-        return KP_SKIP_KERNEL_NAME;
     }
-    if (outside)
+    if (choice.outside)
         what->obstacle = waits_outside_reason;
-    uint64_t index = atomic_fetch_add(&process.matched, 1), first = process.options.launch_skip;
-    if (index < first)
-        return KP_SKIP_LAUNCH_SKIP;
-    if (process.options.launch_count && index - first >= process.options.launch_count)
-        return KP_SKIP_LAUNCH_COUNT;
-    what->last = process.options.launch_count && index - first + 1 == process.options.launch_count;
+    what->last = choice.last;
     return NULL;
 }
 
@@ -374,14 +378,14 @@ static CUresult choose(struct kp_launch *l)
     struct kp_graph graph = {.obstacle = NULL};
     struct kp_candidate what = {.wanted = true};
     if (kp_gate_captures() > 0)
-        return is_captured(l) ? l->issue(l) : skip(l, in_capture);
+        return is_captured(l) ? l->issue(l) : skip(l, KP_SKIP_CAPTURE);
     if (atomic_load(&process.ending))
         return skip(l, late);
     const char *unwanted = unwanted_for(l, &what, &graph);
     if (!unwanted)
         return graph.waits ? skip(l, graph.obstacle) : through_window(l, &what, NULL);
     what.wanted = false;
-    if (!kp_window_is_open() || l->is_graph || what.obstacle)
+    if (!kp_window_is_open() || l->is_graph || kp_filter_outside(process.filter, l->f))
         return skip(l, unwanted);
     return through_window(l, &what, unwanted);
 }
@@ -538,12 +542,36 @@ void kp_process_forget(const char *symbol, uint64_t first)
 {
     if (!strcmp(symbol, "cuModuleUnload") || !strcmp(symbol, "cuLibraryUnload"))
         kp_context_unloaded((const void *)(uintptr_t)first);
-    atomic_store(&names.stale, true);
+    kp_filter_forget(process.filter);
+    kp_place_forget();
     kp_context_forget();
+}
+
+static void note_unwanted(void *arg, const char *name, uint64_t launches)
+{
+    (void)arg;
+    kp_session_unwanted(name, launches);
+}
+
+/* At the end of a forked child, so that one which executes a program is not told of. Written without allocating, as
+ * the child may have any state of the parent's. */
+static void tell_forked(void)
+{
+    char line[160];
+    const struct kp_sink *log = kp_log_sink();
+    if (process.forked != getpid() || process.options.quiet)
+        return;
+    int n =
+        snprintf(line, sizeof(line), "==KPROF== Process %d, forked from %d after CUDA had started, was left alone\n",
+                 (int)process.forked, (int)process.pid);
+    process.forked = 0;
+    log->write(log->arg, line, (size_t)n);
 }
 
 void kp_process_finish(void)
 {
+    if (atomic_load(&process.phase) == FORKED)
+        tell_forked();
     /* The child of a vfork shares this memory and is not the program. */
     if (!kp_session_is_open() || atomic_load(&process.phase) == FORKED || getpid() != process.pid)
         return;
@@ -561,7 +589,7 @@ void kp_process_finish(void)
     go_to(FINISHED);
     kp_worker_drain(patience);
     if (kp_session_is_open()) { /* no other thread has done it meanwhile */
-        empty_names();
+        kp_filter_unwanted(process.filter, note_unwanted, NULL);
         kp_session_close();
     }
     kp_guard--;

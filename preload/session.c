@@ -53,7 +53,7 @@ static int64_t now_unix_ns(void)
 
 /* ---- facts of the process ---- */
 
-static char *executable(void)
+char *kp_session_executable(void)
 {
     char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -122,7 +122,7 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
     char host[256] = "";
     gethostname(host, sizeof(host) - 1);
     s->pid = (uint64_t)getpid();
-    s->exe = executable();
+    s->exe = kp_session_executable();
     s->cmdline = command_line();
     s->host = kp_strdup(host);
     s->kprof_version = kp_strdup(KP_VERSION);

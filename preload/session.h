@@ -10,6 +10,9 @@
 #include "report/options.h"
 #include "report/sections.h"
 
+/* The path of the program; malloc'ed, "" where it cannot be read, NULL without memory. */
+char *kp_session_executable(void);
+
 /* Opens log and store as the options say and notes the facts of the process. 0; else *err is a malloc'ed line, or NULL
  * without memory. */
 int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,

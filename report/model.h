@@ -71,10 +71,20 @@ struct kp_skip {
 };
 
 /* Skip reasons that the account has advice for. Any other text may be used as well, and is printed as it is. */
+#define KP_SKIP_PROFILER     "outside cudaProfilerStart and Stop"
+#define KP_SKIP_DELAY        "before delay was over"
+#define KP_SKIP_DURATION     "after duration was over"
+#define KP_SKIP_BEFORE_MATCH "before launch-skip-before-match was reached"
+#define KP_SKIP_DEVICES      "not selected by devices"
 #define KP_SKIP_KERNEL_NAME  "not selected by kernel-name"
+#define KP_SKIP_KERNEL_ID    "not selected by kernel-id"
 #define KP_SKIP_LAUNCH_SKIP  "before launch-skip was reached"
 #define KP_SKIP_LAUNCH_COUNT "after launch-count was reached"
 #define KP_SKIP_NO_COUNTERS  "reported without counters"
+
+/* Others that more than one place gives. */
+#define KP_SKIP_CAPTURE "made while a stream was being captured"
+#define KP_SKIP_BUSY    "another thread was in a driver call that did not end"
 
 /* A kernel that was seen but not selected, for the reader whose filter matched nothing. */
 struct kp_kernel_count {
@@ -82,7 +92,7 @@ struct kp_kernel_count {
     uint64_t count;
 };
 
-/* One device the process launched on. */
+/* One device the process launched on, or would have if the filter had taken it. */
 struct kp_device_info {
     int ordinal;
     char *name, *chip, *pci_bus_id;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "report/kernel_id.h"
 #include "report/model.h"
 #include "report/pattern.h"
 #include "report/rules.h"
@@ -25,17 +26,21 @@ static const struct kp_option rows[] = {
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
 /* A row whose kind does not fit its field's type does not compile. */
-#define KP_TYPE_SET      char *
-#define KP_TYPE_SECTIONS char *
-#define KP_TYPE_RULES    char *
-#define KP_TYPE_NAMES    char *
-#define KP_TYPE_PATTERN  char *
-#define KP_TYPE_CHOICE   char *
-#define KP_TYPE_COUNT    uint64_t
-#define KP_TYPE_SIZE     uint64_t
-#define KP_TYPE_PATH     char *
-#define KP_TYPE_FOLDER   char *
-#define KP_TYPE_SWITCH   bool
+#define KP_TYPE_SET       char *
+#define KP_TYPE_SECTIONS  char *
+#define KP_TYPE_RULES     char *
+#define KP_TYPE_NAMES     char *
+#define KP_TYPE_PATTERN   char *
+#define KP_TYPE_PATTERNS  char *
+#define KP_TYPE_KERNEL_ID char *
+#define KP_TYPE_CHOICE    char *
+#define KP_TYPE_COUNT     uint64_t
+#define KP_TYPE_SIZE      uint64_t
+#define KP_TYPE_TIME      uint64_t
+#define KP_TYPE_DEVICES   uint64_t
+#define KP_TYPE_PATH      char *
+#define KP_TYPE_FOLDER    char *
+#define KP_TYPE_SWITCH    bool
 #define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
     _Static_assert(_Generic(((struct kp_options *)0)->field, KP_TYPE_##kind : 1, default : 0), flag);
 #include "report/options.def"
@@ -123,6 +128,60 @@ static int read_size(const char *value, const char *lowest, uint64_t *out, char 
     return 0;
 }
 
+static int not_a_time(const char *value, char **err)
+{
+    return kp_error(err, "'%s' is not a time; write a number of seconds, or one with ms, s or m, such as 500ms", value);
+}
+
+/* Not by strtod, which takes the decimal point that the program's locale has. */
+static int read_time(const char *value, uint64_t *out, char **err)
+{
+    static const struct {
+        const char *name;
+        uint64_t ns;
+    } units[] = {{"", UINT64_C(1000000000)},
+                 {"s", UINT64_C(1000000000)},
+                 {"ms", UINT64_C(1000000)},
+                 {"m", UINT64_C(60000000000)}};
+    char *end;
+    size_t u = 0;
+    errno = 0;
+    uint64_t whole = strtoull(value, &end, 10), part = 0;
+    const char *fraction = *end == '.' ? end + 1 : NULL, *unit = fraction ? fraction : end;
+    while (fraction && isdigit((unsigned char)*unit))
+        unit++;
+    while (u < sizeof units / sizeof *units && strcmp(units[u].name, unit))
+        u++;
+    if (!isdigit((unsigned char)*value) || fraction == unit || u == sizeof units / sizeof *units)
+        return not_a_time(value, err);
+    if (errno == ERANGE || whole > UINT64_MAX / units[u].ns - 1)
+        return kp_error(err, "%s is too large", value);
+    uint64_t place = units[u].ns;
+    for (; fraction && fraction < unit; fraction++)
+        part += (uint64_t)(*fraction - '0') * (place /= 10);
+    *out = whole * units[u].ns + part;
+    return 0;
+}
+
+enum { MOST_DEVICES = 64 };
+
+static int read_devices(const char *value, uint64_t *out, char **err)
+{
+    const char *item;
+    size_t len;
+    *out = 0;
+    while (kp_list_next(&value, &item, &len)) {
+        char *end;
+        uint64_t device = strtoull(item, &end, 10);
+        if (!isdigit((unsigned char)*item) || end != item + len)
+            return kp_error(err, "'%.*s' is not the number of a device", (int)len, item);
+        if (device >= MOST_DEVICES)
+            return kp_error(err, "%.*s is too large; the highest device is %d", (int)len, item, MOST_DEVICES - 1);
+        *out |= UINT64_C(1) << device;
+    }
+    return 0;
+}
+
 static int check_sections(const char *set, const char *list, char **err)
 {
     const struct kp_section **chosen = NULL;
@@ -152,6 +211,27 @@ static int check_names(const char *list, char **err)
     return rc;
 }
 
+static int check_patterns(const char *list, char **err)
+{
+    const char *item;
+    size_t len;
+    int rc = 0;
+    while (!rc && kp_list_next(&list, &item, &len)) {
+        char *pattern = strndup(item, len);
+        rc = pattern ? check_pattern(pattern, err) : -ENOMEM;
+        free(pattern);
+    }
+    return rc;
+}
+
+static int check_kernel_id(const char *value, char **err)
+{
+    struct kp_kernel_id *id = NULL;
+    int rc = kp_kernel_id_new(value, &id, err);
+    kp_kernel_id_free(id);
+    return rc;
+}
+
 static int check_path(const char *value, char **err)
 {
     char *path = NULL;
@@ -174,12 +254,20 @@ static int check_value(const struct kp_option *row, const char *value, char **er
         return check_sections("", value, err);
     case KP_OPT_PATTERN:
         return check_pattern(value, err);
+    case KP_OPT_PATTERNS:
+        return check_patterns(value, err);
+    case KP_OPT_KERNEL_ID:
+        return check_kernel_id(value, err);
     case KP_OPT_CHOICE:
         return check_choice(row->values, value, err);
     case KP_OPT_COUNT:
         return read_count(value, row->values, &count, err);
     case KP_OPT_SIZE:
         return read_size(value, row->values, &count, err);
+    case KP_OPT_TIME:
+        return read_time(value, &count, err);
+    case KP_OPT_DEVICES:
+        return read_devices(value, &count, err);
     case KP_OPT_PATH:
         return check_path(value, err);
     case KP_OPT_FOLDER:
@@ -214,6 +302,10 @@ static int store(struct kp_options *o, const struct kp_option *row, const char *
         return read_count(value, row->values, field, &err);
     if (row->kind == KP_OPT_SIZE)
         return read_size(value, row->values, field, &err);
+    if (row->kind == KP_OPT_TIME)
+        return read_time(value, field, &err);
+    if (row->kind == KP_OPT_DEVICES)
+        return read_devices(value, field, &err);
     bool folder = row->kind == KP_OPT_FOLDER && *value;
     char *copy = folder ? realpath(value, NULL) : kp_strdup(value), **text = field;
     if (!copy)
@@ -307,10 +399,16 @@ int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
     return rc;
 }
 
+static bool is_text(enum kp_option_kind kind)
+{
+    return kind != KP_OPT_COUNT && kind != KP_OPT_SIZE && kind != KP_OPT_TIME && kind != KP_OPT_DEVICES &&
+           kind != KP_OPT_SWITCH;
+}
+
 void kp_options_free(struct kp_options *o)
 {
     for (size_t i = 0; i < N_ROWS; i++)
-        if (rows[i].kind != KP_OPT_COUNT && rows[i].kind != KP_OPT_SIZE && rows[i].kind != KP_OPT_SWITCH)
+        if (is_text(rows[i].kind))
             free(*(char **)((char *)o + rows[i].offset));
     *o = (struct kp_options){0};
 }

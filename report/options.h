@@ -16,11 +16,21 @@ struct kp_options {
     char *kernel_name; /* exact or regex:, "" = all */
     uint64_t launch_skip;
     uint64_t launch_count;  /* 0 = no limit */
-    uint64_t window;        /* the most launches that share one series of passes; 1 = each for itself */
-    uint64_t window_memory; /* byte of host memory that the counters of windows may take */
-    char *cache_control;    /* all | none */
-    char *log_file;         /* path with %-macros, "stdout", "stderr" */
-    char *export_file;      /* path with %-macros, "" = none */
+    char *kernel_name_base; /* function | demangled | mangled */
+    char *kernel_id;        /* as kp_kernel_id_new takes it, "" = all */
+    uint64_t launch_skip_before_match;
+    char *filter_mode;             /* global | per-gpu | per-launch-config */
+    uint64_t devices;              /* a bit each, the lowest for device 0; 0 = all */
+    uint64_t delay;                /* ns */
+    uint64_t duration;             /* ns; 0 = to the end */
+    char *target_processes;        /* all | application-only */
+    char *target_processes_filter; /* comma list of exact or regex:, "" = all */
+    uint64_t application;          /* process number; 0 = not known */
+    uint64_t window;               /* the most launches that share one series of passes; 1 = each for itself */
+    uint64_t window_memory;        /* byte of host memory that the counters of windows may take */
+    char *cache_control;           /* all | none */
+    char *log_file;                /* path with %-macros, "stdout", "stderr" */
+    char *export_file;             /* path with %-macros, "" = none */
     bool force_overwrite;
     char *section_folder; /* absolute; "" = none */
     bool apply_rules;
@@ -35,18 +45,23 @@ struct kp_options {
     char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
 };
 
-/* How the value of an option is checked and stored: SWITCH as bool, COUNT and SIZE as uint64_t, all others as text. */
+/* How the value of an option is checked and stored: SWITCH as bool, COUNT, SIZE, TIME and
+ * DEVICES as uint64_t, all others as text. */
 enum kp_option_kind {
     KP_OPT_SET,      /* a name of kp_set_names() */
     KP_OPT_SECTIONS, /* as kp_sections_select() takes it */
     KP_OPT_RULES,    /* as kp_rules_select() takes it */
     KP_OPT_NAMES,    /* checked here for expressions only */
     KP_OPT_PATTERN,  /* as kp_pattern_new() takes it */
+    KP_OPT_PATTERNS, /* a comma list of these */
+    KP_OPT_KERNEL_ID,
     KP_OPT_CHOICE,
     KP_OPT_COUNT,
-    KP_OPT_SIZE,   /* byte; K, M, G for binary multiples */
-    KP_OPT_PATH,   /* as kp_expand_path() takes it */
-    KP_OPT_FOLDER, /* as kp_sections_load() takes it, which checking does; stored as an absolute path */
+    KP_OPT_SIZE,    /* byte; K, M, G for binary multiples */
+    KP_OPT_TIME,    /* ns; written in seconds, or with ms, s, m */
+    KP_OPT_DEVICES, /* a bit each; written as a comma list of numbers */
+    KP_OPT_PATH,    /* as kp_expand_path() takes it */
+    KP_OPT_FOLDER,  /* as kp_sections_load() takes it, which checking does; stored as an absolute path */
     KP_OPT_SWITCH,
 };
 

@@ -12,7 +12,7 @@
 #include "report/text.h"
 #include "report/verdict.h"
 
-enum { KERNELS_SHOWN = 10 /* of those that no filter took */ };
+enum { SEEN_SHOWN = 10 /* kernels, or devices, that no filter took */ };
 
 static const char metrics_title[] = "Command line profiler metrics";
 
@@ -441,15 +441,57 @@ static uint64_t print_skips(struct kp_out *o, const struct kp_session *s)
     return total;
 }
 
-/* What to do where nothing was profiled, by the reason that stopped the launches. */
+static void print_more(struct kp_out *o, size_t n)
+{
+    if (n > SEEN_SHOWN)
+        kp_out_print(o, "==KPROF==   and %zu more\n", n - SEEN_SHOWN);
+}
+
+static void print_kernels(struct kp_out *o, const struct kp_session *s)
+{
+    char number[KP_NUMBER_MAX];
+    for (size_t i = 0; i < s->n_kernels && i < SEEN_SHOWN; i++) {
+        kp_format_count(s->kernels[i].count, number);
+        kp_out_print(o, "==KPROF==   seen: %s (%s)\n", s->kernels[i].name, number);
+    }
+    print_more(o, s->n_kernels);
+}
+
+static void print_devices(struct kp_out *o, const struct kp_session *s)
+{
+    for (size_t i = 0; i < s->n_devices && i < SEEN_SHOWN; i++)
+        kp_out_print(o, "==KPROF==   seen: Device %d (%s, CC %d.%d)\n", s->devices[i].ordinal,
+                     or_empty(s->devices[i].name), s->devices[i].cc_major, s->devices[i].cc_minor);
+    print_more(o, s->n_devices);
+}
+
+/* What to do where nothing was profiled, by the reason that stopped the launches, and what they were. Of several
+ * filters it is the last one that launches came to which let none pass: the last one of them is first. */
 static const struct advice {
     const char *reason, *text;
+    void (*seen)(struct kp_out *o, const struct kp_session *s);
 } advices[] = {
-    {KP_SKIP_NO_COUNTERS, "the warnings, notes and tables above say what kept the counters from being read"},
-    {KP_SKIP_KERNEL_NAME, "no kernel has the name that was asked for; change KPROF_KERNEL_NAME (kernel-name)"},
+    {KP_SKIP_NO_COUNTERS, "the warnings, notes and tables above say what kept the counters from being read", NULL},
+    {KP_SKIP_LAUNCH_COUNT, "the launches to profile were used up; raise KPROF_LAUNCH_COUNT (launch-count)", NULL},
     {KP_SKIP_LAUNCH_SKIP,
-     "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)"},
-    {KP_SKIP_LAUNCH_COUNT, "the launches to profile were used up; raise KPROF_LAUNCH_COUNT (launch-count)"},
+     "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)", NULL},
+    {KP_SKIP_KERNEL_ID,
+     "no launch has the context, stream, name and invocation that were asked for; change KPROF_KERNEL_ID (kernel-id)",
+     print_kernels},
+    {KP_SKIP_KERNEL_NAME, "no kernel has the name that was asked for; change KPROF_KERNEL_NAME (kernel-name)",
+     print_kernels},
+    {KP_SKIP_DEVICES, "no launch was on the devices that were asked for; change KPROF_DEVICES (devices)",
+     print_devices},
+    {KP_SKIP_BEFORE_MATCH,
+     "all launches came before the first one to match; lower KPROF_LAUNCH_SKIP_BEFORE_MATCH (launch-skip-before-match)",
+     NULL},
+    {KP_SKIP_DURATION,
+     "no launch was made in the time to profile; change KPROF_DELAY and KPROF_DURATION (delay, duration)", NULL},
+    {KP_SKIP_DELAY, "all launches were made before the time to profile began; lower KPROF_DELAY (delay)", NULL},
+    {KP_SKIP_PROFILER,
+     "no launch was made between cudaProfilerStart and cudaProfilerStop; KPROF_PROFILE_FROM_START (profile-from-start) "
+     "waits for them",
+     NULL},
 };
 
 static bool was_skipped_for(const struct kp_session *s, const char *reason)
@@ -460,25 +502,15 @@ static bool was_skipped_for(const struct kp_session *s, const char *reason)
     return false;
 }
 
-/* The first that applies: what it says has to be mended before the others can matter. */
-static const char *find_advice(const struct kp_session *s)
+static const struct advice *find_advice(const struct kp_session *s)
 {
+    static const struct advice unknown = {"", "the line above says what every launch was skipped for", NULL};
+    static const struct advice too_early = {"", "the program ended before the first launch was measured to its end",
+                                            NULL};
     for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
         if (was_skipped_for(s, advices[i].reason))
-            return advices[i].text;
-    return s->n_skips ? "the line above says what every launch was skipped for"
-                      : "the program ended before the first launch was measured to its end";
-}
-
-static void print_kernels(struct kp_out *o, const struct kp_session *s)
-{
-    char number[KP_NUMBER_MAX];
-    for (size_t i = 0; i < s->n_kernels && i < KERNELS_SHOWN; i++) {
-        kp_format_count(s->kernels[i].count, number);
-        kp_out_print(o, "==KPROF==   seen: %s (%s)\n", s->kernels[i].name, number);
-    }
-    if (s->n_kernels > KERNELS_SHOWN)
-        kp_out_print(o, "==KPROF==   and %zu more\n", s->n_kernels - KERNELS_SHOWN);
+            return &advices[i];
+    return s->n_skips ? &unknown : &too_early;
 }
 
 static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
@@ -500,8 +532,10 @@ static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
             head);
         return;
     }
-    kp_out_print(o, "%s %s.\n", head, find_advice(s));
-    print_kernels(o, s);
+    const struct advice *advice = find_advice(s);
+    kp_out_print(o, "%s %s.\n", head, advice->text);
+    if (advice->seen)
+        advice->seen(o, s);
 }
 
 int kp_render_account(const struct kp_sink *sink, const struct kp_session *s)

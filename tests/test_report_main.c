@@ -387,17 +387,30 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_SECTION_FOLDER=/tmp",
         "KPROF_APPLY_RULES=no",
         "KPROF_RULE=CPIStall",
+        "KPROF_KERNEL_NAME_BASE=demangled",
+        "KPROF_KERNEL_ID=1:7:f:2",
+        "KPROF_LAUNCH_SKIP_BEFORE_MATCH=9",
+        "KPROF_FILTER_MODE=per-gpu",
+        "KPROF_DEVICES=0,1",
+        "KPROF_DELAY=1s",
+        "KPROF_DURATION=2m",
+        "KPROF_TARGET_PROCESSES=application-only",
+        "KPROF_TARGET_PROCESSES_FILTER=env",
+        "KPROF_APPLICATION=1",
     };
     (void)state;
     size_t n;
     kp_option_rows(&n);
     assert_int_equal(sizeof lines / sizeof *lines, n);
-    struct outcome o = RUN_WITH(ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m",
-                                "-k", "regex:k", "-s", "5", "-c6", "--cache-control", "none", "--log-file", "log", "-o",
-                                "out", "-f", "--quiet=off", "--profile-from-start=off", "--cupti-dir=dir",
-                                "--session-file", "ses", "--window", "7", "--window-memory=2G", "--print-details",
-                                "all", "--print-metric-name=name", "--print-units=base", "--print-metric-instances",
-                                "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "env");
+    struct outcome o = RUN_WITH(
+        ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k", "regex:k", "-s",
+        "5", "-c6", "--cache-control", "none", "--log-file", "log", "-o", "out", "-f", "--quiet=off",
+        "--profile-from-start=off", "--cupti-dir=dir", "--session-file", "ses", "--window", "7", "--window-memory=2G",
+        "--print-details", "all", "--print-metric-name=name", "--print-units=base", "--print-metric-instances",
+        "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base",
+        "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode", "per-gpu", "--devices",
+        "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only", "--target-processes-filter=env",
+        "--application", "1", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);

@@ -37,6 +37,16 @@ static void defaults(void **state)
     assert_string_equal(o.kernel_name, "");
     assert_int_equal(o.launch_skip, 0);
     assert_int_equal(o.launch_count, 0);
+    assert_string_equal(o.kernel_name_base, "function");
+    assert_string_equal(o.kernel_id, "");
+    assert_int_equal(o.launch_skip_before_match, 0);
+    assert_string_equal(o.filter_mode, "global");
+    assert_int_equal(o.devices, 0);
+    assert_int_equal(o.delay, 0);
+    assert_int_equal(o.duration, 0);
+    assert_string_equal(o.target_processes, "all");
+    assert_string_equal(o.target_processes_filter, "");
+    assert_int_equal(o.application, 0);
     assert_int_equal(o.window, 512);
     assert_int_equal(o.window_memory, 1 << 30);
     assert_string_equal(o.cache_control, "all");
@@ -66,13 +76,26 @@ static void every_field_has_its_variable(void **state)
              "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c",
              "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
              "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values",
-             "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*");
+             "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled",
+             "KPROF_KERNEL_ID=1:7:regex:f:2", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu",
+             "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms", "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only",
+             "KPROF_TARGET_PROCESSES_FILTER=a,regex:b", "KPROF_APPLICATION=4711");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
     assert_string_equal(o.kernel_name, "regex:^k");
     assert_int_equal(o.launch_skip, 5);
     assert_true(o.launch_count == UINT64_MAX);
+    assert_string_equal(o.kernel_name_base, "mangled");
+    assert_string_equal(o.kernel_id, "1:7:regex:f:2");
+    assert_int_equal(o.launch_skip_before_match, 8);
+    assert_string_equal(o.filter_mode, "per-gpu");
+    assert_true(o.devices == (UINT64_C(1) << 63 | 1));
+    assert_int_equal(o.delay, 500000000);
+    assert_int_equal(o.duration, 2000000000);
+    assert_string_equal(o.target_processes, "application-only");
+    assert_string_equal(o.target_processes_filter, "a,regex:b");
+    assert_int_equal(o.application, 4711);
     assert_int_equal(o.window, 1);
     assert_int_equal(o.window_memory, 64 << 20);
     assert_string_equal(o.cache_control, "none");
@@ -167,6 +190,33 @@ static void sizes(void **state)
     }
 }
 
+static void times(void **state)
+{
+    static const struct {
+        const char *entry;
+        uint64_t ns;
+    } rows[] = {
+        {"KPROF_DELAY=0", 0},
+        {"KPROF_DELAY=3", UINT64_C(3000000000)},
+        {"KPROF_DELAY=3s", UINT64_C(3000000000)},
+        {"KPROF_DELAY=1.5", UINT64_C(1500000000)},
+        {"KPROF_DELAY=0.25s", 250000000},
+        {"KPROF_DELAY=20ms", 20000000},
+        {"KPROF_DELAY=0.001ms", 1000},
+        {"KPROF_DELAY=0.0000000019", 1}, /* what is below is cut off */
+        {"KPROF_DELAY=2m", UINT64_C(120000000000)},
+        {"KPROF_DELAY=1.5m", UINT64_C(90000000000)},
+        {"KPROF_DELAY=307445733m", UINT64_C(18446743980000000000)},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kp_options o = READ((char *)rows[i].entry);
+        if (o.delay != rows[i].ns)
+            fail_msg("%s gave %ju", rows[i].entry, (uintmax_t)o.delay);
+        kp_options_free(&o);
+    }
+}
+
 /* Every message, as a reader sees it. */
 static void errors(void **state)
 {
@@ -192,6 +242,31 @@ static void errors(void **state)
         "KPROF_LAUNCH_SKIP= 1",
         "KPROF_LAUNCH_COUNT=1k",
         "KPROF_LAUNCH_COUNT=18446744073709551616",
+        "KPROF_KERNEL_NAME_BASE=mangeld",
+        "KPROF_KERNEL_ID=foo",
+        "KPROF_KERNEL_ID=::foo",
+        "KPROF_KERNEL_ID=main:7:foo:1",
+        "KPROF_KERNEL_ID=:stream:foo:1",
+        "KPROF_KERNEL_ID=::regex:foo",
+        "KPROF_KERNEL_ID=::regex:(:",
+        "KPROF_KERNEL_ID=:(::",
+        "KPROF_KERNEL_ID=1 2:::",
+        "KPROF_KERNEL_ID=::foo:1,0",
+        "KPROF_KERNEL_ID=99999999999999999999:::",
+        "KPROF_LAUNCH_SKIP_BEFORE_MATCH=x",
+        "KPROF_FILTER_MODE=per-device",
+        "KPROF_DEVICES=0-3",
+        "KPROF_DEVICES=gpu0",
+        "KPROF_DEVICES=64",
+        "KPROF_DELAY=5h",
+        "KPROF_DELAY=ms",
+        "KPROF_DELAY=-1",
+        "KPROF_DELAY=1.",
+        "KPROF_DELAY=1,5",
+        "KPROF_DURATION=999999999999",
+        "KPROF_TARGET_PROCESSES=applicaton-only",
+        "KPROF_TARGET_PROCESSES_FILTER=python,regex:[",
+        "KPROF_DEVICE=1",
         "KPROF_WINDOW=0",
         "KPROF_WINDOW=1K",
         "KPROF_WINDOW_MEMORY=0",
@@ -355,6 +430,7 @@ int main(void)
         cmocka_unit_test(the_set_gives_way),
         cmocka_unit_test(switches),
         cmocka_unit_test(sizes),
+        cmocka_unit_test(times),
         cmocka_unit_test(errors),
         cmocka_unit_test(a_section_folder_comes_first),
         cmocka_unit_test(nearest),

@@ -267,7 +267,16 @@ static void account_tells_what_happened(void **state)
 
 static void account_says_why_nothing_was_profiled(void **state)
 {
-    static const char *const reasons[] = {KP_SKIP_KERNEL_NAME, KP_SKIP_LAUNCH_SKIP, KP_SKIP_LAUNCH_COUNT,
+    static const char *const reasons[] = {KP_SKIP_KERNEL_NAME,
+                                          KP_SKIP_LAUNCH_SKIP,
+                                          KP_SKIP_LAUNCH_COUNT,
+                                          KP_SKIP_KERNEL_ID,
+                                          KP_SKIP_DEVICES,
+                                          KP_SKIP_BEFORE_MATCH,
+                                          KP_SKIP_DELAY,
+                                          KP_SKIP_DURATION,
+                                          KP_SKIP_PROFILER,
+                                          KP_SKIP_NO_COUNTERS,
                                           "no permission to read counters"};
     (void)state;
     struct kp_test_text t = {0};
@@ -279,15 +288,23 @@ static void account_says_why_nothing_was_profiled(void **state)
     account(&t, &s);
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
         kp_session_add_skip(&s, reasons[i], 3);
-        for (int k = 0; !i && k < 12; k++) {
+        for (int k = 0; k < (i ? 2 : 12); k++) {
             char name[16];
             snprintf(name, sizeof name, "kernel_%d", k);
             kp_session_add_kernel(&s, name, 1);
         }
+        s.devices = calloc(s.n_devices = 1, sizeof *s.devices);
+        *s.devices = (struct kp_device_info){.ordinal = 2, .name = kp_strdup("A GPU"), .cc_major = 9};
         account(&t, &s);
         kp_session_free(&s);
         s.launches_seen = 3;
     }
+    /* Of several filters, the last one that launches came to. */
+    kp_session_add_skip(&s, KP_SKIP_DELAY, 1);
+    kp_session_add_skip(&s, KP_SKIP_KERNEL_NAME, 1);
+    kp_session_add_skip(&s, KP_SKIP_LAUNCH_SKIP, 1);
+    account(&t, &s);
+    kp_session_free(&s);
     kp_test_golden(t.text, "tests/golden/report_nothing.txt");
     free(t.text);
 }
