@@ -288,7 +288,7 @@ static const char *by_number(struct kp_filter *f, const struct kp_launch *l, con
     return NULL;
 }
 
-void kp_filter_choose(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_choice *out)
+void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out)
 {
     struct kernel *k = NULL;
     *out = (struct kp_filter_choice){.other_device = -1};
@@ -302,6 +302,8 @@ void kp_filter_choose(struct kp_filter *f, const struct kp_launch *l, struct kp_
         out->unwanted = with_other_name(f, l, &k);
     if (!out->unwanted && f->id)
         out->unwanted = with_other_id(f, l, k);
+    if (!out->unwanted && f->source.inside && !f->source.inside(l))
+        out->unwanted = KP_SKIP_NVTX;
     if (!out->unwanted)
         out->unwanted = by_number(f, l, k, &out->last);
     out->outside = !out->unwanted && k && k->outside;

@@ -22,6 +22,8 @@ struct kp_filter_source {
     /* The ids that the report prints. NULL, or why they are not to be had (static text). Only asked when kernel-id has
      * one of them, for each launch that kernel-name takes, in launch order, as they may be given in that order. */
     const char *(*place)(const struct kp_launch *l, uint64_t *context, uint64_t *stream);
+    /* Whether it was made inside the NVTX ranges that are wanted, which it is given. NULL = always. */
+    bool (*inside)(struct kp_launch *l);
 };
 
 struct kp_filter;
@@ -40,7 +42,7 @@ struct kp_filter_choice {
 };
 
 /* Any thread. Counts the launch. */
-void kp_filter_choose(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_choice *out);
+void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out);
 
 /* Any thread: whether a kernel waits for other processes or devices, by its name. */
 bool kp_filter_outside(struct kp_filter *f, CUfunction function);

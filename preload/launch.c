@@ -160,6 +160,7 @@ void kp_launch_free(struct kp_launch *l)
 {
     free(l->copy);
     l->copy = NULL;
+    kp_nvtx_free(&l->nvtx);
 }
 
 /* ---- doors ---- */

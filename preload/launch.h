@@ -12,6 +12,7 @@
 
 #include "collectors/device.h"
 #include "collectors/launch.h"
+#include "report/model.h"
 
 struct kp_launch {
     CUresult (*issue)(const struct kp_launch *l); /* runs it through the driver's function `real` */
@@ -36,13 +37,14 @@ struct kp_launch {
     void *copy;                /* storage of the copied arguments and attributes */
     size_t copied;             /* byte */
     bool extra_copied;         /* `extra` is in there */
+    struct kp_nvtx nvtx;       /* the ranges it is made in */
 };
 
 /* Copies the arguments and attributes that `l` points to into storage of its own, as the parameter list of `f` tells
  * their sizes. Where the driver does not tell, the caller's pointers stay: they are valid during the call. 0, -ENOMEM.
  */
 int kp_launch_copy(struct kp_launch *l, const struct kp_function *f);
-void kp_launch_free(struct kp_launch *l); /* what _copy made, not `l` */
+void kp_launch_free(struct kp_launch *l); /* what _copy made, and the ranges; not `l` */
 
 /* What only the runtime knows of the launch that this thread is about to make through the driver. */
 extern __thread const void *kp_runtime_host_function __attribute__((tls_model("initial-exec")));

@@ -17,6 +17,7 @@
 #include "preload/lock.h"
 #include "preload/log.h"
 #include "preload/mute.h"
+#include "preload/nvtx.h"
 #include "preload/patience.h"
 #include "preload/place.h"
 #include "preload/session.h"
@@ -112,7 +113,12 @@ static const char *read_ids(const struct kp_launch *l, uint64_t *context, uint64
     return why;
 }
 
-static const struct kp_filter_source filter_source = {read_mangled, read_device, read_clock, read_ids};
+static bool is_inside(struct kp_launch *l)
+{
+    return kp_nvtx_judge(l->stream, &l->nvtx);
+}
+
+static const struct kp_filter_source filter_source = {read_mangled, read_device, read_clock, read_ids, is_inside};
 
 bool kp_process_waits_outside(CUfunction f)
 {
@@ -168,10 +174,13 @@ static bool read_options(void)
         kp_log_warning("%s", kp_sections_note());
     if (kp_sections_select(process.options.set, process.options.section, &process.sections, &process.n_sections,
                            &err) ||
-        kp_filter_new(&process.options, &filter_source, &process.filter, &err)) {
+        kp_filter_new(&process.options, &filter_source, &process.filter, &err) || kp_nvtx_configure(&process.options)) {
         unprofiled("out of memory", err);
         return false;
     }
+    if (kp_nvtx_other())
+        kp_log_warning("NVTX ranges are not seen: %s names another library, %s; unset it", KP_NVTX_PATH_VARIABLE,
+                       kp_nvtx_other());
     atomic_store(&process.profiling, process.options.profile_from_start);
     return true;
 }
@@ -350,7 +359,7 @@ static void note_device(int ordinal)
 }
 
 /* Why a launch is not wanted, or NULL. */
-static const char *unwanted_for(const struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph)
+static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph)
 {
     struct kp_filter_choice choice;
     if (!atomic_load(&process.profiling))
@@ -397,6 +406,7 @@ CUresult kp_process_launch(struct kp_launch *l)
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     CUresult rc = choose(l);
+    kp_launch_free(l);
     pthread_setcancelstate(before, &before);
     return rc;
 }
@@ -590,6 +600,7 @@ void kp_process_finish(void)
     kp_worker_drain(patience);
     if (kp_session_is_open()) { /* no other thread has done it meanwhile */
         kp_filter_unwanted(process.filter, note_unwanted, NULL);
+        kp_nvtx_each_seen(kp_session_range);
         kp_session_close();
     }
     kp_guard--;

@@ -11,6 +11,7 @@
 
 #include "preload/lock.h"
 #include "preload/log.h"
+#include "report/nvtx_expr.h"
 #include "report/summary.h"
 #include "report/page.h"
 #include "report/store.h"
@@ -336,6 +337,16 @@ void kp_session_unwanted(const char *base, uint64_t n)
     kp_lock_take(&session.lock, KP_FOREVER);
     kp_session_add_kernel(&session.facts, base, n);
     kp_lock_give(&session.lock);
+}
+
+void kp_session_range(const struct kp_nvtx_range *r, uint64_t n)
+{
+    char *expression = kp_nvtx_expression(r);
+    kp_lock_take(&session.lock, KP_FOREVER);
+    if (expression)
+        kp_session_add_range(&session.facts, expression, n);
+    kp_lock_give(&session.lock);
+    free(expression);
 }
 
 static void add_device(const struct kp_device *device, const char *chip, const char *breakdowns)

@@ -24,6 +24,8 @@ void kp_session_skip(const char *reason, uint64_t launches);
 
 /* `n` launches of a kernel that no filter took. */
 void kp_session_unwanted(const char *base, uint64_t n);
+/* An NVTX range that was opened `n` times. */
+void kp_session_range(const struct kp_nvtx_range *r, uint64_t n);
 
 /* A device that launches ran on; noted once. `chip` is CUPTI's name; `breakdowns` as in kp_device_info. */
 void kp_session_device(const struct kp_device *device, const char *chip, const char *breakdowns);

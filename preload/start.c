@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "preload/log.h"
+#include "preload/nvtx.h"
 #include "preload/process.h"
 #include "preload/symbols.h"
 
@@ -32,10 +33,11 @@ EXPORT void quick_exit(int status)
     end("quick_exit", status);
 }
 
-/* One system call: what stderr is. */
+/* One system call, what stderr is, and a look at the environment. */
 __attribute__((constructor)) static void at_load(void)
 {
     kp_log_remember_stderr();
+    kp_nvtx_offer();
 }
 
 /* After the program's exit handlers and static destructors, so that their launches are counted too. */

@@ -851,6 +851,7 @@ static bool record(struct kp_launch *l, const struct kp_candidate *what, struct 
     i->function = f;
     i->launch = *l;
     i->result = result;
+    i->launch.nvtx = (struct kp_nvtx){.ranges = NULL};
     l->copy = NULL;
     if (what->graph)
         i->graph = *what->graph;
@@ -862,8 +863,11 @@ static bool record(struct kp_launch *l, const struct kp_candidate *what, struct 
     w.wanted += what->wanted;
     if (l->shape.dynamic_shared > atomic_load(&shared_bytes))
         atomic_store(&shared_bytes, l->shape.dynamic_shared);
-    if (result)
+    if (result) {
         fill_header(i);
+        result->launch.nvtx = l->nvtx;
+        l->nvtx = (struct kp_nvtx){.ranges = NULL};
+    }
     return true;
 }
 

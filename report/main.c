@@ -265,7 +265,15 @@ static int bad_flag(const struct flags *f, char *const *argv)
     return kp_main_error(KP_EXIT_USAGE, "unknown option --%.*s; %s", len, word, try_help);
 }
 
-static int take_flag(const struct kp_option *row, const char *value)
+/* Expressions over ranges are alternatives, each flag with one or more: what the flags before gave stays. malloc'ed. */
+static char *joined(const char *before, const char *value)
+{
+    char *text = NULL;
+    return asprintf(&text, "%s;%s", before, value) < 0 ? NULL : text;
+}
+
+/* `again`: the flag has been given before. */
+static int take_flag(const struct kp_option *row, const char *value, bool again)
 {
     char name[KP_OPTION_NAME_MAX], shown[KP_OPTION_NAME_MAX], *err = NULL;
     snprintf(shown, sizeof shown, "--%s", row->flag);
@@ -277,6 +285,8 @@ static int take_flag(const struct kp_option *row, const char *value)
     free(err);
     /* A program below the program may have gone to another folder. */
     char *whole = !rc && row->kind == KP_OPT_FOLDER ? realpath(value, NULL) : NULL;
+    if (!rc && again && row->kind == KP_OPT_RANGES && !(whole = joined(getenv(name), value)))
+        rc = -ENOMEM;
     if (!rc && setenv(name, whole ? whole : value, 1))
         rc = -ENOMEM;
     free(whole);
@@ -301,7 +311,7 @@ static int take_folder(int argc, char **argv, const struct flags *f, const struc
     while (!rc && (c = getopt_long(argc, argv, f->letters, f->longs, NULL)) != -1 && c != '?' && c != ':') {
         if (c < FIRST_ROW || rows[c - FIRST_ROW].kind != KP_OPT_FOLDER)
             continue;
-        rc = take_flag(&rows[c - FIRST_ROW], optarg);
+        rc = take_flag(&rows[c - FIRST_ROW], optarg, given);
         given = true;
     }
     optind = 0; /* GNU: from the start again */
@@ -329,6 +339,7 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
     size_t n;
     const struct kp_option *rows = kp_option_rows(&n);
     struct flags f;
+    bool given[MAX_ROWS] = {false};
     int c;
     build_flags(&f, rows, n);
     opterr = 0;
@@ -344,10 +355,13 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
             return bad_flag(&f, argv);
         if (c == ':')
             return kp_main_error(KP_EXIT_USAGE, "option %s needs a value; %s", argv[optind - 1], try_help);
-        if (c >= FIRST_QUERY && c < FIRST_ROW)
+        if (c >= FIRST_QUERY && c < FIRST_ROW) {
             take_query_flag(&query_flags[c - FIRST_QUERY], optarg, q);
-        else
-            rc = take_flag(row_of(c, rows, n), optarg);
+            continue;
+        }
+        const struct kp_option *row = row_of(c, rows, n);
+        rc = take_flag(row, optarg, given[row - rows]);
+        given[row - rows] = true;
     }
     return rc ? rc : -1;
 }

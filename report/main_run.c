@@ -14,8 +14,9 @@
 #include "report/main.h"
 #include "report/options.h"
 #include "report/page.h"
+#include "report/version.h"
 
-static const char library_name[] = "libkprof.so";
+static const char library_name[] = KP_LIBRARY;
 static const char session_ending[] = ".kprof";
 
 /* Signals that somebody may send to the command and means for the program. */

@@ -152,6 +152,7 @@ void kp_result_free(struct kp_result *r)
     free(r->launch.chip);
     free(r->launch.note);
     free(r->launch.reason);
+    kp_nvtx_free(&r->launch.nvtx);
     for (size_t i = 0; i < r->n_metrics; i++)
         metric_free(&r->metrics[i]);
     free(r->metrics);
@@ -170,6 +171,9 @@ void kp_session_free(struct kp_session *s)
     for (size_t i = 0; i < s->n_kernels; i++)
         free(s->kernels[i].name);
     free(s->kernels);
+    for (size_t i = 0; i < s->n_ranges; i++)
+        free(s->ranges[i].name);
+    free(s->ranges);
     for (size_t i = 0; i < s->n_devices; i++) {
         free(s->devices[i].name);
         free(s->devices[i].chip);
@@ -199,21 +203,76 @@ int kp_session_add_skip(struct kp_session *s, const char *reason, uint64_t n)
     return 0;
 }
 
-int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n)
+/* Counts in one of the lists of what was seen. */
+static int add_seen(struct kp_kernel_count **list, size_t *n_list, const char *name, uint64_t n)
 {
-    for (size_t i = 0; i < s->n_kernels; i++) {
-        if (!strcmp(s->kernels[i].name, name)) {
-            s->kernels[i].count += n;
+    for (size_t i = 0; i < *n_list; i++) {
+        if (!strcmp((*list)[i].name, name)) {
+            (*list)[i].count += n;
             return 0;
         }
     }
     char *copy = kp_strdup(name);
-    struct kp_kernel_count *grown = copy ? realloc(s->kernels, (s->n_kernels + 1) * sizeof *grown) : NULL;
+    struct kp_kernel_count *grown = copy ? realloc(*list, (*n_list + 1) * sizeof *grown) : NULL;
     if (!grown) {
         free(copy);
         return -ENOMEM;
     }
-    s->kernels = grown;
-    s->kernels[s->n_kernels++] = (struct kp_kernel_count){.name = copy, .count = n};
+    *list = grown;
+    grown[(*n_list)++] = (struct kp_kernel_count){.name = copy, .count = n};
     return 0;
+}
+
+int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n)
+{
+    return add_seen(&s->kernels, &s->n_kernels, name, n);
+}
+
+int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t n)
+{
+    return add_seen(&s->ranges, &s->n_ranges, expression, n);
+}
+
+/* The texts of a range are one block, which begins with `domain`: launches have many ranges. */
+static int copy_texts(struct kp_nvtx_range *r)
+{
+    char **texts[] = {&r->domain, &r->name, &r->category, &r->payload};
+    enum { TEXTS = sizeof texts / sizeof *texts };
+    size_t sizes[TEXTS], all = 0;
+    for (size_t i = 0; i < TEXTS; i++)
+        all += sizes[i] = strlen(*texts[i]) + 1;
+    char *to = malloc(all);
+    if (!to)
+        return -ENOMEM;
+    for (size_t i = 0; i < TEXTS; i++) {
+        *texts[i] = memcpy(to, *texts[i], sizes[i]);
+        to += sizes[i];
+    }
+    return 0;
+}
+
+int kp_nvtx_add(struct kp_nvtx *n, const struct kp_nvtx_range *r)
+{
+    struct kp_nvtx_range copy = *r;
+    bool full = !(n->n_ranges & (n->n_ranges - 1)); /* room is a power of 2 */
+    if (full) {
+        struct kp_nvtx_range *grown = realloc(n->ranges, (n->n_ranges ? 2 * n->n_ranges : 1) * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        n->ranges = grown;
+    }
+    if (copy_texts(&copy))
+        return -ENOMEM;
+    n->ranges[n->n_ranges++] = copy;
+    return 0;
+}
+
+void kp_nvtx_free(struct kp_nvtx *n)
+{
+    for (size_t i = 0; i < n->n_ranges; i++)
+        free(n->ranges[i].domain); /* and the texts behind it */
+    free(n->ranges);
+    free(n->thread_name);
+    free(n->stream_name);
+    *n = (struct kp_nvtx){.ranges = NULL};
 }

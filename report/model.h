@@ -37,6 +37,26 @@ struct kp_metric {
     size_t n_instances;
 };
 
+enum kp_nvtx_kind { KP_NVTX_PUSH_POP = 0, KP_NVTX_START_END = 1 };
+
+/* An NVTX range that was open when a launch was made. */
+struct kp_nvtx_range {
+    enum kp_nvtx_kind kind;
+    char *domain;    /* "" is the default one */
+    char *name;      /* its message */
+    char *category;  /* name, else number; "" = none */
+    char *payload;   /* the number; "" = none */
+    uint64_t thread; /* the operating system's id of the one that opened it */
+};
+
+/* What NVTX tells of a launch; all 0 when it was not asked for. */
+struct kp_nvtx {
+    struct kp_nvtx_range *ranges; /* of each thread's stack the outermost first; then the start-end ranges by age */
+    size_t n_ranges;
+    uint64_t thread;                 /* the launching one */
+    char *thread_name, *stream_name; /* as NVTX names them; "" or NULL = it does not */
+};
+
 enum kp_workload_kind { KP_WORKLOAD_KERNEL = 0, KP_WORKLOAD_GRAPH = 1 };
 
 /* Who and where: the header line of a launch. */
@@ -55,6 +75,7 @@ struct kp_launch_info {
     double profiler_ns; /* wall time that profiling this launch took */
     char *note;         /* why counters are missing, or NULL when all went well */
     char *reason;       /* short reason key of a launch reported without counters ("" = profiled) */
+    struct kp_nvtx nvtx;
 };
 
 /* One launch and its metrics; `metrics` is kept sorted by name, names are unique. */
@@ -78,6 +99,7 @@ struct kp_skip {
 #define KP_SKIP_DEVICES      "not selected by devices"
 #define KP_SKIP_KERNEL_NAME  "not selected by kernel-name"
 #define KP_SKIP_KERNEL_ID    "not selected by kernel-id"
+#define KP_SKIP_NVTX         "not selected by nvtx-include and nvtx-exclude"
 #define KP_SKIP_LAUNCH_SKIP  "before launch-skip was reached"
 #define KP_SKIP_LAUNCH_COUNT "after launch-count was reached"
 #define KP_SKIP_NO_COUNTERS  "reported without counters"
@@ -86,7 +108,7 @@ struct kp_skip {
 #define KP_SKIP_CAPTURE "made while a stream was being captured"
 #define KP_SKIP_BUSY    "another thread was in a driver call that did not end"
 
-/* A kernel that was seen but not selected, for the reader whose filter matched nothing. */
+/* What was seen but not selected, a kernel or an NVTX range, for the reader whose filter matched nothing. */
 struct kp_kernel_count {
     char *name;
     uint64_t count;
@@ -123,6 +145,8 @@ struct kp_session {
     size_t n_skips;
     struct kp_kernel_count *kernels; /* may stay empty; only printed when nothing was profiled */
     size_t n_kernels;
+    struct kp_kernel_count *ranges; /* ditto for nvtx-include: the NVTX ranges that were opened, as it takes them */
+    size_t n_ranges;
     struct kp_device_info *devices;
     size_t n_devices;
     bool complete; /* the program ended and everything was written */
@@ -155,6 +179,12 @@ int kp_session_add_skip(struct kp_session *s, const char *reason, uint64_t n);
 
 /* Counts `n` launches of a kernel that was not selected. Returns 0 or -ENOMEM. */
 int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n);
+/* Counts `n` openings of an NVTX range. Returns 0 or -ENOMEM. */
+int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t n);
+
+/* Adds a copy of `r`. Returns 0, or -ENOMEM with `n` as it was. */
+int kp_nvtx_add(struct kp_nvtx *n, const struct kp_nvtx_range *r);
+void kp_nvtx_free(struct kp_nvtx *n); /* frees what `n` owns and zeroes it */
 
 /* strdup that maps NULL to "" and returns NULL only without memory. */
 char *kp_strdup(const char *s);

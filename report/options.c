@@ -9,6 +9,7 @@
 
 #include "report/kernel_id.h"
 #include "report/model.h"
+#include "report/nvtx_expr.h"
 #include "report/pattern.h"
 #include "report/rules.h"
 #include "report/section_files.h"
@@ -33,6 +34,7 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 #define KP_TYPE_PATTERN   char *
 #define KP_TYPE_PATTERNS  char *
 #define KP_TYPE_KERNEL_ID char *
+#define KP_TYPE_RANGES    char *
 #define KP_TYPE_CHOICE    char *
 #define KP_TYPE_COUNT     uint64_t
 #define KP_TYPE_SIZE      uint64_t
@@ -232,6 +234,14 @@ static int check_kernel_id(const char *value, char **err)
     return rc;
 }
 
+static int check_ranges(const char *value, char **err)
+{
+    struct kp_nvtx_filter *filter = NULL;
+    int rc = kp_nvtx_filter_new(value, &filter, err);
+    kp_nvtx_filter_free(filter);
+    return rc;
+}
+
 static int check_path(const char *value, char **err)
 {
     char *path = NULL;
@@ -258,6 +268,8 @@ static int check_value(const struct kp_option *row, const char *value, char **er
         return check_patterns(value, err);
     case KP_OPT_KERNEL_ID:
         return check_kernel_id(value, err);
+    case KP_OPT_RANGES:
+        return check_ranges(value, err);
     case KP_OPT_CHOICE:
         return check_choice(row->values, value, err);
     case KP_OPT_COUNT:
@@ -403,6 +415,23 @@ static bool is_text(enum kp_option_kind kind)
 {
     return kind != KP_OPT_COUNT && kind != KP_OPT_SIZE && kind != KP_OPT_TIME && kind != KP_OPT_DEVICES &&
            kind != KP_OPT_SWITCH;
+}
+
+bool kp_options_want_nvtx(char *const *env)
+{
+    bool wanted = false;
+    for (; *env && !wanted; env++) {
+        const char *value = strchr(*env, '=');
+        const struct kp_option *row =
+            value && value[1] && !strncmp(*env, ENV_PREFIX, sizeof ENV_PREFIX - 1) ? find_row(*env) : NULL;
+        char *err = NULL;
+        if (row && row->offset == offsetof(struct kp_options, nvtx) && read_switch(value + 1, &wanted, &err))
+            wanted = false;
+        else if (row && row->kind == KP_OPT_RANGES)
+            wanted = true;
+        free(err);
+    }
+    return wanted;
 }
 
 void kp_options_free(struct kp_options *o)

@@ -41,7 +41,11 @@ struct kp_options {
     char *print_metric_instances; /* none | values | details */
     bool quiet;                   /* no progress lines */
     bool profile_from_start;
-    char *cupti_dir;    /* "" = searched for */
+    bool nvtx;                 /* see kp_options_want_nvtx */
+    char *nvtx_include;        /* "" = all */
+    char *nvtx_exclude;        /* "" = none */
+    char *nvtx_push_pop_scope; /* thread | process */
+    char *cupti_dir;           /* "" = searched for */
     char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
 };
 
@@ -55,6 +59,7 @@ enum kp_option_kind {
     KP_OPT_PATTERN,  /* as kp_pattern_new() takes it */
     KP_OPT_PATTERNS, /* a comma list of these */
     KP_OPT_KERNEL_ID,
+    KP_OPT_RANGES, /* as kp_nvtx_filter_new() takes it */
     KP_OPT_CHOICE,
     KP_OPT_COUNT,
     KP_OPT_SIZE,    /* byte; K, M, G for binary multiples */
@@ -98,6 +103,10 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
  * otherwise. Frees nothing on entry: *o is overwritten; after a failure nothing in it needs freeing. */
 int kp_options_from_env(struct kp_options *o, char *const *env, char **err);
 void kp_options_free(struct kp_options *o);
+
+/* Whether the environment asks for NVTX: by `nvtx`, or by a filter over ranges. Nothing else is looked at, and what is
+ * wrong with a value is left for kp_options_from_env to say. */
+bool kp_options_want_nvtx(char *const *env);
 
 /* Expands %p %h %q{NAME} %i %r %% in a path. `pid` and `host` are what %p and %h give. %i is the lowest number for
  * which the file does not exist yet; %r the rank that MPI, Slurm or torchrun gave the process, 0 without one. Returns 0

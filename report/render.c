@@ -12,7 +12,7 @@
 #include "report/text.h"
 #include "report/verdict.h"
 
-enum { SEEN_SHOWN = 10 /* kernels, or devices, that no filter took */ };
+enum { SEEN_SHOWN = 10 /* kernels, devices, or ranges, that no filter took */ };
 
 static const char metrics_title[] = "Command line profiler metrics";
 
@@ -398,6 +398,7 @@ int kp_render_launch(const struct kp_sink *sink, const struct kp_display *d, con
         goto out;
     bool quick = has_quick_instead(&v, &asked);
     print_launch_line(&o, &r->launch);
+    kp_render_nvtx(&o, &r->launch.nvtx);
     if (r->launch.note)
         print_note(&o, r->launch.note, quick);
     const struct wanted *w = d->choose ? &shown : &asked;
@@ -457,6 +458,18 @@ static void print_kernels(struct kp_out *o, const struct kp_session *s)
     print_more(o, s->n_kernels);
 }
 
+static void print_ranges(struct kp_out *o, const struct kp_session *s)
+{
+    char number[KP_NUMBER_MAX];
+    for (size_t i = 0; i < s->n_ranges && i < SEEN_SHOWN; i++) {
+        kp_format_count(s->ranges[i].count, number);
+        kp_out_print(o, "==KPROF==   range seen: %s (%s)\n", s->ranges[i].name, number);
+    }
+    print_more(o, s->n_ranges);
+    if (!s->n_ranges)
+        kp_out_print(o, "==KPROF==   no NVTX range was opened\n");
+}
+
 static void print_devices(struct kp_out *o, const struct kp_session *s)
 {
     for (size_t i = 0; i < s->n_devices && i < SEEN_SHOWN; i++)
@@ -473,6 +486,11 @@ static const struct advice {
 } advices[] = {
     {KP_SKIP_NO_COUNTERS, "the warnings, notes and tables above say what kept the counters from being read", NULL},
     {KP_SKIP_LAUNCH_COUNT, "the launches to profile were used up; raise KPROF_LAUNCH_COUNT (launch-count)", NULL},
+    {KP_SKIP_NVTX,
+     "no launch was made inside the NVTX ranges that were asked for; change KPROF_NVTX_INCLUDE or KPROF_NVTX_EXCLUDE "
+     "(nvtx-include, nvtx-exclude); for launches of other threads than the one that opened a range, set "
+     "KPROF_NVTX_PUSH_POP_SCOPE=process (nvtx-push-pop-scope)",
+     print_ranges},
     {KP_SKIP_LAUNCH_SKIP,
      "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)", NULL},
     {KP_SKIP_KERNEL_ID,

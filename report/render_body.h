@@ -40,6 +40,9 @@ static inline bool kp_out_has(struct kp_out *o, const void *p)
     return p != NULL;
 }
 
+/* What NVTX tells of a launch, a line or more for each thread's stack; nothing where that is nothing. */
+void kp_render_nvtx(struct kp_out *o, const struct kp_nvtx *n);
+
 /* --- lines: rows of a section that apply to a launch --- */
 
 struct kp_line {

@@ -1,12 +1,15 @@
 /*
- * The session file, schema version 2. Users may query it: every table but `name` is one struct of model.h.
+ * The session file, schema version 3. Users may query it: every table but `name` is one struct of model.h.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
  *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
  *   device   one row a device: columns as the fields of struct kp_device_info
  *   skip     one row a reason: reason, count (launches not profiled)
  *   kernel   one row a kernel that no filter took: name, count
+ *   range_seen    one row an NVTX range that was opened, written as nvtx-include takes it: name, count
  *   launch   one row a launch: columns as the fields of struct kp_launch_info; grid and block as _x, _y, _z
+ *   launch_range  one row an NVTX range that was open around a launch: launch, position (0 ...; push-pop ranges of a
+ *            thread from the outermost on), kind (enum kp_nvtx_kind), and the other fields of struct kp_nvtx_range
  *   name     id, name, unit: each metric name with its base unit, once
  *   metric   launch, name (an id of `name`), kind (enum kp_value_kind), value; REAL, INTEGER or TEXT by kind, and for
  *            kind 0 the reason why there is none. A REAL that is not a number is NULL. instances: NULL when the metric
@@ -15,7 +18,8 @@
  * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
  *
  * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and what it lacks
- * reads as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances.
+ * reads as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances; version 3 the tables
+ * range_seen and launch_range, and launch.thread, thread_name and stream_name.
  *
  * Why a rollback journal and not WAL: a killed process would leave its last launches in a side file. Why synchronous is
  * off: what must be survived is the death of the process, and what it wrote is then in the kernel's hands.
@@ -38,7 +42,8 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 2,
+    SCHEMA_VERSION = 3,
+    HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
     /* A reader holds the file for one launch at a time, well under a millisecond. */
     BUSY_TIMEOUT_MS = 2000,
 };
@@ -52,10 +57,13 @@ static const char schema[] =
     " sm_count INTEGER, breakdowns TEXT);"
     "CREATE TABLE skip(reason TEXT, count INTEGER);"
     "CREATE TABLE kernel(name TEXT, count INTEGER);"
+    "CREATE TABLE range_seen(name TEXT, count INTEGER);"
     "CREATE TABLE launch(id INTEGER PRIMARY KEY, ordinal INTEGER, kind INTEGER, mangled TEXT, demangled TEXT,"
     " grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,"
     " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
-    " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT);"
+    " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT, thread INTEGER, thread_name TEXT, stream_name TEXT);"
+    "CREATE TABLE launch_range(launch INTEGER, position INTEGER, kind INTEGER, domain TEXT, name TEXT, category TEXT,"
+    " payload TEXT, thread INTEGER, PRIMARY KEY(launch, position)) WITHOUT ROWID;"
     "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
     "CREATE TABLE metric(launch INTEGER, name INTEGER, kind INTEGER, value, instances TEXT, PRIMARY KEY(launch, name))"
     " WITHOUT ROWID;"
@@ -73,7 +81,10 @@ enum query {
     Q_PUT_SKIP,
     Q_CLEAR_KERNELS,
     Q_PUT_KERNEL,
+    Q_CLEAR_RANGES_SEEN,
+    Q_PUT_RANGE_SEEN,
     Q_PUT_LAUNCH,
+    Q_PUT_RANGE,
     Q_PUT_NAME,
     Q_GET_NAME,
     Q_PUT_METRIC,
@@ -81,7 +92,9 @@ enum query {
     Q_GET_DEVICES,
     Q_GET_SKIPS,
     Q_GET_KERNELS,
+    Q_GET_RANGES_SEEN,
     Q_NEXT_LAUNCH,
+    Q_GET_RANGES,
     Q_GET_METRICS,
     N_QUERIES,
 };
@@ -97,7 +110,10 @@ static const char *const queries[N_QUERIES] = {
     [Q_PUT_SKIP] = "INSERT INTO skip VALUES(?,?)",
     [Q_CLEAR_KERNELS] = "DELETE FROM kernel",
     [Q_PUT_KERNEL] = "INSERT INTO kernel VALUES(?,?)",
-    [Q_PUT_LAUNCH] = "INSERT INTO launch VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [Q_CLEAR_RANGES_SEEN] = "DELETE FROM range_seen",
+    [Q_PUT_RANGE_SEEN] = "INSERT INTO range_seen VALUES(?,?)",
+    [Q_PUT_LAUNCH] = "INSERT INTO launch VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [Q_PUT_RANGE] = "INSERT INTO launch_range VALUES(?,?,?,?,?,?,?,?)",
     [Q_PUT_NAME] = "INSERT OR IGNORE INTO name(name, unit) VALUES(?,?)",
     [Q_GET_NAME] = "SELECT id FROM name WHERE name=? AND unit=?",
     [Q_PUT_METRIC] = "INSERT INTO metric VALUES(?,?,?,?,?)",
@@ -105,7 +121,9 @@ static const char *const queries[N_QUERIES] = {
     [Q_GET_DEVICES] = "SELECT * FROM device ORDER BY rowid",
     [Q_GET_SKIPS] = "SELECT * FROM skip ORDER BY rowid",
     [Q_GET_KERNELS] = "SELECT * FROM kernel ORDER BY rowid",
+    [Q_GET_RANGES_SEEN] = "SELECT * FROM range_seen ORDER BY rowid",
     [Q_NEXT_LAUNCH] = "SELECT * FROM launch WHERE id >= ? ORDER BY id LIMIT 1",
+    [Q_GET_RANGES] = "SELECT * FROM launch_range WHERE launch = ? ORDER BY position",
     [Q_GET_METRICS] = "SELECT n.name, n.unit, m.* FROM metric m JOIN name n ON n.id = m.name WHERE launch = ?",
 };
 
@@ -119,6 +137,7 @@ struct kp_store {
     sqlite3 *db;
     pid_t pid; /* of the process that opened it: SQLite's handles are useless, and harmful, in a forked child */
     char *path;
+    int version;                         /* of the schema of a file that is read */
     sqlite3_stmt *statements[N_QUERIES]; /* prepared at first use, kept */
     void *names;                         /* a tree (tsearch) of the struct name written so far: launches repeat them */
 };
@@ -219,7 +238,8 @@ static int row_finish(struct row *r)
 
 static int64_t column_int(struct row *r)
 {
-    return sqlite3_column_int64(r->statement, r->column++);
+    int c = r->column++; /* a file of an earlier version may have fewer */
+    return c < sqlite3_column_count(r->statement) ? sqlite3_column_int64(r->statement, c) : 0;
 }
 
 static uint64_t column_uint(struct row *r)
@@ -300,6 +320,7 @@ static int store_new(const char *path, struct kp_store **out)
         return -ENOMEM;
     }
     s->pid = getpid();
+    s->version = SCHEMA_VERSION;
     *out = s;
     return 0;
 }
@@ -343,17 +364,17 @@ static int read_pragma(struct kp_store *s, const char *pragma, int *value)
 
 static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
 {
-    int id = 0, version = 0;
+    int id = 0;
     *rc_sqlite = read_pragma(s, "PRAGMA application_id", &id);
     if (!*rc_sqlite)
-        *rc_sqlite = read_pragma(s, "PRAGMA user_version", &version);
+        *rc_sqlite = read_pragma(s, "PRAGMA user_version", &s->version);
     if (*rc_sqlite == SQLITE_NOTADB || (!*rc_sqlite && id != APPLICATION_ID))
         return kp_error(err, "'%s' is not a kprof session", s->path);
     if (*rc_sqlite)
         return failed(s, "read", err);
-    if (version > SCHEMA_VERSION)
-        return kp_error(err, "'%s' was written by a newer kprof (format %d, this one reads up to %d)", s->path, version,
-                        SCHEMA_VERSION);
+    if (s->version > SCHEMA_VERSION)
+        return kp_error(err, "'%s' was written by a newer kprof (format %d, this one reads up to %d)", s->path,
+                        s->version, SCHEMA_VERSION);
     return 0;
 }
 
@@ -450,7 +471,7 @@ static int put_device(struct kp_store *s, const struct kp_device_info *d)
     return row_end(&r);
 }
 
-/* A row of `skip` or `kernel`. */
+/* A row of `skip`, `kernel` or `range_seen`. */
 static int put_count(struct kp_store *s, enum query q, const char *text, uint64_t count)
 {
     struct row r = row_begin(s, q);
@@ -471,6 +492,9 @@ static int put_session(struct kp_store *s, const struct kp_session *f)
     rc = rc ? rc : run(s, Q_CLEAR_KERNELS);
     for (size_t i = 0; !rc && i < f->n_kernels; i++)
         rc = put_count(s, Q_PUT_KERNEL, f->kernels[i].name, f->kernels[i].count);
+    rc = rc ? rc : run(s, Q_CLEAR_RANGES_SEEN);
+    for (size_t i = 0; !rc && i < f->n_ranges; i++)
+        rc = put_count(s, Q_PUT_RANGE_SEEN, f->ranges[i].name, f->ranges[i].count);
     return rc;
 }
 
@@ -496,6 +520,23 @@ static int put_launch(struct kp_store *s, const struct kp_launch_info *l)
     bind_real(&r, l->profiler_ns);
     bind_text(&r, l->note);
     bind_text(&r, l->reason);
+    bind_uint(&r, l->nvtx.thread);
+    bind_text(&r, l->nvtx.thread_name);
+    bind_text(&r, l->nvtx.stream_name);
+    return row_end(&r);
+}
+
+static int put_range(struct kp_store *s, uint64_t launch, size_t position, const struct kp_nvtx_range *range)
+{
+    struct row r = row_begin(s, Q_PUT_RANGE);
+    bind_uint(&r, launch);
+    bind_uint(&r, position);
+    bind_int(&r, range->kind);
+    bind_text(&r, range->domain);
+    bind_text(&r, range->name);
+    bind_text(&r, range->category);
+    bind_text(&r, range->payload);
+    bind_uint(&r, range->thread);
     return row_end(&r);
 }
 
@@ -574,9 +615,12 @@ static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metri
 
 static int put_result(struct kp_store *s, const struct kp_result *result)
 {
-    int rc = put_launch(s, &result->launch);
+    const struct kp_launch_info *l = &result->launch;
+    int rc = put_launch(s, l);
+    for (size_t i = 0; !rc && i < l->nvtx.n_ranges; i++)
+        rc = put_range(s, l->id, i, &l->nvtx.ranges[i]);
     for (size_t i = 0; !rc && i < result->n_metrics; i++)
-        rc = put_metric(s, result->launch.id, &result->metrics[i]);
+        rc = put_metric(s, l->id, &result->metrics[i]);
     return rc;
 }
 
@@ -687,7 +731,7 @@ static int get_devices(struct kp_store *s, struct kp_session *f)
     return row_finish(&r);
 }
 
-/* Rows of `skip` or `kernel`, each into `add`. */
+/* Rows of `skip`, `kernel` or `range_seen`, each into `add`. */
 static int get_counts(struct kp_store *s, enum query q, struct kp_session *f,
                       int (*add)(struct kp_session *, const char *, uint64_t))
 {
@@ -724,6 +768,8 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
     rc = rc ? rc : get_devices(s, out);
     rc = rc ? rc : get_counts(s, Q_GET_SKIPS, out, kp_session_add_skip);
     rc = rc ? rc : get_counts(s, Q_GET_KERNELS, out, kp_session_add_kernel);
+    if (!rc && s->version >= HAS_RANGES)
+        rc = get_counts(s, Q_GET_RANGES_SEEN, out, kp_session_add_range);
     rc = read_error(s, rc, err);
     if (!rc && !found)
         rc = kp_error(err, "'%s' holds nothing yet: its program ended, or is, before the first line of it", s->path);
@@ -753,6 +799,33 @@ static void get_launch(struct row *r, struct kp_launch_info *l)
     l->profiler_ns = column_real(r);
     l->note = column_text_or_null(r);
     l->reason = column_text(r);
+    l->nvtx.thread = column_uint(r);
+    l->nvtx.thread_name = column_text(r);
+    l->nvtx.stream_name = column_text(r);
+}
+
+static const char *text_at(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    return text ? text : "";
+}
+
+static int get_ranges(struct kp_store *s, struct kp_launch_info *l)
+{
+    enum { R_LAUNCH, R_POSITION, R_KIND, R_DOMAIN, R_NAME, R_CATEGORY, R_PAYLOAD, R_THREAD };
+    struct row r = row_begin(s, Q_GET_RANGES);
+    bind_uint(&r, l->id);
+    while (row_next(&r)) {
+        struct kp_nvtx_range range = {.kind = (enum kp_nvtx_kind)sqlite3_column_int(r.statement, R_KIND),
+                                      .domain = (char *)text_at(r.statement, R_DOMAIN),
+                                      .name = (char *)text_at(r.statement, R_NAME),
+                                      .category = (char *)text_at(r.statement, R_CATEGORY),
+                                      .payload = (char *)text_at(r.statement, R_PAYLOAD),
+                                      .thread = (uint64_t)sqlite3_column_int64(r.statement, R_THREAD)};
+        if (kp_nvtx_add(&l->nvtx, &range))
+            r.rc = SQLITE_NOMEM;
+    }
+    return row_finish(&r);
 }
 
 /* Columns of Q_GET_METRICS. */
@@ -805,6 +878,8 @@ static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result
     if (*found)
         get_launch(&r, &result->launch);
     int rc = row_finish(&r);
+    if (!rc && *found && s->version >= HAS_RANGES)
+        rc = get_ranges(s, &result->launch);
     return rc || !*found ? rc : get_metrics(s, result);
 }
 

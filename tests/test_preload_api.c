@@ -81,9 +81,11 @@ enum {
     RUNTIMES = sizeof(runtime) / sizeof(*runtime)
 };
 
-/* What the library exports besides: lookups, the ends of a process, and what tells of another user of CUPTI. */
+/* What the library exports besides: lookups, the ends of a process, what tells of another user of CUPTI, and what NVTX
+ * looks for. */
 static const char *const others[] = {
-    "dlsym", "dlvsym", "_exit", "_Exit", "quick_exit", "cuptiActivityRegisterCallbacks", NULL};
+    "dlsym", "dlvsym", "_exit", "_Exit", "quick_exit", "cuptiActivityRegisterCallbacks", "InitializeInjectionNvtx2",
+    NULL};
 
 static const struct row *row_of(const char *symbol)
 {

@@ -61,7 +61,16 @@ static uint64_t now(void)
     return source.now;
 }
 
-static const struct kp_filter_source test_source = {mangled, device, now, place};
+static bool inside_all = true;
+
+/* As a launch is told of its ranges, too. */
+static bool is_inside(struct kp_launch *l)
+{
+    (void)l;
+    return inside_all;
+}
+
+static const struct kp_filter_source test_source = {mangled, device, now, place, is_inside};
 
 /* ---- the filter under test ---- */
 
@@ -99,7 +108,8 @@ static struct kp_launch launch_at(int kernel, int where)
 /* Why the launch is not wanted; "" when it is. */
 static const char *choose(const struct kp_launch *l)
 {
-    kp_filter_choose(filter, l, &choice);
+    struct kp_launch own = *l; /* which is told its ranges */
+    kp_filter_choose(filter, &own, &choice);
     return choice.unwanted ? choice.unwanted : "";
 }
 
@@ -128,6 +138,21 @@ static void all_are_wanted_by_default(void **state)
     assert_string_equal(choose(&graph), "");
     assert_false(choice.last);
     assert_int_equal(source.devices_read + source.clock_read + source.places_asked, 0);
+    end_filter();
+}
+
+/* What is made outside of the wanted ranges is not counted by launch-skip and launch-count. */
+static void ranges_come_before_numbers(void **state)
+{
+    (void)state;
+    FILTER("KPROF_LAUNCH_SKIP=1", "KPROF_LAUNCH_COUNT=1");
+    inside_all = false;
+    assert_string_equal(one(GEMM), KP_SKIP_NVTX);
+    assert_string_equal(one(GEMM), KP_SKIP_NVTX);
+    inside_all = true;
+    assert_string_equal(one(GEMM), KP_SKIP_LAUNCH_SKIP);
+    assert_string_equal(one(GEMM), "");
+    assert_string_equal(one(GEMM), KP_SKIP_LAUNCH_COUNT);
     end_filter();
 }
 
@@ -482,6 +507,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_are_wanted_by_default),
+        cmocka_unit_test(ranges_come_before_numbers),
         cmocka_unit_test(each_base_is_matched),
         cmocka_unit_test(names_are_read_once),
         cmocka_unit_test(handles_of_one_slot_are_told_apart),

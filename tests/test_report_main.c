@@ -397,6 +397,10 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_TARGET_PROCESSES=application-only",
         "KPROF_TARGET_PROCESSES_FILTER=env",
         "KPROF_APPLICATION=1",
+        "KPROF_NVTX=on",
+        "KPROF_NVTX_INCLUDE=a/;b/", /* of both flags */
+        "KPROF_NVTX_EXCLUDE=c",
+        "KPROF_NVTX_PUSH_POP_SCOPE=process",
     };
     (void)state;
     size_t n;
@@ -410,7 +414,8 @@ static void every_flag_reaches_the_environment(void **state)
         "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base",
         "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode", "per-gpu", "--devices",
         "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only", "--target-processes-filter=env",
-        "--application", "1", "env");
+        "--application", "1", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/",
+        "--nvtx-push-pop-scope", "process", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);

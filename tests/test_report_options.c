@@ -55,6 +55,10 @@ static void defaults(void **state)
     assert_false(o.force_overwrite);
     assert_false(o.quiet);
     assert_true(o.profile_from_start);
+    assert_false(o.nvtx);
+    assert_string_equal(o.nvtx_include, "");
+    assert_string_equal(o.nvtx_exclude, "");
+    assert_string_equal(o.nvtx_push_pop_scope, "thread");
     assert_string_equal(o.cupti_dir, "");
     assert_string_equal(o.session_file, "");
     assert_string_equal(o.section_folder, "");
@@ -79,7 +83,8 @@ static void every_field_has_its_variable(void **state)
              "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled",
              "KPROF_KERNEL_ID=1:7:regex:f:2", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu",
              "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms", "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only",
-             "KPROF_TARGET_PROCESSES_FILTER=a,regex:b", "KPROF_APPLICATION=4711");
+             "KPROF_TARGET_PROCESSES_FILTER=a,regex:b", "KPROF_APPLICATION=4711", "KPROF_NVTX=on",
+             "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/", "KPROF_NVTX_PUSH_POP_SCOPE=process");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -104,6 +109,10 @@ static void every_field_has_its_variable(void **state)
     assert_true(o.force_overwrite);
     assert_true(o.quiet);
     assert_false(o.profile_from_start);
+    assert_true(o.nvtx);
+    assert_string_equal(o.nvtx_include, "a/;[b");
+    assert_string_equal(o.nvtx_exclude, "regex:c.*/");
+    assert_string_equal(o.nvtx_push_pop_scope, "process");
     assert_string_equal(o.cupti_dir, "/opt/c");
     assert_string_equal(o.session_file, "/tmp/s");
     assert_string_equal(o.section_folder, "/");
@@ -284,6 +293,10 @@ static void errors(void **state)
         "KPROF_WINDOW_MEMORY=18446744073709551616",
         "KPROF_WINDOW_MEMORY=18446744073709551616K",
         "KPROF_PROFILE_FROM_START=maybe",
+        "KPROF_NVTX=maybe",
+        "KPROF_NVTX_INCLUDE=a/;b//c",
+        "KPROF_NVTX_EXCLUDE=a[0]/",
+        "KPROF_NVTX_PUSH_POP_SCOPE=proces",
         "KPROF_CACHE_CONTROL=nnoe",
         "KPROF_CACHE_CONTROL=sometimes",
         "KPROF_QUIET=onn",
@@ -311,6 +324,37 @@ static void errors(void **state)
     }
     kp_test_golden(t.text, "tests/golden/report_option_errors.txt");
     free(t.text);
+}
+
+/* Asked of an environment before anything else is. */
+static void nvtx_is_wanted_by_a_switch_or_a_filter(void **state)
+{
+    static const struct {
+        char *env[3];
+        bool wanted;
+    } cases[] = {
+        {{NULL}, false},
+        {{"HOME=/root", "KPROF_SET=full"}, false},
+        {{"KPROF_NVTX=on"}, true},
+        {{"KPROF_NVTX=Yes"}, true},
+        {{"KPROF_NVTX=off"}, false},
+        {{"KPROF_NVTX=0"}, false},
+        {{"KPROF_NVTX="}, false},
+        {{"KPROF_NVTX"}, false},
+        {{"KPROF_NVTX=maybe"}, false},
+        {{"KPROF_NVTXX=on"}, false},
+        {{"NVTX=on", "XKPROF_NVTX=on"}, false},
+        {{"KPROF_NVTX_INCLUDE=a/"}, true},
+        {{"KPROF_NVTX_EXCLUDE=a/"}, true},
+        {{"KPROF_NVTX_INCLUDE=", "KPROF_NVTX_EXCLUDE="}, false},
+        {{"KPROF_NVTX=off", "KPROF_NVTX_EXCLUDE=a/"}, true},
+        {{"KPROF_NVTX_EXCLUDE=a/", "KPROF_NVTX=off"}, true},
+        {{"KPROF_NVTX_PUSH_POP_SCOPE=process"}, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (kp_options_want_nvtx((char *const *)cases[i].env) != cases[i].wanted)
+            fail_msg("%s", cases[i].env[0]);
 }
 
 /* What a folder brings can be named before the folder is, and the folder by a path that is not absolute. */
@@ -432,6 +476,7 @@ int main(void)
         cmocka_unit_test(sizes),
         cmocka_unit_test(times),
         cmocka_unit_test(errors),
+        cmocka_unit_test(nvtx_is_wanted_by_a_switch_or_a_filter),
         cmocka_unit_test(a_section_folder_comes_first),
         cmocka_unit_test(nearest),
         cmocka_unit_test(paths),

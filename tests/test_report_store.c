@@ -556,7 +556,7 @@ static void opening_what_is_no_session(void **state)
     assert_no_open(p->file, -EINVAL, "not a kprof session");
     unlink(p->file);
     kp_store_close(create(p->file));
-    sql(p->file, "PRAGMA user_version=3");
+    sql(p->file, "PRAGMA user_version=4");
     assert_no_open(p->file, -EINVAL, "newer kprof");
 }
 
@@ -636,7 +636,9 @@ static void a_file_of_the_version_before(void **state)
     put_result(s, &r);
     kp_store_close(s);
     sql(p->file, "ALTER TABLE session DROP COLUMN section_folder; ALTER TABLE device DROP COLUMN breakdowns;"
-                 "ALTER TABLE metric DROP COLUMN instances; PRAGMA user_version=1");
+                 "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
+                 "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
+                 "DROP TABLE range_seen; DROP TABLE launch_range; PRAGMA user_version=1");
     free(session.section_folder);
     session.section_folder = NULL;
     free(session.devices[0].breakdowns);

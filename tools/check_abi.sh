@@ -9,7 +9,7 @@ library=$1
 command=$2
 baseline=2.17
 # What a program may ask us for in place of the driver, the runtime or libc.
-doors='^(cu[A-Z]|cuda[A-Z]|nvtx|__cu)[A-Za-z0-9_]*$|^(cuptiActivityRegisterCallbacks|dlsym|dlvsym|_exit|_Exit|quick_exit)$'
+doors='^(cu[A-Z]|cuda[A-Z]|nvtx|__cu)[A-Za-z0-9_]*$|^(InitializeInjectionNvtx2|cuptiActivityRegisterCallbacks|dlsym|dlvsym|_exit|_Exit|quick_exit)$'
 faults=0
 
 fault() {

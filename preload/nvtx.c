@@ -1,0 +1,671 @@
+#include "preload/nvtx.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "report/nvtx_expr.h"
+
+enum {
+    MOST_THREADS = 1024,
+    MOST_OPEN = 4096, /* start-end ranges */
+    MOST_DOMAINS = 1024,
+    MOST_LABELS = 4096,
+    MOST_STRINGS = 16384,
+    STRING_LISTS = 1024,
+    MOST_SEEN = 512,
+    SEEN_SLOTS = 2 * MOST_SEEN, /* a power of 2 */
+    NUMBER_SIZE = 32,
+};
+
+struct kp_nvtx_domain {
+    struct kp_nvtx_domain *next;
+    char name[KP_NVTX_NAME];
+};
+
+/* An open range. */
+struct range {
+    const struct kp_nvtx_domain *domain;
+    uint64_t id; /* of a start-end range */
+    uint64_t thread;
+    int level;
+    uint32_t category;
+    int32_t payload_type;
+    union kp_nvtx_payload payload;
+    char name[KP_NVTX_NAME];
+};
+
+/* The push-pop ranges of a thread, of all domains in the order they were opened. Its thread alone changes it, and so
+ * reads it without the lock; only what is in use of it is ever touched, so it costs little more than that. */
+struct stack {
+    pthread_mutex_t lock;
+    struct stack *next;
+    unsigned n;
+    uint64_t beyond; /* ranges pushed onto the full stack */
+    struct range ranges[KP_NVTX_DEPTH];
+};
+
+/* A name given to a category, a thread or a stream. */
+struct label {
+    enum kp_nvtx_named what;
+    const struct kp_nvtx_domain *domain;
+    uint64_t id;
+    char *name;
+};
+
+struct string {
+    struct string *next;
+    char text[];
+};
+
+struct seen {
+    enum kp_nvtx_kind kind;
+    const struct kp_nvtx_domain *domain;
+    uint64_t hash;
+    atomic_uint_fast64_t times;
+    char name[];
+};
+
+/* Locks are taken in the order in which they stand here, and a stack's after `stacks`. */
+static struct {
+    pthread_mutex_t lock;
+    struct stack *first;
+    size_t n;
+} stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct {
+    pthread_mutex_t lock;
+    struct range *list[MOST_OPEN]; /* by id, which is by age */
+    size_t n;
+    uint64_t last_id;
+} started = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct {
+    pthread_mutex_t lock;
+    struct kp_nvtx_domain *domains;
+    size_t n_domains;
+    struct string *strings[STRING_LISTS];
+    size_t n_strings;
+    struct label *labels;
+    size_t n_labels;
+} names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Filled under the lock of `names`, read without. */
+static struct {
+    _Atomic(struct seen *) slots[SEEN_SLOTS];
+    struct seen *list[MOST_SEEN]; /* as they came */
+    atomic_size_t n;
+} seen;
+
+static struct kp_nvtx_domain default_domain;
+
+static struct {
+    bool on, all_threads;
+    struct kp_nvtx_filter *include, *exclude;
+} choice;
+
+#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+THREAD_LOCAL struct stack *own;
+THREAD_LOCAL uint64_t own_id;
+THREAD_LOCAL bool inside; /* a function of this file runs on this thread */
+
+static bool enter(void)
+{
+    if (inside)
+        return false;
+    inside = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    return true;
+}
+
+static void leave(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    inside = false;
+}
+
+static uint64_t thread_id(void)
+{
+    if (!own_id)
+        own_id = (uint64_t)syscall(SYS_gettid);
+    return own_id;
+}
+
+static const struct kp_nvtx_domain *domain_or_default(const struct kp_nvtx_domain *d)
+{
+    return d ? d : &default_domain;
+}
+
+/* At most KP_NVTX_NAME - 1 byte of `text`, and no part of a UTF-8 character. */
+static size_t name_length(const char *text)
+{
+    size_t len = strnlen(text, KP_NVTX_NAME);
+    if (len < KP_NVTX_NAME)
+        return len;
+    len--;
+    while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
+        len--;
+    return len;
+}
+
+static uint64_t hash_of(const char *text, size_t len, uint64_t seed)
+{
+    uint64_t hash = seed ^ 0xcbf29ce484222325; /* FNV-1a */
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
+    return hash ^ hash >> 32;
+}
+
+/* ---- what was seen ---- */
+
+/* The slot with the range, or the empty one where it would be: half of them stay empty. */
+static _Atomic(struct seen *) *find_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len, uint64_t hash)
+{
+    for (size_t i = hash;; i++) {
+        _Atomic(struct seen *) *slot = &seen.slots[i & (SEEN_SLOTS - 1)];
+        const struct seen *s = atomic_load_explicit(slot, memory_order_acquire);
+        if (!s || (s->hash == hash && s->kind == kind && s->domain == r->domain && !memcmp(s->name, r->name, len + 1)))
+            return slot;
+    }
+}
+
+static void add_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len, uint64_t hash)
+{
+    pthread_mutex_lock(&names.lock);
+    _Atomic(struct seen *) *slot = find_seen(kind, r, len, hash);
+    struct seen *s = atomic_load(slot);
+    size_t n = atomic_load(&seen.n);
+    if (!s && n < MOST_SEEN && (s = malloc(sizeof(*s) + len + 1))) {
+        *s = (struct seen){.kind = kind, .domain = r->domain, .hash = hash};
+        memcpy(s->name, r->name, len + 1);
+        seen.list[n] = s;
+        atomic_store(&seen.n, n + 1);
+        atomic_store_explicit(slot, s, memory_order_release);
+    }
+    if (s)
+        atomic_fetch_add_explicit(&s->times, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&names.lock);
+}
+
+static void note_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len)
+{
+    uint64_t hash = hash_of(r->name, len, (uintptr_t)r->domain + kind);
+    struct seen *s = atomic_load_explicit(find_seen(kind, r, len, hash), memory_order_acquire);
+    if (s)
+        atomic_fetch_add_explicit(&s->times, 1, memory_order_relaxed);
+    else if (atomic_load_explicit(&seen.n, memory_order_relaxed) < MOST_SEEN)
+        add_seen(kind, r, len, hash);
+}
+
+void kp_nvtx_each_seen(void (*fn)(const struct kp_nvtx_range *r, uint64_t times))
+{
+    size_t n = atomic_load(&seen.n);
+    for (size_t i = 0; i < n; i++)
+        fn(&(struct kp_nvtx_range){.kind = seen.list[i]->kind,
+                                   .domain = (char *)(uintptr_t)seen.list[i]->domain->name,
+                                   .name = seen.list[i]->name,
+                                   .category = "",
+                                   .payload = ""},
+           atomic_load(&seen.list[i]->times));
+}
+
+static void fill(struct range *r, enum kp_nvtx_kind kind, const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
+{
+    size_t len = name_length(e->text);
+    r->domain = domain_or_default(d);
+    r->thread = thread_id();
+    r->category = e->category;
+    r->payload_type = e->payload_type;
+    r->payload = e->payload;
+    memcpy(r->name, e->text, len);
+    r->name[len] = '\0';
+    note_seen(kind, r, len);
+}
+
+/* ---- stacks ---- */
+
+/* Late symbols of an older glibc's libpthread (see tools/glibc_compat.h): without it there are no threads that end. */
+#pragma weak pthread_key_create
+#pragma weak pthread_setspecific
+
+static pthread_key_t key;
+static bool has_key;
+
+static void thread_ends(void *arg)
+{
+    struct stack *s = arg;
+    inside = true; /* a handler of this thread would find it half gone */
+    pthread_mutex_lock(&stacks.lock);
+    for (struct stack **at = &stacks.first; *at; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            stacks.n--;
+            break;
+        }
+    own = NULL;
+    pthread_mutex_unlock(&stacks.lock);
+    free(s);
+    inside = false;
+}
+
+/* The stack of this thread; NULL when there is none to be had. */
+static struct stack *own_stack(void)
+{
+    if (own)
+        return own;
+    struct stack *s = malloc(sizeof(*s));
+    if (!s)
+        return NULL;
+    pthread_mutex_lock(&stacks.lock);
+    if (stacks.n < MOST_THREADS) {
+        pthread_mutex_init(&s->lock, NULL);
+        s->n = 0;
+        s->beyond = 0;
+        s->next = stacks.first;
+        stacks.first = own = s;
+        stacks.n++;
+    }
+    pthread_mutex_unlock(&stacks.lock);
+    if (!own)
+        free(s);
+    else if (has_key)
+        pthread_setspecific(key, own);
+    return own;
+}
+
+/* The innermost range of the domain in the stack; -1 when it has none. */
+static int top_of(const struct stack *s, const struct kp_nvtx_domain *d)
+{
+    int i = (int)s->n - 1;
+    while (i >= 0 && s->ranges[i].domain != d)
+        i--;
+    return i;
+}
+
+static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
+{
+    int level = 0, below = top_of(s, d);
+    if (below >= 0)
+        level = s->ranges[below].level + 1;
+    pthread_mutex_lock(&s->lock);
+    if (s->n < KP_NVTX_DEPTH) {
+        struct range *r = &s->ranges[s->n];
+        fill(r, KP_NVTX_PUSH_POP, d, e);
+        r->level = level;
+        s->n++;
+    } else {
+        level += (int)s->beyond++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return level;
+}
+
+int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
+{
+    if (!enter())
+        return KP_NVTX_NOT_TRACKED;
+    struct stack *s = own_stack();
+    int level = s ? push(s, domain_or_default(d), e) : KP_NVTX_NOT_TRACKED;
+    leave();
+    return level;
+}
+
+static int pop(struct stack *s, const struct kp_nvtx_domain *d)
+{
+    int i = top_of(s, d);
+    int level = i >= 0 ? s->ranges[i].level : -1;
+    if (s->beyond)
+        return level + (int)s->beyond--;
+    if (i < 0)
+        return level;
+    pthread_mutex_lock(&s->lock);
+    s->n--;
+    /* ranges of another domain that are open inside of this one */
+    memmove(&s->ranges[i], &s->ranges[i + 1], (s->n - (unsigned)i) * sizeof(*s->ranges));
+    pthread_mutex_unlock(&s->lock);
+    return level;
+}
+
+int kp_nvtx_pop(const struct kp_nvtx_domain *d)
+{
+    if (!enter())
+        return KP_NVTX_NOT_TRACKED;
+    int level = own ? pop(own, domain_or_default(d)) : -1;
+    leave();
+    return level;
+}
+
+/* ---- start-end ranges ---- */
+
+uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
+{
+    static const uint64_t not_kept = UINT64_MAX;
+    if (!enter())
+        return not_kept;
+    struct range *r = malloc(sizeof(*r));
+    if (r)
+        fill(r, KP_NVTX_START_END, d, e);
+    pthread_mutex_lock(&started.lock);
+    uint64_t id = ++started.last_id;
+    if (r && started.n < MOST_OPEN) {
+        r->id = id;
+        started.list[started.n++] = r;
+        r = NULL;
+    }
+    pthread_mutex_unlock(&started.lock);
+    free(r);
+    leave();
+    return id;
+}
+
+/* The place in the list of the first range whose id is not below `id`. */
+static size_t place_of(uint64_t id)
+{
+    size_t low = 0, high = started.n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (started.list[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void kp_nvtx_end(uint64_t id)
+{
+    struct range *r = NULL;
+    if (!enter())
+        return;
+    pthread_mutex_lock(&started.lock);
+    size_t i = place_of(id);
+    if (i < started.n && started.list[i]->id == id) {
+        r = started.list[i];
+        started.n--;
+        memmove(&started.list[i], &started.list[i + 1], (started.n - i) * sizeof(*started.list));
+    }
+    pthread_mutex_unlock(&started.lock);
+    free(r);
+    leave();
+}
+
+/* ---- names ---- */
+
+static struct kp_nvtx_domain *find_domain(const char *name)
+{
+    size_t len = name_length(name);
+    struct kp_nvtx_domain *d = names.domains;
+    while (d && (strncmp(d->name, name, len) || d->name[len]))
+        d = d->next;
+    if (d || names.n_domains == MOST_DOMAINS || !(d = malloc(sizeof(*d))))
+        return d;
+    memcpy(d->name, name, len);
+    d->name[len] = '\0';
+    d->next = names.domains;
+    names.domains = d;
+    names.n_domains++;
+    return d;
+}
+
+const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name)
+{
+    struct kp_nvtx_domain *d = NULL;
+    if (!enter())
+        return d;
+    pthread_mutex_lock(&names.lock);
+    d = find_domain(name);
+    pthread_mutex_unlock(&names.lock);
+    leave();
+    return d;
+}
+
+static struct string *find_string(const char *text)
+{
+    size_t len = name_length(text);
+    struct string **list = &names.strings[hash_of(text, len, 0) % STRING_LISTS], *s = *list;
+    while (s && (strncmp(s->text, text, len) || s->text[len]))
+        s = s->next;
+    if (s || names.n_strings == MOST_STRINGS || !(s = malloc(sizeof(*s) + len + 1)))
+        return s;
+    memcpy(s->text, text, len);
+    s->text[len] = '\0';
+    s->next = *list;
+    *list = s;
+    names.n_strings++;
+    return s;
+}
+
+const char *kp_nvtx_register(const char *text)
+{
+    static const char too_many[] = "(one of too many registered strings)";
+    if (!enter())
+        return too_many;
+    pthread_mutex_lock(&names.lock);
+    const struct string *s = find_string(text);
+    pthread_mutex_unlock(&names.lock);
+    leave();
+    return s ? s->text : too_many;
+}
+
+/* Under the lock. */
+static struct label *find_label(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id)
+{
+    for (size_t i = 0; i < names.n_labels; i++) {
+        struct label *l = &names.labels[i];
+        if (l->what == what && l->domain == d && l->id == id)
+            return l;
+    }
+    return NULL;
+}
+
+static struct label *new_label(void)
+{
+    size_t n = names.n_labels;
+    bool full = !(n & (n - 1)); /* room is a power of 2 */
+    struct label *grown = full ? realloc(names.labels, (n ? 2 * n : 1) * sizeof(*grown)) : names.labels;
+    if (!grown)
+        return NULL;
+    names.labels = grown;
+    grown[n] = (struct label){.name = NULL};
+    return &grown[names.n_labels++];
+}
+
+void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id, const char *name)
+{
+    char *copy = strndup(name, name_length(name));
+    if (!copy || !enter()) {
+        free(copy);
+        return;
+    }
+    d = what == KP_NVTX_CATEGORY ? domain_or_default(d) : NULL;
+    pthread_mutex_lock(&names.lock);
+    struct label *l = find_label(what, d, id);
+    if (!l && names.n_labels < MOST_LABELS)
+        l = new_label();
+    if (l) {
+        free(l->name);
+        *l = (struct label){what, d, id, copy};
+        copy = NULL;
+    }
+    pthread_mutex_unlock(&names.lock);
+    free(copy);
+    leave();
+}
+
+/* malloc'ed; NULL when it has none. */
+static char *label_of(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id)
+{
+    pthread_mutex_lock(&names.lock);
+    const struct label *l = find_label(what, d, id);
+    char *name = l ? strdup(l->name) : NULL;
+    pthread_mutex_unlock(&names.lock);
+    return name;
+}
+
+/* ---- what a launch is inside of ---- */
+
+static void write_payload(char out[NUMBER_SIZE], int32_t type, const union kp_nvtx_payload *p)
+{
+    *out = '\0';
+    if (type == KP_NVTX_PAYLOAD_U64)
+        snprintf(out, NUMBER_SIZE, "%llu", (unsigned long long)p->u64);
+    else if (type == KP_NVTX_PAYLOAD_I64)
+        snprintf(out, NUMBER_SIZE, "%lld", (long long)p->i64);
+    else if (type == KP_NVTX_PAYLOAD_DOUBLE)
+        snprintf(out, NUMBER_SIZE, "%.17g", p->real);
+    else if (type == KP_NVTX_PAYLOAD_U32)
+        snprintf(out, NUMBER_SIZE, "%lu", (unsigned long)p->u32);
+    else if (type == KP_NVTX_PAYLOAD_I32)
+        snprintf(out, NUMBER_SIZE, "%ld", (long)p->i32);
+    else if (type == KP_NVTX_PAYLOAD_FLOAT)
+        snprintf(out, NUMBER_SIZE, "%.9g", (double)p->single);
+}
+
+/* Without memory the range is left out. */
+static void add(struct kp_nvtx *out, enum kp_nvtx_kind kind, const struct range *r)
+{
+    char payload[NUMBER_SIZE], category[NUMBER_SIZE] = "";
+    char *name = r->category ? label_of(KP_NVTX_CATEGORY, r->domain, r->category) : NULL;
+    if (r->category)
+        snprintf(category, sizeof(category), "%lu", (unsigned long)r->category);
+    write_payload(payload, r->payload_type, &r->payload);
+    kp_nvtx_add(out, &(struct kp_nvtx_range){.kind = kind,
+                                             .domain = (char *)(uintptr_t)r->domain->name,
+                                             .name = (char *)(uintptr_t)r->name,
+                                             .category = name ? name : category,
+                                             .payload = payload,
+                                             .thread = r->thread});
+    free(name);
+}
+
+static void add_stack(struct kp_nvtx *out, const struct stack *s)
+{
+    for (unsigned i = 0; i < s->n; i++)
+        add(out, KP_NVTX_PUSH_POP, &s->ranges[i]);
+}
+
+static void add_other_threads(struct kp_nvtx *out)
+{
+    pthread_mutex_lock(&stacks.lock);
+    for (struct stack *s = stacks.first; s; s = s->next) {
+        if (s == own)
+            continue;
+        pthread_mutex_lock(&s->lock);
+        add_stack(out, s);
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_unlock(&stacks.lock);
+}
+
+static void add_started(struct kp_nvtx *out)
+{
+    pthread_mutex_lock(&started.lock);
+    for (size_t i = 0; i < started.n; i++)
+        add(out, KP_NVTX_START_END, started.list[i]);
+    pthread_mutex_unlock(&started.lock);
+}
+
+static bool takes(const struct kp_nvtx *n)
+{
+    bool included =
+        kp_nvtx_filter_empty(choice.include) || kp_nvtx_filter_match(choice.include, n->ranges, n->n_ranges);
+    return included && !kp_nvtx_filter_match(choice.exclude, n->ranges, n->n_ranges);
+}
+
+bool kp_nvtx_judge(CUstream stream, struct kp_nvtx *out)
+{
+    if (!choice.on || !enter())
+        return true;
+    if (own)
+        add_stack(out, own);
+    if (choice.all_threads)
+        add_other_threads(out);
+    add_started(out);
+    bool wanted = takes(out);
+    if (wanted) {
+        out->thread = thread_id();
+        out->thread_name = label_of(KP_NVTX_THREAD, NULL, out->thread);
+        out->stream_name = label_of(KP_NVTX_STREAM, NULL, (uintptr_t)stream);
+    }
+    leave();
+    return wanted;
+}
+
+/* ---- start ---- */
+
+int kp_nvtx_configure(const struct kp_options *o)
+{
+    char *err = NULL;
+    kp_nvtx_filter_free(choice.include);
+    kp_nvtx_filter_free(choice.exclude);
+    choice.include = choice.exclude = NULL;
+    int rc = kp_nvtx_filter_new(o->nvtx_include, &choice.include, &err);
+    if (!rc)
+        rc = kp_nvtx_filter_new(o->nvtx_exclude, &choice.exclude, &err);
+    free(err);
+    if (rc)
+        return rc;
+    choice.all_threads = !strcmp(o->nvtx_push_pop_scope, "process");
+    choice.on = o->nvtx || !kp_nvtx_filter_empty(choice.include) || !kp_nvtx_filter_empty(choice.exclude);
+    return 0;
+}
+
+/* Locks are held over a fork, so that what the child gets is whole; but for a fork by a handler of a signal that
+ * interrupted a holder. */
+THREAD_LOCAL bool held;
+
+static void before_fork(void)
+{
+    held = enter();
+    if (!held)
+        return;
+    pthread_mutex_lock(&stacks.lock);
+    pthread_mutex_lock(&started.lock);
+    pthread_mutex_lock(&names.lock);
+}
+
+static void after_fork(void)
+{
+    if (!held)
+        return;
+    pthread_mutex_unlock(&names.lock);
+    pthread_mutex_unlock(&started.lock);
+    pthread_mutex_unlock(&stacks.lock);
+    leave();
+}
+
+/* The thread that forked is the only one, with another id. */
+static void in_forked_child(void)
+{
+    if (!held) {
+        pthread_mutex_init(&stacks.lock, NULL);
+        pthread_mutex_init(&started.lock, NULL);
+        pthread_mutex_init(&names.lock, NULL);
+        if (own)
+            pthread_mutex_init(&own->lock, NULL);
+    }
+    stacks.first = own;
+    stacks.n = own != NULL;
+    if (own)
+        own->next = NULL;
+    own_id = 0;
+    after_fork();
+}
+
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+void kp_nvtx_attached(void)
+{
+    static atomic_bool done;
+    if (atomic_exchange(&done, true))
+        return;
+    if (pthread_key_create && pthread_setspecific)
+        has_key = !pthread_key_create(&key, thread_ends);
+    __register_atfork(before_fork, after_fork, in_forked_child, &__dso_handle);
+}
