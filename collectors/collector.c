@@ -614,7 +614,11 @@ int kp_collector_save(struct kp_collector *c, char **why)
     }
     if (!kp_footprint_fits(c->setup.driver, why))
         return -1;
+    CUmemGenericAllocationHandle kept_free;
+    bool reserved = kp_footprint_reserve(c->setup.driver, c->setup.device->device, &kept_free);
     int rc = kp_checkpoint_save(c->setup.cupti, c->setup.ctx, &c->saved);
+    if (reserved)
+        c->setup.driver->cuMemRelease(kept_free);
     if (rc)
         *why = kp_cupti_explain(c->setup.cupti, "cannot save the device memory that a replay must restore", rc);
     return rc ? -1 : 0;

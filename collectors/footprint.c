@@ -5,9 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Left free on the device for the program's own needs while a window is open, and of the host's memory. */
-static const uint64_t device_margin = 256ull << 20;
-enum { HOST_PERCENT = 80 };
+/* Left free on the device, for the program, the profiler and the cache flush while a window is open: at least so much,
+ * and a share of a larger device, whose profiler takes more, up to the most; and of the host's memory. */
+static const uint64_t least_margin = 256ull << 20, most_margin = 4ull << 30;
+enum { DEVICE_SHARE = 64, HOST_PERCENT = 80 };
+
+static uint64_t margin_of(uint64_t total)
+{
+    uint64_t share = total / DEVICE_SHARE;
+    return share < least_margin ? least_margin : share > most_margin ? most_margin : share;
+}
 
 static uint64_t read_number(const char *root, const char *path, uint64_t otherwise)
 {
@@ -63,7 +70,8 @@ bool kp_footprint_fits(const struct kp_driver *d, char **why)
     if (d->cuMemGetInfo(&available_here, &total) != CUDA_SUCCESS)
         return true; /* the save itself will tell */
     uint64_t used = total - available_here;
-    uint64_t room = available_here > device_margin ? available_here - device_margin : 0;
+    uint64_t margin = margin_of(total);
+    uint64_t room = available_here > margin ? available_here - margin : 0;
     if (used <= room)
         return true;
     uint64_t host = kp_footprint_host("") / 100 * HOST_PERCENT;
@@ -75,4 +83,20 @@ bool kp_footprint_fits(const struct kp_driver *d, char **why)
                  (double)used / 1e9, (double)available_here / 1e9, (double)host / 1e9) < 0)
         *why = NULL;
     return false;
+}
+
+bool kp_footprint_reserve(const struct kp_driver *d, CUdevice device, CUmemGenericAllocationHandle *out)
+{
+    CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    size_t available_here = 0, total = 0, unit = 0;
+    if (!d->cuMemCreate || !d->cuMemRelease || !d->cuMemGetAllocationGranularity ||
+        d->cuMemGetInfo(&available_here, &total) != CUDA_SUCCESS)
+        return false;
+    size_t margin = margin_of(total);
+    if (total - available_here + margin <= available_here || margin > available_here)
+        return false;
+    if (d->cuMemGetAllocationGranularity(&unit, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS || !unit)
+        return false;
+    return d->cuMemCreate(out, margin / unit * unit, &what, 0) == CUDA_SUCCESS;
 }

@@ -11,6 +11,12 @@
  * not, *why is a malloc'ed line. The checkpoint library would go on to files, and fill the disk. */
 bool kp_footprint_fits(const struct kp_driver *d, char **why);
 
+/* Takes the memory that has to stay free on the device where a copy of what is in use would fill it: the checkpoint
+ * library takes all there is before it goes on to host memory, and the profiler then cannot start. What is taken has no
+ * address, so nothing of it is saved; give it back with cuMemRelease once the copy is made. False: nothing was taken.
+ */
+bool kp_footprint_reserve(const struct kp_driver *d, CUdevice device, CUmemGenericAllocationHandle *out);
+
 /* The host memory that this process may still take, byte: what the system has available, or what is left of the
  * control group's limit. `root` is put before the paths read ("" for the system's own). */
 uint64_t kp_footprint_host(const char *root);

@@ -131,7 +131,7 @@ static CUresult CUDAAPI mem_get_info(size_t *available, size_t *total)
 
 static const struct kp_driver driver = {.cuMemGetInfo = mem_get_info};
 
-static const uint64_t margin = MIB(256);
+static const uint64_t margin = MIB(256), most_margin = MIB(4096);
 
 static bool fits(uint64_t used, uint64_t available, char **why)
 {
@@ -150,7 +150,7 @@ static void test_fits_into_the_device(void **state)
     assert_null(why);
     assert_true(fits(4096, UINT64_C(1) << 50, &why));
     assert_null(why);
-    assert_true(fits(UINT64_C(1) << 50, (UINT64_C(1) << 50) + margin, &why)); /* more than any host has */
+    assert_true(fits(UINT64_C(1) << 50, (UINT64_C(1) << 50) + most_margin, &why)); /* more than any host has */
     assert_null(why);
 }
 
@@ -161,7 +161,8 @@ static void test_fits_into_the_host(void **state)
     device.result = CUDA_SUCCESS;
     assert_true(fits(MIB(1) / 2, margin, &why)); /* nothing of the margin is taken */
     assert_null(why);
-    assert_true(fits((UINT64_C(1) << 50) + 4096, (UINT64_C(1) << 50) + margin, &why)); /* what is too much for it */
+    assert_true(
+        fits((UINT64_C(1) << 50) + 4096, (UINT64_C(1) << 50) + most_margin, &why)); /* what is too much for it */
     assert_null(why);
 }
 
@@ -203,9 +204,66 @@ static void test_driver_does_not_tell(void **state)
     assert_null(why);
 }
 
+static size_t taken;
+
+static CUresult CUDAAPI granularity(size_t *unit, const CUmemAllocationProp *what, CUmemAllocationGranularity_flags how)
+{
+    (void)how;
+    *unit = what->location.id == 3 ? MIB(2) : 0;
+    return device.result;
+}
+
+static CUresult CUDAAPI create(CUmemGenericAllocationHandle *out, size_t size, const CUmemAllocationProp *what,
+                               unsigned long long flags)
+{
+    assert_int_equal(what->type, CU_MEM_ALLOCATION_TYPE_PINNED);
+    assert_int_equal(what->location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+    assert_int_equal(flags, 0);
+    *out = 7;
+    taken = size;
+    return CUDA_SUCCESS;
+}
+
+static CUresult CUDAAPI release(CUmemGenericAllocationHandle handle)
+{
+    (void)handle;
+    return CUDA_SUCCESS;
+}
+
+static size_t reserved(const struct kp_driver *d, uint64_t used, uint64_t available)
+{
+    CUmemGenericAllocationHandle handle;
+    device.total = used + available;
+    device.available = available;
+    taken = 0;
+    bool got = kp_footprint_reserve(d, 3, &handle);
+    assert_int_equal(got, taken != 0);
+    return taken;
+}
+
+/* Only where the copy would take all: then what has to stay free, in whole units. */
+static void test_reserve(void **state)
+{
+    struct kp_driver d = {.cuMemGetInfo = mem_get_info,
+                          .cuMemGetAllocationGranularity = granularity,
+                          .cuMemCreate = create,
+                          .cuMemRelease = release};
+    (void)state;
+    device.result = CUDA_SUCCESS;
+    assert_int_equal(reserved(&d, MIB(40000), MIB(100000)), 0);
+    assert_int_equal(reserved(&d, MIB(100000), MIB(40000)), MIB(140000) / 64 / MIB(2) * MIB(2));
+    assert_int_equal(reserved(&d, MIB(600), MIB(300)), MIB(256));
+    assert_int_equal(reserved(&d, MIB(300), MIB(300)), MIB(256)); /* the copy would fit, and leave nothing */
+    assert_int_equal(reserved(&d, MIB(44), MIB(300)), 0);
+    assert_int_equal(reserved(&d, MIB(600), MIB(200)), 0); /* there is not so much */
+    d.cuMemCreate = NULL;
+    assert_int_equal(reserved(&d, MIB(100000), MIB(40000)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reserve),
         cmocka_unit_test(test_no_limit),
         cmocka_unit_test(test_limit_of_the_group),
         cmocka_unit_test(test_nothing_known),
