@@ -13,8 +13,9 @@ elif [ ! -x "${NVCC:-}" ]; then
 fi
 
 if [ -n "$no_gpu_because" ]; then
-    echo "demo: $no_gpu_because; this is the report of a session recorded on an H200 ($session):"
-    exec "$build/kprof" report "$session"
+    echo "demo: $no_gpu_because; this is the basic set of a session recorded on an H200. All of it, with charts and tables:"
+    echo "demo: $build/kprof report --print-details all $session"
+    exec "$build/kprof" report --set basic "$session"
 fi
 
 mkdir -p "$build/examples"
