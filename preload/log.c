@@ -18,7 +18,7 @@ enum { HIGH_DESCRIPTOR = 700 };
 static const char progress_mark[] = "==KPROF==";
 
 static atomic_int log_fd = STDERR_FILENO, error_fd = STDERR_FILENO;
-static bool log_quiet;
+static bool log_quiet, log_apart;
 
 /* A write may raise SIGPIPE or SIGXFSZ, which would end the program for a line that is not its own. */
 struct kp_quiet kp_quiet_begin(void)
@@ -78,6 +78,14 @@ static int write_all(const char *text, size_t len)
         snprintf(line, sizeof(line), "==ERROR== cannot write the log file: %s; the rest follows here\n", strerror(-rc));
     write_to(log_fd, line, (size_t)n);
     return write_to(log_fd, text, len);
+}
+
+/* A line of our own, as against the report. */
+static int write_line(const char *text, size_t len)
+{
+    if (!log_apart)
+        return write_all(text, len);
+    return error_fd < 0 ? 0 : write_to(error_fd, text, len);
 }
 
 static int sink_write(void *arg, const char *text, size_t len)
@@ -149,6 +157,11 @@ void kp_log_quiet(bool quiet)
     log_quiet = quiet;
 }
 
+void kp_log_apart(void)
+{
+    log_apart = true;
+}
+
 static void line(const char *mark, const char *format, va_list ap)
 {
     int saved = errno; /* the program's, whose call we are in */
@@ -156,7 +169,7 @@ static void line(const char *mark, const char *format, va_list ap)
     if (vasprintf(&text, format, ap) >= 0) {
         int n = asprintf(&whole, "%s %s\n", mark, text);
         if (n > 0)
-            write_all(whole, (size_t)n);
+            write_line(whole, (size_t)n);
         free(whole);
         free(text);
     }
@@ -192,7 +205,7 @@ void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...)
 void kp_log_lines_write(struct kp_log_lines *l)
 {
     if (l->to && !fclose(l->to))
-        write_all(l->text, l->len);
+        write_line(l->text, l->len);
     free(l->text);
     *l = (struct kp_log_lines){.to = NULL};
 }

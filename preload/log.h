@@ -34,6 +34,7 @@ void kp_log_open(void);
  * changes. */
 int kp_log_to(const char *path);
 void kp_log_quiet(bool quiet); /* drops progress lines */
+void kp_log_apart(void);       /* from here on, lines go to stderr also where the report goes to a file */
 
 /* A close-on-exec copy of `fd` with a number above those that programs use: they get the lowest free one, and it should
  * be the one that they would have got without us. -1 with errno when there is none. */

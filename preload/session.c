@@ -12,7 +12,6 @@
 #include "preload/lock.h"
 #include "preload/log.h"
 #include "report/nvtx_expr.h"
-#include "report/summary.h"
 #include "report/page.h"
 #include "report/store.h"
 #include "report/version.h"
@@ -38,6 +37,7 @@ static struct {
     atomic_bool open; /* changed under `storing` */
 
     struct kp_display display; /* set when the session is opened */
+    char *trace_columns;       /* the display's */
 
     struct kp_lock lock; /* the rest */
     struct kp_session facts;
@@ -200,6 +200,9 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
     *err = NULL;
     session.kept_end = &session.kept;
     session.display = kp_display_of(o);
+    session.display.trace_columns = session.trace_columns = kp_strdup(o->trace_columns);
+    if (session.display.format != KP_FORMAT_TEXT)
+        kp_log_apart(); /* what is in the log file is for programs to read */
     int rc = note_facts(o, d, sections, n_sections);
     struct kp_quiet q = kp_quiet_begin();
     if (!rc)
@@ -412,41 +415,31 @@ void kp_session_warn_once(const char *text)
 
 /* ---- the end ---- */
 
-static int render_stored(struct kp_result *r, void *arg)
-{
-    return kp_render_launch(kp_log_sink(), &session.display, &session.facts, r, arg);
-}
-
 /* What the store took before it failed, then what was kept since. */
-static void report_in_parts(void)
+static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
 {
-    char *err = NULL;
-    struct kp_summary *summary = kp_summary_new();
-    kp_render_process(kp_log_sink(), &session.facts);
-    if (session.store && kp_store_each_result(session.store, render_stored, summary, &err))
-        kp_log_error("%s", err ? err : "the session file cannot be read back");
-    free(err);
-    for (struct kept *k = session.kept; k; k = k->next)
-        kp_render_launch(kp_log_sink(), &session.display, &session.facts, &k->result, summary);
-    if (summary)
-        kp_summary_render(summary, kp_log_sink());
-    kp_summary_free(summary);
-    kp_render_account(kp_log_sink(), &session.facts);
+    (void)from;
+    int rc = session.store ? kp_store_each_result(session.store, fn, arg, err) : 0;
+    if (*err) { /* the store's failure, not that of `fn` */
+        kp_log_error("%s", *err);
+        free(*err);
+        *err = NULL;
+        rc = 0;
+    }
+    for (struct kept *k = session.kept; !rc && k; k = k->next)
+        rc = fn(&k->result, arg);
+    return rc;
 }
 
 static void report(void)
 {
+    static const struct kp_launches launches = {.each = each_result};
     char *err = NULL;
-    int rc = session.store ? kp_store_put_session(session.store, &session.facts, &err) : -ENOENT;
-    if (!rc && !session.kept)
-        rc = kp_page_details(kp_log_sink(), &session.display, session.store, &err);
-    else
-        rc = -EIO;
-    if (rc) {
-        if (session.store && err)
-            kp_log_error("%s", err);
-        report_in_parts();
-    }
+    if (session.store && kp_store_put_session(session.store, &session.facts, &err))
+        kp_log_error("%s", err ? err : "the session file cannot be written");
+    free(err);
+    if (kp_page_print(kp_log_sink(), &session.display, &session.facts, &launches, &err))
+        kp_log_error("%s", err ? err : "the report could not be written");
     free(err);
 }
 

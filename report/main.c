@@ -84,8 +84,7 @@ struct kp_sink kp_main_sink(FILE *stream)
     return (struct kp_sink){write_stream, stream};
 }
 
-/* A switch that is thrown by naming it. */
-static bool is_plain_switch(const struct kp_option *row)
+bool kp_main_is_plain_switch(const struct kp_option *row)
 {
     return row->kind == KP_OPT_SWITCH && !*row->values;
 }
@@ -102,7 +101,7 @@ static void name_sets(char *out, size_t size)
 /* How --help names the value of an option. */
 static void value_name(const struct kp_option *row, char *out, size_t size)
 {
-    if (is_plain_switch(row))
+    if (kp_main_is_plain_switch(row))
         *out = '\0';
     else if (row->kind == KP_OPT_COUNT)
         snprintf(out, size, " N");
@@ -111,7 +110,10 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
     else if (row->kind == KP_OPT_SET)
         name_sets(out, size);
     else
-        snprintf(out, size, row->kind == KP_OPT_CHOICE || row->kind == KP_OPT_SWITCH ? " {%s}" : " %s", row->values);
+        snprintf(out, size,
+                 row->kind == KP_OPT_CHOICE || row->kind == KP_OPT_CHOICES || row->kind == KP_OPT_SWITCH ? " {%s}"
+                                                                                                         : " %s",
+                 row->values);
 }
 
 static void print_option(const char *flags, const char *text)
@@ -133,7 +135,7 @@ static void print_row(const struct kp_option *row)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     value_name(row, value, sizeof value);
     snprintf(flags, sizeof flags, "  %s--%s%s", letter, row->flag, value);
-    if (*row->fallback && !is_plain_switch(row))
+    if (*row->fallback && !kp_main_is_plain_switch(row))
         snprintf(text, sizeof text, "%s (default %s)", row->help, row->fallback);
     else
         snprintf(text, sizeof text, "%s", row->help);
@@ -191,7 +193,7 @@ static void list_options(void)
         kp_option_env_name(row, env);
         value_name(row, value, sizeof value);
         printf("option\t%s\t%.1s\t%s\t%s\t%s\t%s\t%s\t%s\n", row->flag, &row->letter, env, kinds[i],
-               *value ? value + 1 : value, is_plain_switch(row) ? "" : row->fallback,
+               *value ? value + 1 : value, kp_main_is_plain_switch(row) ? "" : row->fallback,
                row->group == KP_OPT_USER ? "user" : "advanced", row->help);
     }
 }
@@ -227,7 +229,7 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
 {
     char *letter = stpcpy(f->letters, "+:hv"); /* stop at the program; tell a missing value from an unknown flag */
     for (size_t i = 0; i < n; i++) {
-        bool is_switch = is_plain_switch(&rows[i]);
+        bool is_switch = kp_main_is_plain_switch(&rows[i]);
         f->longs[i] =
             (struct option){rows[i].flag, is_switch ? optional_argument : required_argument, NULL, FIRST_ROW + (int)i};
         if (!rows[i].letter)

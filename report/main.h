@@ -2,6 +2,7 @@
 #ifndef KP_REPORT_MAIN_H
 #define KP_REPORT_MAIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -22,6 +23,9 @@ int kp_main_error(int status, const char *format, ...) __attribute__((format(pri
 
 /* Prints `==WARNING== line` to stderr for each line of `text`. */
 void kp_main_warn(const char *text);
+struct kp_option;
+/* A switch that is thrown by naming it. */
+bool kp_main_is_plain_switch(const struct kp_option *row);
 
 /* Text into a stdio stream. */
 struct kp_sink kp_main_sink(FILE *stream);

@@ -62,6 +62,9 @@ static const size_t showing[] = {
     offsetof(struct kp_options, apply_rules),    offsetof(struct kp_options, rule),
     offsetof(struct kp_options, kernel_name),    offsetof(struct kp_options, launch_skip),
     offsetof(struct kp_options, launch_count),
+    offsetof(struct kp_options, page),           offsetof(struct kp_options, csv),
+    offsetof(struct kp_options, json),           offsetof(struct kp_options, print_summary),
+    offsetof(struct kp_options, trace_columns),
 };
 
 enum {
@@ -128,7 +131,8 @@ static int take_options(int argc, char **argv)
     const char *flags[N_SHOWING] = {0};
     int c, status = 0;
     for (size_t i = 0; i < N_SHOWING; i++) {
-        longs[i] = (struct option){row_at(i)->flag, required_argument, NULL, FIRST_FLAG + (int)i};
+        int argument = kp_main_is_plain_switch(row_at(i)) ? optional_argument : required_argument;
+        longs[i] = (struct option){row_at(i)->flag, argument, NULL, FIRST_FLAG + (int)i};
         if (row_at(i)->letter)
             letter = stpcpy(letter, (char[]){row_at(i)->letter, ':', '\0'});
     }
@@ -140,7 +144,7 @@ static int take_options(int argc, char **argv)
                                  argv[optind - 1]);
         if (c == '?')
             return unknown_flag(argv[optind - 1]);
-        flags[c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG)] = optarg;
+        flags[c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG)] = optarg ? optarg : "on";
     }
     for (size_t i = 0; !status && i < N_SHOWING; i++)
         status = take_option(row_at(i), flags[i]);
@@ -206,7 +210,7 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     if (!rc && warnings)
         kp_main_warn(warnings);
     struct kp_sink out = kp_main_sink(stdout);
-    rc = rc ? rc : kp_page_details(&out, d, store, &err);
+    rc = rc ? rc : kp_page_print_store(&out, d, store, &err);
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc)

@@ -183,12 +183,14 @@ static void print_session(FILE *log, const struct kp_display *d, struct kp_store
 {
     char *err = NULL;
     struct kp_sink out = kp_main_sink(log);
+    FILE *words = d->format == KP_FORMAT_TEXT ? log : stderr;
     if (WIFSIGNALED(c->status) && s->pid == (uint64_t)c->pid)
-        fprintf(log, "==KPROF== Process %" PRIu64 " was killed by signal %d (%s); its report, as far as it got:\n",
+        fprintf(words, "==KPROF== Process %" PRIu64 " was killed by signal %d (%s); its report, as far as it got:\n",
                 s->pid, WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
     else
-        fprintf(log, "==KPROF== Process %" PRIu64 " ended without its report; here it is, as far as it got:\n", s->pid);
-    if (kp_page_details(&out, d, store, &err))
+        fprintf(words, "==KPROF== Process %" PRIu64 " ended without its report; here it is, as far as it got:\n",
+                s->pid);
+    if (kp_page_print_store(&out, d, store, &err))
         kp_main_error(0, "%s", err ? err : "the report could not be written");
     fflush(log);
     free(err);

@@ -15,6 +15,7 @@
 #include "report/section_files.h"
 #include "report/sections.h"
 #include "report/text.h"
+#include "report/trace.h"
 
 static const char ENV_PREFIX[] = "KPROF_";
 
@@ -36,6 +37,7 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 #define KP_TYPE_KERNEL_ID char *
 #define KP_TYPE_RANGES    char *
 #define KP_TYPE_CHOICE    char *
+#define KP_TYPE_CHOICES   char *
 #define KP_TYPE_COUNT     uint64_t
 #define KP_TYPE_SIZE      uint64_t
 #define KP_TYPE_TIME      uint64_t
@@ -83,6 +85,19 @@ static int check_choice(const char *allowed, const char *value, char **err)
 out:
     free(copy);
     return rc;
+}
+
+static int check_choices(const char *allowed, const char *list, char **err)
+{
+    const char *cursor = list, *item;
+    size_t len, n = 0;
+    int rc = 0;
+    for (; !rc && kp_list_next(&cursor, &item, &len); n++) {
+        char *word = strndup(item, len);
+        rc = word ? check_choice(allowed, word, err) : -ENOMEM;
+        free(word);
+    }
+    return rc || n ? rc : kp_error(err, "nothing is named in '%s'", list);
 }
 
 static int read_switch(const char *value, bool *out, char **err)
@@ -272,6 +287,8 @@ static int check_value(const struct kp_option *row, const char *value, char **er
         return check_ranges(value, err);
     case KP_OPT_CHOICE:
         return check_choice(row->values, value, err);
+    case KP_OPT_CHOICES:
+        return check_choices(row->values, value, err);
     case KP_OPT_COUNT:
         return read_count(value, row->values, &count, err);
     case KP_OPT_SIZE:
@@ -394,6 +411,16 @@ static int take_all(struct kp_options *o, char *const *env, bool folders, bool *
     return rc;
 }
 
+/* What is wrong with values that are right each by itself. */
+static int check_together(const struct kp_options *o, char **err)
+{
+    if (o->csv && o->json)
+        return kp_error(err, "csv and json exclude each other; a stored session can be printed as both, one by one");
+    if (o->csv && strchr(o->page, ','))
+        return kp_error(err, "csv takes one page, not '%s'; a stored session can be printed page by page", o->page);
+    return 0;
+}
+
 int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
 {
     bool set_given = false;
@@ -406,6 +433,10 @@ int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
         rc = take_all(o, env, false, &set_given, err);
     if (!rc && !set_given && (*o->section || *o->metrics))
         *o->set = '\0';
+    else if (!rc && !set_given)
+        rc = kp_trace_wants(o);
+    if (!rc)
+        rc = check_together(o, err);
     if (rc)
         kp_options_free(o);
     return rc;

@@ -10,7 +10,7 @@
 
 /* One field a row of options.def. */
 struct kp_options {
-    char *set;         /* "basic" unless section or metrics were given; "" then */
+    char *set;         /* "basic" unless section or metrics were given, "" then; of the page trace see kp_trace_wants */
     char *section;     /* comma list */
     char *metrics;     /* comma list */
     char *kernel_name; /* exact or regex:, "" = all */
@@ -39,6 +39,10 @@ struct kp_options {
     char *print_metric_name;      /* label | name | label-name */
     char *print_units;            /* auto | base */
     char *print_metric_instances; /* none | values | details */
+    char *page;                   /* comma list, at least one */
+    bool csv, json;               /* at most one of them */
+    char *print_summary;          /* none | per-gpu | per-kernel */
+    char *trace_columns;          /* comma list; "" = the page's own */
     bool quiet;                   /* no progress lines */
     bool profile_from_start;
     bool nvtx;                 /* see kp_options_want_nvtx */
@@ -61,6 +65,7 @@ enum kp_option_kind {
     KP_OPT_KERNEL_ID,
     KP_OPT_RANGES, /* as kp_nvtx_filter_new() takes it */
     KP_OPT_CHOICE,
+    KP_OPT_CHOICES, /* a comma list of them */
     KP_OPT_COUNT,
     KP_OPT_SIZE,    /* byte; K, M, G for binary multiples */
     KP_OPT_TIME,    /* ns; written in seconds, or with ms, s, m */

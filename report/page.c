@@ -1,26 +1,227 @@
-#include "report/page.h"
+#include "report/page_body.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/demangle.h"
 #include "report/derive.h"
 #include "report/pattern.h"
+#include "report/plain.h"
+#include "report/stream.h"
 #include "report/summary.h"
+#include "report/text.h"
 
-struct page {
+static const struct page_row {
+    const char *name;
+    kp_page_text_fn *text;
+    kp_page_csv_fn *csv;
+    bool grouped; /* has kp_grouped_text and kp_grouped_csv in its place */
+} rows[KP_PAGE_IDS] = {
+    [KP_PAGE_DETAILS] = {"details", kp_details_text, kp_details_csv, true},
+    [KP_PAGE_RAW] = {"raw", kp_raw_text, kp_raw_csv, true},
+    [KP_PAGE_SESSION] = {"session", kp_session_text, kp_session_csv, false},
+    [KP_PAGE_SUMMARY] = {"summary", kp_summary_text, kp_summary_csv, false},
+    [KP_PAGE_TRACE] = {"trace", kp_trace_text, kp_trace_csv, false},
+};
+
+const char *kp_page_name(enum kp_page_id page)
+{
+    return rows[page].name;
+}
+
+size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX])
+{
+    const char *item;
+    size_t len, n = 0;
+    while (n < KP_PAGES_MAX && kp_list_next(&list, &item, &len))
+        for (size_t i = 0; i < KP_PAGE_IDS; i++)
+            if (strlen(rows[i].name) == len && !strncmp(rows[i].name, item, len))
+                out[n++] = (enum kp_page_id)i;
+    return n;
+}
+
+/* --- words and numbers --- */
+
+const char *kp_launch_name(const struct kp_launch_info *l)
+{
+    return l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
+}
+
+const char *kp_process_name(const struct kp_session *s)
+{
+    const char *exe = s->exe ? s->exe : "", *slash = strrchr(exe, '/');
+    return slash ? slash + 1 : exe;
+}
+
+char *kp_line_full_title(struct kp_out *o, const struct kp_line *l)
+{
+    char *title = kp_line_title(o, l), *full;
+    if (!title || l->kind != KP_ROW_ITEM || !*l->group || o->display->naming == KP_NAMING_NAME)
+        return title;
+    if (asprintf(&full, "%s: %s", l->group, title) < 0)
+        full = NULL;
+    free(title);
+    return kp_out_has(o, full) ? full : NULL;
+}
+
+void kp_number_cell(double value, bool plain, char out[KP_NUMBER_MAX])
+{
+    if (plain)
+        kp_plain_real(value, out);
+    else
+        kp_format_real(value, out);
+}
+
+void kp_count_cell(uint64_t value, bool plain, char out[KP_NUMBER_MAX])
+{
+    if (plain)
+        snprintf(out, KP_NUMBER_MAX, "%" PRIu64, value);
+    else
+        kp_format_count(value, out);
+}
+
+const char *kp_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX])
+{
+    if (!m || m->kind == KP_VALUE_NA)
+        return KP_NO_VALUE;
+    if (m->kind == KP_VALUE_TEXT)
+        return m->text;
+    if (m->kind == KP_VALUE_COUNT)
+        kp_count_cell(m->count, true, number);
+    else
+        kp_plain_real(m->real, number);
+    return number;
+}
+
+struct each {
+    int (*fn)(struct kp_result *r, void *arg);
+    void *arg;
+};
+
+static int one_derived(struct kp_result *r, void *arg)
+{
+    const struct each *e = arg;
+    int rc = kp_derive_users(r);
+    return rc ? rc : e->fn(r, e->arg);
+}
+
+int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg)
+{
+    struct each e = {fn, arg};
+    return p->launches->each(p->launches->from, one_derived, &e, p->err);
+}
+
+/* --- the details page as text --- */
+
+struct details {
     struct kp_summary *summary;
-    const struct kp_sink *out;
+    const struct kp_page *page;
+};
+
+static int one_launch(struct kp_result *r, void *arg)
+{
+    struct details *d = arg;
+    return kp_render_launch(d->page->out, d->page->display, d->page->session, r, d->summary);
+}
+
+int kp_details_text(const struct kp_page *p)
+{
+    struct details details = {kp_summary_new(), p};
+    int rc = kp_page_each(p, one_launch, &details);
+    if (!rc && details.summary)
+        rc = kp_summary_render(details.summary, p->out);
+    kp_summary_free(details.summary);
+    return rc;
+}
+
+/* --- all pages --- */
+
+static int print_text(const struct kp_page *p, enum kp_page_id id)
+{
+    return p->display->grouping && rows[id].grouped ? kp_grouped_text(p) : rows[id].text(p);
+}
+
+/* All others end with a blank line. */
+static bool page_ends_with_a_table(const struct kp_display *d, enum kp_page_id id)
+{
+    return id == KP_PAGE_DETAILS && d->rules && !d->grouping;
+}
+
+static int print_texts(const struct kp_page *p)
+{
+    static const char unfinished[] =
+        "==KPROF== The program had not finished: it was killed, or is still running. Above "
+        "is what had been stored.\n";
+    struct kp_display one = *p->display;
+    struct kp_page page = *p;
+    int rc = kp_render_process(p->out, p->session);
+    page.display = &one;
+    one.n_pages = 1;
+    for (size_t i = 0; !rc && (!i || i < p->display->n_pages); i++) {
+        one.pages[0] = p->display->n_pages ? p->display->pages[i] : KP_PAGE_DETAILS;
+        if (i && page_ends_with_a_table(p->display, p->display->pages[i - 1]))
+            rc = p->out->write(p->out->arg, "\n", 1);
+        if (!rc)
+            rc = print_text(&page, one.pages[0]);
+    }
+    if (!rc)
+        rc = kp_render_account(p->out, p->session);
+    if (!rc && !p->session->complete)
+        rc = p->out->write(p->out->arg, unfinished, strlen(unfinished));
+    return rc;
+}
+
+static int print_csv(const struct kp_page *p, FILE *to)
+{
+    struct kp_csv csv = {to, 0};
+    enum kp_page_id id = p->display->n_pages ? p->display->pages[0] : KP_PAGE_DETAILS;
+    return p->display->grouping && rows[id].grouped ? kp_grouped_csv(p, &csv) : rows[id].csv(p, &csv);
+}
+
+static int print_data(const struct kp_page *p)
+{
+    struct kp_stream stream;
+    int rc = kp_stream_open(&stream, p->out);
+    if (rc)
+        return rc;
+    rc = p->display->format == KP_FORMAT_CSV ? print_csv(p, stream.to) : kp_json_page(p, stream.to);
+    int closed = kp_stream_close(&stream);
+    return stream.rc ? stream.rc : rc ? rc : closed;
+}
+
+int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
+                  const struct kp_launches *launches, char **err)
+{
+    struct kp_page page = {out, d, s, launches, err};
+    *err = NULL;
+    locale_t before = kp_plain_begin();
+    int rc = d->format == KP_FORMAT_TEXT ? print_texts(&page) : print_data(&page);
+    kp_plain_end(before);
+    return rc;
+}
+
+/* --- a stored session --- */
+
+struct stored {
+    struct kp_store *store;
     const struct kp_display *display;
-    const struct kp_session *session;
+};
+
+/* What is called for each of its launches that is shown. */
+struct chosen {
+    const struct kp_display *display;
     uint64_t matched; /* launches so far */
+    int (*fn)(struct kp_result *r, void *arg);
+    void *arg;
 };
 
 /* 1, 0 or -ENOMEM. */
-static int is_shown(struct page *p, const struct kp_launch_info *l)
+static int is_shown(struct chosen *c, const struct kp_launch_info *l)
 {
-    const struct kp_display *d = p->display;
+    const struct kp_display *d = c->display;
     char *base = d->kernel ? kp_demangle_base(l->mangled ? l->mangled : "") : NULL;
     if (d->kernel && !base)
         return -ENOMEM;
@@ -28,39 +229,33 @@ static int is_shown(struct page *p, const struct kp_launch_info *l)
     free(base);
     if (!matches)
         return 0;
-    uint64_t index = p->matched++;
+    uint64_t index = c->matched++;
     return index >= d->launch_skip && (!d->launch_count || index - d->launch_skip < d->launch_count);
 }
 
-static int one_launch(struct kp_result *r, void *arg)
+static int one_stored(struct kp_result *r, void *arg)
 {
-    struct page *p = arg;
-    int shown = is_shown(p, &r->launch), rc = shown > 0 ? kp_derive_users(r) : shown;
-    if (rc || !shown)
-        return rc;
-    return kp_render_launch(p->out, p->display, p->session, r, p->summary);
+    struct chosen *c = arg;
+    int shown = is_shown(c, &r->launch);
+    return shown > 0 ? c->fn(r, c->arg) : shown;
 }
 
-int kp_page_details(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err)
+static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
 {
-    static const char unfinished[] =
-        "==KPROF== The program had not finished: it was killed, or is still running. Above "
-        "is what had been stored.\n";
+    const struct stored *s = from;
+    struct chosen c = {s->display, 0, fn, arg};
+    return kp_store_each_result(s->store, one_stored, &c, err);
+}
+
+int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err)
+{
+    struct stored stored = {store, d};
+    struct kp_launches launches = {each_stored, &stored};
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)
         return rc;
-    struct page page = {kp_summary_new(), out, d, &session, 0};
-    rc = kp_render_process(out, &session);
-    if (!rc)
-        rc = kp_store_each_result(store, one_launch, &page, err);
-    if (!rc && page.summary)
-        rc = kp_summary_render(page.summary, out);
-    if (!rc)
-        rc = kp_render_account(out, &session);
-    if (!rc && !session.complete)
-        rc = out->write(out->arg, unfinished, strlen(unfinished));
-    kp_summary_free(page.summary);
+    rc = kp_page_print(out, d, &session, &launches, err);
     kp_session_free(&session);
     return rc;
 }

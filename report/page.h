@@ -1,12 +1,32 @@
-/* A whole stored session as text: what the library prints at the end and what `kprof report` prints later. */
+/*
+ * A whole session as text, CSV or JSON: what the library prints at the end and what `kprof report` prints later.
+ * Threads: one at a time for each store.
+ */
 #ifndef KP_REPORT_PAGE_H
 #define KP_REPORT_PAGE_H
 
 #include "report/render.h"
 #include "report/store.h"
 
-/* Process line, every launch, account; then, for a session that is not complete, a line that says so. Returns 0, what
- * `out` returned, or an error of the store; *err is a malloc'ed line or NULL. */
-int kp_page_details(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err);
+/* Where the launches of a session are. */
+struct kp_launches {
+    /* Calls `fn` for each launch by ascending id, as kp_store_each_result does. Pages may call it more than once. */
+    int (*each)(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
+    void *from;
+};
+
+/* Prints what `d` wants. Text begins with the process line and ends with the account and, for a session that is not
+ * complete, with a line that says so; CSV is one page, JSON the whole session whatever the page, and neither has other
+ * lines. Numbers do not depend on the program's locale. Returns 0, what `out` returned, -ENOMEM or an error of the
+ * launches; *err is a malloc'ed line or NULL. */
+int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
+                  const struct kp_launches *launches, char **err);
+/* The same for a stored session. */
+int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err);
+
+/* Reads a comma list of names of pages, which has been checked, into out[]. Returns their number. */
+size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX]);
+/* What the page is called in that list. Static data. */
+const char *kp_page_name(enum kp_page_id page);
 
 #endif

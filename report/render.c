@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/options.h"
+#include "report/page.h"
 #include "report/render_body.h"
 #include "report/summary.h"
 #include "report/text.h"
@@ -37,6 +38,12 @@ struct kp_display kp_display_of(const struct kp_options *o)
                                                                  : KP_INSTANCES_NONE;
     if (!o->apply_rules || kp_rules_select(o->rule, &d.rules, &err))
         d.rules = 0;
+    d.format = o->csv ? KP_FORMAT_CSV : o->json ? KP_FORMAT_JSON : KP_FORMAT_TEXT;
+    d.grouping = !strcmp(o->print_summary, "per-gpu")      ? KP_GROUPING_GPU
+                 : !strcmp(o->print_summary, "per-kernel") ? KP_GROUPING_KERNEL
+                                                           : KP_GROUPING_NONE;
+    d.n_pages = kp_page_ids(o->page, d.pages);
+    d.trace_columns = o->trace_columns;
     free(err);
     return d;
 }
@@ -368,12 +375,113 @@ int kp_render_process(const struct kp_sink *sink, const struct kp_session *s)
     return o.rc;
 }
 
-static int render_tables(struct kp_out *o, const struct kp_view *v, const struct wanted *shown, bool quick)
+/* --- what is shown of it --- */
+
+static int put_first(struct kp_shown *s, const struct kp_section *first)
 {
-    int rc = quick ? kp_render_section(o, kp_section_quick(), v, false) : 0;
-    for (size_t i = 0; !rc && i < shown->n; i++)
-        rc = kp_render_section(o, shown->sections[i], v, true);
-    return rc ? rc : render_metrics(o, shown->metrics, v);
+    const struct kp_section **grown = realloc(s->sections, (s->n + 1) * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    memmove(grown + 1, grown, s->n * sizeof *grown);
+    grown[0] = first;
+    s->sections = grown;
+    s->n++;
+    return 0;
+}
+
+/* Sections of other devices, and those that were chosen but not collected: see kp_listed_check. */
+static void leave_out_absent(const struct kp_display *d, struct kp_shown *s)
+{
+    const struct kp_result *r = s->view.result;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct kp_section *one = s->sections[i];
+        if (kp_cc_matches(one->cc, r->launch.cc_major, r->launch.cc_minor) && (!d->choose || kp_section_has_any(one, r)))
+            s->sections[n++] = one;
+    }
+    s->n = n;
+}
+
+int kp_shown_of(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r, struct kp_shown *out)
+{
+    struct wanted asked = {0}, chosen = {0};
+    *out = (struct kp_shown){.view = {s, r, &out->messages}};
+    int rc = find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
+    if (!rc && d->choose)
+        rc = find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &chosen);
+    struct wanted *w = d->choose ? &chosen : &asked;
+    if (!rc && d->rules)
+        rc = kp_rules_apply(r, s, w->sections, w->n, d->rules, &out->messages);
+    if (rc)
+        goto out;
+    out->quick = has_quick_instead(&out->view, &asked);
+    out->sections = w->sections;
+    out->n = w->n;
+    out->metrics = w->metrics;
+    w->sections = NULL;
+    leave_out_absent(d, out);
+    if (out->quick)
+        rc = put_first(out, kp_section_quick());
+out:
+    free(asked.sections);
+    free(chosen.sections);
+    if (rc)
+        kp_shown_free(out);
+    return rc;
+}
+
+void kp_shown_free(struct kp_shown *s)
+{
+    kp_messages_free(&s->messages);
+    free(s->sections);
+    s->sections = NULL;
+    s->n = 0;
+}
+
+/* Whether the section at `at` is one that was asked for. */
+static bool is_asked_for(const struct kp_shown *s, size_t at)
+{
+    return at || !s->quick;
+}
+
+const char *kp_shown_title(const struct kp_shown *s, size_t at)
+{
+    return at < s->n ? s->sections[at]->display : metrics_title;
+}
+
+int kp_shown_lines(const struct kp_shown *s, size_t at, enum kp_details details, struct kp_lines *out)
+{
+    int rc = 0;
+    if (at == s->n) {
+        out->note = s->view.result->launch.note;
+        rc = kp_lines_of_list(s->metrics, &s->view, out);
+    } else {
+        const struct kp_section *section = s->sections[at];
+        size_t header = rows_before_bodies(section, KP_ROW_HEADER), from = 0, end = section->n_rows;
+        if (details == KP_DETAILS_HEADER || !is_asked_for(s, at))
+            end = header;
+        else if (details == KP_DETAILS_BODY)
+            from = header;
+        rc = kp_lines_of_rows(section, from, end, &s->view, is_asked_for(s, at), out);
+    }
+    kp_lines_sort(out);
+    return rc;
+}
+
+void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick)
+{
+    print_launch_line(o, l);
+    kp_render_nvtx(o, &l->nvtx);
+    if (l->note)
+        print_note(o, l->note, quick);
+}
+
+static int render_tables(struct kp_out *o, const struct kp_shown *s)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < s->n; i++)
+        rc = kp_render_section(o, s->sections[i], &s->view, is_asked_for(s, i));
+    return rc ? rc : render_metrics(o, s->metrics, &s->view);
 }
 
 static void print_verdict(struct kp_out *o, const struct kp_view *v)
@@ -388,32 +496,17 @@ int kp_render_launch(const struct kp_sink *sink, const struct kp_display *d, con
                      const struct kp_result *r, struct kp_summary *summary)
 {
     struct kp_out o = {.sink = sink, .display = d};
-    struct kp_messages messages = {0};
-    struct kp_view v = {s, r, &messages};
-    struct wanted asked = {0}, shown = {0};
-    int rc = find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
-    if (!rc)
-        rc = d->choose ? find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &shown) : 0;
+    struct kp_shown shown;
+    int rc = kp_shown_of(d, s, r, &shown);
     if (rc)
-        goto out;
-    bool quick = has_quick_instead(&v, &asked);
-    print_launch_line(&o, &r->launch);
-    kp_render_nvtx(&o, &r->launch.nvtx);
-    if (r->launch.note)
-        print_note(&o, r->launch.note, quick);
-    const struct wanted *w = d->choose ? &shown : &asked;
+        return rc;
+    kp_launch_head(&o, &r->launch, shown.quick);
     if (d->rules)
-        rc = kp_rules_apply(r, s, w->sections, w->n, d->rules, &messages);
-    if (!rc && d->rules)
-        print_verdict(&o, &v);
-    if (!rc)
-        rc = render_tables(&o, &v, w, quick);
+        print_verdict(&o, &shown.view);
+    rc = render_tables(&o, &shown);
     if (!rc && d->rules && summary)
-        rc = kp_summary_add(summary, s, r, &messages);
-out:
-    kp_messages_free(&messages);
-    free(asked.sections);
-    free(shown.sections);
+        rc = kp_summary_add(summary, s, r, &shown.messages);
+    kp_shown_free(&shown);
     return rc ? rc : o.rc;
 }
 

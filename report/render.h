@@ -18,6 +18,17 @@ enum kp_details { KP_DETAILS_HEADER, KP_DETAILS_BODY, KP_DETAILS_ALL };
 enum kp_naming { KP_NAMING_LABEL, KP_NAMING_NAME, KP_NAMING_BOTH };
 enum kp_instances { KP_INSTANCES_NONE, KP_INSTANCES_VALUES, KP_INSTANCES_DETAILS };
 struct kp_pattern;
+enum kp_format { KP_FORMAT_TEXT, KP_FORMAT_CSV, KP_FORMAT_JSON };
+enum kp_grouping { KP_GROUPING_NONE, KP_GROUPING_GPU, KP_GROUPING_KERNEL };
+enum kp_page_id {
+    KP_PAGE_DETAILS,
+    KP_PAGE_RAW,
+    KP_PAGE_SESSION,
+    KP_PAGE_SUMMARY,
+    KP_PAGE_TRACE,
+    KP_PAGE_IDS,
+};
+enum { KP_PAGES_MAX = 16 /* pages that are asked for in one go; what is beyond is not printed */ };
 struct kp_display {
     enum kp_details details;
     enum kp_naming naming;
@@ -32,11 +43,17 @@ struct kp_display {
      * the first `launch_skip`; `kernel` NULL matches all. Not owned. */
     const struct kp_pattern *kernel;
     uint64_t launch_skip, launch_count;
+    enum kp_page_id pages[KP_PAGES_MAX]; /* in this order */
+    size_t n_pages;                      /* 0: the details page alone */
+    enum kp_format format;
+    enum kp_grouping grouping; /* of the pages details and raw: over what launches are put together */
+    const char *trace_columns; /* metrics, a comma list; NULL or "": the page's own. Not owned */
 };
 
 struct kp_summary;
 struct kp_options;
-/* What the print-* options say; they must have been checked. Nothing of `o` is needed afterwards. */
+/* What the print-* and page options say; they must have been checked. Of `o` only trace_columns is needed afterwards.
+ */
 struct kp_display kp_display_of(const struct kp_options *o);
 
 /* `[pid] program@host` line that opens the report. */

@@ -11,6 +11,7 @@
 
 #include "report/groups.h"
 #include "report/render.h"
+#include "report/rules.h"
 #include "report/sections.h"
 #include "report/units.h"
 
@@ -61,8 +62,6 @@ struct kp_lines {
 };
 
 /* One launch and what it was profiled for. */
-struct kp_messages;
-
 struct kp_view {
     const struct kp_session *session;
     const struct kp_result *result;
@@ -72,7 +71,7 @@ struct kp_view {
 /* Adds a line, whose made_label is then owned by the lines, or freed. 0 or -ENOMEM. */
 int kp_lines_add(struct kp_lines *l, const struct kp_line *line);
 void kp_lines_free(struct kp_lines *l);
-/* Ascending by the metrics' names. */
+/* Ascending by the metrics' names; those of header rows come before the same of others. */
 void kp_lines_sort(struct kp_lines *l);
 
 /* The rows first..end-1 of `s`, as sections.h says which of them apply. A metric that the launch lacks is left out; of
@@ -102,6 +101,30 @@ char *kp_line_title(struct kp_out *o, const struct kp_line *l);
 /* What the launch has of one section. A section that nobody `asked_for` shows only what was collected. 0 or -ENOMEM;
  * what the sink returned stays in o->rc. */
 int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for);
+
+/* --- what is shown of a launch --- */
+
+struct kp_shown {
+    struct kp_view view;
+    struct kp_messages messages;        /* of the rules that were chosen */
+    const struct kp_section **sections; /* asked for when the session was made, or chosen for display */
+    size_t n;
+    const char *metrics; /* the user's list, shown behind the sections */
+    bool quick; /* the first section is kp_section_quick(), which the launch has instead of what was asked for */
+};
+
+/* Fills `out`, which must stay where it is until kp_shown_free, as must what is given. 0, or -ENOMEM with nothing to
+ * free. */
+int kp_shown_of(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r,
+                struct kp_shown *out);
+void kp_shown_free(struct kp_shown *s);
+/* The title of section `at`, and its lines by name: of header, bodies or both, though a body's rows may come twice. The
+ * one behind the last is that of the user's metrics. 0 or -ENOMEM; `out` must be empty. */
+const char *kp_shown_title(const struct kp_shown *s, size_t at);
+int kp_shown_lines(const struct kp_shown *s, size_t at, enum kp_details details, struct kp_lines *out);
+
+/* The launch's header line and its note. `quick`: as in kp_shown. */
+void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick);
 
 /* --- bodies: each draws lines that hold at least one value --- */
 

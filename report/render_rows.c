@@ -35,7 +35,11 @@ void kp_lines_free(struct kp_lines *l)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct kp_line *)a)->name, ((const struct kp_line *)b)->name);
+    const struct kp_line *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    if (!order)
+        order = (x->kind > y->kind) - (x->kind < y->kind);
+    return order ? order : strcmp(x->label, y->label);
 }
 
 void kp_lines_sort(struct kp_lines *l)

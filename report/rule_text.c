@@ -15,6 +15,11 @@ enum { INDENT = 10, TEXT_WIDTH = 110 };
 static const char *const severity_names[] = {
     [KP_SEVERITY_OPT] = "OPT", [KP_SEVERITY_INF] = "INF", [KP_SEVERITY_WRN] = "WRN"};
 
+const char *kp_severity_name(enum kp_severity severity)
+{
+    return severity_names[severity];
+}
+
 /* --- what they say --- */
 
 bool kp_result_has_lines(const struct kp_result *r)

@@ -81,6 +81,8 @@ int kp_rules_apply(const struct kp_result *r, const struct kp_session *s, const 
                    size_t n_sections, kp_rule_choice chosen, struct kp_messages *out);
 void kp_messages_free(struct kp_messages *m);
 
+/* "OPT", "INF" or "WRN". */
+const char *kp_severity_name(enum kp_severity severity);
 /* How many messages the section has: where there is none, kp_render_messages prints nothing. */
 size_t kp_messages_count(const struct kp_messages *m, const char *section_id);
 /* The block of messages below a section's tables, and the blank line that ends it. */

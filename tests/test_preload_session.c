@@ -32,6 +32,7 @@
     } while (0)
 
 static char file[PATH_MAX], log_file[PATH_MAX];
+static char *more_options[2]; /* NAME=value, beside those of the files */
 
 static void in_a_process(void (*program)(void))
 {
@@ -62,7 +63,7 @@ static void open_session(void)
     static const struct kp_driver driver = {.cuDriverGetVersion = driver_version};
     static const struct kp_section *const none[] = {NULL};
     struct kp_options o;
-    char *env[] = {NULL, NULL, NULL}, *err = NULL;
+    char *env[] = {NULL, NULL, more_options[0], more_options[1], NULL}, *err = NULL;
     CHECK(asprintf(&env[0], "KPROF_EXPORT=%s", file) > 0 && asprintf(&env[1], "KPROF_LOG_FILE=%s", log_file) > 0);
     CHECK(!kp_options_from_env(&o, env, &err));
     CHECK(!kp_session_open(&o, &driver, none, 0, &err));
@@ -280,6 +281,73 @@ static void a_forked_child_adds_nothing(void **state)
     in_a_process(forked);
 }
 
+/* ---- what programs read ---- */
+
+/* A session of two windows; the file takes the first one only. What is said meanwhile goes to stderr. */
+static void report_of(char *option, char *other)
+{
+    char path[PATH_MAX + 8];
+    int before = dup(STDERR_FILENO);
+    snprintf(path, sizeof(path), "%s.err", log_file);
+    CHECK(freopen(path, "w", stderr));
+    more_options[0] = option;
+    more_options[1] = other;
+    open_session();
+    kp_session_seen(3);
+    window(3);
+    sql("CREATE TRIGGER refuse BEFORE INSERT ON launch WHEN NEW.id = 4 BEGIN SELECT RAISE(FAIL, 'disk full'); END");
+    window(3);
+    kp_session_close();
+    CHECK(dup2(before, STDERR_FILENO) == STDERR_FILENO);
+    CHECK(lines_with("==") == 0);
+    char *said = kp_test_read(path);
+    CHECK(strstr(said, "==KPROF== Profiling \"k\" - 5") && strstr(said, "disk full"));
+    free(said);
+}
+
+static void raw_csv(void)
+{
+    report_of("KPROF_CSV=on", "KPROF_PAGE=raw");
+    char *text = kp_test_read(log_file);
+    CHECK(!strncmp(text, "\"ID\",\"Process ID\",", 18));
+    CHECK(lines_with("\r\n") == 2 + 6 && lines_with("\"k()\"") == 6 && lines_with(",\"8\"\r\n") == 1);
+    free(text);
+}
+
+static void a_trace(void)
+{
+    more_options[0] = "KPROF_PAGE=trace";
+    more_options[1] = "KPROF_TRACE_COLUMNS=ordinal";
+    open_session();
+    kp_session_seen(3);
+    window(2);
+    kp_session_close();
+    CHECK(lines_with("[1] ordinal\n") == 1 && lines_with("\nk    ") == 2);
+    CHECK(lines_with("5 launches seen") == 1);
+}
+
+static void json(void)
+{
+    report_of("KPROF_JSON=on", NULL);
+    char *text = kp_test_read(log_file);
+    CHECK(!strncmp(text, "{\n", 2) && !strcmp(text + strlen(text) - 2, "}\n"));
+    CHECK(lines_with("\n   \"id\": ") == 6 && lines_with("\"complete\": true") == 1);
+    free(text);
+}
+
+static void the_log_file_holds_the_data_alone(void **state)
+{
+    (void)state;
+    in_a_process(raw_csv);
+    in_a_process(json);
+}
+
+static void the_page_is_the_one_asked_for(void **state)
+{
+    (void)state;
+    in_a_process(a_trace);
+}
+
 /* ---- threads ---- */
 
 enum { ROUNDS = 300, THREADS = 3 };
@@ -380,6 +448,8 @@ int main(void)
         cmocka_unit_test(what_the_file_does_not_take_is_in_the_report),
         cmocka_unit_test(nothing_is_taken_after_the_end),
         cmocka_unit_test(a_forked_child_adds_nothing),
+        cmocka_unit_test(the_log_file_holds_the_data_alone),
+        cmocka_unit_test(the_page_is_the_one_asked_for),
         cmocka_unit_test(any_thread_may_report),
         cmocka_unit_test(counting_does_not_wait_for_the_file),
     };

@@ -224,7 +224,7 @@ static char *page_of(const char *path)
     struct kp_sink out = kp_test_sink(&t);
     char *err = NULL;
     assert_int_equal(kp_store_open(path, &s, &err), 0);
-    assert_int_equal(kp_page_details(&out, &plain, s, &err), 0);
+    assert_int_equal(kp_page_print_store(&out, &plain, s, &err), 0);
     kp_store_close(s);
     return t.text;
 }
@@ -316,7 +316,7 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN_WITH(ENV("KPROF_CACHE_CONTROL=nnoe"), "true"), 2},
         {RUN("report"), 2},
         {RUN("report", "a", "b"), 2},
-        {RUN("report", "--csv", "a"), 2},
+        {RUN("report", "--cold", "a"), 2},
         {RUN("report", near), 2},
         {RUN("report", text), 2},
         {RUN("no-such-program-anywhere"), 127},
@@ -401,6 +401,11 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_NVTX_INCLUDE=a/;b/", /* of both flags */
         "KPROF_NVTX_EXCLUDE=c",
         "KPROF_NVTX_PUSH_POP_SCOPE=process",
+        "KPROF_PAGE=raw,trace",
+        "KPROF_CSV=off",
+        "KPROF_JSON=on",
+        "KPROF_PRINT_SUMMARY=per-gpu",
+        "KPROF_TRACE_COLUMNS=a,b",
     };
     (void)state;
     size_t n;
@@ -415,7 +420,8 @@ static void every_flag_reaches_the_environment(void **state)
         "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode", "per-gpu", "--devices",
         "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only", "--target-processes-filter=env",
         "--application", "1", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/",
-        "--nvtx-push-pop-scope", "process", "env");
+        "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--json", "--print-summary=per-gpu",
+        "--trace-columns", "a,b", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);

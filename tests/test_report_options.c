@@ -66,6 +66,11 @@ static void defaults(void **state)
     assert_string_equal(o.print_metric_name, "label");
     assert_string_equal(o.print_units, "auto");
     assert_string_equal(o.print_metric_instances, "none");
+    assert_string_equal(o.page, "details");
+    assert_false(o.csv);
+    assert_false(o.json);
+    assert_string_equal(o.print_summary, "none");
+    assert_string_equal(o.trace_columns, "");
     kp_options_free(&o);
     assert_null(o.set);
 }
@@ -84,7 +89,8 @@ static void every_field_has_its_variable(void **state)
              "KPROF_KERNEL_ID=1:7:regex:f:2", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu",
              "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms", "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only",
              "KPROF_TARGET_PROCESSES_FILTER=a,regex:b", "KPROF_APPLICATION=4711", "KPROF_NVTX=on",
-             "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/", "KPROF_NVTX_PUSH_POP_SCOPE=process");
+             "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/", "KPROF_NVTX_PUSH_POP_SCOPE=process",
+             "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu", "KPROF_TRACE_COLUMNS=a,b");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -122,6 +128,15 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.print_metric_instances, "values");
     assert_false(o.apply_rules);
     assert_string_equal(o.rule, "CPIStall,regex:SOL.*");
+    assert_string_equal(o.page, "raw");
+    assert_true(o.csv);
+    assert_false(o.json);
+    assert_string_equal(o.print_summary, "per-gpu");
+    assert_string_equal(o.trace_columns, "a,b");
+    kp_options_free(&o);
+    o = READ("KPROF_JSON=yes", "KPROF_PAGE=raw, trace");
+    assert_true(o.json);
+    assert_string_equal(o.page, "raw, trace");
     kp_options_free(&o);
 }
 
@@ -158,6 +173,33 @@ static void the_set_gives_way(void **state)
     o = READ("KPROF_METRICS=dram__bytes.sum", "KPROF_SET=basic");
     assert_string_equal(o.set, "basic");
     kp_options_free(&o);
+}
+
+/* The page of one line a launch asks for no more than it shows, unless it is told to. */
+static void the_trace_chooses_what_is_collected(void **state)
+{
+    static const struct {
+        char *env[3];
+        const char *set, *metrics;
+    } rows[] = {
+        {{"KPROF_PAGE=trace"}, "quick", ""},
+        {{"KPROF_PAGE=trace,trace"}, "quick", ""},
+        {{"KPROF_PAGE=trace,details"}, "basic", ""},
+        {{"KPROF_PAGE=summary"}, "basic", ""},
+        {{"KPROF_PAGE=trace", "KPROF_SET=full"}, "full", ""},
+        {{"KPROF_PAGE=trace", "KPROF_SECTION=Occupancy"}, "", ""},
+        {{"KPROF_PAGE=trace", "KPROF_METRICS=m"}, "", "m"},
+        {{"KPROF_PAGE=trace", "KPROF_TRACE_COLUMNS=gpu__time_duration.sum, lts__t_sectors.sum"}, "quick", ""},
+        {{"KPROF_PAGE=trace", "KPROF_TRACE_COLUMNS=gpu__time_duration.sum,other"}, "", "gpu__time_duration.sum,other"},
+        {{"KPROF_TRACE_COLUMNS=other"}, "basic", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kp_options o = read_options(rows[i].env);
+        assert_string_equal(o.set, rows[i].set);
+        assert_string_equal(o.metrics, rows[i].metrics);
+        kp_options_free(&o);
+    }
 }
 
 static void switches(void **state)
@@ -227,6 +269,25 @@ static void times(void **state)
 }
 
 /* Every message, as a reader sees it. */
+static void assert_clash(char *a, char *b, const char *message)
+{
+    char *env[] = {a, b, NULL}, *err = NULL;
+    struct kp_options o;
+    assert_int_equal(kp_options_from_env(&o, env, &err), -EINVAL);
+    assert_string_equal(err, message);
+    assert_null(o.page);
+    free(err);
+}
+
+static void values_that_do_not_go_together(void **state)
+{
+    (void)state;
+    assert_clash("KPROF_CSV=on", "KPROF_JSON=on",
+                 "csv and json exclude each other; a stored session can be printed as both, one by one");
+    assert_clash("KPROF_CSV=on", "KPROF_PAGE=raw,trace",
+                 "csv takes one page, not 'raw,trace'; a stored session can be printed page by page");
+}
+
 static void errors(void **state)
 {
     static const char *const entries[] = {
@@ -304,6 +365,10 @@ static void errors(void **state)
         "KPROF_QUIET=perhaps",
         "KPROF_SECTION_FOLDER=/nowhere",
         "KPROF_PRINT_DETAILS=heder",
+        "KPROF_PAGE=detials",
+        "KPROF_PAGE=raw,everything",
+        "KPROF_PAGE=,",
+        "KPROF_PRINT_SUMMARY=per-kernle",
         "KPROF_EXPORT=out-%z",
         "KPROF_EXPORT=out-%",
         "KPROF_LOG_FILE=%q{KP_TEST_UNSET}",
@@ -472,6 +537,8 @@ int main(void)
         cmocka_unit_test(every_field_has_its_variable),
         cmocka_unit_test(every_row_is_tested_here),
         cmocka_unit_test(the_set_gives_way),
+        cmocka_unit_test(the_trace_chooses_what_is_collected),
+        cmocka_unit_test(values_that_do_not_go_together),
         cmocka_unit_test(switches),
         cmocka_unit_test(sizes),
         cmocka_unit_test(times),

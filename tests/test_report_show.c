@@ -81,7 +81,7 @@ static void assert_shows(const struct kp_display *d, const char *env, char *cons
     struct kp_store *s = NULL;
     char *err = NULL, *out;
     assert_int_equal(kp_store_open(session, &s, &err), 0);
-    assert_int_equal(kp_page_details(&sink, d, s, &err), 0);
+    assert_int_equal(kp_page_print_store(&sink, d, s, &err), 0);
     kp_store_close(s);
     int status = run(argv, env, &out, &err);
     assert_string_equal(err, "");
@@ -254,7 +254,7 @@ static void wrong_options_are_told(void **state)
         char *const *argv;
         const char *env;
     } cases[] = {
-        {ARGS("report", "--print-detail=all", "--csv", session), NULL}, /* what it abbreviates is taken */
+        {ARGS("report", "--print-detail=all", "--cold", session), NULL}, /* what it abbreviates is taken */
         {ARGS("report", "--print-detials=all", session), NULL},
         {ARGS("report", "--log-file", "x", session), NULL},
         {ARGS("report", "-x", session), NULL},

@@ -973,7 +973,7 @@ static void the_page_is_what_was_rendered_in_the_process(void **state)
     put_session(s, &rec.session);
     kp_store_close(s);
     s = reopen(p->file);
-    assert_int_equal(kp_page_details(&stored_out, &plain, s, &err), 0);
+    assert_int_equal(kp_page_print_store(&stored_out, &plain, s, &err), 0);
     assert_string_equal(stored.text, direct.text);
     kp_store_close(s);
     free(direct.text);

@@ -1,0 +1,55 @@
+/* What the files of the pages share: one function for each page and format. */
+#ifndef KP_REPORT_PAGE_BODY_H
+#define KP_REPORT_PAGE_BODY_H
+
+#include "report/columns.h"
+#include "report/csv.h"
+#include "report/page.h"
+#include "report/render_body.h"
+
+/* Stands in a cell without a value; readers of tables know it. */
+#define KP_NO_VALUE "n/a"
+
+/* What is being printed. */
+struct kp_page {
+    const struct kp_sink *out;
+    const struct kp_display *display;
+    const struct kp_session *session;
+    const struct kp_launches *launches;
+    char **err;
+};
+
+int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg);
+
+/* Each prints its page and returns as kp_page_print does. */
+typedef int kp_page_text_fn(const struct kp_page *p);
+typedef int kp_page_csv_fn(const struct kp_page *p, struct kp_csv *to);
+kp_page_text_fn kp_details_text, kp_raw_text, kp_session_text, kp_summary_text, kp_trace_text;
+kp_page_csv_fn kp_details_csv, kp_raw_csv, kp_session_csv, kp_summary_csv, kp_trace_csv;
+/* The pages details and raw where the display puts launches together. */
+kp_page_text_fn kp_grouped_text;
+kp_page_csv_fn kp_grouped_csv;
+/* The whole session. */
+int kp_json_page(const struct kp_page *p, FILE *to);
+
+/* ---- words and numbers that several of them have ---- */
+
+/* The kernel's name in full, or what there is of it; valid as long as the launch. */
+const char *kp_launch_name(const struct kp_launch_info *l);
+/* The name of the program's file without its folder; valid as long as the session. */
+const char *kp_process_name(const struct kp_session *s);
+/* What the line is called where it stands without its body: a value of a grid or chart with its row or link too.
+ * malloc'ed; NULL without memory, which is noted in `o`. */
+char *kp_line_full_title(struct kp_out *o, const struct kp_line *l);
+/* The value as a program reads it, in its base unit: KP_NO_VALUE when there is none. `number`, or text of the metric.
+ */
+const char *kp_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX]);
+/* A number for the reader, or, when `plain`, for a program. */
+void kp_number_cell(double value, bool plain, char out[KP_NUMBER_MAX]);
+void kp_count_cell(uint64_t value, bool plain, char out[KP_NUMBER_MAX]);
+
+/* The columns of ncu's CSV that tell which launch it is: from the number to the compute capability. */
+void kp_csv_launch_headings(struct kp_csv *c);
+void kp_csv_launch(struct kp_csv *c, const struct kp_session *s, const struct kp_launch_info *l);
+
+#endif

@@ -1,0 +1,310 @@
+/* print-summary: the metrics of many launches put together, in place of each launch of the pages details and raw. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/page_body.h"
+
+/* One metric over launches; text has no such values and is left out. */
+struct spread {
+    char *name, *title, *unit;
+    uint64_t n;
+    double low, high, sum;
+};
+
+/* The metrics of one section, or all of them. */
+struct part {
+    const char *title;    /* of the section; NULL: of all */
+    struct spread *stats; /* by name */
+    size_t n, capacity;
+};
+
+struct group {
+    char *kernel; /* NULL: all of the device */
+    int device, cc_major, cc_minor;
+    uint64_t launches;
+    struct part *parts;
+    size_t n;
+};
+
+struct groups {
+    const struct kp_page *page;
+    struct group *at; /* by first launch */
+    size_t n;
+};
+
+static bool is_same_group(const struct group *g, const struct kp_launch_info *l)
+{
+    return g->kernel ? !strcmp(g->kernel, kp_launch_name(l)) : g->device == l->device;
+}
+
+/* NULL without memory. */
+static struct group *find_group(struct groups *all, const struct kp_launch_info *l)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (is_same_group(&all->at[i], l))
+            return &all->at[i];
+    bool by_kernel = all->page->display->grouping == KP_GROUPING_KERNEL;
+    char *kernel = by_kernel ? kp_strdup(kp_launch_name(l)) : NULL;
+    struct group *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
+    if (grown)
+        all->at = grown;
+    if (!grown || (by_kernel && !kernel)) {
+        free(kernel);
+        return NULL;
+    }
+    grown[all->n] =
+        (struct group){.kernel = kernel, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
+    return &grown[all->n++];
+}
+
+static struct part *find_part(struct group *g, const char *title)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->parts[i].title == title)
+            return &g->parts[i];
+    struct part *grown = realloc(g->parts, (g->n + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    g->parts = grown;
+    grown[g->n] = (struct part){.title = title};
+    return &grown[g->n++];
+}
+
+static int insert(struct part *p, size_t at, const char *title, const struct kp_metric *m)
+{
+    if (p->n == p->capacity) {
+        size_t capacity = p->capacity ? 2 * p->capacity : 32;
+        struct spread *grown = realloc(p->stats, capacity * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        p->stats = grown;
+        p->capacity = capacity;
+    }
+    struct spread s = {kp_strdup(m->name), kp_strdup(title), kp_strdup(m->unit), 0, INFINITY, -INFINITY, 0};
+    if (!s.name || !s.title || !s.unit) {
+        free(s.name);
+        free(s.title);
+        free(s.unit);
+        return -ENOMEM;
+    }
+    memmove(&p->stats[at + 1], &p->stats[at], (p->n - at) * sizeof *p->stats);
+    p->stats[at] = s;
+    p->n++;
+    return 0;
+}
+
+/* Values that are no numbers do not count. `at` moves on: metrics come by name, as the part has them. */
+static int add_value(struct part *p, size_t *at, const char *title, const struct kp_metric *m)
+{
+    double value;
+    if (!kp_metric_number(m, &value) || isnan(value))
+        return 0;
+    while (*at < p->n && strcmp(p->stats[*at].name, m->name) < 0)
+        ++*at;
+    if (*at == p->n || strcmp(p->stats[*at].name, m->name)) {
+        int rc = insert(p, *at, title, m);
+        if (rc)
+            return rc;
+    }
+    struct spread *s = &p->stats[*at];
+    s->n++;
+    s->sum += value;
+    s->low = value < s->low ? value : s->low;
+    s->high = value > s->high ? value : s->high;
+    return 0;
+}
+
+static int add_lines(struct group *g, const struct kp_display *d, const char *title, const struct kp_lines *l)
+{
+    struct kp_out words = {.display = d};
+    struct part *p = find_part(g, title);
+    size_t at = 0;
+    int rc = p ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < l->n; i++) {
+        if (i && !strcmp(l->at[i].name, l->at[i - 1].name))
+            continue; /* shown at several places, but measured once */
+        char *shown = kp_line_full_title(&words, &l->at[i]);
+        rc = shown ? add_value(p, &at, shown, l->at[i].metric) : words.rc;
+        free(shown);
+    }
+    return rc;
+}
+
+static int add_sections(struct group *g, const struct kp_page *page, const struct kp_result *r)
+{
+    struct kp_display quiet = *page->display;
+    struct kp_shown shown;
+    quiet.rules = 0;
+    int rc = kp_shown_of(&quiet, page->session, r, &shown);
+    if (rc)
+        return rc;
+    for (size_t i = 0; !rc && i <= shown.n; i++) {
+        struct kp_lines lines = {0};
+        rc = kp_shown_lines(&shown, i, quiet.details, &lines);
+        if (!rc)
+            rc = add_lines(g, &quiet, kp_shown_title(&shown, i), &lines);
+        kp_lines_free(&lines);
+    }
+    kp_shown_free(&shown);
+    return rc;
+}
+
+static int add_all_metrics(struct group *g, const struct kp_result *r)
+{
+    struct part *p = find_part(g, NULL);
+    size_t at = 0;
+    int rc = p ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < r->n_metrics; i++)
+        rc = add_value(p, &at, r->metrics[i].name, &r->metrics[i]);
+    return rc;
+}
+
+static bool is_raw(const struct kp_page *p)
+{
+    return p->display->n_pages && p->display->pages[0] == KP_PAGE_RAW;
+}
+
+static int add_launch(struct kp_result *r, void *arg)
+{
+    struct groups *all = arg;
+    struct group *g = find_group(all, &r->launch);
+    if (!g)
+        return -ENOMEM;
+    g->launches++;
+    return is_raw(all->page) ? add_all_metrics(g, r) : add_sections(g, all->page, r);
+}
+
+static void free_groups(struct groups *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct group *g = &all->at[i];
+        for (size_t j = 0; j < g->n; j++) {
+            for (size_t k = 0; k < g->parts[j].n; k++) {
+                free(g->parts[j].stats[k].name);
+                free(g->parts[j].stats[k].title);
+                free(g->parts[j].stats[k].unit);
+            }
+            free(g->parts[j].stats);
+        }
+        free(g->parts);
+        free(g->kernel);
+    }
+    free(all->at);
+}
+
+/* --- rows --- */
+
+enum { NAME, UNIT, COUNT, LOWEST, HIGHEST, AVERAGE, COLUMNS };
+static const char *const headings[COLUMNS] = {"Metric Name", "Metric Unit", "Count", "Minimum", "Maximum", "Average"};
+static const bool to_the_left[COLUMNS] = {[NAME] = true};
+
+struct cells {
+    char unit[KP_UNIT_MAX], number[COLUMNS][KP_NUMBER_MAX];
+    const char *at[COLUMNS];
+};
+
+/* One unit serves the three values: that which fits the average, as extremes may be of another order. */
+static void fill_cells(struct cells *c, const struct spread *s, bool base, bool plain)
+{
+    double average = s->sum / (double)s->n, divisor = kp_unit_divisor(s->unit, average, base, c->unit);
+    kp_count_cell(s->n, plain, c->number[COUNT]);
+    kp_number_cell(s->low / divisor, plain, c->number[LOWEST]);
+    kp_number_cell(s->high / divisor, plain, c->number[HIGHEST]);
+    kp_number_cell(average / divisor, plain, c->number[AVERAGE]);
+    for (int i = COUNT; i < COLUMNS; i++)
+        c->at[i] = c->number[i];
+    c->at[NAME] = s->title;
+    c->at[UNIT] = c->unit;
+}
+
+static int print_part(struct kp_out *o, const struct part *p, bool base)
+{
+    static const struct kp_columns_look look = {KP_INDENT, 1, true};
+    struct kp_columns table = {.headings = headings, .to_the_left = to_the_left, .n = COLUMNS};
+    struct cells cells;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < p->n; i++) {
+        fill_cells(&cells, &p->stats[i], base, false);
+        rc = kp_columns_add(&table, cells.at);
+    }
+    if (!rc && table.n_cells) {
+        if (p->title)
+            kp_out_print(o, "    Section: %s\n", p->title);
+        kp_columns_print(o, &table, &look);
+        kp_out_print(o, "\n");
+    }
+    kp_columns_free(&table);
+    return rc;
+}
+
+static const char *device_name(const struct kp_session *s, int ordinal)
+{
+    for (size_t i = 0; i < s->n_devices; i++)
+        if (s->devices[i].ordinal == ordinal)
+            return s->devices[i].name;
+    return "?";
+}
+
+static void print_head(struct kp_out *o, const struct kp_page *p, const struct group *g)
+{
+    if (g->kernel)
+        kp_out_print(o, "  %s, Invocations %" PRIu64 "\n", g->kernel, g->launches);
+    else
+        kp_out_print(o, "  Device %d (%s), CC %d.%d, Invocations %" PRIu64 "\n", g->device,
+                     device_name(p->session, g->device), g->cc_major, g->cc_minor, g->launches);
+}
+
+int kp_grouped_text(const struct kp_page *p)
+{
+    struct kp_out o = {.sink = p->out, .display = p->display};
+    struct groups all = {.page = p};
+    int rc = kp_page_each(p, add_launch, &all);
+    for (size_t i = 0; !rc && i < all.n; i++) {
+        print_head(&o, p, &all.at[i]);
+        for (size_t j = 0; !rc && j < all.at[i].n; j++)
+            rc = print_part(&o, &all.at[i].parts[j], p->display->base_units || is_raw(p));
+    }
+    free_groups(&all);
+    return rc ? rc : o.rc;
+}
+
+static void write_part(struct kp_csv *to, const struct kp_session *s, const struct group *g, const struct part *p)
+{
+    struct cells cells;
+    for (size_t i = 0; i < p->n; i++) {
+        fill_cells(&cells, &p->stats[i], true, true);
+        kp_csv_formatted(to, "%" PRIu64, s->pid);
+        kp_csv_field(to, kp_process_name(s));
+        kp_csv_field(to, s->host);
+        kp_csv_field(to, g->kernel);
+        if (g->kernel)
+            kp_csv_field(to, "");
+        else
+            kp_csv_formatted(to, "%d", g->device);
+        kp_csv_formatted(to, "%" PRIu64, g->launches);
+        kp_csv_field(to, p->title);
+        kp_csv_fields(to, cells.at, COLUMNS);
+        kp_csv_end_row(to);
+    }
+}
+
+int kp_grouped_csv(const struct kp_page *p, struct kp_csv *to)
+{
+    static const char *const group_headings[] = {"Process ID", "Process Name", "Host Name",   "Kernel Name",
+                                                 "Device",     "Invocations",  "Section Name"};
+    struct groups all = {.page = p};
+    int rc = kp_page_each(p, add_launch, &all);
+    if (!rc) {
+        kp_csv_fields(to, group_headings, sizeof group_headings / sizeof *group_headings);
+        kp_csv_fields(to, headings, COLUMNS);
+        kp_csv_end_row(to);
+    }
+    for (size_t i = 0; !rc && i < all.n; i++)
+        for (size_t j = 0; j < all.at[i].n; j++)
+            write_part(to, p->session, &all.at[i], &all.at[i].parts[j]);
+    free_groups(&all);
+    return rc;
+}
