@@ -61,8 +61,9 @@ SO_LDFLAGS := -shared -Wl,-soname,libkprof.so -Wl,--exclude-libs,ALL -Wl,-z,defs
               -Wl,-z,noexecstack -Wl,--as-needed
 
 # --- sources ---
-# What only the command is made of stays out of the library.
-MAIN_SRC    := $(wildcard report/main*.c) collectors/catalog.c collectors/command.c
+# What only the command is made of stays out of the library; what of it has tests of its own is in their archives.
+COMMAND_SRC := collectors/catalog.c collectors/doctor.c report/diff.c report/doctor.c
+MAIN_SRC    := $(wildcard report/main*.c) collectors/command.c $(COMMAND_SRC)
 LIBRARY_SRC := $(filter-out $(MAIN_SRC),$(wildcard preload/*.c preload/*.S collectors/*.c cupti/*.c report/*.c))
 
 objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
@@ -212,10 +213,9 @@ TEST_BIN     := $(patsubst tests/%.c,$(OUT)/tests/%,$(TEST_SRC))
 TEST_SCRIPTS := $(wildcard tests/*.sh)
 
 $(OUT)/libpreload.a:    $(filter $(OBJ)/preload/%,$(LIBRARY_OBJ))
-# The catalog is no part of the library, but has tests.
-$(OUT)/libcollectors.a: $(filter $(OBJ)/collectors/%,$(LIBRARY_OBJ)) $(OBJ)/collectors/catalog.c.o
+$(OUT)/libcollectors.a: $(filter $(OBJ)/collectors/%,$(LIBRARY_OBJ) $(call objects,$(COMMAND_SRC)))
 $(OUT)/libcupti.a:      $(filter $(OBJ)/cupti/%,$(LIBRARY_OBJ))
-$(OUT)/libreport.a:     $(filter $(OBJ)/report/%,$(LIBRARY_OBJ))
+$(OUT)/libreport.a:     $(filter $(OBJ)/report/%,$(LIBRARY_OBJ) $(call objects,$(COMMAND_SRC)))
 $(ARCHIVES): $(OBJ)/sources
 	@mkdir -p $(@D)
 	@rm -f $@

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/doctor.h"
 #include "collectors/plan.h"
 #include "cupti/host.h"
 #include "cupti/loader.h"
@@ -67,6 +68,8 @@ static bool directory_of(const void *address, char *dir, size_t size)
     *end = '\0';
     return true;
 }
+
+const struct kp_dl kp_catalog_dl = {.open = dlopen, .sym = dlsym, .directory_of = directory_of};
 
 /* The chip of the first GPU into c->chip, which stays NULL where there is none. The driver is not needed for anything
  * else, and so is not linked. */
@@ -137,13 +140,12 @@ static void close_catalog(struct kp_catalog *c)
 
 static int open_catalog(const char *chip, const char *cupti_dir, struct kp_catalog **out, char **note, char **err)
 {
-    static const struct kp_dl dl = {.open = dlopen, .sym = dlsym, .directory_of = directory_of};
     struct kp_catalog *c = calloc(1, sizeof(*c));
     *out = NULL;
     *note = *err = NULL;
     if (!c)
         return -ENOMEM;
-    int rc = kp_cupti_load(&dl, cupti_dir, NULL, &c->cupti, err);
+    int rc = kp_cupti_load(&kp_catalog_dl, cupti_dir, NULL, &c->cupti, err);
     if (!rc)
         rc = choose_chip(c, chip, note);
     if (!rc && kp_host_open(c->cupti, c->chip, NULL, &c->host))
@@ -349,4 +351,5 @@ const struct kp_catalog_ops kp_catalog_ops = {
     .full_names = each_full_name,
     .listed = each_listed,
     .cost = cost,
+    .machine = kp_doctor_machine,
 };

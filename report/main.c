@@ -22,14 +22,16 @@ enum {
 };
 
 static const char usage[] = "Usage: kprof [options] [--] program [arguments]\n"
-                            "       kprof report [options] FILE\n"
+                            "       kprof report [options] FILE...\n"
+                            "       kprof diff [options] A B\n"
+                            "       kprof doctor\n"
                             "       kprof {query-metrics,list-sets,list-sections,list-chips} [options]\n";
 static const char try_help[] = "`kprof --help` lists the options";
 
-static const char report_command[] = "report";
+static const char report_command[] = "report", diff_command[] = "diff", doctor_command[] = "doctor";
 
-const char *const kp_main_commands[] = {report_command,  "query-metrics", "list-sets",
-                                        "list-sections", "list-chips",    NULL};
+const char *const kp_main_commands[] = {report_command, diff_command,    doctor_command, "query-metrics",
+                                        "list-sets",    "list-sections", "list-chips",   NULL};
 
 /* Flags that are the command's own, and no options of the library. Those whose name is a sub-command's are as good as
  * that; the others say what it is about. */
@@ -151,11 +153,24 @@ static void print_rows(enum kp_option_group group)
             print_row(&rows[i]);
 }
 
+static void print_diff_flags(void)
+{
+    size_t n;
+    const struct kp_main_flag *own = kp_main_diff_flags(&n);
+    printf("\nWhat `kprof diff` takes beside set, section, metrics, print-details and the like:\n");
+    for (size_t i = 0; i < n; i++) {
+        char flags[64];
+        snprintf(flags, sizeof flags, "      --%s%s", own[i].flag, own[i].value);
+        print_option(flags, own[i].help);
+    }
+}
+
 int kp_main_help(void)
 {
     printf("%s\n"
            "Runs a program with libkprof.so preloaded and reports on every GPU kernel that it launches, prints the\n"
-           "report of a stored session again, or lists what can be collected.\n\n"
+           "report of stored sessions again, compares two of them, lists what can be collected, or says what would\n"
+           "stop profiling here (doctor).\n\n"
            "Each option is also an environment variable, in capitals and with '_' for '-', so that\n"
            "`--launch-skip 5` is KPROF_LAUNCH_SKIP=5; LD_PRELOAD=libkprof.so and these variables do without this\n"
            "command. A switch is on or off there.\n\nOptions:\n",
@@ -169,6 +184,7 @@ int kp_main_help(void)
         snprintf(flags, sizeof flags, "      --%s%s", query_flags[i].flag, query_flags[i].value);
         print_option(flags, query_flags[i].help);
     }
+    print_diff_flags();
     printf("\nAdvanced:\n");
     print_rows(KP_OPT_ADVANCED);
     return fflush(stdout) ? KP_EXIT_FAILED : EXIT_SUCCESS;
@@ -208,6 +224,10 @@ static int list_words(void)
     list_options();
     for (const struct query_flag *f = query_flags; f < query_flags + QUERY_FLAGS; f++)
         printf("query\t%s\t%s\t%s\n", f->flag, *f->value ? f->value + 1 : f->value, f->help);
+    size_t own;
+    const struct kp_main_flag *flag = kp_main_diff_flags(&own);
+    for (size_t i = 0; i < own; i++)
+        printf("own\tdiff\t%s\t%s\t%s\n", flag[i].flag, flag[i].value + 1, flag[i].help);
     for (const char *const *command = kp_main_commands; *command; command++)
         printf("command\t%s\n", *command);
     for (const char *const *set = kp_set_names(); *set; set++)
@@ -380,7 +400,7 @@ static int query(int argc, char **argv, struct kp_query *q, const struct kp_cata
 {
     if (optind < argc)
         return kp_main_error(KP_EXIT_USAGE, "kprof %s takes no '%s'; %s", q->command, argv[optind], try_help);
-    return kp_main_query(q, ops);
+    return strcmp(q->command, doctor_command) ? kp_main_query(q, ops) : kp_main_doctor(ops);
 }
 
 /* `kprof COMMAND ...`; argv[0] is the command. */
@@ -388,6 +408,8 @@ static int run_command(int argc, char **argv, struct kp_query *q, const struct k
 {
     if (!strcmp(argv[0], report_command))
         return kp_main_report(argc, argv);
+    if (!strcmp(argv[0], diff_command))
+        return kp_main_diff(argc, argv);
     q->command = argv[0];
     optind = 0; /* GNU: a new list of arguments */
     int status = take_flags(argc, argv, q);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "report/doctor.h"
 #include "report/render.h"
 #include "report/sections.h"
 
@@ -78,6 +79,8 @@ struct kp_catalog_ops {
     /* How many metrics the sections have on the chip when nothing else is asked for, and in how many passes. */
     int (*cost)(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
                 size_t *passes, char **err);
+    /* What `kprof doctor` cannot find out itself: the driver, its GPUs, and CUPTI. Overwrites *out. */
+    void (*machine)(const char *cupti_dir, struct kp_doctor_facts *out);
 };
 
 /* ---- the command ---- */
@@ -88,8 +91,44 @@ int kp_main(int argc, char **argv, const struct kp_catalog_ops *ops);
 /* The sub-commands; NULL at the end. */
 extern const char *const kp_main_commands[];
 
-/* `kprof report FILE`; argv[0] is "report". Returns the exit status. */
+/* `kprof report FILE...`; argv[0] is "report". Returns the exit status. */
 int kp_main_report(int argc, char **argv);
+
+/* `kprof diff A B`; argv[0] is "diff". Returns the exit status. */
+int kp_main_diff(int argc, char **argv);
+
+/* A flag that only one sub-command has, and no option of the library. */
+struct kp_main_flag {
+    const char *flag, *value, *help; /* as in --help */
+    /* Takes its value; returns 0, or an exit status after having said why. */
+    int (*take)(const char *value, void *arg);
+};
+/* Those of `kprof diff`; *n receives their number. */
+const struct kp_main_flag *kp_main_diff_flags(size_t *n);
+
+/* The flags of a sub-command. */
+struct kp_main_flags {
+    const char *command, *takes; /* "report", "session files" */
+    const size_t *rows;          /* options of options.def, by the offset of their field; the section folder first */
+    size_t n_rows;
+    const struct kp_main_flag *own;
+    size_t n_own;
+    void *arg; /* of their take */
+};
+
+/* Puts the options into the environment, having checked them, and hands over the sub-command's own. Returns 0, or an
+ * exit status; optind is then that of the first file. */
+int kp_main_take_flags(const struct kp_main_flags *f, int argc, char **argv);
+
+struct kp_options;
+/* What the environment says of what is shown. Returns 0, or an exit status after having said why; free *o with
+ * kp_options_free, once *d is not used any more. */
+int kp_main_display(struct kp_options *o, struct kp_display *d);
+
+struct kp_store;
+/* Opens a session, and where wanted loads its folder of section files. Returns 0, or an exit status after having said
+ * why, with the name of the file that is nearest. */
+int kp_main_open(const char *path, bool load_folder, struct kp_store **out);
 
 /* What the flags of the queries say; NULL: not given. */
 struct kp_query {
@@ -99,6 +138,12 @@ struct kp_query {
 
 /* Prints what is asked for, for the KPROF_ variables of the environment. Returns the exit status. */
 int kp_main_query(const struct kp_query *q, const struct kp_catalog_ops *ops);
+
+/* libkprof.so beside the command, or in the lib folder of the prefix it is installed in. malloc'ed, NULL if neither. */
+char *kp_main_library(void);
+
+/* Prints what would stop profiling here. Returns the exit status: 0 when nothing does. */
+int kp_main_doctor(const struct kp_catalog_ops *ops);
 
 /* Runs argv[0] with libkprof.so preloaded, as the KPROF_ variables of the environment say. Returns its exit status; if
  * a signal killed it, kills the command with the same signal. */

@@ -14,6 +14,7 @@
 #include "report/page.h"
 #include "report/pattern.h"
 #include "report/section_files.h"
+#include "report/summary.h"
 
 /* The name in the folder of `path` that is nearest to `path`'s; malloc'ed, NULL when none is near. */
 static char *nearest_file(const char *path)
@@ -55,15 +56,23 @@ static int cannot_open(const char *path, int rc, const char *err)
 
 /* What others may name depends on the section folder, so it comes first. */
 static const size_t showing[] = {
-    offsetof(struct kp_options, section_folder), offsetof(struct kp_options, set),
-    offsetof(struct kp_options, section),        offsetof(struct kp_options, metrics),
-    offsetof(struct kp_options, print_details),  offsetof(struct kp_options, print_metric_name),
-    offsetof(struct kp_options, print_units),    offsetof(struct kp_options, print_metric_instances),
-    offsetof(struct kp_options, apply_rules),    offsetof(struct kp_options, rule),
-    offsetof(struct kp_options, kernel_name),    offsetof(struct kp_options, launch_skip),
+    offsetof(struct kp_options, section_folder),
+    offsetof(struct kp_options, set),
+    offsetof(struct kp_options, section),
+    offsetof(struct kp_options, metrics),
+    offsetof(struct kp_options, print_details),
+    offsetof(struct kp_options, print_metric_name),
+    offsetof(struct kp_options, print_units),
+    offsetof(struct kp_options, print_metric_instances),
+    offsetof(struct kp_options, apply_rules),
+    offsetof(struct kp_options, rule),
+    offsetof(struct kp_options, kernel_name),
+    offsetof(struct kp_options, launch_skip),
     offsetof(struct kp_options, launch_count),
-    offsetof(struct kp_options, page),           offsetof(struct kp_options, csv),
-    offsetof(struct kp_options, json),           offsetof(struct kp_options, print_summary),
+    offsetof(struct kp_options, page),
+    offsetof(struct kp_options, csv),
+    offsetof(struct kp_options, json),
+    offsetof(struct kp_options, print_summary),
     offsetof(struct kp_options, trace_columns),
 };
 
@@ -72,38 +81,65 @@ enum {
     FIRST_CHOOSING, /* what is shown, up to … */
     END_CHOOSING = FIRST_CHOOSING + 3,
     N_SHOWING = sizeof showing / sizeof *showing,
-    FIRST_FLAG = 256, /* getopt_long's value for the first of them: above all letters */
+    MAX_FLAGS = 64,   /* that a sub-command may have */
+    FIRST_FLAG = 256, /* getopt_long's value for the first row: above all letters */
+    FIRST_OWN = 512,  /* and for the first flag of the sub-command's own */
 };
 
-static const struct kp_option *row_at(size_t i)
+static const struct kp_option *row_of(size_t offset)
 {
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
-    while (row->offset != showing[i])
+    while (row->offset != offset)
         row++;
     return row;
 }
 
-static size_t row_of_letter(int letter)
+static const struct kp_option *row_at(size_t i)
+{
+    return row_of(showing[i]);
+}
+
+/* Which of the rows has the short flag. */
+static size_t row_of_letter(const struct kp_main_flags *f, int letter)
 {
     size_t i = 0;
-    while (row_at(i)->letter != letter)
+    while (row_of(f->rows[i])->letter != letter)
         i++;
     return i;
 }
 
-static int unknown_flag(const char *word)
+/* getopt's view of the flags; returns the number of the long ones. */
+static size_t list_flags(const struct kp_main_flags *f, struct option longs[MAX_FLAGS + 1],
+                         char letters[2 * MAX_FLAGS + 2])
 {
-    const char *flags[N_SHOWING + 1] = {0}, *near = NULL;
-    for (size_t i = 0; i < N_SHOWING; i++)
-        flags[i] = row_at(i)->flag;
+    size_t n = 0;
+    letters = stpcpy(letters, ":");
+    for (size_t i = 0; i < f->n_rows; i++) {
+        const struct kp_option *row = row_of(f->rows[i]);
+        int argument = kp_main_is_plain_switch(row) ? optional_argument : required_argument;
+        longs[n++] = (struct option){row->flag, argument, NULL, FIRST_FLAG + (int)i};
+        if (row->letter)
+            letters = stpcpy(letters, (char[]){row->letter, ':', '\0'});
+    }
+    for (size_t i = 0; i < f->n_own; i++)
+        longs[n++] = (struct option){f->own[i].flag, required_argument, NULL, FIRST_OWN + (int)i};
+    longs[n] = (struct option){0};
+    return n;
+}
+
+static int unknown_flag(const struct kp_main_flags *f, const struct option *longs, size_t n, const char *word)
+{
+    const char *flags[MAX_FLAGS + 1] = {0}, *near = NULL;
+    for (size_t i = 0; i < n; i++)
+        flags[i] = longs[i].name;
     char *name = strncmp(word, "--", 2) ? NULL : strndup(word + 2, strcspn(word + 2, "="));
     if (name)
         near = kp_nearest(name, flags);
     free(name);
     if (near)
-        return kp_main_error(KP_EXIT_USAGE, "kprof report has no option %s; did you mean --%s?", word, near);
-    return kp_main_error(KP_EXIT_USAGE, "kprof report has no option %s; it takes a session file", word);
+        return kp_main_error(KP_EXIT_USAGE, "kprof %s has no option %s; did you mean --%s?", f->command, word, near);
+    return kp_main_error(KP_EXIT_USAGE, "kprof %s has no option %s; it takes %s", f->command, word, f->takes);
 }
 
 /* The flag's value, else that of the environment, is checked; the flag's goes into the environment. 0 or an exit
@@ -123,31 +159,28 @@ static int take_option(const struct kp_option *row, const char *flag)
     return 0;
 }
 
-/* Puts the flags into the environment. Returns 0, or an exit status; optind is then that of the file. */
-static int take_options(int argc, char **argv)
+int kp_main_take_flags(const struct kp_main_flags *f, int argc, char **argv)
 {
-    struct option longs[N_SHOWING + 1] = {0};
-    char letters[2 * N_SHOWING + 2] = ":", *letter = letters + 1;
-    const char *flags[N_SHOWING] = {0};
+    struct option longs[MAX_FLAGS + 1];
+    char letters[2 * MAX_FLAGS + 2];
+    const char *values[MAX_FLAGS] = {0};
+    size_t n = list_flags(f, longs, letters);
     int c, status = 0;
-    for (size_t i = 0; i < N_SHOWING; i++) {
-        int argument = kp_main_is_plain_switch(row_at(i)) ? optional_argument : required_argument;
-        longs[i] = (struct option){row_at(i)->flag, argument, NULL, FIRST_FLAG + (int)i};
-        if (row_at(i)->letter)
-            letter = stpcpy(letter, (char[]){row_at(i)->letter, ':', '\0'});
-    }
     optind = 0; /* begins anew, after the command's own flags */
     opterr = 0;
-    while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+    while (!status && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         if (c == ':')
             return kp_main_error(KP_EXIT_USAGE, "option %s needs a value; `kprof --help` lists the options",
                                  argv[optind - 1]);
         if (c == '?')
-            return unknown_flag(argv[optind - 1]);
-        flags[c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG)] = optarg ? optarg : "on";
+            return unknown_flag(f, longs, n, argv[optind - 1]);
+        if (c >= FIRST_OWN)
+            status = f->own[c - FIRST_OWN].take(optarg, f->arg);
+        else
+            values[c < FIRST_FLAG ? row_of_letter(f, c) : (size_t)(c - FIRST_FLAG)] = optarg ? optarg : "on";
     }
-    for (size_t i = 0; !status && i < N_SHOWING; i++)
-        status = take_option(row_at(i), flags[i]);
+    for (size_t i = 0; !status && i < f->n_rows; i++)
+        status = take_option(row_of(f->rows[i]), values[i]);
     return status;
 }
 
@@ -180,6 +213,47 @@ static void load_folder_of(struct kp_store *store)
     free(err);
 }
 
+/* What of section files is not used. What was told for one session is not told again for the next. */
+static void tell_note(void)
+{
+    static char *told;
+    const char *note = kp_sections_note();
+    if (told && !strcmp(told, note))
+        return;
+    kp_main_warn(note);
+    free(told);
+    told = strdup(note);
+}
+
+int kp_main_open(const char *path, bool load_folder, struct kp_store **out)
+{
+    char *err = NULL;
+    int rc = kp_store_open(path, out, &err);
+    int status = rc ? cannot_open(path, rc, err) : EXIT_SUCCESS;
+    if (!rc && load_folder)
+        load_folder_of(*out);
+    tell_note();
+    free(err);
+    return status;
+}
+
+int kp_main_display(struct kp_options *o, struct kp_display *d)
+{
+    char *err = NULL;
+    int rc = kp_options_from_env(o, environ, &err);
+    if (rc) {
+        kp_main_error(0, "%s", err ? err : strerror(-rc));
+        free(err);
+        return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    }
+    *d = kp_display_of(o);
+    d->choose = is_chosen();
+    d->set = o->set;
+    d->sections = o->section;
+    d->metrics = o->metrics;
+    return 0;
+}
+
 /* What is chosen and not in the session. */
 static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, char **err)
 {
@@ -192,71 +266,100 @@ static int check_chosen(struct kp_store *store, const struct kp_display *d, char
     return rc;
 }
 
-static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d)
+/* `summary` as in kp_page_part. */
+static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d,
+                      struct kp_summary *summary)
 {
     struct kp_store *store = NULL;
     char *err = NULL, *warnings = NULL;
-    int status = EXIT_SUCCESS;
-    int rc = kp_store_open(path, &store, &err);
-    if (rc) {
-        status = cannot_open(path, rc, err);
-        goto out;
-    }
-    if (!*o->section_folder)
-        load_folder_of(store);
-    kp_main_warn(kp_sections_note());
+    int rc = 0, status = kp_main_open(path, !*o->section_folder, &store);
+    if (status)
+        return status;
+    struct kp_sink out = kp_main_sink(stdout);
     if (d->choose)
         rc = check_chosen(store, d, &warnings, &err);
     if (!rc && warnings)
         kp_main_warn(warnings);
-    struct kp_sink out = kp_main_sink(stdout);
-    rc = rc ? rc : kp_page_print_store(&out, d, store, &err);
+    rc = rc ? rc : kp_page_part(&out, d, store, summary, &err);
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc)
         status = kp_main_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
-out:
     kp_store_close(store);
     free(warnings);
     free(err);
     return status;
 }
 
-static int report(const char *path)
+/* Whether the details page adds launches to the summary. */
+static bool has_details(const struct kp_display *d)
 {
-    struct kp_options o;
+    bool found = !d->n_pages;
+    for (size_t i = 0; i < d->n_pages; i++)
+        found |= d->pages[i] == KP_PAGE_DETAILS;
+    return found && d->rules && !d->grouping;
+}
+
+/* Several files, as the ranks of a program leave them: one that cannot be read is told of, and the others are printed.
+ * Returns the status of the first that failed. */
+static int print_files(char *const *paths, const struct kp_options *o, const struct kp_display *d)
+{
+    struct kp_summary *summary = kp_summary_new();
+    struct kp_sink out = kp_main_sink(stdout);
+    int status = summary ? EXIT_SUCCESS : kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    size_t printed = 0;
+    for (; summary && *paths; paths++) {
+        int one = print_file(*paths, o, d, summary);
+        status = status ? status : one;
+        printed += !one;
+    }
+    if (has_details(d) && printed > 1)
+        printf("==KPROF== All %zu processes together:\n", printed);
+    int rc = summary ? kp_summary_render(summary, &out) : 0;
+    if (fflush(stdout) && !rc)
+        rc = -errno;
+    if (rc && !status)
+        status = kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc));
+    kp_summary_free(summary);
+    return status;
+}
+
+/* The launches that are shown of each session. */
+static int print_chosen(char *const *paths, size_t n, const struct kp_options *o, struct kp_display *d)
+{
     struct kp_pattern *kernel = NULL;
     char *err = NULL;
-    int rc = kp_options_from_env(&o, environ, &err);
-    if (rc) {
-        kp_main_error(0, "%s", err ? err : strerror(-rc));
-        free(err);
-        return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
-    }
-    struct kp_display d = kp_display_of(&o);
-    d.choose = is_chosen();
-    d.set = o.set;
-    d.sections = o.section;
-    d.metrics = o.metrics;
-    d.launch_skip = o.launch_skip;
-    d.launch_count = o.launch_count;
-    rc = *o.kernel_name ? kp_pattern_new(o.kernel_name, &kernel, &err) : 0; /* was checked: memory alone may lack */
-    d.kernel = kernel;
-    int status = rc ? kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc)) : print_file(path, &o, &d);
+    if (n > 1 && d->format != KP_FORMAT_TEXT)
+        return kp_main_error(KP_EXIT_USAGE, "csv and json take one session file at a time");
+    d->launch_skip = o->launch_skip;
+    d->launch_count = o->launch_count;
+    int rc =
+        *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err) : 0; /* was checked: memory alone may lack */
+    d->kernel = kernel;
+    int status = rc       ? kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc))
+                 : n == 1 ? print_file(*paths, o, d, NULL)
+                          : print_files(paths, o, d);
     kp_pattern_free(kernel);
     free(err);
-    kp_options_free(&o);
     return status;
 }
 
 int kp_main_report(int argc, char **argv)
 {
+    static const struct kp_main_flags flags = {"report", "session files", showing, N_SHOWING, NULL, 0, NULL};
+    struct kp_options o;
+    struct kp_display d;
     if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
         return kp_main_help();
-    int status = take_options(argc, argv);
+    int status = kp_main_take_flags(&flags, argc, argv);
     if (status)
         return status;
-    if (argc - optind != 1)
-        return kp_main_error(KP_EXIT_USAGE, "kprof report takes one session file");
-    return report(argv[optind]);
+    if (argc == optind)
+        return kp_main_error(KP_EXIT_USAGE, "kprof report takes one or more session files");
+    status = kp_main_display(&o, &d);
+    if (status)
+        return status;
+    status = print_chosen(argv + optind, (size_t)(argc - optind), &o, &d);
+    kp_options_free(&o);
+    return status;
 }

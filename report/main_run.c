@@ -24,8 +24,7 @@ static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUS
 
 /* --- before the program starts --- */
 
-/* The library beside the command, or in the lib folder of the prefix it is installed in. malloc'ed, NULL if neither. */
-static char *find_library(void)
+char *kp_main_library(void)
 {
     static const char *const folders[] = {"", "../lib/"};
     char exe[PATH_MAX], path[PATH_MAX + 64];
@@ -45,7 +44,7 @@ static char *find_library(void)
 static int set_preload(void)
 {
     const char *others = getenv("LD_PRELOAD");
-    char *library = find_library(), *list = NULL;
+    char *library = kp_main_library(), *list = NULL;
     int status = 0;
     if (!library)
         status = kp_main_error(KP_EXIT_FAILED, "cannot find %s: it belongs beside the kprof command or in ../lib",

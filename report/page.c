@@ -45,11 +45,6 @@ size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX])
 
 /* --- words and numbers --- */
 
-const char *kp_launch_name(const struct kp_launch_info *l)
-{
-    return l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
-}
-
 const char *kp_process_name(const struct kp_session *s)
 {
     const char *exe = s->exe ? s->exe : "", *slash = strrchr(exe, '/');
@@ -129,8 +124,10 @@ static int one_launch(struct kp_result *r, void *arg)
 
 int kp_details_text(const struct kp_page *p)
 {
-    struct details details = {kp_summary_new(), p};
+    struct details details = {p->summary ? p->summary : kp_summary_new(), p};
     int rc = kp_page_each(p, one_launch, &details);
+    if (p->summary)
+        return rc;
     if (!rc && details.summary)
         rc = kp_summary_render(details.summary, p->out);
     kp_summary_free(details.summary);
@@ -145,9 +142,9 @@ static int print_text(const struct kp_page *p, enum kp_page_id id)
 }
 
 /* All others end with a blank line. */
-static bool page_ends_with_a_table(const struct kp_display *d, enum kp_page_id id)
+static bool page_ends_with_a_table(const struct kp_page *p, enum kp_page_id id)
 {
-    return id == KP_PAGE_DETAILS && d->rules && !d->grouping;
+    return id == KP_PAGE_DETAILS && p->display->rules && !p->display->grouping && !p->summary;
 }
 
 static int print_texts(const struct kp_page *p)
@@ -162,7 +159,7 @@ static int print_texts(const struct kp_page *p)
     one.n_pages = 1;
     for (size_t i = 0; !rc && (!i || i < p->display->n_pages); i++) {
         one.pages[0] = p->display->n_pages ? p->display->pages[i] : KP_PAGE_DETAILS;
-        if (i && page_ends_with_a_table(p->display, p->display->pages[i - 1]))
+        if (i && page_ends_with_a_table(p, p->display->pages[i - 1]))
             rc = p->out->write(p->out->arg, "\n", 1);
         if (!rc)
             rc = print_text(&page, one.pages[0]);
@@ -192,15 +189,21 @@ static int print_data(const struct kp_page *p)
     return stream.rc ? stream.rc : rc ? rc : closed;
 }
 
-int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
-                  const struct kp_launches *launches, char **err)
+static int print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
+                 const struct kp_launches *launches, struct kp_summary *summary, char **err)
 {
-    struct kp_page page = {out, d, s, launches, err};
+    struct kp_page page = {out, d, s, launches, summary, err};
     *err = NULL;
     locale_t before = kp_plain_begin();
     int rc = d->format == KP_FORMAT_TEXT ? print_texts(&page) : print_data(&page);
     kp_plain_end(before);
     return rc;
+}
+
+int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
+                  const struct kp_launches *launches, char **err)
+{
+    return print(out, d, s, launches, NULL, err);
 }
 
 /* --- a stored session --- */
@@ -249,13 +252,19 @@ static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), vo
 
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err)
 {
+    return kp_page_part(out, d, store, NULL, err);
+}
+
+int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store,
+                 struct kp_summary *summary, char **err)
+{
     struct stored stored = {store, d};
     struct kp_launches launches = {each_stored, &stored};
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)
         return rc;
-    rc = kp_page_print(out, d, &session, &launches, err);
+    rc = print(out, d, &session, &launches, summary, err);
     kp_session_free(&session);
     return rc;
 }

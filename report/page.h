@@ -29,4 +29,10 @@ size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX]);
 /* What the page is called in that list. Static data. */
 const char *kp_page_name(enum kp_page_id page);
 
+struct kp_summary;
+/* The same, as text, for one of several sessions: the launches of the details page are added to `summary`, which the
+ * caller prints in the end. NULL: the page has its own. */
+int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store,
+                 struct kp_summary *summary, char **err);
+
 #endif

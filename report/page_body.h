@@ -16,6 +16,7 @@ struct kp_page {
     const struct kp_display *display;
     const struct kp_session *session;
     const struct kp_launches *launches;
+    struct kp_summary *summary; /* where the details page adds its launches, and leaves it; NULL: it has its own */
     char **err;
 };
 
@@ -34,8 +35,6 @@ int kp_json_page(const struct kp_page *p, FILE *to);
 
 /* ---- words and numbers that several of them have ---- */
 
-/* The kernel's name in full, or what there is of it; valid as long as the launch. */
-const char *kp_launch_name(const struct kp_launch_info *l);
 /* The name of the program's file without its folder; valid as long as the session. */
 const char *kp_process_name(const struct kp_session *s);
 /* What the line is called where it stands without its body: a value of a grid or chart with its row or link too.

@@ -15,7 +15,7 @@
 
 enum { SEEN_SHOWN = 10 /* kernels, devices, or ranges, that no filter took */ };
 
-static const char metrics_title[] = "Command line profiler metrics";
+const char kp_metrics_title[] = "Command line profiler metrics";
 
 static const char *or_empty(const char *s)
 {
@@ -65,8 +65,7 @@ static void begin(struct kp_out *o, struct printed *p)
     p->begun = true;
 }
 
-/* The rows of the tables that stand before the bodies come before the first body row. */
-static size_t rows_before_bodies(const struct kp_section *s, enum kp_row_kind last)
+size_t kp_rows_before_bodies(const struct kp_section *s, enum kp_row_kind last)
 {
     size_t n = 0;
     while (n < s->n_rows && s->rows[n].kind <= last)
@@ -79,7 +78,7 @@ static int render_header(struct kp_out *o, struct printed *p)
     const struct kp_section *s = p->section;
     struct kp_lines lines = {0};
     enum kp_row_kind last = o->display->details == KP_DETAILS_ALL ? KP_ROW_EXTRA : KP_ROW_HEADER;
-    int rc = kp_lines_of_rows(s, 0, rows_before_bodies(s, last), p->view, p->asked_for, &lines);
+    int rc = kp_lines_of_rows(s, 0, kp_rows_before_bodies(s, last), p->view, p->asked_for, &lines);
     if (!rc && lines.n) {
         if (s->passes != KP_PASSES_ONE) /* there, the rows that tell most come first */
             kp_lines_sort(&lines);
@@ -153,7 +152,7 @@ static int render_bodies(struct kp_out *o, struct printed *p)
 {
     const struct kp_section *s = p->section;
     int rc = 0;
-    for (size_t at = rows_before_bodies(s, KP_ROW_EXTRA), end; !rc && at < s->n_rows; at = end) {
+    for (size_t at = kp_rows_before_bodies(s, KP_ROW_EXTRA), end; !rc && at < s->n_rows; at = end) {
         end = kp_section_body_end(s, at + 1);
         if (kp_cc_matches(s->rows[at].cc, p->view->result->launch.cc_major, p->view->result->launch.cc_minor))
             rc = render_body(o, p, at, end);
@@ -222,13 +221,19 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
 
 /* --- the user's own metrics --- */
 
+int kp_lines_of_metrics(const char *list, const struct kp_view *v, struct kp_lines *out)
+{
+    out->note = v->result->launch.note;
+    return kp_lines_of_list(list, v, out);
+}
+
 static int render_metrics(struct kp_out *o, const char *list, const struct kp_view *v)
 {
-    struct kp_lines lines = {.note = v->result->launch.note};
-    int rc = kp_lines_of_list(list, v, &lines);
+    struct kp_lines lines = {0};
+    int rc = kp_lines_of_metrics(list, v, &lines);
     if (!rc && lines.n) {
         kp_lines_sort(&lines);
-        kp_out_print(o, "    Section: %s\n", metrics_title);
+        kp_out_print(o, "    Section: %s\n", kp_metrics_title);
         kp_table_print(o, &lines);
         kp_table_print_missing(o, &lines);
         kp_out_print(o, "\n");
@@ -239,14 +244,7 @@ static int render_metrics(struct kp_out *o, const char *list, const struct kp_vi
 
 /* --- the section of one pass in place of others --- */
 
-/* Sections and metrics. */
-struct wanted {
-    const struct kp_section **sections;
-    size_t n;
-    const char *metrics;
-};
-
-static int select_quietly(const char *set, const char *sections, struct wanted *w)
+static int select_quietly(const char *set, const char *sections, struct kp_wanted *w)
 {
     char *err = NULL;
     int rc = kp_sections_select(set, sections, &w->sections, &w->n, &err);
@@ -256,14 +254,14 @@ static int select_quietly(const char *set, const char *sections, struct wanted *
 
 static bool is_known(const char *set, const char *section)
 {
-    struct wanted w = {0};
+    struct kp_wanted w = {0};
     int rc = select_quietly(set, section, &w);
     free(w.sections);
     return !rc;
 }
 
 /* Without what came from a folder of section files that is not at hand any more. */
-static int select_known(const char *set, const char *sections, struct wanted *w)
+static int select_known(const char *set, const char *sections, struct kp_wanted *w)
 {
     char *known = calloc(1, strlen(sections) + 1), *end = known, *word;
     const char *item;
@@ -281,8 +279,7 @@ static int select_known(const char *set, const char *sections, struct wanted *w)
     return rc;
 }
 
-/* The options were checked when the session began, or when they were given. */
-static int find_wanted(const char *set, const char *sections, const char *metrics, struct wanted *w)
+int kp_find_wanted(const char *set, const char *sections, const char *metrics, struct kp_wanted *w)
 {
     w->metrics = metrics;
     int rc = select_quietly(set, sections, w);
@@ -313,7 +310,7 @@ static int is_input(const struct kp_rule_input *input, void *metric)
     return !strcmp(input->metric, metric);
 }
 
-static bool is_wanted(const struct wanted *w, const char *metric, const struct kp_view *v)
+static bool is_wanted(const struct kp_wanted *w, const char *metric, const struct kp_view *v)
 {
     if (list_has(w->metrics, strlen(w->metrics), metric))
         return true;
@@ -328,9 +325,8 @@ static bool is_wanted(const struct wanted *w, const char *metric, const struct k
     return false;
 }
 
-/* A launch that must not be replayed has the counters of the section of one pass instead of those asked for. It is told
- * by a metric that nobody asked for. */
-static bool has_quick_instead(const struct kp_view *v, const struct wanted *asked)
+/* Told by a metric that nobody asked for. */
+bool kp_has_quick_instead(const struct kp_view *v, const struct kp_wanted *asked)
 {
     const struct kp_section *quick = kp_section_quick();
     if (v->result->launch.passes != 1)
@@ -356,13 +352,22 @@ static void print_note(struct kp_out *o, const char *note, bool quick)
     free(text);
 }
 
-static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
+const char *kp_launch_name(const struct kp_launch_info *l)
 {
-    const char *name = l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
-    kp_out_print(o, "  %s", name);
+    return l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
+}
+
+void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l)
+{
+    kp_out_print(o, "  %s", kp_launch_name(l));
     if (l->kind == KP_WORKLOAD_KERNEL)
         kp_out_print(o, " (%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")x(%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")", l->grid[0],
                      l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
+}
+
+static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
+{
+    kp_launch_print(o, l);
     kp_out_print(o, ", Context %" PRIu64 ", Stream %" PRIu64 ", Device %d, CC %d.%d\n", l->context_id, l->stream_id,
                  l->device, l->cc_major, l->cc_minor);
 }
@@ -396,7 +401,8 @@ static void leave_out_absent(const struct kp_display *d, struct kp_shown *s)
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct kp_section *one = s->sections[i];
-        if (kp_cc_matches(one->cc, r->launch.cc_major, r->launch.cc_minor) && (!d->choose || kp_section_has_any(one, r)))
+        if (kp_cc_matches(one->cc, r->launch.cc_major, r->launch.cc_minor) &&
+            (!d->choose || kp_section_has_any(one, r)))
             s->sections[n++] = one;
     }
     s->n = n;
@@ -404,17 +410,17 @@ static void leave_out_absent(const struct kp_display *d, struct kp_shown *s)
 
 int kp_shown_of(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r, struct kp_shown *out)
 {
-    struct wanted asked = {0}, chosen = {0};
+    struct kp_wanted asked = {0}, chosen = {0};
     *out = (struct kp_shown){.view = {s, r, &out->messages}};
-    int rc = find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
+    int rc = kp_find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
     if (!rc && d->choose)
-        rc = find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &chosen);
-    struct wanted *w = d->choose ? &chosen : &asked;
+        rc = kp_find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &chosen);
+    struct kp_wanted *w = d->choose ? &chosen : &asked;
     if (!rc && d->rules)
         rc = kp_rules_apply(r, s, w->sections, w->n, d->rules, &out->messages);
     if (rc)
         goto out;
-    out->quick = has_quick_instead(&out->view, &asked);
+    out->quick = kp_has_quick_instead(&out->view, &asked);
     out->sections = w->sections;
     out->n = w->n;
     out->metrics = w->metrics;
@@ -446,18 +452,17 @@ static bool is_asked_for(const struct kp_shown *s, size_t at)
 
 const char *kp_shown_title(const struct kp_shown *s, size_t at)
 {
-    return at < s->n ? s->sections[at]->display : metrics_title;
+    return at < s->n ? s->sections[at]->display : kp_metrics_title;
 }
 
 int kp_shown_lines(const struct kp_shown *s, size_t at, enum kp_details details, struct kp_lines *out)
 {
     int rc = 0;
     if (at == s->n) {
-        out->note = s->view.result->launch.note;
-        rc = kp_lines_of_list(s->metrics, &s->view, out);
+        rc = kp_lines_of_metrics(s->metrics, &s->view, out);
     } else {
         const struct kp_section *section = s->sections[at];
-        size_t header = rows_before_bodies(section, KP_ROW_HEADER), from = 0, end = section->n_rows;
+        size_t header = kp_rows_before_bodies(section, KP_ROW_HEADER), from = 0, end = section->n_rows;
         if (details == KP_DETAILS_HEADER || !is_asked_for(s, at))
             end = header;
         else if (details == KP_DETAILS_BODY)

@@ -93,6 +93,33 @@ const char *kp_breakdown_of(const char *metric, const struct kp_view *v, size_t 
 const char *kp_line_unit(const struct kp_line *l);
 /* Whether the launch has a metric of the section, or a reason for having none. */
 bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r);
+/* What stands before the bodies of a section: rows of the kinds up to `last`, HEADER or EXTRA. */
+size_t kp_rows_before_bodies(const struct kp_section *s, enum kp_row_kind last);
+
+/* --- what is shown of a launch --- */
+
+struct kp_wanted {
+    const struct kp_section **sections; /* to free() */
+    size_t n;
+    const char *metrics; /* comma list; not owned */
+};
+
+/* `set` and `sections` as kp_sections_select() takes them. They were checked when the session began, or when they were
+ * given; what came from a folder of section files that is not at hand any more is left out. 0 or -ENOMEM. */
+int kp_find_wanted(const char *set, const char *sections, const char *metrics, struct kp_wanted *w);
+/* Whether the launch has the counters of the section of one pass instead of those asked for, as it must not be
+ * replayed. */
+bool kp_has_quick_instead(const struct kp_view *v, const struct kp_wanted *asked);
+/* The lines of kp_lines_of_list, with the note of the launch. 0 or -ENOMEM; `out` must be empty. */
+int kp_lines_of_metrics(const char *list, const struct kp_view *v, struct kp_lines *out);
+/* The title of their section. */
+extern const char kp_metrics_title[];
+
+/* The kernel's name as reports have it; valid as long as `l`. */
+const char *kp_launch_name(const struct kp_launch_info *l);
+/* `  name (grid)x(block)`, without the end of the line. */
+void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l);
+
 /* Whether the line has a value, not just a reason for having none. */
 bool kp_line_has_value(const struct kp_line *l);
 /* What the line is called, as print-metric-name says. malloc'ed; NULL without memory, which is then noted. */

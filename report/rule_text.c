@@ -123,7 +123,7 @@ static int put_line(const struct kp_sink *out, const char *head, const char *tex
 
 static int put_message(const struct kp_sink *out, const struct kp_message *m)
 {
-    const char *head = severity_names[m->severity], *line;
+    const char *head = kp_severity_name(m->severity), *line;
     struct kp_wrap wrap = {m->text, TEXT_WIDTH};
     char estimate[64];
     size_t len;

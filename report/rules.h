@@ -57,6 +57,8 @@ int kp_rule_inputs(const char *section_id, int major, int minor,
 double kp_rule_value(const struct kp_result *r, const struct kp_rule *rule, const char *name, double other);
 
 enum kp_severity { KP_SEVERITY_OPT, KP_SEVERITY_INF, KP_SEVERITY_WRN };
+/* "OPT" and the like. */
+const char *kp_severity_name(enum kp_severity severity);
 
 struct kp_message {
     const struct kp_rule *rule;

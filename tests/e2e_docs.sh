@@ -99,7 +99,7 @@ if [ -n "$bash" ]; then
     offers 'kprof query-m' 'query-metrics'
     offers 'kprof list-sets --quie' '--quiet'
     offers 'kprof report --print-u' '--print-units'
-    offers 'kprof report --launch-s' ''
+    offers 'kprof report --cache-c' ''
     offers 'kprof report --quie' ''
     offers 'kprof report ' 'folder one.kprof compopt -o filenames'
     offers 'kprof report t' 'compopt -o filenames'
@@ -173,7 +173,7 @@ if needs zsh "the zsh completion"; then
     zsh_offers 'kprof --section Occupancy,LaunchSt' 'LaunchStats'
     zsh_offers 'kprof list-' 'list-chips *list-sections *list-sets'
     zsh_offers 'kprof report --' '--print-units *-- auto: units*--set '
-    grep -q -e --launch-skip "$tmp/offered" && fail "zsh: a flag that kprof report does not take"
+    grep -q -e --cache-control "$tmp/offered" && fail "zsh: a flag that kprof report does not take"
     cp "$tmp/more._kprof" "$tmp/zsh/_kprof"
     zsh_offers 'kprof diff --' "--limit *-- .first word*--only-here *-- of ?one? it's: ?n*--set "
     zsh_offers 'kprof --pages details,r' 'raw'

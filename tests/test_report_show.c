@@ -263,7 +263,7 @@ static void wrong_options_are_told(void **state)
         {ARGS("report", "--section=Ocupancy", session), NULL},
         {ARGS("report", session), "KPROF_PRINT_DETAILS=bodies"},
         {ARGS("report", session), "KPROF_PRINT_DETIALS=body"},
-        {ARGS("report", session, session, "--print-units=base"), NULL},
+        {ARGS("report", "--print-units=base"), NULL},
     };
     struct kp_test_text t = {0};
     struct kp_sink sink = kp_test_sink(&t);

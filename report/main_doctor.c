@@ -1,0 +1,38 @@
+/* `kprof doctor`. */
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/doctor.h"
+#include "report/main.h"
+#include "report/options.h"
+
+int kp_main_doctor(const struct kp_catalog_ops *ops)
+{
+    struct kp_doctor_facts *facts = calloc(1, sizeof *facts);
+    struct kp_sink out = kp_main_sink(stdout);
+    struct kp_options o = {0};
+    char *library = kp_main_library(), *err = NULL;
+    size_t faults = 0;
+    int status = EXIT_SUCCESS, rc = facts ? kp_options_from_env(&o, environ, &err) : -ENOMEM;
+    if (rc) {
+        status = kp_main_error(rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+        goto out;
+    }
+    ops->machine(o.cupti_dir, facts);
+    rc = kp_doctor(&out, &(struct kp_doctor_input){facts, kp_doctor_paths, library, gnu_get_libc_version()}, &faults);
+    if (fflush(stdout) && !rc)
+        rc = -errno;
+    if (rc)
+        status = kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc));
+    else if (faults)
+        status = KP_EXIT_FAILED;
+    kp_options_free(&o);
+out:
+    free(library);
+    free(facts);
+    free(err);
+    return status;
+}
