@@ -138,6 +138,8 @@ static void test_units_of_rows(void **state)
             for (size_t r = 0; r < sections[s].n_rows; r++) {
                 const struct kp_row *row = &sections[s].rows[r];
                 struct kp_metric_props props;
+                if (*row->unit == *KP_UNIT_DRAWN) /* of the drawing alone */
+                    continue;
                 if (applies(&chips[i], &sections[s], row) && !kp_host_metric(h, counter_of(row), &props))
                     check_unit(&chips[i], row, props.unit);
             }
