@@ -237,7 +237,8 @@ static enum entered enter_armed(struct slot *s, void *real, const uint64_t *args
         return ALLOCATING;
     if (s->class == KP_CLASS_CTX_END)
         kp_process_context_ends(s->symbol, args[0]);
-    if (s->class == KP_CLASS_HOLD || s->class == KP_CLASS_CAPTURE_BEGIN)
+    /* What was launched is asked for once its window closes: its function must still be there. */
+    if (s->class == KP_CLASS_HOLD || s->class == KP_CLASS_CAPTURE_BEGIN || s->class == KP_CLASS_FORGET)
         kp_gate_enter_alone();
     else
         kp_gate_enter_shared();

@@ -11,6 +11,7 @@ for p in $all; do
     KPROF_KERNEL_NAME=nothing_like_it both "$p, nothing selected" "$programs/$p"
     KPROF_LAUNCH_SKIP=2 KPROF_LAUNCH_COUNT=3 both "$p, three launches" "$programs/$p"
     KPROF_QUIET=on both "$p, quiet" "$programs/$p"
+    KPROF_SET=quick both "$p, counted as it comes" "$programs/$p"
     KPROF_NO_SUCH_OPTION=1 both "$p, an unknown option" "$programs/$p"
 done
 
