@@ -268,6 +268,10 @@ $(SHIM): tests/shim/nodeepbind.c $(OBJ)/flags
 	$(call say,SHIM)
 	$(Q)$(PLAIN_COMPILE) -shared -o $@ $<
 
+# Tests of code that never sees a second thread, and that TSan would take minutes for.
+UNTHREADED := test_demangle test_collect_plan test_collect_catalog
+RUN_BIN     = $(if $(filter tsan,$(VARIANT)),$(filter-out $(addprefix $(OUT)/tests/,$(UNTHREADED)),$(TEST_BIN)),$(TEST_BIN))
+
 test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS)
 
 run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
@@ -276,7 +280,7 @@ run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),
 	 $(if $(RUNTIME_$(VARIANT)),KP_TEST_SHIM=$(abspath $(SHIM)) ASAN_OPTIONS=verify_asan_link_order=0 \
 	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \
 	 KP_TEST_PRELOAD_PLAIN=$(if $(filter asan ubsan,$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_ubsan)))) \
-	 KP_TEST_ENV='$(TEST_ENV_$(VARIANT))' tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(TEST_BIN) $(TEST_SCRIPTS)
+	 KP_TEST_ENV='$(TEST_ENV_$(VARIANT))' tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(RUN_BIN) $(TEST_SCRIPTS)
 
 test: setup-test
 	@$(MAKE) --no-print-directory run-tests
