@@ -4,6 +4,9 @@
 # well; 4 in `step` again; 5 in `backward` of another thread; 6 in none.
 . "$(dirname "$0")/e2e.inc"
 
+# The program forks, and the way in which TSan's programs end (tests/shim) writes a child's copy of buffered output.
+case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) echo "skipped: a forked child writes twice under TSan"; exit 77 ;; esac
+
 nm -D --defined-only "$library" | grep -q ' T InitializeInjectionNvtx2$' || fail "no InitializeInjectionNvtx2 is exported"
 
 LD_LIBRARY_PATH=$build/fake "$programs/p_nvtx" >/dev/null
