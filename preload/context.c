@@ -106,6 +106,13 @@ static bool is_curve(const char *metric)
     return strstr(metric, "__occupancy_per_") || strstr(metric, "__pct_occupancy_per_");
 }
 
+static void note_shown(struct kp_context *c, FILE *list, const char *metric)
+{
+    c->curves |= is_curve(metric);
+    if (kp_device_is_metric(metric))
+        fprintf(list, "%s,", metric);
+}
+
 /* The comma list of what is shown of the device and the machine; malloc'ed. */
 static char *machine_names(const struct kp_context_setup *setup, struct kp_context *c)
 {
@@ -114,19 +121,11 @@ static char *machine_names(const struct kp_context_setup *setup, struct kp_conte
     FILE *f = open_memstream(&list, &size);
     if (!f)
         return NULL;
-    for (size_t i = 0; c->plan && i < c->plan->n_metrics; i++) {
-        const char *name = c->plan->metrics[i].name;
-        c->curves |= is_curve(name);
-        if (kp_device_is_metric(name))
-            fprintf(f, "%s,", name);
-    }
+    for (size_t i = 0; c->plan && i < c->plan->n_metrics; i++)
+        note_shown(c, f, c->plan->metrics[i].name);
     for (size_t s = 0; !c->plan && s < setup->n_sections; s++)
-        for (size_t i = 0; i < setup->sections[s]->n_rows; i++) {
-            const char *name = setup->sections[s]->rows[i].metric;
-            c->curves |= is_curve(name);
-            if (kp_device_is_metric(name))
-                fprintf(f, "%s,", name);
-        }
+        for (size_t i = 0; i < setup->sections[s]->n_rows; i++)
+            note_shown(c, f, setup->sections[s]->rows[i].metric);
     fclose(f);
     return list;
 }

@@ -20,8 +20,7 @@ static struct {
     } slots[KNOWN];
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The context of a launch; NULL when there is none. *current: it is the thread's, as far as is known. */
-static CUcontext context_of(const struct kp_driver *d, const struct kp_launch *l, bool *current)
+CUcontext kp_place_context(const struct kp_driver *d, const struct kp_launch *l, bool *current)
 {
     CUcontext ctx = NULL;
     bool special = !l->stream || l->stream == CU_STREAM_LEGACY || l->stream == CU_STREAM_PER_THREAD;
@@ -83,7 +82,7 @@ int kp_place_device(const struct kp_driver *d, const struct kp_launch *l)
 {
     bool current;
     kp_guard++;
-    CUcontext ctx = context_of(d, l, &current);
+    CUcontext ctx = kp_place_context(d, l, &current);
     int device = ctx ? device_of(d, ctx, current) : -1;
     kp_guard--;
     return device;
@@ -158,7 +157,7 @@ const char *kp_place_ids(const struct kp_context_setup *setup, const struct kp_l
     const char *why = NULL;
     *bad_input = NULL;
     kp_guard++;
-    CUcontext ctx = context_of(d, l, &current);
+    CUcontext ctx = kp_place_context(d, l, &current);
     if (ctx && (current || enter(d, ctx, &pushed))) {
         why = find(setup, l, ctx, &k, bad_input);
         leave(d, pushed);

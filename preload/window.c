@@ -14,6 +14,7 @@
 #include "preload/log.h"
 #include "preload/mute.h"
 #include "preload/patience.h"
+#include "preload/place.h"
 #include "preload/session.h"
 #include "preload/snapshot.h"
 #include "preload/worker.h"
@@ -182,15 +183,6 @@ static void leave(const struct kp_driver *d, struct visit *v)
         d->cuThreadExchangeStreamCaptureMode(&v->mode);
     if (v->pushed)
         d->cuCtxPopCurrent(&popped);
-}
-
-static CUcontext context_of(const struct kp_driver *d, const struct kp_launch *l)
-{
-    CUcontext ctx = NULL;
-    bool special = !l->stream || l->stream == CU_STREAM_LEGACY || l->stream == CU_STREAM_PER_THREAD;
-    if (!special && d->cuStreamGetCtx(l->stream, &ctx) == CUDA_SUCCESS && ctx)
-        return ctx;
-    return d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
 }
 
 /* ---- items ---- */
@@ -1049,7 +1041,8 @@ CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch
                           const char **skipped, char **bad_input)
 {
     const struct kp_driver *d = setup->driver;
-    CUcontext ctx = context_of(d, l);
+    bool current;
+    CUcontext ctx = kp_place_context(d, l, &current);
     *skipped = NULL;
     *bad_input = NULL;
     if (!ctx)

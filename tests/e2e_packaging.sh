@@ -35,8 +35,8 @@ works() { # WHAT ROOT/PREFIX
 }
 
 # --- make install ---
-mkdir "$tmp/root"
-in_make install DESTDIR="$tmp/root" PREFIX=/opt/kprof
+mkdir "$tmp/dest"
+in_make install DESTDIR="$tmp/dest" PREFIX=/opt/kprof
 cat >"$tmp/wanted" <<'END'
 755 bin/kprof
 644 lib/libkprof.so
@@ -49,12 +49,12 @@ cat >"$tmp/wanted" <<'END'
 644 share/man/man7/libkprof.7
 644 share/zsh/site-functions/_kprof
 END
-files "$tmp/root/opt/kprof" >"$tmp/got"
+files "$tmp/dest/opt/kprof" >"$tmp/got"
 diff "$tmp/wanted" "$tmp/got" || fail "make install: other files, or other modes"
-expect "files outside PREFIX" "$(cd "$tmp/root" && find . ! -type d ! -path './opt/kprof/*')" ""
-works "make install" "$tmp/root/opt/kprof"
+expect "files outside PREFIX" "$(cd "$tmp/dest" && find . ! -type d ! -path './opt/kprof/*')" ""
+works "make install" "$tmp/dest/opt/kprof"
 if command -v pkg-config >/dev/null; then
-    from_pc() { PKG_CONFIG_LIBDIR="$tmp/root/opt/kprof/lib/pkgconfig" pkg-config "$@" kprof 2>&1; }
+    from_pc() { PKG_CONFIG_LIBDIR="$tmp/dest/opt/kprof/lib/pkgconfig" pkg-config "$@" kprof 2>&1; }
     expect "kprof.pc: version" "$(from_pc --modversion)" "$version"
     expect "kprof.pc: library" "$(from_pc --variable=preload)" /opt/kprof/lib/libkprof.so
     expect "kprof.pc: nothing to link" "$(from_pc --cflags --libs | tr -d ' ')" ""
@@ -63,14 +63,14 @@ else
 fi
 
 # --- make uninstall: what others have put beside ours stays ---
-: >"$tmp/root/opt/kprof/lib/other.so"
-: >"$tmp/root/opt/kprof/share/doc/kprof/other"
-in_make uninstall DESTDIR="$tmp/root" PREFIX=/opt/kprof
-expect "left by uninstall" "$(files "$tmp/root/opt/kprof" | cut -d' ' -f2 | xargs)" "lib/other.so share/doc/kprof/other"
-rm "$tmp/root/opt/kprof/share/doc/kprof/other"
-in_make install DESTDIR="$tmp/root" PREFIX=/opt/kprof
-in_make uninstall DESTDIR="$tmp/root" PREFIX=/opt/kprof
-[ ! -e "$tmp/root/opt/kprof/share/doc/kprof" ] || fail "uninstall leaves its own folder"
+: >"$tmp/dest/opt/kprof/lib/other.so"
+: >"$tmp/dest/opt/kprof/share/doc/kprof/other"
+in_make uninstall DESTDIR="$tmp/dest" PREFIX=/opt/kprof
+expect "left by uninstall" "$(files "$tmp/dest/opt/kprof" | cut -d' ' -f2 | xargs)" "lib/other.so share/doc/kprof/other"
+rm "$tmp/dest/opt/kprof/share/doc/kprof/other"
+in_make install DESTDIR="$tmp/dest" PREFIX=/opt/kprof
+in_make uninstall DESTDIR="$tmp/dest" PREFIX=/opt/kprof
+[ ! -e "$tmp/dest/opt/kprof/share/doc/kprof" ] || fail "uninstall leaves its own folder"
 
 # --- make deb ---
 if ! command -v dpkg-deb >/dev/null; then
