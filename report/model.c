@@ -156,6 +156,12 @@ void kp_result_free(struct kp_result *r)
     for (size_t i = 0; i < r->n_metrics; i++)
         metric_free(&r->metrics[i]);
     free(r->metrics);
+    for (size_t i = 0; i < r->n_sources; i++)
+        kp_source_free(&r->sources[i]);
+    free(r->sources);
+    for (size_t i = 0; i < r->n_series; i++)
+        kp_series_free(&r->series[i]);
+    free(r->series);
     *r = (struct kp_result){0};
 }
 
@@ -275,4 +281,98 @@ void kp_nvtx_free(struct kp_nvtx *n)
     free(n->thread_name);
     free(n->stream_name);
     *n = (struct kp_nvtx){.ranges = NULL};
+}
+
+void kp_stack_free(struct kp_stack *s)
+{
+    for (size_t i = 0; i < s->n_frames; i++) {
+        free(s->frames[i].function);
+        free(s->frames[i].file);
+        free(s->frames[i].module);
+    }
+    free(s->frames);
+    *s = (struct kp_stack){0};
+}
+
+void kp_code_free(struct kp_code *c)
+{
+    for (size_t i = 0; i < c->n_instructions; i++) {
+        free(c->instructions[i].opcode);
+        free(c->instructions[i].text);
+    }
+    for (size_t i = 0; i < c->n_locations; i++)
+        free(c->locations[i].function);
+    for (size_t i = 0; i < c->n_files; i++) {
+        free(c->files[i].path);
+        free(c->files[i].text);
+    }
+    free(c->instructions);
+    free(c->locations);
+    free(c->files);
+    free(c->function);
+    *c = (struct kp_code){0};
+}
+
+void kp_source_free(struct kp_source *s)
+{
+    for (size_t i = 0; i < s->n_metrics; i++) {
+        free(s->metrics[i].name);
+        free(s->metrics[i].values);
+    }
+    free(s->metrics);
+    free(s->offsets);
+    *s = (struct kp_source){0};
+}
+
+void kp_series_free(struct kp_series *s)
+{
+    free(s->name);
+    free(s->unit);
+    free(s->values);
+    *s = (struct kp_series){0};
+}
+
+int kp_result_add_source(struct kp_result *r, struct kp_source *source)
+{
+    struct kp_source *grown = realloc(r->sources, (r->n_sources + 1) * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    r->sources = grown;
+    grown[r->n_sources++] = *source;
+    *source = (struct kp_source){0};
+    return 0;
+}
+
+int kp_result_add_series(struct kp_result *r, struct kp_series *series)
+{
+    struct kp_series *grown = realloc(r->series, (r->n_series + 1) * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    r->series = grown;
+    grown[r->n_series++] = *series;
+    *series = (struct kp_series){0};
+    return 0;
+}
+
+const uint64_t *kp_source_find(const struct kp_source *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_metrics; i++)
+        if (!strcmp(s->metrics[i].name, name))
+            return s->metrics[i].values;
+    return NULL;
+}
+
+const struct kp_instruction *kp_code_at(const struct kp_code *c, uint32_t offset)
+{
+    size_t low = 0, high = c->n_instructions;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->instructions[middle].offset == offset)
+            return &c->instructions[middle];
+        if (c->instructions[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
 }

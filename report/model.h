@@ -25,6 +25,88 @@ struct kp_instance {
     double value;
 };
 
+/* ---- who made a launch ---- */
+
+enum kp_frame_kind { KP_FRAME_NATIVE = 0, KP_FRAME_PYTHON = 1 };
+
+/* One frame of a call stack. */
+struct kp_frame {
+    enum kp_frame_kind kind;
+    char *function;  /* as it is shown: demangled, without arguments; "" = not known */
+    char *file;      /* of its source; "" = not known */
+    uint32_t line;   /* 0 = not known */
+    char *module;    /* path of the executable or library; "" for Python */
+    uint64_t offset; /* of the call in the module, as its file counts addresses; 0 for Python */
+};
+
+/* A call stack that at least one launch was made from; a session has each once. */
+struct kp_stack {
+    uint64_t id; /* from 1 on */
+    struct kp_frame *frames;
+    size_t n_frames; /* the innermost frame first */
+};
+
+/* ---- code ---- */
+
+/* A file that line tables name. */
+struct kp_source_file {
+    char *path;
+    char *text; /* embedded; NULL = not */
+};
+
+/* A place in the source. Code that was inlined has its own place and, as the parent, the one it was inlined at. */
+struct kp_location {
+    uint32_t file;   /* index into the files of the code */
+    uint32_t line;   /* from 1 on */
+    uint32_t parent; /* index + 1 into the locations; 0 = not inlined */
+    char *function;  /* mangled name of the function that the place is in; "" = not known, the kernel itself */
+};
+
+struct kp_instruction {
+    uint32_t offset;   /* of the function's begin, byte */
+    uint32_t location; /* index + 1 into the locations; 0 = no line is known */
+    char *opcode;      /* basic opcode ("FFMA", "LDG"); "" = not known */
+    char *text;        /* disassembly, without the trailing semicolon; "" = there was no disassembler */
+};
+
+/* A function of a module, as it runs on the GPU; a session has each once. */
+struct kp_code {
+    uint64_t id;    /* from 1 on */
+    char *function; /* mangled name */
+    uint64_t crc;   /* of the cubin it is in, as CUPTI computes it */
+    struct kp_instruction *instructions;
+    size_t n_instructions; /* by ascending offset; 0 = the module's image was not to be had */
+    struct kp_location *locations;
+    size_t n_locations;
+    struct kp_source_file *files;
+    size_t n_files;
+};
+
+/* What one metric counted at each instruction of a function, in one launch. */
+struct kp_source_metric {
+    char *name;       /* "inst_executed", "smsp__pcsamp_warps_issue_stalled_wait" */
+    uint64_t *values; /* as many as the kp_source says */
+};
+
+/* What one launch did in one function. Metrics that are 0 everywhere are left out. */
+struct kp_source {
+    uint64_t code;     /* id of the kp_code */
+    uint32_t *offsets; /* of the instructions that have values, byte, ascending: those of the code or fewer */
+    size_t n_offsets;
+    struct kp_source_metric *metrics; /* by name */
+    size_t n_metrics;
+};
+
+/* A metric sampled while a kernel ran. The samples of one pass share start and interval. */
+struct kp_series {
+    char *name; /* full metric name with suffix */
+    char *unit; /* base unit */
+    double *values;
+    size_t n_values;
+    double start_ns;    /* of the first sample's end, from the begin of the kernel as seen in that pass on */
+    double interval_ns; /* between two samples */
+};
+
 /* One metric of one launch. Values are in the base unit named by `unit` (byte, ns, hz, %, inst, cycle, byte/s ...). */
 struct kp_metric {
     char *name;
@@ -76,6 +158,7 @@ struct kp_launch_info {
     char *note;         /* why counters are missing, or NULL when all went well */
     char *reason;       /* short reason key of a launch reported without counters ("" = profiled) */
     struct kp_nvtx nvtx;
+    uint64_t stack; /* id of the kp_stack it was made from; 0 = not asked for */
 };
 
 /* One launch and its metrics; `metrics` is kept sorted by name, names are unique. */
@@ -83,6 +166,10 @@ struct kp_result {
     struct kp_launch_info launch;
     struct kp_metric *metrics;
     size_t n_metrics, cap_metrics;
+    struct kp_source *sources; /* the kernel's own function first */
+    size_t n_sources;
+    struct kp_series *series;
+    size_t n_series;
 };
 
 /* One line of the closing account: `count` launches were skipped for `reason`. */
@@ -181,6 +268,20 @@ int kp_session_add_skip(struct kp_session *s, const char *reason, uint64_t n);
 int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n);
 /* Counts `n` openings of an NVTX range. Returns 0 or -ENOMEM. */
 int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t n);
+
+/* Frees what they own and zero them, not themselves. */
+void kp_stack_free(struct kp_stack *s);
+void kp_code_free(struct kp_code *c);
+void kp_source_free(struct kp_source *s);
+void kp_series_free(struct kp_series *s);
+
+/* Appends to `r`, which takes over what `source` or `series` owns. Returns 0, or -ENOMEM with both as they were. */
+int kp_result_add_source(struct kp_result *r, struct kp_source *source);
+int kp_result_add_series(struct kp_result *r, struct kp_series *series);
+/* The values of source metric `name`; NULL when it is 0 everywhere, or was not collected. */
+const uint64_t *kp_source_find(const struct kp_source *s, const char *name);
+/* The instruction at `offset`, or NULL. */
+const struct kp_instruction *kp_code_at(const struct kp_code *c, uint32_t offset);
 
 /* Adds a copy of `r`. Returns 0, or -ENOMEM with `n` as it was. */
 int kp_nvtx_add(struct kp_nvtx *n, const struct kp_nvtx_range *r);

@@ -31,9 +31,19 @@ int kp_store_put_session(struct kp_store *s, const struct kp_session *session, c
  * transaction that the caller began is committed. 0 or -EIO, *err. */
 int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err);
 
+/* Append a call stack or the code of a function, once each, before the first launch that names it; in a transaction
+ * like a launch. 0 or -EIO, *err. */
+int kp_store_put_stack(struct kp_store *s, const struct kp_stack *stack, char **err);
+int kp_store_put_code(struct kp_store *s, const struct kp_code *code, char **err);
+
 int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err);
 /* Calls `fn` for each launch by ascending id; the result is freed after the call. A non-zero return of `fn` stops and
  * is returned. */
 int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
+
+/* The stack or code of that id, to be freed by the caller. -ENOENT (no *err) when there is none, -EIO with *err. They
+ * may be called while kp_store_each_result runs. */
+int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, char **err);
+int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char **err);
 
 #endif
