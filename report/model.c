@@ -156,9 +156,9 @@ void kp_result_free(struct kp_result *r)
     for (size_t i = 0; i < r->n_metrics; i++)
         metric_free(&r->metrics[i]);
     free(r->metrics);
-    for (size_t i = 0; i < r->n_sources; i++)
-        kp_source_free(&r->sources[i]);
-    free(r->sources);
+    for (size_t i = 0; i < r->n_counts; i++)
+        kp_code_counts_free(&r->counts[i]);
+    free(r->counts);
     for (size_t i = 0; i < r->n_series; i++)
         kp_series_free(&r->series[i]);
     free(r->series);
@@ -313,7 +313,7 @@ void kp_code_free(struct kp_code *c)
     *c = (struct kp_code){0};
 }
 
-void kp_source_free(struct kp_source *s)
+void kp_code_counts_free(struct kp_code_counts *s)
 {
     for (size_t i = 0; i < s->n_metrics; i++) {
         free(s->metrics[i].name);
@@ -321,7 +321,7 @@ void kp_source_free(struct kp_source *s)
     }
     free(s->metrics);
     free(s->offsets);
-    *s = (struct kp_source){0};
+    *s = (struct kp_code_counts){0};
 }
 
 void kp_series_free(struct kp_series *s)
@@ -332,14 +332,14 @@ void kp_series_free(struct kp_series *s)
     *s = (struct kp_series){0};
 }
 
-int kp_result_add_source(struct kp_result *r, struct kp_source *source)
+int kp_result_add_counts(struct kp_result *r, struct kp_code_counts *counts)
 {
-    struct kp_source *grown = realloc(r->sources, (r->n_sources + 1) * sizeof *grown);
+    struct kp_code_counts *grown = realloc(r->counts, (r->n_counts + 1) * sizeof *grown);
     if (!grown)
         return -ENOMEM;
-    r->sources = grown;
-    grown[r->n_sources++] = *source;
-    *source = (struct kp_source){0};
+    r->counts = grown;
+    grown[r->n_counts++] = *counts;
+    *counts = (struct kp_code_counts){0};
     return 0;
 }
 
@@ -354,7 +354,7 @@ int kp_result_add_series(struct kp_result *r, struct kp_series *series)
     return 0;
 }
 
-const uint64_t *kp_source_find(const struct kp_source *s, const char *name)
+const uint64_t *kp_code_counts_find(const struct kp_code_counts *s, const char *name)
 {
     for (size_t i = 0; i < s->n_metrics; i++)
         if (!strcmp(s->metrics[i].name, name))

@@ -83,17 +83,17 @@ struct kp_code {
 };
 
 /* What one metric counted at each instruction of a function, in one launch. */
-struct kp_source_metric {
+struct kp_code_metric {
     char *name;       /* "inst_executed", "smsp__pcsamp_warps_issue_stalled_wait" */
-    uint64_t *values; /* as many as the kp_source says */
+    uint64_t *values; /* as many as the kp_code_counts says */
 };
 
 /* What one launch did in one function. Metrics that are 0 everywhere are left out. */
-struct kp_source {
+struct kp_code_counts {
     uint64_t code;     /* id of the kp_code */
     uint32_t *offsets; /* of the instructions that have values, byte, ascending: those of the code or fewer */
     size_t n_offsets;
-    struct kp_source_metric *metrics; /* by name */
+    struct kp_code_metric *metrics; /* by name */
     size_t n_metrics;
 };
 
@@ -166,8 +166,8 @@ struct kp_result {
     struct kp_launch_info launch;
     struct kp_metric *metrics;
     size_t n_metrics, cap_metrics;
-    struct kp_source *sources; /* the kernel's own function first */
-    size_t n_sources;
+    struct kp_code_counts *counts; /* the kernel's own function first */
+    size_t n_counts;
     struct kp_series *series;
     size_t n_series;
 };
@@ -272,14 +272,14 @@ int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t 
 /* Frees what they own and zero them, not themselves. */
 void kp_stack_free(struct kp_stack *s);
 void kp_code_free(struct kp_code *c);
-void kp_source_free(struct kp_source *s);
+void kp_code_counts_free(struct kp_code_counts *s);
 void kp_series_free(struct kp_series *s);
 
-/* Appends to `r`, which takes over what `source` or `series` owns. Returns 0, or -ENOMEM with both as they were. */
-int kp_result_add_source(struct kp_result *r, struct kp_source *source);
+/* Appends to `r`, which takes over what `counts` or `series` owns. Returns 0, or -ENOMEM with both as they were. */
+int kp_result_add_counts(struct kp_result *r, struct kp_code_counts *counts);
 int kp_result_add_series(struct kp_result *r, struct kp_series *series);
 /* The values of source metric `name`; NULL when it is 0 everywhere, or was not collected. */
-const uint64_t *kp_source_find(const struct kp_source *s, const char *name);
+const uint64_t *kp_code_counts_find(const struct kp_code_counts *s, const char *name);
 /* The instruction at `offset`, or NULL. */
 const struct kp_instruction *kp_code_at(const struct kp_code *c, uint32_t offset);
 
