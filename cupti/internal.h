@@ -5,9 +5,11 @@
 #include <cuda.h>
 #include <stdbool.h> /* cupti_profiler_host.h uses bool without it */
 #include <cupti.h>
+#include <cupti_pcsampling.h>
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
+#include <cupti_sass_metrics.h>
 #include <cupti_target.h>
 #include <nvperf_cuda_host.h>
 

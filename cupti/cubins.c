@@ -1,0 +1,77 @@
+/* CUPTI's callback carries no user pointer: what is kept is a static. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cupti/internal.h"
+#include "cupti/source.h"
+
+struct cubin {
+    uint32_t crc;
+    size_t size;
+    struct cubin *next;
+    unsigned char image[];
+};
+
+enum { BUCKETS = 256 };
+
+static struct {
+    const struct kp_cupti *c;
+    size_t most, kept; /* byte */
+    struct cubin *buckets[BUCKETS];
+} cubins;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct cubin *find(uint32_t crc)
+{
+    struct cubin *k = cubins.buckets[crc % BUCKETS];
+    while (k && k->crc != crc)
+        k = k->next;
+    return k;
+}
+
+static void keep(uint32_t crc, const void *image, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    if (!find(crc) && size <= cubins.most - cubins.kept) {
+        struct cubin *k = malloc(sizeof(*k) + size);
+        if (k) {
+            k->crc = crc;
+            k->size = size;
+            memcpy(k->image, image, size);
+            k->next = cubins.buckets[crc % BUCKETS];
+            cubins.buckets[crc % BUCKETS] = k;
+            cubins.kept += size;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Called by CUPTI in the thread that loads the module. What is returned is what its records name the module by. */
+static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
+{
+    CUpti_GetCubinCrcParams get = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = size, .cubin = image};
+    if (cubins.c->cuptiGetCubinCrc(&get) == CUPTI_SUCCESS && image) {
+        *crc = get.cubinCrc;
+        keep((uint32_t)get.cubinCrc, image, size);
+    }
+}
+
+int kp_cubins_keep(const struct kp_cupti *c, size_t most)
+{
+    if (!c->cuptiRegisterComputeCrcCallback || !c->cuptiGetCubinCrc)
+        return -ENOSYS;
+    cubins.c = c;
+    cubins.most = most;
+    return (int)c->cuptiRegisterComputeCrcCallback(on_module);
+}
+
+const void *kp_cubins_find(uint32_t crc, size_t *size)
+{
+    pthread_mutex_lock(&lock);
+    const struct cubin *k = find(crc);
+    pthread_mutex_unlock(&lock);
+    *size = k ? k->size : 0;
+    return k ? k->image : NULL;
+}
