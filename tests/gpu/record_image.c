@@ -2,9 +2,9 @@
  * Records counter data on a GPU, for the test that evaluates it without one (tests/test_cupti_recorded.c):
  *   make build/tests/gpu/record_image && build/tests/gpu/record_image tests/data [FOLDER_OF_LIBCUPTI]
  *
- * Profiles a window of two launches of y[i] = a * x[i] + y[i] with the counters of the basic set, and some whose values
- * follow from the kernel, in the library's own way: plan, checkpoint, passes, flush. Writes axpy.image.gz, the decoded
- * counter data, and axpy.txt, the values evaluated on this machine and what they must be.
+ * Profiles a window of two launches of y[i] = a * x[i] + y[i] with the counters of the full set, and some whose values
+ * follow from the kernel, in the library's own way: plan, checkpoint, passes, flush. Writes axpy.N.image.gz, the
+ * decoded counter data of the plan's group N, and axpy.txt, the values evaluated on this machine.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -26,24 +26,36 @@ static const unsigned blocks[RANGES] = {ELEMENTS / THREADS, ELEMENTS / THREADS /
 
 static const float factor = 2;
 
-/* No bounds check: every warp executes every instruction once, so instruction counts follow from the code. */
+/* No bounds check: every warp executes every instruction once, so instruction counts follow from the code. The result
+ * is computed twice, in single and in double precision, whose mean goes through shared memory: all are exact. */
 static const char ptx[] = ".version 6.4\n.target sm_75\n.address_size 64\n"
                           ".visible .entry axpy(.param .u64 px, .param .u64 py, .param .f32 pa)\n{\n"
-                          ".reg .f32 %f<5>;\n.reg .b32 %r<5>;\n.reg .b64 %d<6>;\n"
+                          ".reg .f32 %f<9>;\n.reg .f64 %g<5>;\n.reg .b32 %r<7>;\n.reg .b64 %d<6>;\n"
+                          ".shared .align 4 .b8 buffer[1024];\n"
                           "ld.param.u64 %d1, [px];\nld.param.u64 %d2, [py];\nld.param.f32 %f1, [pa];\n"
                           "cvta.to.global.u64 %d1, %d1;\ncvta.to.global.u64 %d2, %d2;\n"
                           "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmov.u32 %r3, %tid.x;\n"
                           "mad.lo.u32 %r4, %r1, %r2, %r3;\nmul.wide.u32 %d3, %r4, 4;\n"
                           "add.u64 %d4, %d1, %d3;\nadd.u64 %d5, %d2, %d3;\n"
                           "ld.global.f32 %f2, [%d4];\nld.global.f32 %f3, [%d5];\n"
-                          "fma.rn.f32 %f4, %f1, %f2, %f3;\nst.global.f32 [%d5], %f4;\nret;\n}\n";
+                          "fma.rn.f32 %f4, %f1, %f2, %f3;\n"
+                          "cvt.f64.f32 %g1, %f1;\ncvt.f64.f32 %g2, %f2;\ncvt.f64.f32 %g3, %f3;\n"
+                          "fma.rn.f64 %g4, %g1, %g2, %g3;\ncvt.rn.f32.f64 %f5, %g4;\n"
+                          "add.rn.f32 %f6, %f4, %f5;\nmul.rn.f32 %f7, %f6, 0f3F000000;\n"
+                          "mov.u32 %r5, buffer;\nshl.b32 %r6, %r3, 2;\nadd.u32 %r5, %r5, %r6;\n"
+                          "st.volatile.shared.f32 [%r5], %f7;\nbar.sync 0;\nld.volatile.shared.f32 %f8, [%r5];\n"
+                          "st.global.f32 [%d5], %f8;\nret;\n}\n";
 
 static const char counted[] = "smsp__inst_executed.sum,smsp__thread_inst_executed.sum,smsp__warps_launched.sum,"
                               "smsp__thread_inst_executed_per_inst_executed.ratio,"
                               "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum,"
                               "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum,"
                               "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum,"
-                              "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum";
+                              "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum,"
+                              "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"
+                              "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,"
+                              "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,"
+                              "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum";
 
 static void *library;
 
@@ -78,7 +90,8 @@ static struct {
     struct kp_flush *flush;
     struct kp_checkpoint *saved;
     struct kp_range *range;
-    struct kp_image *image;
+    struct kp_image **images; /* of each group */
+    size_t group;             /* under way */
 } g;
 
 static void must(int rc, const char *what)
@@ -220,7 +233,7 @@ static int op_begin(void *arg, size_t group)
 {
     (void)arg;
     (void)group;
-    return kp_range_begin(g.range, KP_RANGE_AUTO, g.image);
+    return kp_range_begin(g.range, KP_RANGE_AUTO, g.images[g.group]);
 }
 
 /* Cold caches for the first launch; a flush between the launches could itself be a range. */
@@ -254,7 +267,8 @@ static int op_decode(void *arg, size_t group)
     return rc ? rc : ranges != RANGES || dropped ? -1 : 0;
 }
 
-static void profile(void)
+/* The profiler is enabled anew for each list: one that has run the passes of one never ends those of the next. */
+static size_t profile_group(void)
 {
     static const struct kp_replay_ops ops = {.restore = op_restore,
                                              .begin = op_begin,
@@ -263,19 +277,31 @@ static void profile(void)
                                              .stop = op_stop,
                                              .decode = op_decode,
                                              .plain = op_issue};
-    struct kp_replay_request request = {.passes = &g.plan->groups[0].passes, .groups = 1};
+    const struct kp_config *config = &g.plan->groups[g.group];
+    struct kp_replay_request request = {.passes = &config->passes, .groups = 1};
     struct kp_replay_outcome out;
-    must(kp_flush_open(&g.driver, &g.device, &g.flush), "flush");
     must_cupti(kp_range_open(g.cupti, g.ctx, &g.range), "range profiler");
-    must_cupti(kp_image_make(g.range, &g.plan->groups[0], RANGES, &g.image), "counter data");
-    must_cupti(kp_checkpoint_save(g.cupti, g.ctx, &g.saved), "save");
-    must(launch_all(), "launch");
+    must_cupti(kp_image_make(g.range, config, RANGES, &g.images[g.group]), "counter data");
     kp_replay_run(&ops, NULL, &request, &out);
     if (out.failed)
-        fprintf(stderr, "record_image: stage %d of replay.h failed\n", out.failed);
+        fprintf(stderr, "record_image: group %zu: stage %d of replay.h failed\n", g.group, out.failed);
     must_cupti(out.failed ? out.code : 0, "replay");
+    kp_range_close(g.range);
+    return out.passes;
+}
+
+static void profile(void)
+{
+    size_t passes = 0;
+    must(kp_flush_open(&g.driver, &g.device, &g.flush), "flush");
+    g.images = calloc(g.plan->n_groups, sizeof(struct kp_image *));
+    must(!g.images, "no memory");
+    must_cupti(kp_checkpoint_save(g.cupti, g.ctx, &g.saved), "save");
+    must(launch_all(), "launch");
+    for (g.group = 0; g.group < g.plan->n_groups; g.group++)
+        passes += profile_group();
     kp_checkpoint_free(g.saved);
-    printf("%zu passes\n", out.passes);
+    printf("%zu groups, %zu passes\n", g.plan->n_groups, passes);
 }
 
 static void open_cupti(const char *folder)
@@ -289,11 +315,10 @@ static void open_cupti(const char *folder)
     must_cupti(kp_target_init(g.cupti), "cuptiProfilerInitialize");
     must_cupti(kp_target_chip(g.cupti, 0, &g.chip), "chip name");
     must_cupti(kp_target_availability(g.cupti, g.ctx, &g.availability, &size), "counter availability");
-    must(kp_sections_select("basic", "", &sections, &n, &err), "sections");
+    must(kp_sections_select("full", "", &sections, &n, &err), "sections");
     rc = kp_plan_make(g.cupti, g.chip, g.availability, g.device.cc_major, g.device.cc_minor, sections, n, counted,
-                      false, &g.plan, &err);
+                      KP_PLAN_RULES, &g.plan, &err);
     must(rc, err ? err : "plan");
-    must(g.plan->n_groups != 1, "the counters do not fit into one list");
     free(sections);
 }
 
@@ -315,12 +340,14 @@ static bool same(double a, double b)
 }
 
 /* The test has no availability image: evaluation must not need one. */
-static void evaluate(const uint8_t *image, size_t size, size_t range, double *values)
+static void evaluate(size_t group, size_t range, double *values)
 {
-    const struct kp_config *c = &g.plan->groups[0];
-    const uint8_t *availability[] = {NULL, g.availability};
+    const struct kp_config *c = &g.plan->groups[group];
+    const uint8_t *availability[] = {NULL, g.availability}, *image;
+    size_t size;
     double *without = calloc(c->n_names, sizeof(*without));
     must(!without, "no memory");
+    kp_image_data(g.images[group], &image, &size);
     for (int i = 0; i < 2; i++) {
         struct kp_host *h = NULL;
         must_cupti(kp_host_open(g.cupti, g.chip, availability[i], &h), "host");
@@ -332,32 +359,41 @@ static void evaluate(const uint8_t *image, size_t size, size_t range, double *va
     free(without);
 }
 
-static void write_all(const char *folder)
+static void write_group(const char *folder, size_t group, FILE *text)
 {
-    const struct kp_config *c = &g.plan->groups[0];
+    const struct kp_config *c = &g.plan->groups[group];
     const uint8_t *image;
     size_t size;
-    int driver = 0;
+    char name[64];
     double *values = calloc(c->n_names, sizeof(*values));
     must(!values, "no memory");
-    kp_image_data(g.image, &image, &size);
-    FILE *out = create(folder, "axpy.image.gz", true);
-    must(fwrite(image, 1, size, out) != size, "axpy.image.gz");
+    kp_image_data(g.images[group], &image, &size);
+    snprintf(name, sizeof(name), "axpy.%zu.image.gz", group);
+    FILE *out = create(folder, name, true);
+    must(fwrite(image, 1, size, out) != size, name);
     must(pclose(out), "gzip");
-    out = create(folder, "axpy.txt", false);
+    fprintf(text, "image\t%zu\n", size);
+    for (size_t r = 0; r < RANGES; r++) {
+        evaluate(group, r, values);
+        fprintf(text, "range\t%u\t%d\n", blocks[r], THREADS);
+        for (size_t i = 0; i < c->n_names; i++)
+            fprintf(text, "%s\t%.17g\n", c->names[i], values[i]);
+    }
+    free(values);
+}
+
+static void write_all(const char *folder)
+{
+    int driver = 0;
+    FILE *out = create(folder, "axpy.txt", false);
     g.driver.cuDriverGetVersion(&driver);
     fprintf(out,
-            "# Written by tests/gpu/record_image.c: y[i] = a * x[i] + y[i], values of axpy.image.gz as evaluated\n");
+            "# Written by tests/gpu/record_image.c: y[i] = a * x[i] + y[i], values of axpy.N.image.gz as evaluated\n");
     fprintf(out, "# device %s, driver %d, CUPTI %s\n", g.device.name, driver, kp_cupti_version(g.cupti));
-    fprintf(out, "chip\t%s\nimage\t%zu\ninstructions\t%zu\n", g.chip, size, g.instructions);
-    for (size_t r = 0; r < RANGES; r++) {
-        evaluate(image, size, r, values);
-        fprintf(out, "range\t%u\t%d\n", blocks[r], THREADS);
-        for (size_t i = 0; i < c->n_names; i++)
-            fprintf(out, "%s\t%.17g\n", c->names[i], values[i]);
-    }
+    fprintf(out, "chip\t%s\ninstructions\t%zu\n", g.chip, g.instructions);
+    for (size_t group = 0; group < g.plan->n_groups; group++)
+        write_group(folder, group, out);
     must(fclose(out), "axpy.txt");
-    free(values);
 }
 
 int main(int argc, char **argv)
@@ -373,8 +409,9 @@ int main(int argc, char **argv)
     profile();
     check_memory();
     write_all(argv[1]);
-    kp_image_free(g.image);
-    kp_range_close(g.range);
+    for (size_t i = 0; i < g.plan->n_groups; i++)
+        kp_image_free(g.images[i]);
+    free(g.images);
     kp_flush_close(g.flush, true);
     kp_plan_free(g.plan);
     kp_cupti_free(g.cupti);
