@@ -611,7 +611,7 @@ int kp_nvtx_configure(const struct kp_options *o)
     if (rc)
         return rc;
     choice.all_threads = !strcmp(o->nvtx_push_pop_scope, "process");
-    choice.on = o->nvtx || !kp_nvtx_filter_empty(choice.include) || !kp_nvtx_filter_empty(choice.exclude);
+    choice.on = o->nvtx;
     return 0;
 }
 

@@ -98,11 +98,3 @@ void kp_columns_print(struct kp_out *o, const struct kp_columns *c, const struct
         print_dashes(o, c, look, widths);
     free(widths);
 }
-
-void kp_columns_csv(struct kp_csv *to, const struct kp_columns *c)
-{
-    for (size_t at = 0; at < c->n_cells; at += c->n) {
-        kp_csv_fields(to, (const char *const *)&c->cells[at], c->n);
-        kp_csv_end_row(to);
-    }
-}

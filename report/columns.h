@@ -1,11 +1,10 @@
-/* A table of text, made as a whole and then printed in a frame, plainly, or as CSV. */
+/* A table of text, made as a whole and then printed, in a frame or plainly. */
 #ifndef KP_REPORT_COLUMNS_H
 #define KP_REPORT_COLUMNS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "report/csv.h"
 #include "report/render_body.h"
 
 /* How a table looks as text: blanks before a line and between columns, and whether dashes stand around the headings and
@@ -28,7 +27,4 @@ int kp_columns_add(struct kp_columns *c, const char *const *cells);
 void kp_columns_free(struct kp_columns *c);
 
 void kp_columns_print(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look);
-/* The rows alone. */
-void kp_columns_csv(struct kp_csv *to, const struct kp_columns *c);
-
 #endif

@@ -21,17 +21,18 @@ enum {
     FIRST_ROW = 256,   /* and for the first row */
 };
 
-static const char usage[] = "Usage: kprof [options] [--] program [arguments]\n"
+static const char usage[] = "Usage: kprof [run] [options] [--] program [arguments]\n"
                             "       kprof report [options] FILE...\n"
                             "       kprof diff [options] A B\n"
                             "       kprof doctor\n"
-                            "       kprof {query-metrics,list-sets,list-sections,list-chips} [options]\n";
+                            "       kprof {query-metrics,list-sets,list-sections,list-rules,list-chips} [options]\n";
 static const char try_help[] = "`kprof --help` lists the options";
 
-static const char report_command[] = "report", diff_command[] = "diff", doctor_command[] = "doctor";
+static const char run_command[] = "run", report_command[] = "report", diff_command[] = "diff",
+                  doctor_command[] = "doctor";
 
-const char *const kp_main_commands[] = {report_command, diff_command,    doctor_command, "query-metrics",
-                                        "list-sets",    "list-sections", "list-chips",   NULL};
+const char *const kp_main_commands[] = {run_command, report_command,  diff_command, doctor_command, "query-metrics",
+                                        "list-sets", "list-sections", "list-rules", "list-chips",   NULL};
 
 /* Flags that are the command's own, and no options of the library. Those whose name is a sub-command's are as good as
  * that; the others say what it is about. */
@@ -46,6 +47,8 @@ static const struct query_flag {
     {"list-sets", "", "lists the sets, what is in them and how many passes they take",
      offsetof(struct kp_query, command)},
     {"list-sections", "", "lists the sections; enabled are those of --set and --section",
+     offsetof(struct kp_query, command)},
+    {"list-rules", "", "lists the rules that give advice, with their sections and what they look at; needs no CUPTI",
      offsetof(struct kp_query, command)},
     {"list-chips", "", "lists the chips that --chip takes", offsetof(struct kp_query, command)},
     {"chip", " NAME", "the chip that is meant; without it, that of the first GPU", offsetof(struct kp_query, chip)},
@@ -268,23 +271,66 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
     f->longs[n + 3 + QUERY_FLAGS] = (struct option){0};
 }
 
+/* ---- flags that are none ---- */
+
+/* The flags that begin with a word, as `--a, --b or --c`; empty when there is none. */
+static void list_longer(const char *word, size_t len, const char *const *names, FILE *to)
+{
+    size_t n = 0;
+    for (size_t i = 0; names[i]; i++)
+        n += !strncmp(names[i], word, len);
+    for (size_t i = 0; names[i]; i++)
+        if (!strncmp(names[i], word, len))
+            fprintf(to, "--%s%s", names[i], --n > 1 ? ", " : n ? " or " : "");
+}
+
+char *kp_main_meant(const char *word, const char *const *names)
+{
+    char *list = NULL, *text = NULL, *name = strndup(word, strcspn(word, "="));
+    size_t size;
+    FILE *to = name && *name ? open_memstream(&list, &size) : NULL;
+    if (to) {
+        list_longer(name, strlen(name), names, to);
+        const char *near = ftell(to) > 0 ? NULL : kp_nearest(name, names);
+        if (near)
+            fprintf(to, "--%s", near);
+        fclose(to);
+    }
+    if (list && *list && asprintf(&text, "did you mean %s?", list) < 0)
+        text = NULL;
+    free(list);
+    free(name);
+    return text;
+}
+
+bool kp_main_is_abbreviated(const struct option *flag, const char **word, char *const *argv)
+{
+    *word = argv[optind - (optarg && optarg == argv[optind - 1] ? 2 : 1)];
+    return strlen(flag->name) != strcspn(*word + 2, "=");
+}
+
+/* A long flag that there is not; an abbreviation is none either, as it would mean another one once there are more. */
+static int unknown_flag(const struct flags *f, const char *word)
+{
+    const char *names[MAX_ROWS + QUERY_FLAGS + 4] = {0};
+    for (size_t i = 0; f->longs[i].name; i++)
+        names[i] = f->longs[i].val == LIST_WORDS ? "" : f->longs[i].name;
+    char *meant = kp_main_meant(word + 2, names);
+    int status = kp_main_error(KP_EXIT_USAGE, "unknown option %.*s; %s", (int)strcspn(word, "="), word,
+                               meant ? meant : try_help);
+    free(meant);
+    return status;
+}
+
 /* What getopt_long did not understand, or gave no value to. */
 static int bad_flag(const struct flags *f, char *const *argv)
 {
-    if (optopt && optopt < FIRST_ROW && strncmp(argv[optind - 1], "--", 2))
+    const char *word = argv[optind - 1];
+    if (optopt && optopt < FIRST_ROW && strncmp(word, "--", 2))
         return kp_main_error(KP_EXIT_USAGE, "unknown option -%c; %s", optopt, try_help);
-    const char *names[MAX_ROWS + QUERY_FLAGS + 4] = {0}, *word = argv[optind - 1] + 2;
-    for (size_t i = 0; f->longs[i].name; i++)
-        names[i] = f->longs[i].name;
-    int len = (int)strcspn(word, "=");
     if (optopt)
-        return kp_main_error(KP_EXIT_USAGE, "--%.*s takes no value", len, word);
-    char *name = strndup(word, (size_t)len);
-    const char *near = name ? kp_nearest(name, names) : NULL;
-    free(name);
-    if (near)
-        return kp_main_error(KP_EXIT_USAGE, "unknown option --%.*s; did you mean --%s?", len, word, near);
-    return kp_main_error(KP_EXIT_USAGE, "unknown option --%.*s; %s", len, word, try_help);
+        return kp_main_error(KP_EXIT_USAGE, "%.*s takes no value", (int)strcspn(word, "="), word);
+    return unknown_flag(f, word);
 }
 
 /* Expressions over ranges are alternatives, each flag with one or more: what the flags before gave stays. malloc'ed. */
@@ -366,7 +412,10 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
     build_flags(&f, rows, n);
     opterr = 0;
     int rc = take_folder(argc, argv, &f, rows, n);
-    while (!rc && (c = getopt_long(argc, argv, f.letters, f.longs, NULL)) != -1) {
+    for (int at = -1; !rc && (c = getopt_long(argc, argv, f.letters, f.longs, &at)) != -1; at = -1) {
+        const char *word;
+        if (at >= 0 && c != '?' && c != ':' && kp_main_is_abbreviated(&f.longs[at], &word, argv))
+            return unknown_flag(&f, word);
         if (c == 'h')
             return kp_main_help();
         if (c == 'v')
@@ -403,39 +452,47 @@ static int query(int argc, char **argv, struct kp_query *q, const struct kp_cata
     return strcmp(q->command, doctor_command) ? kp_main_query(q, ops) : kp_main_doctor(ops);
 }
 
+static int run_word(int argc, char **argv, struct kp_query *q, const struct kp_catalog_ops *ops);
+
+/* What the flags leave: a query, or a program, whose name may be a command's where `is_program`. */
+static int go_on(int argc, char **argv, struct kp_query *q, const struct kp_catalog_ops *ops, bool is_program)
+{
+    if (q->command)
+        return query(argc, argv, q, ops);
+    if (optind == argc && (q->chip || q->mode))
+        return kp_main_error(KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
+                             q->chip ? "chip" : "query-metrics-mode",
+                             q->mode ? "" : ", --list-sets or --list-sections");
+    if (optind == argc) {
+        fputs(usage, stderr);
+        return kp_main_error(KP_EXIT_USAGE, "no program given; %s", try_help);
+    }
+    bool separated = optind > 1 && !strcmp(argv[optind - 1], "--");
+    if (!is_program && !separated && find_command(argv[optind]))
+        return run_word(argc - optind, argv + optind, q, ops);
+    if (q->chip || q->mode)
+        return kp_main_error(KP_EXIT_USAGE, "--%s does not go with a program; %s",
+                             q->chip ? "chip" : "query-metrics-mode", try_help);
+    return kp_main_run(argv + optind);
+}
+
 /* `kprof COMMAND ...`; argv[0] is the command. */
-static int run_command(int argc, char **argv, struct kp_query *q, const struct kp_catalog_ops *ops)
+static int run_word(int argc, char **argv, struct kp_query *q, const struct kp_catalog_ops *ops)
 {
     if (!strcmp(argv[0], report_command))
         return kp_main_report(argc, argv);
     if (!strcmp(argv[0], diff_command))
         return kp_main_diff(argc, argv);
-    q->command = argv[0];
+    bool is_program = !strcmp(argv[0], run_command);
+    q->command = is_program ? NULL : argv[0];
     optind = 0; /* GNU: a new list of arguments */
     int status = take_flags(argc, argv, q);
-    return status >= 0 ? status : query(argc, argv, q, ops);
+    return status >= 0 ? status : go_on(argc, argv, q, ops, is_program);
 }
 
 int kp_main(int argc, char **argv, const struct kp_catalog_ops *ops)
 {
     struct kp_query q = {0};
     int status = take_flags(argc, argv, &q);
-    if (status >= 0)
-        return status;
-    if (q.command)
-        return query(argc, argv, &q, ops);
-    if (optind == argc && (q.chip || q.mode))
-        return kp_main_error(KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
-                             q.chip ? "chip" : "query-metrics-mode", q.mode ? "" : ", --list-sets or --list-sections");
-    if (optind == argc) {
-        fputs(usage, stderr);
-        return kp_main_error(KP_EXIT_USAGE, "no program given; %s", try_help);
-    }
-    bool separated = optind > 1 && !strcmp(argv[optind - 1], "--");
-    if (!separated && find_command(argv[optind]))
-        return run_command(argc - optind, argv + optind, &q, ops);
-    if (q.chip || q.mode)
-        return kp_main_error(KP_EXIT_USAGE, "--%s does not go with a program; %s",
-                             q.chip ? "chip" : "query-metrics-mode", try_help);
-    return kp_main_run(argv + optind);
+    return status >= 0 ? status : go_on(argc, argv, &q, ops, false);
 }

@@ -116,6 +116,13 @@ struct kp_main_flags {
     void *arg; /* of their take */
 };
 
+struct option;
+/* Whether getopt_long, which has just found this long flag, took a shorter word for it; *word receives that. */
+bool kp_main_is_abbreviated(const struct option *flag, const char **word, char *const *argv);
+/* "did you mean --x?" for a word without its dashes, its value left out: the flags that begin with it, else the
+ * nearest. malloc'ed; NULL when there is none. */
+char *kp_main_meant(const char *word, const char *const *names);
+
 /* Puts the options into the environment, having checked them, and hands over the sub-command's own. Returns 0, or an
  * exit status; optind is then that of the first file. */
 int kp_main_take_flags(const struct kp_main_flags *f, int argc, char **argv);

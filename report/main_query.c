@@ -8,6 +8,7 @@
 #include "report/main.h"
 #include "report/options.h"
 #include "report/pattern.h"
+#include "report/rules.h"
 #include "report/section_files.h"
 #include "report/text.h"
 #include "report/wrap.h"
@@ -24,6 +25,8 @@ enum {
     DISPLAY_WIDTH = 35,
     NUMBER_WIDTH = 7,
     CHIP_WIDTH = 12,
+    RULE_WIDTH = 26,
+    SECTION_WIDTH = 30,
     SUFFIX_INDENT = 4,
 };
 
@@ -424,6 +427,29 @@ static int print_sections(const struct kp_query *q, const struct kp_options *o, 
     return rc;
 }
 
+/* ---- rules ---- */
+
+static int print_rules(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                       struct kp_catalog *c, char **err)
+{
+    static const struct column columns[] = {{"Identifier", RULE_WIDTH, NAME},
+                                            {"Section", SECTION_WIDTH, NAME},
+                                            {"Looks At", PAGE_WIDTH - RULE_WIDTH - SECTION_WIDTH - 2, LEFT},
+                                            {NULL, 0, LEFT}};
+    size_t n;
+    const struct kp_rule *rule = kp_rules(&n);
+    (void)q;
+    (void)o;
+    (void)ops;
+    (void)c;
+    (void)err;
+    puts("Rules\n");
+    print_head(columns);
+    for (; n; n--, rule++)
+        print_row(columns, (const char *const[]){rule->id, rule->section, rule->about});
+    return 0;
+}
+
 /* ---- chips ---- */
 
 static int print_chip(const char *chip, const char *about, void *arg)
@@ -450,11 +476,11 @@ static const struct {
     int (*print)(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
                  struct kp_catalog *c, char **err);
     bool any_chip; /* is the same whatever the chip */
+    bool alone;    /* needs no catalog, and so no CUPTI */
 } queries[] = {
-    {"query-metrics", print_metrics, false},
-    {"list-sets", print_sets, false},
-    {"list-sections", print_sections, false},
-    {"list-chips", print_chips, true},
+    {"query-metrics", print_metrics, false, false},  {"list-sets", print_sets, false, false},
+    {"list-sections", print_sections, false, false}, {"list-rules", print_rules, true, true},
+    {"list-chips", print_chips, true, false},
 };
 
 static int run(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops, char **err)
@@ -464,7 +490,7 @@ static int run(const struct kp_query *q, const struct kp_options *o, const struc
     size_t i = 0;
     while (strcmp(queries[i].command, q->command))
         i++;
-    int rc = ops->open(q->chip ? q->chip : "", o->cupti_dir, &c, &note, err);
+    int rc = queries[i].alone ? 0 : ops->open(q->chip ? q->chip : "", o->cupti_dir, &c, &note, err);
     if (!rc && note && !queries[i].any_chip)
         fprintf(stderr, "==KPROF== %s\n", note);
     if (!rc)

@@ -74,6 +74,7 @@ static const size_t showing[] = {
     offsetof(struct kp_options, json),
     offsetof(struct kp_options, print_summary),
     offsetof(struct kp_options, trace_columns),
+    offsetof(struct kp_options, print_nvtx_rename),
 };
 
 enum {
@@ -130,16 +131,15 @@ static size_t list_flags(const struct kp_main_flags *f, struct option longs[MAX_
 
 static int unknown_flag(const struct kp_main_flags *f, const struct option *longs, size_t n, const char *word)
 {
-    const char *flags[MAX_FLAGS + 1] = {0}, *near = NULL;
+    const char *flags[MAX_FLAGS + 1] = {0};
     for (size_t i = 0; i < n; i++)
         flags[i] = longs[i].name;
-    char *name = strncmp(word, "--", 2) ? NULL : strndup(word + 2, strcspn(word + 2, "="));
-    if (name)
-        near = kp_nearest(name, flags);
-    free(name);
-    if (near)
-        return kp_main_error(KP_EXIT_USAGE, "kprof %s has no option %s; did you mean --%s?", f->command, word, near);
-    return kp_main_error(KP_EXIT_USAGE, "kprof %s has no option %s; it takes %s", f->command, word, f->takes);
+    char *meant = strncmp(word, "--", 2) ? NULL : kp_main_meant(word + 2, flags);
+    int status =
+        kp_main_error(KP_EXIT_USAGE, meant ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
+                      f->command, word, meant ? meant : f->takes);
+    free(meant);
+    return status;
 }
 
 /* The flag's value, else that of the environment, is checked; the flag's goes into the environment. 0 or an exit
@@ -168,12 +168,15 @@ int kp_main_take_flags(const struct kp_main_flags *f, int argc, char **argv)
     int c, status = 0;
     optind = 0; /* begins anew, after the command's own flags */
     opterr = 0;
-    while (!status && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+    for (int at = -1; !status && (c = getopt_long(argc, argv, letters, longs, &at)) != -1; at = -1) {
+        const char *word;
         if (c == ':')
             return kp_main_error(KP_EXIT_USAGE, "option %s needs a value; `kprof --help` lists the options",
                                  argv[optind - 1]);
         if (c == '?')
             return unknown_flag(f, longs, n, argv[optind - 1]);
+        if (at >= 0 && kp_main_is_abbreviated(&longs[at], &word, argv))
+            return unknown_flag(f, longs, n, word);
         if (c >= FIRST_OWN)
             status = f->own[c - FIRST_OWN].take(optarg, f->arg);
         else
@@ -266,27 +269,47 @@ static int check_chosen(struct kp_store *store, const struct kp_display *d, char
     return rc;
 }
 
+/* Opens a session, and warns of what is chosen and not in it. Returns 0, or an exit status after having said why. */
+static int open_file(const char *path, const struct kp_options *o, const struct kp_display *d, struct kp_store **out)
+{
+    char *err = NULL, *warnings = NULL;
+    int status = kp_main_open(path, !*o->section_folder, out);
+    if (status)
+        return status;
+    int rc = d->choose ? check_chosen(*out, d, &warnings, &err) : 0;
+    if (!rc && warnings)
+        kp_main_warn(warnings);
+    if (rc) {
+        status = kp_main_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+        kp_store_close(*out);
+        *out = NULL;
+    }
+    free(warnings);
+    free(err);
+    return status;
+}
+
+/* What has been printed, `rc` telling how that went, is written out. Returns the exit status. */
+static int end_of_page(int rc, const char *err)
+{
+    if (fflush(stdout) && !rc)
+        rc = -errno;
+    return rc ? kp_main_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc)) : EXIT_SUCCESS;
+}
+
 /* `summary` as in kp_page_part. */
 static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d,
                       struct kp_summary *summary)
 {
-    struct kp_store *store = NULL;
-    char *err = NULL, *warnings = NULL;
-    int rc = 0, status = kp_main_open(path, !*o->section_folder, &store);
-    if (status)
-        return status;
     struct kp_sink out = kp_main_sink(stdout);
-    if (d->choose)
-        rc = check_chosen(store, d, &warnings, &err);
-    if (!rc && warnings)
-        kp_main_warn(warnings);
-    rc = rc ? rc : kp_page_part(&out, d, store, summary, &err);
-    if (fflush(stdout) && !rc)
-        rc = -errno;
-    if (rc)
-        status = kp_main_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+    struct kp_store *store = NULL;
+    char *err = NULL;
+    int status = open_file(path, o, d, &store);
+    if (!status) {
+        int rc = kp_page_part(&out, d, store, summary, &err);
+        status = end_of_page(rc, err);
+    }
     kp_store_close(store);
-    free(warnings);
     free(err);
     return status;
 }
@@ -324,21 +347,44 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
     return status;
 }
 
+/* The same as one table or document. */
+static int print_together(char *const *paths, size_t n, const struct kp_options *o, const struct kp_display *d)
+{
+    struct kp_sink out = kp_main_sink(stdout);
+    struct kp_store **stores = calloc(n, sizeof *stores);
+    char *err = NULL;
+    size_t opened = 0;
+    int status = stores ? EXIT_SUCCESS : kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    for (size_t i = 0; stores && i < n; i++) {
+        int one = open_file(paths[i], o, d, &stores[opened]);
+        status = status ? status : one;
+        opened += !one;
+    }
+    if (opened) {
+        int rc = kp_page_print_stores(&out, d, stores, opened, &err), one = end_of_page(rc, err);
+        status = status ? status : one;
+    }
+    for (size_t i = 0; i < opened; i++)
+        kp_store_close(stores[i]);
+    free(stores);
+    free(err);
+    return status;
+}
+
 /* The launches that are shown of each session. */
 static int print_chosen(char *const *paths, size_t n, const struct kp_options *o, struct kp_display *d)
 {
     struct kp_pattern *kernel = NULL;
     char *err = NULL;
-    if (n > 1 && d->format != KP_FORMAT_TEXT)
-        return kp_main_error(KP_EXIT_USAGE, "csv and json take one session file at a time");
     d->launch_skip = o->launch_skip;
     d->launch_count = o->launch_count;
     int rc =
         *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err) : 0; /* was checked: memory alone may lack */
     d->kernel = kernel;
-    int status = rc       ? kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc))
-                 : n == 1 ? print_file(*paths, o, d, NULL)
-                          : print_files(paths, o, d);
+    int status = rc                            ? kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc))
+                 : n == 1                      ? print_file(*paths, o, d, NULL)
+                 : d->format != KP_FORMAT_TEXT ? print_together(paths, n, o, d)
+                                               : print_files(paths, o, d);
     kp_pattern_free(kernel);
     free(err);
     return status;

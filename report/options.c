@@ -439,6 +439,8 @@ int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
         rc = check_together(o, err);
     if (rc)
         kp_options_free(o);
+    else
+        o->nvtx = kp_options_want_nvtx(env);
     return rc;
 }
 
@@ -448,6 +450,25 @@ static bool is_text(enum kp_option_kind kind)
            kind != KP_OPT_SWITCH;
 }
 
+/* Whether an option's value, which is not empty, cannot be had without NVTX. */
+static bool needs_nvtx(const struct kp_option *row, const char *value)
+{
+    char *err = NULL;
+    bool on = false;
+    switch (row->offset) {
+    case offsetof(struct kp_options, nvtx):
+        on = !read_switch(value, &on, &err) && on;
+        free(err);
+        return on;
+    case offsetof(struct kp_options, print_nvtx_rename):
+        return !strcmp(value, "kernel");
+    case offsetof(struct kp_options, print_summary):
+        return !strcmp(value, "per-nvtx");
+    default:
+        return row->kind == KP_OPT_RANGES;
+    }
+}
+
 bool kp_options_want_nvtx(char *const *env)
 {
     bool wanted = false;
@@ -455,12 +476,7 @@ bool kp_options_want_nvtx(char *const *env)
         const char *value = strchr(*env, '=');
         const struct kp_option *row =
             value && value[1] && !strncmp(*env, ENV_PREFIX, sizeof ENV_PREFIX - 1) ? find_row(*env) : NULL;
-        char *err = NULL;
-        if (row && row->offset == offsetof(struct kp_options, nvtx) && read_switch(value + 1, &wanted, &err))
-            wanted = false;
-        else if (row && row->kind == KP_OPT_RANGES)
-            wanted = true;
-        free(err);
+        wanted = row && needs_nvtx(row, value + 1);
     }
     return wanted;
 }

@@ -41,11 +41,12 @@ struct kp_options {
     char *print_metric_instances; /* none | values | details */
     char *page;                   /* comma list, at least one */
     bool csv, json;               /* at most one of them */
-    char *print_summary;          /* none | per-gpu | per-kernel */
+    char *print_summary;          /* none | per-gpu | per-kernel | per-nvtx */
+    char *print_nvtx_rename;      /* none | kernel */
     char *trace_columns;          /* comma list; "" = the page's own */
     bool quiet;                   /* no progress lines */
     bool profile_from_start;
-    bool nvtx;                 /* see kp_options_want_nvtx */
+    bool nvtx;                 /* also set by all that needs it, see kp_options_want_nvtx */
     char *nvtx_include;        /* "" = all */
     char *nvtx_exclude;        /* "" = none */
     char *nvtx_push_pop_scope; /* thread | process */
@@ -109,8 +110,8 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
 int kp_options_from_env(struct kp_options *o, char *const *env, char **err);
 void kp_options_free(struct kp_options *o);
 
-/* Whether the environment asks for NVTX: by `nvtx`, or by a filter over ranges. Nothing else is looked at, and what is
- * wrong with a value is left for kp_options_from_env to say. */
+/* Whether the environment asks for NVTX: by `nvtx`, by a filter over ranges, or by names or a summary that need them.
+ * Nothing else is looked at, and what is wrong with a value is left for kp_options_from_env to say. */
 bool kp_options_want_nvtx(char *const *env);
 
 /* Expands %p %h %q{NAME} %i %r %% in a path. `pid` and `host` are what %p and %h give. %i is the lowest number for

@@ -14,11 +14,13 @@
 #include "report/summary.h"
 #include "report/text.h"
 
+enum { ENOUGH = 1 }; /* what a function returns to see no more launches; errors are negative */
+
 static const struct page_row {
     const char *name;
     kp_page_text_fn *text;
     kp_page_csv_fn *csv;
-    bool grouped; /* has kp_grouped_text and kp_grouped_csv in its place */
+    bool launches; /* shows each; kp_grouped_text and kp_grouped_csv take its place where they are put together */
 } rows[KP_PAGE_IDS] = {
     [KP_PAGE_DETAILS] = {"details", kp_details_text, kp_details_csv, true},
     [KP_PAGE_RAW] = {"raw", kp_raw_text, kp_raw_csv, true},
@@ -94,18 +96,27 @@ const char *kp_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX]
 struct each {
     int (*fn)(struct kp_result *r, void *arg);
     void *arg;
+    bool range_names;
 };
 
 static int one_derived(struct kp_result *r, void *arg)
 {
     const struct each *e = arg;
+    char *own = r->launch.demangled, *renamed = NULL;
     int rc = kp_derive_users(r);
-    return rc ? rc : e->fn(r, e->arg);
+    if (!rc && e->range_names)
+        rc = kp_launch_range_name(&r->launch, &renamed);
+    r->launch.demangled = renamed ? renamed : own;
+    if (!rc)
+        rc = e->fn(r, e->arg);
+    r->launch.demangled = own; /* whose launch it is may show it again */
+    free(renamed);
+    return rc;
 }
 
 int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg)
 {
-    struct each e = {fn, arg};
+    struct each e = {fn, arg, p->display->range_names};
     return p->launches->each(p->launches->from, one_derived, &e, p->err);
 }
 
@@ -138,7 +149,7 @@ int kp_details_text(const struct kp_page *p)
 
 static int print_text(const struct kp_page *p, enum kp_page_id id)
 {
-    return p->display->grouping && rows[id].grouped ? kp_grouped_text(p) : rows[id].text(p);
+    return p->display->grouping && rows[id].launches ? kp_grouped_text(p) : rows[id].text(p);
 }
 
 /* All others end with a blank line. */
@@ -171,20 +182,45 @@ static int print_texts(const struct kp_page *p)
     return rc;
 }
 
-static int print_csv(const struct kp_page *p, FILE *to)
+/* NVTX is on from the first launch on, or never; then each has its thread. */
+static int has_thread(struct kp_result *r, void *arg)
 {
-    struct kp_csv csv = {to, 0};
-    enum kp_page_id id = p->display->n_pages ? p->display->pages[0] : KP_PAGE_DETAILS;
-    return p->display->grouping && rows[id].grouped ? kp_grouped_csv(p, &csv) : rows[id].csv(p, &csv);
+    *(bool *)arg = r->launch.nvtx.thread || r->launch.nvtx.n_ranges;
+    return ENOUGH;
 }
 
-static int print_data(const struct kp_page *p)
+/* Whether launches of one of the pages have NVTX: then all have its columns. */
+static int find_nvtx(struct kp_page *pages, size_t n)
+{
+    bool found = false;
+    int rc = 0;
+    for (size_t i = 0; !rc && !found && i < n; i++) {
+        rc = kp_page_each(&pages[i], has_thread, &found);
+        rc = rc == ENOUGH ? 0 : rc;
+    }
+    for (size_t i = 0; i < n; i++)
+        pages[i].nvtx = found;
+    return rc;
+}
+
+static int print_csv(struct kp_page *pages, size_t n, FILE *to)
+{
+    struct kp_csv csv = {to, 0};
+    const struct kp_display *d = pages->display;
+    enum kp_page_id id = d->n_pages ? d->pages[0] : KP_PAGE_DETAILS;
+    if (d->grouping && rows[id].launches)
+        return kp_grouped_csv(pages, n, &csv);
+    int rc = rows[id].launches ? find_nvtx(pages, n) : 0;
+    return rc ? rc : rows[id].csv(pages, n, &csv);
+}
+
+static int print_data(struct kp_page *pages, size_t n)
 {
     struct kp_stream stream;
-    int rc = kp_stream_open(&stream, p->out);
+    int rc = kp_stream_open(&stream, pages->out);
     if (rc)
         return rc;
-    rc = p->display->format == KP_FORMAT_CSV ? print_csv(p, stream.to) : kp_json_page(p, stream.to);
+    rc = pages->display->format == KP_FORMAT_CSV ? print_csv(pages, n, stream.to) : kp_json_page(pages, n, stream.to);
     int closed = kp_stream_close(&stream);
     return stream.rc ? stream.rc : rc ? rc : closed;
 }
@@ -192,10 +228,11 @@ static int print_data(const struct kp_page *p)
 static int print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
                  const struct kp_launches *launches, struct kp_summary *summary, char **err)
 {
-    struct kp_page page = {out, d, s, launches, summary, err};
+    struct kp_page page = {
+        .out = out, .display = d, .session = s, .launches = launches, .summary = summary, .err = err};
     *err = NULL;
     locale_t before = kp_plain_begin();
-    int rc = d->format == KP_FORMAT_TEXT ? print_texts(&page) : print_data(&page);
+    int rc = d->format == KP_FORMAT_TEXT ? print_texts(&page) : print_data(&page, 1);
     kp_plain_end(before);
     return rc;
 }
@@ -266,5 +303,41 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
         return rc;
     rc = print(out, d, &session, &launches, summary, err);
     kp_session_free(&session);
+    return rc;
+}
+
+/* One of several sessions that are printed together. */
+struct part {
+    struct stored stored;
+    struct kp_launches launches;
+    struct kp_session session;
+};
+
+int kp_page_print_stores(const struct kp_sink *out, const struct kp_display *d, struct kp_store *const *stores,
+                         size_t n, char **err)
+{
+    struct part *parts = calloc(n, sizeof *parts);
+    struct kp_page *pages = calloc(n, sizeof *pages);
+    int rc = parts && pages ? 0 : -ENOMEM;
+    *err = NULL;
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct part *part = &parts[i];
+        part->stored = (struct stored){stores[i], d};
+        part->launches = (struct kp_launches){each_stored, &part->stored};
+        rc = kp_store_get_session(stores[i], &part->session, err);
+        pages[i] = (struct kp_page){.out = out,
+                                    .display = d,
+                                    .session = &part->session,
+                                    .launches = &part->launches,
+                                    .err = err,
+                                    .shared = true};
+    }
+    locale_t before = kp_plain_begin();
+    rc = rc ? rc : print_data(pages, n);
+    kp_plain_end(before);
+    for (size_t i = 0; parts && i < n; i++)
+        kp_session_free(&parts[i].session);
+    free(parts);
+    free(pages);
     return rc;
 }

@@ -29,9 +29,14 @@ size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX]);
 /* What the page is called in that list. Static data. */
 const char *kp_page_name(enum kp_page_id page);
 
+/* `n` stored sessions together, as CSV or JSON: one table whose rows say of which process they are, or one document
+ * that has those of the sessions. */
+int kp_page_print_stores(const struct kp_sink *out, const struct kp_display *d, struct kp_store *const *stores,
+                         size_t n, char **err);
+
 struct kp_summary;
-/* The same, as text, for one of several sessions: the launches of the details page are added to `summary`, which the
- * caller prints in the end. NULL: the page has its own. */
+/* As kp_page_print_store, as text, for one of several sessions: the launches of the details page are added to
+ * `summary`, which the caller prints in the end. NULL: the page has its own. */
 int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store,
                  struct kp_summary *summary, char **err);
 

@@ -22,7 +22,7 @@ struct part {
 };
 
 struct group {
-    char *kernel; /* NULL: all of the device */
+    char *name; /* of the kernel or of the NVTX range; NULL: all of the device, or what is in no range */
     int device, cc_major, cc_minor;
     uint64_t launches;
     struct part *parts;
@@ -35,28 +35,29 @@ struct groups {
     size_t n;
 };
 
-static bool is_same_group(const struct group *g, const struct kp_launch_info *l)
+static bool is_same_group(const struct group *g, const char *name, const struct kp_launch_info *l, bool by_device)
 {
-    return g->kernel ? !strcmp(g->kernel, kp_launch_name(l)) : g->device == l->device;
+    if (by_device)
+        return g->device == l->device;
+    return g->name && name ? !strcmp(g->name, name) : g->name == name;
 }
 
 /* NULL without memory. */
-static struct group *find_group(struct groups *all, const struct kp_launch_info *l)
+static struct group *find_group(struct groups *all, const char *name, const struct kp_launch_info *l)
 {
+    bool by_device = all->page->display->grouping == KP_GROUPING_GPU;
     for (size_t i = 0; i < all->n; i++)
-        if (is_same_group(&all->at[i], l))
+        if (is_same_group(&all->at[i], name, l, by_device))
             return &all->at[i];
-    bool by_kernel = all->page->display->grouping == KP_GROUPING_KERNEL;
-    char *kernel = by_kernel ? kp_strdup(kp_launch_name(l)) : NULL;
+    char *copy = name ? kp_strdup(name) : NULL;
     struct group *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
     if (grown)
         all->at = grown;
-    if (!grown || (by_kernel && !kernel)) {
-        free(kernel);
+    if (!grown || (name && !copy)) {
+        free(copy);
         return NULL;
     }
-    grown[all->n] =
-        (struct group){.kernel = kernel, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
+    grown[all->n] = (struct group){.name = copy, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
     return &grown[all->n++];
 }
 
@@ -167,14 +168,40 @@ static bool is_raw(const struct kp_page *p)
     return p->display->n_pages && p->display->pages[0] == KP_PAGE_RAW;
 }
 
-static int add_launch(struct kp_result *r, void *arg)
+static int add_to(struct groups *all, const char *name, const struct kp_result *r)
 {
-    struct groups *all = arg;
-    struct group *g = find_group(all, &r->launch);
+    struct group *g = find_group(all, name, &r->launch);
     if (!g)
         return -ENOMEM;
     g->launches++;
     return is_raw(all->page) ? add_all_metrics(g, r) : add_sections(g, all->page, r);
+}
+
+static int add_to_ranges(struct groups *all, const struct kp_result *r)
+{
+    const struct kp_nvtx *n = &r->launch.nvtx;
+    int rc = n->n_ranges ? 0 : add_to(all, NULL, r);
+    for (size_t i = 0; !rc && i < n->n_ranges; i++) {
+        if (!kp_range_is_new(n, i))
+            continue;
+        char *title = kp_range_title(&n->ranges[i]);
+        rc = title ? add_to(all, title, r) : -ENOMEM;
+        free(title);
+    }
+    return rc;
+}
+
+static int add_launch(struct kp_result *r, void *arg)
+{
+    struct groups *all = arg;
+    switch (all->page->display->grouping) {
+    case KP_GROUPING_NVTX:
+        return add_to_ranges(all, r);
+    case KP_GROUPING_KERNEL:
+        return add_to(all, kp_launch_name(&r->launch), r);
+    default:
+        return add_to(all, NULL, r);
+    }
 }
 
 static void free_groups(struct groups *all)
@@ -190,7 +217,7 @@ static void free_groups(struct groups *all)
             free(g->parts[j].stats);
         }
         free(g->parts);
-        free(g->kernel);
+        free(g->name);
     }
     free(all->at);
 }
@@ -250,11 +277,24 @@ static const char *device_name(const struct kp_session *s, int ordinal)
 
 static void print_head(struct kp_out *o, const struct kp_page *p, const struct group *g)
 {
-    if (g->kernel)
-        kp_out_print(o, "  %s, Invocations %" PRIu64 "\n", g->kernel, g->launches);
+    if (p->display->grouping == KP_GROUPING_NVTX && g->name)
+        kp_out_print(o, "  NVTX range %s", g->name);
+    else if (p->display->grouping == KP_GROUPING_NVTX)
+        kp_out_print(o, "  In no NVTX range");
+    else if (g->name)
+        kp_out_print(o, "  %s", g->name);
     else
-        kp_out_print(o, "  Device %d (%s), CC %d.%d, Invocations %" PRIu64 "\n", g->device,
-                     device_name(p->session, g->device), g->cc_major, g->cc_minor, g->launches);
+        kp_out_print(o, "  Device %d (%s), CC %d.%d", g->device, device_name(p->session, g->device), g->cc_major,
+                     g->cc_minor);
+    kp_out_print(o, ", Invocations %" PRIu64 "\n", g->launches);
+}
+
+/* Else the reader of a session that was made without NVTX would look for the ranges. */
+static void print_without_ranges(struct kp_out *o, const struct groups *all)
+{
+    if (all->page->display->grouping == KP_GROUPING_NVTX && all->n == 1 && !all->at->name)
+        kp_out_print(o, "  No launch of this session has an NVTX range: it was made without KPROF_NVTX=on, or the "
+                        "program opened none\n");
 }
 
 int kp_grouped_text(const struct kp_page *p)
@@ -262,6 +302,8 @@ int kp_grouped_text(const struct kp_page *p)
     struct kp_out o = {.sink = p->out, .display = p->display};
     struct groups all = {.page = p};
     int rc = kp_page_each(p, add_launch, &all);
+    if (!rc)
+        print_without_ranges(&o, &all);
     for (size_t i = 0; !rc && i < all.n; i++) {
         print_head(&o, p, &all.at[i]);
         for (size_t j = 0; !rc && j < all.at[i].n; j++)
@@ -271,19 +313,23 @@ int kp_grouped_text(const struct kp_page *p)
     return rc ? rc : o.rc;
 }
 
-static void write_part(struct kp_csv *to, const struct kp_session *s, const struct group *g, const struct part *p)
+/* What the group is of: a kernel, a device, or a range. */
+static void write_group(struct kp_csv *to, const struct kp_page *p, const struct group *g)
+{
+    kp_csv_field(to, g->name);
+    if (p->display->grouping == KP_GROUPING_GPU)
+        kp_csv_formatted(to, "%d", g->device);
+    else if (p->display->grouping == KP_GROUPING_KERNEL)
+        kp_csv_field(to, "");
+}
+
+static void write_part(struct kp_csv *to, const struct kp_page *page, const struct group *g, const struct part *p)
 {
     struct cells cells;
     for (size_t i = 0; i < p->n; i++) {
         fill_cells(&cells, &p->stats[i], true, true);
-        kp_csv_formatted(to, "%" PRIu64, s->pid);
-        kp_csv_field(to, kp_process_name(s));
-        kp_csv_field(to, s->host);
-        kp_csv_field(to, g->kernel);
-        if (g->kernel)
-            kp_csv_field(to, "");
-        else
-            kp_csv_formatted(to, "%d", g->device);
+        kp_csv_process(to, page->session);
+        write_group(to, page, g);
         kp_csv_formatted(to, "%" PRIu64, g->launches);
         kp_csv_field(to, p->title);
         kp_csv_fields(to, cells.at, COLUMNS);
@@ -291,20 +337,30 @@ static void write_part(struct kp_csv *to, const struct kp_session *s, const stru
     }
 }
 
-int kp_grouped_csv(const struct kp_page *p, struct kp_csv *to)
+static void write_headings(struct kp_csv *to, bool by_range)
 {
-    static const char *const group_headings[] = {"Process ID", "Process Name", "Host Name",   "Kernel Name",
-                                                 "Device",     "Invocations",  "Section Name"};
-    struct groups all = {.page = p};
-    int rc = kp_page_each(p, add_launch, &all);
-    if (!rc) {
-        kp_csv_fields(to, group_headings, sizeof group_headings / sizeof *group_headings);
-        kp_csv_fields(to, headings, COLUMNS);
-        kp_csv_end_row(to);
+    static const char *const group[] = {"Kernel Name", "Device"}, *const all[] = {"Invocations", "Section Name"};
+    kp_csv_process_headings(to);
+    if (by_range)
+        kp_csv_field(to, KP_NVTX_RANGE);
+    else
+        kp_csv_fields(to, group, sizeof group / sizeof *group);
+    kp_csv_fields(to, all, sizeof all / sizeof *all);
+    kp_csv_fields(to, headings, COLUMNS);
+    kp_csv_end_row(to);
+}
+
+int kp_grouped_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
+{
+    int rc = 0;
+    write_headings(to, pages->display->grouping == KP_GROUPING_NVTX);
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct groups all = {.page = &pages[i]};
+        rc = kp_page_each(&pages[i], add_launch, &all);
+        for (size_t j = 0; !rc && j < all.n; j++)
+            for (size_t k = 0; k < all.at[j].n; k++)
+                write_part(to, &pages[i], &all.at[j], &all.at[j].parts[k]);
+        free_groups(&all);
     }
-    for (size_t i = 0; !rc && i < all.n; i++)
-        for (size_t j = 0; j < all.at[i].n; j++)
-            write_part(to, p->session, &all.at[i], &all.at[i].parts[j]);
-    free_groups(&all);
     return rc;
 }

@@ -13,7 +13,7 @@
 #include "report/text.h"
 
 enum { VERSION = 1 };
-static const char schema[] = "kprof-session";
+static const char schema[] = "kprof-session", schema_of_several[] = "kprof-sessions";
 
 /* A comma list as an array of strings. */
 static int write_list(struct kp_json *j, const char *key, const char *list, size_t size)
@@ -212,6 +212,35 @@ static void write_message(struct kp_json *j, const struct kp_message *m)
     kp_json_end(j);
 }
 
+static void write_range(struct kp_json *j, const struct kp_nvtx_range *r)
+{
+    kp_json_object(j, NULL, true);
+    kp_json_text(j, "kind", r->kind == KP_NVTX_PUSH_POP ? "push-pop" : "start-end");
+    kp_json_text(j, "domain", r->domain);
+    kp_json_text(j, "name", r->name);
+    kp_json_text(j, "category", r->category);
+    kp_json_text(j, "payload", r->payload);
+    kp_json_count(j, "thread", r->thread);
+    kp_json_end(j);
+}
+
+static void write_nvtx(struct kp_json *j, const struct kp_nvtx *n)
+{
+    if (!n->thread && !n->n_ranges) {
+        kp_json_text(j, "nvtx", NULL);
+        return;
+    }
+    kp_json_object(j, "nvtx", false);
+    kp_json_count(j, "thread", n->thread);
+    write_word(j, "thread_name", n->thread_name);
+    write_word(j, "stream_name", n->stream_name);
+    kp_json_array(j, "ranges", false);
+    for (size_t i = 0; i < n->n_ranges; i++)
+        write_range(j, &n->ranges[i]);
+    kp_json_end(j);
+    kp_json_end(j);
+}
+
 static void write_head(struct kp_json *j, const struct kp_launch_info *l)
 {
     kp_json_count(j, "id", l->id);
@@ -230,17 +259,18 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
     kp_json_real(j, "profiler_ns", l->profiler_ns);
     kp_json_text(j, "note", l->note);
     kp_json_text(j, "not_profiled", l->reason && *l->reason ? l->reason : NULL);
+    write_nvtx(j, &l->nvtx);
 }
 
 struct document {
     const struct kp_page *page;
-    struct kp_json json;
+    struct kp_json *json;
 };
 
 static int write_launch(struct kp_result *r, void *arg)
 {
     struct document *d = arg;
-    struct kp_json *j = &d->json;
+    struct kp_json *j = d->json;
     struct kp_shown shown;
     int rc = kp_shown_of(d->page->display, d->page->session, r, &shown);
     if (rc)
@@ -260,21 +290,40 @@ static int write_launch(struct kp_result *r, void *arg)
     return ferror(j->to) ? -EIO : 0;
 }
 
-int kp_json_page(const struct kp_page *p, FILE *to)
+static void write_kind(struct kp_json *j, const char *kind)
 {
-    struct document d = {p, {.to = to}};
-    struct kp_json *j = &d.json;
-    kp_json_object(j, NULL, false);
-    kp_json_text(j, "schema", schema);
+    kp_json_text(j, "schema", kind);
     kp_json_int(j, "version", VERSION);
+}
+
+static int write_document(struct kp_json *j, const struct kp_page *p)
+{
+    kp_json_object(j, NULL, false);
+    write_kind(j, schema);
     int rc = write_session(j, p->session);
     if (!rc)
         rc = write_devices(j, p->session);
     if (rc)
         return rc;
     kp_json_array(j, "launches", false);
-    rc = kp_page_each(p, write_launch, &d);
+    rc = kp_page_each(p, write_launch, &(struct document){p, j});
     kp_json_end(j);
     kp_json_end(j);
+    return rc;
+}
+
+int kp_json_page(const struct kp_page *pages, size_t n, FILE *to)
+{
+    struct kp_json j = {.to = to};
+    int rc = 0;
+    if (!pages->shared)
+        return write_document(&j, pages);
+    kp_json_object(&j, NULL, false);
+    write_kind(&j, schema_of_several);
+    kp_json_array(&j, "sessions", false);
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = write_document(&j, &pages[i]);
+    kp_json_end(&j);
+    kp_json_end(&j);
     return rc;
 }

@@ -44,7 +44,7 @@ struct names {
         char *name, *unit;
     } * at; /* by name */
     size_t n, capacity;
-    const struct kp_page *page;
+    const struct kp_page *page; /* whose launches are written */
     struct kp_csv *to;
 };
 
@@ -103,19 +103,19 @@ static int write_values(struct kp_result *r, void *arg)
 {
     struct names *n = arg;
     char number[KP_NUMBER_MAX];
-    kp_csv_launch(n->to, n->page->session, &r->launch);
+    int rc = kp_csv_launch(n->to, n->page, &r->launch);
     for (size_t at = 0, i = 0; at < n->n; at++) {
         bool has = i < r->n_metrics && !strcmp(n->at[at].name, r->metrics[i].name);
         kp_csv_field(n->to, has ? kp_plain_value(&r->metrics[i], number) : "");
         i += has;
     }
     kp_csv_end_row(n->to);
-    return ferror(n->to->to) ? -EIO : 0;
+    return rc ? rc : ferror(n->to->to) ? -EIO : 0;
 }
 
 static void write_heads(const struct names *n)
 {
-    kp_csv_launch_headings(n->to);
+    kp_csv_launch_headings(n->to, n->page);
     size_t others = n->to->fields;
     for (size_t i = 0; i < n->n; i++)
         kp_csv_field(n->to, n->at[i].name);
@@ -127,14 +127,18 @@ static void write_heads(const struct names *n)
     kp_csv_end_row(n->to);
 }
 
-int kp_raw_csv(const struct kp_page *p, struct kp_csv *to)
+int kp_raw_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
 {
-    struct names names = {.page = p, .to = to};
-    int rc = kp_page_each(p, note_names, &names);
+    struct names names = {.page = pages, .to = to};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = kp_page_each(&pages[i], note_names, &names);
     if (!rc)
         write_heads(&names);
-    if (!rc)
-        rc = kp_page_each(p, write_values, &names);
+    for (size_t i = 0; !rc && i < n; i++) {
+        names.page = &pages[i];
+        rc = kp_page_each(&pages[i], write_values, &names);
+    }
     for (size_t i = 0; i < names.n; i++) {
         free(names.at[i].name);
         free(names.at[i].unit);

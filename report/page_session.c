@@ -218,15 +218,19 @@ int kp_session_text(const struct kp_page *p)
     return rc ? rc : o.rc;
 }
 
-int kp_session_csv(const struct kp_page *p, struct kp_csv *to)
+int kp_session_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
 {
-    struct facts f = {.plain = true};
-    int rc = find_facts(p, &f);
-    if (!rc) {
-        kp_csv_fields(to, headings, COLUMNS);
-        kp_csv_end_row(to);
-        kp_columns_csv(to, &f.table);
+    int rc = 0;
+    if (pages->shared)
+        kp_csv_process_headings(to);
+    kp_csv_fields(to, headings, COLUMNS);
+    kp_csv_end_row(to);
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct facts f = {.plain = true};
+        rc = find_facts(&pages[i], &f);
+        if (!rc)
+            kp_csv_rows(to, &pages[i], &f.table);
+        kp_columns_free(&f.table);
     }
-    kp_columns_free(&f.table);
     return rc;
 }

@@ -41,9 +41,11 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.format = o->csv ? KP_FORMAT_CSV : o->json ? KP_FORMAT_JSON : KP_FORMAT_TEXT;
     d.grouping = !strcmp(o->print_summary, "per-gpu")      ? KP_GROUPING_GPU
                  : !strcmp(o->print_summary, "per-kernel") ? KP_GROUPING_KERNEL
+                 : !strcmp(o->print_summary, "per-nvtx")   ? KP_GROUPING_NVTX
                                                            : KP_GROUPING_NONE;
     d.n_pages = kp_page_ids(o->page, d.pages);
     d.trace_columns = o->trace_columns;
+    d.range_names = !strcmp(o->print_nvtx_rename, "kernel");
     free(err);
     return d;
 }

@@ -19,7 +19,7 @@ enum kp_naming { KP_NAMING_LABEL, KP_NAMING_NAME, KP_NAMING_BOTH };
 enum kp_instances { KP_INSTANCES_NONE, KP_INSTANCES_VALUES, KP_INSTANCES_DETAILS };
 struct kp_pattern;
 enum kp_format { KP_FORMAT_TEXT, KP_FORMAT_CSV, KP_FORMAT_JSON };
-enum kp_grouping { KP_GROUPING_NONE, KP_GROUPING_GPU, KP_GROUPING_KERNEL };
+enum kp_grouping { KP_GROUPING_NONE, KP_GROUPING_GPU, KP_GROUPING_KERNEL, KP_GROUPING_NVTX };
 enum kp_page_id {
     KP_PAGE_DETAILS,
     KP_PAGE_RAW,
@@ -48,6 +48,7 @@ struct kp_display {
     enum kp_format format;
     enum kp_grouping grouping; /* of the pages details and raw: over what launches are put together */
     const char *trace_columns; /* metrics, a comma list; NULL or "": the page's own. Not owned */
+    bool range_names;          /* kernels are named after the NVTX range that they were launched in, too */
 };
 
 struct kp_summary;

@@ -502,6 +502,7 @@ static double opcode_count(const run_t *run, const char *opcode)
 #define CONFLICTS(op)                             "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" op ".sum"
 
 /* Each list ends with an empty row, as some rules have no inputs. */
+#define KP_ABOUT(id, text)                            static const char about_##id[] = text;
 #define KP_RULE(id, section, parent, kind)            static const struct kp_rule_input inputs_##id[] = {
 #define KP_NEED(name, source, cc, metric)             INPUT(#name, source, cc, metric, true)
 #define KP_MAY(name, source, cc, metric, other)       INPUT(#name, source, cc, metric, false)
@@ -534,6 +535,7 @@ static double opcode_count(const run_t *run, const char *opcode)
     ;
 #include "report/rules.def"
 
+#define KP_ABOUT(id, text)
 #define KP_RULE(id, section, parent, kind)                                                                             \
     static void apply_##id(run_t *run)                                                                                 \
     {                                                                                                                  \
@@ -564,7 +566,9 @@ enum { FIRM, CEILING };
 
 static const struct kp_rule rules[] = {
 #define KP_RULE(id, section, parent, kind)                                                                             \
-    {#id, #section, parent, kind == CEILING, inputs_##id, sizeof inputs_##id / sizeof *inputs_##id - 1, apply_##id},
+    {#id,        #section,  parent, kind == CEILING, inputs_##id, sizeof inputs_##id / sizeof *inputs_##id - 1,        \
+     apply_##id, about_##id},
+#define KP_ABOUT(id, text)
 #define KP_NEED(name, source, cc, metric)
 #define KP_MAY(name, source, cc, metric, other)
 #define KP_OR(name, source, cc, metric)

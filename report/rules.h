@@ -34,6 +34,7 @@ struct kp_rule {
     const struct kp_rule_input *inputs;
     size_t n_inputs;
     void (*apply)(struct kp_rule_run *run);
+    const char *about; /* what it looks at, a phrase */
 };
 
 /* All rules, parents before their children; *n receives their number. Static data. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report/plain.h"
+#include "report/render_body.h"
 #include "report/units.h"
 #include "report/verdict.h"
 #include "report/wrap.h"
@@ -28,6 +29,7 @@ struct bound {
 
 struct kernel {
     char *name;
+    size_t range; /* how much of it is the NVTX range that it is named after, see kp_launch_range_length */
     uint64_t launches;
     double ns;
     struct bound bounds[BOUNDS_MAX];
@@ -105,11 +107,14 @@ static struct kernel *insert(struct kp_summary *s, size_t at, const char *name)
 
 static struct kernel *find_or_add(struct kp_summary *s, const struct kp_launch_info *l)
 {
-    const char *name = l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
+    const char *name = kp_launch_name(l);
     size_t at = place(s, name);
     if (at < s->n && !strcmp(s->kernels[at].kernel->name, name))
         return s->kernels[at].kernel;
-    return insert(s, at, name);
+    struct kernel *k = insert(s, at, name);
+    if (k)
+        k->range = kp_launch_range_length(l);
+    return k;
 }
 
 static void add_bound(struct kernel *k, const char *what, double weight)
@@ -295,13 +300,17 @@ static void cut_to_difference(const char *name, size_t differs, size_t room, cha
              name + differs, ends ? "" : cut);
 }
 
-/* `differs` 0: the name may begin where it does. */
-static void cut_at(const char *name, size_t differs, size_t room, char out[LINE_WIDTH + 1])
+/* `differs` 0: the name may begin where it does. A range before it has at most half of the room. */
+static void cut_at(const struct kernel *k, size_t differs, size_t room, char out[LINE_WIDTH + 1])
 {
-    if (differs)
-        cut_to_difference(name, differs, room, out);
+    size_t range = strlen(k->name) > room ? k->range : 0;
+    size_t used = kp_range_cut(k->name, range, room / 2, out);
+    char name[LINE_WIDTH + 1];
+    if (differs > range)
+        cut_to_difference(k->name + range, differs - range, room - used, name);
     else
-        cut_name(name, room, out);
+        cut_name(k->name + range, room - used, name);
+    strcpy(out + used, name); /* no more than the room */
 }
 
 /* The name of kernel `which`, so that it can be told from those of the others: it is cut at the first difference from
@@ -314,12 +323,12 @@ static void name_kernel(const struct entry *kernels, size_t n, size_t which, siz
     do {
         differs = next;
         next = SIZE_MAX;
-        cut_at(name, differs, room, out);
+        cut_at(kernels[which].kernel, differs, room, out);
         for (size_t i = 0; i < n; i++) {
             size_t same = i == which ? SIZE_MAX : common(name, kernels[i].kernel->name);
             if (same <= differs || same >= next) /* shows already, or later than another one */
                 continue;
-            cut_at(kernels[i].kernel->name, differs, room, other);
+            cut_at(kernels[i].kernel, differs, room, other);
             if (!strcmp(out, other))
                 next = same;
         }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,11 +195,18 @@ static int chosen_cells(struct trace *t, const struct kp_result *r)
     return 0;
 }
 
-/* What stands for a graph is no signature. */
+/* What stands for a graph is no signature. A range that the kernel is named after has half of the column at most. */
 static char *short_name(const struct kp_launch_info *l)
 {
     const char *name = kp_launch_name(l);
-    return l->kind == KP_WORKLOAD_GRAPH ? strndup(name, NAME_WIDTH) : kp_trace_name(name, NAME_WIDTH);
+    size_t range = kp_launch_range_length(l);
+    char head[NAME_WIDTH / 2], *both = NULL;
+    size_t used = kp_range_cut(name, range, sizeof head, head), rest = NAME_WIDTH - used;
+    char *kernel = l->kind == KP_WORKLOAD_GRAPH ? strndup(name + range, rest) : kp_trace_name(name + range, rest);
+    if (kernel && asprintf(&both, "%.*s%s", (int)used, head, kernel) < 0)
+        both = NULL;
+    free(kernel);
+    return both;
 }
 
 static int write_launch(struct kp_result *r, void *arg)
@@ -206,6 +214,8 @@ static int write_launch(struct kp_result *r, void *arg)
     struct trace *t = arg;
     char *name = t->to ? NULL : short_name(&r->launch);
     if (t->to) {
+        if (t->page->shared)
+            kp_csv_process(t->to, t->page->session);
         kp_csv_formatted(t->to, "%" PRIu64, r->launch.id);
         kp_csv_field(t->to, kp_launch_name(&r->launch));
     } else if (kp_out_has(&t->out, name)) {
@@ -267,11 +277,14 @@ int kp_trace_text(const struct kp_page *p)
     return rc ? rc : t.out.rc;
 }
 
-int kp_trace_csv(const struct kp_page *p, struct kp_csv *to)
+int kp_trace_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
 {
-    struct trace t = {.page = p, .to = to, .chosen = chosen_columns(p)};
+    struct trace t = {.to = to, .chosen = chosen_columns(pages)};
     const char *cursor = t.chosen, *item;
     size_t len;
+    int rc = 0;
+    if (pages->shared)
+        kp_csv_process_headings(to);
     kp_csv_fields(to, (const char *const[]){"ID", "Kernel Name"}, 2);
     for (size_t i = 0; !*t.chosen && i < OWN_COLUMNS; i++)
         kp_csv_field(to, own_columns[i].heading);
@@ -283,5 +296,9 @@ int kp_trace_csv(const struct kp_page *p, struct kp_csv *to)
         free(name);
     }
     kp_csv_end_row(to);
-    return kp_page_each(p, write_launch, &t);
+    for (size_t i = 0; !rc && i < n; i++) {
+        t.page = &pages[i];
+        rc = kp_page_each(t.page, write_launch, &t);
+    }
+    return rc;
 }

@@ -1,6 +1,7 @@
 """Reads a session in each format with Python's own readers and compares them.
 
 check_formats.py SCHEMA JSON RAW_CSV DETAILS_CSV
+check_formats.py SCHEMA --several JSON CSV...   of several sessions together
 
 Prints what is wrong and exits with 1.
 """
@@ -15,6 +16,7 @@ TYPES = {
     "integer": int, "number": (int, float),
 }
 ABOUT = {"$schema", "$defs", "title", "description"}
+OF_OBJECTS = {"required", "properties"}
 
 
 def is_type(value, name):
@@ -32,9 +34,11 @@ def check(value, schema, root, where="$"):
     for keyword, rule in schema.items():
         if keyword in ABOUT or keyword in ("additionalProperties",):
             continue
+        if keyword in OF_OBJECTS and not isinstance(value, dict):
+            continue
         if keyword == "$ref":
             target = root
-            for part in rule.removeprefix("#/").split("/"):
+            for part in rule.split("/")[1:]:
                 target = target[part]
             yield from check(value, target, root, where)
         elif keyword == "type":
@@ -103,6 +107,7 @@ def spoilt(document):
     yield changed(lambda d: d["devices"][0]["breakdowns"].update(metric="text"))
     yield changed(lambda d: d["launches"][0].update(more=1))
     yield changed(lambda d: d["launches"][0].update(kind="memcpy"))
+    yield changed(lambda d: d["launches"][0].update(nvtx={"thread": 1, "ranges": []}))
     yield changed(lambda d: d["launches"][0]["grid"].append(1))
     yield changed(lambda d: d["launches"][0]["metrics"][0].pop("unit"))
     yield changed(lambda d: d["launches"][0]["metrics"][0].update(value=[1]))
@@ -192,18 +197,46 @@ def compare_details(document, rows):
         yield "details: messages of no launch"
 
 
-def main():
-    schema_path, json_path, raw_path, details_path = sys.argv[1:]
-    with open(schema_path, encoding="utf-8") as file:
-        schema = json.load(file)
-    with open(json_path, encoding="utf-8") as file:
-        document = json.load(file, parse_constant=lambda name: yield_fault(f"{name} is no JSON"))
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file, parse_constant=lambda name: yield_fault(f"{name} is no JSON"))
+
+
+def several(schema, json_path, csv_paths):
+    """One row of headings, and rows of every process of the document and of no other."""
+    document = read_json(json_path)
+    FAULTS.extend(check(document, schema["$defs"]["sessions"], schema))
+    if not list(check(document, schema, schema)):
+        yield_fault("several sessions pass as one")
+    wanted = {str(one["session"]["pid"]) for one in document["sessions"]}
+    if len(wanted) != len(document["sessions"]):
+        yield_fault(f"{json_path}: processes {wanted}")
+    for path in csv_paths:
+        heads, *rows = read_csv(path)
+        at = heads.index("Process ID")
+        if {row[at] for row in rows} - {""} != wanted:
+            yield_fault(f"{path}: not the rows of {wanted}")
+        if heads in rows:
+            yield_fault(f"{path}: headings among the rows")
+
+
+def one(schema, json_path, raw_path, details_path):
+    document = read_json(json_path)
     FAULTS.extend(check(document, schema, schema))
     for i, other in enumerate(spoilt(document)):
         if not list(check(other, schema, schema)):
             yield_fault(f"the schema lets spoilt document {i} pass")
     FAULTS.extend(compare_raw(document, read_csv(raw_path)))
     FAULTS.extend(compare_details(document, read_csv(details_path)))
+
+
+def main():
+    schema_path, *paths = sys.argv[1:]
+    schema = read_json(schema_path)
+    if paths[0] == "--several":
+        several(schema, paths[1], paths[2:])
+    else:
+        one(schema, *paths)
     for fault in FAULTS:
         print(fault)
     sys.exit(1 if FAULTS else 0)

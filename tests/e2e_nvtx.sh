@@ -68,6 +68,18 @@ expect "named stream" "$(grep -c '^    NVTX Stream: compute$' "$tmp/report")" 7
 "$build/kprof" report "$tmp/all.kprof" >"$tmp/stored" || fail "the stored session"
 nvtx_lines "$tmp/stored" | cmp -s - "$tmp/wanted" || fail "the ranges of the stored session"
 
+# What needs ranges has them collected: names, and a summary by ranges.
+both "names" env KPROF_PRINT_NVTX_RENAME=kernel KPROF_PAGE=trace "$programs/p_nvtx"
+expect "names" "$(sed -n 's/^\([^ ]*increment\) *|.*/\1/p' "$tmp/report" | paste -sd' ')" \
+    'step/increment forward/increment conv/increment grüß/e/increment step/increment backward/increment increment'
+both "by ranges" env KPROF_PRINT_SUMMARY=per-nvtx "$programs/p_nvtx"
+expect "by ranges" "$(sed -n 's/^  \(.*NVTX range.*\), Invocations/\1:/p' "$tmp/report" | paste -sd' ')" \
+    'NVTX range step/: 5 NVTX range forward/: 3 NVTX range conv/: 2 NVTX range epoch: 2 NVTX range io@read/: 1 NVTX range io@grüß\/e/: 1 NVTX range backward/: 1 In no NVTX range: 1'
+"$build/kprof" report --csv --print-nvtx-rename kernel --page raw "$tmp/all.kprof" >"$tmp/stored" || fail "the stored names"
+expect "stored names" "$(grep -c '"forward/increment"' "$tmp/stored")" 1
+expect "columns" "$(head -n 1 "$tmp/stored" | tr , '\n' | grep -c '_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"')" 2
+"$build/kprof" report --page summary "$tmp/all.kprof" | grep -q '^ NVTX ranges' || fail "ranges on the summary page"
+
 # Nothing matched: the ranges that were there, as a filter would name them.
 chosen '' KPROF_NVTX_INCLUDE=nowhere/
 for range in 'step/' 'forward/' 'epoch' 'io@read/' 'io@grüß\/e/' 'backward/'; do

@@ -175,6 +175,7 @@ static void test_goldens(void **state)
     } rows[] = {
         {"list-sets --chip GH100 --set quick", "tests/golden/catalog_sets.txt"},
         {"list-sections --chip GA100 --section Occupancy", "tests/golden/catalog_sections.txt"},
+        {"list-rules", "tests/golden/catalog_rules.txt"},
         {"list-chips", "tests/golden/catalog_chips.txt"},
         {"query-metrics --chip GH100 --metrics '"
          "regex:^dram__,regex:t_sector_hit_rate$,sm__throughput,launch__grid_size,"
@@ -201,7 +202,7 @@ static void test_goldens(void **state)
 /* Each query is a flag as well as a sub-command. */
 static void test_flags_and_commands_are_the_same(void **state)
 {
-    static const char *const names[] = {"list-sets", "list-sections", "list-chips"};
+    static const char *const names[] = {"list-sets", "list-sections", "list-rules", "list-chips"};
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         char arguments[128];

@@ -307,6 +307,12 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("--query-metrics-mode=all"), 2},
         {RUN("-fx", "true"), 2},
         {RUN("--help=3"), 2},
+        {RUN("--hel"), 2},
+        {RUN("--launch-c", "3", "true"), 2},
+        {RUN("--launch-sk=3", "true"), 2},
+        {RUN("--quie", "true"), 2},
+        {RUN("--list-w"), 2},
+        {RUN("run", "--launch-co", "3", "true"), 2},
         {RUN("-k"), 2},
         {RUN("--set"), 2},
         {RUN("--set", "basci", "true"), 2},
@@ -317,10 +323,18 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("report"), 2},
         {RUN("report", "a", "b"), 2},
         {RUN("report", "--cold", "a"), 2},
+        {RUN("report", "--print-det", "all", path), 2},
+        {RUN("report", path, "--print-metric=name"), 2},
+        {RUN("diff", "--fail", "5%", path, path), 2},
+        {RUN("run"), 2},
+        {RUN("run", "--"), 2},
         {RUN("report", near), 2},
         {RUN("report", text), 2},
         {RUN("no-such-program-anywhere"), 127},
         {RUN("reprot", near), 127},
+        {RUN("list-rule"), 127},
+        {RUN("rnu", "true"), 127},
+        {RUN("run", "list-sets"), 127},
         {RUN("/etc/passwd"), 126},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -329,6 +343,90 @@ static void wrong_use_names_the_nearest_choice(void **state)
     free(t.text);
     unlink(path);
     unlink(text);
+}
+
+/* Whether `text` has `line` as one of its lines. */
+static bool has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+    for (const char *p = text; (p = strstr(p, line)); p++)
+        if ((p == text || p[-1] == '\n') && p[n] == '\n')
+            return true;
+    return false;
+}
+
+/* `kprof run` is what `kprof` is, but that what follows is a program whatever its name; flags may stand on both sides.
+ */
+static void run_is_a_word_too(void **state)
+{
+    (void)state;
+    struct outcome o = RUN("--set", "full", "run", "--quiet", "-c", "3", "--", "env");
+    assert_true(has_line(o.out, "KPROF_SET=full"));
+    assert_true(has_line(o.out, "KPROF_QUIET=on"));
+    assert_true(has_line(o.out, "KPROF_LAUNCH_COUNT=3"));
+    assert_exited(o, 0, NULL, "");
+    assert_exited(RUN("run", "--quiet", "sh", "-c", "exit 5"), 5, "", "");
+    char program[PATH_MAX], path[PATH_MAX];
+    snprintf(program, sizeof program, "%s", inside("tmp/report"));
+    snprintf(path, sizeof path, "PATH=%s:%s", tmp, getenv("PATH"));
+    FILE *f = fopen(program, "we");
+    fputs("#!/bin/sh\necho a program\n", f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(program, 0755), 0);
+    assert_exited(RUN_WITH(ENV(path), "run", "--quiet", "report"), 0, "a program\n", "");
+    assert_exited(RUN_WITH(ENV(path), "--quiet", "--", "run"), 127, "", NULL);
+    unlink(program);
+}
+
+/* A word is as good as its flag, and neither needs CUPTI where it is not asked. */
+static void rules_are_listed_without_cupti(void **state)
+{
+    (void)state;
+    char nowhere[] = "KPROF_CUPTI_DIR=/nowhere";
+    struct outcome word = RUN_WITH(ENV(nowhere), "list-rules"), flag = RUN_WITH(ENV(nowhere), "--list-rules");
+    size_t n;
+    const struct kp_rule *rules = kp_rules(&n);
+    for (size_t i = 0; i < n; i++)
+        if (!strstr(word.out, rules[i].id))
+            fail_msg("%s is not listed", rules[i].id);
+    assert_exited(flag, 0, word.out, "");
+    assert_exited(word, 0, NULL, "");
+    assert_exited(RUN("list-rules", "more"), 2, "", NULL);
+}
+
+/* Several files: one table or document, whichever of them can be read. */
+static void report_puts_sessions_together(void **state)
+{
+    static const struct kp_display displays[] = {
+        {.format = KP_FORMAT_CSV, .rules = KP_RULES_ALL},
+        {.format = KP_FORMAT_JSON, .rules = KP_RULES_ALL},
+    };
+    static char *const flags[] = {"--csv", "--json"};
+    char path[2][PATH_MAX], *err = NULL;
+    struct kp_store *stores[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof path[i], "%s", inside(i ? "tmp/rank1" : "tmp/rank0"));
+        write_recording(path[i], true, 1 + (size_t)i);
+        assert_int_equal(kp_store_open(path[i], &stores[i], &err), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct kp_test_text both = {0}, first = {0};
+        struct kp_sink out = kp_test_sink(&both), out_of_first = kp_test_sink(&first);
+        assert_int_equal(kp_page_print_stores(&out, &displays[i], stores, 2, &err), 0);
+        assert_int_equal(kp_page_print_stores(&out_of_first, &displays[i], stores, 1, &err), 0);
+        assert_exited(RUN("report", flags[i], path[0], path[1]), 0, both.text, "");
+        struct outcome o = RUN("report", flags[i], "no-such-file", path[0]);
+        assert_string_equal(o.err, "==ERROR== cannot open 'no-such-file': No such file or directory\n");
+        assert_exited(o, 2, first.text, NULL);
+        assert_exited(RUN("report", flags[i], "no-such-file", "nor-this"), 2, "", NULL);
+        free(both.text);
+        free(first.text);
+    }
+    for (int i = 0; i < 2; i++) {
+        kp_store_close(stores[i]);
+        unlink(path[i]);
+    }
 }
 
 static void help_lists_every_option(void **state)
@@ -349,16 +447,6 @@ static void help_lists_every_option(void **state)
     assert_exited(o, 0, NULL, "");
     assert_exited(RUN("--version"), 0, "kprof " KP_VERSION "\n", "");
     assert_exited(RUN("-v"), 0, "kprof " KP_VERSION "\n", "");
-}
-
-/* Whether `text` has `line` as one of its lines. */
-static bool has_line(const char *text, const char *line)
-{
-    size_t n = strlen(line);
-    for (const char *p = text; (p = strstr(p, line)); p++)
-        if ((p == text || p[-1] == '\n') && p[n] == '\n')
-            return true;
-    return false;
 }
 
 static void every_flag_reaches_the_environment(void **state)
@@ -406,6 +494,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_JSON=on",
         "KPROF_PRINT_SUMMARY=per-gpu",
         "KPROF_TRACE_COLUMNS=a,b",
+        "KPROF_PRINT_NVTX_RENAME=kernel",
     };
     (void)state;
     size_t n;
@@ -421,7 +510,7 @@ static void every_flag_reaches_the_environment(void **state)
         "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only", "--target-processes-filter=env",
         "--application", "1", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/",
         "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--json", "--print-summary=per-gpu",
-        "--trace-columns", "a,b", "env");
+        "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);
@@ -644,6 +733,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(report_of_an_unfinished_session_says_so),
         cmocka_unit_test(report_of_a_full_device_fails),
         cmocka_unit_test(wrong_use_names_the_nearest_choice),
+        cmocka_unit_test(run_is_a_word_too),
+        cmocka_unit_test(rules_are_listed_without_cupti),
+        cmocka_unit_test(report_puts_sessions_together),
         cmocka_unit_test(help_lists_every_option),
         cmocka_unit_test(every_flag_reaches_the_environment),
         cmocka_unit_test(the_library_is_preloaded_before_others),

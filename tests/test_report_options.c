@@ -70,6 +70,7 @@ static void defaults(void **state)
     assert_false(o.csv);
     assert_false(o.json);
     assert_string_equal(o.print_summary, "none");
+    assert_string_equal(o.print_nvtx_rename, "none");
     assert_string_equal(o.trace_columns, "");
     kp_options_free(&o);
     assert_null(o.set);
@@ -78,19 +79,19 @@ static void defaults(void **state)
 static void every_field_has_its_variable(void **state)
 {
     (void)state;
-    struct kp_options o =
-        READ("KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b", "KPROF_KERNEL_NAME=regex:^k",
-             "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615", "KPROF_WINDOW=1",
-             "KPROF_WINDOW_MEMORY=64M", "KPROF_CACHE_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p",
-             "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c",
-             "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
-             "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values",
-             "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled",
-             "KPROF_KERNEL_ID=1:7:regex:f:2", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu",
-             "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms", "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only",
-             "KPROF_TARGET_PROCESSES_FILTER=a,regex:b", "KPROF_APPLICATION=4711", "KPROF_NVTX=on",
-             "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/", "KPROF_NVTX_PUSH_POP_SCOPE=process",
-             "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu", "KPROF_TRACE_COLUMNS=a,b");
+    struct kp_options o = READ(
+        "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b", "KPROF_KERNEL_NAME=regex:^k",
+        "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615", "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M",
+        "KPROF_CACHE_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes",
+        "KPROF_QUIET=TRUE", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s",
+        "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all", "KPROF_PRINT_METRIC_NAME=label-name",
+        "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values", "KPROF_APPLY_RULES=no",
+        "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled", "KPROF_KERNEL_ID=1:7:regex:f:2",
+        "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu", "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms",
+        "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only", "KPROF_TARGET_PROCESSES_FILTER=a,regex:b",
+        "KPROF_APPLICATION=4711", "KPROF_NVTX=on", "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/",
+        "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu",
+        "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -133,6 +134,7 @@ static void every_field_has_its_variable(void **state)
     assert_false(o.json);
     assert_string_equal(o.print_summary, "per-gpu");
     assert_string_equal(o.trace_columns, "a,b");
+    assert_string_equal(o.print_nvtx_rename, "kernel");
     kp_options_free(&o);
     o = READ("KPROF_JSON=yes", "KPROF_PAGE=raw, trace");
     assert_true(o.json);
@@ -415,11 +417,18 @@ static void nvtx_is_wanted_by_a_switch_or_a_filter(void **state)
         {{"KPROF_NVTX=off", "KPROF_NVTX_EXCLUDE=a/"}, true},
         {{"KPROF_NVTX_EXCLUDE=a/", "KPROF_NVTX=off"}, true},
         {{"KPROF_NVTX_PUSH_POP_SCOPE=process"}, false},
+        {{"KPROF_PRINT_NVTX_RENAME=kernel"}, true},
+        {{"KPROF_PRINT_NVTX_RENAME=none"}, false},
+        {{"KPROF_PRINT_SUMMARY=per-nvtx"}, true},
+        {{"KPROF_PRINT_SUMMARY=per-kernel"}, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (kp_options_want_nvtx((char *const *)cases[i].env) != cases[i].wanted)
             fail_msg("%s", cases[i].env[0]);
+    struct kp_options o = READ("KPROF_NVTX=off", "KPROF_PRINT_SUMMARY=per-nvtx");
+    assert_true(o.nvtx);
+    kp_options_free(&o);
 }
 
 /* What a folder brings can be named before the folder is, and the folder by a path that is not absolute. */

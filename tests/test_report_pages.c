@@ -270,6 +270,15 @@ static void options_name_pages(void **state)
     assert_int_equal(d.format, KP_FORMAT_CSV);
     assert_int_equal(d.grouping, KP_GROUPING_GPU);
     kp_options_free(&o);
+    assert_false(d.range_names);
+    env[1] = "KPROF_PRINT_SUMMARY=per-nvtx";
+    env[2] = "KPROF_PRINT_NVTX_RENAME=kernel";
+    env[3] = NULL;
+    assert_int_equal(kp_options_from_env(&o, env, &err), 0);
+    d = kp_display_of(&o);
+    assert_int_equal(d.grouping, KP_GROUPING_NVTX);
+    assert_true(d.range_names);
+    kp_options_free(&o);
     enum kp_page_id ids[KP_PAGES_MAX];
     assert_int_equal(kp_page_ids("raw,raw,raw,raw,raw,raw,raw,raw,raw,raw,raw,raw,raw,raw,raw,raw,raw", ids),
                      KP_PAGES_MAX);

@@ -625,6 +625,7 @@ static void the_table_is_consistent(void **state)
         assert_true(!*rules[i].parent || (parent && parent < &rules[i]));
         kp_test_rule_sections(rules[i].section, &n_sections);
         assert_int_equal(n_sections, 1);
+        assert_true(*rules[i].about);
     }
     assert_null(kp_rule_find("NoRule"));
 }

@@ -253,7 +253,8 @@ static void wrong_options_are_told(void **state)
         char *const *argv;
         const char *env;
     } cases[] = {
-        {ARGS("report", "--print-detail=all", "--cold", session), NULL}, /* what it abbreviates is taken */
+        {ARGS("report", "--cold", session), NULL},
+        {ARGS("report", "--print-detail=all", session), NULL}, /* what it abbreviates is named */
         {ARGS("report", "--print-detials=all", session), NULL},
         {ARGS("report", "--log-file", "x", session), NULL},
         {ARGS("report", "-x", session), NULL},
