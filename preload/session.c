@@ -433,7 +433,7 @@ static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), vo
 
 static void report(void)
 {
-    static const struct kp_launches launches = {.each = each_result};
+    const struct kp_launches launches = {.each = each_result, .lookup = kp_store_lookup(session.store)};
     char *err = NULL;
     if (session.store && kp_store_put_session(session.store, &session.facts, &err))
         kp_log_error("%s", err ? err : "the session file cannot be written");

@@ -1,12 +1,12 @@
 #include "report/instances.h"
 
 #include <errno.h>
-#include <locale.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "report/numbers.h"
+#include "report/plain.h"
 
 char *kp_instance_key(char *text, uint64_t number)
 {
@@ -60,31 +60,16 @@ static void append_key(struct buffer *b, const char *key)
     append(b, "\"", 1);
 }
 
-#define WHOLE 9007199254740992.0 /* up to 2^53 every whole number is a double */
-
 static void append_value(struct buffer *b, double value)
 {
-    char text[32];
-    const char *fixed = isnan(value) ? "null" : isinf(value) ? value < 0 ? "-1e999" : "1e999" : NULL;
-    if (value >= 0 && value <= WHOLE && value == (double)(uint64_t)value)
-        fixed = kp_instance_key(text, (uint64_t)value);
-    if (fixed)
-        append(b, fixed, strlen(fixed));
-    else
-        append(b, text, (size_t)snprintf(text, sizeof text, "%.17g", value));
-}
-
-/* The decimal point must be JSON's, whatever the program has set. Restores with uselocale of what is returned. */
-static locale_t neutral(void)
-{
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* the C library's own: nothing is allocated, nor to free */
-    return c ? uselocale(c) : (locale_t)0;
+    char text[KP_NUMBER_SIZE];
+    append(b, text, (size_t)(kp_number_write(value, text) - text));
 }
 
 char *kp_instances_write(const struct kp_instance *instances, size_t n)
 {
     struct buffer b = {0};
-    locale_t before = neutral();
+    locale_t before = kp_plain_begin();
     append(&b, "[", 1);
     for (size_t i = 0; i < n; i++) {
         append(&b, i ? ",[" : "[", i ? 2 : 1);
@@ -94,8 +79,7 @@ char *kp_instances_write(const struct kp_instance *instances, size_t n)
         append(&b, "]", 1);
     }
     append(&b, "]", 1);
-    if (before)
-        uselocale(before);
+    kp_plain_end(before);
     if (!b.failed)
         return b.text;
     free(b.text);
@@ -147,20 +131,6 @@ static bool take_key(char **at, const char **key)
     return true;
 }
 
-static bool take_value(char **at, double *value)
-{
-    char *end;
-    *value = NAN;
-    if (take(at, "null"))
-        return true;
-    if (!strchr("-0123456789", **at))
-        return false;
-    *value = strtod(*at, &end);
-    bool some = end > *at;
-    *at = end;
-    return some;
-}
-
 static bool take_pairs(char *at, const char **keys, double *values, size_t *n)
 {
     *n = 0;
@@ -169,8 +139,8 @@ static bool take_pairs(char *at, const char **keys, double *values, size_t *n)
     while (!take(&at, "]")) {
         if (*n && !take(&at, ","))
             return false;
-        if (!take(&at, "[") || !take_key(&at, &keys[*n]) || !take(&at, ",") || !take_value(&at, &values[*n]) ||
-            !take(&at, "]"))
+        if (!take(&at, "[") || !take_key(&at, &keys[*n]) || !take(&at, ",") ||
+            !(at = kp_number_read(at, &values[*n])) || !take(&at, "]"))
             return false;
         ++*n;
     }
@@ -188,10 +158,9 @@ int kp_instances_read(const char *json, struct kp_result *r, const char *name)
     int rc = -ENOMEM;
     if (!text || !keys || !values)
         goto out;
-    locale_t before = neutral();
+    locale_t before = kp_plain_begin();
     rc = take_pairs(text, keys, values, &n) ? 0 : -EINVAL;
-    if (before)
-        uselocale(before);
+    kp_plain_end(before);
     if (!rc)
         rc = kp_result_set_instances(r, name, keys, values, n);
 out:

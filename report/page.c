@@ -296,7 +296,7 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
                  struct kp_summary *summary, char **err)
 {
     struct stored stored = {store, d};
-    struct kp_launches launches = {each_stored, &stored};
+    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store)};
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)

@@ -5,6 +5,7 @@
 #ifndef KP_REPORT_PAGE_H
 #define KP_REPORT_PAGE_H
 
+#include "report/lookup.h"
 #include "report/render.h"
 #include "report/store.h"
 
@@ -13,6 +14,7 @@ struct kp_launches {
     /* Calls `fn` for each launch by ascending id, as kp_store_each_result does. Pages may call it more than once. */
     int (*each)(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
     void *from;
+    struct kp_lookup lookup; /* of what they name by id */
 };
 
 /* Prints what `d` wants. Text begins with the process line and ends with the account and, for a session that is not

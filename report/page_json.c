@@ -9,6 +9,7 @@
 
 #include "report/page_body.h"
 #include "report/json.h"
+#include "report/json_code.h"
 #include "report/plain.h"
 #include "report/text.h"
 
@@ -265,6 +266,7 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
 struct document {
     const struct kp_page *page;
     struct kp_json *json;
+    struct kp_json_code code;
 };
 
 static int write_launch(struct kp_result *r, void *arg)
@@ -285,9 +287,10 @@ static int write_launch(struct kp_result *r, void *arg)
     for (size_t i = 0; i < shown.messages.n; i++)
         write_message(j, &shown.messages.list[i]);
     kp_json_end(j);
+    rc = kp_json_launch_code(j, &d->code, r);
     kp_json_end(j);
     kp_shown_free(&shown);
-    return ferror(j->to) ? -EIO : 0;
+    return rc ? rc : ferror(j->to) ? -EIO : 0;
 }
 
 static void write_kind(struct kp_json *j, const char *kind)
@@ -306,9 +309,13 @@ static int write_document(struct kp_json *j, const struct kp_page *p)
     if (rc)
         return rc;
     kp_json_array(j, "launches", false);
-    rc = kp_page_each(p, write_launch, &(struct document){p, j});
+    struct document d = {.page = p, .json = j};
+    rc = kp_page_each(p, write_launch, &d);
     kp_json_end(j);
+    if (!rc)
+        rc = kp_json_all_code(j, &d.code, &p->launches->lookup);
     kp_json_end(j);
+    kp_json_code_free(&d.code);
     return rc;
 }
 

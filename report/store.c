@@ -1,5 +1,5 @@
 /*
- * The session file, schema version 3. Users may query it: every table but `name` is one struct of model.h.
+ * The session file, schema version 4. Users may query it: most tables are a struct of model.h.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
  *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
@@ -14,23 +14,35 @@
  *   metric   launch, name (an id of `name`), kind (enum kp_value_kind), value; REAL, INTEGER or TEXT by kind, and for
  *            kind 0 the reason why there is none. A REAL that is not a number is NULL. instances: NULL when the metric
  *            has none, else a JSON array of [key, value] pairs.
- *   metrics  a view of the last three: launch, kernel, name, unit, value
+ *   metrics  a view of launch, name and metric: launch, kernel, name, unit, value
+ *   frame    one row a frame of a call stack: stack (what launch.stack names), position (0 ...; the innermost first),
+ *            and the fields of struct kp_frame
+ *   code     one row a function that runs on the GPU: id, function, crc
+ *   source_file   id, path, text (NULL: not embedded); each file that a line table names, once
+ *   location      code, position (1 ...), file (an id of `source_file`), and the other fields of struct kp_location;
+ *            parent is a position, or 0
+ *   instruction   code, and the fields of struct kp_instruction; location is a position, or 0
+ *   code_counts   one row a launch and function that has counts: launch, position (0 ...; the kernel's own first),
+ *            code, and offsets, a JSON array of those of the instructions
+ *   code_metric   launch, position (that of `code_counts`), name, and "values", a JSON array: one for each offset
+ *   series   launch, and the fields of struct kp_series; "values" is a JSON array, in it null what is not a number
+ *   code_values   a view of the counts: one row a launch, instruction and metric
+ *   line_values   a view of that, summed up by source line
  * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
  *
  * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and what it lacks
  * reads as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances; version 3 the tables
- * range_seen and launch_range, and launch.thread, thread_name and stream_name.
+ * range_seen and launch_range, and launch.thread, thread_name and stream_name; version 4 launch.stack, frame, and all
+ * that is after it.
  *
  * Why a rollback journal and not WAL: a killed process would leave its last launches in a side file. Why synchronous is
  * off: what must be survived is the death of the process, and what it wrote is then in the kernel's hands.
  */
-#include "report/store.h"
+#include "report/store_body.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <search.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,9 +54,10 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 3,
+    SCHEMA_VERSION = 4,
     HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
-    /* A reader holds the file for one launch at a time, well under a millisecond. */
+    HAS_CODE = 4,   /* those of call stacks, code, counts and series */
+    /* A reader holds the file for one launch or function at a time, a few milliseconds. */
     BUSY_TIMEOUT_MS = 2000,
 };
 
@@ -61,7 +74,8 @@ static const char schema[] =
     "CREATE TABLE launch(id INTEGER PRIMARY KEY, ordinal INTEGER, kind INTEGER, mangled TEXT, demangled TEXT,"
     " grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,"
     " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
-    " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT, thread INTEGER, thread_name TEXT, stream_name TEXT);"
+    " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT, thread INTEGER, thread_name TEXT, stream_name TEXT,"
+    " stack INTEGER);"
     "CREATE TABLE launch_range(launch INTEGER, position INTEGER, kind INTEGER, domain TEXT, name TEXT, category TEXT,"
     " payload TEXT, thread INTEGER, PRIMARY KEY(launch, position)) WITHOUT ROWID;"
     "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
@@ -70,209 +84,29 @@ static const char schema[] =
     "CREATE VIEW metrics AS SELECT m.launch, l.demangled AS kernel, n.name, n.unit, m.value FROM metric m"
     " JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name;";
 
-enum query {
-    Q_BEGIN,
-    Q_COMMIT,
-    Q_ROLLBACK,
-    Q_PUT_SESSION,
-    Q_CLEAR_DEVICES,
-    Q_PUT_DEVICE,
-    Q_CLEAR_SKIPS,
-    Q_PUT_SKIP,
-    Q_CLEAR_KERNELS,
-    Q_PUT_KERNEL,
-    Q_CLEAR_RANGES_SEEN,
-    Q_PUT_RANGE_SEEN,
-    Q_PUT_LAUNCH,
-    Q_PUT_RANGE,
-    Q_PUT_NAME,
-    Q_GET_NAME,
-    Q_PUT_METRIC,
-    Q_GET_SESSION,
-    Q_GET_DEVICES,
-    Q_GET_SKIPS,
-    Q_GET_KERNELS,
-    Q_GET_RANGES_SEEN,
-    Q_NEXT_LAUNCH,
-    Q_GET_RANGES,
-    Q_GET_METRICS,
-    N_QUERIES,
-};
-
-static const char *const queries[N_QUERIES] = {
-    [Q_BEGIN] = "BEGIN IMMEDIATE",
-    [Q_COMMIT] = "COMMIT",
-    [Q_ROLLBACK] = "ROLLBACK",
-    [Q_PUT_SESSION] = "REPLACE INTO session VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [Q_CLEAR_DEVICES] = "DELETE FROM device",
-    [Q_PUT_DEVICE] = "INSERT INTO device VALUES(?,?,?,?,?,?,?,?)",
-    [Q_CLEAR_SKIPS] = "DELETE FROM skip",
-    [Q_PUT_SKIP] = "INSERT INTO skip VALUES(?,?)",
-    [Q_CLEAR_KERNELS] = "DELETE FROM kernel",
-    [Q_PUT_KERNEL] = "INSERT INTO kernel VALUES(?,?)",
-    [Q_CLEAR_RANGES_SEEN] = "DELETE FROM range_seen",
-    [Q_PUT_RANGE_SEEN] = "INSERT INTO range_seen VALUES(?,?)",
-    [Q_PUT_LAUNCH] = "INSERT INTO launch VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [Q_PUT_RANGE] = "INSERT INTO launch_range VALUES(?,?,?,?,?,?,?,?)",
-    [Q_PUT_NAME] = "INSERT OR IGNORE INTO name(name, unit) VALUES(?,?)",
-    [Q_GET_NAME] = "SELECT id FROM name WHERE name=? AND unit=?",
-    [Q_PUT_METRIC] = "INSERT INTO metric VALUES(?,?,?,?,?)",
-    [Q_GET_SESSION] = "SELECT * FROM session WHERE id = 1",
-    [Q_GET_DEVICES] = "SELECT * FROM device ORDER BY rowid",
-    [Q_GET_SKIPS] = "SELECT * FROM skip ORDER BY rowid",
-    [Q_GET_KERNELS] = "SELECT * FROM kernel ORDER BY rowid",
-    [Q_GET_RANGES_SEEN] = "SELECT * FROM range_seen ORDER BY rowid",
-    [Q_NEXT_LAUNCH] = "SELECT * FROM launch WHERE id >= ? ORDER BY id LIMIT 1",
-    [Q_GET_RANGES] = "SELECT * FROM launch_range WHERE launch = ? ORDER BY position",
-    [Q_GET_METRICS] = "SELECT n.name, n.unit, m.* FROM metric m JOIN name n ON n.id = m.name WHERE launch = ?",
-};
-
 /* A row of table `name`. */
 struct name {
     sqlite3_int64 id;
     const char *name, *unit;
 };
 
-struct kp_store {
-    sqlite3 *db;
-    pid_t pid; /* of the process that opened it: SQLite's handles are useless, and harmful, in a forked child */
-    char *path;
-    int version;                         /* of the schema of a file that is read */
-    sqlite3_stmt *statements[N_QUERIES]; /* prepared at first use, kept */
-    void *names;                         /* a tree (tsearch) of the struct name written so far: launches repeat them */
-};
-
-/* A statement that is being filled or read, one column after the other. The first failure is kept in `rc`. */
-struct row {
-    sqlite3_stmt *statement;
-    int column, rc;
-};
-
-static int failed(struct kp_store *s, const char *what, char **err)
+/* Error code and message after the SQLite code `rc`. Where we have found the fault, SQLite has no message of it. */
+static int failed(struct kp_store *s, const char *what, int rc, char **err)
 {
-    int rc = kp_error(err, "cannot %s '%s': %s", what, s->path, sqlite3_errmsg(s->db));
+    const char *why = sqlite3_errcode(s->db) == rc ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
+    rc = kp_error(err, "cannot %s '%s': %s", what, s->path, why);
     return rc == -EINVAL ? -EIO : rc;
+}
+
+static int run(struct kp_store *s, enum kp_sql_id id)
+{
+    struct kp_sql r = kp_sql_begin(s, id);
+    return kp_sql_end(&r);
 }
 
 static bool forked(const struct kp_store *s)
 {
     return s->pid != getpid();
-}
-
-static struct row row_begin(struct kp_store *s, enum query q)
-{
-    struct row r = {s->statements[q], 0, SQLITE_OK};
-    if (!r.statement) {
-        r.rc = sqlite3_prepare_v3(s->db, queries[q], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[q], NULL);
-        r.statement = s->statements[q];
-    }
-    return r;
-}
-
-static void bound(struct row *r, int rc)
-{
-    r->rc = r->rc ? r->rc : rc;
-}
-
-static void bind_uint(struct row *r, uint64_t value)
-{
-    bound(r, sqlite3_bind_int64(r->statement, ++r->column, (sqlite3_int64)value));
-}
-
-static void bind_int(struct row *r, int64_t value)
-{
-    bound(r, sqlite3_bind_int64(r->statement, ++r->column, value));
-}
-
-static void bind_real(struct row *r, double value)
-{
-    bound(r, sqlite3_bind_double(r->statement, ++r->column, value));
-}
-
-/* NULL stays NULL. The text must live until row_end. */
-static void bind_text(struct row *r, const char *text)
-{
-    bound(r, sqlite3_bind_text(r->statement, ++r->column, text, -1, SQLITE_STATIC));
-}
-
-/* Runs a statement that gives no rows. */
-static int row_end(struct row *r)
-{
-    if (!r->rc) {
-        r->rc = sqlite3_step(r->statement);
-        if (r->rc == SQLITE_DONE)
-            r->rc = SQLITE_OK;
-    }
-    if (r->statement) {
-        sqlite3_reset(r->statement);
-        sqlite3_clear_bindings(r->statement);
-    }
-    return r->rc;
-}
-
-static int run(struct kp_store *s, enum query q)
-{
-    struct row r = row_begin(s, q);
-    return row_end(&r);
-}
-
-/* Moves to the next row of a result; false at its end or on an error, see `rc`. */
-static bool row_next(struct row *r)
-{
-    r->column = 0;
-    if (!r->rc)
-        r->rc = sqlite3_step(r->statement);
-    if (r->rc != SQLITE_ROW)
-        return false;
-    r->rc = SQLITE_OK;
-    return true;
-}
-
-/* Ends reading, which releases the file for the writer. Returns an SQLite error or SQLITE_OK. */
-static int row_finish(struct row *r)
-{
-    if (r->statement)
-        sqlite3_reset(r->statement);
-    return r->rc == SQLITE_DONE ? SQLITE_OK : r->rc;
-}
-
-static int64_t column_int(struct row *r)
-{
-    int c = r->column++; /* a file of an earlier version may have fewer */
-    return c < sqlite3_column_count(r->statement) ? sqlite3_column_int64(r->statement, c) : 0;
-}
-
-static uint64_t column_uint(struct row *r)
-{
-    return (uint64_t)column_int(r);
-}
-
-static double column_real(struct row *r)
-{
-    int c = r->column++;
-    return sqlite3_column_type(r->statement, c) == SQLITE_NULL ? NAN : sqlite3_column_double(r->statement, c);
-}
-
-/* malloc'ed; NULL for NULL. */
-static char *column_text_or_null(struct row *r)
-{
-    int c = r->column++;
-    if (c >= sqlite3_column_count(r->statement))
-        return NULL; /* a file of an earlier version */
-    const char *text = (const char *)sqlite3_column_text(r->statement, c);
-    char *copy = text ? strdup(text) : NULL;
-    if (!copy && sqlite3_column_type(r->statement, c) != SQLITE_NULL)
-        r->rc = SQLITE_NOMEM;
-    return copy;
-}
-
-/* malloc'ed; "" for NULL. */
-static char *column_text(struct row *r)
-{
-    char *copy = column_text_or_null(r);
-    if (!copy && !r->rc && !(copy = kp_strdup("")))
-        r->rc = SQLITE_NOMEM;
-    return copy;
 }
 
 /* Claims the name: the file must be ours alone, and never a device or a folder that happens to have the name. */
@@ -328,7 +162,7 @@ static int store_new(const char *path, struct kp_store **out)
 int kp_store_create(const char *path, bool overwrite, struct kp_store **out, char **err)
 {
     struct kp_store *s = NULL;
-    char setup[sizeof schema + 256];
+    char *setup = NULL;
     *out = NULL;
     *err = NULL;
     int rc = claim(path, overwrite, err);
@@ -338,12 +172,16 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
         return rc;
     /* The schema and the version number come in one transaction, so there is no half-made file. The cache must not
      * spill: then the file itself is touched only for the short time of a commit. */
-    snprintf(setup, sizeof setup,
-             "PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
-             "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s COMMIT;",
-             APPLICATION_ID, SCHEMA_VERSION, schema);
-    if (connect_to(s, SQLITE_OPEN_READWRITE) || sqlite3_exec(s->db, setup, NULL, NULL, NULL)) {
-        rc = failed(s, "set up", err);
+    if (asprintf(&setup,
+                 "PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
+                 "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s COMMIT;",
+                 APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema) < 0)
+        setup = NULL;
+    rc = setup ? connect_to(s, SQLITE_OPEN_READWRITE) : SQLITE_NOMEM;
+    rc = rc ? rc : sqlite3_exec(s->db, setup, NULL, NULL, NULL);
+    free(setup);
+    if (rc) {
+        rc = failed(s, "set up", rc, err);
         kp_store_close(s);
         unlink(path);
         return rc;
@@ -371,11 +209,17 @@ static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
     if (*rc_sqlite == SQLITE_NOTADB || (!*rc_sqlite && id != APPLICATION_ID))
         return kp_error(err, "'%s' is not a kprof session", s->path);
     if (*rc_sqlite)
-        return failed(s, "read", err);
+        return failed(s, "read", *rc_sqlite, err);
     if (s->version > SCHEMA_VERSION)
         return kp_error(err, "'%s' was written by a newer kprof (format %d, this one reads up to %d)", s->path,
                         s->version, SCHEMA_VERSION);
     return 0;
+}
+
+static int connect_and_check(struct kp_store *s, int flags, int *rc_sqlite, char **err)
+{
+    int rc = connect_to(s, flags);
+    return rc ? failed(s, "open", rc, err) : check_schema(s, rc_sqlite, err);
 }
 
 int kp_store_open(const char *path, struct kp_store **out, char **err)
@@ -394,13 +238,13 @@ int kp_store_open(const char *path, struct kp_store **out, char **err)
     int rc = store_new(path, &s);
     if (rc)
         return rc;
-    rc = connect_to(s, SQLITE_OPEN_READONLY) ? failed(s, "open", err) : check_schema(s, &sqlite_rc, err);
+    rc = connect_and_check(s, SQLITE_OPEN_READONLY, &sqlite_rc, err);
     if (sqlite_rc == SQLITE_READONLY || sqlite_rc == SQLITE_CANTOPEN) {
         /* The writer was killed in the middle of a commit: that has to be undone, which needs the right to write. */
         free(*err);
         *err = NULL;
         sqlite3_close(s->db);
-        rc = connect_to(s, SQLITE_OPEN_READWRITE) ? failed(s, "open", err) : check_schema(s, &sqlite_rc, err);
+        rc = connect_and_check(s, SQLITE_OPEN_READWRITE, &sqlite_rc, err);
     }
     if (rc) {
         kp_store_close(s);
@@ -423,7 +267,7 @@ void kp_store_close(struct kp_store *s)
     forget_names(s);
     /* In a forked child SQLite would take the parent's unfinished work for its own and undo it: leave it alone. */
     if (!forked(s)) {
-        for (int i = 0; i < N_QUERIES; i++)
+        for (int i = 0; i < KP_SQL_COUNT; i++)
             sqlite3_finalize(s->statements[i]);
         sqlite3_close(s->db);
     }
@@ -433,111 +277,112 @@ void kp_store_close(struct kp_store *s)
 
 static int put_session_row(struct kp_store *s, const struct kp_session *f)
 {
-    struct row r = row_begin(s, Q_PUT_SESSION);
-    bind_uint(&r, f->pid);
-    bind_text(&r, f->exe);
-    bind_text(&r, f->cmdline);
-    bind_text(&r, f->host);
-    bind_text(&r, f->kprof_version);
-    bind_int(&r, f->start_unix_ns);
-    bind_int(&r, f->end_unix_ns);
-    bind_int(&r, f->driver_version);
-    bind_text(&r, f->cupti_version);
-    bind_text(&r, f->set);
-    bind_text(&r, f->sections);
-    bind_text(&r, f->metrics);
-    bind_text(&r, f->cache_control);
-    bind_text(&r, f->clock_control);
-    bind_uint(&r, f->launches_seen);
-    bind_uint(&r, f->launches_profiled);
-    bind_uint(&r, f->passes);
-    bind_real(&r, f->profiling_ns);
-    bind_int(&r, f->complete);
-    bind_text(&r, f->section_folder);
-    return row_end(&r);
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_SESSION);
+    kp_bind_uint(&r, f->pid);
+    kp_bind_text(&r, f->exe);
+    kp_bind_text(&r, f->cmdline);
+    kp_bind_text(&r, f->host);
+    kp_bind_text(&r, f->kprof_version);
+    kp_bind_int(&r, f->start_unix_ns);
+    kp_bind_int(&r, f->end_unix_ns);
+    kp_bind_int(&r, f->driver_version);
+    kp_bind_text(&r, f->cupti_version);
+    kp_bind_text(&r, f->set);
+    kp_bind_text(&r, f->sections);
+    kp_bind_text(&r, f->metrics);
+    kp_bind_text(&r, f->cache_control);
+    kp_bind_text(&r, f->clock_control);
+    kp_bind_uint(&r, f->launches_seen);
+    kp_bind_uint(&r, f->launches_profiled);
+    kp_bind_uint(&r, f->passes);
+    kp_bind_real(&r, f->profiling_ns);
+    kp_bind_int(&r, f->complete);
+    kp_bind_text(&r, f->section_folder);
+    return kp_sql_end(&r);
 }
 
 static int put_device(struct kp_store *s, const struct kp_device_info *d)
 {
-    struct row r = row_begin(s, Q_PUT_DEVICE);
-    bind_int(&r, d->ordinal);
-    bind_text(&r, d->name);
-    bind_text(&r, d->chip);
-    bind_text(&r, d->pci_bus_id);
-    bind_int(&r, d->cc_major);
-    bind_int(&r, d->cc_minor);
-    bind_uint(&r, d->sm_count);
-    bind_text(&r, d->breakdowns);
-    return row_end(&r);
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_DEVICE);
+    kp_bind_int(&r, d->ordinal);
+    kp_bind_text(&r, d->name);
+    kp_bind_text(&r, d->chip);
+    kp_bind_text(&r, d->pci_bus_id);
+    kp_bind_int(&r, d->cc_major);
+    kp_bind_int(&r, d->cc_minor);
+    kp_bind_uint(&r, d->sm_count);
+    kp_bind_text(&r, d->breakdowns);
+    return kp_sql_end(&r);
 }
 
 /* A row of `skip`, `kernel` or `range_seen`. */
-static int put_count(struct kp_store *s, enum query q, const char *text, uint64_t count)
+static int put_count(struct kp_store *s, enum kp_sql_id q, const char *text, uint64_t count)
 {
-    struct row r = row_begin(s, q);
-    bind_text(&r, text);
-    bind_uint(&r, count);
-    return row_end(&r);
+    struct kp_sql r = kp_sql_begin(s, q);
+    kp_bind_text(&r, text);
+    kp_bind_uint(&r, count);
+    return kp_sql_end(&r);
 }
 
 static int put_session(struct kp_store *s, const struct kp_session *f)
 {
     int rc = put_session_row(s, f);
-    rc = rc ? rc : run(s, Q_CLEAR_DEVICES);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_DEVICES);
     for (size_t i = 0; !rc && i < f->n_devices; i++)
         rc = put_device(s, &f->devices[i]);
-    rc = rc ? rc : run(s, Q_CLEAR_SKIPS);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_SKIPS);
     for (size_t i = 0; !rc && i < f->n_skips; i++)
-        rc = put_count(s, Q_PUT_SKIP, f->skips[i].reason, f->skips[i].count);
-    rc = rc ? rc : run(s, Q_CLEAR_KERNELS);
+        rc = put_count(s, KP_SQL_PUT_SKIP, f->skips[i].reason, f->skips[i].count);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_KERNELS);
     for (size_t i = 0; !rc && i < f->n_kernels; i++)
-        rc = put_count(s, Q_PUT_KERNEL, f->kernels[i].name, f->kernels[i].count);
-    rc = rc ? rc : run(s, Q_CLEAR_RANGES_SEEN);
+        rc = put_count(s, KP_SQL_PUT_KERNEL, f->kernels[i].name, f->kernels[i].count);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_RANGES_SEEN);
     for (size_t i = 0; !rc && i < f->n_ranges; i++)
-        rc = put_count(s, Q_PUT_RANGE_SEEN, f->ranges[i].name, f->ranges[i].count);
+        rc = put_count(s, KP_SQL_PUT_RANGE_SEEN, f->ranges[i].name, f->ranges[i].count);
     return rc;
 }
 
 static int put_launch(struct kp_store *s, const struct kp_launch_info *l)
 {
-    struct row r = row_begin(s, Q_PUT_LAUNCH);
-    bind_uint(&r, l->id);
-    bind_uint(&r, l->ordinal);
-    bind_int(&r, l->kind);
-    bind_text(&r, l->mangled);
-    bind_text(&r, l->demangled);
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_LAUNCH);
+    kp_bind_uint(&r, l->id);
+    kp_bind_uint(&r, l->ordinal);
+    kp_bind_int(&r, l->kind);
+    kp_bind_text(&r, l->mangled);
+    kp_bind_text(&r, l->demangled);
     for (int i = 0; i < 3; i++)
-        bind_uint(&r, l->grid[i]);
+        kp_bind_uint(&r, l->grid[i]);
     for (int i = 0; i < 3; i++)
-        bind_uint(&r, l->block[i]);
-    bind_uint(&r, l->context_id);
-    bind_uint(&r, l->stream_id);
-    bind_int(&r, l->device);
-    bind_int(&r, l->cc_major);
-    bind_int(&r, l->cc_minor);
-    bind_text(&r, l->chip);
-    bind_uint(&r, l->passes);
-    bind_real(&r, l->profiler_ns);
-    bind_text(&r, l->note);
-    bind_text(&r, l->reason);
-    bind_uint(&r, l->nvtx.thread);
-    bind_text(&r, l->nvtx.thread_name);
-    bind_text(&r, l->nvtx.stream_name);
-    return row_end(&r);
+        kp_bind_uint(&r, l->block[i]);
+    kp_bind_uint(&r, l->context_id);
+    kp_bind_uint(&r, l->stream_id);
+    kp_bind_int(&r, l->device);
+    kp_bind_int(&r, l->cc_major);
+    kp_bind_int(&r, l->cc_minor);
+    kp_bind_text(&r, l->chip);
+    kp_bind_uint(&r, l->passes);
+    kp_bind_real(&r, l->profiler_ns);
+    kp_bind_text(&r, l->note);
+    kp_bind_text(&r, l->reason);
+    kp_bind_uint(&r, l->nvtx.thread);
+    kp_bind_text(&r, l->nvtx.thread_name);
+    kp_bind_text(&r, l->nvtx.stream_name);
+    kp_bind_uint(&r, l->stack);
+    return kp_sql_end(&r);
 }
 
 static int put_range(struct kp_store *s, uint64_t launch, size_t position, const struct kp_nvtx_range *range)
 {
-    struct row r = row_begin(s, Q_PUT_RANGE);
-    bind_uint(&r, launch);
-    bind_uint(&r, position);
-    bind_int(&r, range->kind);
-    bind_text(&r, range->domain);
-    bind_text(&r, range->name);
-    bind_text(&r, range->category);
-    bind_text(&r, range->payload);
-    bind_uint(&r, range->thread);
-    return row_end(&r);
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_RANGE);
+    kp_bind_uint(&r, launch);
+    kp_bind_uint(&r, position);
+    kp_bind_int(&r, range->kind);
+    kp_bind_text(&r, range->domain);
+    kp_bind_text(&r, range->name);
+    kp_bind_text(&r, range->category);
+    kp_bind_text(&r, range->payload);
+    kp_bind_uint(&r, range->thread);
+    return kp_sql_end(&r);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -550,18 +395,18 @@ static int compare_names(const void *a, const void *b)
 /* Makes sure that the file has the name. */
 static int put_name(struct kp_store *s, struct name *n)
 {
-    struct row put = row_begin(s, Q_PUT_NAME);
-    bind_text(&put, n->name);
-    bind_text(&put, n->unit);
-    int rc = row_end(&put);
+    struct kp_sql put = kp_sql_begin(s, KP_SQL_PUT_NAME);
+    kp_bind_text(&put, n->name);
+    kp_bind_text(&put, n->unit);
+    int rc = kp_sql_end(&put);
     if (rc)
         return rc;
-    struct row get = row_begin(s, Q_GET_NAME);
-    bind_text(&get, n->name);
-    bind_text(&get, n->unit);
-    if (row_next(&get))
-        n->id = column_int(&get);
-    return row_finish(&get);
+    struct kp_sql get = kp_sql_begin(s, KP_SQL_GET_NAME);
+    kp_bind_text(&get, n->name);
+    kp_bind_text(&get, n->unit);
+    if (kp_sql_next(&get))
+        n->id = kp_column_int(&get);
+    return kp_sql_finish(&get);
 }
 
 /* Without memory for it the name is looked up in the file again the next time. */
@@ -597,18 +442,18 @@ static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metri
         return rc;
     if (m->n_instances && !(instances = kp_instances_write(m->instances, m->n_instances)))
         return SQLITE_NOMEM;
-    struct row r = row_begin(s, Q_PUT_METRIC);
-    bind_uint(&r, launch);
-    bind_int(&r, name);
-    bind_int(&r, m->kind);
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_METRIC);
+    kp_bind_uint(&r, launch);
+    kp_bind_int(&r, name);
+    kp_bind_int(&r, m->kind);
     if (m->kind == KP_VALUE_REAL)
-        bind_real(&r, m->real);
+        kp_bind_real(&r, m->real);
     else if (m->kind == KP_VALUE_COUNT)
-        bind_uint(&r, m->count);
+        kp_bind_uint(&r, m->count);
     else
-        bind_text(&r, m->text);
-    bind_text(&r, instances);
-    rc = row_end(&r);
+        kp_bind_text(&r, m->text);
+    kp_bind_text(&r, instances);
+    rc = kp_sql_end(&r);
     free(instances);
     return rc;
 }
@@ -621,7 +466,8 @@ static int put_result(struct kp_store *s, const struct kp_result *result)
         rc = put_range(s, l->id, i, &l->nvtx.ranges[i]);
     for (size_t i = 0; !rc && i < result->n_metrics; i++)
         rc = put_metric(s, l->id, &result->metrics[i]);
-    return rc;
+    rc = rc ? rc : kp_store_write_counts(s, result);
+    return rc ? rc : kp_store_write_series(s, result);
 }
 
 /* ---- transactions ---- */
@@ -638,19 +484,20 @@ static int enter(struct kp_store *s, bool *alone, char **err)
     if (forked(s))
         return -ECHILD;
     *alone = !in_transaction(s);
-    return *alone && run(s, Q_BEGIN) ? failed(s, "write", err) : 0;
+    int rc = *alone ? run(s, KP_SQL_BEGIN) : SQLITE_OK;
+    return rc ? failed(s, "write", rc, err) : 0;
 }
 
 /* After a write with the outcome `rc`, an SQLite code. */
 static int leave(struct kp_store *s, bool commit, int rc, char **err)
 {
     if (!rc && commit)
-        rc = run(s, Q_COMMIT);
+        rc = run(s, KP_SQL_COMMIT);
     if (!rc)
         return 0;
-    rc = failed(s, "write", err); /* before the rollback, which has a message of its own */
+    rc = failed(s, "write", rc, err); /* before the rollback, which has a message of its own */
     if (in_transaction(s))
-        run(s, Q_ROLLBACK);
+        run(s, KP_SQL_ROLLBACK);
     forget_names(s);
     return rc;
 }
@@ -681,37 +528,54 @@ int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char
     return rc ? rc : leave(s, alone, put_result(s, result), err);
 }
 
+int kp_store_put_stack(struct kp_store *s, const struct kp_stack *stack, char **err)
+{
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, kp_store_write_stack(s, stack), err);
+}
+
+int kp_store_put_code(struct kp_store *s, const struct kp_code *code, char **err)
+{
+    bool alone;
+    *err = NULL;
+    if (!kp_store_code_is_sound(code))
+        return kp_error(err, "the line table of '%s' contradicts itself", code->function ? code->function : "");
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, kp_store_write_code(s, code), err);
+}
+
 /* ---- reading back ---- */
 
-static void get_session_row(struct row *r, struct kp_session *f)
+static void get_session_row(struct kp_sql *r, struct kp_session *f)
 {
-    column_int(r); /* id */
-    f->pid = column_uint(r);
-    f->exe = column_text(r);
-    f->cmdline = column_text(r);
-    f->host = column_text(r);
-    f->kprof_version = column_text(r);
-    f->start_unix_ns = column_int(r);
-    f->end_unix_ns = column_int(r);
-    f->driver_version = (int)column_int(r);
-    f->cupti_version = column_text(r);
-    f->set = column_text(r);
-    f->sections = column_text(r);
-    f->metrics = column_text(r);
-    f->cache_control = column_text(r);
-    f->clock_control = column_text(r);
-    f->launches_seen = column_uint(r);
-    f->launches_profiled = column_uint(r);
-    f->passes = column_uint(r);
-    f->profiling_ns = column_real(r);
-    f->complete = column_int(r);
-    f->section_folder = column_text(r);
+    kp_column_int(r); /* id */
+    f->pid = kp_column_uint(r);
+    f->exe = kp_column_text(r);
+    f->cmdline = kp_column_text(r);
+    f->host = kp_column_text(r);
+    f->kprof_version = kp_column_text(r);
+    f->start_unix_ns = kp_column_int(r);
+    f->end_unix_ns = kp_column_int(r);
+    f->driver_version = (int)kp_column_int(r);
+    f->cupti_version = kp_column_text(r);
+    f->set = kp_column_text(r);
+    f->sections = kp_column_text(r);
+    f->metrics = kp_column_text(r);
+    f->cache_control = kp_column_text(r);
+    f->clock_control = kp_column_text(r);
+    f->launches_seen = kp_column_uint(r);
+    f->launches_profiled = kp_column_uint(r);
+    f->passes = kp_column_uint(r);
+    f->profiling_ns = kp_column_real(r);
+    f->complete = kp_column_int(r);
+    f->section_folder = kp_column_text(r);
 }
 
 static int get_devices(struct kp_store *s, struct kp_session *f)
 {
-    struct row r = row_begin(s, Q_GET_DEVICES);
-    while (row_next(&r)) {
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_DEVICES);
+    while (kp_sql_next(&r)) {
         struct kp_device_info *grown = realloc(f->devices, (f->n_devices + 1) * sizeof *grown);
         if (!grown) {
             r.rc = SQLITE_NOMEM;
@@ -719,39 +583,35 @@ static int get_devices(struct kp_store *s, struct kp_session *f)
         }
         f->devices = grown;
         struct kp_device_info *d = &grown[f->n_devices++];
-        *d = (struct kp_device_info){.ordinal = (int)column_int(&r)};
-        d->name = column_text(&r);
-        d->chip = column_text(&r);
-        d->pci_bus_id = column_text(&r);
-        d->cc_major = (int)column_int(&r);
-        d->cc_minor = (int)column_int(&r);
-        d->sm_count = (uint32_t)column_uint(&r);
-        d->breakdowns = column_text(&r);
+        *d = (struct kp_device_info){.ordinal = (int)kp_column_int(&r)};
+        d->name = kp_column_text(&r);
+        d->chip = kp_column_text(&r);
+        d->pci_bus_id = kp_column_text(&r);
+        d->cc_major = (int)kp_column_int(&r);
+        d->cc_minor = (int)kp_column_int(&r);
+        d->sm_count = (uint32_t)kp_column_uint(&r);
+        d->breakdowns = kp_column_text(&r);
     }
-    return row_finish(&r);
+    return kp_sql_finish(&r);
 }
 
 /* Rows of `skip`, `kernel` or `range_seen`, each into `add`. */
-static int get_counts(struct kp_store *s, enum query q, struct kp_session *f,
+static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f,
                       int (*add)(struct kp_session *, const char *, uint64_t))
 {
-    struct row r = row_begin(s, q);
-    while (row_next(&r)) {
+    struct kp_sql r = kp_sql_begin(s, q);
+    while (kp_sql_next(&r)) {
         const char *text = (const char *)sqlite3_column_text(r.statement, 0);
         if (add(f, text ? text : "", (uint64_t)sqlite3_column_int64(r.statement, 1)))
             r.rc = SQLITE_NOMEM;
     }
-    return row_finish(&r);
+    return kp_sql_finish(&r);
 }
 
-/* Error code and message of a read that ended with the SQLite code `rc`. */
+/* The same of a read that ended with the SQLite code `rc`. */
 static int read_error(struct kp_store *s, int rc, char **err)
 {
-    if (rc == SQLITE_CORRUPT) { /* found by us, perhaps: then SQLite has no message */
-        rc = kp_error(err, "cannot read '%s': %s", s->path, sqlite3_errstr(rc));
-        return rc == -EINVAL ? -EIO : rc;
-    }
-    return rc == SQLITE_NOMEM ? -ENOMEM : rc ? failed(s, "read", err) : 0;
+    return rc == SQLITE_NOMEM ? -ENOMEM : rc ? failed(s, "read", rc, err) : 0;
 }
 
 int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
@@ -760,16 +620,16 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
     *err = NULL;
     if (forked(s))
         return -ECHILD;
-    struct row r = row_begin(s, Q_GET_SESSION);
-    bool found = row_next(&r);
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_SESSION);
+    bool found = kp_sql_next(&r);
     if (found)
         get_session_row(&r, out);
-    int rc = row_finish(&r);
+    int rc = kp_sql_finish(&r);
     rc = rc ? rc : get_devices(s, out);
-    rc = rc ? rc : get_counts(s, Q_GET_SKIPS, out, kp_session_add_skip);
-    rc = rc ? rc : get_counts(s, Q_GET_KERNELS, out, kp_session_add_kernel);
+    rc = rc ? rc : get_counts(s, KP_SQL_GET_SKIPS, out, kp_session_add_skip);
+    rc = rc ? rc : get_counts(s, KP_SQL_GET_KERNELS, out, kp_session_add_kernel);
     if (!rc && s->version >= HAS_RANGES)
-        rc = get_counts(s, Q_GET_RANGES_SEEN, out, kp_session_add_range);
+        rc = get_counts(s, KP_SQL_GET_RANGES_SEEN, out, kp_session_add_range);
     rc = read_error(s, rc, err);
     if (!rc && !found)
         rc = kp_error(err, "'%s' holds nothing yet: its program ended, or is, before the first line of it", s->path);
@@ -778,30 +638,31 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
     return rc;
 }
 
-static void get_launch(struct row *r, struct kp_launch_info *l)
+static void get_launch(struct kp_sql *r, struct kp_launch_info *l)
 {
-    l->id = column_uint(r);
-    l->ordinal = column_uint(r);
-    l->kind = (enum kp_workload_kind)column_int(r);
-    l->mangled = column_text(r);
-    l->demangled = column_text(r);
+    l->id = kp_column_uint(r);
+    l->ordinal = kp_column_uint(r);
+    l->kind = (enum kp_workload_kind)kp_column_int(r);
+    l->mangled = kp_column_text(r);
+    l->demangled = kp_column_text(r);
     for (int i = 0; i < 3; i++)
-        l->grid[i] = (uint32_t)column_uint(r);
+        l->grid[i] = (uint32_t)kp_column_uint(r);
     for (int i = 0; i < 3; i++)
-        l->block[i] = (uint32_t)column_uint(r);
-    l->context_id = column_uint(r);
-    l->stream_id = column_uint(r);
-    l->device = (int)column_int(r);
-    l->cc_major = (int)column_int(r);
-    l->cc_minor = (int)column_int(r);
-    l->chip = column_text(r);
-    l->passes = (uint32_t)column_uint(r);
-    l->profiler_ns = column_real(r);
-    l->note = column_text_or_null(r);
-    l->reason = column_text(r);
-    l->nvtx.thread = column_uint(r);
-    l->nvtx.thread_name = column_text(r);
-    l->nvtx.stream_name = column_text(r);
+        l->block[i] = (uint32_t)kp_column_uint(r);
+    l->context_id = kp_column_uint(r);
+    l->stream_id = kp_column_uint(r);
+    l->device = (int)kp_column_int(r);
+    l->cc_major = (int)kp_column_int(r);
+    l->cc_minor = (int)kp_column_int(r);
+    l->chip = kp_column_text(r);
+    l->passes = (uint32_t)kp_column_uint(r);
+    l->profiler_ns = kp_column_real(r);
+    l->note = kp_column_text_or_null(r);
+    l->reason = kp_column_text(r);
+    l->nvtx.thread = kp_column_uint(r);
+    l->nvtx.thread_name = kp_column_text(r);
+    l->nvtx.stream_name = kp_column_text(r);
+    l->stack = kp_column_uint(r);
 }
 
 static const char *text_at(sqlite3_stmt *row, int column)
@@ -813,9 +674,9 @@ static const char *text_at(sqlite3_stmt *row, int column)
 static int get_ranges(struct kp_store *s, struct kp_launch_info *l)
 {
     enum { R_LAUNCH, R_POSITION, R_KIND, R_DOMAIN, R_NAME, R_CATEGORY, R_PAYLOAD, R_THREAD };
-    struct row r = row_begin(s, Q_GET_RANGES);
-    bind_uint(&r, l->id);
-    while (row_next(&r)) {
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_RANGES);
+    kp_bind_uint(&r, l->id);
+    while (kp_sql_next(&r)) {
         struct kp_nvtx_range range = {.kind = (enum kp_nvtx_kind)sqlite3_column_int(r.statement, R_KIND),
                                       .domain = (char *)text_at(r.statement, R_DOMAIN),
                                       .name = (char *)text_at(r.statement, R_NAME),
@@ -825,17 +686,17 @@ static int get_ranges(struct kp_store *s, struct kp_launch_info *l)
         if (kp_nvtx_add(&l->nvtx, &range))
             r.rc = SQLITE_NOMEM;
     }
-    return row_finish(&r);
+    return kp_sql_finish(&r);
 }
 
-/* Columns of Q_GET_METRICS. */
+/* Columns of KP_SQL_GET_METRICS. */
 enum { C_NAME, C_UNIT, C_LAUNCH, C_NAME_ID, C_KIND, C_VALUE, C_INSTANCES };
 
 static int get_value(sqlite3_stmt *row, const char *name, const char *unit, struct kp_result *result)
 {
     switch ((enum kp_value_kind)sqlite3_column_int(row, C_KIND)) {
     case KP_VALUE_REAL:
-        return kp_result_set_real(result, name, unit, column_real(&(struct row){row, C_VALUE, 0}));
+        return kp_result_set_real(result, name, unit, kp_column_real(&(struct kp_sql){row, C_VALUE, 0}));
     case KP_VALUE_COUNT:
         return kp_result_set_count(result, name, unit, (uint64_t)sqlite3_column_int64(row, C_VALUE));
     case KP_VALUE_TEXT:
@@ -861,26 +722,30 @@ static int get_metric(sqlite3_stmt *row, struct kp_result *result)
 
 static int get_metrics(struct kp_store *s, struct kp_result *result)
 {
-    struct row r = row_begin(s, Q_GET_METRICS);
-    bind_uint(&r, result->launch.id);
-    while (row_next(&r))
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_METRICS);
+    kp_bind_uint(&r, result->launch.id);
+    while (kp_sql_next(&r))
         r.rc = get_metric(r.statement, result);
-    return row_finish(&r);
+    return kp_sql_finish(&r);
 }
 
 /* The first launch from `id` on. The statements are finished when this returns, so that a reader who is slow to print
  * does not hold up the program that writes. */
 static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result, bool *found)
 {
-    struct row r = row_begin(s, Q_NEXT_LAUNCH);
-    bind_uint(&r, id);
-    *found = row_next(&r);
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_NEXT_LAUNCH);
+    kp_bind_uint(&r, id);
+    *found = kp_sql_next(&r);
     if (*found)
         get_launch(&r, &result->launch);
-    int rc = row_finish(&r);
+    int rc = kp_sql_finish(&r);
     if (!rc && *found && s->version >= HAS_RANGES)
         rc = get_ranges(s, &result->launch);
-    return rc || !*found ? rc : get_metrics(s, result);
+    rc = rc || !*found ? rc : get_metrics(s, result);
+    if (rc || !*found || s->version < HAS_CODE)
+        return rc;
+    rc = kp_store_read_counts(s, result);
+    return rc ? rc : kp_store_read_series(s, result);
 }
 
 int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
@@ -901,4 +766,61 @@ int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void
         kp_result_free(&result);
     }
     return rc;
+}
+
+/* After a look-up that ended with the SQLite code `rc`. */
+static int looked_up(struct kp_store *s, int rc, bool found, char **err)
+{
+    return rc ? read_error(s, rc, err) : found ? 0 : -ENOENT;
+}
+
+int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, char **err)
+{
+    bool found = false;
+    *out = (struct kp_stack){0};
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    int rc = s->version < HAS_CODE ? SQLITE_OK : kp_store_read_stack(s, id, out, &found);
+    rc = looked_up(s, rc, found, err);
+    if (rc)
+        kp_stack_free(out);
+    return rc;
+}
+
+int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char **err)
+{
+    bool found = false;
+    *out = (struct kp_code){0};
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    int rc = s->version < HAS_CODE ? SQLITE_OK : kp_store_read_code(s, id, out, &found);
+    rc = looked_up(s, rc, found, err);
+    if (rc)
+        kp_code_free(out);
+    return rc;
+}
+
+/* ---- for pages ---- */
+
+static int look_up_code(void *arg, uint64_t id, struct kp_code *out)
+{
+    char *err = NULL;
+    int rc = kp_store_get_code(arg, id, out, &err);
+    free(err);
+    return rc;
+}
+
+static int look_up_stack(void *arg, uint64_t id, struct kp_stack *out)
+{
+    char *err = NULL;
+    int rc = kp_store_get_stack(arg, id, out, &err);
+    free(err);
+    return rc;
+}
+
+struct kp_lookup kp_store_lookup(struct kp_store *s)
+{
+    return s ? (struct kp_lookup){look_up_code, look_up_stack, s} : (struct kp_lookup){0};
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "report/lookup.h"
 #include "report/model.h"
 
 struct kp_store;
@@ -32,7 +33,9 @@ int kp_store_put_session(struct kp_store *s, const struct kp_session *session, c
 int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err);
 
 /* Append a call stack or the code of a function, once each, before the first launch that names it; in a transaction
- * like a launch. 0 or -EIO, *err. */
+ * like a launch, with which it is gone as well. A stack without frames leaves nothing; of the code's files, those are
+ * kept that a location names. 0 or -EIO, *err; and -EINVAL, *err, with the transaction as it was, for code whose
+ * indices lead nowhere, whose offsets do not ascend, or where code is inlined into itself. */
 int kp_store_put_stack(struct kp_store *s, const struct kp_stack *stack, char **err);
 int kp_store_put_code(struct kp_store *s, const struct kp_code *code, char **err);
 
@@ -45,5 +48,7 @@ int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void
  * may be called while kp_store_each_result runs. */
 int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, char **err);
 int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char **err);
+/* The same for pages; valid as long as the store. Of NULL it has nothing. */
+struct kp_lookup kp_store_lookup(struct kp_store *s);
 
 #endif

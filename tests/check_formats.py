@@ -113,6 +113,13 @@ def spoilt(document):
     yield changed(lambda d: d["launches"][0]["metrics"][0].update(value=[1]))
     yield changed(lambda d: d["launches"][0]["metrics"][0].update(instances=[["a", "b"]]))
     yield changed(lambda d: d["launches"][0]["messages"][0].update(severity="BAD"))
+    yield changed(lambda d: d["launches"][0].update(stack="1"))
+    yield changed(lambda d: d["launches"][0]["counts"][0]["metrics"][0]["values"].append(-1))
+    yield changed(lambda d: d["launches"][0]["series"][0]["values"].append("nan"))
+    yield changed(lambda d: d["stacks"][0]["frames"][0].update(kind="java"))
+    yield changed(lambda d: d["codes"][0]["locations"][0].pop("line"))
+    yield changed(lambda d: d["codes"][0]["instructions"][0].update(offset=None))
+    yield changed(lambda d: d["source_files"][0].update(text=None))
 
 
 def read_csv(path):
@@ -220,12 +227,34 @@ def several(schema, json_path, csv_paths):
             yield_fault(f"{path}: headings among the rows")
 
 
+def compare_code(document):
+    """What launches say of stacks and code, and these of each other."""
+    stacks = {s["id"] for s in document["stacks"]}
+    codes = {c["id"] for c in document["codes"]}
+    if [len(stacks), len(codes)] != [len(document["stacks"]), len(document["codes"])]:
+        yield "a stack or code comes twice"
+    for launch in document["launches"]:
+        if launch.get("stack") not in stacks | {None}:
+            yield f"launch {launch['id']} has a stack that there is not"
+        for counts in launch.get("counts", []):
+            if any(len(m["values"]) != len(counts["offsets"]) for m in counts["metrics"]):
+                yield f"launch {launch['id']}: values are not as many as offsets"
+    for code in document["codes"]:
+        places = len(code["locations"])
+        for place in code["locations"]:
+            if place["file"] >= len(code["files"]) or place.get("inlined_at", 0) >= places:
+                yield f"code {code['id']}: {place}"
+        if any(i.get("location", 0) >= places for i in code["instructions"]):
+            yield f"code {code['id']}: an instruction is nowhere"
+
+
 def one(schema, json_path, raw_path, details_path):
     document = read_json(json_path)
     FAULTS.extend(check(document, schema, schema))
     for i, other in enumerate(spoilt(document)):
         if not list(check(other, schema, schema)):
             yield_fault(f"the schema lets spoilt document {i} pass")
+    FAULTS.extend(compare_code(document))
     FAULTS.extend(compare_raw(document, read_csv(raw_path)))
     FAULTS.extend(compare_details(document, read_csv(details_path)))
 

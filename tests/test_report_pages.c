@@ -25,9 +25,10 @@
 #include "report/rules.h"
 #include "report/stream.h"
 #include "report/trace.h"
+#include "tests/code_support.h"
 #include "tests/report_support.h"
 
-enum { LAUNCHES = 5, ODD = 3, GRAPH = 4 };
+enum { LAUNCHES = 5, ODD = 3, GRAPH = 4, STACK = 2, CODE = 11 };
 
 static struct kp_recording rec;
 
@@ -109,6 +110,8 @@ static int make_session(void **state)
     s->launches_seen = 1234;
     kp_session_add_skip(s, "for a reason", 3);
     kp_session_add_kernel(s, "not_selected", 2);
+    rec.results[0].launch.stack = rec.results[1].launch.stack = STACK;
+    kp_test_add_counts(&rec.results[0], CODE);
     return 0;
 }
 
@@ -132,9 +135,26 @@ static int each(void *from, int (*fn)(struct kp_result *, void *), void *arg, ch
     return rc;
 }
 
+/* Of the two functions that have counts, the session has lost one. */
+static int find_code(void *arg, uint64_t id, struct kp_code *out)
+{
+    (void)arg;
+    if (id == CODE)
+        *out = kp_test_code(id);
+    return id == CODE ? 0 : -ENOENT;
+}
+
+static int find_stack(void *arg, uint64_t id, struct kp_stack *out)
+{
+    (void)arg;
+    assert_int_equal(id, STACK);
+    *out = kp_test_stack(id);
+    return 0;
+}
+
 static int print_to(const struct kp_sink *sink, const struct kp_display *d)
 {
-    struct kp_launches launches = {each, &rec};
+    struct kp_launches launches = {.each = each, .from = &rec, .lookup = {find_code, find_stack, NULL}};
     char *err = NULL;
     int rc = kp_page_print(sink, d, &rec.session, &launches, &err);
     assert_null(err);

@@ -21,6 +21,7 @@
 
 #include "report/page.h"
 #include "report/store.h"
+#include "tests/code_support.h"
 #include "tests/report_support.h"
 
 static const struct kp_display plain; /* by default */
@@ -237,6 +238,7 @@ static void assert_same_result(const struct kp_result *a, const struct kp_result
     if (l->note)
         assert_string_equal(l->note, m->note);
     assert_same_text(l->reason, m->reason);
+    assert_true(l->stack == m->stack);
     assert_int_equal(a->n_metrics, b->n_metrics);
     for (size_t i = 0; i < a->n_metrics; i++) {
         const struct kp_metric *x = &a->metrics[i], *y = &b->metrics[i];
@@ -556,7 +558,7 @@ static void opening_what_is_no_session(void **state)
     assert_no_open(p->file, -EINVAL, "not a kprof session");
     unlink(p->file);
     kp_store_close(create(p->file));
-    sql(p->file, "PRAGMA user_version=4");
+    sql(p->file, "PRAGMA user_version=1000");
     assert_no_open(p->file, -EINVAL, "newer kprof");
 }
 
@@ -738,6 +740,8 @@ static void a_slow_reader_does_not_hold_up_the_writer(void **state)
 static int child_checks(struct kp_store *s, const struct kp_session *session, const struct kp_result *r)
 {
     struct kp_session got;
+    struct kp_stack stack;
+    struct kp_code code;
     char *err = NULL;
     int calls = 0;
     if (kp_store_put_result(s, r, &err) != -ECHILD)
@@ -750,6 +754,11 @@ static int child_checks(struct kp_store *s, const struct kp_session *session, co
         return 3;
     if (kp_store_each_result(s, stop_at_second, &calls, &err) != -ECHILD || calls)
         return 4;
+    if (kp_store_put_stack(s, &(struct kp_stack){.id = 1}, &err) != -ECHILD ||
+        kp_store_put_code(s, &(struct kp_code){.id = 1}, &err) != -ECHILD)
+        return 6;
+    if (kp_store_get_stack(s, 1, &stack, &err) != -ECHILD || kp_store_get_code(s, 1, &code, &err) != -ECHILD)
+        return 7;
     kp_store_close(s);
     return 0;
 }
@@ -830,14 +839,25 @@ static struct kp_result typical_result(uint64_t id)
         snprintf(name, sizeof name, "unit__counter_number_%d.avg.pct_of_peak_sustained_elapsed", i);
         kp_result_set_real(&r, name, "%", (double)id + i / 7.0);
     }
+    r.launch.stack = 2 * id + 1;
+    kp_test_add_counts(&r, 2 * id + 1);
     return r;
 }
 
+/* What it names, the launch itself being the last. */
 static int put_typical(struct kp_store *s, uint64_t id)
 {
     char *err = NULL;
     struct kp_result r = typical_result(id);
-    int rc = kp_store_put_result(s, &r, &err);
+    struct kp_stack stack = kp_test_stack(r.launch.stack);
+    int rc = kp_store_put_stack(s, &stack, &err);
+    for (size_t i = 0; !rc && i < r.n_counts; i++) {
+        struct kp_code code = kp_test_code(r.counts[i].code);
+        rc = kp_store_put_code(s, &code, &err);
+        kp_code_free(&code);
+    }
+    rc = rc ? rc : kp_store_put_result(s, &r, &err);
+    kp_stack_free(&stack);
     kp_result_free(&r);
     return rc;
 }
@@ -867,14 +887,45 @@ static void write_for_ever(const char *path, uint64_t n, volatile uint64_t *retu
     }
 }
 
+struct typical {
+    struct kp_store *store;
+    uint64_t next;
+};
+
+static void expect_code(struct kp_store *s, uint64_t id)
+{
+    struct kp_code got, expected = kp_test_code(id);
+    char *err = NULL;
+    assert_int_equal(kp_store_get_code(s, id, &got, &err), 0);
+    kp_test_same_code(&got, &expected);
+    kp_code_free(&got);
+    kp_code_free(&expected);
+}
+
 static int expect_typical(struct kp_result *r, void *arg)
 {
-    uint64_t *next = arg;
-    struct kp_result expected = typical_result(*next);
+    struct typical *t = arg;
+    struct kp_result expected = typical_result(t->next++);
+    struct kp_stack got, stack = kp_test_stack(expected.launch.stack);
+    char *err = NULL;
     assert_same_result(r, &expected);
+    kp_test_same_counts(r, &expected);
+    assert_int_equal(kp_store_get_stack(t->store, r->launch.stack, &got, &err), 0);
+    kp_test_same_stack(&got, &stack);
+    for (size_t i = 0; i < r->n_counts; i++)
+        expect_code(t->store, r->counts[i].code);
+    kp_stack_free(&got);
+    kp_stack_free(&stack);
     kp_result_free(&expected);
-    ++*next;
     return 0;
+}
+
+static uint64_t count_typical(struct kp_store *s)
+{
+    struct typical t = {s, 0};
+    char *err = NULL;
+    assert_int_equal(kp_store_each_result(s, expect_typical, &t, &err), 0);
+    return t.next;
 }
 
 static void a_killed_writer_loses_nothing(void **state)
@@ -902,9 +953,8 @@ static void a_killed_writer_loses_nothing(void **state)
         struct kp_store *s = reopen(p->file);
         struct kp_session session;
         char *err = NULL;
-        uint64_t found = 0;
         assert_int_equal(kp_store_get_session(s, &session, &err), 0);
-        assert_int_equal(kp_store_each_result(s, expect_typical, &found, &err), 0);
+        uint64_t found = count_typical(s);
         assert_true(found == *returned || found == *returned + n); /* one may be written but not yet returned */
         if (n > 1)
             assert_int_equal(session.launches_seen, found);
@@ -930,16 +980,12 @@ static void a_commit_cut_short_is_undone(void **state)
     struct place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
-    char journal[PATH_MAX + 16], *err = NULL;
+    char journal[PATH_MAX + 16];
     struct stat st;
-    uint64_t found = 0;
     int status;
     put_session(s, &session);
-    for (uint64_t id = 0; id < 100; id++) {
-        struct kp_result r = typical_result(id);
-        put_result(s, &r);
-        kp_result_free(&r);
-    }
+    for (uint64_t id = 0; id < 100; id++)
+        assert_int_equal(put_typical(s, id), 0);
     kp_store_close(s);
     pid_t child = fork();
     if (!child)
@@ -950,8 +996,7 @@ static void a_commit_cut_short_is_undone(void **state)
     assert_true(st.st_size > 4096);
 
     s = reopen(p->file);
-    assert_int_equal(kp_store_each_result(s, expect_typical, &found, &err), 0);
-    assert_int_equal(found, 100);
+    assert_int_equal(count_typical(s), 100);
     kp_store_close(s);
     kp_session_free(&session);
 }
