@@ -323,7 +323,7 @@ int kp_page_print_stores(const struct kp_sink *out, const struct kp_display *d, 
     for (size_t i = 0; !rc && i < n; i++) {
         struct part *part = &parts[i];
         part->stored = (struct stored){stores[i], d};
-        part->launches = (struct kp_launches){each_stored, &part->stored};
+        part->launches = (struct kp_launches){each_stored, &part->stored, kp_store_lookup(stores[i])};
         rc = kp_store_get_session(stores[i], &part->session, err);
         pages[i] = (struct kp_page){.out = out,
                                     .display = d,
