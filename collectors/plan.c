@@ -221,6 +221,10 @@ static int want_row(struct kp_planner *x, const struct kp_row *row, bool require
 {
     if (row->source == KP_SRC_LAUNCH || row->source == KP_SRC_OCCUPANCY)
         return want_of_launch(x, row->metric, kp_row_unit(row), had);
+    if (row->source == KP_SRC_PCSAMP || row->source == KP_SRC_SASS || row->source == KP_SRC_PM) {
+        *had = !x->listing; /* a section's has a collector of its own; a metric that the user lists has none */
+        return 0;
+    }
     return kp_plan_want(x, row->metric, kp_row_unit(row), required, had);
 }
 

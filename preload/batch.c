@@ -5,6 +5,7 @@
 #include "preload/lock.h"
 #include "preload/session.h"
 #include "preload/worker.h"
+#include "report/derive_source.h"
 
 /* Few results are stored at once: what the worker has not come to is lost when the program is killed. */
 enum { FEW = 16 };
@@ -75,6 +76,7 @@ static void complete(const struct kp_batch *b, struct kp_result *r)
     const char *why = b->why ? b->why : "not collected";
     if (b->context->plan) {
         kp_plan_store_missing(b->context->plan, why, r);
+        kp_derive_source(r, NULL, NULL);
         kp_plan_derive(b->context->plan, r);
     } else {
         mark_section_rows(b, r, why);

@@ -63,7 +63,7 @@ struct diff {
 
 static struct kp_view view_of(const struct side *s, const struct kp_result *r)
 {
-    return (struct kp_view){&s->session, r, NULL};
+    return (struct kp_view){.session = &s->session, .result = r};
 }
 
 /* Curves and rooflines are drawn of values that say nothing one by one. */

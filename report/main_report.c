@@ -75,6 +75,8 @@ static const size_t showing[] = {
     offsetof(struct kp_options, print_summary),
     offsetof(struct kp_options, trace_columns),
     offsetof(struct kp_options, print_nvtx_rename),
+    offsetof(struct kp_options, print_source),
+    offsetof(struct kp_options, source_folders),
 };
 
 enum {

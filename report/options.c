@@ -14,6 +14,7 @@
 #include "report/rules.h"
 #include "report/section_files.h"
 #include "report/sections.h"
+#include "report/source.h"
 #include "report/text.h"
 #include "report/trace.h"
 
@@ -433,8 +434,8 @@ int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
         rc = take_all(o, env, false, &set_given, err);
     if (!rc && !set_given && (*o->section || *o->metrics))
         *o->set = '\0';
-    else if (!rc && !set_given)
-        rc = kp_trace_wants(o);
+    else if (!rc && !set_given && !(rc = kp_trace_wants(o)))
+        rc = kp_source_wants(o);
     if (!rc)
         rc = check_together(o, err);
     if (rc)

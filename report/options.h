@@ -10,7 +10,8 @@
 
 /* One field a row of options.def. */
 struct kp_options {
-    char *set;         /* "basic" unless section or metrics were given, "" then; of the page trace see kp_trace_wants */
+    char *set; /* "basic" unless section or metrics were given, "" then; of pages see kp_trace_wants and kp_source_wants
+                */
     char *section;     /* comma list */
     char *metrics;     /* comma list */
     char *kernel_name; /* exact or regex:, "" = all */
@@ -44,6 +45,9 @@ struct kp_options {
     char *print_summary;          /* none | per-gpu | per-kernel | per-nvtx */
     char *print_nvtx_rename;      /* none | kernel */
     char *trace_columns;          /* comma list; "" = the page's own */
+    char *print_source;           /* comma list of cuda, sass */
+    char *source_folders;         /* comma list; "" = none */
+    bool import_source;           /* the texts of source files are stored in the session */
     bool quiet;                   /* no progress lines */
     bool profile_from_start;
     bool nvtx;                 /* also set by all that needs it, see kp_options_want_nvtx */

@@ -27,6 +27,7 @@ static const struct page_row {
     [KP_PAGE_SESSION] = {"session", kp_session_text, kp_session_csv, false},
     [KP_PAGE_SUMMARY] = {"summary", kp_summary_text, kp_summary_csv, false},
     [KP_PAGE_TRACE] = {"trace", kp_trace_text, kp_trace_csv, false},
+    [KP_PAGE_SOURCE] = {"source", kp_source_text, kp_source_csv, false},
 };
 
 const char *kp_page_name(enum kp_page_id page)
@@ -228,12 +229,17 @@ static int print_data(struct kp_page *pages, size_t n)
 static int print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
                  const struct kp_launches *launches, struct kp_summary *summary, char **err)
 {
+    struct kp_display with_code = *d;
     struct kp_page page = {
-        .out = out, .display = d, .session = s, .launches = launches, .summary = summary, .err = err};
+        .out = out, .display = &with_code, .session = s, .launches = launches, .summary = summary, .err = err};
     *err = NULL;
+    with_code.codes = kp_code_cache_new(&launches->lookup, d->source_folders);
+    if (!with_code.codes)
+        return -ENOMEM;
     locale_t before = kp_plain_begin();
     int rc = d->format == KP_FORMAT_TEXT ? print_texts(&page) : print_data(&page, 1);
     kp_plain_end(before);
+    kp_code_cache_free(with_code.codes);
     return rc;
 }
 
@@ -311,7 +317,23 @@ struct part {
     struct stored stored;
     struct kp_launches launches;
     struct kp_session session;
+    struct kp_display display; /* with the code of the session */
 };
+
+static int open_part(struct part *part, const struct kp_display *d, struct kp_store *store, char **err)
+{
+    part->stored = (struct stored){store, d};
+    part->launches = (struct kp_launches){each_stored, &part->stored, kp_store_lookup(store)};
+    part->display = *d;
+    part->display.codes = kp_code_cache_new(&part->launches.lookup, d->source_folders);
+    return part->display.codes ? kp_store_get_session(store, &part->session, err) : -ENOMEM;
+}
+
+static void close_part(struct part *part)
+{
+    kp_session_free(&part->session);
+    kp_code_cache_free(part->display.codes);
+}
 
 int kp_page_print_stores(const struct kp_sink *out, const struct kp_display *d, struct kp_store *const *stores,
                          size_t n, char **err)
@@ -322,11 +344,9 @@ int kp_page_print_stores(const struct kp_sink *out, const struct kp_display *d, 
     *err = NULL;
     for (size_t i = 0; !rc && i < n; i++) {
         struct part *part = &parts[i];
-        part->stored = (struct stored){stores[i], d};
-        part->launches = (struct kp_launches){each_stored, &part->stored, kp_store_lookup(stores[i])};
-        rc = kp_store_get_session(stores[i], &part->session, err);
+        rc = open_part(part, d, stores[i], err);
         pages[i] = (struct kp_page){.out = out,
-                                    .display = d,
+                                    .display = &part->display,
                                     .session = &part->session,
                                     .launches = &part->launches,
                                     .err = err,
@@ -336,7 +356,7 @@ int kp_page_print_stores(const struct kp_sink *out, const struct kp_display *d, 
     rc = rc ? rc : print_data(pages, n);
     kp_plain_end(before);
     for (size_t i = 0; parts && i < n; i++)
-        kp_session_free(&parts[i].session);
+        close_part(&parts[i]);
     free(parts);
     free(pages);
     return rc;

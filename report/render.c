@@ -9,11 +9,15 @@
 #include "report/options.h"
 #include "report/page.h"
 #include "report/render_body.h"
+#include "report/render_source.h"
 #include "report/summary.h"
 #include "report/text.h"
 #include "report/verdict.h"
 
-enum { SEEN_SHOWN = 10 /* kernels, devices, or ranges, that no filter took */ };
+enum {
+    SEEN_SHOWN = 10, /* kernels, devices, or ranges, that no filter took */
+    LINES_SHOWN = 5, /* the hottest ones */
+};
 
 const char kp_metrics_title[] = "Command line profiler metrics";
 
@@ -46,6 +50,9 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.n_pages = kp_page_ids(o->page, d.pages);
     d.trace_columns = o->trace_columns;
     d.range_names = !strcmp(o->print_nvtx_rename, "kernel");
+    d.source_lines = kp_list_has(o->print_source, "cuda");
+    d.source_sass = kp_list_has(o->print_source, "sass");
+    d.source_folders = o->source_folders;
     free(err);
     return d;
 }
@@ -211,6 +218,10 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
     }
     struct printed p = {.section = s, .view = v, .asked_for = asked_for};
     int rc = o->display->details != KP_DETAILS_BODY || !asked_for ? render_header(o, &p) : 0;
+    if (!rc && v->source && v->source->has_samples && !strcmp(s->id, kp_source_section)) {
+        begin(o, &p);
+        kp_source_lines_print(o, v, LINES_SHOWN, false);
+    }
     if (!rc && o->display->details != KP_DETAILS_HEADER)
         rc = render_bodies(o, &p);
     if (rc || !v->messages || !kp_messages_count(v->messages, s->id))
@@ -413,13 +424,16 @@ static void leave_out_absent(const struct kp_display *d, struct kp_shown *s)
 int kp_shown_of(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r, struct kp_shown *out)
 {
     struct kp_wanted asked = {0}, chosen = {0};
-    *out = (struct kp_shown){.view = {s, r, &out->messages}};
-    int rc = kp_find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
+    *out = (struct kp_shown){.view = {s, r, &out->messages, &out->source}};
+    int rc = kp_source_load(r, d->codes, &out->source);
+    if (!rc)
+        rc = kp_find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
     if (!rc && d->choose)
         rc = kp_find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &chosen);
     struct kp_wanted *w = d->choose ? &chosen : &asked;
     if (!rc && d->rules)
-        rc = kp_rules_apply(r, s, w->sections, w->n, d->rules, &out->messages);
+        rc = kp_rules_apply_at(r, s, out->source.n_functions ? &out->source : NULL, w->sections, w->n, d->rules,
+                               &out->messages);
     if (rc)
         goto out;
     out->quick = kp_has_quick_instead(&out->view, &asked);
@@ -441,6 +455,7 @@ out:
 void kp_shown_free(struct kp_shown *s)
 {
     kp_messages_free(&s->messages);
+    kp_source_free(&s->source);
     free(s->sections);
     s->sections = NULL;
     s->n = 0;

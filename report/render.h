@@ -18,6 +18,7 @@ enum kp_details { KP_DETAILS_HEADER, KP_DETAILS_BODY, KP_DETAILS_ALL };
 enum kp_naming { KP_NAMING_LABEL, KP_NAMING_NAME, KP_NAMING_BOTH };
 enum kp_instances { KP_INSTANCES_NONE, KP_INSTANCES_VALUES, KP_INSTANCES_DETAILS };
 struct kp_pattern;
+struct kp_code_cache;
 enum kp_format { KP_FORMAT_TEXT, KP_FORMAT_CSV, KP_FORMAT_JSON };
 enum kp_grouping { KP_GROUPING_NONE, KP_GROUPING_GPU, KP_GROUPING_KERNEL, KP_GROUPING_NVTX };
 enum kp_page_id {
@@ -26,6 +27,7 @@ enum kp_page_id {
     KP_PAGE_SESSION,
     KP_PAGE_SUMMARY,
     KP_PAGE_TRACE,
+    KP_PAGE_SOURCE,
     KP_PAGE_IDS,
 };
 enum { KP_PAGES_MAX = 16 /* pages that are asked for in one go; what is beyond is not printed */ };
@@ -46,15 +48,18 @@ struct kp_display {
     enum kp_page_id pages[KP_PAGES_MAX]; /* in this order */
     size_t n_pages;                      /* 0: the details page alone */
     enum kp_format format;
-    enum kp_grouping grouping; /* of the pages details and raw: over what launches are put together */
-    const char *trace_columns; /* metrics, a comma list; NULL or "": the page's own. Not owned */
-    bool range_names;          /* kernels are named after the NVTX range that they were launched in, too */
+    enum kp_grouping grouping;      /* of the pages details and raw: over what launches are put together */
+    const char *trace_columns;      /* metrics, a comma list; NULL or "": the page's own. Not owned */
+    bool range_names;               /* kernels are named after the NVTX range that they were launched in, too */
+    bool source_lines, source_sass; /* what the page source shows */
+    const char *source_folders;     /* where files are looked for that moved, a comma list; NULL is "". Not owned */
+    struct kp_code_cache *codes;    /* of the session; set by what prints its pages, NULL where there is no code */
 };
 
 struct kp_summary;
 struct kp_options;
-/* What the print-* and page options say; they must have been checked. Of `o` only trace_columns is needed afterwards.
- */
+/* What the print-* and page options say; they must have been checked. Of `o` only trace_columns and source_folders are
+ * needed afterwards. */
 struct kp_display kp_display_of(const struct kp_options *o);
 
 /* `[pid] program@host` line that opens the report. */

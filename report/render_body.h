@@ -13,6 +13,7 @@
 #include "report/render.h"
 #include "report/rules.h"
 #include "report/sections.h"
+#include "report/source.h"
 #include "report/units.h"
 
 enum {
@@ -66,6 +67,7 @@ struct kp_view {
     const struct kp_session *session;
     const struct kp_result *result;
     const struct kp_messages *messages; /* of the rules; NULL = none */
+    const struct kp_source_map *source; /* its instructions and lines, if any; NULL = none */
 };
 
 /* Adds a line, whose made_label is then owned by the lines, or freed. 0 or -ENOMEM. */
@@ -146,7 +148,8 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
 
 struct kp_shown {
     struct kp_view view;
-    struct kp_messages messages;        /* of the rules that were chosen */
+    struct kp_messages messages; /* of the rules that were chosen */
+    struct kp_source_map source;
     const struct kp_section **sections; /* asked for when the session was made, or chosen for display */
     size_t n;
     const char *metrics; /* the user's list, shown behind the sections */

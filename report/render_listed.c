@@ -243,7 +243,7 @@ static int look_near(struct item *item, const struct kp_view *v)
 static int check_launch(struct kp_result *r, void *arg)
 {
     struct check *c = arg;
-    struct kp_view v = {c->session, r, NULL};
+    struct kp_view v = {.session = c->session, .result = r};
     int rc = kp_derive_users(r);
     for (size_t i = 0; !rc && i < c->n; i++) {
         struct kp_lines lines = {0};

@@ -33,13 +33,20 @@ bool kp_result_has_lines(const struct kp_result *r)
     return false;
 }
 
+/* These outnumber all others of their section, and come from collectors of their own. */
+static bool is_by_instruction(const struct kp_row *row)
+{
+    return row->source == KP_SRC_PCSAMP || row->source == KP_SRC_SASS;
+}
+
 /* Most of the section's rows: a few may be those of another section, or of a later version. */
 static bool has_section(const struct kp_result *r, const struct kp_section *s)
 {
     size_t rows = 0, found = 0;
     for (size_t i = 0; i < s->n_rows; i++) {
         const struct kp_row *row = &s->rows[i];
-        if (row->kind == KP_ROW_BODY || !strncmp(row->metric, KP_BREAKDOWN, strlen(KP_BREAKDOWN)) ||
+        if (row->kind == KP_ROW_BODY || is_by_instruction(row) ||
+            !strncmp(row->metric, KP_BREAKDOWN, strlen(KP_BREAKDOWN)) ||
             !kp_cc_matches(row->cc, r->launch.cc_major, r->launch.cc_minor))
             continue;
         rows++;
@@ -92,7 +99,11 @@ char *kp_message_text(const struct kp_result *r, const char *text)
         return NULL;
     for (; *text; text += n) {
         n = 1;
-        if (*text == '{')
+        if (*text == *KP_VERBATIM) {
+            size_t len = strcspn(text + 1, KP_VERBATIM);
+            fprintf(f, "%.*s", (int)len, text + 1);
+            n = 1 + len + (text[1 + len] != '\0');
+        } else if (*text == '{')
             n = lines ? 1 : strcspn(text, "}");
         else if (*text == '@') {
             n += word_length(text + 1);

@@ -9,6 +9,7 @@
 
 #include "report/pattern.h"
 #include "report/plain.h"
+#include "report/source.h"
 #include "report/text.h"
 #include "report/units.h"
 
@@ -28,6 +29,7 @@ static const struct passed nothing_passed = {NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 struct kp_rule_run {
     const struct kp_result *result;
     const struct kp_session *session;
+    const struct kp_source_map *source; /* NULL = no values by instruction */
     const struct kp_rule *rule;
     const struct kp_section *section; /* of the rule */
     struct passed passed;             /* inherited, then what the rule passes on itself */
@@ -347,13 +349,55 @@ static double device_sms(const run_t *run)
     return kp_metric_number(kp_result_find(run->result, "launch__sm_count"), &sms) ? sms : NAN;
 }
 
+/* The end of a message: where in the code. */
+struct spot {
+    char text[320];
+};
+
+static const char *name_spot(const run_t *run, const struct kp_source_line *line, double share, const char *what,
+                             struct spot *to)
+{
+    char *place = line ? kp_source_place(run->source, line) : NULL;
+    *to->text = '\0';
+    if (place)
+        snprintf(to->text, sizeof to->text, " Hottest %s: " KP_VERBATIM "%.200s" KP_VERBATIM ", %.1f%% of %s.",
+                 run->source->has_lines ? "line" : "instruction", place, 100 * share, what);
+    free(place);
+    return to->text;
+}
+
+/* Nothing where it is not known. */
+static const char *where(const run_t *run, enum kp_hot hot, struct spot *to)
+{
+    double share = 0;
+    const char *what = "";
+    const struct kp_source_line *line = run->source ? kp_source_hottest(run->source, hot, &share, &what) : NULL;
+    return name_spot(run, line, share, what, to);
+}
+
+/* To the section where it is not known. */
+static const char *where_or_look(const run_t *run, enum kp_hot hot, struct spot *to)
+{
+    const char *text = where(run, hot, to);
+    return *text ? text : "{ Look at @SourceCounters for the lines.}";
+}
+
+static const char *where_stalled(const run_t *run, const char *state, struct spot *to)
+{
+    double share = 0;
+    const char *what = "";
+    const struct kp_source_line *line = run->source ? kp_source_hottest_stall(run->source, state, &share, &what) : NULL;
+    return name_spot(run, line, share, what, to);
+}
+
 static void stall(run_t *run, const char *reason, double issued, double latency, const char *waits, const char *todo)
 {
     double cycles = value_of(run, reason, NAN), share = latency > 0 ? cycles / latency : NAN;
     if (issued < 0.8 && share > 0.3)
         add(run, cycles, KP_SEVERITY_OPT, of_slack(share, run->passed.slack),
-            "A warp waits %.1f cycles for %s (%s): %.1f%% of the %.1f cycles between two of its instructions. First %s",
-            cycles, waits, reason, 100 * share, latency, todo);
+            "A warp waits %.1f cycles for %s (%s): %.1f%% of the %.1f cycles between two of its instructions. First "
+            "%s%s",
+            cycles, waits, reason, 100 * share, latency, todo, where_stalled(run, reason, &(struct spot){""}));
 }
 
 /* A factor that is not known, or 0, does not count. */
@@ -369,7 +413,7 @@ struct levels {
 };
 
 /* Where a pattern that uses only part of each sector costs most, and how much. */
-static void access_pattern(run_t *run, const char *key, const char *what, struct levels at)
+static void access_pattern(run_t *run, const char *key, const char *what, struct levels at, enum kp_hot hot)
 {
     static const char *const names[] = {"the L1", "the L2", "the DRAM"};
     char name[64];
@@ -399,12 +443,11 @@ static void access_pattern(run_t *run, const char *key, const char *what, struct
     add(run, 0, KP_SEVERITY_OPT, at.throughput[level] > 0 ? global_gain(most) : local_gain(most),
         "Of the %.0f bytes of a sector, %s use %.1f on average; it costs most at %s%s. Probably threads of a warp "
         "access "
-        "addresses with a stride between them: first let neighbouring threads access neighbouring elements.{ Look at "
-        "@SourceCounters for the lines.}",
-        moved, what, used, names[level], missed);
+        "addresses with a stride between them: first let neighbouring threads access neighbouring elements.%s",
+        moved, what, used, names[level], missed, where_or_look(run, hot, &(struct spot){""}));
 }
 
-static void bank_conflicts(run_t *run, const char *key, const char *what, double requests)
+static void bank_conflicts(run_t *run, const char *key, const char *what, double requests, enum kp_hot hot)
 {
     char name[64];
     snprintf(name, sizeof name, "%s.wavefronts", key);
@@ -416,8 +459,9 @@ static void bank_conflicts(run_t *run, const char *key, const char *what, double
             "The %.0f requests of %s have %.1f-way bank conflicts on average: %.0f of their %.0f wavefronts, %.2f%%, "
             "only "
             "repeat a request; over 10%% counts. First let the threads of a warp use different banks: pad the rows of "
-            "arrays by one element, or permute the columns.{ Look at @SourceCounters for the lines.}",
-            requests, what, wavefronts / requests, conflicts, wavefronts, 100 * share);
+            "arrays by one element, or permute the columns.%s",
+            requests, what, wavefronts / requests, conflicts, wavefronts, 100 * share,
+            where_or_look(run, hot, &(struct spot){""}));
 }
 
 /* How far instances of one unit are apart in the cycles they are active. */
@@ -457,19 +501,6 @@ static const struct kp_metric *metric_of(const run_t *run, const char *name)
         if (!strcmp(rule->inputs[i].name, name))
             return kp_result_find(run->result, rule->inputs[i].metric);
     return NULL;
-}
-
-/* The sum of the differences at each instruction, which may have either sign; of the totals where there are no
- * instructions. 0 where the two do not count the same instructions. */
-static double excess_of(const run_t *run, const char *moved, const char *ideal)
-{
-    const struct kp_metric *a = metric_of(run, moved), *b = metric_of(run, ideal);
-    double sum = 0, total_a, total_b;
-    if (!kp_metric_number(a, &total_a) || !kp_metric_number(b, &total_b) || a->n_instances != b->n_instances)
-        return 0;
-    for (size_t i = 0; i < a->n_instances; i++)
-        sum += fabs(a->instances[i].value - b->instances[i].value);
-    return a->n_instances ? sum : total_a - total_b;
 }
 
 static bool has_opcodes(const run_t *run)
@@ -556,8 +587,8 @@ static double opcode_count(const run_t *run, const char *opcode)
 #define KP_STALL(reason, cc, waits, todo)       stall(run, #reason, issued, latency, waits, todo);
 #define KP_ACCESS(space, op, what, l2_hits)                                                                            \
     access_pattern(run, #space "_op_" #op, what,                                                                       \
-                   (struct levels){{l1, l2, dram}, l2_hits, !isnan(read) && !isnan(write)});
-#define KP_BANKS(op, what, requests)    bank_conflicts(run, #op, what, requests);
+                   (struct levels){{l1, l2, dram}, l2_hits, !isnan(read) && !isnan(write)}, KP_HOT_##space##_##op);
+#define KP_BANKS(op, what, requests)    bank_conflicts(run, #op, what, requests, KP_HOT_shared_##op);
 #define KP_UNIT(prefix, what, cc, todo) imbalance(run, #prefix, what, todo);
 #define KP_RULE_END(id)                 }
 #include "report/rules.def"
@@ -752,7 +783,14 @@ static void sort(struct kp_messages *m, const struct kp_section *const *sections
 int kp_rules_apply(const struct kp_result *r, const struct kp_session *s, const struct kp_section *const *sections,
                    size_t n_sections, kp_rule_choice chosen, struct kp_messages *out)
 {
-    run_t run = {.result = r, .session = s, .out = out};
+    return kp_rules_apply_at(r, s, NULL, sections, n_sections, chosen, out);
+}
+
+int kp_rules_apply_at(const struct kp_result *r, const struct kp_session *s, const struct kp_source_map *source,
+                      const struct kp_section *const *sections, size_t n_sections, kp_rule_choice chosen,
+                      struct kp_messages *out)
+{
+    run_t run = {.result = r, .session = s, .source = source, .out = out};
     *out = (struct kp_messages){0};
     locale_t before = kp_plain_begin();
     int rc = apply_all(&run, sections, n_sections, chosen);

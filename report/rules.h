@@ -26,6 +26,7 @@ struct kp_rule_input {
 };
 
 struct kp_rule_run;
+struct kp_source_map;
 struct kp_rule {
     const char *id;      /* "SOLBottleneck" */
     const char *section; /* identifier of the section that it belongs to */
@@ -82,6 +83,10 @@ struct kp_messages {
  * an error. *out is overwritten; free it with kp_messages_free. 0 or -ENOMEM, with *out empty. */
 int kp_rules_apply(const struct kp_result *r, const struct kp_session *s, const struct kp_section *const *sections,
                    size_t n_sections, kp_rule_choice chosen, struct kp_messages *out);
+/* The same for a launch with values by instruction (NULL = without): messages name the line that they are about. */
+int kp_rules_apply_at(const struct kp_result *r, const struct kp_session *s, const struct kp_source_map *source,
+                      const struct kp_section *const *sections, size_t n_sections, kp_rule_choice chosen,
+                      struct kp_messages *out);
 void kp_messages_free(struct kp_messages *m);
 
 /* "OPT", "INF" or "WRN". */
@@ -94,6 +99,8 @@ int kp_render_messages(const struct kp_sink *out, const struct kp_messages *m, c
 /* The part of the memory (DRAM, L2, L1) that is busiest, "" when not known. Static data. */
 const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s);
 
+/* Around a name in a message, in which nothing is special. */
+#define KP_VERBATIM "\x1f"
 /* What a rule says of launch `r`: its text with what is special in the texts of rules.def put in place. malloc'ed;
  * NULL without memory. */
 char *kp_message_text(const struct kp_result *r, const char *text);

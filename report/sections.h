@@ -14,6 +14,9 @@ enum kp_source {
     KP_SRC_LAUNCH,    /* launch parameter or function, context, device attribute, topology of the machine */
     KP_SRC_OCCUPANCY, /* occupancy calculation */
     KP_SRC_DERIVED,   /* computed from other metrics: derive.h */
+    KP_SRC_PCSAMP,    /* PC sampling: what warps waited for, by instruction; derive_source.h */
+    KP_SRC_SASS,      /* counted at each instruction of the code, or computed from that; derive_source.h */
+    KP_SRC_PM,        /* PM sampling: a metric over the time of the kernel */
 };
 
 /* What a row of a section is. A section's rows are one flat list: header rows, extra rows, then its bodies, each a

@@ -20,6 +20,16 @@ bool kp_list_next(const char **cursor, const char **item, size_t *len)
     return n > 0;
 }
 
+bool kp_list_has(const char *list, const char *word)
+{
+    const char *item;
+    size_t len;
+    while (list && kp_list_next(&list, &item, &len))
+        if (strlen(word) == len && !strncmp(item, word, len))
+            return true;
+    return false;
+}
+
 int kp_error(char **err, const char *format, ...)
 {
     va_list args;

@@ -8,6 +8,8 @@
 /* Takes the next item of the comma list at *cursor into *item, *len: trimmed of blanks, empty items left out. Returns
  * false at the end of the list. The list is not changed; *cursor moves on. */
 bool kp_list_next(const char **cursor, const char **item, size_t *len);
+/* Whether `word` is an item of the list; NULL is an empty list. */
+bool kp_list_has(const char *list, const char *word);
 
 /* Formats into a malloc'ed *err and returns -EINVAL, or -ENOMEM with *err NULL. */
 int kp_error(char **err, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -193,7 +193,7 @@ static void draw(struct kp_test_text *t, const struct kp_display *d, const struc
 {
     struct kp_sink sink = kp_test_sink(t);
     struct kp_out o = {.sink = &sink, .display = d};
-    struct kp_view view = {session, r, NULL};
+    struct kp_view view = {.session = session, .result = r};
     assert_int_equal(kp_render_section(&o, s, &view, true), 0);
     assert_int_equal(o.rc, 0);
 }
@@ -856,7 +856,7 @@ static void a_sink_that_fails_in_a_body_ends_it(void **state)
             size_t room = bytes;
             struct kp_sink sink = {fills_up, &room};
             struct kp_out o = {.sink = &sink, .display = &all};
-            struct kp_view view = {&r.session, &r.results[STREAM], NULL};
+            struct kp_view view = {.session = &r.session, .result = &r.results[STREAM]};
             assert_int_equal(kp_render_section(&o, every_section[i], &view, true), 0);
             assert_true(o.rc == -ENOSPC || (o.rc == 0 && bytes > 500));
         }

@@ -495,6 +495,9 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_PRINT_SUMMARY=per-gpu",
         "KPROF_TRACE_COLUMNS=a,b",
         "KPROF_PRINT_NVTX_RENAME=kernel",
+        "KPROF_PRINT_SOURCE=cuda",
+        "KPROF_IMPORT_SOURCE=yes",
+        "KPROF_SOURCE_FOLDERS=a,b",
     };
     (void)state;
     size_t n;
@@ -510,7 +513,8 @@ static void every_flag_reaches_the_environment(void **state)
         "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only", "--target-processes-filter=env",
         "--application", "1", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/",
         "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--json", "--print-summary=per-gpu",
-        "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "env");
+        "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda", "--import-source", "yes",
+        "--source-folders", "a,b", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);

@@ -72,6 +72,9 @@ static void defaults(void **state)
     assert_string_equal(o.print_summary, "none");
     assert_string_equal(o.print_nvtx_rename, "none");
     assert_string_equal(o.trace_columns, "");
+    assert_string_equal(o.print_source, "cuda,sass");
+    assert_false(o.import_source);
+    assert_string_equal(o.source_folders, "");
     kp_options_free(&o);
     assert_null(o.set);
 }
@@ -91,7 +94,8 @@ static void every_field_has_its_variable(void **state)
         "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only", "KPROF_TARGET_PROCESSES_FILTER=a,regex:b",
         "KPROF_APPLICATION=4711", "KPROF_NVTX=on", "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/",
         "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu",
-        "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel");
+        "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass",
+        "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -135,6 +139,9 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.print_summary, "per-gpu");
     assert_string_equal(o.trace_columns, "a,b");
     assert_string_equal(o.print_nvtx_rename, "kernel");
+    assert_string_equal(o.print_source, "sass");
+    assert_true(o.import_source);
+    assert_string_equal(o.source_folders, "a, /b");
     kp_options_free(&o);
     o = READ("KPROF_JSON=yes", "KPROF_PAGE=raw, trace");
     assert_true(o.json);

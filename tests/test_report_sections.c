@@ -175,7 +175,10 @@ static void check_source(const struct kp_row *row)
     bool computed = begins(row->metric, "derived__") && !begins(row->metric, "derived__pct_occupancy_") &&
                     !begins(row->metric, "derived__local_spilling_");
     assert_true(*row->metric && !(launch && row->source == KP_SRC_COUNTER));
-    assert_true(computed ? row->source == KP_SRC_DERIVED : true);
+    bool by_instruction = row->source == KP_SRC_SASS || row->source == KP_SRC_PCSAMP;
+    assert_true(computed ? row->source == KP_SRC_DERIVED || row->source == KP_SRC_SASS : true);
+    assert_int_equal(begins(row->metric, "smsp__pcsamp_"), row->source == KP_SRC_PCSAMP);
+    assert_true(by_instruction || !(begins(row->metric, "memory_") || begins(row->metric, "sass__")));
     if (row->source == KP_SRC_DERIVED)
         assert_true(computed || !strcmp(row->metric, "inst_executed"));
 }
