@@ -18,67 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cupti/checkpoint_abi.h"
+#include "tests/child_support.h"
 #include "tests/fake/fake_hooks.h"
 #include "tests/fake/fake_image.h"
-
-enum { RIGHT = 0, WRONG = 1, SKIPPED = 77, KILLED = 256 /* and the signal */ };
-
-/* In a child: ends it when the condition does not hold. */
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
-            _exit(WRONG);                                                                                              \
-        }                                                                                                              \
-    } while (0)
-
-static int run_child(void (*body)(void))
-{
-    int status;
-    pid_t pid;
-
-    fflush(NULL);
-    pid = fork();
-    if (!pid) {
-        signal(SIGSEGV, SIG_DFL); /* cmocka's handler would go on with the tests in here */
-        signal(SIGBUS, SIG_DFL);
-        alarm(60);
-        body();
-        _exit(RIGHT);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
-        return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : KILLED + WTERMSIG(status);
-}
-
-static void *open_fake(const char *name)
-{
-    const char *build = getenv("KP_TEST_BUILD");
-    char path[PATH_MAX];
-    void *handle;
-
-    snprintf(path, sizeof(path), "%s/fake/%s", build ? build : "build", name);
-    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-        fprintf(stderr, "%s\n", dlerror());
-    CHECK(handle);
-    return handle;
-}
-
-/* A function of a fake, typed as its declaration. */
-#define TAKE(handle, function)                                                                                         \
-    __extension__({                                                                                                    \
-        __typeof__(&function) function_;                                                                               \
-        *(void **)&function_ = dlsym(handle, EXPORTED(function));                                                      \
-        CHECK(function_);                                                                                              \
-        function_;                                                                                                     \
-    })
-#define EXPORTED_(name) #name
-#define EXPORTED(name)  EXPORTED_(name)
 
 enum { N = 64 };
 
@@ -93,7 +38,7 @@ static struct {
 
 static void open_gpu(void)
 {
-    gpu.cuda = open_fake("libcuda.so.1");
+    gpu.cuda = kp_test_open_fake("libcuda.so.1");
     CHECK(!TAKE(gpu.cuda, cuInit)(0));
     CHECK(!TAKE(gpu.cuda, cuDevicePrimaryCtxRetain)(&gpu.ctx, 0));
     CHECK(!TAKE(gpu.cuda, cuCtxSetCurrent)(gpu.ctx));
@@ -128,7 +73,7 @@ static void body_restore(void)
     int marker = 7, value = 0;
 
     open_gpu();
-    library = open_fake("libcheckpoint.so");
+    library = kp_test_open_fake("libcheckpoint.so");
     CHECK(!TAKE(gpu.cuda, cuMemAlloc)(&large, (size_t)64 << 20));
     CHECK(!TAKE(gpu.cuda, cuMemcpyHtoD)(large + (1 << 20), &marker, sizeof(marker)));
     saved.ctx = gpu.ctx;
@@ -304,7 +249,7 @@ static void body_restore_freed(void)
     void *library;
 
     open_gpu();
-    library = open_fake("libcheckpoint.so");
+    library = kp_test_open_fake("libcheckpoint.so");
     saved.ctx = gpu.ctx;
     CHECK(!TAKE(library, cuptiCheckpointSave)(&saved));
     CHECK(!TAKE(gpu.cuda, cuMemFree)(gpu.values));
@@ -372,7 +317,7 @@ static void body_before_init(void)
 {
     int n;
 
-    gpu.cuda = open_fake("libcuda.so.1");
+    gpu.cuda = kp_test_open_fake("libcuda.so.1");
     CHECK(TAKE(gpu.cuda, cuDeviceGetCount)(&n) == CUDA_ERROR_NOT_INITIALIZED);
 }
 
@@ -673,7 +618,7 @@ static void body_restored_host_memory(void)
     void *library;
 
     open_gpu();
-    library = open_fake("libcheckpoint.so");
+    library = kp_test_open_fake("libcheckpoint.so");
     CHECK(!TAKE(gpu.cuda, cuMemAllocHost)((void **)&pinned, 100));
     CHECK(!TAKE(gpu.cuda, cuMemHostRegister)(registered, sizeof(registered), 0));
     CHECK(!TAKE(gpu.cuda, cuMemHostRegister)(read_only, sizeof(read_only), CU_MEMHOSTREGISTER_READ_ONLY));
@@ -768,7 +713,7 @@ static void open_profiler(CUpti_ProfilerRange mode)
     if (!getenv("KP_REAL_CUPTI"))
         _exit(SKIPPED);
     open_gpu();
-    prof.cupti = open_fake("libcupti.so.13");
+    prof.cupti = kp_test_open_fake("libcupti.so.13");
     CALL(cuptiProfilerInitialize, &init);
     CALL(cuptiDeviceGetChipName, &chip);
     make_config(chip.pChipName);
@@ -972,13 +917,7 @@ static void body_launch_blocks(void)
     stop();
 }
 
-struct one_case {
-    const char *name;
-    void (*body)(void);
-    int expected;
-};
-
-static const struct one_case cases[] = {
+static const struct kp_test_case cases[] = {
     {"restore gives back what was saved", body_restore, RIGHT},
     {"a stream held up by a kernel", body_put_off, RIGHT},
     {"the default stream", body_default_stream, RIGHT},
@@ -1022,21 +961,10 @@ static const struct one_case cases[] = {
     {"more passes than there are", body_too_many_passes, FAKE_MISUSE_EXIT},
 };
 
-static void run_case(void **state)
-{
-    const struct one_case *c = *state;
-    int code = run_child(c->body);
-
-    if (code == SKIPPED)
-        skip();
-    assert_int_equal(code, c->expected);
-}
-
 int main(void)
 {
     struct CMUnitTest tests[sizeof(cases) / sizeof(cases[0])];
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        tests[i] = (struct CMUnitTest){cases[i].name, run_case, NULL, NULL, (void *)(uintptr_t)&cases[i]};
+    kp_test_cases(tests, cases, sizeof(cases) / sizeof(cases[0]));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  *   FAKE_CC=9.0        compute capability of every device (see the table in cuda/device.c)
  *   FAKE_DEVICES=1     how many devices there are
  *   FAKE_MEMORY=bytes  device memory, if not the chip's
+ *   FAKE_CUBIN=path    the cubin of every module, in place of one made for it (see cuda/cubin.c)
  *
  * Stricter than a driver: use of what was destroyed, kernels without their arguments and pointers into freed memory end
  * the process with status 99 and a line on stderr.
@@ -24,6 +25,7 @@
 #include "cuda/memory.c"
 #include "cuda/virtual.c"
 #include "cuda/kernels.c"
+#include "cuda/cubin.c"
 #include "cuda/module.c"
 #include "cuda/launch.c"
 #include "cuda/graph.c"

@@ -1,9 +1,9 @@
 /* LINK: -ldl -lpthread */
 /*
- * A look-alike of libcupti.so.13. The target side (devices, ids, the range profiler, kernel activity) is faked over the
- * fake driver, and ends the process on misuse (see fake_common.h); the host side (metrics, config images, numbers of
- * passes) is the real library's, opened from the folder that KP_REAL_CUPTI names. Without that folder host calls return
- * CUPTI_ERROR_NOT_INITIALIZED.
+ * A look-alike of libcupti.so.13. The target side (devices, ids, the range profiler, kernel activity, PC sampling, SASS
+ * metrics) is faked over the fake driver, and ends the process on misuse (see fake_common.h); the host side (metrics,
+ * config images, numbers of passes) is the real library's, opened from the folder that KP_REAL_CUPTI names. Without
+ * that folder host calls return CUPTI_ERROR_NOT_INITIALIZED.
  */
 #include <cuda.h>
 #include <math.h>
@@ -11,9 +11,11 @@
 #include <time.h>
 
 #include <cupti.h>
+#include <cupti_pcsampling.h>
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
+#include <cupti_sass_metrics.h>
 #include <cupti_target.h>
 
 #include "fake_driver.h"
@@ -478,6 +480,19 @@ static void add_kernel(CUpti_RangeProfiler_Object *object, struct fake_image_ran
 }
 
 static void note_activity(const struct fake_launch *launch);
+static void sample_launch(const struct fake_launch *launch);
+static void count_launch(const struct fake_launch *launch);
+static bool sampled_one_at_a_time(CUcontext ctx);
+
+/* To be called when that may have changed. */
+static void set_pace(CUcontext ctx)
+{
+    bool serial = sampled_one_at_a_time(ctx);
+
+    for (const CUpti_RangeProfiler_Object *object = objects; object; object = object->next)
+        serial |= object->ctx == ctx && object->running && object->mode == CUPTI_AutoRange;
+    fake_driver()->one_at_a_time(ctx, serial);
+}
 
 /* Called by the fake driver for each kernel, in the thread that launches it. */
 static void on_launch(const struct fake_launch *launch, void *data)
@@ -486,6 +501,8 @@ static void on_launch(const struct fake_launch *launch, void *data)
 
     (void)data;
     note_activity(launch);
+    sample_launch(launch);
+    count_launch(launch);
     for (CUpti_RangeProfiler_Object *object = objects; object; object = object->next) {
         struct fake_image_range *range;
 
@@ -655,7 +672,7 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
     if (!object->started)
         object->room = object->max_ranges;
     object->running = object->started = true;
-    fake_driver()->one_at_a_time(object->ctx, object->mode == CUPTI_AutoRange);
+    set_pace(object->ctx);
     object->graph_seen = false;
     object->n_ranges = 0;
     object->depth = 0;
@@ -676,14 +693,14 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
         fake_misuse("%s: no pass is running", __func__);
     if (fake_count(&counter, &injected)) { /* a pass that cannot be stopped is over all the same */
         object->running = false;
-        fake_driver()->one_at_a_time(object->ctx, 0);
+        set_pace(object->ctx);
         object->depth = 0;
         return (CUptiResult)injected;
     }
     if (object->depth)
         fake_misuse("%s: a range is open", __func__);
     object->running = false;
-    fake_driver()->one_at_a_time(object->ctx, 0);
+    set_pace(object->ctx);
     object->pass++;
     object->decoded = false;
     params->passIndex = object->pass;
@@ -894,3 +911,7 @@ CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, CUpti_Acti
     *record = (CUpti_Activity *)(void *)next;
     return CUPTI_SUCCESS;
 }
+
+#include "cupti/code.c"
+#include "cupti/pcsampling.c"
+#include "cupti/sass.c"

@@ -14,6 +14,13 @@
 
 enum fake_state { FAKE_NEVER_SEEN = 0, FAKE_LIVE, FAKE_DESTROYED };
 
+/* The machine code of a module, as the driver has it in the end: an ELF image. It lives as long as the process, and
+ * each load of an image has its own. */
+struct fake_cubin {
+    const void *image;
+    size_t size;
+};
+
 /* One kernel that ran. Strings live as long as the process. */
 struct fake_launch {
     uint64_t ordinal; /* 0-based over all kernels of the process, graph nodes included */
@@ -32,6 +39,9 @@ struct fake_launch {
     uint64_t args_hash;           /* FNV-1a of the packed arguments: equal for re-issues within a process */
     uint64_t data_hash;  /* FNV-1a of the device memory that arguments point to, before the kernel ran (64 KiB each) */
     uint64_t data_bytes; /* how many bytes that were */
+    /* FNV-1a of the arguments with zeros for pointers to device memory: equal in every run of a program */
+    uint64_t numbers_hash;
+    const struct fake_cubin *cubin; /* of the kernel's module */
 };
 
 struct fake_allocation {
@@ -51,6 +61,7 @@ struct fake_virtual {
 };
 
 typedef void (*fake_launch_fn)(const struct fake_launch *launch, void *data);
+typedef void (*fake_module_fn)(const struct fake_cubin *cubin, void *data);
 typedef void (*fake_allocation_fn)(const struct fake_allocation *allocation, void *data);
 
 struct fake_cuda_api {
@@ -84,6 +95,9 @@ struct fake_cuda_api {
 
     /* While it is on, a launch returns only when its kernel is done, as under a profiler's automatic ranges. */
     void (*one_at_a_time)(CUcontext ctx, int on);
+
+    /* `fn` is called for each module that is loaded from now on, in the loading thread, under the driver's lock. */
+    void (*set_module_hook)(fake_module_fn fn, void *data);
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

@@ -98,6 +98,7 @@ struct module_image {
         size_t size;
     } globals[8];
     size_t n_globals;
+    struct fake_cubin cubin;
 };
 
 struct module {

@@ -162,6 +162,7 @@ static const struct kernel_code kernel_codes[] = {
     LATE_CODE("late_increment", run_increment, time_is_over, 3, POINTER, NUMBER, NUMBER),
     CODE("set_flag", run_set_flag, 8, 0, 2, POINTER, NUMBER),
     CODE("print_line", run_print_line, 8, 0, 1, NUMBER),
+    CODE("tiny_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
     CODE("ncclDevKernel_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
 };
 

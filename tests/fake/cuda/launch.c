@@ -143,6 +143,7 @@ static CUresult prepare(struct call *call, CUfunction f, const CUlaunchConfig *c
         .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
         .shared_bytes = config->sharedMemBytes,
         .static_shared_bytes = call->function->code->shared_bytes,
+        .cubin = &call->function->module->image->cubin,
     };
     take_attributes(call, config);
     result = check_shape(call);
@@ -157,8 +158,10 @@ static void look_at_memory(struct call *call)
 {
     enum { MOST = 65536 };
     struct fake_launch *info = &call->info;
+    unsigned char numbers[MAX_ARG_BYTES];
     uintptr_t word;
 
+    memcpy(numbers, call->bytes, call->n_bytes);
     info->data_hash = FAKE_HASH_START;
     info->data_bytes = 0;
     for (size_t i = 0; i + sizeof(word) <= call->n_bytes; i += sizeof(word)) {
@@ -171,6 +174,7 @@ static void look_at_memory(struct call *call)
             continue;
         if (a->head.dead)
             fake_misuse("kernel %s was given a pointer into freed memory", info->name);
+        memset(numbers + i, 0, sizeof(word));
         size = (uintptr_t)a->info.base + a->info.size - word;
         size = size > MOST ? MOST : size;
         if (launch_hook && !a->info.sparse) {
@@ -178,6 +182,7 @@ static void look_at_memory(struct call *call)
             info->data_bytes += size;
         }
     }
+    info->numbers_hash = fake_hash(FAKE_HASH_START, numbers, call->n_bytes);
 }
 
 static void run(struct call *call)

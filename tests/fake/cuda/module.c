@@ -94,15 +94,11 @@ static CUresult parse_ptx(struct module_image *image, const char *text)
     return image->n_codes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
-static CUresult parse_image(const struct module_image **out, const void *data)
+static CUresult parse_names(struct module_image *image, const void *data)
 {
     static const uint32_t fatbin_wrapper = 0x466243b1, fatbin = 0xba55ed50;
-    struct module_image *image = calloc(1, sizeof(*image));
     uint32_t magic;
 
-    *out = image;
-    if (!data)
-        return CUDA_ERROR_INVALID_VALUE;
     memcpy(&magic, data, sizeof(magic));
     if (!memcmp(data, "\177ELF", 4) || magic == fatbin_wrapper || magic == fatbin) {
         image->any_name = true;
@@ -111,6 +107,20 @@ static CUresult parse_image(const struct module_image **out, const void *data)
     if (!strncmp(data, "FAKEMOD", strlen("FAKEMOD")))
         return parse_fakemod(image, data);
     return parse_ptx(image, data);
+}
+
+static CUresult parse_image(const struct module_image **out, const void *data)
+{
+    struct module_image *image = calloc(1, sizeof(*image));
+    CUresult result;
+
+    *out = image;
+    if (!data)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = parse_names(image, data);
+    if (!result)
+        image->cubin = cubin_of(image, data);
+    return result;
 }
 
 static const struct kernel_code *image_code(const struct module_image *image, const char *name)
@@ -131,6 +141,17 @@ static struct settable initial_settings(const struct kernel_code *code)
     return set;
 }
 
+static fake_module_fn module_hook;
+static void *module_hook_data;
+
+static void set_module_hook(fake_module_fn fn, void *data)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    module_hook = fn;
+    module_hook_data = data;
+}
+
 static struct module *new_module(const struct module_image *image, struct library *library)
 {
     struct module *module = make(sizeof(*module), KIND_MODULE, current());
@@ -145,6 +166,8 @@ static struct module *new_module(const struct module_image *image, struct librar
         memset(base, 0, image->globals[i].size);
         module->globals[i] = allocation_of((uintptr_t)base);
     }
+    if (module_hook)
+        module_hook(&image->cubin, module_hook_data);
     return module;
 }
 
