@@ -55,6 +55,11 @@ static int grow(struct kp_plan *p)
     return 0;
 }
 
+void kp_plan_note_listed(struct kp_planner *x, const char *mark, const char *name)
+{
+    fprintf(x->listed, "%s%s%s", ftell(x->listed) > 0 ? "," : "", mark, name);
+}
+
 /* Adds what the plan does not have yet, and lists it where the user is listing. */
 static int add(struct kp_planner *x, const char *name, const char *unit, int group, struct kp_planned **out)
 {
@@ -71,7 +76,7 @@ static int add(struct kp_planner *x, const char *name, const char *unit, int gro
         *slot_of(p, name) = (uint32_t)++p->n_metrics;
     }
     if (x->listing && !m->listed) {
-        fprintf(x->listed, "%s%s", ftell(x->listed) > 0 ? "," : "", name);
+        kp_plan_note_listed(x, "", name);
         m->listed = true;
     }
     *out = m;
@@ -222,7 +227,7 @@ static int want_row(struct kp_planner *x, const struct kp_row *row, bool require
     if (row->source == KP_SRC_LAUNCH || row->source == KP_SRC_OCCUPANCY)
         return want_of_launch(x, row->metric, kp_row_unit(row), had);
     if (row->source == KP_SRC_PCSAMP || row->source == KP_SRC_SASS || row->source == KP_SRC_PM) {
-        *had = !x->listing; /* a section's has a collector of its own; a metric that the user lists has none */
+        *had = true; /* collectors of their own have them */
         return 0;
     }
     return kp_plan_want(x, row->metric, kp_row_unit(row), required, had);

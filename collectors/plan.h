@@ -35,8 +35,8 @@ struct kp_plan {
     size_t n_slots;  /* a power of two */
     struct kp_config *groups;
     size_t n_groups;
-    size_t passes;    /* over all groups */
-    char *listed;     /* KPROF_METRICS resolved to exact names, comma-separated; "" */
+    size_t passes; /* over all groups */
+    char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated, those to sample behind KP_SAMPLED; "" */
     char *breakdowns; /* as kp_device_info.breakdowns */
 };
 

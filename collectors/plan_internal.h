@@ -33,6 +33,9 @@ int kp_plan_want_breakdown(struct kp_planner *x, const char *metric, bool *had);
 /* Plans rows[from..to) of a section, which lie in one body or before the first. *any is set when the chip has one. */
 int kp_plan_want_rows(struct kp_planner *x, const struct kp_section *s, size_t from, size_t to, bool *any);
 
+/* Adds `mark` and `name` to kp_plan.listed. */
+void kp_plan_note_listed(struct kp_planner *x, const char *mark, const char *name);
+
 /* Plans what the user lists. */
 int kp_plan_list(struct kp_planner *x, const char *metrics);
 

@@ -5,6 +5,7 @@
 
 #include "collectors/launch.h"
 #include "collectors/plan_internal.h"
+#include "cupti/pm.h"
 #include "report/derive.h"
 #include "report/options.h"
 #include "report/pattern.h"
@@ -258,11 +259,29 @@ static int list_group(struct kp_planner *x, const char *name)
     return refuse(x, g.found ? "metric of group" : "group", name, *near.nearest ? near.nearest : NULL, KP_GROUP);
 }
 
+/* Sampled beside the plan, see pm_list.h; here it only has to exist. What is available to the range profiler says
+ * nothing of that. */
+static int list_sampled(struct kp_planner *x, const char *name)
+{
+    struct kp_metric_props props;
+    struct kp_host *host;
+    int rc = kp_pm_host(x->cupti, x->chip, NULL, &host);
+    if (rc)
+        return rc;
+    bool known = !kp_host_metric(host, name, &props);
+    kp_host_close(host);
+    if (!known)
+        return refuse(x, "metric to sample", name, NULL, "");
+    kp_plan_note_listed(x, KP_SAMPLED, name);
+    return 0;
+}
+
 /* What an item may start with, and who takes the rest of it. */
 static const struct {
     const char *mark;
     int (*list)(struct kp_planner *x, const char *rest);
-} kinds[] = {{"regex:", list_regex}, {KP_GROUP, list_group}, {KP_BREAKDOWN, list_breakdown}};
+} kinds[] = {
+    {"regex:", list_regex}, {KP_GROUP, list_group}, {KP_BREAKDOWN, list_breakdown}, {KP_SAMPLED, list_sampled}};
 
 static int list_item(struct kp_planner *x, const char *item)
 {

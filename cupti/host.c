@@ -15,14 +15,15 @@ struct kp_host {
     uint8_t *scratch;                 /* the evaluator's */
 };
 
-int kp_host_open(const struct kp_cupti *c, const char *chip, const uint8_t *availability, struct kp_host **out)
+int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
+                     const uint8_t *availability, struct kp_host **out)
 {
     KP_PARAMS(CUpti_Profiler_Host_Initialize_Params, p);
     struct kp_host *h = calloc(1, sizeof(*h));
     *out = NULL;
     if (!h)
         return -ENOMEM;
-    p.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
+    p.profilerType = profiler;
     p.pChipName = chip;
     p.pCounterAvailabilityImage = availability;
     int rc = c->cuptiProfilerHostInitialize(&p);
@@ -38,6 +39,11 @@ int kp_host_open(const struct kp_cupti *c, const char *chip, const uint8_t *avai
     }
     *out = h;
     return 0;
+}
+
+int kp_host_open(const struct kp_cupti *c, const char *chip, const uint8_t *availability, struct kp_host **out)
+{
+    return kp_host_open_for(c, CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, availability, out);
 }
 
 void kp_host_close(struct kp_host *h)
@@ -290,12 +296,12 @@ static int fetch_image(struct kp_host *h, struct kp_config *out)
     return rc;
 }
 
-int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability, const char *const *names,
-                     size_t n, struct kp_config *out)
+int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
+                         const uint8_t *availability, const char *const *names, size_t n, struct kp_config *out)
 {
     struct kp_host *h = NULL;
     memset(out, 0, sizeof(*out));
-    int rc = kp_host_open(c, chip, availability, &h);
+    int rc = kp_host_open_for(c, profiler, chip, availability, &h);
     if (rc)
         return rc;
     out->names = malloc((n ? n : 1) * sizeof(*names));
@@ -317,6 +323,12 @@ out:
     if (rc)
         kp_config_free(out);
     return rc;
+}
+
+int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability, const char *const *names,
+                     size_t n, struct kp_config *out)
+{
+    return kp_host_schedule_for(c, CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, availability, names, n, out);
 }
 
 void kp_config_free(struct kp_config *config)

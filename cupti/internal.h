@@ -6,6 +6,7 @@
 #include <stdbool.h> /* cupti_profiler_host.h uses bool without it */
 #include <cupti.h>
 #include <cupti_pcsampling.h>
+#include <cupti_pmsampling.h>
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
@@ -14,6 +15,7 @@
 #include <nvperf_cuda_host.h>
 
 #include "cupti/checkpoint_abi.h"
+#include "cupti/host.h"
 #include "cupti/loader.h"
 
 struct kp_cupti {
@@ -26,6 +28,12 @@ struct kp_cupti {
 
 /* A zeroed params struct with its size set: every CUPTI call of the profiler family takes one. */
 #define KP_PARAMS(type, name) type name = {.structSize = type##_STRUCT_SIZE}
+
+/* kp_host_open and kp_host_schedule for the metrics of either profiler. */
+int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
+                     const uint8_t *availability, struct kp_host **out);
+int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
+                         const uint8_t *availability, const char *const *names, size_t n, struct kp_config *out);
 
 /* printf into a malloc'ed string; NULL without memory. */
 char *kp_cupti_text(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -63,7 +63,8 @@ int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group,
     int rc = 0;
     for (; n && !rc; n--, s++)
         for (size_t i = 0; !rc && i < s->n_rows && kp_cc_matches(s->cc, major, minor); i++) {
-            if (s->rows[i].kind != KP_ROW_BODY || !kp_cc_matches(s->rows[i].cc, major, minor))
+            if (s->rows[i].kind != KP_ROW_BODY || s->rows[i].body == KP_BODY_SERIES ||
+                !kp_cc_matches(s->rows[i].cc, major, minor))
                 continue;
             struct kp_group g = {NULL, s->rows[i].label, s, i + 1, kp_section_body_end(s, i + 1)};
             if (is_shown(&g, major, minor))

@@ -8,6 +8,8 @@
 #define KP_GROUP "group:"
 /* What stands before a throughput whose constituents are meant, in lists and in rows. */
 #define KP_BREAKDOWN "breakdown:"
+/* What stands before a metric of a list that is sampled over time. */
+#define KP_SAMPLED "pmsampling:"
 
 /* rows[first..end) of the section under one of their names. */
 struct kp_group {
@@ -18,7 +20,7 @@ struct kp_group {
 
 /* Calls `fn` for every name that group: takes on a chip of that compute capability: the body's title in lower case with
  * an underscore for all that is no letter or digit, and ncu's name where it has one. A name may come more than once.
- * What `fn` gets lasts until it returns. A non-zero return ends it and is returned. */
+ * Bodies of series are no groups. What `fn` gets lasts until it returns. A non-zero return ends it and is returned. */
 int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg);
 
 #endif

@@ -354,6 +354,14 @@ int kp_result_add_series(struct kp_result *r, struct kp_series *series)
     return 0;
 }
 
+const struct kp_series *kp_result_find_series(const struct kp_result *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_series; i++)
+        if (!strcmp(r->series[i].name, name))
+            return &r->series[i];
+    return NULL;
+}
+
 const uint64_t *kp_code_counts_find(const struct kp_code_counts *s, const char *name)
 {
     for (size_t i = 0; i < s->n_metrics; i++)

@@ -278,6 +278,8 @@ void kp_series_free(struct kp_series *s);
 /* Appends to `r`, which takes over what `counts` or `series` owns. Returns 0, or -ENOMEM with both as they were. */
 int kp_result_add_counts(struct kp_result *r, struct kp_code_counts *counts);
 int kp_result_add_series(struct kp_result *r, struct kp_series *series);
+/* The series of metric `name`, or NULL. Valid until the next kp_result_add_series or _free of `r`. */
+const struct kp_series *kp_result_find_series(const struct kp_result *r, const char *name);
 /* The values of source metric `name`; NULL when it is 0 everywhere, or was not collected. */
 const uint64_t *kp_code_counts_find(const struct kp_code_counts *s, const char *name);
 /* The instruction at `offset`, or NULL. */

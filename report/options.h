@@ -56,6 +56,10 @@ struct kp_options {
     char *nvtx_push_pop_scope; /* thread | process */
     char *cupti_dir;           /* "" = searched for */
     char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
+    /* 0 = automatic, of the passes no limit */
+    uint64_t pm_sampling_interval;    /* ns; of CC 7.5 and 8.0 cycles */
+    uint64_t pm_sampling_buffer_size; /* byte */
+    uint64_t pm_sampling_max_passes;
 };
 
 /* How the value of an option is checked and stored: SWITCH as bool, COUNT, SIZE, TIME and

@@ -28,6 +28,7 @@ static const struct page_row {
     [KP_PAGE_SUMMARY] = {"summary", kp_summary_text, kp_summary_csv, false},
     [KP_PAGE_TRACE] = {"trace", kp_trace_text, kp_trace_csv, false},
     [KP_PAGE_SOURCE] = {"source", kp_source_text, kp_source_csv, false},
+    [KP_PAGE_PM] = {"pm", kp_pm_text, kp_pm_csv, false},
 };
 
 const char *kp_page_name(enum kp_page_id page)

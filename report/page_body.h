@@ -30,8 +30,9 @@ int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *a
 /* Each prints its page and returns as kp_page_print does. CSV: of `n` sessions, one table with one row of headings. */
 typedef int kp_page_text_fn(const struct kp_page *p);
 typedef int kp_page_csv_fn(const struct kp_page *pages, size_t n, struct kp_csv *to);
-kp_page_text_fn kp_details_text, kp_raw_text, kp_session_text, kp_summary_text, kp_trace_text, kp_source_text;
-kp_page_csv_fn kp_details_csv, kp_raw_csv, kp_session_csv, kp_summary_csv, kp_trace_csv, kp_source_csv;
+kp_page_text_fn kp_details_text, kp_raw_text, kp_session_text, kp_summary_text, kp_trace_text, kp_source_text,
+    kp_pm_text;
+kp_page_csv_fn kp_details_csv, kp_raw_csv, kp_session_csv, kp_summary_csv, kp_trace_csv, kp_source_csv, kp_pm_csv;
 /* The pages details and raw where the display puts launches together. */
 kp_page_text_fn kp_grouped_text;
 kp_page_csv_fn kp_grouped_csv;

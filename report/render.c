@@ -127,6 +127,7 @@ static void draw(struct kp_out *o, enum kp_body kind, const struct kp_lines *l)
     case KP_BODY_CHART:
         kp_chart_draw(o, l);
         break;
+    case KP_BODY_SERIES: /* see render_timelines */
     case KP_BODY_TABLE:
     case KP_BODY_NONE:
         kp_table_print(o, l);
@@ -134,11 +135,36 @@ static void draw(struct kp_out *o, enum kp_body kind, const struct kp_lines *l)
     }
 }
 
+/* A body of series: those that the launch has, and why it lacks the others, where that is known. */
+static int render_timelines(struct kp_out *o, struct printed *p, size_t at, size_t end)
+{
+    const struct kp_section *s = p->section;
+    struct kp_lines missing = {0};
+    struct kp_series_row *rows = NULL;
+    size_t n = 0;
+    int rc = kp_series_of_rows(s, at + 1, end, p->view->result, &rows, &n);
+    if (!rc)
+        rc = kp_lines_of_rows(s, at + 1, end, p->view, p->asked_for, &missing);
+    if (!rc && (n || missing.n)) {
+        begin(o, p);
+        kp_out_print(o, "    %s\n", s->rows[at].label);
+        if (n)
+            kp_series_draw(o, rows, n, kp_series_dropped(p->view->result));
+        kp_table_print_missing(o, &missing);
+        kp_out_print(o, "\n");
+    }
+    kp_lines_free(&missing);
+    free(rows);
+    return rc;
+}
+
 /* The body that row `at` opens, whose rows end before `end`. */
 static int render_body(struct kp_out *o, struct printed *p, size_t at, size_t end)
 {
     const struct kp_row *row = &p->section->rows[at];
     struct kp_lines lines = {0};
+    if (row->body == KP_BODY_SERIES)
+        return render_timelines(o, p, at, end);
     int rc = kp_lines_of_rows(p->section, at + 1, end, p->view, p->asked_for, &lines);
     if (!rc && lines.n) {
         begin(o, p);
@@ -243,15 +269,24 @@ int kp_lines_of_metrics(const char *list, const struct kp_view *v, struct kp_lin
 static int render_metrics(struct kp_out *o, const char *list, const struct kp_view *v)
 {
     struct kp_lines lines = {0};
+    struct kp_series_row *rows = NULL;
+    size_t n = 0;
     int rc = kp_lines_of_metrics(list, v, &lines);
+    if (!rc)
+        rc = kp_series_of_list(list, v->result, &rows, &n);
+    if (!rc && (lines.n || n))
+        kp_out_print(o, "    Section: %s\n", kp_metrics_title);
     if (!rc && lines.n) {
         kp_lines_sort(&lines);
-        kp_out_print(o, "    Section: %s\n", kp_metrics_title);
         kp_table_print(o, &lines);
         kp_table_print_missing(o, &lines);
-        kp_out_print(o, "\n");
     }
+    if (!rc && n)
+        kp_series_draw(o, rows, n, kp_series_dropped(v->result));
+    if (!rc && (lines.n || n))
+        kp_out_print(o, "\n");
     kp_lines_free(&lines);
+    free(rows);
     return rc;
 }
 

@@ -28,6 +28,7 @@ enum kp_page_id {
     KP_PAGE_SUMMARY,
     KP_PAGE_TRACE,
     KP_PAGE_SOURCE,
+    KP_PAGE_PM,
     KP_PAGE_IDS,
 };
 enum { KP_PAGES_MAX = 16 /* pages that are asked for in one go; what is beyond is not printed */ };

@@ -184,6 +184,25 @@ void kp_roofline_draw(struct kp_out *o, const struct kp_lines *l);
 void kp_curve_draw(struct kp_out *o, const struct kp_lines *l);
 void kp_chart_draw(struct kp_out *o, const struct kp_lines *l);
 
+/* --- timelines --- */
+
+struct kp_series_row {
+    const char *label;
+    const struct kp_series *series;
+};
+
+/* A table with least, mean and largest value of each of `n` > 0 series, and its values over time, folded to the width
+ * of the line. `dropped`: as kp_series_dropped. */
+void kp_series_draw(struct kp_out *o, const struct kp_series_row *rows, size_t n, double dropped);
+/* How many samples of the launch were lost; 0 where that is not known. */
+double kp_series_dropped(const struct kp_result *r);
+/* The rows first..end-1 of `s` that the launch has series for. *out is malloc'ed, *n may be 0. 0 or
+ * -ENOMEM. */
+int kp_series_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_result *r,
+                      struct kp_series_row **out, size_t *n);
+/* Ditto of the items KP_SAMPLED of a list of metrics, under their names. */
+int kp_series_of_list(const char *list, const struct kp_result *r, struct kp_series_row **out, size_t *n);
+
 /* --- a canvas of characters --- */
 
 struct kp_canvas {

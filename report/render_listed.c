@@ -123,12 +123,20 @@ static int add_named(struct kp_lines *l, const char *name, const struct kp_view 
     return rc || any ? rc : add_metric(l, name, r);
 }
 
+/* What was sampled is drawn, see kp_series_of_list; here stands that it was not. */
+static int add_sampled(struct kp_lines *l, const char *item, const struct kp_view *v)
+{
+    const char *name = item + strlen(KP_SAMPLED);
+    return kp_result_find_series(v->result, name) ? 0 : add_metric(l, name, v->result);
+}
+
 static int add_listed(struct kp_lines *l, const char *item, const struct kp_view *v)
 {
     static const struct {
         const char *mark;
         int (*add)(struct kp_lines *l, const char *item, const struct kp_view *v);
-    } kinds[] = {{"regex:", add_matching}, {KP_BREAKDOWN, add_breakdown}, {KP_GROUP, add_group}};
+    } kinds[] = {
+        {"regex:", add_matching}, {KP_BREAKDOWN, add_breakdown}, {KP_GROUP, add_group}, {KP_SAMPLED, add_sampled}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strncmp(item, kinds[i].mark, strlen(kinds[i].mark)))
             return kinds[i].add(l, item, v);
@@ -146,13 +154,39 @@ int kp_lines_of_list(const char *list, const struct kp_view *v, struct kp_lines 
     return rc;
 }
 
+/* The series that an item of the list stands for, or NULL. */
+static const struct kp_series *sampled(const char *item, size_t len, const struct kp_result *r)
+{
+    size_t mark = strlen(KP_SAMPLED);
+    for (size_t i = 0; len > mark && !strncmp(item, KP_SAMPLED, mark) && i < r->n_series; i++)
+        if (strlen(r->series[i].name) == len - mark && !strncmp(r->series[i].name, item + mark, len - mark))
+            return &r->series[i];
+    return NULL;
+}
+
+int kp_series_of_list(const char *list, const struct kp_result *r, struct kp_series_row **out, size_t *n)
+{
+    const char *item;
+    size_t len;
+    *n = 0;
+    *out = calloc(strlen(list) + 1, sizeof **out); /* more than there can be items */
+    if (!*out)
+        return -ENOMEM;
+    while (kp_word_next(&list, &item, &len)) {
+        const struct kp_series *series = sampled(item, len, r);
+        if (series)
+            (*out)[(*n)++] = (struct kp_series_row){series->name, series};
+    }
+    return 0;
+}
+
 /* --- what stands for nothing --- */
 
 /* A breakdown is collected with the throughput that it is of. */
 bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r)
 {
     for (size_t i = 0; i < s->n_rows; i++)
-        if (kp_result_find(r, s->rows[i].metric))
+        if (kp_result_find(r, s->rows[i].metric) || kp_result_find_series(r, s->rows[i].metric))
             return true;
     return false;
 }
@@ -251,7 +285,7 @@ static int check_launch(struct kp_result *r, void *arg)
         if (item->found)
             continue;
         rc = add_listed(&lines, item->text, &v);
-        item->found = !rc && lines.n && lines.at[0].metric;
+        item->found = !rc && ((lines.n && lines.at[0].metric) || sampled(item->text, strlen(item->text), r));
         kp_lines_free(&lines);
         if (!rc && !item->found && !c->looked)
             rc = look_near(item, &v);

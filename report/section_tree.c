@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "report/expr.h"
+#include "report/groups.h"
 #include "report/options.h"
 #include "report/text.h"
 
@@ -368,7 +369,7 @@ static void add_row(struct builder *b, const struct place *p, const struct archs
 /* Names that stand for several metrics, which only the chip knows, and samples over time. */
 static bool is_no_metric(const char *name)
 {
-    static const char *const prefixes[] = {"regex:", "group:", "pmsampling:"};
+    static const char *const prefixes[] = {"regex:", KP_GROUP, KP_SAMPLED};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
             return true;

@@ -16,7 +16,7 @@ enum kp_source {
     KP_SRC_DERIVED,   /* computed from other metrics: derive.h */
     KP_SRC_PCSAMP,    /* PC sampling: what warps waited for, by instruction; derive_source.h */
     KP_SRC_SASS,      /* counted at each instruction of the code, or computed from that; derive_source.h */
-    KP_SRC_PM,        /* PM sampling: a metric over the time of the kernel */
+    KP_SRC_PM,        /* PM sampling: rows of a SERIES body are sampled, others tell how that went */
 };
 
 /* What a row of a section is. A section's rows are one flat list: header rows, extra rows, then its bodies, each a
@@ -44,6 +44,7 @@ enum kp_body {
     KP_BODY_ROOFLINE, /* roofs and points: see KP_ROW_WORK and KP_POINT_MARK */
     KP_BODY_CURVE,    /* values over what the instances of each item are keyed by */
     KP_BODY_CHART,    /* the memory chart; an item's group is the link or box that it belongs to */
+    KP_BODY_SERIES,   /* a timeline a row, of the kp_series of its metric */
 };
 
 /* A group of a roofline that starts with this is a measured point, any other a roof; it is not printed. */

@@ -10,7 +10,7 @@
 #include "report/text.h"
 
 const struct kp_stall_reason kp_stall_reasons[KP_STALL_REASONS] = {
-#define KP_SAMPLED(reason, state, label, unit, cc) {KP_STALL_PREFIX #reason, #state, label},
+#define KP_STALL_REASON(reason, state, label, unit, cc) {KP_STALL_PREFIX #reason, #state, label},
 #include "report/stalls.def"
 };
 

@@ -34,7 +34,7 @@ struct kp_stall_reason {
 };
 
 enum {
-#define KP_SAMPLED(reason, state, label, unit, cc) KP_STALL_##reason,
+#define KP_STALL_REASON(reason, state, label, unit, cc) KP_STALL_##reason,
 #include "report/stalls.def"
     KP_STALL_REASONS
 };

@@ -30,6 +30,15 @@ bool kp_list_has(const char *list, const char *word)
     return false;
 }
 
+bool kp_word_next(const char **cursor, const char **word, size_t *len)
+{
+    static const char separators[] = ", \t";
+    *word = *cursor + strspn(*cursor, separators);
+    *len = strcspn(*word, separators);
+    *cursor = *word + *len;
+    return *len > 0;
+}
+
 int kp_error(char **err, const char *format, ...)
 {
     va_list args;

@@ -10,6 +10,8 @@
 bool kp_list_next(const char **cursor, const char **item, size_t *len);
 /* Whether `word` is an item of the list; NULL is an empty list. */
 bool kp_list_has(const char *list, const char *word);
+/* The same of a list of metrics, whose items are separated by commas or blanks. */
+bool kp_word_next(const char **cursor, const char **word, size_t *len);
 
 /* Formats into a malloc'ed *err and returns -EINVAL, or -ENOMEM with *err NULL. */
 int kp_error(char **err, const char *format, ...) __attribute__((format(printf, 2, 3)));

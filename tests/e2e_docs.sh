@@ -172,7 +172,7 @@ if needs zsh "the zsh completion"; then
     ln -s "$kprof" "$tmp/zsh/kprof"
     cp "$docs/_kprof" "$tmp/zsh/_kprof"
     zsh -n "$tmp/zsh/_kprof" || fail "zsh -n"
-    zsh_offers 'kprof --set ' 'basic *detailed *full'
+    zsh_offers 'kprof --set ' 'basic *full *pmsampling'
     zsh_offers 'kprof --section Occupancy,LaunchSt' 'LaunchStats'
     zsh_offers 'kprof list-' 'list-chips *list-sections *list-sets'
     zsh_offers 'kprof report --' '--print-units *-- auto: units*--set '

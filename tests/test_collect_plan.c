@@ -888,6 +888,30 @@ static void test_apart(void **state)
     kp_plan_free(p);
 }
 
+/* What has a collector of its own is no part of the plan; of what the user lists it is told here that it exists. */
+static void test_what_is_not_counted(void **state)
+{
+    static const struct kp_row rows[] = {
+        HEADER("Interval", "profiler__pmsampler_interval_time", "ns", "", PM),
+        HEADER("Branches", "sass__inst_executed_branch", "inst", "", SASS),
+        HEADER("Samples", "smsp__pcsamp_sample_buffer_full", "", "", PCSAMP),
+        BODY(SERIES, "Over Time", ""),
+        ITEM("", "SM Active", "sm__cycles_active.avg", "cycle", "", PM),
+    };
+    static const struct kp_section section = SECTION(rows, "");
+    struct kp_plan *p = plan_section(&section);
+    (void)state;
+    assert_int_equal(p->n_metrics, 0);
+    kp_plan_free(p);
+    p = plan_of("pmsampling:lts__t_requests.sum,pmsampling:sm__cycles_active.avg gpu__time_duration.sum");
+    assert_int_equal(p->n_metrics, 1);
+    assert_non_null(planned(p, "gpu__time_duration.sum"));
+    assert_string_equal(p->listed,
+                        "pmsampling:lts__t_requests.sum,pmsampling:sm__cycles_active.avg,gpu__time_duration.sum");
+    kp_plan_free(p);
+    refused("pmsampling:sm__no_such_thing.sum", "no metric to sample \"sm__no_such_thing.sum\"", "");
+}
+
 /* What the library refuses beside the others, without being known for it, does not spoil them; what it refuses
  * altogether is said to be so. */
 static void test_what_does_not_go_together(void **state)
@@ -1002,6 +1026,7 @@ int main(void)
         cmocka_unit_test(test_unknown_metrics),
         cmocka_unit_test(test_bad_expression),
         cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_what_is_not_counted),
         cmocka_unit_test(test_memory_groups),
         cmocka_unit_test(test_apart),
         cmocka_unit_test(test_what_does_not_go_together),

@@ -498,6 +498,9 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_PRINT_SOURCE=cuda",
         "KPROF_IMPORT_SOURCE=yes",
         "KPROF_SOURCE_FOLDERS=a,b",
+        "KPROF_PM_SAMPLING_INTERVAL=2000",
+        "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
+        "KPROF_PM_SAMPLING_MAX_PASSES=3",
     };
     (void)state;
     size_t n;
@@ -514,7 +517,8 @@ static void every_flag_reaches_the_environment(void **state)
         "--application", "1", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/",
         "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--json", "--print-summary=per-gpu",
         "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda", "--import-source", "yes",
-        "--source-folders", "a,b", "env");
+        "--source-folders", "a,b", "--pm-sampling-interval", "2000", "--pm-sampling-buffer-size=8M",
+        "--pm-sampling-max-passes", "3", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);

@@ -50,6 +50,9 @@ static void defaults(void **state)
     assert_int_equal(o.window, 512);
     assert_int_equal(o.window_memory, 1 << 30);
     assert_string_equal(o.cache_control, "all");
+    assert_int_equal(o.pm_sampling_interval, 0);
+    assert_int_equal(o.pm_sampling_buffer_size, 0);
+    assert_int_equal(o.pm_sampling_max_passes, 0);
     assert_string_equal(o.log_file, "stderr");
     assert_string_equal(o.export_file, "");
     assert_false(o.force_overwrite);
@@ -95,7 +98,8 @@ static void every_field_has_its_variable(void **state)
         "KPROF_APPLICATION=4711", "KPROF_NVTX=on", "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/",
         "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu",
         "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass",
-        "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b");
+        "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000",
+        "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -115,6 +119,9 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.window, 1);
     assert_int_equal(o.window_memory, 64 << 20);
     assert_string_equal(o.cache_control, "none");
+    assert_int_equal(o.pm_sampling_interval, 2000);
+    assert_int_equal(o.pm_sampling_buffer_size, 8 << 20);
+    assert_int_equal(o.pm_sampling_max_passes, 3);
     assert_string_equal(o.log_file, "stdout");
     assert_string_equal(o.export_file, "x%p");
     assert_true(o.force_overwrite);

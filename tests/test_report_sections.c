@@ -44,8 +44,9 @@ static void selections(void **state)
     assert_selects("full", "",
                    "SpeedOfLight SpeedOfLight_RooflineChart SpeedOfLight_HierarchicalDoubleRooflineChart "
                    "SpeedOfLight_HierarchicalHalfRooflineChart SpeedOfLight_HierarchicalSingleRooflineChart "
-                   "SpeedOfLight_HierarchicalTensorRooflineChart ComputeWorkloadAnalysis MemoryWorkloadAnalysis "
-                   "MemoryWorkloadAnalysis_Chart MemoryWorkloadAnalysis_Tables SchedulerStats WarpStateStats "
+                   "SpeedOfLight_HierarchicalTensorRooflineChart PmSampling ComputeWorkloadAnalysis "
+                   "MemoryWorkloadAnalysis MemoryWorkloadAnalysis_Chart MemoryWorkloadAnalysis_Tables SchedulerStats "
+                   "WarpStateStats "
                    "InstructionStats Nvlink_Topology Nvlink_Tables NumaAffinity LaunchStats Occupancy "
                    "WorkloadDistribution SourceCounters");
     assert_selects("roofline", "",
@@ -54,6 +55,7 @@ static void selections(void **state)
                    "SpeedOfLight_HierarchicalTensorRooflineChart WorkloadDistribution");
     assert_selects("nvlink", "", "Nvlink Nvlink_Topology Nvlink_Tables");
     assert_selects("quick", "", "Quick");
+    assert_selects("pmsampling", "", "PmSampling PmSampling_WarpStates");
     assert_selects("quick", "SpeedOfLight", "Quick SpeedOfLight");
     assert_selects("basic", "Quick", "Quick SpeedOfLight LaunchStats Occupancy WorkloadDistribution");
     assert_selects("", "", "");
@@ -69,14 +71,16 @@ static void errors_name_what_is_valid(void **state)
 {
     (void)state;
     assert_selects("basci", "", "unknown set 'basci'; did you mean 'basic'?");
-    assert_selects("everything", "", "unknown set 'everything'; valid: basic, detailed, full, roofline, nvlink, quick");
+    assert_selects("everything", "",
+                   "unknown set 'everything'; valid: basic, detailed, full, roofline, nvlink, quick, pmsampling");
     assert_selects("", "Occupancy,SpeedOfLigth", "unknown section 'SpeedOfLigth'; did you mean 'SpeedOfLight'?");
     assert_selects("", "occupancy", "unknown section 'occupancy'; did you mean 'Occupancy'?");
     assert_selects("", "X",
                    "unknown section 'X'; valid: Quick, SpeedOfLight, SpeedOfLight_RooflineChart, "
                    "SpeedOfLight_HierarchicalDoubleRooflineChart, SpeedOfLight_HierarchicalHalfRooflineChart, "
                    "SpeedOfLight_HierarchicalSingleRooflineChart, SpeedOfLight_HierarchicalTensorRooflineChart, "
-                   "ComputeWorkloadAnalysis, MemoryWorkloadAnalysis, MemoryWorkloadAnalysis_Chart, "
+                   "PmSampling, PmSampling_WarpStates, ComputeWorkloadAnalysis, MemoryWorkloadAnalysis, "
+                   "MemoryWorkloadAnalysis_Chart, "
                    "MemoryWorkloadAnalysis_Tables, SchedulerStats, WarpStateStats, InstructionStats, C2CLink, Nvlink, "
                    "Nvlink_Topology, Nvlink_Tables, NumaAffinity, LaunchStats, Occupancy, WorkloadDistribution, "
                    "SourceCounters");
@@ -179,6 +183,7 @@ static void check_source(const struct kp_row *row)
     assert_true(computed ? row->source == KP_SRC_DERIVED || row->source == KP_SRC_SASS : true);
     assert_int_equal(begins(row->metric, "smsp__pcsamp_"), row->source == KP_SRC_PCSAMP);
     assert_true(by_instruction || !(begins(row->metric, "memory_") || begins(row->metric, "sass__")));
+    assert_true(begins(row->metric, "profiler__") ? row->source == KP_SRC_PM : true);
     if (row->source == KP_SRC_DERIVED)
         assert_true(computed || !strcmp(row->metric, "inst_executed"));
 }
@@ -192,6 +197,7 @@ static void check_body(const struct kp_section *s, const struct kp_row *body, co
         fail_msg("%s: \"%s\" is empty", s->id, body->label);
     for (const struct kp_row *row = body + 1; row < end; row++) {
         assert_int_equal(row->body, KP_BODY_NONE);
+        assert_int_equal(body->body == KP_BODY_SERIES, row->source == KP_SRC_PM);
         assert_int_equal(rates, row->kind != KP_ROW_ITEM);
         assert_int_equal(rates || groups, *row->group != '\0');
         assert_int_equal(begins(row->metric, "breakdown:"), !*row->label);

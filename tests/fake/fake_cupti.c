@@ -1,6 +1,6 @@
 /* LINK: -ldl -lpthread */
 /*
- * A look-alike of libcupti.so.13. The target side (devices, ids, the range profiler, kernel activity, PC sampling, SASS
+ * A look-alike of libcupti.so.13. The target side (devices, ids, the range profiler, kernel activity, PC and PM sampling, SASS
  * metrics) is faked over the fake driver, and ends the process on misuse (see fake_common.h); the host side (metrics,
  * config images, numbers of passes) is the real library's, opened from the folder that KP_REAL_CUPTI names. Without
  * that folder host calls return CUPTI_ERROR_NOT_INITIALIZED.
@@ -182,13 +182,19 @@ static bool scheduled(const struct fake_image *image, const char *metric)
     return false;
 }
 
+/* See cupti_pm.h. */
+static bool evaluate_sample(CUpti_Profiler_Host_EvaluateToGpuValues_Params *params, CUptiResult *result);
+
 CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params *params)
 {
     CUptiResult (*real)(CUpti_Profiler_Host_EvaluateToGpuValues_Params *);
     const struct fake_image_range *range;
     const struct fake_image *image;
+    CUptiResult result;
 
     ENTER(params, CUpti_Profiler_Host_EvaluateToGpuValues_Params);
+    if (evaluate_sample(params, &result))
+        return result;
     image = own_image(params->pCounterDataImage, params->counterDataImageSize);
     *(void **)&real = real_symbol("cuptiProfilerHostEvaluateToGpuValues");
     if (!image)
@@ -493,6 +499,7 @@ static void set_pace(CUcontext ctx)
         serial |= object->ctx == ctx && object->running && object->mode == CUPTI_AutoRange;
     fake_driver()->one_at_a_time(ctx, serial);
 }
+static void sample_kernel(const struct fake_launch *launch);
 
 /* Called by the fake driver for each kernel, in the thread that launches it. */
 static void on_launch(const struct fake_launch *launch, void *data)
@@ -503,6 +510,7 @@ static void on_launch(const struct fake_launch *launch, void *data)
     note_activity(launch);
     sample_launch(launch);
     count_launch(launch);
+    sample_kernel(launch);
     for (CUpti_RangeProfiler_Object *object = objects; object; object = object->next) {
         struct fake_image_range *range;
 
@@ -793,6 +801,8 @@ CUptiResult cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_Counte
     params->rangeName = image_ranges(image)[params->rangeIndex].name;
     return CUPTI_SUCCESS;
 }
+
+#include "cupti_pm.h"
 
 /* --- kernel activity: enough to learn of a kernel how it was run --- */
 

@@ -50,7 +50,7 @@ struct given_name {
 };
 
 /* Of one context. */
-struct sampler {
+struct pc_sampler {
     CUcontext ctx;
     bool enabled, started;
     uint64_t values[N_SAMPLING_ATTRIBUTES];
@@ -59,9 +59,9 @@ struct sampler {
     uint64_t dropped, not_users; /* samples since the last time that data was handed out */
     uint64_t range;
     struct given_name *names;
-    struct sampler *next;
+    struct pc_sampler *next;
 };
-static struct sampler *samplers;
+static struct pc_sampler *pc_samplers;
 
 #define SIZED(params, type)                                                                                            \
     if (!(params) || (params)->pPriv)                                                                                  \
@@ -75,37 +75,37 @@ static struct sampler *samplers;
     LOCKED();                                                                                                          \
     fake_need_live((params)->ctx, __func__)
 
-static struct sampler *sampler_of(CUcontext ctx)
+static struct pc_sampler *pc_sampler_of(CUcontext ctx)
 {
-    struct sampler *s = samplers;
+    struct pc_sampler *s = pc_samplers;
 
     while (s && s->ctx != ctx)
         s = s->next;
     return s;
 }
 
-static struct sampler *enabled_sampler(CUcontext ctx, const char *function)
+static struct pc_sampler *enabled_sampler(CUcontext ctx, const char *function)
 {
-    struct sampler *s = sampler_of(ctx);
+    struct pc_sampler *s = pc_sampler_of(ctx);
 
     if (!s || !s->enabled)
         fake_misuse("%s: PC sampling is not enabled on the context", function);
     return s;
 }
 
-static bool one_at_a_time(const struct sampler *s)
+static bool one_at_a_time(const struct pc_sampler *s)
 {
     return SAMPLING(s, COLLECTION_MODE) == CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED;
 }
 
-static bool sampling(const struct sampler *s)
+static bool sampling(const struct pc_sampler *s)
 {
     return s && s->enabled && (s->started || !SAMPLING(s, ENABLE_START_STOP_CONTROL));
 }
 
 static bool sampled_one_at_a_time(CUcontext ctx)
 {
-    const struct sampler *s = sampler_of(ctx);
+    const struct pc_sampler *s = pc_sampler_of(ctx);
 
     return sampling(s) && one_at_a_time(s);
 }
@@ -185,7 +185,7 @@ static const struct sampling_attribute *attribute_of(const CUpti_PCSamplingConfi
     return type < N_SAMPLING_ATTRIBUTES && sampling_attributes[type].size ? &sampling_attributes[type] : NULL;
 }
 
-static CUptiResult set_attribute(struct sampler *s, const CUpti_PCSamplingConfigurationInfo *info)
+static CUptiResult set_attribute(struct pc_sampler *s, const CUpti_PCSamplingConfigurationInfo *info)
 {
     const struct sampling_attribute *a = attribute_of(info);
     uint64_t value = 0;
@@ -199,7 +199,7 @@ static CUptiResult set_attribute(struct sampler *s, const CUpti_PCSamplingConfig
     return CUPTI_SUCCESS;
 }
 
-static CUptiResult get_attribute(const struct sampler *s, CUpti_PCSamplingConfigurationInfo *info)
+static CUptiResult get_attribute(const struct pc_sampler *s, CUpti_PCSamplingConfigurationInfo *info)
 {
     const struct sampling_attribute *a = attribute_of(info);
 
@@ -212,7 +212,7 @@ static CUptiResult get_attribute(const struct sampler *s, CUpti_PCSamplingConfig
 CUptiResult cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams *params)
 {
     CUptiResult result = CUPTI_SUCCESS;
-    struct sampler *s;
+    struct pc_sampler *s;
 
     SAMPLING_ENTER(params, CUpti_PCSamplingConfigurationInfoParams);
     s = enabled_sampler(params->ctx, __func__);
@@ -231,7 +231,7 @@ CUptiResult cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurati
 CUptiResult cuptiPCSamplingGetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams *params)
 {
     CUptiResult result = CUPTI_SUCCESS;
-    const struct sampler *s;
+    const struct pc_sampler *s;
 
     SAMPLING_ENTER(params, CUpti_PCSamplingConfigurationInfoParams);
     s = enabled_sampler(params->ctx, __func__);
@@ -249,7 +249,8 @@ CUptiResult cuptiPCSamplingGetConfigurationAttribute(CUpti_PCSamplingConfigurati
 /* --- samples --- */
 
 /* How often the instruction is met at the sampling period; none for some of them. */
-static uint64_t samples_at(const struct sampler *s, const struct fake_launch *launch, const struct code *code, size_t i)
+static uint64_t samples_at(const struct pc_sampler *s, const struct fake_launch *launch, const struct code *code,
+                           size_t i)
 {
     enum { MOST = 16, USUAL_PERIOD = 11 };
     uint64_t hash = fake_hash(FAKE_HASH_START, launch->name, strlen(launch->name));
@@ -270,7 +271,7 @@ static void add_stall(struct pc_record *record, size_t reason, uint64_t samples)
 }
 
 /* A quarter is of warps that issue; three of four others of a moment when no warp did. */
-static void add_record(struct sampler *s, const struct code *code, size_t i, uint32_t correlation, uint64_t samples)
+static void add_record(struct pc_sampler *s, const struct code *code, size_t i, uint32_t correlation, uint64_t samples)
 {
     enum stall stall = code->instructions[i].operation->stall;
     struct pc_record *record;
@@ -289,7 +290,7 @@ static void add_record(struct sampler *s, const struct code *code, size_t i, uin
     add_stall(record, N_STALLS + stall, (samples - samples / 4) * 3 / 4);
 }
 
-static void sample_code(struct sampler *s, const struct fake_launch *launch, struct code *code, uint32_t correlation)
+static void sample_code(struct pc_sampler *s, const struct fake_launch *launch, struct code *code, uint32_t correlation)
 {
     uint64_t room = SAMPLING(s, HARDWARE_BUFFER_SIZE) / SAMPLE_BYTES;
 
@@ -310,7 +311,7 @@ static void sample_launch(const struct fake_launch *launch)
 {
     enum { SAMPLES_OF_UNKNOWN = 100 };
     static uint32_t last_correlation;
-    struct sampler *s = sampler_of(launch->ctx);
+    struct pc_sampler *s = pc_sampler_of(launch->ctx);
     struct code *code;
 
     if (!sampling(s))
@@ -328,7 +329,7 @@ static void sample_launch(const struct fake_launch *launch)
 
 /* --- handing out --- */
 
-static char *name_to_give(struct sampler *s, const struct code *code)
+static char *name_to_give(struct pc_sampler *s, const struct code *code)
 {
     struct given_name *n = s->names;
 
@@ -354,7 +355,7 @@ static bool is_text(const volatile char *text, const char *expected)
 }
 
 /* They are shared by records to come; what was freed has other contents as a rule. */
-static void check_names(const struct sampler *s, const char *function)
+static void check_names(const struct pc_sampler *s, const char *function)
 {
     for (const struct given_name *n = s->names; n; n = n->next)
         if (!is_text(n->given, n->code->name))
@@ -362,7 +363,7 @@ static void check_names(const struct sampler *s, const char *function)
                         n->code->name);
 }
 
-static void give_record(struct sampler *s, const struct pc_record *from, CUpti_PCSamplingPCData *to,
+static void give_record(struct pc_sampler *s, const struct pc_record *from, CUpti_PCSamplingPCData *to,
                         const char *function)
 {
     if (to->size != sizeof(*to) || !to->stallReason)
@@ -376,7 +377,7 @@ static void give_record(struct sampler *s, const struct pc_record *from, CUpti_P
     memcpy(to->stallReason, from->stalls, from->n_stalls * sizeof(from->stalls[0]));
 }
 
-static CUptiResult give(struct sampler *s, CUpti_PCSamplingData *data, const char *function)
+static CUptiResult give(struct pc_sampler *s, CUpti_PCSamplingData *data, const char *function)
 {
     check_names(s, function);
     if (!data)
@@ -412,10 +413,10 @@ CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams *params)
 
 CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams *params)
 {
-    struct sampler *s;
+    struct pc_sampler *s;
 
     SAMPLING_ENTER(params, CUpti_PCSamplingEnableParams);
-    s = sampler_of(params->ctx);
+    s = pc_sampler_of(params->ctx);
     if (s && s->enabled)
         fake_misuse("%s: PC sampling is enabled on the context already", __func__);
     if (!s) {
@@ -423,8 +424,8 @@ CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams *params)
         if (!s)
             return CUPTI_ERROR_OUT_OF_MEMORY;
         s->ctx = params->ctx;
-        s->next = samplers;
-        samplers = s;
+        s->next = pc_samplers;
+        pc_samplers = s;
     }
     for (size_t i = 0; i < N_SAMPLING_ATTRIBUTES; i++)
         s->values[i] = sampling_attributes[i].initial;
@@ -434,7 +435,7 @@ CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams *params)
     return CUPTI_SUCCESS;
 }
 
-static void forget_names(struct sampler *s)
+static void forget_names(struct pc_sampler *s)
 {
     for (struct given_name *next, *n = s->names; n; n = next) {
         next = n->next;
@@ -448,7 +449,7 @@ CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams *params)
     static struct fake_counter counter = {__func__, 0, NULL};
     CUptiResult result = CUPTI_SUCCESS;
     bool failed;
-    struct sampler *s;
+    struct pc_sampler *s;
     int injected;
     LOCKED();
 
@@ -468,7 +469,7 @@ CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams *params)
 
 static CUptiResult set_started(CUcontext ctx, bool started, const char *function)
 {
-    struct sampler *s = enabled_sampler(ctx, function);
+    struct pc_sampler *s = enabled_sampler(ctx, function);
 
     if (!SAMPLING(s, ENABLE_START_STOP_CONTROL) || s->started == started)
         return CUPTI_ERROR_INVALID_OPERATION;

@@ -300,7 +300,7 @@ static struct patcher *enabled_patcher(CUcontext given, const char *function)
 /* A range profiler that was disabled stays in the list. */
 static bool other_feature_used(void)
 {
-    return objects || samplers;
+    return objects || pc_samplers;
 }
 
 static void count_launch(const struct fake_launch *launch)

@@ -1,0 +1,193 @@
+#include "cupti/pm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cupti/internal.h"
+
+struct kp_pm {
+    const struct kp_cupti *c;
+    CUpti_PmSampling_Object *object;
+    const struct kp_config *group; /* of kp_pm_configure */
+    uint8_t *image;                /* counter data */
+    size_t size;
+    bool running;
+};
+
+bool kp_pm_available(const struct kp_cupti *c)
+{
+    return c->cuptiPmSamplingGetCounterAvailability && c->cuptiPmSamplingEnable && c->cuptiPmSamplingDisable &&
+           c->cuptiPmSamplingSetConfig && c->cuptiPmSamplingStart && c->cuptiPmSamplingStop &&
+           c->cuptiPmSamplingDecodeData && c->cuptiPmSamplingGetCounterDataSize &&
+           c->cuptiPmSamplingCounterDataImageInitialize && c->cuptiPmSamplingGetCounterDataInfo &&
+           c->cuptiPmSamplingCounterDataGetSampleInfo;
+}
+
+enum kp_pm_trigger kp_pm_trigger(int cc_major, int cc_minor)
+{
+    return 10 * cc_major + cc_minor > 80 ? KP_PM_NANOSECONDS : KP_PM_CYCLES;
+}
+
+int kp_pm_availability(const struct kp_cupti *c, int ordinal, uint8_t **image, size_t *size)
+{
+    KP_PARAMS(CUpti_PmSampling_GetCounterAvailability_Params, p);
+    *image = NULL;
+    p.deviceIndex = (size_t)ordinal;
+    int rc = c->cuptiPmSamplingGetCounterAvailability(&p);
+    if (rc)
+        return rc;
+    *size = p.counterAvailabilityImageSize;
+    *image = malloc(*size ? *size : 1);
+    if (!*image)
+        return -ENOMEM;
+    p.pCounterAvailabilityImage = *image;
+    rc = c->cuptiPmSamplingGetCounterAvailability(&p);
+    if (rc) {
+        free(*image);
+        *image = NULL;
+    }
+    return rc;
+}
+
+int kp_pm_open(const struct kp_cupti *c, int ordinal, struct kp_pm **out)
+{
+    KP_PARAMS(CUpti_PmSampling_Enable_Params, e);
+    struct kp_pm *p = calloc(1, sizeof(*p));
+    *out = NULL;
+    if (!p)
+        return -ENOMEM;
+    p->c = c;
+    e.deviceIndex = (size_t)ordinal;
+    int rc = c->cuptiPmSamplingEnable(&e);
+    if (rc) {
+        free(p);
+        return rc;
+    }
+    p->object = e.pPmSamplingObject;
+    *out = p;
+    return 0;
+}
+
+void kp_pm_abandon(struct kp_pm *p)
+{
+    if (p)
+        free(p->image);
+    free(p);
+}
+
+void kp_pm_close(struct kp_pm *p)
+{
+    if (!p)
+        return;
+    KP_PARAMS(CUpti_PmSampling_Disable_Params, d);
+    kp_pm_stop(p);
+    d.pPmSamplingObject = p->object;
+    p->c->cuptiPmSamplingDisable(&d);
+    kp_pm_abandon(p);
+}
+
+/* Room for the samples; one of the same size is kept. */
+static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t max_samples)
+{
+    KP_PARAMS(CUpti_PmSampling_GetCounterDataSize_Params, s);
+    s.pPmSamplingObject = p->object;
+    s.pMetricNames = group->names;
+    s.numMetrics = group->n_names;
+    s.maxSamples = max_samples;
+    int rc = p->c->cuptiPmSamplingGetCounterDataSize(&s);
+    if (rc || (p->image && p->size == s.counterDataSize))
+        return rc;
+    free(p->image);
+    p->image = malloc(s.counterDataSize ? s.counterDataSize : 1);
+    p->size = p->image ? s.counterDataSize : 0;
+    return p->image ? 0 : -ENOMEM;
+}
+
+int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct kp_pm_settings *s)
+{
+    KP_PARAMS(CUpti_PmSampling_SetConfig_Params, set);
+    p->group = NULL;
+    set.pPmSamplingObject = p->object;
+    set.configSize = group->size;
+    set.pConfig = group->image;
+    set.hardwareBufferSize = s->buffer_size;
+    set.samplingInterval = s->interval;
+    set.triggerMode = s->trigger == KP_PM_NANOSECONDS ? CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL
+                                                      : CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL;
+    /* The begin of what is profiled tells more than its end; Turing has no other mode, either. */
+    set.hwBufferAppendMode = CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
+    int rc = p->c->cuptiPmSamplingSetConfig(&set);
+    if (rc)
+        return rc;
+    rc = make_image(p, group, s->max_samples);
+    if (!rc)
+        p->group = group;
+    return rc;
+}
+
+int kp_pm_start(struct kp_pm *p)
+{
+    KP_PARAMS(CUpti_PmSampling_Start_Params, s);
+    s.pPmSamplingObject = p->object;
+    int rc = p->c->cuptiPmSamplingStart(&s);
+    p->running = !rc;
+    return rc;
+}
+
+int kp_pm_stop(struct kp_pm *p)
+{
+    KP_PARAMS(CUpti_PmSampling_Stop_Params, s);
+    if (!p->running)
+        return 0;
+    p->running = false;
+    s.pPmSamplingObject = p->object;
+    return p->c->cuptiPmSamplingStop(&s);
+}
+
+/* Samples are added behind those that the image has: an empty one has room for all. */
+static int empty_image(const struct kp_pm *p)
+{
+    KP_PARAMS(CUpti_PmSampling_CounterDataImage_Initialize_Params, i);
+    i.pPmSamplingObject = p->object;
+    i.counterDataSize = p->size;
+    i.pCounterData = p->image;
+    return p->c->cuptiPmSamplingCounterDataImageInitialize(&i);
+}
+
+int kp_pm_decode(struct kp_pm *p, struct kp_pm_decoded *out)
+{
+    KP_PARAMS(CUpti_PmSampling_DecodeData_Params, d);
+    KP_PARAMS(CUpti_PmSampling_GetCounterDataInfo_Params, i);
+    memset(out, 0, sizeof(*out));
+    int rc = empty_image(p);
+    if (rc)
+        return rc;
+    d.pPmSamplingObject = p->object;
+    i.pCounterDataImage = d.pCounterDataImage = p->image;
+    i.counterDataImageSize = d.counterDataImageSize = p->size;
+    rc = p->c->cuptiPmSamplingDecodeData(&d);
+    out->overflow = d.overflow || rc == CUPTI_ERROR_OUT_OF_MEMORY; /* what the code stands for here */
+    if (rc && !out->overflow)
+        return rc;
+    out->more = d.decodeStopReason == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
+    rc = p->c->cuptiPmSamplingGetCounterDataInfo(&i);
+    out->n = rc ? 0 : i.numCompletedSamples;
+    return rc;
+}
+
+int kp_pm_sample(const struct kp_pm *p, struct kp_host *h, size_t i, uint64_t *begin_ns, uint64_t *end_ns,
+                 double *values)
+{
+    KP_PARAMS(CUpti_PmSampling_CounterData_GetSampleInfo_Params, s);
+    s.pPmSamplingObject = p->object;
+    s.pCounterDataImage = p->image;
+    s.counterDataImageSize = p->size;
+    s.sampleIndex = i;
+    int rc = p->c->cuptiPmSamplingCounterDataGetSampleInfo(&s);
+    if (rc)
+        return rc;
+    *begin_ns = s.startTimestamp;
+    *end_ns = s.endTimestamp;
+    return kp_host_evaluate(h, p->image, p->size, i, p->group->names, p->group->n_names, values);
+}
