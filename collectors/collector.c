@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "collectors/footprint.h"
 
@@ -45,8 +46,10 @@ struct kp_collector {
     const struct kp_config *used_config; /* for this list */
     struct kp_checkpoint *saved;
     struct lease *leases;
-    size_t room;             /* 0 = not known yet */
-    size_t *passes;          /* of each group of the plan */
+    size_t room;     /* 0 = not known yet */
+    size_t *passes;  /* of each group of the plan, then of each extra pass */
+    size_t n_passes; /* room in it */
+    struct kp_extras *extras;
     struct flight *counting; /* between count_begin and count_end */
 };
 
@@ -61,9 +64,11 @@ struct flight {
     struct lease *lease; /* of the group under way */
     bool marked;         /* the range of a launch is open */
     size_t seen_ranges, expected_ranges;
-    CUresult refused;      /* what the driver said when it refused a re-issue */
-    CUresult flush, fault; /* ditto of the flush, of the context */
-    int hook;              /* CUPTI's code of a push or pop that failed */
+    CUresult refused;           /* what the driver said when it refused a re-issue */
+    CUresult flush, fault;      /* ditto of the flush, of the context */
+    int hook;                   /* CUPTI's code of a push or pop that failed */
+    bool extra, extra_cold;     /* the pass under way is an extra one; it wants cold caches */
+    uint64_t launched, longest; /* ns: when the launch under way was issued; what the longest one took */
 };
 
 /* The decoded counters of one group. */
@@ -79,6 +84,7 @@ struct kp_counters {
     size_t n_parts;
     size_t *ranges; /* of each result */
     size_t n_results;
+    struct kp_gathered *gathered; /* of the extra passes */
 };
 
 /* ---- images ---- */
@@ -257,21 +263,36 @@ static int mark(struct flight *f, bool begin)
     return rc;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static CUresult before_launch(void *arg, CUstream stream)
 {
     struct flight *f = arg;
-    if (f->c->flush)
+    if (f->c->flush && (!f->extra || f->extra_cold))
         f->flush = kp_flush_run(f->c->flush, stream);
     CUresult rc = f->flush;
+    if (f->extra)
+        return rc == CUDA_SUCCESS ? kp_extras_before(f->c->extras) : rc;
+    f->launched = now_ns();
     if (rc != CUDA_SUCCESS || f->mode == KP_RANGE_AUTO)
         return rc;
     rc = f->c->setup.driver->cuCtxSynchronize();
     return rc == CUDA_SUCCESS && mark(f, true) ? CUDA_ERROR_UNKNOWN : rc;
 }
 
+/* In auto range a launch returns when its kernel has ended. */
 static CUresult after_launch(void *arg)
 {
     struct flight *f = arg;
+    if (f->extra)
+        return kp_extras_after(f->c->extras);
+    if (now_ns() - f->launched > f->longest)
+        f->longest = now_ns() - f->launched;
     if (f->mode == KP_RANGE_AUTO)
         return CUDA_SUCCESS;
     CUresult rc = f->c->setup.driver->cuCtxSynchronize();
@@ -312,10 +333,25 @@ static size_t ranges_expected(const struct flight *f)
 
 static void map_ranges(struct flight *f);
 
+/* An extra pass does not fail: what it lacks is told by its complaint. */
+static int begin_extra(struct flight *f, size_t pass)
+{
+    if (!f->extra) {
+        map_ranges(f);
+        kp_extras_window(f->c->extras, f->out->counters->n_results, f->longest);
+    }
+    f->extra = true;
+    f->extra_cold = kp_extras_flushes(f->c->extras, pass);
+    kp_extras_begin(f->c->extras, pass);
+    return 0;
+}
+
 static int op_begin(void *arg, size_t group)
 {
     struct flight *f = arg;
     struct kp_collector *c = f->c;
+    if (group >= f->plan->n_groups)
+        return begin_extra(f, group - f->plan->n_groups);
     /* The flush takes its memory now, outside of the passes; now it also knows whether it needs a kernel. */
     if (c->flush)
         f->flush = kp_flush_run(c->flush, CU_STREAM_LEGACY);
@@ -331,12 +367,18 @@ static int op_begin(void *arg, size_t group)
 
 static int op_start(void *arg)
 {
-    return kp_range_start(((struct flight *)arg)->c->range);
+    struct flight *f = arg;
+    return f->extra ? 0 : kp_range_start(f->c->range);
 }
 
 static int op_stop(void *arg, bool *last)
 {
     struct flight *f = arg;
+    if (f->extra) {
+        kp_extras_end(f->c->extras);
+        *last = true;
+        return 0;
+    }
     if (f->marked) /* the launch was refused */
         mark(f, false);
     return kp_range_stop(f->c->range, last);
@@ -392,6 +434,8 @@ static int keep_part(struct flight *f, size_t group)
 static int op_decode(void *arg, size_t group)
 {
     struct flight *f = arg;
+    if (f->extra)
+        return 0;
     int rc = decode(f);
     return rc ? rc : keep_part(f, group);
 }
@@ -443,6 +487,7 @@ void kp_counters_free(struct kp_counters *k)
         return;
     for (size_t p = 0; p < k->n_parts; p++)
         atomic_store(&k->parts[p].lease->busy, false);
+    kp_gathered_free(k->gathered);
     free(k->parts);
     free(k->ranges);
     free(k);
@@ -544,6 +589,11 @@ char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *resul
         if (!rc)
             rc = one;
     }
+    for (size_t i = 0; k->gathered && i < k->n_results; i++) {
+        int one = kp_gathered_store(k->gathered, i, results[i]);
+        if (!rc)
+            rc = one;
+    }
     return rc ? kp_cupti_explain(k->c->setup.cupti, "cannot evaluate the counters", rc) : NULL;
 }
 
@@ -561,9 +611,12 @@ int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collecto
     c->passes = calloc(plan->n_groups + 1, sizeof(*c->passes));
     if (!c->passes)
         goto out;
+    c->n_passes = plan->n_groups + 1;
     for (size_t g = 0; g < plan->n_groups; g++)
         c->passes[g] = plan->groups[g].passes;
     rc = kp_host_open(setup->cupti, setup->chip, setup->availability, &c->hosts[0]);
+    if (!rc && setup->extras && setup->extras->kinds)
+        rc = kp_extras_open(setup->extras, &c->extras);
 out:
     if (rc)
         kp_collector_close(c, true);
@@ -587,6 +640,7 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
     } else {
         kp_range_abandon(c->range);
     }
+    kp_extras_close(c->extras, context_alive);
     kp_flush_close(c->flush, context_alive);
     for (size_t i = 0; i < MOST_THREADS; i++)
         kp_host_close(c->hosts[i]);
@@ -697,7 +751,7 @@ static void conclude(struct flight *f)
     struct kp_window_outcome *out = f->out;
     if (f->lease)
         atomic_store(&f->lease->busy, false);
-    if (out->replay.failed == KP_STAGE_NONE && out->counters && out->counters->n_parts)
+    if (out->replay.failed == KP_STAGE_NONE && out->counters && (out->counters->n_parts || out->counters->gathered))
         return;
     kp_counters_free(out->counters);
     out->counters = NULL;
@@ -708,10 +762,42 @@ static void conclude(struct flight *f)
     }
 }
 
+/* Graphs are launched as one, and what they do is not told apart: they have counters only. Returns how many there are;
+ * none without memory for their number. */
+static size_t extra_passes(struct kp_collector *c, enum kp_range_mode mode)
+{
+    size_t n = mode == KP_RANGE_AUTO ? kp_extras_passes(c->extras) : 0, groups = c->setup.plan->n_groups;
+    if (groups + n > c->n_passes) {
+        size_t *grown = realloc(c->passes, (groups + n) * sizeof(*grown));
+        if (!grown)
+            return 0;
+        c->passes = grown;
+        c->n_passes = groups + n;
+    }
+    for (size_t i = 0; i < n; i++)
+        c->passes[groups + i] = 1;
+    return n;
+}
+
+static void take_extras(struct flight *f)
+{
+    struct kp_window_outcome *out = f->out;
+    if (!f->extra)
+        return;
+    struct kp_gathered *g = kp_extras_take(f->c->extras);
+    if (out->counters)
+        out->counters->gathered = g;
+    else
+        kp_gathered_free(g);
+    out->complaint = kp_extras_complaint(f->c->extras);
+}
+
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
 {
     struct flight f = {.c = c, .plan = c->setup.plan, .job = job, .out = out, .mode = job->mode};
-    struct kp_replay_request request = {.passes = c->passes, .groups = c->setup.plan->n_groups, .rehearse = true};
+    size_t extra = extra_passes(c, job->mode);
+    struct kp_replay_request request = {
+        .passes = c->passes, .groups = c->setup.plan->n_groups + extra, .rehearse = true};
     memset(out, 0, sizeof(*out));
     job->n_executed = 0;
     f.hooks = (struct kp_issue_hooks){.before = before_launch, .after = after_launch, .arg = &f};
@@ -720,6 +806,7 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
     if (!(out->counters = new_counters(&f)))
         request.groups = 0;
     kp_replay_run(&operations, &f, &request, &out->replay);
+    take_extras(&f);
     if (c->flush)
         kp_flush_give(c->flush);
     conclude(&f);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "collectors/device.h"
+#include "collectors/extras.h"
 #include "collectors/flush.h"
 #include "collectors/plan.h"
 #include "collectors/replay.h"
@@ -33,6 +34,7 @@ struct kp_collector_setup {
     /* Starts a thread that runs fn(arg) with all signals blocked; false when there is none to be had. NULL = never */
     bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
     void (*join)(pthread_t thread);
+    const struct kp_extras_setup *extras; /* copied; NULL = no passes of their own */
 };
 
 /* What surrounds each launch that has a result, while a pass runs. `stream` is where the launch goes. A code other than
@@ -63,6 +65,7 @@ struct kp_counters;
 struct kp_window_outcome {
     struct kp_replay_outcome replay;
     char *note;                   /* why counters are missing, malloc'ed, or NULL */
+    char *complaint;              /* what extra passes lack, malloc'ed, or NULL */
     struct kp_counters *counters; /* NULL when there are none */
 };
 

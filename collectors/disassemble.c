@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,48 +105,68 @@ static char **child_environment(void)
     return list;
 }
 
-/* Before glibc 2.24 the program's own handlers of fork would run without it; later it changes nothing. */
-#define VFORK 0x40 /* POSIX_SPAWN_USEVFORK, which not every C library has */
+/* What the child needs between its start and the tool's. */
+struct launch {
+    const char *tool;
+    char **arguments, **environment;
+    int image, output, null;
+    int error; /* out: why the tool did not start */
+};
 
+/* Runs in the child, in the parent's memory, which waits: system calls only. The program's own settings of signals are
+ * not for the tool. */
+static int become_tool(void *arg)
+{
+    struct launch *l = arg;
+    const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    for (int s = 1; s < NSIG; s++)
+        sigaction(s, &by_default, NULL); /* refused for some, which have no handler then */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(l->null, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->null, STDERR_FILENO) >= 0 &&
+        dup2(l->image, IMAGE_FD) >= 0)
+        syscall(SYS_execve, l->tool, l->arguments, l->environment); /* past doors, as the end */
+    l->error = errno;
+    syscall(SYS_exit_group, 127);
+    return 127;
+}
+
+/* The child sends no SIGCHLD when it ends, and waits of the program for any child do not see it: nothing of it reaches
+ * the program. posix_spawn has no way to say so. */
 static int spawn(const char *tool, char *functions, int image, int output, pid_t *pid)
 {
+    enum { STACK = 64 << 10 };
     char path[32];
     char name[] = TOOL, print_code[] = "-c", only[] = "-fun";
     char *arguments[] = {name, print_code, only, functions, path, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
+    struct launch l = {.tool = tool, .arguments = arguments, .image = image, .output = output};
+    sigset_t all, before;
+    int rc = -ENOMEM;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", IMAGE_FD);
-    char **environment = child_environment();
-    int rc = environment ? posix_spawn_file_actions_init(&actions) : ENOMEM;
-    if (rc)
+    l.environment = child_environment();
+    char *stack = aligned_alloc(64, STACK);
+    l.null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (l.null >= 0)
+        l.null = move_up(l.null);
+    if (!l.environment || !stack || l.null < 0)
         goto out;
-    rc = posix_spawnattr_init(&attributes);
-    if (rc)
-        goto out_actions;
-    /* The program's own settings of signals are not for the tool. */
-    sigemptyset(&none);
+    /* A handler of the program must not run in the child, whose memory is the program's. */
     sigfillset(&all);
-    sigdelset(&all, SIGKILL); /* some C libraries fail where the kernel refuses */
-    sigdelset(&all, SIGSTOP);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | VFORK);
-    rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!rc)
-        rc = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    if (!rc)
-        rc = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    if (!rc)
-        rc = posix_spawn_file_actions_adddup2(&actions, image, IMAGE_FD);
-    if (!rc)
-        rc = posix_spawn(pid, tool, &actions, &attributes, arguments, environment);
-    posix_spawnattr_destroy(&attributes);
-out_actions:
-    posix_spawn_file_actions_destroy(&actions);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    *pid = clone(become_tool, stack + STACK, CLONE_VM | CLONE_VFORK, &l);
+    rc = *pid < 0 ? -errno : 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!rc && l.error) {
+        waitpid(*pid, NULL, __WCLONE);
+        rc = -l.error;
+    }
 out:
-    free(environment);
-    return -rc;
+    if (l.null >= 0)
+        close(l.null);
+    free(stack);
+    free(l.environment);
+    return rc;
 }
 
 static int start(struct child *c, const char *tool, char *functions, const void *image, size_t size, unsigned limit_ms)
@@ -204,10 +224,10 @@ static void finish(struct child *c)
 {
     close(c->output);
     /* Without a child of that number there is none to kill: the number may be another's by now. */
-    if (waitpid(c->pid, NULL, WNOHANG) != 0)
+    if (waitpid(c->pid, NULL, WNOHANG | __WCLONE) != 0)
         return;
     kill(c->pid, SIGKILL);
-    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(c->pid, NULL, __WCLONE) < 0 && errno == EINTR)
         ;
 }
 

@@ -17,6 +17,7 @@ struct kp_pcsamp {
     const struct kp_cupti *c;
     CUcontext ctx;
     int interval;
+    size_t buffer;
     char **names; /* of the reasons, by their index */
     size_t n_names;
     CUpti_PCSamplingData *taken, *left; /* what take gets; what CUPTI wants to leave behind when it is disabled */
@@ -118,7 +119,7 @@ static int read_reasons(struct kp_pcsamp *p)
 
 /* ---- configuration ---- */
 
-static int configure(struct kp_pcsamp *p, int interval, size_t buffer)
+static int configure(struct kp_pcsamp *p, int interval)
 {
     CUpti_PCSamplingConfigurationInfo info[] = {
         {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE,
@@ -126,7 +127,7 @@ static int configure(struct kp_pcsamp *p, int interval, size_t buffer)
         {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SCRATCH_BUFFER_SIZE,
          .attributeData.scratchBufferSizeData.scratchBufferSize = SCRATCH},
         {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE,
-         .attributeData.hardwareBufferSizeData.hardwareBufferSize = buffer ? buffer : DEVICE_BUFFER},
+         .attributeData.hardwareBufferSizeData.hardwareBufferSize = p->buffer},
         {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_WORKER_THREAD_PERIODIC_SLEEP_SPAN,
          .attributeData.workerThreadPeriodicSleepSpanData.workerThreadPeriodicSleepSpan = WORKER_SLEEP_MS},
         {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER,
@@ -166,6 +167,7 @@ int kp_pcsamp_open(const struct kp_cupti *c, CUcontext ctx, int interval, size_t
         return -ENOMEM;
     p->c = c;
     p->ctx = ctx;
+    p->buffer = buffer ? buffer : DEVICE_BUFFER;
     int rc = (int)c->cuptiPCSamplingEnable(&enable);
     if (rc) {
         free(p);
@@ -175,7 +177,7 @@ int kp_pcsamp_open(const struct kp_cupti *c, CUcontext ctx, int interval, size_t
     if (!rc && (!(p->taken = make_records(RECORDS, p->n_names)) || !(p->left = make_records(RECORDS, p->n_names))))
         rc = -ENOMEM;
     if (!rc)
-        rc = configure(p, interval, buffer);
+        rc = configure(p, interval);
     if (!rc)
         rc = read_interval(p);
     if (rc)
@@ -209,6 +211,11 @@ void kp_pcsamp_close(struct kp_pcsamp *p)
 int kp_pcsamp_interval(const struct kp_pcsamp *p)
 {
     return p->interval;
+}
+
+size_t kp_pcsamp_buffer(const struct kp_pcsamp *p)
+{
+    return p->buffer;
 }
 
 const char *const *kp_pcsamp_reasons(const struct kp_pcsamp *p, size_t *n)

@@ -46,8 +46,9 @@ int kp_pcsamp_open(const struct kp_cupti *c, CUcontext ctx, int interval, size_t
 void kp_pcsamp_close(struct kp_pcsamp *p);
 /* The context is gone. */
 void kp_pcsamp_abandon(struct kp_pcsamp *p);
-/* The interval in use, as given to open. */
+/* The interval and the buffer in use, as given to open. */
 int kp_pcsamp_interval(const struct kp_pcsamp *p);
+size_t kp_pcsamp_buffer(const struct kp_pcsamp *p);
 /* Names of the stall reasons, as metrics; *n receives how many. Valid while `p` is. */
 const char *const *kp_pcsamp_reasons(const struct kp_pcsamp *p, size_t *n);
 /* What has been sampled since the last call: `fn` gets each instruction and reason (an index into the names). Kernels

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "collectors/sass.h"
 #include "preload/lock.h"
 #include "preload/session.h"
 #include "preload/worker.h"
@@ -76,7 +77,8 @@ static void complete(const struct kp_batch *b, struct kp_result *r)
     const char *why = b->why ? b->why : "not collected";
     if (b->context->plan) {
         kp_plan_store_missing(b->context->plan, why, r);
-        kp_derive_source(r, NULL, NULL);
+        struct kp_lookup code = kp_codes_lookup(kp_context_codes());
+        kp_derive_source(r, kp_context_codes() ? &code : NULL, kp_sass_category);
         kp_plan_derive(b->context->plan, r);
     } else {
         mark_section_rows(b, r, why);

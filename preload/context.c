@@ -8,13 +8,16 @@
 #include <string.h>
 
 #include "collectors/topology.h"
+#include "cupti/source.h"
 #include "preload/elf.h"
 #include "preload/gate.h"
 #include "preload/lock.h"
 #include "preload/process.h"
+#include "preload/session.h"
 #include "preload/symbols.h"
 #include "preload/worker.h"
 #include "report/demangle.h"
+#include "report/text.h"
 
 static struct kp_context *contexts;
 static atomic_uint generation;
@@ -35,7 +38,11 @@ static struct {
     bool tried;
     struct kp_cupti *cupti;
     char *why_not;
+    struct kp_codes *codes;
 } loaded;
+
+/* Of the images of modules: those of a large library take some hundred megabytes, if all of it is used. */
+static const size_t most_cubins = (size_t)1 << 30;
 
 const struct kp_cupti *kp_context_cupti(void)
 {
@@ -74,6 +81,21 @@ static void load_cupti(const char *dir)
         return;
     }
     kp_process_exit_first();
+}
+
+void kp_context_prepare(const struct kp_context_setup *setup)
+{
+    if (!(kp_extras_wanted(setup->sections, setup->n_sections, setup->options->metrics, KP_ANY_CC, 0) &
+          (KP_EXTRA_PCSAMP | KP_EXTRA_SASS)))
+        return;
+    load_cupti(setup->options->cupti_dir);
+    if (loaded.cupti && !kp_cubins_keep(loaded.cupti, most_cubins))
+        kp_process_exit_first();
+}
+
+struct kp_codes *kp_context_codes(void)
+{
+    return loaded.codes;
 }
 
 /* Sets why the context has no counters; the first reason stays. */
@@ -144,6 +166,9 @@ static void read_machine(const struct kp_context_setup *setup, struct kp_context
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     int rc = kp_target_chip(loaded.cupti, c->device.device, &c->chip);
+    if (!setup->one_pass)
+        c->extras = kp_extras_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
+                                     c->device.cc_minor);
     if (!rc) {
         make_plan(setup, c, bad_input);
         return;
@@ -183,8 +208,38 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return started;
 }
 
+/* Interval "auto" or the exponent. */
+static int sampling_interval(const char *text)
+{
+    return strcmp(text, "auto") ? atoi(text) : KP_PCSAMP_INTERVAL_AUTO;
+}
+
 static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
 {
+    const struct kp_options *o = setup->options;
+    if (c->extras && !loaded.codes) {
+        loaded.codes = kp_codes_new(kp_cubins_find, o->import_source || kp_list_has(o->page, "source"));
+        kp_session_codes(loaded.codes);
+    }
+    const struct kp_extras_setup extras = {
+        .driver = setup->driver,
+        .cupti = loaded.cupti,
+        .ctx = c->ctx,
+        .chip = c->chip,
+        .ordinal = c->device.device,
+        .cc_major = c->device.cc_major,
+        .cc_minor = c->device.cc_minor,
+        .kinds = loaded.codes ? c->extras : 0,
+        .codes = loaded.codes,
+        .pcsamp_interval = sampling_interval(o->warp_sampling_interval),
+        .pcsamp_buffer = o->warp_sampling_buffer_size,
+        .sections = setup->sections,
+        .n_sections = setup->n_sections,
+        .metrics = o->metrics,
+        .pm_interval = o->pm_sampling_interval,
+        .pm_buffer = o->pm_sampling_buffer_size,
+        .pm_most_passes = o->pm_sampling_max_passes,
+    };
     struct kp_collector_setup s = {
         .driver = setup->driver,
         .cupti = loaded.cupti,
@@ -200,6 +255,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .settle = settle,
         .start = start_guarded,
         .join = kp_thread_join,
+        .extras = &extras,
     };
     int rc = kp_collector_open(&s, &c->collector);
     if (rc)

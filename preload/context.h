@@ -45,6 +45,7 @@ struct kp_context {
     const char *chip; /* CUPTI's name, "" when CUPTI is not there */
     uint8_t *availability;
     struct kp_plan *plan;
+    unsigned extras;          /* what passes of their own collect, see extras.h */
     bool curves;              /* the occupancy curves are shown */
     struct kp_result machine; /* metrics of the device and the machine that are shown, the same for each launch */
     struct kp_plan *one_pass; /* for what must not be replayed; made when first needed */
@@ -116,6 +117,13 @@ void kp_context_unloaded(const void *handle);
 
 /* CUPTI, or NULL; loaded on the first kp_context_get. */
 const struct kp_cupti *kp_context_cupti(void);
+
+/* To be called when CUDA has been initialised, before a module is loaded: the images of modules are kept from then on
+ * where something shown counts by instruction, which takes CUPTI there and then. */
+void kp_context_prepare(const struct kp_context_setup *setup);
+
+/* The functions that were counted by instruction; NULL before there can be any. Any thread. */
+struct kp_codes *kp_context_codes(void);
 
 /* Whether launches may be asked for what only an activity record tells. */
 bool kp_context_may_probe(void);

@@ -259,6 +259,7 @@ static void wake(void)
         .configs = shows_configs(),
         .one_pass = kp_sections_one_pass(process.sections, process.n_sections, process.options.metrics)};
     __register_atfork(NULL, NULL, in_forked_child, &__dso_handle);
+    kp_context_prepare(&process.setup);
     /* After cuInit: exit handlers run in reverse order, so this one comes before the driver's own. */
     atexit(at_exit);
     go_to(AWAKE);

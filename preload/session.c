@@ -29,8 +29,10 @@ struct kept {
 static struct {
     struct kp_lock storing; /* the store, what was kept, and the order of the ids */
     struct kp_store *store;
-    char *file;     /* the store's */
-    bool temporary; /* nobody asked for the file: it is removed at the end */
+    struct kp_codes *codes;
+    uint64_t codes_put; /* of them, to the store */
+    char *file;         /* the store's */
+    bool temporary;     /* nobody asked for the file: it is removed at the end */
     struct kept *kept, **kept_end;
     bool store_failed;
     uint64_t next_id;
@@ -274,9 +276,38 @@ static int put_facts(char **err)
     return rc;
 }
 
+void kp_session_codes(struct kp_codes *codes)
+{
+    kp_lock_take(&session.storing, KP_FOREVER);
+    session.codes = codes;
+    kp_lock_give(&session.storing);
+}
+
+/* The functions that came up since the last results. One that cannot be stored is left out. */
+static int put_codes(char **err)
+{
+    uint64_t n = session.codes ? kp_codes_count(session.codes) : 0;
+    int rc = 0;
+    if (n > session.codes_put)
+        kp_codes_prepare(session.codes, session.codes_put + 1, n + 1);
+    while (!rc && session.codes_put < n) {
+        const struct kp_code *code = kp_codes_get(session.codes, session.codes_put + 1);
+        rc = code ? kp_store_put_code(session.store, code, err) : 0;
+        if (rc == -EINVAL) {
+            free(*err);
+            *err = NULL;
+            rc = 0;
+        }
+        session.codes_put += !rc;
+    }
+    return rc;
+}
+
 static int store_all(const struct kp_session_entry *entries, size_t n, char **err)
 {
     int rc = kp_store_begin(session.store, err);
+    if (!rc)
+        rc = put_codes(err);
     for (size_t i = 0; !rc && i < n; i++)
         rc = kp_store_put_result(session.store, entries[i].result, err);
     if (!rc)
@@ -431,9 +462,24 @@ static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), vo
     return rc;
 }
 
+/* Where the store has failed, code is still in memory. */
+static int find_code(void *arg, uint64_t id, struct kp_code *out)
+{
+    struct kp_lookup here = kp_codes_lookup(session.codes);
+    int rc = kp_lookup_code(arg, id, out);
+    return rc && session.codes ? kp_lookup_code(&here, id, out) : rc;
+}
+
+static int find_stack(void *arg, uint64_t id, struct kp_stack *out)
+{
+    return kp_lookup_stack(arg, id, out);
+}
+
 static void report(void)
 {
-    const struct kp_launches launches = {.each = each_result, .lookup = kp_store_lookup(session.store)};
+    struct kp_lookup stored = kp_store_lookup(session.store);
+    const struct kp_launches launches = {.each = each_result,
+                                         .lookup = {.code = find_code, .stack = find_stack, .arg = &stored}};
     char *err = NULL;
     if (session.store && kp_store_put_session(session.store, &session.facts, &err))
         kp_log_error("%s", err ? err : "the session file cannot be written");

@@ -5,6 +5,7 @@
 #ifndef KP_PRELOAD_SESSION_H
 #define KP_PRELOAD_SESSION_H
 
+#include "collectors/codes.h"
 #include "collectors/device.h"
 #include "report/model.h"
 #include "report/options.h"
@@ -32,6 +33,9 @@ void kp_session_device(const struct kp_device *device, const char *chip, const c
 
 /* The metrics asked for, as resolved to exact names, and the CUPTI in use; noted when first known. */
 void kp_session_collection(const char *metrics, const char *cupti_version);
+
+/* Where the functions are that results count instructions of; those that are new are stored before the results. */
+void kp_session_codes(struct kp_codes *codes);
 
 /* A finished launch. */
 struct kp_session_entry {

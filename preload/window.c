@@ -642,6 +642,9 @@ void kp_window_close(const struct kp_context_setup *setup)
         free_backups();
     leave(setup->driver, &v);
     kp_counters_free(out.counters);
+    if (out.complaint)
+        kp_session_warn_once(out.complaint);
+    free(out.complaint);
     free(out.note);
     if (w.way != PLAIN)
         exit_before_cupti();
@@ -691,7 +694,7 @@ static bool open_counted(size_t room, char **why)
 
 static bool has_counters(const struct kp_context_setup *setup, const struct kp_context *c)
 {
-    return c->collector && !c->no_counters && (setup->one_pass || kp_plan_counts(c->plan));
+    return c->collector && !c->no_counters && (setup->one_pass || kp_plan_counts(c->plan) || c->extras);
 }
 
 /* The most launches a window of this context may hold. */

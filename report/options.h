@@ -20,18 +20,20 @@ struct kp_options {
     char *kernel_name_base; /* function | demangled | mangled */
     char *kernel_id;        /* as kp_kernel_id_new takes it, "" = all */
     uint64_t launch_skip_before_match;
-    char *filter_mode;             /* global | per-gpu | per-launch-config */
-    uint64_t devices;              /* a bit each, the lowest for device 0; 0 = all */
-    uint64_t delay;                /* ns */
-    uint64_t duration;             /* ns; 0 = to the end */
-    char *target_processes;        /* all | application-only */
-    char *target_processes_filter; /* comma list of exact or regex:, "" = all */
-    uint64_t application;          /* process number; 0 = not known */
-    uint64_t window;               /* the most launches that share one series of passes; 1 = each for itself */
-    uint64_t window_memory;        /* byte of host memory that the counters of windows may take */
-    char *cache_control;           /* all | none */
-    char *log_file;                /* path with %-macros, "stdout", "stderr" */
-    char *export_file;             /* path with %-macros, "" = none */
+    char *filter_mode;                  /* global | per-gpu | per-launch-config */
+    uint64_t devices;                   /* a bit each, the lowest for device 0; 0 = all */
+    uint64_t delay;                     /* ns */
+    uint64_t duration;                  /* ns; 0 = to the end */
+    char *target_processes;             /* all | application-only */
+    char *target_processes_filter;      /* comma list of exact or regex:, "" = all */
+    uint64_t application;               /* process number; 0 = not known */
+    uint64_t window;                    /* the most launches that share one series of passes; 1 = each for itself */
+    uint64_t window_memory;             /* byte of host memory that the counters of windows may take */
+    char *warp_sampling_interval;       /* auto | exponent less 5, in cycles */
+    uint64_t warp_sampling_buffer_size; /* byte; 0 = automatic */
+    char *cache_control;                /* all | none */
+    char *log_file;                     /* path with %-macros, "stdout", "stderr" */
+    char *export_file;                  /* path with %-macros, "" = none */
     bool force_overwrite;
     char *section_folder; /* absolute; "" = none */
     bool apply_rules;

@@ -1,0 +1,243 @@
+#include "collectors/extras.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/extras_internal.h"
+#include "collectors/pm_list.h"
+#include "report/text.h"
+
+/* Samples come first: functions that SASS metrics were collected of before are not recognised (cupti/source.h). */
+static const struct kp_extra_kind *const kinds[KP_EXTRA_KINDS] = {&kp_extra_pcsamp, &kp_extra_sass, &kp_extra_pm};
+
+/* The sources of rows that are collected here. PM sampling is asked for by series, see pm_list.h. */
+static unsigned kind_of(enum kp_source source)
+{
+    return source == KP_SRC_PCSAMP ? KP_EXTRA_PCSAMP : source == KP_SRC_SASS ? KP_EXTRA_SASS : 0;
+}
+
+/* What a name in the list of the user's metrics needs. */
+static unsigned kind_of_name(const char *name, size_t len)
+{
+    static const char *const sass[] = {
+#define KP_SASS(metric, shown, unit) shown,
+#include "collectors/sass_metrics.def"
+    };
+    static const char sampled[] = "smsp__pcsamp_";
+    if (len >= strlen(sampled) && !strncmp(name, sampled, strlen(sampled)))
+        return KP_EXTRA_PCSAMP;
+    for (size_t i = 0; i < sizeof(sass) / sizeof(*sass); i++)
+        if (strlen(sass[i]) == len && !strncmp(name, sass[i], len))
+            return KP_EXTRA_SASS;
+    return 0;
+}
+
+unsigned kp_extras_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major, int minor)
+{
+    bool any = major == KP_ANY_CC;
+    unsigned wanted = !any && kp_pm_wanted(major, minor, sections, n, metrics) ? KP_EXTRA_PM : 0;
+    for (size_t s = 0; s < n; s++)
+        for (size_t r = 0; (any || kp_cc_matches(sections[s]->cc, major, minor)) && r < sections[s]->n_rows; r++)
+            if (any || kp_cc_matches(sections[s]->rows[r].cc, major, minor))
+                wanted |= kind_of(sections[s]->rows[r].source);
+    const char *item;
+    size_t len;
+    while (kp_word_next(&metrics, &item, &len))
+        wanted |= kind_of_name(item, len);
+    return wanted;
+}
+
+int kp_extras_open(const struct kp_extras_setup *setup, struct kp_extras **out)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return -ENOMEM;
+    (*out)->setup = *setup;
+    return 0;
+}
+
+void kp_extras_close(struct kp_extras *x, bool alive)
+{
+    if (!x)
+        return;
+    for (size_t k = 0; k < KP_EXTRA_KINDS; k++) {
+        kinds[k]->close(x, alive);
+        free(x->complaints[k]);
+    }
+    kp_gathered_free(x->gathered);
+    free(x);
+}
+
+/* ---- passes ---- */
+
+static size_t passes_of(struct kp_extras *x, size_t k)
+{
+    return x->setup.kinds & kinds[k]->bit && !x->gone[k] ? kinds[k]->passes(x) : 0;
+}
+
+size_t kp_extras_passes(struct kp_extras *x)
+{
+    size_t n = 0;
+    for (size_t k = 0; x && k < KP_EXTRA_KINDS; k++)
+        n += passes_of(x, k);
+    return n;
+}
+
+/* The kind of a pass, and which of the kind's passes it is. A kind that has failed since the passes were counted has
+ * none: those that follow are then of nobody, and the window is issued for nothing. */
+static const struct kp_extra_kind *kind_at(struct kp_extras *x, size_t pass, size_t *part)
+{
+    for (size_t k = 0; k < KP_EXTRA_KINDS; k++) {
+        size_t n = passes_of(x, k);
+        if (pass < n) {
+            *part = pass;
+            return kinds[k];
+        }
+        pass -= n;
+    }
+    return NULL;
+}
+
+static size_t number_of(const struct kp_extra_kind *kind)
+{
+    size_t k = 0;
+    while (kinds[k] != kind)
+        k++;
+    return k;
+}
+
+void kp_extras_complain(struct kp_extras *x, const struct kp_extra_kind *kind, int rc)
+{
+    size_t k = number_of(kind);
+    if (!x->complained[k])
+        x->complaints[k] = kp_cupti_explain(x->setup.cupti, kind->what, rc);
+    x->complained[k] = true;
+}
+
+/* The kind of the pass under way is not collected of this window any more. What it has taken hold of is let go. */
+static void fail(struct kp_extras *x, int rc)
+{
+    kp_extras_complain(x, x->kind, rc);
+    x->kind->end(x);
+    x->kind = NULL;
+}
+
+void kp_extras_window(struct kp_extras *x, size_t results, uint64_t longest_ns)
+{
+    struct kp_gathered *g = calloc(1, sizeof(*g));
+    kp_gathered_free(x->gathered);
+    x->gathered = g;
+    x->longest_ns = longest_ns;
+    if (!g)
+        return;
+    g->codes = x->setup.codes;
+    g->launches = calloc(results + 1, sizeof(*g->launches));
+    if (g->launches)
+        g->n_launches = results;
+}
+
+bool kp_extras_flushes(const struct kp_extras *x, size_t pass)
+{
+    size_t part;
+    const struct kp_extra_kind *kind = kind_at((struct kp_extras *)x, pass, &part);
+    return kind && kind->flushes;
+}
+
+void kp_extras_begin(struct kp_extras *x, size_t pass)
+{
+    x->next = 0;
+    x->kind = x->gathered ? kind_at(x, pass, &x->part) : NULL;
+    int rc = x->kind ? x->kind->begin(x) : 0;
+    if (rc) {
+        size_t k = number_of(x->kind);
+        fail(x, rc);
+        x->gone[k] = rc != -ENOMEM && rc != KP_CUPTI_OUT_OF_MEMORY;
+    }
+}
+
+static struct kp_gathered_launch *launch(struct kp_extras *x)
+{
+    return x->kind && x->next < x->gathered->n_launches ? &x->gathered->launches[x->next] : NULL;
+}
+
+CUresult kp_extras_before(struct kp_extras *x)
+{
+    struct kp_gathered_launch *l = launch(x);
+    if (!l)
+        return CUDA_SUCCESS;
+    CUresult driver = x->setup.driver->cuCtxSynchronize();
+    int rc = driver == CUDA_SUCCESS ? x->kind->before(x, l) : 0;
+    if (rc)
+        fail(x, rc);
+    return driver;
+}
+
+CUresult kp_extras_after(struct kp_extras *x)
+{
+    struct kp_gathered_launch *l = launch(x);
+    CUresult driver = l ? x->setup.driver->cuCtxSynchronize() : CUDA_SUCCESS;
+    int rc = l ? x->kind->after(x, l) : 0;
+    if (rc)
+        fail(x, rc);
+    x->next++;
+    return driver;
+}
+
+void kp_extras_end(struct kp_extras *x)
+{
+    if (x->kind)
+        x->kind->end(x);
+    x->kind = NULL;
+}
+
+struct kp_gathered *kp_extras_take(struct kp_extras *x)
+{
+    struct kp_gathered *g = x->gathered;
+    x->gathered = NULL;
+    return g;
+}
+
+char *kp_extras_complaint(struct kp_extras *x)
+{
+    for (size_t k = 0; k < KP_EXTRA_KINDS; k++) {
+        char *text = x->complaints[k];
+        x->complaints[k] = NULL;
+        if (text)
+            return text;
+    }
+    return NULL;
+}
+
+/* ---- what is gathered ---- */
+
+long kp_extras_name(struct kp_gathered *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_names; i++)
+        if (!strcmp(g->names[i], name))
+            return (long)i;
+    char **grown = realloc(g->names, (g->n_names + 1) * sizeof(*grown));
+    if (!grown)
+        return -1;
+    g->names = grown;
+    if (!(grown[g->n_names] = strdup(name)))
+        return -1;
+    return (long)g->n_names++;
+}
+
+void kp_gathered_free(struct kp_gathered *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < g->n_launches; i++) {
+        for (size_t s = 0; s < g->launches[i].n_series; s++)
+            kp_series_free(&g->launches[i].series[s]);
+        free(g->launches[i].series);
+        free(g->launches[i].counts);
+    }
+    free(g->launches);
+    for (size_t i = 0; i < g->n_names; i++)
+        free(g->names[i]);
+    free(g->names);
+    free(g);
+}

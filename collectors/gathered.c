@@ -1,0 +1,167 @@
+/* From the counts that extra passes gathered to what a result holds. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/extras_internal.h"
+
+/* The counts of one function in one launch, by metric and offset. */
+struct span {
+    const struct kp_extra_count *counts;
+    size_t n;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct kp_extra_count *x = a, *y = b;
+    if (x->code != y->code)
+        return x->code < y->code ? -1 : 1;
+    if (x->metric != y->metric)
+        return x->metric < y->metric ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct kp_code_metric *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int list_offsets(struct kp_code_counts *out, const struct span *s)
+{
+    out->offsets = malloc(s->n * sizeof(*out->offsets));
+    if (!out->offsets)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++)
+        out->offsets[i] = s->counts[i].offset;
+    qsort(out->offsets, s->n, sizeof(*out->offsets), by_offset);
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (!i || out->offsets[i] != out->offsets[kept - 1])
+            out->offsets[kept++] = out->offsets[i];
+    out->n_offsets = kept;
+    return 0;
+}
+
+/* The counts of one metric, counts[0..n), which have the same and are by offset. The same place may come twice. */
+static int add_metric(struct kp_code_counts *out, const char *name, const struct kp_extra_count *counts, size_t n)
+{
+    struct kp_code_metric *grown = realloc(out->metrics, (out->n_metrics + 1) * sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    out->metrics = grown;
+    struct kp_code_metric m = {strdup(name), calloc(out->n_offsets, sizeof(*m.values))};
+    if (!m.name || !m.values) {
+        free(m.name);
+        free(m.values);
+        return -ENOMEM;
+    }
+    for (size_t i = 0, at = 0; i < n; i++) {
+        while (out->offsets[at] != counts[i].offset)
+            at++;
+        m.values[at] += counts[i].value;
+    }
+    grown[out->n_metrics++] = m;
+    return 0;
+}
+
+static int make_counts(const struct kp_gathered *g, const struct span *s, struct kp_code_counts *out)
+{
+    *out = (struct kp_code_counts){.code = s->counts->code};
+    int rc = list_offsets(out, s);
+    for (size_t from = 0, to; !rc && from < s->n; from = to) {
+        for (to = from; to < s->n && s->counts[to].metric == s->counts[from].metric;)
+            to++;
+        rc = add_metric(out, g->names[s->counts[from].metric], s->counts + from, to - from);
+    }
+    if (rc)
+        kp_code_counts_free(out);
+    else
+        qsort(out->metrics, out->n_metrics, sizeof(*out->metrics), by_name);
+    return rc;
+}
+
+/* The kernel's own function goes before those that it calls. */
+static void own_function_first(const struct kp_gathered *g, struct kp_result *r)
+{
+    for (size_t i = 1; i < r->n_counts; i++) {
+        const struct kp_code *code = kp_codes_get(g->codes, r->counts[i].code);
+        if (code && r->launch.mangled && !strcmp(code->function, r->launch.mangled)) {
+            struct kp_code_counts own = r->counts[i];
+            memmove(r->counts + 1, r->counts, i * sizeof(*r->counts));
+            r->counts[0] = own;
+            return;
+        }
+    }
+}
+
+static int store_counts(const struct kp_gathered *g, struct kp_gathered_launch *l, struct kp_result *r)
+{
+    int rc = 0;
+    if (l->n_counts)
+        qsort(l->counts, l->n_counts, sizeof(*l->counts), by_place);
+    for (size_t from = 0, to; !rc && from < l->n_counts; from = to) {
+        struct kp_code_counts counts;
+        for (to = from; to < l->n_counts && l->counts[to].code == l->counts[from].code;)
+            to++;
+        const struct span s = {l->counts + from, to - from};
+        rc = make_counts(g, &s, &counts);
+        if (!rc && (rc = kp_result_add_counts(r, &counts)))
+            kp_code_counts_free(&counts);
+    }
+    own_function_first(g, r);
+    return rc;
+}
+
+/* ---- what is told of the collection itself ---- */
+
+static int store_sampling(const struct kp_gathered *g, const struct kp_gathered_launch *l, struct kp_result *r)
+{
+    int exponent = g->pcsamp_interval + KP_PCSAMP_INTERVAL_BASE;
+    int rc = kp_result_set_count(r, "smsp__pcsamp_sample_count", "", l->samples.samples);
+    if (!rc)
+        rc = kp_result_set_count(r, "smsp__pcsamp_interval", "", (uint64_t)g->pcsamp_interval);
+    if (!rc)
+        rc = kp_result_set_count(r, "smsp__pcsamp_interval_cycles", "cycle", (uint64_t)1 << exponent);
+    if (!rc)
+        rc = kp_result_set_count(r, "smsp__pcsamp_buffer_size_bytes", "byte", g->pcsamp_buffer);
+    if (!rc)
+        rc = kp_result_set_count(r, "smsp__pcsamp_dropped_samples", "", l->samples.dropped);
+    return rc ? rc : kp_result_set_count(r, "smsp__pcsamp_aggregated_passes", "pass", 1);
+}
+
+static int store_series(const struct kp_gathered *g, struct kp_gathered_launch *l, struct kp_result *r)
+{
+    int rc = g->pm_cycles ? kp_result_set_count(r, "profiler__pmsampler_interval_cycles", "cycle", g->pm_interval)
+                          : kp_result_set_count(r, "profiler__pmsampler_interval_time", "ns", g->pm_interval);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_pass_groups", "", g->pm_groups);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_buffer_size_bytes", "byte", g->pm_buffer);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_dropped_samples", "", l->pm_dropped);
+    for (size_t i = 0; !rc && i < l->n_series; i++)
+        rc = kp_result_add_series(r, &l->series[i]);
+    return rc;
+}
+
+/* A function that patched code was counted of is one whose every instruction is known to be counted: 0 is then a
+ * value, which the metric has although no instruction has one. */
+int kp_gathered_store(const struct kp_gathered *g, size_t result, struct kp_result *r)
+{
+    if (result >= g->n_launches)
+        return 0;
+    struct kp_gathered_launch *l = &g->launches[result];
+    int rc = l->short_of_memory ? -ENOMEM : store_counts(g, l, r);
+    if (!rc && l->sampled)
+        rc = store_sampling(g, l, r);
+    if (!rc && g->pm_interval)
+        rc = store_series(g, l, r);
+    return rc;
+}
