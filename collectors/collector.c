@@ -24,6 +24,9 @@ enum { ROOM_STEP = 4, LARGE_ROOM = 256, LARGE_STEP = 64 };
  * start and, the first time, the opening of its host. */
 enum { MOST_THREADS = 4, LEAST_SHARE = 16 };
 
+/* What a launch inside a pass takes beyond its kernel, about. */
+enum { PASS_NS = 800000 };
+
 /* Room in a set of CPUs; the kernel refuses one that is smaller than its own. */
 enum { MOST_CPUS = 8192 };
 
@@ -67,7 +70,9 @@ struct flight {
     CUresult refused;           /* what the driver said when it refused a re-issue */
     CUresult flush, fault;      /* ditto of the flush, of the context */
     int hook;                   /* CUPTI's code of a push or pop that failed */
+    size_t early;               /* extra passes that come before the groups of the plan */
     bool extra, extra_cold;     /* the pass under way is an extra one; it wants cold caches */
+    bool extras;                /* there has been one */
     uint64_t launched, longest; /* ns: when the launch under way was issued; what the longest one took */
 };
 
@@ -182,17 +187,22 @@ static int enable(struct kp_collector *c)
     return c->range ? 0 : kp_range_open(c->setup.cupti, c->setup.ctx, &c->range);
 }
 
+/* Lets go of the hardware. */
+static void disable(struct kp_collector *c)
+{
+    kp_range_close(c->range);
+    c->range = NULL;
+    c->used = false;
+}
+
 /* KP_VENDOR: one that has run in one mode refuses the other until it was disabled, one that has run with room for some
  * ranges drops what goes beyond, whatever it is configured for later, and one that has run the passes of one list
  * expects as many of the next (CUPTI 13.0). `room` is that of the image, which it is configured for, and may be more
  * than the window needs. */
 static int enable_for(struct kp_collector *c, enum kp_range_mode mode, const struct kp_config *config, size_t room)
 {
-    if (c->used && (c->mode != mode || c->used_config != config || c->used_ranges < room)) {
-        kp_range_close(c->range);
-        c->range = NULL;
-        c->used = false;
-    }
+    if (c->used && (c->mode != mode || c->used_config != config || c->used_ranges < room))
+        disable(c);
     int rc = enable(c);
     c->mode = mode;
     c->used_config = config;
@@ -333,25 +343,42 @@ static size_t ranges_expected(const struct flight *f)
 
 static void map_ranges(struct flight *f);
 
-/* An extra pass does not fail: what it lacks is told by its complaint. */
+/* An extra pass does not fail: what it lacks is told by its complaint.
+ * KP_VENDOR: while the range profiler is configured, PC sampling yields nothing and PM sampling is refused
+ * (CUPTI 13.0).
+ */
 static int begin_extra(struct flight *f, size_t pass)
 {
-    if (!f->extra) {
+    if (!f->extra)
+        disable(f->c);
+    if (!f->extras) {
         map_ranges(f);
-        kp_extras_window(f->c->extras, f->out->counters->n_results, f->longest);
+        kp_extras_window(f->c->extras, f->out->counters->n_results);
     }
-    f->extra = true;
+    f->extra = f->extras = true;
+    kp_extras_longest(f->c->extras, f->longest > PASS_NS ? f->longest - PASS_NS : 0);
     f->extra_cold = kp_extras_flushes(f->c->extras, pass);
     kp_extras_begin(f->c->extras, pass);
     return 0;
+}
+
+/* The group of the plan that a group of the replay is; false for an extra pass. */
+static bool plan_group(const struct flight *f, size_t *group)
+{
+    if (*group < f->early)
+        return false;
+    *group -= f->early;
+    return *group < f->plan->n_groups;
 }
 
 static int op_begin(void *arg, size_t group)
 {
     struct flight *f = arg;
     struct kp_collector *c = f->c;
-    if (group >= f->plan->n_groups)
-        return begin_extra(f, group - f->plan->n_groups);
+    size_t pass = group < f->early ? group : group - f->plan->n_groups;
+    if (!plan_group(f, &group))
+        return begin_extra(f, pass);
+    f->extra = false;
     /* The flush takes its memory now, outside of the passes; now it also knows whether it needs a kernel. */
     if (c->flush)
         f->flush = kp_flush_run(c->flush, CU_STREAM_LEGACY);
@@ -368,6 +395,7 @@ static int op_begin(void *arg, size_t group)
 static int op_start(void *arg)
 {
     struct flight *f = arg;
+    f->longest = 0; /* what is done once takes the first passes longer */
     return f->extra ? 0 : kp_range_start(f->c->range);
 }
 
@@ -436,6 +464,7 @@ static int op_decode(void *arg, size_t group)
     struct flight *f = arg;
     if (f->extra)
         return 0;
+    plan_group(f, &group);
     int rc = decode(f);
     return rc ? rc : keep_part(f, group);
 }
@@ -601,23 +630,15 @@ char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *resul
 
 int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collector **out)
 {
-    const struct kp_plan *plan = setup->plan;
     struct kp_collector *c = calloc(1, sizeof(*c));
     *out = NULL;
     if (!c)
         return -ENOMEM;
     c->setup = *setup;
-    int rc = -ENOMEM;
-    c->passes = calloc(plan->n_groups + 1, sizeof(*c->passes));
-    if (!c->passes)
-        goto out;
-    c->n_passes = plan->n_groups + 1;
-    for (size_t g = 0; g < plan->n_groups; g++)
-        c->passes[g] = plan->groups[g].passes;
-    rc = kp_host_open(setup->cupti, setup->chip, setup->availability, &c->hosts[0]);
+    int rc = kp_host_open(setup->cupti, setup->chip, setup->availability, &c->hosts[0]);
     if (!rc && setup->extras && setup->extras->kinds)
         rc = kp_extras_open(setup->extras, &c->extras);
-out:
+    kp_extras_passes(c->extras); /* plans what is to be planned: the first window may close while the program ends */
     if (rc)
         kp_collector_close(c, true);
     else
@@ -651,7 +672,6 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
         free(l);
     }
     free(c->counting);
-    free(c->passes);
     free(c);
 }
 
@@ -762,27 +782,27 @@ static void conclude(struct flight *f)
     }
 }
 
-/* Graphs are launched as one, and what they do is not told apart: they have counters only. Returns how many there are;
- * none without memory for their number. */
-static size_t extra_passes(struct kp_collector *c, enum kp_range_mode mode)
+/* How many passes each group of the replay has: the early extra ones, the groups of the plan, the other extra ones.
+ * Graphs are launched as one, and what they do is not told apart: they have counters only. malloc'ed, NULL without
+ * memory. */
+static size_t *passes_of(struct flight *f, size_t *n)
 {
-    size_t n = mode == KP_RANGE_AUTO ? kp_extras_passes(c->extras) : 0, groups = c->setup.plan->n_groups;
-    if (groups + n > c->n_passes) {
-        size_t *grown = realloc(c->passes, (groups + n) * sizeof(*grown));
-        if (!grown)
-            return 0;
-        c->passes = grown;
-        c->n_passes = groups + n;
+    const struct kp_plan *plan = f->plan;
+    size_t extra = f->mode == KP_RANGE_AUTO ? kp_extras_passes(f->c->extras) : 0;
+    size_t *passes = malloc((plan->n_groups + extra + 1) * sizeof(*passes));
+    f->early = extra ? kp_extras_early(f->c->extras) : 0;
+    *n = plan->n_groups + extra;
+    for (size_t i = 0; passes && i < *n; i++) {
+        size_t group = i;
+        passes[i] = plan_group(f, &group) ? plan->groups[group].passes : 1;
     }
-    for (size_t i = 0; i < n; i++)
-        c->passes[groups + i] = 1;
-    return n;
+    return passes;
 }
 
 static void take_extras(struct flight *f)
 {
     struct kp_window_outcome *out = f->out;
-    if (!f->extra)
+    if (!f->extras)
         return;
     struct kp_gathered *g = kp_extras_take(f->c->extras);
     if (out->counters)
@@ -795,21 +815,22 @@ static void take_extras(struct flight *f)
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
 {
     struct flight f = {.c = c, .plan = c->setup.plan, .job = job, .out = out, .mode = job->mode};
-    size_t extra = extra_passes(c, job->mode);
-    struct kp_replay_request request = {
-        .passes = c->passes, .groups = c->setup.plan->n_groups + extra, .rehearse = true};
+    struct kp_replay_request request = {.rehearse = true};
+    size_t *passes = passes_of(&f, &request.groups);
+    request.passes = passes;
     memset(out, 0, sizeof(*out));
     job->n_executed = 0;
     f.hooks = (struct kp_issue_hooks){.before = before_launch, .after = after_launch, .arg = &f};
     if (c->setup.flush && !c->flush && kp_flush_open(c->setup.driver, c->setup.device, &c->flush) != CUDA_SUCCESS)
         out->note = kp_strdup("the cache flush could not be prepared: caches were warm");
-    if (!(out->counters = new_counters(&f)))
+    if (!(out->counters = new_counters(&f)) || !passes)
         request.groups = 0;
     kp_replay_run(&operations, &f, &request, &out->replay);
     take_extras(&f);
     if (c->flush)
         kp_flush_give(c->flush);
     conclude(&f);
+    free(passes);
 }
 
 /* ---- one pass, no replay ---- */

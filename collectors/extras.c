@@ -8,7 +8,7 @@
 #include "collectors/pm_list.h"
 #include "report/text.h"
 
-/* Samples come first: functions that SASS metrics were collected of before are not recognised (cupti/source.h). */
+/* Samples come first, and before the range profiler: see kp_pcsamp_open. */
 static const struct kp_extra_kind *const kinds[KP_EXTRA_KINDS] = {&kp_extra_pcsamp, &kp_extra_sass, &kp_extra_pm};
 
 /* The sources of rows that are collected here. PM sampling is asked for by series, see pm_list.h. */
@@ -84,6 +84,11 @@ size_t kp_extras_passes(struct kp_extras *x)
     return n;
 }
 
+size_t kp_extras_early(struct kp_extras *x)
+{
+    return x ? passes_of(x, 0) : 0;
+}
+
 /* The kind of a pass, and which of the kind's passes it is. A kind that has failed since the passes were counted has
  * none: those that follow are then of nobody, and the window is issued for nothing. */
 static const struct kp_extra_kind *kind_at(struct kp_extras *x, size_t pass, size_t *part)
@@ -123,12 +128,17 @@ static void fail(struct kp_extras *x, int rc)
     x->kind = NULL;
 }
 
-void kp_extras_window(struct kp_extras *x, size_t results, uint64_t longest_ns)
+void kp_extras_longest(struct kp_extras *x, uint64_t ns)
+{
+    x->longest_ns = ns;
+}
+
+void kp_extras_window(struct kp_extras *x, size_t results)
 {
     struct kp_gathered *g = calloc(1, sizeof(*g));
     kp_gathered_free(x->gathered);
     x->gathered = g;
-    x->longest_ns = longest_ns;
+    x->longest_ns = 0;
     if (!g)
         return;
     g->codes = x->setup.codes;

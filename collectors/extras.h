@@ -60,8 +60,12 @@ void kp_extras_close(struct kp_extras *x, bool alive);
 
 /* The passes that a window takes; may be fewer than the last time, as what failed for good is not tried again. */
 size_t kp_extras_passes(struct kp_extras *x);
-/* A window of so many launches with results begins, of which the longest took about `longest_ns` (0 = not known). */
-void kp_extras_window(struct kp_extras *x, size_t results, uint64_t longest_ns);
+/* How many of them, the first ones, have to be run before the range profiler's. */
+size_t kp_extras_early(struct kp_extras *x);
+/* A window of so many launches with results begins. */
+void kp_extras_window(struct kp_extras *x, size_t results);
+/* What the longest of its launches took, about; before the passes that are not early. */
+void kp_extras_longest(struct kp_extras *x, uint64_t ns);
 
 void kp_extras_begin(struct kp_extras *x, size_t pass);
 /* Around each launch that has a result, in order; the first after what comes before the launch was issued. They wait

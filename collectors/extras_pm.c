@@ -33,6 +33,7 @@ struct samples {
 
 struct kp_extra_pm {
     bool prepared;
+    uint8_t *availability; /* NULL = could not be asked for: all is taken to be there */
     struct kp_host *host;
     struct kp_pm_list list;
     struct kp_pm_groups groups;
@@ -47,11 +48,14 @@ static int prepare(struct kp_extras *x, struct kp_extra_pm *p)
     const struct kp_extras_setup *s = &x->setup;
     if (!kp_pm_available(s->cupti))
         return -ENOSYS;
-    int rc = kp_pm_host(s->cupti, s->chip, NULL, &p->host);
+    /* Without it metrics would be sampled that the machine does not have, and with them none (NVLink, CUPTI 13.0). */
+    size_t size;
+    kp_pm_availability(s->cupti, s->ordinal, &p->availability, &size);
+    int rc = kp_pm_host(s->cupti, s->chip, p->availability, &p->host);
     if (!rc)
         rc = kp_pm_list(p->host, s->cc_major, s->cc_minor, s->sections, s->n_sections, s->metrics, &p->list);
     if (!rc)
-        rc = kp_pm_schedule(s->cupti, s->chip, NULL, (const char *const *)p->list.names, p->list.n,
+        rc = kp_pm_schedule(s->cupti, s->chip, p->availability, (const char *const *)p->list.names, p->list.n,
                             (size_t)s->pm_most_passes, &p->groups);
     return rc;
 }
@@ -270,6 +274,7 @@ static void pm_close(struct kp_extras *x, bool alive)
     kp_pm_groups_free(&p->groups);
     kp_pm_list_free(&p->list);
     kp_host_close(p->host);
+    free(p->availability);
     free(p);
     x->pm = NULL;
 }

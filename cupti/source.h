@@ -40,8 +40,9 @@ struct kp_pcsamp_totals {
 
 /* `interval`: KP_PCSAMP_INTERVAL_AUTO, or 0 to KP_PCSAMP_INTERVAL_MAX for 2^(5 + interval) cycles. `buffer`: byte of
  * device memory for samples; 0 = the library's choice.
- * KP_VENDOR: functions that SASS metrics were collected of before they were first sampled are not recognised (CUPTI
- * 13.0): sample first. */
+ * KP_VENDOR: a function that the range profiler or SASS metrics saw a launch of before it was first sampled is not
+ * recognised, its samples are in the totals alone; one that was sampled first is for ever. While the range profiler is
+ * configured, there are no samples at all (CUPTI 13.0). */
 int kp_pcsamp_open(const struct kp_cupti *c, CUcontext ctx, int interval, size_t buffer, struct kp_pcsamp **out);
 void kp_pcsamp_close(struct kp_pcsamp *p);
 /* The context is gone. */

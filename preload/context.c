@@ -383,6 +383,8 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
         plan_context(setup, c, bad_input);
     if (c->plan)
         open_collector(setup, c);
+    if (loaded.cupti)
+        kp_process_exit_first(); /* what was planned with is taken down before an exit handler that is older */
     read_machine(setup, c);
     c->next = contexts;
     contexts = c;
