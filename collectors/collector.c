@@ -195,6 +195,14 @@ static void disable(struct kp_collector *c)
     c->used = false;
 }
 
+/* KP_VENDOR: PC sampling never recognises a function that is launched the first time while the profiler is enabled
+ * (CUPTI 13.0), so it is not left enabled where the program goes on. */
+static void leave_disabled(struct kp_collector *c)
+{
+    if (c->extras)
+        disable(c);
+}
+
 /* KP_VENDOR: one that has run in one mode refuses the other until it was disabled, one that has run with room for some
  * ranges drops what goes beyond, whatever it is configured for later, and one that has run the passes of one list
  * expects as many of the next (CUPTI 13.0). `room` is that of the image, which it is configured for, and may be more
@@ -258,6 +266,7 @@ size_t kp_collector_room(struct kp_collector *c)
         }
     if (!c->room)
         c->room = 1;
+    leave_disabled(c);
     return c->room;
 }
 
@@ -831,6 +840,7 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
         kp_flush_give(c->flush);
     conclude(&f);
     free(passes);
+    leave_disabled(c);
 }
 
 /* ---- one pass, no replay ---- */
@@ -917,4 +927,5 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
     c->flush = flush;
     conclude(f);
     free(f);
+    leave_disabled(c);
 }

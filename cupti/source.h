@@ -40,9 +40,9 @@ struct kp_pcsamp_totals {
 
 /* `interval`: KP_PCSAMP_INTERVAL_AUTO, or 0 to KP_PCSAMP_INTERVAL_MAX for 2^(5 + interval) cycles. `buffer`: byte of
  * device memory for samples; 0 = the library's choice.
- * KP_VENDOR: a function that the range profiler or SASS metrics saw a launch of before it was first sampled is not
- * recognised, its samples are in the totals alone; one that was sampled first is for ever. While the range profiler is
- * configured, there are no samples at all (CUPTI 13.0). */
+ * KP_VENDOR: a function that was launched the first time while the range profiler was enabled, or that SASS metrics saw
+ * before it was first sampled, is not recognised: its samples are in the totals alone. One that was sampled first is
+ * for ever. While the range profiler is configured, there are no samples at all (CUPTI 13.0). */
 int kp_pcsamp_open(const struct kp_cupti *c, CUcontext ctx, int interval, size_t buffer, struct kp_pcsamp **out);
 void kp_pcsamp_close(struct kp_pcsamp *p);
 /* The context is gone. */

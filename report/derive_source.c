@@ -1,6 +1,7 @@
 #include "report/derive_source.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,9 +104,10 @@ struct ratios {
     bool any;
 };
 
-static void add_ratio(struct ratios *to, uint32_t offset, double ratio)
+/* ncu's values at an instruction are whole numbers, rounded down. */
+static void add_ratio(struct ratios *to, uint32_t offset, double exact)
 {
-    double step = ratio - to->last;
+    double ratio = floor(exact), step = ratio - to->last;
     if (to->any && offset - to->offset == BYTES_OF_INSTRUCTION)
         to->steps += step < 0 ? -step : step;
     to->sum += ratio;

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# What is sampled and counted by instruction and over time, beside ncu's full set. Needs what run.sh needs.
+#   tests/gpu/source.sh [OUT] [CASE...]     CASE: patterns, torch, triton, phases, cost (default: all)
+set -u
+export LC_ALL=C
+root=$(cd "$(dirname "$0")/../.." && pwd)
+out=${1:-$root/build/gpu}
+[ $# -gt 0 ] && shift
+cases=${*:-patterns torch triton phases cost}
+here=$root/tests/gpu
+lib=$root/build/libkprof.so
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+cuda=${CUDA_HOME:-/usr/local/cuda}
+export LD_LIBRARY_PATH=$cuda/lib64:$cuda/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
+now() { date +%s.%N; }
+since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.3f", b - a }'; }
+failures=0
+costs=()
+
+build() { nvcc -O2 -lineinfo -arch="$arch" -o "$work/$1" "$here/$1.cu" || exit 1; }
+
+# Runs kprof alone and ncu alone on a program, and compares by instruction.
+beside() { # NAME LAUNCHES COMMAND...
+    local name=$1 launches=$2 profile=on start native wall ncu_wall
+    shift 2
+    [ "$name" = torch ] && profile=off
+    start=$(now) && "$@" >"$work/plain" 2>/dev/null && native=$(since "$start")
+    start=$(now)
+    KPROF_PROFILE_FROM_START=$profile KPROF_SET=full KPROF_EXPORT=$work/$name.kprof KPROF_FORCE_OVERWRITE=yes \
+        KPROF_LOG_FILE=$out/$name.log LD_PRELOAD=$lib timeout 300 "$@" >"$work/kprof.out"
+    [ $? = 0 ] && cmp -s "$work/plain" "$work/kprof.out" || { echo "FAILED: $name: other output or exit code" && failures=$((failures + 1)); }
+    wall=$(since "$start")
+    grep -E '==(WARNING|ERROR)==' "$out/$name.log" | sort | uniq -c | head -5
+    start=$(now)
+    timeout 300 ncu --clock-control none --profile-from-start $profile --set full --import-source yes -f -o "$work/$name" "$@" >/dev/null 2>&1
+    ncu_wall=$(since "$start")
+    echo "## $name"
+    python3 "$here/compare_source.py" "$work/$name.kprof" "$work/$name.ncu-rep"
+    cp "$work/$name.kprof" "$out/" 2>/dev/null
+    costs+=("| $name, $launches launches | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" -v n="$launches" 'BEGIN { printf "%.0f | %.0f | %.1f", (b - a) * 1000 / n, (c - a) * 1000 / n, (b - a) / (c - a) }') |")
+}
+
+# A window of 200 launches, full set; ncu profiles 20 of them, its time a launch does not depend on how many.
+cost() {
+    local start native wall ncu_wall
+    build bench_launches
+    start=$(now) && "$work/bench_launches" 200 >/dev/null && native=$(since "$start")
+    start=$(now)
+    KPROF_SET=full KPROF_LOG_FILE=$out/cost.log LD_PRELOAD=$lib "$work/bench_launches" 200 >/dev/null
+    wall=$(since "$start")
+    start=$(now)
+    ncu --clock-control none --set full -c 20 -f -o "$work/cost" "$work/bench_launches" 200 >/dev/null 2>&1
+    ncu_wall=$(since "$start")
+    costs+=("| 200 launches (ncu: 20) | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" 'BEGIN { x = (b - a) * 1000 / 20; y = (c - a) * 1000 / 200; printf "%.0f | %.0f | %.1f", x, y, x / y }') |")
+}
+
+for case in $cases; do
+    case $case in
+    patterns) build patterns && beside patterns 14 "$work/patterns" ;;
+    torch) beside torch 16 python3 "$here/torch_ops.py" ;;
+    triton) beside triton 3 python3 "$here/triton_add.py" ;;
+    phases) build phases && KPROF_PAGE=details,pm beside phases 1 "$work/phases" && sed -n '/Section: PM Sampling/,/Section: Compute/p' "$out/phases.log" ;;
+    cost) cost ;;
+    *) echo "no case $case" >&2 && exit 2 ;;
+    esac
+done
+echo "| case | native s | ncu s | kprof s | ncu, ms a launch | kprof, ms a launch | ratio |"
+echo "| --- | --- | --- | --- | --- | --- | --- |"
+printf '%s\n' "${costs[@]}"
+echo "$failures failures"
+[ $failures -eq 0 ]
