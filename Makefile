@@ -57,19 +57,25 @@ COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 PLAIN_COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE= -I. $(CUDA_CPPFLAGS) -I$(BUILD)/include-c -fPIC $(WARNINGS) $(CFLAGS)
 
 # lazy: some distributions' compilers bind at once by default, which an older glibc cannot do for every name.
-SO_LDFLAGS := -shared -Wl,-soname,libkprof.so -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,lazy -Wl,-z,relro \
+SO_LDFLAGS  = -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,lazy -Wl,-z,relro \
               -Wl,-z,noexecstack -Wl,--as-needed
 
 # --- sources ---
 # What only the command is made of stays out of the library; what of it has tests of its own is in their archives.
 COMMAND_SRC := collectors/catalog.c collectors/doctor.c report/diff.c report/doctor.c
 MAIN_SRC    := $(wildcard report/main*.c) collectors/command.c $(COMMAND_SRC)
-LIBRARY_SRC := $(filter-out $(MAIN_SRC),$(wildcard preload/*.c preload/*.S collectors/*.c cupti/*.c report/*.c))
+# A library of its own: see report/symbols.h.
+SYMBOLS_SRC := report/symbols.c
+LIBRARY_SRC := $(filter-out $(MAIN_SRC) $(SYMBOLS_SRC), \
+                 $(wildcard preload/*.c preload/*.S collectors/*.c cupti/*.c report/*.c))
 
 objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
 LIBRARY_OBJ := $(call objects,$(LIBRARY_SRC))
 KPROF_OBJ   := $(call objects,$(MAIN_SRC))
 SQLITE      := $(OBJ)/libsqlite3.a
+# Built once for all variants. The second archive has what the first one takes from it.
+UNWIND_DIR  := $(BUILD)/libunwind
+UNWIND      := $(UNWIND_DIR)/lib/libunwind-x86_64.a $(UNWIND_DIR)/lib/libunwind.a
 
 # --- CUDA's headers and CUPTI: found or fetched by tools/cuda.sh, which writes the variables below into cuda.mk ---
 CUDA_SEARCH ?= $(CUDA_HOME) /usr/local/cuda $(wildcard /usr/local/cuda-13* /opt/cuda*)
@@ -90,7 +96,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 
-all: $(OUT)/libkprof.so $(OUT)/kprof
+all: $(OUT)/libkprof.so $(OUT)/libkprof-symbols.so $(OUT)/kprof
 
 $(CUDA_MK): tools/cuda.sh
 	@tools/cuda.sh $@ "$(strip $(CUDA_SEARCH))"
@@ -103,7 +109,7 @@ $(BUILD)/include-c/string:
 # Rewritten only when a compiler or a flag has changed, so that everything is compiled again, or when a source has come or
 # gone, so that everything is linked again.
 $(OBJ)/flags: NOW = $(CC) $(BASE_FLAGS) $(COMPAT) $(CUDA_CPPFLAGS) $(CPPFLAGS) $(CFLAGS)
-$(OBJ)/sources: NOW = $(LDFLAGS) $(LIBRARY_SRC) $(MAIN_SRC)
+$(OBJ)/sources: NOW = $(LDFLAGS) $(LIBRARY_SRC) $(SYMBOLS_SRC) $(MAIN_SRC)
 $(OBJ)/flags $(OBJ)/sources: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NOW)' | cmp -s - $@ || echo '$(NOW)' > $@
@@ -111,6 +117,9 @@ $(OBJ)/flags $(OBJ)/sources: FORCE
 # --- compiling: each folder sees the headers it may know, and no others ---
 $(OBJ)/preload/%.o $(OBJ)/collectors/%.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS)
 $(OBJ)/cupti/%.o $(OBJ)/tests/%.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) -I$(BUILD)/include-c
+
+$(OBJ)/preload/unwind.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) -isystem $(UNWIND_DIR)/include
+$(OBJ)/preload/unwind.c.o: | $(UNWIND)
 
 # Run before a sanitiser's own initialiser has ended: it looks its functions up through our dlsym.
 $(OBJ)/preload/elf.c.o $(OBJ)/preload/symbols.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) $(if $(SANITIZE),-fno-sanitize=all)
@@ -131,11 +140,21 @@ $(SQLITE): $(OBJ)/report/sqlite_compat.c.o
 	$(call say,OBJCOPY)
 	$(Q)$(OBJCOPY) --redefine-syms=$(@D)/sqlite.rename $$($(CC) -print-file-name=libsqlite3.a) $@
 
-# --- the two products ---
-$(OUT)/libkprof.so: $(LIBRARY_OBJ) $(SQLITE) $(OBJ)/sources
+# --- libunwind: from its source, as distributions' static archives are no code for a shared object ---
+$(UNWIND_DIR)/lib/libunwind-x86_64.a: tools/libunwind.sh tools/libunwind_compat.h
+	@CC='$(CC)' tools/libunwind.sh $(UNWIND_DIR)
+$(UNWIND_DIR)/lib/libunwind.a: $(UNWIND_DIR)/lib/libunwind-x86_64.a ;
+
+# --- the three products ---
+$(OUT)/libkprof.so: $(LIBRARY_OBJ) $(SQLITE) $(UNWIND) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(SQLITE)
+	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(SQLITE) $(UNWIND)
+
+$(OUT)/libkprof-symbols.so: $(call objects,$(SYMBOLS_SRC)) $(OBJ)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(call objects,$(SYMBOLS_SRC)) -ldw
 
 # Of collectors/ and cupti/ it takes what it calls: CUPTI's host side, which answers the queries.
 KPROF_LIBS := $(patsubst %,$(OUT)/lib%.a,collectors cupti report) $(SQLITE)
@@ -169,6 +188,7 @@ PKGCONFIG_DIR ?= lib/pkgconfig
 # MODE=FILE=PLACE below PREFIX: what install puts there and uninstall takes away.
 INSTALLED := 755=$(OUT)/kprof=bin/kprof \
              644=$(OUT)/libkprof.so=lib/libkprof.so \
+             644=$(OUT)/libkprof-symbols.so=lib/libkprof-symbols.so \
              644=$(OUT)/docs/kprof.pc=$(PKGCONFIG_DIR)/kprof.pc \
              644=$(OUT)/docs/kprof.1=share/man/man1/kprof.1 \
              644=$(OUT)/docs/libkprof.7=share/man/man7/libkprof.7 \
@@ -222,18 +242,18 @@ $(ARCHIVES): $(OBJ)/sources
 	@ar rcs $@ $(filter %.o,$^)
 
 # libc comes before the archives: a test's own _exit or dlsym is libc's, not a door.
-$(OUT)/tests/%: $(OBJ)/tests/%.c.o $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE)
+$(OUT)/tests/%: $(OBJ)/tests/%.c.o $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TEST_SUPPORT) -lcmocka -lc \
-	    -Wl,--start-group $(ARCHIVES) $(SQLITE) -Wl,--end-group -lm
+	    -Wl,--start-group $(ARCHIVES) $(SQLITE) $(UNWIND) -Wl,--end-group -lm
 
 # Run on a GPU machine, which need not have the test library, to record what tests/test_cupti_recorded.c evaluates.
-$(OUT)/tests/gpu/record_image: $(OBJ)/tests/gpu/record_image.c.o $(ARCHIVES) $(SQLITE)
+$(OUT)/tests/gpu/record_image: $(OBJ)/tests/gpu/record_image.c.o $(ARCHIVES) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $< -lc \
-	    -Wl,--start-group $(ARCHIVES) $(SQLITE) -Wl,--end-group -lm
+	    -Wl,--start-group $(ARCHIVES) $(SQLITE) $(UNWIND) -Wl,--end-group -lm
 
 # tests/fake/fake_X.c is the library FAKE_X, or libX.so; the folder's other sources are part of each of them.
 FAKE_cuda    := libcuda.so.1
@@ -272,7 +292,12 @@ $(SHIM): tests/shim/nodeepbind.c $(OBJ)/flags
 UNTHREADED := test_demangle test_collect_plan test_collect_catalog
 RUN_BIN     = $(if $(filter tsan,$(VARIANT)),$(filter-out $(addprefix $(OUT)/tests/,$(UNTHREADED)),$(TEST_BIN)),$(TEST_BIN))
 
-test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS)
+# The library of symbols is looked for beside whatever the code is part of.
+$(OUT)/tests/libkprof-symbols.so: $(OUT)/libkprof-symbols.so
+	@mkdir -p $(@D)
+	@ln -sf ../$(<F) $@
+
+test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS) $(OUT)/tests/libkprof-symbols.so
 
 run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) KP_TEST_VARIANT=$(VARIANT) $(if $(SANITIZE),E2E_LIMIT=120) \
@@ -293,7 +318,7 @@ check-layers:
 	@tools/check_layers.sh
 
 check-abi: all
-	@tools/check_abi.sh $(OUT)/libkprof.so $(OUT)/kprof
+	@tools/check_abi.sh $(OUT)/libkprof.so $(OUT)/kprof $(OUT)/libkprof-symbols.so
 
 FORMATTED := $(wildcard $(foreach d,preload collectors cupti report tests tests/* tests/*/* tools examples, \
                $(d)/*.c $(d)/*.h))
@@ -302,9 +327,9 @@ format:
 format-check:
 	@$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
-lint: | $(BUILD)/include-c/string
-	@$(CLANG_TIDY) --quiet $(filter %.c,$(LIBRARY_SRC) $(MAIN_SRC)) -- \
-	    $(BASE_FLAGS) $(CUDA_CPPFLAGS) -I$(BUILD)/include-c
+lint: | $(BUILD)/include-c/string $(UNWIND)
+	@$(CLANG_TIDY) --quiet $(filter %.c,$(LIBRARY_SRC) $(SYMBOLS_SRC) $(MAIN_SRC)) -- \
+	    $(BASE_FLAGS) $(CUDA_CPPFLAGS) -I$(BUILD)/include-c -isystem $(UNWIND_DIR)/include
 
 # --- demo ---
 demo: setup

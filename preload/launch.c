@@ -178,6 +178,9 @@ static CUresult go(struct kp_launch *l)
 {
     if (kp_guard || !kp_process_active())
         return l->issue(l);
+    struct kp_registers here;
+    kp_registers_here(&here);
+    l->caller = &here;
     l->host_function = kp_runtime_host_function;
     return kp_process_launch(l);
 }

@@ -12,6 +12,7 @@
 
 #include "collectors/device.h"
 #include "collectors/launch.h"
+#include "preload/unwind.h"
 #include "report/model.h"
 
 struct kp_launch {
@@ -33,11 +34,12 @@ struct kp_launch {
     struct kp_shape shape;
     CUlaunchConfig config; /* of cuLaunchKernelEx; its attributes are copied */
     void **params, **extra;
-    const void *host_function; /* what the program called the runtime with; NULL for driver-level launches */
-    void *copy;                /* storage of the copied arguments and attributes */
-    size_t copied;             /* byte */
-    bool extra_copied;         /* `extra` is in there */
-    struct kp_nvtx nvtx;       /* the ranges it is made in */
+    const void *host_function;         /* what the program called the runtime with; NULL for driver-level launches */
+    void *copy;                        /* storage of the copied arguments and attributes */
+    size_t copied;                     /* byte */
+    bool extra_copied;                 /* `extra` is in there */
+    struct kp_nvtx nvtx;               /* the ranges it is made in */
+    const struct kp_registers *caller; /* where its call stack begins; valid during the call */
 };
 
 /* Copies the arguments and attributes that `l` points to into storage of its own, as the parameter list of `f` tells

@@ -21,6 +21,7 @@
 #include "preload/patience.h"
 #include "preload/place.h"
 #include "preload/session.h"
+#include "preload/stack.h"
 #include "preload/symbols.h"
 #include "preload/window.h"
 #include "preload/worker.h"
@@ -181,6 +182,7 @@ static bool read_options(void)
     if (kp_nvtx_other())
         kp_log_warning("NVTX ranges are not seen: %s names another library, %s; unset it", KP_NVTX_PATH_VARIABLE,
                        kp_nvtx_other());
+    kp_stack_configure(&process.options);
     atomic_store(&process.profiling, process.options.profile_from_start);
     return true;
 }

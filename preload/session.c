@@ -11,6 +11,7 @@
 
 #include "preload/lock.h"
 #include "preload/log.h"
+#include "preload/stack.h"
 #include "report/nvtx_expr.h"
 #include "report/page.h"
 #include "report/store.h"
@@ -303,11 +304,19 @@ static int put_codes(char **err)
     return rc;
 }
 
+/* `err` as of the store's functions. */
+static int put_stack(const struct kp_stack *s, void *err)
+{
+    return kp_store_put_stack(session.store, s, err);
+}
+
 static int store_all(const struct kp_session_entry *entries, size_t n, char **err)
 {
     int rc = kp_store_begin(session.store, err);
     if (!rc)
         rc = put_codes(err);
+    if (!rc)
+        rc = kp_stack_each_new(put_stack, err);
     for (size_t i = 0; !rc && i < n; i++)
         rc = kp_store_put_result(session.store, entries[i].result, err);
     if (!rc)
@@ -470,16 +479,43 @@ static int find_code(void *arg, uint64_t id, struct kp_code *out)
     return rc && session.codes ? kp_lookup_code(&here, id, out) : rc;
 }
 
-static int find_stack(void *arg, uint64_t id, struct kp_stack *out)
+/* Stacks are stored as places in modules while the program runs; now they get their names. */
+static int put_names(uint64_t stacks, char **err)
 {
-    return kp_lookup_stack(arg, id, out);
+    int rc = kp_store_begin(session.store, err);
+    for (uint64_t id = 1; !rc && id <= stacks; id++) {
+        struct kp_stack s;
+        if (kp_stack_get(id, &s))
+            continue;
+        rc = put_stack(&s, err);
+        kp_stack_free(&s);
+    }
+    return rc ? rc : kp_store_commit(session.store, err);
+}
+
+static void name_stacks(void)
+{
+    char *err = NULL;
+    uint64_t stacks = kp_stack_name_all();
+    if (kp_stack_python_missing())
+        kp_log_warning("Call stacks have no Python frames: %s", kp_stack_python_missing());
+    if (stacks && session.store && !session.store_failed && put_names(stacks, &err))
+        kp_log_error("%s", err ? err : "the session file has no names of call stacks");
+    free(err);
+}
+
+static int stack_of(void *arg, uint64_t id, struct kp_stack *out)
+{
+    (void)arg;
+    return kp_stack_get(id, out);
 }
 
 static void report(void)
 {
     struct kp_lookup stored = kp_store_lookup(session.store);
+    /* Stacks and code are in memory also where the file did not take them. */
     const struct kp_launches launches = {.each = each_result,
-                                         .lookup = {.code = find_code, .stack = find_stack, .arg = &stored}};
+                                         .lookup = {.code = find_code, .stack = stack_of, .arg = &stored}};
     char *err = NULL;
     if (session.store && kp_store_put_session(session.store, &session.facts, &err))
         kp_log_error("%s", err ? err : "the session file cannot be written");
@@ -514,6 +550,7 @@ static void close_session(void)
     session.facts.end_unix_ns = now_unix_ns();
     session.facts.complete = true;
     kp_log_progress("Disconnected from process %llu", (unsigned long long)session.facts.pid);
+    name_stacks();
     report();
     kp_store_close(session.store);
     session.store = NULL;

@@ -17,6 +17,7 @@
 #include "preload/place.h"
 #include "preload/session.h"
 #include "preload/snapshot.h"
+#include "preload/stack.h"
 #include "preload/worker.h"
 
 /* Operations of a window that the driver may refuse before it is given up: a program that errs all the time. */
@@ -862,7 +863,9 @@ static bool record(struct kp_launch *l, const struct kp_candidate *what, struct 
         fill_header(i);
         result->launch.nvtx = l->nvtx;
         l->nvtx = (struct kp_nvtx){.ranges = NULL};
+        result->launch.stack = kp_stack_capture(l->caller);
     }
+    i->launch.caller = NULL;
     return true;
 }
 

@@ -42,6 +42,7 @@ struct demangler {
     unsigned mute;      /* > 0: read only, write nothing */
     unsigned replay;    /* > 0: read before, so its substitutions are known */
     bool in_conversion; /* in the type of a conversion operator */
+    bool names_only;    /* neither template arguments nor the signature of what encloses a local name */
     int err; /* first failure: -ENOMEM, -E2BIG (over a limit), -EINVAL (no name, or a construct unknown here) */
 };
 
@@ -344,7 +345,9 @@ static const char *read_closure(struct demangler *d, const char *s)
     unsigned long index;
     if (starts(s, "Ul")) {
         emit(d, "[lambda");
+        d->mute += d->names_only;
         s = expect(d, read_parameters(d, s + 2), 'E');
+        d->mute -= d->names_only;
     } else {
         emit(d, "[unnamed type");
         s += 2;
@@ -546,7 +549,7 @@ static const char *read_discriminator(struct demangler *d, const char *s)
 /* An entity inside of a function, which is written with its signature. */
 static const char *read_local(struct demangler *d, const char *s, struct name_info *info)
 {
-    s = expect(d, read_encoding(d, s + 1, true), 'E');
+    s = expect(d, read_encoding(d, s + 1, !d->names_only), 'E');
     emit(d, "::");
     if (*s == 's') {
         emit(d, "[string literal]");
@@ -972,9 +975,11 @@ static const char *read_template_args(struct demangler *d, const char *s)
 {
     bool outer = d->in_conversion;
     d->in_conversion = false;
+    d->mute += d->names_only;
     emit(d, d->len && d->text[d->len - 1] == '<' ? " <" : "<"); /* behind `operator <` */
     s = read_args(d, expect(d, s, 'I'));
     emit(d, ">");
+    d->mute -= d->names_only;
     d->in_conversion = outer;
     return s;
 }
@@ -1218,10 +1223,10 @@ static const char *read_encoding(struct demangler *d, const char *s, bool signat
 }
 
 /* Text of a name; NULL with *err set as in struct demangler. */
-static char *demangle(const char *mangled, bool signature, int *err)
+static char *demangle(const char *mangled, bool signature, bool names_only, int *err)
 {
     static const char prefix[] = "_Z";
-    struct demangler d = {.end = mangled + strlen(mangled)};
+    struct demangler d = {.end = mangled + strlen(mangled), .names_only = names_only};
     if (!starts(mangled, prefix) || *read_encoding(&d, mangled + strlen(prefix), signature)) {
         fail(&d, -EINVAL);
     }
@@ -1237,14 +1242,26 @@ static char *demangle(const char *mangled, bool signature, int *err)
 char *kp_demangle(const char *mangled)
 {
     int err;
-    char *text = demangle(mangled, true, &err);
+    char *text = demangle(mangled, true, false, &err);
     return text || err == -ENOMEM ? text : strdup(mangled);
+}
+
+char *kp_demangle_function(const char *mangled)
+{
+    int err;
+    size_t length = strcspn(mangled, ".");
+    bool is_part =
+        !strncmp(mangled, "_Z", 2) && mangled[length]; /* `.cold` and the like: what the compiler split off */
+    char *whole = is_part ? strndup(mangled, length) : strdup(mangled);
+    char *text = whole ? demangle(whole, false, true, &err) : NULL;
+    free(whole);
+    return text ? text : strdup(mangled);
 }
 
 char *kp_demangle_base(const char *mangled)
 {
     int err;
-    char *text = demangle(mangled, false, &err);
+    char *text = demangle(mangled, false, false, &err);
     if (!text) {
         return err == -ENOMEM ? NULL : strdup(mangled);
     }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "report/model.h"
+#include "report/symbols.h"
 #include "report/units.h"
 
 const char *const kp_doctor_paths[KP_DOCTOR_PATHS] = {
@@ -465,6 +466,17 @@ static void check_library(struct doctor *d)
         say(d, FAIL, "not found: it belongs beside the kprof command or in ../lib; install kprof anew");
 }
 
+static void check_symbols(struct doctor *d)
+{
+    if (!d->in->library)
+        return;
+    if (d->in->symbols_error)
+        say(d, WARN, "have no files and lines (%s): install libdw, in the package libdw1 or elfutils-libs",
+            d->in->symbols_error);
+    else
+        say(d, OK, "%s can be loaded", KP_SYMBOLS_LIBRARY);
+}
+
 static void check_glibc(struct doctor *d)
 {
     int major = 0, minor = 0;
@@ -479,13 +491,21 @@ static const struct {
     const char *what;
     void (*look)(struct doctor *d);
 } checks[] = {
-    {"libkprof.so", check_library},   {"glibc", check_glibc},
-    {"driver", check_driver},         {"GPU", check_gpus},
-    {"CUPTI", check_cupti},           {"libraries", check_libraries},
-    {"permission", check_permission}, {"MIG", check_mig},
-    {"processes", check_rivals},      {"environment", check_variables},
-    {"container", check_container},   {"WSL", check_wsl},
-    {"ptrace", check_ptrace},         {"TMPDIR", check_space},
+    {"libkprof.so", check_library},
+    {"call stacks", check_symbols},
+    {"glibc", check_glibc},
+    {"driver", check_driver},
+    {"GPU", check_gpus},
+    {"CUPTI", check_cupti},
+    {"libraries", check_libraries},
+    {"permission", check_permission},
+    {"MIG", check_mig},
+    {"processes", check_rivals},
+    {"environment", check_variables},
+    {"container", check_container},
+    {"WSL", check_wsl},
+    {"ptrace", check_ptrace},
+    {"TMPDIR", check_space},
 };
 
 static void print_verdict(struct doctor *d)

@@ -53,6 +53,7 @@ struct kp_doctor_input {
     const char *const *paths;  /* kp_doctor_paths, or others in their order */
     const char *library;       /* libkprof.so; NULL = not found */
     const char *glibc_version; /* "2.39" */
+    const char *symbols_error; /* why the library of symbols beside it cannot be loaded; NULL = it can */
 };
 
 /* Writes a line for each thing that was looked at: OK, WARN or FAIL, what it is, and what to do; and a verdict. *faults

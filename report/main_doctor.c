@@ -1,6 +1,9 @@
 /* `kprof doctor`. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <gnu/libc-version.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +11,18 @@
 #include "report/doctor.h"
 #include "report/main.h"
 #include "report/options.h"
+#include "report/symbols.h"
+
+/* Why the library of symbols, which lies beside `library`, cannot be loaded; NULL when it can. */
+static const char *symbols_error(const char *library)
+{
+    char path[PATH_MAX + sizeof KP_SYMBOLS_LIBRARY];
+    const char *slash = library ? strrchr(library, '/') : NULL;
+    if (!slash)
+        return NULL;
+    snprintf(path, sizeof path, "%.*s/%s", (int)(slash - library), library, KP_SYMBOLS_LIBRARY);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL) ? NULL : dlerror();
+}
 
 int kp_main_doctor(const struct kp_catalog_ops *ops)
 {
@@ -22,7 +37,10 @@ int kp_main_doctor(const struct kp_catalog_ops *ops)
         goto out;
     }
     ops->machine(o.cupti_dir, facts);
-    rc = kp_doctor(&out, &(struct kp_doctor_input){facts, kp_doctor_paths, library, gnu_get_libc_version()}, &faults);
+    rc = kp_doctor(
+        &out,
+        &(struct kp_doctor_input){facts, kp_doctor_paths, library, gnu_get_libc_version(), symbols_error(library)},
+        &faults);
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc)

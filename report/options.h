@@ -56,6 +56,7 @@ struct kp_options {
     char *nvtx_include;        /* "" = all */
     char *nvtx_exclude;        /* "" = none */
     char *nvtx_push_pop_scope; /* thread | process */
+    char *call_stack;          /* comma list of native, python; "" = none */
     char *cupti_dir;           /* "" = searched for */
     char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
     /* 0 = automatic, of the passes no limit */

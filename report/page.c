@@ -126,19 +126,26 @@ int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *a
 
 struct details {
     struct kp_summary *summary;
+    struct kp_stack_totals stacks;
     const struct kp_page *page;
 };
 
 static int one_launch(struct kp_result *r, void *arg)
 {
     struct details *d = arg;
-    return kp_render_launch(d->page->out, d->page->display, d->page->session, r, d->summary);
+    int rc = kp_stack_totals_add(&d->stacks, r);
+    return rc ? rc : kp_render_launch(d->page->out, d->page->display, d->page->session, r, d->summary);
 }
 
 int kp_details_text(const struct kp_page *p)
 {
-    struct details details = {p->summary ? p->summary : kp_summary_new(), p};
+    struct details details = {.summary = p->summary ? p->summary : kp_summary_new(), .page = p};
+    struct kp_out o = {.sink = p->out, .display = p->display};
     int rc = kp_page_each(p, one_launch, &details);
+    if (!rc)
+        kp_stack_totals_render(&o, &details.stacks);
+    rc = rc ? rc : o.rc;
+    kp_stack_totals_free(&details.stacks);
     if (p->summary)
         return rc;
     if (!rc && details.summary)
@@ -237,6 +244,7 @@ static int print(const struct kp_sink *out, const struct kp_display *d, const st
     with_code.codes = kp_code_cache_new(&launches->lookup, d->source_folders);
     if (!with_code.codes)
         return -ENOMEM;
+    with_code.lookup = &launches->lookup;
     locale_t before = kp_plain_begin();
     int rc = d->format == KP_FORMAT_TEXT ? print_texts(&page) : print_data(&page, 1);
     kp_plain_end(before);
@@ -326,6 +334,7 @@ static int open_part(struct part *part, const struct kp_display *d, struct kp_st
     part->stored = (struct stored){store, d};
     part->launches = (struct kp_launches){each_stored, &part->stored, kp_store_lookup(store)};
     part->display = *d;
+    part->display.lookup = &part->launches.lookup;
     part->display.codes = kp_code_cache_new(&part->launches.lookup, d->source_folders);
     return part->display.codes ? kp_store_get_session(store, &part->session, err) : -ENOMEM;
 }

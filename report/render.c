@@ -529,6 +529,7 @@ void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick
 {
     print_launch_line(o, l);
     kp_render_nvtx(o, &l->nvtx);
+    kp_render_stack(o, l->stack);
     if (l->note)
         print_note(o, l->note, quick);
 }

@@ -5,6 +5,7 @@
 #ifndef KP_REPORT_RENDER_H
 #define KP_REPORT_RENDER_H
 
+#include "report/lookup.h"
 #include "report/model.h"
 
 /* Where text goes: `write` gets a chunk and returns 0 or a negative errno, which ends the rendering. */
@@ -50,6 +51,7 @@ struct kp_display {
     size_t n_pages;                      /* 0: the details page alone */
     enum kp_format format;
     enum kp_grouping grouping;      /* of the pages details and raw: over what launches are put together */
+    const struct kp_lookup *lookup; /* of the call stacks that launches name; NULL: they are not shown. Not owned */
     const char *trace_columns;      /* metrics, a comma list; NULL or "": the page's own. Not owned */
     bool range_names;               /* kernels are named after the NVTX range that they were launched in, too */
     bool source_lines, source_sass; /* what the page source shows */

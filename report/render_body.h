@@ -17,7 +17,8 @@
 #include "report/units.h"
 
 enum {
-    KP_LINE_WIDTH = 120, /* only what cannot be broken is wider: a metric's name, a number of 300 digits */
+    /* Only what is not to be broken is wider: a metric's name, a number of 300 digits, a frame of a call stack. */
+    KP_LINE_WIDTH = 120,
     KP_INDENT = 4,
     KP_DRAWING_WIDTH = KP_LINE_WIDTH - KP_INDENT,
 };
@@ -44,6 +45,24 @@ static inline bool kp_out_has(struct kp_out *o, const void *p)
 
 /* What NVTX tells of a launch, a line or more for each thread's stack; nothing where that is nothing. */
 void kp_render_nvtx(struct kp_out *o, const struct kp_nvtx *n);
+
+/* The call stack of that id, below a launch's header; nothing where there is none. */
+void kp_render_stack(struct kp_out *o, uint64_t id);
+
+/* Launches put together by their call stack. Starts as all 0. */
+struct kp_stack_totals {
+    struct kp_stack_total {
+        uint64_t stack, launches;
+        double ns;
+        char *text; /* of its frames, while they are put together */
+    } * at;
+    size_t n;
+};
+/* 0 or -ENOMEM. */
+int kp_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r);
+/* The table of them, the longest total duration first; nothing where there is none. */
+void kp_stack_totals_render(struct kp_out *o, struct kp_stack_totals *t);
+void kp_stack_totals_free(struct kp_stack_totals *t);
 
 /* --- lines: rows of a section that apply to a launch --- */
 

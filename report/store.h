@@ -32,10 +32,11 @@ int kp_store_put_session(struct kp_store *s, const struct kp_session *session, c
  * transaction that the caller began is committed. 0 or -EIO, *err. */
 int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err);
 
-/* Append a call stack or the code of a function, once each, before the first launch that names it; in a transaction
- * like a launch, with which it is gone as well. A stack without frames leaves nothing; of the code's files, those are
- * kept that a location names. 0 or -EIO, *err; and -EINVAL, *err, with the transaction as it was, for code whose
- * indices lead nowhere, whose offsets do not ascend, or where code is inlined into itself. */
+/* Append a call stack or the code of a function before the first launch that names it; in a transaction like a launch,
+ * with which it is gone as well. Code is put once; a stack that is put again takes the place of what it was. A stack
+ * without frames leaves nothing; of the code's files, those are kept that a location names. 0 or -EIO, *err; and
+ * -EINVAL, *err, with the transaction as it was, for code whose indices lead nowhere, whose offsets do not ascend, or
+ * where code is inlined into itself. */
 int kp_store_put_stack(struct kp_store *s, const struct kp_stack *stack, char **err);
 int kp_store_put_code(struct kp_store *s, const struct kp_code *code, char **err);
 

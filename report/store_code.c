@@ -63,7 +63,9 @@ static int write_frame(struct kp_store *s, uint64_t stack, size_t position, cons
 
 int kp_store_write_stack(struct kp_store *s, const struct kp_stack *stack)
 {
-    int rc = SQLITE_OK;
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_CLEAR_FRAMES);
+    kp_bind_uint(&r, stack->id);
+    int rc = kp_sql_end(&r);
     for (size_t i = 0; !rc && i < stack->n_frames; i++)
         rc = write_frame(s, stack->id, i, &stack->frames[i]);
     return rc;

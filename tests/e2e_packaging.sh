@@ -39,6 +39,7 @@ mkdir "$tmp/dest"
 in_make install DESTDIR="$tmp/dest" PREFIX=/opt/kprof
 cat >"$tmp/wanted" <<'END'
 755 bin/kprof
+644 lib/libkprof-symbols.so
 644 lib/libkprof.so
 644 lib/pkgconfig/kprof.pc
 644 share/bash-completion/completions/kprof
@@ -97,6 +98,7 @@ expect "Package" "$(field Package)" kprof
 expect "Version" "$(field Version)" "$version"
 expect "Architecture" "$(field Architecture)" "$(dpkg --print-architecture)"
 expect "Depends" "$(field Depends)" "libc6 (>= 2.17)"
+expect "Recommends" "$(field Recommends)" libdw1
 dpkg-deb -c "$deb" | awk '{print $1, $2, $6}' >"$tmp/listed"
 expect "modes and owners" "$(grep -vE '^(drwxr-xr-x|-rw-r--r--) root/root |^-rwxr-xr-x root/root ./usr/bin/kprof$' "$tmp/listed")" ""
 # Stamped by its sources, not by when it was made.
@@ -110,7 +112,8 @@ for page in man1/kprof.1 man7/libkprof.7; do
 done
 
 # Stripping is the last that happens to them.
-quietly "$source/tools/check_abi.sh" "$tmp/unpacked/usr/lib/libkprof.so" "$tmp/unpacked/usr/bin/kprof"
+quietly "$source/tools/check_abi.sh" "$tmp/unpacked/usr/lib/libkprof.so" "$tmp/unpacked/usr/bin/kprof" \
+    "$tmp/unpacked/usr/lib/libkprof-symbols.so"
 
 # Installed by dpkg into a root of its own, or where only root may do that unpacked.
 if [ "$(id -u)" = 0 ]; then

@@ -51,7 +51,7 @@ static int remove_folder(void **state)
 struct machine {
     struct kp_doctor_facts facts;
     char paths[KP_DOCTOR_PATHS][PATH_MAX];
-    const char *library, *glibc;
+    const char *library, *glibc, *symbols_error;
 };
 
 static struct machine *machine;
@@ -130,7 +130,7 @@ static char *look(size_t *faults)
     struct kp_sink out = kp_test_sink(&t);
     for (size_t i = 0; i < KP_DOCTOR_PATHS; i++)
         paths[i] = machine->paths[i];
-    struct kp_doctor_input input = {&machine->facts, paths, machine->library, machine->glibc};
+    struct kp_doctor_input input = {&machine->facts, paths, machine->library, machine->glibc, machine->symbols_error};
     assert_int_equal(kp_doctor(&out, &input, faults), 0);
     for (char *p; (p = strstr(t.text, folder));) {
         memcpy(p, "ROOT", 4);
@@ -190,6 +190,10 @@ static void the_library_and_glibc(void **state)
     (void)state;
     machine->glibc = "2.5";
     assert_line("FAIL  glibc         2.5: programs need glibc 2.17 or newer\n", 1);
+    machine->symbols_error = "libdw.so.1: no such file";
+    assert_line("WARN  call stacks   have no files and lines (libdw.so.1: no such file): install libdw, in the package "
+                "libdw1 or elfutils-libs\n",
+                1);
     machine->glibc = "3.0";
     assert_line("OK    glibc         3.0\n", 0);
     machine->library = NULL;
@@ -352,7 +356,7 @@ static void what_the_sink_returns_is_returned(void **state)
     (void)state;
     struct kp_sink out = {refuse, NULL};
     size_t faults;
-    struct kp_doctor_input input = {&machine->facts, kp_doctor_paths, NULL, "2.30"};
+    struct kp_doctor_input input = {&machine->facts, kp_doctor_paths, NULL, "2.30", NULL};
     assert_int_equal(kp_doctor(&out, &input, &faults), -ENOSPC);
 }
 

@@ -501,6 +501,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_PM_SAMPLING_INTERVAL=2000",
         "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
         "KPROF_PM_SAMPLING_MAX_PASSES=3",
+        "KPROF_CALL_STACK=native",
     };
     (void)state;
     size_t n;
@@ -518,7 +519,7 @@ static void every_flag_reaches_the_environment(void **state)
         "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--json", "--print-summary=per-gpu",
         "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda", "--import-source", "yes",
         "--source-folders", "a,b", "--pm-sampling-interval", "2000", "--pm-sampling-buffer-size=8M",
-        "--pm-sampling-max-passes", "3", "env");
+        "--pm-sampling-max-passes", "3", "--call-stack=native", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);

@@ -99,7 +99,7 @@ static void every_field_has_its_variable(void **state)
         "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu",
         "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass",
         "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000",
-        "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3");
+        "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_CALL_STACK=python,native");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -145,10 +145,14 @@ static void every_field_has_its_variable(void **state)
     assert_false(o.json);
     assert_string_equal(o.print_summary, "per-gpu");
     assert_string_equal(o.trace_columns, "a,b");
+    assert_string_equal(o.call_stack, "python,native");
     assert_string_equal(o.print_nvtx_rename, "kernel");
     assert_string_equal(o.print_source, "sass");
     assert_true(o.import_source);
     assert_string_equal(o.source_folders, "a, /b");
+    kp_options_free(&o);
+    o = READ("KPROF_CALL_STACK=");
+    assert_string_equal(o.call_stack, "");
     kp_options_free(&o);
     o = READ("KPROF_JSON=yes", "KPROF_PAGE=raw, trace");
     assert_true(o.json);

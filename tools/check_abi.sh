@@ -1,12 +1,14 @@
 #!/bin/sh
-# Usage: check_abi.sh LIBRARY COMMAND
-# Fails when the library or the command needs more of a system than it may: another library than libc (the command also
-# libdl, where glibc kept dlopen before 2.34), a newer glibc than the baseline, an exported name that is not a door.
+# Usage: check_abi.sh LIBRARY COMMAND SYMBOLS
+# Fails when the library, the command or the library of symbols needs more of a system than it may: another library than
+# libc (the command also libdl, where glibc kept dlopen before 2.34; that of symbols libdw), a newer glibc than the
+# baseline, an exported name that is not a door.
 # Prints what it found.
 set -eu
 export LC_ALL=C
 library=$1
 command=$2
+symbols=$3
 baseline=2.17
 # What a program may ask us for in place of the driver, the runtime or libc.
 doors='^(cu[A-Z]|cuda[A-Z]|nvtx|__cu)[A-Za-z0-9_]*$|^(InitializeInjectionNvtx2|cuptiActivityRegisterCallbacks|dlsym|dlvsym|_exit|_Exit|quick_exit)$'
@@ -48,6 +50,7 @@ late_symbols() {
 
 check_object "$library"
 check_object "$command" libdl.so.2
+check_object "$symbols" libdw.so.1
 
 echo "$library: before glibc 2.34 only in a program with libpthread and libdl: $(late_symbols "$library")"
 exported=$(nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' | sort -u)
@@ -55,6 +58,8 @@ echo "$library: exports $(echo "$exported" | grep -c . || true) names"
 for name in $exported; do
     echo "$name" | grep -Eq "$doors" || fault "$library exports $name, which is no door"
 done
+of_symbols=$(nm -D --defined-only "$symbols" | awk '{print $NF}' | xargs)
+[ "$of_symbols" = kp_symbols_resolve_1 ] || fault "$symbols exports $of_symbols"
 readelf -dW "$library" | grep -Eq 'BIND_NOW|FLAGS_1.*NOW' && fault "$library binds all its symbols at load"
 
 [ "$faults" -eq 0 ]

@@ -16,7 +16,8 @@ architecture=$(dpkg --print-architecture)
 package=$output/kprof_${version}_$architecture.deb
 doc=$tree/usr/share/doc/kprof
 
-strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/bin/kprof" "$tree/usr/lib/libkprof.so"
+strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/bin/kprof" \
+    "$tree/usr/lib/libkprof.so" "$tree/usr/lib/libkprof-symbols.so"
 gzip -9n "$tree"/usr/share/man/man*/*
 
 # What Debian has in place of the licence and wants beside it.

@@ -31,8 +31,9 @@ if has_command "$cc"; then
     need libc6-dev has_library libc.a
     need libsqlite3-dev has_library libsqlite3.a
     need libsqlite3-dev has_header sqlite3.h
+    need libdw-dev has_header elfutils/libdwfl.h
 else
-    missing="$missing libc6-dev libsqlite3-dev"
+    missing="$missing libc6-dev libsqlite3-dev libdw-dev"
 fi
 if [ "$purpose" != build ]; then
     need libcmocka-dev has_header cmocka.h
