@@ -328,6 +328,8 @@ static int op_rehearse(void *arg)
     struct flight *f = arg;
     struct kp_window_job *job = f->job;
     const struct kp_cupti *cupti = f->c->setup.cupti;
+    if (job->probe) /* by another part of CUPTI */
+        kp_extras_unwatch(f->c->extras);
     /* A probe that does not start is no reason to give the counters up: its facts are shown as missing. */
     bool probing = job->probe && !kp_activity_begin(cupti);
     int rc = job->rehearse(job->arg);
@@ -704,11 +706,14 @@ int kp_collector_save(struct kp_collector *c, char **why)
         c->setup.driver->cuMemRelease(kept_free);
     if (rc)
         *why = kp_cupti_explain(c->setup.cupti, "cannot save the device memory that a replay must restore", rc);
+    else
+        kp_extras_watch(c->extras);
     return rc ? -1 : 0;
 }
 
 void kp_collector_drop(struct kp_collector *c)
 {
+    kp_extras_unwatch(c->extras);
     kp_checkpoint_free(c->saved);
     c->saved = NULL;
     if (c->flush)

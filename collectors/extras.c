@@ -128,6 +128,26 @@ static void fail(struct kp_extras *x, int rc)
     x->kind = NULL;
 }
 
+/* One that fails here is given up for good: its passes would have nothing to tell. */
+void kp_extras_watch(struct kp_extras *x)
+{
+    for (size_t k = 0; x && k < KP_EXTRA_KINDS; k++) {
+        int rc = kinds[k]->watch && passes_of(x, k) ? kinds[k]->watch(x) : 0;
+        if (!rc)
+            continue;
+        kp_extras_complain(x, kinds[k], rc);
+        kinds[k]->end(x);
+        x->gone[k] = true;
+    }
+}
+
+void kp_extras_unwatch(struct kp_extras *x)
+{
+    for (size_t k = 0; x && k < KP_EXTRA_KINDS; k++)
+        if (kinds[k]->watch)
+            kinds[k]->end(x);
+}
+
 void kp_extras_longest(struct kp_extras *x, uint64_t ns)
 {
     x->longest_ns = ns;

@@ -58,6 +58,11 @@ int kp_extras_open(const struct kp_extras_setup *setup, struct kp_extras **out);
 /* `alive` false: the context is gone. */
 void kp_extras_close(struct kp_extras *x, bool alive);
 
+/* Before the program's own launches of a window, until its first pass: what has to see them is enabled. */
+void kp_extras_watch(struct kp_extras *x);
+/* It lets go: the window has no passes, or somebody else must have CUPTI. */
+void kp_extras_unwatch(struct kp_extras *x);
+
 /* The passes that a window takes; may be fewer than the last time, as what failed for good is not tried again. */
 size_t kp_extras_passes(struct kp_extras *x);
 /* How many of them, the first ones, have to be run before the range profiler's. */

@@ -44,6 +44,7 @@ struct kp_extras {
     struct kp_extras_setup setup;
     struct kp_gathered *gathered; /* of the window under way */
     uint64_t longest_ns;
+    bool strangers;                   /* the window has functions that were never sampled */
     size_t next;                      /* launch of the pass under way */
     const struct kp_extra_kind *kind; /* of the pass under way; NULL = none, or it failed */
     size_t part;                      /* which of the kind's passes */
@@ -51,6 +52,7 @@ struct kp_extras {
     char *complaints[KP_EXTRA_KINDS];
     bool complained[KP_EXTRA_KINDS]; /* once is enough */
     struct kp_pcsamp *pcsamp;
+    bool sampling;   /* it is started */
     size_t *reasons; /* of the reasons of PC sampling: their index in the names gathered */
     struct kp_sass *sass;
     size_t sass_names; /* the index of its first metric */
@@ -67,7 +69,8 @@ struct kp_extra_kind {
     int (*begin)(struct kp_extras *x);
     int (*before)(struct kp_extras *x, struct kp_gathered_launch *l);
     int (*after)(struct kp_extras *x, struct kp_gathered_launch *l);
-    void (*end)(struct kp_extras *x); /* also after a begin that failed */
+    void (*end)(struct kp_extras *x);  /* also after a begin or a watch that failed */
+    int (*watch)(struct kp_extras *x); /* of launches before the first pass, ended by its end; NULL = no need to */
     void (*close)(struct kp_extras *x, bool alive);
 };
 

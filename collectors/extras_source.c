@@ -64,15 +64,25 @@ static int name_reasons(struct kp_extras *x)
     return 0;
 }
 
+static int pcsamp_watch(struct kp_extras *x)
+{
+    return x->pcsamp ? 0
+                     : kp_pcsamp_open(x->setup.cupti, x->setup.ctx, x->setup.pcsamp_interval, x->setup.pcsamp_buffer,
+                                      &x->pcsamp);
+}
+
 static int pcsamp_begin(struct kp_extras *x)
 {
-    int rc = kp_pcsamp_open(x->setup.cupti, x->setup.ctx, x->setup.pcsamp_interval, x->setup.pcsamp_buffer, &x->pcsamp);
+    int rc = pcsamp_watch(x);
     if (!rc)
         rc = name_reasons(x);
+    if (!rc)
+        rc = kp_pcsamp_start(x->pcsamp);
     if (rc)
         return rc;
     x->gathered->pcsamp_interval = kp_pcsamp_interval(x->pcsamp);
     x->gathered->pcsamp_buffer = kp_pcsamp_buffer(x->pcsamp);
+    x->sampling = true;
     return 0;
 }
 
@@ -105,6 +115,9 @@ static int pcsamp_after(struct kp_extras *x, struct kp_gathered_launch *l)
 
 static void pcsamp_end(struct kp_extras *x)
 {
+    if (x->sampling)
+        kp_pcsamp_stop(x->pcsamp);
+    x->sampling = false;
     kp_pcsamp_close(x->pcsamp);
     x->pcsamp = NULL;
 }
@@ -125,6 +138,7 @@ const struct kp_extra_kind kp_extra_pcsamp = {
     .what = "warp states are not sampled",
     .flushes = true,
     .passes = one_pass,
+    .watch = pcsamp_watch,
     .begin = pcsamp_begin,
     .before = pcsamp_before,
     .after = pcsamp_after,

@@ -27,7 +27,8 @@ static bool available(const struct kp_cupti *c)
 {
     return c->cuptiPCSamplingEnable && c->cuptiPCSamplingDisable && c->cuptiPCSamplingSetConfigurationAttribute &&
            c->cuptiPCSamplingGetConfigurationAttribute && c->cuptiPCSamplingGetNumStallReasons &&
-           c->cuptiPCSamplingGetStallReasons && c->cuptiPCSamplingGetData;
+           c->cuptiPCSamplingGetStallReasons && c->cuptiPCSamplingStart && c->cuptiPCSamplingStop &&
+           c->cuptiPCSamplingGetData;
 }
 
 /* ---- records ---- */
@@ -124,6 +125,8 @@ static int configure(struct kp_pcsamp *p, int interval)
     CUpti_PCSamplingConfigurationInfo info[] = {
         {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE,
          .attributeData.collectionModeData.collectionMode = CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED},
+        {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL,
+         .attributeData.enableStartStopControlData.enableStartStopControl = 1},
         {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SCRATCH_BUFFER_SIZE,
          .attributeData.scratchBufferSizeData.scratchBufferSize = SCRATCH},
         {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE,
@@ -206,6 +209,18 @@ void kp_pcsamp_close(struct kp_pcsamp *p)
     CUpti_PCSamplingDisableParams disable = {.size = CUpti_PCSamplingDisableParamsSize, .ctx = p->ctx};
     p->c->cuptiPCSamplingDisable(&disable);
     kp_pcsamp_abandon(p);
+}
+
+int kp_pcsamp_start(struct kp_pcsamp *p)
+{
+    CUpti_PCSamplingStartParams start = {.size = CUpti_PCSamplingStartParamsSize, .ctx = p->ctx};
+    return (int)p->c->cuptiPCSamplingStart(&start);
+}
+
+int kp_pcsamp_stop(struct kp_pcsamp *p)
+{
+    CUpti_PCSamplingStopParams stop = {.size = CUpti_PCSamplingStopParamsSize, .ctx = p->ctx};
+    return (int)p->c->cuptiPCSamplingStop(&stop);
 }
 
 int kp_pcsamp_interval(const struct kp_pcsamp *p)

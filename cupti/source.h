@@ -24,7 +24,13 @@ struct kp_pc {
 
 /* ---- PC sampling ---- */
 
-/* Enabled on a context: each launch waits for its kernel meanwhile, whose warps are sampled. */
+/* Enabled on a context: between start and stop the warps of each kernel are sampled, and each launch waits for its
+ * kernel.
+ *
+ * KP_VENDOR: which functions samples are told of was found by trial (CUPTI 13.0). Once the range profiler has been
+ * enabled on the context, a function is recognised only if its first launch was made while PC sampling was enabled,
+ * started or not; the samples of all others are in the totals alone, for ever. The same is true of a function that SASS
+ * metrics saw first. While the range profiler is configured, there are no samples at all. */
 struct kp_pcsamp;
 
 enum {
@@ -39,14 +45,13 @@ struct kp_pcsamp_totals {
 };
 
 /* `interval`: KP_PCSAMP_INTERVAL_AUTO, or 0 to KP_PCSAMP_INTERVAL_MAX for 2^(5 + interval) cycles. `buffer`: byte of
- * device memory for samples; 0 = the library's choice.
- * KP_VENDOR: a function that was launched the first time while the range profiler was enabled, or that SASS metrics saw
- * before it was first sampled, is not recognised: its samples are in the totals alone. One that was sampled first is
- * for ever. While the range profiler is configured, there are no samples at all (CUPTI 13.0). */
+ * device memory for samples; 0 = the library's choice. */
 int kp_pcsamp_open(const struct kp_cupti *c, CUcontext ctx, int interval, size_t buffer, struct kp_pcsamp **out);
 void kp_pcsamp_close(struct kp_pcsamp *p);
 /* The context is gone. */
 void kp_pcsamp_abandon(struct kp_pcsamp *p);
+int kp_pcsamp_start(struct kp_pcsamp *p);
+int kp_pcsamp_stop(struct kp_pcsamp *p);
 /* The interval and the buffer in use, as given to open. */
 int kp_pcsamp_interval(const struct kp_pcsamp *p);
 size_t kp_pcsamp_buffer(const struct kp_pcsamp *p);
