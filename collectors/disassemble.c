@@ -57,7 +57,7 @@ char *kp_disassembler_find(void)
 enum { IMAGE_FD = 3, FIRST_FD = 10 };
 
 struct child {
-    pid_t pid;
+    int tool;   /* its handle; -1 = there is none */
     int output; /* its standard output, or -1 */
     struct timespec deadline;
 };
@@ -108,8 +108,9 @@ static char **child_environment(void)
 /* What the child needs between its start and the tool's. */
 struct launch {
     const char *tool;
-    char **arguments, **environment;
+    char **arguments, **environment, *stack; /* of the tool's own start */
     int image, output, null;
+    pid_t pid; /* out: the tool's; -1 = it could not be made */
     int error; /* out: why the tool did not start */
 };
 
@@ -132,9 +133,21 @@ static int become_tool(void *arg)
     return 127;
 }
 
-/* The child sends no SIGCHLD when it ends, and waits of the program for any child do not see it: nothing of it reaches
- * the program. posix_spawn has no way to say so. */
-static int spawn(const char *tool, char *functions, int image, int output, pid_t *pid)
+/* Runs in a child that starts the tool and ends: the tool is then no child of the program's. */
+static int start_tool(void *arg)
+{
+    struct launch *l = arg;
+    l->pid = clone(become_tool, l->stack, CLONE_VM | CLONE_VFORK, l);
+    if (l->pid < 0)
+        l->error = errno;
+    syscall(SYS_exit_group, 0);
+    return 0;
+}
+
+/* A tool that the program itself had started would send it SIGCHLD, and be seen by a wait for any child, which it may
+ * have handlers and loops for. One in between, which sends nothing as it runs no program of its own, takes care of
+ * that; posix_spawn has no way to say so. */
+static int spawn(const char *tool, char *functions, int image, int output, int *tool_handle)
 {
     enum { STACK = 64 << 10 };
     char path[32];
@@ -145,7 +158,8 @@ static int spawn(const char *tool, char *functions, int image, int output, pid_t
     int rc = -ENOMEM;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", IMAGE_FD);
     l.environment = child_environment();
-    char *stack = aligned_alloc(64, STACK);
+    char *stack = aligned_alloc(64, 2 * STACK);
+    l.stack = stack + STACK;
     l.null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (l.null >= 0)
         l.null = move_up(l.null);
@@ -154,13 +168,13 @@ static int spawn(const char *tool, char *functions, int image, int output, pid_t
     /* A handler of the program must not run in the child, whose memory is the program's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    *pid = clone(become_tool, stack + STACK, CLONE_VM | CLONE_VFORK, &l);
-    rc = *pid < 0 ? -errno : 0;
+    pid_t between = clone(start_tool, stack + 2 * STACK, CLONE_VM | CLONE_VFORK, &l);
+    rc = between < 0 ? -errno : -l.error;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!rc && l.error) {
-        waitpid(*pid, NULL, __WCLONE);
-        rc = -l.error;
-    }
+    while (between > 0 && waitpid(between, NULL, __WCLONE) < 0 && errno == EINTR)
+        ;
+    /* A handle, as the number may be another's once the tool has ended. Not there before Linux 5.3. */
+    *tool_handle = rc ? -1 : (int)syscall(SYS_pidfd_open, l.pid, 0);
 out:
     if (l.null >= 0)
         close(l.null);
@@ -180,7 +194,7 @@ static int start(struct child *c, const char *tool, char *functions, const void 
         rc = ends[0] < 0 || ends[1] < 0 ? -EMFILE : 0;
     }
     if (!rc)
-        rc = spawn(tool, functions, file, ends[1], &c->pid);
+        rc = spawn(tool, functions, file, ends[1], &c->tool);
     if (ends[1] >= 0)
         close(ends[1]);
     if (file >= 0)
@@ -218,17 +232,15 @@ static size_t next_output(const struct child *c, char *buffer, size_t size)
     }
 }
 
-/* All that it had to say has been read, or is no longer wanted: it need not end by itself. A program that ignores
- * SIGCHLD, or waits for any child, may have taken its status before us. */
+/* All that it had to say has been read, or is no longer wanted: it need not end by itself. Without a handle it is left
+ * to end by what it writes into the closed pipe. */
 static void finish(struct child *c)
 {
     close(c->output);
-    /* Without a child of that number there is none to kill: the number may be another's by now. */
-    if (waitpid(c->pid, NULL, WNOHANG | __WCLONE) != 0)
+    if (c->tool < 0)
         return;
-    kill(c->pid, SIGKILL);
-    while (waitpid(c->pid, NULL, __WCLONE) < 0 && errno == EINTR)
-        ;
+    syscall(SYS_pidfd_send_signal, c->tool, SIGKILL, NULL, 0);
+    close(c->tool);
 }
 
 /* ---- reading what it prints ---- */

@@ -16,7 +16,8 @@ enum {
     SAMPLE_BYTES = 40 << 10,  /* of device memory: seen on GH100, 31 MB for 850 */
     LEAST_BUFFER = 32 << 20,
     MOST_BUFFER = 512 << 20,
-    DECODED_AT_ONCE = 256, /* samples; each takes 32 to 64 KiB of host memory */
+    LEAST_DECODED = 256, /* samples in the counter data, each of which takes 32 to 64 KiB of host memory */
+    MOST_DECODED = 4096,
     MOST_SAMPLES = 1 << 20,
 };
 
@@ -89,15 +90,17 @@ static struct kp_pm_settings settings(const struct kp_extras *x)
     struct kp_pm_settings set = {.trigger = kp_pm_trigger(s->cc_major, s->cc_minor),
                                  .interval = s->pm_interval,
                                  .buffer_size = s->pm_buffer,
-                                 .max_samples = DECODED_AT_ONCE};
+                                 .max_samples = LEAST_DECODED};
     if (!set.interval)
         set.interval = set.trigger == KP_PM_NANOSECONDS ? auto_interval(x) : AUTO_INTERVAL_CYCLES;
-    if (!set.buffer_size) {
-        /* A cycle takes no less than half a nanosecond. */
-        uint64_t ns = set.trigger == KP_PM_NANOSECONDS ? set.interval : set.interval / 2;
-        uint64_t bytes = (x->longest_ns / ns + IDLE_SAMPLES) * SAMPLE_BYTES;
+    /* A cycle takes no less than half a nanosecond. */
+    uint64_t samples = x->longest_ns / (set.trigger == KP_PM_NANOSECONDS ? set.interval : set.interval / 2 + 1);
+    uint64_t bytes = (samples + IDLE_SAMPLES) * SAMPLE_BYTES;
+    if (!set.buffer_size)
         set.buffer_size = bytes < LEAST_BUFFER ? LEAST_BUFFER : bytes > MOST_BUFFER ? MOST_BUFFER : (size_t)bytes;
-    }
+    /* KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0). */
+    if (samples)
+        set.max_samples = samples + IDLE_SAMPLES < MOST_DECODED ? (uint32_t)samples + IDLE_SAMPLES : MOST_DECODED;
     return set;
 }
 
@@ -129,7 +132,7 @@ static int make_room(struct samples *s, size_t metrics)
 {
     if (s->n < s->cap)
         return 0;
-    size_t cap = s->cap ? 2 * s->cap : DECODED_AT_ONCE;
+    size_t cap = s->cap ? 2 * s->cap : LEAST_DECODED;
     double *values = realloc(s->values, cap * metrics * sizeof(*values));
     if (values)
         s->values = values;

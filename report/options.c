@@ -67,7 +67,7 @@ void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX
 
 static int check_choice(const char *allowed, const char *value, char **err)
 {
-    const char *choices[16] = {0}, *item;
+    const char *choices[32] = {0}, *item;
     char *copy = kp_strdup(allowed);
     size_t len, n = 0;
     if (!copy)

@@ -24,18 +24,19 @@ static char *frame_text(const struct kp_frame *f)
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
-    if (*f->function)
-        fputs(f->function, to);
+    const char *function = f->function ? f->function : "", *file = f->file ? f->file : "";
+    if (*function)
+        fputs(function, to);
     else
         fprintf(to, "0x%" PRIx64, f->offset);
-    if (*f->file && f->line)
-        fprintf(to, " at %s:%" PRIu32, f->file, f->line);
-    else if (*f->file)
-        fprintf(to, " in %s", f->file);
+    if (*file && f->line)
+        fprintf(to, " at %s:%" PRIu32, file, f->line);
+    else if (*file)
+        fprintf(to, " in %s", file);
     if (f->kind == KP_FRAME_PYTHON)
         fputs(" (Python)", to);
     else
-        fprintf(to, " (%s)", *f->module ? file_of(f->module) : "no module");
+        fprintf(to, " (%s)", f->module && *f->module ? file_of(f->module) : "no module");
     fclose(to);
     for (char *c = text; c && *c; c++)
         *c = iscntrl((unsigned char)*c) ? ' ' : *c;

@@ -173,14 +173,15 @@ static void test_listed(void **state)
     struct kp_pm_list l, of_section;
     (void)state;
     assert_int_equal(kp_pm_list(h, 9, 0, &s, 1, "", &of_section), 0);
-    assert_int_equal(kp_pm_list(h, 9, 0, &s, 1,
-                                "sm__inst_executed.sum pmsampling:lts__t_requests.sum,pmsampling:not_there.sum\t"
-                                "pmsampling:sm__cycles_active.avg.pct_of_peak_sustained_elapsed,pmsampling:,"
-                                "pmsampling:lts__t_requests.sum",
-                                &l),
-                     0);
+    assert_int_equal(
+        kp_pm_list(h, 9, 0, &s, 1,
+                   "sm__inst_executed.sum pmsampling:lts__t_requests.sum,pmsampling:not_there.sum\t"
+                   "pmsampling:TPC.TriageCompute.sm__cycles_active.avg.pct_of_peak_sustained_elapsed,pmsampling:,"
+                   "pmsampling:lts__t_requests.sum",
+                   &l),
+        0);
     assert_int_equal(l.n, of_section.n + 2);
-    assert_string_equal(l.names[0], "sm__cycles_active.avg.pct_of_peak_sustained_elapsed");
+    assert_string_equal(l.names[0], "TPC.TriageCompute.sm__cycles_active.avg.pct_of_peak_sustained_elapsed");
     assert_string_equal(l.names[of_section.n], "lts__t_requests.sum");
     assert_string_equal(l.names[of_section.n + 1], "not_there.sum");
     kp_pm_list_free(&l);

@@ -502,6 +502,8 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
         "KPROF_PM_SAMPLING_MAX_PASSES=3",
         "KPROF_CALL_STACK=native",
+        "KPROF_WARP_SAMPLING_INTERVAL=3",
+        "KPROF_WARP_SAMPLING_BUFFER_SIZE=1M",
     };
     (void)state;
     size_t n;
@@ -519,7 +521,8 @@ static void every_flag_reaches_the_environment(void **state)
         "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--json", "--print-summary=per-gpu",
         "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda", "--import-source", "yes",
         "--source-folders", "a,b", "--pm-sampling-interval", "2000", "--pm-sampling-buffer-size=8M",
-        "--pm-sampling-max-passes", "3", "--call-stack=native", "env");
+        "--pm-sampling-max-passes", "3", "--call-stack=native", "--warp-sampling-interval=3",
+        "--warp-sampling-buffer-size", "1M", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);
