@@ -379,8 +379,7 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
         what->graph = graph;
         what->obstacle = graph->obstacle;
     }
-    if (choice.outside)
-        what->obstacle = waits_outside_reason;
+    what->outside = choice.outside;
     what->last = choice.last;
     return NULL;
 }
@@ -394,6 +393,10 @@ static CUresult choose(struct kp_launch *l)
     if (atomic_load(&process.ending))
         return skip(l, late);
     const char *unwanted = unwanted_for(l, &what, &graph);
+    /* Not counted either: a launch that is counted holds the program until its kernel has ended, and with it the thread
+     * that its partner waits for. */
+    if (what.outside)
+        return skip(l, waits_outside_reason);
     if (!unwanted)
         return graph.waits ? skip(l, graph.obstacle) : through_window(l, &what, NULL);
     what.wanted = false;

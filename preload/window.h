@@ -21,6 +21,7 @@ struct kp_candidate {
     bool last;                    /* the last one wanted: the window need not stay open after it */
     const struct kp_graph *graph; /* of a graph launch, else NULL */
     const char *obstacle;         /* why it must not be replayed, or NULL */
+    bool outside;                 /* it waits for other processes or devices */
 };
 
 /* Runs `l`, exactly once in effect: in the open window, in a new one, or outside of any. Returns what the driver

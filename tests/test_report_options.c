@@ -102,7 +102,7 @@ static void every_field_has_its_variable(void **state)
         "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass",
         "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000",
         "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_CALL_STACK=python,native",
-        "KPROF_WARP_SAMPLING_INTERVAL=26", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
+        "KPROF_WARP_SAMPLING_INTERVAL=9", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -149,7 +149,7 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.print_summary, "per-gpu");
     assert_string_equal(o.trace_columns, "a,b");
     assert_string_equal(o.call_stack, "python,native");
-    assert_string_equal(o.warp_sampling_interval, "26");
+    assert_string_equal(o.warp_sampling_interval, "9");
     assert_int_equal(o.warp_sampling_buffer_size, 2048);
     assert_string_equal(o.print_nvtx_rename, "kernel");
     assert_string_equal(o.print_source, "sass");

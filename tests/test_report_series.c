@@ -98,10 +98,10 @@ static int make(void **state)
                                   .metrics = kp_strdup("pmsampling:made__up.sum,pmsampling:not__sampled.sum"),
                                   .complete = true};
     describe(r, 0, "two_phases(int)");
-    add(r, "sm__cycles_active" PCT, "%", 1500, 1500, SAMPLES, phases);
-    add(r, "sm__inst_executed_realtime" PCT, "%", 1500, 900, SAMPLES - 1, saw);
-    add(r, "lts__t_sectors" PCT, "%", 1500, 1500, SAMPLES, nothing);
-    add(r, "pcie__read_bytes.sum.per_second", "byte/s", 30000, 15000, 10, ramp);
+    add(r, "TPC.TriageCompute.sm__cycles_active" PCT, "%", 1500, 1500, SAMPLES, phases);
+    add(r, "TPC.TriageCompute.sm__inst_executed_realtime" PCT, "%", 1500, 900, SAMPLES - 1, saw);
+    add(r, "LTS.TriageCompute.lts__throughput" PCT, "%", 1500, 1500, SAMPLES, nothing);
+    add(r, "PCI.TriageCompute.pcie__read_bytes.sum.per_second", "byte/s", 30000, 15000, 10, ramp);
     add(r, "nvlrx__bytes.sum.per_second", "byte/s", 1500, 1500, SAMPLES, no_number);
     add(r, "made__up.sum", "inst", 1500, 1500, SAMPLES, holes);
     kp_result_set_real(r, "profiler__pmsampler_interval_time", "ns", 1500);
@@ -114,9 +114,9 @@ static int make(void **state)
     kp_result_set_na(r, "smsp__warps_issue_stalled_drain.avg.per_cycle_elapsed", "it takes two passes");
     describe(&results[1], 1, "never_sampled()");
     describe(&results[2], 2, "odd()");
-    add(&results[2], "lts__t_sectors" PCT, "%", NAN, INFINITY, 7, odd);
-    add(&results[2], "sm__cycles_active" PCT, "%", -1, 0, 0, odd);
-    add(&results[2], "sm__inst_executed_realtime" PCT, "%", 1e308, 1e308, 1000, odd);
+    add(&results[2], "LTS.TriageCompute.lts__throughput" PCT, "%", NAN, INFINITY, 7, odd);
+    add(&results[2], "TPC.TriageCompute.sm__cycles_active" PCT, "%", -1, 0, 0, odd);
+    add(&results[2], "TPC.TriageCompute.sm__inst_executed_realtime" PCT, "%", 1e308, 1e308, 1000, odd);
     return 0;
 }
 
@@ -181,9 +181,9 @@ static void page(void **state)
     assert_int_equal(n, 1 + 4 * SAMPLES + (SAMPLES - 1) + 10 + 7 + 1000);
     static const char *const some[] = {
         "\"ID\",\"Metric Name\",\"Metric Unit\",\"Sample\",\"Time (ns)\",\"Metric Value\"\r\n",
-        "\"0\",\"sm__cycles_active" PCT "\",\"%\",\"0\",\"1500\",\"12.5\"\r\n",
-        "\"0\",\"sm__inst_executed_realtime" PCT "\",\"%\",\"198\",\"297900\",\"0\"\r\n",
-        "\"0\",\"pcie__read_bytes.sum.per_second\",\"byte/s\",\"9\",\"285000\",\"9000000000\"\r\n",
+        "\"0\",\"TPC.TriageCompute.sm__cycles_active" PCT "\",\"%\",\"0\",\"1500\",\"12.5\"\r\n",
+        "\"0\",\"TPC.TriageCompute.sm__inst_executed_realtime" PCT "\",\"%\",\"198\",\"297900\",\"0\"\r\n",
+        "\"0\",\"PCI.TriageCompute.pcie__read_bytes.sum.per_second\",\"byte/s\",\"9\",\"285000\",\"9000000000\"\r\n",
         "\"0\",\"made__up.sum\",\"inst\",\"1\",\"3000\",\"n/a\"\r\n",
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++)
