@@ -808,6 +808,10 @@ static struct fit judge_launch(const struct kp_context_setup *setup, const struc
         fit.obstacle = NULL;
     if (!fit.obstacle && heap && !setup->one_pass)
         fit.obstacle = "can reach memory of the host that cannot be rewound, not replayed";
+    /* What others write while a window is replayed would be rewound: a partner's message, and with it all that wait for
+     * it. */
+    if (!fit.obstacle && atomic_load(&shared_memory) && !setup->one_pass)
+        fit.obstacle = "memory is shared with other processes or devices, not replayed";
     /* Arguments of unknown size cannot be copied, so the launch must be over when the call returns. */
     bool uncopied = f && ((l->params && !f->facts.params_known) || (l->extra && !l->extra_copied));
     bool reads = what->graph && what->graph->reads_host;

@@ -122,8 +122,12 @@ waiting() {
 seen_by_others() {
     windows "managed memory" 8 "$p" managed
     windows "registered memory" 9 "$p" registered # the last two after its end
-    # Two launches before, then each pair up to the synchronisation.
-    windows "exported memory" 4 "$p" exported
+    # Two launches before; from then on a replay would rewind what others write: each is counted as it comes.
+    both "exported memory" "$p" exported
+    expect "exported memory: profiled" "$(account profiled)" "$(launches)"
+    expect "exported memory: saves" "$(calls cuptiCheckpointSave)" 1
+    expect "exported memory: passes" "$(passes)" $((PASSES + 6))
+    grep -q 'shared with other processes' "$tmp/report" || { fail "exported memory: no note in the report"; show; }
 }
 
 # Pinned memory: the host's values stay.
