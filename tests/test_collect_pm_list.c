@@ -12,29 +12,13 @@
 
 #include "collectors/pm_list.h"
 #include "cupti/pm.h"
+#include "tests/chips_support.h"
 #include "tests/collect_support.h"
 #include "tests/report_support.h"
 
-static const struct chip {
-    const char *name;
-    int major, minor;
-    int opens;
-    size_t passes; /* not looked at here */
-} chips[] = {
-#define KP_CHIP(...) {__VA_ARGS__},
-#include "tests/chips.def"
-};
-
-enum { CHIPS = sizeof(chips) / sizeof(*chips) };
-
 static const char golden[] = "tests/golden/pm_chips.txt";
 
-static bool is_profiled(const struct chip *chip)
-{
-    return chip->opens && 10 * chip->major + chip->minor >= 75;
-}
-
-static struct kp_host *open_host(const struct chip *chip)
+static struct kp_host *open_host(const struct kp_test_chip *chip)
 {
     struct kp_host *h = NULL;
     assert_int_equal(kp_pm_host(kp_test_real_cupti(), chip->name, NULL, &h), 0);
@@ -42,7 +26,8 @@ static struct kp_host *open_host(const struct chip *chip)
 }
 
 /* The series that a section shows on the chip, or would if the chip had their metrics. */
-static size_t rows_of(const struct kp_section *s, const struct chip *chip, const struct kp_row **rows, size_t most)
+static size_t rows_of(const struct kp_section *s, const struct kp_test_chip *chip, const struct kp_row **rows,
+                      size_t most)
 {
     size_t n = 0;
     for (size_t i = kp_section_body_end(s, 0) + 1; i < s->n_rows; i++)
@@ -62,7 +47,7 @@ static bool has(const struct kp_pm_list *l, const char *name)
 }
 
 /* The report believes the row's unit. */
-static void check_unit(struct kp_host *h, const struct chip *chip, const struct kp_row *row)
+static void check_unit(struct kp_host *h, const struct kp_test_chip *chip, const struct kp_row *row)
 {
     struct kp_metric_props props;
     assert_int_equal(kp_host_metric(h, row->metric, &props), 0);
@@ -83,7 +68,7 @@ static void print_groups(FILE *f, const struct kp_pm_groups *g)
     }
 }
 
-static void print_section(FILE *f, const struct chip *chip, struct kp_host *h, const char *id)
+static void print_section(FILE *f, const struct kp_test_chip *chip, struct kp_host *h, const char *id)
 {
     const struct kp_section *s = kp_section_find(id);
     const struct kp_row *rows[64];
@@ -113,7 +98,7 @@ static void print_section(FILE *f, const struct chip *chip, struct kp_host *h, c
 }
 
 /* malloc'ed. */
-static char *describe(const struct chip *chip)
+static char *describe(const struct kp_test_chip *chip)
 {
     char *text = NULL;
     size_t size;
@@ -127,37 +112,17 @@ static char *describe(const struct chip *chip)
     return text;
 }
 
-/* Chips that follow each other and are alike share their lines. */
 static void test_every_chip(void **state)
 {
-    kp_test_real_cupti();
-    char *text = NULL, *lines = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
     (void)state;
-    assert_non_null(f);
-    for (size_t i = 0; i < CHIPS; i++) {
-        char *next = is_profiled(&chips[i]) ? describe(&chips[i]) : NULL;
-        if (!next)
-            continue;
-        bool same = lines && !strcmp(next, lines);
-        if (lines && !same)
-            fprintf(f, "\n%s", lines);
-        fprintf(f, "%s%s (%d.%d)", same ? ", " : "", chips[i].name, chips[i].major, chips[i].minor);
-        free(lines);
-        lines = next;
-    }
-    fprintf(f, "\n%s", lines ? lines : "");
-    assert_int_equal(fclose(f), 0);
-    if (!strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0")) /* the version that the golden was read from */
-        kp_test_golden(text, golden);
-    free(lines);
-    free(text);
+    kp_test_every_chip(describe, golden);
 }
 
-static const struct chip *find_chip(const char *name)
+static const struct kp_test_chip *find_chip(const char *name)
 {
-    for (size_t i = 0; i < CHIPS; i++)
+    size_t n;
+    const struct kp_test_chip *chips = kp_test_chips(&n);
+    for (size_t i = 0; i < n; i++)
         if (!strcmp(chips[i].name, name))
             return &chips[i];
     fail_msg("no chip %s", name);

@@ -13,30 +13,15 @@
 #include "cupti/host.h"
 #include "report/derive.h"
 #include "report/sections.h"
+#include "tests/chips_support.h"
 #include "tests/collect_support.h"
 #include "tests/report_support.h"
 
-static const struct chip {
-    const char *name;
-    int major, minor;
-    int opens;
-    size_t passes; /* not looked at here */
-} chips[] = {
-#define KP_CHIP(...) {__VA_ARGS__},
-#include "tests/chips.def"
-};
-
-enum { CHIPS = sizeof(chips) / sizeof(*chips), NAMES = 4096 };
+enum { NAMES = 4096, MOST_CHIPS = 128 };
 
 static const char golden[] = "tests/golden/sections_chips.txt";
 
-/* CUPTI profiles from 7.5 on. */
-static bool is_profiled(const struct chip *chip)
-{
-    return chip->opens && 10 * chip->major + chip->minor >= 75;
-}
-
-static struct kp_host *open_host(const struct chip *chip)
+static struct kp_host *open_host(const struct kp_test_chip *chip)
 {
     struct kp_host *h = NULL;
     if (kp_host_open(kp_test_real_cupti(), chip->name, NULL, &h))
@@ -90,7 +75,7 @@ static bool chip_has(struct kp_host *h, const struct kp_row *row)
     return !rc;
 }
 
-static bool applies(const struct chip *chip, const struct kp_row *row)
+static bool applies(const struct kp_test_chip *chip, const struct kp_row *row)
 {
     return row->kind != KP_ROW_BODY && kp_cc_matches(row->cc, chip->major, chip->minor);
 }
@@ -109,7 +94,7 @@ struct shown {
 
 /* The places of rows[first..to), which are the table or one body: each is filled by its first row whose metric the chip
  * has. */
-static void look_at_places(struct kp_host *h, const struct chip *chip, const struct kp_row *rows, size_t first,
+static void look_at_places(struct kp_host *h, const struct kp_test_chip *chip, const struct kp_row *rows, size_t first,
                            size_t to, struct shown *s)
 {
     for (size_t i = first; i < to; i++) {
@@ -129,7 +114,7 @@ static void look_at_places(struct kp_host *h, const struct chip *chip, const str
     }
 }
 
-static void look_at_section(struct kp_host *h, const struct chip *chip, const struct kp_section *section,
+static void look_at_section(struct kp_host *h, const struct kp_test_chip *chip, const struct kp_section *section,
                             struct shown *s)
 {
     memset(s, 0, sizeof(*s));
@@ -164,7 +149,7 @@ static void print_names(FILE *f, const char *word, struct names *list)
     }
 }
 
-static void print_section(FILE *f, const struct chip *chip, const struct kp_section *section, struct kp_host *h)
+static void print_section(FILE *f, const struct kp_test_chip *chip, const struct kp_section *section, struct kp_host *h)
 {
     struct shown *s = malloc(sizeof(*s));
     assert_non_null(s);
@@ -181,7 +166,7 @@ static void print_section(FILE *f, const struct chip *chip, const struct kp_sect
 }
 
 /* A chip's lines; malloc'ed. */
-static char *describe(const struct chip *chip)
+static char *describe(const struct kp_test_chip *chip)
 {
     char *text = NULL;
     size_t size, n;
@@ -196,41 +181,19 @@ static char *describe(const struct chip *chip)
     return text;
 }
 
-/* Chips that follow each other and have the same lines share them. */
 static void test_sections_on_every_chip(void **state)
 {
-    kp_test_real_cupti();
-    char *text = NULL, *lines = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
     (void)state;
-    assert_non_null(f);
-    for (size_t i = 0; i < CHIPS; i++) {
-        char *next = is_profiled(&chips[i]) ? describe(&chips[i]) : NULL;
-        if (!next)
-            continue;
-        bool same = lines && !strcmp(next, lines);
-        if (lines && !same)
-            fprintf(f, "\n%s", lines);
-        fprintf(f, "%s%s (%d.%d)", same ? ", " : "", chips[i].name, chips[i].major, chips[i].minor);
-        free(lines);
-        lines = next;
-    }
-    fprintf(f, "\n%s", lines ? lines : "");
-    assert_int_equal(fclose(f), 0);
-    if (!strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0")) /* the version that the golden was read from */
-        kp_test_golden(text, golden);
-    free(lines);
-    free(text);
+    kp_test_every_chip(describe, golden);
 }
 
 /* ---- derived metrics ---- */
 
-/* Fails for a counter that none of the CHIPS hosts has. */
+/* Fails for a counter that none of the hosts has. */
 static int find_on_a_chip(const char *counter, void *hosts)
 {
     struct kp_host **h = hosts;
-    for (size_t i = 0; i < CHIPS; i++)
+    for (size_t i = 0; i < MOST_CHIPS; i++)
         if (h[i] && !is_missing(counter, h[i]))
             return 0;
     fail_msg("no chip has %s", counter);
@@ -254,11 +217,14 @@ static void test_derived_metrics(void **state)
     kp_test_real_cupti();
     size_t n = 0;
     const struct kp_derived **all = kp_derived_all(&n);
-    struct kp_host *hosts[CHIPS] = {NULL};
+    size_t chips_n;
+    const struct kp_test_chip *chips = kp_test_chips(&chips_n);
+    struct kp_host *hosts[MOST_CHIPS] = {NULL};
+    assert_true(chips_n <= MOST_CHIPS);
     (void)state;
     assert_true(all && n > 0);
-    for (size_t i = 0; i < CHIPS; i++)
-        hosts[i] = is_profiled(&chips[i]) ? open_host(&chips[i]) : NULL;
+    for (size_t i = 0; i < chips_n; i++)
+        hosts[i] = kp_test_is_profiled(&chips[i]) ? open_host(&chips[i]) : NULL;
     for (size_t i = 0; i < n; i++) {
         bool used = is_shown(all[i]->name);
         for (size_t k = 0; k < n && !used; k++)
@@ -267,7 +233,7 @@ static void test_derived_metrics(void **state)
             fail_msg("nothing shows %s", all[i]->name);
         assert_int_equal(kp_derived_inputs(all[i], find_on_a_chip, hosts), 0);
     }
-    for (size_t i = 0; i < CHIPS; i++)
+    for (size_t i = 0; i < chips_n; i++)
         kp_host_close(hosts[i]);
     free(all);
 }
