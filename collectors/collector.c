@@ -823,7 +823,11 @@ static void take_extras(struct flight *f)
         out->counters->gathered = g;
     else
         kp_gathered_free(g);
-    out->complaint = kp_extras_complaint(f->c->extras);
+}
+
+char *kp_collector_complaint(struct kp_collector *c)
+{
+    return kp_extras_complaint(c->extras);
 }
 
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
@@ -832,6 +836,8 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
     struct kp_replay_request request = {.rehearse = true};
     size_t *passes = passes_of(&f, &request.groups);
     request.passes = passes;
+    if (!f.early) /* no pass takes over what watched the program */
+        kp_extras_unwatch(c->extras);
     memset(out, 0, sizeof(*out));
     job->n_executed = 0;
     f.hooks = (struct kp_issue_hooks){.before = before_launch, .after = after_launch, .arg = &f};

@@ -65,7 +65,6 @@ struct kp_counters;
 struct kp_window_outcome {
     struct kp_replay_outcome replay;
     char *note;                   /* why counters are missing, malloc'ed, or NULL */
-    char *complaint;              /* what extra passes lack, malloc'ed, or NULL */
     struct kp_counters *counters; /* NULL when there are none */
 };
 
@@ -91,6 +90,9 @@ void kp_collector_leave(struct kp_collector *c);
 /* After kp_collector_save and one execution by the program: runs the passes. Memory is then what one execution leaves,
  * unless the outcome says damaged. The saved state is kept. */
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out);
+
+/* What extra passes lack since the last call, as kp_extras_complaint. */
+char *kp_collector_complaint(struct kp_collector *c);
 
 /* Counting in one pass, without replay: between begin and end every launch of the context is counted as it comes, with
  * the hooks around it. `room`: how many launches there can be. 0, or -1 with *why (malloc'ed). */

@@ -24,13 +24,23 @@ static unsigned kind_of_name(const char *name, size_t len)
 #define KP_SASS(metric, shown, unit) shown,
 #include "collectors/sass_metrics.def"
     };
-    static const char sampled[] = "smsp__pcsamp_";
-    if (len >= strlen(sampled) && !strncmp(name, sampled, strlen(sampled)))
-        return KP_EXTRA_PCSAMP;
+    size_t n;
+    const struct kp_section *sections = kp_sections_builtin(&n);
     for (size_t i = 0; i < sizeof(sass) / sizeof(*sass); i++)
         if (strlen(sass[i]) == len && !strncmp(name, sass[i], len))
             return KP_EXTRA_SASS;
+    for (size_t s = 0; s < n; s++)
+        for (size_t r = 0; r < sections[s].n_rows; r++) {
+            const struct kp_row *row = &sections[s].rows[r];
+            if (kind_of(row->source) && strlen(row->metric) == len && !strncmp(name, row->metric, len))
+                return kind_of(row->source);
+        }
     return 0;
+}
+
+bool kp_extras_is_metric(const char *name)
+{
+    return kind_of_name(name, strlen(name));
 }
 
 unsigned kp_extras_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major, int minor)
@@ -80,28 +90,24 @@ size_t kp_extras_passes(struct kp_extras *x)
 {
     size_t n = 0;
     for (size_t k = 0; x && k < KP_EXTRA_KINDS; k++)
-        n += passes_of(x, k);
+        n += x->passes[k] = passes_of(x, k);
     return n;
 }
 
-size_t kp_extras_early(struct kp_extras *x)
+size_t kp_extras_early(const struct kp_extras *x)
 {
-    return x ? passes_of(x, 0) : 0;
+    return x ? x->passes[0] : 0;
 }
 
-/* The kind of a pass, and which of the kind's passes it is. A kind that has failed since the passes were counted has
- * none: those that follow are then of nobody, and the window is issued for nothing. */
-static const struct kp_extra_kind *kind_at(struct kp_extras *x, size_t pass, size_t *part)
+/* The kind of a pass, and which of the kind's passes it is. NULL where the kind has failed since the passes were
+ * counted: the window is then issued for nothing, as those of the other kinds keep their places. */
+static const struct kp_extra_kind *kind_at(const struct kp_extras *x, size_t pass, size_t *part)
 {
-    for (size_t k = 0; k < KP_EXTRA_KINDS; k++) {
-        size_t n = passes_of(x, k);
-        if (pass < n) {
-            *part = pass;
-            return kinds[k];
-        }
-        pass -= n;
-    }
-    return NULL;
+    size_t k = 0;
+    while (k < KP_EXTRA_KINDS && pass >= x->passes[k])
+        pass -= x->passes[k++];
+    *part = pass;
+    return k < KP_EXTRA_KINDS && !x->gone[k] ? kinds[k] : NULL;
 }
 
 static size_t number_of(const struct kp_extra_kind *kind)
@@ -170,7 +176,7 @@ void kp_extras_window(struct kp_extras *x, size_t results)
 bool kp_extras_flushes(const struct kp_extras *x, size_t pass)
 {
     size_t part;
-    const struct kp_extra_kind *kind = kind_at((struct kp_extras *)x, pass, &part);
+    const struct kp_extra_kind *kind = kind_at(x, pass, &part);
     return kind && kind->flushes;
 }
 
@@ -230,7 +236,7 @@ struct kp_gathered *kp_extras_take(struct kp_extras *x)
 
 char *kp_extras_complaint(struct kp_extras *x)
 {
-    for (size_t k = 0; k < KP_EXTRA_KINDS; k++) {
+    for (size_t k = 0; x && k < KP_EXTRA_KINDS; k++) {
         char *text = x->complaints[k];
         x->complaints[k] = NULL;
         if (text)

@@ -31,6 +31,9 @@ enum { KP_ANY_CC = -1 };
 unsigned kp_extras_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major,
                           int minor);
 
+/* Whether the metric is counted by instruction, so that a list may name it. */
+bool kp_extras_is_metric(const char *name);
+
 struct kp_extras_setup {
     const struct kp_driver *driver;
     const struct kp_cupti *cupti;
@@ -63,10 +66,11 @@ void kp_extras_watch(struct kp_extras *x);
 /* It lets go: the window has no passes, or somebody else must have CUPTI. */
 void kp_extras_unwatch(struct kp_extras *x);
 
-/* The passes that a window takes; may be fewer than the last time, as what failed for good is not tried again. */
+/* The passes that the next window takes; may be fewer than the last time, as what failed for good is not tried again.
+ */
 size_t kp_extras_passes(struct kp_extras *x);
 /* How many of them, the first ones, have to be run before the range profiler's. */
-size_t kp_extras_early(struct kp_extras *x);
+size_t kp_extras_early(const struct kp_extras *x);
 /* A window of so many launches with results begins. */
 void kp_extras_window(struct kp_extras *x, size_t results);
 /* What the longest of its launches took, about; before the passes that are not early. */

@@ -16,7 +16,7 @@ struct kp_gathered_launch {
     struct kp_extra_count *counts;
     size_t n_counts, cap_counts;
     struct kp_pcsamp_totals samples;
-    bool sampled, counted; /* PC sampling, SASS metrics went well */
+    bool sampled; /* PC sampling went well */
     struct kp_series *series;
     size_t n_series;
     uint64_t pm_dropped; /* times that samples were lost */
@@ -44,10 +44,10 @@ struct kp_extras {
     struct kp_extras_setup setup;
     struct kp_gathered *gathered; /* of the window under way */
     uint64_t longest_ns;
-    bool strangers;                   /* the window has functions that were never sampled */
     size_t next;                      /* launch of the pass under way */
     const struct kp_extra_kind *kind; /* of the pass under way; NULL = none, or it failed */
     size_t part;                      /* which of the kind's passes */
+    size_t passes[KP_EXTRA_KINDS];    /* of the window under way */
     bool gone[KP_EXTRA_KINDS];        /* failed for good */
     char *complaints[KP_EXTRA_KINDS];
     bool complained[KP_EXTRA_KINDS]; /* once is enough */

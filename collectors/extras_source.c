@@ -196,7 +196,6 @@ static int sass_after(struct kp_extras *x, struct kp_gathered_launch *l)
     struct taker t = {x, l};
     int rc = kp_sass_end(x->sass, x->setup.ctx, take_value, &t);
     x->sass_open = false;
-    l->counted = !rc;
     return rc;
 }
 

@@ -151,8 +151,6 @@ static int store_series(const struct kp_gathered *g, struct kp_gathered_launch *
     return rc;
 }
 
-/* A function that patched code was counted of is one whose every instruction is known to be counted: 0 is then a
- * value, which the metric has although no instruction has one. */
 int kp_gathered_store(const struct kp_gathered *g, size_t result, struct kp_result *r)
 {
     if (result >= g->n_launches)
@@ -161,7 +159,7 @@ int kp_gathered_store(const struct kp_gathered *g, size_t result, struct kp_resu
     int rc = l->short_of_memory ? -ENOMEM : store_counts(g, l, r);
     if (!rc && l->sampled)
         rc = store_sampling(g, l, r);
-    if (!rc && g->pm_interval)
+    if (!rc && l->n_series)
         rc = store_series(g, l, r);
     return rc;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/extras.h"
 #include "collectors/launch.h"
 #include "collectors/plan_internal.h"
 #include "cupti/pm.h"
@@ -136,7 +137,7 @@ static bool is_base(struct kp_planner *x, const char *name, enum kp_metric_type 
 
 static bool is_other(const char *name)
 {
-    return kp_launch_is_metric(name) || kp_derived_find(name);
+    return kp_launch_is_metric(name) || kp_derived_find(name) || kp_extras_is_metric(name);
 }
 
 static int list_name(struct kp_planner *x, const char *name)

@@ -623,6 +623,16 @@ static void exit_before_cupti(void)
         kp_process_exit_first();
 }
 
+/* What the collector lacks beside the counters: for good, or in this window. */
+static void tell_complaints(void)
+{
+    char *text;
+    while (w.context->collector && (text = kp_collector_complaint(w.context->collector))) {
+        kp_session_warn_once(text);
+        free(text);
+    }
+}
+
 void kp_window_close(const struct kp_context_setup *setup)
 {
     struct kp_window_outcome out;
@@ -637,15 +647,13 @@ void kp_window_close(const struct kp_context_setup *setup)
     judge(&out);
     w.ours_ns += kp_now_ns() - start;
     hand_on(&out);
+    tell_complaints();
     if (out.replay.failed == KP_STAGE_BEGIN || out.replay.failed == KP_STAGE_START)
         plan_again(setup, w.context);
     if (!w.context->dead && !w.hangs)
         free_backups();
     leave(setup->driver, &v);
     kp_counters_free(out.counters);
-    if (out.complaint)
-        kp_session_warn_once(out.complaint);
-    free(out.complaint);
     free(out.note);
     if (w.way != PLAIN)
         exit_before_cupti();

@@ -42,8 +42,11 @@ int kp_test_met(const char *word)
 void kp_test_fail(const char *word, unsigned nth, int code)
 {
     size_t i = 0;
-    while (i < RULES && rules[i].word && strcmp(rules[i].word, word))
+    while (i < RULES && !(rules[i].word && !strcmp(rules[i].word, word)))
         i++;
+    for (size_t k = 0; i == RULES && k < RULES; k++)
+        if (!rules[k].word)
+            i = k;
     assert_true(i < RULES);
     rules[i].word = code ? word : NULL;
     rules[i].nth = nth;

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <cuda.h>
+#include <cupti_activity.h>
 #include <cupti_pcsampling.h>
 #include <cupti_profiler_host.h>
 #include <cupti_range_profiler.h>
@@ -610,6 +611,91 @@ static void body_unknown_code(void)
     CHECK(!data.totalNumPcs && data.nonUsrKernelsTotalSamples && data.totalSamples == data.nonUsrKernelsTotalSamples);
 }
 
+#define PARAMS(type, name) type name = {.structSize = type##_STRUCT_SIZE}
+
+static CUpti_RangeProfiler_Object *range_profiler;
+
+static void enable_range_profiler(void)
+{
+    PARAMS(CUpti_Profiler_Initialize_Params, init);
+    PARAMS(CUpti_RangeProfiler_Enable_Params, enable);
+
+    CUPTI(cuptiProfilerInitialize, &init);
+    enable.ctx = gpu.ctx;
+    CUPTI(cuptiRangeProfilerEnable, &enable);
+    range_profiler = enable.pRangeProfilerObject;
+}
+
+static void disable_range_profiler(void)
+{
+    PARAMS(CUpti_RangeProfiler_Disable_Params, disable);
+
+    disable.pRangeProfilerObject = range_profiler;
+    CUPTI(cuptiRangeProfilerDisable, &disable);
+}
+
+/* Launches the function while PC sampling is on. */
+static bool recognised(const char *name)
+{
+    bool known;
+
+    enable_sampling();
+    launch(name);
+    take(MOST_RECORDS);
+    known = data.totalNumPcs;
+    CHECK(data.totalSamples && !known == (data.nonUsrKernelsTotalSamples == data.totalSamples));
+    disable_sampling();
+    return known;
+}
+
+/* Without the range profiler, whatever was launched before. */
+static void body_recognised(void)
+{
+    open_gpu();
+    read_reasons();
+    load();
+    launch("increment");
+    CHECK(recognised("increment"));
+    launch("atomic_count");
+    CHECK(recognised("atomic_count"));
+}
+
+/* Once it was enabled, what was launched before; of the rest what PC sampling, started or not, or activity sees first.
+ */
+static void body_recognised_beside_ranges(void)
+{
+    open_gpu();
+    read_reasons();
+    load();
+    launch("increment");
+    enable_range_profiler();
+    disable_range_profiler();
+    launch("increment");
+    CHECK(recognised("increment"));
+    launch("atomic_count");
+    CHECK(!recognised("atomic_count"));
+    CHECK(!recognised("atomic_count")); /* for ever */
+    load();                             /* the same names, but other functions */
+    CHECK(recognised("increment"));
+    launch("increment");
+    CHECK(recognised("increment"));
+    load();
+    enable_sampling();
+    configure(CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL, 1);
+    launch("increment");
+    disable_sampling();
+    CHECK(recognised("increment"));
+    CUPTI(cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    launch("atomic_count");
+    CUPTI(cuptiActivityDisable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    CHECK(recognised("atomic_count"));
+    load();
+    enable_range_profiler();
+    launch("increment");
+    disable_range_profiler();
+    CHECK(!recognised("increment"));
+}
+
 static void get_data_without_enable(void)
 {
     SAMPLING_PARAMS(CUpti_PCSamplingGetDataParams, get);
@@ -714,8 +800,6 @@ static void body_disable_fails(void)
 }
 
 /* --- SASS metrics --- */
-
-#define PARAMS(type, name) type name = {.structSize = type##_STRUCT_SIZE}
 
 static CUpti_SassMetrics_MetricDetails metrics[MOST_METRICS];
 static CUpti_SassMetrics_Config configs[MOST_METRICS];
@@ -1031,42 +1115,21 @@ static void body_first_only(void)
 
 static void body_range_profiler_on(void)
 {
-    PARAMS(CUpti_Profiler_Initialize_Params, init);
-    PARAMS(CUpti_RangeProfiler_Enable_Params, enable);
-    PARAMS(CUpti_RangeProfiler_Disable_Params, disable);
-
     open_sass();
-    CUPTI(cuptiProfilerInitialize, &init);
-    enable.ctx = gpu.ctx;
-    CUPTI(cuptiRangeProfilerEnable, &enable);
-    disable.pRangeProfilerObject = enable.pRangeProfilerObject;
-    CUPTI(cuptiRangeProfilerDisable, &disable);
+    enable_range_profiler();
+    disable_range_profiler();
     CHECK(counts_of_two() == 2);
 }
 
 /* What was patched before it was sampled is never recognised; what was sampled before stays known. */
 static void body_patched_first(void)
 {
-    uint64_t of_known;
-
     open_sass();
-    enable_sampling();
-    launch("atomic_count");
-    take(MOST_RECORDS);
-    of_known = data.totalSamples;
-    CHECK(data.totalNumPcs);
-    disable_sampling();
+    CHECK(recognised("atomic_count"));
     CHECK(counts_of_two() == 2);
-    enable_sampling();
-    launch("increment");
-    take(MOST_RECORDS);
-    CHECK(!data.totalNumPcs && data.nonUsrKernelsTotalSamples && data.totalSamples == data.nonUsrKernelsTotalSamples);
-    launch("increment");
-    take(MOST_RECORDS);
-    CHECK(!data.totalNumPcs && data.nonUsrKernelsTotalSamples);
-    launch("atomic_count");
-    take(MOST_RECORDS);
-    CHECK(data.totalNumPcs && data.totalSamples == of_known && !data.nonUsrKernelsTotalSamples);
+    CHECK(!recognised("increment"));
+    CHECK(!recognised("increment"));
+    CHECK(recognised("atomic_count"));
 }
 
 static void sass_enabled_twice(void)
@@ -1142,6 +1205,8 @@ static const struct kp_test_case cases[] = {
     {"sampling between Start and Stop", body_start_stop, RIGHT},
     {"sampled kernels run one at a time", body_serialised, RIGHT},
     {"samples of unknown code", body_unknown_code, RIGHT},
+    {"functions that are recognised", body_recognised, RIGHT},
+    {"functions that are recognised beside a range profiler", body_recognised_beside_ranges, RIGHT},
     {"PC sampling that cannot be disabled", body_disable_fails, RIGHT},
     {"GetData without Enable", get_data_without_enable, FAKE_MISUSE_EXIT},
     {"Start without Enable", start_without_enable, FAKE_MISUSE_EXIT},

@@ -113,6 +113,15 @@ CUptiResult cuptiPmSamplingGetCounterAvailability(CUpti_PmSampling_GetCounterAva
     return CUPTI_SUCCESS;
 }
 
+/* A range profiler has the counters. */
+static bool busy(int device)
+{
+    for (const CUpti_RangeProfiler_Object *r = objects; r; r = r->next)
+        if (has_counters(r) && fake_driver()->context_device(r->ctx) == device)
+            return true;
+    return false;
+}
+
 CUptiResult cuptiPmSamplingEnable(CUpti_PmSampling_Enable_Params *params)
 {
     CUpti_PmSampling_Object *o;
@@ -126,6 +135,8 @@ CUptiResult cuptiPmSamplingEnable(CUpti_PmSampling_Enable_Params *params)
     o = &samplers[params->deviceIndex];
     if (o->enabled)
         return CUPTI_ERROR_INVALID_OPERATION;
+    if (busy((int)params->deviceIndex))
+        return CUPTI_ERROR_HARDWARE_BUSY;
     *o = (CUpti_PmSampling_Object){.device = (int)params->deviceIndex, .enabled = true, .now = 1000000000};
     fake_driver()->set_launch_hook(on_launch, NULL);
     params->pPmSamplingObject = o;
@@ -169,6 +180,8 @@ CUptiResult cuptiPmSamplingSetConfig(CUpti_PmSampling_SetConfig_Params *params)
     if (!params->pConfig || !params->configSize || !params->samplingInterval ||
         params->hardwareBufferSize < FAKE_PM_RECORD)
         return CUPTI_ERROR_INVALID_PARAMETER;
+    if (busy(o->device))
+        return CUPTI_ERROR_HARDWARE_BUSY;
     if (params->triggerMode == CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL && !has_timer(o->device))
         return CUPTI_ERROR_NOT_SUPPORTED;
     if (params->hwBufferAppendMode != CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST)

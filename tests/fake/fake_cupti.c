@@ -485,7 +485,24 @@ static void add_kernel(CUpti_RangeProfiler_Object *object, struct fake_image_ran
     pass->data_chain = fake_hash(pass->data_chain, &launch->data_hash, sizeof(launch->data_hash));
 }
 
+/* Between SetConfig and Disable: other parts of CUPTI do not get them then, as seen of CUPTI 13.0. */
+static bool has_counters(const CUpti_RangeProfiler_Object *object)
+{
+    return object->configured && !object->disabled && fake_driver()->context_state(object->ctx) == FAKE_LIVE;
+}
+
+static bool range_profiler_has_counters(CUcontext ctx)
+{
+    const CUpti_RangeProfiler_Object *object = objects;
+
+    while (object && (object->ctx != ctx || !has_counters(object)))
+        object = object->next;
+    return object;
+}
+
 static void note_activity(const struct fake_launch *launch);
+static bool patches(CUcontext ctx);
+static void get_to_know(const struct fake_launch *launch, bool patched);
 static void sample_launch(const struct fake_launch *launch);
 static void count_launch(const struct fake_launch *launch);
 static bool sampled_one_at_a_time(CUcontext ctx);
@@ -508,6 +525,7 @@ static void on_launch(const struct fake_launch *launch, void *data)
 
     (void)data;
     note_activity(launch);
+    get_to_know(launch, patches(launch->ctx));
     sample_launch(launch);
     count_launch(launch);
     sample_kernel(launch);

@@ -84,7 +84,7 @@ struct code {
     uint32_t symbol;
     struct instruction *instructions; /* up to the last EXIT */
     size_t n_instructions;            /* 0: the cubin lacks the function */
-    bool sampled, patched;            /* by PC sampling and SASS metrics, ever */
+    bool launched, known, strange;    /* ever; to PC sampling for ever, and never */
     struct code *next;
 };
 

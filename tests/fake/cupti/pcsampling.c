@@ -3,8 +3,12 @@
  * instruction has is computed from the launch: its kernel, shape and arguments, so that a launch that is issued again
  * has the same in every run. A kernel with "tiny" in its name has none.
  *
- * A function whose code SASS metrics patched before it was first sampled is not recognised: it has no records, and its
- * samples are those of a kernel that is not the user's. So has a kernel that is not in its module's cubin.
+ * Not every function is recognised; one that is not has no records, and its samples are those of a kernel that is not
+ * the user's. Once the range profiler has been enabled on the context, though it be disabled again, a function has to
+ * be launched the first time while PC sampling is enabled, started or not, or kernel activity is collected; what was
+ * launched before that is recognised, unless SASS metrics patched it before one of these saw it. It stays as it is
+ * then. A kernel that is not in its module's cubin is never recognised. While the range profiler is configured, there
+ * are no samples.
  */
 
 /* What the device writes for one sample; when its buffer is full, further ones of the kernel are lost. */
@@ -299,12 +303,47 @@ static void sample_code(struct pc_sampler *s, const struct fake_launch *launch, 
 
         if (n > room)
             s->dropped += n;
-        else if (code->patched && !code->sampled)
+        else if (code->strange)
             s->not_users += n;
         else if (n)
             add_record(s, code, i, correlation, n);
         room -= n > room ? room : n;
     }
+}
+
+/* One that was disabled counts, too. */
+static bool range_profiler_was_on(CUcontext ctx)
+{
+    const CUpti_RangeProfiler_Object *object = objects;
+
+    while (object && object->ctx != ctx)
+        object = object->next;
+    return object;
+}
+
+/* Until a part of CUPTI was used there was nothing that would have missed a launch. */
+static void note_earlier_launches(const struct fake_launch *launch)
+{
+    static uint64_t next;
+    struct fake_launch earlier;
+
+    for (; next < launch->ordinal && !fake_driver()->launch_get(next, &earlier); next++)
+        code_of(&earlier)->launched = true;
+}
+
+/* Whether PC sampling will ever recognise the function is decided as it is launched. */
+static void get_to_know(const struct fake_launch *launch, bool patched)
+{
+    const struct pc_sampler *s = pc_sampler_of(launch->ctx);
+    struct code *code;
+
+    note_earlier_launches(launch);
+    code = code_of(launch);
+    if ((s && s->enabled) || activity_on)
+        code->known |= !code->strange;
+    else if (patched || (!code->launched && range_profiler_was_on(launch->ctx)))
+        code->strange |= !code->known;
+    code->launched = true;
 }
 
 static void sample_launch(const struct fake_launch *launch)
@@ -314,7 +353,7 @@ static void sample_launch(const struct fake_launch *launch)
     struct pc_sampler *s = pc_sampler_of(launch->ctx);
     struct code *code;
 
-    if (!sampling(s))
+    if (!sampling(s) || range_profiler_has_counters(launch->ctx))
         return;
     if (!one_at_a_time(s))
         fake_misuse("kernel %s is to be sampled beside others, which the fake cannot do", launch->name);
@@ -324,7 +363,6 @@ static void sample_launch(const struct fake_launch *launch)
         s->not_users += SAMPLES_OF_UNKNOWN;
     else if (!strstr(launch->name, "tiny"))
         sample_code(s, launch, code, last_correlation);
-    code->sampled |= !code->patched;
 }
 
 /* --- handing out --- */

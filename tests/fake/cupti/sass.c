@@ -303,6 +303,13 @@ static bool other_feature_used(void)
     return objects || pc_samplers;
 }
 
+static bool patches(CUcontext ctx)
+{
+    const struct patcher *p = patcher_of(ctx);
+
+    return p && p->enabled;
+}
+
 static void count_launch(const struct fake_launch *launch)
 {
     enum { WARP = 32 };
@@ -325,7 +332,6 @@ static void count_launch(const struct fake_launch *launch)
             fake_misuse("out of host memory");
         p->counted[p->n_counted++] = (struct counted){code, 0};
     }
-    code->patched = true;
     p->counted[i].warps += blocks * ((threads + WARP - 1) / WARP);
 }
 

@@ -1,0 +1,220 @@
+#!/bin/sh
+# Passes of their own, with a session from beginning to end: PC sampling, SASS metrics and PM sampling do the program no
+# harm, their sections and pages tell what the fake library says of its kernels (instructions of lines in
+# fake_kernels.cu; the one with arithmetic, which a warp waits at for what it has loaded, is the 8th of each kernel),
+# and what fails of them is missed alone.
+. "$(dirname "$0")/e2e.inc"
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
+
+# Launches of p_direct.
+LAUNCHES=19
+export KPROF_SET=full
+
+harmless() {
+    for p in p_direct p_dlopen p_dlvsym p_getproc p_next p_extra p_legacy p_graph p_capture p_fail p_many p_cudart \
+        p_nocuda p_pinned p_nvtx; do
+        both "$p" "$programs/$p"
+        [ "$p" = p_nocuda ] || expect "$p: launches seen" "$(account seen)" "$(launches)"
+    done
+    for end in return exit _exit quick_exit abort sigterm sigkill segv reset release destroy thread_exit fork; do
+        both "end by $end" "$programs/p_exit" $end
+    done
+    both "a closed reader" "$programs/p_harm" lose_reader
+    both "a fork" "$programs/p_harm" vfork
+}
+
+harmless_windows() {
+    for what in synchronised memsets copies-in copies-out copies-within events allocates refusals refused-first graphs \
+        prints shared-limit libraries managed registered exported forks reset threads waiting-thread fault \
+        waits-outside waits-for-launch 'closed-by module' 'closed-by stream' 'closed-by dtoh-async' 'mixed 3' \
+        'end-by exit' 'end-by _exit'; do
+        # shellcheck disable=SC2086
+        both "$what" "$programs/p_window" $what
+        expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+    done
+    for devices in 1 2; do
+        FAKE_DEVICES=$devices both "threads, $devices devices" "$programs/p_threads"
+        expect "threads, $devices devices: profiled" "$(account profiled)" "$(launches)"
+    done
+}
+
+# The first place of each table of lines.
+first_places() {
+    awk '/^    Hottest Lines/ { wanted = 1 } wanted && /^        [^ ]/ { print $1; wanted = 0 }' "$1"
+}
+
+# All launches have a table of lines, with samples; that of the arithmetic comes first in those of axpy_inplace, where 32
+# warps execute three instructions of it.
+sampled() { # NAME
+    expect "$1: tables of lines" "$(grep -c '^    Hottest Lines.*; [0-9,]* samples, one every 2,048 cycles$' "$tmp/report")" $LAUNCHES
+    expect "$1: hottest lines" "$(first_places "$tmp/report" | grep -c '^fake_kernels\.cu:[1-9][0-9]*$')" $LAUNCHES
+    expect "$1: the hottest one" "$(first_places "$tmp/report" | head -n 1)" fake_kernels.cu:17
+    expect "$1: its row" "$(grep -m 1 '^      1 ' "$tmp/report" | awk '{print $4, $5}')" "long_scoreboard 96"
+}
+
+sections() {
+    both "sections" "$programs/p_direct"
+    expect "sections: profiled" "$(account profiled)" $LAUNCHES
+    for s in 'Source Counters' 'PM Sampling'; do
+        expect "sections: $s" "$(grep -c "^    Section: $s\$" "$tmp/report")" $LAUNCHES
+    done
+    grep -q '^==WARNING==' "$tmp/report" && { fail "sections: a warning"; show; }
+    sampled "sections"
+    grep -q 'Hottest line: fake_kernels.cu:' "$tmp/report" || { fail "advice names no line"; show; }
+    # one pass each, in one series with those of the counters
+    expect "sections: passes of one window" "$(grep -c ' - 0: 37 passes,' "$tmp/report")" 1
+
+    # Functions that are launched the first time while the range profiler has been on: all but the first's.
+    KPROF_WINDOW=1 both "windows of one" "$programs/p_direct"
+    sampled "windows of one"
+    KPROF_CACHE_CONTROL=none both "no cache control" "$programs/p_direct"
+    sampled "no cache control"
+    # a metric of these may be named as any other
+    listed=smsp__pcsamp_sample_count,thread_inst_executed
+    both "metrics by their names" env -u KPROF_SET KPROF_METRICS=$listed "$programs/p_direct"
+    for name in smsp__pcsamp_sample_count thread_inst_executed; do
+        expect "$name by its name" "$(grep -c "^    $name .* [0-9,]*\$" "$tmp/report")" $LAUNCHES
+    done
+    KPROF_SET=basic both "the set basic" "$programs/p_direct"
+    grep -q 'Hottest Lines' "$tmp/report" && { fail "lines that nobody asked for"; show; }
+    grep -qE '^calls pid=[0-9]+ cupti(PCSampling|SassMetrics|PmSampling|RegisterComputeCrc)' "$tmp/kprof.log" &&
+        { fail "the set basic: asks for more than counters"; show; }
+}
+
+# Fields of a page in CSV, none of which holds a bar.
+fields() { tr -d '\r' <"$tmp/report" | sed -n 's/","/|/g; s/^"//; s/"$//p'; }
+
+pages() {
+    unset KPROF_SET # the page says what to collect
+    one="KPROF_LAUNCH_COUNT=1"
+    both "page source" env KPROF_PAGE=source $one "$programs/p_direct"
+    grep -q 'Note: fake_kernels.cu was not found' "$tmp/report" || { fail "page source: no word of the missing file"; show; }
+    sed -n '/^    SASS: axpy_inplace$/,$p' "$tmp/report" >"$tmp/sass"
+    expect "page source: lines" "$(grep -c '^  - fake_kernels.cu:' "$tmp/sass")" 8
+    expect "page source: opcodes" "$(grep '^      [0-9a-f][0-9a-f]* ' "$tmp/sass" | awk '{print $NF}' | uniq | tr '\n' ' ')" \
+        'LDC S2R IMAD ISETP EXIT LDG FFMA BRA STG EXIT BRA NOP '
+    # 4 blocks of 256 threads are 32 warps; each loads 8 sectors where 4 would do
+    expect "page source: the load" "$(grep ' LDG$' "$tmp/sass" | awk '{print $(NF-2), $(NF-1)}')" "32 256/128"
+    samples=$(sed -n 's/^    Hottest Lines.*; \([0-9,]*\) samples.*/\1/p' "$tmp/report" | tr -d ,)
+
+    both "page source, CSV" env KPROF_PAGE=source KPROF_CSV=on $one "$programs/p_direct"
+    fields >"$tmp/fields"
+    expect "page source, CSV: rows" "$(wc -l <"$tmp/fields")" $((1 + 16))
+    expect "page source, CSV: samples" "$(awk -F'|' '
+        NR == 1 { for (i = 1; i <= NF; i++) stall[i] = $i ~ /^smsp__pcsamp_warps_issue_stalled_/ && $i !~ /_not_issued$/ }
+        NR > 1 { for (i = 1; i <= NF; i++) if (stall[i]) n += $i }
+        END { print n }' "$tmp/fields")" "$samples"
+    expect "page source, CSV: threads" "$(awk -F'|' '
+        NR == 1 { for (i = 1; i <= NF; i++) if ($i == "thread_inst_executed") at = i }
+        NR > 1 { n += $at }
+        END { print n }' "$tmp/fields")" $((12 * 1024))
+
+    metric=sm__cycles_active.avg.pct_of_peak_sustained_elapsed
+    both "page pm" env KPROF_SET=full KPROF_PAGE=pm KPROF_CACHE_CONTROL=none $one "$programs/p_direct"
+    # the log tells all samples: the kernel's, and three idle ones before and after it
+    taken=$(sed -n 's/^sampled .* samples=\([0-9]*\) .*/\1/p' "$tmp/kprof.log" | tail -n 1)
+    expect "page pm: samples" "$(sed -n 's/^    \([0-9]*\) samples, one every 1.50 us;.*/\1/p' "$tmp/report")" $((taken - 6))
+    expect "page pm: rows" "$(grep -cE '^    (SM Active|DRAM Read Throughput|L2 Throughput) ' "$tmp/report")" 3
+    both "page pm, CSV" env KPROF_SET=full KPROF_PAGE=pm KPROF_CSV=on $one "$programs/p_direct"
+    fields | grep "^0|$metric|" >"$tmp/fields"
+    expect "page pm, CSV: samples" "$(wc -l <"$tmp/fields")" $((taken - 6))
+    expect "page pm, CSV: the first time" "$(head -n 1 "$tmp/fields" | cut -d'|' -f3-5)" '%|0|1500'
+    for sample in 0 $((taken - 7)); do # as many digits as tell them apart
+        value=$(LD_LIBRARY_PATH="$build/fake" "$programs/fake_value" $metric axpy_inplace $sample)
+        expect "page pm, CSV: sample $sample" "$(grep "^0|$metric|%|$sample|" "$tmp/fields" | cut -d'|' -f6 | cut -c1-15)" \
+            "$(echo "$value" | cut -c1-15)"
+    done
+    both "sampled by name" env KPROF_METRICS=pmsampling:sm__cycles_active.avg KPROF_PAGE=pm KPROF_CSV=on $one "$programs/p_direct"
+    expect "sampled by name" "$(fields | grep -c '^0|sm__cycles_active.avg|')" $((taken - 6))
+}
+
+# What is printed of a session later is what was printed at its end.
+stored() {
+    unset KPROF_SET
+    both "stored" env KPROF_EXPORT="$tmp/session.kprof" KPROF_PAGE=source "$programs/p_direct"
+    "$build/kprof" report --page source "$tmp/session.kprof" >"$tmp/later" 2>&1 || fail "kprof report"
+    for file in report later; do
+        sed -n '/^\[/,$p' "$tmp/$file" | grep -v '^==' >"$tmp/$file.cut"
+    done
+    expect "stored: tables of lines" "$(grep -c '^    Hottest Lines' "$tmp/later.cut")" $LAUNCHES
+    cmp -s "$tmp/report.cut" "$tmp/later.cut" || { fail "stored: another page"; diff "$tmp/report.cut" "$tmp/later.cut" | head -n 20; }
+    both "stored, pm" env KPROF_SET=full KPROF_EXPORT="$tmp/pm.kprof" KPROF_PAGE=pm "$programs/p_direct"
+    "$build/kprof" report --page pm "$tmp/pm.kprof" >"$tmp/later" 2>&1 || fail "kprof report --page pm"
+    expect "stored, pm: rows" "$(grep -c '^    SM Active ' "$tmp/later")" $LAUNCHES
+    expect "stored, pm" "$(grep '^    SM Active ' "$tmp/later")" "$(grep '^    SM Active ' "$tmp/report")"
+
+    # With the text of the file, which is gone when it is read.
+    mkdir "$tmp/src"
+    for line in $(seq 1 400); do echo "line_$line();"; done >"$tmp/src/fake_kernels.cu"
+    for import in yes no; do
+        both "import-source=$import" env -C "$tmp/src" KPROF_IMPORT_SOURCE=$import KPROF_SET=full \
+            KPROF_EXPORT="$tmp/$import.kprof" "$programs/p_direct"
+    done
+    rm -r "$tmp/src"
+    for import in yes no; do
+        "$build/kprof" report --page source "$tmp/$import.kprof" >"$tmp/later" 2>&1 || fail "kprof report"
+        [ $import = yes ] && wanted=1 || wanted=0
+        expect "import-source=$import: text" "$(grep -c 'line_17();' "$tmp/later" | sed 's/^[1-9][0-9]*$/1/')" $wanted
+        [ $import = no ] || expect "import-source=yes: notes" "$(grep -c 'was not found' "$tmp/later")" 0
+    done
+}
+
+# What fails is missed with one line, whichever place of a session it fails at; all else is there.
+missing() { # FUNCTION [NTH]: sets what is left
+    what="$1${2:+, call $2} fails"
+    both "$what" env FAKE_FAIL="$1:999${2:+:$2}" KPROF_PAGE=details,source "$programs/p_direct"
+    expect "$what: profiled" "$(account profiled)" $LAUNCHES
+    expect "$what: warnings" "$(grep -c '^==WARNING==' "$tmp/report")" "${warnings:-1}"
+    expect "$what: speed of light" "$(grep -c '^    Section: GPU Speed Of Light Throughput$' "$tmp/report")" $LAUNCHES
+    expect "$what: no counters" "$(grep -c 'cannot\|not replayed' "$tmp/report")" 0
+    samples=$(grep -cE '^    Hottest (Lines|Instructions): .*; [0-9,]* samples' "$tmp/report")
+    counted=$(grep -cE ' [1-9][0-9]* +[1-9][0-9]*/[1-9][0-9]* +LDG$' "$tmp/report")
+    series=$(grep -c '^    # Pass Groups  *1$' "$tmp/report")
+}
+
+faults() {
+    for f in cuptiPCSamplingEnable cuptiPCSamplingStart cuptiPCSamplingGetData; do
+        missing $f
+        grep -q '^==WARNING== warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)$' "$tmp/report" || { fail "$f: no word of it"; show; }
+        expect "$f: sampled, counted, series" "$samples $counted $series" "0 $LAUNCHES $LAUNCHES"
+    done
+    for f in cuptiSassMetricsSetConfig cuptiSassMetricsEnable cuptiSassMetricsFlushData; do
+        missing $f
+        grep -q '^==WARNING== instructions are not counted: CUPTI_ERROR_UNKNOWN (999)$' "$tmp/report" || { fail "$f: no word of it"; show; }
+        expect "$f: sampled, series" "$samples $series" "$LAUNCHES $LAUNCHES"
+    done
+    for f in cuptiPmSamplingEnable cuptiPmSamplingStart cuptiPmSamplingDecodeData; do
+        missing $f
+        grep -q '^==WARNING== nothing is sampled over time: CUPTI_ERROR_UNKNOWN (999)$' "$tmp/report" || { fail "$f: no word of it"; show; }
+        expect "$f: sampled, counted, series" "$samples $counted $series" "$LAUNCHES $LAUNCHES 0"
+    done
+    # Once, in a later window: the others have what they had.
+    for f in cuptiPCSamplingGetData cuptiSassMetricsFlushData cuptiPmSamplingStart; do
+        KPROF_WINDOW=4 missing $f 7
+    done
+    warnings=0 missing cuptiRegisterComputeCrcCallback
+    expect "no images: samples" "$samples" $LAUNCHES
+    expect "no images: without lines" "$(first_places "$tmp/report" | grep -c 'fake_kernels.cu')" 0
+    # Code without an image has no lines, and the rest of its values.
+    warnings=0 missing cuptiGetCubinCrc
+    expect "no CRC: samples" "$samples" $LAUNCHES
+}
+
+# A program that is killed leaves the code and the counts of the windows that were closed.
+killed() {
+    for end in sigkill abort; do
+        rm -f "$tmp/session"
+        KPROF_WINDOW=1 both "$end" env KPROF_EXPORT="$tmp/session" "$programs/p_exit" $end
+        "$build/kprof" report --page source "$tmp/session" >"$tmp/stored" 2>&1 || fail "$end: the session cannot be read"
+        expect "$end: launches" "$(reported "$tmp/stored")" 2
+        expect "$end: hottest lines" "$(first_places "$tmp/stored" | grep -c '^fake_kernels\.cu:[0-9]*7$')" 2
+        expect "$end: instructions" "$(grep -c ' FFMA$' "$tmp/stored" | sed 's/^[1-9][0-9]*$/some/')" some
+        "$build/kprof" report --page pm "$tmp/session" >"$tmp/stored" 2>&1
+        expect "$end: series" "$(grep -c '^    SM Active ' "$tmp/stored")" 2
+    done
+}
+
+for part in harmless_windows harmless faults sections pages stored killed; do
+    beside "$part"
+done
+finish
