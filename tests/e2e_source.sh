@@ -109,7 +109,7 @@ pages() {
         NR > 1 { n += $at }
         END { print n }' "$tmp/fields")" $((12 * 1024))
 
-    metric=sm__cycles_active.avg.pct_of_peak_sustained_elapsed
+    metric=TPC.TriageCompute.sm__cycles_active.avg.pct_of_peak_sustained_elapsed
     both "page pm" env KPROF_SET=full KPROF_PAGE=pm KPROF_CACHE_CONTROL=none $one "$programs/p_direct"
     # the log tells all samples: the kernel's, and three idle ones before and after it
     taken=$(sed -n 's/^sampled .* samples=\([0-9]*\) .*/\1/p' "$tmp/kprof.log" | tail -n 1)
@@ -119,10 +119,10 @@ pages() {
     fields | grep "^0|$metric|" >"$tmp/fields"
     expect "page pm, CSV: samples" "$(wc -l <"$tmp/fields")" $((taken - 6))
     expect "page pm, CSV: the first time" "$(head -n 1 "$tmp/fields" | cut -d'|' -f3-5)" '%|0|1500'
-    for sample in 0 $((taken - 7)); do # as many digits as tell them apart
+    for sample in 0 $((taken - 7)); do # but for the last digits
         value=$(LD_LIBRARY_PATH="$build/fake" "$programs/fake_value" $metric axpy_inplace $sample)
-        expect "page pm, CSV: sample $sample" "$(grep "^0|$metric|%|$sample|" "$tmp/fields" | cut -d'|' -f6 | cut -c1-15)" \
-            "$(echo "$value" | cut -c1-15)"
+        expect "page pm, CSV: sample $sample" "$(grep "^0|$metric|%|$sample|" "$tmp/fields" | cut -d'|' -f6 | cut -c1-13)" \
+            "$(echo "$value" | cut -c1-13)"
     done
     both "sampled by name" env KPROF_METRICS=pmsampling:sm__cycles_active.avg KPROF_PAGE=pm KPROF_CSV=on $one "$programs/p_direct"
     expect "sampled by name" "$(fields | grep -c '^0|sm__cycles_active.avg|')" $((taken - 6))
@@ -214,7 +214,10 @@ killed() {
     done
 }
 
-for part in harmless_windows harmless faults sections pages stored killed; do
+# Under a sanitiser the programs that the others have run are enough: each of them takes minutes there.
+programs_too="harmless_windows harmless"
+[ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && programs_too=
+for part in $programs_too faults sections pages stored killed; do
     beside "$part"
 done
 finish
