@@ -63,7 +63,7 @@ void kp_render_stack(struct kp_out *o, uint64_t id)
     int rc = kp_lookup_stack(o->display->lookup, id, &s);
     if (rc == -ENOMEM && !o->rc)
         o->rc = rc;
-    if (rc || o->rc) /* a stack that cannot be read is no reason to show nothing else */
+    if (rc) /* a stack that cannot be read is no reason to show nothing else */
         return;
     kp_out_print(o, "    Call Stack\n");
     print_frames(o, &s);
