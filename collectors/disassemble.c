@@ -119,10 +119,13 @@ struct launch {
 static int become_tool(void *arg)
 {
     struct launch *l = arg;
-    const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    /* The kernel's structure, all zero: SIG_DFL, no flags, an empty mask. Past sigaction(), which a sanitiser or
+     * another preloaded library may have replaced by one that keeps a table: that would be the program's, whose memory
+     * this is. */
+    const uint64_t by_default[4] = {0};
     sigset_t none;
     for (int s = 1; s < NSIG; s++)
-        sigaction(s, &by_default, NULL); /* refused for some, which have no handler then */
+        syscall(SYS_rt_sigaction, s, by_default, NULL, _NSIG / 8); /* refused for some, which have no handler then */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (dup2(l->null, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->null, STDERR_FILENO) >= 0 &&

@@ -204,7 +204,11 @@ ends() {
     expect "ended by another thread: seen" "$(account seen)" 3
 }
 
-for part in waiting closes_it ends quick how_many threads leaves_it_open seen_by_others pinned unselected prints outside; do
+# Under ASan those that differ in what kprof's own code does; the rest, which differ in what the program calls, would take
+# minutes there.
+parts="waiting closes_it ends quick how_many threads leaves_it_open seen_by_others pinned unselected prints outside"
+[ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && parts="waiting ends threads seen_by_others"
+for part in $parts; do
     beside "$part"
 done
 finish
