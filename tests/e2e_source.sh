@@ -226,9 +226,9 @@ killed() {
 # Under a sanitiser the programs that the others have run are enough: each of them takes minutes there.
 programs_too="harmless_windows harmless"
 [ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && programs_too=
-parts="$programs_too faults sections pages stored killed"
-case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) parts="sections killed" ;; esac
-for part in $parts; do
+these="$programs_too faults sections pages stored killed"
+case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) these="sections killed" ;; esac
+for part in $these; do
     beside "$part"
 done
 finish

@@ -206,9 +206,9 @@ ends() {
 
 # Under ASan those that differ in what kprof's own code does; the rest, which differ in what the program calls, would take
 # minutes there.
-parts="waiting closes_it ends quick how_many threads leaves_it_open seen_by_others pinned unselected prints outside"
-[ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && parts="waiting ends threads seen_by_others"
-for part in $parts; do
+these="waiting closes_it ends quick how_many threads leaves_it_open seen_by_others pinned unselected prints outside"
+[ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && these="waiting ends threads seen_by_others"
+for part in $these; do
     beside "$part"
 done
 finish
