@@ -20,53 +20,18 @@
 #include <unistd.h>
 
 #include "report/page.h"
-#include "report/store.h"
 #include "tests/code_support.h"
 #include "tests/report_support.h"
+#include "tests/store_support.h"
 
 static const struct kp_display plain; /* by default */
-
-struct place {
-    char folder[PATH_MAX / 2], file[PATH_MAX];
-};
-
-static int enter(void **state)
-{
-    struct place *p = calloc(1, sizeof *p);
-    assert_non_null(p);
-    snprintf(p->folder, sizeof p->folder, "%s", kp_test_folder());
-    snprintf(p->file, sizeof p->file, "%s/session.kprof", p->folder);
-    *state = p;
-    return 0;
-}
-
-static int leave(void **state)
-{
-    struct place *p = *state;
-    kp_test_remove_folder(p->folder);
-    free(p);
-    return 0;
-}
 
 static struct kp_store *create(const char *path)
 {
     struct kp_store *s = NULL;
     char *err = NULL;
     int rc = kp_store_create(path, false, &s, &err);
-    if (rc)
-        fail_msg("%d: %s", rc, err ? err : "(no message)");
-    assert_null(err);
-    return s;
-}
-
-static struct kp_store *reopen(const char *path)
-{
-    struct kp_store *s = NULL;
-    char *err = NULL;
-    int rc = kp_store_open(path, &s, &err);
-    if (rc)
-        fail_msg("%d: %s", rc, err ? err : "(no message)");
-    assert_null(err);
+    kp_test_done(rc, &err);
     return s;
 }
 
@@ -74,16 +39,14 @@ static void put_session(struct kp_store *s, const struct kp_session *session)
 {
     char *err = NULL;
     int rc = kp_store_put_session(s, session, &err);
-    if (rc)
-        fail_msg("%d: %s", rc, err ? err : "(no message)");
+    kp_test_done(rc, &err);
 }
 
 static void put_result(struct kp_store *s, const struct kp_result *result)
 {
     char *err = NULL;
     int rc = kp_store_put_result(s, result, &err);
-    if (rc)
-        fail_msg("%d: %s", rc, err ? err : "(no message)");
+    kp_test_done(rc, &err);
 }
 
 /* Every field a value of its own, so that a swapped column shows. */
@@ -289,7 +252,7 @@ static void assert_holds(struct kp_store *s, const struct kp_session *session, c
 
 static void every_field_comes_back(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result results[] = {full_result(0), full_result(7)};
@@ -305,7 +268,7 @@ static void every_field_comes_back(void **state)
     put_session(s, &session);
     kp_store_close(s);
 
-    s = reopen(p->file);
+    s = kp_test_reopen(p->file);
     assert_holds(s, &session, results, 2);
     kp_store_close(s);
     kp_session_free(&session);
@@ -321,7 +284,7 @@ static int stop_at_second(struct kp_result *r, void *arg)
 
 static void a_callback_can_stop(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     char *err = NULL;
     int calls = 0;
@@ -337,7 +300,7 @@ static void a_callback_can_stop(void **state)
 
 static void a_failed_put_leaves_no_half_launch(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result r = full_result(3);
@@ -381,7 +344,7 @@ static void sql(const char *path, const char *text)
 /* The last metric of the second launch is refused, when most of it has been written. */
 static void a_launch_is_written_whole_or_not_at_all(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result first = full_result(1), second = full_result(2);
@@ -410,7 +373,7 @@ static int count_one(struct kp_result *r, void *arg)
 
 static int launches_in(const char *path)
 {
-    struct kp_store *s = reopen(path);
+    struct kp_store *s = kp_test_reopen(path);
     char *err = NULL;
     int n = 0;
     assert_int_equal(kp_store_each_result(s, count_one, &n, &err), 0);
@@ -421,7 +384,7 @@ static int launches_in(const char *path)
 /* Behind the highest number there is none: it must not begin again. */
 static void the_highest_launch_is_the_last(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result first = full_result(1), second = full_result(2);
@@ -438,7 +401,7 @@ static void the_highest_launch_is_the_last(void **state)
 
 static void several_puts_are_one_transaction(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result results[] = {full_result(0), full_result(1), full_result(2)};
@@ -452,7 +415,7 @@ static void several_puts_are_one_transaction(void **state)
     assert_int_equal(launches_in(p->file), 0); /* not yet, for others */
     assert_int_equal(kp_store_commit(s, &err), 0);
     assert_null(err);
-    struct kp_store *other = reopen(p->file);
+    struct kp_store *other = kp_test_reopen(p->file);
     assert_holds(other, &session, results, 3);
     kp_store_close(other);
     kp_store_close(s);
@@ -464,7 +427,7 @@ static void several_puts_are_one_transaction(void **state)
 /* The third launch is refused in the middle: the ones before it go with it, and so do the names that they brought. */
 static void a_failed_transaction_leaves_nothing(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result results[] = {full_result(0), full_result(1), full_result(2)};
@@ -506,7 +469,7 @@ static void assert_no_create(const char *path, bool overwrite, int expected, con
 
 static void creating(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct stat st;
     char path[PATH_MAX + 16];
     kp_store_close(create(p->file));
@@ -544,7 +507,7 @@ static void assert_no_open(const char *path, int expected, const char *part)
 
 static void opening_what_is_no_session(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     assert_no_open(p->file, -ENOENT, "No such file");
     assert_no_open(p->folder, -EINVAL, "not a regular file");
     FILE *f = fopen(p->file, "we");
@@ -566,7 +529,7 @@ static void opening_what_is_no_session(void **state)
 static void instances_are_json(void **state)
 {
     static const char *const locales[] = {"C", "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8"};
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     for (size_t i = 0; i < sizeof locales / sizeof *locales; i++) {
         if (!setlocale(LC_ALL, locales[i]))
             continue; /* not on this machine */
@@ -607,7 +570,7 @@ static void broken_instances_are_an_error(void **state)
         "{\"a\":1}", "[[\"a\",x]]", "[[\"a\",inf]]",        "[[\"\\u12345\",1]]", "[[[[[[[",       "[[\"a\",1],]",
         "[[\"\\",
     };
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_result r = full_result(1);
     put_result(s, &r);
@@ -616,7 +579,7 @@ static void broken_instances_are_an_error(void **state)
         char *statement = sqlite3_mprintf("UPDATE metric SET instances=%Q WHERE instances IS NOT NULL", broken[i]);
         char *err = NULL;
         sql(p->file, statement);
-        s = reopen(p->file);
+        s = kp_test_reopen(p->file);
         int rc = kp_store_each_result(s, expect_none, NULL, &err);
         if (rc != -EIO || !err || !strstr(err, p->file))
             fail_msg("'%s' is taken for instances: %d, %s", broken[i], rc, err ? err : "");
@@ -630,7 +593,7 @@ static void broken_instances_are_an_error(void **state)
 /* What a file of version 1 lacks, taken from one of this version. */
 static void a_file_of_the_version_before(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result r = full_result(1);
@@ -647,7 +610,7 @@ static void a_file_of_the_version_before(void **state)
     session.devices[0].breakdowns = NULL;
     for (size_t i = 0; i < r.n_metrics; i++)
         assert_int_equal(kp_result_set_instances(&r, r.metrics[i].name, NULL, NULL, 0), 0);
-    s = reopen(p->file);
+    s = kp_test_reopen(p->file);
     assert_holds(s, &session, &r, 1);
     kp_store_close(s);
     kp_result_free(&r);
@@ -665,7 +628,7 @@ static int count_launch(struct kp_result *r, void *arg)
 static void the_example_can_be_read(void **state)
 {
     (void)state;
-    struct kp_store *s = reopen(kp_test_source("examples/h200-demo.kprof"));
+    struct kp_store *s = kp_test_reopen(kp_test_source("examples/h200-demo.kprof"));
     struct kp_session session;
     size_t n = 0;
     char *err = NULL;
@@ -683,7 +646,7 @@ static void the_example_can_be_read(void **state)
 /* The view that the schema promises to users. */
 static void users_can_query(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_result r = full_result(5);
     sqlite3 *db = NULL;
@@ -723,12 +686,12 @@ static int write_while_reading(struct kp_result *r, void *arg)
 
 static void a_slow_reader_does_not_hold_up_the_writer(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct writing_reader w = {create(p->file), 1, 0};
     struct kp_result r = full_result(0);
     char *err = NULL;
     put_result(w.writer, &r);
-    struct kp_store *reader = reopen(p->file);
+    struct kp_store *reader = kp_test_reopen(p->file);
     assert_int_equal(kp_store_each_result(reader, write_while_reading, &w, &err), 0);
     assert_int_equal(w.seen, 5); /* and it sees what came meanwhile */
     kp_store_close(reader);
@@ -765,7 +728,7 @@ static int child_checks(struct kp_store *s, const struct kp_session *session, co
 
 static void a_forked_child_is_kept_out(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result r = full_result(0);
@@ -820,7 +783,7 @@ static int descriptor_checks(const char *path)
 
 static void descriptors_stay_out_of_the_way(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     int status;
     pid_t child = fork();
     if (!child)
@@ -930,7 +893,7 @@ static uint64_t count_typical(struct kp_store *s)
 
 static void a_killed_writer_loses_nothing(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     volatile uint64_t *returned =
         mmap(NULL, sizeof *returned, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(returned, MAP_FAILED);
@@ -950,7 +913,7 @@ static void a_killed_writer_loses_nothing(void **state)
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 
-        struct kp_store *s = reopen(p->file);
+        struct kp_store *s = kp_test_reopen(p->file);
         struct kp_session session;
         char *err = NULL;
         assert_int_equal(kp_store_get_session(s, &session, &err), 0);
@@ -977,7 +940,7 @@ static void die_within_a_commit(const char *path)
 
 static void a_commit_cut_short_is_undone(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     char journal[PATH_MAX + 16];
@@ -995,7 +958,7 @@ static void a_commit_cut_short_is_undone(void **state)
     assert_int_equal(stat(journal, &st), 0);
     assert_true(st.st_size > 4096);
 
-    s = reopen(p->file);
+    s = kp_test_reopen(p->file);
     assert_int_equal(count_typical(s), 100);
     kp_store_close(s);
     kp_session_free(&session);
@@ -1003,7 +966,7 @@ static void a_commit_cut_short_is_undone(void **state)
 
 static void the_page_is_what_was_rendered_in_the_process(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_recording rec = kp_test_recording();
     struct kp_test_text direct = {0}, stored = {0};
     struct kp_sink direct_out = kp_test_sink(&direct), stored_out = kp_test_sink(&stored);
@@ -1017,7 +980,7 @@ static void the_page_is_what_was_rendered_in_the_process(void **state)
     kp_render_account(&direct_out, &rec.session);
     put_session(s, &rec.session);
     kp_store_close(s);
-    s = reopen(p->file);
+    s = kp_test_reopen(p->file);
     assert_int_equal(kp_page_print_store(&stored_out, &plain, s, &err), 0);
     assert_string_equal(stored.text, direct.text);
     kp_store_close(s);
@@ -1026,7 +989,7 @@ static void the_page_is_what_was_rendered_in_the_process(void **state)
     kp_test_recording_free(&rec);
 }
 
-#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter, leave)
+#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, kp_test_enter, kp_test_leave)
 
 int main(void)
 {

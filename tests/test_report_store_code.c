@@ -16,46 +16,9 @@
 
 #include "report/numbers.h"
 #include "report/page.h"
-#include "report/store.h"
 #include "tests/code_support.h"
 #include "tests/report_support.h"
-
-struct place {
-    char folder[PATH_MAX / 2], file[PATH_MAX];
-};
-
-static int enter(void **state)
-{
-    struct place *p = calloc(1, sizeof *p);
-    assert_non_null(p);
-    snprintf(p->folder, sizeof p->folder, "%s", kp_test_folder());
-    snprintf(p->file, sizeof p->file, "%s/session.kprof", p->folder);
-    *state = p;
-    return 0;
-}
-
-static int leave(void **state)
-{
-    struct place *p = *state;
-    kp_test_remove_folder(p->folder);
-    free(p);
-    return 0;
-}
-
-static void done(int rc, char *const *err)
-{
-    if (rc || *err)
-        fail_msg("%d: %s", rc, *err ? *err : "(no message)");
-}
-
-static struct kp_store *reopen(const char *path)
-{
-    struct kp_store *s = NULL;
-    char *err = NULL;
-    int rc = kp_store_open(path, &s, &err);
-    done(rc, &err);
-    return s;
-}
+#include "tests/store_support.h"
 
 /* Begins with one frame alone, so that not all ids are as good. */
 enum { FIRST_STACK = 3, FIRST_CODE = 11, LAUNCHES = 3 };
@@ -78,7 +41,7 @@ static void put_stack(struct kp_store *s, uint64_t id)
     char *err = NULL;
     struct kp_stack stack = kp_test_stack(id);
     int rc = kp_store_put_stack(s, &stack, &err);
-    done(rc, &err);
+    kp_test_done(rc, &err);
     kp_stack_free(&stack);
 }
 
@@ -87,7 +50,7 @@ static void put_code(struct kp_store *s, uint64_t id)
     char *err = NULL;
     struct kp_code code = kp_test_code(id);
     int rc = kp_store_put_code(s, &code, &err);
-    done(rc, &err);
+    kp_test_done(rc, &err);
     kp_code_free(&code);
 }
 
@@ -99,14 +62,14 @@ static void write_session(const char *path)
     char *err = NULL;
     int rc = kp_store_create(path, true, &s, &err);
     rc = rc ? rc : kp_store_put_session(s, &rec.session, &err);
-    done(rc, &err);
+    kp_test_done(rc, &err);
     put_code(s, FIRST_CODE);
     put_code(s, FIRST_CODE + 1);
     for (uint64_t id = 0; id < LAUNCHES; id++) {
         struct kp_result r = result(id);
         put_stack(s, FIRST_STACK + id);
         rc = kp_store_put_result(s, &r, &err);
-        done(rc, &err);
+        kp_test_done(rc, &err);
         kp_result_free(&r);
     }
     kp_store_close(s);
@@ -156,10 +119,10 @@ static int expect_next(struct kp_result *r, void *arg)
 
 static void assert_holds_all(const char *path)
 {
-    struct reading reading = {reopen(path), 0};
+    struct reading reading = {kp_test_reopen(path), 0};
     char *err = NULL;
     int rc = kp_store_each_result(reading.store, expect_next, &reading, &err);
-    done(rc, &err);
+    kp_test_done(rc, &err);
     assert_int_equal(reading.next, LAUNCHES);
     kp_store_close(reading.store);
 }
@@ -167,7 +130,7 @@ static void assert_holds_all(const char *path)
 static void all_comes_back(void **state)
 {
     static const char *const locales[] = {"C", "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8"};
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     for (size_t i = 0; i < sizeof locales / sizeof *locales; i++) {
         if (!setlocale(LC_ALL, locales[i]))
             continue; /* not on this machine */
@@ -179,12 +142,12 @@ static void all_comes_back(void **state)
 
 static void what_is_not_there(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_stack stack;
     struct kp_code code;
     char *err = NULL;
     write_session(p->file);
-    struct kp_store *s = reopen(p->file);
+    struct kp_store *s = kp_test_reopen(p->file);
     struct kp_lookup lookup = kp_store_lookup(s), none = kp_store_lookup(NULL);
     assert_int_equal(kp_store_get_stack(s, 99, &stack, &err), -ENOENT);
     assert_null(err);
@@ -201,14 +164,14 @@ static void what_is_not_there(void **state)
 
 static void nothing_is_something(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = NULL;
     struct kp_stack stack = {.id = 1}, stack_back;
     struct kp_code code = {.id = UINT64_MAX}, code_back;
     char *err = NULL;
-    done(kp_store_create(p->file, false, &s, &err), &err);
-    done(kp_store_put_stack(s, &stack, &err), &err);
-    done(kp_store_put_code(s, &code, &err), &err);
+    kp_test_done(kp_store_create(p->file, false, &s, &err), &err);
+    kp_test_done(kp_store_put_stack(s, &stack, &err), &err);
+    kp_test_done(kp_store_put_code(s, &code, &err), &err);
     assert_int_equal(kp_store_get_stack(s, 1, &stack_back, &err), -ENOENT);
     assert_int_equal(kp_store_get_code(s, UINT64_MAX, &code_back, &err), 0);
     kp_test_same_code(&code_back, &code);
@@ -228,7 +191,7 @@ static int count_one(struct kp_result *r, void *arg)
 /* What versions 1 to 3 lack, taken from a file of this one. */
 static void a_file_of_a_version_before(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_stack stack;
     struct kp_code code;
     char *err = NULL;
@@ -243,8 +206,8 @@ static void a_file_of_a_version_before(void **state)
             sql(p->file, "DROP TABLE range_seen; DROP TABLE launch_range");
         snprintf(statement, sizeof statement, "PRAGMA user_version=%d", version);
         sql(p->file, statement);
-        struct kp_store *s = reopen(p->file);
-        done(kp_store_each_result(s, count_one, &n, &err), &err);
+        struct kp_store *s = kp_test_reopen(p->file);
+        kp_test_done(kp_store_each_result(s, count_one, &n, &err), &err);
         assert_int_equal(n, LAUNCHES);
         assert_int_equal(kp_store_get_stack(s, FIRST_STACK, &stack, &err), -ENOENT);
         assert_int_equal(kp_store_get_code(s, FIRST_CODE, &code, &err), -ENOENT);
@@ -257,11 +220,11 @@ static void a_file_of_a_version_before(void **state)
 
 static void code_that_contradicts_itself_is_refused(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = NULL;
     char *err = NULL;
-    done(kp_store_create(p->file, false, &s, &err), &err);
-    done(kp_store_begin(s, &err), &err);
+    kp_test_done(kp_store_create(p->file, false, &s, &err), &err);
+    kp_test_done(kp_store_begin(s, &err), &err);
     put_stack(s, FIRST_STACK);
     for (int i = 0; i < 6; i++) {
         struct kp_code code = kp_test_code(FIRST_CODE);
@@ -276,9 +239,9 @@ static void code_that_contradicts_itself_is_refused(void **state)
         kp_code_free(&code);
     }
     put_code(s, FIRST_CODE); /* the transaction goes on */
-    done(kp_store_commit(s, &err), &err);
+    kp_test_done(kp_store_commit(s, &err), &err);
     struct kp_stack stack;
-    done(kp_store_get_stack(s, FIRST_STACK, &stack, &err), &err);
+    kp_test_done(kp_store_get_stack(s, FIRST_STACK, &stack, &err), &err);
     kp_stack_free(&stack);
     kp_store_close(s);
 }
@@ -286,27 +249,27 @@ static void code_that_contradicts_itself_is_refused(void **state)
 /* The last row that a launch writes is refused: nothing of it, or of the code that came with it, is left. */
 static void a_failed_window_takes_its_code_along(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     struct kp_store *s = NULL;
     struct kp_result r = result(0);
     struct kp_code code;
     char *err = NULL;
     int n = 0;
-    done(kp_store_create(p->file, false, &s, &err), &err);
+    kp_test_done(kp_store_create(p->file, false, &s, &err), &err);
     sql(p->file, "CREATE TRIGGER refuse BEFORE INSERT ON series WHEN NEW.name = 'none'"
                  " BEGIN SELECT RAISE(FAIL, 'refused'); END");
-    done(kp_store_begin(s, &err), &err);
+    kp_test_done(kp_store_begin(s, &err), &err);
     put_code(s, FIRST_CODE);
     put_stack(s, FIRST_STACK);
     assert_int_equal(kp_store_put_result(s, &r, &err), -EIO);
     assert_non_null(strstr(err, "refused"));
     free(err);
     assert_int_equal(kp_store_get_code(s, FIRST_CODE, &code, &err), -ENOENT);
-    done(kp_store_each_result(s, count_one, &n, &err), &err);
+    kp_test_done(kp_store_each_result(s, count_one, &n, &err), &err);
     assert_int_equal(n, 0);
     sql(p->file, "DROP TRIGGER refuse");
     put_code(s, FIRST_CODE);
-    done(kp_store_put_result(s, &r, &err), &err);
+    kp_test_done(kp_store_put_result(s, &r, &err), &err);
     kp_store_close(s);
     kp_result_free(&r);
 }
@@ -389,7 +352,7 @@ static void broken_rows_are_an_error(void **state)
         "DROP TABLE code",
         "DROP TABLE series",
     };
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         write_session(p->file);
         assert_int_equal(read_all(p->file), 0);
@@ -416,7 +379,7 @@ static void odd_rows_do_no_harm(void **state)
         "UPDATE series SET name = NULL, unit = NULL, start_ns = 'x', interval_ns = NULL",
         "DROP TABLE source_file; CREATE VIEW source_file AS SELECT DISTINCT file AS id, 'x' AS path, 'y' FROM location",
     };
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         write_session(p->file);
         sql(p->file, odd[i]);
@@ -429,7 +392,7 @@ static void odd_rows_do_no_harm(void **state)
 static void damaged_files_do_no_harm(void **state)
 {
     enum { ROUNDS = 300, BYTES = 20 };
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     srand(7);
     for (int round = 0; round < ROUNDS; round++) {
         if (round % 10 == 0)
@@ -457,7 +420,7 @@ static char *print(struct kp_store *s)
     struct kp_sink sink = kp_test_sink(&t);
     char *err = NULL;
     int rc = kp_page_print_store(&sink, &json, s, &err);
-    done(rc, &err);
+    kp_test_done(rc, &err);
     return t.text;
 }
 
@@ -472,13 +435,13 @@ static size_t times(const char *text, const char *part)
 /* The ids of two sessions that are open at once are the same, and what they stand for is not. */
 static void each_session_has_its_own_ids(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     char other[PATH_MAX + 8];
     snprintf(other, sizeof other, "%s.2", p->file);
     write_session(p->file);
     write_session(other);
     sql(other, "UPDATE code SET function = 'another'; UPDATE frame SET function = 'elsewhere'");
-    struct kp_store *a = reopen(p->file), *b = reopen(other);
+    struct kp_store *a = kp_test_reopen(p->file), *b = kp_test_reopen(other);
     char *text = print(a), *text_b = print(b);
     assert_int_equal(times(text, "\"_Z6kernelPf 1"), 2);
     assert_int_equal(times(text, "\"step "), 1 + 2 + 2); /* the last of three frames has no name */
@@ -574,7 +537,7 @@ static void print_rows(FILE *to, sqlite3 *db, const char *query)
 
 static void the_documented_queries_answer(void **state)
 {
-    struct place *p = *state;
+    struct kp_test_place *p = *state;
     char *document = kp_test_read(kp_test_source("docs/session.md")), *at = document, *query, *text = NULL;
     size_t size;
     sqlite3 *db = NULL;
@@ -590,7 +553,7 @@ static void the_documented_queries_answer(void **state)
     free(document);
 }
 
-#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter, leave)
+#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, kp_test_enter, kp_test_leave)
 
 int main(void)
 {
