@@ -1,7 +1,6 @@
 #include "report/derive_source.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,10 +103,11 @@ struct ratios {
     bool any;
 };
 
-/* ncu's values at an instruction are whole numbers, rounded down. */
+/* ncu's values at an instruction are whole numbers, rounded down: EXACT is no less than 0, so a cast does it (floor() is in
+ * libm with some compilers, and the library has libc alone). */
 static void add_ratio(struct ratios *to, uint32_t offset, double exact)
 {
-    double ratio = floor(exact), step = ratio - to->last;
+    double ratio = (double)(uint64_t)exact, step = ratio - to->last;
     if (to->any && offset - to->offset == BYTES_OF_INSTRUCTION)
         to->steps += step < 0 ? -step : step;
     to->sum += ratio;

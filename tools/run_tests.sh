@@ -1,42 +1,33 @@
-#!/bin/sh
+#!/bin/bash
 # Usage: run_tests.sh LIMIT LOGS TEST...
-# Runs each test for at most LIMIT seconds: a cmocka program, whose own counts are added up, or an end-to-end script
-# (*.sh), which is one test (exit code 77: skipped). Prints the log of what failed, and last the sums.
+# Runs each test for at most LIMIT seconds, as many at a time as there are processors: a cmocka program, whose own counts
+# are added up, or an end-to-end script (*.sh), which is one test (exit code 77: skipped). Prints a line when a test has
+# ended, then the log of what failed, and last the sums.
 set -u
-limit=$1
-logs=$2
-shift 2
 
 # NAME=VALUE words for the cmocka programs alone.
 TEST_ENV=${KP_TEST_ENV:-}
 
-passed=0
-failed=0
-skipped=0
-rm -rf "$logs"
-mkdir -p "$logs"
-
-# TSan's fixed memory layout does not fit every kernel's address randomisation; some containers forbid to turn it off.
-run="timeout --kill-after=10 $limit"
-setarch "$(uname -m)" -R true 2>/dev/null && run="$run setarch $(uname -m) -R"
-
-sum() { # of the number in group 1 of a sed pattern, over the lines of the log
-    sed -n "s/$1/\1/p" "$log" | awk '{n += $1} END {print n + 0}'
+sum() { # of the number in group 1 of a sed pattern, over the lines of a log
+    sed -n "s/$1/\1/p" "$2" | awk '{n += $1} END {print n + 0}'
 }
 
-for test in "$@"; do
-    name=$(basename "$test")
-    log=$logs/$name.log
+# Leaves NAME.log and NAME.sum (passed, failed, skipped, exit code) in the folder of the logs.
+one() { # LIMIT LOGS TEST
+    local name log start code p=0 f=0 s=0 run
+    name=$(basename "$3")
+    log=$2/$name.log
+    # TSan's fixed memory layout does not fit every kernel's address randomisation; some containers forbid to turn it off.
+    run="timeout --kill-after=10 $1"
+    setarch "$(uname -m)" -R true 2>/dev/null && run="$run setarch $(uname -m) -R"
     start=$(date +%s)
     case $name in
-    *.sh) $run "$test" >"$log" 2>&1 </dev/null ;;
-    *) $run env ${KP_TEST_SHIM:+LD_PRELOAD="$KP_TEST_SHIM"} $TEST_ENV "$test" >"$log" 2>&1 </dev/null ;;
+    *.sh) $run "$3" >"$log" 2>&1 </dev/null ;;
+    *) $run env ${KP_TEST_SHIM:+LD_PRELOAD="$KP_TEST_SHIM"} $TEST_ENV "$3" >"$log" 2>&1 </dev/null ;;
     esac
     code=$?
-    took=$(($(date +%s) - start))
     case $name in
     *.sh)
-        p=0 f=0 s=0
         case $code in
         0) p=1 ;;
         77) s=1 ;;
@@ -44,21 +35,46 @@ for test in "$@"; do
         esac
         ;;
     *)
-        p=$(sum '^\[  PASSED  \] \([0-9]*\) test(s).*')
-        s=$(sum '^\[  SKIPPED \] .*\([0-9][0-9]*\) test(s).*')
-        f=$(sum '^ *\([0-9]*\) FAILED TEST(S).*')
+        p=$(sum '^\[  PASSED  \] \([0-9]*\) test(s).*' "$log")
+        s=$(sum '^\[  SKIPPED \] .*\([0-9][0-9]*\) test(s).*' "$log")
+        f=$(sum '^ *\([0-9]*\) FAILED TEST(S).*' "$log")
         f=$((f + $(grep -c '^\[  FAILED  \] GROUP' "$log")))
         # Nothing counted and yet a bad end: a crash, a sanitiser's report at exit, the time limit.
         [ $code -ne 0 ] && [ $f -eq 0 ] && f=1
         ;;
     esac
+    echo "$p $f $s $code" >"$2/$name.sum"
+    echo "$name: $p passed, $f failed, $s skipped ($(($(date +%s) - start)) s)"
+}
+
+if [ "$1" = --one ]; then
+    shift
+    one "$@"
+    exit 0
+fi
+
+limit=$1
+logs=$2
+shift 2
+passed=0
+failed=0
+skipped=0
+rm -rf "$logs"
+mkdir -p "$logs"
+printf '%s\0' "$@" | xargs -0 -n 1 -P "${KP_TEST_JOBS:-$(nproc)}" "$0" --one "$limit" "$logs"
+
+for test in "$@"; do
+    name=$(basename "$test")
+    # Without its sums, whatever ran the test was killed.
+    p=0 f=1 s=0 code=1
+    [ -e "$logs/$name.sum" ] && read -r p f s code <"$logs/$name.sum"
     passed=$((passed + p))
     failed=$((failed + f))
     skipped=$((skipped + s))
-    echo "$name: $p passed, $f failed, $s skipped (${took} s)"
-    if [ $f -ne 0 ]; then
-        [ $code -eq 124 ] && echo "  stopped after $limit s"
-        sed 's/^/  /' "$log"
+    if [ "$f" -ne 0 ]; then
+        echo "$name failed:"
+        [ "$code" -eq 124 ] && echo "  stopped after $limit s"
+        sed 's/^/  /' "$logs/$name.log"
     fi
 done
 
