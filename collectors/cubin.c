@@ -73,6 +73,12 @@ const char *kp_bytes_string(struct kp_bytes strings, uint64_t offset)
     return (const char *)strings.at + offset;
 }
 
+const char *kp_cubin_symbol_name(const struct kp_cubin *c, size_t index)
+{
+    Elf64_Sym s;
+    return kp_cubin_symbol(c, index, &s) ? kp_bytes_string(c->symbol_names, s.st_name) : NULL;
+}
+
 const char *kp_cubin_section_name(const struct kp_cubin *c, const Elf64_Shdr *s)
 {
     return kp_bytes_string(c->section_names, s->sh_name);
@@ -133,13 +139,12 @@ static uint32_t u16_at(const uint8_t *p)
     return p[0] | (uint32_t)p[1] << 8;
 }
 
-static uint32_t u32_at(const uint8_t *p)
+uint32_t kp_u32_at(const uint8_t *p)
 {
     return u16_at(p) | u16_at(p + 2) << 16;
 }
 
-/* Takes the next attribute off *rest: its number, and its value, of which two bytes are there at least. */
-static bool next_attribute(struct kp_bytes *rest, uint32_t *number, struct kp_bytes *value)
+bool kp_bytes_attribute(struct kp_bytes *rest, uint32_t *number, struct kp_bytes *value)
 {
     size_t size = 0;
     if (rest->size < 4)
@@ -161,10 +166,10 @@ static void read_registers(struct kp_cubin *c, struct kp_bytes rest)
 {
     uint32_t number;
     struct kp_bytes value;
-    while (next_attribute(&rest, &number, &value)) {
+    while (kp_bytes_attribute(&rest, &number, &value)) {
         if (number != ATTRIBUTE_REGISTERS || value.size < 8)
             continue;
-        uint32_t symbol = u32_at(value.at), registers = u32_at(value.at + 4);
+        uint32_t symbol = kp_u32_at(value.at), registers = kp_u32_at(value.at + 4);
         if (symbol < c->n_symbols && registers <= UINT8_MAX)
             c->registers[symbol] = (uint8_t)registers;
     }
@@ -221,8 +226,7 @@ void kp_cubin_close(struct kp_cubin *c)
 
 /* ---- functions ---- */
 
-/* The function with that symbol. False when it is something else, or has no code here. */
-static bool function_at(const struct kp_cubin *c, uint32_t symbol, const char **name, struct kp_cubin_place *place)
+bool kp_cubin_place_of(const struct kp_cubin *c, uint32_t symbol, const char **name, struct kp_cubin_place *place)
 {
     Elf64_Sym s;
     Elf64_Shdr section;
@@ -241,14 +245,14 @@ static bool function_at(const struct kp_cubin *c, uint32_t symbol, const char **
 int kp_cubin_function_at(const struct kp_cubin *c, uint32_t symbol, const char **name)
 {
     struct kp_cubin_place place;
-    return function_at(c, symbol, name, &place) ? 0 : -ENOENT;
+    return kp_cubin_place_of(c, symbol, name, &place) ? 0 : -ENOENT;
 }
 
 int kp_cubin_find(const struct kp_cubin *c, const char *name, struct kp_cubin_place *out)
 {
     for (uint32_t i = 0; i < c->n_symbols; i++) {
         const char *own;
-        if (function_at(c, i, &own, out) && strcmp(own, name) == 0)
+        if (kp_cubin_place_of(c, i, &own, out) && strcmp(own, name) == 0)
             return 0;
     }
     return -ENOENT;
@@ -261,14 +265,18 @@ static uint32_t registers_of(const struct kp_cubin *c, uint32_t symbol, const El
     return c->registers[symbol] ? c->registers[symbol] : section->sh_info >> 24;
 }
 
-static uint32_t barriers_of(const struct kp_cubin *c, uint32_t section_index, const Elf64_Shdr *section)
+struct kp_bytes kp_cubin_attributes(const struct kp_cubin *c, uint32_t section)
 {
     Elf64_Shdr info;
-    struct kp_bytes rest, value;
+    kp_cubin_section(c, c->attributes[section], &info);
+    return kp_cubin_bytes(c, &info);
+}
+
+static uint32_t barriers_of(const struct kp_cubin *c, uint32_t section_index, const Elf64_Shdr *section)
+{
+    struct kp_bytes rest = kp_cubin_attributes(c, section_index), value;
     uint32_t number;
-    kp_cubin_section(c, c->attributes[section_index], &info);
-    rest = kp_cubin_bytes(c, &info);
-    while (next_attribute(&rest, &number, &value)) {
+    while (kp_bytes_attribute(&rest, &number, &value)) {
         if (number == ATTRIBUTE_BARRIERS && value.size > 0)
             return value.at[0];
     }
@@ -281,7 +289,7 @@ int kp_cubin_each_function(const struct kp_cubin *c, kp_cubin_function_fn *fn, v
         struct kp_cubin_function f = {.symbol = i, .sm = c->sm};
         struct kp_cubin_place place;
         Elf64_Shdr section;
-        if (!function_at(c, i, &f.name, &place))
+        if (!kp_cubin_place_of(c, i, &f.name, &place))
             continue;
         kp_cubin_section(c, place.section, &section);
         f.size = place.size;
@@ -319,6 +327,22 @@ static int read_instructions(const struct kp_cubin *c, const struct kp_cubin_pla
     return 0;
 }
 
+/* An annotation of something else than an instruction of the function is passed over. */
+static void mark_spills(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code)
+{
+    struct kp_bytes rest = kp_cubin_attributes(c, place->section), value;
+    uint32_t number;
+    while (kp_bytes_attribute(&rest, &number, &value)) {
+        if (number != KP_CUBIN_ANNOTATIONS)
+            continue;
+        for (size_t i = 0; i + KP_CUBIN_ANNOTATION_SIZE <= value.size; i += KP_CUBIN_ANNOTATION_SIZE) {
+            uint64_t at = kp_u32_at(value.at + i + 4) - place->begin, index = at / KP_SASS_SIZE;
+            if (kp_u32_at(value.at + i) == KP_CUBIN_SPILL && at % KP_SASS_SIZE == 0 && index < code->n_instructions)
+                code->instructions[index].spill = true;
+        }
+    }
+}
+
 int kp_cubin_code(const struct kp_cubin *c, const char *name, struct kp_code *out)
 {
     struct kp_cubin_place place;
@@ -332,5 +356,7 @@ int kp_cubin_code(const struct kp_cubin *c, const char *name, struct kp_code *ou
         rc = kp_cubin_lines(c, &place, out);
     if (rc)
         kp_code_free(out);
+    else
+        mark_spills(c, &place, out);
     return rc;
 }

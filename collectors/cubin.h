@@ -10,6 +10,7 @@
 #ifndef KP_COLLECTORS_CUBIN_H
 #define KP_COLLECTORS_CUBIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,13 @@ struct kp_cubin_function {
     uint32_t barriers;  /* a thread block */
 };
 
+/* What a function does, or one that it calls, as far as the module tells of calls: not of those through pointers. */
+struct kp_cubin_reach {
+    uint32_t functions; /* with code in the module, itself included */
+    bool launches;      /* other kernels */
+    bool spills;        /* registers, by the compiler's own notes (CUDA 12.8 and later) */
+};
+
 /* Opens `size` bytes at `image`, which need no alignment and must stay as they are until the cubin is closed: nothing
  * is copied. Returns 0, -EINVAL for what is not a whole 64-bit cubin, or -ENOMEM. */
 int kp_cubin_open(const void *image, size_t size, struct kp_cubin **out);
@@ -40,6 +48,10 @@ int kp_cubin_code(const struct kp_cubin *c, const char *name, struct kp_code *ou
 
 /* The function with ELF symbol index `symbol`. Returns 0 with *name in the image, or -ENOENT. */
 int kp_cubin_function_at(const struct kp_cubin *c, uint32_t symbol, const char **name);
+
+/* The same for what the function with that symbol reaches; recursion is no matter. Returns 0, -ENOENT, -ENOMEM, or
+ * -E2BIG where calls are nested too deep to follow. */
+int kp_cubin_reach(const struct kp_cubin *c, uint32_t symbol, struct kp_cubin_reach *out);
 
 /* Calls `fn` for each function by ascending symbol index, until it returns other than 0; what `fn` is given is good
  * during the call. Returns what `fn` returned last, 0 without functions. */

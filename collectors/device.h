@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "collectors/driver.h"
+#include "collectors/kernels.h"
 
 struct kp_device {
     CUdevice device;
@@ -40,6 +41,8 @@ struct kp_function {
     uint32_t cluster[3];    /* required by the code; 0 = none */
     int cluster_policy;     /* CUclusterSchedulingPolicy of the function */
     uint32_t barrier_limit; /* blocks an SM that named barriers allow; 0 = the driver does not tell */
+    bool code_known;        /* by the caller, who has the module's image: kp_function_read leaves it false */
+    struct kp_kernel_code code;
     bool params_known;
     struct kp_param *params;
     size_t n_params, params_bytes;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collectors/extras_internal.h"
+#include "report/source.h"
 
 /* The counts of one function in one launch, by metric and offset. */
 struct span {
@@ -71,6 +72,44 @@ static int add_metric(struct kp_code_counts *out, const char *name, const struct
     return 0;
 }
 
+/* What spills executed, by what they do: the opcodes of loads and stores begin alike, those of a memory end alike. */
+static const struct {
+    const char *name, *begin, *end;
+} spilled[] = {
+    {"sass__inst_executed_register_spilling", "", ""},
+    {"sass__inst_executed_register_spilling_mem_local", "", "L"},
+    {"sass__inst_executed_register_spilling_mem_shared", "", "S"},
+    {"sass__inst_executed_register_spilling_op_read", "LD", ""},
+    {"sass__inst_executed_register_spilling_op_write", "ST", ""},
+};
+
+static bool is_spill(const struct kp_instruction *i, const char *begin, const char *end)
+{
+    if (!i || !i->spill || !i->opcode || strncmp(i->opcode, begin, strlen(begin)))
+        return false;
+    size_t n = strlen(i->opcode), tail = strlen(end);
+    return n >= tail && !strcmp(i->opcode + n - tail, end);
+}
+
+/* The compiler tells which instructions spill, the counts how often each was executed. */
+static int add_spills(const struct kp_gathered *g, struct kp_code_counts *out)
+{
+    const struct kp_code *code = kp_codes_get(g->codes, out->code);
+    const uint64_t *executed = kp_code_counts_find(out, KP_INST_EXECUTED);
+    struct kp_extra_count *counts = code && executed ? malloc(out->n_offsets * sizeof(*counts)) : NULL;
+    int rc = code && executed && !counts ? -ENOMEM : 0;
+    for (size_t k = 0; counts && !rc && k < sizeof(spilled) / sizeof(*spilled); k++) {
+        size_t n = 0;
+        /* What is added moves the metrics, not their values. */
+        for (size_t i = 0; i < out->n_offsets; i++)
+            if (executed[i] && is_spill(kp_code_at(code, out->offsets[i]), spilled[k].begin, spilled[k].end))
+                counts[n++] = (struct kp_extra_count){.offset = out->offsets[i], .value = executed[i]};
+        rc = n ? add_metric(out, spilled[k].name, counts, n) : 0;
+    }
+    free(counts);
+    return rc;
+}
+
 static int make_counts(const struct kp_gathered *g, const struct span *s, struct kp_code_counts *out)
 {
     *out = (struct kp_code_counts){.code = s->counts->code};
@@ -80,6 +119,8 @@ static int make_counts(const struct kp_gathered *g, const struct span *s, struct
             to++;
         rc = add_metric(out, g->names[s->counts[from].metric], s->counts + from, to - from);
     }
+    if (!rc)
+        rc = add_spills(g, out);
     if (rc)
         kp_code_counts_free(out);
     else

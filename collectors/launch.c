@@ -90,16 +90,11 @@ bool kp_launch_is_metric(const char *name)
            kp_device_is_metric(name);
 }
 
-static const char barrier_unknown[] = "the driver does not tell how many barriers this kernel uses";
+/* What only the code of a kernel tells, whose image is kept where something is collected by instruction. */
+static const char barrier_unknown[] =
+    "the driver does not tell how many barriers this kernel uses; section SourceCounters does";
+static const char code_unknown[] = "the driver does not tell; with section SourceCounters, the kernel's code does";
 static const char no_answer[] = "the driver does not answer for this launch";
-
-/* What only the code of a kernel would tell, and the driver does not hand out. */
-static const struct {
-    const char *name, *why;
-} untold[] = {
-    {"launch__function_pcs", "the driver does not tell where a kernel's code lies"},
-    {"launch__uses_cdp", "the driver does not tell whether a kernel may launch others"},
-};
 
 struct source {
     struct kp_result *r;
@@ -168,6 +163,16 @@ static uint32_t registers_of(const struct source *x)
     return x->extra->registers ? x->extra->registers : x->f->registers;
 }
 
+/* Blocks that the named barriers allow; 0 = not known. The code tells where the driver does not, of chips whose number
+ * of barriers is known. */
+static uint32_t barrier_limit(const struct source *x)
+{
+    uint32_t most = x->device->max_blocks, n = x->f->code.barriers;
+    if (x->f->barrier_limit || !x->f->code_known || x->device->cc_major < 9)
+        return x->f->barrier_limit;
+    return n && KP_BARRIERS_PER_SM / n < most ? KP_BARRIERS_PER_SM / n : most;
+}
+
 static void compute_occupancy(struct source *x)
 {
     int driver_blocks = 0;
@@ -188,7 +193,7 @@ static void compute_occupancy(struct source *x)
         .static_shared = x->f->static_shared,
         .dynamic_shared = x->s->dynamic_shared,
         .shared_config = x->extra->shared_config,
-        .barrier_limit = x->f->barrier_limit,
+        .barrier_limit = barrier_limit(x),
     };
     x->d->cuOccupancyMaxActiveBlocksPerMultiprocessor(&driver_blocks, x->f->handle, (int)in.block_threads,
                                                       (size_t)in.dynamic_shared);
@@ -211,14 +216,14 @@ static void axes(struct source *x, const char *base, const char *unit, const uin
 }
 
 /* What the compiler spilled goes through local memory: a kernel that has none spills nothing. Of one that has, only its
- * instructions tell which accesses are spills. */
+ * code tells which accesses are spills; they are counted by instruction (derive_source.h). */
 static void spilling(struct source *x)
 {
     static const char *const names[] = {"derived__local_spilling_requests", "derived__local_spilling_requests_pct"};
     for (int i = 0; i < 2; i++)
-        if (x->f->local_bytes)
+        if (x->f->local_bytes && (!x->f->code_known || x->f->code.spills))
             missing(x, names[i],
-                    "the kernel has local memory, and counters do not tell spills from other accesses to it");
+                    "the kernel has local memory; which accesses are spills is counted with section SourceCounters");
         else
             count(x, names[i], i ? "%" : "", 0);
 }
@@ -263,13 +268,15 @@ static void geometry(struct source *x)
         missing(x, "launch__persisting_l2_cache_size", "the driver does not tell for this context");
 }
 
-/* The driver tells how many blocks the named barriers allow, which often leaves one number of barriers a block. */
+/* Without its code, the blocks that the named barriers allow often leave one number of barriers a block. */
 static void barriers(struct source *x)
 {
-    uint32_t limit = x->f->barrier_limit, n = limit ? KP_BARRIERS_PER_SM / limit : 0;
+    uint32_t limit = barrier_limit(x), n = limit ? KP_BARRIERS_PER_SM / limit : 0;
     bool exact = n > 1 && limit < x->device->max_blocks && KP_BARRIERS_PER_SM / n == limit &&
                  KP_BARRIERS_PER_SM / (n - 1) != limit;
-    if (x->device->cc_major >= 9 && exact)
+    if (x->f->code_known)
+        count(x, "launch__barrier_count", "", x->f->code.barriers);
+    else if (x->device->cc_major >= 9 && exact)
         count(x, "launch__barrier_count", "", n);
     else
         missing(x, "launch__barrier_count", barrier_unknown);
@@ -279,6 +286,17 @@ static void barriers(struct source *x)
         count(x, "launch__occupancy_limit_barriers", "block", limit);
     else
         missing(x, "launch__occupancy_limit_barriers", barrier_unknown);
+}
+
+static void code(struct source *x)
+{
+    if (x->f->code_known) {
+        count(x, "launch__function_pcs", "", x->f->code.functions);
+        count(x, "launch__uses_cdp", "", x->f->code.launches);
+    } else {
+        missing(x, "launch__function_pcs", code_unknown);
+        missing(x, "launch__uses_cdp", code_unknown);
+    }
 }
 
 static void shared_memory(struct source *x)
@@ -469,11 +487,10 @@ int kp_launch_metrics(struct kp_result *r, const struct kp_driver *d, const stru
     shared_memory(&x);
     occupancy(&x);
     barriers(&x);
+    code(&x);
     if (device->cc_major >= 9)
         clusters(&x);
     if (extra->curves)
         curves(&x);
-    for (size_t i = 0; i < sizeof(untold) / sizeof(*untold); i++)
-        missing(&x, untold[i].name, untold[i].why);
     return x.rc;
 }

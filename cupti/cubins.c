@@ -1,6 +1,7 @@
 /* CUPTI's callback carries no user pointer: what is kept is a static. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ static struct {
     const struct kp_cupti *c;
     size_t most, kept; /* byte */
     struct cubin *buckets[BUCKETS];
+    struct cubin **list; /* in the order in which they were loaded */
+    size_t n, cap;
 } cubins;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -31,10 +34,23 @@ static struct cubin *find(uint32_t crc)
     return k;
 }
 
+static bool room_in_list(void)
+{
+    if (cubins.n < cubins.cap)
+        return true;
+    size_t cap = cubins.cap ? 2 * cubins.cap : BUCKETS;
+    struct cubin **grown = realloc(cubins.list, cap * sizeof(struct cubin *));
+    if (!grown)
+        return false;
+    cubins.list = grown;
+    cubins.cap = cap;
+    return true;
+}
+
 static void keep(uint32_t crc, const void *image, size_t size)
 {
     pthread_mutex_lock(&lock);
-    if (!find(crc) && size <= cubins.most - cubins.kept) {
+    if (!find(crc) && size <= cubins.most - cubins.kept && room_in_list()) {
         struct cubin *k = malloc(sizeof(*k) + size);
         if (k) {
             k->crc = crc;
@@ -43,6 +59,7 @@ static void keep(uint32_t crc, const void *image, size_t size)
             k->next = cubins.buckets[crc % BUCKETS];
             cubins.buckets[crc % BUCKETS] = k;
             cubins.kept += size;
+            cubins.list[cubins.n++] = k;
         }
     }
     pthread_mutex_unlock(&lock);
@@ -65,6 +82,15 @@ int kp_cubins_keep(const struct kp_cupti *c, size_t most)
     cubins.c = c;
     cubins.most = most;
     return (int)c->cuptiRegisterComputeCrcCallback(on_module);
+}
+
+const void *kp_cubins_at(size_t i, size_t *size)
+{
+    pthread_mutex_lock(&lock);
+    const struct cubin *k = i < cubins.n ? cubins.list[i] : NULL;
+    pthread_mutex_unlock(&lock);
+    *size = k ? k->size : 0;
+    return k ? k->image : NULL;
 }
 
 const void *kp_cubins_find(uint32_t crc, size_t *size)

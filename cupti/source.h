@@ -88,6 +88,8 @@ int kp_sass_end(struct kp_sass *s, CUcontext ctx,
 /* From now on the cubin of every module that is loaded is kept, up to `most` byte in all. Once a process; the library
  * must have been loaded before the modules are. */
 int kp_cubins_keep(const struct kp_cupti *c, size_t most);
+/* The i-th image that was kept; valid for ever. NULL when there are no more. */
+const void *kp_cubins_at(size_t i, size_t *size);
 /* The image with that CRC; valid for ever. NULL when it was not kept. */
 const void *kp_cubins_find(uint32_t crc, size_t *size);
 

@@ -39,6 +39,7 @@ static struct {
     struct kp_cupti *cupti;
     char *why_not;
     struct kp_codes *codes;
+    struct kp_kernels *kernels; /* NULL where no images are kept */
 } loaded;
 
 /* Of the images of modules: those of a large library take some hundred megabytes, if all of it is used. */
@@ -83,14 +84,24 @@ static void load_cupti(const char *dir)
     kp_process_exit_first();
 }
 
+/* Launch metrics that only the code tells. */
+static bool wants_code(const char *metrics)
+{
+    return kp_list_has(metrics, "launch__barrier_count") || kp_list_has(metrics, "launch__function_pcs") ||
+           kp_list_has(metrics, "launch__uses_cdp");
+}
+
 void kp_context_prepare(const struct kp_context_setup *setup)
 {
     if (!(kp_extras_wanted(setup->sections, setup->n_sections, setup->options->metrics, KP_ANY_CC, 0) &
-          (KP_EXTRA_PCSAMP | KP_EXTRA_SASS)))
+          (KP_EXTRA_PCSAMP | KP_EXTRA_SASS)) &&
+        !wants_code(setup->options->metrics))
         return;
     load_cupti(setup->options->cupti_dir);
-    if (loaded.cupti && !kp_cubins_keep(loaded.cupti, most_cubins))
-        kp_process_exit_first();
+    if (!loaded.cupti || kp_cubins_keep(loaded.cupti, most_cubins))
+        return;
+    kp_process_exit_first();
+    loaded.kernels = kp_kernels_new(kp_cubins_at);
 }
 
 struct kp_codes *kp_context_codes(void)
@@ -554,6 +565,7 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
     if (setup->driver->cuFuncLoad)
         setup->driver->cuFuncLoad(k->facts.handle);
     add_module(c, module_of(setup->driver, f));
+    k->facts.code_known = loaded.kernels && kp_kernels_find(loaded.kernels, k->facts.mangled, &k->facts.code);
     k->demangled = kp_demangle(k->facts.mangled);
     k->base = kp_demangle_base(k->facts.mangled);
     if (!k->demangled || !k->base) {

@@ -103,8 +103,8 @@ struct ratios {
     bool any;
 };
 
-/* ncu's values at an instruction are whole numbers, rounded down: EXACT is no less than 0, so a cast does it (floor() is in
- * libm with some compilers, and the library has libc alone). */
+/* ncu's values at an instruction are whole numbers, rounded down: EXACT is no less than 0, so a cast does it (floor()
+ * is in libm with some compilers, and the library has libc alone). */
 static void add_ratio(struct ratios *to, uint32_t offset, double exact)
 {
     double ratio = (double)(uint64_t)exact, step = ratio - to->last;
@@ -297,6 +297,50 @@ static int set_row(const struct launch *l, const struct kp_row *row)
              : kp_result_set_count(l->r, row->metric, kp_row_unit(row), total(l, row->metric));
 }
 
+/* The metrics of the compiler's spills; the first one is of all. */
+static const char *const spilled[] = {
+    "sass__inst_executed_register_spilling",
+    "sass__inst_executed_register_spilling_mem_local",
+    "sass__inst_executed_register_spilling_mem_shared",
+    "sass__inst_executed_register_spilling_op_read",
+    "sass__inst_executed_register_spilling_op_write",
+};
+
+/* Executed loads and stores of local memory. */
+static uint64_t local_accesses(const struct launch *l)
+{
+    uint64_t sum = 0;
+    for (size_t k = 0; k < l->r->n_counts; k++) {
+        const struct kp_code_counts *s = &l->r->counts[k];
+        const uint64_t *values = kp_code_counts_find(s, KP_INST_EXECUTED);
+        for (size_t i = 0; values && i < s->n_offsets; i++) {
+            const struct kp_instruction *at = kp_code_at(&l->codes[k], s->offsets[i]);
+            if (at && at->opcode && (!strcmp(at->opcode, "LDL") || !strcmp(at->opcode, "STL")))
+                sum += values[i];
+        }
+    }
+    return sum;
+}
+
+/* Which instructions are spills is known where the code is, of all functions of the launch. Formula: facts, sections.
+ */
+static int set_spills(const struct launch *l)
+{
+    int rc = 0;
+    for (size_t k = 0; k < l->r->n_counts; k++)
+        if (!l->codes[k].n_instructions)
+            return 0;
+    for (size_t i = 0; !rc && i < sizeof spilled / sizeof *spilled; i++)
+        rc = kp_result_set_count(l->r, spilled[i], "inst", total(l, spilled[i]));
+    uint64_t all = total(l, spilled[0]), accesses = local_accesses(l);
+    if (!rc)
+        rc = kp_result_set_count(l->r, "derived__local_spilling_requests", "", all);
+    if (rc)
+        return rc;
+    return kp_result_set_real(l->r, "derived__local_spilling_requests_pct", "%",
+                              accesses ? 100.0 * (double)all / (double)accesses : 0);
+}
+
 /* What kinds of values there are: a kernel executes at least one instruction, but may end before it is sampled. */
 static void find_kinds(struct launch *l)
 {
@@ -333,6 +377,8 @@ int kp_derive_source(struct kp_result *r, const struct kp_lookup *lookup, const 
     find_kinds(&l);
     if (!rc && (l.sampled || r->n_counts))
         rc = set_rows(&l);
+    if (!rc && l.counted)
+        rc = set_spills(&l);
     for (size_t k = 0; l.codes && k < r->n_counts; k++)
         kp_code_free(&l.codes[k]);
     free(l.codes);

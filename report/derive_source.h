@@ -12,9 +12,9 @@
 
 /*
  * Sets the metrics of `r` that are made of its counts by instruction: totals, excesses, averages over the threads of a
- * warp, and the mixes of opcodes. A metric that was counted gets its exact total in place of any other value; one that
- * the collector made n/a stays so. Where anything was sampled, or counted, what is missing of that kind is 0, as counts
- * leave out metrics that are 0 everywhere; where nothing was, nothing is set.
+ * warp, the mixes of opcodes, and the compiler's spills. A metric that was counted gets its exact total in place of any
+ * other value; one that the collector made n/a stays so. Where anything was sampled, or counted, what is missing of
+ * that kind is 0, as counts leave out metrics that are 0 everywhere; where nothing was, nothing is set.
  *
  * `lookup` (NULL = none) finds the code of the launch: without it there is no mix of opcodes, and instructions that
  * were never executed are not known. `category` (NULL = not known) says what kind of instruction a basic opcode is, as

@@ -67,6 +67,7 @@ struct kp_instruction {
     uint32_t location; /* index + 1 into the locations; 0 = no line is known */
     char *opcode;      /* basic opcode ("FFMA", "LDG"); "" = not known */
     char *text;        /* disassembly, without the trailing semicolon; "" = there was no disassembler */
+    bool spill;        /* moves a register to memory or back, as the compiler had none left; not kept in sessions */
 };
 
 /* A function of a module, as it runs on the GPU; a session has each once. */

@@ -84,6 +84,12 @@ sections() {
     for name in smsp__pcsamp_sample_count thread_inst_executed; do
         expect "$name by its name" "$(grep -c "^    $name .* [0-9,]*\$" "$tmp/report")" $LAUNCHES
     done
+    # what only the code tells is told to whom asks for it
+    told=launch__barrier_count,launch__function_pcs,launch__uses_cdp
+    both "the code, by name" env -u KPROF_SET KPROF_METRICS=$told "$programs/p_direct"
+    for name in barrier_count:0 function_pcs:1 uses_cdp:0; do
+        expect "$name" "$(grep -c "^    launch__${name%:*}  *${name#*:}\$" "$tmp/report")" $LAUNCHES
+    done
     KPROF_SET=basic both "the set basic" "$programs/p_direct"
     grep -q 'Hottest Lines' "$tmp/report" && { fail "lines that nobody asked for"; show; }
     grep -qE '^calls pid=[0-9]+ cupti(PCSampling|SassMetrics|PmSampling|RegisterComputeCrc)' "$tmp/kprof.log" &&

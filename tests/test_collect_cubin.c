@@ -23,8 +23,8 @@
 #include "tests/collect_support.h"
 #include "tests/report_support.h"
 
-/* Images of tests/data/inline.cu: of the older layout, and of that of CUDA 13. */
-static const char *const recorded[] = {"inline.sm80-cuda11", "inline.sm90-cuda13"};
+/* Images of tests/data/inline.cu: of the older layout, and of that of CUDA 13; and of calls.cu. */
+static const char *const recorded[] = {"inline.sm80-cuda11", "inline.sm90-cuda13", "calls.sm90-cuda13"};
 #define N_RECORDED (sizeof(recorded) / sizeof(*recorded))
 
 struct image {
@@ -72,6 +72,8 @@ static void print_code(FILE *to, const struct kp_code *code)
 {
     for (size_t i = 0; i < code->n_instructions; i++) {
         fprintf(to, "%04x %s", code->instructions[i].offset, code->instructions[i].opcode);
+        if (code->instructions[i].spill)
+            fputs(" (spill)", to);
         print_location(to, code, code->instructions[i].location);
         fputc('\n', to);
     }
@@ -89,8 +91,12 @@ static int print_function(const struct kp_cubin_function *f, void *arg)
     const char *name;
     assert_int_equal(kp_cubin_function_at(p->cubin, f->symbol, &name), 0);
     assert_string_equal(name, f->name);
-    fprintf(p->to, "%s: sm %u, %" PRIu64 " bytes, %u registers, %u barriers\n", f->name, f->sm, f->size, f->registers,
-            f->barriers);
+    struct kp_cubin_reach reach;
+    int rc = kp_cubin_reach(p->cubin, f->symbol, &reach);
+    assert_true(rc == 0 || rc == -E2BIG);
+    fprintf(p->to, "%s: sm %u, %" PRIu64 " bytes, %u registers, %u barriers; reaches %u functions%s%s\n", f->name,
+            f->sm, f->size, f->registers, f->barriers, reach.functions, reach.launches ? ", launches" : "",
+            reach.spills ? ", spills" : "");
     assert_int_equal(kp_cubin_code(p->cubin, f->name, &code), 0);
     assert_string_equal(code.function, f->name);
     assert_int_equal(code.id, 0);
@@ -395,6 +401,9 @@ static void test_refused(void **state)
     assert_int_equal(code.id, 0);
     assert_int_equal(kp_cubin_function_at(c, 0, &name), -ENOENT);
     assert_int_equal(kp_cubin_function_at(c, UINT32_MAX, &name), -ENOENT);
+    struct kp_cubin_reach reach;
+    assert_int_equal(kp_cubin_reach(c, 0, &reach), -ENOENT);
+    assert_int_equal(kp_cubin_reach(c, UINT32_MAX, &reach), -ENOENT);
     kp_cubin_close(c);
     assert_int_equal(kp_cubin_open(NULL, 0, &c), -EINVAL);
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {

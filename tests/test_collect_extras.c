@@ -1167,6 +1167,73 @@ static void test_gathered(void **state)
     kp_codes_free(codes);
 }
 
+/* The image of tests/data/calls.cu. */
+static struct {
+    uint8_t bytes[65536];
+    size_t size;
+} calls;
+
+static const void *calls_cubin(uint32_t crc, size_t *size)
+{
+    (void)crc;
+    *size = calls.size;
+    return calls.bytes;
+}
+
+static const uint64_t *of_metric(const struct kp_code_counts *s, const char *suffix)
+{
+    char name[80];
+    snprintf(name, sizeof(name), "sass__inst_executed_register_spilling%s", suffix);
+    return kp_code_counts_find(s, name);
+}
+
+/* The first spills of `spilling` are stores of local memory at 0xa0 and 0x120; the first instruction is none. */
+static void test_spills(void **state)
+{
+    FILE *f = fopen(kp_test_source("tests/data/calls.sm90-cuda13.cubin"), "re");
+    struct kp_codes *codes = kp_codes_new(calls_cubin, false);
+    struct kp_gathered *g = calloc(1, sizeof(*g));
+    struct kp_result r = {.launch.mangled = kp_strdup("spilling")};
+    (void)state;
+    assert_non_null(f);
+    calls.size = fread(calls.bytes, 1, sizeof(calls.bytes), f);
+    fclose(f);
+    uint64_t own = kp_codes_id(codes, 1, "spilling"), other = kp_codes_id(codes, 1, "indexing");
+    const struct kp_code *code = kp_codes_get(codes, own);
+    size_t load = 0;
+    while (load < code->n_instructions &&
+           !(code->instructions[load].spill && !strcmp(code->instructions[load].opcode, "LDL")))
+        load++;
+    assert_true(load < code->n_instructions);
+    g->codes = codes;
+    g->launches = calloc(1, sizeof(*g->launches));
+    g->n_launches = 1;
+    long executed = kp_extras_name(g, "inst_executed"), threads = kp_extras_name(g, "thread_inst_executed");
+    struct kp_gathered_launch *l = &g->launches[0];
+    const uint32_t at[] = {0, 0xa0, 0x120, code->instructions[load].offset};
+    for (size_t i = 0; i < 4; i++) {
+        gather(l, own, at[i], executed, 10 + i);
+        gather(l, own, at[i], threads, 320);
+    }
+    for (uint32_t i = 0; i < 64; i++)
+        gather(l, other, 16 * i, executed, 7);
+    assert_int_equal(kp_gathered_store(g, 0, &r), 0);
+    assert_int_equal(r.n_counts, 2);
+    const struct kp_code_counts *s = &r.counts[0];
+    assert_true(s->code == own && s->n_offsets == 4);
+    assert_memory_equal(of_metric(s, ""), ((const uint64_t[]){0, 11, 12, 13}), 4 * sizeof(uint64_t));
+    assert_memory_equal(of_metric(s, "_mem_local"), ((const uint64_t[]){0, 11, 12, 13}), 4 * sizeof(uint64_t));
+    assert_memory_equal(of_metric(s, "_op_write"), ((const uint64_t[]){0, 11, 12, 0}), 4 * sizeof(uint64_t));
+    assert_memory_equal(of_metric(s, "_op_read"), ((const uint64_t[]){0, 0, 0, 13}), 4 * sizeof(uint64_t));
+    assert_null(of_metric(s, "_mem_shared"));
+    for (size_t i = 1; i < s->n_metrics; i++)
+        assert_true(strcmp(s->metrics[i - 1].name, s->metrics[i].name) < 0);
+    assert_null(of_metric(&r.counts[1], "")); /* local memory, but no spill */
+    kp_result_free(&r);
+    kp_gathered_free(g);
+    kp_codes_free(codes);
+}
+
 /* ---- what is wanted ---- */
 
 static unsigned wanted(const char *section, const char *metrics, int major, int minor)
@@ -1218,6 +1285,7 @@ int main(void)
         ON_FAKE(test_context_gone),
         ON_FAKE(test_dropped),
         cmocka_unit_test(test_gathered),
+        cmocka_unit_test(test_spills),
         cmocka_unit_test(test_wanted),
     };
     return cmocka_run_group_tests(tests, open_library, close_library);

@@ -233,8 +233,14 @@ static void test_identity(void **state)
     assert_string_equal(unit(&s, "launch__grid_dim_x"), "");
     assert_int_equal(number(&s, "launch__uses_nvlink_centric_scheduling"), 1);
     assert_int_equal(number(&s, "launch__uses_mps"), 1);
-    assert_missing(&s, "launch__uses_cdp", "driver");
-    assert_missing(&s, "launch__function_pcs", "driver");
+    assert_missing(&s, "launch__uses_cdp", "SourceCounters");
+    assert_missing(&s, "launch__function_pcs", "SourceCounters");
+    s.function.code_known = true;
+    s.function.code = (struct kp_kernel_code){.functions = 3, .launches = true};
+    measure(&s);
+    assert_int_equal(number(&s, "launch__uses_cdp"), 1);
+    assert_int_equal(number(&s, "launch__function_pcs"), 3);
+    assert_int_equal(number(&s, "launch__barrier_count"), 0);
     s.device.mps = -1;
     s.shape.nvlink_centric = false;
     s.context.persisting_l2_known = false;
@@ -260,6 +266,13 @@ static void test_spilling(void **state)
     measure(&s);
     assert_int_equal(kp_result_find(&s.result, "derived__local_spilling_requests")->kind, KP_VALUE_NA);
     assert_int_equal(kp_result_find(&s.result, "derived__local_spilling_requests_pct")->kind, KP_VALUE_NA);
+    s.function.code_known = true; /* and does not spill */
+    measure(&s);
+    assert_int_equal(number(&s, "derived__local_spilling_requests"), 0);
+    assert_int_equal(number(&s, "derived__local_spilling_requests_pct"), 0);
+    s.function.code.spills = true;
+    measure(&s);
+    assert_missing(&s, "derived__local_spilling_requests", "SourceCounters");
     kp_result_free(&s.result);
 }
 
@@ -355,6 +368,33 @@ static void test_barrier_limit_binds(void **state)
     measure(&s);
     assert_int_equal(number(&s, "launch__occupancy_limit_barriers"), 10);
     assert_float_equal(number(&s, "sm__maximum_warps_avg_per_active_cycle"), 20, 0);
+    kp_result_free(&s.result);
+}
+
+/* Where the driver does not tell, the code does: 64 barriers an SM, 32 blocks. */
+static void test_barriers_of_the_code(void **state)
+{
+    static const struct {
+        uint32_t barriers, limit;
+    } rows[] = {{0, 32}, {1, 32}, {2, 32}, {3, 21}, {6, 10}, {16, 4}};
+    struct subject s;
+    (void)state;
+    prepare(&s, &kp_test_h200, 1056, 32);
+    s.function.barrier_limit = 0;
+    s.function.code_known = true;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        s.function.code.barriers = rows[i].barriers;
+        measure(&s);
+        assert_int_equal(number(&s, "launch__barrier_count"), rows[i].barriers);
+        assert_int_equal(number(&s, "launch__occupancy_limit_barriers"), rows[i].limit);
+        assert_float_equal(number(&s, "sm__maximum_warps_avg_per_active_cycle"), rows[i].limit, 0);
+    }
+    s.function.barrier_limit = 2; /* the driver knows better than a table */
+    measure(&s);
+    assert_int_equal(number(&s, "launch__occupancy_limit_barriers"), 2);
+    s.device.cc_major = 8; /* how many barriers an SM of these has is not known */
+    measure(&s);
+    assert_int_equal(number(&s, "launch__barrier_count"), 16);
     kp_result_free(&s.result);
 }
 
@@ -723,6 +763,7 @@ int main(void)
         cmocka_unit_test(test_barrier_limit_unknown),
         cmocka_unit_test(test_registers_as_launched),
         cmocka_unit_test(test_barrier_limit_binds),
+        cmocka_unit_test(test_barriers_of_the_code),
         cmocka_unit_test(test_barrier_count),
         cmocka_unit_test(test_nothing_fits),
         cmocka_unit_test(test_no_cluster),

@@ -164,11 +164,18 @@ static void test_cubins(void **state)
     assert_int_equal(size, 0);
     size_t kept = modules.size;
     const void *first = kp_cubins_find((uint32_t)modules.crc, &size);
+    assert_ptr_equal(kp_cubins_at(0, &size), first);
+    assert_int_equal(size, kept);
+    assert_null(kp_cubins_at(1, &size));
+    assert_int_equal(size, 0);
     load("FAKEMOD increment"); /* the same code: once is enough */
     assert_int_equal(modules.calls, 2);
     assert_ptr_equal(kp_cubins_find((uint32_t)modules.crc, &size), first);
+    assert_null(kp_cubins_at(1, &size));
     load("FAKEMOD slow increment");
     check_kept(true);
+    assert_ptr_equal(kp_cubins_at(1, &size), kp_cubins_find((uint32_t)modules.crc, &size));
+    assert_ptr_equal(kp_cubins_at(0, &size), first);
     kept += modules.size;
     let_fail("cuptiGetCubinCrc");
     load("FAKEMOD append");

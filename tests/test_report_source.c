@@ -159,6 +159,37 @@ static void mixes_come_by_number(void **state)
     kp_result_free(&r);
 }
 
+/* One local load in two functions: what the compiler notes of it makes the difference. */
+static void spills_are_told_from_other_local_memory(void **state)
+{
+    struct kp_result r = {0};
+    (void)state;
+    assert_int_equal(kp_result_set_na(&r, "derived__local_spilling_requests", "not known"), 0);
+    kp_test_add_sum(&r);
+    derive(&r);
+    assert_value(&r, "derived__local_spilling_requests", 0);
+    assert_value(&r, "derived__local_spilling_requests_pct", 0);
+    assert_value(&r, "sass__inst_executed_register_spilling_op_read", 0);
+    kp_result_free(&r);
+    kp_test_add_sum(&r);
+    struct kp_code_counts s = kp_test_counts(KP_TEST_SUM_PART, 1);
+    kp_test_metric(&s, "sass__inst_executed_register_spilling")[0] = 512;
+    kp_test_metric(&s, "sass__inst_executed_register_spilling_op_read")[0] = 512;
+    assert_int_equal(kp_result_add_counts(&r, &s), 0);
+    derive(&r);
+    assert_value(&r, "derived__local_spilling_requests", 512);
+    assert_value(&r, "derived__local_spilling_requests_pct", 25); /* of 2,048 executed LDL */
+    assert_value(&r, "sass__inst_executed_register_spilling_op_read", 512);
+    assert_value(&r, "sass__inst_executed_register_spilling_op_write", 0);
+    kp_result_free(&r);
+    /* nobody knows what the instructions of this one are */
+    kp_test_add_without_code(&r);
+    derive(&r);
+    assert_null(kp_result_find(&r, "derived__local_spilling_requests"));
+    assert_null(kp_result_find(&r, "sass__inst_executed_register_spilling"));
+    kp_result_free(&r);
+}
+
 static void what_was_not_collected_is_not_set(void **state)
 {
     struct kp_result r = {.launch = {.cc_major = 7, .cc_minor = 5}};
@@ -563,7 +594,7 @@ static int bad_code(void *arg, uint64_t id, struct kp_code *out)
     out->locations[2] = (struct kp_location){7, UINT32_MAX, 99, NULL};
     static const uint32_t offsets[] = {16, 16, 0, 48, 32, UINT32_MAX}; /* not ascending */
     for (size_t i = 0; i < 6; i++)
-        out->instructions[i] = (struct kp_instruction){offsets[i], (uint32_t)i, NULL, NULL};
+        out->instructions[i] = (struct kp_instruction){offsets[i], (uint32_t)i, NULL, NULL, false};
     out->instructions[5].text =
         kp_strdup("A\x1b_token_that_cannot_be_broken_anywhere_and_is_much_longer_than_its_column");
     out->instructions[5].opcode = kp_strdup("");
@@ -655,6 +686,7 @@ int main(void)
         cmocka_unit_test(averages_are_sums_of_ratios),
         cmocka_unit_test(never_executed_instructions_have_idle_threads),
         cmocka_unit_test(mixes_come_by_number),
+        cmocka_unit_test(spills_are_told_from_other_local_memory),
         cmocka_unit_test(what_was_not_collected_is_not_set),
         cmocka_unit_test(an_ideal_that_was_not_counted_makes_no_excess),
         cmocka_unit_test(numbers_are_short),
