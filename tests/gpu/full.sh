@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Every value and every rule of ncu's full details page beside kprof's, and what it costs. Needs what run.sh needs.
-#   tests/gpu/full.sh [OUT] [PROGRAM...]     PROGRAM: patterns, torch (default: both); NCU_RUNS: how often ncu runs (3)
+#   tests/gpu/full.sh [OUT] [PROGRAM...]     PROGRAM: patterns, torch, cost (default: all); NCU_RUNS: how often ncu runs (3)
 set -u
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-$root/build/gpu}
 [ $# -gt 0 ] && shift
-programs=${*:-patterns torch}
+programs=${*:-patterns torch cost}
 runs=${NCU_RUNS:-3}
 here=$root/tests/gpu
 lib=$root/build/libkprof.so
@@ -54,8 +54,22 @@ compare_program() { # NAME COMMAND...
     costs+=("| $name, full, $launches launches | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" -v n="$launches" 'BEGIN { printf "%.0f | %.0f | %.1f", (b - a) * 1000 / n, (c - a) * 1000 / n, (b - a) / (c - a) }') |")
 }
 
+# Launches of one window; ncu profiles 20 of them, its time a launch does not depend on how many.
+cost() { # SET
+    local start native wall ncu_wall
+    start=$(now) && "$work/bench_launches" 200 >/dev/null 2>&1 && native=$(since "$start")
+    start=$(now)
+    timeout 200 ncu --clock-control none --set "$1" -c 20 -f -o "$work/cost" "$work/bench_launches" 200 >/dev/null 2>&1
+    ncu_wall=$(since "$start")
+    start=$(now)
+    KPROF_SET=$1 KPROF_LOG_FILE=$out/cost.$1 LD_PRELOAD=$lib timeout 200 "$work/bench_launches" 200 >/dev/null 2>&1
+    wall=$(since "$start")
+    costs+=("| 200 launches (ncu: 20), $1 | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" 'BEGIN { x = (b - a) * 1000 / 20; y = (c - a) * 1000 / 200; printf "%.0f | %.0f | %.1f", x, y, x / y }') |")
+}
+
 for program in $programs; do
     case $program in
+    cost) nvcc -O2 -arch="$arch" -o "$work/bench_launches" "$here/bench_launches.cu" && cost detailed && cost full ;;
     patterns) compare_program patterns "$work/patterns" ;;
     torch) compare_program torch python3 "$here/torch_ops.py" ;;
     *) echo "no program $program" >&2 && exit 2 ;;

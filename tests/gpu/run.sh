@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The GPU suite: run on a machine with a GPU, CUDA 13, ncu and PyTorch, after `make`. Prints tables for RESULTS.md.
-#   tests/gpu/run.sh [OUT] [quick|rows]     OUT: where logs go (default build/gpu); quick: few launches of the PyTorch
-#   step, neither full.sh nor bench.sh; rows: the first table only. ROWS="NAME ...": only these rows of it.
+#   tests/gpu/run.sh [OUT] [quick|alone|rows]     OUT: where logs go (default build/gpu); alone: neither full.sh nor
+#   bench.sh; quick: nor all launches of the PyTorch step; rows: the first table only. ROWS="NAME ...": only these rows of it.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-$root/build/gpu}
@@ -77,7 +77,7 @@ row windows graphs ./windows
 row windows_per_thread graphs ./windows_per_thread 50
 row triton - python3 "$here/triton_add.py"
 row cupy - python3 "$here/cupy_add.py"
-[ -z "$quick" ] || export KPROF_LAUNCH_COUNT=40
+[ "$quick" != quick ] || export KPROF_LAUNCH_COUNT=40
 row torch_step - python3 "$here/torch_step.py"
 unset KPROF_LAUNCH_COUNT
 

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Where values of kprof are further from ncu's than ncu's from each other: the same counters in several ways of running,
+# so that what makes the difference can be seen. Needs what run.sh needs.
+#   tests/gpu/why.sh [OUT]
+set -u
+export LC_ALL=C
+root=$(cd "$(dirname "$0")/../.." && pwd)
+out=${1:-$root/build/gpu}
+here=$root/tests/gpu
+lib=$root/build/libkprof.so
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+cuda=${CUDA_HOME:-/usr/local/cuda}
+export LD_LIBRARY_PATH=$cuda/lib64:$cuda/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
+# STACK: byte of local memory a thread may have at least; it changes where local memory lies.
+sed 's|size_t B = 256u << 20;|& if (getenv("STACK")) CK(cudaDeviceSetLimit(cudaLimitStackSize, atoi(getenv("STACK"))));|' \
+    "$here/patterns.cu" >"$work/patterns.cu"
+nvcc -O2 -arch="$arch" -o "$work/patterns" "$work/patterns.cu" || exit 1
+
+l2=lts__t_requests.sum,lts__t_requests_srcunit_tex.sum,lts__t_requests_srcunit_ltcfabric.sum,lts__t_sectors.sum
+l2=$l2,lts__t_sectors_srcunit_tex.sum,lts__t_sectors_srcunit_ltcfabric.sum,lts__t_tag_requests.sum
+local=l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct,l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum
+local=$local,dram__bytes_write.sum,dram__bytes_read.sum,gpu__time_duration.sum,sm__warps_active.avg.pct_of_peak_sustained_active
+metrics=$l2,$local
+
+# Each way leaves a CSV of the raw page.
+ncu_way() { # NAME OPTIONS...
+    local name=$1
+    shift
+    timeout 120 ncu --clock-control none --csv --page raw --print-units base --metrics "$metrics" "$@" "$work/patterns" \
+        >"$out/why.$name.csv" 2>/dev/null || echo "FAILED: $name"
+}
+kprof_way() { # NAME ENV...
+    local name=$1
+    shift
+    env "$@" KPROF_METRICS=$metrics KPROF_CSV=on KPROF_PAGE=raw KPROF_PRINT_UNITS=base KPROF_LOG_FILE="$out/why.$name.csv" \
+        LD_PRELOAD="$lib" "$work/patterns" >/dev/null || echo "FAILED: $name"
+}
+ncu_way ncu
+ncu_way ncu-again
+ncu_way ncu-warm --cache-control none
+ncu_way ncu-application --replay-mode application
+kprof_way kprof X=1
+kprof_way kprof-again X=1
+kprof_way kprof-warm KPROF_CACHE_CONTROL=none
+kprof_way kprof-window1 KPROF_WINDOW=1
+for stack in 4096 16384; do kprof_way "kprof-stack$stack" STACK=$stack; done
+STACK=4096 ncu_way ncu-stack4096
+
+python3 - "$out" "$metrics" <<'PY'
+import csv, glob, os, sys
+out, metrics = sys.argv[1], sys.argv[2].split(",")
+ways = ["ncu", "ncu-again", "ncu-warm", "ncu-application", "kprof", "kprof-again", "kprof-warm", "kprof-window1",
+        "kprof-stack4096", "kprof-stack16384", "ncu-stack4096"]
+values = {}
+for way in ways:
+    path = os.path.join(out, "why.%s.csv" % way)
+    lines = open(path, errors="replace").read().splitlines() if os.path.exists(path) else []
+    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
+    rows = list(csv.DictReader(lines[start:]))
+    for row in rows:
+        name = row.get("Kernel Name", "").split("(")[0].split("<")[0].split()
+        for m in metrics:
+            try:
+                values[way, name[-1], m] = float((row.get(m) or "").replace(",", ""))
+            except (ValueError, IndexError):
+                pass
+kernels = list(dict.fromkeys(k for _, k, _ in values))
+ways = [w for w in ways if any(w == x for x, _, _ in values)]
+for m in metrics:
+    print("## " + m)
+    print("| kernel | " + " | ".join(ways) + " |")
+    print("| --- |" + " --- |" * len(ways))
+    for k in kernels:
+        if (m.startswith("l1tex") or "warps" in m) and k != "spill":
+            continue
+        print("| %s | %s |" % (k, " | ".join("%.6g" % values[w, k, m] if (w, k, m) in values else "-" for w in ways)))
+PY
