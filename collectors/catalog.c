@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "collectors/doctor.h"
 #include "collectors/plan.h"
@@ -109,13 +110,26 @@ static int unknown_chip(const struct kp_catalog *c, const char *chip, char **err
     return rc;
 }
 
+/* ncu writes chips small, CUPTI large: either is taken. */
+static const char *as_cupti_writes(const struct kp_catalog *c, const char *chip)
+{
+    const char *const *names;
+    size_t n;
+    if (kp_host_chips(c->cupti, &names, &n))
+        return chip;
+    for (size_t i = 0; i < n; i++)
+        if (!strcasecmp(names[i], chip))
+            return names[i];
+    return chip;
+}
+
 /* A chip that is newer than the table has what the newest one of it has, as open-ended conditions of rows mean it. */
 static int choose_chip(struct kp_catalog *c, const char *chip, char **note)
 {
     int rc = *chip ? 0 : ask_device(c);
     if (rc || c->chip)
         return rc;
-    c->chip = kp_strdup(*chip ? chip : stand_in);
+    c->chip = kp_strdup(*chip ? as_cupti_writes(c, chip) : stand_in);
     if (!c->chip)
         return -ENOMEM;
     if (!kp_catalog_chip_cc(c->chip, &c->major, &c->minor))

@@ -275,6 +275,8 @@ static void test_the_first_gpu(void **state)
     assert_non_null(strstr(out, "Sets on GA102 (CC 8.6)"));
     assert_int_equal(run(FAKE_GPU, "FAKE_CC=8.6", "list-sets --chip TU102", &out, &err), 0);
     assert_non_null(strstr(out, "Sets on TU102 (CC 7.5)"));
+    assert_int_equal(run(CUPTI_ONLY, "", "list-sets --chip tu102", &out, &err), 0); /* as ncu writes it */
+    assert_non_null(strstr(out, "Sets on TU102 (CC 7.5)"));
 }
 
 /* ---- errors ---- */
