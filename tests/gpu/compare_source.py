@@ -1,7 +1,8 @@
-"""What kprof counts, samples and names by instruction beside ncu: compare_source.py SESSION REPORT.ncu-rep
+"""What kprof counts, samples and names by instruction beside ncu: compare_source.py SESSION REPORT.ncu-rep [AGAIN.ncu-rep]
 
 Launches are matched by order. Prints a line a launch: totals of SASS metrics, the mixes of opcodes and categories, the
-shares of stall reasons, and the order of the lines by samples.
+shares of stall reasons, and the order of the lines by samples. With a second report, the last lines say as well how ncu
+compares with itself.
 """
 import collections
 import glob
@@ -127,10 +128,25 @@ def main():
             print("    " + text[:230])
         if not same:
             print(f"    lines {ranking} / {their_ranking}")
+    again = theirs(sys.argv[3]) if len(sys.argv) > 3 else []
+    itself = collections.Counter()
+    for (name, _, _, lines, stalls), (_, _, _, more_lines, more_stalls) in zip(other, again):
+        gap = share_gap(stalls, more_stalls)
+        if min(sum(stalls.values()), sum(more_stalls.values())) < LEAST:
+            continue
+        itself["stalls"] += 1
+        itself["stalls within"] += gap <= POINTS
+        itself["lines"] += 1
+        itself["lines equal"] += top(lines) == top(more_lines)
+        print(f"{re.sub(r'[(<].*', '', name):32.32} ncu beside itself: stall shares differ by {100 * gap:5.1f} points  lines "
+              f"{'same' if top(lines) == top(more_lines) else 'DIFFER'}")
     print(f"| totals of SASS metrics equal | {good['totals equal']} of {good['totals']} |")
     print(f"| mixes of opcodes equal | {good['mixes equal']} of {good['mixes']} |")
     print(f"| stall shares within 3 points | {good['stalls within']} of {good['stalls']} launches |")
     print(f"| five hottest lines in the same order | {good['lines equal']} of {good['lines']} launches |")
+    if again:
+        print(f"| ncu beside itself: stall shares within 3 points, lines in the same order | {itself['stalls within']} of "
+              f"{itself['stalls']}, {itself['lines equal']} of {itself['lines']} launches |")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,15 @@ beside() { # NAME LAUNCHES COMMAND...
     timeout 300 ncu --clock-control none --profile-from-start $profile --set full --import-source yes -f -o "$work/$name" "$@" >/dev/null 2>&1
     ncu_wall=$(since "$start")
     echo "## $name"
-    python3 "$here/compare_source.py" "$work/$name.kprof" "$work/$name.ncu-rep"
+    if [ "$name" = patterns ] || [ "$name" = torch ]; then # whose stall shares are compared
+        timeout 300 ncu --clock-control none --profile-from-start $profile --section SourceCounters -f -o "$work/$name.again" \
+            "$@" >/dev/null 2>&1
+        set -- "$work/$name.again.ncu-rep"
+    else
+        set --
+    fi
+    python3 "$here/compare_source.py" "$work/$name.kprof" "$work/$name.ncu-rep" "$@"
+    [ "$name" != phases ] || python3 "$here/compare_series.py" "$work/$name.kprof" "$work/$name.ncu-rep"
     cp "$work/$name.kprof" "$out/" 2>/dev/null
     costs+=("| $name, $launches launches | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" -v n="$launches" 'BEGIN { printf "%.0f | %.0f | %.1f", (b - a) * 1000 / n, (c - a) * 1000 / n, (b - a) / (c - a) }') |")
 }
