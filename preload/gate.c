@@ -46,6 +46,7 @@ static struct kp_lock owner;
 static pthread_mutex_t waiting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
+__thread const char *kp_gate_symbol;
 extern const char kp_gate_pool[];
 
 void kp_gate_arm(bool on)
@@ -255,9 +256,11 @@ struct entry kp_gate_enter(uint64_t slot, const uint64_t *args)
     struct entry e = {.real = resolve(slot), .entered = NOTHING};
     if (kp_guard)
         return e;
-    if (atomic_load(&armed))
+    if (atomic_load(&armed)) {
+        kp_gate_symbol = s->symbol;
         e.entered = enter_armed(s, e.real, args);
-    else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
+        kp_gate_symbol = NULL;
+    } else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
         e.entered = GUARD_ONLY;
     if (e.entered == SHARED || e.entered == GUARD_ONLY || e.entered == JOINED || e.entered == ALLOCATING)
         kp_guard++;

@@ -50,6 +50,9 @@ extern __thread int kp_guard __attribute__((tls_model("initial-exec")));
 /* Depth of the program's own driver calls on this thread, those behind trampolines. */
 extern __thread int kp_in_driver __attribute__((tls_model("initial-exec")));
 
+/* What this thread is about to do in the driver, for messages: the function it enters; NULL = nothing. */
+extern __thread const char *kp_gate_symbol __attribute__((tls_model("initial-exec")));
+
 /* Until armed, trampolines jump straight to the driver. Disarming is for a forked child and for the end. */
 void kp_gate_arm(bool on);
 

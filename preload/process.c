@@ -295,7 +295,9 @@ void kp_process_profile(bool on)
 /* Outside of any window. One that is open would miss the launch, or count it as one of its own. */
 static CUresult pass_through(const struct kp_launch *l)
 {
+    kp_gate_symbol = "launches that are let through";
     kp_gate_enter_alone();
+    kp_gate_symbol = NULL;
     kp_guard++;
     CUresult rc = l->issue(l);
     kp_guard--;
@@ -606,6 +608,7 @@ void kp_process_finish(void)
     kp_worker_drain(patience);
     if (kp_session_is_open()) { /* no other thread has done it meanwhile */
         kp_filter_unwanted(process.filter, note_unwanted, NULL);
+        kp_window_tell();
         kp_nvtx_each_seen(kp_session_range);
         kp_session_close();
     }

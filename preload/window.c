@@ -9,6 +9,7 @@
 
 #include "collectors/topology.h"
 #include "preload/batch.h"
+#include "preload/gate.h"
 #include "preload/hostmem.h"
 #include "preload/lock.h"
 #include "preload/log.h"
@@ -90,6 +91,7 @@ static struct {
     enum way way;
     enum kp_range_mode mode;
     const char *obstacle; /* why it is counted instead of replayed */
+    const char *closer;   /* what closes it; NULL = the driver call at hand */
     struct item *items;
     size_t n, cap;
     size_t launches, wanted, unwanted_in_a_row, copied;
@@ -633,11 +635,70 @@ static void tell_complaints(void)
     }
 }
 
+/* ---- what closed windows ---- */
+
+enum { MOST_CLOSERS = 16, FEW_LAUNCHES = 8, FEW_WINDOWS = 4 };
+
+/* Windows that were replayed, by what closed them; the last row is all others. */
+static struct {
+    const char *what; /* static text */
+    uint64_t windows;
+} closers[MOST_CLOSERS];
+static uint64_t closed_windows, closed_launches, full_windows;
+
+static const char full[] = "as many launches as fit";
+
+static void note_closer(void)
+{
+    const char *what = w.closer ? w.closer : kp_gate_symbol ? kp_gate_symbol : "the end";
+    size_t i = 0;
+    if (w.way != REPLAYED || !w.wanted)
+        return;
+    closed_windows++;
+    closed_launches += w.launches;
+    full_windows += what == full;
+    while (i < MOST_CLOSERS - 1 && closers[i].what && strcmp(closers[i].what, what))
+        i++;
+    if (!closers[i].what)
+        closers[i].what = i < MOST_CLOSERS - 1 ? what : "others";
+    closers[i].windows++;
+}
+
+void kp_window_tell(void)
+{
+    char text[1024] = "";
+    size_t at = 0;
+    if (closed_windows < FEW_WINDOWS || closed_launches >= FEW_LAUNCHES * closed_windows ||
+        2 * full_windows > closed_windows)
+        return;
+    for (;;) {
+        size_t most = 0;
+        for (size_t i = 1; i < MOST_CLOSERS; i++)
+            if (closers[i].windows > closers[most].windows)
+                most = i;
+        if (!closers[most].windows || at >= sizeof(text))
+            break;
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s (%llu)", at ? ", " : "", closers[most].what,
+                               (unsigned long long)closers[most].windows);
+        closers[most].windows = 0;
+    }
+    kp_log_progress("%llu launches took %llu series of passes, as windows were closed by: %s",
+                    (unsigned long long)closed_launches, (unsigned long long)closed_windows, text);
+}
+
+static void close_for(const struct kp_context_setup *setup, const char *what)
+{
+    if (w.open)
+        w.closer = what;
+    kp_window_close(setup);
+}
+
 void kp_window_close(const struct kp_context_setup *setup)
 {
     struct kp_window_outcome out;
     if (!w.open)
         return;
+    note_closer();
     memset(&out, 0, sizeof(out));
     double start = kp_now_ns();
     struct visit v = enter(setup->driver, w.context->ctx);
@@ -677,9 +738,9 @@ void kp_window_give_up(void)
 /* What is decided of a launch once its context and function are known. */
 struct fit {
     enum kp_range_mode mode;
-    bool alone; /* in a window of its own */
-    bool host;  /* it can reach host memory */
-    bool ends;  /* and is known to end by itself */
+    const char *alone; /* why it takes a window of its own, or NULL */
+    bool host;         /* it can reach host memory */
+    bool ends;         /* and is known to end by itself */
     const char *obstacle;
 };
 
@@ -823,7 +884,13 @@ static struct fit judge_launch(const struct kp_context_setup *setup, const struc
     /* Arguments of unknown size cannot be copied, so the launch must be over when the call returns. */
     bool uncopied = f && ((l->params && !f->facts.params_known) || (l->extra && !l->extra_copied));
     bool reads = what->graph && what->graph->reads_host;
-    fit.alone = fit.host || uncopied || reads || fit.obstacle || atomic_load(&managed_memory) || kp_hostmem_rewound();
+    fit.alone = fit.obstacle                   ? fit.obstacle
+                : fit.host                     ? "a kernel that can reach host memory"
+                : uncopied                     ? "arguments of unknown size"
+                : reads                        ? "a graph that reads host memory"
+                : atomic_load(&managed_memory) ? "managed memory"
+                : kp_hostmem_rewound()         ? "pinned memory that a replay would rewind"
+                                               : NULL;
     return fit;
 }
 
@@ -832,18 +899,26 @@ static bool per_thread(const struct kp_launch *l)
     return stream_of(l) == CU_STREAM_PER_THREAD;
 }
 
-/* Whether the window that is open takes it. */
-static bool fits(const struct kp_context *c, const struct kp_launch *l, const struct fit *fit, bool wanted)
+/* Why the window that is open does not take it, or NULL. */
+static const char *misfit(const struct kp_context *c, const struct kp_launch *l, const struct fit *fit, bool wanted)
 {
-    if (!w.open || w.context != c || fit->obstacle || w.obstacle || w.way == PLAIN)
-        return false;
-    if (fit->mode != w.mode && (wanted || fit->mode == KP_RANGE_USER || w.way == COUNTED))
-        return false;
+    if (!w.open)
+        return "none is open";
+    if (w.context != c)
+        return "a launch in another context";
+    if (fit->obstacle || w.obstacle)
+        return fit->obstacle ? fit->obstacle : w.obstacle;
+    if (w.way == PLAIN || (fit->mode != w.mode && (wanted || fit->mode == KP_RANGE_USER || w.way == COUNTED)))
+        return "a launch of another kind";
     if (per_thread(l) && w.has_per_thread && !pthread_equal(w.per_thread, pthread_self()))
-        return false; /* both would be issued into one stream again, and may wait for each other */
-    if (w.launches >= room_for(c) || (!wanted && w.unwanted_in_a_row >= MOST_UNWANTED))
-        return false;
-    return w.way == COUNTED ? !fit->host || fit->ends : !fit->alone;
+        return "default streams of several threads"; /* issued into one stream again, they may wait for each other */
+    if (w.launches >= room_for(c))
+        return full;
+    if (!wanted && w.unwanted_in_a_row >= MOST_UNWANTED)
+        return "many launches that were not asked for";
+    if (w.way != COUNTED)
+        return fit->alone;
+    return fit->host && !fit->ends ? "a kernel that can reach host memory" : NULL;
 }
 
 /* Takes the launch over, with the copy of its arguments. */
@@ -934,7 +1009,7 @@ static CUresult without_window(struct item *i)
     struct kp_launch l = i->launch;
     i->launch.copy = NULL;
     drop_last();
-    kp_window_close(w.setup);
+    close_for(w.setup, "want of device memory");
     CUresult rc = l.issue(&l);
     kp_launch_free(&l);
     return rc;
@@ -960,9 +1035,11 @@ static CUresult run_recorded(const struct kp_candidate *what, const struct fit *
     } else if (i->result) {
         i->result->launch.ordinal = kp_session_seen(1);
     }
-    bool over = (w.way == REPLAYED && fit->alone) || what->last || w.way == PLAIN || w.obstacle || !w.launches;
-    if (over || w.launches >= room_for(w.context))
-        kp_window_close(w.setup);
+    const char *alone = w.way == REPLAYED ? fit->alone : NULL;
+    if (alone || what->last || w.way == PLAIN || w.obstacle || !w.launches)
+        close_for(w.setup, alone ? alone : "the last launch that was asked for");
+    else if (w.launches >= room_for(w.context))
+        close_for(w.setup, full);
     return rc;
 }
 
@@ -1032,14 +1109,15 @@ static CUresult launch_in(const struct kp_context_setup *setup, struct kp_contex
     const char *why = NULL;
     /* The first function of a module brings the module's variables along, which the saved memory must hold. */
     if (!l->is_graph && !kp_context_module_known(setup, c, l->f))
-        kp_window_close(setup);
+        close_for(setup, "the first launch of a module's kernels");
     if (!l->is_graph && (!(f = kp_context_function(setup, c, l->f)) || kp_launch_copy(l, &f->facts))) {
-        kp_window_close(setup);
+        close_for(setup, "a kernel that the driver gives no facts of");
         return pass(l, "of a kernel that the driver gives no facts of", skipped);
     }
     struct fit fit = judge_launch(setup, c, l, what, f);
-    if (!fits(c, l, &fit, what->wanted))
-        kp_window_close(setup);
+    const char *closer = misfit(c, l, &fit, what->wanted);
+    if (closer)
+        close_for(setup, closer);
     if (!w.open && !what->wanted)
         return l->issue(l);
     if (!w.open && !open_for(setup, c, l, f, &fit, &why)) {
@@ -1049,7 +1127,7 @@ static CUresult launch_in(const struct kp_context_setup *setup, struct kp_contex
         return rc;
     }
     if (!record(l, what, f)) {
-        kp_window_close(setup);
+        close_for(setup, "want of memory");
         return pass(l, "lost for want of memory", skipped);
     }
     return run_recorded(what, &fit, skipped);
@@ -1069,7 +1147,7 @@ CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch
     struct kp_context *c = kp_context_get(setup, ctx, bad_input);
     CUresult rc;
     if (!c || *bad_input || c->dead) {
-        kp_window_close(setup);
+        close_for(setup, "a launch in another context");
         rc = pass(l, c && c->dead ? after_failure : no_context, skipped);
     } else {
         kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");

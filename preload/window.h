@@ -48,6 +48,10 @@ void kp_window_close(const struct kp_context_setup *setup);
  * counters. */
 void kp_window_give_up(void);
 
+/* Says in one line what closed the windows, where these held so few launches that profiling took much longer than it
+ * needs to. Once, at the end. */
+void kp_window_tell(void);
+
 /* Any thread, at any time: whether a window is open; whether one is that will be replayed, so that operations on memory
  * must join or close it; whether it has to be closed before the program waits for the GPU or asks how far it is. */
 bool kp_window_is_open(void);

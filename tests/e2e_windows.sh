@@ -32,6 +32,11 @@ windows() { # NAME WINDOWS COMMAND...
     expect "$name: launches profiled" "$(account profiled)" "$(($(launches) - ${unprofiled:-0}))"
 }
 
+# What the run says closed its windows, in the last pair of runs; "" = it says nothing.
+closers() { # TEXT
+    expect "$name: closed by" "$(sed -n 's/^==KPROF== .* as windows were closed by: //p' "$tmp/report" "$tmp/kprof.err")" "$1"
+}
+
 # How many launches a window holds.
 how_many() {
     windows "100 launches" 1 "$p" many 100
@@ -74,7 +79,13 @@ closes_it() {
     empty=1 windows "too much shared memory" 2 "$p" shared-limit
 
     windows "copies to host memory" 9 "$p" copies-out
+    closers "cuMemcpyDtoDAsync_v2 (4), cuMemcpyAsync (4), cuMemcpyDtoH_v2 (1)"
+    windows "memory that a replay would rewind" 9 "$p" registered
+    closers "pinned memory that a replay would rewind (8), cuMemcpyDtoH_v2 (1)"
     windows "functions of libraries" 2 "$p" libraries
+    closers "" # these are few
+    KPROF_WINDOW=1 windows "windows of one" 16 "$p" copies-out
+    closers "" # as was asked for
     windows "a window open for long" 2 "$p" old
     windows "a context reset" 2 "$p" reset
     both "a kernel that fails" "$p" fault
