@@ -11,6 +11,7 @@
 #include "cupti/source.h"
 #include "preload/elf.h"
 #include "preload/gate.h"
+#include "preload/launched.h"
 #include "preload/lock.h"
 #include "preload/process.h"
 #include "preload/session.h"
@@ -450,18 +451,6 @@ static struct kp_known_function *find_function(struct kp_context *c, CUfunction 
     return NULL;
 }
 
-/* The module of a CUfunction, or the library of a CUkernel; NULL when the driver does not tell. */
-static const void *module_of(const struct kp_driver *d, CUfunction f)
-{
-    CUmodule module = NULL;
-    CUlibrary library = NULL;
-    if (d->cuFuncGetModule && d->cuFuncGetModule(&module, f) == CUDA_SUCCESS)
-        return module;
-    if (d->cuKernelGetLibrary && d->cuKernelGetLibrary(&library, (CUkernel)f) == CUDA_SUCCESS)
-        return library;
-    return NULL;
-}
-
 static bool has_module(const struct kp_context *c, const void *module)
 {
     for (size_t i = 0; i < c->n_modules; i++)
@@ -473,7 +462,10 @@ static bool has_module(const struct kp_context *c, const void *module)
 bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
 {
     refresh(setup, c);
-    return find_function(c, f) || has_module(c, module_of(setup->driver, f));
+    if (find_function(c, f))
+        return true;
+    const void *module = kp_launched_module(setup->driver, f);
+    return has_module(c, module) || (module && kp_launched_has(c->ctx, module));
 }
 
 /* Libraries of which a function was asked for, by context. */
@@ -564,7 +556,7 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
     /* Loaded lazily, its module would bring new variables along in the middle of a window. */
     if (setup->driver->cuFuncLoad)
         setup->driver->cuFuncLoad(k->facts.handle);
-    add_module(c, module_of(setup->driver, f));
+    add_module(c, kp_launched_module(setup->driver, f));
     k->facts.code_known = loaded.kernels && kp_kernels_find(loaded.kernels, k->facts.mangled, &k->facts.code);
     k->demangled = kp_demangle(k->facts.mangled);
     k->base = kp_demangle_base(k->facts.mangled);

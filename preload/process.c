@@ -14,6 +14,7 @@
 #include "preload/filter.h"
 #include "preload/gate.h"
 #include "preload/hostmem.h"
+#include "preload/launched.h"
 #include "preload/lock.h"
 #include "preload/log.h"
 #include "preload/mute.h"
@@ -319,8 +320,10 @@ static bool is_captured(const struct kp_launch *l)
 static CUresult skip(const struct kp_launch *l, const char *reason)
 {
     CUresult rc = pass_through(l);
-    if (rc == CUDA_SUCCESS)
+    if (rc == CUDA_SUCCESS) {
+        kp_launched_note(&process.driver, l);
         kp_process_skip(reason, 1);
+    }
     return rc;
 }
 
@@ -562,6 +565,8 @@ void kp_process_forget(const char *symbol, uint64_t first)
         kp_context_unloaded((const void *)(uintptr_t)first);
     kp_filter_forget(process.filter);
     kp_place_forget();
+    if (!strstr(symbol, "Set")) /* which only changes how functions are launched */
+        kp_launched_forget();
     kp_context_forget();
 }
 

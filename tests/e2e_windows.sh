@@ -84,6 +84,11 @@ closes_it() {
     closers "pinned memory that a replay would rewind (8), cuMemcpyDtoH_v2 (1)"
     windows "functions of libraries" 2 "$p" libraries
     closers "" # these are few
+    # A module whose first launch comes inside a window closes it; one of which something was launched before does not.
+    windows "first launches of modules" 3 "$p" modules
+    KPROF_LAUNCH_SKIP=3 unprofiled=3 windows "modules launched of before" 1 "$p" modules
+    KPROF_LAUNCH_SKIP=2 unprofiled=2 windows "modules launched of before, but one" 1 "$p" modules
+    KPROF_LAUNCH_SKIP=1 unprofiled=1 windows "modules launched of before, but two" 2 "$p" modules
     KPROF_WINDOW=1 windows "windows of one" 16 "$p" copies-out
     closers "" # as was asked for
     windows "a window open for long" 2 "$p" old

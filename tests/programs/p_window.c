@@ -228,6 +228,24 @@ static void libraries(void)
     }
 }
 
+/* The first launches of three modules, which bring variables along, then two more of each. */
+static void modules(void)
+{
+    CUmodule more[3];
+    CUfunction f[3];
+    void *params[2];
+    int n = N;
+
+    for (int i = 0; i < 3; i++) {
+        MUST(cuModuleLoadData(&more[i], "FAKEMOD increment global:g_more:64"));
+        MUST(cuModuleGetFunction(&f[i], more[i], "increment"));
+    }
+    params[0] = &values;
+    params[1] = &n;
+    for (int i = 0; i < 9; i++)
+        MUST(cuLaunchKernel(f[i % 3], 1, 1, 1, 64, 1, 1, 0, session.stream, params, NULL));
+}
+
 /* A window that has been open for long closes where the program waits. */
 static void old(void)
 {
@@ -796,6 +814,7 @@ static const struct {
     {"allocates", allocates},
     {"left-waiting", left_waiting},
     {"libraries", libraries},
+    {"modules", modules},
     {"fault", fault},
     {"old", old},
     {"reset", reset},
