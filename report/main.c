@@ -81,12 +81,19 @@ void kp_main_warn(const char *text)
 
 static int write_stream(void *arg, const char *text, size_t len)
 {
-    return fwrite(text, 1, len, arg) == len ? 0 : -EIO;
+    return fwrite(text, 1, len, arg) == len ? 0 : -errno;
 }
 
 struct kp_sink kp_main_sink(FILE *stream)
 {
     return (struct kp_sink){write_stream, stream};
+}
+
+int kp_main_end(int rc, const char *err)
+{
+    if (fflush(stdout) && !rc)
+        rc = -errno;
+    return rc ? kp_main_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc)) : EXIT_SUCCESS;
 }
 
 bool kp_main_is_plain_switch(const struct kp_option *row)
@@ -190,13 +197,13 @@ int kp_main_help(void)
     print_diff_flags();
     printf("\nAdvanced:\n");
     print_rows(KP_OPT_ADVANCED);
-    return fflush(stdout) ? KP_EXIT_FAILED : EXIT_SUCCESS;
+    return kp_main_end(0, NULL);
 }
 
 static int version(void)
 {
     printf("kprof %s\n", KP_VERSION);
-    return fflush(stdout) ? KP_EXIT_FAILED : EXIT_SUCCESS;
+    return kp_main_end(0, NULL);
 }
 
 static void list_options(void)
@@ -239,7 +246,7 @@ static int list_words(void)
         printf("section\t%s\n", section[i].id);
     for (size_t i = 0; i < rules; i++)
         printf("rule\t%s\n", rule[i].id);
-    return fflush(stdout) ? KP_EXIT_FAILED : EXIT_SUCCESS;
+    return kp_main_end(0, NULL);
 }
 
 /* getopt's view of the rows. */

@@ -291,14 +291,6 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
     return status;
 }
 
-/* What has been printed, `rc` telling how that went, is written out. Returns the exit status. */
-static int end_of_page(int rc, const char *err)
-{
-    if (fflush(stdout) && !rc)
-        rc = -errno;
-    return rc ? kp_main_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc)) : EXIT_SUCCESS;
-}
-
 /* `summary` as in kp_page_part. */
 static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d,
                       struct kp_summary *summary)
@@ -309,7 +301,7 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     int status = open_file(path, o, d, &store);
     if (!status) {
         int rc = kp_page_part(&out, d, store, summary, &err);
-        status = end_of_page(rc, err);
+        status = kp_main_end(rc, err);
     }
     kp_store_close(store);
     free(err);
@@ -363,7 +355,7 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
         opened += !one;
     }
     if (opened) {
-        int rc = kp_page_print_stores(&out, d, stores, opened, &err), one = end_of_page(rc, err);
+        int rc = kp_page_print_stores(&out, d, stores, opened, &err), one = kp_main_end(rc, err);
         status = status ? status : one;
     }
     for (size_t i = 0; i < opened; i++)
