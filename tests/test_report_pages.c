@@ -445,6 +445,21 @@ static void names_of_kernels(void **state)
     }
 }
 
+/* `python -c` is given whole programs. */
+static void a_command_line_of_several_lines_is_one_row(void **state)
+{
+    static const struct kp_display text = {PAGE(SESSION)}, csv = {CSV, PAGE(SESSION)};
+    char *was = rec.session.cmdline;
+    (void)state;
+    rec.session.cmdline = (char[]){"python -c 'a\n\tb\x1b[1m'"};
+    char *shown = print(&text), *table = print(&csv);
+    rec.session.cmdline = was;
+    assert_non_null(strstr(shown, "\n    Command Line python -c 'a  b [1m'\n"));
+    assert_non_null(strstr(table, "\"Command Line\",\"python -c 'a\n\tb\x1b[1m'\"\r\n"));
+    free(table);
+    free(shown);
+}
+
 /* --- what cannot be written --- */
 
 struct failing {
@@ -487,6 +502,7 @@ int main(void)
         cmocka_unit_test(json_texts),
         cmocka_unit_test(plain_numbers),
         cmocka_unit_test(names_of_kernels),
+        cmocka_unit_test(a_command_line_of_several_lines_is_one_row),
         cmocka_unit_test(a_sink_that_fails_ends_each_page),
     };
     return cmocka_run_group_tests_name("report/pages", tests, make_session, drop_session);
