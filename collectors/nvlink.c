@@ -9,7 +9,7 @@
 /* The part of NVML's interface that is used, from its public documentation: the toolkit's header is not needed. */
 typedef struct nvml_device *nvml_device;
 
-enum { NVML_SUCCESS = 0, NVML_MOST_LINKS = 18 };
+enum { NVML_SUCCESS = 0, NVML_NOT_SUPPORTED = 3, NVML_MOST_LINKS = 18 };
 enum { NVML_REMOTE_GPU, NVML_REMOTE_CPU, NVML_REMOTE_SWITCH };                 /* nvmlIntNvLinkDeviceType_t */
 enum { P2P_ACCESS, SYSTEM_ACCESS, P2P_ATOMIC, SYSTEM_ATOMIC, N_CAPABILITIES }; /* nvmlNvLinkCapability_t */
 
@@ -17,6 +17,10 @@ struct nvml_pci { /* nvmlPciInfo_t */
     char legacy_id[16];
     unsigned domain, bus, device, device_id, subsystem_id;
     char id[32];
+};
+
+struct nvml_confidential { /* nvmlConfComputeSystemState_t */
+    unsigned environment, feature, developer;
 };
 
 struct nvml {
@@ -72,6 +76,19 @@ static bool bind(struct nvml *n, const struct kp_dl *dl, void *library)
         memcpy((char *)n + entries[i].offset, &sym, sizeof(sym));
     }
     return true;
+}
+
+/* Drivers from before R535 do not have the function; hardware that cannot do it has it switched off. */
+static int read_confidential(const struct kp_dl *dl, void *library)
+{
+    struct nvml_confidential state = {0};
+    int (*get)(struct nvml_confidential *);
+    void *sym = dl->sym(library, "nvmlSystemGetConfComputeState");
+    if (!sym)
+        return -1;
+    memcpy(&get, &sym, sizeof(get));
+    int rc = get(&state);
+    return rc == NVML_SUCCESS ? state.feature != 0 : rc == NVML_NOT_SUPPORTED ? 0 : -1;
 }
 
 /* The driver writes a PCI domain with four digits, NVML with eight. */
@@ -194,6 +211,7 @@ int kp_nvlink_read(const struct kp_dl *dl, const char *library, const char *cons
         read_device(&x, i);
     if (!rc)
         find_pairs(&x);
+    out->confidential = read_confidential(dl, handle);
     x.nvml.nvmlShutdown();
     free_ends(&x);
     if (rc)

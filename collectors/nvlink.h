@@ -1,6 +1,6 @@
 /*
- * NVLink as NVIDIA's management library (NVML) tells it. The library is opened when this is asked for and never needed.
- * Threads: none is shared; NVML is initialised and let go in each call.
+ * NVLink, and whether computing is confidential, as NVIDIA's management library (NVML) tells it. The library is opened
+ * when this is asked for and never needed. Threads: none is shared; NVML is initialised and let go in each call.
  */
 #ifndef KP_COLLECTORS_NVLINK_H
 #define KP_COLLECTORS_NVLINK_H
@@ -33,7 +33,8 @@ struct kp_nvlink {
     size_t n_devices;
     struct kp_nvlink_pair *pairs;
     size_t n_pairs;
-    bool nvswitch; /* a link leads to one */
+    bool nvswitch;    /* a link leads to one */
+    int confidential; /* whether GPUs compute confidentially, or -1 when NVML does not tell */
 };
 
 /* Reads the devices with these PCI bus ids, whose index is their ordinal, from `library`. 0; -ENOENT with *why, a

@@ -155,6 +155,88 @@ static void pci_device(struct reading *x, const struct row *row)
         missing(x, row, untold);
 }
 
+/* ---- the chip ---- */
+
+static const struct chip {
+    const char *name;
+    unsigned number, partition_bits, partition_slices;
+} chips[] = {
+#define KP_CHIP_FACTS(name, number, bits, slices) {name, number, bits, slices},
+#include "collectors/chip_facts.def"
+#undef KP_CHIP_FACTS
+};
+
+static const char unknown_chip[] = "not known of this chip";
+
+/* NULL where the metric is n/a. */
+static const struct chip *find_chip(struct reading *x, const struct row *row)
+{
+    for (size_t i = 0; i < sizeof(chips) / sizeof(*chips); i++)
+        if (!strcmp(chips[i].name, x->machine->chip))
+            return &chips[i];
+    missing(x, row, unknown_chip);
+    return NULL;
+}
+
+static void architecture(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c)
+        count(x, row, c->number & ~0xfu);
+}
+
+static void chip(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c)
+        count(x, row, c->number);
+}
+
+/* Partitions of the memory bus, each with what is counted `times`; n/a where that is not known of the chip. */
+static void of_partitions(struct reading *x, const struct row *row, const struct chip *c, unsigned times)
+{
+    int bits = 0;
+    if (!attribute(x, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &bits))
+        missing(x, row, untold);
+    else if (!c->partition_bits || bits <= 0 || (unsigned)bits % c->partition_bits)
+        missing(x, row, unknown_chip);
+    else
+        count(x, row, (unsigned)bits / c->partition_bits * times);
+}
+
+static void frame_buffer_partitions(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c)
+        of_partitions(x, row, c, 1);
+}
+
+static void l2_slices(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c)
+        of_partitions(x, row, c, c->partition_slices);
+}
+
+static void l2_slices_of_partition(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c && c->partition_slices)
+        count(x, row, c->partition_slices);
+    else if (c)
+        missing(x, row, unknown_chip);
+}
+
+/* Seen in ncu's raw pages: 8 of compute capability 8.6, 9 of 9.0. */
+static void sass_level(struct reading *x, const struct row *row)
+{
+    int major = x->device->cc_major;
+    if (major == 8 || major == 9)
+        count(x, row, (uint64_t)major);
+    else
+        missing(x, row, unknown_chip);
+}
+
 /* ---- the kernel's files ---- */
 
 /* The first line of a file below the machine's sysfs, without its end. */
@@ -207,15 +289,70 @@ static void pci_link_width(struct reading *x, const struct row *row)
     pci_number(x, row, "max_link_width", 10);
 }
 
-/* "32.0 GT/s PCIe" is 32000. */
-static void pci_link_rate(struct reading *x, const struct row *row)
+/* Megatransfers a second: "32.0 GT/s PCIe" is 32000. 0 where the file is not there or does not tell. */
+static unsigned long rate_of(const struct reading *x, const char *file)
 {
     char line[LINE];
     unsigned long whole = 0, tenths = 0;
-    if (read_of_device(x, x->device->device, "max_link_speed", line) && sscanf(line, "%lu.%1lu", &whole, &tenths) >= 1)
-        count(x, row, 1000 * whole + 100 * tenths);
+    bool told = read_of_device(x, x->device->device, file, line) && sscanf(line, "%lu.%1lu", &whole, &tenths) >= 1;
+    return told ? 1000 * whole + 100 * tenths : 0;
+}
+
+static void pci_link_rate(struct reading *x, const struct row *row)
+{
+    unsigned long rate = rate_of(x, "max_link_speed");
+    if (rate)
+        count(x, row, rate);
     else
         missing(x, row, no_file);
+}
+
+/* The port that a device is plugged into is the folder that the device's is in. A virtual machine may have none, which
+ * is 0 for ncu. */
+static const char port_rate[] = "../max_link_speed";
+static const char port_width[] = "../max_link_width";
+
+static void of_port(struct reading *x, const struct row *row, unsigned long value)
+{
+    if (rate_of(x, "max_link_speed"))
+        count(x, row, value);
+    else
+        missing(x, row, no_file);
+}
+
+static void pci_port_rate(struct reading *x, const struct row *row)
+{
+    of_port(x, row, rate_of(x, port_rate));
+}
+
+static void pci_port_width(struct reading *x, const struct row *row)
+{
+    char line[LINE];
+    of_port(x, row, read_of_device(x, x->device->device, port_width, line) ? strtoul(line, NULL, 10) : 0);
+}
+
+/* Counted from 0, as in NVIDIA's driver (NV2080_CTRL_BUS_INFO_PCIE_LINK_CAP_GEN). */
+static void generation(struct reading *x, const struct row *row, unsigned long rate)
+{
+    static const unsigned long rates[] = {2500, 5000, 8000, 16000, 32000, 64000};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
+        if (rates[i] == rate) {
+            count(x, row, i);
+            return;
+        }
+    missing(x, row, no_file);
+}
+
+static void pci_generation_of_gpu(struct reading *x, const struct row *row)
+{
+    generation(x, row, rate_of(x, "max_link_speed"));
+}
+
+/* What both ends of the link can do. */
+static void pci_generation(struct reading *x, const struct row *row)
+{
+    unsigned long gpu = rate_of(x, "max_link_speed"), port = rate_of(x, port_rate);
+    generation(x, row, port && port < gpu ? port : gpu);
 }
 
 /* ---- lists over the devices ---- */
@@ -373,6 +510,18 @@ static void vgpu(struct reading *x, const struct row *row)
         missing(x, row, not_by_nvml);
     else
         count(x, row, mode == KP_NVML_VGPU);
+}
+
+/* The names of the other modes are not known. */
+static void confidential_computing(struct reading *x, const struct row *row)
+{
+    if (!nvlink_known(x, row))
+        return;
+    if (x->nvlink.confidential)
+        missing(x, row,
+                x->nvlink.confidential < 0 ? not_by_nvml : "computing is confidential; how, is not looked into");
+    else
+        text(x, row, "No-CC");
 }
 
 /* The sum of `n` values, which become the instances. */

@@ -26,6 +26,7 @@ struct kp_machine {
     const struct kp_dl *dl;
     const char *sysfs; /* KP_SYSFS */
     const char *nvml;  /* KP_NVML */
+    const char *chip;  /* CUPTI's name of the device's, "" where it does not tell */
 };
 
 /* Sets in `r` each metric of this file that the comma list `names` has; other names are passed over. What the machine

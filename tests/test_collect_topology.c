@@ -24,6 +24,8 @@ static struct {
     int devices;
     CUresult attribute_rc, memory_rc, count_rc;
     int negative; /* an attribute that is -1 */
+    int bus;      /* the width of the memory bus, when not 0 */
+    int confidential, confidential_rc;
 } driver;
 
 /* The attribute's own number, so that a swapped row shows. */
@@ -33,6 +35,8 @@ static CUresult device_attribute(int *value, CUdevice_attribute a, CUdevice devi
     *value = (int)a == driver.negative ? -1 : (int)a;
     if (a == CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID)
         *value = 0x233510de;
+    if (a == CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH && driver.bus)
+        *value = driver.bus;
     return driver.attribute_rc;
 }
 
@@ -90,7 +94,7 @@ static int enter(void **state)
     s->driver = table;
     s->device = kp_test_h200;
     snprintf(s->device.name, sizeof(s->device.name), "NVIDIA H200");
-    s->machine = (struct kp_machine){kp_test_dl(), s->sysfs, "libnothing-of-that-name.so.1"};
+    s->machine = (struct kp_machine){kp_test_dl(), s->sysfs, "libnothing-of-that-name.so.1", "GH100"};
     *state = s;
     return 0;
 }
@@ -246,6 +250,52 @@ static void test_figures_of_the_chip(void **state)
     assert_missing(s, "device__attribute_total_memory", "driver");
 }
 
+static const char chip_names[] =
+    "device__attribute_architecture,device__attribute_chip,device__attribute_implementation,"
+    "device__attribute_fbp_count,device__attribute_num_l2s_per_fbp,device__attribute_l2s_count,"
+    "device__attribute_sass_level";
+
+static void test_facts_of_the_chip(void **state)
+{
+    static const struct {
+        const char *chip;
+        int major, bus;
+        double architecture, number, partitions, slices; /* as ncu lists them */
+    } rows[] = {
+        {"GH100", 9, 6144, 384, 384, 12, 96},
+        {"GH100", 9, 5120, 384, 384, 10, 80},
+        {"GA104", 8, 256, 368, 372, 4, 32},
+    };
+    struct subject *s = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        s->machine.chip = rows[i].chip;
+        s->device.cc_major = rows[i].major;
+        driver.bus = rows[i].bus;
+        measure(s, chip_names);
+        assert_float_equal(number(s, "device__attribute_architecture"), rows[i].architecture, 0);
+        assert_float_equal(number(s, "device__attribute_chip"), rows[i].number, 0);
+        assert_float_equal(number(s, "device__attribute_implementation"), rows[i].number, 0);
+        assert_float_equal(number(s, "device__attribute_fbp_count"), rows[i].partitions, 0);
+        assert_float_equal(number(s, "device__attribute_num_l2s_per_fbp"), 8, 0);
+        assert_float_equal(number(s, "device__attribute_l2s_count"), rows[i].slices, 0);
+        assert_float_equal(number(s, "device__attribute_sass_level"), rows[i].major, 0);
+    }
+    s->machine.chip = "GB202";
+    s->device.cc_major = 12;
+    measure(s, chip_names);
+    assert_float_equal(number(s, "device__attribute_architecture"), 0x1b0, 0);
+    assert_float_equal(number(s, "device__attribute_chip"), 0x1b2, 0);
+    assert_missing(s, "device__attribute_fbp_count", "chip");
+    assert_missing(s, "device__attribute_num_l2s_per_fbp", "chip");
+    assert_missing(s, "device__attribute_l2s_count", "chip");
+    assert_missing(s, "device__attribute_sass_level", "chip");
+    s->machine.chip = ""; /* CUPTI is not there */
+    measure(s, chip_names);
+    assert_int_equal(s->result.n_metrics, 7);
+    for (size_t i = 0; i < s->result.n_metrics; i++)
+        assert_missing(s, s->result.metrics[i].name, "chip");
+}
+
 /* ---- sysfs ---- */
 
 static const char pci_names[] = "device__attribute_gpu_pci_revision_id,device__attribute_gpu_pci_ext_gpu_link_rate,"
@@ -269,6 +319,39 @@ static void test_pci(void **state)
     measure(s, pci_names);
     assert_missing(s, "device__attribute_gpu_pci_ext_gpu_link_rate", "files");
     assert_missing(s, "device__attribute_gpu_pci_ext_gpu_link_width", "files");
+}
+
+static const char link_names[] =
+    "device__attribute_gpu_pci_ext_downstream_link_rate,device__attribute_gpu_pci_ext_downstream_link_width,"
+    "device__attribute_gpu_pci_ext_gen,device__attribute_gpu_pci_ext_gpu_gen";
+
+/* Generations count from 0. The first machine is the reference's, the second one with a port that is older. */
+static void test_pci_port(void **state)
+{
+    struct subject *s = *state;
+    char command[3 * PATH_MAX];
+    put(s, "devices/pci0000:00/0000:1a:00.0/max_link_speed", "32.0 GT/s PCIe\n");
+    put(s, "bus/pci/devices/readme", "");
+    snprintf(command, sizeof(command), "cd '%s/bus/pci/devices' && ln -s ../../../devices/pci0000:00/0000:1a:00.0",
+             s->sysfs);
+    assert_int_equal(system(command), 0);
+    measure(s, link_names);
+    assert_int_equal(number(s, "device__attribute_gpu_pci_ext_downstream_link_rate"), 0);
+    assert_int_equal(number(s, "device__attribute_gpu_pci_ext_downstream_link_width"), 0);
+    assert_int_equal(number(s, "device__attribute_gpu_pci_ext_gen"), 4);
+    assert_int_equal(number(s, "device__attribute_gpu_pci_ext_gpu_gen"), 4);
+    put(s, "devices/pci0000:00/max_link_speed", "8.0 GT/s PCIe\n");
+    put(s, "devices/pci0000:00/max_link_width", "8\n");
+    measure(s, link_names);
+    assert_int_equal(number(s, "device__attribute_gpu_pci_ext_downstream_link_rate"), 8000);
+    assert_int_equal(number(s, "device__attribute_gpu_pci_ext_downstream_link_width"), 8);
+    assert_int_equal(number(s, "device__attribute_gpu_pci_ext_gen"), 2);
+    assert_int_equal(number(s, "device__attribute_gpu_pci_ext_gpu_gen"), 4);
+    put(s, "devices/pci0000:00/0000:1a:00.0/max_link_speed", "Unknown\n");
+    measure(s, link_names);
+    assert_int_equal(s->result.n_metrics, 4);
+    for (size_t i = 0; i < s->result.n_metrics; i++)
+        assert_missing(s, s->result.metrics[i].name, "files");
 }
 
 static const char numa_names[] = "numa__cpu_affinity,numa__dev_display_name_all,numa__id_cpu,numa__id_memory";
@@ -374,7 +457,8 @@ static const char nvml_source[] =
     "    memset(p, 0xff, sizeof(*p));\n"
     "    snprintf(p->bus_id, sizeof(p->bus_id), \"00000000:%02X:00.0\", 0x1a + end(d, link) - '0'); return 0; }\n"
     "int nvmlDeviceGetNvLinkCapability(const char *d, unsigned link, int c, unsigned *yes) {\n"
-    "    *yes = CAPABILITIES >> c & 1; return 0; }\n";
+    "    *yes = CAPABILITIES >> c & 1; return 0; }\n"
+    "int nvmlSystemGetConfComputeState(unsigned state[3]) { state[1] = CONFIDENTIAL; return CONFIDENTIAL_RC; }\n";
 
 struct nvml {
     const char *links; /* C strings, separated by commas */
@@ -391,10 +475,11 @@ static void give_nvml(struct subject *s, const struct nvml *n)
     if (n->hide)
         snprintf(hide, sizeof(hide), "#define %s no_such_function\n", n->hide);
     snprintf(name, sizeof(name), "nvml%d.so", n_libraries++);
-    snprintf(
-        source, sizeof(source),
-        "%s#define LINKS %s\n#define INIT %d\n#define MODE %d\n#define CAPABILITIES %d\n#define LOG \"%s/log\"\n%s",
-        hide, n->links, n->init, n->mode, n->capabilities, s->folder, nvml_source);
+    snprintf(source, sizeof(source),
+             "%s#define LINKS %s\n#define INIT %d\n#define MODE %d\n#define CAPABILITIES %d\n#define CONFIDENTIAL %d\n"
+             "#define CONFIDENTIAL_RC %d\n#define LOG \"%s/log\"\n%s",
+             hide, n->links, n->init, n->mode, n->capabilities, driver.confidential, driver.confidential_rc, s->folder,
+             nvml_source);
     snprintf(path, sizeof(path), "%s", kp_test_shared_object(s->folder, name, source, ""));
     s->machine.nvml = path;
 }
@@ -437,6 +522,33 @@ static void test_no_links(void **state)
     give_nvml(s, &(struct nvml){"\"\"", 0, -1, 0, NULL});
     measure(s, nvlink_names);
     assert_missing(s, "launch__uses_vgpu", "NVML");
+}
+
+static void test_confidential_computing(void **state)
+{
+    static const char name[] = "device__attribute_confidential_computing_mode";
+    static const struct nvml library = {"\"\"", 0, 0, 0, NULL},
+                             old = {"\"\"", 0, 0, 0, "nvmlSystemGetConfComputeState"};
+    struct subject *s = *state;
+    give_nvml(s, &library);
+    measure(s, name);
+    assert_string_equal(text(s, name), "No-CC");
+    driver.confidential_rc = 3; /* not supported */
+    give_nvml(s, &library);
+    measure(s, name);
+    assert_string_equal(text(s, name), "No-CC");
+    driver.confidential_rc = 999;
+    give_nvml(s, &library);
+    measure(s, name);
+    assert_missing(s, name, "NVML");
+    driver.confidential_rc = 0;
+    driver.confidential = 1;
+    give_nvml(s, &library);
+    measure(s, name);
+    assert_missing(s, name, "confidential");
+    give_nvml(s, &old);
+    measure(s, name);
+    assert_missing(s, name, "NVML");
 }
 
 static void assert_instances(const struct subject *s, const char *name, const double *values, size_t n)
@@ -523,7 +635,7 @@ static void test_nvml_is_asked_once(void **state)
 {
     struct subject *s = *state;
     struct kp_dl dl = {.open = count_and_refuse};
-    s->machine = (struct kp_machine){&dl, s->sysfs, KP_NVML};
+    s->machine = (struct kp_machine){&dl, s->sysfs, KP_NVML, ""};
     measure(s, nvlink_names);
     assert_int_equal(asked, 1);
 }
@@ -593,12 +705,15 @@ int main(void)
         ON_A_MACHINE(test_only_what_is_asked_for),
         ON_A_MACHINE(test_attributes),
         ON_A_MACHINE(test_figures_of_the_chip),
+        ON_A_MACHINE(test_facts_of_the_chip),
         ON_A_MACHINE(test_pci),
+        ON_A_MACHINE(test_pci_port),
         ON_A_MACHINE(test_one_node),
         ON_A_MACHINE(test_several_nodes),
         ON_A_MACHINE(test_no_files),
         ON_A_MACHINE(test_devices_uncounted),
         ON_A_MACHINE(test_no_links),
+        ON_A_MACHINE(test_confidential_computing),
         ON_A_MACHINE(test_direct_links),
         ON_A_MACHINE(test_switch),
         ON_A_MACHINE(test_nvml_is_asked_once),
