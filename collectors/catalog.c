@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "collectors/doctor.h"
+#include "collectors/extras.h"
 #include "collectors/plan.h"
 #include "cupti/host.h"
 #include "cupti/loader.h"
@@ -258,21 +259,32 @@ static int each_of_launch(int (*fn)(const struct kp_catalog_metric *m, void *arg
     return rc;
 }
 
+struct callback {
+    int (*fn)(const struct kp_catalog_metric *m, void *arg);
+    void *arg;
+};
+
+static int take_source(const char *name, const char *unit, void *arg)
+{
+    const struct callback *call = arg;
+    const char *of_row;
+    char text[FULL_NAME_MAX];
+    describe(name, &of_row, text, sizeof(text));
+    return call->fn(&(struct kp_catalog_metric){KP_CATALOG_SOURCE, name, unit, text}, call->arg);
+}
+
 static int each_derived(int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
 {
     size_t n;
     const struct kp_derived **all = kp_derived_all(&n);
     int rc = all ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
-        rc = fn(&(struct kp_catalog_metric){KP_CATALOG_DERIVED, all[i]->name, all[i]->unit, all[i]->expression}, arg);
+        if (!kp_extras_is_metric(all[i]->name)) /* such a one is only derived where it was not counted */
+            rc = fn(&(struct kp_catalog_metric){KP_CATALOG_DERIVED, all[i]->name, all[i]->unit, all[i]->expression},
+                    arg);
     free(all);
     return rc;
 }
-
-struct callback {
-    int (*fn)(const struct kp_catalog_metric *m, void *arg);
-    void *arg;
-};
 
 static int take_group(const struct kp_group *group, void *arg)
 {
@@ -287,6 +299,8 @@ static int each_metric(struct kp_catalog *c, int (*fn)(const struct kp_catalog_m
     if (!rc)
         rc = each_of_launch(fn, arg);
     if (!rc)
+        rc = kp_extras_metrics(c->major, c->minor, take_source, &call);
+    if (!rc)
         rc = each_derived(fn, arg);
     return rc ? rc : kp_groups_each(c->major, c->minor, take_group, &call);
 }
@@ -298,6 +312,7 @@ static int each_full_name(struct kp_catalog *c, const struct kp_catalog_metric *
                                                 [KP_CATALOG_RATIO] = KP_METRIC_RATIO,
                                                 [KP_CATALOG_THROUGHPUT] = KP_METRIC_THROUGHPUT,
                                                 [KP_CATALOG_LAUNCH] = -1,
+                                                [KP_CATALOG_SOURCE] = -1,
                                                 [KP_CATALOG_DERIVED] = -1,
                                                 [KP_CATALOG_GROUP] = -1};
     const char *const *suffixes;

@@ -17,30 +17,65 @@ static unsigned kind_of(enum kp_source source)
     return source == KP_SRC_PCSAMP ? KP_EXTRA_PCSAMP : source == KP_SRC_SASS ? KP_EXTRA_SASS : 0;
 }
 
-/* What a name in the list of the user's metrics needs. */
-static unsigned kind_of_name(const char *name, size_t len)
-{
-    static const char *const sass[] = {
-#define KP_SASS(metric, shown, unit) shown,
+static const struct counted {
+    const char *name, *unit;
+} counted[] = {
+#define KP_SASS(metric, shown, unit) {shown, unit},
 #include "collectors/sass_metrics.def"
-    };
+};
+
+enum { COUNTED = sizeof(counted) / sizeof(*counted) };
+
+static bool is_counted(const char *name, size_t len)
+{
+    size_t i = 0;
+    while (i < COUNTED && (strlen(counted[i].name) != len || strncmp(name, counted[i].name, len)))
+        i++;
+    return i < COUNTED;
+}
+
+/* The first row of the built-in sections that is collected here and has the name; NULL where none has. */
+static const struct kp_row *row_of_name(const char *name, size_t len)
+{
     size_t n;
     const struct kp_section *sections = kp_sections_builtin(&n);
-    for (size_t i = 0; i < sizeof(sass) / sizeof(*sass); i++)
-        if (strlen(sass[i]) == len && !strncmp(name, sass[i], len))
-            return KP_EXTRA_SASS;
     for (size_t s = 0; s < n; s++)
         for (size_t r = 0; r < sections[s].n_rows; r++) {
             const struct kp_row *row = &sections[s].rows[r];
             if (kind_of(row->source) && strlen(row->metric) == len && !strncmp(name, row->metric, len))
-                return kind_of(row->source);
+                return row;
         }
-    return 0;
+    return NULL;
+}
+
+/* What a name in the list of the user's metrics needs. */
+static unsigned kind_of_name(const char *name, size_t len)
+{
+    const struct kp_row *row = is_counted(name, len) ? NULL : row_of_name(name, len);
+    return row ? kind_of(row->source) : is_counted(name, len) ? KP_EXTRA_SASS : 0;
 }
 
 bool kp_extras_is_metric(const char *name)
 {
     return kind_of_name(name, strlen(name));
+}
+
+int kp_extras_metrics(int major, int minor, int (*fn)(const char *name, const char *unit, void *arg), void *arg)
+{
+    size_t n;
+    int rc = 0;
+    const struct kp_section *sections = kp_sections_builtin(&n);
+    for (size_t i = 0; !rc && i < COUNTED; i++)
+        rc = fn(counted[i].name, counted[i].unit, arg);
+    for (size_t s = 0; s < n; s++)
+        for (size_t r = 0; !rc && r < sections[s].n_rows; r++) {
+            const struct kp_row *row = &sections[s].rows[r];
+            size_t len = strlen(row->metric);
+            if (kind_of(row->source) && kp_cc_matches(row->cc, major, minor) && !is_counted(row->metric, len) &&
+                row == row_of_name(row->metric, len))
+                rc = fn(row->metric, kp_row_unit(row), arg);
+        }
+    return rc;
 }
 
 unsigned kp_extras_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major, int minor)

@@ -34,6 +34,10 @@ unsigned kp_extras_wanted(const struct kp_section *const *sections, size_t n, co
 /* Whether the metric is counted by instruction, so that a list may name it. */
 bool kp_extras_is_metric(const char *name);
 
+/* Calls `fn` for each such metric of compute capability major.minor, once; `unit` is the base unit. A non-zero return
+ * of it ends the call and is returned. */
+int kp_extras_metrics(int major, int minor, int (*fn)(const char *name, const char *unit, void *arg), void *arg);
+
 struct kp_extras_setup {
     const struct kp_driver *driver;
     const struct kp_cupti *cupti;

@@ -45,6 +45,7 @@ enum kp_catalog_kind {
     KP_CATALOG_RATIO,
     KP_CATALOG_THROUGHPUT,
     KP_CATALOG_LAUNCH, /* of the launch and of the device: not counted */
+    KP_CATALOG_SOURCE, /* sampled, or counted, at each instruction */
     KP_CATALOG_DERIVED,
     KP_CATALOG_GROUP, /* not a metric: a name that group: takes */
     KP_CATALOG_KINDS,

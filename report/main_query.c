@@ -115,6 +115,7 @@ static const char *const kind_titles[KP_CATALOG_KINDS] = {
     [KP_CATALOG_THROUGHPUT] =
         "Throughputs: take .avg.pct_of_peak_sustained_elapsed and the like; breakdown:NAME stands for its parts",
     [KP_CATALOG_LAUNCH] = "Launch and device metrics: not counted",
+    [KP_CATALOG_SOURCE] = "Metrics by instruction: sampled, or counted by patched code, in passes of their own",
     [KP_CATALOG_DERIVED] = "Derived metrics: computed from others",
     [KP_CATALOG_GROUP] = "Groups: group:NAME stands for what a chart or table of a section shows",
 };

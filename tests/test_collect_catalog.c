@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "collectors/catalog.h"
+#include "collectors/extras.h"
 #include "cupti/host.h"
 #include "tests/collect_support.h"
 #include "tests/report_support.h"
@@ -60,6 +61,8 @@ static int count_metric(const struct kp_catalog_metric *m, void *arg)
     struct counts *n = arg;
     assert_true(*m->name && m->unit && m->description);
     n->kinds[m->kind]++;
+    if (m->kind > KP_CATALOG_THROUGHPUT) /* counters may have the same base names */
+        assert_int_equal(m->kind == KP_CATALOG_SOURCE, kp_extras_is_metric(m->name));
     if (strcmp(m->name, "sm__throughput"))
         return 0;
     assert_string_equal(m->unit, "%");
@@ -178,7 +181,8 @@ static void test_goldens(void **state)
         {"list-rules", "tests/golden/catalog_rules.txt"},
         {"list-chips", "tests/golden/catalog_chips.txt"},
         {"query-metrics --chip GH100 --metrics '"
-         "regex:^dram__,regex:t_sector_hit_rate$,sm__throughput,launch__grid_size,"
+         "regex:^dram__,regex:t_sector_hit_rate$,sm__throughput,launch__grid_size,inst_executed,regex:pcsamp.*_imc_"
+         "miss,"
          "FE_A.TriageCompute.gpu__scheduler_engine_gr_queue_async_cycles_stalled_cmd_semacquire'",
          "tests/golden/catalog_metrics.txt"},
         {"query-metrics --chip GH100 --metrics group:memory__dram_table,launch__grid_size,"
