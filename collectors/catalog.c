@@ -12,8 +12,10 @@
 #include "collectors/doctor.h"
 #include "collectors/extras.h"
 #include "collectors/plan.h"
+#include "collectors/pm_list.h"
 #include "cupti/host.h"
 #include "cupti/loader.h"
+#include "cupti/pm.h"
 #include "cupti/target.h"
 #include "report/derive.h"
 #include "report/groups.h"
@@ -355,6 +357,37 @@ static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const s
     return rc;
 }
 
+/* Adds what is sampled over time, and its passes. */
+static int add_sampled(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
+                       size_t *passes)
+{
+    struct kp_host *host = NULL;
+    struct kp_pm_list list = {.names = NULL};
+    struct kp_pm_groups groups = {.at = NULL};
+    if (!kp_pm_available(c->cupti) || kp_pm_host(c->cupti, c->chip, NULL, &host))
+        return 0;
+    int rc = kp_pm_list(host, c->major, c->minor, sections, n, "", &list);
+    if (!rc)
+        rc = kp_pm_schedule(c->cupti, c->chip, NULL, (const char *const *)list.names, list.n, 0, &groups);
+    if (!rc) {
+        *metrics += list.n - groups.n_left_out;
+        *passes += groups.n;
+        kp_pm_groups_free(&groups);
+    }
+    kp_pm_list_free(&list);
+    kp_host_close(host);
+    return rc;
+}
+
+/* Adds the passes that are not the range profiler's. */
+static int add_extras(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
+                      size_t *passes)
+{
+    unsigned kinds = kp_extras_wanted(sections, n, "", c->major, c->minor);
+    *passes += !!(kinds & KP_EXTRA_PCSAMP) + !!(kinds & KP_EXTRA_SASS);
+    return kinds & KP_EXTRA_PM ? add_sampled(c, sections, n, metrics, passes) : 0;
+}
+
 static int cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
                 size_t *passes, char **err)
 {
@@ -368,7 +401,7 @@ static int cost(struct kp_catalog *c, const struct kp_section *const *sections, 
         *metrics += p->metrics[i].group != KP_CANNOT_COLLECT;
     *passes = p->passes;
     kp_plan_free(p);
-    return 0;
+    return kp_sections_one_pass(sections, n, "") ? 0 : add_extras(c, sections, n, metrics, passes);
 }
 
 const struct kp_catalog_ops kp_catalog_ops = {
