@@ -62,7 +62,7 @@ static int read_expression(const char *text, struct numbers *out, char **err)
     if (code == REG_ESPACE)
         return -ENOMEM;
     regerror(code, &out->regex, why, sizeof why);
-    return kp_error(err, "bad expression '%s': %s", text, why);
+    return kp_error(err, "bad expression '%.60s%s': %s", text, strlen(text) > 60 ? "..." : "", why);
 }
 
 static int read_numbers(const char *what, const char *text, struct numbers *out, char **err)

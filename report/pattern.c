@@ -96,9 +96,7 @@ static int compile(struct kp_pattern *p, const char *expr, char **err)
         return 0;
     char why[128];
     regerror(code, &p->regex, why, sizeof why);
-    if (asprintf(err, "bad expression '%s': %s", expr, why) < 0)
-        *err = NULL;
-    return *err ? -EINVAL : -ENOMEM;
+    return kp_error(err, "bad expression '%.60s%s': %s", expr, strlen(expr) > 60 ? "..." : "", why);
 }
 
 int kp_pattern_new(const char *text, struct kp_pattern **out, char **err)

@@ -8,10 +8,28 @@
 
 #include "report/wrap.h"
 
-void kp_out_text(struct kp_out *o, const char *text, size_t len)
+static bool is_unprintable(char c)
+{
+    return ((unsigned char)c < ' ' && c != '\n' && c != '\t') || c == '\x7f';
+}
+
+static void write_text(struct kp_out *o, const char *text, size_t len)
 {
     if (!o->rc && len)
         o->rc = o->sink->write(o->sink->arg, text, len);
+}
+
+/* Names come from programs and from files of others: none may steer the terminal. */
+void kp_out_text(struct kp_out *o, const char *text, size_t len)
+{
+    size_t done = 0;
+    for (size_t i = 0; i < len; i++)
+        if (is_unprintable(text[i])) {
+            write_text(o, text + done, i - done);
+            write_text(o, " ", 1);
+            done = i + 1;
+        }
+    write_text(o, text + done, len - done);
 }
 
 void kp_out_print(struct kp_out *o, const char *format, ...)

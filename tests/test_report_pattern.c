@@ -43,6 +43,15 @@ static void bad_expressions(void **state)
     assert_null(p);
     assert_string_equal(err, "bad expression 'a(b': Unmatched ( or \\(");
     free(err);
+    /* of a long one the begin is enough */
+    char long_one[200] = "regex:";
+    memset(long_one + 6, 'a', sizeof long_one - 8);
+    long_one[sizeof long_one - 2] = '(';
+    long_one[sizeof long_one - 1] = '\0';
+    assert_int_equal(kp_pattern_new(long_one, &p, &err), -EINVAL);
+    assert_string_equal(err, "bad expression 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...': "
+                             "Unmatched ( or \\(");
+    free(err);
     kp_pattern_free(NULL);
 }
 

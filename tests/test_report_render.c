@@ -69,6 +69,23 @@ static void render_one(struct kp_test_text *t, const struct kp_session *s, const
     assert_int_equal(kp_render_launch(&out, &plain, s, r, NULL), 0);
 }
 
+/* Whatever a kernel is called, the terminal stays as it is. */
+static void names_cannot_steer_the_terminal(void **state)
+{
+    (void)state;
+    struct kp_recording r = kp_test_recording();
+    struct kp_test_text t = {0};
+    char *was = r.results[0].launch.demangled;
+    r.results[0].launch.demangled = (char[]){"k\x1b]0;title\x07\x7f\x08(int)"};
+    render_one(&t, &r.session, &r.results[0]);
+    r.results[0].launch.demangled = was;
+    assert_memory_equal(t.text, "  k ]0;title   (int) (", 22);
+    for (const char *c = t.text; *c; c++)
+        assert_true((unsigned char)*c >= ' ' || *c == '\n');
+    free(t.text);
+    kp_test_recording_free(&r);
+}
+
 /* An A100, an Orin, a T4 and a chip to come: rows of other chips are absent, those of the chip without a value n/a. */
 static void rows_follow_the_compute_capability(void **state)
 {
@@ -335,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(basic_set_of_14_launches_is_ncus_text),
         cmocka_unit_test(rows_name_the_units_of_the_data),
+        cmocka_unit_test(names_cannot_steer_the_terminal),
         cmocka_unit_test(rows_follow_the_compute_capability),
         cmocka_unit_test(unavailable_rows_say_why_once),
         cmocka_unit_test(metrics_asked_for_come_last_under_their_names),
