@@ -153,11 +153,18 @@ static size_t number_of(const struct kp_extra_kind *kind)
     return k;
 }
 
+void kp_extras_tell(struct kp_extras *x, const struct kp_extra_kind *kind, char *text)
+{
+    size_t k = number_of(kind);
+    free(x->complaints[k]);
+    x->complaints[k] = text;
+}
+
 void kp_extras_complain(struct kp_extras *x, const struct kp_extra_kind *kind, int rc)
 {
     size_t k = number_of(kind);
     if (!x->complained[k])
-        x->complaints[k] = kp_cupti_explain(x->setup.cupti, kind->what, rc);
+        kp_extras_tell(x, kind, kp_cupti_explain(x->setup.cupti, kind->what, rc));
     x->complained[k] = true;
 }
 

@@ -77,6 +77,8 @@ struct kp_extra_kind {
 /* The index of metric `name` among those gathered, where it is added; -1 without memory. */
 long kp_extras_name(struct kp_gathered *g, const char *name);
 
+/* A line for the user, which is taken over; it takes the place of one that nobody has read. NULL = none. */
+void kp_extras_tell(struct kp_extras *x, const struct kp_extra_kind *kind, char *text);
 /* Notes why the kind fails, once. */
 void kp_extras_complain(struct kp_extras *x, const struct kp_extra_kind *kind, int rc);
 

@@ -1,6 +1,7 @@
 /* PM sampling: counters of the device at fixed intervals while a launch runs. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,32 @@ static int prepare(struct kp_extras *x, struct kp_extra_pm *p)
     return rc;
 }
 
+/* What was asked for and is not sampled, and how to have it, in one line. */
+static void tell_left_out(struct kp_extras *x, const struct kp_extra_pm *p)
+{
+    size_t several = 0, no_room = 0;
+    const char *first = NULL;
+    char *text;
+    for (size_t i = 0; i < p->groups.n_left_out; i++) {
+        const struct kp_pm_left_out *l = &p->groups.left_out[i];
+        several += l->why == KP_PM_SEVERAL_PASSES;
+        no_room += l->why == KP_PM_NO_ROOM;
+        first = !first && l->why != KP_PM_UNKNOWN ? l->name : first;
+    }
+    if (!first)
+        return;
+    int n = no_room
+                ? asprintf(&text,
+                           "%zu of %zu metrics are not sampled over time, %s first: KPROF_PM_SAMPLING_MAX_PASSES=%zu "
+                           "leaves them no pass on %s",
+                           several + no_room, p->list.n, first, (size_t)x->setup.pm_most_passes, x->setup.chip)
+                : asprintf(&text,
+                           "%zu of %zu metrics are not sampled over time, %s first: they cannot be counted in one pass "
+                           "on %s",
+                           several, p->list.n, first, x->setup.chip);
+    kp_extras_tell(x, &kp_extra_pm, n < 0 ? NULL : text);
+}
+
 static size_t pm_passes(struct kp_extras *x)
 {
     if (!x->pm && !(x->pm = calloc(1, sizeof(*x->pm))))
@@ -69,6 +96,8 @@ static size_t pm_passes(struct kp_extras *x)
         int rc = prepare(x, x->pm);
         if (rc)
             kp_extras_complain(x, &kp_extra_pm, rc);
+        else
+            tell_left_out(x, x->pm);
         x->pm->prepared = true;
     }
     return x->pm->groups.n;

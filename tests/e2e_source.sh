@@ -78,6 +78,10 @@ sections() {
     sampled "windows of one"
     KPROF_CACHE_CONTROL=none both "no cache control" "$programs/p_direct"
     sampled "no cache control"
+    # what a chip cannot sample is told, and what it can is sampled
+    both "not on this chip" env -u KPROF_SET KPROF_SECTION=PmSampling_WarpStates "$programs/p_direct"
+    grep -q '^==WARNING== 15 of 15 metrics are not sampled over time, .* they cannot be counted in one pass on GH100$' \
+        "$tmp/report" || { fail "not on this chip: no word of it"; show; }
     # a metric of these may be named as any other
     listed=smsp__pcsamp_sample_count,thread_inst_executed
     both "metrics by their names" env -u KPROF_SET KPROF_METRICS=$listed "$programs/p_direct"
