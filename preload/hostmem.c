@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "preload/gate.h"
+#include "preload/mappings.h"
 #include "preload/process.h"
 
 enum { SMALLEST_SLOT = 512, FEWEST_RANGES = 64 };
@@ -34,6 +35,7 @@ struct range {
     size_t bytes; /* as the program asked for */
     enum kind kind;
     bool rewound;        /* by a restore */
+    bool shared;         /* with other processes, maybe, and rewound */
     struct piece *piece; /* of OURS */
     struct range *next;  /* of a list of those that are leaving */
 };
@@ -48,7 +50,7 @@ static struct range *leaving; /* freed while a stream was captured */
 
 /* So that most numbers that are no such address cost no lock. */
 static atomic_uint_fast64_t lowest = UINT64_MAX, beyond;
-static atomic_size_t n_rewound;
+static atomic_size_t n_rewound, n_shared;
 
 /* Set before there is memory of ours, which must be freed in every phase of the process. */
 static _Atomic(const struct kp_driver *) driver;
@@ -76,12 +78,19 @@ static void changed(void)
     atomic_store(&beyond, last ? last->base + last->bytes : 0);
 }
 
+static void count(const struct range *r)
+{
+    atomic_fetch_add(&n_rewound, r->rewound);
+    atomic_fetch_add(&n_shared, r->shared);
+}
+
 static struct range *remove_at(size_t i)
 {
     struct range *r = ranges[i];
     n_ranges--;
     memmove(&ranges[i], &ranges[i + 1], (n_ranges - i) * sizeof(*ranges));
     atomic_fetch_sub(&n_rewound, r->rewound);
+    atomic_fetch_sub(&n_shared, r->shared);
     changed();
     return r;
 }
@@ -120,7 +129,7 @@ static bool insert(struct range *r)
     memmove(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof(*ranges));
     ranges[i] = r;
     n_ranges++;
-    atomic_fetch_add(&n_rewound, r->rewound);
+    count(r);
     changed();
     return true;
 }
@@ -138,7 +147,7 @@ static struct range *take(const void *p, bool registered)
     return r;
 }
 
-/* What cannot be kept in the table counts as rewound for good. */
+/* What cannot be kept in the table counts for good. */
 static void put(struct range *r)
 {
     pthread_mutex_lock(&lock);
@@ -146,24 +155,29 @@ static void put(struct range *r)
     pthread_mutex_unlock(&lock);
     if (kept)
         return;
-    atomic_fetch_add(&n_rewound, r->rewound);
+    count(r);
     free(r);
 }
 
-static void note(enum kind kind, bool rewound, const void *p, size_t bytes)
+static void note(const struct range *what)
 {
     struct range *r = malloc(sizeof(*r));
     if (!r) {
-        atomic_fetch_add(&n_rewound, rewound);
+        count(what);
         return;
     }
-    *r = (struct range){.base = (uintptr_t)p, .bytes = bytes, .kind = kind, .rewound = rewound};
+    *r = *what;
     put(r);
 }
 
 bool kp_hostmem_rewound(void)
 {
     return atomic_load(&n_rewound) > 0;
+}
+
+bool kp_hostmem_shared(void)
+{
+    return atomic_load(&n_shared) > 0;
 }
 
 bool kp_hostmem_find(uint64_t address, void **base, size_t *bytes)
@@ -202,6 +216,7 @@ void kp_hostmem_forked(void)
     arenas = NULL;
     leaving = NULL;
     atomic_store(&n_rewound, 0);
+    atomic_store(&n_shared, 0);
     changed();
 }
 
@@ -487,7 +502,7 @@ static void leave_gate(void)
 static CUresult noted_alloc(CUresult rc, void **p, size_t bytes)
 {
     if (rc == CUDA_SUCCESS)
-        note(PINNED, true, *p, bytes);
+        note(&(struct range){.base = (uintptr_t)*p, .bytes = bytes, .kind = PINNED, .rewound = true});
     return rc;
 }
 
@@ -553,6 +568,15 @@ CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
     return rc;
 }
 
+/* NCCL's and MPI's segments of shared memory are mapped so, and a tensor in /dev/shm. What the device only reads, such
+ * as the mapped file of a model, no restore writes to. Where nothing is replayed, nobody asks. */
+static void note_registered(const void *p, size_t bytes, bool rewound)
+{
+    bool shared = rewound && kp_process_replays() && kp_mappings_shared(p, bytes);
+    note(&(struct range){
+        .base = (uintptr_t)p, .bytes = bytes, .kind = REGISTERED, .rewound = rewound, .shared = shared});
+}
+
 CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void *p, size_t bytes, unsigned flags)
 {
     (void)ptsz;
@@ -560,7 +584,7 @@ CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void 
         return real(p, bytes, flags);
     CUresult rc = real(p, bytes, flags);
     if (rc == CUDA_SUCCESS)
-        note(REGISTERED, !(flags & CU_MEMHOSTREGISTER_READ_ONLY), p, bytes);
+        note_registered(p, bytes, !(flags & CU_MEMHOSTREGISTER_READ_ONLY));
     leave_gate();
     return rc;
 }

@@ -33,6 +33,9 @@ CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, 
  * ended with its context counts until something else is found at its address. */
 bool kp_hostmem_rewound(void);
 
+/* Whether some of that is mapped so that other processes may have it too: what they write would be undone. */
+bool kp_hostmem_shared(void);
+
 /* The allocation or registration that `address` lies in, with the size that the program asked for. False: none known.
  */
 bool kp_hostmem_find(uint64_t address, void **base, size_t *bytes);

@@ -881,6 +881,8 @@ static struct fit judge_launch(const struct kp_context_setup *setup, const struc
      * it. */
     if (!fit.obstacle && atomic_load(&shared_memory) && !setup->one_pass)
         fit.obstacle = "memory is shared with other processes or devices, not replayed";
+    if (!fit.obstacle && kp_hostmem_shared() && !setup->one_pass)
+        fit.obstacle = "host memory that other processes can map is registered, not replayed";
     /* Arguments of unknown size cannot be copied, so the launch must be over when the call returns. */
     bool uncopied = f && ((l->params && !f->facts.params_known) || (l->extra && !l->extra_copied));
     bool reads = what->graph && what->graph->reads_host;

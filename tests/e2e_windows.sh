@@ -144,6 +144,20 @@ seen_by_others() {
     expect "exported memory: saves" "$(calls cuptiCheckpointSave)" 1
     expect "exported memory: passes" "$(passes)" $((PASSES + 6))
     grep -q 'shared with other processes' "$tmp/report" || { fail "exported memory: no note in the report"; show; }
+    # Registered memory in which another process writes. Before and after, windows of two launches; in between, the first
+    # of them that can reach host memory is watched only.
+    for how in anonymous memfd; do
+        both "registered, $how" "$programs/p_shared" $how
+        expect "registered, $how: profiled" "$(account profiled)" $(($(launches) - 1))
+        expect "registered, $how: saves" "$(calls cuptiCheckpointSave)" 2
+        expect "registered, $how: passes" "$(passes)" $((2 * PASSES + 7))
+        expect "registered, $how: notes" "$(grep -c 'other processes can map is registered' "$tmp/report")" 7
+    done
+    for how in read-only private; do
+        both "registered, $how" "$programs/p_shared" $how
+        expect "registered, $how: profiled" "$(account profiled)" "$(launches)"
+        expect "registered, $how: notes" "$(grep -c 'is registered' "$tmp/report")" 0
+    done
 }
 
 # Pinned memory: the host's values stay.

@@ -13,11 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "preload/gate.h"
 #include "preload/hostmem.h"
+#include "preload/mappings.h"
 #include "preload/process.h"
 #include "tests/fake/fake_hooks.h"
 #include "tests/report_support.h"
@@ -662,6 +664,61 @@ static void test_registrations(void **state)
     assert_int_equal(atomic_load(&calls.unregisters), 5);
 }
 
+/* Three pages side by side, the one in the middle shared with whoever asks for it. */
+static char *map_pages(int file)
+{
+    char *p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(p, MAP_FAILED);
+    int flags = MAP_SHARED | MAP_FIXED | (file < 0 ? MAP_ANONYMOUS : 0);
+    assert_ptr_equal(mmap(p + PAGE, PAGE, PROT_READ | PROT_WRITE, flags, file, 0), p + PAGE);
+    return p;
+}
+
+static void check_shared_pages(char *p)
+{
+    assert_false(kp_mappings_shared(p, PAGE));
+    assert_true(kp_mappings_shared(p, PAGE + 1));
+    assert_true(kp_mappings_shared(p, 3 * PAGE));
+    assert_true(kp_mappings_shared(p + PAGE, 1));
+    assert_true(kp_mappings_shared(p + 2 * PAGE - 1, 2));
+    assert_false(kp_mappings_shared(p + 2 * PAGE, PAGE));
+
+    OK(register_host(p, PAGE, 0));
+    OK(register_host(p + 2 * PAGE, PAGE, 0));
+    assert_false(kp_hostmem_shared());
+    OK(register_host(p + PAGE + 5, 10, CU_MEMHOSTREGISTER_READ_ONLY));
+    assert_false(kp_hostmem_shared()); /* nothing restores it */
+    OK(unregister_host(p + PAGE + 5));
+    OK(register_host(p + PAGE + 5, 10, 0));
+    assert_true(kp_hostmem_shared());
+    assert_int_equal(unregister_host(p + PAGE), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    OK(unregister_host(p));
+    assert_true(kp_hostmem_shared());
+    OK(unregister_host(p + PAGE + 5));
+    assert_false(kp_hostmem_shared());
+    OK(unregister_host(p + 2 * PAGE));
+
+    process.replays = false;
+    OK(register_host(p + PAGE, PAGE, 0));
+    assert_false(kp_hostmem_shared());
+    OK(unregister_host(p + PAGE));
+    process.replays = true;
+}
+
+static void test_shared_mappings(void **state)
+{
+    int files[] = {-1, memfd_create("pages", MFD_CLOEXEC)};
+    (void)state;
+    assert_true(files[1] >= 0);
+    assert_int_equal(ftruncate(files[1], PAGE), 0);
+    for (int i = 0; i < 2; i++) {
+        char *p = map_pages(files[i]);
+        check_shared_pages(p);
+        munmap(p, 3 * PAGE);
+    }
+    close(files[1]);
+}
+
 static void test_allocation_is_not_unregistered(void **state)
 {
     char *p = NULL;
@@ -782,7 +839,7 @@ static int in_child(char *p)
     alarm(20);
     kp_hostmem_forked();
     process.active = false;
-    if (kp_hostmem_find((uintptr_t)p, &base, &bytes) || kp_hostmem_rewound())
+    if (kp_hostmem_find((uintptr_t)p, &base, &bytes) || kp_hostmem_rewound() || kp_hostmem_shared())
         return 1;
     return free_host(p) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 2;
 }
@@ -795,6 +852,8 @@ static void test_fork(void **state)
     (void)state;
     OK(host_alloc((void **)&p, 100));
     OK(register_host(memory, sizeof(memory), 0));
+    char *pages = map_pages(-1);
+    OK(register_host(pages, 3 * PAGE, 0));
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&thread, NULL, ask, p), 0); /* holds the lock about half of the time */
     for (int i = 0; i < 20; i++) {
@@ -810,6 +869,8 @@ static void test_fork(void **state)
     check_ours(p, 100);
     OK(free_host(p));
     OK(unregister_host(memory));
+    OK(unregister_host(pages));
+    munmap(pages, 3 * PAGE);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset, check_left)
@@ -829,6 +890,7 @@ int main(void)
         TEST(test_free_in_every_phase),
         TEST(test_free_that_cannot_wait),
         TEST(test_registrations),
+        TEST(test_shared_mappings),
         TEST(test_allocation_is_not_unregistered),
         TEST(test_context_took_it_along),
         TEST(test_many),
