@@ -14,13 +14,29 @@ struct macros {
     bool has_index; /* the pattern contains %i */
 };
 
-/* The launchers' variables, those of the program's own rank first. */
+/* The launchers' variables, those of the innermost launcher first: what mpirun, srun and torchrun start within a batch
+ * job inherits the SLURM_PROCID of the job's script, and what torchrun starts that of the torchrun on its node. */
+static const struct {
+    const char *name, *beside; /* which counts only where `beside` is set too */
+} rank_variables[] = {
+    {"RANK", "WORLD_SIZE"}, /* torchrun, and what else starts processes for torch.distributed */
+    {"OMPI_COMM_WORLD_RANK", NULL}, {"PMIX_RANK", NULL},    {"PMI_RANK", NULL}, /* MPICH, Intel MPI, Cray's */
+    {"MV2_COMM_WORLD_RANK", NULL},                                              /* MVAPICH2 */
+    {"PALS_RANKID", NULL},                                                      /* Cray's mpiexec, of any program */
+    {"FLUX_TASK_RANK", NULL},       {"SLURM_PROCID", NULL}, {"RANK", NULL},
+};
+
+static const char *set_to(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
 static const char *rank(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = getenv(names[i]);
-        if (value && *value)
+    for (size_t i = 0; i < sizeof rank_variables / sizeof *rank_variables; i++) {
+        const char *value = set_to(rank_variables[i].name), *beside = rank_variables[i].beside;
+        if (value && (!beside || set_to(beside)))
             return value;
     }
     return "0";

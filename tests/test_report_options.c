@@ -527,19 +527,31 @@ static void paths(void **state)
 
 static void ranks(void **state)
 {
-    static const char *const names[] = {"RANK", "SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK"};
+    static const char *const names[] = {"RANK",        "SLURM_PROCID",        "FLUX_TASK_RANK",
+                                        "PALS_RANKID", "MV2_COMM_WORLD_RANK", "PMI_RANK",
+                                        "PMIX_RANK",   "OMPI_COMM_WORLD_RANK"};
+    enum { N = sizeof names / sizeof *names };
     (void)state;
-    for (size_t i = 0; i < 4; i++)
+    unsetenv("WORLD_SIZE");
+    for (size_t i = 0; i < N; i++)
         unsetenv(names[i]);
     assert_expands("r%r", "r0");
-    for (size_t i = 0; i < 4; i++) { /* each later one goes before those already set */
+    setenv("WORLD_SIZE", "16", 1);
+    assert_expands("r%r", "r0");
+    unsetenv("WORLD_SIZE");
+    for (size_t i = 0; i < N; i++) { /* each later one goes before those already set */
         char value[8], expected[8];
         snprintf(value, sizeof value, "%zu", i + 1);
         snprintf(expected, sizeof expected, "r%zu", i + 1);
         setenv(names[i], value, 1);
         assert_expands("r%r", expected);
     }
-    for (size_t i = 0; i < 4; i++)
+    setenv("WORLD_SIZE", "16", 1); /* torchrun below srun, or in a batch job */
+    assert_expands("r%r", "r1");
+    setenv("RANK", "", 1);
+    assert_expands("r%r", "r8");
+    unsetenv("WORLD_SIZE");
+    for (size_t i = 0; i < N; i++)
         unsetenv(names[i]);
 }
 
