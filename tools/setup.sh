@@ -37,6 +37,10 @@ else
 fi
 if [ "$purpose" != build ]; then
     need libcmocka-dev has_header cmocka.h
+    # 7 MB, a few seconds; elsewhere than on Debian the tests do without.
+    if has_command apt-get; then
+        need openmpi-bin has_command mpirun
+    fi
 fi
 if [ "$purpose" = checks ]; then
     need clang has_command clang
