@@ -194,7 +194,7 @@ INSTALLED := 755=$(OUT)/kprof=bin/kprof \
              644=$(OUT)/docs/libkprof.7=share/man/man7/libkprof.7 \
              644=$(OUT)/docs/kprof.bash=share/bash-completion/completions/kprof \
              644=$(OUT)/docs/_kprof=$(ZSH_DIR)/_kprof \
-             $(foreach f,LICENSE README.md $(wildcard examples/sections/*),644=$(f)=share/doc/kprof/$(f))
+             $(foreach f,LICENSE README.md $(wildcard docs/* examples/sections/*),644=$(f)=share/doc/kprof/$(f))
 # A word of such a row.
 part = $(word $(1),$(subst =, ,$(2)))
 
@@ -205,7 +205,7 @@ install: all $(DOCS) $(OUT)/docs/kprof.pc
 # Our own folder goes as well, unless somebody else has put files there.
 uninstall:
 	@rm -f $(foreach i,$(INSTALLED),'$(DESTDIR)$(PREFIX)/$(call part,3,$(i))')
-	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/examples/sections
+	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/docs kprof/examples/sections
 
 # Debian has its own places for what is for another package, or not for one architecture only.
 deb: all $(DOCS)

@@ -298,9 +298,8 @@ static int bound(struct kp_planner *x)
         n += x->plan->metrics[i].group == KP_NOT_SCHEDULED;
     if (n <= KP_PLAN_MOST_COUNTERS)
         return 0;
-    if (asprintf(x->err,
-                 "KPROF_METRICS: those are %zu counters of %s, and the most that can be scheduled is %d; name fewer", n,
-                 x->chip, KP_PLAN_MOST_COUNTERS) < 0) {
+    if (asprintf(x->err, "%s: those are %zu counters of %s, and the most that can be scheduled is %d; name fewer",
+                 x->option, n, x->chip, KP_PLAN_MOST_COUNTERS) < 0) {
         *x->err = NULL;
         return -ENOMEM;
     }
@@ -341,6 +340,7 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
                            .availability = availability,
                            .major = major,
                            .minor = minor,
+                           .option = how & KP_PLAN_COLUMNS ? "KPROF_TRACE_COLUMNS" : "KPROF_METRICS",
                            .listed = open_memstream(&p->listed, &size),
                            .breakdowns = open_memstream(&p->breakdowns, &size),
                            .err = err};

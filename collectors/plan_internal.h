@@ -17,6 +17,7 @@ struct kp_planner {
     const uint8_t *availability;
     int major, minor;
     FILE *listed, *breakdowns; /* what becomes kp_plan.listed and .breakdowns */
+    const char *option;        /* where the user lists metrics */
     bool listing;              /* what is wanted now is listed by the user */
     char **err;
 };

@@ -14,8 +14,6 @@
 
 enum { NAME_MAX_LEN = 512 };
 
-static const char option_name[] = "KPROF_METRICS";
-
 static const char *const default_suffixes[KP_METRIC_TYPES][5] = {
     [KP_METRIC_COUNTER] = {".avg", ".max", ".min", ".sum", NULL},
     [KP_METRIC_RATIO] = {".ratio", NULL},
@@ -83,9 +81,9 @@ static int add_other_names(struct words *w)
 static int refuse(struct kp_planner *x, const char *what, const char *name, const char *nearest, const char *prefix)
 {
     if (nearest)
-        return kp_error(x->err, "%s: %s has no %s \"%s\"; did you mean %s%s?", option_name, x->chip, what, name, prefix,
+        return kp_error(x->err, "%s: %s has no %s \"%s\"; did you mean %s%s?", x->option, x->chip, what, name, prefix,
                         nearest);
-    return kp_error(x->err, "%s: %s has no %s \"%s\"", option_name, x->chip, what, name);
+    return kp_error(x->err, "%s: %s has no %s \"%s\"", x->option, x->chip, what, name);
 }
 
 static int unknown_metric(struct kp_planner *x, const char *name)
@@ -101,7 +99,7 @@ static int unknown_metric(struct kp_planner *x, const char *name)
     if (!nearest)
         nearest = kp_nearest(name, w.list);
     if (nearest && !strcmp(nearest, base) && strcmp(base, name))
-        rc = kp_error(x->err, "%s: %s has no metric \"%s\"; its suffix is not one that %s takes", option_name, x->chip,
+        rc = kp_error(x->err, "%s: %s has no metric \"%s\"; its suffix is not one that %s takes", x->option, x->chip,
                       name, base);
     else
         rc = refuse(x, "metric", name, nearest, "");
@@ -184,11 +182,11 @@ static int list_regex(struct kp_planner *x, const char *expression)
     size_t matches = 0;
     int rc = asprintf(&text, "regex:%s", expression) < 0 ? -ENOMEM : kp_pattern_new(text, &pattern, &why);
     if (rc == -EINVAL)
-        rc = kp_error(x->err, "%s: %s", option_name, why);
+        rc = kp_error(x->err, "%s: %s", x->option, why);
     if (!rc)
         rc = list_matches(x, pattern, &matches);
     if (!rc && !matches)
-        rc = kp_error(x->err, "%s: no metric of %s matches \"%s\"", option_name, x->chip, text);
+        rc = kp_error(x->err, "%s: no metric of %s matches \"%s\"", x->option, x->chip, text);
     kp_pattern_free(pattern);
     free(text);
     free(why);
@@ -209,7 +207,7 @@ static int list_breakdown(struct kp_planner *x, const char *name)
         rc = kp_error(x->err,
                       "%s: %s cannot take \"%s\" apart: either its suffix is no throughput's, or libnvperf_host.so is "
                       "not beside libcupti",
-                      option_name, x->chip, name);
+                      x->option, x->chip, name);
     else if (!rc)
         rc = refuse(x, "throughput", name, nearest, KP_BREAKDOWN);
     free(w.list);

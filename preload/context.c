@@ -121,13 +121,13 @@ static void without_counters(struct kp_context *c, char *why)
 
 static int make_plan(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
+    const struct kp_options *o = setup->options;
     char *err = NULL;
+    unsigned how = setup->one_pass ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
+    if (*o->metrics && !strcmp(o->metrics, o->trace_columns)) /* see kp_trace_wants */
+        how |= KP_PLAN_COLUMNS;
     int rc = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor,
-                          setup->sections, setup->n_sections, setup->options->metrics,
-                          setup->one_pass               ? KP_PLAN_ONE_PASS
-                          : setup->options->apply_rules ? KP_PLAN_RULES
-                                                        : 0,
-                          &c->plan, &err);
+                          setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
     if (rc == -EINVAL && bad_input)
         *bad_input = err;
     else if (rc)

@@ -138,7 +138,7 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
     s->metrics = kp_strdup(o->metrics);
     s->section_folder = kp_strdup(o->section_folder);
     s->cache_control = kp_strdup(o->cache_control);
-    s->clock_control = kp_strdup("none");
+    s->clock_control = kp_strdup(o->clock_control);
     return s->exe && s->cmdline && s->host && s->kprof_version && s->cupti_version && s->set && s->sections &&
                    s->metrics && s->section_folder && s->cache_control && s->clock_control
                ? 0

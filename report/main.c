@@ -322,10 +322,15 @@ static int unknown_flag(const struct flags *f, const char *word)
     const char *names[MAX_ROWS + QUERY_FLAGS + 4] = {0};
     for (size_t i = 0; f->longs[i].name; i++)
         names[i] = f->longs[i].val == LIST_WORDS ? "" : f->longs[i].name;
-    char *meant = kp_main_meant(word + 2, names);
-    int status = kp_main_error(KP_EXIT_USAGE, "unknown option %.*s; %s", (int)strcspn(word, "="), word,
-                               meant ? meant : try_help);
+    int len = (int)strcspn(word, "=");
+    char *meant = kp_main_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
+    const char *instead = flag ? kp_option_instead(flag) : NULL;
+    int status = kp_main_error(KP_EXIT_USAGE, "unknown option %.*s; %s", len, word,
+                               instead ? instead
+                               : meant ? meant
+                                       : try_help);
     free(meant);
+    free(flag);
     return status;
 }
 

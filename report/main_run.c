@@ -130,6 +130,8 @@ static int cannot_execute(const char *name, int why)
     const char *near = why == ENOENT ? kp_nearest(name, kp_main_commands) : NULL;
     if (near)
         return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
+    if (why == ENOENT && (!strcmp(name, "help") || !strcmp(name, "version")))
+        return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof --%s`?", name, name);
     if (why == ENOENT)
         return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
     return kp_main_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));

@@ -353,6 +353,35 @@ static int store_defaults(struct kp_options *o)
     return rc;
 }
 
+static const struct {
+    struct kp_option row; /* its flag */
+    const char *instead;
+} of_ncu[] = {
+    {{.flag = "replay-mode"}, "launches are always replayed in windows of many, see --window"},
+    {{.flag = "graph-profiling"}, "a graph is always profiled as one workload"},
+    {{.flag = "call-stack-type"}, "call-stack takes the types, as in --call-stack native,python"},
+    {{.flag = "import"}, "`kprof report FILE` prints a stored session"},
+};
+
+const char *kp_option_instead(const char *flag)
+{
+    for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++)
+        if (!strcmp(of_ncu[i].row.flag, flag))
+            return of_ncu[i].instead;
+    return NULL;
+}
+
+static const char *instead_of(const char *env_name)
+{
+    char name[KP_OPTION_NAME_MAX];
+    for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++) {
+        kp_option_env_name(&of_ncu[i].row, name);
+        if (!strcmp(name, env_name))
+            return of_ncu[i].instead;
+    }
+    return NULL;
+}
+
 static int unknown_name(const char *name, char **err)
 {
     char names[N_ROWS][KP_OPTION_NAME_MAX];
@@ -362,7 +391,9 @@ static int unknown_name(const char *name, char **err)
         kp_option_env_name(&rows[i], names[i]);
         list[i] = names[i] + prefix;
     }
-    const char *near = kp_nearest(name + prefix, list);
+    const char *instead = instead_of(name), *near = kp_nearest(name + prefix, list);
+    if (instead)
+        return kp_error(err, "unknown %s; %s", name, instead);
     if (near)
         return kp_error(err, "unknown %s; did you mean %s%s?", name, ENV_PREFIX, near);
     return kp_error(err, "unknown %s; `kprof --help` lists the options", name);

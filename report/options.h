@@ -32,6 +32,7 @@ struct kp_options {
     char *warp_sampling_interval;       /* auto | exponent less 5, in cycles */
     uint64_t warp_sampling_buffer_size; /* byte; 0 = automatic */
     char *cache_control;                /* all | none */
+    char *clock_control;                /* none */
     char *log_file;                     /* path with %-macros, "stdout", "stderr" */
     char *export_file;                  /* path with %-macros, "" = none */
     bool force_overwrite;
@@ -107,6 +108,9 @@ enum { KP_OPTION_NAME_MAX = 64 };
 const struct kp_option *kp_option_rows(size_t *n);
 /* The environment variable of a row: KPROF_LAUNCH_SKIP for launch-skip. */
 void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX]);
+/* What stands in kprof for an option of ncu's that has no row (its flag: import), as the end of a sentence; NULL for
+ * any other name. Static text. */
+const char *kp_option_instead(const char *flag);
 /* Checks one value as kp_options_from_env does; `shown` is what the message calls the option (--launch-skip). Empty
  * text stands for the default and is always valid. Returns 0, -EINVAL with *err (malloc'ed line), -ENOMEM. */
 int kp_option_check(const struct kp_option *row, const char *shown, const char *value, char **err);

@@ -124,7 +124,7 @@ static int claim(const char *path, bool overwrite, char **err)
     int fd = rc ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) {
         rc = rc ? rc : -errno;
-        const char *advice = rc == -EEXIST ? "use force-overwrite, or %i in the name" : "choose another path";
+        const char *advice = rc == -EEXIST ? "use force-overwrite, or %i, %p or %r in the name" : "choose another path";
         if (kp_error(err, "cannot create '%s': %s; %s", path, strerror(-rc), advice) == -ENOMEM)
             rc = -ENOMEM;
         return rc;

@@ -45,6 +45,8 @@ cat >"$tmp/wanted" <<'END'
 644 share/bash-completion/completions/kprof
 644 share/doc/kprof/LICENSE
 644 share/doc/kprof/README.md
+644 share/doc/kprof/docs/kprof.schema.json
+644 share/doc/kprof/docs/session.md
 644 share/doc/kprof/examples/sections/tensor.section
 644 share/man/man1/kprof.1
 644 share/man/man7/libkprof.7

@@ -33,6 +33,15 @@ for kernel in scale_struct increment; do
     expect "$metric of $kernel" "$shown" "$value"
 done
 
+# A name that there is not is told of by the option that has it.
+unknown() { # OPTION PAGE
+    KPROF_PAGE=$2 both "$1" env "KPROF_$1=gpu__time_duratio.sum" "$programs/p_extra"
+    grep -q "KPROF_$1: GH100 has no metric .* did you mean gpu__time_duration" "$tmp/report" "$tmp/kprof.err" ||
+        { fail "$1: no word of the unknown metric"; show; }
+}
+unknown METRICS details
+unknown TRACE_COLUMNS trace
+
 # Selection.
 counted() { # WHAT WANTED [NAME=VALUE...]
     what=$1 wanted=$2

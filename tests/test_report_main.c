@@ -310,6 +310,8 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("--kernelname", "x", "true"), 2},
         {RUN("--zebra", "true"), 2},
         {RUN("--launch-skp=3", "true"), 2},
+        {RUN("--replay-mode", "kernel", "true"), 2},
+        {RUN("--import=x"), 2},
         {RUN("-x", "true"), 2},
         {RUN("--chip", "GH100"), 2},
         {RUN("--query-metrics-mode=all"), 2},
@@ -342,6 +344,8 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("reprot", near), 127},
         {RUN("list-rule"), 127},
         {RUN("rnu", "true"), 127},
+        {RUN("help"), 127},
+        {RUN("version"), 127},
         {RUN("run", "list-sets"), 127},
         {RUN("/etc/passwd"), 126},
     };
@@ -467,6 +471,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_LAUNCH_SKIP=5",
         "KPROF_LAUNCH_COUNT=6",
         "KPROF_CACHE_CONTROL=none",
+        "KPROF_CLOCK_CONTROL=none",
         "KPROF_LOG_FILE=log",
         "KPROF_EXPORT=out",
         "KPROF_FORCE_OVERWRITE=on",
@@ -519,18 +524,18 @@ static void every_flag_reaches_the_environment(void **state)
     assert_int_equal(sizeof lines / sizeof *lines, n);
     struct outcome o = RUN_WITH(
         ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k", "regex:k", "-s",
-        "5", "-c6", "--cache-control", "none", "--log-file", "log", "-o", "out", "-f", "--quiet=off",
-        "--profile-from-start=off", "--cupti-dir=dir", "--session-file", "ses", "--window", "7", "--window-memory=2G",
-        "--print-details", "all", "--print-metric-name=name", "--print-units=base", "--print-metric-instances",
-        "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base",
-        "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode", "per-gpu", "--devices",
-        "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only", "--target-processes-filter=env",
-        "--application", "1", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/",
-        "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--json", "--print-summary=per-gpu",
-        "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda", "--import-source", "yes",
-        "--source-folders", "a,b", "--pm-sampling-interval", "2000", "--pm-sampling-buffer-size=8M",
-        "--pm-sampling-max-passes", "3", "--call-stack=native", "--warp-sampling-interval=3",
-        "--warp-sampling-buffer-size", "1M", "env");
+        "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log", "-o", "out", "-f",
+        "--quiet=off", "--profile-from-start=off", "--cupti-dir=dir", "--session-file", "ses", "--window", "7",
+        "--window-memory=2G", "--print-details", "all", "--print-metric-name=name", "--print-units=base",
+        "--print-metric-instances", "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall",
+        "--kernel-name-base", "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode",
+        "per-gpu", "--devices", "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only",
+        "--target-processes-filter=env", "--application", "1", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c",
+        "--nvtx-include=b/", "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--json",
+        "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda",
+        "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
+        "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
+        "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "env");
     for (size_t i = 0; i < n; i++)
         if (!has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);
