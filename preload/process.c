@@ -42,6 +42,7 @@ static struct {
     size_t n_sections;
     struct kp_filter *filter;
     struct kp_context_setup setup;
+    atomic_bool begun;                 /* the session, with the first launch */
     atomic_bool profiling;             /* between cuProfilerStart and Stop, when asked for */
     atomic_bool ending;                /* exit handlers run: the driver may go at any time */
     atomic_uint_fast64_t devices_seen; /* of those that were not wanted: a bit each */
@@ -249,9 +250,8 @@ static void wake(void)
         unprofiled("the CUDA driver is too old", why);
         return;
     }
-    char *err = NULL;
-    if (kp_session_open(&process.options, &process.driver, process.sections, process.n_sections, &err)) {
-        unprofiled("out of memory", err);
+    if (kp_session_open(&process.options, &process.driver, process.sections, process.n_sections)) {
+        unprofiled("out of memory", NULL);
         return;
     }
     process.setup = (struct kp_context_setup){
@@ -410,13 +410,27 @@ static CUresult choose(struct kp_launch *l)
     return through_window(l, &what, unwanted);
 }
 
+static void begin(void)
+{
+    char *err = NULL;
+    pthread_mutex_lock(&process.lock);
+    kp_guard++;
+    if (!atomic_load(&process.begun) && kp_process_active() && kp_session_begin(&err))
+        unprofiled("out of memory", err);
+    atomic_store(&process.begun, true);
+    kp_guard--;
+    pthread_mutex_unlock(&process.lock);
+}
+
 /* A thread cancelled in the middle of a replay would leave the gate closed for ever: here and wherever a window may
  * close. */
 CUresult kp_process_launch(struct kp_launch *l)
 {
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    CUresult rc = choose(l);
+    if (!atomic_load(&process.begun))
+        begin();
+    CUresult rc = kp_process_active() ? choose(l) : l->issue(l);
     kp_launch_free(l);
     pthread_setcancelstate(before, &before);
     return rc;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,7 +34,10 @@ static struct {
     struct kp_codes *codes;
     uint64_t codes_put; /* of them, to the store */
     char *file;         /* the store's */
-    bool temporary;     /* nobody asked for the file: it is removed at the end */
+    char *folder;       /* of the process, when the session was opened */
+    bool begun;         /* log and store have been opened */
+    const struct kp_options *options;
+    bool temporary; /* nobody asked for the file: it is removed at the end */
     struct kept *kept, **kept_end;
     bool store_failed;
     uint64_t next_id;
@@ -162,11 +166,26 @@ static int choose_file(const struct kp_options *o, char **path, bool *ours, char
     return 0;
 }
 
+/* The process may have gone to another folder since. */
+static int anchor(char **path)
+{
+    char now[PATH_MAX], *there;
+    if (**path == '/' || !session.folder || (getcwd(now, sizeof(now)) && !strcmp(now, session.folder)))
+        return 0;
+    if (asprintf(&there, "%s/%s", session.folder, *path) < 0)
+        return -ENOMEM;
+    free(*path);
+    *path = there;
+    return 0;
+}
+
 static int open_store(const struct kp_options *o, char **err)
 {
     char *path = NULL;
     bool ours = false;
     int rc = choose_file(o, &path, &ours, err);
+    if (!rc)
+        rc = anchor(&path);
     if (!rc)
         rc = kp_store_create(path, o->force_overwrite, &session.store, err);
     if (!rc)
@@ -185,12 +204,19 @@ static int open_store(const struct kp_options *o, char **err)
     return rc;
 }
 
+static bool is_stream(const char *log_file)
+{
+    return !strcmp(log_file, "stderr") || !strcmp(log_file, "stdout");
+}
+
 static int open_log(const struct kp_options *o, char **err)
 {
     char *path = NULL;
     if (!strcmp(o->log_file, "stderr"))
         return 0;
     int rc = kp_expand_path(o->log_file, session.facts.pid, session.facts.host, &path, err);
+    if (!rc && !is_stream(o->log_file))
+        rc = anchor(&path);
     if (!rc && (rc = kp_log_to(path)) && asprintf(err, "KPROF_LOG_FILE: cannot write %s: %s", path, strerror(-rc)) < 0)
         *err = NULL;
     free(path);
@@ -198,29 +224,80 @@ static int open_log(const struct kp_options *o, char **err)
 }
 
 int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
-                    size_t n_sections, char **err)
+                    size_t n_sections)
 {
-    *err = NULL;
+    session.options = o;
+    session.folder = getcwd(NULL, 0);
     session.kept_end = &session.kept;
     session.display = kp_display_of(o);
     session.display.trace_columns = session.trace_columns = kp_strdup(o->trace_columns);
     if (session.display.format != KP_FORMAT_TEXT)
         kp_log_apart(); /* what is in the log file is for programs to read */
     int rc = note_facts(o, d, sections, n_sections);
-    struct kp_quiet q = kp_quiet_begin();
+    atomic_store(&session.open, !rc);
+    return rc;
+}
+
+/* Under the lock, in an open session. */
+static int begin(char **err)
+{
+    session.begun = true;
+    int rc = open_log(session.options, err);
     if (!rc)
-        rc = open_log(o, err);
-    if (!rc)
-        rc = open_store(o, err);
-    kp_quiet_end(&q);
-    if (rc)
+        rc = open_store(session.options, err);
+    if (rc) {
+        atomic_store(&session.open, false);
         return rc;
-    atomic_store(&session.open, true);
+    }
     kp_log_progress("Connected to process %llu (%s)", (unsigned long long)session.facts.pid, session.facts.exe);
     if (session.temporary)
         kp_log_progress("Session file %s, removed at the end; after a kill: kprof report %s", session.file,
                         session.file);
     return 0;
+}
+
+int kp_session_begin(char **err)
+{
+    int rc = 0;
+    *err = NULL;
+    kp_lock_take(&session.storing, KP_FOREVER);
+    if (atomic_load(&session.open) && !session.begun) {
+        struct kp_quiet q = kp_quiet_begin();
+        rc = begin(err);
+        kp_quiet_end(&q);
+    }
+    kp_lock_give(&session.storing);
+    return rc;
+}
+
+/* Whether there is a file that was written to since the session was opened, and not by this process. */
+static bool is_others(const char *pattern)
+{
+    struct stat st;
+    char *path = NULL, *err = NULL;
+    int64_t written = 0;
+    if (*pattern && !is_stream(pattern) &&
+        !kp_expand_path(pattern, session.facts.pid, session.facts.host, &path, &err) && !anchor(&path) &&
+        !stat(path, &st))
+        written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    free(path);
+    free(err);
+    return written > session.facts.start_unix_ns;
+}
+
+/* Begins a session at its end, as no launch was made. False: a child has taken the files meanwhile, as the one that
+ * made the launches. */
+static bool begin_late(void)
+{
+    char *err = NULL;
+    if (is_others(session.options->export_file) || is_others(session.options->log_file))
+        return false;
+    if (begin(&err)) {
+        kp_log_error("%s", err ? err : "out of memory");
+        free(err);
+        return false;
+    }
+    return true;
 }
 
 /* ---- results ---- */
@@ -546,7 +623,12 @@ void kp_session_discard_if_empty(void)
 static void close_session(void)
 {
     struct kp_quiet q = kp_quiet_begin();
+    bool begun = session.begun || begin_late();
     atomic_store(&session.open, false);
+    if (!begun) {
+        kp_quiet_end(&q);
+        return;
+    }
     session.facts.end_unix_ns = now_unix_ns();
     session.facts.complete = true;
     kp_log_progress("Disconnected from process %llu", (unsigned long long)session.facts.pid);

@@ -14,10 +14,15 @@
 /* The path of the program; malloc'ed, "" where it cannot be read, NULL without memory. */
 char *kp_session_executable(void);
 
-/* Opens log and store as the options say and notes the facts of the process. 0; else *err is a malloc'ed line, or NULL
- * without memory. */
+/* Notes the facts of the process; `o` has to stay. No file is made yet: a process that counts the devices and then
+ * starts the ranks of a program must not take the first one's. 0, or -ENOMEM. */
 int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
-                    size_t n_sections, char **err);
+                    size_t n_sections);
+
+/* Opens log and store as the options say, before the first launch; relative paths start where kp_session_open was
+ * called. Nothing when that has been done, or no session is open. 0; else *err is a malloc'ed line, or NULL without
+ * memory, and the session is closed. */
+int kp_session_begin(char **err);
 
 /* Counts launches as seen; their ordinals begin with the number returned: of the launches seen before them. */
 uint64_t kp_session_seen(uint64_t launches);

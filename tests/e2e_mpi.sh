@@ -43,6 +43,27 @@ by_environment() {
     done
 }
 
+# A launcher that has started CUDA, but launches nothing, leaves the first rank its files; where none is taken, it has its
+# own. Names that are relative start where it started CUDA.
+by_cuda_program() {
+    plain "$programs/p_ranks" $many
+    ranked "$programs/p_ranks" $many
+    compare "a launcher that counts devices" "0 1" "12 12"
+    expect "a launcher that counts devices: reports" "$(grep -l '12 launches seen' "$tmp"/log* | wc -l)" 2
+    KPROF_FORCE_OVERWRITE=on ranked "$programs/p_ranks" $many
+    compare "a launcher that may overwrite" "0 1" "12 12"
+    plain "$programs/p_ranks" /bin/true
+    ranked "$programs/p_ranks" /bin/true
+    compare "a launcher without ranks" "0" ""
+    grep -q 'Nothing was profiled' "$tmp/log0" || fail "a launcher without ranks: no report"
+    for program in "$programs/p_ranks" "$programs/p_ranks /bin/true"; do
+        rm -rf "$tmp/there"
+        mkdir "$tmp/there"
+        (cd "$tmp/there" && KPROF_EXPORT=s KPROF_LOG_FILE=l profiled $program)
+        expect "relative names: files" "$(cd "$tmp/there" && echo *)" "l s"
+    done
+}
+
 # With MPI's library in the ranks, preloaded everywhere, into the ranks alone, and by the command on either side.
 open_mpi() {
     bare="env -u LD_PRELOAD"
@@ -87,11 +108,12 @@ mpirun --version 2>/dev/null | grep -q 'Open MPI' && these="open_mpi mpirun_shel
 command -v mpiexec.hydra >/dev/null && these="$these hydra"
 if [ -z "$these" ]; then
     by_environment
+    by_cuda_program
     [ $failures -eq 0 ] || exit 1
     echo "skipped: no launcher of MPI"
     exit 77
 fi
-for part in by_environment $these; do
+for part in by_environment by_cuda_program $these; do
     beside "$part"
 done
 finish

@@ -62,13 +62,16 @@ static void open_session(void)
 {
     static const struct kp_driver driver = {.cuDriverGetVersion = driver_version};
     static const struct kp_section *const none[] = {NULL};
-    struct kp_options o;
+    static struct kp_options o;
     char *env[] = {NULL, NULL, more_options[0], more_options[1], NULL}, *err = NULL;
     CHECK(asprintf(&env[0], "KPROF_EXPORT=%s", file) > 0 && asprintf(&env[1], "KPROF_LOG_FILE=%s", log_file) > 0);
     CHECK(!kp_options_from_env(&o, env, &err));
-    CHECK(!kp_session_open(&o, &driver, none, 0, &err));
+    CHECK(!kp_session_open(&o, &driver, none, 0));
     CHECK(kp_session_is_open());
-    kp_options_free(&o);
+    CHECK(access(file, F_OK) && access(log_file, F_OK)); /* not before a launch */
+    CHECK(!kp_session_begin(&err));
+    CHECK(!access(file, F_OK) && !access(log_file, F_OK));
+    CHECK(!kp_session_begin(&err));
     free(env[0]);
     free(env[1]);
 }
