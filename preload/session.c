@@ -13,6 +13,7 @@
 #include "preload/lock.h"
 #include "preload/log.h"
 #include "preload/stack.h"
+#include "report/environment.h"
 #include "report/nvtx_expr.h"
 #include "report/page.h"
 #include "report/store.h"
@@ -126,6 +127,7 @@ static char *join_sections(const struct kp_section *const *sections, size_t n)
 static int note_facts(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
                       size_t n_sections)
 {
+    static char *no_environment[] = {NULL}; /* after clearenv() */
     struct kp_session *s = &session.facts;
     char host[256] = "";
     gethostname(host, sizeof(host) - 1);
@@ -143,8 +145,9 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
     s->section_folder = kp_strdup(o->section_folder);
     s->cache_control = kp_strdup(o->cache_control);
     s->clock_control = kp_strdup(o->clock_control);
+    s->environment = kp_environment_lines(environ ? environ : no_environment);
     return s->exe && s->cmdline && s->host && s->kprof_version && s->cupti_version && s->set && s->sections &&
-                   s->metrics && s->section_folder && s->cache_control && s->clock_control
+                   s->metrics && s->section_folder && s->cache_control && s->clock_control && s->environment
                ? 0
                : -ENOMEM;
 }

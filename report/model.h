@@ -226,6 +226,7 @@ struct kp_session {
     char *set, *sections, *metrics;     /* as asked for: comma lists; "" when not given */
     char *section_folder;               /* ditto; "" */
     char *cache_control, *clock_control;
+    char *environment; /* see environment.h; "" or, of an older session, NULL */
     uint64_t launches_seen, launches_profiled;
     uint64_t passes;
     double profiling_ns; /* wall time kprof took from the program, all told */

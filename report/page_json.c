@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report/page_body.h"
+#include "report/environment.h"
 #include "report/json.h"
 #include "report/json_code.h"
 #include "report/plain.h"
@@ -81,6 +82,25 @@ static void write_counts(struct kp_json *j, const struct kp_session *s)
     kp_json_end(j);
 }
 
+static int write_environment(struct kp_json *j, const char *lines)
+{
+    const char *name, *value;
+    size_t name_len, value_len;
+    int rc = 0;
+    kp_json_object(j, "environment", false);
+    while (!rc && kp_environment_next(&lines, &name, &name_len, &value, &value_len)) {
+        char *key = strndup(name, name_len), *text = strndup(value, value_len);
+        if (key && text)
+            kp_json_text(j, key, text);
+        else
+            rc = -ENOMEM;
+        free(key);
+        free(text);
+    }
+    kp_json_end(j);
+    return rc;
+}
+
 static int write_session(struct kp_json *j, const struct kp_session *s)
 {
     kp_json_object(j, "session", false);
@@ -99,6 +119,7 @@ static int write_session(struct kp_json *j, const struct kp_session *s)
     write_word(j, "section_folder", s->section_folder);
     write_word(j, "cache_control", s->cache_control);
     write_word(j, "clock_control", s->clock_control);
+    rc = rc ? rc : write_environment(j, s->environment);
     write_counts(j, s);
     kp_json_end(j);
     return rc;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "report/environment.h"
 #include "report/page_body.h"
 
 enum { GROUP, ATTRIBUTE, VALUE, COLUMNS };
@@ -93,6 +94,22 @@ static void add_run(struct facts *f, const struct kp_session *s)
     add(f, "kprof", s->kprof_version);
     add_version(f, "CUDA Driver", s->driver_version);
     add(f, "CUPTI", s->cupti_version);
+}
+
+static void add_environment(struct facts *f, const char *lines)
+{
+    const char *name, *value;
+    size_t name_len, value_len;
+    f->group = "Environment";
+    while (!f->rc && kp_environment_next(&lines, &name, &name_len, &value, &value_len)) {
+        char *attribute = strndup(name, name_len), *text = strndup(value, value_len);
+        if (attribute && text)
+            add(f, attribute, text);
+        else
+            f->rc = -ENOMEM;
+        free(attribute);
+        free(text);
+    }
 }
 
 static void add_collection(struct facts *f, const struct kp_session *s)
@@ -186,6 +203,7 @@ static int find_facts(const struct kp_page *p, struct facts *f)
     int rc = kp_page_each(p, see_clocks, &clocks);
     add_run(f, p->session);
     add_collection(f, p->session);
+    add_environment(f, p->session->environment);
     for (size_t i = 0; i < p->session->n_devices; i++)
         add_device(f, &p->session->devices[i], &clocks);
     return rc ? rc : f->rc;

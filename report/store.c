@@ -1,5 +1,5 @@
 /*
- * The session file, schema version 4. Users may query it: most tables are a struct of model.h.
+ * The session file, schema version 5. Users may query it: most tables are a struct of model.h.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
  *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
@@ -33,7 +33,7 @@
  * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and what it lacks
  * reads as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances; version 3 the tables
  * range_seen and launch_range, and launch.thread, thread_name and stream_name; version 4 launch.stack, frame, and all
- * that is after it.
+ * that is after it; version 5 session.environment.
  *
  * Why a rollback journal and not WAL: a killed process would leave its last launches in a side file. Why synchronous is
  * off: what must be survived is the death of the process, and what it wrote is then in the kernel's hands.
@@ -54,7 +54,7 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 4,
+    SCHEMA_VERSION = 5,
     HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
     HAS_CODE = 4,   /* those of call stacks, code, counts and series */
     /* A reader holds the file for one launch or function at a time, a few milliseconds. */
@@ -65,7 +65,8 @@ static const char schema[] =
     "CREATE TABLE session(id INTEGER PRIMARY KEY, pid INTEGER, exe TEXT, cmdline TEXT, host TEXT, kprof_version TEXT,"
     " start_unix_ns INTEGER, end_unix_ns INTEGER, driver_version INTEGER, cupti_version TEXT, \"set\" TEXT,"
     " sections TEXT, metrics TEXT, cache_control TEXT, clock_control TEXT, launches_seen INTEGER,"
-    " launches_profiled INTEGER, passes INTEGER, profiling_ns REAL, complete INTEGER, section_folder TEXT);"
+    " launches_profiled INTEGER, passes INTEGER, profiling_ns REAL, complete INTEGER, section_folder TEXT,"
+    " environment TEXT);"
     "CREATE TABLE device(ordinal INTEGER, name TEXT, chip TEXT, pci_bus_id TEXT, cc_major INTEGER, cc_minor INTEGER,"
     " sm_count INTEGER, breakdowns TEXT);"
     "CREATE TABLE skip(reason TEXT, count INTEGER);"
@@ -298,6 +299,7 @@ static int put_session_row(struct kp_store *s, const struct kp_session *f)
     kp_bind_real(&r, f->profiling_ns);
     kp_bind_int(&r, f->complete);
     kp_bind_text(&r, f->section_folder);
+    kp_bind_text(&r, f->environment);
     return kp_sql_end(&r);
 }
 
@@ -570,6 +572,7 @@ static void get_session_row(struct kp_sql *r, struct kp_session *f)
     f->profiling_ns = kp_column_real(r);
     f->complete = kp_column_int(r);
     f->section_folder = kp_column_text(r);
+    f->environment = kp_column_text(r);
 }
 
 static int get_devices(struct kp_store *s, struct kp_session *f)

@@ -40,6 +40,8 @@ by_environment() {
         "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1" "RANK=3 WORLD_SIZE=4 SLURM_PROCID=0" "PMI_RANK=3 SLURM_PROCID=0"; do
         ranked env $what $many
         compare "$what" 3 12
+        "$build/kprof" report --page session "$tmp/session3.kprof" | grep -q "^    ${what%%=*} *3\$" ||
+            fail "$what: not in the session"
     done
 }
 

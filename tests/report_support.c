@@ -172,6 +172,7 @@ static void fill_session(struct kp_session *s, size_t launches)
         .metrics = kp_strdup(""),
         .cache_control = kp_strdup("all"),
         .clock_control = kp_strdup("none"),
+        .environment = kp_strdup("CUDA_VISIBLE_DEVICES=0,1\nKPROF_EXPORT=\"a=b\"\nLD_PRELOAD=\n"),
         .launches_seen = launches,
         .launches_profiled = launches,
         .passes = 10 * launches,

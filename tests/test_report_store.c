@@ -66,6 +66,7 @@ static struct kp_session full_session(void)
         .sections = kp_strdup("Occupancy"),
         .metrics = kp_strdup("a,b"),
         .section_folder = kp_strdup("/sections"),
+        .environment = kp_strdup("RANK=3\n"),
         .cache_control = kp_strdup("all"),
         .clock_control = kp_strdup("none"),
         .launches_seen = UINT64_MAX,
@@ -111,6 +112,7 @@ static void assert_same_session(const struct kp_session *a, const struct kp_sess
     assert_same_text(a->sections, b->sections);
     assert_same_text(a->metrics, b->metrics);
     assert_same_text(a->section_folder, b->section_folder);
+    assert_same_text(a->environment, b->environment);
     assert_same_text(a->cache_control, b->cache_control);
     assert_same_text(a->clock_control, b->clock_control);
     assert_true(a->launches_seen == b->launches_seen);
@@ -600,12 +602,15 @@ static void a_file_of_the_version_before(void **state)
     put_session(s, &session);
     put_result(s, &r);
     kp_store_close(s);
-    sql(p->file, "ALTER TABLE session DROP COLUMN section_folder; ALTER TABLE device DROP COLUMN breakdowns;"
+    sql(p->file, "ALTER TABLE session DROP COLUMN environment; ALTER TABLE session DROP COLUMN section_folder; ALTER "
+                 "TABLE device DROP COLUMN breakdowns;"
                  "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
                  "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
                  "DROP TABLE range_seen; DROP TABLE launch_range; PRAGMA user_version=1");
     free(session.section_folder);
     session.section_folder = NULL;
+    free(session.environment);
+    session.environment = NULL;
     free(session.devices[0].breakdowns);
     session.devices[0].breakdowns = NULL;
     for (size_t i = 0; i < r.n_metrics; i++)
