@@ -220,10 +220,12 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return started;
 }
 
-/* Interval "auto" or the exponent. */
+/* "auto", or what the exponent has beyond the lowest. ncu takes more than CUPTI does: what is beyond is sampled as
+ * rarely as can be, and the report tells the interval in use. */
 static int sampling_interval(const char *text)
 {
-    return strcmp(text, "auto") ? atoi(text) : KP_PCSAMP_INTERVAL_AUTO;
+    int interval = strcmp(text, "auto") ? atoi(text) : KP_PCSAMP_INTERVAL_AUTO;
+    return interval < KP_PCSAMP_INTERVAL_MAX ? interval : KP_PCSAMP_INTERVAL_MAX;
 }
 
 static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)

@@ -115,7 +115,7 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
 {
     if (kp_main_is_plain_switch(row))
         *out = '\0';
-    else if (row->kind == KP_OPT_COUNT)
+    else if (row->kind == KP_OPT_COUNT || row->kind == KP_OPT_AUTO_COUNT)
         snprintf(out, size, " N");
     else if (row->kind == KP_OPT_SIZE)
         snprintf(out, size, " SIZE");

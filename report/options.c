@@ -29,23 +29,24 @@ static const struct kp_option rows[] = {
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
 /* A row whose kind does not fit its field's type does not compile. */
-#define KP_TYPE_SET       char *
-#define KP_TYPE_SECTIONS  char *
-#define KP_TYPE_RULES     char *
-#define KP_TYPE_NAMES     char *
-#define KP_TYPE_PATTERN   char *
-#define KP_TYPE_PATTERNS  char *
-#define KP_TYPE_KERNEL_ID char *
-#define KP_TYPE_RANGES    char *
-#define KP_TYPE_CHOICE    char *
-#define KP_TYPE_CHOICES   char *
-#define KP_TYPE_COUNT     uint64_t
-#define KP_TYPE_SIZE      uint64_t
-#define KP_TYPE_TIME      uint64_t
-#define KP_TYPE_DEVICES   uint64_t
-#define KP_TYPE_PATH      char *
-#define KP_TYPE_FOLDER    char *
-#define KP_TYPE_SWITCH    bool
+#define KP_TYPE_SET        char *
+#define KP_TYPE_SECTIONS   char *
+#define KP_TYPE_RULES      char *
+#define KP_TYPE_NAMES      char *
+#define KP_TYPE_PATTERN    char *
+#define KP_TYPE_PATTERNS   char *
+#define KP_TYPE_KERNEL_ID  char *
+#define KP_TYPE_RANGES     char *
+#define KP_TYPE_CHOICE     char *
+#define KP_TYPE_CHOICES    char *
+#define KP_TYPE_COUNT      uint64_t
+#define KP_TYPE_AUTO_COUNT char *
+#define KP_TYPE_SIZE       uint64_t
+#define KP_TYPE_TIME       uint64_t
+#define KP_TYPE_DEVICES    uint64_t
+#define KP_TYPE_PATH       char *
+#define KP_TYPE_FOLDER     char *
+#define KP_TYPE_SWITCH     bool
 #define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
     _Static_assert(_Generic(((struct kp_options *)0)->field, KP_TYPE_##kind : 1, default : 0), flag);
 #include "report/options.def"
@@ -125,6 +126,20 @@ static int read_count(const char *value, const char *lowest, uint64_t *out, char
     if (*out < strtoull(lowest, NULL, 10))
         return kp_error(err, "%s is too small; the lowest value is %s", value, lowest);
     return 0;
+}
+
+static int check_auto_count(const char *value, const char *highest, char **err)
+{
+    uint64_t count;
+    if (!strcmp(value, "auto"))
+        return 0;
+    int rc = read_count(value, "0", &count, err);
+    if (!rc && count > strtoull(highest, NULL, 10))
+        return kp_error(err, "%s is too large; the highest value is %s", value, highest);
+    if (rc != -EINVAL || isdigit((unsigned char)*value))
+        return rc;
+    free(*err);
+    return kp_error(err, "'%s' is neither auto nor a whole number from 0 to %s", value, highest);
 }
 
 static int read_size(const char *value, const char *lowest, uint64_t *out, char **err)
@@ -292,6 +307,8 @@ static int check_value(const struct kp_option *row, const char *value, char **er
         return check_choices(row->values, value, err);
     case KP_OPT_COUNT:
         return read_count(value, row->values, &count, err);
+    case KP_OPT_AUTO_COUNT:
+        return check_auto_count(value, row->values, err);
     case KP_OPT_SIZE:
         return read_size(value, row->values, &count, err);
     case KP_OPT_TIME:

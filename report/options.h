@@ -29,7 +29,7 @@ struct kp_options {
     uint64_t application;               /* process number; 0 = not known */
     uint64_t window;                    /* the most launches that share one series of passes; 1 = each for itself */
     uint64_t window_memory;             /* byte of host memory that the counters of windows may take */
-    char *warp_sampling_interval;       /* auto | exponent less 5, in cycles */
+    char *warp_sampling_interval;       /* auto | 0 to 31: exponent less 5, in cycles */
     uint64_t warp_sampling_buffer_size; /* byte; 0 = automatic */
     char *cache_control;                /* all | none */
     char *clock_control;                /* none */
@@ -80,11 +80,12 @@ enum kp_option_kind {
     KP_OPT_CHOICE,
     KP_OPT_CHOICES, /* a comma list of them */
     KP_OPT_COUNT,
-    KP_OPT_SIZE,    /* byte; K, M, G for binary multiples */
-    KP_OPT_TIME,    /* ns; written in seconds, or with ms, s, m */
-    KP_OPT_DEVICES, /* a bit each; written as a comma list of numbers */
-    KP_OPT_PATH,    /* as kp_expand_path() takes it */
-    KP_OPT_FOLDER,  /* as kp_sections_load() takes it, which checking does; stored as an absolute path */
+    KP_OPT_AUTO_COUNT, /* a whole number, or auto */
+    KP_OPT_SIZE,       /* byte; K, M, G for binary multiples */
+    KP_OPT_TIME,       /* ns; written in seconds, or with ms, s, m */
+    KP_OPT_DEVICES,    /* a bit each; written as a comma list of numbers */
+    KP_OPT_PATH,       /* as kp_expand_path() takes it */
+    KP_OPT_FOLDER,     /* as kp_sections_load() takes it, which checking does; stored as an absolute path */
     KP_OPT_SWITCH,
 };
 

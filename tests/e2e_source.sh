@@ -147,6 +147,20 @@ pages() {
     expect "sampled by name" "$(fields | grep -c '^0|sm__cycles_active.avg|')" $((taken - 6))
 }
 
+# All that ncu takes; CUPTI's longest interval is 2 to the power of 31.
+intervals() {
+    unset KPROF_SET
+    for pair in auto:2048 0:32 9:16384 10:32768 26:2147483648 27:2147483648 31:2147483648; do
+        both "interval ${pair%:*}" env KPROF_WARP_SAMPLING_INTERVAL="${pair%:*}" KPROF_LAUNCH_COUNT=1 KPROF_PAGE=raw \
+            KPROF_SECTION=SourceCounters "$programs/p_direct"
+        expect "interval ${pair%:*}" "$(sed -n 's/^ *smsp__pcsamp_interval_cycles  *cycle  *//p' "$tmp/report" | tr -d ,)" \
+            "${pair#*:}"
+    done
+    both "interval 32" env KPROF_WARP_SAMPLING_INTERVAL=32 "$programs/p_direct"
+    grep -q 'KPROF_WARP_SAMPLING_INTERVAL: 32 is too large; the highest value is 31' "$tmp/kprof.err" ||
+        { fail "interval 32: no word of it"; show; }
+}
+
 # What is printed of a session later is what was printed at its end.
 stored() {
     unset KPROF_SET
@@ -236,7 +250,7 @@ killed() {
 # Under a sanitiser the programs that the others have run are enough: each of them takes minutes there.
 programs_too="harmless_windows harmless"
 [ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && programs_too=
-these="$programs_too faults sections pages stored killed"
+these="$programs_too faults sections pages intervals stored killed"
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) these="sections killed" ;; esac
 for part in $these; do
     beside "$part"

@@ -103,7 +103,7 @@ static void every_field_has_its_variable(void **state)
              "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu", "KPROF_TRACE_COLUMNS=a,b",
              "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass", "KPROF_IMPORT_SOURCE=yes",
              "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000", "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
-             "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_CALL_STACK=python,native", "KPROF_WARP_SAMPLING_INTERVAL=9",
+             "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_CALL_STACK=python,native", "KPROF_WARP_SAMPLING_INTERVAL=31",
              "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
@@ -152,7 +152,7 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.print_summary, "per-gpu");
     assert_string_equal(o.trace_columns, "a,b");
     assert_string_equal(o.call_stack, "python,native");
-    assert_string_equal(o.warp_sampling_interval, "9");
+    assert_string_equal(o.warp_sampling_interval, "31");
     assert_int_equal(o.warp_sampling_buffer_size, 2048);
     assert_string_equal(o.print_nvtx_rename, "kernel");
     assert_string_equal(o.print_source, "sass");
@@ -405,6 +405,11 @@ static void errors(void **state)
         "KPROF_LOG_FILE=%q{KP_TEST_UNSET}",
         "KPROF_LOG_FILE=%qHOME",
         "KPROF_SESSION_FILE=%q{}",
+        "KPROF_WARP_SAMPLING_INTERVAL=32",
+        "KPROF_WARP_SAMPLING_INTERVAL=-1",
+        "KPROF_WARP_SAMPLING_INTERVAL=Auto",
+        "KPROF_WARP_SAMPLING_INTERVAL=5x",
+        "KPROF_WARP_SAMPLING_INTERVAL=18446744073709551616",
     };
     (void)state;
     struct kp_test_text t = {0};
