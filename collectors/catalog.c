@@ -343,11 +343,16 @@ static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const s
     for (size_t i = 0; !rc && i < p->n_metrics; i++) {
         struct kp_metric_props props;
         const struct kp_derived *d = kp_derived_find(p->metrics[i].name);
-        const char *about = d ? d->expression : "";
+        const char *about = d ? d->expression : "", *unit;
+        char text[FULL_NAME_MAX];
         if (!p->metrics[i].listed)
             continue;
-        if (!d && !kp_host_metric(c->host, p->metrics[i].name, &props))
+        if (!d && kp_extras_is_metric(p->metrics[i].name)) {
+            describe(p->metrics[i].name, &unit, text, sizeof(text));
+            about = text;
+        } else if (!d && !kp_host_metric(c->host, p->metrics[i].name, &props)) {
             about = props.description;
+        }
         rc = fn(&(struct kp_catalog_metric){d ? KP_CATALOG_DERIVED : KP_CATALOG_COUNTER, p->metrics[i].name,
                                             p->metrics[i].unit, about},
                 arg);

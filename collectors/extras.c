@@ -6,6 +6,8 @@
 
 #include "collectors/extras_internal.h"
 #include "collectors/pm_list.h"
+#include "report/groups.h"
+#include "report/pattern.h"
 #include "report/text.h"
 
 /* Samples come first, and before the range profiler: see kp_pcsamp_open. */
@@ -17,79 +19,153 @@ static unsigned kind_of(enum kp_source source)
     return source == KP_SRC_PCSAMP ? KP_EXTRA_PCSAMP : source == KP_SRC_SASS ? KP_EXTRA_SASS : 0;
 }
 
-static const struct counted {
-    const char *name, *unit;
-} counted[] = {
-#define KP_SASS(metric, shown, unit) {shown, unit},
-#include "collectors/sass_metrics.def"
-};
-
-enum { COUNTED = sizeof(counted) / sizeof(*counted) };
-
-static bool is_counted(const char *name, size_t len)
+static bool has(const char *cc, int major, int minor)
 {
-    size_t i = 0;
-    while (i < COUNTED && (strlen(counted[i].name) != len || strncmp(name, counted[i].name, len)))
-        i++;
-    return i < COUNTED;
+    return major == KP_ANY_CC || kp_cc_matches(cc, major, minor);
 }
 
-/* The first row of the built-in sections that is collected here and has the name; NULL where none has. */
-static const struct kp_row *row_of_name(const char *name, size_t len)
+/* A metric that may be named in a list. */
+struct source_metric {
+    const char *name, *unit;
+    unsigned kind;
+};
+
+/* Calls `fn` for each, some of them more than once, until it returns false. */
+static void each_metric(int major, int minor, bool (*fn)(const struct source_metric *m, void *arg), void *arg)
 {
+    static const struct source_metric own[] = {
+#define KP_SASS(metric, shown, unit) {shown, unit, KP_EXTRA_SASS},
+#include "collectors/sass_metrics.def"
+#define KP_PCSAMP(name, unit, value) {name, unit, KP_EXTRA_PCSAMP},
+#include "collectors/pcsamp_metrics.def"
+    };
     size_t n;
     const struct kp_section *sections = kp_sections_builtin(&n);
+    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+        if (!fn(&own[i], arg))
+            return;
     for (size_t s = 0; s < n; s++)
         for (size_t r = 0; r < sections[s].n_rows; r++) {
             const struct kp_row *row = &sections[s].rows[r];
-            if (kind_of(row->source) && strlen(row->metric) == len && !strncmp(name, row->metric, len))
-                return row;
+            struct source_metric m = {row->metric, kp_row_unit(row), kind_of(row->source)};
+            if (m.kind && has(row->cc, major, minor) && !fn(&m, arg))
+                return;
         }
-    return NULL;
 }
 
-/* What a name in the list of the user's metrics needs. */
-static unsigned kind_of_name(const char *name, size_t len)
-{
-    const struct kp_row *row = is_counted(name, len) ? NULL : row_of_name(name, len);
-    return row ? kind_of(row->source) : is_counted(name, len) ? KP_EXTRA_SASS : 0;
-}
+/* The metrics that `fn` was called for, so that it is once for each. */
+struct seen {
+    const char **names;
+    size_t n, cap;
+    int (*fn)(const char *name, const char *unit, void *arg);
+    void *arg;
+    int rc;
+};
 
-bool kp_extras_is_metric(const char *name)
+static bool see(const struct source_metric *m, void *arg)
 {
-    return kind_of_name(name, strlen(name));
+    struct seen *s = arg;
+    for (size_t i = 0; i < s->n; i++)
+        if (!strcmp(s->names[i], m->name))
+            return true;
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 128;
+        const char **grown = realloc(s->names, cap * sizeof(*grown));
+        s->rc = grown ? 0 : -ENOMEM;
+        if (!grown)
+            return false;
+        s->names = grown;
+        s->cap = cap;
+    }
+    s->names[s->n++] = m->name;
+    s->rc = s->fn(m->name, m->unit, s->arg);
+    return !s->rc;
 }
 
 int kp_extras_metrics(int major, int minor, int (*fn)(const char *name, const char *unit, void *arg), void *arg)
 {
-    size_t n;
-    int rc = 0;
-    const struct kp_section *sections = kp_sections_builtin(&n);
-    for (size_t i = 0; !rc && i < COUNTED; i++)
-        rc = fn(counted[i].name, counted[i].unit, arg);
-    for (size_t s = 0; s < n; s++)
-        for (size_t r = 0; !rc && r < sections[s].n_rows; r++) {
-            const struct kp_row *row = &sections[s].rows[r];
-            size_t len = strlen(row->metric);
-            if (kind_of(row->source) && kp_cc_matches(row->cc, major, minor) && !is_counted(row->metric, len) &&
-                row == row_of_name(row->metric, len))
-                rc = fn(row->metric, kp_row_unit(row), arg);
-        }
-    return rc;
+    struct seen s = {.fn = fn, .arg = arg};
+    each_metric(major, minor, see, &s);
+    free(s.names);
+    return s.rc;
+}
+
+/* ---- what an item of the user's list needs ---- */
+
+struct item {
+    const char *text;
+    size_t len;
+    const struct kp_pattern *pattern; /* NULL = the exact name */
+    int major, minor;
+    unsigned kinds;
+};
+
+static bool look_at_metric(const struct source_metric *m, void *arg)
+{
+    struct item *i = arg;
+    if (i->pattern ? kp_pattern_match(i->pattern, m->name)
+                   : strlen(m->name) == i->len && !strncmp(m->name, i->text, i->len))
+        i->kinds |= m->kind;
+    return i->pattern || !i->kinds;
+}
+
+static int look_at_group(const struct kp_group *g, void *arg)
+{
+    struct item *i = arg;
+    if (strlen(g->name) == i->len && !strncmp(g->name, i->text, i->len))
+        for (size_t r = g->first; r < g->end; r++)
+            if (has(g->section->rows[r].cc, i->major, i->minor))
+                i->kinds |= kind_of(g->section->rows[r].source);
+    return 0;
+}
+
+static bool takes_off(struct item *i, const char *mark)
+{
+    size_t n = strlen(mark);
+    if (i->len <= n || strncmp(i->text, mark, n) != 0)
+        return false;
+    i->text += n;
+    i->len -= n;
+    return true;
+}
+
+/* An expression that is none is told of by whoever plans for it. */
+static unsigned kinds_of_item(const char *text, size_t len, int major, int minor)
+{
+    struct item i = {.text = text, .len = len, .major = major, .minor = minor};
+    if (takes_off(&i, KP_GROUP)) {
+        kp_groups_each(major, minor, look_at_group, &i);
+        return i.kinds;
+    }
+    struct kp_pattern *pattern = NULL;
+    char *why = NULL, *copy = takes_off(&(struct item){.text = text, .len = len}, "regex:") ? strndup(text, len) : NULL;
+    if (copy && !kp_pattern_new(copy, &pattern, &why))
+        i.pattern = pattern;
+    each_metric(i.pattern ? major : KP_ANY_CC, minor, look_at_metric, &i);
+    kp_pattern_free(pattern);
+    free(why);
+    free(copy);
+    return i.kinds;
+}
+
+bool kp_extras_is_metric(const char *name)
+{
+    struct item i = {.text = name, .len = strlen(name)};
+    each_metric(KP_ANY_CC, 0, look_at_metric, &i);
+    return i.kinds != 0;
 }
 
 unsigned kp_extras_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major, int minor)
 {
-    bool any = major == KP_ANY_CC;
-    unsigned wanted = !any && kp_pm_wanted(major, minor, sections, n, metrics) ? KP_EXTRA_PM : 0;
+    unsigned wanted = major != KP_ANY_CC && kp_pm_wanted(major, minor, sections, n, metrics) ? KP_EXTRA_PM : 0;
     for (size_t s = 0; s < n; s++)
-        for (size_t r = 0; (any || kp_cc_matches(sections[s]->cc, major, minor)) && r < sections[s]->n_rows; r++)
-            if (any || kp_cc_matches(sections[s]->rows[r].cc, major, minor))
+        for (size_t r = 0; has(sections[s]->cc, major, minor) && r < sections[s]->n_rows; r++)
+            if (has(sections[s]->rows[r].cc, major, minor))
                 wanted |= kind_of(sections[s]->rows[r].source);
     const char *item;
     size_t len;
     while (kp_word_next(&metrics, &item, &len))
-        wanted |= kind_of_name(item, len);
+        wanted |= kinds_of_item(item, len, major, minor);
     return wanted;
 }
 

@@ -26,16 +26,16 @@ enum { KP_EXTRA_PCSAMP = 1, KP_EXTRA_SASS = 2, KP_EXTRA_PM = 4 };
 /* In the place of a compute capability that is not known yet: rows of all of them count. */
 enum { KP_ANY_CC = -1 };
 
-/* The kinds that rows of the sections need on compute capability major.minor, or metrics of the comma list. With
- * KP_ANY_CC only those that count by instruction are told. */
+/* The kinds that rows of the sections need on compute capability major.minor, or items of the comma list: names,
+ * expressions and groups as kp_plan_make takes them. With KP_ANY_CC only those that count by instruction are told. */
 unsigned kp_extras_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major,
                           int minor);
 
 /* Whether the metric is counted by instruction, so that a list may name it. */
 bool kp_extras_is_metric(const char *name);
 
-/* Calls `fn` for each such metric of compute capability major.minor, once; `unit` is the base unit. A non-zero return
- * of it ends the call and is returned. */
+/* Calls `fn` for each such metric of compute capability major.minor, or of KP_ANY_CC, once; `unit` is the base unit. A
+ * non-zero return of it ends the call and is returned. */
 int kp_extras_metrics(int major, int minor, int (*fn)(const char *name, const char *unit, void *arg), void *arg);
 
 struct kp_extras_setup {

@@ -164,17 +164,12 @@ static int store_counts(const struct kp_gathered *g, struct kp_gathered_launch *
 
 static int store_sampling(const struct kp_gathered *g, const struct kp_gathered_launch *l, struct kp_result *r)
 {
-    int exponent = g->pcsamp_interval + KP_PCSAMP_INTERVAL_BASE;
-    int rc = kp_result_set_count(r, "smsp__pcsamp_sample_count", "", l->samples.samples);
-    if (!rc)
-        rc = kp_result_set_count(r, "smsp__pcsamp_interval", "", (uint64_t)g->pcsamp_interval);
-    if (!rc)
-        rc = kp_result_set_count(r, "smsp__pcsamp_interval_cycles", "cycle", (uint64_t)1 << exponent);
-    if (!rc)
-        rc = kp_result_set_count(r, "smsp__pcsamp_buffer_size_bytes", "byte", g->pcsamp_buffer);
-    if (!rc)
-        rc = kp_result_set_count(r, "smsp__pcsamp_dropped_samples", "", l->samples.dropped);
-    return rc ? rc : kp_result_set_count(r, "smsp__pcsamp_aggregated_passes", "pass", 1);
+    int rc = 0;
+#define KP_PCSAMP(name, unit, value)                                                                                   \
+    if (!rc)                                                                                                           \
+        rc = kp_result_set_count(r, name, unit, value);
+#include "collectors/pcsamp_metrics.def"
+    return rc;
 }
 
 static int store_series(const struct kp_gathered *g, struct kp_gathered_launch *l, struct kp_result *r)

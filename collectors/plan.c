@@ -228,8 +228,8 @@ static int want_row(struct kp_planner *x, const struct kp_row *row, bool require
     if (row->source == KP_SRC_LAUNCH || row->source == KP_SRC_OCCUPANCY)
         return want_of_launch(x, row->metric, kp_row_unit(row), had);
     if (row->source == KP_SRC_PCSAMP || row->source == KP_SRC_SASS || row->source == KP_SRC_PM) {
-        *had = true; /* collectors of their own have them */
-        return 0;
+        *had = true; /* collectors of their own have them: a plan knows what the user has listed */
+        return x->listing ? want_of_launch(x, row->metric, kp_row_unit(row), had) : 0;
     }
     return kp_plan_want(x, row->metric, kp_row_unit(row), required, had);
 }

@@ -61,8 +61,14 @@ static int add_base_names(struct words *w, struct kp_host *h, enum kp_metric_typ
     return rc;
 }
 
+static int take_word(const char *name, const char *unit, void *arg)
+{
+    (void)unit;
+    return add_word(arg, name);
+}
+
 /* The names that do not come from the chip. */
-static int add_other_names(struct words *w)
+static int add_other_names(const struct kp_planner *x, struct words *w)
 {
     size_t n;
     int rc = 0;
@@ -75,7 +81,7 @@ static int add_other_names(struct words *w)
     for (size_t i = 0; !rc && i < n; i++)
         rc = add_word(w, derived[i]->name);
     free(derived);
-    return rc;
+    return rc ? rc : kp_extras_metrics(x->major, x->minor, take_word, w);
 }
 
 static int refuse(struct kp_planner *x, const char *what, const char *name, const char *nearest, const char *prefix)
@@ -86,26 +92,41 @@ static int refuse(struct kp_planner *x, const char *what, const char *name, cons
     return kp_error(x->err, "%s: %s has no %s \"%s\"", x->option, x->chip, what, name);
 }
 
+/* What the chip and its host do not have under `name`, of which `w` are the valid ones without their suffixes. */
+static int refuse_name(struct kp_planner *x, const char *what, const char *name, const struct words *w,
+                       const char *prefix)
+{
+    char *base = strndup(name, strcspn(name, "."));
+    if (!base)
+        return -ENOMEM;
+    const char *nearest = w->n ? kp_nearest(base, w->list) : NULL;
+    if (!nearest && w->n)
+        nearest = kp_nearest(name, w->list);
+    int rc = nearest && !strcmp(nearest, base) && strcmp(base, name)
+                 ? kp_error(x->err, "%s: %s has no %s \"%s\"; its suffix is not one that %s takes", x->option, x->chip,
+                            what, name, base)
+                 : refuse(x, what, name, nearest, prefix);
+    free(base);
+    return rc;
+}
+
+static int add_all_base_names(struct words *w, struct kp_host *h)
+{
+    int rc = 0;
+    for (int type = 0; !rc && type < KP_METRIC_TYPES; type++)
+        rc = add_base_names(w, h, (enum kp_metric_type)type);
+    return rc;
+}
+
 static int unknown_metric(struct kp_planner *x, const char *name)
 {
     struct words w = {.list = NULL};
-    char *base = strndup(name, strcspn(name, "."));
-    int rc = base ? add_other_names(&w) : -ENOMEM;
-    for (int type = 0; !rc && type < KP_METRIC_TYPES; type++)
-        rc = add_base_names(&w, x->host, (enum kp_metric_type)type);
-    if (rc)
-        goto out;
-    const char *nearest = kp_nearest(base, w.list);
-    if (!nearest)
-        nearest = kp_nearest(name, w.list);
-    if (nearest && !strcmp(nearest, base) && strcmp(base, name))
-        rc = kp_error(x->err, "%s: %s has no metric \"%s\"; its suffix is not one that %s takes", x->option, x->chip,
-                      name, base);
-    else
-        rc = refuse(x, "metric", name, nearest, "");
-out:
+    int rc = add_other_names(x, &w);
+    if (!rc)
+        rc = add_all_base_names(&w, x->host);
+    if (!rc)
+        rc = refuse_name(x, "metric", name, &w, "");
     free(w.list);
-    free(base);
     return rc;
 }
 
@@ -125,12 +146,12 @@ static int list_base(struct kp_planner *x, const char *base, enum kp_metric_type
 }
 
 /* Told from a full name by what may follow: names of some units have dots in them. */
-static bool is_base(struct kp_planner *x, const char *name, enum kp_metric_type type)
+static bool is_base(struct kp_host *host, const char *name, enum kp_metric_type type)
 {
     struct kp_metric_props props;
     char full[NAME_MAX_LEN];
     snprintf(full, sizeof(full), "%s%s", name, *default_suffixes[type]);
-    return !kp_host_metric(x->host, full, &props);
+    return !kp_host_metric(host, full, &props);
 }
 
 static bool is_other(const char *name)
@@ -146,7 +167,7 @@ static int list_name(struct kp_planner *x, const char *name)
         return kp_plan_want(x, name, KP_UNIT_OF_CHIP, true, &had);
     if (kp_host_metric(x->host, name, &props))
         return unknown_metric(x, name);
-    if (is_base(x, name, props.type))
+    if (is_base(x->host, name, props.type))
         return list_base(x, name, props.type);
     return kp_plan_want(x, name, KP_UNIT_OF_CHIP, false, &had);
 }
@@ -164,7 +185,7 @@ static int list_matches(struct kp_planner *x, const struct kp_pattern *pattern, 
     }
     w.n = 0;
     if (!rc)
-        rc = add_other_names(&w);
+        rc = add_other_names(x, &w);
     for (size_t i = 0; !rc && i < w.n; i++) {
         bool had = false;
         if (kp_pattern_match(pattern, w.list[i]))
@@ -258,6 +279,16 @@ static int list_group(struct kp_planner *x, const char *name)
     return refuse(x, g.found ? "metric of group" : "group", name, *near.nearest ? near.nearest : NULL, KP_GROUP);
 }
 
+static int unknown_sampled(struct kp_planner *x, struct kp_host *host, const char *name)
+{
+    struct words w = {.list = NULL};
+    int rc = add_all_base_names(&w, host);
+    if (!rc)
+        rc = refuse_name(x, "metric to sample", name, &w, KP_SAMPLED);
+    free(w.list);
+    return rc;
+}
+
 /* Sampled beside the plan, see pm_list.h; here it only has to exist. What is available to the range profiler says
  * nothing of that. */
 static int list_sampled(struct kp_planner *x, const char *name)
@@ -267,12 +298,15 @@ static int list_sampled(struct kp_planner *x, const char *name)
     int rc = kp_pm_host(x->cupti, x->chip, NULL, &host);
     if (rc)
         return rc;
-    bool known = !kp_host_metric(host, name, &props);
+    if (kp_host_metric(host, name, &props))
+        rc = unknown_sampled(x, host, name);
+    else if (is_base(host, name, props.type))
+        rc = kp_error(x->err, "%s: what %s samples takes a suffix, \"%s%s\" has none; write %s%s%s", x->option, x->chip,
+                      KP_SAMPLED, name, KP_SAMPLED, name, *default_suffixes[props.type]);
+    else
+        kp_plan_note_listed(x, KP_SAMPLED, name);
     kp_host_close(host);
-    if (!known)
-        return refuse(x, "metric to sample", name, NULL, "");
-    kp_plan_note_listed(x, KP_SAMPLED, name);
-    return 0;
+    return rc;
 }
 
 /* What an item may start with, and who takes the rest of it. */

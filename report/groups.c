@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "report/source.h"
+
 enum { NAME_MAX_LEN = 512 };
 
 /* The groups that Nsight Compute knows, by the title of the table that shows them. */
@@ -15,7 +17,34 @@ static const struct {
     {"memory__l2_cache_table", "L2 Cache"},
     {"memory__l2_cache_evict_policy_table", "L2 Cache Eviction Policies"},
     {"memory__dram_table", "Device Memory"},
+    {"smsp__pcsamp_warp_stall_reasons", "Warp Stall Sampling (All Samples)"},
+    {"smsp__pcsamp_warp_stall_reasons_not_issued", "Warp Stall Sampling (Not-issued Samples)"},
 };
+
+/* What is a group and that no section has a body of. */
+#define KP_BODY(title)                                                                                                 \
+    {                                                                                                                  \
+        .kind = KP_ROW_BODY, .body = KP_BODY_TABLE, .label = title, .metric = "", .unit = "", .cc = "", .group = ""    \
+    }
+#define KP_STALL(label, metric, unit, cc)                                                                              \
+    {                                                                                                                  \
+        label, metric, unit, cc, KP_SRC_PCSAMP, KP_ROW_ITEM, KP_BODY_NONE, ""                                          \
+    }
+static const struct kp_row rows_of_no_section[] = {
+    KP_BODY("Warp Stall Sampling (All Samples)"),
+#define KP_STALL_REASON(reason, state, label, unit, cc) KP_STALL(label, KP_STALL_PREFIX #reason, unit, cc),
+#include "report/stalls.def"
+    KP_BODY("Warp Stall Sampling (Not-issued Samples)"),
+#define KP_STALL_REASON(reason, state, label, unit, cc)                                                                \
+    KP_STALL(label, KP_STALL_PREFIX #reason "_not_issued", unit, cc),
+#include "report/stalls.def"
+};
+static const struct kp_section no_section = {.id = "",
+                                             .display = "",
+                                             .sets = "",
+                                             .cc = "",
+                                             .rows = rows_of_no_section,
+                                             .n_rows = sizeof rows_of_no_section / sizeof *rows_of_no_section};
 
 /* "L2 Cache" -> "l2_cache" */
 static void group_name(const char *title, char *out, size_t size)
@@ -32,11 +61,16 @@ static void group_name(const char *title, char *out, size_t size)
     out[len] = '\0';
 }
 
+static bool has(const char *cc, int major, int minor)
+{
+    return major < 0 || kp_cc_matches(cc, major, minor);
+}
+
 /* Whether a chip may have something in the body. */
 static bool is_shown(const struct kp_group *g, int major, int minor)
 {
     for (size_t i = g->first; i < g->end; i++)
-        if (kp_cc_matches(g->section->rows[i].cc, major, minor))
+        if (has(g->section->rows[i].cc, major, minor))
             return true;
     return false;
 }
@@ -56,19 +90,26 @@ static int each_name(struct kp_group g, int (*fn)(const struct kp_group *group, 
     return rc || !*own ? rc : fn(&g, arg);
 }
 
+static int each_body(const struct kp_section *s, int major, int minor,
+                     int (*fn)(const struct kp_group *group, void *arg), void *arg)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < s->n_rows && has(s->cc, major, minor); i++) {
+        if (s->rows[i].kind != KP_ROW_BODY || s->rows[i].body == KP_BODY_SERIES || !has(s->rows[i].cc, major, minor))
+            continue;
+        struct kp_group g = {NULL, s->rows[i].label, s, i + 1, kp_section_body_end(s, i + 1)};
+        if (is_shown(&g, major, minor))
+            rc = each_name(g, fn, arg);
+    }
+    return rc;
+}
+
 int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg)
 {
     size_t n;
     const struct kp_section *s = kp_sections(&n);
     int rc = 0;
     for (; n && !rc; n--, s++)
-        for (size_t i = 0; !rc && i < s->n_rows && kp_cc_matches(s->cc, major, minor); i++) {
-            if (s->rows[i].kind != KP_ROW_BODY || s->rows[i].body == KP_BODY_SERIES ||
-                !kp_cc_matches(s->rows[i].cc, major, minor))
-                continue;
-            struct kp_group g = {NULL, s->rows[i].label, s, i + 1, kp_section_body_end(s, i + 1)};
-            if (is_shown(&g, major, minor))
-                rc = each_name(g, fn, arg);
-        }
-    return rc;
+        rc = each_body(s, major, minor, fn, arg);
+    return rc ? rc : each_body(&no_section, major, minor, fn, arg);
 }

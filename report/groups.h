@@ -18,9 +18,10 @@ struct kp_group {
     size_t first, end;
 };
 
-/* Calls `fn` for every name that group: takes on a chip of that compute capability: the body's title in lower case with
- * an underscore for all that is no letter or digit, and ncu's name where it has one. A name may come more than once.
- * Bodies of series are no groups. What `fn` gets lasts until it returns. A non-zero return ends it and is returned. */
+/* Calls `fn` for every name that group: takes on a chip of that compute capability (`major` below 0: of any): the
+ * body's title in lower case with an underscore for all that is no letter or digit, and ncu's name where it has one. A
+ * name may come more than once. Bodies of series are no groups, and some groups of ncu's are of no section. What `fn`
+ * gets lasts until it returns. A non-zero return ends it and is returned. */
 int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg);
 
 #endif

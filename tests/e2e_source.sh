@@ -94,6 +94,15 @@ sections() {
     for name in barrier_count:0 function_pcs:1 uses_cdp:0; do
         expect "$name" "$(grep -c "^    launch__${name%:*}  *${name#*:}\$" "$tmp/report")" $LAUNCHES
     done
+    for pair in :0 _not_issued:19; do
+        group=smsp__pcsamp_warp_stall_reasons${pair%:*}
+        both "$group" env -u KPROF_SET KPROF_METRICS="group:$group" "$programs/p_direct"
+        grep -E '^    smsp__pcsamp_warps_issue_stalled_[a-z_]+ +[a-z]+ +[0-9,]+$' "$tmp/report" >"$tmp/rows"
+        expect "$group: rows" "$(wc -l <"$tmp/rows")" $((19 * LAUNCHES))
+        expect "$group: not issued" "$(grep -c '_not_issued ' "$tmp/rows")" $((${pair#*:} * LAUNCHES))
+    done
+    both "a wrong name" env -u KPROF_SET KPROF_METRICS=smsp__pcsamp_sample_cout "$programs/p_direct"
+    grep -q 'did you mean smsp__pcsamp_sample_count?' "$tmp/report" || { fail "a wrong name: no word of it"; show; }
     KPROF_SET=basic both "the set basic" "$programs/p_direct"
     grep -q 'Hottest Lines' "$tmp/report" && { fail "lines that nobody asked for"; show; }
     grep -qE '^calls pid=[0-9]+ cupti(PCSampling|SassMetrics|PmSampling|RegisterComputeCrc)' "$tmp/kprof.log" &&

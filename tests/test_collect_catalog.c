@@ -188,6 +188,9 @@ static void test_goldens(void **state)
         {"query-metrics --chip GH100 --metrics group:memory__dram_table,launch__grid_size,"
          "breakdown:gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
          "tests/golden/catalog_listed.txt"},
+        {"query-metrics --chip GA102 --metrics regex:pcsamp_interval,thread_inst_executed,"
+         "group:smsp__pcsamp_warp_stall_reasons_not_issued",
+         "tests/golden/catalog_source.txt"},
         {"query-metrics --chip TU102 --query-metrics-mode suffix --metrics dram__bytes,l1tex__t_sector_hit_rate",
          "tests/golden/catalog_suffixes.txt"},
         {"query-metrics --chip TU102 --query-metrics-mode=all --metrics gpu__dram_throughput,launch__grid_size",
@@ -224,7 +227,8 @@ static void test_flags_and_commands_are_the_same(void **state)
 static void test_all_metrics(void **state)
 {
     static const char *const headings[] = {
-        "\nCounters", "\nRatios", "\nThroughputs", "\nLaunch and device metrics", "\nDerived metrics", "\nGroups"};
+        "\nCounters",        "\nRatios", "\nThroughputs", "\nLaunch and device metrics", "\nMetrics by instruction",
+        "\nDerived metrics", "\nGroups"};
     const char *at = output_of("query-metrics --chip GB202"), *all = at;
     (void)state;
     for (size_t i = 0; i < sizeof(headings) / sizeof(*headings); i++) {
@@ -235,6 +239,12 @@ static void test_all_metrics(void **state)
     assert_non_null(strstr(all, "\nsm__cycles_active  "));
     assert_non_null(strstr(all, "\nlaunch__grid_size  "));
     assert_non_null(strstr(all, "\nmemory__l2_cache_table  "));
+    assert_non_null(strstr(all, "\nsmsp__pcsamp_warp_stall_reasons  "));
+    assert_non_null(strstr(all, "\nsmsp__pcsamp_warp_stall_reasons_not_issued  "));
+    const char *source = strstr(all, "\nsmsp__pcsamp_sample_count  ");
+    assert_non_null(source);
+    assert_null(strstr(source + 1, "\nsmsp__pcsamp_sample_count  ")); /* each once */
+    assert_null(strstr(all, "_warpgroup_arrive"));                    /* of other chips */
     check_width(all);
 }
 
@@ -301,6 +311,10 @@ static void test_errors(void **state)
         {"", "query-metrics --chip GH100 --query-metrics-mode bas", 2,
          "--query-metrics-mode: unknown value 'bas'; did you mean 'base'?"},
         {"", "query-metrics --chip GH100 --metrics dram__byte", 2, "matches 'dram__byte'; did you mean 'dram__bytes'?"},
+        {"", "query-metrics --chip GH100 --metrics smsp__pcsamp_sample_cout", 2,
+         "matches 'smsp__pcsamp_sample_cout'; did you mean 'smsp__pcsamp_sample_count'?"},
+        {"", "query-metrics --chip GH100 --metrics group:smsp__pcsamp_warp_stal_reasons", 2,
+         "did you mean group:smsp__pcsamp_warp_stall_reasons?"},
         {"", "query-metrics --chip GH100 --metrics 'sm__throughput,regex:zzz'", 2, "matches 'regex:zzz'"},
         {"", "query-metrics --chip GH100 --metrics 'regex:('", 2, "bad expression '('"},
         {"", "list-sections --set basci", 2, "--set: unknown set 'basci'; did you mean 'basic'?"},

@@ -1257,6 +1257,19 @@ static void test_wanted(void **state)
     assert_int_equal(wanted(NULL, "inst_executed,a", 9, 0), KP_EXTRA_SASS);
     assert_int_equal(wanted(NULL, "smsp__pcsamp_sample_coun,derived__avg_thread_executed", 9, 0), KP_EXTRA_SASS);
     assert_int_equal(wanted(NULL, "inst_execute,inst_executed_more", 9, 0), 0);
+    assert_int_equal(wanted(NULL, "smsp__pcsamp_interval", 9, 0), KP_EXTRA_PCSAMP);
+    for (int major = KP_ANY_CC; major <= 9; major += 10) { /* before the device is known, and after */
+        assert_int_equal(wanted(NULL, "group:smsp__pcsamp_warp_stall_reasons", major, 0), KP_EXTRA_PCSAMP);
+        assert_int_equal(wanted(NULL, "a group:smsp__pcsamp_warp_stall_reasons_not_issued,b", major, 0),
+                         KP_EXTRA_PCSAMP);
+        assert_int_equal(wanted(NULL, "group:memory__dram_table,group:smsp__pcsamp_warp_stall_reason", major, 0), 0);
+        assert_int_equal(wanted(NULL, "regex:^smsp__pcsamp_", major, 0), KP_EXTRA_PCSAMP);
+        assert_int_equal(wanted(NULL, "regex:(^thread_inst|pcsamp_interval)", major, 0),
+                         KP_EXTRA_PCSAMP | KP_EXTRA_SASS);
+        assert_int_equal(wanted(NULL, "regex:^sm__,regex:(,regex:", major, 0), 0);
+        assert_int_equal(wanted(NULL, "regex:_warpgroup_arrive$", major, 0), KP_EXTRA_PCSAMP);
+    }
+    assert_int_equal(wanted(NULL, "regex:_warpgroup_arrive$", 8, 6), 0); /* which has none */
 }
 
 #define ON_FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

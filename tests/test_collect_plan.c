@@ -739,6 +739,8 @@ static void test_base_names(void **state)
          "dram__cycles_active.max.pct_of_peak_sustained_active"},
         {"test__twice", "test__twice"},
         {"regex:^test__(twice|absent)$", "test__twice"},
+        {"regex:pcsamp_interval", "smsp__pcsamp_interval,smsp__pcsamp_interval_cycles"},
+        {"regex:^(sass__inst|thread_inst).*(code|ed)$", "thread_inst_executed,sass__inst_executed_per_opcode"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -785,6 +787,31 @@ static void test_unknown_metrics(void **state)
     refused("sm__cycles_active.average", "\"sm__cycles_active.average\"", "suffix is not one that sm__cycles_active");
     refused("launch__grid_sise", "\"launch__grid_sise\"", "did you mean launch__grid_size?");
     refused("test__twicee", "\"test__twicee\"", "did you mean test__twice?");
+    refused("smsp__pcsamp_sample_cout", "no metric \"smsp__pcsamp_sample_cout\"",
+            "did you mean smsp__pcsamp_sample_count?");
+    refused("smsp__pcsamp_intervall_cycles", "\"smsp__pcsamp_intervall_cycles\"",
+            "did you mean smsp__pcsamp_interval_cycles?");
+    refused("smsp__pcsamp_warps_issue_stalled_wiat_not_issued", "_wiat_",
+            "did you mean smsp__pcsamp_warps_issue_stalled_wait_not_issued?");
+    refused("smsp__pcsamp_sample_count.sum", "\"smsp__pcsamp_sample_count.sum\"",
+            "suffix is not one that smsp__pcsamp_sample_count");
+    refused("thread_inst_execute", "\"thread_inst_execute\"", "did you mean thread_inst_executed?");
+    refused("smsp__sass_thread_inst_exected_op_fadd_pred_on.sum", "_exected_",
+            "did you mean smsp__sass_thread_inst_executed_op_fadd_pred_on?");
+    refused("sass__inst_executed_per_opcodes", "\"sass__inst_executed_per_opcodes\"",
+            "did you mean sass__inst_executed_per_opcode?");
+    refused("group:smsp__pcsamp_warp_stall_reason", "no group \"smsp__pcsamp_warp_stall_reason\"",
+            "did you mean group:smsp__pcsamp_warp_stall_reasons?");
+    refused("group:smsp__pcsamp_warp_stall_reasons_notissued", "no group",
+            "did you mean group:smsp__pcsamp_warp_stall_reasons_not_issued?");
+    refused("pmsampling:sm__cycle_active.avg", "no metric to sample \"sm__cycle_active.avg\"",
+            "did you mean pmsampling:sm__cycles_active?");
+    refused("pmsampling:TPC.TriageCompute.sm__cycles_activ.avg", "\"TPC.TriageCompute.sm__cycles_activ.avg\"",
+            "did you mean pmsampling:TPC.TriageCompute.sm__cycles_active?");
+    refused("pmsampling:sm__cycles_active.averages", "\"sm__cycles_active.averages\"",
+            "suffix is not one that sm__cycles_active");
+    refused("pmsampling:sm__cycles_active", "\"pmsampling:sm__cycles_active\"",
+            "write pmsampling:sm__cycles_active.avg");
     refused("breakdown:sm__troughput", "no throughput \"sm__troughput\"", "did you mean breakdown:sm__throughput?");
     refused("breakdown:sm__throughput.sum", "\"sm__throughput.sum\" apart", "its suffix");
     refused("breakdown:dram__bytes", "no throughput \"dram__bytes\"", "");
@@ -811,8 +838,6 @@ static int check_group(const struct kp_group *group, void *arg)
     const char *name = group->name, *title = group->title;
     char item[256];
     snprintf(item, sizeof(item), "group:%s", name);
-    if (group->section->rows[group->first].source >= KP_SRC_PCSAMP) /* not the plan's to collect */
-        return 0;
     struct kp_plan *p = plan_of(item);
     if (!*p->listed || !p->n_metrics)
         fail_msg("%s of \"%s\" is empty", name, title);
@@ -830,6 +855,38 @@ static void test_groups(void **state)
     (void)state;
     assert_int_equal(kp_groups_each(MAJOR, MINOR, check_group, &groups), 0);
     assert_true(groups >= 12); /* the known ones, under two names each */
+}
+
+/* ncu's names for what PC sampling tells, in the order of the reasons; those of other chips are left out. */
+static void test_groups_of_stall_reasons(void **state)
+{
+    static const struct {
+        const char *group, *behind;
+        int major, minor;
+        size_t reasons;
+    } rows[] = {{"smsp__pcsamp_warp_stall_reasons", "", 9, 0, 19},
+                {"smsp__pcsamp_warp_stall_reasons_not_issued", "_not_issued", 9, 0, 19},
+                {"smsp__pcsamp_warp_stall_reasons", "", 8, 6, 18},
+                {"smsp__pcsamp_warp_stall_reasons_not_issued", "_not_issued", 8, 6, 18},
+                {"smsp__pcsamp_warp_stall_reasons_not_issued", "_not_issued", 10, 0, 17}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        static const char *const other_chips[] = {[8] = "GA102", [9] = "GH100", [10] = "GB100"};
+        char item[128], last[128];
+        struct kp_plan *p = NULL;
+        char *err = NULL;
+        snprintf(item, sizeof(item), "group:%s", rows[i].group);
+        if (kp_plan_make(kp_test_real_cupti(), other_chips[rows[i].major], NULL, rows[i].major, rows[i].minor, NULL, 0,
+                         item, 0, &p, &err))
+            fail_msg("%s", err);
+        assert_int_equal(p->n_metrics, rows[i].reasons);
+        assert_int_equal(p->n_groups, 0); /* nothing for the counters to do */
+        snprintf(last, sizeof(last), "smsp__pcsamp_warps_issue_stalled_barrier%s,", rows[i].behind);
+        assert_memory_equal(p->listed, last, strlen(last));
+        snprintf(last, sizeof(last), ",smsp__pcsamp_warps_issue_stalled_wait%s", rows[i].behind);
+        assert_non_null(strstr(p->listed, last));
+        kp_plan_free(p);
+    }
 }
 
 /* ncu's names for the tables of the memory sections. */
@@ -1027,6 +1084,7 @@ int main(void)
         cmocka_unit_test(test_bad_expression),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_what_is_not_counted),
+        cmocka_unit_test(test_groups_of_stall_reasons),
         cmocka_unit_test(test_memory_groups),
         cmocka_unit_test(test_apart),
         cmocka_unit_test(test_what_does_not_go_together),
