@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/extras.h"
 #include "collectors/plan.h"
 #include "report/derive.h"
 #include "report/groups.h"
@@ -857,6 +858,21 @@ static void test_groups(void **state)
     assert_true(groups >= 12); /* the known ones, under two names each */
 }
 
+static int find_group(const struct kp_group *group, void *arg)
+{
+    return !strcmp(group->name, arg);
+}
+
+/* Before the device is known all groups are. */
+static void test_groups_of_any_chip(void **state)
+{
+    char of_later_chips[] = "memory__l2_cache_evict_policy_table";
+    (void)state;
+    assert_int_equal(kp_groups_each(7, 5, find_group, of_later_chips), 0);
+    assert_int_equal(kp_groups_each(8, 0, find_group, of_later_chips), 1);
+    assert_int_equal(kp_groups_each(KP_ANY_CC, 0, find_group, of_later_chips), 1);
+}
+
 /* ncu's names for what PC sampling tells, in the order of the reasons; those of other chips are left out. */
 static void test_groups_of_stall_reasons(void **state)
 {
@@ -1084,6 +1100,7 @@ int main(void)
         cmocka_unit_test(test_bad_expression),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_what_is_not_counted),
+        cmocka_unit_test(test_groups_of_any_chip),
         cmocka_unit_test(test_groups_of_stall_reasons),
         cmocka_unit_test(test_memory_groups),
         cmocka_unit_test(test_apart),
