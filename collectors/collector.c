@@ -68,7 +68,7 @@ struct flight {
     bool marked;         /* the range of a launch is open */
     size_t seen_ranges, expected_ranges;
     CUresult refused;           /* what the driver said when it refused a re-issue */
-    CUresult flush, fault;      /* ditto of the flush, of the context */
+    CUresult flush, fault;      /* ditto of the flush, of the context, which is broken then */
     int hook;                   /* CUPTI's code of a push or pop that failed */
     size_t early;               /* extra passes that come before the groups of the plan */
     bool extra, extra_cold;     /* the pass under way is an extra one; it wants cold caches */
@@ -270,6 +270,25 @@ size_t kp_collector_room(struct kp_collector *c)
     return c->room;
 }
 
+static const char *const stage_words[] = {
+    [KP_STAGE_NONE] = "",
+    [KP_STAGE_RESTORE] = "cannot restore the device memory",
+    [KP_STAGE_FLUSH] = "cannot flush the caches (KPROF_CACHE_CONTROL=none does without)",
+    [KP_STAGE_REHEARSE] = "the launch failed when it was run again",
+    [KP_STAGE_BEGIN] = "cannot enable the counters",
+    [KP_STAGE_START] = "cannot start the counters",
+    [KP_STAGE_ISSUE] = "the launch failed",
+    [KP_STAGE_STOP] = "cannot stop the counters",
+    [KP_STAGE_DECODE] = "cannot read the counters",
+    [KP_STAGE_PASSES] = "the counters did not finish in the passes announced",
+};
+
+static char *explain_driver(const struct flight *f, const char *what, CUresult rc)
+{
+    char *note = NULL;
+    return asprintf(&note, "%s: %s", what, kp_driver_error(f->c->setup.driver, rc)) < 0 ? NULL : note;
+}
+
 /* ---- operations of the replay loop ---- */
 
 /* The first mark that fails is the one that is explained. */
@@ -296,7 +315,7 @@ static CUresult before_launch(void *arg, CUstream stream)
         f->flush = kp_flush_run(f->c->flush, stream);
     CUresult rc = f->flush;
     if (f->extra)
-        return rc == CUDA_SUCCESS ? kp_extras_before(f->c->extras) : rc;
+        return rc == CUDA_SUCCESS ? (f->fault = kp_extras_before(f->c->extras)) : rc;
     f->launched = now_ns();
     if (rc != CUDA_SUCCESS || f->mode == KP_RANGE_AUTO)
         return rc;
@@ -309,7 +328,7 @@ static CUresult after_launch(void *arg)
 {
     struct flight *f = arg;
     if (f->extra)
-        return kp_extras_after(f->c->extras);
+        return f->fault = kp_extras_after(f->c->extras);
     if (now_ns() - f->launched > f->longest)
         f->longest = now_ns() - f->launched;
     if (f->mode == KP_RANGE_AUTO)
@@ -362,10 +381,8 @@ static int begin_extra(struct flight *f, size_t pass)
 {
     if (!f->extra)
         disable(f->c);
-    if (!f->extras) {
+    if (!f->extras)
         map_ranges(f);
-        kp_extras_window(f->c->extras, f->out->counters->n_results);
-    }
     f->extra = f->extras = true;
     kp_extras_longest(f->c->extras, f->longest > PASS_NS ? f->longest - PASS_NS : 0);
     f->extra_cold = kp_extras_flushes(f->c->extras, pass);
@@ -426,7 +443,9 @@ static int op_stop(void *arg, bool *last)
 /* What came of an issue that returned `rc`: a fault breaks the context, a refusal does not. */
 static int judge_issue(struct flight *f, CUresult rc)
 {
-    f->fault = f->c->setup.driver->cuCtxSynchronize();
+    CUresult end = f->c->setup.driver->cuCtxSynchronize();
+    if (f->fault == CUDA_SUCCESS)
+        f->fault = end;
     if (f->fault != CUDA_SUCCESS)
         return ISSUE_FAULTED;
     if (f->refused == CUDA_SUCCESS)
@@ -434,10 +453,24 @@ static int judge_issue(struct flight *f, CUresult rc)
     return rc == CUDA_SUCCESS ? ISSUE_OK : KP_ISSUE_REFUSED;
 }
 
+static const char refused_again[] = "the driver refused a launch when it was run again";
+
+/* Of an extra pass a refusal costs what that pass would have told, not the counters of the others. */
+static int give_up_pass(struct flight *f)
+{
+    char *why = f->flush != CUDA_SUCCESS ? explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush)
+                                         : explain_driver(f, refused_again, f->refused);
+    kp_extras_refused(f->c->extras, why ? why : refused_again);
+    free(why);
+    f->flush = f->refused = CUDA_SUCCESS;
+    return KP_ISSUE_GIVEN_UP;
+}
+
 static int op_issue(void *arg)
 {
     struct flight *f = arg;
-    return judge_issue(f, f->job->issue(f->job->arg, &f->hooks));
+    int code = judge_issue(f, f->job->issue(f->job->arg, &f->hooks));
+    return f->extra && code == KP_ISSUE_REFUSED ? give_up_pass(f) : code;
 }
 
 static int op_plain(void *arg)
@@ -728,25 +761,6 @@ void kp_collector_leave(struct kp_collector *c)
 
 /* ---- running ---- */
 
-static const char *const stage_words[] = {
-    [KP_STAGE_NONE] = "",
-    [KP_STAGE_RESTORE] = "cannot restore the device memory",
-    [KP_STAGE_FLUSH] = "cannot flush the caches (KPROF_CACHE_CONTROL=none does without)",
-    [KP_STAGE_REHEARSE] = "the launch failed when it was run again",
-    [KP_STAGE_BEGIN] = "cannot enable the counters",
-    [KP_STAGE_START] = "cannot start the counters",
-    [KP_STAGE_ISSUE] = "the launch failed",
-    [KP_STAGE_STOP] = "cannot stop the counters",
-    [KP_STAGE_DECODE] = "cannot read the counters",
-    [KP_STAGE_PASSES] = "the counters did not finish in the passes announced",
-};
-
-static char *explain_driver(const struct flight *f, enum kp_stage stage, CUresult rc)
-{
-    char *note = NULL;
-    return asprintf(&note, "%s: %s", stage_words[stage], kp_driver_error(f->c->setup.driver, rc)) < 0 ? NULL : note;
-}
-
 static char *explain_ranges(const struct flight *f)
 {
     char *note = NULL;
@@ -765,13 +779,13 @@ static char *explain(const struct flight *f)
         return kp_strdup("a launch did not end when it was run again by itself: it waits for the host or for another "
                          "kernel; not replayed");
     if (f->flush != CUDA_SUCCESS && !r->dead)
-        return explain_driver(f, KP_STAGE_FLUSH, f->flush);
+        return explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush);
     if (f->hook)
         return kp_cupti_explain(f->c->setup.cupti, "cannot mark the range of a launch", f->hook);
     if (r->failed == KP_STAGE_REHEARSE && !r->dead)
-        return kp_strdup("the driver refused a launch when it was run again");
+        return kp_strdup(refused_again);
     if (r->failed == KP_STAGE_ISSUE || r->failed == KP_STAGE_REHEARSE)
-        return explain_driver(f, r->failed, r->dead ? f->fault : f->refused);
+        return explain_driver(f, stage_words[r->failed], r->dead ? f->fault : f->refused);
     if (r->failed == KP_STAGE_PASSES)
         return kp_strdup(stage_words[r->failed]);
     if (r->code == WRONG_RANGES)
@@ -813,10 +827,19 @@ static size_t *passes_of(struct flight *f, size_t *n)
     return passes;
 }
 
+static void open_extras(struct flight *f)
+{
+    size_t results = 0;
+    for (size_t i = 0; i < f->job->n_launches; i++)
+        results += f->job->wanted[i];
+    if (f->c->extras && f->mode == KP_RANGE_AUTO)
+        kp_extras_window(f->c->extras, results);
+}
+
 static void take_extras(struct flight *f)
 {
     struct kp_window_outcome *out = f->out;
-    if (!f->extras)
+    if (!f->c->extras || f->mode != KP_RANGE_AUTO)
         return;
     struct kp_gathered *g = kp_extras_take(f->c->extras);
     if (out->counters)
@@ -845,6 +868,7 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
         out->note = kp_strdup("the cache flush could not be prepared: caches were warm");
     if (!(out->counters = new_counters(&f)) || !passes)
         request.groups = 0;
+    open_extras(&f);
     kp_replay_run(&operations, &f, &request, &out->replay);
     take_extras(&f);
     if (c->flush)

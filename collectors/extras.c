@@ -1,6 +1,7 @@
 #include "collectors/extras.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,51 @@ unsigned kp_extras_wanted(const struct kp_section *const *sections, size_t n, co
     return wanted;
 }
 
+static bool is_of_series(const struct kp_row *row)
+{
+    return row->source == KP_SRC_PM && row->kind == KP_ROW_ITEM;
+}
+
+static unsigned kind_told_by(const struct kp_row *row)
+{
+    return row->kind == KP_ROW_BODY || is_of_series(row) ? 0
+           : row->source == KP_SRC_PM                    ? KP_EXTRA_PM
+                                                         : kind_of(row->source);
+}
+
+/* One of the list, which has full names alone. */
+static int asked_by_name(const char *item, size_t len, unsigned bit, int (*fn)(const char *metric, void *arg),
+                         void *arg)
+{
+    struct item i = {.text = item, .len = len};
+    if (takes_off(&i, KP_SAMPLED))
+        i.kinds = KP_EXTRA_PM;
+    else
+        each_metric(KP_ANY_CC, 0, look_at_metric, &i);
+    char *name = i.kinds & bit ? strndup(i.text, i.len) : NULL;
+    int rc = name ? fn(name, arg) : i.kinds & bit ? -ENOMEM : 0;
+    free(name);
+    return rc;
+}
+
+int kp_extras_each_asked(const struct kp_extras_setup *setup, size_t k, int (*fn)(const char *metric, void *arg),
+                         void *arg)
+{
+    const char *list = setup->metrics ? setup->metrics : "", *item;
+    size_t len;
+    int rc = 0;
+    for (size_t s = 0; !rc && s < setup->n_sections; s++)
+        for (size_t r = 0; !rc && r < setup->sections[s]->n_rows; r++) {
+            const struct kp_row *row = &setup->sections[s]->rows[r];
+            if (kind_told_by(row) & kinds[k]->bit && has(setup->sections[s]->cc, setup->cc_major, setup->cc_minor) &&
+                has(row->cc, setup->cc_major, setup->cc_minor))
+                rc = fn(row->metric, arg);
+        }
+    while (!rc && kp_word_next(&list, &item, &len))
+        rc = asked_by_name(item, len, kinds[k]->bit, fn, arg);
+    return rc;
+}
+
 int kp_extras_open(const struct kp_extras_setup *setup, struct kp_extras **out)
 {
     *out = calloc(1, sizeof(**out));
@@ -185,6 +231,7 @@ void kp_extras_close(struct kp_extras *x, bool alive)
     for (size_t k = 0; k < KP_EXTRA_KINDS; k++) {
         kinds[k]->close(x, alive);
         free(x->complaints[k]);
+        free(x->why[k]);
     }
     kp_gathered_free(x->gathered);
     free(x);
@@ -236,18 +283,55 @@ void kp_extras_tell(struct kp_extras *x, const struct kp_extra_kind *kind, char 
     x->complaints[k] = text;
 }
 
+enum { TOLD_FAILURE = 1, TOLD_REFUSAL = 2 };
+
+/* Takes `text` over. */
+static void complain(struct kp_extras *x, size_t k, unsigned what, char *text)
+{
+    if (x->told[k] & what)
+        free(text);
+    else
+        kp_extras_tell(x, kinds[k], text);
+    x->told[k] |= what;
+}
+
 void kp_extras_complain(struct kp_extras *x, const struct kp_extra_kind *kind, int rc)
 {
     size_t k = number_of(kind);
-    if (!x->complained[k])
-        kp_extras_tell(x, kind, kp_cupti_explain(x->setup.cupti, kind->what, rc));
-    x->complained[k] = true;
+    free(x->why[k]);
+    x->why[k] = kp_cupti_explain(x->setup.cupti, kind->what, rc);
+    complain(x, k, TOLD_FAILURE, x->why[k] ? strdup(x->why[k]) : NULL);
+}
+
+/* What kind `k` would tell of the window's launches from `first` on. */
+static void lose(struct kp_extras *x, size_t k, size_t first, const char *why)
+{
+    struct kp_extra_loss *loss = x->gathered ? &x->gathered->lost[k] : NULL;
+    if (!loss || (loss->why && loss->first <= first))
+        return;
+    free(loss->why);
+    *loss = (struct kp_extra_loss){kp_strdup(why), first};
 }
 
 /* The kind of the pass under way is not collected of this window any more. What it has taken hold of is let go. */
 static void fail(struct kp_extras *x, int rc)
 {
     kp_extras_complain(x, x->kind, rc);
+    lose(x, number_of(x->kind), x->next, x->why[number_of(x->kind)]);
+    x->kind->end(x);
+    x->kind = NULL;
+}
+
+void kp_extras_refused(struct kp_extras *x, const char *why)
+{
+    char *text = NULL;
+    if (!x->kind)
+        return;
+    size_t k = number_of(x->kind);
+    if (asprintf(&text, "%s in a window: %s", x->kind->what, why) < 0)
+        text = NULL;
+    lose(x, k, x->next, why);
+    complain(x, k, TOLD_REFUSAL, text);
     x->kind->end(x);
     x->kind = NULL;
 }
@@ -286,6 +370,10 @@ void kp_extras_window(struct kp_extras *x, size_t results)
     if (!g)
         return;
     g->codes = x->setup.codes;
+    g->setup = &x->setup;
+    for (size_t k = 0; k < KP_EXTRA_KINDS; k++)
+        if (!x->passes[k] && x->why[k]) /* it failed for good */
+            lose(x, k, 0, x->why[k]);
     g->launches = calloc(results + 1, sizeof(*g->launches));
     if (g->launches)
         g->n_launches = results;
@@ -393,5 +481,7 @@ void kp_gathered_free(struct kp_gathered *g)
     for (size_t i = 0; i < g->n_names; i++)
         free(g->names[i]);
     free(g->names);
+    for (size_t k = 0; k < KP_EXTRA_KINDS; k++)
+        free(g->lost[k].why);
     free(g);
 }

@@ -51,7 +51,7 @@ struct kp_extras_setup {
     size_t pcsamp_buffer;                     /* byte; 0 = automatic */
     const struct kp_section *const *sections; /* whose series are sampled */
     size_t n_sections;
-    const char *metrics;  /* the user's list, which may ask for more */
+    const char *metrics;  /* kp_plan.listed, which may ask for more */
     uint64_t pm_interval; /* ns, or cycles where the chip has no timer; 0 = automatic */
     size_t pm_buffer;     /* byte; 0 = automatic */
     uint64_t pm_most_passes;
@@ -85,6 +85,9 @@ void kp_extras_begin(struct kp_extras *x, size_t pass);
  * for the context, and return what the driver then says. */
 CUresult kp_extras_before(struct kp_extras *x);
 CUresult kp_extras_after(struct kp_extras *x);
+/* An operation of the pass under way was not taken, for `why`: the launches from there on lack what it would have told.
+ */
+void kp_extras_refused(struct kp_extras *x, const char *why);
 void kp_extras_end(struct kp_extras *x);
 /* Whether launches of pass `pass` need cold caches. */
 bool kp_extras_flushes(const struct kp_extras *x, size_t pass);
@@ -94,7 +97,8 @@ struct kp_gathered *kp_extras_take(struct kp_extras *x);
 /* Why a kind failed since the last call, for the user: malloc'ed line, or NULL. To be called until it is NULL. */
 char *kp_extras_complaint(struct kp_extras *x);
 
-/* Puts what launch `result` of the window did into `r`. 0 or -ENOMEM. */
+/* Puts what launch `result` of the window did into `r`; what was lost of it is marked as missing, with the reason.
+ * While the collection that gathered it is open. 0 or -ENOMEM. */
 int kp_gathered_store(const struct kp_gathered *g, size_t result, struct kp_result *r);
 void kp_gathered_free(struct kp_gathered *g);
 

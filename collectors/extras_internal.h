@@ -23,6 +23,14 @@ struct kp_gathered_launch {
     bool short_of_memory;
 };
 
+enum { KP_EXTRA_KINDS = 3 };
+
+/* What a kind does not tell of a window: of its launches from `first` on, for `why`. */
+struct kp_extra_loss {
+    char *why; /* NULL = nothing is lost */
+    size_t first;
+};
+
 struct kp_gathered {
     struct kp_codes *codes;
     char **names; /* of the metrics of counts */
@@ -34,9 +42,9 @@ struct kp_gathered {
     uint64_t pm_interval; /* ns, or cycles where `pm_cycles`; 0 = not sampled */
     bool pm_cycles;
     size_t pm_groups, pm_buffer;
+    struct kp_extra_loss lost[KP_EXTRA_KINDS];
+    const struct kp_extras_setup *setup; /* of whom gathered it; NULL = nothing can be lost */
 };
-
-enum { KP_EXTRA_KINDS = 3 };
 
 struct kp_extra_kind;
 
@@ -50,7 +58,8 @@ struct kp_extras {
     size_t passes[KP_EXTRA_KINDS];    /* of the window under way */
     bool gone[KP_EXTRA_KINDS];        /* failed for good */
     char *complaints[KP_EXTRA_KINDS];
-    bool complained[KP_EXTRA_KINDS]; /* once is enough */
+    unsigned told[KP_EXTRA_KINDS]; /* which complaints there have been: once is enough */
+    char *why[KP_EXTRA_KINDS];     /* it last failed */
     struct kp_pcsamp *pcsamp;
     bool sampling;   /* it is started */
     size_t *reasons; /* of the reasons of PC sampling: their index in the names gathered */
@@ -81,6 +90,11 @@ long kp_extras_name(struct kp_gathered *g, const char *name);
 void kp_extras_tell(struct kp_extras *x, const struct kp_extra_kind *kind, char *text);
 /* Notes why the kind fails, once. */
 void kp_extras_complain(struct kp_extras *x, const struct kp_extra_kind *kind, int rc);
+
+/* Calls `fn` for each metric of kind number `k` that was asked for, by sections or by name; series of sections are left
+ * out. Ends when it returns other than 0, which is returned. */
+int kp_extras_each_asked(const struct kp_extras_setup *setup, size_t k, int (*fn)(const char *metric, void *arg),
+                         void *arg);
 
 extern const struct kp_extra_kind kp_extra_pcsamp, kp_extra_sass, kp_extra_pm;
 

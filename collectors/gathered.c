@@ -187,6 +187,31 @@ static int store_series(const struct kp_gathered *g, struct kp_gathered_launch *
     return rc;
 }
 
+/* ---- what was lost ---- */
+
+struct missing {
+    struct kp_result *r;
+    const char *why;
+};
+
+static int mark_missing(const char *metric, void *arg)
+{
+    const struct missing *m = arg;
+    bool there = kp_result_find(m->r, metric) || kp_result_find_series(m->r, metric);
+    return there ? 0 : kp_result_set_na(m->r, metric, m->why);
+}
+
+static int store_losses(const struct kp_gathered *g, size_t result, struct kp_result *r)
+{
+    int rc = 0;
+    for (size_t k = 0; !rc && g->setup && k < KP_EXTRA_KINDS; k++) {
+        struct missing m = {r, g->lost[k].why};
+        if (m.why && result >= g->lost[k].first)
+            rc = kp_extras_each_asked(g->setup, k, mark_missing, &m);
+    }
+    return rc;
+}
+
 int kp_gathered_store(const struct kp_gathered *g, size_t result, struct kp_result *r)
 {
     if (result >= g->n_launches)
@@ -197,5 +222,5 @@ int kp_gathered_store(const struct kp_gathered *g, size_t result, struct kp_resu
         rc = store_sampling(g, l, r);
     if (!rc && l->n_series)
         rc = store_series(g, l, r);
-    return rc;
+    return rc ? rc : store_losses(g, result, r);
 }

@@ -40,7 +40,9 @@ static bool back_to_start(struct state *s)
 static bool execute(struct state *s, enum kp_stage stage, int (*issue)(void *arg))
 {
     int code = issue(s->arg);
-    s->memory = code == KP_ISSUE_REFUSED ? BETWEEN : AFTER;
+    s->memory = code == KP_ISSUE_REFUSED || code == KP_ISSUE_GIVEN_UP ? BETWEEN : AFTER;
+    if (code == KP_ISSUE_GIVEN_UP)
+        return true;
     if (failed(s, stage, code))
         s->out->dead = code != KP_ISSUE_REFUSED && code != KP_ISSUE_TOO_LONG;
     return !code;

@@ -29,6 +29,7 @@ struct kp_replay_ops {
 enum {
     KP_ISSUE_REFUSED = 0x5efu,  /* an operation was not taken; those before it may have run */
     KP_ISSUE_TOO_LONG = 0x5f0u, /* all has run, but a launch did not end alone in the time allowed */
+    KP_ISSUE_GIVEN_UP = 0x5f1u, /* of `issue` alone: as refused, but the pass does without, and all goes on */
 };
 
 enum kp_stage {

@@ -249,7 +249,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .pcsamp_buffer = o->warp_sampling_buffer_size,
         .sections = setup->sections,
         .n_sections = setup->n_sections,
-        .metrics = o->metrics,
+        .metrics = c->plan->listed,
         .pm_interval = o->pm_sampling_interval,
         .pm_buffer = o->pm_sampling_buffer_size,
         .pm_most_passes = o->pm_sampling_max_passes,

@@ -242,6 +242,42 @@ faults() {
     expect "no CRC: samples" "$samples" $LAUNCHES
 }
 
+# A launch that the driver refuses when it is made again. In the pass of one kind the launches from there on miss what
+# that kind has, with the reason, and one line tells of it; in a pass of the counters, or before, the window has none.
+refusals() {
+    unset KPROF_SET
+    sampled_over_time=sm__cycles_active.avg
+    listed=gpu__time_duration.sum,smsp__pcsamp_sample_count,thread_inst_executed,pmsampling:$sampled_over_time
+    why='the driver refused a launch when it was run again: CUDA_ERROR_INVALID_VALUE'
+    # The first two windows are of three such launches each, the third of four. All of a window are made by the program,
+    # once without counters, and in four passes: sampled, for the counters, counted by instruction, sampled over time. By
+    # itself the program makes 17, which are not to fail without the profiler.
+    while read -r nth missed lost kind; do
+        what="launch $nth is refused"
+        both "$what" env FAKE_FAIL=cuLaunchKernel:1:"$nth" KPROF_METRICS=$listed "$programs/p_direct"
+        expect "$what: warnings" "$(grep -c '^==WARNING==' "$tmp/report")" 1
+        if [ "$lost" = all ]; then
+            expect "$what: profiled" "$(account profiled)" $((LAUNCHES - missed))
+            continue
+        fi
+        expect "$what: profiled" "$(account profiled)" $LAUNCHES
+        grep -qxF "==WARNING== $kind in a window: $why" "$tmp/report" || { fail "$what: no word of it"; show; }
+        expect "$what: say why" "$(grep -cF "    n/a: $lost: $why" "$tmp/report")" "$missed"
+        expect "$what: missing" "$(grep -c "^    $lost .*(!) n/a\$" "$tmp/report")" "$missed"
+        expect "$what: missing in all" "$(grep -c '(!) n/a$' "$tmp/report")" "$missed"
+    done <<END
+23 3 all
+25 3 smsp__pcsamp_sample_count warp states are not sampled
+27 1 smsp__pcsamp_sample_count warp states are not sampled
+29 3 all
+33 1 thread_inst_executed instructions are not counted
+32 2 thread_inst_executed instructions are not counted
+34 3 $sampled_over_time nothing is sampled over time
+50 4 all
+60 1 $sampled_over_time nothing is sampled over time
+END
+}
+
 # A program that is killed leaves the code and the counts of the windows that were closed.
 killed() {
     for end in sigkill abort; do
@@ -259,7 +295,7 @@ killed() {
 # Under a sanitiser the programs that the others have run are enough: each of them takes minutes there.
 programs_too="harmless_windows harmless"
 [ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && programs_too=
-these="$programs_too faults sections pages intervals stored killed"
+these="$programs_too faults sections pages intervals refusals stored killed"
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) these="sections killed" ;; esac
 for part in $these; do
     beside "$part"

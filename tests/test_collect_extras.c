@@ -120,6 +120,10 @@ enum { SERIES = sizeof(series) / sizeof(*series) };
 static const char metrics_list[] = "pmsampling:sm__warps_active.avg.pct_of_peak_sustained_elapsed,"
                                    "pmsampling:sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed";
 
+static const char lost_list[] = "smsp__pcsamp_dropped_samples,"
+                                "pmsampling:sm__warps_active.avg.pct_of_peak_sustained_elapsed,"
+                                "pmsampling:sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed";
+
 static struct kp_plan *plan;
 
 static int open_library(void **state)
@@ -553,6 +557,26 @@ static const struct {
 } words[] = {{KP_EXTRA_PCSAMP, "warp states are not sampled"},
              {KP_EXTRA_SASS, "instructions are not counted"},
              {KP_EXTRA_PM, "nothing is sampled over time"}};
+
+/* What a result lacks of each kind that was lost, of sections and of the list. */
+static const struct {
+    unsigned kind;
+    const char *metric;
+} lost_words[] = {
+    {KP_EXTRA_PCSAMP, "smsp__pcsamp_sample_count"},          {KP_EXTRA_PCSAMP, STALLED "wait_not_issued"},
+    {KP_EXTRA_PCSAMP, "smsp__pcsamp_dropped_samples"},       {KP_EXTRA_SASS, "thread_inst_executed_true"},
+    {KP_EXTRA_SASS, "memory_l2_theoretical_sectors_global"}, {KP_EXTRA_SASS, "derived__avg_thread_executed"}};
+
+/* Beside the series, what of the kinds is shown. */
+static void ask_for_all(void)
+{
+    static const struct kp_section *section;
+    section = kp_section_find("SourceCounters");
+    assert_non_null(section);
+    t.extras.sections = &section;
+    t.extras.n_sections = 1;
+    t.extras.metrics = lost_list;
+}
 
 /* There is one complaint of each of the kinds, and no other. */
 static void check_complaints(unsigned kinds)
@@ -1010,28 +1034,132 @@ static void test_lacking(void **state)
     assert_int_equal(kp_test_count("pc-on"), 0);
 }
 
-/* The driver refuses what it took before, at any launch of any pass: the window is lost, and the next one whole. */
+/* What `kinds` lost is there of launches before `first`, is missing of the others, which say why; all else is there. */
+static void check_losses(unsigned kinds, size_t first, const char *why)
+{
+    for (size_t i = 0, next = 0; i < t.n; i++) {
+        if (!t.wanted[i])
+            continue;
+        const struct kp_result *r = &t.results[next++];
+        check_result(r, i, i, i < first ? 0 : kinds);
+        for (size_t k = 0; k < sizeof(lost_words) / sizeof(*lost_words); k++) {
+            const struct kp_metric *m = kp_result_find(r, lost_words[k].metric);
+            bool lost = kinds & lost_words[k].kind && i >= first;
+            if (lost && (!m || m->kind != KP_VALUE_NA || strcmp(m->text, why) != 0))
+                fail_msg("launch %zu has %s: %s", i, lost_words[k].metric, m ? m->text : "nothing");
+            if (!lost && m && m->kind == KP_VALUE_NA)
+                fail_msg("launch %zu: %s is missing: %s", i, lost_words[k].metric, m->text);
+        }
+        for (size_t s = 0; s < SERIES; s++)
+            assert_true(!kp_result_find_series(r, series[s]) ==
+                        (kp_result_find(r, series[s]) && !strcmp(kp_result_find(r, series[s])->text, why)));
+        assert_int_equal(r->n_series, SERIES - (kinds & KP_EXTRA_PM && i >= first));
+    }
+}
+
+/* The driver refuses what it took before, at any launch of any pass: one of the counters loses the window, each other
+ * what it would have told of the launches from there on. The next window is whole. */
 static void test_refused(void **state)
 {
-    enum { PASSES = 1 + 1 + 1 + SERIES };
+    static const unsigned kind_of[] = {KP_EXTRA_PCSAMP, 0, KP_EXTRA_SASS, KP_EXTRA_PM, KP_EXTRA_PM};
+    enum { PASSES = sizeof(kind_of) / sizeof(*kind_of) };
+    static const char why[] = "the driver refused a launch when it was run again: CUDA_ERROR_INVALID_VALUE";
+    unsigned told = 0;
     (void)state;
     take_reference("AiC");
+    ask_for_all();
     open_collector();
-    for (unsigned nth = 1; nth <= 3 * PASSES; nth++) {
+    for (unsigned nth = 0; nth < 3 * PASSES; nth++) {
+        unsigned kind = kind_of[nth / 3];
         window_of("AiC");
         run_first();
-        kp_test_fail("launch", 3 + nth, CUDA_ERROR_INVALID_VALUE); /* after the rehearsal */
+        kp_test_fail("launch", 3 + nth + 1, CUDA_ERROR_INVALID_VALUE); /* after the rehearsal */
         kp_collector_replay(t.c, &t.job, &t.out);
         kp_test_fail("launch", 0, 0);
         kp_collector_drop(t.c);
-        assert_null(t.out.counters);
-        assert_true(t.out.note && strstr(t.out.note, "the launch failed"));
         assert_false(t.out.replay.dead || t.out.replay.damaged);
         check_memory();
-        check_complaints(0);
+        if (kind) {
+            assert_int_equal(t.out.replay.failed, KP_STAGE_NONE);
+            assert_int_equal(t.out.replay.passes, PASSES);
+            evaluate();
+            check_losses(kind, nth % 3, why);
+        } else {
+            assert_null(t.out.counters);
+            assert_true(t.out.note && strstr(t.out.note, "the launch failed"));
+        }
+        check_complaints(kind & ~told);
+        told |= kind;
         replay("AiC");
         check_results(0);
+        check_losses(0, 0, "");
     }
+}
+
+/* A failure of CUPTI that comes after one of the driver is told of, too. */
+static void test_fails_after_refusal(void **state)
+{
+    (void)state;
+    take_reference("AiC");
+    ask_for_all();
+    open_collector();
+    window_of("AiC");
+    run_first();
+    kp_test_fail("launch", 3 + 2, CUDA_ERROR_INVALID_VALUE);
+    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_test_fail("launch", 0, 0);
+    kp_collector_drop(t.c);
+    evaluate();
+    check_complaints(KP_EXTRA_PCSAMP);
+    kp_test_fail("pc-data", 0, FAILS);
+    replay("AiC");
+    kp_test_fail("pc-data", 0, 0);
+    check_losses(KP_EXTRA_PCSAMP, 0, "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)");
+    check_complaints(KP_EXTRA_PCSAMP);
+    /* and one for good is why they are missing of each window that follows */
+    kp_test_fail("pc-on", 0, FAILS);
+    for (int window = 0; window < 2; window++) {
+        replay("AiC");
+        check_losses(KP_EXTRA_PCSAMP, 0, "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)");
+    }
+    kp_test_fail("pc-on", 0, 0);
+    check_complaints(0);
+}
+
+/* The flush before a launch is refused: in an extra pass it costs no more than the launch would. */
+static void test_flush_refused(void **state)
+{
+    (void)state;
+    take_reference("AiC");
+    ask_for_all();
+    t.setup.flush = true;
+    open_collector();
+    window_of("AiC");
+    run_first();
+    kp_test_fail("copy", 1, CUDA_ERROR_INVALID_VALUE); /* before the first launch of the first pass */
+    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_test_fail("copy", 0, 0);
+    kp_collector_drop(t.c);
+    check_memory();
+    evaluate();
+    check_losses(KP_EXTRA_PCSAMP, 0,
+                 "cannot flush the caches (KPROF_CACHE_CONTROL=none does without): CUDA_ERROR_INVALID_VALUE");
+    check_complaints(KP_EXTRA_PCSAMP);
+    replay("AiC");
+    check_results(0);
+    check_losses(0, 0, "");
+    /* what another pass is lost for later is told of that one */
+    window_of("AiC");
+    run_first();
+    kp_test_fail("copy", 1, CUDA_ERROR_INVALID_VALUE);
+    kp_test_fail("launch", 3 + 1, CUDA_ERROR_NOT_SUPPORTED); /* the pass before came to no launch */
+    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_test_fail("copy", 0, 0);
+    kp_test_fail("launch", 0, 0);
+    kp_collector_drop(t.c);
+    check_memory();
+    assert_null(t.out.counters);
+    assert_string_equal(t.out.note, "the launch failed: CUDA_ERROR_NOT_SUPPORTED");
 }
 
 /* The context is broken where it is waited for: nothing is tried after it, and the context's end is survived. */
@@ -1294,6 +1422,8 @@ int main(void)
         ON_FAKE(test_out_of_memory),
         ON_FAKE(test_lacking),
         ON_FAKE(test_refused),
+        ON_FAKE(test_fails_after_refusal),
+        ON_FAKE(test_flush_refused),
         ON_FAKE(test_fault),
         ON_FAKE(test_context_gone),
         ON_FAKE(test_dropped),
