@@ -21,6 +21,7 @@
 #include "preload/session.h"
 #include "report/store.h"
 #include "tests/report_support.h"
+#include "tests/source_support.h"
 
 /* The session is one a process, so each case has a process of its own, and says there what is wrong. */
 #define CHECK(what)                                                                                                    \
@@ -233,6 +234,119 @@ static void what_the_file_does_not_take_is_in_the_report(void **state)
 {
     (void)state;
     in_a_process(file_that_fails);
+}
+
+/* ---- the functions that instructions were counted of ---- */
+
+/* CRCs of modules: one with an image, and one without. */
+enum { IMAGE = 7, NO_IMAGE = 8 };
+
+static const void *cubin(uint32_t crc, size_t *size)
+{
+    static uint8_t image[65536]; /* that of tests/data/inline.cu */
+    static size_t bytes;
+    FILE *from = bytes ? NULL : fopen(kp_test_source("tests/data/inline.sm90-cuda13.cubin"), "re");
+    if (from) {
+        bytes = fread(image, 1, sizeof(image), from);
+        fclose(from);
+    }
+    CHECK(bytes);
+    *size = crc == IMAGE ? bytes : 0;
+    return crc == IMAGE ? image : NULL;
+}
+
+/* A window of one launch, in which the first two instructions of the function were executed. */
+static void window_of_code(uint64_t code)
+{
+    struct kp_result r = launch(kp_session_seen(1));
+    struct kp_code_counts counts = kp_test_counts(code, 2);
+    uint64_t *executed = kp_test_metric(&counts, "inst_executed");
+    executed[0] = executed[1] = 32;
+    CHECK(!kp_result_add_counts(&r, &counts));
+    kp_session_results(&(struct kp_session_entry){.result = &r, .base = "k", .profiled = true}, 1);
+}
+
+/* The instructions that the file has of the function; -1 where it does not have it. */
+static long code_in_file(uint64_t id, const char *function)
+{
+    struct kp_store *s = NULL;
+    struct kp_code code;
+    char *err = NULL;
+    long n = -1;
+    CHECK(!kp_store_open(file, &s, &err));
+    struct kp_lookup lookup = kp_store_lookup(s);
+    if (!kp_lookup_code(&lookup, id, &code)) {
+        CHECK(code.id == id && !strcmp(code.function, function));
+        n = (long)code.n_instructions;
+        kp_code_free(&code);
+    }
+    kp_store_close(s);
+    return n;
+}
+
+static void code_with_results(void)
+{
+    struct kp_session facts;
+    struct kp_codes *codes = kp_codes_new(cubin, false);
+    open_session();
+    kp_session_seen(3);
+    window_of_code(0); /* nobody has told of any code */
+    kp_session_codes(codes);
+    CHECK(kp_codes_id(codes, IMAGE, "nested") == 1);
+    CHECK(code_in_file(1, "nested") == -1); /* not before there are results */
+    window_of_code(1);
+    CHECK(code_in_file(1, "nested") == 512 / 16);
+    CHECK(kp_codes_id(codes, IMAGE, "calling") == 2 && kp_codes_id(codes, NO_IMAGE, "nested") == 3 &&
+          kp_codes_id(codes, IMAGE, "calls_itself") == 4 && kp_codes_id(codes, NO_IMAGE, "last") == 5);
+    /* One that the file does not take, as its instructions are in no order. */
+    struct kp_code *wrong = (struct kp_code *)kp_codes_get(codes, 2);
+    CHECK(wrong->n_instructions > 1);
+    wrong->instructions[1].offset = 0;
+    window_of_code(2);
+    CHECK(code_in_file(2, "calling") == -1);
+    CHECK(code_in_file(3, "nested") == 0 && code_in_file(4, "calls_itself") == 0 && code_in_file(5, "last") == 0);
+    window_of_code(1); /* none is put twice */
+    CHECK(stored(&facts) == 4);
+    kp_session_free(&facts);
+    CHECK(lines_with("==ERROR==") == 0);
+    kp_session_close();
+    kp_codes_free(codes);
+}
+
+static void code_goes_before_the_results_that_name_it(void **state)
+{
+    (void)state;
+    in_a_process(code_with_results);
+}
+
+/* Functions of which the file took the first one only. */
+static void code_that_fails(void)
+{
+    struct kp_session facts;
+    struct kp_codes *codes = kp_codes_new(cubin, false);
+    more_options[0] = "KPROF_PAGE=source";
+    open_session();
+    kp_session_seen(3);
+    kp_session_codes(codes);
+    CHECK(kp_codes_id(codes, IMAGE, "nested") == 1);
+    window_of_code(1);
+    sql("CREATE TRIGGER refuse BEFORE INSERT ON code BEGIN SELECT RAISE(FAIL, 'disk full'); END");
+    CHECK(kp_codes_id(codes, IMAGE, "calling") == 2);
+    window_of_code(2);
+    window_of_code(1);
+    CHECK(stored(&facts) == 1);
+    kp_session_free(&facts);
+    CHECK(code_in_file(2, "calling") == -1);
+    kp_session_close();
+    CHECK(lines_with("disk full; results from here on are in the report only") == 1);
+    CHECK(lines_with("\n    SASS: nested\n") == 2 && lines_with("\n    SASS: calling\n") == 1);
+    kp_codes_free(codes);
+}
+
+static void the_report_has_the_code_that_the_file_did_not_take(void **state)
+{
+    (void)state;
+    in_a_process(code_that_fails);
 }
 
 /* ---- the end ---- */
@@ -449,6 +563,8 @@ int main(void)
         cmocka_unit_test(progress_is_in_plain_words),
         cmocka_unit_test(no_progress_when_quiet),
         cmocka_unit_test(what_the_file_does_not_take_is_in_the_report),
+        cmocka_unit_test(code_goes_before_the_results_that_name_it),
+        cmocka_unit_test(the_report_has_the_code_that_the_file_did_not_take),
         cmocka_unit_test(nothing_is_taken_after_the_end),
         cmocka_unit_test(a_forked_child_adds_nothing),
         cmocka_unit_test(the_log_file_holds_the_data_alone),
