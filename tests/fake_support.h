@@ -5,12 +5,17 @@
 
 #include <cuda.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "collectors/driver.h"
 #include "tests/fake/fake_hooks.h"
 
 /* A function of the fake driver by its exported name; opened on the first call. Fails the test when it is not there. */
 void *kp_test_fake(const char *symbol);
+/* The same, typed as its declaration. */
+#define KP_TEST_EXPORTED_(name) #name
+#define KP_TEST_EXPORTED(name)  KP_TEST_EXPORTED_(name)
+#define KP_TEST_FAKE(function)  ((__typeof__(&function))(uintptr_t)kp_test_fake(KP_TEST_EXPORTED(function)))
 const struct fake_cuda_api *kp_test_fake_api(void);
 
 /* A new context, made current; and its end. What failed or was logged before is forgotten. */

@@ -25,11 +25,14 @@
 #include "tests/fake/fake_image.h"
 #include "tests/fake_support.h"
 #include "tests/report_support.h"
+#include "tests/window_support.h"
 
-enum { MOST = 80, CAPACITY = 4096, FAILS = CUPTI_ERROR_UNKNOWN };
+enum { MOST = KP_TEST_MOST_LAUNCHES, FAILS = CUPTI_ERROR_UNKNOWN };
 
 static const char chip[] = "GH100";
 static const struct kp_device device = {.sm_count = 132, .l2_size = 5 << 20};
+
+static struct kp_test_window *const w = &kp_test_window;
 
 /* ---- CUPTI, logged ---- */
 
@@ -76,24 +79,6 @@ static CUptiResult CUPTIAPI log_pop(CUpti_RangeProfiler_PopRange_Params *p)
 {
     CUptiResult rc = (CUptiResult)kp_test_met("pop"), real = fake->cuptiRangeProfilerPopRange(p);
     return rc ? rc : real;
-}
-
-static CUptiResult log_save(kp_checkpoint_abi *const handle)
-{
-    CUptiResult rc = (CUptiResult)kp_test_met("save");
-    return rc ? rc : fake->cuptiCheckpointSave(handle);
-}
-
-static CUptiResult log_restore(kp_checkpoint_abi *const handle)
-{
-    CUptiResult rc = (CUptiResult)kp_test_met("restore");
-    return rc ? rc : fake->cuptiCheckpointRestore(handle);
-}
-
-static CUptiResult log_drop(kp_checkpoint_abi *const handle)
-{
-    kp_test_met("drop");
-    return fake->cuptiCheckpointFree(handle);
 }
 
 static CUptiResult CUPTIAPI log_activity(CUpti_ActivityKind kind)
@@ -293,9 +278,7 @@ static int open_library(void **state)
     cupti.cuptiProfilerHostDeinitialize = log_host_end;
     cupti.cuptiRangeProfilerStop = log_stop;
     cupti.cuptiRangeProfilerPopRange = log_pop;
-    cupti.cuptiCheckpointSave = log_save;
-    cupti.cuptiCheckpointRestore = log_restore;
-    cupti.cuptiCheckpointFree = log_drop;
+    kp_test_log_checkpoints(&cupti, fake);
     cupti.cuptiActivityEnable = log_activity;
     cupti.cuptiActivityDisable = log_inactivity;
     void *handle = dlopen(kp_test_build("fake/libcupti.so.13"), RTLD_NOW | RTLD_NOLOAD);
@@ -325,76 +308,14 @@ static int close_library(void **state)
 
 /* ---- the program: a window of launches over memory that each of them changes for good ---- */
 
-static const char *const kernel_names[] = {"append", "increment", "atomic_count"};
-enum { APPEND, INCREMENT, ATOMIC, KERNELS };
-
 static struct {
     CUcontext ctx;
     struct kp_collector *c;
     struct kp_collector_setup setup;
-    CUmodule module;
-    CUfunction kernels[KERNELS];
-    CUdeviceptr buffer, cursor;
-    int after[CAPACITY], cursor_after; /* what one execution leaves */
-    /* the window */
-    int kernel[MOST];
-    bool wanted[MOST];
-    size_t n, n_wanted;
-    struct kp_executed executed[MOST];
-    struct kp_window_job job;
     struct kp_window_outcome out;
     struct kp_counters *pending[8]; /* handed out, as to a worker */
     size_t n_pending;
-    CUstream stream; /* that the hooks are told */
-    bool foreign;    /* launches one of its own beside each */
 } t;
-
-/* A function of the fake driver, typed as its declaration. */
-#define EXPORTED_(name) #name
-#define EXPORTED(name)  EXPORTED_(name)
-#define FAKE(function)  ((__typeof__(&function))(uintptr_t)kp_test_fake(EXPORTED(function)))
-
-static CUresult launch(size_t i)
-{
-    int capacity = CAPACITY, tag = (int)i + 1, words = 4;
-    void *append[] = {&t.buffer, &t.cursor, &capacity, &tag}, *increment[] = {&t.cursor, &words},
-         *atomic[] = {&t.buffer};
-    void **params[] = {append, increment, atomic};
-    CUresult rc = (CUresult)kp_test_met("launch");
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    return FAKE(cuLaunchKernel)(t.kernels[t.kernel[i]], 1 + (unsigned)i % 3, 1, 1, 32, 1, 1, 0, NULL,
-                                params[t.kernel[i]], NULL);
-}
-
-/* As the window does it: after a launch that was refused, nothing more. */
-static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
-{
-    CUresult rc = (CUresult)kp_test_met(hooks ? "issue" : "plain");
-    (void)arg;
-    for (size_t i = 0; i < t.n && rc == CUDA_SUCCESS; i++) {
-        bool hooked = hooks && t.wanted[i];
-        if (hooked)
-            rc = hooks->before(hooks->arg, t.stream);
-        if (rc == CUDA_SUCCESS)
-            rc = launch(i);
-        if (rc == CUDA_SUCCESS && hooked)
-            rc = hooks->after(hooks->arg);
-        if (rc == CUDA_SUCCESS && hooks && t.foreign)
-            rc = launch(i);
-    }
-    return rc;
-}
-
-static int rehearse(void *arg)
-{
-    int rc = kp_test_met("rehearse");
-    size_t n = rc && rc != KP_ISSUE_TOO_LONG ? t.n / 2 : t.n;
-    (void)arg;
-    for (size_t i = 0; i < n; i++)
-        assert_int_equal(launch(i), CUDA_SUCCESS);
-    return rc;
-}
 
 static void settle(void)
 {
@@ -411,12 +332,6 @@ static void need_library(void)
         kp_test_real_cupti();
 }
 
-static void clear_memory(void)
-{
-    assert_int_equal(FAKE(cuMemsetD8)(t.buffer, 0, CAPACITY * sizeof(int)), CUDA_SUCCESS);
-    assert_int_equal(FAKE(cuMemsetD8)(t.cursor, 0, 4 * sizeof(int)), CUDA_SUCCESS);
-}
-
 static int set_up(void **state)
 {
     (void)state;
@@ -426,12 +341,7 @@ static int set_up(void **state)
     memset(&t, 0, sizeof(t));
     t.ctx = kp_test_context();
     assert_int_equal(fake->cuptiProfilerInitialize(&init), 0);
-    assert_int_equal(FAKE(cuModuleLoadData)(&t.module, "FAKEMOD append increment atomic_count fail"), CUDA_SUCCESS);
-    for (size_t k = 0; k < KERNELS; k++)
-        assert_int_equal(FAKE(cuModuleGetFunction)(&t.kernels[k], t.module, kernel_names[k]), CUDA_SUCCESS);
-    assert_int_equal(FAKE(cuMemAlloc)(&t.buffer, CAPACITY * sizeof(int)), CUDA_SUCCESS);
-    assert_int_equal(FAKE(cuMemAlloc)(&t.cursor, 4 * sizeof(int)), CUDA_SUCCESS);
-    clear_memory();
+    kp_test_window_open();
     threads.cpus = 64;
     threads.hosts = threads.refused = threads.late = threads.shared = 0;
     threads.in_turn = false;
@@ -449,8 +359,6 @@ static int set_up(void **state)
                                           .settle = settle,
                                           .start = start_thread,
                                           .join = join_thread};
-    t.job = (struct kp_window_job){
-        .issue = issue, .rehearse = rehearse, .wanted = t.wanted, .executed = t.executed, .mode = KP_RANGE_AUTO};
     return 0;
 }
 
@@ -473,51 +381,20 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A window of launches: a letter each, a append, i increment, c atomic count; capitals are wanted. */
-static void window_of(const char *letters)
-{
-    static const char known[] = "aicAIC";
-    t.n = strlen(letters);
-    t.n_wanted = 0;
-    assert_true(t.n <= MOST);
-    for (size_t i = 0; i < t.n; i++) {
-        t.kernel[i] = (int)((strchr(known, letters[i]) - known) % KERNELS);
-        t.wanted[i] = letters[i] < 'a';
-        t.n_wanted += t.wanted[i];
-    }
-    t.job.n_launches = t.n;
-}
-
-static void read_memory(int buffer[CAPACITY], int *cursor)
-{
-    assert_int_equal(FAKE(cuMemcpyDtoH)(buffer, t.buffer, CAPACITY * sizeof(int)), CUDA_SUCCESS);
-    assert_int_equal(FAKE(cuMemcpyDtoH)(cursor, t.cursor, sizeof(int)), CUDA_SUCCESS);
-}
-
-static void check_memory(void)
-{
-    int buffer[CAPACITY], cursor;
-    read_memory(buffer, &cursor);
-    assert_int_equal(cursor, t.cursor_after);
-    assert_memory_equal(buffer, t.after, sizeof(buffer));
-}
-
 /* Saved, and executed once by the program. */
 static void run_first(void)
 {
     char *why = NULL;
-    clear_memory();
+    kp_test_window_clear();
     if (kp_collector_save(t.c, &why))
         fail_msg("%s", why);
-    for (size_t i = 0; i < t.n; i++)
-        assert_int_equal(launch(i), CUDA_SUCCESS);
-    read_memory(t.after, &t.cursor_after);
+    kp_test_window_run();
 }
 
 static void replay(void)
 {
     run_first();
-    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_replay(t.c, &w->job, &t.out);
     kp_collector_drop(t.c);
 }
 
@@ -543,15 +420,15 @@ static void check_results(const struct kp_plan *plan, const size_t *ranges)
     assert_null(t.out.note);
     assert_int_equal(t.out.replay.failed, KP_STAGE_NONE);
     memset(results, 0, sizeof(results));
-    for (size_t i = 0; i < t.n_wanted; i++)
+    for (size_t i = 0; i < w->n_wanted; i++)
         list[i] = &results[i];
     assert_null(kp_counters_evaluate(t.out.counters, list));
-    for (size_t i = 0; i < t.n; i++)
-        if (t.wanted[i]) {
-            check_result(plan, &results[next], kernel_names[t.kernel[i]], ranges[next]);
+    for (size_t i = 0; i < w->n; i++)
+        if (w->wanted[i]) {
+            check_result(plan, &results[next], kp_test_kernel_names[w->kernel[i]], ranges[next]);
             kp_result_free(&results[next++]);
         }
-    assert_int_equal(next, t.n_wanted);
+    assert_int_equal(next, w->n_wanted);
     kp_counters_free(t.out.counters);
     t.out.counters = NULL;
 }
@@ -566,12 +443,12 @@ static void check_nothing(enum kp_stage stage, const char *text)
     free(t.out.note);
     t.out.note = NULL;
     if (!t.out.replay.damaged && !t.out.replay.dead)
-        check_memory();
+        kp_test_window_check_memory();
 }
 
 static void replay_of(const char *letters)
 {
-    window_of(letters);
+    kp_test_window_of(letters);
     replay();
     assert_non_null(t.out.counters);
 }
@@ -582,7 +459,7 @@ static const char *many(size_t n)
     static char letters[MOST + 1];
     assert_true(n <= MOST);
     for (size_t i = 0; i < n; i++)
-        letters[i] = "AIC"[i % KERNELS];
+        letters[i] = "AIC"[i % KP_TEST_KERNELS];
     letters[n] = '\0';
     return letters;
 }
@@ -591,18 +468,18 @@ static const char *many(size_t n)
 static void count(const char *letters, enum kp_range_mode mode)
 {
     char *why = NULL;
-    window_of(letters);
-    if (kp_collector_count_begin(t.c, mode, t.n, &why))
+    kp_test_window_of(letters);
+    if (kp_collector_count_begin(t.c, mode, w->n, &why))
         fail_msg("%s", why);
     const struct kp_issue_hooks *hooks = kp_collector_count_hooks(t.c);
-    for (size_t i = 0; i < t.n; i++) {
-        if (t.wanted[i])
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->wanted[i])
             assert_int_equal(hooks->before(hooks->arg, NULL), CUDA_SUCCESS);
-        assert_int_equal(launch(i), CUDA_SUCCESS);
-        if (t.wanted[i])
+        assert_int_equal(kp_test_window_launch(i), CUDA_SUCCESS);
+        if (w->wanted[i])
             assert_int_equal(hooks->after(hooks->arg), CUDA_SUCCESS);
     }
-    kp_collector_count_end(t.c, &t.job, &t.out);
+    kp_collector_count_end(t.c, &w->job, &t.out);
 }
 
 static const char *passes(const char *before, const char *pass, const char *after)
@@ -621,16 +498,16 @@ static void test_window_of_one(void **state)
 {
     (void)state;
     open_collector();
-    window_of("A");
+    kp_test_window_of("A");
     replay();
-    check_memory();
+    kp_test_window_check_memory();
     assert_int_equal(t.out.replay.passes, several->passes);
     kp_test_calls(in_pass,
                   passes("save restore rehearse enable image config", " restore start issue stop", " decode drop"));
     check_results(several, in_order);
     kp_test_forget_calls();
     replay(); /* profiler and counter data are there */
-    check_memory();
+    kp_test_window_check_memory();
     kp_test_calls(in_pass, passes("save restore rehearse config", " restore start issue stop", " decode drop"));
     check_results(several, in_order);
     kp_test_forget_calls();
@@ -644,9 +521,9 @@ static void test_window_of_many(void **state)
 {
     (void)state;
     open_collector();
-    window_of("AICAICAAICA");
+    kp_test_window_of("AICAICAAICA");
     replay();
-    check_memory();
+    kp_test_window_check_memory();
     kp_test_calls(in_pass,
                   passes("save restore rehearse enable image config", " restore start issue stop", " decode drop"));
     check_results(several, in_order);
@@ -658,9 +535,9 @@ static void test_unwanted_between(void **state)
     static const size_t ranges[] = {1, 4, 5, 7};
     (void)state;
     open_collector();
-    window_of("aIcaACaIc");
+    kp_test_window_of("aIcaACaIc");
     replay();
-    check_memory();
+    kp_test_window_check_memory();
     check_results(several, ranges);
 }
 
@@ -669,10 +546,10 @@ static void test_user_range(void **state)
 {
     (void)state;
     open_collector();
-    window_of("aIcaACaIc");
-    t.job.mode = KP_RANGE_USER;
+    kp_test_window_of("aIcaACaIc");
+    w->job.mode = KP_RANGE_USER;
     replay();
-    check_memory();
+    kp_test_window_check_memory();
     assert_int_equal(kp_test_count("push"), 4 * several->passes);
     assert_int_equal(kp_test_count("pop"), 4 * several->passes);
     /* nothing else is inside of a range: before and after each, and at the end of a pass; once before them */
@@ -685,11 +562,11 @@ static void test_modes_in_turn(void **state)
 {
     (void)state;
     open_collector();
-    window_of("AI");
+    kp_test_window_of("AI");
     for (int i = 0; i < 4; i++) {
-        t.job.mode = i % 2 ? KP_RANGE_USER : KP_RANGE_AUTO;
+        w->job.mode = i % 2 ? KP_RANGE_USER : KP_RANGE_AUTO;
         replay();
-        check_memory();
+        kp_test_window_check_memory();
         check_results(several, in_order);
     }
     kp_test_calls("enable disable image", "enable image disable enable disable enable disable enable");
@@ -707,7 +584,7 @@ static void test_larger_windows_in_turn(void **state)
         replay_of("A");
         check_results(several, in_order);
         replay_of("AICAI");
-        check_memory();
+        kp_test_window_check_memory();
         check_results(several, in_order);
         replay_of("AI");
         check_results(several, in_order);
@@ -722,9 +599,9 @@ static void test_groups_in_turn(void **state)
     (void)state;
     t.setup.plan = two_groups;
     open_collector();
-    window_of("AiC");
+    kp_test_window_of("AiC");
     replay();
-    check_memory();
+    kp_test_window_check_memory();
     kp_test_calls(in_pass, "save restore rehearse enable image config restore start issue stop decode "
                            "disable enable image config restore start issue stop decode drop");
     static const size_t ranges[] = {0, 2};
@@ -736,9 +613,9 @@ static void test_nothing_wanted(void **state)
 {
     (void)state;
     open_collector();
-    window_of("aic");
+    kp_test_window_of("aic");
     replay();
-    check_memory();
+    kp_test_window_check_memory();
     check_results(several, NULL);
 }
 
@@ -746,31 +623,31 @@ static void test_executed(void **state)
 {
     (void)state;
     open_collector();
-    window_of("AiC");
-    t.job.probe = true;
+    kp_test_window_of("AiC");
+    w->job.probe = true;
     replay();
     kp_test_calls("rehearse activity inactivity issue enable start",
                   passes("activity rehearse inactivity enable", " start issue", ""));
-    assert_int_equal(t.job.n_executed, 3);
+    assert_int_equal(w->job.n_executed, 3);
     for (size_t i = 0; i < 3; i++)
-        assert_string_equal(t.executed[i].name, kernel_names[t.kernel[i]]);
+        assert_string_equal(w->executed[i].name, kp_test_kernel_names[w->kernel[i]]);
     check_results(several, (const size_t[]){0, 2});
     kp_test_fail("activity", 0, FAILS); /* no reason to give the counters up */
     replay();
     check_results(several, (const size_t[]){0, 2});
-    assert_int_equal(t.job.n_executed, 0);
+    assert_int_equal(w->job.n_executed, 0);
 }
 
 static void test_other_kernels(void **state)
 {
     (void)state;
     open_collector();
-    window_of("II");
-    t.foreign = true;
+    kp_test_window_of("II");
+    w->foreign = true;
     run_first();
-    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_replay(t.c, &w->job, &t.out);
     kp_collector_drop(t.c);
-    t.foreign = false;
+    w->foreign = false;
     assert_null(t.out.counters);
     assert_non_null(strstr(t.out.note, "4 kernels instead of 2"));
     free(t.out.note);
@@ -786,19 +663,19 @@ static void test_flush_by_copy(void **state)
     (void)state;
     t.setup.flush = true;
     open_collector();
-    window_of("aIcA");
+    kp_test_window_of("aIcA");
     run_first();
-    kp_collector_replay(t.c, &t.job, &t.out);
-    check_memory();
+    kp_collector_replay(t.c, &w->job, &t.out);
+    kp_test_window_check_memory();
     assert_int_equal(kp_test_count("copy"), 1 + 2 * several->passes); /* once to take memory, then before each wanted */
     assert_int_equal(kp_test_count("kernel"), 0);
     assert_int_equal(kp_test_count("alloc"), 1);
     assert_int_equal(kp_test_count("free"), 1); /* given back before the program goes on */
     kp_collector_drop(t.c);
     check_results(several, ranges);
-    t.job.mode = KP_RANGE_USER;
+    w->job.mode = KP_RANGE_USER;
     replay();
-    check_memory();
+    kp_test_window_check_memory();
     check_results(several, in_order);
 }
 
@@ -817,7 +694,7 @@ static void test_flush_in_the_stream(void **state)
 {
     (void)state;
     t.setup.flush = true;
-    t.stream = CU_STREAM_PER_THREAD;
+    w->stream = CU_STREAM_PER_THREAD;
     kp_test_driver()->cuMemcpyDtoDAsync = note_stream;
     open_collector();
     replay_of("AI");
@@ -834,15 +711,15 @@ static void test_flush_by_kernel(void **state)
     t.setup.flush = true;
     kp_test_driver()->cuMemCreate = NULL;
     open_collector();
-    window_of("aIcAC");
+    kp_test_window_of("aIcAC");
     for (int i = 0; i < 2; i++) {
         replay();
-        check_memory();
+        kp_test_window_check_memory();
         check_results(several, ranges);
     }
-    t.job.mode = KP_RANGE_USER;
+    w->job.mode = KP_RANGE_USER;
     replay();
-    check_memory();
+    kp_test_window_check_memory();
     check_results(several, in_order);
 }
 
@@ -853,11 +730,11 @@ static void test_flush_found_to_be_a_kernel(void **state)
     (void)state;
     t.setup.flush = true;
     open_collector();
-    window_of("aIcAC");
+    kp_test_window_of("aIcAC");
     kp_test_fail("create", 0, CUDA_ERROR_OUT_OF_MEMORY);
     for (int i = 0; i < 2; i++) {
         replay();
-        check_memory();
+        kp_test_window_check_memory();
         check_results(several, ranges);
     }
 }
@@ -908,7 +785,7 @@ static void test_room_once_the_profiler_is_there(void **state)
     kp_collector_close(t.c, true);
     open_collector();
     kp_test_fail("enable", 1, FAILS);
-    window_of(many(70));
+    kp_test_window_of(many(70));
     replay();
     check_nothing(KP_STAGE_BEGIN, "CUPTI_ERROR_UNKNOWN");
     replay();
@@ -990,7 +867,7 @@ static void test_counter_data_with_more_room(void **state)
     open_collector();
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         replay_in(rows[i].launches, rows[i].room, rows[i].images);
-        check_memory();
+        kp_test_window_check_memory();
         check_results(several, in_order);
     }
     kp_test_forget_calls();
@@ -1022,8 +899,8 @@ static void test_counter_data_of_nothing(void **state)
 {
     (void)state;
     open_collector();
-    window_of("aic");
-    t.job.mode = KP_RANGE_USER;
+    kp_test_window_of("aic");
+    w->job.mode = KP_RANGE_USER;
     for (int i = 0; i < 2; i++) {
         replay();
         check_results(several, NULL);
@@ -1038,7 +915,7 @@ static void test_profiler_with_more_room(void **state)
     open_collector();
     replay_of(many(16));
     check_results(several, in_order);
-    t.job.mode = KP_RANGE_USER;
+    w->job.mode = KP_RANGE_USER;
     replay_of("A");
     check_results(several, in_order);
     kp_test_calls("enable disable image", "enable image disable enable image");
@@ -1065,7 +942,7 @@ static void test_profiler_with_more_room_after_a_wait(void **state)
         keep_pending();
     }
     kp_test_forget_calls();
-    t.job.mode = KP_RANGE_USER;
+    w->job.mode = KP_RANGE_USER;
     replay_of(many(4));
     check_results(several, in_order);
     kp_test_calls("enable disable image settle", "disable enable settle disable enable");
@@ -1083,7 +960,7 @@ static void test_counter_data_larger_than_the_bound(void **state)
     assert_int_equal(kp_collector_room(t.c), 1);
     for (int i = 0; i < 3; i++) {
         replay_of("A");
-        check_memory();
+        kp_test_window_check_memory();
         keep_pending();
     }
     assert_int_equal(kp_test_count("settle"), 2);
@@ -1102,7 +979,7 @@ static void test_counter_data_that_cannot_be_emptied(void **state)
     kp_test_fail("again", 1, 0);
     for (int i = 0; i < 2; i++) {
         replay();
-        check_memory();
+        kp_test_window_check_memory();
         check_results(several, in_order);
     }
     assert_int_equal(kp_test_count("again"), 2);
@@ -1149,7 +1026,7 @@ static void test_steps_of_room(void **state)
     noting = cupti;
     noting.cuptiRangeProfilerGetCounterDataSize = note_size;
     t.setup.cupti = &noting;
-    window_of("A");
+    kp_test_window_of("A");
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         t.setup.window = rows[i].window;
         t.setup.memory = UINT64_C(1) << 34;
@@ -1157,8 +1034,8 @@ static void test_steps_of_room(void **state)
         largest_image = 0;
         assert_int_equal(kp_collector_room(t.c), rows[i].window);
         assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, rows[i].launches, &why), 0);
-        assert_int_equal(launch(0), CUDA_SUCCESS);
-        kp_collector_count_end(t.c, &t.job, &t.out);
+        assert_int_equal(kp_test_window_launch(0), CUDA_SUCCESS);
+        kp_collector_count_end(t.c, &w->job, &t.out);
         check_results(one_pass, in_order);
         assert_int_equal(largest_image, rows[i].ranges < 2 ? 2 : rows[i].ranges); /* two for the room */
         kp_collector_close(t.c, true);
@@ -1333,29 +1210,29 @@ static void test_every_failure_of_cupti(void **state)
     (void)state;
     t.setup.plan = two_groups;
     open_collector();
-    for (size_t w = 0; w < sizeof(failing) / sizeof(*failing); w++)
+    for (size_t at = 0; at < sizeof(failing) / sizeof(*failing); at++)
         for (unsigned nth = 1;; nth++) {
             kp_collector_close(t.c, true); /* each on one that has nothing yet */
             assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
             kp_test_forget_calls();
-            window_of("AiC");
-            kp_test_fail(failing[w], nth, FAILS);
+            kp_test_window_of("AiC");
+            kp_test_fail(failing[at], nth, FAILS);
             replay();
-            unsigned met = kp_test_count(failing[w]);
-            kp_test_fail(failing[w], nth, 0);
+            unsigned met = kp_test_count(failing[at]);
+            kp_test_fail(failing[at], nth, 0);
             if (met < nth) {
                 check_results(two_groups, (const size_t[]){0, 2});
                 break;
             }
             tried++;
-            assert_int_equal(t.out.replay.damaged, !strcmp(failing[w], "restore"));
+            assert_int_equal(t.out.replay.damaged, !strcmp(failing[at], "restore"));
             assert_false(t.out.replay.dead);
             if (t.out.replay.failed != KP_STAGE_NONE) /* a size not known for the room is no reason */
                 check_nothing(t.out.replay.failed, "CUPTI_ERROR_UNKNOWN");
             else
                 check_results(two_groups, (const size_t[]){0, 2});
             replay();
-            check_memory();
+            kp_test_window_check_memory();
             check_results(two_groups, (const size_t[]){0, 2});
         }
     assert_in_range(tried, 15, 60);
@@ -1382,11 +1259,11 @@ static void test_refused(void **state)
 {
     (void)state;
     open_collector();
-    window_of("AiC");
+    kp_test_window_of("AiC");
     for (unsigned nth = 1; nth <= 3 * several->passes; nth++) {
         run_first();
         kp_test_fail("launch", 3 + nth, CUDA_ERROR_INVALID_VALUE); /* after the rehearsal */
-        kp_collector_replay(t.c, &t.job, &t.out);
+        kp_collector_replay(t.c, &w->job, &t.out);
         kp_test_fail("launch", 0, 0);
         kp_collector_drop(t.c);
         assert_false(t.out.replay.dead || t.out.replay.damaged);
@@ -1394,7 +1271,7 @@ static void test_refused(void **state)
         check_nothing(KP_STAGE_ISSUE, "the launch failed");
         replay();
         check_results(several, (const size_t[]){0, 2});
-        check_memory();
+        kp_test_window_check_memory();
     }
 }
 
@@ -1403,10 +1280,10 @@ static void test_words_of_a_refusal(void **state)
 {
     (void)state;
     open_collector();
-    window_of("AiC");
+    kp_test_window_of("AiC");
     run_first();
     kp_test_fail("launch", 5, CUDA_ERROR_INVALID_VALUE);
-    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_replay(t.c, &w->job, &t.out);
     kp_test_fail("launch", 0, 0);
     kp_collector_drop(t.c);
     check_nothing(KP_STAGE_ISSUE, "CUDA_ERROR_INVALID_VALUE");
@@ -1416,7 +1293,7 @@ static void test_rehearsal(void **state)
 {
     (void)state;
     open_collector();
-    window_of("AiC");
+    kp_test_window_of("AiC");
     kp_test_fail("rehearse", 0, KP_ISSUE_TOO_LONG);
     replay();
     assert_int_equal(kp_test_count("start") + kp_test_count("plain"), 0);
@@ -1434,7 +1311,7 @@ static void test_rehearsal_that_faults(void **state)
 {
     (void)state;
     open_collector();
-    window_of("AiC");
+    kp_test_window_of("AiC");
     kp_test_fail("rehearse", 0, CUDA_ERROR_ILLEGAL_ADDRESS);
     replay();
     assert_true(t.out.replay.dead);
@@ -1447,11 +1324,11 @@ static void test_fault(void **state)
 {
     (void)state;
     open_collector();
-    window_of("AiC");
+    kp_test_window_of("AiC");
     run_first();
     kp_test_fail("sync", 2, CUDA_ERROR_ILLEGAL_ADDRESS); /* the first is before the passes */
     kp_test_forget_calls();
-    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_replay(t.c, &w->job, &t.out);
     kp_test_fail("sync", 0, 0);
     assert_true(t.out.replay.dead);
     assert_false(t.out.replay.damaged);
@@ -1486,12 +1363,12 @@ static void test_fault_seen_by_the_flush(void **state)
     (void)state;
     t.setup.flush = true;
     open_collector();
-    window_of("AC");
+    kp_test_window_of("AC");
     run_first();
     broken = false;
     kp_test_driver()->cuCtxSynchronize = sync_of_a_fault;
     kp_test_driver()->cuMemcpyDtoDAsync = copy_of_a_fault;
-    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_replay(t.c, &w->job, &t.out);
     assert_true(t.out.replay.dead);
     assert_null(strstr(t.out.note, "flush"));
     check_nothing(KP_STAGE_ISSUE, "the launch failed: CUDA_ERROR_ILLEGAL_ADDRESS");
@@ -1503,7 +1380,7 @@ static void test_flush_that_fails(void **state)
     (void)state;
     t.setup.flush = true;
     open_collector();
-    window_of("AC");
+    kp_test_window_of("AC");
     for (unsigned nth = 1; nth <= 1 + 2 * several->passes; nth++) {
         kp_test_fail("copy", nth, CUDA_ERROR_NOT_SUPPORTED);
         replay();
@@ -1511,7 +1388,7 @@ static void test_flush_that_fails(void **state)
         assert_false(t.out.replay.dead || t.out.replay.damaged);
         check_nothing(nth == 1 ? KP_STAGE_BEGIN : KP_STAGE_ISSUE, "cannot flush the caches");
         replay();
-        check_memory();
+        kp_test_window_check_memory();
         check_results(several, in_order);
     }
     kp_test_fail("alloc", 0, CUDA_ERROR_OUT_OF_MEMORY); /* a device that is full */
@@ -1524,17 +1401,17 @@ static void test_marks_that_fail(void **state)
     static const char *const words[] = {"push", "pop"};
     (void)state;
     open_collector();
-    window_of("AC");
-    t.job.mode = KP_RANGE_USER;
-    for (size_t w = 0; w < 2; w++)
+    kp_test_window_of("AC");
+    w->job.mode = KP_RANGE_USER;
+    for (size_t at = 0; at < 2; at++)
         for (unsigned nth = 1; nth <= 2 * several->passes; nth++) {
-            kp_test_fail(words[w], nth, FAILS);
+            kp_test_fail(words[at], nth, FAILS);
             replay();
-            kp_test_fail(words[w], nth, 0);
+            kp_test_fail(words[at], nth, 0);
             assert_false(t.out.replay.dead || t.out.replay.damaged);
             check_nothing(KP_STAGE_ISSUE, "cannot mark the range");
             replay();
-            check_memory();
+            kp_test_window_check_memory();
             check_results(several, in_order);
         }
 }
@@ -1549,11 +1426,11 @@ static void test_refused_between_the_marks(void **state)
     if (!pid) {
         set_up(NULL);
         open_collector();
-        window_of("AC");
-        t.job.mode = KP_RANGE_USER;
+        kp_test_window_of("AC");
+        w->job.mode = KP_RANGE_USER;
         run_first();
         kp_test_fail("launch", 4, CUDA_ERROR_INVALID_VALUE);
-        kp_collector_replay(t.c, &t.job, &t.out);
+        kp_collector_replay(t.c, &w->job, &t.out);
         _exit(t.out.counters || t.out.replay.dead || t.out.replay.damaged);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -1635,7 +1512,7 @@ static void test_counting(void **state)
                   "disable enable config launch sync push launch sync pop launch sync push launch sync pop");
     check_results(one_pass, in_order);
     replay(); /* and replays in between */
-    check_results(several, t.job.mode == KP_RANGE_AUTO ? ranges : in_order);
+    check_results(several, w->job.mode == KP_RANGE_AUTO ? ranges : in_order);
 }
 
 /* Sweeps belong to replays. */
@@ -1661,14 +1538,14 @@ static void test_counting_that_does_not_begin(void **state)
     char *why = NULL;
     (void)state;
     open_collector();
-    for (size_t w = 0; w < sizeof(words) / sizeof(*words); w++) {
+    for (size_t at = 0; at < sizeof(words) / sizeof(*words); at++) {
         kp_collector_close(t.c, true);
         assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
-        kp_test_fail(words[w], 0, FAILS);
+        kp_test_fail(words[at], 0, FAILS);
         assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, &why), -1);
         assert_non_null(strstr(why, "CUPTI_ERROR_UNKNOWN"));
         free(why);
-        kp_test_fail(words[w], 0, 0);
+        kp_test_fail(words[at], 0, 0);
         count("AI", KP_RANGE_AUTO);
         check_results(one_pass, in_order);
     }

@@ -20,14 +20,17 @@
 #include "tests/fake/fake_image.h"
 #include "tests/fake_support.h"
 #include "tests/report_support.h"
+#include "tests/window_support.h"
 
-enum { MOST = 16, CAPACITY = 4096, FAILS = CUPTI_ERROR_UNKNOWN };
+enum { MOST = 16, FAILS = CUPTI_ERROR_UNKNOWN };
 
 #define STALLED  "smsp__pcsamp_warps_issue_stalled_"
 #define EXECUTED "inst_executed"
 
 static const char chip[] = "GH100";
 static const struct kp_device device = {.sm_count = 132, .l2_size = 5 << 20};
+
+static struct kp_test_window *const w = &kp_test_window;
 
 /* ---- CUPTI, logged ---- */
 
@@ -88,24 +91,6 @@ LOGGED_FUNCTIONS(DEFINE)
 ENDING_FUNCTIONS(DEFINE)
 #undef DEFINE
 
-static CUptiResult log_save(kp_checkpoint_abi *const handle)
-{
-    CUptiResult rc = (CUptiResult)kp_test_met("save");
-    return rc ? rc : fake->cuptiCheckpointSave(handle);
-}
-
-static CUptiResult log_restore(kp_checkpoint_abi *const handle)
-{
-    CUptiResult rc = (CUptiResult)kp_test_met("restore");
-    return rc ? rc : fake->cuptiCheckpointRestore(handle);
-}
-
-static CUptiResult log_drop(kp_checkpoint_abi *const handle)
-{
-    kp_test_met("drop");
-    return fake->cuptiCheckpointFree(handle);
-}
-
 static double (*value_of)(const char *metric, const char *kernel, size_t range);
 static double (*sample_of)(const char *metric, const char *kernel, size_t index);
 static size_t (*samples_of)(const char *kernel);
@@ -139,9 +124,7 @@ static int open_library(void **state)
     LOGGED_FUNCTIONS(TAKE_OVER)
     ENDING_FUNCTIONS(TAKE_OVER)
 #undef TAKE_OVER
-    cupti.cuptiCheckpointSave = log_save;
-    cupti.cuptiCheckpointRestore = log_restore;
-    cupti.cuptiCheckpointFree = log_drop;
+    kp_test_log_checkpoints(&cupti, fake);
     void *handle = dlopen(kp_test_build("fake/libcupti.so.13"), RTLD_NOW | RTLD_NOLOAD);
     assert_non_null(handle);
     *(void **)&value_of = dlsym(handle, "fake_cupti_value");
@@ -165,92 +148,18 @@ static int close_library(void **state)
 
 /* ---- the program: a window of launches over memory that each of them changes for good ---- */
 
-static const char *const kernel_names[] = {"append", "increment", "atomic_count"};
-enum { APPEND, INCREMENT, ATOMIC, KERNELS };
-
 static struct {
     CUcontext ctx;
     struct kp_collector *c;
     struct kp_collector_setup setup;
     struct kp_extras_setup extras;
-    CUfunction kernels[KERNELS];
-    CUdeviceptr buffer, cursor;
-    int after[CAPACITY], cursor_after; /* what one execution leaves */
-    /* the window */
-    int kernel[MOST];
-    bool wanted[MOST];
-    size_t n, n_wanted;
-    struct kp_executed executed[MOST];
-    struct kp_window_job job;
     struct kp_window_outcome out;
     struct kp_result results[MOST];
     uint64_t reference[MOST]; /* samples of the launches, taken by hand */
 } t;
 
-#define EXPORTED_(name) #name
-#define EXPORTED(name)  EXPORTED_(name)
-#define FAKE(function)  ((__typeof__(&function))(uintptr_t)kp_test_fake(EXPORTED(function)))
-
-static unsigned blocks_of(size_t i)
-{
-    return 1 + (unsigned)i % 3;
-}
-
-static CUresult launch(size_t i)
-{
-    int capacity = CAPACITY, tag = (int)i + 1, words = 4;
-    void *append[] = {&t.buffer, &t.cursor, &capacity, &tag}, *increment[] = {&t.cursor, &words},
-         *atomic[] = {&t.buffer};
-    void **params[] = {append, increment, atomic};
-    CUresult rc = (CUresult)kp_test_met("launch");
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    return FAKE(cuLaunchKernel)(t.kernels[t.kernel[i]], blocks_of(i), 1, 1, 32, 1, 1, 0, NULL, params[t.kernel[i]],
-                                NULL);
-}
-
-static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
-{
-    CUresult rc = (CUresult)kp_test_met(hooks ? "issue" : "plain");
-    (void)arg;
-    for (size_t i = 0; i < t.n && rc == CUDA_SUCCESS; i++) {
-        bool hooked = hooks && t.wanted[i];
-        if (hooked)
-            rc = hooks->before(hooks->arg, NULL);
-        if (rc == CUDA_SUCCESS)
-            rc = launch(i);
-        if (rc == CUDA_SUCCESS && hooked)
-            rc = hooks->after(hooks->arg);
-    }
-    return rc;
-}
-
-static int rehearse(void *arg)
-{
-    kp_test_met("rehearse");
-    (void)arg;
-    for (size_t i = 0; i < t.n; i++)
-        assert_int_equal(launch(i), CUDA_SUCCESS);
-    return 0;
-}
-
 static void settle(void)
 {
-}
-
-/* Functions that nothing has been launched of. */
-static void load_kernels(void)
-{
-    CUmodule module;
-    assert_int_equal(FAKE(cuModuleLoadData)(&module, "FAKEMOD append increment atomic_count"), CUDA_SUCCESS);
-    for (size_t k = 0; k < KERNELS; k++)
-        assert_int_equal(FAKE(cuModuleGetFunction)(&t.kernels[k], module, kernel_names[k]), CUDA_SUCCESS);
-}
-
-static void clear_memory(void)
-{
-    assert_int_equal(FAKE(cuMemsetD8)(t.buffer, 0, CAPACITY * sizeof(int)), CUDA_SUCCESS);
-    assert_int_equal(FAKE(cuMemsetD8)(t.cursor, 0, 4 * sizeof(int)), CUDA_SUCCESS);
 }
 
 static int set_up(void **state)
@@ -263,10 +172,7 @@ static int set_up(void **state)
     t.ctx = kp_test_context();
     assert_int_equal(fake->cuptiProfilerInitialize(&init), 0);
     assert_int_equal(kp_cubins_keep(fake, 64 << 20), 0);
-    load_kernels();
-    assert_int_equal(FAKE(cuMemAlloc)(&t.buffer, CAPACITY * sizeof(int)), CUDA_SUCCESS);
-    assert_int_equal(FAKE(cuMemAlloc)(&t.cursor, 4 * sizeof(int)), CUDA_SUCCESS);
-    clear_memory();
+    kp_test_window_open();
     t.extras = (struct kp_extras_setup){.driver = kp_test_driver(),
                                         .cupti = &cupti,
                                         .ctx = t.ctx,
@@ -287,8 +193,6 @@ static int set_up(void **state)
                                           .memory = UINT64_C(1) << 30,
                                           .settle = settle,
                                           .extras = &t.extras};
-    t.job = (struct kp_window_job){
-        .issue = issue, .rehearse = rehearse, .wanted = t.wanted, .executed = t.executed, .mode = KP_RANGE_AUTO};
     return 0;
 }
 
@@ -323,45 +227,15 @@ static void open_collector(void)
     kp_test_forget_calls();
 }
 
-/* A window of launches: a letter each, a append, i increment, c atomic count; capitals are wanted. */
-static void window_of(const char *letters)
-{
-    static const char known[] = "aicAIC";
-    t.n = strlen(letters);
-    t.n_wanted = 0;
-    for (size_t i = 0; i < t.n; i++) {
-        t.kernel[i] = (int)((strchr(known, letters[i]) - known) % KERNELS);
-        t.wanted[i] = letters[i] < 'a';
-        t.n_wanted += t.wanted[i];
-    }
-    t.job.n_launches = t.n;
-}
-
-static void read_memory(int buffer[CAPACITY], int *cursor)
-{
-    assert_int_equal(FAKE(cuMemcpyDtoH)(buffer, t.buffer, CAPACITY * sizeof(int)), CUDA_SUCCESS);
-    assert_int_equal(FAKE(cuMemcpyDtoH)(cursor, t.cursor, sizeof(int)), CUDA_SUCCESS);
-}
-
-static void check_memory(void)
-{
-    int buffer[CAPACITY], cursor;
-    read_memory(buffer, &cursor);
-    assert_int_equal(cursor, t.cursor_after);
-    assert_memory_equal(buffer, t.after, sizeof(buffer));
-}
-
 /* Saved, and executed once by the program. */
 static void run_first(void)
 {
     char *why = NULL;
     free_results();
-    clear_memory();
+    kp_test_window_clear();
     if (kp_collector_save(t.c, &why))
         fail_msg("%s", why);
-    for (size_t i = 0; i < t.n; i++)
-        assert_int_equal(launch(i), CUDA_SUCCESS);
-    read_memory(t.after, &t.cursor_after);
+    kp_test_window_run();
 }
 
 /* The results are there, in the order of the launches that are wanted. */
@@ -372,10 +246,10 @@ static void evaluate(void)
     if (!t.out.counters)
         fail_msg("no counters: %s", t.out.note ? t.out.note : "no reason given");
     assert_null(t.out.note);
-    for (size_t i = 0; i < t.n; i++)
-        if (t.wanted[i]) {
+    for (size_t i = 0; i < w->n; i++)
+        if (w->wanted[i]) {
             list[next] = &t.results[next];
-            list[next++]->launch.mangled = kp_strdup(kernel_names[t.kernel[i]]);
+            list[next++]->launch.mangled = kp_strdup(kp_test_kernel_names[w->kernel[i]]);
         }
     assert_null(kp_counters_evaluate(t.out.counters, list));
     kp_counters_free(t.out.counters);
@@ -384,11 +258,11 @@ static void evaluate(void)
 
 static void replay(const char *letters)
 {
-    window_of(letters);
+    kp_test_window_of(letters);
     run_first();
-    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_replay(t.c, &w->job, &t.out);
     kp_collector_drop(t.c);
-    check_memory();
+    kp_test_window_check_memory();
     evaluate();
 }
 
@@ -437,7 +311,7 @@ static void check_counts(const struct kp_result *r, size_t i)
 {
     assert_int_equal(r->n_counts, 1);
     const struct kp_code *code = kp_codes_get(t.extras.codes, r->counts[0].code);
-    assert_string_equal(code->function, kernel_names[t.kernel[i]]);
+    assert_string_equal(code->function, kp_test_kernel_names[w->kernel[i]]);
     assert_true(code->n_instructions > 0);
     const uint64_t *executed = kp_code_counts_find(&r->counts[0], EXECUTED),
                    *threads = kp_code_counts_find(&r->counts[0], "thread_" EXECUTED);
@@ -447,7 +321,7 @@ static void check_counts(const struct kp_result *r, size_t i)
     for (size_t k = 0; k < r->counts[0].n_offsets; k++) {
         assert_true(!k || r->counts[0].offsets[k] > r->counts[0].offsets[k - 1]);
         assert_non_null(kp_code_at(code, r->counts[0].offsets[k]));
-        assert_true(executed[k] == blocks_of(i) && threads[k] == 32 * executed[k]);
+        assert_true(executed[k] == kp_test_window_blocks(i) && threads[k] == 32 * executed[k]);
         n++;
     }
     assert_true(n > 8);
@@ -473,7 +347,7 @@ static void check_samples(const struct kp_result *r, size_t i)
 
 static void check_series(const struct kp_result *r, size_t i)
 {
-    const char *kernel = kernel_names[t.kernel[i]];
+    const char *kernel = kp_test_kernel_names[w->kernel[i]];
     assert_int_equal(r->n_series, SERIES);
     for (size_t s = 0; s < SERIES; s++) {
         const struct kp_series *one = kp_result_find_series(r, series[s]);
@@ -493,7 +367,7 @@ static void check_series(const struct kp_result *r, size_t i)
 /* What the kinds of `missing` would have is not there, all else is. */
 static void check_result(const struct kp_result *r, size_t i, size_t range, unsigned missing)
 {
-    assert_true(number(r, counter) == value_of(counter, kernel_names[t.kernel[i]], range));
+    assert_true(number(r, counter) == value_of(counter, kp_test_kernel_names[w->kernel[i]], range));
     check_order(r);
     if (!(missing & KP_EXTRA_PCSAMP))
         check_samples(r, i);
@@ -505,15 +379,15 @@ static void check_result(const struct kp_result *r, size_t i, size_t range, unsi
 
 static void check_results(unsigned missing)
 {
-    for (size_t i = 0, next = 0; i < t.n; i++)
-        if (t.wanted[i])
+    for (size_t i = 0, next = 0; i < w->n; i++)
+        if (w->wanted[i])
             check_result(&t.results[next++], i, i, missing);
 }
 
 /* Nothing of those kinds is there at all. */
 static void check_absent(unsigned kinds)
 {
-    for (size_t i = 0; i < t.n_wanted; i++) {
+    for (size_t i = 0; i < w->n_wanted; i++) {
         const struct kp_result *r = &t.results[i];
         if (kinds & KP_EXTRA_PCSAMP)
             assert_true(!sampled(r) && !kp_result_find(r, "smsp__pcsamp_sample_count"));
@@ -537,12 +411,12 @@ static void take_reference(const char *letters)
     struct kp_pcsamp *p;
     if (!fake)
         kp_test_real_cupti();
-    window_of(letters);
+    kp_test_window_of(letters);
     assert_int_equal(kp_pcsamp_open(fake, t.ctx, KP_PCSAMP_INTERVAL_AUTO, 0, &p), 0);
     assert_int_equal(kp_pcsamp_start(p), 0);
-    for (size_t i = 0; i < t.n; i++) {
+    for (size_t i = 0; i < w->n; i++) {
         struct kp_pcsamp_totals totals = {0};
-        assert_int_equal(launch(i), CUDA_SUCCESS);
+        assert_int_equal(kp_test_window_launch(i), CUDA_SUCCESS);
         assert_int_equal(kp_pcsamp_take(p, &totals, pass_over, NULL), 0);
         assert_true(totals.samples > 0);
         t.reference[i] = totals.samples;
@@ -630,7 +504,7 @@ static void test_windows(void **state)
     replay("A");
     check_results(0);
     check_complaints(0);
-    assert_int_equal(kp_codes_count(t.extras.codes), KERNELS);
+    assert_int_equal(kp_codes_count(t.extras.codes), KP_TEST_KERNELS);
 }
 
 static void test_unwanted_between(void **state)
@@ -660,8 +534,8 @@ static void test_flush(void **state)
         replay("AiC");
         /* each launch of four passes, after one flush that is no launch's */
         assert_int_equal(kp_test_count("copy") + kp_test_count("kernel"), 1 + 2 * (1 + 1 + SERIES));
-        for (size_t i = 0, next = 0; i < t.n; i++)
-            if (t.wanted[i]) {
+        for (size_t i = 0, next = 0; i < w->n; i++)
+            if (w->wanted[i]) {
                 check_result(&t.results[next], i, by_kernel ? i + next + 1 : i, 0); /* a sweep is a range, too */
                 next++;
             }
@@ -699,21 +573,21 @@ static void test_new_functions(void **state)
     replay("A");
     kp_test_forget_calls();
     for (int round = 0; round < 3; round++) {
-        t.job.probe = round == 2;
-        load_kernels();
+        w->job.probe = round == 2;
+        kp_test_window_load();
         replay("IC");
         for (size_t i = 0; i < 2; i++) {
             assert_true(number(&t.results[i], "smsp__pcsamp_sample_count") > 0);
             assert_int_equal(sampled(&t.results[i]), number(&t.results[i], "smsp__pcsamp_sample_count"));
         }
-        assert_int_equal(t.job.n_executed, round == 2 ? t.n : 0);
+        assert_int_equal(w->job.n_executed, round == 2 ? w->n : 0);
         kp_test_calls("pc-on pc-off rehearse",
-                      t.job.probe ? "pc-on pc-off rehearse pc-on pc-off" : "pc-on rehearse pc-off");
+                      w->job.probe ? "pc-on pc-off rehearse pc-on pc-off" : "pc-on rehearse pc-off");
     }
     /* launched the first time where nobody watched: its samples are told, but of no instruction */
-    load_kernels();
-    window_of("I");
-    assert_int_equal(launch(0), CUDA_SUCCESS);
+    kp_test_window_load();
+    kp_test_window_of("I");
+    assert_int_equal(kp_test_window_launch(0), CUDA_SUCCESS);
     replay("I");
     assert_true(number(&t.results[0], "smsp__pcsamp_sample_count") > 0);
     assert_int_equal(sampled(&t.results[0]), 0);
@@ -810,7 +684,7 @@ static void test_user_range(void **state)
 {
     (void)state;
     open_collector();
-    t.job.mode = KP_RANGE_USER;
+    w->job.mode = KP_RANGE_USER;
     replay("AiC");
     check_absent(KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM);
     assert_true(number(&t.results[0], counter) == value_of(counter, "append", 0));
@@ -826,11 +700,11 @@ static void test_counting(void **state)
     char *why = NULL;
     (void)state;
     open_collector();
-    window_of("AI");
-    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, t.n, &why), 0);
-    for (size_t i = 0; i < t.n; i++)
-        assert_int_equal(launch(i), CUDA_SUCCESS);
-    kp_collector_count_end(t.c, &t.job, &t.out);
+    kp_test_window_of("AI");
+    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, w->n, &why), 0);
+    for (size_t i = 0; i < w->n; i++)
+        assert_int_equal(kp_test_window_launch(i), CUDA_SUCCESS);
+    kp_collector_count_end(t.c, &w->job, &t.out);
     evaluate();
     check_absent(KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM);
     check_none_asked();
@@ -866,7 +740,7 @@ static void test_without_counters(void **state)
     t.setup.plan = none;
     open_collector();
     replay("AiC");
-    for (size_t i = 0; i < t.n_wanted; i++) {
+    for (size_t i = 0; i < w->n_wanted; i++) {
         check_samples(&t.results[i], 2 * i);
         check_counts(&t.results[i], 2 * i);
         check_series(&t.results[i], 2 * i);
@@ -914,8 +788,8 @@ static const struct {
 /* A launch has all of its samples, or is not told to have been sampled. */
 static void check_whole_samples(void)
 {
-    for (size_t i = 0, next = 0; i < t.n; i++)
-        if (t.wanted[i]) {
+    for (size_t i = 0, next = 0; i < w->n; i++)
+        if (w->wanted[i]) {
             const struct kp_result *r = &t.results[next++];
             if (kp_result_find(r, "smsp__pcsamp_sample_count"))
                 check_samples(r, i);
@@ -1037,8 +911,8 @@ static void test_lacking(void **state)
 /* What `kinds` lost is there of launches before `first`, is missing of the others, which say why; all else is there. */
 static void check_losses(unsigned kinds, size_t first, const char *why)
 {
-    for (size_t i = 0, next = 0; i < t.n; i++) {
-        if (!t.wanted[i])
+    for (size_t i = 0, next = 0; i < w->n; i++) {
+        if (!w->wanted[i])
             continue;
         const struct kp_result *r = &t.results[next++];
         check_result(r, i, i, i < first ? 0 : kinds);
@@ -1071,14 +945,14 @@ static void test_refused(void **state)
     open_collector();
     for (unsigned nth = 0; nth < 3 * PASSES; nth++) {
         unsigned kind = kind_of[nth / 3];
-        window_of("AiC");
+        kp_test_window_of("AiC");
         run_first();
         kp_test_fail("launch", 3 + nth + 1, CUDA_ERROR_INVALID_VALUE); /* after the rehearsal */
-        kp_collector_replay(t.c, &t.job, &t.out);
+        kp_collector_replay(t.c, &w->job, &t.out);
         kp_test_fail("launch", 0, 0);
         kp_collector_drop(t.c);
         assert_false(t.out.replay.dead || t.out.replay.damaged);
-        check_memory();
+        kp_test_window_check_memory();
         if (kind) {
             assert_int_equal(t.out.replay.failed, KP_STAGE_NONE);
             assert_int_equal(t.out.replay.passes, PASSES);
@@ -1103,10 +977,10 @@ static void test_fails_after_refusal(void **state)
     take_reference("AiC");
     ask_for_all();
     open_collector();
-    window_of("AiC");
+    kp_test_window_of("AiC");
     run_first();
     kp_test_fail("launch", 3 + 2, CUDA_ERROR_INVALID_VALUE);
-    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_replay(t.c, &w->job, &t.out);
     kp_test_fail("launch", 0, 0);
     kp_collector_drop(t.c);
     evaluate();
@@ -1134,13 +1008,13 @@ static void test_flush_refused(void **state)
     ask_for_all();
     t.setup.flush = true;
     open_collector();
-    window_of("AiC");
+    kp_test_window_of("AiC");
     run_first();
     kp_test_fail("copy", 1, CUDA_ERROR_INVALID_VALUE); /* before the first launch of the first pass */
-    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_replay(t.c, &w->job, &t.out);
     kp_test_fail("copy", 0, 0);
     kp_collector_drop(t.c);
-    check_memory();
+    kp_test_window_check_memory();
     evaluate();
     check_losses(KP_EXTRA_PCSAMP, 0,
                  "cannot flush the caches (KPROF_CACHE_CONTROL=none does without): CUDA_ERROR_INVALID_VALUE");
@@ -1149,15 +1023,15 @@ static void test_flush_refused(void **state)
     check_results(0);
     check_losses(0, 0, "");
     /* what another pass is lost for later is told of that one */
-    window_of("AiC");
+    kp_test_window_of("AiC");
     run_first();
     kp_test_fail("copy", 1, CUDA_ERROR_INVALID_VALUE);
     kp_test_fail("launch", 3 + 1, CUDA_ERROR_NOT_SUPPORTED); /* the pass before came to no launch */
-    kp_collector_replay(t.c, &t.job, &t.out);
+    kp_collector_replay(t.c, &w->job, &t.out);
     kp_test_fail("copy", 0, 0);
     kp_test_fail("launch", 0, 0);
     kp_collector_drop(t.c);
-    check_memory();
+    kp_test_window_check_memory();
     assert_null(t.out.counters);
     assert_string_equal(t.out.note, "the launch failed: CUDA_ERROR_NOT_SUPPORTED");
 }
@@ -1169,10 +1043,10 @@ static void test_fault(void **state)
     take_reference("AC");
     for (unsigned nth = 1;; nth++) {
         open_collector();
-        window_of("AC");
+        kp_test_window_of("AC");
         run_first();
         kp_test_fail("sync", nth, CUDA_ERROR_ILLEGAL_ADDRESS);
-        kp_collector_replay(t.c, &t.job, &t.out);
+        kp_collector_replay(t.c, &w->job, &t.out);
         unsigned met = kp_test_count("sync");
         kp_test_fail("sync", 0, 0);
         if (met < nth) {

@@ -164,10 +164,6 @@ static struct {
 
 static const char *const kernels[] = {"slow", "print_line"};
 
-#define EXPORTED_(name) #name
-#define EXPORTED(name)  EXPORTED_(name)
-#define FAKE(function)  ((__typeof__(&function))(uintptr_t)kp_test_fake(EXPORTED(function)))
-
 static int load_fake(void **state)
 {
     char *err = NULL;
@@ -199,9 +195,9 @@ static int begin(void **state)
         return 0;
     t.cupti = *t.fake;
     t.ctx = kp_test_context();
-    assert_int_equal(FAKE(cuModuleLoadData)(&module, "FAKEMOD slow print_line"), CUDA_SUCCESS);
+    assert_int_equal(KP_TEST_FAKE(cuModuleLoadData)(&module, "FAKEMOD slow print_line"), CUDA_SUCCESS);
     for (size_t i = 0; i < 2; i++)
-        assert_int_equal(FAKE(cuModuleGetFunction)(&t.kernels[i], module, kernels[i]), CUDA_SUCCESS);
+        assert_int_equal(KP_TEST_FAKE(cuModuleGetFunction)(&t.kernels[i], module, kernels[i]), CUDA_SUCCESS);
     assert_int_equal(kp_target_init(&t.cupti), 0);
     assert_int_equal(kp_pm_host(&t.cupti, "GH100", NULL, &t.host), 0);
     assert_int_equal(kp_pm_schedule(&t.cupti, "GH100", NULL, some, SOME, 0, &t.groups), 0);
@@ -227,7 +223,8 @@ static void launch(size_t kernel)
 {
     int none = 0;
     void *params[] = {&none};
-    assert_int_equal(FAKE(cuLaunchKernel)(t.kernels[kernel], 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), CUDA_SUCCESS);
+    assert_int_equal(KP_TEST_FAKE(cuLaunchKernel)(t.kernels[kernel], 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+                     CUDA_SUCCESS);
 }
 
 /* What a sample must be. */

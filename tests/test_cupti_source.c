@@ -25,10 +25,6 @@ enum { FAILS = CUPTI_ERROR_UNKNOWN, N = 64, WARP = 32, REASONS = 40, INSTRUCTION
 static const char chip[] = "GH100";
 static const char sampled_marks[] = "smsp__pcsamp_warps_issue_stalled_", not_issued[] = "_not_issued";
 
-#define EXPORTED_(name) #name
-#define EXPORTED(name)  EXPORTED_(name)
-#define FAKE(function)  ((__typeof__(&function))(uintptr_t)kp_test_fake(EXPORTED(function)))
-
 static struct {
     struct kp_cupti *fake;
     struct kp_cupti cupti; /* the fake's functions, and where a test says others */
@@ -61,7 +57,7 @@ static int unload_fake(void **state)
 
 static void load(const char *kernels)
 {
-    assert_int_equal(FAKE(cuModuleLoadData)(&t.module, kernels), CUDA_SUCCESS);
+    assert_int_equal(KP_TEST_FAKE(cuModuleLoadData)(&t.module, kernels), CUDA_SUCCESS);
 }
 
 static int begin(void **state)
@@ -70,7 +66,7 @@ static int begin(void **state)
     t.cupti = *t.fake;
     t.ctx = kp_test_context();
     load("FAKEMOD increment atomic_count");
-    assert_int_equal(FAKE(cuMemAlloc)(&t.values, N * sizeof(int)), CUDA_SUCCESS);
+    assert_int_equal(KP_TEST_FAKE(cuMemAlloc)(&t.values, N * sizeof(int)), CUDA_SUCCESS);
     return 0;
 }
 
@@ -98,8 +94,8 @@ static void launch(const char *name, unsigned blocks)
     int n = N;
     void *params[] = {&t.values, &n};
     CUfunction f;
-    assert_int_equal(FAKE(cuModuleGetFunction)(&f, t.module, name), CUDA_SUCCESS);
-    assert_int_equal(FAKE(cuLaunchKernel)(f, blocks, 1, 1, N, 1, 1, 0, NULL, params, NULL), CUDA_SUCCESS);
+    assert_int_equal(KP_TEST_FAKE(cuModuleGetFunction)(&f, t.module, name), CUDA_SUCCESS);
+    assert_int_equal(KP_TEST_FAKE(cuLaunchKernel)(f, blocks, 1, 1, N, 1, 1, 0, NULL, params, NULL), CUDA_SUCCESS);
 }
 
 /* ---- images of modules ---- */
