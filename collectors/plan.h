@@ -53,10 +53,12 @@ enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4 };
  * are left out.
  *
  * `metrics` is the user's list, separated by commas or blanks ("" = none):
- *   a name           exact, or a base name that stands for its usual suffixes: a counter's avg, max, min, sum; a
- * ratio's ratio; a throughput's percentage of the sustained peak. Also those of launches and derived ones regex:EXPR
- * every base name of the chip, every launch metric and derived metric that the expression is found in group:NAME what a
- * body of a section shows, see kp_groups_each breakdown:NAME   what a throughput is made of
+ * - a name: exact, or a base name that stands for its usual suffixes: a counter's avg, max, min, sum; a ratio's ratio;
+ * a throughput's percentage of the sustained peak. Also those of launches, derived ones, and those of kp_extras_metrics
+ * - regex:EXPR: every base name of the chip, and every other name, that the expression is found in
+ * - group:NAME: what a body of a section shows, and more, see kp_groups_each
+ * - breakdown:NAME: what a throughput is made of
+ * - pmsampling:NAME: a full name that is sampled over time
  *
  * `how` is a sum of the bits below. With KP_PLAN_RULES what the rules of the sections look at is planned, too. With
  * KP_PLAN_ONE_PASS there is one list, or none, and it takes one pass: a counter is taken when it still fits beside
