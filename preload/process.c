@@ -193,12 +193,14 @@ static bool read_options(void)
  * a script, the first one never uses CUDA. Costs a look at the environment where the option is not given. */
 __attribute__((constructor)) static void note_application(void)
 {
-    char pid[16];
-    const char *targets = getenv("KPROF_TARGET_PROCESSES");
-    if (!targets || strcmp(targets, application_only))
-        return;
-    snprintf(pid, sizeof(pid), "%d", (int)getpid());
-    setenv("KPROF_APPLICATION", pid, 0);
+    char pid[16], *targets = NULL;
+    if (getenv("KPROF_TARGET_PROCESSES") || getenv("KPROF_CONFIG"))
+        targets = kp_options_value(environ, "KPROF_TARGET_PROCESSES");
+    if (targets && !strcmp(targets, application_only)) {
+        snprintf(pid, sizeof(pid), "%d", (int)getpid());
+        setenv("KPROF_APPLICATION", pid, 0);
+    }
+    free(targets);
 }
 
 static bool leave_alone(const char *name, const char *why)

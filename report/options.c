@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "report/config.h"
 #include "report/kernel_id.h"
 #include "report/model.h"
 #include "report/nvtx_expr.h"
@@ -29,6 +30,7 @@ static const struct kp_option rows[] = {
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
 /* A row whose kind does not fit its field's type does not compile. */
+#define KP_TYPE_FILE       char *
 #define KP_TYPE_SET        char *
 #define KP_TYPE_SECTIONS   char *
 #define KP_TYPE_RULES      char *
@@ -317,6 +319,8 @@ static int check_value(const struct kp_option *row, const char *value, char **er
         return read_devices(value, &count, err);
     case KP_OPT_PATH:
         return check_path(value, err);
+    case KP_OPT_FILE:
+        return 0;
     case KP_OPT_FOLDER:
         return kp_sections_load(value, err);
     case KP_OPT_SWITCH:
@@ -446,8 +450,21 @@ static int take(struct kp_options *o, const struct kp_option *row, const char *e
     return rc;
 }
 
+/* Where a value comes from that is wrong. */
+static int say_where(const struct kp_config_file *c, const char *entry, char **err)
+{
+    size_t line = kp_config_file_line(c, entry);
+    char *what = *err;
+    if (!line)
+        return -EINVAL;
+    int rc = kp_error(err, "%s:%zu: %s", c->path, line, what);
+    free(what);
+    return rc;
+}
+
 /* The entries that name a folder, or all others. */
-static int take_all(struct kp_options *o, char *const *env, bool folders, bool *set_given, char **err)
+static int take_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, bool folders,
+                    bool *set_given, char **err)
 {
     int rc = 0;
     for (; !rc && *env; env++) {
@@ -456,8 +473,48 @@ static int take_all(struct kp_options *o, char *const *env, bool folders, bool *
         const struct kp_option *row = find_row(*env);
         if ((row && row->kind == KP_OPT_FOLDER) == folders)
             rc = take(o, row, *env, set_given, err);
+        if (rc == -EINVAL)
+            rc = say_where(c, *env, err);
     }
     return rc;
+}
+
+/* The value of a variable that is not empty, or NULL. */
+static const char *value_of(char *const *env, const char *name)
+{
+    size_t len = strlen(name);
+    for (; *env; env++)
+        if (!strncmp(*env, name, len) && (*env)[len] == '=' && (*env)[len + 1])
+            return *env + len + 1;
+    return NULL;
+}
+
+/* The environment with what its file of options adds, in *all, to be freed; NULL without one. */
+static int add_config(char *const *env, struct kp_config_file *c, char ***all, char **err)
+{
+    const char *path = value_of(env, "KPROF_CONFIG");
+    *c = (struct kp_config_file){.n = 0};
+    *all = NULL;
+    if (!path)
+        return 0;
+    int rc = kp_config_file_read(path, c, err);
+    if (!rc && !(*all = kp_config_file_over(c, env)))
+        rc = -ENOMEM;
+    return rc;
+}
+
+char *kp_options_value(char *const *env, const char *name)
+{
+    struct kp_config_file c;
+    char **all = NULL, *err = NULL;
+    const char *value = NULL;
+    if (!add_config(env, &c, &all, &err))
+        value = value_of(all ? all : env, name);
+    char *copy = value ? strdup(value) : NULL;
+    free(err);
+    free(all);
+    kp_config_file_free(&c);
+    return copy;
 }
 
 /* What is wrong with values that are right each by itself. */
@@ -468,29 +525,6 @@ static int check_together(const struct kp_options *o, char **err)
     if (o->csv && strchr(o->page, ','))
         return kp_error(err, "csv takes one page, not '%s'; a stored session can be printed page by page", o->page);
     return 0;
-}
-
-int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
-{
-    bool set_given = false;
-    *err = NULL;
-    *o = (struct kp_options){0};
-    int rc = store_defaults(o);
-    if (!rc)
-        rc = take_all(o, env, true, &set_given, err);
-    if (!rc)
-        rc = take_all(o, env, false, &set_given, err);
-    if (!rc && !set_given && (*o->section || *o->metrics))
-        *o->set = '\0';
-    else if (!rc && !set_given && !(rc = kp_trace_wants(o)))
-        rc = kp_source_wants(o);
-    if (!rc)
-        rc = check_together(o, err);
-    if (rc)
-        kp_options_free(o);
-    else
-        o->nvtx = kp_options_want_nvtx(env);
-    return rc;
 }
 
 static bool is_text(enum kp_option_kind kind)
@@ -518,7 +552,7 @@ static bool needs_nvtx(const struct kp_option *row, const char *value)
     }
 }
 
-bool kp_options_want_nvtx(char *const *env)
+static bool want_nvtx(char *const *env)
 {
     bool wanted = false;
     for (; *env && !wanted; env++) {
@@ -528,6 +562,53 @@ bool kp_options_want_nvtx(char *const *env)
         wanted = row && needs_nvtx(row, value + 1);
     }
     return wanted;
+}
+
+bool kp_options_want_nvtx(char *const *env)
+{
+    struct kp_config_file c;
+    char **all, *err = NULL;
+    add_config(env, &c, &all, &err);
+    bool wanted = want_nvtx(all ? all : env);
+    free(err);
+    free(all);
+    kp_config_file_free(&c);
+    return wanted;
+}
+
+/* From what is set by the environment and by its file of options. */
+static int read_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, char **err)
+{
+    bool set_given = false;
+    int rc = store_defaults(o);
+    if (!rc)
+        rc = take_all(o, env, c, true, &set_given, err);
+    if (!rc)
+        rc = take_all(o, env, c, false, &set_given, err);
+    if (!rc && !set_given && (*o->section || *o->metrics))
+        *o->set = '\0';
+    else if (!rc && !set_given && !(rc = kp_trace_wants(o)))
+        rc = kp_source_wants(o);
+    if (!rc)
+        rc = check_together(o, err);
+    o->nvtx = !rc && want_nvtx(env);
+    return rc;
+}
+
+int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
+{
+    struct kp_config_file c;
+    char **all;
+    *err = NULL;
+    *o = (struct kp_options){0};
+    int rc = add_config(env, &c, &all, err);
+    if (!rc)
+        rc = read_all(o, all ? all : env, &c, err);
+    if (rc)
+        kp_options_free(o);
+    free(all);
+    kp_config_file_free(&c);
+    return rc;
 }
 
 void kp_options_free(struct kp_options *o)

@@ -10,6 +10,7 @@
 
 /* One field a row of options.def. */
 struct kp_options {
+    char *config; /* "" = none */
     char *set; /* "basic" unless section or metrics were given, "" then; of pages see kp_trace_wants and kp_source_wants
                 */
     char *section;     /* comma list */
@@ -69,6 +70,7 @@ struct kp_options {
 /* How the value of an option is checked and stored: SWITCH as bool, COUNT, SIZE, TIME and
  * DEVICES as uint64_t, all others as text. */
 enum kp_option_kind {
+    KP_OPT_FILE,     /* read when the others are */
     KP_OPT_SET,      /* a name of kp_set_names() */
     KP_OPT_SECTIONS, /* as kp_sections_select() takes it */
     KP_OPT_RULES,    /* as kp_rules_select() takes it */
@@ -121,7 +123,8 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
  *   unknown KPROF_KERNELNAME; did you mean KPROF_KERNEL_NAME?
  * Values are fully checked here (sets, sections, regexes, numbers), so nothing fails later for its spelling; metric
  * names are checked where the chip is known. The section folder is loaded before all else, as other values may name
- * what it brings; kp_sections_note() says what of it is not used. An empty value is as good as none. -ENOMEM
+ * what it brings; kp_sections_note() says what of it is not used. An empty value is as good as none. What the variable
+ * KPROF_CONFIG names is read (config.h), and what is wrong there is said with its line. -ENOMEM
  * otherwise. Frees nothing on entry: *o is overwritten; after a failure nothing in it needs freeing. */
 int kp_options_from_env(struct kp_options *o, char *const *env, char **err);
 void kp_options_free(struct kp_options *o);
@@ -129,6 +132,10 @@ void kp_options_free(struct kp_options *o);
 /* Whether the environment asks for NVTX: by `nvtx`, by a filter over ranges, or by names or a summary that need them.
  * Nothing else is looked at, and what is wrong with a value is left for kp_options_from_env to say. */
 bool kp_options_want_nvtx(char *const *env);
+
+/* What the environment, or the file of options that it names, sets an option to: malloc'ed, NULL where neither does, or
+ * the file cannot be read. `name`: the variable. */
+char *kp_options_value(char *const *env, const char *name);
 
 /* Expands %p %h %q{NAME} %i %r %% in a path. `pid` and `host` are what %p and %h give. %i is the lowest number for
  * which the file does not exist yet; %r the rank that MPI, Slurm or torchrun gave the process, 0 without one. Returns 0

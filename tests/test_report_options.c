@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static void defaults(void **state)
 {
     (void)state;
     struct kp_options o = READ("HOME=/root", "KPROF=1", "KPROF_EXPORT=");
+    assert_string_equal(o.config, "");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "");
     assert_string_equal(o.metrics, "");
@@ -89,22 +91,23 @@ static void every_field_has_its_variable(void **state)
 {
     (void)state;
     struct kp_options o =
-        READ("KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b", "KPROF_KERNEL_NAME=regex:^k",
-             "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615", "KPROF_WINDOW=1",
-             "KPROF_WINDOW_MEMORY=64M", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none", "KPROF_LOG_FILE=stdout",
-             "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_PROFILE_FROM_START=off",
-             "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
-             "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values",
-             "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled",
-             "KPROF_KERNEL_ID=1:7:regex:f:2", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu",
-             "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms", "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only",
-             "KPROF_TARGET_PROCESSES_FILTER=a,regex:b", "KPROF_APPLICATION=4711", "KPROF_NVTX=on",
-             "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/", "KPROF_NVTX_PUSH_POP_SCOPE=process",
-             "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu", "KPROF_TRACE_COLUMNS=a,b",
-             "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass", "KPROF_IMPORT_SOURCE=yes",
-             "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000", "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
-             "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_CALL_STACK=python,native", "KPROF_WARP_SAMPLING_INTERVAL=31",
-             "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
+        READ("KPROF_CONFIG=/dev/null", "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b",
+             "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
+             "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
+             "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE",
+             "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s",
+             "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all", "KPROF_PRINT_METRIC_NAME=label-name",
+             "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values", "KPROF_APPLY_RULES=no",
+             "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled", "KPROF_KERNEL_ID=1:7:regex:f:2",
+             "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu", "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms",
+             "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only", "KPROF_TARGET_PROCESSES_FILTER=a,regex:b",
+             "KPROF_APPLICATION=4711", "KPROF_NVTX=on", "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/",
+             "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu",
+             "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass",
+             "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000",
+             "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_CALL_STACK=python,native",
+             "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
+    assert_string_equal(o.config, "/dev/null");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -585,6 +588,101 @@ static void lowest_unused_number(void **state)
     kp_test_remove_folder(folder);
 }
 
+/* ---- a file of options ---- */
+
+static char config_variable[PATH_MAX];
+
+/* Writes the file; returns KPROF_CONFIG=path. */
+static char *config(const char *text)
+{
+    static char folder[PATH_MAX / 2];
+    if (!*folder)
+        snprintf(folder, sizeof folder, "%s", kp_test_folder());
+    snprintf(config_variable, sizeof config_variable, "KPROF_CONFIG=%s/options", folder);
+    FILE *f = fopen(strchr(config_variable, '=') + 1, "we");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    return config_variable;
+}
+
+static void a_file_sets_what_the_environment_does_not(void **state)
+{
+    (void)state;
+    char *file = config("# of the team\n\n  launch-skip = 3\nKPROF_SET=full\nprint-units =base \r\n"
+                        "metrics= a,b\nlaunch-count=4\nlaunch-count=5\n\tquiet =\nsource-folders = a b, c");
+    struct kp_options o = READ(file, "KPROF_SET=detailed", "KPROF_METRICS=");
+    assert_string_equal(o.set, "detailed"); /* the environment's */
+    assert_int_equal(o.launch_skip, 3);
+    assert_int_equal(o.launch_count, 5); /* the last one */
+    assert_string_equal(o.print_units, "base");
+    assert_string_equal(o.metrics, "a,b"); /* an empty variable is none */
+    assert_false(o.quiet);
+    assert_string_equal(o.source_folders, "a b, c");
+    assert_string_equal(o.config, strchr(file, '=') + 1);
+    assert_false(o.nvtx);
+    kp_options_free(&o);
+    o = READ(config(""));
+    assert_string_equal(o.set, "basic");
+    kp_options_free(&o);
+}
+
+static void a_file_can_want_nvtx(void **state)
+{
+    (void)state;
+    assert_true(kp_options_want_nvtx((char *const[]){config("nvtx-include = step/"), NULL}));
+    struct kp_options o = READ(config_variable);
+    assert_true(o.nvtx);
+    kp_options_free(&o);
+    assert_false(kp_options_want_nvtx((char *const[]){config("set = full"), NULL}));
+    assert_false(kp_options_want_nvtx((char *const[]){"KPROF_CONFIG=/no/such/file", NULL}));
+}
+
+static void one_value_of_file_or_environment(void **state)
+{
+    (void)state;
+    char *file = config("set = full\n"), *value;
+    assert_string_equal(value = kp_options_value((char *const[]){file, NULL}, "KPROF_SET"), "full");
+    free(value);
+    assert_string_equal(value = kp_options_value((char *const[]){"KPROF_SET=x", file, NULL}, "KPROF_SET"), "x");
+    free(value);
+    assert_null(kp_options_value((char *const[]){file, NULL}, "KPROF_SETS"));
+    assert_null(kp_options_value((char *const[]){"KPROF_CONFIG=/no/such/file", NULL}, "KPROF_SET"));
+}
+
+static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"\nset=bsic", "options:2: KPROF_SET: unknown set 'bsic'; did you mean 'basic'?"},
+        {"launch-skp = 1", "options:1: unknown KPROF_LAUNCH_SKP; did you mean KPROF_LAUNCH_SKIP?"},
+        {"# x\nlaunch-skip 1", "options:2: no line of the form NAME = VALUE"},
+        {"= 1", "options:1: no line of the form NAME = VALUE"},
+        {"set", "options:1: no line of the form NAME = VALUE"},
+        {"config = other", "options:1: a file of options cannot name another"},
+        {"csv = yes\njson = yes", "csv and json exclude each other"},
+    };
+    struct kp_options o;
+    char *err;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(kp_options_from_env(&o, (char *const[]){config(rows[i].text), NULL}, &err), -EINVAL);
+        if (!strstr(err, rows[i].says))
+            fail_msg("%s", err);
+        free(err);
+    }
+    assert_int_equal(kp_options_from_env(&o, (char *const[]){"KPROF_CONFIG=/no/such/file", NULL}, &err), -EINVAL);
+    assert_string_equal(err, "cannot read the options in /no/such/file: No such file or directory");
+    free(err);
+    assert_int_equal(kp_options_from_env(&o, (char *const[]){"KPROF_CONFIG=/", NULL}, &err), -EINVAL);
+    assert_string_equal(err, "cannot read the options in /: Is a directory");
+    free(err);
+    char *slash = strrchr(config_variable, '/');
+    *slash = '\0';
+    kp_test_remove_folder(strchr(config_variable, '=') + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -604,6 +702,10 @@ int main(void)
         cmocka_unit_test(paths),
         cmocka_unit_test(ranks),
         cmocka_unit_test(lowest_unused_number),
+        cmocka_unit_test(a_file_sets_what_the_environment_does_not),
+        cmocka_unit_test(a_file_can_want_nvtx),
+        cmocka_unit_test(one_value_of_file_or_environment),
+        cmocka_unit_test(what_is_wrong_in_a_file_is_said_with_its_line), /* removes the files */
     };
     return cmocka_run_group_tests_name("report/options", tests, NULL, NULL);
 }
