@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # What is sampled and counted by instruction and over time, beside ncu's full set. Needs what run.sh needs.
-#   tests/gpu/source.sh [OUT] [CASE...]     CASE: patterns, torch, triton, phases, cost (default: all)
+#   tests/gpu/source.sh [OUT] [CASE...]     CASE: patterns, torch, triton, phases, cost, demo (default: all)
 set -u
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-$root/build/gpu}
 [ $# -gt 0 ] && shift
-cases=${*:-patterns torch triton phases cost}
+cases=${*:-patterns torch triton phases cost demo}
 here=$root/tests/gpu
 lib=$root/build/libkprof.so
 work=$(mktemp -d)
@@ -65,6 +65,16 @@ cost() {
     costs+=("| 200 launches (ncu: 20) | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" 'BEGIN { x = (b - a) * 1000 / 20; y = (c - a) * 1000 / 200; printf "%.0f | %.0f | %.1f", x, y, x / y }') |")
 }
 
+# The session that `make demo` prints where there is no GPU; it becomes examples/h200-demo.kprof. The folder is in it.
+demo() {
+    local folder=/tmp/demo
+    mkdir -p $folder && cp "$root/examples/transpose.cu" $folder || return
+    (cd $folder && nvcc -O2 -lineinfo -arch="$arch" -o transpose transpose.cu &&
+        KPROF_SET=full KPROF_IMPORT_SOURCE=yes KPROF_EXPORT="$out/h200-demo.kprof" KPROF_FORCE_OVERWRITE=yes \
+            KPROF_LOG_FILE="$out/demo.log" LD_PRELOAD=$lib ./transpose) || { echo "FAILED: demo" && failures=$((failures + 1)); }
+    rm -rf $folder
+}
+
 for case in $cases; do
     case $case in
     patterns) build patterns && beside patterns 14 "$work/patterns" ;;
@@ -72,6 +82,7 @@ for case in $cases; do
     triton) beside triton 3 python3 "$here/triton_add.py" ;;
     phases) build phases && KPROF_PAGE=details,pm beside phases 1 "$work/phases" && sed -n '/Section: PM Sampling/,/Section: Compute/p' "$out/phases.log" ;;
     cost) cost ;;
+    demo) demo ;;
     *) echo "no case $case" >&2 && exit 2 ;;
     esac
 done
