@@ -90,3 +90,10 @@ char *kp_test_toolkit_file(const char *const *below, const char *name)
     free(text);
     return found;
 }
+
+void kp_test_skip_sanitized(void)
+{
+    const char *variant = getenv("KP_TEST_VARIANT");
+    if (variant && (!strcmp(variant, "asan") || !strcmp(variant, "ubsan") || !strcmp(variant, "tsan")))
+        skip();
+}

@@ -14,6 +14,10 @@ const struct kp_dl *kp_test_dl(void);
  * KP_REAL_CUPTI does not name its folder; fails it when it cannot be loaded from there. */
 const struct kp_cupti *kp_test_real_cupti(void);
 
+/* Skips the test in the builds with sanitisers: it takes minutes there, nearly all of them in the library's own code,
+ * and others do the same for one chip. */
+void kp_test_skip_sanitized(void);
+
 /* Writes a file; fails the test when it cannot. */
 void kp_test_write(const char *path, const char *text);
 
