@@ -15,6 +15,8 @@ fi
 if [ -n "$no_gpu_because" ]; then
     echo "demo: $no_gpu_because; this is the basic set of a session recorded on an H200. All of it, with charts and tables:"
     echo "demo: $build/kprof report --print-details all $session"
+    echo "demo: the hottest lines of four other kernels that were recorded there, with source and instructions:"
+    echo "demo: $build/kprof report --page source --source-folders tests/gpu tests/data/h200-source.kprof"
     exec "$build/kprof" report --set basic "$session"
 fi
 
