@@ -1,12 +1,14 @@
 #include "preload/batch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "collectors/sass.h"
 #include "preload/lock.h"
 #include "preload/session.h"
 #include "preload/worker.h"
 #include "report/derive_source.h"
+#include "report/text.h"
 
 /* Few results are stored at once: what the worker has not come to is lost when the program is killed. */
 enum { FEW = 16 };
@@ -58,6 +60,19 @@ bool kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base)
     return true;
 }
 
+/* What was asked for by name, which the driver alone may have told. */
+static void mark_listed(const char *list, struct kp_result *r, const char *why)
+{
+    const char *item;
+    size_t len;
+    while (list && kp_list_next(&list, &item, &len)) {
+        char *name = memchr(item, ':', len) ? NULL : strndup(item, len); /* expressions stay as they are */
+        if (name && !kp_result_find(r, name))
+            kp_result_set_na(r, name, why);
+        free(name);
+    }
+}
+
 /* Sections without a plan: CUPTI was never reached, so what to show as missing comes from the table. */
 static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, const char *why)
 {
@@ -82,6 +97,7 @@ static void complete(const struct kp_batch *b, struct kp_result *r)
         kp_plan_derive(b->context->plan, r);
     } else {
         mark_section_rows(b, r, why);
+        mark_listed(b->setup->options->metrics, r, why);
     }
     if (b->why && !b->context->no_counters)
         r->launch.note = kp_strdup(b->why);

@@ -160,6 +160,14 @@ static char *machine_names(const struct kp_context_setup *setup, struct kp_conte
     for (size_t s = 0; !c->plan && s < setup->n_sections; s++)
         for (size_t i = 0; i < setup->sections[s]->n_rows; i++)
             note_shown(c, f, setup->sections[s]->rows[i].metric);
+    const char *items = c->plan ? "" : setup->options->metrics, *item;
+    size_t len;
+    while (items && kp_list_next(&items, &item, &len)) {
+        char *name = strndup(item, len);
+        if (name)
+            note_shown(c, f, name);
+        free(name);
+    }
     fclose(f);
     return list;
 }

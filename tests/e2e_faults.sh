@@ -70,5 +70,10 @@ cp "$build/fake/libcupti.so.13" "$tmp/half/"
 cp "$build/fake/libcudart.so.13" "$tmp/half/libcheckpoint.so"
 E2E_PATH=$tmp/half broken "no functions in libcheckpoint"
 E2E_PATH=$tmp/bare broken "no libcupti" KPROF_CUPTI_DIR="$tmp/bare"
+# The driver tells what it knows all the same, and the rest is missing for a reason.
+E2E_PATH=$tmp/bare broken "no libcupti, metrics by name" KPROF_CUPTI_DIR="$tmp/bare" \
+    KPROF_METRICS=device__attribute_warp_size,sm__cycles_active.avg
+grep -q '^    device__attribute_warp_size  *32$' "$tmp/report" || { fail "no libcupti: nothing of the driver"; show; }
+grep -q '^    n/a: sm__cycles_active.avg: libcupti not found' "$tmp/report" || { fail "no libcupti: no reason"; show; }
 
 finish

@@ -111,6 +111,7 @@ static struct kp_planned planned[] = {
 static struct kp_plan plan = {.metrics = planned, .n_metrics = sizeof(planned) / sizeof(*planned)};
 
 static struct kp_context context;
+static struct kp_options options;
 static struct kp_context_setup setup;
 
 static int set_up(void **state)
@@ -119,7 +120,8 @@ static int set_up(void **state)
     memset(&t, 0, sizeof(t));
     plan.n_groups = 1;
     context = (struct kp_context){.plan = &plan, .device = {.cc_major = 9}};
-    setup = (struct kp_context_setup){.n_sections = 0};
+    options = (struct kp_options){.metrics = ""};
+    setup = (struct kp_context_setup){.options = &options};
     return 0;
 }
 
@@ -265,12 +267,15 @@ static void test_without_a_plan(void **state)
     (void)state;
     sections[0] = kp_section_find("SpeedOfLight");
     sections[1] = kp_section_find("LaunchStats");
-    setup = (struct kp_context_setup){.sections = sections, .n_sections = 2};
+    setup = (struct kp_context_setup){.options = &options, .sections = sections, .n_sections = 2};
+    options.metrics = "sm__cycles_active.avg, regex:sm__";
     context.plan = NULL;
     finish(1, NULL, "no CUPTI");
     assert_string_equal(missing(0, "gpu__time_duration.sum"), "no CUPTI");
     assert_string_equal(missing(0, "launch__grid_size"), "not there");
     assert_string_equal(missing(0, "counted"), "not there");
+    assert_string_equal(missing(0, "sm__cycles_active.avg"), "no CUPTI"); /* asked for by name */
+    assert_string_equal(missing(0, "regex:sm__"), "not there");
     for (size_t i = 0; i < t.stored[0].n_metrics; i++)
         assert_string_equal(t.stored[0].metrics[i].text, "no CUPTI");
 }
