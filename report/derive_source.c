@@ -201,15 +201,16 @@ static size_t put_together(struct share *shares, size_t n)
     return kinds;
 }
 
-static int set_mix(const struct launch *l, const struct kp_row *row, const struct computed *c)
+static const char no_opcodes[] = "the opcodes of the kernel's code are not known";
+
+static int set_mix(const struct launch *l, const char *metric, const char *unit, const struct computed *c)
 {
-    static const char no_opcodes[] = "the opcodes of the kernel's code are not known";
     size_t most = 1, n;
     bool unknown = false;
     for (size_t k = 0; k < l->r->n_counts; k++)
         most += l->r->counts[k].n_offsets;
     if (c->how == BY_CATEGORY && !l->category)
-        return kp_result_set_na(l->r, row->metric, no_opcodes);
+        return kp_result_set_na(l->r, metric, no_opcodes);
     struct share *shares = malloc(most * sizeof *shares);
     const char **keys = malloc(most * sizeof *keys);
     double *values = malloc(most * sizeof *values);
@@ -221,10 +222,10 @@ static int set_mix(const struct launch *l, const struct kp_row *row, const struc
         keys[i] = shares[i].key;
         values[i] = shares[i].value;
     }
-    rc = unknown || !n ? kp_result_set_na(l->r, row->metric, no_opcodes)
-                       : kp_result_set_count(l->r, row->metric, kp_row_unit(row), total(l, c->counted));
+    rc = unknown || !n ? kp_result_set_na(l->r, metric, no_opcodes)
+                       : kp_result_set_count(l->r, metric, unit, total(l, c->counted));
     if (!rc && n && !unknown)
-        rc = kp_result_set_instances(l->r, row->metric, keys, values, n);
+        rc = kp_result_set_instances(l->r, metric, keys, values, n);
 out:
     free(shares);
     free(keys);
@@ -273,7 +274,7 @@ static int set_computed(const struct launch *l, const struct kp_row *row, const 
         return kp_result_set_real(l->r, row->metric, unit, ratios(l, c));
     case BY_OPCODE:
     case BY_CATEGORY:
-        return set_mix(l, row, c);
+        return set_mix(l, row->metric, unit, c);
     case SAMPLES:
         break;
     }
@@ -297,17 +298,10 @@ static int set_row(const struct launch *l, const struct kp_row *row)
              : kp_result_set_count(l->r, row->metric, kp_row_unit(row), total(l, row->metric));
 }
 
-/* The metrics of the compiler's spills; the first one is of all. */
-static const char *const spilled[] = {
-    "sass__inst_executed_register_spilling",
-    "sass__inst_executed_register_spilling_mem_local",
-    "sass__inst_executed_register_spilling_mem_shared",
-    "sass__inst_executed_register_spilling_op_read",
-    "sass__inst_executed_register_spilling_op_write",
-};
+/* ---- what no section shows ---- */
 
-/* Executed loads and stores of local memory. */
-static uint64_t local_accesses(const struct launch *l)
+/* Executed instructions of a basic opcode. */
+static uint64_t executed(const struct launch *l, const char *opcode)
 {
     uint64_t sum = 0;
     for (size_t k = 0; k < l->r->n_counts; k++) {
@@ -315,30 +309,73 @@ static uint64_t local_accesses(const struct launch *l)
         const uint64_t *values = kp_code_counts_find(s, KP_INST_EXECUTED);
         for (size_t i = 0; values && i < s->n_offsets; i++) {
             const struct kp_instruction *at = kp_code_at(&l->codes[k], s->offsets[i]);
-            if (at && at->opcode && (!strcmp(at->opcode, "LDL") || !strcmp(at->opcode, "STL")))
+            if (at && at->opcode && !strcmp(at->opcode, opcode))
                 sum += values[i];
         }
     }
     return sum;
 }
 
-/* Which instructions are spills is known where the code is, of all functions of the launch. Formula: facts, sections.
- */
-static int set_spills(const struct launch *l)
+static bool has_code(const struct launch *l)
 {
-    int rc = 0;
     for (size_t k = 0; k < l->r->n_counts; k++)
         if (!l->codes[k].n_instructions)
-            return 0;
-    for (size_t i = 0; !rc && i < sizeof spilled / sizeof *spilled; i++)
-        rc = kp_result_set_count(l->r, spilled[i], "inst", total(l, spilled[i]));
-    uint64_t all = total(l, spilled[0]), accesses = local_accesses(l);
+            return false;
+    return true;
+}
+
+static int set_mixes(const struct launch *l)
+{
+    static const struct {
+        struct computed c;
+        const char *unit;
+    } mixes[] = {
+#define KP_MIX_OF(name, unit, how, counted) {{name, how, counted, NULL}, unit},
+#include "report/source_metrics.def"
+    };
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof mixes / sizeof *mixes; i++)
+        rc = set_mix(l, mixes[i].c.metric, mixes[i].unit, &mixes[i].c);
+    return rc;
+}
+
+static int set_of_opcodes(const struct launch *l)
+{
+    static const struct {
+        const char *metric, *unit, *opcode;
+    } rows[] = {
+#define KP_OF_OPCODE(name, unit, opcode) {name, unit, opcode},
+#include "report/source_metrics.def"
+    };
+    bool known = has_code(l);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++)
+        rc = known ? kp_result_set_count(l->r, rows[i].metric, rows[i].unit, executed(l, rows[i].opcode))
+                   : kp_result_set_na(l->r, rows[i].metric, no_opcodes);
+    return rc;
+}
+
+/* Which instructions are spills is known where the code is, of all functions of the launch. */
+static int set_spills(const struct launch *l)
+{
+    static const struct {
+        const char *metric, *unit;
+    } rows[] = {
+#define KP_SPILL(name, unit) {name, unit},
+#include "report/source_metrics.def"
+    };
+    int rc = 0;
+    if (!has_code(l))
+        return 0;
+    for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++)
+        rc = kp_result_set_count(l->r, rows[i].metric, rows[i].unit, total(l, rows[i].metric));
+    uint64_t all = total(l, rows[0].metric), accesses = executed(l, "LDL") + executed(l, "STL");
     if (!rc)
         rc = kp_result_set_count(l->r, "derived__local_spilling_requests", "", all);
-    if (rc)
-        return rc;
-    return kp_result_set_real(l->r, "derived__local_spilling_requests_pct", "%",
-                              accesses ? 100.0 * (double)all / (double)accesses : 0);
+    /* Formula: facts, sections. */
+    return rc ? rc
+              : kp_result_set_real(l->r, "derived__local_spilling_requests_pct", "%",
+                                   accesses ? 100.0 * (double)all / (double)accesses : 0);
 }
 
 /* What kinds of values there are: a kernel executes at least one instruction, but may end before it is sampled. */
@@ -377,6 +414,10 @@ int kp_derive_source(struct kp_result *r, const struct kp_lookup *lookup, const 
     find_kinds(&l);
     if (!rc && (l.sampled || r->n_counts))
         rc = set_rows(&l);
+    if (!rc && l.counted)
+        rc = set_of_opcodes(&l);
+    if (!rc && l.counted)
+        rc = set_mixes(&l);
     if (!rc && l.counted)
         rc = set_spills(&l);
     for (size_t k = 0; l.codes && k < r->n_counts; k++)

@@ -742,7 +742,7 @@ static void test_base_names(void **state)
         {"test__twice", "test__twice"},
         {"regex:^test__(twice|absent)$", "test__twice"},
         {"regex:pcsamp_interval", "smsp__pcsamp_interval,smsp__pcsamp_interval_cycles"},
-        {"regex:^(sass__inst|thread_inst).*(code|ed)$", "thread_inst_executed,sass__inst_executed_per_opcode"},
+        {"regex:^(sass__inst|thread_inst).*(code|ted)$", "thread_inst_executed,sass__inst_executed_per_opcode"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
