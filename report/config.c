@@ -2,12 +2,18 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "report/text.h"
+
+/* The most that is read, byte: it may be a file without an end. */
+enum { MOST = 1 << 20 };
 
 static const char prefix[] = "KPROF_", own_name[] = "KPROF_CONFIG=";
 
@@ -71,7 +77,8 @@ static int read_line(struct kp_config_file *c, const char *text, size_t len, siz
     const char *name = text;
     if (!rest || *text == '#')
         return 0;
-    while (name_len < rest && (isalnum((unsigned char)text[name_len]) || strchr("_-", text[name_len])))
+    while (name_len < rest &&
+           (isalnum((unsigned char)text[name_len]) || text[name_len] == '_' || text[name_len] == '-'))
         name_len++;
     text += name_len;
     rest = trimmed(&text, rest - name_len);
@@ -87,26 +94,65 @@ static int read_line(struct kp_config_file *c, const char *text, size_t len, siz
     return entry ? add(c, entry, line) : -ENOMEM;
 }
 
+static int cannot_read(const char *path, const char *why, char **err)
+{
+    return kp_error(err, "cannot read the options in %s: %s", path, why);
+}
+
+/* Nothing is waited for. A pipe is refused: each process reads the file, and more than once. */
+static int open_file(const char *path, int *fd, char **err)
+{
+    struct stat st;
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0 || fstat(*fd, &st))
+        return cannot_read(path, strerror(errno), err);
+    return S_ISFIFO(st.st_mode) ? cannot_read(path, "a pipe cannot be read by every process", err) : 0;
+}
+
+static int read_text(const char *path, int fd, char *text, size_t *len, char **err)
+{
+    ssize_t n;
+    *len = 0;
+    while ((n = read(fd, text + *len, MOST + 1 - *len)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return cannot_read(path, strerror(errno), err);
+        *len += (size_t)n;
+        if (*len > MOST)
+            return cannot_read(path, "it is longer than 1 MiB", err);
+    }
+    return 0;
+}
+
+static int read_lines(struct kp_config_file *c, const char *text, size_t len, char **err)
+{
+    int rc = 0;
+    for (size_t line = 1; !rc && len; line++) {
+        const char *end = memchr(text, '\n', len);
+        size_t size = end ? (size_t)(end - text) : len, step = size + (end != NULL);
+        rc = read_line(c, text, size, line, err);
+        text += step;
+        len -= step;
+    }
+    return rc;
+}
+
 int kp_config_file_read(const char *path, struct kp_config_file *out, char **err)
 {
-    FILE *from = fopen(path, "re");
-    char *text = NULL;
-    size_t cap = 0, line = 0;
-    ssize_t len;
-    int rc = 0;
+    size_t len;
+    int fd = -1;
     *err = NULL;
     *out = (struct kp_config_file){.path = strdup(path)};
-    if (!out->path)
-        rc = -ENOMEM;
-    else if (!from)
-        rc = kp_error(err, "cannot read the options in %s: %s", path, strerror(errno));
-    while (!rc && (len = getline(&text, &cap, from)) >= 0)
-        rc = read_line(out, text, (size_t)len, ++line, err);
-    if (!rc && ferror(from))
-        rc = kp_error(err, "cannot read the options in %s: %s", path, strerror(errno));
+    char *text = malloc(MOST + 1);
+    int rc = out->path && text ? open_file(path, &fd, err) : -ENOMEM;
+    if (!rc)
+        rc = read_text(path, fd, text, &len, err);
+    if (!rc)
+        rc = read_lines(out, text, len, err);
     free(text);
-    if (from)
-        fclose(from);
+    if (fd >= 0)
+        close(fd);
     return rc;
 }
 

@@ -16,8 +16,8 @@ struct kp_config_file {
 
 /* Reads `path`. Blanks around name and value do not count; empty lines, and lines that begin with #, say nothing. A
  * name that is given twice has the last value. Whether the names are options is not looked at. 0; -EINVAL with *err
- * (malloc'ed line) for a file that cannot be read, a line that is no NAME = VALUE, or one that names another file of
- * options; -ENOMEM. *out to kp_config_file_free, whatever is returned. */
+ * (malloc'ed line) for a file that cannot be read, a pipe, more than 1 MiB, a line that is no NAME = VALUE, or one that
+ * names another file of options; -ENOMEM. *out to kp_config_file_free, whatever is returned. */
 int kp_config_file_read(const char *path, struct kp_config_file *out, char **err);
 void kp_config_file_free(struct kp_config_file *c);
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "report/options.h"
@@ -650,6 +651,31 @@ static void one_value_of_file_or_environment(void **state)
     assert_null(kp_options_value((char *const[]){"KPROF_CONFIG=/no/such/file", NULL}, "KPROF_SET"));
 }
 
+/* Neither waited for nor read without end. */
+static void what_is_no_file_of_options(void **state)
+{
+    struct kp_options o;
+    char *err;
+    (void)state;
+    const char *path = strchr(config("set = full"), '=') + 1;
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(kp_options_from_env(&o, (char *const[]){config_variable, NULL}, &err), -EINVAL);
+    assert_non_null(strstr(err, "options: a pipe cannot be read by every process"));
+    free(err);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(kp_options_from_env(&o, (char *const[]){"KPROF_CONFIG=/dev/zero", NULL}, &err), -EINVAL);
+    assert_string_equal(err, "cannot read the options in /dev/zero: it is longer than 1 MiB");
+    free(err);
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    fwrite("se\0t = full\n", 1, 12, f);
+    fclose(f);
+    assert_int_equal(kp_options_from_env(&o, (char *const[]){config_variable, NULL}, &err), -EINVAL);
+    assert_non_null(strstr(err, "options:1: no line of the form NAME = VALUE"));
+    free(err);
+}
+
 static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
 {
     static const struct {
@@ -705,6 +731,7 @@ int main(void)
         cmocka_unit_test(a_file_sets_what_the_environment_does_not),
         cmocka_unit_test(a_file_can_want_nvtx),
         cmocka_unit_test(one_value_of_file_or_environment),
+        cmocka_unit_test(what_is_no_file_of_options),
         cmocka_unit_test(what_is_wrong_in_a_file_is_said_with_its_line), /* removes the files */
     };
     return cmocka_run_group_tests_name("report/options", tests, NULL, NULL);
