@@ -132,13 +132,26 @@ void kp_log_open(void)
     log_fd = error_fd = copy >= 0 ? copy : same ? STDERR_FILENO : -1;
 }
 
+int kp_log_own_output(const struct stat *s)
+{
+    struct stat own;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (!fstat(fd, &own) && own.st_dev == s->st_dev && own.st_ino == s->st_ino &&
+            (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
+            return fd;
+    return -1;
+}
+
 int kp_log_to(const char *path)
 {
-    int fd = -1;
+    struct stat s;
+    int fd = -1, own = stat(path, &s) ? -1 : kp_log_own_output(&s);
     if (!strcmp(path, "stderr"))
         return 0;
     if (!strcmp(path, "stdout")) {
         fd = kp_log_high_copy(STDOUT_FILENO);
+    } else if (own >= 0) { /* opened again, it would be emptied */
+        fd = kp_log_high_copy(own);
     } else {
         int low = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
         if (low >= 0) {

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "report/render.h"
 
@@ -30,9 +31,12 @@ void kp_log_remember_stderr(void);
  * 2 does not lose or receive the report. Lines before this go to descriptor 2. */
 void kp_log_open(void);
 
-/* Sends all that follows to `path` instead ("stdout" and "stderr" are understood). 0 or a negative errno; then nothing
- * changes. */
+/* Sends all that follows to `path` instead ("stdout" and "stderr" are understood). A file is emptied, unless the
+ * program's own output goes there. 0 or a negative errno; then nothing changes. */
 int kp_log_to(const char *path);
+
+/* The descriptor, 1 or 2, by which the program writes into that file; -1 = neither. */
+int kp_log_own_output(const struct stat *s);
 void kp_log_quiet(bool quiet); /* drops progress lines */
 void kp_log_apart(void);       /* from here on, lines go to stderr also where the report goes to a file */
 

@@ -281,7 +281,7 @@ static bool is_others(const char *pattern)
     int64_t written = 0;
     if (*pattern && !is_stream(pattern) &&
         !kp_expand_path(pattern, session.facts.pid, session.facts.host, &path, &err) && !anchor(&path) &&
-        !stat(path, &st))
+        !stat(path, &st) && S_ISREG(st.st_mode) && kp_log_own_output(&st) < 0)
         written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     free(path);
     free(err);

@@ -556,6 +556,33 @@ static void counting_does_not_wait_for_the_file(void **state)
     in_a_process(slow_file);
 }
 
+/* As KPROF_LOG_FILE=/dev/stderr: what the program wrote there stays, and that it wrote makes no other process. */
+static void write_into_own_output(void)
+{
+    static const struct kp_driver driver = {.cuDriverGetVersion = driver_version};
+    static const struct kp_section *const none[] = {NULL};
+    static struct kp_options o;
+    char *env[] = {"KPROF_LOG_FILE=/dev/stdout", NULL}, *err = NULL;
+    CHECK(freopen(log_file, "w", stdout));
+    CHECK(puts("before") >= 0 && !fflush(stdout));
+    CHECK(!kp_options_from_env(&o, env, &err));
+    CHECK(!kp_session_open(&o, &driver, none, 0));
+    usleep(20000); /* file systems keep coarse times */
+    CHECK(puts("beside") >= 0 && !fflush(stdout));
+    kp_session_close();
+    CHECK(puts("after") >= 0 && !fflush(stdout));
+    char *text = kp_test_read(log_file);
+    CHECK(!strncmp(text, "before\nbeside\n==KPROF== Connected", 30));
+    CHECK(strstr(text, "Disconnected") && strstr(text, "\nafter\n"));
+    free(text);
+}
+
+static void the_log_may_go_where_the_program_writes(void **state)
+{
+    (void)state;
+    in_a_process(write_into_own_output);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -568,6 +595,7 @@ int main(void)
         cmocka_unit_test(nothing_is_taken_after_the_end),
         cmocka_unit_test(a_forked_child_adds_nothing),
         cmocka_unit_test(the_log_file_holds_the_data_alone),
+        cmocka_unit_test(the_log_may_go_where_the_program_writes),
         cmocka_unit_test(the_page_is_the_one_asked_for),
         cmocka_unit_test(any_thread_may_report),
         cmocka_unit_test(counting_does_not_wait_for_the_file),
