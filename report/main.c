@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "report/options.h"
 #include "report/rules.h"
@@ -364,7 +365,8 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
         kp_main_error(0, "%s", err);
     free(err);
     /* A program below the program may have gone to another folder. */
-    char *whole = !rc && row->kind == KP_OPT_FOLDER ? realpath(value, NULL) : NULL;
+    bool is_path = row->kind == KP_OPT_FOLDER || row->kind == KP_OPT_FILE;
+    char *whole = !rc && is_path ? realpath(value, NULL) : NULL;
     if (!rc && again && row->kind == KP_OPT_RANGES && !(whole = joined(getenv(name), value)))
         rc = -ENOMEM;
     if (!rc && setenv(name, whole ? whole : value, 1))
@@ -383,26 +385,36 @@ static const struct kp_option *row_of(int c, const struct kp_option *rows, size_
     return &rows[i];
 }
 
-/* What other flags may name depends on the section folder: it is taken first, wherever it stands. */
+int kp_main_check_folder(const struct kp_option *row)
+{
+    char name[KP_OPTION_NAME_MAX], *err = NULL;
+    kp_option_env_name(row, name);
+    char *value = kp_options_value(environ, name);
+    int rc = value ? kp_option_check(row, name, value, &err) : 0;
+    if (rc)
+        rc = kp_main_error(KP_EXIT_USAGE, "%s", err ? err : strerror(ENOMEM));
+    free(value);
+    free(err);
+    return rc;
+}
+
+/* What other flags may name depends on the section folder, which the file of options may name: both are taken first,
+ * wherever they stand. */
 static int take_folder(int argc, char **argv, const struct flags *f, const struct kp_option *rows, size_t n)
 {
     int c, rc = 0;
     bool given = false;
     while (!rc && (c = getopt_long(argc, argv, f->letters, f->longs, NULL)) != -1 && c != '?' && c != ':') {
-        if (c < FIRST_ROW || rows[c - FIRST_ROW].kind != KP_OPT_FOLDER)
+        enum kp_option_kind kind = c < FIRST_ROW ? KP_OPT_SWITCH : rows[c - FIRST_ROW].kind;
+        if (kind != KP_OPT_FOLDER && kind != KP_OPT_FILE)
             continue;
         rc = take_flag(&rows[c - FIRST_ROW], optarg, given);
-        given = true;
+        given |= kind == KP_OPT_FOLDER;
     }
     optind = 0; /* GNU: from the start again */
-    for (size_t i = 0; !given && i < n; i++) {
-        char name[KP_OPTION_NAME_MAX], *err = NULL;
-        kp_option_env_name(&rows[i], name);
-        if (rows[i].kind != KP_OPT_FOLDER || !getenv(name) || !kp_option_check(&rows[i], name, getenv(name), &err))
-            continue;
-        rc = kp_main_error(KP_EXIT_USAGE, "%s", err ? err : strerror(ENOMEM));
-        free(err);
-    }
+    for (size_t i = 0; !rc && !given && i < n; i++)
+        if (rows[i].kind == KP_OPT_FOLDER)
+            rc = kp_main_check_folder(&rows[i]);
     return rc;
 }
 

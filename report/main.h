@@ -25,6 +25,9 @@ int kp_main_error(int status, const char *format, ...) __attribute__((format(pri
 /* Prints `==WARNING== line` to stderr for each line of `text`. */
 void kp_main_warn(const char *text);
 struct kp_option;
+/* Loads the section folder that the environment, or its file of options, names in option `row`. Returns 0, or an exit
+ * status after having said why. */
+int kp_main_check_folder(const struct kp_option *row);
 /* A switch that is thrown by naming it. */
 bool kp_main_is_plain_switch(const struct kp_option *row);
 

@@ -149,6 +149,8 @@ static int unknown_flag(const struct kp_main_flags *f, const struct option *long
 static int take_option(const struct kp_option *row, const char *flag)
 {
     char name[KP_OPTION_NAME_MAX], shown[KP_OPTION_NAME_MAX], *err = NULL;
+    if (!flag && row->kind == KP_OPT_FOLDER)
+        return kp_main_check_folder(row);
     kp_option_env_name(row, name);
     snprintf(shown, sizeof shown, flag ? "--%s" : "%s", flag ? row->flag : name);
     const char *value = flag ? flag : getenv(name);
@@ -195,8 +197,9 @@ static bool is_chosen(void)
     char name[KP_OPTION_NAME_MAX];
     for (size_t i = FIRST_CHOOSING; i < END_CHOOSING; i++) {
         kp_option_env_name(row_at(i), name);
-        const char *value = getenv(name);
-        if (value && *value)
+        char *value = kp_options_value(environ, name);
+        free(value);
+        if (value)
             return true;
     }
     return false;

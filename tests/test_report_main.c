@@ -390,6 +390,37 @@ static void run_is_a_word_too(void **state)
     unlink(program);
 }
 
+/* Its path is good for programs that go to other folders, and the section folder that it names for flags before it. */
+static void a_file_of_options_goes_first(void **state)
+{
+    char line[PATH_MAX + 32], here[] = "KPROF_CONFIG=options";
+    struct outcome o;
+    (void)state;
+    assert_int_equal(chdir(tmp), 0);
+    mkdir("sections", 0755);
+    FILE *f = fopen("sections/own.section", "we");
+    fputs("Identifier: \"OwnSection\"\nDisplayName: \"Own\"\n", f);
+    assert_int_equal(fclose(f), 0);
+    f = fopen("options", "we");
+    fputs("section-folder = sections\n", f);
+    assert_int_equal(fclose(f), 0);
+    snprintf(line, sizeof line, "KPROF_CONFIG=%s/options", tmp);
+    o = RUN("--section", "OwnSection", "--config", "options", "--quiet", "env");
+    if (!has_line(o.out, line))
+        fail_msg("no line %s in\n%s%s", line, o.out, o.err);
+    assert_exited(o, 0, NULL, "");
+    assert_exited(RUN_WITH(ENV(here), "--section=OwnSection", "--quiet", "true"), 0, "", "");
+    o = RUN_WITH(ENV(here), "report", "--section=OwnSection", "no-such-file");
+    assert_null(strstr(o.err, "unknown section"));
+    assert_exited(o, 2, "", NULL);
+    unlink("sections/own.section");
+    rmdir("sections");
+    assert_exited(RUN_WITH(ENV(here), "--quiet", "true"), 2, "",
+                  "==ERROR== KPROF_SECTION_FOLDER: cannot read folder 'sections': No such file or directory\n");
+    unlink("options");
+    assert_int_equal(chdir("/"), 0);
+}
+
 /* A word is as good as its flag, and neither needs CUPTI where it is not asked. */
 static void rules_are_listed_without_cupti(void **state)
 {
@@ -498,6 +529,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_TARGET_PROCESSES=application-only",
         "KPROF_TARGET_PROCESSES_FILTER=env",
         "KPROF_APPLICATION=1",
+        "KPROF_CONFIG=/dev/null",
         "KPROF_NVTX=on",
         "KPROF_NVTX_INCLUDE=a/;b/", /* of both flags */
         "KPROF_NVTX_EXCLUDE=c",
@@ -530,10 +562,10 @@ static void every_flag_reaches_the_environment(void **state)
         "--print-metric-instances", "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall",
         "--kernel-name-base", "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode",
         "per-gpu", "--devices", "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only",
-        "--target-processes-filter=env", "--application", "1", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c",
-        "--nvtx-include=b/", "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--json",
-        "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda",
-        "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
+        "--target-processes-filter=env", "--application", "1", "--config=/dev/null", "--nvtx", "--nvtx-include", "a/",
+        "--nvtx-exclude=c", "--nvtx-include=b/", "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off",
+        "--json", "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel",
+        "--print-source=cuda", "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
         "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
         "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "env");
     for (size_t i = 0; i < n; i++)
@@ -759,6 +791,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_full_device_is_told_of),
         cmocka_unit_test(wrong_use_names_the_nearest_choice),
         cmocka_unit_test(run_is_a_word_too),
+        cmocka_unit_test(a_file_of_options_goes_first),
         cmocka_unit_test(rules_are_listed_without_cupti),
         cmocka_unit_test(report_puts_sessions_together),
         cmocka_unit_test(help_lists_every_option),
