@@ -192,6 +192,14 @@ static bool watching(void)
     return !kp_guard && kp_process_active();
 }
 
+/* Into the gate, for a call of `symbol`. */
+static void enter(const char *symbol)
+{
+    kp_gate_symbol = symbol;
+    kp_gate_enter_shared();
+    kp_gate_symbol = NULL;
+}
+
 /* The common end of the three ways to instantiate: what came of it is noted, and the gate left. */
 static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph)
 {
@@ -207,7 +215,7 @@ CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraph
     (void)ptsz;
     if (!watching())
         return real(exec, graph, node, log, size);
-    kp_gate_enter_shared();
+    enter("cuGraphInstantiate");
     CUresult rc = real(exec, graph, node, log, size);
     return leave_noted(rc, exec, graph);
 }
@@ -218,7 +226,7 @@ CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 r
     (void)ptsz;
     if (!watching())
         return real(exec, graph, flags);
-    kp_gate_enter_shared();
+    enter("cuGraphInstantiateWithFlags");
     CUresult rc = real(exec, graph, flags);
     return leave_noted(rc, exec, graph);
 }
@@ -229,7 +237,7 @@ CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000
     (void)ptsz;
     if (!watching())
         return real(exec, graph, params);
-    kp_gate_enter_shared();
+    enter("cuGraphInstantiateWithParams");
     CUresult rc = real(exec, graph, params);
     return leave_noted(rc, exec, graph);
 }
@@ -239,7 +247,7 @@ CUresult kp_cuGraphExecDestroy(PFN_cuGraphExecDestroy_v10000 real, bool ptsz, CU
     (void)ptsz;
     if (!watching())
         return real(exec);
-    kp_gate_enter_shared();
+    enter("cuGraphExecDestroy");
     CUresult rc = real(exec);
     forget(exec);
     kp_gate_leave_shared();

@@ -484,11 +484,14 @@ static CUresult free_ours(struct range *r)
 
 /* ---- doors ---- */
 
-static bool enter(void)
+/* `symbol`: the function of the driver that is called, which may close a window. */
+static bool enter(const char *symbol)
 {
     if (kp_guard || !kp_process_active())
         return false;
+    kp_gate_symbol = symbol;
     kp_gate_enter_shared();
+    kp_gate_symbol = NULL;
     kp_guard++;
     return true;
 }
@@ -512,7 +515,7 @@ CUresult kp_cuMemHostAlloc(PFN_cuMemHostAlloc_v2020 real, bool ptsz, void **p, s
     const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     CUresult rc = CUDA_SUCCESS;
     (void)ptsz;
-    if (!enter())
+    if (!enter("cuMemHostAlloc"))
         return real(p, bytes, flags);
     if ((flags & ~known) || !make(p, bytes))
         rc = noted_alloc(real(p, bytes, flags), p, bytes);
@@ -524,7 +527,7 @@ CUresult kp_cuMemAllocHost(PFN_cuMemAllocHost_v3020 real, bool ptsz, void **p, s
 {
     CUresult rc = CUDA_SUCCESS;
     (void)ptsz;
-    if (!enter())
+    if (!enter("cuMemAllocHost"))
         return real(p, bytes);
     if (!make(p, bytes))
         rc = noted_alloc(real(p, bytes), p, bytes);
@@ -536,7 +539,7 @@ CUresult kp_cuMemAllocHost_v1(kp_pfn_alloc_host_v1 real, bool ptsz, void **p, un
 {
     CUresult rc = CUDA_SUCCESS;
     (void)ptsz;
-    if (!enter())
+    if (!enter("cuMemAllocHost_v1"))
         return real(p, bytes);
     if (!make(p, bytes))
         rc = noted_alloc(real(p, bytes), p, bytes);
@@ -560,7 +563,7 @@ static CUresult through(CUresult (*real)(void *p), void *p, struct range *r)
 CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
 {
     (void)ptsz;
-    bool entered = enter();
+    bool entered = enter("cuMemFreeHost");
     struct range *r = take(p, false);
     CUresult rc = r && r->kind == OURS ? free_ours(r) : through(real, p, r);
     if (entered)
@@ -580,7 +583,7 @@ static void note_registered(const void *p, size_t bytes, bool rewound)
 CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void *p, size_t bytes, unsigned flags)
 {
     (void)ptsz;
-    if (!enter())
+    if (!enter("cuMemHostRegister"))
         return real(p, bytes, flags);
     CUresult rc = real(p, bytes, flags);
     if (rc == CUDA_SUCCESS)
@@ -592,7 +595,7 @@ CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void 
 CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, void *p)
 {
     (void)ptsz;
-    bool entered = enter();
+    bool entered = enter("cuMemHostUnregister");
     CUresult rc = through(real, p, take(p, true));
     if (entered)
         leave_gate();

@@ -257,7 +257,9 @@ CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMu
     if (kp_guard || !kp_process_active())
         return real(list, devices, flags);
     /* Its grids wait for each other across devices: replaying one of them would wait for ever. */
+    kp_gate_symbol = "cuLaunchCooperativeKernelMultiDevice";
     kp_gate_enter_alone();
+    kp_gate_symbol = NULL;
     CUresult rc = real(list, devices, flags);
     kp_gate_leave_shared();
     if (rc == CUDA_SUCCESS)
@@ -287,16 +289,19 @@ static struct old_function *old_function(CUfunction f)
 }
 
 /* What a launch of the open window was made with must be there when it is made again. */
-static void close_before_change(void)
+static void close_before_change(const char *symbol)
 {
-    if (!kp_guard && kp_window_watches())
-        kp_process_close_window();
+    if (kp_guard || !kp_window_watches())
+        return;
+    kp_gate_symbol = symbol;
+    kp_process_close_window();
+    kp_gate_symbol = NULL;
 }
 
 CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, CUfunction f, int x, int y, int z)
 {
     (void)ptsz;
-    close_before_change();
+    close_before_change("cuFuncSetBlockShape");
     CUresult rc = real(f, x, y, z);
     pthread_mutex_lock(&old_lock);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
@@ -312,7 +317,7 @@ CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, C
 CUresult kp_cuFuncSetSharedSize(PFN_cuFuncSetSharedSize_v2000 real, bool ptsz, CUfunction f, unsigned bytes)
 {
     (void)ptsz;
-    close_before_change();
+    close_before_change("cuFuncSetSharedSize");
     CUresult rc = real(f, bytes);
     pthread_mutex_lock(&old_lock);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;

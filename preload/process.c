@@ -550,12 +550,14 @@ CUresult kp_process_allocated(void *real, CUresult rc)
     CUdeviceptr *memory = (CUdeviceptr *)(uintptr_t)allocation[0];
     PFN_cuMemAlloc_v3020 again = (PFN_cuMemAlloc_v3020)(uintptr_t)real;
     kp_guard++;
+    kp_gate_symbol = "cuMemAlloc_v2";
     if (rc == CUDA_SUCCESS) {
         kp_window_allocated(&process.setup, *memory, allocation[1]);
     } else if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
         kp_window_close(&process.setup);
         rc = again(memory, allocation[1]);
     }
+    kp_gate_symbol = NULL;
     kp_guard--;
     kp_gate_leave_exclusive();
     pthread_setcancelstate(cancel_before, &cancel_before);

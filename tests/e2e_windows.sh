@@ -82,6 +82,8 @@ closes_it() {
     closers "cuMemcpyDtoDAsync_v2 (4), cuMemcpyAsync (4), cuMemcpyDtoH_v2 (1)"
     windows "memory that a replay would rewind" 9 "$p" registered
     closers "pinned memory that a replay would rewind (8), cuMemcpyDtoH_v2 (1)"
+    windows "calls that have doors of their own" 7 "$p" closed-at-doors
+    closers "cuMemHostAlloc (1), cuMemFreeHost (1), cuMemHostRegister (1), cuMemHostUnregister (1), cuGraphInstantiateWithFlags (1), cuGraphExecDestroy (1), cuMemcpyDtoH_v2 (1)"
     windows "functions of libraries" 2 "$p" libraries
     closers "" # these are few
     # A module whose first launch comes inside a window closes it; one of which something was launched before does not.

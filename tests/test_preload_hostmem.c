@@ -36,6 +36,7 @@ static struct {
 
 static struct kp_driver driver;
 
+__thread const char *kp_gate_symbol;
 __thread int kp_guard __attribute__((tls_model("initial-exec")));
 
 bool kp_process_active(void)

@@ -682,6 +682,31 @@ static void registered(void)
     append(10);
 }
 
+/* Every other launch is followed by a call that closes the window, of those that have doors of their own. */
+static void closed_at_doors(void)
+{
+    int *host = aligned_alloc(4096, 4096);
+    void *pinned;
+    CUgraph graph;
+    CUgraphExec exec;
+
+    append(0);
+    MUST(cuMemHostAlloc(&pinned, 64, 0));
+    append(1);
+    MUST(cuMemFreeHost(pinned));
+    append(2);
+    MUST(cuMemHostRegister(host, 4096, CU_MEMHOSTREGISTER_READ_ONLY));
+    append(3);
+    MUST(cuMemHostUnregister(host));
+    free(host);
+    MUST(cuGraphCreate(&graph, 0));
+    append(4);
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+    append(5);
+    MUST(cuGraphExecDestroy(exec));
+    append(6);
+}
+
 static void exported(void)
 {
     CUipcMemHandle handle;
@@ -808,6 +833,7 @@ static const struct {
     {"waits-for-launch", waits_for_launch},
     {"managed", managed},
     {"registered", registered},
+    {"closed-at-doors", closed_at_doors},
     {"exported", exported},
     {"forks", forks},
     {"copies-out", copies_out},
