@@ -46,7 +46,6 @@ static struct kp_lock owner;
 static pthread_mutex_t waiting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
-__thread const char *kp_gate_symbol;
 extern const char kp_gate_pool[];
 
 void kp_gate_arm(bool on)
@@ -54,7 +53,7 @@ void kp_gate_arm(bool on)
     atomic_store(&armed, on);
 }
 
-void kp_gate_enter_shared(void)
+void kp_gate_enter_shared(const char *what)
 {
     for (;;) {
         atomic_fetch_add(&in_flight, 1);
@@ -62,7 +61,7 @@ void kp_gate_enter_shared(void)
             return;
         atomic_fetch_sub(&in_flight, 1);
         if (kp_window_watches()) {
-            kp_process_close_window();
+            kp_process_close_window(what);
             continue;
         }
         int before;
@@ -75,13 +74,13 @@ void kp_gate_enter_shared(void)
     }
 }
 
-void kp_gate_enter_alone(void)
+void kp_gate_enter_alone(const char *what)
 {
-    kp_gate_enter_shared();
+    kp_gate_enter_shared(what);
     while (kp_window_is_open()) {
         kp_gate_leave_shared();
-        kp_process_close_window();
-        kp_gate_enter_shared();
+        kp_process_close_window(what);
+        kp_gate_enter_shared(what);
     }
 }
 
@@ -216,17 +215,17 @@ static bool ends_capture(const struct slot *s, uint64_t stream)
 }
 
 /* A call that waits or asks: nothing keeps it apart from replays, since it changes nothing. */
-static enum entered enter_sync(void)
+static enum entered enter_sync(const char *symbol)
 {
     if (kp_window_watches() && kp_window_closes_at_sync())
-        kp_process_close_window();
+        kp_process_close_window(symbol);
     return IN_DRIVER;
 }
 
 static enum entered enter_armed(struct slot *s, void *real, const uint64_t *args)
 {
     if (s->class == KP_CLASS_SYNC)
-        return enter_sync();
+        return enter_sync(s->symbol);
     bool loads = s->class == KP_CLASS_LOAD && kp_window_watches() && kp_process_loads((CUkernel)(uintptr_t)args[1]);
     if (s->class == KP_CLASS_LOAD && !loads)
         return IN_DRIVER;
@@ -240,9 +239,9 @@ static enum entered enter_armed(struct slot *s, void *real, const uint64_t *args
         kp_process_context_ends(s->symbol, args[0]);
     /* What was launched is asked for once its window closes: its function must still be there. */
     if (s->class == KP_CLASS_HOLD || s->class == KP_CLASS_CAPTURE_BEGIN || s->class == KP_CLASS_FORGET)
-        kp_gate_enter_alone();
+        kp_gate_enter_alone(s->symbol);
     else
-        kp_gate_enter_shared();
+        kp_gate_enter_shared(s->symbol);
     if (ends_capture(s, args[0]))
         atomic_fetch_sub(&captures, 1);
     if (s->class == KP_CLASS_CTX_END || s->class == KP_CLASS_FORGET)
@@ -256,11 +255,9 @@ struct entry kp_gate_enter(uint64_t slot, const uint64_t *args)
     struct entry e = {.real = resolve(slot), .entered = NOTHING};
     if (kp_guard)
         return e;
-    if (atomic_load(&armed)) {
-        kp_gate_symbol = s->symbol;
+    if (atomic_load(&armed))
         e.entered = enter_armed(s, e.real, args);
-        kp_gate_symbol = NULL;
-    } else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
+    else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
         e.entered = GUARD_ONLY;
     if (e.entered == SHARED || e.entered == GUARD_ONLY || e.entered == JOINED || e.entered == ALLOCATING)
         kp_guard++;

@@ -50,18 +50,16 @@ extern __thread int kp_guard __attribute__((tls_model("initial-exec")));
 /* Depth of the program's own driver calls on this thread, those behind trampolines. */
 extern __thread int kp_in_driver __attribute__((tls_model("initial-exec")));
 
-/* What this thread is about to do in the driver, for messages: the function it enters; NULL = nothing. */
-extern __thread const char *kp_gate_symbol __attribute__((tls_model("initial-exec")));
-
 /* Until armed, trampolines jump straight to the driver. Disarming is for a forked child and for the end. */
 void kp_gate_arm(bool on);
 
-/* A window that is open and would be replayed is closed first. */
-void kp_gate_enter_shared(void);
+/* A window that is open and would be replayed is closed first, for `what`: the driver's function that is called, or a
+ * reason; static text. */
+void kp_gate_enter_shared(const char *what);
 void kp_gate_leave_shared(void);
 /* The same, and any open window is closed first: also one whose launches are counted as they come, which would count
  * what follows with them, or wait for it. */
-void kp_gate_enter_alone(void);
+void kp_gate_enter_alone(const char *what);
 
 /* Waits `owner_ms` for another thread's exclusive section (KP_FOREVER of lock.h: as long as it takes), then
  * `patience_ms` for calls of other threads in flight. False when either was not over: the caller is outside then. */

@@ -192,14 +192,6 @@ static bool watching(void)
     return !kp_guard && kp_process_active();
 }
 
-/* Into the gate, for a call of `symbol`. */
-static void enter(const char *symbol)
-{
-    kp_gate_symbol = symbol;
-    kp_gate_enter_shared();
-    kp_gate_symbol = NULL;
-}
-
 /* The common end of the three ways to instantiate: what came of it is noted, and the gate left. */
 static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph)
 {
@@ -215,7 +207,7 @@ CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraph
     (void)ptsz;
     if (!watching())
         return real(exec, graph, node, log, size);
-    enter("cuGraphInstantiate");
+    kp_gate_enter_shared("cuGraphInstantiate");
     CUresult rc = real(exec, graph, node, log, size);
     return leave_noted(rc, exec, graph);
 }
@@ -226,7 +218,7 @@ CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 r
     (void)ptsz;
     if (!watching())
         return real(exec, graph, flags);
-    enter("cuGraphInstantiateWithFlags");
+    kp_gate_enter_shared("cuGraphInstantiateWithFlags");
     CUresult rc = real(exec, graph, flags);
     return leave_noted(rc, exec, graph);
 }
@@ -237,7 +229,7 @@ CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000
     (void)ptsz;
     if (!watching())
         return real(exec, graph, params);
-    enter("cuGraphInstantiateWithParams");
+    kp_gate_enter_shared("cuGraphInstantiateWithParams");
     CUresult rc = real(exec, graph, params);
     return leave_noted(rc, exec, graph);
 }
@@ -247,7 +239,7 @@ CUresult kp_cuGraphExecDestroy(PFN_cuGraphExecDestroy_v10000 real, bool ptsz, CU
     (void)ptsz;
     if (!watching())
         return real(exec);
-    enter("cuGraphExecDestroy");
+    kp_gate_enter_shared("cuGraphExecDestroy");
     CUresult rc = real(exec);
     forget(exec);
     kp_gate_leave_shared();

@@ -489,9 +489,7 @@ static bool enter(const char *symbol)
 {
     if (kp_guard || !kp_process_active())
         return false;
-    kp_gate_symbol = symbol;
-    kp_gate_enter_shared();
-    kp_gate_symbol = NULL;
+    kp_gate_enter_shared(symbol);
     kp_guard++;
     return true;
 }

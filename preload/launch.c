@@ -257,9 +257,7 @@ CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMu
     if (kp_guard || !kp_process_active())
         return real(list, devices, flags);
     /* Its grids wait for each other across devices: replaying one of them would wait for ever. */
-    kp_gate_symbol = "cuLaunchCooperativeKernelMultiDevice";
-    kp_gate_enter_alone();
-    kp_gate_symbol = NULL;
+    kp_gate_enter_alone("cuLaunchCooperativeKernelMultiDevice");
     CUresult rc = real(list, devices, flags);
     kp_gate_leave_shared();
     if (rc == CUDA_SUCCESS)
@@ -291,11 +289,8 @@ static struct old_function *old_function(CUfunction f)
 /* What a launch of the open window was made with must be there when it is made again. */
 static void close_before_change(const char *symbol)
 {
-    if (kp_guard || !kp_window_watches())
-        return;
-    kp_gate_symbol = symbol;
-    kp_process_close_window();
-    kp_gate_symbol = NULL;
+    if (!kp_guard && kp_window_watches())
+        kp_process_close_window(symbol);
 }
 
 CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, CUfunction f, int x, int y, int z)

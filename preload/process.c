@@ -52,6 +52,7 @@ static struct {
 
 extern char **environ;
 
+static const char the_end[] = "the end", allocates[] = "cuMemAlloc_v2"; /* what closes a window */
 static const char waits_outside_reason[] = "waits for other processes or devices, not replayed";
 static const char late[] = "made while the program ended";
 static const char application_only[] = "application-only";
@@ -298,9 +299,7 @@ void kp_process_profile(bool on)
 /* Outside of any window. One that is open would miss the launch, or count it as one of its own. */
 static CUresult pass_through(const struct kp_launch *l)
 {
-    kp_gate_symbol = "launches that are let through";
-    kp_gate_enter_alone();
-    kp_gate_symbol = NULL;
+    kp_gate_enter_alone("launches that are let through");
     kp_guard++;
     CUresult rc = l->issue(l);
     kp_guard--;
@@ -464,7 +463,7 @@ void kp_process_context_ends(const char *symbol, uint64_t first)
     bool exits = !strcmp(symbol, "exit");
     if (kp_gate_enter_exclusive(exits ? PATIENCE_MS : KP_FOREVER, exits ? PATIENCE_MS : LAST_PATIENCE_MS)) {
         kp_guard++;
-        kp_window_close(&process.setup);
+        kp_window_close(&process.setup, exits ? the_end : symbol);
         kp_worker_drain(KP_FOREVER);
         kp_patience_reap();
         kp_context_close(&process.setup, match, first, true);
@@ -476,13 +475,13 @@ void kp_process_context_ends(const char *symbol, uint64_t first)
 
 /* ---- windows ---- */
 
-void kp_process_close_window(void)
+void kp_process_close_window(const char *why)
 {
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (kp_gate_enter_exclusive(KP_FOREVER, LAST_PATIENCE_MS)) {
         kp_guard++;
-        kp_window_close(&process.setup);
+        kp_window_close(&process.setup, why);
         kp_guard--;
         kp_gate_leave_exclusive();
     } else {
@@ -550,14 +549,12 @@ CUresult kp_process_allocated(void *real, CUresult rc)
     CUdeviceptr *memory = (CUdeviceptr *)(uintptr_t)allocation[0];
     PFN_cuMemAlloc_v3020 again = (PFN_cuMemAlloc_v3020)(uintptr_t)real;
     kp_guard++;
-    kp_gate_symbol = "cuMemAlloc_v2";
     if (rc == CUDA_SUCCESS) {
-        kp_window_allocated(&process.setup, *memory, allocation[1]);
+        kp_window_allocated(&process.setup, allocates, *memory, allocation[1]);
     } else if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
-        kp_window_close(&process.setup);
+        kp_window_close(&process.setup, allocates);
         rc = again(memory, allocation[1]);
     }
-    kp_gate_symbol = NULL;
     kp_guard--;
     kp_gate_leave_exclusive();
     pthread_setcancelstate(cancel_before, &cancel_before);
@@ -624,7 +621,7 @@ void kp_process_finish(void)
     bool may_call = alone && !kp_guard && !kp_in_driver && !atomic_load(&process.ending);
     kp_guard++;
     if (may_call)
-        kp_window_close(&process.setup);
+        kp_window_close(&process.setup, the_end);
     else if (alone)
         kp_window_give_up();
     go_to(FINISHED);

@@ -51,8 +51,8 @@ bool kp_process_loads(CUkernel kernel);
 /* Whether launches are replayed, which rewinds memory. */
 bool kp_process_replays(void);
 
-/* Closes the open window, if any, once no other thread is in a driver call. */
-void kp_process_close_window(void);
+/* Closes the open window, if any, once no other thread is in a driver call; `why` as for kp_gate_enter_shared. */
+void kp_process_close_window(const char *why);
 
 /* cu(da)ProfilerStart and Stop. */
 void kp_process_profile(bool on);

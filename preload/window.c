@@ -9,7 +9,6 @@
 
 #include "collectors/topology.h"
 #include "preload/batch.h"
-#include "preload/gate.h"
 #include "preload/hostmem.h"
 #include "preload/lock.h"
 #include "preload/log.h"
@@ -91,7 +90,6 @@ static struct {
     enum way way;
     enum kp_range_mode mode;
     const char *obstacle; /* why it is counted instead of replayed */
-    const char *closer;   /* what closes it; NULL = the driver call at hand */
     struct item *items;
     size_t n, cap;
     size_t launches, wanted, unwanted_in_a_row, copied;
@@ -648,9 +646,8 @@ static uint64_t closed_windows, closed_launches, full_windows;
 
 static const char full[] = "as many launches as fit";
 
-static void note_closer(void)
+static void note_closer(const char *what)
 {
-    const char *what = w.closer ? w.closer : kp_gate_symbol ? kp_gate_symbol : "the end";
     size_t i = 0;
     if (w.way != REPLAYED || !w.wanted)
         return;
@@ -686,19 +683,12 @@ void kp_window_tell(void)
                     (unsigned long long)closed_launches, (unsigned long long)closed_windows, text);
 }
 
-static void close_for(const struct kp_context_setup *setup, const char *what)
-{
-    if (w.open)
-        w.closer = what;
-    kp_window_close(setup);
-}
-
-void kp_window_close(const struct kp_context_setup *setup)
+void kp_window_close(const struct kp_context_setup *setup, const char *why)
 {
     struct kp_window_outcome out;
     if (!w.open)
         return;
-    note_closer();
+    note_closer(why);
     memset(&out, 0, sizeof(out));
     double start = kp_now_ns();
     struct visit v = enter(setup->driver, w.context->ctx);
@@ -1011,7 +1001,7 @@ static CUresult without_window(struct item *i)
     struct kp_launch l = i->launch;
     i->launch.copy = NULL;
     drop_last();
-    close_for(w.setup, "want of device memory");
+    kp_window_close(w.setup, "want of device memory");
     CUresult rc = l.issue(&l);
     kp_launch_free(&l);
     return rc;
@@ -1039,9 +1029,9 @@ static CUresult run_recorded(const struct kp_candidate *what, const struct fit *
     }
     const char *alone = w.way == REPLAYED ? fit->alone : NULL;
     if (alone || what->last || w.way == PLAIN || w.obstacle || !w.launches)
-        close_for(w.setup, alone ? alone : "the last launch that was asked for");
+        kp_window_close(w.setup, alone ? alone : "the last launch that was asked for");
     else if (w.launches >= room_for(w.context))
-        close_for(w.setup, full);
+        kp_window_close(w.setup, full);
     return rc;
 }
 
@@ -1111,15 +1101,15 @@ static CUresult launch_in(const struct kp_context_setup *setup, struct kp_contex
     const char *why = NULL;
     /* The first function of a module brings the module's variables along, which the saved memory must hold. */
     if (!l->is_graph && !kp_context_module_known(setup, c, l->f))
-        close_for(setup, "the first launch of a module's kernels");
+        kp_window_close(setup, "the first launch of a module's kernels");
     if (!l->is_graph && (!(f = kp_context_function(setup, c, l->f)) || kp_launch_copy(l, &f->facts))) {
-        close_for(setup, "a kernel that the driver gives no facts of");
+        kp_window_close(setup, "a kernel that the driver gives no facts of");
         return pass(l, "of a kernel that the driver gives no facts of", skipped);
     }
     struct fit fit = judge_launch(setup, c, l, what, f);
     const char *closer = misfit(c, l, &fit, what->wanted);
     if (closer)
-        close_for(setup, closer);
+        kp_window_close(setup, closer);
     if (!w.open && !what->wanted)
         return l->issue(l);
     if (!w.open && !open_for(setup, c, l, f, &fit, &why)) {
@@ -1129,7 +1119,7 @@ static CUresult launch_in(const struct kp_context_setup *setup, struct kp_contex
         return rc;
     }
     if (!record(l, what, f)) {
-        close_for(setup, "want of memory");
+        kp_window_close(setup, "want of memory");
         return pass(l, "lost for want of memory", skipped);
     }
     return run_recorded(what, &fit, skipped);
@@ -1149,7 +1139,7 @@ CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch
     struct kp_context *c = kp_context_get(setup, ctx, bad_input);
     CUresult rc;
     if (!c || *bad_input || c->dead) {
-        close_for(setup, "a launch in another context");
+        kp_window_close(setup, "a launch in another context");
         rc = pass(l, c && c->dead ? after_failure : no_context, skipped);
     } else {
         kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
@@ -1178,7 +1168,7 @@ bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, vo
     if (!i) {
         if (joins)
             kp_op_free(&op);
-        kp_window_close(setup);
+        kp_window_close(setup, symbol);
         return false;
     }
     i->op = op;
@@ -1201,7 +1191,7 @@ static bool back_up(const struct kp_driver *d, struct item *i, CUdeviceptr memor
            kp_patience_wait(d, w.context->ctx, COPY_MS) == CUDA_SUCCESS;
 }
 
-void kp_window_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes)
+void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes)
 {
     CUcontext current = NULL;
     if (!w.open || w.way != REPLAYED)
@@ -1211,7 +1201,7 @@ void kp_window_allocated(const struct kp_context_setup *setup, CUdeviceptr memor
     /* When it waits for long-running launches the copy is still made, in order, before anything can change the memory:
      * all that is lost is the window. */
     if (!i || !back_up(setup->driver, i, memory, bytes))
-        kp_window_close(setup);
+        kp_window_close(setup, symbol);
 }
 
 void kp_window_refused(uint64_t ticket)

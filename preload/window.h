@@ -39,10 +39,11 @@ void kp_window_refused(uint64_t ticket);
 
 /* The program has allocated device memory, which the saved memory does not hold: what it contains is kept, and put back
  * in each replay. Where that cannot be, the window is closed, before the program can use the memory. */
-void kp_window_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes);
+void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes);
 
-/* Closes the window that is open, if any: its passes are run and its results handed on. */
-void kp_window_close(const struct kp_context_setup *setup);
+/* Closes the window that is open, if any: its passes are run and its results handed on. `why`, static text, is for
+ * kp_window_tell: the driver's function that closes it, or a reason. */
+void kp_window_close(const struct kp_context_setup *setup, const char *why);
 
 /* The same without any driver call, because the driver must not be called any more: its launches are reported without
  * counters. */

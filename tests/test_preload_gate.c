@@ -88,8 +88,9 @@ void kp_window_managed_memory(void)
 }
 
 /* As the process does it: alone, or, when another thread stays in a call, not at all. */
-void kp_process_close_window(void)
+void kp_process_close_window(const char *why)
 {
+    assert_non_null(why);
     bool alone = kp_gate_enter_exclusive(60000, process.stuck ? 5 : 30000);
     process.closed++;
     atomic_store(&watches, false);
@@ -750,7 +751,7 @@ static void test_hold(void **state)
     assert_int_equal(callee.closed_before, 1);
     assert_int_equal(callee.guard, 1);
     atomic_store(&counts, true);
-    kp_gate_enter_alone();
+    kp_gate_enter_alone("a test");
     assert_int_equal(process.closed, 2);
     assert_false(kp_gate_enter_exclusive(60000, 0)); /* it was entered */
     kp_gate_leave_shared();
@@ -849,7 +850,7 @@ static void test_exclusive_to_shared(void **state)
     (void)state;
     assert_true(kp_gate_enter_exclusive(60000, 0));
     kp_gate_exclusive_to_shared();
-    kp_gate_enter_shared(); /* others are let in, */
+    kp_gate_enter_shared("a test"); /* others are let in, */
     kp_gate_leave_shared();
     assert_false(kp_gate_enter_exclusive(60000, 5)); /* but no replay */
     kp_gate_leave_shared();
@@ -985,7 +986,7 @@ static void test_replay_holds_calls_back(void **state)
 static int child_of_a_busy_process(void)
 {
     kp_gate_reset();
-    kp_gate_enter_shared(); /* would wait for ever */
+    kp_gate_enter_shared("a test"); /* would wait for ever */
     kp_gate_leave_shared();
     if (!kp_gate_enter_exclusive(60000, 0))
         return 1;
@@ -1009,7 +1010,7 @@ static void fork_and_check(void)
 static void test_reset_in_a_child(void **state)
 {
     (void)state;
-    kp_gate_enter_shared(); /* a call in flight */
+    kp_gate_enter_shared("a test"); /* a call in flight */
     fork_and_check();
     kp_gate_leave_shared();
     assert_true(kp_gate_enter_exclusive(60000, 0)); /* a replay */

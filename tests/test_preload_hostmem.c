@@ -36,7 +36,6 @@ static struct {
 
 static struct kp_driver driver;
 
-__thread const char *kp_gate_symbol;
 __thread int kp_guard __attribute__((tls_model("initial-exec")));
 
 bool kp_process_active(void)
@@ -54,8 +53,9 @@ const struct kp_driver *kp_process_driver(void)
     return process.active ? &driver : NULL;
 }
 
-void kp_gate_enter_shared(void)
+void kp_gate_enter_shared(const char *what)
 {
+    assert_non_null(what);
     atomic_fetch_add(&process.inside, 1);
     atomic_fetch_add(&process.entered, 1);
 }

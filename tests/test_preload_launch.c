@@ -52,8 +52,9 @@ void kp_process_skip(const char *reason, unsigned launches)
     process.skipped += launches;
 }
 
-void kp_process_close_window(void)
+void kp_process_close_window(const char *why)
 {
+    assert_non_null(why);
     process.closed++;
 }
 
