@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/derive.h"
 #include "report/sections.h"
 #include "report/source.h"
 
@@ -339,19 +340,19 @@ static int set_mixes(const struct launch *l)
     return rc;
 }
 
-static int set_of_opcodes(const struct launch *l)
+/* Where the counter was collected, without being asked for them: ncu's raw page has them. */
+static int set_of_counters(const struct launch *l)
 {
     static const struct {
-        const char *metric, *unit, *opcode;
+        const char *metric, *counter;
     } rows[] = {
-#define KP_OF_OPCODE(name, unit, opcode) {name, unit, opcode},
+#define KP_OF_COUNTER(name, unit, counter) {name, counter},
 #include "report/source_metrics.def"
     };
-    bool known = has_code(l);
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++)
-        rc = known ? kp_result_set_count(l->r, rows[i].metric, rows[i].unit, executed(l, rows[i].opcode))
-                   : kp_result_set_na(l->r, rows[i].metric, no_opcodes);
+        if (kp_result_find(l->r, rows[i].counter))
+            rc = kp_derive(l->r, rows[i].metric);
     return rc;
 }
 
@@ -376,6 +377,15 @@ static int set_spills(const struct launch *l)
     return rc ? rc
               : kp_result_set_real(l->r, "derived__local_spilling_requests_pct", "%",
                                    accesses ? 100.0 * (double)all / (double)accesses : 0);
+}
+
+/* What is made of counts and no section shows. */
+static int set_counted(const struct launch *l)
+{
+    int rc = set_of_counters(l);
+    if (!rc)
+        rc = set_mixes(l);
+    return rc ? rc : set_spills(l);
 }
 
 /* What kinds of values there are: a kernel executes at least one instruction, but may end before it is sampled. */
@@ -415,11 +425,7 @@ int kp_derive_source(struct kp_result *r, const struct kp_lookup *lookup, const 
     if (!rc && (l.sampled || r->n_counts))
         rc = set_rows(&l);
     if (!rc && l.counted)
-        rc = set_of_opcodes(&l);
-    if (!rc && l.counted)
-        rc = set_mixes(&l);
-    if (!rc && l.counted)
-        rc = set_spills(&l);
+        rc = set_counted(&l);
     for (size_t k = 0; l.codes && k < r->n_counts; k++)
         kp_code_free(&l.codes[k]);
     free(l.codes);

@@ -49,12 +49,6 @@ static const struct {
     {"derived__memory_l1_conflicts_shared_nway", {0, 33, 0, 0}},
     {"sass__inst_executed_per_opcode", {11534336, 17825792, 51814400, 66650112}},
     {"derived__local_spilling_requests", {0, 0, 0, 0}},
-    {"sass__inst_executed_global_loads", {524288, 524288, 393216, 16777216}},
-    {"sass__inst_executed_global_stores", {524288, 524288, 4096, 65536}},
-    {"sass__inst_executed_local_loads", {0, 0, 6291456, 0}},
-    {"sass__inst_executed_local_stores", {0, 0, 6389760, 0}},
-    {"sass__inst_executed_shared_loads", {0, 524288, 0, 0}},
-    {"sass__inst_executed_shared_stores", {0, 524288, 0, 0}},
     {"sass__thread_inst_executed_true_per_opcode", {369098752, 570425344, 1657798656, 2128617408}},
     {"sass__thread_inst_executed_per_opcode_category", {369098752, 570425344, 1657798656, 2128617408}},
 };

@@ -190,6 +190,24 @@ static void spills_are_told_from_other_local_memory(void **state)
     kp_result_free(&r);
 }
 
+/* Of the counter, which does not count what a predicate switched off, where it was collected. */
+static void loads_and_stores_are_those_of_the_counter(void **state)
+{
+    struct kp_result r = {0};
+    (void)state;
+    kp_test_add_transpose(&r, 1);
+    derive(&r);
+    assert_null(kp_result_find(&r, "sass__inst_executed_global_stores"));
+    assert_int_equal(kp_result_set_real(&r, "smsp__sass_inst_executed_op_global_st.sum", "inst", 4095), 0);
+    assert_int_equal(kp_result_set_na(&r, "smsp__sass_inst_executed_op_shared_ld.sum", "lost"), 0);
+    derive(&r);
+    assert_value(&r, "sass__inst_executed_global_stores", 4095);
+    assert_string_equal(kp_result_find(&r, "sass__inst_executed_global_stores")->unit, "inst");
+    assert_int_equal(kp_result_find(&r, "sass__inst_executed_shared_loads")->kind, KP_VALUE_NA);
+    assert_null(kp_result_find(&r, "sass__inst_executed_global_loads"));
+    kp_result_free(&r);
+}
+
 static void what_was_not_collected_is_not_set(void **state)
 {
     struct kp_result r = {.launch = {.cc_major = 7, .cc_minor = 5}};
@@ -687,6 +705,7 @@ int main(void)
         cmocka_unit_test(never_executed_instructions_have_idle_threads),
         cmocka_unit_test(mixes_come_by_number),
         cmocka_unit_test(spills_are_told_from_other_local_memory),
+        cmocka_unit_test(loads_and_stores_are_those_of_the_counter),
         cmocka_unit_test(what_was_not_collected_is_not_set),
         cmocka_unit_test(an_ideal_that_was_not_counted_makes_no_excess),
         cmocka_unit_test(numbers_are_short),
