@@ -423,8 +423,10 @@ static int op_begin(void *arg, size_t group)
 static int op_start(void *arg)
 {
     struct flight *f = arg;
+    if (f->extra)
+        return 0;
     f->longest = 0; /* what is done once takes the first passes longer */
-    return f->extra ? 0 : kp_range_start(f->c->range);
+    return kp_range_start(f->c->range);
 }
 
 static int op_stop(void *arg, bool *last)

@@ -127,7 +127,7 @@ static struct kp_pm_settings settings(const struct kp_extras *x)
     uint64_t bytes = (samples + IDLE_SAMPLES) * SAMPLE_BYTES;
     if (!set.buffer_size)
         set.buffer_size = bytes < LEAST_BUFFER ? LEAST_BUFFER : bytes > MOST_BUFFER ? MOST_BUFFER : (size_t)bytes;
-    /* KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0). */
+    /* KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0), see read_samples. */
     if (samples)
         set.max_samples = samples + IDLE_SAMPLES < MOST_DECODED ? (uint32_t)samples + IDLE_SAMPLES : MOST_DECODED;
     return set;
@@ -194,7 +194,8 @@ static int read_samples(struct kp_extra_pm *p, const struct kp_config *group, bo
     s->n = 0;
     while (!rc && d.more && s->n < MOST_SAMPLES) {
         rc = kp_pm_decode(p->sampler, &d);
-        *lost |= !rc && d.overflow;
+        /* KP_VENDOR: after it was full there is nothing more, as if that had been all (CUPTI 13.0). */
+        *lost |= !rc && (d.overflow || (s->n && !d.n));
         d.more &= d.n > 0; /* a library that always claims to have more must not hold the program */
         for (size_t i = 0; !rc && i < d.n; i++) {
             rc = make_room(s, group->n_names);

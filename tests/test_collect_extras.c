@@ -94,6 +94,8 @@ ENDING_FUNCTIONS(DEFINE)
 static double (*value_of)(const char *metric, const char *kernel, size_t range);
 static double (*sample_of)(const char *metric, const char *kernel, size_t index);
 static size_t (*samples_of)(const char *kernel);
+static int *lose_rest;
+static uint32_t room_asked, room_given; /* samples, see note_room */
 
 /* ---- what is collected ---- */
 
@@ -130,7 +132,8 @@ static int open_library(void **state)
     *(void **)&value_of = dlsym(handle, "fake_cupti_value");
     *(void **)&sample_of = dlsym(handle, "fake_cupti_pm_value");
     *(void **)&samples_of = dlsym(handle, "fake_cupti_pm_samples");
-    assert_true(value_of && sample_of && samples_of);
+    *(void **)&lose_rest = dlsym(handle, "fake_cupti_pm_lose_rest");
+    assert_true(value_of && sample_of && samples_of && lose_rest);
     if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, counter, 0, &plan, &err))
         fail_msg("%s", err ? err : "plan");
     return 0;
@@ -215,6 +218,8 @@ static int tear_down(void **state)
     kp_collector_close(t.c, true);
     kp_codes_free(t.extras.codes);
     kp_test_context_end(t.ctx);
+    *lose_rest = 0;
+    room_given = w->us = 0;
     return 0;
 }
 
@@ -670,6 +675,68 @@ static void test_first_sample(void **state)
         check_series(&t.results[i], i);
     kp_collector_close(t.c, true);
     t.c = NULL;
+}
+
+/* Room for the samples of a long launch is made by what it took under the counters, whatever was done between. */
+static CUptiResult CUPTIAPI note_room(CUpti_PmSampling_GetCounterDataSize_Params *p)
+{
+    CUpti_PmSampling_GetCounterDataSize_Params given = *p;
+    room_asked = p->maxSamples;
+    if (room_given)
+        given.maxSamples = room_given;
+    CUptiResult rc = fake->cuptiPmSamplingGetCounterDataSize(&given);
+    p->counterDataSize = given.counterDataSize;
+    return rc;
+}
+
+static void test_room(void **state)
+{
+    enum { LAUNCH_US = 2500, COUNTING_US = 800, INTERVAL_US = 8, IDLE = 512 };
+    static struct kp_cupti noting; /* the collector has it until the test is torn down */
+    (void)state;
+    noting = cupti;
+    noting.cuptiPmSamplingGetCounterDataSize = note_room;
+    t.extras.cupti = &noting;
+    t.extras.pm_interval = 1000 * INTERVAL_US;
+    for (unsigned long_one = 0; long_one < 2; long_one++) {
+        open_collector();
+        w->us = long_one * LAUNCH_US;
+        room_asked = 0;
+        replay("AI");
+        w->us = 0;
+        assert_true(room_asked > 0);
+        if (long_one)
+            assert_in_range(room_asked, IDLE + (LAUNCH_US - COUNTING_US) / INTERVAL_US, 4096);
+        kp_collector_close(t.c, true);
+        t.c = NULL;
+    }
+}
+
+/* A series that ends early for want of room does not pass for a whole one. */
+static void test_rest_lost(void **state)
+{
+    enum { ROOM = 8 };             /* with the idle ones that come first, too few for any kernel */
+    static struct kp_cupti noting; /* the collector has it until the test is torn down */
+    (void)state;
+    noting = cupti;
+    noting.cuptiPmSamplingGetCounterDataSize = note_room;
+    t.extras.cupti = &noting;
+    t.extras.kinds = KP_EXTRA_PM;
+    room_given = ROOM;
+    for (*lose_rest = 0; *lose_rest < 2; ++*lose_rest) {
+        open_collector();
+        replay("AI");
+        for (size_t i = 0; i < 2; i++) {
+            if (!*lose_rest) {
+                check_series(&t.results[i], i);
+                continue;
+            }
+            assert_true(t.results[i].n_series > 0 && t.results[i].series[0].n_values < ROOM);
+            assert_true(number(&t.results[i], "profiler__pmsampler_dropped_samples") > 0);
+        }
+        kp_collector_close(t.c, true);
+        t.c = NULL;
+    }
 }
 
 static void check_none_asked(void)
@@ -1287,6 +1354,8 @@ int main(void)
         ON_FAKE(test_new_functions),
         ON_FAKE(test_names_of_reasons),
         ON_FAKE(test_first_sample),
+        ON_FAKE(test_room),
+        ON_FAKE(test_rest_lost),
         ON_FAKE(test_user_range),
         ON_FAKE(test_counting),
         ON_FAKE(test_single_kinds),

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <unistd.h>
 
 #include "cupti/internal.h"
 #include "tests/fake_support.h"
@@ -31,6 +32,7 @@ CUresult kp_test_window_launch(size_t i)
     CUresult rc = (CUresult)kp_test_met("launch");
     if (rc != CUDA_SUCCESS)
         return rc;
+    usleep(w->us);
     return KP_TEST_FAKE(cuLaunchKernel)(w->kernels[w->kernel[i]], kp_test_window_blocks(i), 1, 1, 32, 1, 1, 0, NULL,
                                         params[w->kernel[i]], NULL);
 }

@@ -23,6 +23,7 @@ struct kp_test_window {
     struct kp_window_job job;
     CUstream stream; /* that the hooks are told */
     bool foreign;    /* launches one of its own beside each */
+    unsigned us;     /* that a launch takes, at least */
 };
 
 extern struct kp_test_window kp_test_window;

@@ -37,6 +37,8 @@ struct CUpti_PmSampling_Object {
 
 static CUpti_PmSampling_Object samplers[PM_DEVICES];
 
+int fake_cupti_pm_lose_rest;
+
 size_t fake_cupti_pm_samples(const char *kernel)
 {
     return 8 + fake_hash(FAKE_HASH_START, kernel, strlen(kernel)) % 24;
@@ -316,6 +318,8 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params *params
     params->decodeStopReason = o->n_records ? CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL
                                             : CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS;
     params->overflow = o->overflow;
+    if (fake_cupti_pm_lose_rest)
+        o->n_records = 0;
     return CUPTI_SUCCESS;
 }
 

@@ -43,9 +43,12 @@ double fake_cupti_value(const char *metric, const char *kernel, size_t range);
 /*
  * PM sampling: a kernel takes fake_cupti_pm_samples samples, and FAKE_PM_IDLE idle ones stand before the first kernel
  * and behind each. The value of sample `index` of a kernel is fake_cupti_value's of that range; of an idle one ("") 0.
+ * What does not fit into the counter data waits for the next decoding; set fake_cupti_pm_lose_rest to 1, it is lost, as
+ * in CUPTI 13.0.
  */
 enum { FAKE_PM_IDLE = 3, FAKE_PM_RECORD = 64 /* bytes of the hardware buffer that a sample takes */ };
 size_t fake_cupti_pm_samples(const char *kernel);
 double fake_cupti_pm_value(const char *metric, const char *kernel, size_t index);
+extern int fake_cupti_pm_lose_rest;
 
 #endif
