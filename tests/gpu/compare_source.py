@@ -1,8 +1,8 @@
-"""What kprof counts, samples and names by instruction beside ncu: compare_source.py SESSION REPORT.ncu-rep [AGAIN.ncu-rep]
+"""What kprof counts, samples and names by instruction beside ncu: compare_source.py FILE.kprof... FILE.ncu-rep...
 
 Launches are matched by order. Prints a line a launch: totals of SASS metrics, the mixes of opcodes and categories, the
-shares of stall reasons, and the order of the lines by samples. With a second report, the last lines say as well how ncu
-compares with itself.
+shares of stall reasons, and the order of the lines by samples, of the first session. What differs among ncu's own runs
+is no measure of it; samples are compared with the nearest run, and the spread of each side's runs is printed.
 """
 import collections
 import glob
@@ -89,67 +89,93 @@ def share_gap(a, b):
     return max(abs(a[k] / na - b[k] / nb) for k in set(a) | set(b))
 
 
+def share(stalls, reason):
+    return stalls[reason] / (sum(stalls.values()) or 1)
+
+
 def top(lines, n=5):
     """Lines by samples, without those that have too few to be told apart from the next."""
     total = sum(lines.values())
     return [k for k, v in lines.most_common(n) if total and v >= 0.02 * total]
 
 
+def spread(runs, launch):
+    """How far the stall shares of the runs are apart at most, of one launch."""
+    return max((share_gap(a[launch][4], b[launch][4]) for i, a in enumerate(runs) for b in runs[:i]), default=0)
+
+
+def compare_counts(good, mine, others, launch):
+    """Totals and mixes of a launch; what differs, with what ncu's other runs say."""
+    wrong = []
+    a = mine[launch]
+    for metric in TOTALS:
+        found = [o[launch][1][metric] for o in others if o[launch][1][metric] is not None]
+        if not found:
+            continue
+        if len(set(found)) > 1:
+            good["totals that ncu repeats otherwise"] += 1
+            continue
+        good["totals"] += 1
+        same = a[1].get(metric) is not None and float(a[1][metric]) == found[0]
+        good["totals equal"] += same
+        if not same:
+            wrong.append(f"{metric}: {a[1].get(metric)} / {' '.join(str(f) for f in found)}")
+    for mix in MIXES:
+        found = [o[launch][2][mix] for o in others if mix in o[launch][2]]
+        if not found:
+            continue
+        if any(f != found[0] for f in found):
+            good["mixes that ncu repeats otherwise"] += 1
+            continue
+        good["mixes"] += 1
+        good["mixes equal"] += a[2].get(mix) == found[0]
+        if a[2].get(mix) != found[0]:
+            wrong.append(f"{mix}: {a[2].get(mix)} / {found[0]}")
+    return wrong
+
+
 def main():
-    mine, other = ours(sys.argv[1]), theirs(sys.argv[2])
-    print(f"{len(mine)} launches of kprof, {len(other)} of ncu")
+    sessions = [ours(p) for p in sys.argv[1:] if p.endswith(".kprof")]
+    reports = [theirs(p) for p in sys.argv[1:] if not p.endswith(".kprof")]
+    print(f"launches of kprof: {[len(s) for s in sessions]}, of ncu: {[len(r) for r in reports]}")
     good = collections.Counter()
-    for (name, a, mixes, lines, stalls), (_, b, their_mixes, their_lines, their_stalls) in zip(mine, other):
-        wrong = []
-        for metric in TOTALS:
-            if b[metric] is None or a.get(metric) is None:
-                wrong.append(f"{metric}: {a.get(metric)} / {b[metric]}") if b[metric] is not None else None
-                continue
-            good["totals"] += 1
-            same = float(a[metric]) == b[metric]
-            good["totals equal"] += same
-            if not same:
-                wrong.append(f"{metric}: {a[metric]} / {b[metric]}")
-        for mix in MIXES:
-            good["mixes"] += 1
-            same = mixes.get(mix) == their_mixes.get(mix)
-            good["mixes equal"] += same
-            if not same:
-                wrong.append(f"{mix}: {mixes.get(mix)} / {their_mixes.get(mix)}")
-        gap = share_gap(stalls, their_stalls)
-        if min(sum(stalls.values()), sum(their_stalls.values())) >= LEAST:
-            good["stalls"] += 1
+    launches = min(len(s) for s in sessions + reports)
+    for i in range(launches):
+        name, _, _, lines, stalls = sessions[0][i]
+        wrong = compare_counts(good, sessions[0], reports, i)
+        near = min(reports, key=lambda r: share_gap(stalls, r[i][4]))
+        gap, itself, own = share_gap(stalls, near[i][4]), spread(reports, i), spread(sessions, i)
+        their_lines = [r[i][3] for r in reports]
+        ranking, rankings = top(lines), [top(t) for t in their_lines]
+        enough = min(sum(r[i][4].values()) for r in sessions + reports) >= LEAST
+        if enough:
+            good["launches"] += 1
             good["stalls within"] += gap <= POINTS
-        ranking, their_ranking = top(lines), top(their_lines)
-        same = ranking == their_ranking
-        if sum(their_lines.values()) >= LEAST:
-            good["lines"] += 1
-            good["lines equal"] += same
-        print(f"{re.sub(r'[(<].*', '', name):32.32} samples {sum(stalls.values()):8.0f} / {sum(their_stalls.values()):8.0f}"
-              f"  stall shares differ by {100 * gap:5.1f} points  lines {'same' if same else 'DIFFER'}")
+            good["stalls within spread"] += gap <= max(POINTS, itself)
+            good["their stalls within"] += itself <= POINTS
+            good["lines equal"] += ranking in rankings
+            good["their lines equal"] += all(r == rankings[0] for r in rankings)
+        print(f"{re.sub(r'[(<].*', '', name):32.32} samples {sum(stalls.values()):8.0f} / {sum(near[i][4].values()):8.0f}"
+              f"  stall shares differ by {100 * gap:5.1f} points (ncu's runs {100 * itself:4.1f}, kprof's {100 * own:4.1f})"
+              f"  lines {'same' if ranking in rankings else 'DIFFER'}{'' if enough else '  too few samples'}")
         for text in wrong:
             print("    " + text[:230])
-        if not same:
-            print(f"    lines {ranking} / {their_ranking}")
-    again = theirs(sys.argv[3]) if len(sys.argv) > 3 else []
-    itself = collections.Counter()
-    for (name, _, _, lines, stalls), (_, _, _, more_lines, more_stalls) in zip(other, again):
-        gap = share_gap(stalls, more_stalls)
-        if min(sum(stalls.values()), sum(more_stalls.values())) < LEAST:
-            continue
-        itself["stalls"] += 1
-        itself["stalls within"] += gap <= POINTS
-        itself["lines"] += 1
-        itself["lines equal"] += top(lines) == top(more_lines)
-        print(f"{re.sub(r'[(<].*', '', name):32.32} ncu beside itself: stall shares differ by {100 * gap:5.1f} points  lines "
-              f"{'same' if top(lines) == top(more_lines) else 'DIFFER'}")
+        if ranking not in rankings:
+            print(f"    lines {ranking} / {rankings}")
+        if enough and gap > POINTS:
+            for reason in sorted(set(stalls) | set(near[i][4]),
+                                 key=lambda k: -abs(share(stalls, k) - share(near[i][4], k)))[:4]:
+                print(f"    {reason:24} kprof " + " ".join(f"{100 * share(s[i][4], reason):5.1f}" for s in sessions)
+                      + "  ncu " + " ".join(f"{100 * share(r[i][4], reason):5.1f}" for r in reports))
     print(f"| totals of SASS metrics equal | {good['totals equal']} of {good['totals']} |")
     print(f"| mixes of opcodes equal | {good['mixes equal']} of {good['mixes']} |")
-    print(f"| stall shares within 3 points | {good['stalls within']} of {good['stalls']} launches |")
-    print(f"| five hottest lines in the same order | {good['lines equal']} of {good['lines']} launches |")
-    if again:
-        print(f"| ncu beside itself: stall shares within 3 points, lines in the same order | {itself['stalls within']} of "
-              f"{itself['stalls']}, {itself['lines equal']} of {itself['lines']} launches |")
+    print(f"| totals, mixes that differ among ncu's own runs, left out above | {good['totals that ncu repeats otherwise']}, "
+          f"{good['mixes that ncu repeats otherwise']} |")
+    print(f"| stall shares within 3 points of an ncu run | {good['stalls within']} of {good['launches']} launches |")
+    print(f"| the same, or within ncu's own spread | {good['stalls within spread']} of {good['launches']} launches |")
+    print(f"| five hottest lines in the order of an ncu run | {good['lines equal']} of {good['launches']} launches |")
+    print(f"| ncu's own runs: shares within 3 points, lines in one order | {good['their stalls within']}, "
+          f"{good['their lines equal']} of {good['launches']} launches |")
 
 
 if __name__ == "__main__":

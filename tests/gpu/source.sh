@@ -24,7 +24,7 @@ build() { nvcc -O2 -lineinfo -arch="$arch" -o "$work/$1" "$here/$1.cu" || exit 1
 
 # Runs kprof alone and ncu alone on a program, and compares by instruction.
 beside() { # NAME LAUNCHES COMMAND...
-    local name=$1 launches=$2 profile=on start native wall ncu_wall
+    local name=$1 launches=$2 profile=on start native wall ncu_wall i
     shift 2
     [ "$name" = torch ] && profile=off
     start=$(now) && "$@" >"$work/plain" 2>/dev/null && native=$(since "$start")
@@ -38,14 +38,17 @@ beside() { # NAME LAUNCHES COMMAND...
     timeout 300 ncu --clock-control none --profile-from-start $profile --set full --import-source yes -f -o "$work/$name" "$@" >/dev/null 2>&1
     ncu_wall=$(since "$start")
     echo "## $name"
-    if [ "$name" = patterns ] || [ "$name" = torch ]; then # whose stall shares are compared
-        timeout 300 ncu --clock-control none --profile-from-start $profile --section SourceCounters -f -o "$work/$name.again" \
-            "$@" >/dev/null 2>&1
-        set -- "$work/$name.again.ncu-rep"
-    else
-        set --
+    local runs=("$work/$name.kprof" "$work/$name.ncu-rep")
+    if [ "$name" = patterns ] || [ "$name" = torch ]; then # what varies from run to run
+        for i in 1 2; do
+            timeout 300 ncu --clock-control none --profile-from-start $profile --section SourceCounters --import-source yes \
+                -f -o "$work/$name.$i" "$@" >/dev/null 2>&1
+            KPROF_PROFILE_FROM_START=$profile KPROF_SECTION=SourceCounters KPROF_EXPORT=$work/$name.$i.kprof \
+                KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$work/log LD_PRELOAD=$lib timeout 300 "$@" >/dev/null
+            runs+=("$work/$name.$i.kprof" "$work/$name.$i.ncu-rep")
+        done
     fi
-    python3 "$here/compare_source.py" "$work/$name.kprof" "$work/$name.ncu-rep" "$@"
+    python3 "$here/compare_source.py" "${runs[@]}"
     [ "$name" != phases ] || python3 "$here/compare_series.py" "$work/$name.kprof" "$work/$name.ncu-rep"
     cp "$work/$name.kprof" "$out/" 2>/dev/null
     costs+=("| $name, $launches launches | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" -v n="$launches" 'BEGIN { printf "%.0f | %.0f | %.1f", (b - a) * 1000 / n, (c - a) * 1000 / n, (b - a) / (c - a) }') |")
