@@ -24,9 +24,6 @@ enum { ROOM_STEP = 4, LARGE_ROOM = 256, LARGE_STEP = 64 };
  * start and, the first time, the opening of its host. */
 enum { MOST_THREADS = 4, LEAST_SHARE = 16 };
 
-/* What a launch inside a pass takes beyond its kernel, about. */
-enum { PASS_NS = 800000 };
-
 /* Room in a set of CPUs; the kernel refuses one that is smaller than its own. */
 enum { MOST_CPUS = 8192 };
 
@@ -73,6 +70,7 @@ struct flight {
     size_t early;               /* extra passes that come before the groups of the plan */
     bool extra, extra_cold;     /* the pass under way is an extra one; it wants cold caches */
     bool extras;                /* there has been one */
+    unsigned timed;             /* passes that are to be timed yet: what is done once takes the first one longer */
     uint64_t launched, longest; /* ns: when the launch under way was issued; what the longest one took */
 };
 
@@ -316,24 +314,27 @@ static CUresult before_launch(void *arg, CUstream stream)
     CUresult rc = f->flush;
     if (f->extra)
         return rc == CUDA_SUCCESS ? (f->fault = kp_extras_before(f->c->extras)) : rc;
-    f->launched = now_ns();
-    if (rc != CUDA_SUCCESS || f->mode == KP_RANGE_AUTO)
+    if (rc != CUDA_SUCCESS || (f->mode == KP_RANGE_AUTO && !f->timed))
         return rc;
     rc = f->c->setup.driver->cuCtxSynchronize();
+    f->launched = now_ns();
+    if (f->mode == KP_RANGE_AUTO)
+        return rc;
     return rc == CUDA_SUCCESS && mark(f, true) ? CUDA_ERROR_UNKNOWN : rc;
 }
 
-/* In auto range a launch returns when its kernel has ended. */
 static CUresult after_launch(void *arg)
 {
     struct flight *f = arg;
     if (f->extra)
         return f->fault = kp_extras_after(f->c->extras);
-    if (now_ns() - f->launched > f->longest)
-        f->longest = now_ns() - f->launched;
-    if (f->mode == KP_RANGE_AUTO)
+    if (f->mode == KP_RANGE_AUTO && !f->timed)
         return CUDA_SUCCESS;
     CUresult rc = f->c->setup.driver->cuCtxSynchronize();
+    if (f->timed && now_ns() - f->launched > f->longest)
+        f->longest = now_ns() - f->launched;
+    if (f->mode == KP_RANGE_AUTO)
+        return rc;
     return mark(f, false) && rc == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : rc;
 }
 
@@ -384,7 +385,7 @@ static int begin_extra(struct flight *f, size_t pass)
     if (!f->extras)
         map_ranges(f);
     f->extra = f->extras = true;
-    kp_extras_longest(f->c->extras, f->longest > PASS_NS ? f->longest - PASS_NS : 0);
+    kp_extras_longest(f->c->extras, f->longest);
     f->extra_cold = kp_extras_flushes(f->c->extras, pass);
     kp_extras_begin(f->c->extras, pass);
     return 0;
@@ -425,7 +426,8 @@ static int op_start(void *arg)
     struct flight *f = arg;
     if (f->extra)
         return 0;
-    f->longest = 0; /* what is done once takes the first passes longer */
+    if (f->timed)
+        f->longest = 0;
     return kp_range_start(f->c->range);
 }
 
@@ -437,6 +439,7 @@ static int op_stop(void *arg, bool *last)
         *last = true;
         return 0;
     }
+    f->timed -= f->timed > 0;
     if (f->marked) /* the launch was refused */
         mark(f, false);
     return kp_range_stop(f->c->range, last);
@@ -834,8 +837,10 @@ static void open_extras(struct flight *f)
     size_t results = 0;
     for (size_t i = 0; i < f->job->n_launches; i++)
         results += f->job->wanted[i];
-    if (f->c->extras && f->mode == KP_RANGE_AUTO)
-        kp_extras_window(f->c->extras, results);
+    if (!f->c->extras || f->mode != KP_RANGE_AUTO)
+        return;
+    kp_extras_window(f->c->extras, results);
+    f->timed = kp_extras_want_longest(f->c->extras) ? 2 : 0;
 }
 
 static void take_extras(struct flight *f)

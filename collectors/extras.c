@@ -364,6 +364,14 @@ void kp_extras_longest(struct kp_extras *x, uint64_t ns)
     x->longest_ns = ns;
 }
 
+bool kp_extras_want_longest(struct kp_extras *x)
+{
+    for (size_t k = 0; k < KP_EXTRA_KINDS; k++)
+        if (kinds[k]->by_time && passes_of(x, k))
+            return true;
+    return false;
+}
+
 void kp_extras_window(struct kp_extras *x, size_t results)
 {
     struct kp_gathered *g = calloc(1, sizeof(*g));

@@ -77,8 +77,9 @@ size_t kp_extras_passes(struct kp_extras *x);
 size_t kp_extras_early(const struct kp_extras *x);
 /* A window of so many launches with results begins. */
 void kp_extras_window(struct kp_extras *x, size_t results);
-/* What the longest of its launches took, about; before the passes that are not early. */
+/* What the longest of its launches took, at most; before the passes that are not early. Whether any pass wants it. */
 void kp_extras_longest(struct kp_extras *x, uint64_t ns);
+bool kp_extras_want_longest(struct kp_extras *x);
 
 void kp_extras_begin(struct kp_extras *x, size_t pass);
 /* Around each launch that has a result, in order; the first after what comes before the launch was issued. They wait

@@ -74,6 +74,7 @@ struct kp_extra_kind {
     unsigned bit;
     const char *what; /* "PC sampling" */
     bool flushes;
+    bool by_time; /* what it makes ready depends on how long launches take */
     size_t (*passes)(struct kp_extras *x);
     int (*begin)(struct kp_extras *x);
     int (*before)(struct kp_extras *x, struct kp_gathered_launch *l);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "collectors/extras_internal.h"
 #include "collectors/pm_list.h"
@@ -12,12 +13,12 @@
 enum {
     AUTO_INTERVAL_NS = 1500, /* ncu's on Hopper */
     AUTO_INTERVAL_CYCLES = 20000,
-    MOST_AUTO_SAMPLES = 2048, /* of a launch: longer ones have a longer interval */
-    IDLE_SAMPLES = 512,       /* between the start of the sampling and that of the launch, and after it */
-    SAMPLE_BYTES = 40 << 10,  /* of device memory: seen on GH100, 31 MB for 850 */
-    LEAST_BUFFER = 32 << 20,
+    MOST_AUTO_SAMPLES = 3072, /* of a launch: longer ones have a longer interval */
+    IDLE_SAMPLES = 128,       /* between the start of the sampling and that of the launch: 40 to 60 seen */
+    SAMPLE_BYTES = 36 << 10,  /* of device memory: seen on GH100, 31 MB for 850 */
+    LEAST_BUFFER = 30998528,  /* ncu's on Hopper */
     MOST_BUFFER = 512 << 20,
-    LEAST_DECODED = 256, /* samples in the counter data, each of which takes 32 to 64 KiB of host memory */
+    LEAST_DECODED = 256, /* samples in the counter data */
     MOST_DECODED = 4096,
     MOST_SAMPLES = 1 << 20,
 };
@@ -41,6 +42,7 @@ struct kp_extra_pm {
     struct kp_pm_groups groups;
     struct kp_pm *sampler;
     struct samples samples;
+    uint64_t started_ns;
 };
 
 /* ---- what is sampled ---- */
@@ -113,6 +115,12 @@ static uint64_t auto_interval(const struct kp_extras *x)
     return interval;
 }
 
+/* The samples of so long a time. A cycle takes no less than half a nanosecond. */
+static uint64_t samples_in(uint64_t ns, enum kp_pm_trigger trigger, uint64_t interval)
+{
+    return ns / (trigger == KP_PM_NANOSECONDS ? interval : interval / 2 + 1);
+}
+
 static struct kp_pm_settings settings(const struct kp_extras *x)
 {
     const struct kp_extras_setup *s = &x->setup;
@@ -122,14 +130,12 @@ static struct kp_pm_settings settings(const struct kp_extras *x)
                                  .max_samples = LEAST_DECODED};
     if (!set.interval)
         set.interval = set.trigger == KP_PM_NANOSECONDS ? auto_interval(x) : AUTO_INTERVAL_CYCLES;
-    /* A cycle takes no less than half a nanosecond. */
-    uint64_t samples = x->longest_ns / (set.trigger == KP_PM_NANOSECONDS ? set.interval : set.interval / 2 + 1);
-    uint64_t bytes = (samples + IDLE_SAMPLES) * SAMPLE_BYTES;
-    if (!set.buffer_size)
-        set.buffer_size = bytes < LEAST_BUFFER ? LEAST_BUFFER : bytes > MOST_BUFFER ? MOST_BUFFER : (size_t)bytes;
-    /* KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0), see read_samples. */
-    if (samples)
-        set.max_samples = samples + IDLE_SAMPLES < MOST_DECODED ? (uint32_t)samples + IDLE_SAMPLES : MOST_DECODED;
+    uint64_t samples = samples_in(x->longest_ns, set.trigger, set.interval) + IDLE_SAMPLES;
+    if (!set.buffer_size) {
+        set.buffer_size = LEAST_BUFFER;
+        while (set.buffer_size / SAMPLE_BYTES < samples && set.buffer_size < MOST_BUFFER)
+            set.buffer_size *= 2;
+    }
     return set;
 }
 
@@ -149,10 +155,29 @@ static int pm_begin(struct kp_extras *x)
     return 0;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static int pm_before(struct kp_extras *x, struct kp_gathered_launch *l)
 {
     (void)l;
-    return kp_pm_start(x->pm->sampler);
+    int rc = kp_pm_start(x->pm->sampler);
+    x->pm->started_ns = now_ns();
+    return rc;
+}
+
+/* Room for all samples of the launch that has ended; where it cannot be had, those that fit are read.
+ * KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0). */
+static void make_decoding_room(const struct kp_extras *x, uint64_t ended_ns)
+{
+    const struct kp_gathered *g = x->gathered;
+    uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - x->pm->started_ns,
+                                                 g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
+    kp_pm_make_room(x->pm->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
 }
 
 /* ---- samples ---- */
@@ -185,18 +210,19 @@ static void free_samples(struct samples *s)
     *s = (struct samples){.n = 0};
 }
 
-/* Reads all that was sampled since the start. */
-static int read_samples(struct kp_extra_pm *p, const struct kp_config *group, bool *lost)
+/* Reads all that was sampled since the start; *full says whether some of it may have had no room. */
+static int read_samples(struct kp_extra_pm *p, const struct kp_config *group, bool *lost, bool *full)
 {
     struct samples *s = &p->samples;
     struct kp_pm_decoded d = {.more = true};
     int rc = 0;
     s->n = 0;
     while (!rc && d.more && s->n < MOST_SAMPLES) {
+        bool had_more = s->n > 0;
         rc = kp_pm_decode(p->sampler, &d);
-        /* KP_VENDOR: after it was full there is nothing more, as if that had been all (CUPTI 13.0). */
-        *lost |= !rc && (d.overflow || (s->n && !d.n));
-        d.more &= d.n > 0; /* a library that always claims to have more must not hold the program */
+        *lost |= !rc && d.overflow;
+        *full |= !rc && had_more && !d.n; /* told to be so, and then there was nothing */
+        d.more &= d.n > 0;                /* a library that always claims to have more must not hold the program */
         for (size_t i = 0; !rc && i < d.n; i++) {
             rc = make_room(s, group->n_names);
             if (!rc)
@@ -274,14 +300,16 @@ static int pm_after(struct kp_extras *x, struct kp_gathered_launch *l)
     struct kp_extra_pm *p = x->pm;
     const struct kp_config *group = &p->groups.at[x->part];
     size_t from, to;
-    bool lost = false;
+    uint64_t ended_ns = now_ns();
+    bool lost = false, full = false;
     int rc = kp_pm_stop(p->sampler);
+    make_decoding_room(x, ended_ns);
     if (!rc)
-        rc = read_samples(p, group, &lost);
+        rc = read_samples(p, group, &lost, &full);
     if (rc)
         return rc;
-    l->pm_dropped += lost;
     find_launch(&p->samples, group, &from, &to);
+    l->pm_dropped += lost || (full && to == p->samples.n); /* idle samples are no loss */
     for (size_t m = 0; !rc && m < group->n_names; m++)
         rc = keep_series(p, group, m, from, to, x->gathered->pm_interval, l);
     return rc;
@@ -316,6 +344,7 @@ const struct kp_extra_kind kp_extra_pm = {
     .bit = KP_EXTRA_PM,
     .what = "nothing is sampled over time",
     .flushes = true,
+    .by_time = true,
     .passes = pm_passes,
     .begin = pm_begin,
     .before = pm_before,

@@ -12,6 +12,7 @@ struct kp_pm {
     const struct kp_config *group; /* of kp_pm_configure */
     uint8_t *image;                /* counter data */
     size_t size;
+    uint32_t room; /* samples in it */
     bool running;
 };
 
@@ -96,12 +97,23 @@ static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t m
     s.numMetrics = group->n_names;
     s.maxSamples = max_samples;
     int rc = p->c->cuptiPmSamplingGetCounterDataSize(&s);
-    if (rc || (p->image && p->size == s.counterDataSize))
+    if (rc)
         return rc;
-    free(p->image);
-    p->image = malloc(s.counterDataSize ? s.counterDataSize : 1);
-    p->size = p->image ? s.counterDataSize : 0;
-    return p->image ? 0 : -ENOMEM;
+    if (!p->image || p->size != s.counterDataSize) {
+        uint8_t *image = malloc(s.counterDataSize ? s.counterDataSize : 1);
+        if (!image)
+            return -ENOMEM;
+        free(p->image);
+        p->image = image;
+        p->size = s.counterDataSize;
+    }
+    p->room = max_samples;
+    return 0;
+}
+
+int kp_pm_make_room(struct kp_pm *p, uint32_t max_samples)
+{
+    return p->group && p->room < max_samples ? make_image(p, p->group, max_samples) : 0;
 }
 
 int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct kp_pm_settings *s)

@@ -65,7 +65,7 @@ struct kp_pm_settings {
     enum kp_pm_trigger trigger;
     uint64_t interval;    /* in the trigger's unit */
     size_t buffer_size;   /* of the raw samples in memory of the device, byte */
-    uint32_t max_samples; /* the most that one kp_pm_decode gives */
+    uint32_t max_samples; /* the most that one kp_pm_decode gives, see kp_pm_make_room */
 };
 
 /* Sampling enabled on a device. */
@@ -79,6 +79,9 @@ void kp_pm_abandon(struct kp_pm *p);
 
 /* Makes it sample `group`, which must outlive that. Not while it runs. */
 int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct kp_pm_settings *s);
+/* Lets one kp_pm_decode give `max_samples` or more, until it is configured again. Each takes 32 to 64 KiB of host
+ * memory (seen with CUPTI 13.0). Where it fails, the room is what it was. */
+int kp_pm_make_room(struct kp_pm *p, uint32_t max_samples);
 int kp_pm_start(struct kp_pm *p);
 int kp_pm_stop(struct kp_pm *p); /* nothing where it does not run */
 

@@ -59,6 +59,8 @@ static const char no_probe[] =
     "read from an activity record, which another user of CUPTI in this process holds, or which "
     "this CUPTI lacks";
 
+static const char one_pass_probe[] =
+    "read from an activity record of a run without counters, and this launch was counted as the program ran it";
 static const char after_failure_probe[] = "a kernel had failed";
 static const char waits_for_host[] = "waits for the host, not replayed";
 static const char no_context[] = "of a context that the driver gives no facts of";
@@ -416,6 +418,7 @@ static void fill_launch(struct item *i)
                                     .registers = i->config.registers,
                                     .shared_config_why = !kp_context_cupti() ? w.context->no_counters
                                                          : w.context->dead   ? after_failure_probe
+                                                         : w.way == COUNTED  ? one_pass_probe
                                                                              : no_probe,
                                     .curves = w.context->curves};
     if (!shape.cluster[0] && f->cluster[0])

@@ -96,6 +96,7 @@ static double (*sample_of)(const char *metric, const char *kernel, size_t index)
 static size_t (*samples_of)(const char *kernel);
 static int *lose_rest;
 static uint32_t room_asked, room_given; /* samples, see note_room */
+static bool room_fails;                 /* when more than before is asked for */
 
 /* ---- what is collected ---- */
 
@@ -220,6 +221,7 @@ static int tear_down(void **state)
     kp_test_context_end(t.ctx);
     *lose_rest = 0;
     room_given = w->us = 0;
+    room_fails = false;
     return 0;
 }
 
@@ -677,10 +679,13 @@ static void test_first_sample(void **state)
     t.c = NULL;
 }
 
-/* Room for the samples of a long launch is made by what it took under the counters, whatever was done between. */
+/* A long launch has a larger buffer, by what it took under the counters, whatever was done between, and room for its
+ * samples by what it took while it was sampled. */
 static CUptiResult CUPTIAPI note_room(CUpti_PmSampling_GetCounterDataSize_Params *p)
 {
     CUpti_PmSampling_GetCounterDataSize_Params given = *p;
+    if (room_fails && p->maxSamples > room_asked)
+        return CUPTI_ERROR_UNKNOWN;
     room_asked = p->maxSamples;
     if (room_given)
         given.maxSamples = room_given;
@@ -691,25 +696,51 @@ static CUptiResult CUPTIAPI note_room(CUpti_PmSampling_GetCounterDataSize_Params
 
 static void test_room(void **state)
 {
-    enum { LAUNCH_US = 2500, COUNTING_US = 800, INTERVAL_US = 8, IDLE = 512 };
+    enum { LAUNCH_US = 2500, INTERVAL_NS = 1500, IDLE = 128, LEAST_BUFFER = 30998528, SAMPLE = 36 << 10 };
     static struct kp_cupti noting; /* the collector has it until the test is torn down */
     (void)state;
     noting = cupti;
     noting.cuptiPmSamplingGetCounterDataSize = note_room;
     t.extras.cupti = &noting;
-    t.extras.pm_interval = 1000 * INTERVAL_US;
+    t.extras.pm_interval = INTERVAL_NS;
     for (unsigned long_one = 0; long_one < 2; long_one++) {
         open_collector();
         w->us = long_one * LAUNCH_US;
         room_asked = 0;
         replay("AI");
         w->us = 0;
-        assert_true(room_asked > 0);
-        if (long_one)
-            assert_in_range(room_asked, IDLE + (LAUNCH_US - COUNTING_US) / INTERVAL_US, 4096);
+        assert_true(room_asked >= IDLE);
+        double buffer = number(&t.results[0], "profiler__pmsampler_buffer_size_bytes");
+        assert_true(buffer >= LEAST_BUFFER);
+        if (long_one) {
+            assert_in_range(room_asked, IDLE + LAUNCH_US * 1000 / INTERVAL_NS, 4096);
+            assert_true(buffer >= (IDLE + LAUNCH_US * 1000 / INTERVAL_NS) * (double)SAMPLE);
+        }
         kp_collector_close(t.c, true);
         t.c = NULL;
     }
+}
+
+/* Without more room, what fits is read. */
+static void test_no_room(void **state)
+{
+    static struct kp_cupti noting;
+    (void)state;
+    noting = cupti;
+    noting.cuptiPmSamplingGetCounterDataSize = note_room;
+    t.extras.cupti = &noting;
+    t.extras.kinds = KP_EXTRA_PM;
+    open_collector();
+    room_asked = 256; /* as it is at first */
+    room_fails = true;
+    w->us = 1000;
+    replay("AI");
+    w->us = 0;
+    for (size_t i = 0; i < 2; i++)
+        check_series(&t.results[i], i);
+    check_complaints(0);
+    kp_collector_close(t.c, true);
+    t.c = NULL;
 }
 
 /* A series that ends early for want of room does not pass for a whole one. */
@@ -842,7 +873,7 @@ static const struct {
     {"sass-off", KP_EXTRA_SASS, false},
     {"pm-on", KP_EXTRA_PM, true},
     {"pm-config", KP_EXTRA_PM, true},
-    {"pm-size", KP_EXTRA_PM, true},
+    {"pm-size", KP_EXTRA_PM, true}, /* the first time; see test_no_room for the others */
     {"pm-start", KP_EXTRA_PM, false},
     {"pm-stop", KP_EXTRA_PM, false},
     {"pm-image", KP_EXTRA_PM, false},
@@ -872,8 +903,8 @@ static uint32_t passes_without(unsigned kinds)
 static unsigned fail_everywhere(size_t f)
 {
     static const char window[] = "AiC";
-    unsigned nth = 1;
-    for (;; nth++) {
+    unsigned nth = 1, most = strcmp(failing[f].word, "pm-size") ? UINT_MAX : 1;
+    for (; nth <= most; nth++) {
         open_collector();
         kp_test_fail(failing[f].word, nth, FAILS);
         replay(window);
@@ -897,6 +928,7 @@ static unsigned fail_everywhere(size_t f)
             assert_int_equal(t.out.replay.passes, passes_without(failing[f].for_good ? failing[f].kind : 0));
         }
     }
+    return nth - 1;
 }
 
 static void test_every_failure(void **state)
@@ -1355,6 +1387,7 @@ int main(void)
         ON_FAKE(test_names_of_reasons),
         ON_FAKE(test_first_sample),
         ON_FAKE(test_room),
+        ON_FAKE(test_no_room),
         ON_FAKE(test_rest_lost),
         ON_FAKE(test_user_range),
         ON_FAKE(test_counting),
