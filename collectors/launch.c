@@ -348,25 +348,45 @@ static void config_for_driver(const struct source *x, CUlaunchConfig *c, CUlaunc
     a->value.clusterDim.z = x->s->cluster[2];
 }
 
-/* Active clusters over their size, in powers of two up to the largest one. */
-static void cluster_curve(struct source *x, CUlaunchConfig *config, CUlaunchAttribute *attribute, uint32_t largest)
+/* The points of one curve as a metric holds them. */
+struct points {
+    uint32_t warps[KP_CURVE_POINTS];
+    double values[KP_CURVE_POINTS];
+    const char *keys[KP_CURVE_POINTS];
+    char text[KP_CURVE_POINTS][KP_KEY_SIZE];
+};
+
+/* Active clusters of `size` blocks. The grid has to be whole clusters; how large it is does not matter. */
+static int active_clusters(const struct source *x, CUlaunchConfig *config, CUlaunchAttribute *attribute, uint32_t size)
 {
-    static const char *const keys[] = {"1", "2", "4", "8", "16"};
-    double values[sizeof(keys) / sizeof(*keys)] = {0}, sum = 0;
-    size_t n = 0;
-    for (uint32_t size = 1; size <= largest && n < sizeof(keys) / sizeof(*keys); size *= 2) {
-        int active = 0;
-        attribute->value.clusterDim.x = size;
-        attribute->value.clusterDim.y = attribute->value.clusterDim.z = 1;
-        config->gridDimX = size; /* the grid has to be whole clusters; how large it is does not matter */
-        config->gridDimY = config->gridDimZ = 1;
-        if (x->d->cuOccupancyMaxActiveClusters(&active, x->f->handle, config) != CUDA_SUCCESS)
-            active = 0;
-        values[n++] = active;
-        sum += active;
+    int active = 0;
+    attribute->value.clusterDim.x = config->gridDimX = size;
+    attribute->value.clusterDim.y = config->gridDimY = 1;
+    attribute->value.clusterDim.z = config->gridDimZ = 1;
+    return x->d->cuOccupancyMaxActiveClusters(&active, x->f->handle, config) == CUDA_SUCCESS ? active : 0;
+}
+
+/* Active clusters over their size. As ncu has it: from 0 on, as many points as clusters of this launch are active, and
+ * what the driver says of sizes that it does not take any more. Those at twice the largest are 0 (H200), it is not
+ * asked. */
+static void cluster_curve(struct source *x, CUlaunchConfig *config, CUlaunchAttribute *attribute, uint32_t largest,
+                          uint32_t active)
+{
+    struct points *p = malloc(sizeof(*p)); /* too much for the stack of a program's thread */
+    size_t n = active < KP_CURVE_POINTS ? active : KP_CURVE_POINTS;
+    double sum = 0;
+    if (!p)
+        x->rc = x->rc ? x->rc : -ENOMEM;
+    for (uint32_t size = 0; p && size < n; size++) {
+        p->keys[size] = kp_instance_key(p->text[size], size);
+        p->values[size] = size && size < 2 * largest ? active_clusters(x, config, attribute, size) : 0;
+        sum += p->values[size];
     }
-    real(x, "launch__occupancy_per_cluster_size", "", sum);
-    instances(x, "launch__occupancy_per_cluster_size", keys, values, n);
+    if (p) {
+        real(x, "launch__occupancy_per_cluster_size", "", sum);
+        instances(x, "launch__occupancy_per_cluster_size", p->keys, p->values, n);
+    }
+    free(p);
 }
 
 /* Clusters exist from compute capability 9.0 on. */
@@ -403,7 +423,7 @@ static void clusters(struct source *x)
             return;
         }
         if (x->extra->curves)
-            cluster_curve(x, &config, &attribute, (uint32_t)largest);
+            cluster_curve(x, &config, &attribute, (uint32_t)largest, (uint32_t)active);
     }
     /* Share of the GPU's block slots that resident clusters fill; over the GPU it is weighted by the theoretical
      * occupancy. Fitted to ncu on cluster launches of 1 to 16 blocks on an H200. */
@@ -426,14 +446,6 @@ static const struct {
     [KP_CURVE_SHARED] = {"launch__occupancy_per_shared_mem_size", "derived__pct_occupancy_per_shared_mem_size",
                          "%/byte", 0},
     [KP_CURVE_BARRIERS] = {"launch__occupancy_per_barrier_count", "derived__pct_occupancy_per_barrier_count", "", 9},
-};
-
-/* The points of one curve as a metric holds them. */
-struct points {
-    uint32_t warps[KP_CURVE_POINTS];
-    double values[KP_CURVE_POINTS];
-    const char *keys[KP_CURVE_POINTS];
-    char text[KP_CURVE_POINTS][KP_KEY_SIZE];
 };
 
 static void curve(struct source *x, struct points *p, enum kp_curve c)

@@ -1,5 +1,7 @@
 #include "collectors/occupancy.h"
 
+#include <stdbool.h>
+
 /* Registers are handed out in 256 a warp on every chip from compute capability 7.0 on. */
 enum { REGISTERS_GRANULE = 256 };
 
@@ -91,7 +93,10 @@ static uint32_t fewest(const struct limits *l)
 /* A block of `shared` bytes; one too large for the configured size gets a larger one, up to what a block may have. */
 static uint32_t shared_limit_at(const struct kp_occupancy_in *in, uint64_t shared)
 {
-    uint64_t most = in->static_shared + in->dynamic_shared ? in->shared_per_block_optin : in->shared_per_block;
+    /* By 30 launches on an H200: a kernel without memory of its own that takes no more than it may without opting in.
+     */
+    bool optin = in->static_shared || in->dynamic_shared > in->shared_per_block;
+    uint64_t most = optin ? in->shared_per_block_optin : in->shared_per_block;
     if (!shared)
         return in->max_blocks;
     if (shared > most)

@@ -633,20 +633,26 @@ static void test_curves_without_configuration(void **state)
     kp_result_free(&s.result);
 }
 
-/* The driver is asked for each size that it takes, with grids of whole clusters. */
+/* As many points as there are active clusters, with grids of whole clusters; nothing at twice the largest size. */
 static void test_cluster_curve(void **state)
 {
     struct subject s;
     (void)state;
     prepare_triad(&s);
     driver.active_by_size = 264;
-    driver.largest = 16;
+    driver.largest = 8;
     s.shape.grid[0] = 24; /* no whole number of clusters of 16 */
     s.shape.cluster[0] = s.shape.cluster[1] = s.shape.cluster[2] = 2;
     measure(&s);
-    const struct kp_metric *m = curve(&s, "launch__occupancy_per_cluster_size", "", 264 + 132 + 66 + 33 + 16, 5);
-    assert_point(m, 0, "1", 264);
-    assert_point(m, 4, "16", 16);
+    int sum = 0;
+    for (int size = 1; size < 16; size++)
+        sum += 264 / size;
+    const struct kp_metric *m = curve(&s, "launch__occupancy_per_cluster_size", "", sum, 33);
+    assert_point(m, 0, "0", 0);
+    assert_point(m, 1, "1", 264);
+    assert_point(m, 3, "3", 88);
+    assert_point(m, 15, "15", 17);
+    assert_point(m, 16, "16", 0);
     assert_int_equal(number(&s, "launch__cluster_max_active"), 33);
     assert_int_equal(number(&s, "launch__cluster_dim_y"), 2);
     kp_result_free(&s.result);
