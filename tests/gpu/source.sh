@@ -71,10 +71,11 @@ cost() {
 # The session that `make demo` prints where there is no GPU; it becomes examples/h200-demo.kprof. The folder is in it.
 demo() {
     local folder=/tmp/demo
-    mkdir -p $folder && cp "$root/examples/transpose.cu" $folder || return
+    mkdir -p $folder && cp "$root/examples/transpose.cu" "$lib" "$(dirname "$lib")/libkprof-symbols.so" $folder || return
     (cd $folder && nvcc -O2 -lineinfo -arch="$arch" -o transpose transpose.cu &&
-        KPROF_SET=full KPROF_IMPORT_SOURCE=yes KPROF_EXPORT="$out/h200-demo.kprof" KPROF_FORCE_OVERWRITE=yes \
-            KPROF_LOG_FILE="$out/demo.log" LD_PRELOAD=$lib ./transpose) || { echo "FAILED: demo" && failures=$((failures + 1)); }
+        KPROF_SET=full KPROF_IMPORT_SOURCE=yes KPROF_EXPORT=h200-demo.kprof KPROF_LOG_FILE=demo.log \
+            LD_PRELOAD=$folder/libkprof.so ./transpose && cp h200-demo.kprof demo.log "$out") ||
+        { echo "FAILED: demo" && failures=$((failures + 1)); }
     rm -rf $folder
 }
 
