@@ -7,9 +7,10 @@ usage: compare_full.py [--no-exceptions] SESSION NCU [NCU ...]
 SESSION is what KPROF_EXPORT wrote; NCU what `ncu --set full --print-details all --print-metric-name name --print-units
 base` printed. Values are matched by launch, section, table and metric (in a table of memory, row and column are the
 metric). Source-level tables and PM sampling are left out. A value agrees when it is the same, differs by at most 3 %, or
-is no further from the nearest ncu run than the ncu runs are from each other. Prints the exceptions by metric, then the
-share that agrees by section.
+is no further from the nearest ncu run than the ncu runs are from each other. Prints the exceptions by metric and by
+cause, then the share that agrees by section.
 """
+import collections
 import re
 import sqlite3
 import sys
@@ -22,6 +23,22 @@ ELSEWHERE = re.compile(
     r"derived__derivative|smsp__branch_targets_threads_divergent$|smsp__sass_inst_executed_memdesc|\.TriageCompute\."
 )
 SECTIONS_ELSEWHERE = ("PM Sampling", "PM Sampling: Warp States")
+
+# What values that do not agree come from, by kernel and metric, the first that matches; RESULTS.md says how it is known.
+CAUSES = [
+    ("the kernel takes another time: what is per second or per cycle", None,
+     r"per_second|pct_of_peak|cycles_elapsed|time_duration|per_cycle|throughput"),
+    ("local memory lies elsewhere", r"^spill$", r""),
+    ("PCIe: traffic of the profilers themselves", r"", r"^pcie__"),
+    ("the L2 is full of the flush's lines at first, under ncu empty: traffic between its halves, requests, hits", r"",
+     r"^(derived__)?(lts|lrc)__|^l1tex__m_|^breakdown:lts"),
+    ("hits and misses of instructions and constants", r"", r"icc_|gcc__|idc__|no_instruction|imc_miss"),
+    ("DRAM: a few Kbyte, of code, constants and translations", "little", r"dram|fbpa"),
+    ("DRAM: which lines the L2 evicts while the kernel runs, for the same reason", r"", r"dram|fbpa"),
+    ("clocks and rates", r"", r"per_second|pct_of_peak|cycles_elapsed|cycles_active"),
+    ("stalls", r"", r"stalled"),
+]
+LITTLE = 1 << 20  # byte
 
 
 def number(text):
@@ -90,6 +107,33 @@ def agrees(mine, others):
     return nearest <= max(spread, TOLERANCE * max(abs(v) for v in values))
 
 
+def cause(kernel, rows, slow, metric):
+    name = re.sub(r"[<(].*", "", kernel).split()[-1]
+    for text, kernels, metrics in CAUSES:
+        applies = slow if kernels is None else True
+        if kernels == "little":
+            applies = (number(rows.get("dram__bytes.sum", "")) or number(rows.get("dram__bytes_read.sum", "0")) or 0) < LITTLE
+        elif kernels:
+            applies = re.search(kernels, name) is not None
+        if applies and re.search(metrics, metric):
+            return text
+    return "others"
+
+
+def print_causes(mine, faults):
+    slow = {i for (_, metric), list_ in faults.items() if metric == "gpu__time_duration.sum" for i, _, _ in list_}
+    causes = collections.Counter()
+    for (_, metric), list_ in faults.items():
+        for i, value, theirs in list_:
+            text = cause(mine[i][0], mine[i][1], i in slow, metric)
+            causes[text] += 1
+            if text == "others":
+                print("others: %d %s: %s | %s" % (i, metric, value, " / ".join(theirs)[:60]))
+    print("| values | cause |\n| --- | --- |")
+    for text, n in causes.most_common():
+        print("| %d | %s |" % (n, text))
+
+
 def compare(mine, others, exceptions):
     tally, faults = {}, {}
     for i, (kernel, rows) in enumerate(mine):
@@ -110,6 +154,7 @@ def compare(mine, others, exceptions):
         for (section, metric), list_ in sorted(faults.items(), key=lambda f: (f[0][0], -len(f[1]), f[0][1])):
             shown = "; ".join("%d: %s | %s" % (i, value, " / ".join(t)) for i, value, t in list_[:3])
             print("%-22.22s %-2d %s  %s" % (section, len(list_), metric, shown[:150]))
+        print_causes(mine, faults)
     return tally
 
 
