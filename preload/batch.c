@@ -65,7 +65,7 @@ static void mark_listed(const char *list, struct kp_result *r, const char *why)
 {
     const char *item;
     size_t len;
-    while (list && kp_list_next(&list, &item, &len)) {
+    while (list && kp_word_next(&list, &item, &len)) {
         char *name = memchr(item, ':', len) ? NULL : strndup(item, len); /* expressions stay as they are */
         if (name && !kp_result_find(r, name))
             kp_result_set_na(r, name, why);

@@ -88,8 +88,14 @@ static void load_cupti(const char *dir)
 /* Launch metrics that only the code tells. */
 static bool wants_code(const char *metrics)
 {
-    return kp_list_has(metrics, "launch__barrier_count") || kp_list_has(metrics, "launch__function_pcs") ||
-           kp_list_has(metrics, "launch__uses_cdp");
+    static const char *const told[] = {"launch__barrier_count", "launch__function_pcs", "launch__uses_cdp"};
+    const char *item;
+    size_t len;
+    while (kp_word_next(&metrics, &item, &len))
+        for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+            if (strlen(told[i]) == len && !strncmp(item, told[i], len))
+                return true;
+    return false;
 }
 
 void kp_context_prepare(const struct kp_context_setup *setup)
@@ -162,7 +168,7 @@ static char *machine_names(const struct kp_context_setup *setup, struct kp_conte
             note_shown(c, f, setup->sections[s]->rows[i].metric);
     const char *items = c->plan ? "" : setup->options->metrics, *item;
     size_t len;
-    while (items && kp_list_next(&items, &item, &len)) {
+    while (items && kp_word_next(&items, &item, &len)) {
         char *name = strndup(item, len);
         if (name)
             note_shown(c, f, name);

@@ -268,13 +268,15 @@ static void test_without_a_plan(void **state)
     sections[0] = kp_section_find("SpeedOfLight");
     sections[1] = kp_section_find("LaunchStats");
     setup = (struct kp_context_setup){.options = &options, .sections = sections, .n_sections = 2};
-    options.metrics = "sm__cycles_active.avg, regex:sm__";
+    options.metrics = "sm__cycles_active.avg, regex:sm__ sm__warps_active.avg\tlts__t_sectors.sum";
     context.plan = NULL;
     finish(1, NULL, "no CUPTI");
     assert_string_equal(missing(0, "gpu__time_duration.sum"), "no CUPTI");
     assert_string_equal(missing(0, "launch__grid_size"), "not there");
     assert_string_equal(missing(0, "counted"), "not there");
     assert_string_equal(missing(0, "sm__cycles_active.avg"), "no CUPTI"); /* asked for by name */
+    assert_string_equal(missing(0, "sm__warps_active.avg"), "no CUPTI");
+    assert_string_equal(missing(0, "lts__t_sectors.sum"), "no CUPTI");
     assert_string_equal(missing(0, "regex:sm__"), "not there");
     for (size_t i = 0; i < t.stored[0].n_metrics; i++)
         assert_string_equal(t.stored[0].metrics[i].text, "no CUPTI");

@@ -1,5 +1,5 @@
 /* What is done for a context before there is one: CUPTI is loaded, and the images of modules are kept from then on,
- * only where something shown counts by instruction, or is told by the code alone. */
+ * only where something shown counts by instruction, or is told by the code alone. What is read of the device once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,6 +113,8 @@ static const struct row {
     {"", "group:smsp__pcsamp_warp_stall_reasons_not_issued", NULL, 0, true, 1, 2},
     {"SpeedOfLight", "regex:^thread_inst", NULL, 0, true, 1, 2},
     {"SpeedOfLight", "launch__uses_cdp", NULL, 0, true, 1, 2}, /* which only the code tells */
+    {"", "sm__cycles_active.avg launch__barrier_count", NULL, 0, true, 1, 2},
+    {"", "launch__function_pcs\tsm__cycles_active.avg", NULL, 0, true, 1, 2},
     /* nothing of it counts by instruction: the program does not wait for CUPTI */
     {"", "", NULL, 0, false, 0, 0},
     {"SpeedOfLight", "", NULL, 0, false, 0, 0},
@@ -152,24 +154,60 @@ static void prepare(const struct row *r)
     _exit(0);
 }
 
+static void in_child(void (*fn)(const struct row *r), const struct row *r)
+{
+    int status = -1;
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        alarm(60);
+        fn(r);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void test_prepare(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        int status = -1;
-        fflush(NULL);
-        pid_t child = fork();
-        if (!child) {
-            alarm(60);
-            prepare(&rows[i]);
-        }
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
-    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        in_child(prepare, &rows[i]);
+}
+
+/* ---- what is the same for each launch ---- */
+
+/* Without CUPTI the user's own list tells what is shown of the device. */
+static void read_without_plan(const struct row *r)
+{
+    struct kp_options options = {.metrics = (char *)r->metrics, .cupti_dir = (char *)r->cupti_dir};
+    const struct kp_context_setup setup = {.driver = kp_test_driver(), .options = &options};
+    char *bad_input = NULL;
+    struct kp_context *c = kp_context_get(&setup, kp_test_context(), &bad_input);
+    check(r, "context", c != NULL, true);
+    check(r, "plan", c->plan != NULL, false);
+    check(r, "metrics", (unsigned)c->machine.n_metrics, 2);
+    check(r, "warp size", kp_result_find(&c->machine, "device__attribute_warp_size") != NULL, true);
+    check(r, "clock", kp_result_find(&c->machine, "device__attribute_clock_rate") != NULL, true);
+    check(r, "curves", c->curves, true);
+    _exit(0);
+}
+
+static void test_machine_without_plan(void **state)
+{
+    static const char *const lists[] = {
+        "device__attribute_warp_size,launch__occupancy_per_block_size, device__attribute_clock_rate",
+        "device__attribute_warp_size launch__occupancy_per_block_size\tdevice__attribute_clock_rate",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        in_child(read_without_plan, &(struct row){.section = "", .metrics = lists[i], .cupti_dir = "/nowhere"});
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_prepare)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prepare),
+        cmocka_unit_test(test_machine_without_plan),
+    };
     return cmocka_run_group_tests_name("preload/context", tests, NULL, NULL);
 }
