@@ -40,7 +40,7 @@ static void each_metric(int major, int minor, bool (*fn)(const struct source_met
 #define KP_PCSAMP(name, unit, value) {name, unit, KP_EXTRA_PCSAMP},
 #include "collectors/pcsamp_metrics.def"
 #define KP_MIX_OF(name, unit, how, counted) {name, unit, KP_EXTRA_SASS},
-#define KP_SPILL(name, unit)                {name, unit, KP_EXTRA_SASS},
+#define KP_SPILL(name, unit, begin, end)    {name, unit, KP_EXTRA_SASS},
 #include "report/source_metrics.def"
     };
     size_t n;

@@ -72,15 +72,12 @@ static int add_metric(struct kp_code_counts *out, const char *name, const struct
     return 0;
 }
 
-/* What spills executed, by what they do: the opcodes of loads and stores begin alike, those of a memory end alike. */
+/* What spills executed, by what they do. */
 static const struct {
     const char *name, *begin, *end;
 } spilled[] = {
-    {"sass__inst_executed_register_spilling", "", ""},
-    {"sass__inst_executed_register_spilling_mem_local", "", "L"},
-    {"sass__inst_executed_register_spilling_mem_shared", "", "S"},
-    {"sass__inst_executed_register_spilling_op_read", "LD", ""},
-    {"sass__inst_executed_register_spilling_op_write", "ST", ""},
+#define KP_SPILL(name, unit, begin, end) {name, begin, end},
+#include "report/source_metrics.def"
 };
 
 static bool is_spill(const struct kp_instruction *i, const char *begin, const char *end)

@@ -362,7 +362,7 @@ static int set_spills(const struct launch *l)
     static const struct {
         const char *metric, *unit;
     } rows[] = {
-#define KP_SPILL(name, unit) {name, unit},
+#define KP_SPILL(name, unit, begin, end) {name, unit},
 #include "report/source_metrics.def"
     };
     int rc = 0;
