@@ -18,6 +18,12 @@ enum {
     FIRST_SM_OF_WIDE_INSTRUCTIONS = 70,
 };
 
+/* KP_VENDOR: EIATTR_ANNOTATIONS, pairs of a kind and an instruction's offset in the section. Kind 1 are the loads and
+ * stores of spills: found in the output of nvcc 13.0 for compute capabilities 7.5 to 12.0, where they are exactly those
+ * of local memory in kernels without arrays in it, and those of shared memory as well where it was told to spill there.
+ */
+enum { ATTRIBUTE_ANNOTATIONS = 0x55, ANNOTATION_SIZE = 8, ANNOTATED_SPILL = 1 };
+
 struct kp_cubin {
     const uint8_t *image;
     size_t size;
@@ -144,7 +150,8 @@ uint32_t kp_u32_at(const uint8_t *p)
     return u16_at(p) | u16_at(p + 2) << 16;
 }
 
-bool kp_bytes_attribute(struct kp_bytes *rest, uint32_t *number, struct kp_bytes *value)
+/* Takes the next attribute off *rest: its number, and its value, of which two bytes are there at least. */
+static bool next_attribute(struct kp_bytes *rest, uint32_t *number, struct kp_bytes *value)
 {
     size_t size = 0;
     if (rest->size < 4)
@@ -166,7 +173,7 @@ static void read_registers(struct kp_cubin *c, struct kp_bytes rest)
 {
     uint32_t number;
     struct kp_bytes value;
-    while (kp_bytes_attribute(&rest, &number, &value)) {
+    while (next_attribute(&rest, &number, &value)) {
         if (number != ATTRIBUTE_REGISTERS || value.size < 8)
             continue;
         uint32_t symbol = kp_u32_at(value.at), registers = kp_u32_at(value.at + 4);
@@ -265,7 +272,8 @@ static uint32_t registers_of(const struct kp_cubin *c, uint32_t symbol, const El
     return c->registers[symbol] ? c->registers[symbol] : section->sh_info >> 24;
 }
 
-struct kp_bytes kp_cubin_attributes(const struct kp_cubin *c, uint32_t section)
+/* What is told of the code in section `section`; none when nothing is. */
+static struct kp_bytes attributes_of(const struct kp_cubin *c, uint32_t section)
 {
     Elf64_Shdr info;
     kp_cubin_section(c, c->attributes[section], &info);
@@ -274,9 +282,9 @@ struct kp_bytes kp_cubin_attributes(const struct kp_cubin *c, uint32_t section)
 
 static uint32_t barriers_of(const struct kp_cubin *c, uint32_t section_index, const Elf64_Shdr *section)
 {
-    struct kp_bytes rest = kp_cubin_attributes(c, section_index), value;
+    struct kp_bytes rest = attributes_of(c, section_index), value;
     uint32_t number;
-    while (kp_bytes_attribute(&rest, &number, &value)) {
+    while (next_attribute(&rest, &number, &value)) {
         if (number == ATTRIBUTE_BARRIERS && value.size > 0)
             return value.at[0];
     }
@@ -327,20 +335,31 @@ static int read_instructions(const struct kp_cubin *c, const struct kp_cubin_pla
     return 0;
 }
 
-/* An annotation of something else than an instruction of the function is passed over. */
-static void mark_spills(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code)
+int kp_cubin_each_spill(const struct kp_cubin *c, const struct kp_cubin_place *place, int (*fn)(uint64_t at, void *arg),
+                        void *arg)
 {
-    struct kp_bytes rest = kp_cubin_attributes(c, place->section), value;
+    struct kp_bytes rest = attributes_of(c, place->section), value;
     uint32_t number;
-    while (kp_bytes_attribute(&rest, &number, &value)) {
-        if (number != KP_CUBIN_ANNOTATIONS)
+    int rc = 0;
+    while (!rc && next_attribute(&rest, &number, &value)) {
+        if (number != ATTRIBUTE_ANNOTATIONS)
             continue;
-        for (size_t i = 0; i + KP_CUBIN_ANNOTATION_SIZE <= value.size; i += KP_CUBIN_ANNOTATION_SIZE) {
-            uint64_t at = kp_u32_at(value.at + i + 4) - place->begin, index = at / KP_SASS_SIZE;
-            if (kp_u32_at(value.at + i) == KP_CUBIN_SPILL && at % KP_SASS_SIZE == 0 && index < code->n_instructions)
-                code->instructions[index].spill = true;
+        for (size_t i = 0; !rc && i + ANNOTATION_SIZE <= value.size; i += ANNOTATION_SIZE) {
+            uint64_t at = kp_u32_at(value.at + i + 4) - place->begin;
+            if (kp_u32_at(value.at + i) == ANNOTATED_SPILL && at < place->size)
+                rc = fn(at, arg);
         }
     }
+    return rc;
+}
+
+/* An annotation of something else than an instruction of the function is passed over. */
+static int mark_spill(uint64_t at, void *arg)
+{
+    const struct kp_code *code = arg;
+    if (at % KP_SASS_SIZE == 0 && at / KP_SASS_SIZE < code->n_instructions)
+        code->instructions[at / KP_SASS_SIZE].spill = true;
+    return 0;
 }
 
 int kp_cubin_code(const struct kp_cubin *c, const char *name, struct kp_code *out)
@@ -357,6 +376,6 @@ int kp_cubin_code(const struct kp_cubin *c, const char *name, struct kp_code *ou
     if (rc)
         kp_code_free(out);
     else
-        mark_spills(c, &place, out);
+        kp_cubin_each_spill(c, &place, mark_spill, out);
     return rc;
 }

@@ -68,18 +68,10 @@ static int follow(const struct kp_cubin *c, size_t n, bool *reached, bool *launc
     return 0;
 }
 
-static bool spills(const struct kp_cubin *c, const struct kp_cubin_place *place)
+static int stop_at_first(uint64_t at, void *arg)
 {
-    struct kp_bytes rest = kp_cubin_attributes(c, place->section), value;
-    uint32_t number;
-    while (kp_bytes_attribute(&rest, &number, &value)) {
-        if (number != KP_CUBIN_ANNOTATIONS)
-            continue;
-        for (size_t i = 0; i + KP_CUBIN_ANNOTATION_SIZE <= value.size; i += KP_CUBIN_ANNOTATION_SIZE)
-            if (kp_u32_at(value.at + i) == KP_CUBIN_SPILL && kp_u32_at(value.at + i + 4) - place->begin < place->size)
-                return true;
-    }
-    return false;
+    (void)at, (void)arg;
+    return 1;
 }
 
 int kp_cubin_reach(const struct kp_cubin *c, uint32_t symbol, struct kp_cubin_reach *out)
@@ -101,7 +93,7 @@ int kp_cubin_reach(const struct kp_cubin *c, uint32_t symbol, struct kp_cubin_re
     for (uint32_t i = 0; !rc && i < n; i++)
         if (reached[i] && kp_cubin_place_of(c, i, &name, &place)) {
             out->functions++;
-            out->spills |= spills(c, &place);
+            out->spills |= kp_cubin_each_spill(c, &place, stop_at_first, NULL) != 0;
         }
     free(reached);
     return rc;

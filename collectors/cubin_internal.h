@@ -36,21 +36,16 @@ const char *kp_cubin_section_name(const struct kp_cubin *c, const Elf64_Shdr *s)
 /* The string at `offset`; NULL when it does not end in `strings`. */
 const char *kp_bytes_string(struct kp_bytes strings, uint64_t offset);
 
-/* What is told of the code in section `section`; none when nothing is. */
-struct kp_bytes kp_cubin_attributes(const struct kp_cubin *c, uint32_t section);
-/* Takes the next attribute off *rest: its number, and its value, of which two bytes are there at least. */
-bool kp_bytes_attribute(struct kp_bytes *rest, uint32_t *number, struct kp_bytes *value);
 /* The 32 bits at `at`, little-endian. */
 uint32_t kp_u32_at(const uint8_t *at);
 
-/* KP_VENDOR: EIATTR_ANNOTATIONS, pairs of a kind and an instruction's offset in the section. Kind 1 are the loads and
- * stores of spills: found in the output of nvcc 13.0 for compute capabilities 7.5 to 12.0, where they are exactly those
- * of local memory in kernels without arrays in it, and those of shared memory as well where it was told to spill there.
- */
-enum { KP_CUBIN_ANNOTATIONS = 0x55, KP_CUBIN_ANNOTATION_SIZE = 8, KP_CUBIN_SPILL = 1 };
-
 /* Where the code of the function with ELF symbol `symbol` is. False when it is something else, or has no code here. */
 bool kp_cubin_place_of(const struct kp_cubin *c, uint32_t symbol, const char **name, struct kp_cubin_place *place);
+
+/* Calls `fn` for each place in the function, byte, that the compiler notes as a load or store of a spill, until it
+ * returns other than 0, and returns that. */
+int kp_cubin_each_spill(const struct kp_cubin *c, const struct kp_cubin_place *place, int (*fn)(uint64_t at, void *arg),
+                        void *arg);
 
 /* 0, or -ENOENT without such a function. */
 int kp_cubin_find(const struct kp_cubin *c, const char *name, struct kp_cubin_place *out);
