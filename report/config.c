@@ -10,26 +10,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "report/options.h"
 #include "report/text.h"
 
 /* The most that is read, byte: it may be a file without an end. */
 enum { MOST = 1 << 20 };
 
-static const char prefix[] = "KPROF_", own_name[] = "KPROF_CONFIG=";
+static const char prefix[] = KP_OPTION_PREFIX, own_name[] = KP_OPTION_PREFIX "CONFIG=";
 
 /* "launch-skip" is KPROF_LAUNCH_SKIP; a name that begins as those do stays as it is. */
 static char *entry_of(const char *name, size_t name_len, const char *value, size_t value_len)
 {
-    size_t begin = strncmp(name, prefix, sizeof prefix - 1) ? sizeof prefix - 1 : 0;
-    char *entry = malloc(begin + name_len + 1 + value_len + 1);
-    if (!entry)
+    bool whole = !strncmp(name, prefix, sizeof prefix - 1);
+    char *entry;
+    if (asprintf(&entry, "%s%.*s=%.*s", whole ? "" : prefix, (int)name_len, name, (int)value_len, value) < 0)
         return NULL;
-    memcpy(entry, prefix, begin);
-    for (size_t i = 0; i < name_len; i++)
-        entry[begin + i] = !begin ? name[i] : name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
-    entry[begin + name_len] = '=';
-    memcpy(entry + begin + name_len + 1, value, value_len);
-    entry[begin + name_len + 1 + value_len] = '\0';
+    if (!whole)
+        kp_option_env_spell(entry);
     return entry;
 }
 

@@ -19,7 +19,7 @@
 #include "report/text.h"
 #include "report/trace.h"
 
-static const char ENV_PREFIX[] = "KPROF_";
+static const char ENV_PREFIX[] = KP_OPTION_PREFIX;
 
 static const struct kp_option rows[] = {
 #define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
@@ -61,11 +61,16 @@ const struct kp_option *kp_option_rows(size_t *n)
     return rows;
 }
 
+void kp_option_env_spell(char *flag)
+{
+    for (char *c = flag; *c && *c != '='; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
 void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX])
 {
     snprintf(out, KP_OPTION_NAME_MAX, "%s%s", ENV_PREFIX, row->flag);
-    for (char *c = out; *c; c++)
-        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+    kp_option_env_spell(out);
 }
 
 static int check_choice(const char *allowed, const char *value, char **err)

@@ -106,11 +106,15 @@ struct kp_option {
 };
 
 enum { KP_OPTION_NAME_MAX = 64 };
+#define KP_OPTION_PREFIX "KPROF_"
 
 /* All rows; *n receives their number. Static data. */
 const struct kp_option *kp_option_rows(size_t *n);
 /* The environment variable of a row: KPROF_LAUNCH_SKIP for launch-skip. */
 void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX]);
+/* Turns a flag, up to its end or the first '=', into what its variable has behind the prefix: LAUNCH_SKIP of
+ * launch-skip. A prefix before it stays. */
+void kp_option_env_spell(char *flag);
 /* What stands in kprof for an option of ncu's that has no row (its flag: import), as the end of a sentence; NULL for
  * any other name. Static text. */
 const char *kp_option_instead(const char *flag);
