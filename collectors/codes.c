@@ -9,6 +9,7 @@
 #include "collectors/cubin.h"
 #include "collectors/disassemble.h"
 #include "report/source.h"
+#include "report/text.h"
 
 struct entry {
     struct kp_code code;
@@ -52,19 +53,10 @@ void kp_codes_free(struct kp_codes *c)
     free(c);
 }
 
-/* FNV-1a, which the CRC is mixed into. */
-static size_t hash(uint32_t crc, const char *name)
-{
-    uint64_t h = 0xcbf29ce484222325u ^ crc;
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-    return (size_t)(h ^ h >> 32);
-}
-
 /* The slot of the function: its own, or the free one that it would take. There is always a free one. */
 static uint64_t *slot_of(const struct kp_codes *c, uint32_t crc, const char *name)
 {
-    for (size_t i = hash(crc, name);; i++) {
+    for (size_t i = kp_hash(name, strlen(name), crc);; i++) {
         uint64_t *slot = &c->slots[i & (c->n_slots - 1)];
         if (!*slot)
             return slot;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collectors/cubin.h"
+#include "report/text.h"
 
 /* A function of a module. */
 struct function {
@@ -49,13 +50,9 @@ void kp_kernels_free(struct kp_kernels *k)
     free(k);
 }
 
-/* FNV-1a. */
 static size_t hash(const char *name)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-    return (size_t)(h ^ h >> 32);
+    return kp_hash(name, strlen(name), 0);
 }
 
 static int add_function(const struct kp_cubin_function *f, void *arg)

@@ -12,16 +12,14 @@
 #include "collectors/plan_internal.h"
 #include "report/derive.h"
 #include "report/rules.h"
+#include "report/text.h"
 
 /* ---- the metrics of a plan, by name ---- */
 
-/* FNV-1a. The slot of `name`, or the free one where it belongs. */
+/* The slot of `name`, or the free one where it belongs. */
 static uint32_t *slot_of(const struct kp_plan *p, const char *name)
 {
-    uint32_t hash = 2166136261u;
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    for (size_t i = hash;; i++) {
+    for (size_t i = kp_hash(name, strlen(name), 0);; i++) {
         uint32_t *slot = &p->slots[i & (p->n_slots - 1)];
         if (!*slot || !strcmp(p->metrics[*slot - 1].name, name))
             return slot;

@@ -84,13 +84,9 @@ bool kp_filter_waits_outside(const char *mangled)
     return waits;
 }
 
-/* FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/ */
 static size_t bucket_of(const void *data, size_t size)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (const unsigned char *c = data; size--; c++)
-        h = (h ^ *c) * UINT64_C(0x100000001b3);
-    return (h ^ h >> 32) % BUCKETS;
+    return kp_hash(data, size, 0) % BUCKETS;
 }
 
 static struct kernel *intern(struct kp_filter *f, const char *name)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "report/nvtx_expr.h"
+#include "report/text.h"
 
 enum {
     MOST_THREADS = 1024,
@@ -153,14 +154,6 @@ static size_t name_length(const char *text)
     return len;
 }
 
-static uint64_t hash_of(const char *text, size_t len, uint64_t seed)
-{
-    uint64_t hash = seed ^ 0xcbf29ce484222325; /* FNV-1a */
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
-    return hash ^ hash >> 32;
-}
-
 /* ---- what was seen ---- */
 
 /* The slot with the range, or the empty one where it would be: half of them stay empty. */
@@ -194,7 +187,7 @@ static void add_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len, 
 
 static void note_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len)
 {
-    uint64_t hash = hash_of(r->name, len, (uintptr_t)r->domain + kind);
+    uint64_t hash = kp_hash(r->name, len, (uintptr_t)r->domain + kind);
     struct seen *s = atomic_load_explicit(find_seen(kind, r, len, hash), memory_order_acquire);
     if (s)
         atomic_fetch_add_explicit(&s->times, 1, memory_order_relaxed);
@@ -427,7 +420,7 @@ const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name)
 static struct string *find_string(const char *text)
 {
     size_t len = name_length(text);
-    struct string **list = &names.strings[hash_of(text, len, 0) % STRING_LISTS], *s = *list;
+    struct string **list = &names.strings[kp_hash(text, len, 0) % STRING_LISTS], *s = *list;
     while (s && (strncmp(s->text, text, len) || s->text[len]))
         s = s->next;
     if (s || names.n_strings == MOST_STRINGS || !(s = malloc(sizeof(*s) + len + 1)))

@@ -39,6 +39,14 @@ bool kp_word_next(const char **cursor, const char **word, size_t *len)
     return *len > 0;
 }
 
+uint64_t kp_hash(const void *data, size_t size, uint64_t seed)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
+    for (const unsigned char *c = data; size--; c++)
+        hash = (hash ^ *c) * UINT64_C(0x100000001b3);
+    return hash ^ hash >> 32;
+}
+
 int kp_error(char **err, const char *format, ...)
 {
     va_list args;

@@ -1,9 +1,10 @@
-/* Small text helpers that the parsers of this folder share. */
+/* Small helpers for text: lists, messages, the hash of names. */
 #ifndef KP_REPORT_TEXT_H
 #define KP_REPORT_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Takes the next item of the comma list at *cursor into *item, *len: trimmed of blanks, empty items left out. Returns
  * false at the end of the list. The list is not changed; *cursor moves on. */
@@ -12,6 +13,10 @@ bool kp_list_next(const char **cursor, const char **item, size_t *len);
 bool kp_list_has(const char *list, const char *word);
 /* The same of a list of metrics, whose items are separated by commas or blanks. */
 bool kp_word_next(const char **cursor, const char **word, size_t *len);
+
+/* FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/) into which `seed` is mixed, folded so that the low bits serve a
+ * table of any size. */
+uint64_t kp_hash(const void *data, size_t size, uint64_t seed);
 
 /* Formats into a malloc'ed *err and returns -EINVAL, or -ENOMEM with *err NULL. */
 int kp_error(char **err, const char *format, ...) __attribute__((format(printf, 2, 3)));
