@@ -231,7 +231,7 @@ static int print_listed(struct metric_printer *p, const char *list, char **err)
     const char *item;
     size_t len;
     int rc = 0;
-    while (!rc && kp_list_next(&list, &item, &len)) {
+    while (!rc && kp_word_next(&list, &item, &len)) {
         if (!stands_for_others(item, len))
             continue;
         if (p->last_kind < 0)
@@ -254,7 +254,7 @@ static int read_wanted(const char *list, struct metric_printer *p, char **err)
     p->wanted = calloc(room, sizeof *p->wanted);
     p->found = calloc(room, sizeof *p->found);
     int rc = p->wanted && p->found ? 0 : -ENOMEM;
-    while (!rc && kp_list_next(&list, &item, &len)) {
+    while (!rc && kp_word_next(&list, &item, &len)) {
         if (stands_for_others(item, len))
             continue;
         char *text = strndup(item, len);
@@ -287,7 +287,7 @@ static int check_found(const struct metric_printer *p, const char *list, char **
 {
     const char *item;
     size_t len, i = 0;
-    while (kp_list_next(&list, &item, &len) && (stands_for_others(item, len) || p->found[i]))
+    while (kp_word_next(&list, &item, &len) && (stands_for_others(item, len) || p->found[i]))
         i += !stands_for_others(item, len);
     if (!len)
         return 0;
@@ -312,7 +312,7 @@ static int print_metrics(const struct kp_query *q, const struct kp_options *o, c
     int rc = read_wanted(o->metrics, &p, err);
     const char *list = o->metrics, *item;
     size_t len;
-    if (!rc && (*p.wanted || !kp_list_next(&list, &item, &len)))
+    if (!rc && (*p.wanted || !kp_word_next(&list, &item, &len)))
         rc = ops->metrics(c, take_metric, &p);
     if (!rc)
         rc = check_found(&p, o->metrics, err);

@@ -63,7 +63,7 @@ int kp_trace_wants(struct kp_options *o)
     bool quick = true;
     if (!is_alone(o->page))
         return 0;
-    while (kp_list_next(&cursor, &item, &len))
+    while (kp_word_next(&cursor, &item, &len))
         quick &= quick_has(item, len);
     if (quick)
         return kp_list_next(&sets, &set, &set_len) ? replace(&o->set, set, set_len) : 0;
@@ -183,7 +183,7 @@ static int chosen_cells(struct trace *t, const struct kp_result *r)
     char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
     const char *cursor = t->chosen, *item;
     size_t len;
-    while (kp_list_next(&cursor, &item, &len)) {
+    while (kp_word_next(&cursor, &item, &len)) {
         char *name = strndup(item, len);
         if (!name)
             return -ENOMEM;
@@ -240,11 +240,11 @@ static void chosen_headings(struct trace *t)
     const char *cursor = t->chosen, *item;
     char mark[16];
     size_t len;
-    for (int i = 1; kp_list_next(&cursor, &item, &len); i++)
+    for (int i = 1; kp_word_next(&cursor, &item, &len); i++)
         kp_out_print(&t->out, "[%d] %.*s\n", i, (int)len, item);
     kp_out_print(&t->out, "%-*s ", NAME_WIDTH, "Kernel");
     cursor = t->chosen;
-    for (int i = 1; kp_list_next(&cursor, &item, &len); i++) {
+    for (int i = 1; kp_word_next(&cursor, &item, &len); i++) {
         snprintf(mark, sizeof mark, "[%d]", i);
         cell(t, CHOSEN_WIDTH, mark);
     }
@@ -261,7 +261,7 @@ static const char *chosen_columns(const struct kp_page *p)
 {
     const char *list = p->display->trace_columns, *cursor = list, *item;
     size_t len;
-    return list && kp_list_next(&cursor, &item, &len) ? list : "";
+    return list && kp_word_next(&cursor, &item, &len) ? list : "";
 }
 
 int kp_trace_text(const struct kp_page *p)
@@ -288,7 +288,7 @@ int kp_trace_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
     kp_csv_fields(to, (const char *const[]){"ID", "Kernel Name"}, 2);
     for (size_t i = 0; !*t.chosen && i < OWN_COLUMNS; i++)
         kp_csv_field(to, own_columns[i].heading);
-    while (kp_list_next(&cursor, &item, &len)) {
+    while (kp_word_next(&cursor, &item, &len)) {
         char *name = strndup(item, len);
         if (!name)
             return -ENOMEM;

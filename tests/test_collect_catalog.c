@@ -188,8 +188,8 @@ static void test_goldens(void **state)
         {"query-metrics --chip GH100 --metrics group:memory__dram_table,launch__grid_size,"
          "breakdown:gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
          "tests/golden/catalog_listed.txt"},
-        {"query-metrics --chip GA102 --metrics regex:pcsamp_interval,thread_inst_executed,"
-         "group:smsp__pcsamp_warp_stall_reasons_not_issued",
+        {"query-metrics --chip GA102 --metrics 'regex:pcsamp_interval thread_inst_executed,"
+         "group:smsp__pcsamp_warp_stall_reasons_not_issued'",
          "tests/golden/catalog_source.txt"},
         {"query-metrics --chip TU102 --query-metrics-mode suffix --metrics dram__bytes,l1tex__t_sector_hit_rate",
          "tests/golden/catalog_suffixes.txt"},
