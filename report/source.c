@@ -313,13 +313,32 @@ void kp_make_printable(char *text)
             *text = '?';
 }
 
+/* The outermost call that the location is inlined at: what is in a library's header is changed there. NULL = none. */
+static const struct kp_location *outermost_site(const struct kp_code *c, const struct kp_location *l)
+{
+    const struct kp_location *site = NULL;
+    unsigned steps = 0;
+    while ((l = kp_location_parent(c, l, &steps)))
+        site = l;
+    return site;
+}
+
+static int name_location(const struct kp_code *c, const struct kp_location *l, char **out)
+{
+    const struct kp_location *site = outermost_site(c, l);
+    const char *file = kp_base_name(kp_location_path(c, l));
+    return site ? asprintf(out, "%s:%u, inlined at %s:%u", file, l->line, kp_base_name(kp_location_path(c, site)),
+                           site->line)
+                : asprintf(out, "%s:%u", file, l->line);
+}
+
 char *kp_source_place(const struct kp_source_map *s, const struct kp_source_line *line)
 {
     const struct kp_source_instruction *i = &s->instructions[line->hottest];
     const struct kp_code *c = s->functions[i->function].code;
     char *place, *function = kp_demangle_base(c ? c->function : unnamed);
-    int n = !function     ? -1
-            : i->location ? asprintf(&place, "%s:%u", kp_base_name(kp_location_path(c, i->location)), i->location->line)
+    int n = !function      ? -1
+            : i->location  ? name_location(c, i->location, &place)
             : s->has_lines ? asprintf(&place, "%s", function)
                            : asprintf(&place, "%s+0x%x", function, i->offset);
     free(function);

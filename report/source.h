@@ -130,8 +130,8 @@ void kp_source_sums_of(const struct kp_source_map *s, const struct kp_source_ins
 /* The reason with the most samples, or NULL. */
 const struct kp_stall_reason *kp_source_main_stall(const struct kp_source_sums *sums);
 
-/* Where a place is: "file.cu:42", without folders; or, without a line, "kernel+0x1a0"; or "kernel". malloc'ed; NULL
- * without memory. */
+/* Where a place is: "file.cu:42", without folders, and the outermost call that it is inlined at: "mma.hpp:99, inlined
+ * at file.cu:42"; or, without a line, "kernel+0x1a0"; or "kernel". malloc'ed; NULL without memory. */
 char *kp_source_place(const struct kp_source_map *s, const struct kp_source_line *line);
 /* The place of the call where the location is inlined, and of the call of that, and so on; NULL for one that is not
  * inlined. Locations of files are not trusted: *steps, 0 at first, ends a circle. */

@@ -423,15 +423,15 @@ static int print_first(FILE *f, const struct kp_summary *s, const struct entry *
     size_t first = fix_first(by_ns, s->n), n;
     const struct kernel *k = by_ns[first].kernel;
     const struct kp_rule *rule = best_rule(k, &saved);
-    const char *bound = *main_bound(k) ? main_bound(k) : "what is not known";
+    const char *bound = main_bound(k), *by = *bound ? ", bound by " : "";
     char name[LINE_WIDTH + 1], *text;
     name_kernel(by_ns, s->n, first, NAME_FIRST, name);
     int len = rule ? asprintf(&text,
-                              "%s, bound by %s: rule %s (%s) would save up to %.1f%% of the run's GPU time (%.1f%% of "
+                              "%s%s%s: rule %s (%s) would save up to %.1f%% of the run's GPU time (%.1f%% of "
                               "this kernel's)",
-                              name, bound, rule->id, s->sections[rule - kp_rules(&n)]->display, 100 * saved / s->ns,
+                              name, by, bound, rule->id, s->sections[rule - kp_rules(&n)]->display, 100 * saved / s->ns,
                               100 * saved / k->ns)
-                   : asprintf(&text, "%s, bound by %s: no rule names a gain for a whole kernel", name, bound);
+                   : asprintf(&text, "%s%s%s: no rule names a gain for a whole kernel", name, by, bound);
     if (len < 0)
         return -ENOMEM;
     print_wrapped(f, rule ? "==KPROF== Fix first: " : "==KPROF== Look first at: ", text);

@@ -501,7 +501,7 @@ static void lines_are_found(void **state)
     assert_string_equal(place, "transpose.cu:9");
     free(place);
     place = kp_source_place(&s, &s.lines[2]);
-    assert_string_equal(place, "index.h:3");
+    assert_string_equal(place, "index.h:3, inlined at transpose.cu:10");
     assert_int_equal(s.lines[2].sites, 2);
     assert_int_equal(s.lines[2].sums.v[KP_AT_SAMPLES], 25);
     assert_string_equal(kp_source_main_stall(&s.lines[2].sums)->label, "stall_wait");

@@ -475,8 +475,8 @@ static void what_to_fix_first_is_indented(void **state)
     add_made_up(s, "void ns::f<" LONG_TYPE ">(" LONG_TYPE ")", 1000, "CPIStall", 10, true);
     assert_first_line(s,
                       "==KPROF== Fix first: f<at::native::CUDAFunctor_add<c10::complex<double>>, "
-                      "at::native::BinaryFunctor<float, f..., bound\n                     by what is not known",
-                      "\n                     ");
+                      "at::native::BinaryFunctor<float, f...: rule\n                     CPIStall",
+                      "\n                     kernel's)\n");
     kp_summary_free(s);
 }
 
