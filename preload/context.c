@@ -14,6 +14,7 @@
 #include "preload/launched.h"
 #include "preload/lock.h"
 #include "preload/process.h"
+#include "preload/seen.h"
 #include "preload/session.h"
 #include "preload/symbols.h"
 #include "preload/worker.h"
@@ -487,29 +488,8 @@ bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_con
 /* Libraries of which a function was asked for, by context. */
 static struct {
     pthread_mutex_t lock;
-    struct seen_library {
-        CUcontext ctx;
-        CUlibrary library;
-    } * list;
-    size_t n, cap;
+    struct kp_seen seen;
 } libraries = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static bool note_library(CUcontext ctx, CUlibrary library)
-{
-    for (size_t i = 0; i < libraries.n; i++)
-        if (libraries.list[i].ctx == ctx && libraries.list[i].library == library)
-            return false;
-    if (libraries.n == libraries.cap) {
-        size_t cap = libraries.cap ? 2 * libraries.cap : 64;
-        struct seen_library *grown = realloc(libraries.list, cap * sizeof(*grown));
-        if (!grown)
-            return true;
-        libraries.list = grown;
-        libraries.cap = cap;
-    }
-    libraries.list[libraries.n++] = (struct seen_library){.ctx = ctx, .library = library};
-    return true;
-}
 
 bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel)
 {
@@ -519,18 +499,9 @@ bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel)
         d->cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
         return true;
     pthread_mutex_lock(&libraries.lock);
-    bool first = note_library(ctx, library);
+    bool first = kp_seen_add(&libraries.seen, ctx, library) != -EEXIST;
     pthread_mutex_unlock(&libraries.lock);
     return first;
-}
-
-static void drop_library(const void *library)
-{
-    pthread_mutex_lock(&libraries.lock);
-    for (size_t i = 0; i < libraries.n; i++)
-        if (libraries.list[i].library == library)
-            libraries.list[i--] = libraries.list[--libraries.n];
-    pthread_mutex_unlock(&libraries.lock);
 }
 
 void kp_context_unloaded(const void *handle)
@@ -540,7 +511,9 @@ void kp_context_unloaded(const void *handle)
     gone.list[n % MOST_GONE] = handle;
     atomic_store(&gone.n, n + 1);
     pthread_mutex_unlock(&gone.lock);
-    drop_library(handle);
+    pthread_mutex_lock(&libraries.lock);
+    kp_seen_drop(&libraries.seen, handle);
+    pthread_mutex_unlock(&libraries.lock);
 }
 
 static void add_module(struct kp_context *c, const void *module)

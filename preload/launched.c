@@ -1,11 +1,12 @@
 #include "preload/launched.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "preload/gate.h"
 #include "preload/place.h"
+#include "preload/seen.h"
 
 /* Functions that have been noted. One that finds its set full takes another's place, which is then noted again. */
 enum { SETS = 2048, WAYS = 4 };
@@ -13,11 +14,7 @@ static _Atomic(CUfunction) noted[SETS][WAYS];
 
 static struct {
     pthread_mutex_t lock;
-    struct {
-        CUcontext ctx;
-        const void *module;
-    } * list;
-    size_t n, cap;
+    struct kp_seen seen;
 } modules = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 const void *kp_launched_module(const struct kp_driver *d, CUfunction f)
@@ -35,33 +32,6 @@ static _Atomic(CUfunction) *set_of(CUfunction f)
 {
     uint64_t h = (uint64_t)(uintptr_t)f * 0x9e3779b97f4a7c15u;
     return noted[h >> 32 & (SETS - 1)];
-}
-
-/* Under the lock. */
-static bool has(CUcontext ctx, const void *module)
-{
-    for (size_t i = 0; i < modules.n; i++)
-        if (modules.list[i].ctx == ctx && modules.list[i].module == module)
-            return true;
-    return false;
-}
-
-static bool add(CUcontext ctx, const void *module)
-{
-    bool there = has(ctx, module);
-    if (!there && modules.n == modules.cap) {
-        size_t cap = modules.cap ? 2 * modules.cap : 64;
-        void *grown = realloc(modules.list, cap * sizeof(*modules.list));
-        if (!grown)
-            return false;
-        modules.list = grown;
-        modules.cap = cap;
-    }
-    if (!there) {
-        modules.list[modules.n].ctx = ctx;
-        modules.list[modules.n++].module = module;
-    }
-    return true;
 }
 
 /* The function takes the first free place of its set, or the last. */
@@ -88,7 +58,7 @@ void kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
     CUcontext ctx = module ? kp_place_context(d, l, &current) : NULL;
     kp_guard--;
     pthread_mutex_lock(&modules.lock);
-    if (!module || (ctx && add(ctx, module)))
+    if (!module || (ctx && kp_seen_add(&modules.seen, ctx, module) != -ENOMEM))
         remember(l->f);
     pthread_mutex_unlock(&modules.lock);
 }
@@ -96,7 +66,7 @@ void kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
 bool kp_launched_has(CUcontext ctx, const void *module)
 {
     pthread_mutex_lock(&modules.lock);
-    bool yes = has(ctx, module);
+    bool yes = kp_seen_has(&modules.seen, ctx, module);
     pthread_mutex_unlock(&modules.lock);
     return yes;
 }
@@ -104,7 +74,7 @@ bool kp_launched_has(CUcontext ctx, const void *module)
 void kp_launched_forget(void)
 {
     pthread_mutex_lock(&modules.lock);
-    modules.n = 0;
+    kp_seen_empty(&modules.seen);
     for (int set = 0; set < SETS; set++)
         for (int way = 0; way < WAYS; way++)
             atomic_store_explicit(&noted[set][way], NULL, memory_order_relaxed);
