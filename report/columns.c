@@ -1,6 +1,5 @@
 #include "report/columns.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,19 +41,6 @@ void kp_columns_free(struct kp_columns *c)
     c->n_cells = c->capacity = 0;
 }
 
-/* Command lines and names may hold anything; a row is one line. */
-static void print_cell(struct kp_out *o, const char *text)
-{
-    while (*text) {
-        size_t n = 0;
-        while (text[n] && !iscntrl((unsigned char)text[n]))
-            n++;
-        kp_out_text(o, text, n);
-        kp_out_text(o, " ", text[n] != '\0');
-        text += n + (text[n] != '\0');
-    }
-}
-
 static void print_row(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look,
                       const size_t *widths, const char *const *cells)
 {
@@ -63,7 +49,7 @@ static void print_row(struct kp_out *o, const struct kp_columns *c, const struct
         size_t len = strlen(cells[i]), pad = len < widths[i] ? widths[i] - len : 0;
         bool left = c->to_the_left && c->to_the_left[i], last = i + 1 == c->n;
         kp_out_repeat(o, ' ', left ? 0 : pad);
-        print_cell(o, cells[i]);
+        kp_out_one_line(o, cells[i], len); /* command lines and names may hold anything */
         kp_out_repeat(o, ' ', last ? 0 : (left ? pad : 0) + (size_t)look->gap);
     }
     kp_out_text(o, "\n", 1);

@@ -392,7 +392,7 @@ static void write_name(FILE *to, const char *name)
     for (; *name; name++) {
         if (strchr(SPECIAL, *name))
             fputc('\\', to);
-        fputc(iscntrl((unsigned char)*name) ? ' ' : *name, to);
+        fputc(kp_is_control(*name) ? ' ' : *name, to);
     }
 }
 

@@ -30,6 +30,8 @@ struct kp_out {
 };
 
 void kp_out_text(struct kp_out *o, const char *text, size_t len);
+/* The same with blanks for the ends of lines and tabs, too. */
+void kp_out_one_line(struct kp_out *o, const char *text, size_t len);
 void kp_out_print(struct kp_out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* `prefix` and `text`, further lines indented to stand below the text. */
 void kp_out_wrapped(struct kp_out *o, const char *prefix, const char *text);

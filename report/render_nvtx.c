@@ -1,5 +1,4 @@
 /* The lines below a launch's header that say in which NVTX ranges it was made. */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 
 #include "report/nvtx_expr.h"
 #include "report/render_body.h"
+#include "report/text.h"
 
 static const char nameless[] = "(no name)";
 
@@ -38,24 +38,12 @@ static size_t write_ranges(FILE *to, const struct kp_nvtx *n, size_t i)
     return i;
 }
 
-static char printable(char c)
-{
-    return iscntrl((unsigned char)c) ? ' ' : c;
-}
-
-/* Names may hold anything. */
-static void make_printable(char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        text[i] = printable(text[i]);
-}
-
 /* One paragraph of what NVTX tells; `text` is malloc'ed. */
 static void print_nvtx_text(struct kp_out *o, const char *what, char *text)
 {
     char *prefix = NULL;
     if (kp_out_has(o, text) && kp_out_has(o, asprintf(&prefix, "    NVTX %s: ", what) < 0 ? NULL : prefix)) {
-        make_printable(text, strlen(text));
+        kp_blank_controls(text, strlen(text)); /* names may hold anything */
         kp_out_wrapped(o, prefix, text);
         free(prefix);
     }
@@ -114,7 +102,7 @@ int kp_launch_range_name(const struct kp_launch_info *l, char **out)
         *out = NULL;
         return -ENOMEM;
     }
-    make_printable(*out, strlen(range->name));
+    kp_blank_controls(*out, strlen(range->name));
     return 0;
 }
 
@@ -123,7 +111,7 @@ size_t kp_launch_range_length(const struct kp_launch_info *l)
     const struct kp_nvtx_range *range = innermost(&l->nvtx);
     const char *name = kp_launch_name(l);
     size_t n = 0;
-    while (range && range->name[n] && printable(range->name[n]) == name[n])
+    while (range && range->name[n] && (kp_is_control(range->name[n]) ? ' ' : range->name[n]) == name[n])
         n++;
     return range && !range->name[n] && name[n] == '/' ? n + 1 : 0;
 }
@@ -149,7 +137,7 @@ char *kp_range_title(const struct kp_nvtx_range *r)
         named.name = (char *)nameless;
     char *title = kp_nvtx_expression(&named);
     if (title)
-        make_printable(title, strlen(title));
+        kp_blank_controls(title, strlen(title));
     return title;
 }
 

@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/text.h"
 #include "report/wrap.h"
 
 static bool is_unprintable(char c)
 {
-    return ((unsigned char)c < ' ' && c != '\n' && c != '\t') || c == '\x7f';
+    return kp_is_control(c) && c != '\n' && c != '\t';
 }
 
 static void write_text(struct kp_out *o, const char *text, size_t len)
@@ -20,16 +21,26 @@ static void write_text(struct kp_out *o, const char *text, size_t len)
 }
 
 /* Names come from programs and from files of others: none may steer the terminal. */
-void kp_out_text(struct kp_out *o, const char *text, size_t len)
+static void write_without(struct kp_out *o, const char *text, size_t len, bool (*is_blanked)(char c))
 {
     size_t done = 0;
     for (size_t i = 0; i < len; i++)
-        if (is_unprintable(text[i])) {
+        if (is_blanked(text[i])) {
             write_text(o, text + done, i - done);
             write_text(o, " ", 1);
             done = i + 1;
         }
     write_text(o, text + done, len - done);
+}
+
+void kp_out_text(struct kp_out *o, const char *text, size_t len)
+{
+    write_without(o, text, len, is_unprintable);
+}
+
+void kp_out_one_line(struct kp_out *o, const char *text, size_t len)
+{
+    write_without(o, text, len, kp_is_control);
 }
 
 void kp_out_print(struct kp_out *o, const char *format, ...)

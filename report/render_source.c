@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/demangle.h"
+#include "report/text.h"
 #include "report/wrap.h"
 
 enum {
@@ -98,7 +99,7 @@ static void print_line_of_source(struct kp_out *o, const char *text, size_t len,
             end_if_cut = to;
         if (*text == '\t') {
             *to++ = ' ';
-        } else if (!n || (unsigned char)*text < ' ' || *text == '\x7f') {
+        } else if (!n || kp_is_control(*text)) {
             *to++ = '?';
         } else {
             memcpy(to, text, n);

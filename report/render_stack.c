@@ -1,11 +1,11 @@
 /* Call stacks: below a launch's header, and the launches of a session put together by theirs. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/render_body.h"
+#include "report/text.h"
 
 /* Frames that are shown of a stack; the outer ones are much the same for all. Stacks in the table of them. */
 enum { FRAMES_MAX = 20, STACKS_MAX = 20 };
@@ -38,8 +38,8 @@ static char *frame_text(const struct kp_frame *f)
     else
         fprintf(to, " (%s)", f->module && *f->module ? file_of(f->module) : "no module");
     fclose(to);
-    for (char *c = text; c && *c; c++)
-        *c = iscntrl((unsigned char)*c) ? ' ' : *c;
+    if (text)
+        kp_blank_controls(text, size);
     return text;
 }
 

@@ -309,7 +309,7 @@ void kp_source_free(struct kp_source_map *s)
 void kp_make_printable(char *text)
 {
     for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == '\x7f')
+        if (kp_is_control(*text))
             *text = '?';
 }
 

@@ -47,6 +47,17 @@ uint64_t kp_hash(const void *data, size_t size, uint64_t seed)
     return hash ^ hash >> 32;
 }
 
+bool kp_is_control(char c)
+{
+    return (unsigned char)c < ' ' || c == '\x7f';
+}
+
+void kp_blank_controls(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        text[i] = kp_is_control(text[i]) ? ' ' : text[i];
+}
+
 int kp_error(char **err, const char *format, ...)
 {
     va_list args;

@@ -1,4 +1,4 @@
-/* Small helpers for text: lists, messages, the hash of names. */
+/* Small helpers for text: lists, messages, control characters, the hash of names. */
 #ifndef KP_REPORT_TEXT_H
 #define KP_REPORT_TEXT_H
 
@@ -17,6 +17,11 @@ bool kp_word_next(const char **cursor, const char **word, size_t *len);
 /* FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/) into which `seed` is mixed, folded so that the low bits serve a
  * table of any size. */
 uint64_t kp_hash(const void *data, size_t size, uint64_t seed);
+
+/* Of ASCII, ends of lines and tabs too; no byte of UTF-8 is one, in whatever locale the program has set. */
+bool kp_is_control(char c);
+/* Makes one line of text that may hold anything: a blank for each control character. */
+void kp_blank_controls(char *text, size_t len);
 
 /* Formats into a malloc'ed *err and returns -EINVAL, or -ENOMEM with *err NULL. */
 int kp_error(char **err, const char *format, ...) __attribute__((format(printf, 2, 3)));
