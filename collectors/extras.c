@@ -108,7 +108,7 @@ static bool look_at_metric(const struct source_metric *m, void *arg)
 {
     struct item *i = arg;
     if (i->pattern ? kp_pattern_match(i->pattern, m->name)
-                   : strlen(m->name) == i->len && !strncmp(m->name, i->text, i->len))
+                   : !strncmp(m->name, i->text, i->len) && m->name[i->len] == '\0')
         i->kinds |= m->kind;
     return i->pattern || !i->kinds;
 }
@@ -116,7 +116,7 @@ static bool look_at_metric(const struct source_metric *m, void *arg)
 static int look_at_group(const struct kp_group *g, void *arg)
 {
     struct item *i = arg;
-    if (strlen(g->name) == i->len && !strncmp(g->name, i->text, i->len))
+    if (!strncmp(g->name, i->text, i->len) && g->name[i->len] == '\0')
         for (size_t r = g->first; r < g->end; r++)
             if (has(g->section->rows[r].cc, i->major, i->minor))
                 i->kinds |= kind_of(g->section->rows[r].source);
