@@ -2,22 +2,11 @@
 # What profiling costs, kprof beside ncu in the same run: prints one table for RESULTS.md. Needs what run.sh needs.
 #   tests/gpu/bench.sh [OUT] [GROUP...]     OUT: where the table (bench.md) and the details (bench.log) go (default
 #   build/gpu); GROUP: launches passes sync one quick unselected resnet pinned footprint (default: all of them)
-set -u
 export LC_ALL=C # numbers with a point
-root=$(cd "$(dirname "$0")/../.." && pwd)
-out=${1:-$root/build/gpu}
-[ $# -gt 0 ] && shift
+. "$(dirname "$0")/gpu.inc"
 groups=${*:-launches passes sync one quick unselected resnet pinned footprint}
-lib=$root/build/libkprof.so
-here=$root/tests/gpu
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$out"
 log=$out/bench.log
 : >"$log"
-cuda=${CUDA_HOME:-/usr/local/cuda}
-export LD_LIBRARY_PATH=$cuda/lib64:$cuda/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
 bench=$work/bench_launches
 nvcc -O2 -arch="$arch" -o "$bench" "$here/bench_launches.cu" || exit 1
 
@@ -63,8 +52,6 @@ list=$(IFS=, && echo "${metrics[*]}")
 opts=() vars=() limit=100
 failures=0
 fault= # of the case at hand
-now() { date +%s.%N; }
-since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.3f", b - a }'; }
 seconds() { sed -n 's/^bench: .*with results \([0-9.]*\) s$/\1/p' "$1" | tail -1; }
 launch_seconds() { sed -n 's/^bench: launches \([0-9.]*\) s.*/\1/p' "$1" | tail -1; }
 fail() {

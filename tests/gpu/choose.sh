@@ -1,21 +1,9 @@
 #!/usr/bin/env bash
 # Who made launches, which are chosen, and what is taken elsewhere, on PyTorch programs. Needs what run.sh needs.
 #   tests/gpu/choose.sh [OUT] [CASE...]     CASE: loader, stacks, trace, ranks (two GPUs), diff, options (default: all)
-set -u
 export LC_ALL=C
-root=$(cd "$(dirname "$0")/../.." && pwd)
-out=${1:-$root/build/gpu}
-[ $# -gt 0 ] && shift
+. "$(dirname "$0")/gpu.inc"
 cases=${*:-loader stacks trace ranks diff options}
-here=$root/tests/gpu
-lib=$root/build/libkprof.so
-kprof=$root/build/kprof
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$out"
-cuda=${CUDA_HOME:-/usr/local/cuda}
-export LD_LIBRARY_PATH=$cuda/lib64:$cuda/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
 failures=0
 
 fail() { echo "FAILED: $*" && failures=$((failures + 1)); }

@@ -1,24 +1,11 @@
 #!/usr/bin/env bash
 # Every value and every rule of ncu's full details page beside kprof's, and what it costs. Needs what run.sh needs.
 #   tests/gpu/full.sh [OUT] [PROGRAM...]     PROGRAM: patterns, torch, cost (default: all); NCU_RUNS: how often ncu runs (3)
-set -u
 export LC_ALL=C
-root=$(cd "$(dirname "$0")/../.." && pwd)
-out=${1:-$root/build/gpu}
-[ $# -gt 0 ] && shift
+. "$(dirname "$0")/gpu.inc"
 programs=${*:-patterns torch cost}
 runs=${NCU_RUNS:-3}
-here=$root/tests/gpu
-lib=$root/build/libkprof.so
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$out"
-cuda=${CUDA_HOME:-/usr/local/cuda}
-export LD_LIBRARY_PATH=$cuda/lib64:$cuda/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
 nvcc -O2 -arch="$arch" -o "$work/patterns" "$here/patterns.cu" || exit 1
-now() { date +%s.%N; }
-since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.3f", b - a }'; }
 failures=0
 costs=()
 

@@ -2,20 +2,8 @@
 # The GPU suite: run on a machine with a GPU, CUDA 13, ncu and PyTorch, after `make`. Prints tables for RESULTS.md.
 #   tests/gpu/run.sh [OUT] [quick|alone|rows]     OUT: where logs go (default build/gpu); alone: neither full.sh nor
 #   bench.sh; quick: nor all launches of the PyTorch step; rows: the first table only. ROWS="NAME ...": only these rows of it.
-set -u
-root=$(cd "$(dirname "$0")/../.." && pwd)
-out=${1:-$root/build/gpu}
-quick=${2:-}
-lib=$root/build/libkprof.so
-kprof=$root/build/kprof
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$out"
-cuda=${CUDA_HOME:-/usr/local/cuda}
-cupti=$cuda/extras/CUPTI
-[ -d "$cupti" ] || cupti=$cuda
-here=$root/tests/gpu
-arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
+. "$(dirname "$0")/gpu.inc"
+quick=${1:-}
 failures=0
 fail() {
     echo "FAILED: $*"
@@ -38,7 +26,6 @@ gcc -O1 -I"$cuda/include" -o driver "$here/driver.c" -L"$cuda/lib64/stubs" -lcud
 gcc -O1 -DBY_DLOPEN -I"$cuda/include" -o driver_dlopen "$here/driver.c" -ldl || fail "build driver_dlopen"
 gcc -O1 -shared -fPIC -I"$cuda/include" -I"$cupti/include" -o trace_count.so "$here/trace_count.c" -L"$cupti/lib64" \
     -L"$cuda/lib64" -lcupti -Wl,-rpath,"$cupti/lib64" || fail "build trace_count"
-export LD_LIBRARY_PATH=$cuda/lib64:$cupti/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 # ---- every launch seen, results untouched ----
 echo
@@ -84,22 +71,20 @@ unset KPROF_LAUNCH_COUNT
 [ "$quick" != rows ] || { echo "$failures failures"; exit $((failures > 0)); }
 
 # ---- every row of the basic set beside ncu ----
-now() { date +%s.%N; }
-since() { echo "$(now) $1" | awk '{ printf "%.2f", $1 - $2 }'; }
 for i in 1 2 3; do
     start=$(now)
     timeout 120 ncu --clock-control none --set basic --apply-rules no ./patterns >"$out/ncu.$i" 2>&1
-    ncu_wall=$(since "$start")
+    ncu_wall=$(since "$start" 2)
 done
 start=$(now)
 ./patterns >/dev/null
-native_wall=$(since "$start")
+native_wall=$(since "$start" 2)
 start=$(now)
 KPROF_EXPORT=$out/patterns.kprof KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/kprof.basic LD_PRELOAD=$lib ./patterns >/dev/null
-kprof_wall=$(since "$start")
+kprof_wall=$(since "$start" 2)
 start=$(now)
 KPROF_CACHE_CONTROL=none KPROF_LOG_FILE=$out/kprof.none LD_PRELOAD=$lib ./patterns >/dev/null
-none_wall=$(since "$start")
+none_wall=$(since "$start" 2)
 echo
 python3 "$here/compare.py" "$out/kprof.basic" "$out/ncu.1" "$out/ncu.2" "$out/ncu.3" || fail "an exact row differs"
 echo
@@ -129,10 +114,10 @@ python3 "$here/compare_quick.py" "$out/kprof.quick" "$out/quick.1.csv" "$out/qui
 echo
 start=$(now)
 timeout 60 ncu --clock-control none --set basic --apply-rules no -c 1 ./driver >/dev/null 2>&1
-one_ncu=$(since "$start")
+one_ncu=$(since "$start" 2)
 start=$(now)
 KPROF_LAUNCH_COUNT=1 KPROF_LOG_FILE=$out/one LD_PRELOAD=$lib ./driver >/dev/null
-echo "one launch in one small program: ncu $one_ncu s, kprof $(since "$start") s"
+echo "one launch in one small program: ncu $one_ncu s, kprof $(since "$start" 2) s"
 
 # ---- what profiling costs ----
 if [ -z "$quick" ]; then

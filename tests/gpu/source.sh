@@ -1,22 +1,9 @@
 #!/usr/bin/env bash
 # What is sampled and counted by instruction and over time, beside ncu's full set. Needs what run.sh needs.
 #   tests/gpu/source.sh [OUT] [CASE...]     CASE: patterns, torch, triton, phases, cost, demo (default: all)
-set -u
 export LC_ALL=C
-root=$(cd "$(dirname "$0")/../.." && pwd)
-out=${1:-$root/build/gpu}
-[ $# -gt 0 ] && shift
+. "$(dirname "$0")/gpu.inc"
 cases=${*:-patterns torch triton phases cost demo}
-here=$root/tests/gpu
-lib=$root/build/libkprof.so
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$out"
-cuda=${CUDA_HOME:-/usr/local/cuda}
-export LD_LIBRARY_PATH=$cuda/lib64:$cuda/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
-now() { date +%s.%N; }
-since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.3f", b - a }'; }
 failures=0
 costs=()
 

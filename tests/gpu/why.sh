@@ -2,20 +2,9 @@
 # Where values of kprof are further from ncu's than ncu's from each other: the same counters in several ways of running,
 # so that what makes the difference can be seen. Needs what run.sh needs.
 #   tests/gpu/why.sh [OUT] [CASE...]     CASE: l2 (all kernels of patterns), spill (default: both)
-set -u
 export LC_ALL=C
-root=$(cd "$(dirname "$0")/../.." && pwd)
-out=${1:-$root/build/gpu}
-[ $# -gt 0 ] && shift
+. "$(dirname "$0")/gpu.inc"
 cases=${*:-l2 spill}
-here=$root/tests/gpu
-lib=$root/build/libkprof.so
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$out"
-cuda=${CUDA_HOME:-/usr/local/cuda}
-export LD_LIBRARY_PATH=$cuda/lib64:$cuda/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
 # What changes where local memory lies, or how large the L1 is: STACK, byte of local memory a thread may have at least;
 # CARVE, percent of the L1 that is shared memory for `spill`; LMEM, local memory is never given back.
 sed 's|size_t B = 256u << 20;|&\
