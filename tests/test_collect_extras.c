@@ -185,6 +185,7 @@ static int set_up(void **state)
                                         .kinds = KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM,
                                         .codes = kp_codes_new(kp_cubins_find, false),
                                         .pcsamp_interval = KP_PCSAMP_INTERVAL_AUTO,
+                                        .pm_interval = 1500, /* the automatic one depends on how busy the machine is */
                                         .metrics = metrics_list};
     t.setup = (struct kp_collector_setup){.driver = kp_test_driver(),
                                           .cupti = &cupti,
@@ -719,6 +720,22 @@ static void test_room(void **state)
         kp_collector_close(t.c, true);
         t.c = NULL;
     }
+}
+
+/* Long launches are sampled less often, so that the samples of one stay few. */
+static void test_auto_interval(void **state)
+{
+    enum { LAUNCH_US = 6000, MOST_SAMPLES = 3072 };
+    (void)state;
+    t.extras.kinds = KP_EXTRA_PM;
+    t.extras.pm_interval = 0;
+    open_collector();
+    w->us = LAUNCH_US;
+    replay("AI");
+    double interval = number(&t.results[0], "profiler__pmsampler_interval_time");
+    assert_true(interval >= 3000 && LAUNCH_US * 1000 / interval <= MOST_SAMPLES);
+    assert_true(interval / 1500 == (double)((uint64_t)interval / 1500)); /* the shortest, doubled */
+    assert_int_equal(t.results[0].series[0].interval_ns, interval);
 }
 
 /* Without more room, what fits is read. */
@@ -1387,6 +1404,7 @@ int main(void)
         ON_FAKE(test_names_of_reasons),
         ON_FAKE(test_first_sample),
         ON_FAKE(test_room),
+        ON_FAKE(test_auto_interval),
         ON_FAKE(test_no_room),
         ON_FAKE(test_rest_lost),
         ON_FAKE(test_user_range),
