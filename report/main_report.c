@@ -294,6 +294,13 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
     return status;
 }
 
+/* What is chosen and in no launch of the session: behind its text, or, where that is data, beside it. */
+static int tell_unmatched(struct kp_store *store, const struct kp_options *o, const struct kp_display *d, char **err)
+{
+    struct kp_sink sink = kp_main_sink(d->format == KP_FORMAT_TEXT ? stdout : stderr);
+    return kp_page_tell_unmatched(&sink, d, o->kernel_name, store, err);
+}
+
 /* `summary` as in kp_page_part. */
 static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d,
                       struct kp_summary *summary)
@@ -304,6 +311,8 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     int status = open_file(path, o, d, &store);
     if (!status) {
         int rc = kp_page_part(&out, d, store, summary, &err);
+        if (!rc)
+            rc = tell_unmatched(store, o, d, &err);
         status = kp_main_end(rc, err);
     }
     kp_store_close(store);
@@ -358,7 +367,10 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
         opened += !one;
     }
     if (opened) {
-        int rc = kp_page_print_stores(&out, d, stores, opened, &err), one = kp_main_end(rc, err);
+        int rc = kp_page_print_stores(&out, d, stores, opened, &err);
+        for (size_t i = 0; !rc && i < opened; i++)
+            rc = tell_unmatched(stores[i], o, d, &err);
+        int one = kp_main_end(rc, err);
         status = status ? status : one;
     }
     for (size_t i = 0; i < opened; i++)

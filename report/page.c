@@ -8,6 +8,7 @@
 
 #include "report/demangle.h"
 #include "report/derive.h"
+#include "report/options.h"
 #include "report/pattern.h"
 #include "report/plain.h"
 #include "report/stream.h"
@@ -300,6 +301,70 @@ static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), vo
     const struct stored *s = from;
     struct chosen c = {s->display, 0, fn, arg};
     return kp_store_each_result(s->store, one_stored, &c, err);
+}
+
+/* --- what was chosen so that no launch is left --- */
+
+struct unmatched {
+    struct chosen chosen;
+    const char *kernel_name;
+    struct kp_session seen; /* the launches' kernels */
+    uint64_t launches;
+    char *near; /* the name nearest to kernel_name so far */
+};
+
+static int see_near(struct unmatched *u, const struct kp_launch_info *l)
+{
+    char *base = kp_demangle_base(l->mangled ? l->mangled : "");
+    if (!base)
+        return -ENOMEM;
+    const char *const both[] = {base, u->near, NULL};
+    if (kp_nearest(u->kernel_name, both) != base) {
+        free(base);
+        return 0;
+    }
+    free(u->near);
+    u->near = base;
+    return 0;
+}
+
+static int one_unmatched(struct kp_result *r, void *arg)
+{
+    struct unmatched *u = arg;
+    int rc = is_shown(&u->chosen, &r->launch);
+    if (rc)
+        return rc < 0 ? rc : ENOUGH;
+    u->launches++;
+    rc = see_near(u, &r->launch);
+    return rc ? rc : kp_session_add_kernel(&u->seen, kp_launch_name(&r->launch), 1);
+}
+
+static void print_unmatched(struct kp_out *o, const struct unmatched *u)
+{
+    char number[KP_NUMBER_MAX];
+    kp_format_count(u->chosen.matched, number);
+    if (u->chosen.matched)
+        kp_out_print(o,
+                     "==KPROF== No launch is shown: of this session %s match, and all of them come before the first "
+                     "one to show; lower launch-skip.\n",
+                     number);
+    else
+        kp_out_print(o, "==KPROF== No launch is shown: no kernel of this session matches '%s' (kernel-name)%s%s%s\n",
+                     u->kernel_name, u->near ? "; did you mean '" : ".", u->near ? u->near : "", u->near ? "'?" : "");
+    kp_render_kernels(o, &u->seen);
+}
+
+int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
+                           struct kp_store *store, char **err)
+{
+    struct unmatched u = {.chosen = {.display = d}, .kernel_name = kernel_name};
+    struct kp_out o = {.sink = out, .display = d};
+    int rc = kp_store_each_result(store, one_unmatched, &u, err);
+    if (!rc && u.launches)
+        print_unmatched(&o, &u);
+    free(u.near);
+    kp_session_free(&u.seen);
+    return rc == ENOUGH ? 0 : rc ? rc : o.rc;
 }
 
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err)

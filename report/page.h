@@ -26,6 +26,12 @@ int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const s
 /* The same for a stored session. */
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err);
 
+/* Where `d` shows none of the launches that are stored: a line that says so and names the kernel nearest to
+ * `kernel_name`, which d->kernel was made of, and the kernels of the session. Nothing otherwise. Returns as
+ * kp_page_print does. */
+int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
+                           struct kp_store *store, char **err);
+
 /* Reads a comma list of names of pages, which has been checked, into out[]. Returns their number. */
 size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX]);
 /* What the page is called in that list. Static data. */

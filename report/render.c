@@ -599,7 +599,7 @@ static void print_more(struct kp_out *o, size_t n)
         kp_out_print(o, "==KPROF==   and %zu more\n", n - SEEN_SHOWN);
 }
 
-static void print_kernels(struct kp_out *o, const struct kp_session *s)
+void kp_render_kernels(struct kp_out *o, const struct kp_session *s)
 {
     char number[KP_NUMBER_MAX];
     for (size_t i = 0; i < s->n_kernels && i < SEEN_SHOWN; i++) {
@@ -646,9 +646,9 @@ static const struct advice {
      "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)", NULL},
     {KP_SKIP_KERNEL_ID,
      "no launch has the context, stream, name and invocation that were asked for; change KPROF_KERNEL_ID (kernel-id)",
-     print_kernels},
+     kp_render_kernels},
     {KP_SKIP_KERNEL_NAME, "no kernel has the name that was asked for; change KPROF_KERNEL_NAME (kernel-name)",
-     print_kernels},
+     kp_render_kernels},
     {KP_SKIP_DEVICES, "no launch was on the devices that were asked for; change KPROF_DEVICES (devices)",
      print_devices},
     {KP_SKIP_BEFORE_MATCH,

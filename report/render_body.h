@@ -143,6 +143,8 @@ const char *kp_launch_name(const struct kp_launch_info *l);
 /* That name with the range before it that print-nvtx-rename means, the innermost push-pop range of the launching
  * thread, as ncu writes it: RANGE/NAME. malloc'ed in *out, which is NULL where there is no such range. 0 or -ENOMEM. */
 int kp_launch_range_name(const struct kp_launch_info *l, char **out);
+/* The kernels that the session says were seen, a line for each of the first ones and one for the others. */
+void kp_render_kernels(struct kp_out *o, const struct kp_session *s);
 /* How much of kp_launch_name is that range with its '/', where kp_launch_range_name has become the name; else 0. */
 size_t kp_launch_range_length(const struct kp_launch_info *l);
 /* The first `range` bytes of such a name or, where these are more than `most`, their beginning and ".../", which `most`

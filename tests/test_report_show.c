@@ -191,14 +191,19 @@ static void launches_can_be_chosen(void **state)
     static const struct {
         const char *arguments[6];
         size_t launches;
+        const char *said; /* where none is left; beside data, if it is */
     } cases[] = {
-        {{"-c", "2"}, 2},
-        {{"-s", "1"}, 3},
-        {{"-s", "3", "-c", "2"}, 1},
-        {{"-k", "stream_triad"}, 2},
-        {{"--kernel-name=regex:^fp64"}, 1},
-        {{"-k", "stream_triad", "--launch-skip", "1"}, 1},
-        {{"-k", "stream_tria"}, 0},
+        {{"-c", "2"}, 2, NULL},
+        {{"-s", "1"}, 3, NULL},
+        {{"-s", "3", "-c", "2"}, 1, NULL},
+        {{"-k", "stream_triad"}, 2, NULL},
+        {{"--kernel-name=regex:^fp64"}, 1, NULL},
+        {{"-k", "stream_triad", "--launch-skip", "1"}, 1, NULL},
+        {{"-k", "stream_tria"}, 0, "matches 'stream_tria' (kernel-name); did you mean 'stream_triad'?\n"},
+        {{"-k", "regex:^triad"}, 0, "matches 'regex:^triad' (kernel-name).\n"},
+        {{"-k", "stream_triad", "-s", "2"}, 0, "session 2 match, and all of them come before"},
+        {{"-s", "99"}, 0, "session 4 match, and all of them come before"},
+        {{"-s", "99", "--page", "raw", "--csv"}, 0, "session 4 match"},
     };
     static const char *const symbols[] = {"_Z12stream_triadPf", "_Z10fp64_boundPd", "", "_Z9wmma_gemmPf"};
     struct kp_recording rec = kp_test_recording_of("tests/golden/h200_bodies.tsv");
@@ -225,6 +230,11 @@ static void launches_can_be_chosen(void **state)
             argv[3 + k] = (char *)cases[i].arguments[k];
         assert_int_equal(run(argv, NULL, &out, &err), 0);
         assert_int_equal(count_launches(out), cases[i].launches);
+        assert_null(strstr(cases[i].launches ? out : "", "No launch is shown"));
+        bool data = !strncmp(out, "\"ID\"", 4);
+        if (cases[i].said && (!strstr(data ? err : out, cases[i].said) || !strstr(data ? err : out, "  seen: ") ||
+                              strstr(data ? out : err, "No launch")))
+            fail_msg("%s %s:\n%s%s", cases[i].arguments[0], cases[i].arguments[1], out, err);
         free(out);
         free(err);
     }
