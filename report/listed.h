@@ -11,5 +11,7 @@
  * line or NULL. */
 int kp_listed_check(struct kp_store *store, const char *list, const struct kp_section *const *sections, size_t n,
                     char **out, char **err);
+/* The same of the columns that were chosen for the page trace, which are names of metrics. */
+int kp_listed_check_columns(struct kp_store *store, const char *columns, char **out, char **err);
 
 #endif

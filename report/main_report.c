@@ -274,22 +274,42 @@ static int check_chosen(struct kp_store *store, const struct kp_display *d, char
     return rc;
 }
 
+static bool has_page(const struct kp_display *d, enum kp_page_id page)
+{
+    bool found = !d->n_pages && page == KP_PAGE_DETAILS;
+    for (size_t i = 0; i < d->n_pages; i++)
+        found |= d->pages[i] == page;
+    return found;
+}
+
+/* What is chosen for the page trace and not in the session. JSON has all of it, whatever the page. */
+static int check_columns(struct kp_store *store, const struct kp_display *d, char **warnings, char **err)
+{
+    bool shown = d->format != KP_FORMAT_JSON && has_page(d, KP_PAGE_TRACE);
+    return shown ? kp_listed_check_columns(store, d->trace_columns, warnings, err) : 0;
+}
+
 /* Opens a session, and warns of what is chosen and not in it. Returns 0, or an exit status after having said why. */
 static int open_file(const char *path, const struct kp_options *o, const struct kp_display *d, struct kp_store **out)
 {
-    char *err = NULL, *warnings = NULL;
+    char *err = NULL, *warnings = NULL, *of_columns = NULL;
     int status = kp_main_open(path, !*o->section_folder, out);
     if (status)
         return status;
     int rc = d->choose ? check_chosen(*out, d, &warnings, &err) : 0;
-    if (!rc && warnings)
-        kp_main_warn(warnings);
+    if (!rc)
+        rc = check_columns(*out, d, &of_columns, &err);
+    if (!rc) {
+        kp_main_warn(warnings ? warnings : "");
+        kp_main_warn(of_columns ? of_columns : "");
+    }
     if (rc) {
         status = kp_main_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
         kp_store_close(*out);
         *out = NULL;
     }
     free(warnings);
+    free(of_columns);
     free(err);
     return status;
 }
@@ -323,10 +343,7 @@ static int print_file(const char *path, const struct kp_options *o, const struct
 /* Whether the details page adds launches to the summary. */
 static bool has_details(const struct kp_display *d)
 {
-    bool found = !d->n_pages;
-    for (size_t i = 0; i < d->n_pages; i++)
-        found |= d->pages[i] == KP_PAGE_DETAILS;
-    return found && d->rules && !d->grouping;
+    return has_page(d, KP_PAGE_DETAILS) && d->rules && !d->grouping;
 }
 
 /* Several files, as the ranks of a program leave them: one that cannot be read is told of, and the others are printed.

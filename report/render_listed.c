@@ -123,11 +123,15 @@ static int add_named(struct kp_lines *l, const char *name, const struct kp_view 
     return rc || any ? rc : add_metric(l, name, r);
 }
 
-/* What was sampled is drawn, see kp_series_of_list; here stands that it was not. */
+/* What was sampled is drawn, see kp_series_of_list; here stands that it was not, and the reason where there is one. A
+ * counter of the same name is something else. */
 static int add_sampled(struct kp_lines *l, const char *item, const struct kp_view *v)
 {
     const char *name = item + strlen(KP_SAMPLED);
-    return kp_result_find_series(v->result, name) ? 0 : add_metric(l, name, v->result);
+    if (kp_result_find_series(v->result, name))
+        return 0;
+    const struct kp_metric *m = kp_result_find(v->result, name);
+    return add_metric(l, m && m->kind == KP_VALUE_NA ? name : item, v->result);
 }
 
 static int add_listed(struct kp_lines *l, const char *item, const struct kp_view *v)
@@ -199,6 +203,8 @@ struct item {
 };
 
 struct check {
+    const char *option;
+    bool columns; /* of the page trace: full names, and nothing that stands for others */
     const struct kp_session *session;
     struct item *items;
     size_t n;
@@ -247,10 +253,9 @@ static int see_breakdowns(struct nearest *n, const struct kp_view *v)
     return rc;
 }
 
-static int see_metrics(struct nearest *n, const struct kp_result *r)
+static int see_metrics(struct nearest *n, const struct kp_result *r, bool whole)
 {
     int rc = 0;
-    bool whole = n->word[base_length(n->word)];
     for (size_t i = 0; !rc && i < r->n_metrics; i++) {
         const char *name = r->metrics[i].name;
         rc = see(n, name, whole ? strlen(name) : base_length(name));
@@ -258,19 +263,45 @@ static int see_metrics(struct nearest *n, const struct kp_result *r)
     return rc;
 }
 
-static int look_near(struct item *item, const struct kp_view *v)
+static int see_series(struct nearest *n, const struct kp_result *r)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < r->n_series; i++)
+        rc = see(n, r->series[i].name, strlen(r->series[i].name));
+    return rc;
+}
+
+static int look_near(struct item *item, const struct kp_view *v, bool column)
 {
     const struct kp_launch_info *info = &v->result->launch;
     const char *mark = strchr(item->text, ':');
     struct nearest n = {mark ? mark + 1 : item->text, NULL};
     int rc = 0;
-    if (!strncmp(item->text, KP_GROUP, strlen(KP_GROUP)))
+    if (column)
+        rc = see_metrics(&n, v->result, true);
+    else if (!strncmp(item->text, KP_GROUP, strlen(KP_GROUP)))
         rc = kp_groups_each(info->cc_major, info->cc_minor, see_group, &n);
     else if (!strncmp(item->text, KP_BREAKDOWN, strlen(KP_BREAKDOWN)))
         rc = see_breakdowns(&n, v);
+    else if (!strncmp(item->text, KP_SAMPLED, strlen(KP_SAMPLED)))
+        rc = see_series(&n, v->result);
     else if (!mark)
-        rc = see_metrics(&n, v->result);
+        rc = see_metrics(&n, v->result, n.word[base_length(n.word)]);
     item->near = n.near;
+    return rc;
+}
+
+/* Whether the launch has something that the item stands for. 0 or -ENOMEM. */
+static int look_for(struct item *item, const struct kp_view *v, bool column)
+{
+    struct kp_lines lines = {0};
+    if (column) {
+        item->found = kp_result_find(v->result, item->text);
+        return 0;
+    }
+    int rc = add_listed(&lines, item->text, v);
+    item->found = !rc && ((lines.n && lines.at[0].metric) || sampled(item->text, strlen(item->text), v->result));
+    kp_lines_free(&lines);
     return rc;
 }
 
@@ -280,15 +311,12 @@ static int check_launch(struct kp_result *r, void *arg)
     struct kp_view v = {.session = c->session, .result = r};
     int rc = kp_derive_users(r);
     for (size_t i = 0; !rc && i < c->n; i++) {
-        struct kp_lines lines = {0};
         struct item *item = &c->items[i];
         if (item->found)
             continue;
-        rc = add_listed(&lines, item->text, &v);
-        item->found = !rc && ((lines.n && lines.at[0].metric) || sampled(item->text, strlen(item->text), r));
-        kp_lines_free(&lines);
+        rc = look_for(item, &v, c->columns);
         if (!rc && !item->found && !c->looked)
-            rc = look_near(item, &v);
+            rc = look_near(item, &v, c->columns);
     }
     for (size_t i = 0; !rc && i < c->n_sections; i++)
         c->collected[i] = c->collected[i] || kp_section_has_any(c->sections[i], r);
@@ -307,11 +335,11 @@ static int describe(const struct check *c, FILE *f)
         int rc = kp_pattern_new(item->text, &pattern, &why);
         if (rc == -ENOMEM)
             return rc;
-        const char *mark = item->near ? strchr(item->text, ':') : NULL;
+        const char *mark = item->near && !c->columns ? strchr(item->text, ':') : NULL;
         if (rc)
-            fprintf(f, "--metrics: %s\n", why);
+            fprintf(f, "%s: %s\n", c->option, why);
         else
-            fprintf(f, "--metrics: the session has nothing of '%s'%s%.*s%s%s\n", item->text,
+            fprintf(f, "%s: the session has nothing of '%s'%s%.*s%s%s\n", c->option, item->text,
                     item->near ? "; did you mean '" : "", mark ? (int)(mark + 1 - item->text) : 0, item->text,
                     item->near ? item->near : "", item->near ? "'?" : "");
         kp_pattern_free(pattern);
@@ -334,11 +362,9 @@ static int check_items(struct check *c, struct kp_store *store, char **out, char
     return fclose(f) && !rc ? -ENOMEM : rc;
 }
 
-int kp_listed_check(struct kp_store *store, const char *list, const struct kp_section *const *sections, size_t n,
-                    char **out, char **err)
+static int check_list(struct check c, struct kp_store *store, const char *list, char **out, char **err)
 {
     struct kp_session session;
-    struct check c = {.session = &session, .sections = sections, .n_sections = n};
     char *names = kp_strdup(list), *save = NULL;
     *out = NULL;
     int rc = kp_store_get_session(store, &session, err);
@@ -346,8 +372,9 @@ int kp_listed_check(struct kp_store *store, const char *list, const struct kp_se
         free(names);
         return rc;
     }
+    c.session = &session;
     c.items = calloc(strlen(list) + 1, sizeof *c.items);
-    c.collected = calloc(n + 1, sizeof *c.collected);
+    c.collected = calloc(c.n_sections + 1, sizeof *c.collected);
     rc = names && c.items && c.collected ? 0 : -ENOMEM;
     for (char *name = rc ? NULL : strtok_r(names, separators, &save); name; name = strtok_r(NULL, separators, &save))
         c.items[c.n++].text = name;
@@ -360,4 +387,17 @@ int kp_listed_check(struct kp_store *store, const char *list, const struct kp_se
     free(names);
     kp_session_free(&session);
     return rc;
+}
+
+int kp_listed_check(struct kp_store *store, const char *list, const struct kp_section *const *sections, size_t n,
+                    char **out, char **err)
+{
+    struct check c = {.option = "--metrics", .sections = sections, .n_sections = n};
+    return check_list(c, store, list, out, err);
+}
+
+int kp_listed_check_columns(struct kp_store *store, const char *columns, char **out, char **err)
+{
+    struct check c = {.option = "--trace-columns", .columns = true};
+    return check_list(c, store, columns, out, err);
 }

@@ -139,13 +139,21 @@ static void what_the_session_lacks_is_told(void **state)
         {"--metrics", "sm__cycles_active.avgg", "did you mean 'sm__cycles_active.avg'?"},
         {"--metrics", "group:memory_chrt", "did you mean 'group:memory_chart'?"},
         {"--metrics", "breakdown:sm__throughput", "the session has nothing of 'breakdown:sm__throughput'"},
+        {"--metrics", "pmsampling:sm__cycles_active.avg", "nothing of 'pmsampling:sm__cycles_active.avg'\n"},
+        {"--trace-columns", "sm__cycles_active.agv",
+         "--trace-columns: the session has nothing of "
+         "'sm__cycles_active.agv'; did you mean 'sm__cycles_active.avg'?"},
+        {"--trace-columns", "sm__cycles_active.avg,group:memory_chart", "nothing of 'group:memory_chart'\n"},
         {"--metrics", "regex:^nothing$", "the session has nothing of 'regex:^nothing$'"},
         {"--section", "SchedulerStats", "SchedulerStats was not collected in this session"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *out, *err;
-        assert_int_equal(run(ARGS("report", cases[i].option, cases[i].value, session), NULL, &out, &err), 0);
+        assert_int_equal(run(ARGS("report", "--page", strstr(cases[i].option, "trace") ? "trace" : "details",
+                                  cases[i].option, cases[i].value, session),
+                             NULL, &out, &err),
+                         0);
         if (strncmp(err, "==WARNING== ", 12) || !strstr(err, cases[i].err) ||
             strchr(err, '\n') != err + strlen(err) - 1)
             fail_msg("%s %s: %s", cases[i].option, cases[i].value, err);
