@@ -304,7 +304,7 @@ static int each_metric(struct kp_catalog *c, int (*fn)(const struct kp_catalog_m
         rc = kp_extras_metrics(c->major, c->minor, take_source, &call);
     if (!rc)
         rc = each_derived(fn, arg);
-    return rc ? rc : kp_groups_each(c->major, c->minor, take_group, &call);
+    return rc ? rc : kp_groups_each_name(c->major, c->minor, take_group, &call);
 }
 
 static int each_full_name(struct kp_catalog *c, const struct kp_catalog_metric *m,
@@ -339,7 +339,7 @@ static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const s
                        void *arg, char **err)
 {
     struct kp_plan *p = NULL;
-    int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, NULL, 0, item, 0, &p, err);
+    int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, NULL, 0, item, KP_PLAN_QUERY, &p, err);
     for (size_t i = 0; !rc && i < p->n_metrics; i++) {
         struct kp_metric_props props;
         const struct kp_derived *d = kp_derived_find(p->metrics[i].name);

@@ -338,7 +338,9 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
                            .availability = availability,
                            .major = major,
                            .minor = minor,
-                           .option = how & KP_PLAN_COLUMNS ? "KPROF_TRACE_COLUMNS" : "KPROF_METRICS",
+                           .option = how & KP_PLAN_COLUMNS ? "KPROF_TRACE_COLUMNS"
+                                     : how & KP_PLAN_QUERY ? "--metrics"
+                                                           : "KPROF_METRICS",
                            .listed = open_memstream(&p->listed, &size),
                            .breakdowns = open_memstream(&p->breakdowns, &size),
                            .err = err};

@@ -44,7 +44,7 @@ struct kp_plan {
 enum { KP_PLAN_MOST_COUNTERS = 4096 };
 
 /* How to plan. */
-enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4 };
+enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUERY = 8 };
 
 /* Plans for `chip` with compute capability major.minor.
  *
@@ -63,9 +63,9 @@ enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4 };
  * `how` is a sum of the bits below. With KP_PLAN_RULES what the rules of the sections look at is planned, too. With
  * KP_PLAN_ONE_PASS there is one list, or none, and it takes one pass: a counter is taken when it still fits beside
  * those before it, by the order of the sections' rows, and can else not be collected. KP_PLAN_COLUMNS: `metrics` are
- * those of KPROF_TRACE_COLUMNS, which errors then name. Returns 0; -EINVAL with *err (malloc'ed line) for what the chip
- * does not have, naming the nearest, or for more than KP_PLAN_MOST_COUNTERS; -EIO with *err when the library cannot
- * schedule; -ENOMEM.
+ * those of KPROF_TRACE_COLUMNS, which errors then name; KP_PLAN_QUERY: of the command's --metrics. Returns 0; -EINVAL
+ * with *err (malloc'ed line) for what the chip does not have, naming the nearest, or for more than
+ * KP_PLAN_MOST_COUNTERS; -EIO with *err when the library cannot schedule; -ENOMEM.
  */
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,
                  const struct kp_section *const *sections, size_t n_sections, const char *metrics, unsigned how,

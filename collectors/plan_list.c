@@ -267,16 +267,38 @@ static int take_nearer(const struct kp_group *group, void *arg)
     return 0;
 }
 
+static int write_group(const struct kp_group *group, void *arg)
+{
+    FILE *f = arg;
+    fprintf(f, "%s%s", ftell(f) > 0 ? ", " : "", group->name);
+    return 0;
+}
+
+static int refuse_group(struct kp_planner *x, const char *name)
+{
+    struct nearest_group near = {.wanted = name};
+    char *valid = NULL;
+    size_t size;
+    kp_groups_each(x->major, x->minor, take_nearer, &near);
+    if (*near.nearest)
+        return refuse(x, "group", name, near.nearest, KP_GROUP);
+    FILE *f = open_memstream(&valid, &size);
+    if (!f)
+        return -ENOMEM;
+    kp_groups_each_name(x->major, x->minor, write_group, f);
+    int rc = fclose(f) ? -ENOMEM
+                       : kp_error(x->err, "%s: %s has no group \"%s\"; valid: %s", x->option, x->chip, name, valid);
+    free(valid);
+    return rc;
+}
+
 static int list_group(struct kp_planner *x, const char *name)
 {
     struct group_search g = {.x = x, .wanted = name};
-    struct nearest_group near = {.wanted = name};
     int rc = kp_groups_each(x->major, x->minor, list_rows, &g);
     if (rc || g.any)
         return rc;
-    if (!g.found)
-        kp_groups_each(x->major, x->minor, take_nearer, &near);
-    return refuse(x, g.found ? "metric of group" : "group", name, *near.nearest ? near.nearest : NULL, KP_GROUP);
+    return g.found ? refuse(x, "metric of group", name, NULL, KP_GROUP) : refuse_group(x, name);
 }
 
 static int unknown_sampled(struct kp_planner *x, struct kp_host *host, const char *name)

@@ -113,3 +113,37 @@ int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group,
         rc = each_body(s, major, minor, fn, arg);
     return rc ? rc : each_body(&no_section, major, minor, fn, arg);
 }
+
+/* Counts names, up to the first that is the wanted one. */
+struct place {
+    const char *wanted;
+    size_t n;
+};
+
+static int find_place(const struct kp_group *group, void *arg)
+{
+    struct place *p = arg;
+    p->n++;
+    return !strcmp(group->name, p->wanted);
+}
+
+struct once {
+    int (*fn)(const struct kp_group *group, void *arg);
+    void *arg;
+    int major, minor;
+    size_t n;
+};
+
+static int take_first(const struct kp_group *group, void *arg)
+{
+    struct once *o = arg;
+    struct place first = {group->name, 0};
+    kp_groups_each(o->major, o->minor, find_place, &first);
+    return ++o->n == first.n ? o->fn(group, o->arg) : 0;
+}
+
+int kp_groups_each_name(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg)
+{
+    struct once once = {fn, arg, major, minor, 0};
+    return kp_groups_each(major, minor, take_first, &once);
+}

@@ -23,5 +23,7 @@ struct kp_group {
  * name may come more than once. Bodies of series are no groups, and some groups of ncu's are of no section. What `fn`
  * gets lasts until it returns. A non-zero return ends it and is returned. */
 int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg);
+/* The same with each name once. */
+int kp_groups_each_name(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg);
 
 #endif

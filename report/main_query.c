@@ -129,24 +129,47 @@ enum mode { MODE_BASE, MODE_SUFFIX, MODE_ALL };
 
 static const char *const mode_names[] = {[MODE_BASE] = "base", [MODE_SUFFIX] = "suffix", [MODE_ALL] = "all", NULL};
 
+/* An item of --metrics. */
+struct wanted {
+    struct kp_pattern *pattern; /* of base names */
+    char *text;
+    bool found;
+};
+
 /* The metrics on their way to the page. */
 struct metric_printer {
     const struct kp_catalog_ops *ops;
     struct kp_catalog *catalog;
-    struct kp_pattern **wanted; /* NULL at the end; none: all metrics */
-    bool *found;                /* of each of `wanted` */
+    struct wanted *wanted; /* without pattern at the end; none: all metrics */
     enum mode mode;
     int last_kind;  /* -1: nothing is printed yet */
     FILE *suffixes; /* of the metric at hand, */
     size_t base;    /* whose base name is so long */
 };
 
-static bool is_wanted(struct metric_printer *p, const char *name)
+static int is_name(const struct kp_catalog_metric *m, void *arg)
 {
-    bool wanted = !*p->wanted;
-    for (size_t i = 0; p->wanted[i]; i++)
-        if (kp_pattern_match(p->wanted[i], name))
-            wanted = p->found[i] = true;
+    return !strcmp(m->name, arg);
+}
+
+/* Whether the text is a name of the metric with all that follows the base name. 1, 0, or an error. */
+static int is_full_name(const struct metric_printer *p, const struct kp_catalog_metric *m, char *text)
+{
+    size_t base = strlen(m->name);
+    return !strncmp(m->name, text, base) && text[base] == '.' ? p->ops->full_names(p->catalog, m, is_name, text) : 0;
+}
+
+/* 1, 0, or an error. */
+static int is_wanted(struct metric_printer *p, const struct kp_catalog_metric *m)
+{
+    int wanted = !p->wanted->pattern;
+    for (struct wanted *w = p->wanted; w->pattern; w++) {
+        int found = kp_pattern_match(w->pattern, m->name) ? 1 : is_full_name(p, m, w->text);
+        if (found < 0)
+            return found;
+        w->found |= found > 0;
+        wanted |= found;
+    }
     return wanted;
 }
 
@@ -201,8 +224,9 @@ static int print_suffixes(struct metric_printer *p, const struct kp_catalog_metr
 static int take_metric(const struct kp_catalog_metric *m, void *arg)
 {
     struct metric_printer *p = arg;
-    if (!is_wanted(p, m->name))
-        return 0;
+    int wanted = is_wanted(p, m);
+    if (wanted <= 0)
+        return wanted;
     if (p->mode == MODE_ALL)
         return p->ops->full_names(p->catalog, m, print_metric, p);
     return p->mode == MODE_SUFFIX ? print_suffixes(p, m) : print_metric(m, p);
@@ -218,9 +242,29 @@ static bool stands_for_others(const char *item, size_t len)
     return false;
 }
 
+/* What one of them stands for, on its way to the page. */
+struct listed_printer {
+    struct metric_printer *page;
+    const char *item;
+    bool open; /* its heading is printed */
+};
+
+static void open_item(struct listed_printer *l)
+{
+    struct metric_printer *p = l->page;
+    if (p->last_kind < 0)
+        printf("Metrics of %s\n", p->ops->title(p->catalog));
+    p->last_kind = KP_CATALOG_GROUP;
+    printf("\n%s\n\n", l->item);
+    print_head(metric_columns);
+    l->open = true;
+}
+
 static int print_listed_metric(const struct kp_catalog_metric *m, void *arg)
 {
-    (void)arg;
+    struct listed_printer *l = arg;
+    if (!l->open)
+        open_item(l);
     print_row(metric_columns, (const char *const[]){m->name, m->unit, m->description});
     return 0;
 }
@@ -234,13 +278,9 @@ static int print_listed(struct metric_printer *p, const char *list, char **err)
     while (!rc && kp_word_next(&list, &item, &len)) {
         if (!stands_for_others(item, len))
             continue;
-        if (p->last_kind < 0)
-            printf("Metrics of %s\n", p->ops->title(p->catalog));
-        p->last_kind = KP_CATALOG_GROUP;
-        printf("\n%.*s\n\n", (int)len, item);
-        print_head(metric_columns);
         char *text = strndup(item, len);
-        rc = text ? p->ops->listed(p->catalog, text, print_listed_metric, NULL, err) : -ENOMEM;
+        struct listed_printer one = {p, text, false};
+        rc = text ? p->ops->listed(p->catalog, text, print_listed_metric, &one, err) : -ENOMEM;
         free(text);
     }
     return rc;
@@ -252,15 +292,16 @@ static int read_wanted(const char *list, struct metric_printer *p, char **err)
     const char *item;
     size_t len, n = 0, room = strlen(list) + 1;
     p->wanted = calloc(room, sizeof *p->wanted);
-    p->found = calloc(room, sizeof *p->found);
-    int rc = p->wanted && p->found ? 0 : -ENOMEM;
+    int rc = p->wanted ? 0 : -ENOMEM;
     while (!rc && kp_word_next(&list, &item, &len)) {
         if (stands_for_others(item, len))
             continue;
-        char *text = strndup(item, len);
-        rc = text ? kp_pattern_new(text, &p->wanted[n], err) : -ENOMEM;
+        size_t mark = strlen(KP_SAMPLED);
+        bool sampled = len > mark && !strncmp(item, KP_SAMPLED, mark);
+        struct wanted *w = &p->wanted[n];
+        w->text = strndup(item + (sampled ? mark : 0), len - (sampled ? mark : 0));
+        rc = w->text ? kp_pattern_new(w->text, &w->pattern, err) : -ENOMEM;
         n += !rc;
-        free(text);
     }
     return rc;
 }
@@ -287,16 +328,15 @@ static int check_found(const struct metric_printer *p, const char *list, char **
 {
     const char *item;
     size_t len, i = 0;
-    while (kp_word_next(&list, &item, &len) && (stands_for_others(item, len) || p->found[i]))
+    while (kp_word_next(&list, &item, &len) && (stands_for_others(item, len) || p->wanted[i].found))
         i += !stands_for_others(item, len);
     if (!len)
         return 0;
-    struct nearest near = {.word = strndup(item, len)};
-    int rc = near.word ? p->ops->metrics(p->catalog, take_nearer, &near) : -ENOMEM;
+    struct nearest near = {.word = p->wanted[i].text};
+    int rc = p->ops->metrics(p->catalog, take_nearer, &near);
     if (!rc)
         rc = kp_error(err, "--metrics: no base name of %s matches '%s'%s%s%s", p->ops->title(p->catalog), near.word,
                       near.name ? "; did you mean '" : "", near.name ? near.name : "", near.name ? "'?" : "");
-    free((char *)near.word);
     free(near.name);
     return rc;
 }
@@ -312,16 +352,17 @@ static int print_metrics(const struct kp_query *q, const struct kp_options *o, c
     int rc = read_wanted(o->metrics, &p, err);
     const char *list = o->metrics, *item;
     size_t len;
-    if (!rc && (*p.wanted || !kp_word_next(&list, &item, &len)))
+    if (!rc && (p.wanted->pattern || !kp_word_next(&list, &item, &len)))
         rc = ops->metrics(c, take_metric, &p);
     if (!rc)
         rc = check_found(&p, o->metrics, err);
     if (!rc)
         rc = print_listed(&p, o->metrics, err);
-    for (size_t i = 0; p.wanted && p.wanted[i]; i++)
-        kp_pattern_free(p.wanted[i]);
+    for (struct wanted *w = p.wanted; w && w->text; w++) {
+        kp_pattern_free(w->pattern);
+        free(w->text);
+    }
     free(p.wanted);
-    free(p.found);
     return rc;
 }
 

@@ -244,8 +244,32 @@ static void test_all_metrics(void **state)
     const char *source = strstr(all, "\nsmsp__pcsamp_sample_count  ");
     assert_non_null(source);
     assert_null(strstr(source + 1, "\nsmsp__pcsamp_sample_count  ")); /* each once */
-    assert_null(strstr(all, "_warpgroup_arrive"));                    /* of other chips */
+    const char *group = strstr(all, "\nhotspot_locations  ");
+    assert_non_null(group);
+    assert_null(strstr(group + 1, "\nhotspot_locations  "));
+    assert_null(strstr(all, "_warpgroup_arrive")); /* of other chips */
     check_width(all);
+}
+
+/* Names as the mode "all" lists them, and those of what is sampled, stand for their base name. */
+static void test_full_names(void **state)
+{
+    static const char *const names[] = {"dram__bytes.sum", "pmsampling:dram__bytes", "pmsampling:dram__bytes.avg"};
+    static const char *const modes[] = {"base", "suffix", "all"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+        char arguments[128];
+        snprintf(arguments, sizeof(arguments), "query-metrics --chip GH100 --query-metrics-mode %s --metrics ",
+                 modes[i]);
+        size_t len = strlen(arguments);
+        snprintf(arguments + len, sizeof(arguments) - len, "dram__bytes");
+        char *base = strdup(output_of(arguments));
+        for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++) {
+            snprintf(arguments + len, sizeof(arguments) - len, "%s", names[k]);
+            assert_string_equal(output_of(arguments), base);
+        }
+        free(base);
+    }
 }
 
 static void test_every_set_on_every_chip(void **state)
@@ -315,6 +339,10 @@ static void test_errors(void **state)
          "matches 'smsp__pcsamp_sample_cout'; did you mean 'smsp__pcsamp_sample_count'?"},
         {"", "query-metrics --chip GH100 --metrics group:smsp__pcsamp_warp_stal_reasons", 2,
          "did you mean group:smsp__pcsamp_warp_stall_reasons?"},
+        {"", "query-metrics --chip GH100 --metrics group:foo", 2, "--metrics: GH100 has no group \"foo\"; valid: "},
+        {"", "query-metrics --chip GH100 --metrics dram__bytes.nothing", 2, "matches 'dram__bytes.nothing'"},
+        {"", "query-metrics --chip GH100 --metrics pmsampling:dram__byte", 2,
+         "matches 'dram__byte'; did you mean 'dram__bytes'?"},
         {"", "query-metrics --chip GH100 --metrics 'sm__throughput,regex:zzz'", 2, "matches 'regex:zzz'"},
         {"", "query-metrics --chip GH100 --metrics 'regex:('", 2, "bad expression '('"},
         {"", "list-sections --set basci", 2, "--set: unknown set 'basci'; did you mean 'basic'?"},
@@ -333,6 +361,8 @@ static void test_errors(void **state)
         const char *line = strstr(err, "==ERROR== ");
         if (status != rows[i].status || !line || !strstr(line, rows[i].says))
             fail_msg("%s %s: %d\n%s", rows[i].env, rows[i].arguments, status, err);
+        if (strstr(rows[i].arguments, "group:") && *out)
+            fail_msg("%s: an empty table\n%s", rows[i].arguments, out);
     }
 }
 
@@ -352,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_goldens),
         cmocka_unit_test(test_flags_and_commands_are_the_same),
         cmocka_unit_test(test_all_metrics),
+        cmocka_unit_test(test_full_names),
         cmocka_unit_test(test_every_set_on_every_chip),
         cmocka_unit_test(test_without_a_gpu),
         cmocka_unit_test(test_the_first_gpu),
