@@ -339,8 +339,10 @@ static int unknown_flag(const struct flags *f, const char *word)
 static int bad_flag(const struct flags *f, char *const *argv)
 {
     const char *word = argv[optind - 1];
-    if (optopt && optopt < FIRST_ROW && strncmp(word, "--", 2))
-        return kp_main_error(KP_EXIT_USAGE, "unknown option -%c; %s", optopt, try_help);
+    if (optopt && optopt < FIRST_ROW && strncmp(word, "--", 2)) {
+        const char *instead = kp_option_instead_of_letter(optopt);
+        return kp_main_error(KP_EXIT_USAGE, "unknown option -%c; %s", optopt, instead ? instead : try_help);
+    }
     if (optopt)
         return kp_main_error(KP_EXIT_USAGE, "%.*s takes no value", (int)strcspn(word, "="), word);
     return unknown_flag(f, word);

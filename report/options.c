@@ -379,20 +379,37 @@ static int store_defaults(struct kp_options *o)
     return rc;
 }
 
+#define NO_WARP_SAMPLING_MAX_PASSES                                                                                    \
+    "there is no limit of passes for samples of warps; pm-sampling-max-passes is for those of metrics over time"
+
 static const struct {
-    struct kp_option row; /* its flag */
+    struct kp_option row; /* its flag and letter */
     const char *instead;
 } of_ncu[] = {
     {{.flag = "replay-mode"}, "launches are always replayed in windows of many, see --window"},
     {{.flag = "graph-profiling"}, "a graph is always profiled as one workload"},
     {{.flag = "call-stack-type"}, "call-stack takes the types, as in --call-stack native,python"},
-    {{.flag = "import"}, "`kprof report FILE` prints a stored session"},
+    {{.flag = "import", .letter = 'i'}, "`kprof report FILE` prints a stored session"},
+    {{.flag = "sampling-interval"}, "it is called warp-sampling-interval"},
+    {{.flag = "sampling-buffer-size"}, "it is called warp-sampling-buffer-size"},
+    {{.flag = "sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
+    {{.flag = "warp-sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
+    {{.flag = "print-kernel-base"}, "kernels are printed with their whole signature; kernel-name-base is for filters"},
+    {{.flag = "rename-kernels"}, "kernels are never renamed, as with off"},
 };
 
 const char *kp_option_instead(const char *flag)
 {
     for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++)
         if (!strcmp(of_ncu[i].row.flag, flag))
+            return of_ncu[i].instead;
+    return NULL;
+}
+
+const char *kp_option_instead_of_letter(int letter)
+{
+    for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++)
+        if (letter && of_ncu[i].row.letter == letter)
             return of_ncu[i].instead;
     return NULL;
 }

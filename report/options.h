@@ -118,6 +118,7 @@ void kp_option_env_spell(char *flag);
 /* What stands in kprof for an option of ncu's that has no row (its flag: import), as the end of a sentence; NULL for
  * any other name. Static text. */
 const char *kp_option_instead(const char *flag);
+const char *kp_option_instead_of_letter(int letter);
 /* Checks one value as kp_options_from_env does; `shown` is what the message calls the option (--launch-skip). Empty
  * text stands for the default and is always valid. Returns 0, -EINVAL with *err (malloc'ed line), -ENOMEM. */
 int kp_option_check(const struct kp_option *row, const char *shown, const char *value, char **err);

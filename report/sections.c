@@ -1,10 +1,12 @@
 #include "report/sections.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/arena.h"
+#include "report/options.h"
 #include "report/pattern.h"
 #include "report/text.h"
 
@@ -223,6 +225,35 @@ static int select_set(const char *set, bool *wanted, char **err)
     return 0;
 }
 
+/* Nothing does. What it is a part of is named, else what is near to it. */
+static int refuse_regex(const char *expr, char **err)
+{
+    const char **ids = calloc(all.n + 1, sizeof *ids), *text = expr + strlen("regex:");
+    struct kp_pattern *pattern = NULL;
+    char *parts = NULL;
+    size_t size;
+    FILE *f = ids ? open_memstream(&parts, &size) : NULL;
+    int rc = f ? kp_pattern_new(expr, &pattern, err) : -ENOMEM;
+    for (size_t i = 0; !rc && i < all.n; i++) {
+        ids[i] = all.sections[i].id;
+        if (kp_pattern_match(pattern, ids[i]))
+            fprintf(f, "%s%s", ftell(f) > 0 ? ", " : "", ids[i]);
+    }
+    if (f && fclose(f))
+        rc = rc ? rc : -ENOMEM;
+    const char *near = rc ? NULL : kp_nearest(text, ids);
+    if (!rc && *parts)
+        rc =
+            kp_error(err, "no section's whole identifier matches '%s'; 'regex:.*(%s).*' matches %s", expr, text, parts);
+    else if (!rc)
+        rc = kp_error(err, "no section matches '%s'%s%s%s", expr, near ? "; did you mean '" : "", near ? near : "",
+                      near ? "'?" : "");
+    kp_pattern_free(pattern);
+    free(parts);
+    free(ids);
+    return rc;
+}
+
 /* `expr` must match an identifier in full, which is what the anchors are for. */
 static int select_regex(const char *expr, bool *wanted, char **err)
 {
@@ -244,7 +275,7 @@ static int select_regex(const char *expr, bool *wanted, char **err)
             any = wanted[i] = true;
     }
     kp_pattern_free(pattern);
-    return any ? 0 : kp_error(err, "no section matches '%s'", expr);
+    return any ? 0 : refuse_regex(expr, err);
 }
 
 static int select_item(const char *word, bool *wanted, char **err)
