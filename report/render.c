@@ -229,6 +229,26 @@ static const char *absence_of(const struct kp_section *s, const struct kp_result
     return NULL;
 }
 
+/* Whether the section was asked for by its name. A session has the names of its set's sections, too. */
+static bool is_named(const struct kp_display *d, const struct kp_section *s, const struct kp_session *session)
+{
+    if (d->choose)
+        return kp_list_has(d->sections, s->id);
+    return !*or_empty(session->set) && kp_list_has(session->sections, s->id);
+}
+
+/* A section of drawings alone, of which header tables are to be printed: whoever named it gets to know why there is
+ * nothing. */
+static void tell_not_drawn(struct kp_out *o, struct printed *p)
+{
+    if (o->display->details != KP_DETAILS_HEADER || p->begun || !p->asked_for ||
+        kp_rows_before_bodies(p->section, KP_ROW_HEADER) || !kp_section_has_any(p->section, p->view->result) ||
+        !is_named(o->display, p->section, p->view->session))
+        return;
+    begin(o, p);
+    kp_out_print(o, "    only charts and tables: --print-details all\n\n");
+}
+
 int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for)
 {
     const struct kp_launch_info *l = &v->result->launch;
@@ -238,7 +258,7 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
     if (o->display->choose && !kp_section_has_any(s, v->result)) /* see kp_listed_check */
         return 0;
     if (absence) {
-        if (o->display->details != KP_DETAILS_HEADER)
+        if (o->display->details != KP_DETAILS_HEADER || is_named(o->display, s, v->session))
             kp_out_print(o, "    Section: %s\n    %s\n\n", s->display, absence);
         return 0;
     }
@@ -250,6 +270,8 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
     }
     if (!rc && o->display->details != KP_DETAILS_HEADER)
         rc = render_bodies(o, &p);
+    if (!rc)
+        tell_not_drawn(o, &p);
     if (rc || !v->messages || !kp_messages_count(v->messages, s->id))
         return rc;
     begin(o, &p);

@@ -620,6 +620,8 @@ static void a_machine_without_nvlink_is_told_in_a_sentence(void **state)
                                    "    No NVLink connects the devices that the process sees.\n\n"
                                    "    Section: NVLink Tables\n"
                                    "    No NVLink connects the devices that the process sees.\n\n";
+    static const struct kp_display named = {.choose = true, .sections = "Nvlink_Topology,Nvlink_Tables"},
+                                   of_set = {.choose = true, .set = "nvlink"};
     (void)state;
     struct kp_test_text t = {0};
     struct kp_result r = {.launch = {.cc_major = 9}};
@@ -631,6 +633,12 @@ static void a_machine_without_nvlink_is_told_in_a_sentence(void **state)
         assert_string_equal(t.text, sentence);
         free(t.text);
         t = (struct kp_test_text){0};
+        draw_section(&t, &named, "Nvlink_Topology", &r);
+        draw_section(&t, &named, "Nvlink_Tables", &r);
+        draw_section(&t, &of_set, "Nvlink_Tables", &r);
+        assert_string_equal(t.text, sentence);
+        free(t.text);
+        t = (struct kp_test_text){0};
         kp_result_set_real(&r, "nvlink__count_physical", "", 0);
     }
     kp_result_set_real(&r, "nvlink__count_physical", "", 18);
@@ -638,6 +646,38 @@ static void a_machine_without_nvlink_is_told_in_a_sentence(void **state)
     assert_non_null(strstr(t.text, "Physical Links"));
     free(t.text);
     kp_result_free(&r);
+}
+
+/* By its name, not by its set. */
+static void a_named_section_of_charts_says_how_to_see_them(void **state)
+{
+    static const char told[] = "    Section: GPU Speed Of Light Roofline Chart\n"
+                               "    only charts and tables: --print-details all\n";
+    static const struct {
+        struct kp_display d;
+        const char *set, *sections; /* of the session */
+        bool told;
+    } cases[] = {
+        {{.choose = true, .sections = "SpeedOfLight_RooflineChart"}, "", "", true},
+        {{.choose = true, .set = "roofline"}, "", "", false},
+        {{.choose = true, .sections = "Occupancy"}, "", "", false},
+        {{.choose = true, .sections = "SpeedOfLight_RooflineChart", .details = KP_DETAILS_ALL}, "", "", false},
+        {{.details = KP_DETAILS_HEADER}, "", "SpeedOfLight_RooflineChart,Occupancy", true},
+        {{.details = KP_DETAILS_HEADER}, "detailed", "SpeedOfLight_RooflineChart,Occupancy", false},
+    };
+    struct kp_recording r = kp_test_recording_of("tests/golden/h200_bodies.tsv");
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct kp_test_text t = {0};
+        struct kp_sink sink = kp_test_sink(&t);
+        struct kp_session s = {
+            .set = (char *)cases[i].set, .sections = (char *)cases[i].sections, .metrics = (char *)""};
+        assert_int_equal(kp_render_launch(&sink, &cases[i].d, &s, &r.results[0], NULL), 0);
+        if (!strstr(t.text, told) == cases[i].told)
+            fail_msg("%zu:\n%s", i, t.text);
+        free(t.text);
+    }
+    kp_test_recording_free(&r);
 }
 
 /* A row whose conditions do not hold is not shown, nor a section. */
@@ -881,6 +921,7 @@ int main(void)
         cmocka_unit_test(drawings_have_units_that_metrics_lack),
         cmocka_unit_test(rows_of_nothing_are_folded),
         cmocka_unit_test(a_machine_without_nvlink_is_told_in_a_sentence),
+        cmocka_unit_test(a_named_section_of_charts_says_how_to_see_them),
         cmocka_unit_test(a_section_of_another_chip_is_not_shown),
         cmocka_unit_test(a_long_name_leaves_the_bars),
         cmocka_unit_test(a_curve_of_zeros_is_left_out),
