@@ -10,6 +10,7 @@
 #include "report/page_body.h"
 
 enum { GROUP, ATTRIBUTE, VALUE, COLUMNS };
+enum { LIST_WIDTH = 100 }; /* what the attributes beside them leave of a line */
 static const char *const headings[COLUMNS] = {"Group", "Attribute", "Value"};
 static const bool to_the_left[COLUMNS] = {true, true, true};
 
@@ -25,6 +26,39 @@ static void add(struct facts *f, const char *attribute, const char *value)
 {
     if (!f->rc && value && *value)
         f->rc = kp_columns_add(&f->table, (const char *[COLUMNS]){f->group, attribute, value});
+}
+
+/* How much of a list goes on one line: all, or what ends with its last comma or blank that fits. No item is broken. */
+static size_t list_line(const char *list)
+{
+    static const char separators[] = ", \t";
+    size_t end = 0;
+    if (strlen(list) <= LIST_WIDTH)
+        return strlen(list);
+    for (size_t at = 0; list[at] && (!end || at < LIST_WIDTH); at++)
+        if (strchr(separators, list[at]))
+            end = at + 1;
+    return end ? end : strlen(list);
+}
+
+/* A list for the reader is wrapped. */
+static void add_list(struct facts *f, const char *attribute, const char *list)
+{
+    static const char blanks[] = " \t";
+    while (!f->rc && list && *list) {
+        size_t len = f->plain ? strlen(list) : list_line(list);
+        size_t end = len;
+        while (!f->plain && end && strchr(blanks, list[end - 1]))
+            end--;
+        char *line = strndup(list, end);
+        if (line)
+            add(f, attribute, line);
+        else
+            f->rc = -ENOMEM;
+        free(line);
+        list += len + strspn(list + len, blanks);
+        attribute = "";
+    }
 }
 
 static void add_count(struct facts *f, const char *attribute, uint64_t value)
@@ -116,8 +150,8 @@ static void add_collection(struct facts *f, const struct kp_session *s)
 {
     f->group = "Collection";
     add(f, "Set", s->set);
-    add(f, "Sections", s->sections);
-    add(f, "Metrics", s->metrics);
+    add_list(f, "Sections", s->sections);
+    add_list(f, "Metrics", s->metrics);
     add(f, "Section Folder", s->section_folder);
     add(f, "Cache Control", s->cache_control);
     add(f, "Clock Control", s->clock_control);

@@ -466,6 +466,28 @@ struct failing {
     size_t left; /* writes that succeed */
 };
 
+/* For the reader; for a program they are one value. */
+static void long_lists_of_the_session_are_wrapped(void **state)
+{
+    static const struct kp_display text = {PAGE(SESSION)}, csv = {PAGE(SESSION), CSV};
+    char list[40 * 25 + 1] = "", *before = rec.session.sections;
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        sprintf(list + strlen(list), "%s%s_%d", i ? "," : "", "ASectionOfAFolder", i);
+    rec.session.sections = list;
+    char *page = print(&text), *table = print(&csv);
+    rec.session.sections = before;
+    assert_non_null(strstr(page, "\n    Sections      ASectionOfAFolder_0,"));
+    assert_non_null(strstr(page, ",\n                  ASectionOfAFolder_"));
+    for (const char *line = strstr(page, "Sections"); strncmp(line, "Cache", 5); line += strspn(line, " ")) {
+        assert_true(strcspn(line, "\n") <= KP_LINE_WIDTH);
+        line = strchr(line, '\n') + 1;
+    }
+    assert_non_null(strstr(table, list));
+    free(page);
+    free(table);
+}
+
 static int fail_later(void *arg, const char *text, size_t len)
 {
     struct failing *f = arg;
@@ -503,6 +525,7 @@ int main(void)
         cmocka_unit_test(plain_numbers),
         cmocka_unit_test(names_of_kernels),
         cmocka_unit_test(a_command_line_of_several_lines_is_one_row),
+        cmocka_unit_test(long_lists_of_the_session_are_wrapped),
         cmocka_unit_test(a_sink_that_fails_ends_each_page),
     };
     return cmocka_run_group_tests_name("report/pages", tests, make_session, drop_session);
