@@ -138,12 +138,12 @@ pages() {
         END { print n }' "$tmp/fields")" $((12 * 1024))
 
     metric=TPC.TriageCompute.sm__cycles_active.avg.pct_of_peak_sustained_elapsed
-    both "page pm" env KPROF_SET=full KPROF_PAGE=pm KPROF_CACHE_CONTROL=none $one "$programs/p_direct"
+    both "page pm" env KPROF_PM_SAMPLING_INTERVAL=1500 KPROF_SET=full KPROF_PAGE=pm KPROF_CACHE_CONTROL=none $one "$programs/p_direct"
     # the log tells all samples: the kernel's, and three idle ones before and after it
     taken=$(sed -n 's/^sampled .* samples=\([0-9]*\) .*/\1/p' "$tmp/kprof.log" | tail -n 1)
     expect "page pm: samples" "$(sed -n 's/^    \([0-9]*\) samples, one every 1.50 us;.*/\1/p' "$tmp/report")" $((taken - 6))
     expect "page pm: rows" "$(grep -cE '^    (SM Active|DRAM Read Throughput|L2 Throughput) ' "$tmp/report")" 3
-    both "page pm, CSV" env KPROF_SET=full KPROF_PAGE=pm KPROF_CSV=on $one "$programs/p_direct"
+    both "page pm, CSV" env KPROF_PM_SAMPLING_INTERVAL=1500 KPROF_SET=full KPROF_PAGE=pm KPROF_CSV=on $one "$programs/p_direct"
     fields | grep "^0|$metric|" >"$tmp/fields"
     expect "page pm, CSV: samples" "$(wc -l <"$tmp/fields")" $((taken - 6))
     expect "page pm, CSV: the first time" "$(head -n 1 "$tmp/fields" | cut -d'|' -f3-5)" '%|0|1500'

@@ -13,11 +13,11 @@ elif [ ! -x "${NVCC:-}" ]; then
 fi
 
 if [ -n "$no_gpu_because" ]; then
-    echo "demo: $no_gpu_because; this is the basic set of a session recorded on an H200. All of it, with charts and tables:"
-    echo "demo: $build/kprof report --print-details all $session"
-    echo "demo: the hottest lines of four other kernels that were recorded there, with source and instructions:"
-    echo "demo: $build/kprof report --page source --source-folders tests/gpu tests/data/h200-source.kprof"
-    exec "$build/kprof" report --set basic "$session"
+    echo "demo: $no_gpu_because; this is the detailed set of a session recorded on an H200. More of it:"
+    echo "demo: all sections, with charts and tables: $build/kprof report --print-details all $session"
+    echo "demo: source lines and instructions: $build/kprof report --page source $session"
+    echo "demo: utilization over time: $build/kprof report --page pm $session"
+    exec "$build/kprof" report --set detailed "$session"
 fi
 
 mkdir -p "$build/examples"
@@ -25,6 +25,7 @@ for source in examples/*.cu; do
     program=$build/examples/$(basename "$source" .cu)
     # -arch=native: the example needs to run here only.
     "$NVCC" -O2 -lineinfo -arch=native -o "$program" "$source"
-    echo "demo: LD_PRELOAD=$build/libkprof.so $program"
-    KPROF_CUPTI_DIR=${KPROF_CUPTI_DIR:-$CUPTI_LIBDIR} LD_PRELOAD=$PWD/$build/libkprof.so "$program"
+    echo "demo: KPROF_SET=${KPROF_SET:-detailed} LD_PRELOAD=$build/libkprof.so $program"
+    KPROF_SET=${KPROF_SET:-detailed} KPROF_CUPTI_DIR=${KPROF_CUPTI_DIR:-$CUPTI_LIBDIR} \
+        LD_PRELOAD=$PWD/$build/libkprof.so "$program"
 done
