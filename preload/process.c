@@ -156,8 +156,8 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 static void at_exit(void)
 {
     kp_window_hurry();
+    atomic_store(&process.ending, true); /* before the gate: a launch that waits at it is to see it */
     kp_process_context_ends("exit", 0);
-    atomic_store(&process.ending, true);
 }
 
 void kp_process_exit_first(void)
@@ -340,6 +340,10 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     if (!kp_process_active()) { /* ended while this thread waited */
         kp_gate_leave_exclusive();
         return l->issue(l);
+    }
+    if (atomic_load(&process.ending)) { /* ditto: the libraries that it would take to plan may be torn down already */
+        kp_gate_leave_exclusive();
+        return skip(l, late);
     }
     char *bad_input = NULL;
     const char *skipped = NULL;

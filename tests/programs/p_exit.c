@@ -147,6 +147,32 @@ static int end_child(void)
     return 7;
 }
 
+static void *launch_on(void *arg)
+{
+    CUfunction f;
+    int n = 8;
+    void *params[] = {&values, &n};
+
+    (void)arg;
+    cuCtxSetCurrent(session.ctx);
+    f = get_function(&linked, &session, "increment");
+    while (!cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, session.stream, params, NULL) &&
+           !cuStreamSynchronize(session.stream))
+        usleep(500);
+    return NULL;
+}
+
+/* Another thread goes on to launch. */
+static int end_beside(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, launch_on, NULL))
+        return 2;
+    usleep(20000);
+    return 7;
+}
+
 static const struct {
     const char *name;
     int (*end)(void);
@@ -167,6 +193,7 @@ static const struct {
     {"fork", end_fork},
     {"fork_exec", end_fork_exec},
     {"child", end_child},
+    {"beside", end_beside},
 };
 
 int main(int argc, char **argv)
