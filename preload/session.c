@@ -597,7 +597,9 @@ static void report(void)
     const struct kp_launches launches = {.each = each_result,
                                          .lookup = {.code = find_code, .stack = stack_of, .arg = &stored}};
     char *err = NULL;
-    if (session.store && kp_store_put_session(session.store, &session.facts, &err))
+    struct kp_session in_file = session.facts;
+    in_file.complete = !session.store_failed;
+    if (session.store && kp_store_put_session(session.store, &in_file, &err))
         kp_log_error("%s", err ? err : "the session file cannot be written");
     free(err);
     if (kp_page_print(kp_log_sink(), &session.display, &session.facts, &launches, &err))

@@ -36,4 +36,16 @@ fi
 )
 expect "file-size limit: exit code" $? 0
 
+# The file says that it is not whole, where it took some of it.
+if [ -n "$KP_REAL_CUPTI" ]; then
+    (
+        ulimit -f 600
+        LD_LIBRARY_PATH="$build/fake" KPROF_LOG_FILE=/dev/null KPROF_EXPORT="$tmp/cut" KPROF_WINDOW=1 KPROF_SET=detailed \
+            LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:+$KP_TEST_PRELOAD_FIRST:}$library" "$programs/p_many" 20 >/dev/null
+    )
+    expect "file-size limit, exported: exit code" $? 0
+    "$build/kprof" report --page trace "$tmp/cut" 2>&1 | grep -q 'not all could be written to the file' ||
+        fail "file-size limit, exported: the session passes for a whole one"
+fi
+
 finish
