@@ -565,7 +565,7 @@ static void a_forked_child_goes_on(void **state)
     for (int i = 0; i < 50; i++) {
         pid_t pid = fork();
         if (!pid) {
-            alarm(10);
+            alarm(30);
             many_ranges(NULL);
             leave(0);
         }

@@ -167,7 +167,7 @@ static int end_beside(void)
 {
     pthread_t thread;
 
-    if (pthread_create(&thread, NULL, launch_on, NULL))
+    if (pthread_create(&thread, NULL, launch_on, NULL) || pthread_detach(thread))
         return 2;
     usleep(20000);
     return 7;
