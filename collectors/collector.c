@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "collectors/clock.h"
 #include "collectors/footprint.h"
 
 enum { ISSUE_OK, ISSUE_FAULTED };
@@ -299,13 +299,6 @@ static int mark(struct flight *f, bool begin)
     return rc;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static CUresult before_launch(void *arg, CUstream stream)
 {
     struct flight *f = arg;
@@ -317,7 +310,7 @@ static CUresult before_launch(void *arg, CUstream stream)
     if (rc != CUDA_SUCCESS || (f->mode == KP_RANGE_AUTO && !f->timed))
         return rc;
     rc = f->c->setup.driver->cuCtxSynchronize();
-    f->launched = now_ns();
+    f->launched = kp_clock_ns();
     if (f->mode == KP_RANGE_AUTO)
         return rc;
     return rc == CUDA_SUCCESS && mark(f, true) ? CUDA_ERROR_UNKNOWN : rc;
@@ -331,8 +324,8 @@ static CUresult after_launch(void *arg)
     if (f->mode == KP_RANGE_AUTO && !f->timed)
         return CUDA_SUCCESS;
     CUresult rc = f->c->setup.driver->cuCtxSynchronize();
-    if (f->timed && now_ns() - f->launched > f->longest)
-        f->longest = now_ns() - f->launched;
+    if (f->timed && kp_clock_ns() - f->launched > f->longest)
+        f->longest = kp_clock_ns() - f->launched;
     if (f->mode == KP_RANGE_AUTO)
         return rc;
     return mark(f, false) && rc == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : rc;

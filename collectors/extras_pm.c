@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "collectors/clock.h"
 #include "collectors/extras_internal.h"
 #include "collectors/pm_list.h"
 #include "cupti/pm.h"
@@ -155,18 +155,11 @@ static int pm_begin(struct kp_extras *x)
     return 0;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static int pm_before(struct kp_extras *x, struct kp_gathered_launch *l)
 {
     (void)l;
     int rc = kp_pm_start(x->pm->sampler);
-    x->pm->started_ns = now_ns();
+    x->pm->started_ns = kp_clock_ns();
     return rc;
 }
 
@@ -300,7 +293,7 @@ static int pm_after(struct kp_extras *x, struct kp_gathered_launch *l)
     struct kp_extra_pm *p = x->pm;
     const struct kp_config *group = &p->groups.at[x->part];
     size_t from, to;
-    uint64_t ended_ns = now_ns();
+    uint64_t ended_ns = kp_clock_ns();
     bool lost = false, full = false;
     int rc = kp_pm_stop(p->sampler);
     make_decoding_room(x, ended_ns);
