@@ -695,14 +695,19 @@ static CUptiResult CUPTIAPI note_room(CUpti_PmSampling_GetCounterDataSize_Params
     return rc;
 }
 
-static void test_room(void **state)
+static void note_rooms(void)
 {
-    enum { LAUNCH_US = 2500, INTERVAL_NS = 1500, IDLE = 128, LEAST_BUFFER = 30998528, SAMPLE = 36 << 10 };
     static struct kp_cupti noting; /* the collector has it until the test is torn down */
-    (void)state;
     noting = cupti;
     noting.cuptiPmSamplingGetCounterDataSize = note_room;
     t.extras.cupti = &noting;
+}
+
+static void test_room(void **state)
+{
+    enum { LAUNCH_US = 2500, INTERVAL_NS = 1500, IDLE = 128, LEAST_BUFFER = 30998528, SAMPLE = 36 << 10 };
+    (void)state;
+    note_rooms();
     t.extras.pm_interval = INTERVAL_NS;
     for (unsigned long_one = 0; long_one < 2; long_one++) {
         open_collector();
@@ -741,11 +746,8 @@ static void test_auto_interval(void **state)
 /* Without more room, what fits is read. */
 static void test_no_room(void **state)
 {
-    static struct kp_cupti noting;
     (void)state;
-    noting = cupti;
-    noting.cuptiPmSamplingGetCounterDataSize = note_room;
-    t.extras.cupti = &noting;
+    note_rooms();
     t.extras.kinds = KP_EXTRA_PM;
     open_collector();
     room_asked = 256; /* as it is at first */
@@ -763,12 +765,9 @@ static void test_no_room(void **state)
 /* A series that ends early for want of room does not pass for a whole one. */
 static void test_rest_lost(void **state)
 {
-    enum { ROOM = 8 };             /* with the idle ones that come first, too few for any kernel */
-    static struct kp_cupti noting; /* the collector has it until the test is torn down */
+    enum { ROOM = 8 }; /* with the idle ones that come first, too few for any kernel */
     (void)state;
-    noting = cupti;
-    noting.cuptiPmSamplingGetCounterDataSize = note_room;
-    t.extras.cupti = &noting;
+    note_rooms();
     t.extras.kinds = KP_EXTRA_PM;
     room_given = ROOM;
     for (*lose_rest = 0; *lose_rest < 2; ++*lose_rest) {
