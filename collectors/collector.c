@@ -64,10 +64,11 @@ struct flight {
     struct lease *lease; /* of the group under way */
     bool marked;         /* the range of a launch is open */
     size_t seen_ranges, expected_ranges;
-    CUresult refused;           /* what the driver said when it refused a re-issue */
-    CUresult flush, fault;      /* ditto of the flush, of the context, which is broken then */
-    int hook;                   /* CUPTI's code of a push or pop that failed */
-    size_t early;               /* extra passes that come before the groups of the plan */
+    CUresult refused;      /* what the driver said when it refused a re-issue */
+    CUresult flush, fault; /* ditto of the flush, of the context, which is broken then */
+    int hook;              /* CUPTI's code of a push or pop that failed */
+    size_t early;          /* extra passes that come before the groups of the plan */
+    unsigned rehearsed;
     bool extra, extra_cold;     /* the pass under way is an extra one; it wants cold caches */
     bool extras;                /* there has been one */
     unsigned timed;             /* passes that are to be timed yet: what is done once takes the first one longer */
@@ -336,15 +337,20 @@ static int op_restore(void *arg)
     return kp_checkpoint_restore(((struct flight *)arg)->c->saved);
 }
 
+/* The first is the probe's, where there is one: it is by another part of CUPTI than what watches. The second, if any,
+ * is watched again, see rehearsals(). */
 static int op_rehearse(void *arg)
 {
     struct flight *f = arg;
     struct kp_window_job *job = f->job;
     const struct kp_cupti *cupti = f->c->setup.cupti;
-    if (job->probe) /* by another part of CUPTI */
+    bool first = !f->rehearsed++, probe = job->probe && first;
+    if (probe)
         kp_extras_unwatch(f->c->extras);
+    else if (!first)
+        kp_extras_watch(f->c->extras);
     /* A probe that does not start is no reason to give the counters up: its facts are shown as missing. */
-    bool probing = job->probe && !kp_activity_begin(cupti);
+    bool probing = probe && !kp_activity_begin(cupti);
     int rc = job->rehearse(job->arg);
     if (probing)
         kp_activity_end(cupti, job->executed, job->n_launches, &job->n_executed);
@@ -853,12 +859,21 @@ char *kp_collector_complaint(struct kp_collector *c)
     return kp_extras_complaint(c->extras);
 }
 
+/* A kernel's instructions come late in its first launch after PC sampling was enabled: up to a tenth more samples than
+ * Nsight Compute has, most of them in no_instructions (H200, Triton's kernels of 5 us). The probe comes between what
+ * watched the program and the pass, so that the launches are rehearsed once more. */
+static unsigned rehearsals(const struct flight *f)
+{
+    return f->job->probe && f->early ? 2 : 1;
+}
+
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
 {
     struct flight f = {.c = c, .plan = c->setup.plan, .job = job, .out = out, .mode = job->mode};
-    struct kp_replay_request request = {.rehearse = true};
+    struct kp_replay_request request = {0};
     size_t *passes = passes_of(&f, &request.groups);
     request.passes = passes;
+    request.rehearsals = rehearsals(&f);
     if (!f.early) /* no pass takes over what watched the program */
         kp_extras_unwatch(c->extras);
     memset(out, 0, sizeof(*out));

@@ -77,7 +77,10 @@ static bool run_group(struct state *s, size_t g)
 
 static bool rehearse(struct state *s)
 {
-    return !s->request->rehearse || (back_to_start(s) && execute(s, KP_STAGE_REHEARSE, s->ops->rehearse));
+    for (unsigned i = 0; i < s->request->rehearsals; i++)
+        if (!back_to_start(s) || !execute(s, KP_STAGE_REHEARSE, s->ops->rehearse))
+            return false;
+    return true;
 }
 
 /* Brings memory to what one execution leaves. */

@@ -49,7 +49,7 @@ enum kp_stage {
 struct kp_replay_request {
     const size_t *passes; /* passes announced for each group */
     size_t groups;
-    bool rehearse;
+    unsigned rehearsals; /* how often the window is issued without counters first */
 };
 
 struct kp_replay_outcome {

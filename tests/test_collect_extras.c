@@ -590,7 +590,7 @@ static void test_new_functions(void **state)
         }
         assert_int_equal(w->job.n_executed, round == 2 ? w->n : 0);
         kp_test_calls("pc-on pc-off rehearse",
-                      w->job.probe ? "pc-on pc-off rehearse pc-on pc-off" : "pc-on rehearse pc-off");
+                      w->job.probe ? "pc-on pc-off rehearse pc-on rehearse pc-off" : "pc-on rehearse pc-off");
     }
     /* launched the first time where nobody watched: its samples are told, but of no instruction */
     kp_test_window_load();

@@ -44,7 +44,7 @@ struct script {
     size_t passes[MAX_GROUPS]; /* announced */
     size_t groups;
     size_t needed[MAX_GROUPS]; /* passes after which stop says that it was the last; 0: never */
-    bool rehearse;
+    unsigned rehearsals;
 };
 
 struct gpu {
@@ -170,7 +170,7 @@ static const struct kp_replay_ops ops = {
 static void run(struct gpu *g, const struct script *s, const struct fault faults[MAX_FAULTS],
                 struct kp_replay_outcome *out)
 {
-    struct kp_replay_request request = {.passes = s->passes, .groups = s->groups, .rehearse = s->rehearse};
+    struct kp_replay_request request = {.passes = s->passes, .groups = s->groups, .rehearsals = s->rehearsals};
     memset(g, 0, sizeof(*g));
     memset(out, 0xa5, sizeof(*out)); /* what is not set shows */
     g->script = s;
@@ -253,15 +253,15 @@ static void check_order(const struct gpu *g)
 {
     size_t group = SIZE_MAX;
     bool last = false;
-    PROMISE(g->calls[REHEARSE] <= g->script->rehearse);
+    PROMISE(g->calls[REHEARSE] <= g->script->rehearsals);
     for (size_t i = 0; i < g->n; i++)
         switch (g->log[i].op) {
         case REHEARSE:
-            PROMISE(i == 1);
+            PROMISE(i % 2 == 1 && i / 2 < g->script->rehearsals && is(g, i - 1, RESTORE));
             break;
         case BEGIN:
             PROMISE(group == SIZE_MAX ? g->log[i].group == 0 : g->log[i].group == group + 1);
-            PROMISE(!g->script->rehearse || is(g, 1, REHEARSE));
+            PROMISE(g->calls[REHEARSE] == g->script->rehearsals);
             group = g->log[i].group;
             last = false;
             break;
@@ -329,17 +329,18 @@ static void check(const struct gpu *g, const struct kp_replay_outcome *out)
 
 static const struct script scripts[] = {
     {.groups = 0},
-    {.groups = 0, .rehearse = true},
+    {.groups = 0, .rehearsals = 1},
     {.groups = 1, .passes = {1}, .needed = {1}},
-    {.groups = 1, .passes = {1}, .needed = {1}, .rehearse = true},
-    {.groups = 1, .passes = {4}, .needed = {4}, .rehearse = true},
+    {.groups = 1, .passes = {1}, .needed = {1}, .rehearsals = 1},
+    {.groups = 1, .passes = {4}, .needed = {4}, .rehearsals = 1},
     {.groups = 1, .passes = {4}, .needed = {2}},
-    {.groups = 2, .passes = {3, 1}, .needed = {3, 1}, .rehearse = true},
+    {.groups = 2, .passes = {3, 1}, .needed = {3, 1}, .rehearsals = 1},
     {.groups = 3, .passes = {1, 2, 1}, .needed = {1, 2, 1}},
     {.groups = 1, .passes = {3}, .needed = {0}},
-    {.groups = 1, .passes = {1}, .needed = {0}, .rehearse = true},
-    {.groups = 2, .passes = {2, 2}, .needed = {2, 0}, .rehearse = true},
+    {.groups = 1, .passes = {1}, .needed = {0}, .rehearsals = 1},
+    {.groups = 2, .passes = {2, 2}, .needed = {2, 0}, .rehearsals = 1},
     {.groups = 1, .passes = {0}, .needed = {0}},
+    {.groups = 1, .passes = {2}, .needed = {2}, .rehearsals = 2},
 };
 
 enum { SCRIPTS = sizeof(scripts) / sizeof(*scripts) };
