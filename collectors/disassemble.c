@@ -16,6 +16,7 @@
 
 #include "collectors/cubin_internal.h"
 #include "report/arena.h"
+#include "report/descriptor.h"
 
 extern char **environ;
 
@@ -53,8 +54,8 @@ char *kp_disassembler_find(void)
 
 /* ---- running it ---- */
 
-/* Descriptors of the child: where it finds the image, and from where on ours are, so that none is in the way. */
-enum { IMAGE_FD = 3, FIRST_FD = 10 };
+/* Where the child finds the image; ours have higher numbers. */
+enum { IMAGE_FD = 3 };
 
 struct child {
     int tool;   /* its handle; -1 = there is none */
@@ -62,21 +63,11 @@ struct child {
     struct timespec deadline;
 };
 
-static int move_up(int fd)
-{
-    int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = error;
-    return moved;
-}
-
 /* The image as a file that has no name, for the child alone. The descriptor, or negative errno. */
 static int image_file(const void *image, size_t size)
 {
     /* The C library's memfd_create is newer than what we may ask of it. */
-    int fd = move_up((int)syscall(SYS_memfd_create, "cubin", 1u /* MFD_CLOEXEC */));
+    int fd = kp_descriptor_raise((int)syscall(SYS_memfd_create, "cubin", 1u /* MFD_CLOEXEC */));
     if (fd < 0)
         return -errno;
     for (size_t done = 0; done < size;) {
@@ -165,7 +156,7 @@ static int spawn(const char *tool, char *functions, int image, int output, int *
     l.stack = stack + STACK;
     l.null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (l.null >= 0)
-        l.null = move_up(l.null);
+        l.null = kp_descriptor_raise(l.null);
     if (!l.environment || !stack || l.null < 0)
         goto out;
     /* A handler of the program must not run in the child, whose memory is the program's. */
@@ -192,8 +183,8 @@ static int start(struct child *c, const char *tool, char *functions, const void 
     if (!rc && pipe2(ends, O_CLOEXEC))
         rc = -errno;
     if (!rc) {
-        ends[0] = move_up(ends[0]);
-        ends[1] = move_up(ends[1]);
+        ends[0] = kp_descriptor_raise(ends[0]);
+        ends[1] = kp_descriptor_raise(ends[1]);
         rc = ends[0] < 0 || ends[1] < 0 ? -EMFILE : 0;
     }
     if (!rc)

@@ -12,12 +12,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Programs get the lowest free numbers; a copy up here leaves theirs as they would have been. */
-enum { HIGH_DESCRIPTOR = 700 };
+#include "report/descriptor.h"
 
 static const char progress_mark[] = "==KPROF==";
 
-static atomic_int log_fd = STDERR_FILENO, error_fd = STDERR_FILENO;
+/* A place for lines. A program may close descriptors that it does not know, and open files of its own, which may get
+ * their numbers: each line first looks whether the descriptor is still the file that it was. */
+struct place {
+    atomic_int fd; /* negative: there is none */
+    struct kp_descriptor_file file;
+    char *path; /* of a log file; NULL = a stream of the program's */
+};
+
+static struct place error = {.fd = STDERR_FILENO}, log_file = {.fd = -1};
+static _Atomic(struct place *) log_to = &error;
 static bool log_quiet, log_apart;
 
 /* A write may raise SIGPIPE or SIGXFSZ, which would end the program for a line that is not its own. */
@@ -64,28 +72,53 @@ static int write_to(int fd, const char *text, size_t len)
     return rc;
 }
 
+/* A descriptor of the place's file anew, that the program has left open or that can be opened; -1 = none. */
+static int find_again(const struct place *p)
+{
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (kp_descriptor_is(fd, &p->file))
+            return kp_descriptor_copy(fd);
+    int fd = p->path ? kp_descriptor_raise(open(p->path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) : -1;
+    if (fd >= 0 && !kp_descriptor_is(fd, &p->file)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Negative: what was the place is not any more, and nothing is written into what took its number. */
+static int descriptor_of(struct place *p)
+{
+    int fd = p->fd;
+    if (fd < 0 || !p->file.known || kp_descriptor_is(fd, &p->file))
+        return fd;
+    return p->fd = find_again(p);
+}
+
+static int write_at(struct place *p, const char *text, size_t len)
+{
+    int fd = descriptor_of(p);
+    return fd < 0 ? -EBADF : write_to(fd, text, len);
+}
+
 /* A log file that cannot be written to is given up for stderr, once, with a word. */
 static int write_all(const char *text, size_t len)
 {
     char line[128];
-    if (log_fd < 0)
-        return 0; /* stderr is not the program's own any more: nothing is written into what took its place */
-    int rc = write_to(log_fd, text, len);
-    if (!rc || log_fd == error_fd || error_fd < 0)
-        return rc;
-    log_fd = error_fd;
+    int rc = write_at(log_to, text, len);
+    if (!rc || log_to == &error || descriptor_of(&error) < 0)
+        return error.fd < 0 && log_to == &error ? 0 : rc;
+    log_to = &error;
     int n =
         snprintf(line, sizeof(line), "==ERROR== cannot write the log file: %s; the rest follows here\n", strerror(-rc));
-    write_to(log_fd, line, (size_t)n);
-    return write_to(log_fd, text, len);
+    write_at(&error, line, (size_t)n);
+    return write_at(&error, text, len);
 }
 
 /* A line of our own, as against the report. */
 static int write_line(const char *text, size_t len)
 {
-    if (!log_apart)
-        return write_all(text, len);
-    return error_fd < 0 ? 0 : write_to(error_fd, text, len);
+    return log_apart ? write_at(&error, text, len) : write_all(text, len);
 }
 
 static int sink_write(void *arg, const char *text, size_t len)
@@ -100,36 +133,20 @@ const struct kp_sink *kp_log_sink(void)
     return &sink;
 }
 
-int kp_log_high_copy(int fd)
-{
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
-    return copy >= 0 ? copy : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-}
-
 /* What descriptor 2 was when the program started. */
-static struct {
-    bool known;
-    dev_t device;
-    ino_t file;
-} first_stderr;
+static struct kp_descriptor_file first_stderr;
 
 void kp_log_remember_stderr(void)
 {
-    struct stat s;
-    first_stderr.known = fstat(STDERR_FILENO, &s) == 0;
-    if (first_stderr.known) {
-        first_stderr.device = s.st_dev;
-        first_stderr.file = s.st_ino;
-    }
+    first_stderr = kp_descriptor_file(STDERR_FILENO);
 }
 
 void kp_log_open(void)
 {
-    struct stat s;
-    bool same = first_stderr.known && fstat(STDERR_FILENO, &s) == 0 && s.st_dev == first_stderr.device &&
-                s.st_ino == first_stderr.file;
-    int copy = same ? kp_log_high_copy(STDERR_FILENO) : -1;
-    log_fd = error_fd = copy >= 0 ? copy : same ? STDERR_FILENO : -1;
+    bool same = kp_descriptor_is(STDERR_FILENO, &first_stderr);
+    int copy = same ? kp_descriptor_copy(STDERR_FILENO) : -1;
+    error.file = first_stderr;
+    error.fd = copy >= 0 ? copy : same ? STDERR_FILENO : -1;
 }
 
 int kp_log_own_output(const struct stat *s)
@@ -145,23 +162,20 @@ int kp_log_own_output(const struct stat *s)
 int kp_log_to(const char *path)
 {
     struct stat s;
-    int fd = -1, own = stat(path, &s) ? -1 : kp_log_own_output(&s);
+    bool is_stream = !strcmp(path, "stdout");
+    int fd, own = is_stream ? STDOUT_FILENO : stat(path, &s) ? -1 : kp_log_own_output(&s);
     if (!strcmp(path, "stderr"))
         return 0;
-    if (!strcmp(path, "stdout")) {
-        fd = kp_log_high_copy(STDOUT_FILENO);
-    } else if (own >= 0) { /* opened again, it would be emptied */
-        fd = kp_log_high_copy(own);
-    } else {
-        int low = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-        if (low >= 0) {
-            fd = kp_log_high_copy(low);
-            close(low);
-        }
-    }
+    if (own >= 0) /* a file that is opened again would be emptied */
+        fd = kp_descriptor_copy(own);
+    else
+        fd = kp_descriptor_raise(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
     if (fd < 0)
         return -errno;
-    log_fd = fd;
+    log_file.path = is_stream ? NULL : strdup(path);
+    log_file.file = kp_descriptor_file(fd);
+    log_file.fd = fd;
+    log_to = &log_file;
     return 0;
 }
 

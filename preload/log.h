@@ -40,10 +40,6 @@ int kp_log_own_output(const struct stat *s);
 void kp_log_quiet(bool quiet); /* drops progress lines */
 void kp_log_apart(void);       /* from here on, lines go to stderr also where the report goes to a file */
 
-/* A close-on-exec copy of `fd` with a number above those that programs use: they get the lowest free one, and it should
- * be the one that they would have got without us. -1 with errno when there is none. */
-int kp_log_high_copy(int fd);
-
 /* One line each: "==KPROF== ...", "==WARNING== ...", "==ERROR== ...". */
 void kp_log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -11,6 +11,7 @@
 
 #include "preload/lock.h"
 #include "preload/log.h"
+#include "report/descriptor.h"
 
 enum { PATIENCE_MS = 1000 };
 
@@ -46,12 +47,7 @@ static bool write_pending(FILE *f)
 
 static int open_nowhere(void)
 {
-    int low = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    int high = low >= 0 ? kp_log_high_copy(low) : -1;
-    if (high < 0)
-        return low;
-    close(low);
-    return high;
+    return kp_descriptor_raise(open("/dev/null", O_WRONLY | O_CLOEXEC));
 }
 
 /* With the stream locked. KP_VENDOR: glibc's <bits/types/struct_FILE.h> shows the stream's descriptor. The position in

@@ -15,6 +15,20 @@ KPROF_LOG_FILE=stderr profiled "$programs/p_harm" reuse_stderr "$tmp/mine"
 expect "reuse_stderr: exit code" "$kprof_code" 0
 expect "reuse_stderr: the program's file" "$(cat "$tmp/mine")" mine
 
+# A program that closes all descriptors and opens its own finds nothing but its own text in them, and the report is whole:
+# in a log file or on stderr, and in the session file, which are opened again.
+for place in stderr "$tmp/report"; do
+    rm -f "$tmp/mine" "$tmp/report"
+    KPROF_LOG_FILE=$place KPROF_WINDOW=1 KPROF_EXPORT="$tmp/closed" KPROF_FORCE_OVERWRITE=yes \
+        profiled "$programs/p_harm" close_all "$tmp/mine"
+    expect "close_all: exit code" "$kprof_code" 0
+    expect "close_all: the program's file" "$(cat "$tmp/mine")" mine
+    [ "$place" = stderr ] && cp "$tmp/kprof.err" "$tmp/report"
+    expect "close_all: launches reported, log at $(basename "$place")" "$(reported)" 2
+    "$build/kprof" report "$tmp/closed" >"$tmp/stored" 2>&1
+    expect "close_all: launches stored, log at $(basename "$place")" "$(reported "$tmp/stored")" 2
+done
+
 # stderr as a pipe that nobody reads any more, and kprof writing to it.
 LD_LIBRARY_PATH="$build/fake" LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:+$KP_TEST_PRELOAD_FIRST:}$library" \
     "$programs/p_harm" lose_reader >"$tmp/kprof.out" 2>/dev/null

@@ -774,11 +774,11 @@ static int descriptor_checks(const char *path)
     struct kp_result r = full_result(0);
     if (kp_store_put_result(s, &r, &err))
         return 2;
-    for (int fd = 0; fd < 64; fd++) {
+    for (int fd = 0; fd < 1024; fd++) {
         if (!is_file(fd, path))
             continue;
         found++;
-        if (fd < 3)
+        if (fd < 64)
             return 3;
         if (!(fcntl(fd, F_GETFD) & FD_CLOEXEC))
             return 4;

@@ -27,6 +27,24 @@ static void reuse_stderr(const char *path)
         puts("no file as descriptor 2");
 }
 
+/* As a daemon does: what it does not know is closed, and files of its own take the numbers. */
+static void close_all(const char *path)
+{
+    enum { MOST = 1024 };
+    int own[MOST], next = open("/dev/null", O_RDONLY);
+
+    report_number("the next descriptor", next, 3);
+    for (int fd = 3; fd < MOST; fd++)
+        close(fd);
+    for (int fd = 3; fd < MOST; fd++) {
+        own[fd] = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        if (own[fd] >= 0 && own[fd] != fd)
+            puts("another number");
+    }
+    if (write(own[3], "mine\n", 5) != 5)
+        puts("no file of its own");
+}
+
 /* A reader of stderr that has gone. */
 static void lose_reader(void)
 {
@@ -55,6 +73,8 @@ int main(int argc, char **argv)
     open_session(&linked, &session, 0);
     values = device_ints(&linked, (const int[8]){0}, 8);
     launch_one();
+    if (!strcmp(what, "close_all"))
+        close_all(argc > 2 ? argv[2] : "/dev/null");
     if (!strcmp(what, "vfork"))
         vfork_and_fail();
     if (!strcmp(what, "lose_reader"))
