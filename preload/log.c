@@ -27,6 +27,7 @@ struct place {
 static struct place error = {.fd = STDERR_FILENO}, log_file = {.fd = -1};
 static _Atomic(struct place *) log_to = &error;
 static bool log_quiet, log_apart;
+static atomic_int writing;
 
 /* A write may raise SIGPIPE or SIGXFSZ, which would end the program for a line that is not its own. */
 struct kp_quiet kp_quiet_begin(void)
@@ -59,6 +60,7 @@ static int write_to(int fd, const char *text, size_t len)
 {
     int rc = 0;
     struct kp_quiet q = kp_quiet_begin();
+    writing++;
     while (len && !rc) {
         ssize_t n = write(fd, text, len);
         if (n < 0 && errno != EINTR)
@@ -68,6 +70,7 @@ static int write_to(int fd, const char *text, size_t len)
             len -= (size_t)n;
         }
     }
+    writing--;
     kp_quiet_end(&q);
     return rc;
 }
@@ -182,6 +185,11 @@ int kp_log_to(const char *path)
 void kp_log_quiet(bool quiet)
 {
     log_quiet = quiet;
+}
+
+bool kp_log_is_writing(void)
+{
+    return writing > 0;
 }
 
 void kp_log_apart(void)

@@ -38,6 +38,7 @@ int kp_log_to(const char *path);
 /* The descriptor, 1 or 2, by which the program writes into that file; -1 = neither. */
 int kp_log_own_output(const struct stat *s);
 void kp_log_quiet(bool quiet); /* drops progress lines */
+bool kp_log_is_writing(void);  /* a write is under way, which may wait for a reader */
 void kp_log_apart(void);       /* from here on, lines go to stderr also where the report goes to a file */
 
 /* One line each: "==KPROF== ...", "==WARNING== ...", "==ERROR== ...". */

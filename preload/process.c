@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,6 +46,8 @@ static struct {
     atomic_bool begun;                 /* the session, with the first launch */
     atomic_bool profiling;             /* between cuProfilerStart and Stop, when asked for */
     atomic_bool ending;                /* exit handlers run: the driver may go at any time */
+    atomic_int finisher;               /* id of the thread that writes the report; 0 = none yet */
+    atomic_bool finished;              /* it has */
     atomic_uint_fast64_t devices_seen; /* of those that were not wanted: a bit each */
     pid_t pid;
     pid_t forked; /* in a forked child: its own, until it has been told of */
@@ -156,6 +159,7 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 static void at_exit(void)
 {
     kp_window_hurry();
+    kp_thread_park();
     atomic_store(&process.ending, true); /* before the gate: a launch that waits at it is to see it */
     kp_process_context_ends("exit", 0);
 }
@@ -610,13 +614,55 @@ static void tell_forked(void)
     log->write(log->arg, line, (size_t)n);
 }
 
+/* The CPU time that thread `id` has had, in ns. KP_VENDOR: the kernel's number of the clock of a thread, which is what
+ * pthread_getcpuclockid makes of one; that is not in libc before glibc 2.34. */
+static double cpu_time_of(int id)
+{
+    enum { PER_THREAD = 4, SCHEDULED = 2 };
+    struct timespec t;
+    if (clock_gettime((clockid_t)(~(unsigned)id << 3 | PER_THREAD | SCHEDULED), &t))
+        return -1;
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* Another thread finishes: the process would be gone before the report is whole. It is waited for as long as it gets
+ * on; what it may wait for is what this thread holds, where a signal handler ends the program. */
+static void wait_for_finisher(int id)
+{
+    double before = cpu_time_of(id);
+    long start = kp_now_ms();
+    while (!atomic_load(&process.finished) && before >= 0) {
+        kp_nap();
+        double now = cpu_time_of(id);
+        if (now != before || kp_log_is_writing())
+            start = kp_now_ms();
+        else if (kp_now_ms() - start >= LAST_PATIENCE_MS)
+            return;
+        before = now;
+    }
+}
+
+/* Whether this thread is the one to finish. */
+static bool takes_the_end(void)
+{
+    int id = (int)syscall(SYS_gettid), other = 0;
+    if (!kp_session_is_open() && !atomic_load(&process.finisher))
+        return false;
+    if (atomic_compare_exchange_strong(&process.finisher, &other, id))
+        return true;
+    if (other != id) /* not what it interrupted */
+        wait_for_finisher(other);
+    return false;
+}
+
 void kp_process_finish(void)
 {
     if (atomic_load(&process.phase) == FORKED)
         tell_forked();
     /* The child of a vfork shares this memory and is not the program. */
-    if (!kp_session_is_open() || atomic_load(&process.phase) == FORKED || getpid() != process.pid)
+    if (atomic_load(&process.phase) == FORKED || getpid() != process.pid || !takes_the_end())
         return;
+    kp_thread_park();
     /* An exit from a handler that interrupted our own work on this thread cannot wait for it. */
     long patience = kp_guard ? 0 : LAST_PATIENCE_MS;
     /* A replay of another thread is given time to end; the report is written in any case. */
@@ -630,13 +676,12 @@ void kp_process_finish(void)
         kp_window_give_up();
     go_to(FINISHED);
     kp_worker_drain(patience);
-    if (kp_session_is_open()) { /* no other thread has done it meanwhile */
-        kp_filter_unwanted(process.filter, note_unwanted, NULL);
-        kp_window_tell();
-        kp_nvtx_each_seen(kp_session_range);
-        kp_session_close();
-    }
+    kp_filter_unwanted(process.filter, note_unwanted, NULL);
+    kp_window_tell();
+    kp_nvtx_each_seen(kp_session_range);
+    kp_session_close();
     kp_guard--;
     if (alone)
         kp_gate_leave_exclusive();
+    atomic_store(&process.finished, true);
 }

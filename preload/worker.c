@@ -3,9 +3,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "preload/gate.h"
 #include "preload/lock.h"
@@ -93,27 +95,98 @@ static struct threads find_threads(void)
 
 static struct threads t; /* threads that look for them at the same time find the same */
 
-bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
+enum state { RUNS, RETURNS, PARKED };
+
+/* A thread that was started and has not been joined. */
+static struct started {
+    void *(*fn)(void *arg);
+    void *arg;
+    pthread_t thread;
+    atomic_int state;
+    struct started *next;
+} * started;
+static struct kp_lock started_lock;
+static atomic_bool parking;
+
+static void *run(void *arg)
+{
+    struct started *s = arg;
+    s->fn(s->arg);
+    if (atomic_load(&parking)) {
+        atomic_store(&s->state, PARKED);
+        for (;;)
+            pause(); /* with all signals blocked */
+    }
+    atomic_store(&s->state, RETURNS); /* the joiner frees `s` */
+    return NULL;
+}
+
+static bool start(struct started *s)
 {
     pthread_attr_t attr;
     sigset_t all, before;
-    if (!t.create)
-        t = find_threads();
-    if (!t.create || !t.join || pthread_attr_init(&attr))
+    if (pthread_attr_init(&attr))
         return false;
     if (t.set_stack)
         t.set_stack(&attr, STACK_BYTES);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* of this thread, on Linux; inherited by the new one */
-    int rc = t.create(thread, &attr, fn, arg);
+    int rc = t.create(&s->thread, &attr, run, s);
     sigprocmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return !rc;
 }
 
+bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
+{
+    if (!t.create)
+        t = find_threads();
+    struct started *s = t.create && t.join ? malloc(sizeof(*s)) : NULL;
+    if (!s)
+        return false;
+    *s = (struct started){.fn = fn, .arg = arg};
+    if (!start(s)) {
+        free(s);
+        return false;
+    }
+    *thread = s->thread;
+    kp_lock_take(&started_lock, KP_FOREVER);
+    s->next = started;
+    started = s;
+    kp_lock_give(&started_lock);
+    return true;
+}
+
+static struct started *take_started(pthread_t thread)
+{
+    kp_lock_take(&started_lock, KP_FOREVER);
+    struct started **link = &started, *s;
+    while (*link && (*link)->thread != thread)
+        link = &(*link)->next;
+    if ((s = *link))
+        *link = s->next;
+    kp_lock_give(&started_lock);
+    return s;
+}
+
+/* What is parked is left there, with its entry. */
 void kp_thread_join(pthread_t thread)
 {
+    struct started *s = take_started(thread);
+    int state;
+    if (!s)
+        return;
+    while ((state = atomic_load(&s->state)) == RUNS)
+        kp_nap();
+    if (state == PARKED)
+        return;
     t.join(thread, NULL);
+    free(s);
+}
+
+void kp_thread_park(void)
+{
+    atomic_store(&parking, true);
 }
 
 /* Starts the thread anew; the last one has left the queue and is ending. Under the lock. */
@@ -181,6 +254,7 @@ bool kp_worker_drain(long patience_ms)
 
 void kp_worker_forked(void)
 {
+    kp_lock_give(&started_lock);
     kp_lock_give(&queue.lock);
     queue.forked = true;
     queue.running = false;

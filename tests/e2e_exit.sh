@@ -12,7 +12,8 @@ killed() {
     esac
 }
 
-for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset release destroy thread_exit fork fork_exec; do
+for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset release destroy thread_exit fork fork_exec \
+    pthread_exit last_thread; do
     killed $end
     both $end "$programs/p_exit" $end
     case $end in
@@ -23,7 +24,7 @@ for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset 
         continue
         ;;
     fork_exec) continue ;;    # two processes write to one file name
-    destroy | fork) wanted=3 ;;
+    destroy | fork | pthread_exit | last_thread) wanted=3 ;;
     *) wanted=2 ;;
     esac
     expect "$end: launches reported" "$(reported)" $wanted
@@ -35,6 +36,29 @@ for round in 1 2 3 4; do
     both "launches beside the end" "$programs/p_exit" beside
     expect "launches beside the end: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
 done
+
+# A thread ends the process while the report is being written into a pipe whose reader is slower than what a wait for
+# another thread's work is given.
+twice() {
+    mkfifo "$tmp/pipe"
+    python3 - "$tmp/pipe" >"$tmp/report.read" <<'END' &
+import fcntl, os, sys, time
+pipe = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.fcntl(pipe, 1031, 4096)  # F_SETPIPE_SZ
+os.write(1, os.read(pipe, 1000))
+time.sleep(14)
+while text := os.read(pipe, 65536):
+    os.write(1, text)
+END
+    reader=$!
+    KPROF_LOG_FILE="$tmp/pipe" KPROF_SET=detailed profiled "$programs/p_exit" twice
+    wait $reader
+    mv "$tmp/report.read" "$tmp/report"
+    expect "twice: exit code" "$kprof_code" 7
+    expect "twice: launches reported" "$(reported)" 2
+    expect "twice: launches seen" "$(account seen)" 2
+}
+beside twice
 
 for end in return _exit abort sigterm sigint sigkill segv; do
     rm -f "$tmp/session"

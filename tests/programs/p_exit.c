@@ -173,6 +173,49 @@ static int end_beside(void)
     return 7;
 }
 
+/* The main thread ends alone, with a window open. */
+static int end_pthread_exit(void)
+{
+    launch_one();
+    pthread_exit(NULL);
+}
+
+static void *launch_last(void *arg)
+{
+    (void)arg;
+    usleep(20000); /* the main thread has ended */
+    cuCtxSetCurrent(session.ctx);
+    launch_one();
+    return NULL;
+}
+
+/* Another thread is the last one. */
+static int end_last_thread(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, launch_last, NULL))
+        return 2;
+    pthread_exit(NULL);
+}
+
+static void *exit_at_once(void *arg)
+{
+    (void)arg;
+    usleep(300000); /* the main thread is ending */
+    _exit(7);
+}
+
+/* A thread ends the process while another is ending it. */
+static int end_twice(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, exit_at_once, NULL) || pthread_detach(thread))
+        return 2;
+    return 7;
+}
+
 static const struct {
     const char *name;
     int (*end)(void);
@@ -194,6 +237,9 @@ static const struct {
     {"fork_exec", end_fork_exec},
     {"child", end_child},
     {"beside", end_beside},
+    {"pthread_exit", end_pthread_exit},
+    {"last_thread", end_last_thread},
+    {"twice", end_twice},
 };
 
 int main(int argc, char **argv)
