@@ -126,6 +126,23 @@ static void without_counters(struct kp_context *c, char *why)
         c->no_counters = why ? why : kp_strdup("out of memory");
 }
 
+static atomic_int planning;
+
+bool kp_context_is_planning(void)
+{
+    return atomic_load(&planning) > 0;
+}
+
+static int plan_for(const struct kp_context *c, const struct kp_section *const *sections, size_t n_sections,
+                    const char *metrics, unsigned how, struct kp_plan **out, char **err)
+{
+    atomic_fetch_add(&planning, 1);
+    int rc = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor, sections,
+                          n_sections, metrics, how, out, err);
+    atomic_fetch_sub(&planning, 1);
+    return rc;
+}
+
 static int make_plan(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     const struct kp_options *o = setup->options;
@@ -133,8 +150,7 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
     unsigned how = setup->one_pass ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
     if (*o->metrics && !strcmp(o->metrics, o->trace_columns)) /* see kp_trace_wants */
         how |= KP_PLAN_COLUMNS;
-    int rc = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor,
-                          setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
+    int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
     if (rc == -EINVAL && bad_input)
         *bad_input = err;
     else if (rc)
@@ -318,8 +334,7 @@ bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context
     if (setup->one_pass)
         return kp_plan_counts(c->plan);
     if (!c->one_pass && !c->no_one_pass) {
-        c->no_one_pass = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor,
-                                      &quick, 1, "", KP_PLAN_ONE_PASS, &c->one_pass, &err) != 0;
+        c->no_one_pass = plan_for(c, &quick, 1, "", KP_PLAN_ONE_PASS, &c->one_pass, &err) != 0;
         free(err);
         kp_worker_drain(KP_FOREVER); /* which may be evaluating */
         if (c->one_pass)

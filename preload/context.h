@@ -128,6 +128,9 @@ struct kp_codes *kp_context_codes(void);
 /* Whether launches may be asked for what only an activity record tells. */
 bool kp_context_may_probe(void);
 
+/* Whether a thread plans, which may take seconds where many metrics are asked for. Any thread. */
+bool kp_context_is_planning(void);
+
 /* The program itself uses CUPTI's activity API: its buffers must not be taken from it. Any thread. */
 void kp_context_foreign_activity(void);
 

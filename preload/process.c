@@ -468,8 +468,11 @@ void kp_process_context_ends(const char *symbol, uint64_t first)
         match = is_on_device;
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    bool exits = !strcmp(symbol, "exit");
-    if (kp_gate_enter_exclusive(exits ? PATIENCE_MS : KP_FOREVER, exits ? PATIENCE_MS : LAST_PATIENCE_MS)) {
+    bool exits = !strcmp(symbol, "exit"), alone;
+    do /* what plans is torn down after this */
+        alone = kp_gate_enter_exclusive(exits ? PATIENCE_MS : KP_FOREVER, exits ? PATIENCE_MS : LAST_PATIENCE_MS);
+    while (!alone && kp_context_is_planning());
+    if (alone) {
         kp_guard++;
         kp_window_close(&process.setup, exits ? the_end : symbol);
         kp_worker_drain(KP_FOREVER);

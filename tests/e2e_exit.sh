@@ -60,6 +60,14 @@ END
 }
 beside twice
 
+# It takes long to plan, where many metrics are asked for; the third call is for the launch beside the end.
+if [ -n "$KP_REAL_CUPTI" ]; then
+    FAKE_SLOW=cuptiProfilerHostConfigAddMetrics:5000:3 profiled "$programs/p_exit" planning
+    expect "planning beside the end: exit code" "$kprof_code" 7
+    expect "planning beside the end: misuse" "$(grep -c MISUSE "$tmp/kprof.err")" 0
+    expect "planning beside the end: slow" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+fi
+
 for end in return _exit abort sigterm sigint sigkill segv; do
     rm -f "$tmp/session"
     export KPROF_EXPORT="$tmp/session"

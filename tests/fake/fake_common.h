@@ -13,12 +13,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake_hooks.h"
@@ -92,6 +94,25 @@ static bool fake_injected(const char *name, uint64_t call, int *code)
     return false;
 }
 
+/* FAKE_SLOW=name:ms:call: that call takes so long. It is misuse when the library is gone before. */
+static atomic_int fake_under_way;
+
+static void fake_slow(const char *name, uint64_t call)
+{
+    const char *entry = getenv("FAKE_SLOW");
+    size_t length = strlen(name);
+    char *end;
+
+    if (!entry || strncmp(entry, name, length) || entry[length] != ':')
+        return;
+    long ms = strtol(entry + length + 1, &end, 10);
+    if (*end != ':' || call != strtoull(end + 1, NULL, 10))
+        return;
+    fake_under_way++;
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+    fake_under_way--;
+}
+
 /* Counts a call; returns true when it is to fail with *code. */
 static bool fake_count(struct fake_counter *counter, int *code)
 {
@@ -104,7 +125,20 @@ static bool fake_count(struct fake_counter *counter, int *code)
     }
     call = ++counter->calls;
     pthread_mutex_unlock(&fake_counter_lock);
+    fake_slow(counter->name, call);
     return fake_injected(counter->name, call, code);
+}
+
+/* The real ones take themselves down in exit handlers. */
+static void fake_tear_down(void)
+{
+    if (fake_under_way)
+        fake_misuse("torn down while a call is under way");
+}
+
+__attribute__((constructor)) static void fake_loaded(void)
+{
+    atexit(fake_tear_down);
 }
 
 __attribute__((destructor)) static void fake_log_calls(void)

@@ -216,6 +216,32 @@ static int end_twice(void)
     return 7;
 }
 
+static void *launch_in_another(void *arg)
+{
+    CUcontext ctx;
+    struct session other = session;
+
+    (void)arg;
+    MUST(cuCtxCreate(&ctx, NULL, 0, session.device));
+    MUST(cuModuleLoadData(&other.module, ALL_KERNELS));
+    MUST(cuStreamCreate(&other.stream, 0));
+    session = other;
+    values = device_ints(&linked, (const int[8]){0}, 8);
+    launch_one();
+    return NULL;
+}
+
+/* Another thread makes the first launch in a context of its own. */
+static int end_planning(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, launch_in_another, NULL) || pthread_detach(thread))
+        return 2;
+    usleep(100000);
+    return 7;
+}
+
 static const struct {
     const char *name;
     int (*end)(void);
@@ -240,6 +266,7 @@ static const struct {
     {"pthread_exit", end_pthread_exit},
     {"last_thread", end_last_thread},
     {"twice", end_twice},
+    {"planning", end_planning},
 };
 
 int main(int argc, char **argv)
