@@ -28,6 +28,7 @@ MIXES = ["sass__inst_executed_per_opcode", "sass__inst_executed_per_opcode_categ
 STALL = "smsp__pcsamp_warps_issue_stalled_"
 POINTS = 0.03  # by which shares may differ
 LEAST = 400    # samples, below which shares are noise
+MANY = 2000    # samples, from which on chance alone moves a share by a point
 
 
 def ours(path):
@@ -152,6 +153,10 @@ def main():
             good["launches"] += 1
             good["stalls within"] += gap <= POINTS
             good["stalls within spread"] += gap <= max(POINTS, itself)
+            if min(sum(r[i][4].values()) for r in sessions + reports) >= MANY:
+                good["many"] += 1
+                good["many within"] += gap <= POINTS
+                good["many, theirs within"] += itself <= POINTS
             good["their stalls within"] += itself <= POINTS
             good["lines equal"] += ranking in rankings
             good["their lines equal"] += all(r == rankings[0] for r in rankings)
@@ -172,6 +177,8 @@ def main():
     print(f"| totals, mixes that differ among ncu's own runs, left out above | {good['totals that ncu repeats otherwise']}, "
           f"{good['mixes that ncu repeats otherwise']} |")
     print(f"| stall shares within 3 points of an ncu run | {good['stalls within']} of {good['launches']} launches |")
+    print(f"| the same of launches with at least {MANY} samples (ncu's own runs) | {good['many within']} "
+          f"({good['many, theirs within']}) of {good['many']} launches |")
     print(f"| the same, or within ncu's own spread | {good['stalls within spread']} of {good['launches']} launches |")
     print(f"| five hottest lines in the order of an ncu run | {good['lines equal']} of {good['launches']} launches |")
     print(f"| ncu's own runs: shares within 3 points, lines in one order | {good['their stalls within']}, "

@@ -35,6 +35,12 @@ compare_program() { # NAME COMMAND...
     echo "## $name: kprof beside $runs runs of ncu"
     python3 "$here/compare_full.py" "$work/$name.kprof" "${files[@]}"
     [ "$runs" -lt 3 ] || { echo "ncu's first run beside its others:" && python3 "$here/compare_full.py" --no-exceptions --ncu "${files[@]}"; }
+    if [ "$name" = torch ]; then
+        KPROF_PROFILE_FROM_START=$profile KPROF_SET=full KPROF_WINDOW=1 KPROF_EXPORT=$work/$name.alone.kprof \
+            KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/$name.alone LD_PRELOAD=$lib timeout 200 "$@" >/dev/null
+        echo "## $name, each launch in a window of its own"
+        python3 "$here/compare_full.py" "$work/$name.alone.kprof" "${files[@]}"
+    fi
     echo "## $name: the rules"
     python3 "$here/compare_rules.py" "$out/$name.full" "${files[0]}"
     launches=$(grep -c '==PROF== Profiling' "$work/$name.ncu.1")

@@ -26,7 +26,7 @@ beside() { # NAME LAUNCHES COMMAND...
     ncu_wall=$(since "$start")
     echo "## $name"
     local runs=("$work/$name.kprof" "$work/$name.ncu-rep")
-    if [ "$name" = patterns ] || [ "$name" = torch ]; then # what varies from run to run
+    if [ "$name" != phases ]; then # what varies from run to run
         for i in 1 2; do
             timeout 300 ncu --clock-control none --profile-from-start $profile --section SourceCounters --import-source yes \
                 -f -o "$work/$name.$i" "$@" >/dev/null 2>&1
@@ -36,6 +36,12 @@ beside() { # NAME LAUNCHES COMMAND...
         done
     fi
     python3 "$here/compare_source.py" "${runs[@]}"
+    if [ "$name" = torch ] || [ "$name" = triton ]; then
+        KPROF_PROFILE_FROM_START=$profile KPROF_SECTION=SourceCounters KPROF_WINDOW=1 KPROF_EXPORT=$work/$name.alone.kprof \
+            KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$work/log LD_PRELOAD=$lib timeout 300 "$@" >/dev/null
+        echo "### $name, each launch in a window of its own: samples"
+        python3 "$here/compare_source.py" "$work/$name.alone.kprof" "$work/$name"*.ncu-rep | grep -E 'stall|hottest|the same|    [a-z_]+ +kprof'
+    fi
     [ "$name" != phases ] || python3 "$here/compare_series.py" "$work/$name.kprof" "$work/$name.ncu-rep"
     cp "$work/$name.kprof" "$out/" 2>/dev/null
     costs+=("| $name, $launches launches | $native | $ncu_wall | $wall | $(awk -v a="$native" -v b="$ncu_wall" -v c="$wall" -v n="$launches" 'BEGIN { printf "%.0f | %.0f | %.1f", (b - a) * 1000 / n, (c - a) * 1000 / n, (b - a) / (c - a) }') |")
