@@ -773,8 +773,9 @@ static void print_head(struct kp_out *o, const struct diff *d, const struct unit
     }
     for (int i = 0; i < SIDES; i++)
         kp_format_count(unit[i]->launches, number[i]);
-    kp_out_print(o, "  %s, averages of %s %s of A, %s of B\n", kp_launch_name(&a->result.launch), number[A],
-                 a->launches == 1 ? "launch" : "launches", number[B]);
+    kp_launch_print_name(o, &a->result.launch);
+    kp_out_print(o, ", averages of %s %s of A, %s of B\n", number[A], a->launches == 1 ? "launch" : "launches",
+                 number[B]);
 }
 
 /* A pair in which nothing changed is folded like a row. */
@@ -853,7 +854,7 @@ static void print_alone(struct kp_out *o, const struct diff *d, struct side *s, 
         if (d->options->by == KP_DIFF_BY_LAUNCH)
             kp_launch_print(o, &list[i]->result.launch);
         else
-            kp_out_print(o, "  %s", kp_launch_name(&list[i]->result.launch));
+            kp_launch_print_name(o, &list[i]->result.launch);
         kp_out_print(o, ", %" PRIu64 " %s\n", launches, launches == 1 ? "launch" : "launches");
     }
     if (kernels > ALONE_SHOWN)
@@ -913,7 +914,7 @@ static void print_exceeded(struct kp_out *o, const struct diff *d, const struct 
     if (d->options->by == KP_DIFF_BY_LAUNCH)
         kp_launch_print(o, &a->result.launch);
     else
-        kp_out_print(o, "  %s", kp_launch_name(&a->result.launch));
+        kp_launch_print_name(o, &a->result.launch);
     kp_out_print(o, d->options->by == KP_DIFF_BY_LAUNCH ? ", launch %" PRIu64 " of A\n" : "\n", a->result.launch.id);
 }
 

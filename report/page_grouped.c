@@ -277,15 +277,16 @@ static const char *device_name(const struct kp_session *s, int ordinal)
 
 static void print_head(struct kp_out *o, const struct kp_page *p, const struct group *g)
 {
-    if (p->display->grouping == KP_GROUPING_NVTX && g->name)
-        kp_out_print(o, "  NVTX range %s", g->name);
-    else if (p->display->grouping == KP_GROUPING_NVTX)
+    bool by_range = p->display->grouping == KP_GROUPING_NVTX;
+    if (g->name) {
+        kp_out_print(o, by_range ? "  NVTX range " : "  ");
+        kp_out_one_line(o, g->name, strlen(g->name));
+    } else if (by_range) {
         kp_out_print(o, "  In no NVTX range");
-    else if (g->name)
-        kp_out_print(o, "  %s", g->name);
-    else
+    } else {
         kp_out_print(o, "  Device %d (%s), CC %d.%d", g->device, device_name(p->session, g->device), g->cc_major,
                      g->cc_minor);
+    }
     kp_out_print(o, ", Invocations %" PRIu64 "\n", g->launches);
 }
 

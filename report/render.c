@@ -427,9 +427,16 @@ const char *kp_launch_name(const struct kp_launch_info *l)
     return l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
 }
 
+void kp_launch_print_name(struct kp_out *o, const struct kp_launch_info *l)
+{
+    const char *name = kp_launch_name(l);
+    kp_out_text(o, "  ", 2);
+    kp_out_one_line(o, name, strlen(name));
+}
+
 void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l)
 {
-    kp_out_print(o, "  %s", kp_launch_name(l));
+    kp_launch_print_name(o, l);
     if (l->kind == KP_WORKLOAD_KERNEL)
         kp_out_print(o, " (%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")x(%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")", l->grid[0],
                      l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
@@ -621,23 +628,26 @@ static void print_more(struct kp_out *o, size_t n)
         kp_out_print(o, "==KPROF==   and %zu more\n", n - SEEN_SHOWN);
 }
 
-void kp_render_kernels(struct kp_out *o, const struct kp_session *s)
+static void print_seen(struct kp_out *o, const char *what, const char *name, uint64_t count)
 {
     char number[KP_NUMBER_MAX];
-    for (size_t i = 0; i < s->n_kernels && i < SEEN_SHOWN; i++) {
-        kp_format_count(s->kernels[i].count, number);
-        kp_out_print(o, "==KPROF==   seen: %s (%s)\n", s->kernels[i].name, number);
-    }
+    kp_format_count(count, number);
+    kp_out_print(o, "==KPROF==   %s: ", what);
+    kp_out_one_line(o, name, strlen(name));
+    kp_out_print(o, " (%s)\n", number);
+}
+
+void kp_render_kernels(struct kp_out *o, const struct kp_session *s)
+{
+    for (size_t i = 0; i < s->n_kernels && i < SEEN_SHOWN; i++)
+        print_seen(o, "seen", s->kernels[i].name, s->kernels[i].count);
     print_more(o, s->n_kernels);
 }
 
 static void print_ranges(struct kp_out *o, const struct kp_session *s)
 {
-    char number[KP_NUMBER_MAX];
-    for (size_t i = 0; i < s->n_ranges && i < SEEN_SHOWN; i++) {
-        kp_format_count(s->ranges[i].count, number);
-        kp_out_print(o, "==KPROF==   range seen: %s (%s)\n", s->ranges[i].name, number);
-    }
+    for (size_t i = 0; i < s->n_ranges && i < SEEN_SHOWN; i++)
+        print_seen(o, "range seen", s->ranges[i].name, s->ranges[i].count);
     print_more(o, s->n_ranges);
     if (!s->n_ranges)
         kp_out_print(o, "==KPROF==   no NVTX range was opened\n");

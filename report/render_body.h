@@ -155,7 +155,9 @@ size_t kp_range_cut(const char *name, size_t range, size_t most, char *out);
 char *kp_range_title(const struct kp_nvtx_range *r);
 /* Whether range `i` is the first of its kind, domain and name around the launch: a recursion has several. */
 bool kp_range_is_new(const struct kp_nvtx *n, size_t i);
-/* `  name (grid)x(block)`, without the end of the line. */
+/* `  name`, whatever it holds in one line, without its end. */
+void kp_launch_print_name(struct kp_out *o, const struct kp_launch_info *l);
+/* `  name (grid)x(block)`, the same. */
 void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l);
 
 /* Whether the line has a value, not just a reason for having none. */

@@ -9,6 +9,7 @@
 
 #include "report/plain.h"
 #include "report/render_body.h"
+#include "report/text.h"
 #include "report/units.h"
 #include "report/verdict.h"
 #include "report/wrap.h"
@@ -311,6 +312,7 @@ static void cut_at(const struct kernel *k, size_t differs, size_t room, char out
     else
         cut_name(k->name + range, room - used, name);
     strcpy(out + used, name); /* no more than the room */
+    kp_blank_controls(out, strlen(out));
 }
 
 /* The name of kernel `which`, so that it can be told from those of the others: it is cut at the first difference from

@@ -219,6 +219,7 @@ static int write_launch(struct kp_result *r, void *arg)
         kp_csv_formatted(t->to, "%" PRIu64, r->launch.id);
         kp_csv_field(t->to, kp_launch_name(&r->launch));
     } else if (kp_out_has(&t->out, name)) {
+        kp_blank_controls(name, strlen(name)); /* a launch is one line */
         kp_out_print(&t->out, "%-*s|", NAME_WIDTH, name);
     }
     free(name);

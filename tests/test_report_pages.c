@@ -24,6 +24,7 @@
 #include "report/plain.h"
 #include "report/rules.h"
 #include "report/stream.h"
+#include "report/text.h"
 #include "report/trace.h"
 #include "tests/code_support.h"
 #include "tests/report_support.h"
@@ -460,6 +461,42 @@ static void a_command_line_of_several_lines_is_one_row(void **state)
     free(shown);
 }
 
+static size_t controls_in(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += kp_is_control(*text);
+    return n;
+}
+
+/* A name is one line of a page, and cannot steer the terminal; as data it is what it is. */
+static void controls_in_names_are_blanks_but_in_data(void **state)
+{
+    static const struct kp_display texts[] = {
+        {.rules = KP_RULES_ALL},          {PAGE(RAW)}, {PAGE(SUMMARY)}, {PAGE(TRACE)}, {PAGE(SOURCE)}, {PAGE(PM)},
+        {.grouping = KP_GROUPING_KERNEL},
+    };
+    static const struct kp_display csv = {CSV, PAGE(TRACE)}, json = {.format = KP_FORMAT_JSON};
+    static char odd[] = "k\n\tb\x1b[1m\x7f(int)", plain[] = "k__b_[1m_(int)";
+    char *was = rec.results[0].launch.demangled;
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        rec.results[0].launch.demangled = plain;
+        char *expected = print(&texts[i]);
+        rec.results[0].launch.demangled = odd;
+        char *text = print(&texts[i]);
+        assert_int_equal(controls_in(text), controls_in(expected));
+        free(text);
+        free(expected);
+    }
+    char *table = print(&csv), *document = print(&json);
+    rec.results[0].launch.demangled = was;
+    assert_non_null(strstr(table, "\"k\n\tb\x1b[1m\x7f(int)\""));
+    assert_non_null(strstr(document, "k\\u000a\\u0009b\\u001b[1m"));
+    free(document);
+    free(table);
+}
+
 /* --- what cannot be written --- */
 
 struct failing {
@@ -525,6 +562,7 @@ int main(void)
         cmocka_unit_test(plain_numbers),
         cmocka_unit_test(names_of_kernels),
         cmocka_unit_test(a_command_line_of_several_lines_is_one_row),
+        cmocka_unit_test(controls_in_names_are_blanks_but_in_data),
         cmocka_unit_test(long_lists_of_the_session_are_wrapped),
         cmocka_unit_test(a_sink_that_fails_ends_each_page),
     };
