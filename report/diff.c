@@ -923,21 +923,55 @@ static const struct kp_metric *metric_of(const struct unit *u, const char *name)
     return kp_result_find(&u->result, name);
 }
 
-static size_t check_limit(struct kp_out *o, const struct diff *d, const struct kp_diff_limit *limit)
+/* Of the pairs, `without` have no numbers to compare. */
+static void warn_unchecked(FILE *to, const struct diff *d, const struct kp_diff_limit *limit, size_t pairs,
+                           size_t without)
+{
+    static const char as_over[] = ", which counts as over the limit";
+    if (pairs)
+        fprintf(to, "--fail-above: %zu of %zu pairs of %s could not be compared, as A or B has no number of %s%s\n",
+                without, pairs, noun(d, 2), limit->metric, without < pairs ? "" : as_over);
+    else
+        fprintf(to, "--fail-above: A and B have no %s in common to compare %s of%s\n", noun(d, 2), limit->metric,
+                as_over);
+}
+
+static void check_limit(struct kp_out *o, const struct diff *d, const struct kp_diff_limit *limit,
+                        struct kp_diff_outcome *outcome, FILE *warnings)
 {
     const struct side *a = &d->side[A];
-    size_t exceeded = 0;
+    size_t without = 0;
     for (size_t i = 0; i < a->n; i++) {
         const struct unit *unit = &a->units[i];
         double percent;
-        if (!unit->partner ||
-            !change_of(metric_of(unit, limit->metric), metric_of(unit->partner, limit->metric), &percent) ||
-            percent <= limit->percent)
+        if (!unit->partner)
             continue;
-        print_exceeded(o, d, limit, unit, percent);
-        exceeded++;
+        if (!change_of(metric_of(unit, limit->metric), metric_of(unit->partner, limit->metric), &percent)) {
+            without++;
+        } else if (!(percent <= limit->percent)) { /* a change from or to NaN is over every limit */
+            print_exceeded(o, d, limit, unit, percent);
+            outcome->exceeded++;
+        }
     }
-    return exceeded;
+    outcome->unchecked += without == outcome->pairs;
+    if (without || !outcome->pairs)
+        warn_unchecked(warnings, d, limit, outcome->pairs, without);
+}
+
+static int check_limits(struct kp_out *o, const struct diff *d, struct kp_diff_outcome *outcome)
+{
+    size_t size;
+    FILE *warnings = open_memstream(&outcome->warnings, &size);
+    if (!warnings)
+        return -ENOMEM;
+    for (size_t i = 0; i < d->options->n_limits; i++)
+        check_limit(o, d, &d->options->limits[i], outcome, warnings);
+    int rc = fclose(warnings) ? -ENOMEM : 0;
+    if (rc || !size) {
+        free(outcome->warnings);
+        outcome->warnings = NULL;
+    }
+    return rc;
 }
 
 /* ---- metrics that nobody has ---- */
@@ -978,16 +1012,6 @@ static int no_such_metric(const struct kp_diff_input *input, const char *what, c
     return rc;
 }
 
-static bool can_check(const struct side *a, const char *metric)
-{
-    double percent;
-    for (size_t i = 0; i < a->n; i++)
-        if (a->units[i].partner &&
-            change_of(metric_of(&a->units[i], metric), metric_of(a->units[i].partner, metric), &percent))
-            return true;
-    return false;
-}
-
 static bool any_has(const struct side *s, const char *metric)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -1016,9 +1040,12 @@ static int check_listed(const struct diff *d, const struct kp_diff_input *input,
 static int check_metrics(const struct diff *d, const struct kp_diff_input *input, char **err)
 {
     int rc = check_listed(d, input, err);
-    for (size_t i = 0; !rc && i < d->options->n_limits; i++)
-        if (!can_check(&d->side[A], d->options->limits[i].metric))
-            rc = no_such_metric(input, "no pair has numbers of", d->options->limits[i].metric, err);
+    for (size_t i = 0; !rc && i < d->options->n_limits; i++) {
+        const char *metric = d->options->limits[i].metric;
+        /* where launches have no duration, its name is still no mistake */
+        if (strcmp(metric, KP_DIFF_DURATION) && !any_has(&d->side[A], metric) && !any_has(&d->side[B], metric))
+            rc = no_such_metric(input, "--fail-above: no launch has", metric, err);
+    }
     return rc;
 }
 
@@ -1047,9 +1074,7 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     if (rc)
         return rc;
     print_totals(o, d);
-    for (size_t i = 0; i < d->options->n_limits; i++)
-        outcome->exceeded += check_limit(o, d, &d->options->limits[i]);
-    return 0;
+    return check_limits(o, d, outcome);
 }
 
 int kp_diff(const struct kp_sink *out, const struct kp_display *display, const struct kp_diff_options *options,

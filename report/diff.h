@@ -42,12 +42,14 @@ struct kp_diff_input {
 
 struct kp_diff_outcome {
     size_t pairs, exceeded; /* of limits, each counted once for every pair */
+    size_t unchecked;       /* limits for which no pair could be compared */
+    char *warnings;         /* malloc'ed: a line for each limit that not all pairs have numbers for; NULL: none */
 };
 
 /* Reads both sessions and writes the comparison. Rows are compared where both launches have them, in the sections and
  * metrics that both sessions asked for, or that `d` chooses. Returns 0; -EINVAL with *err (malloc'ed line) for a metric
- * of a limit that no pair has, or one that `d` lists and no launch has; what `out` returned; or an error of a store,
- * with *err. */
+ * of a limit that no launch has, the duration aside, or one that `d` lists and no launch has; what `out` returned; or
+ * an error of a store, with *err. */
 int kp_diff(const struct kp_sink *out, const struct kp_display *d, const struct kp_diff_options *o,
             const struct kp_diff_input input[2], struct kp_diff_outcome *outcome, char **err);
 

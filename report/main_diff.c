@@ -113,7 +113,7 @@ const struct kp_main_flag *kp_main_diff_flags(size_t *n)
 static int print_diff(char *const *paths, const struct flags *f, const struct kp_options *o, const struct kp_display *d)
 {
     struct kp_diff_input input[2] = {{paths[0], NULL}, {paths[1], NULL}};
-    struct kp_diff_outcome outcome;
+    struct kp_diff_outcome outcome = {0};
     struct kp_sink out = kp_main_sink(stdout);
     char *err = NULL;
     int status = 0, rc;
@@ -126,9 +126,12 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
         rc = -errno;
     if (rc)
         status = kp_main_error(err && rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
-    else if (outcome.exceeded)
+    else if (outcome.exceeded || outcome.unchecked)
         status = KP_EXIT_FAILED;
+    if (!rc && outcome.warnings)
+        kp_main_warn(outcome.warnings);
 out:
+    free(outcome.warnings);
     kp_store_close(input[0].store);
     kp_store_close(input[1].store);
     free(err);

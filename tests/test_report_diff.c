@@ -115,6 +115,7 @@ static void compared_free(struct compared *c)
 {
     free(c->text);
     free(c->err);
+    free(c->outcome.warnings);
 }
 
 static void assert_says(const struct compared *c, const char *text)
@@ -127,6 +128,22 @@ static void assert_silent(const struct compared *c, const char *text)
 {
     if (strstr(c->text, text))
         fail_msg("'%s' in\n%s", text, c->text);
+}
+
+/* Runs `kprof arguments` in the folder; *out and *err stay until the next call. Returns the exit status. */
+static int run(const char *arguments, const char **out, const char **err)
+{
+    static char *texts[2];
+    char line[2 * PATH_MAX], kprof[PATH_MAX];
+    snprintf(kprof, sizeof kprof, "%s", kp_test_build("kprof"));
+    snprintf(line, sizeof line, "cd '%s' && ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" '%s' %s >out 2>err", folder,
+             kprof, arguments);
+    int status = system(line);
+    free(texts[0]);
+    free(texts[1]);
+    *out = texts[0] = kp_test_read(inside("out"));
+    *err = texts[1] = kp_test_read(inside("err"));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 /* ---- the page ---- */
@@ -464,19 +481,18 @@ static void limits_are_exceeded_by_more_only(void **state)
 static void metrics_that_nobody_has_are_errors(void **state)
 {
     (void)state;
-    struct kp_diff_limit near = {"gpu__time_duraton.sum", 1}, far = {"zebra", 1}, only_a = {"only.a", 1};
-    const struct kp_diff_limit *limits[] = {&near, &far, &only_a};
+    struct kp_diff_limit near = {"gpu__time_duraton.sum", 1}, far = {"zebra", 1};
+    const struct kp_diff_limit *limits[] = {&near, &far};
     static const char *const says[] = {
-        "no pair has numbers of 'gpu__time_duraton.sum'; did you mean 'gpu__time_duration.sum'?",
-        "no pair has numbers of 'zebra'",
-        "no pair has numbers of 'only.a'",
+        "--fail-above: no launch has 'gpu__time_duraton.sum'; did you mean 'gpu__time_duration.sum'?",
+        "--fail-above: no launch has 'zebra'",
     };
     struct kp_recording a = made(""), b = made("");
     kp_result_set_real(add_launch(&a, "k", 1, 1000), "only.a", "", 1);
     add_launch(&b, "k", 1, 1100);
     save(&a, "a.kprof");
     save(&b, "b.kprof");
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         struct compared c = compare(&plain, &(struct kp_diff_options){.limits = limits[i], .n_limits = 1});
         assert_int_equal(c.rc, -EINVAL);
         assert_string_equal(c.err, says[i]);
@@ -488,6 +504,52 @@ static void metrics_that_nobody_has_are_errors(void **state)
     assert_int_equal(c.rc, -EINVAL);
     assert_string_equal(c.err, "--metrics: no launch has 'onlyy.a'; did you mean 'only.a'?");
     compared_free(&c);
+}
+
+static void assert_unchecked(const char *metric, size_t unchecked, const char *warning)
+{
+    struct kp_diff_limit limit = {metric, 5};
+    struct compared c = compare(&plain, &(struct kp_diff_options){.limits = &limit, .n_limits = 1});
+    assert_int_equal(c.rc, 0);
+    assert_int_equal(c.outcome.exceeded, 0);
+    assert_int_equal(c.outcome.unchecked, unchecked);
+    assert_string_equal(c.outcome.warnings ? c.outcome.warnings : "", warning);
+    compared_free(&c);
+}
+
+/* A launch that could not be measured must not pass for one that did not grow. */
+static void what_cannot_be_compared_does_not_pass_in_silence(void **state)
+{
+    (void)state;
+    const char *out, *err;
+    struct kp_recording a = made(""), b = made("");
+    struct kp_result *l = add_launch(&a, "k", 1, 1000);
+    kp_result_set_real(l, "only.a", "", 1);
+    kp_result_set_real(l, "both", "", 1);
+    add_launch(&a, "j", 1, 1000);
+    kp_result_set_real(add_launch(&b, "k", 1, 1000), "both", "", 1);
+    kp_result_set_na(add_launch(&b, "j", 1, 1000), KP_DIFF_DURATION, "lost");
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    assert_unchecked(KP_DIFF_DURATION, 0,
+                     "--fail-above: 1 of 2 pairs of launches could not be compared, as A or B has no number of "
+                     "gpu__time_duration.sum\n");
+    assert_unchecked("only.a", 1,
+                     "--fail-above: 2 of 2 pairs of launches could not be compared, as A or B has no number of only.a, "
+                     "which counts as over the limit\n");
+    assert_int_equal(run("diff a.kprof b.kprof --fail-above 5%", &out, &err), 0);
+    assert_memory_equal(err, "==WARNING== --fail-above: 1 of 2 pairs ", 39);
+    assert_int_equal(run("diff a.kprof b.kprof --fail-above only.a:5%", &out, &err), 1);
+    assert_memory_equal(err, "==WARNING== --fail-above: 2 of 2 pairs ", 39);
+    assert_int_equal(run("diff a.kprof a.kprof --fail-above 5%", &out, &err), 0);
+    assert_string_equal(err, "");
+
+    b = made("");
+    add_launch(&b, "other", 1, 1000);
+    save(&b, "b.kprof");
+    assert_unchecked(KP_DIFF_DURATION, 1,
+                     "--fail-above: A and B have no launches in common to compare gpu__time_duration.sum of, which "
+                     "counts as over the limit\n");
 }
 
 static int refuse(void *arg, const char *text, size_t len)
@@ -514,22 +576,6 @@ static void what_the_sink_returns_is_returned(void **state)
 }
 
 /* ---- the command ---- */
-
-/* Runs `kprof arguments` in the folder; *out and *err stay until the next call. Returns the exit status. */
-static int run(const char *arguments, const char **out, const char **err)
-{
-    static char *texts[2];
-    char line[2 * PATH_MAX], kprof[PATH_MAX];
-    snprintf(kprof, sizeof kprof, "%s", kp_test_build("kprof"));
-    snprintf(line, sizeof line, "cd '%s' && ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" '%s' %s >out 2>err", folder,
-             kprof, arguments);
-    int status = system(line);
-    free(texts[0]);
-    free(texts[1]);
-    *out = texts[0] = kp_test_read(inside("out"));
-    *err = texts[1] = kp_test_read(inside("err"));
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 static void the_command_compares(void **state)
 {
@@ -699,6 +745,7 @@ int main(void)
         cmocka_unit_test(launches_of_one_pass_are_compared),
         cmocka_unit_test(limits_are_exceeded_by_more_only),
         cmocka_unit_test(metrics_that_nobody_has_are_errors),
+        cmocka_unit_test(what_cannot_be_compared_does_not_pass_in_silence),
         cmocka_unit_test(what_the_sink_returns_is_returned),
         cmocka_unit_test(the_command_compares),
         cmocka_unit_test(the_exit_status_is_for_scripts),
