@@ -99,14 +99,14 @@ out:
 static int check_choices(const char *allowed, const char *list, char **err)
 {
     const char *cursor = list, *item;
-    size_t len, n = 0;
+    size_t len;
     int rc = 0;
-    for (; !rc && kp_list_next(&cursor, &item, &len); n++) {
+    while (!rc && kp_list_next(&cursor, &item, &len)) {
         char *word = strndup(item, len);
         rc = word ? check_choice(allowed, word, err) : -ENOMEM;
         free(word);
     }
-    return rc || n ? rc : kp_error(err, "nothing is named in '%s'", list);
+    return rc;
 }
 
 static int read_switch(const char *value, bool *out, char **err)
@@ -336,11 +336,21 @@ static int check_value(const struct kp_option *row, const char *value, char **er
     return 0;
 }
 
+static bool is_list(enum kp_option_kind kind)
+{
+    return kind == KP_OPT_SECTIONS || kind == KP_OPT_RULES || kind == KP_OPT_NAMES || kind == KP_OPT_PATTERNS ||
+           kind == KP_OPT_CHOICES || kind == KP_OPT_DEVICES;
+}
+
 int kp_option_check(const struct kp_option *row, const char *shown, const char *value, char **err)
 {
     char *why = NULL;
     *err = NULL;
-    int rc = *value ? check_value(row, value, &why) : 0;
+    /* What is only separators would be as if not given, or select nothing. */
+    bool names_nothing = *value && is_list(row->kind) && !value[strspn(value, ", \t")];
+    int rc = names_nothing ? kp_error(&why, "nothing is named in '%s'", value)
+             : *value      ? check_value(row, value, &why)
+                           : 0;
     if (rc == -EINVAL)
         rc = kp_error(err, "%s: %s", shown, why);
     free(why);
