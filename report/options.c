@@ -549,6 +549,21 @@ char *kp_options_value(char *const *env, const char *name)
     return copy;
 }
 
+static const char *without_dots(const char *path)
+{
+    while (path[0] == '.' && path[1] == '/')
+        for (path += 2; *path == '/'; path++)
+            ;
+    return path;
+}
+
+/* Whether report and session would be written over each other. `stdout` and `stderr` are no files as log-file. */
+static bool share_a_file(const char *log_file, const char *export_file)
+{
+    return *export_file && strcmp(log_file, "stdout") && strcmp(log_file, "stderr") &&
+           !strcmp(without_dots(log_file), without_dots(export_file));
+}
+
 /* What is wrong with values that are right each by itself. */
 static int check_together(const struct kp_options *o, char **err)
 {
@@ -556,6 +571,10 @@ static int check_together(const struct kp_options *o, char **err)
         return kp_error(err, "csv and json exclude each other; a stored session can be printed as both, one by one");
     if (o->csv && strchr(o->page, ','))
         return kp_error(err, "csv takes one page, not '%s'; a stored session can be printed page by page", o->page);
+    if (share_a_file(o->log_file, o->export_file))
+        return kp_error(err,
+                        "log-file and export are the same file '%s'; name another for the report, such as '%s.txt'",
+                        o->export_file, o->export_file);
     return 0;
 }
 

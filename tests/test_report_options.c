@@ -318,6 +318,13 @@ static void values_that_do_not_go_together(void **state)
                  "csv and json exclude each other; a stored session can be printed as both, one by one");
     assert_clash("KPROF_CSV=on", "KPROF_PAGE=raw,trace",
                  "csv takes one page, not 'raw,trace'; a stored session can be printed page by page");
+    assert_clash("KPROF_LOG_FILE=run.%p.kprof", "KPROF_EXPORT=run.%p.kprof",
+                 "log-file and export are the same file 'run.%p.kprof'; name another for the report, such as "
+                 "'run.%p.kprof.txt'");
+    assert_clash("KPROF_EXPORT=run", "KPROF_LOG_FILE=.//run",
+                 "log-file and export are the same file 'run'; name another for the report, such as 'run.txt'");
+    struct kp_options o = READ("KPROF_LOG_FILE=stdout", "KPROF_EXPORT=stdout"); /* a stream and a file */
+    kp_options_free(&o);
 }
 
 static void errors(void **state)
