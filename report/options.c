@@ -11,11 +11,11 @@
 #include "report/kernel_id.h"
 #include "report/model.h"
 #include "report/nvtx_expr.h"
+#include "report/page.h"
 #include "report/pattern.h"
 #include "report/rules.h"
 #include "report/section_files.h"
 #include "report/sections.h"
-#include "report/source.h"
 #include "report/text.h"
 #include "report/trace.h"
 
@@ -639,7 +639,7 @@ static int read_all(struct kp_options *o, char *const *env, const struct kp_conf
     if (!rc && !set_given && (*o->section || *o->metrics))
         *o->set = '\0';
     else if (!rc && !set_given && !(rc = kp_trace_wants(o)))
-        rc = kp_source_wants(o);
+        rc = kp_page_wants(o);
     if (!rc)
         rc = check_together(o, err);
     o->nvtx = !rc && want_nvtx(env);

@@ -11,7 +11,7 @@
 /* One field a row of options.def. */
 struct kp_options {
     char *config; /* "" = none */
-    char *set; /* "basic" unless section or metrics were given, "" then; of pages see kp_trace_wants and kp_source_wants
+    char *set; /* "basic" unless section or metrics were given, "" then; of pages see kp_trace_wants and kp_page_wants
                 */
     char *section;     /* comma list */
     char *metrics;     /* comma list */

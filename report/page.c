@@ -21,15 +21,16 @@ static const struct page_row {
     const char *name;
     kp_page_text_fn *text;
     kp_page_csv_fn *csv;
-    bool launches; /* shows each; kp_grouped_text and kp_grouped_csv take its place where they are put together */
+    bool launches;       /* shows each; kp_grouped_text and kp_grouped_csv take its place where they are put together */
+    const char *section; /* without which it has nothing to show; NULL: none */
 } rows[KP_PAGE_IDS] = {
-    [KP_PAGE_DETAILS] = {"details", kp_details_text, kp_details_csv, true},
-    [KP_PAGE_RAW] = {"raw", kp_raw_text, kp_raw_csv, true},
-    [KP_PAGE_SESSION] = {"session", kp_session_text, kp_session_csv, false},
-    [KP_PAGE_SUMMARY] = {"summary", kp_summary_text, kp_summary_csv, false},
-    [KP_PAGE_TRACE] = {"trace", kp_trace_text, kp_trace_csv, false},
-    [KP_PAGE_SOURCE] = {"source", kp_source_text, kp_source_csv, false},
-    [KP_PAGE_PM] = {"pm", kp_pm_text, kp_pm_csv, false},
+    [KP_PAGE_DETAILS] = {"details", kp_details_text, kp_details_csv, true, NULL},
+    [KP_PAGE_RAW] = {"raw", kp_raw_text, kp_raw_csv, true, NULL},
+    [KP_PAGE_SESSION] = {"session", kp_session_text, kp_session_csv, false, NULL},
+    [KP_PAGE_SUMMARY] = {"summary", kp_summary_text, kp_summary_csv, false, NULL},
+    [KP_PAGE_TRACE] = {"trace", kp_trace_text, kp_trace_csv, false, NULL},
+    [KP_PAGE_SOURCE] = {"source", kp_source_text, kp_source_csv, false, kp_source_section},
+    [KP_PAGE_PM] = {"pm", kp_pm_text, kp_pm_csv, false, "PmSampling"},
 };
 
 const char *kp_page_name(enum kp_page_id page)
@@ -46,6 +47,32 @@ size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX])
             if (strlen(rows[i].name) == len && !strncmp(rows[i].name, item, len))
                 out[n++] = (enum kp_page_id)i;
     return n;
+}
+
+int kp_page_wants(struct kp_options *o)
+{
+    enum kp_page_id ids[KP_PAGES_MAX];
+    size_t n = kp_page_ids(o->page, ids), size, found = 0;
+    char *list = NULL;
+    FILE *to = open_memstream(&list, &size);
+    if (!to)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (rows[ids[i]].section)
+            fprintf(to, "%s%s", found++ ? "," : "", rows[ids[i]].section);
+    if (fclose(to)) {
+        free(list);
+        return -ENOMEM;
+    }
+    if (!found) {
+        free(list);
+        return 0;
+    }
+    free(o->section);
+    o->section = list;
+    if (found == n)
+        *o->set = '\0';
+    return 0;
 }
 
 /* --- words and numbers --- */

@@ -34,6 +34,11 @@ int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d
 
 /* Reads a comma list of names of pages, which has been checked, into out[]. Returns their number. */
 size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX]);
+
+struct kp_options;
+/* What is collected for the pages when neither set, section nor metrics are given: the sections that some of them need,
+ * and no set where all do. Changes set and section of `o`. 0 or -ENOMEM. */
+int kp_page_wants(struct kp_options *o);
 /* What the page is called in that list. Static data. */
 const char *kp_page_name(enum kp_page_id page);
 

@@ -12,28 +12,6 @@ enum { LINES_SHOWN = 20 };
 
 const char kp_source_section[] = "SourceCounters";
 
-/* ---- what is to be collected ---- */
-
-static int replace(char **text, const char *with)
-{
-    char *copy = kp_strdup(with);
-    if (!copy)
-        return -ENOMEM;
-    free(*text);
-    *text = copy;
-    return 0;
-}
-
-int kp_source_wants(struct kp_options *o)
-{
-    enum kp_page_id ids[KP_PAGES_MAX];
-    size_t n = kp_page_ids(o->page, ids), found = 0;
-    for (size_t i = 0; i < n; i++)
-        found += ids[i] == KP_PAGE_SOURCE;
-    int rc = found ? replace(&o->section, kp_source_section) : 0;
-    return !rc && found && found == n ? replace(&o->set, "") : rc;
-}
-
 /* ---- text ---- */
 
 static void print_nothing(struct kp_out *o)

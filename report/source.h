@@ -172,11 +172,7 @@ const struct kp_source_line *kp_source_hottest(const struct kp_source_map *s, en
 const struct kp_source_line *kp_source_hottest_stall(const struct kp_source_map *s, const char *state, double *share,
                                                      const char **what);
 
-struct kp_options;
-/* Where the page source is asked for and nothing says what to collect, it is the section that the page needs. 0 or
- * -ENOMEM. */
-int kp_source_wants(struct kp_options *o);
-/* That section's identifier. */
+/* The identifier of the section that the page source needs. */
 extern const char kp_source_section[];
 
 #endif

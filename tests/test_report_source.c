@@ -692,6 +692,10 @@ static void the_page_collects_what_it_shows(void **state)
     (void)state;
     assert_wants((char *[]){"KPROF_PAGE=source", NULL}, "", "SourceCounters");
     assert_wants((char *[]){"KPROF_PAGE=details,source", NULL}, "basic", "SourceCounters");
+    assert_wants((char *[]){"KPROF_PAGE=pm", NULL}, "", "PmSampling");
+    assert_wants((char *[]){"KPROF_PAGE=pm,summary", NULL}, "basic", "PmSampling");
+    assert_wants((char *[]){"KPROF_PAGE=source,pm", NULL}, "", "SourceCounters,PmSampling");
+    assert_wants((char *[]){"KPROF_PAGE=pm", "KPROF_METRICS=pmsampling:m", NULL}, "", "");
     assert_wants((char *[]){"KPROF_PAGE=source", "KPROF_SET=full", NULL}, "full", "");
     assert_wants((char *[]){"KPROF_PAGE=source", "KPROF_SECTION=Occupancy", NULL}, "", "Occupancy");
     assert_wants((char *[]){"KPROF_PAGE=details", NULL}, "basic", "");
