@@ -168,6 +168,14 @@ static const struct kp_series *sampled(const char *item, size_t len, const struc
     return NULL;
 }
 
+static bool has_row(const struct kp_series_row *rows, size_t n, const struct kp_series *series)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].series == series)
+            return true;
+    return false;
+}
+
 int kp_series_of_list(const char *list, const struct kp_result *r, struct kp_series_row **out, size_t *n)
 {
     const char *item;
@@ -178,7 +186,7 @@ int kp_series_of_list(const char *list, const struct kp_result *r, struct kp_ser
         return -ENOMEM;
     while (kp_word_next(&list, &item, &len)) {
         const struct kp_series *series = sampled(item, len, r);
-        if (series)
+        if (series && !has_row(*out, *n, series)) /* named twice, it is drawn once */
             (*out)[(*n)++] = (struct kp_series_row){series->name, series};
     }
     return 0;

@@ -89,15 +89,15 @@ static int make(void **state)
 {
     struct kp_result *r = &results[0];
     (void)state;
-    session = (struct kp_session){
-        .pid = 42,
-        .exe = kp_strdup("/x/program"),
-        .host = kp_strdup("host"),
-        .set = kp_strdup("pmsampling"),
-        .launches_seen = 3,
-        .launches_profiled = 3,
-        .metrics = kp_strdup("pmsampling:made__up.sum,pmsampling:not__sampled.sum,pmsampling:gpu__time_duration.sum"),
-        .complete = true};
+    session = (struct kp_session){.pid = 42,
+                                  .exe = kp_strdup("/x/program"),
+                                  .host = kp_strdup("host"),
+                                  .set = kp_strdup("pmsampling"),
+                                  .launches_seen = 3,
+                                  .launches_profiled = 3,
+                                  .metrics = kp_strdup("pmsampling:made__up.sum,pmsampling:made__up.sum,pmsampling:not_"
+                                                       "_sampled.sum,pmsampling:gpu__time_duration.sum"),
+                                  .complete = true};
     describe(r, 0, "two_phases(int)");
     add(r, "TPC.TriageCompute.sm__cycles_active" PCT, "%", 1500, 1500, SAMPLES, phases);
     add(r, "TPC.TriageCompute.sm__inst_executed_realtime" PCT, "%", 1500, 900, SAMPLES - 1, saw);
