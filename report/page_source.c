@@ -26,6 +26,7 @@ static void print_nothing(struct kp_out *o)
 static void print_source(struct kp_out *o, const struct kp_view *v)
 {
     const struct kp_display *d = o->display;
+    kp_source_dropped_print(o, v);
     if (!v->source->n_functions) {
         print_nothing(o);
         return;

@@ -249,6 +249,18 @@ static void tell_not_drawn(struct kp_out *o, struct printed *p)
     kp_out_print(o, "    only charts and tables: --print-details all\n\n");
 }
 
+static void render_samples(struct kp_out *o, struct printed *p)
+{
+    const struct kp_view *v = p->view;
+    bool sampled = v->source && v->source->has_samples;
+    if (sampled)
+        begin(o, p);
+    if (p->begun && kp_source_dropped_print(o, v) && !sampled)
+        kp_out_text(o, "\n", 1);
+    if (sampled)
+        kp_source_lines_print(o, v, LINES_SHOWN, false);
+}
+
 int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for)
 {
     const struct kp_launch_info *l = &v->result->launch;
@@ -264,10 +276,8 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
     }
     struct printed p = {.section = s, .view = v, .asked_for = asked_for};
     int rc = o->display->details != KP_DETAILS_BODY || !asked_for ? render_header(o, &p) : 0;
-    if (!rc && v->source && v->source->has_samples && !strcmp(s->id, kp_source_section)) {
-        begin(o, &p);
-        kp_source_lines_print(o, v, LINES_SHOWN, false);
-    }
+    if (!rc && !strcmp(s->id, kp_source_section))
+        render_samples(o, &p);
     if (!rc && o->display->details != KP_DETAILS_HEADER)
         rc = render_bodies(o, &p);
     if (!rc)

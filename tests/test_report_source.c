@@ -371,6 +371,33 @@ static void page_as_text(void **state)
     golden(text, "tests/golden/source_page.txt");
 }
 
+static void dropped_samples_are_told_with_what_keeps_them(void **state)
+{
+    static char *const environments[][3] = {
+        {"KPROF_PAGE=source"},
+        {"KPROF_PAGE=source", "KPROF_PRINT_SOURCE=sass"},
+        {"KPROF_SECTION=SourceCounters"},
+        {"KPROF_SECTION=SourceCounters", "KPROF_PRINT_DETAILS=body"},
+    };
+    struct kp_result *r = &rec.results[0];
+    (void)state;
+    for (uint64_t dropped = 0; dropped <= 1234; dropped += 1234) {
+        kp_result_set_count(r, "smsp__pcsamp_dropped_samples", "", dropped);
+        for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
+            char *text = print((char **)environments[i]);
+            const char *note = strstr(text, "Note: 1,234 of "),
+                       *again = note ? strstr(note + 1, "Note: 1,234 of ") : NULL;
+            assert_int_equal(!!note, !!dropped);
+            assert_null(again);
+            assert_int_equal(!!strstr(text, "warp samples were dropped: raise KPROF_WARP_SAMPLING_BUFFER_SIZE"),
+                             !!note);
+            assert_fits(text);
+            free(text);
+        }
+    }
+    kp_result_set_count(r, "smsp__pcsamp_dropped_samples", "", 0);
+}
+
 static void parts_of_the_page(void **state)
 {
     char *lines = print((char *[]){"KPROF_PAGE=source", "KPROF_PRINT_SOURCE=cuda", NULL});
@@ -717,6 +744,7 @@ int main(void)
         cmocka_unit_test(source_text_is_found),
         cmocka_unit_test(page_as_text),
         cmocka_unit_test(parts_of_the_page),
+        cmocka_unit_test(dropped_samples_are_told_with_what_keeps_them),
         cmocka_unit_test(page_as_csv),
         cmocka_unit_test(section_has_the_hottest_lines),
         cmocka_unit_test(rules_name_the_line),
