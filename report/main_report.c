@@ -136,10 +136,16 @@ static int unknown_flag(const struct kp_main_flags *f, const struct option *long
     const char *flags[MAX_FLAGS + 1] = {0};
     for (size_t i = 0; i < n; i++)
         flags[i] = longs[i].name;
-    char *meant = strncmp(word, "--", 2) ? NULL : kp_main_meant(word + 2, flags);
+    bool is_long = !strncmp(word, "--", 2);
+    char *meant = is_long ? kp_main_meant(word + 2, flags) : NULL;
+    char *flag = is_long ? strndup(word + 2, strcspn(word + 2, "=")) : NULL, letter[] = {'-', (char)optopt, '\0'};
+    /* letters can stand together: of "-ix" the word is the one before */
+    const char *instead = flag ? kp_option_instead(flag) : is_long ? NULL : kp_option_instead_of_letter(optopt);
+    const char *shown = instead && !is_long ? letter : word, *hint = instead ? instead : meant;
     int status =
-        kp_main_error(KP_EXIT_USAGE, meant ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
-                      f->command, word, meant ? meant : f->takes);
+        kp_main_error(KP_EXIT_USAGE, hint ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
+                      f->command, shown, hint ? hint : f->takes);
+    free(flag);
     free(meant);
     return status;
 }
