@@ -16,6 +16,8 @@
 /* The most that is read, byte: it may be a file without an end. */
 enum { MOST = 1 << 20 };
 
+enum { LEAST_ROOM = 64 };
+
 static const char prefix[] = KP_OPTION_PREFIX, own_name[] = KP_OPTION_PREFIX "CONFIG=";
 
 /* "launch-skip" is KPROF_LAUNCH_SKIP; a name that begins as those do stays as it is. */
@@ -36,26 +38,61 @@ static bool same_name(const char *a, const char *b)
     return !strncmp(a, b, len) && b[len] == '=';
 }
 
-/* Takes the entry over. */
-static int add(struct kp_config_file *c, char *entry, size_t line)
+/* A file in the making: a table with open addressing tells where a name has its entry, as a file may have very many. */
+struct reading {
+    struct kp_config_file *c;
+    size_t *slots; /* by the hash of the name: index + 1 in c->entries, 0 = free; never more than half of them taken */
+    size_t room;   /* slots, a power of two; the arrays of c have room for half as many */
+};
+
+/* The slot that has the entry of the same name, or the free one for it. */
+static size_t slot_of(const struct reading *r, const char *entry)
 {
-    size_t i = 0;
-    while (i < c->n && !same_name(c->entries[i], entry))
-        i++;
-    if (i == c->n) {
-        char **entries = realloc(c->entries, (c->n + 1) * sizeof *entries);
-        c->entries = entries ? entries : c->entries;
-        size_t *lines = entries ? realloc(c->lines, (c->n + 1) * sizeof *lines) : NULL;
-        c->lines = lines ? lines : c->lines;
-        if (!lines) {
-            free(entry);
-            return -ENOMEM;
-        }
-        c->entries[c->n++] = NULL;
+    size_t at = kp_hash(entry, strcspn(entry, "="), 0) & (r->room - 1);
+    while (r->slots[at] && !same_name(r->c->entries[r->slots[at] - 1], entry))
+        at = (at + 1) & (r->room - 1);
+    return at;
+}
+
+static int make_room(struct reading *r)
+{
+    struct kp_config_file *c = r->c;
+    if (2 * c->n < r->room)
+        return 0;
+    size_t room = r->room ? 2 * r->room : LEAST_ROOM;
+    char **entries = realloc(c->entries, room / 2 * sizeof *entries);
+    c->entries = entries ? entries : c->entries;
+    size_t *lines = realloc(c->lines, room / 2 * sizeof *lines);
+    c->lines = lines ? lines : c->lines;
+    size_t *slots = calloc(room, sizeof *slots);
+    if (!entries || !lines || !slots) {
+        free(slots);
+        return -ENOMEM;
     }
-    free(c->entries[i]);
-    c->entries[i] = entry;
-    c->lines[i] = line;
+    free(r->slots);
+    r->slots = slots;
+    r->room = room;
+    for (size_t i = 0; i < c->n; i++)
+        slots[slot_of(r, c->entries[i])] = i + 1;
+    return 0;
+}
+
+/* Takes the entry over. */
+static int add(struct reading *r, char *entry, size_t line)
+{
+    struct kp_config_file *c = r->c;
+    if (make_room(r)) {
+        free(entry);
+        return -ENOMEM;
+    }
+    size_t *slot = &r->slots[slot_of(r, entry)];
+    if (!*slot) {
+        c->entries[c->n++] = NULL;
+        *slot = c->n;
+    }
+    free(c->entries[*slot - 1]);
+    c->entries[*slot - 1] = entry;
+    c->lines[*slot - 1] = line;
     return 0;
 }
 
@@ -68,7 +105,7 @@ static size_t trimmed(const char **text, size_t len)
     return len;
 }
 
-static int read_line(struct kp_config_file *c, const char *text, size_t len, size_t line, char **err)
+static int read_line(struct reading *r, const char *text, size_t len, size_t line, char **err)
 {
     size_t rest = trimmed(&text, len), name_len = 0;
     const char *name = text;
@@ -80,15 +117,15 @@ static int read_line(struct kp_config_file *c, const char *text, size_t len, siz
     text += name_len;
     rest = trimmed(&text, rest - name_len);
     if (!name_len || !rest || *text != '=' || memchr(text, '\0', rest))
-        return kp_error(err, "%s:%zu: no line of the form NAME = VALUE", c->path, line);
+        return kp_error(err, "%s:%zu: no line of the form NAME = VALUE", r->c->path, line);
     text++;
     rest = trimmed(&text, rest - 1);
     char *entry = entry_of(name, name_len, text, rest);
     if (entry && same_name(own_name, entry)) {
         free(entry);
-        return kp_error(err, "%s:%zu: a file of options cannot name another", c->path, line);
+        return kp_error(err, "%s:%zu: a file of options cannot name another", r->c->path, line);
     }
-    return entry ? add(c, entry, line) : -ENOMEM;
+    return entry ? add(r, entry, line) : -ENOMEM;
 }
 
 static int cannot_read(const char *path, const char *why, char **err)
@@ -124,14 +161,16 @@ static int read_text(const char *path, int fd, char *text, size_t *len, char **e
 
 static int read_lines(struct kp_config_file *c, const char *text, size_t len, char **err)
 {
+    struct reading r = {.c = c};
     int rc = 0;
     for (size_t line = 1; !rc && len; line++) {
         const char *end = memchr(text, '\n', len);
         size_t size = end ? (size_t)(end - text) : len, step = size + (end != NULL);
-        rc = read_line(c, text, size, line, err);
+        rc = read_line(&r, text, size, line, err);
         text += step;
         len -= step;
     }
+    free(r.slots);
     return rc;
 }
 

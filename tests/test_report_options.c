@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "report/config.h"
 #include "report/options.h"
 #include "tests/report_support.h"
 
@@ -690,6 +692,30 @@ static void what_is_no_file_of_options(void **state)
     free(err);
 }
 
+/* Every process of a program reads the file, so that many names must not cost much. */
+static void a_file_of_very_many_names(void **state)
+{
+    enum { NAMES = 20000, WIDTH = sizeof "n00000=00000\n" - 1 };
+    char *text = malloc(2 * NAMES * WIDTH + 1), *err, expected[64];
+    struct kp_config_file c;
+    (void)state;
+    assert_non_null(text);
+    for (int i = 0; i < 2 * NAMES; i++) /* each twice */
+        snprintf(text + i * WIDTH, WIDTH + 1, "n%05d=%05d\n", i % NAMES, i);
+    const char *path = strchr(config(text), '=') + 1;
+    clock_t begin = clock();
+    assert_int_equal(kp_config_file_read(path, &c, &err), 0);
+    assert_true(clock() - begin < CLOCKS_PER_SEC); /* of the processor's time; pair by pair it takes ten times that */
+    assert_int_equal(c.n, NAMES);
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(expected, sizeof expected, "KPROF_N%05d=%05d", i, NAMES + i);
+        assert_string_equal(c.entries[i], expected);
+        assert_int_equal(c.lines[i], NAMES + i + 1);
+    }
+    kp_config_file_free(&c);
+    free(text);
+}
+
 static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
 {
     static const struct {
@@ -746,6 +772,7 @@ int main(void)
         cmocka_unit_test(a_file_can_want_nvtx),
         cmocka_unit_test(one_value_of_file_or_environment),
         cmocka_unit_test(what_is_no_file_of_options),
+        cmocka_unit_test(a_file_of_very_many_names),
         cmocka_unit_test(what_is_wrong_in_a_file_is_said_with_its_line), /* removes the files */
     };
     return cmocka_run_group_tests_name("report/options", tests, NULL, NULL);
