@@ -17,6 +17,11 @@ static bool is_apart(const char *name)
     return false;
 }
 
+static int schedule_list(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config)
+{
+    return kp_host_schedule(x->cupti, x->chip, x->availability, names, n, config);
+}
+
 /* ---- one list of all ---- */
 
 static size_t unit_len(const char *name)
@@ -66,7 +71,7 @@ static int schedule_together(const struct kp_planner *x, const char *const *name
         qsort(sorted, n, sizeof(*sorted), orders[k].order);
         for (size_t i = 0; i < n; i++)
             trial[i] = sorted[i]->name;
-        rc = kp_host_schedule(x->cupti, x->chip, x->availability, trial, n, &config);
+        rc = schedule_list(x, trial, n, &config);
         if (!rc && (!best->image || config.passes < best->passes)) {
             kp_config_free(best);
             *best = config;
@@ -90,17 +95,16 @@ struct pack {
     const char **names; /* names[0..kept) are in, room for all */
     size_t kept;
     struct kp_config config; /* of names[0..kept), when kept > 0 */
-    const char **left;       /* what is for another list, room for all */
-    size_t n_left;
+    const char **refused;    /* one name of each unit that does not go with those that are in, room for all */
+    size_t n_refused;
 };
 
 /* Puts names[0..n) into the list, all or none: 0, or why not: -E2BIG for more than one pass, a CUPTI code, -ENOMEM. */
 static int extend(struct pack *o, const char *const *names, size_t n)
 {
-    const struct kp_planner *x = o->x;
     struct kp_config config;
     memcpy(o->names + o->kept, names, n * sizeof(*names));
-    int rc = kp_host_schedule(x->cupti, x->chip, x->availability, o->names, o->kept + n, &config);
+    int rc = schedule_list(o->x, o->names, o->kept + n, &config);
     if (rc)
         return rc;
     if (o->one_pass && config.passes > 1) {
@@ -113,28 +117,73 @@ static int extend(struct pack *o, const char *const *names, size_t n)
     return 0;
 }
 
+static bool same_unit(const char *a, const char *b)
+{
+    size_t n = unit_len(a);
+    return unit_len(b) == n && !strncmp(a, b, n);
+}
+
+static bool has_unit(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (same_unit(names[i], name))
+            return true;
+    return false;
+}
+
+/* A whole unit is left for another list with the first of its names that has to be: what goes together is mostly a
+ * matter of the units, and to try thousands of names one by one takes minutes. */
+static void leave_for_another_list(struct pack *o, const char *name)
+{
+    if (!has_unit(o->names, o->kept, name))
+        o->refused[o->n_refused++] = name;
+}
+
 /* What does not go with those that are in is for another list; what the library refuses even alone is not collected. */
 static int leave_out(struct pack *o, const char *name, int why)
 {
-    if (!o->one_pass && o->kept) {
-        o->left[o->n_left++] = name;
-        return 0;
+    bool beside = o->kept;
+    if (!o->one_pass && beside) {
+        struct kp_config config;
+        int alone = schedule_list(o->x, &name, 1, &config);
+        if (!alone) {
+            kp_config_free(&config);
+            leave_for_another_list(o, name);
+        }
+        if (alone <= 0)
+            return alone;
+        why = alone;
+        beside = false;
     }
     struct kp_planned *m = kp_plan_find(o->x->plan, name);
     m->group = KP_CANNOT_COLLECT;
     if (why == -E2BIG)
         m->why = kp_strdup("it does not fit into one pass beside the others on this chip");
     else
-        m->why =
-            kp_cupti_explain(o->x->cupti, o->kept ? "CUPTI refuses it beside the others" : "CUPTI refuses it", why);
+        m->why = kp_cupti_explain(o->x->cupti, beside ? "CUPTI refuses it beside the others" : "CUPTI refuses it", why);
     return m->why ? 0 : -ENOMEM;
+}
+
+/* Those of names[0..n) that have no group yet and are of no unit that is left for another list; returns how many. */
+static size_t candidates(const struct pack *o, const char *const *names, size_t n, const char **out)
+{
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++)
+        if (kp_plan_find(o->x->plan, names[i])->group == KP_NOT_SCHEDULED &&
+            !has_unit(o->refused, o->n_refused, names[i]))
+            out[m++] = names[i];
+    return m;
 }
 
 /* Puts those of names[0..n) into the list that fit, each before the ones after it. Scheduling is what takes the time,
  * so all are tried at once and halved only where they do not fit. `why` is what extend() would say of them, where that
- * is known, else 0. */
-static int extend_by_what_fits(struct pack *o, const char *const *names, size_t n, int why)
+ * is known, else 0. The array is the function's to change. */
+static int extend_by_what_fits(struct pack *o, const char **names, size_t n, int why)
 {
+    size_t all = n;
+    n = candidates(o, names, n, names);
+    if (n < all)
+        why = 0;
     if (!why && (!n || !(why = extend(o, names, n))))
         return 0;
     if (why == -ENOMEM)
@@ -147,6 +196,19 @@ static int extend_by_what_fits(struct pack *o, const char *const *names, size_t 
         return rc;
     /* With the first half in, the second one is what was too much. */
     return extend_by_what_fits(o, names + half, n - half, o->kept == before + half ? why : 0);
+}
+
+/* Finds out, with one name of each, which units do not go together, and leaves the list empty: a short list is
+ * scheduled in milliseconds, one of thousands takes a second. */
+static int leave_units(struct pack *o, const char *const *names, size_t n, const char **scratch)
+{
+    size_t units = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!has_unit(scratch, units, names[i]))
+            scratch[units++] = names[i];
+    int rc = extend_by_what_fits(o, scratch, units, 0);
+    o->kept = 0;
+    return rc;
 }
 
 /* Makes the list one more group of the plan, which then owns it. */
@@ -168,24 +230,29 @@ static int commit(struct kp_plan *p, struct kp_config *config)
 static int schedule_what_fits(struct kp_planner *x, const char *const *names, size_t n, bool one_pass)
 {
     struct pack o = {.x = x, .one_pass = one_pass};
-    const char **rest = calloc(n + 1, sizeof(*rest));
+    const char **rest = calloc(n + 1, sizeof(*rest)), **scratch = calloc(n + 1, sizeof(*scratch));
     int rc = -ENOMEM;
     o.names = calloc(n + 1, sizeof(*o.names));
-    o.left = calloc(n + 1, sizeof(*o.left));
-    if (!rest || !o.names || !o.left)
+    o.refused = calloc(n + 1, sizeof(*o.refused));
+    if (!rest || !scratch || !o.names || !o.refused)
         goto out;
     memcpy(rest, names, n * sizeof(*names));
-    for (rc = 0; n && !rc; n = o.n_left) {
-        o.kept = o.n_left = 0;
-        rc = extend_by_what_fits(&o, rest, n, 0);
+    for (rc = 0; n && !rc; n = candidates(&o, rest, n, rest)) {
+        o.kept = 0;
+        if (!one_pass)
+            rc = leave_units(&o, rest, n, scratch);
+        memcpy(scratch, rest, n * sizeof(*rest));
+        if (!rc)
+            rc = extend_by_what_fits(&o, scratch, n, 0);
         if (!rc && o.kept)
             rc = commit(x->plan, &o.config);
-        memcpy(rest, o.left, o.n_left * sizeof(*rest));
+        o.n_refused = 0;
     }
 out:
     kp_config_free(&o.config);
-    free(o.left);
+    free(o.refused);
     free(o.names);
+    free(scratch);
     free(rest);
     return rc;
 }

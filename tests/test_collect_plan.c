@@ -13,6 +13,7 @@
 
 #include "collectors/extras.h"
 #include "collectors/plan.h"
+#include "cupti/internal.h"
 #include "report/derive.h"
 #include "report/groups.h"
 #include "tests/collect_support.h"
@@ -1007,6 +1008,42 @@ static void test_what_does_not_go_together(void **state)
     kp_plan_free(p);
 }
 
+static struct kp_cupti counting;
+static unsigned lists; /* that were given to the library to schedule */
+
+static CUptiResult CUPTIAPI count_list(CUpti_Profiler_Host_ConfigAddMetrics_Params *p)
+{
+    lists++;
+    return kp_test_real_cupti()->cuptiProfilerHostConfigAddMetrics(p);
+}
+
+/* Each call of the library takes milliseconds, or a second with thousands of names: hundreds of names that do not go
+ * with those before them are left for another list by their unit, not one by one. */
+static void test_many_that_do_not_go_together(void **state)
+{
+    enum { UNITS = 2, MANY = 200 };
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    (void)state;
+    counting = *kp_test_real_cupti();
+    counting.cuptiProfilerHostConfigAddMetrics = count_list;
+    lists = 0;
+    assert_int_equal(kp_plan_make(&counting, chip, NULL, MAJOR, MINOR, NULL, 0,
+                                  "CTC.TriageCompute.ctc__rx_bytes.sum,regex:^sm__inst_executed,regex:^l1tex__data,"
+                                  "CTC.TriageCompute.ctc__throughput,CTC.TriageCompute.ctc__tx_bytes.sum",
+                                  false, &p, &err),
+                     0);
+    assert_int_equal(p->n_groups, UNITS);
+    assert_int_equal(p->groups[0].n_names, 2);
+    assert_true(p->groups[1].n_names > MANY);
+    assert_int_equal(planned(p, "CTC.TriageCompute.ctc__throughput.avg.pct_of_peak_sustained_elapsed")->group,
+                     KP_CANNOT_COLLECT);
+    for (size_t i = 0; i < p->n_metrics; i++)
+        assert_true(p->metrics[i].group >= KP_CANNOT_COLLECT); /* none is forgotten */
+    assert_in_range(lists, UNITS, MANY / 8);
+    kp_plan_free(p);
+}
+
 /* However the names are ordered for the library, it is never more passes than in the order of the list. */
 static void test_no_more_passes_than_as_listed(void **state)
 {
@@ -1107,6 +1144,7 @@ int main(void)
         cmocka_unit_test(test_memory_groups),
         cmocka_unit_test(test_apart),
         cmocka_unit_test(test_what_does_not_go_together),
+        cmocka_unit_test(test_many_that_do_not_go_together),
         cmocka_unit_test(test_no_more_passes_than_as_listed),
         cmocka_unit_test(test_store),
         cmocka_unit_test(test_unknown_chip),
