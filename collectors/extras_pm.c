@@ -41,6 +41,7 @@ struct kp_extra_pm {
     struct kp_pm_list list;
     struct kp_pm_groups groups;
     struct kp_pm *sampler;
+    int stuck; /* CUPTI's code: a sampler could not be stopped, and there can be no other */
     struct samples samples;
     uint64_t started_ns;
 };
@@ -143,7 +144,7 @@ static int pm_begin(struct kp_extras *x)
 {
     struct kp_extra_pm *p = x->pm;
     struct kp_pm_settings set = settings(x);
-    int rc = kp_pm_open(x->setup.cupti, x->setup.ordinal, &p->sampler);
+    int rc = p->stuck ? p->stuck : kp_pm_open(x->setup.cupti, x->setup.ordinal, &p->sampler);
     if (!rc)
         rc = kp_pm_configure(p->sampler, &p->groups.at[x->part], &set);
     if (rc)
@@ -296,9 +297,10 @@ static int pm_after(struct kp_extras *x, struct kp_gathered_launch *l)
     uint64_t ended_ns = kp_clock_ns();
     bool lost = false, full = false;
     int rc = kp_pm_stop(p->sampler);
+    if (rc)
+        return rc;
     make_decoding_room(x, ended_ns);
-    if (!rc)
-        rc = read_samples(p, group, &lost, &full);
+    rc = read_samples(p, group, &lost, &full);
     if (rc)
         return rc;
     find_launch(&p->samples, group, &from, &to);
@@ -310,7 +312,8 @@ static int pm_after(struct kp_extras *x, struct kp_gathered_launch *l)
 
 static void pm_end(struct kp_extras *x)
 {
-    kp_pm_close(x->pm->sampler);
+    int rc = kp_pm_close(x->pm->sampler);
+    x->pm->stuck = x->pm->stuck ? x->pm->stuck : rc;
     x->pm->sampler = NULL;
     free_samples(&x->pm->samples);
 }

@@ -6,6 +6,8 @@
 
 #include "cupti/internal.h"
 
+enum { STOPS = 2 }; /* tried before a sampler is left running */
+
 struct kp_pm {
     const struct kp_cupti *c;
     CUpti_PmSampling_Object *object;
@@ -77,15 +79,21 @@ void kp_pm_abandon(struct kp_pm *p)
     free(p);
 }
 
-void kp_pm_close(struct kp_pm *p)
+int kp_pm_close(struct kp_pm *p)
 {
+    int rc = 0;
     if (!p)
-        return;
+        return 0;
     KP_PARAMS(CUpti_PmSampling_Disable_Params, d);
-    kp_pm_stop(p);
-    d.pPmSamplingObject = p->object;
-    p->c->cuptiPmSamplingDisable(&d);
+    for (int i = 0; i < STOPS && p->running; i++)
+        rc = kp_pm_stop(p);
+    if (!p->running) {
+        rc = 0;
+        d.pPmSamplingObject = p->object;
+        p->c->cuptiPmSamplingDisable(&d); /* whether it is disabled is told by the next kp_pm_open */
+    }
     kp_pm_abandon(p);
+    return rc;
 }
 
 /* Room for the samples; one of the same size is kept. */
@@ -152,9 +160,10 @@ int kp_pm_stop(struct kp_pm *p)
     KP_PARAMS(CUpti_PmSampling_Stop_Params, s);
     if (!p->running)
         return 0;
-    p->running = false;
     s.pPmSamplingObject = p->object;
-    return p->c->cuptiPmSamplingStop(&s);
+    int rc = p->c->cuptiPmSamplingStop(&s);
+    p->running = rc && rc != CUPTI_ERROR_INVALID_OPERATION; /* which says that it does not run */
+    return rc;
 }
 
 /* Samples are added behind those that the image has: an empty one has room for all. */

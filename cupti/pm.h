@@ -73,8 +73,9 @@ struct kp_pm;
 
 /* Enables it; one at a time per device. */
 int kp_pm_open(const struct kp_cupti *c, int ordinal, struct kp_pm **out);
-/* Disables it. Safe on NULL. Not to be called once the driver is gone: use kp_pm_abandon then. */
-void kp_pm_close(struct kp_pm *p);
+/* Disables it. Safe on NULL. Not to be called once the driver is gone: use kp_pm_abandon then. Memory is given back in
+ * any case. A code: it runs and cannot be stopped; it is left as it is, and no other is to be opened on the device. */
+int kp_pm_close(struct kp_pm *p);
 void kp_pm_abandon(struct kp_pm *p);
 
 /* Makes it sample `group`, which must outlive that. Not while it runs. */
@@ -83,7 +84,8 @@ int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct
  * memory (seen with CUPTI 13.0). Where it fails, the room is what it was. */
 int kp_pm_make_room(struct kp_pm *p, uint32_t max_samples);
 int kp_pm_start(struct kp_pm *p);
-int kp_pm_stop(struct kp_pm *p); /* nothing where it does not run */
+/* Nothing where it does not run. One that fails leaves it running: it is then to be closed, not decoded or started. */
+int kp_pm_stop(struct kp_pm *p);
 
 struct kp_pm_decoded {
     size_t n;      /* samples that can be read */

@@ -956,6 +956,56 @@ static void test_every_failure(void **state)
             fail_msg("%s is not called", failing[f].word);
 }
 
+static CUpti_PmSampling_Object *running; /* the sampler that was not stopped */
+static unsigned unstopped;               /* calls to come that stop nothing */
+
+static CUptiResult CUPTIAPI stop_late(CUpti_PmSampling_Stop_Params *p)
+{
+    running = p->pPmSamplingObject;
+    kp_test_met("pm-stop");
+    if (!unstopped)
+        return fake->cuptiPmSamplingStop(p);
+    unstopped--;
+    return CUPTI_ERROR_UNKNOWN;
+}
+
+static void end_what_runs(void)
+{
+    KP_PARAMS(CUpti_PmSampling_Stop_Params, s);
+    KP_PARAMS(CUpti_PmSampling_Disable_Params, d);
+    s.pPmSamplingObject = d.pPmSamplingObject = running;
+    assert_int_equal(fake->cuptiPmSamplingStop(&s), 0);
+    assert_int_equal(fake->cuptiPmSamplingDisable(&d), 0);
+}
+
+/* A sampler that goes on after it was to stop is neither read nor disabled while it runs: it is stopped once more, or
+ * left as it is, and then nothing is sampled over time any more. */
+static void test_sampler_that_does_not_stop(void **state)
+{
+    (void)state;
+    take_reference("AiC");
+    cupti.cuptiPmSamplingStop = stop_late;
+    for (int for_good = 0; for_good < 2; for_good++) {
+        open_collector();
+        unstopped = for_good ? UINT_MAX : 1;
+        replay("AiC");
+        check_results(KP_EXTRA_PM);
+        check_complaints(KP_EXTRA_PM);
+        for (int again = 0; again < 2; again++) {
+            kp_test_forget_calls();
+            replay("AiC");
+            check_results(for_good ? KP_EXTRA_PM : 0);
+            check_complaints(0);
+            assert_true((kp_test_count("pm-on") > 0) != for_good);
+            assert_true((kp_test_count("pm-decode") > 0) != for_good);
+        }
+        assert_int_equal(t.out.replay.passes, passes_without(for_good ? KP_EXTRA_PM : 0));
+    }
+    unstopped = 0;
+    end_what_runs();
+    cupti.cuptiPmSamplingStop = log_cuptiPmSamplingStop;
+}
+
 /* One that always fails is told of once, and each kind by itself. */
 static void test_all_fail(void **state)
 {
@@ -1411,6 +1461,7 @@ int main(void)
         ON_FAKE(test_single_kinds),
         ON_FAKE(test_without_counters),
         ON_FAKE(test_every_failure),
+        ON_FAKE(test_sampler_that_does_not_stop),
         ON_FAKE(test_all_fail),
         ON_FAKE(test_out_of_memory),
         ON_FAKE(test_lacking),

@@ -447,6 +447,32 @@ static void test_failures(void **state)
     assert_int_equal(kp_pm_sample(t.pm, t.host, 0, &from, &to, values), FAILS);
 }
 
+static unsigned unstopped; /* calls to come that stop nothing */
+
+static CUptiResult CUPTIAPI stop_late(CUpti_PmSampling_Stop_Params *p)
+{
+    if (!unstopped)
+        return t.fake->cuptiPmSamplingStop(p);
+    unstopped--;
+    return FAILS;
+}
+
+/* It runs on, and is told to stop again when it is closed. */
+static void test_stop_fails(void **state)
+{
+    (void)state;
+    need_fake();
+    t.cupti.cuptiPmSamplingStop = stop_late;
+    for (unsigned n = 1; n <= 2; n++) {
+        assert_int_equal(kp_pm_configure(t.pm, &t.groups.at[0], &settings), 0);
+        assert_int_equal(kp_pm_start(t.pm), 0);
+        unstopped = n;
+        assert_int_equal(kp_pm_stop(t.pm), FAILS);
+        assert_int_equal(kp_pm_close(t.pm), 0);
+        assert_int_equal(kp_pm_open(&t.cupti, 0, &t.pm), 0);
+    }
+}
+
 /* A device whose chip has no timer takes cycles only, and no configuration of two passes is taken at all. */
 static void test_refused_configurations(void **state)
 {
@@ -479,6 +505,7 @@ int main(void)
         ON_FAKE(test_availability),
         ON_FAKE(test_open_and_close),
         ON_FAKE(test_failures),
+        ON_FAKE(test_stop_fails),
         ON_FAKE(test_refused_configurations),
     };
     return cmocka_run_group_tests(tests, load_fake, unload_fake);
