@@ -40,6 +40,7 @@ struct kp_collector {
     struct kp_host *hosts[MOST_THREADS]; /* for evaluation: the caller's, and those opened when first needed */
     struct kp_flush *flush;
     struct kp_range *range; /* the profiler enabled on the context */
+    int stuck;              /* CUPTI's code: one could not be disabled, and there can be no other */
     enum kp_range_mode mode;
     bool used;                           /* the profiler has run, in `mode`, */
     size_t used_ranges;                  /* with room for so many */
@@ -183,15 +184,20 @@ static int make_lease(struct kp_collector *c, const struct kp_config *config, si
 
 static int enable(struct kp_collector *c)
 {
+    if (c->stuck)
+        return c->stuck;
     return c->range ? 0 : kp_range_open(c->setup.cupti, c->setup.ctx, &c->range);
 }
 
-/* Lets go of the hardware. */
-static void disable(struct kp_collector *c)
+/* Lets go of the hardware. Where that fails, nothing is collected of the context any more: a second profiler must not
+ * be enabled beside the first, and what has its own passes finds the counters taken. */
+static int disable(struct kp_collector *c)
 {
-    kp_range_close(c->range);
+    int rc = kp_range_close(c->range);
+    c->stuck = c->stuck ? c->stuck : rc;
     c->range = NULL;
     c->used = false;
+    return c->stuck;
 }
 
 /* KP_VENDOR: PC sampling never recognises a function that is launched the first time while the profiler is enabled
@@ -373,14 +379,15 @@ static size_t ranges_expected(const struct flight *f)
 
 static void map_ranges(struct flight *f);
 
-/* An extra pass does not fail: what it lacks is told by its complaint.
+/* Once begun, an extra pass does not fail: what it lacks is told by its complaint.
  * KP_VENDOR: while the range profiler is configured, PC sampling yields nothing and PM sampling is refused
  * (CUPTI 13.0).
  */
 static int begin_extra(struct flight *f, size_t pass)
 {
-    if (!f->extra)
-        disable(f->c);
+    int rc = f->extra ? 0 : disable(f->c);
+    if (rc)
+        return rc;
     if (!f->extras)
         map_ranges(f);
     f->extra = f->extras = true;
@@ -439,9 +446,10 @@ static int op_stop(void *arg, bool *last)
         return 0;
     }
     f->timed -= f->timed > 0;
-    if (f->marked) /* the launch was refused */
-        mark(f, false);
-    return kp_range_stop(f->c->range, last);
+    int rc = kp_range_stop(f->c->range, last);
+    if (kp_range_runs(f->c->range) && disable(f->c))
+        f->lease = NULL;      /* it stays busy: CUPTI may write to its image */
+    return rc ? rc : f->hook; /* the ranges are not those of the launches */
 }
 
 /* What came of an issue that returned `rc`: a fault breaks the context, a refusal does not. */

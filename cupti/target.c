@@ -66,6 +66,7 @@ struct kp_range {
     CUpti_RangeProfiler_Object *object;
     struct kp_image *image; /* of kp_range_begin */
     bool running;
+    bool open; /* a range is, of the pass that runs */
 };
 
 static int counter_data_size(const struct kp_range *r, const struct kp_config *config, size_t ranges, size_t *size)
@@ -198,14 +199,18 @@ void kp_range_abandon(struct kp_range *r)
     free(r);
 }
 
-void kp_range_close(struct kp_range *r)
+int kp_range_close(struct kp_range *r)
 {
     if (!r)
-        return;
+        return 0;
     KP_PARAMS(CUpti_RangeProfiler_Disable_Params, p);
+    bool last;
+    int rc = kp_range_stop(r, &last);
     p.pRangeProfilerObject = r->object;
-    r->c->cuptiRangeProfilerDisable(&p);
+    if (!r->running)
+        rc = r->c->cuptiRangeProfilerDisable(&p);
     kp_range_abandon(r);
+    return rc;
 }
 
 int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
@@ -239,19 +244,33 @@ int kp_range_start(struct kp_range *r)
     return rc;
 }
 
+/* A range that is still open, since a pop failed or its launch was refused: neither another one nor the end of the pass
+ * may come before its end. */
+static int end_range(struct kp_range *r)
+{
+    return r->open ? kp_range_pop(r) : 0;
+}
+
 int kp_range_push(struct kp_range *r)
 {
     KP_PARAMS(CUpti_RangeProfiler_PushRange_Params, p);
+    int rc = end_range(r);
+    if (rc)
+        return rc;
     p.pRangeProfilerObject = r->object;
     p.pRangeName = "workload";
-    return r->c->cuptiRangeProfilerPushRange(&p);
+    rc = r->c->cuptiRangeProfilerPushRange(&p);
+    r->open = !rc;
+    return rc;
 }
 
 int kp_range_pop(struct kp_range *r)
 {
     KP_PARAMS(CUpti_RangeProfiler_PopRange_Params, p);
     p.pRangeProfilerObject = r->object;
-    return r->c->cuptiRangeProfilerPopRange(&p);
+    int rc = r->c->cuptiRangeProfilerPopRange(&p);
+    r->open = rc != 0;
+    return rc;
 }
 
 int kp_range_stop(struct kp_range *r, bool *last)
@@ -260,11 +279,19 @@ int kp_range_stop(struct kp_range *r, bool *last)
     *last = false;
     if (!r->running)
         return 0;
+    int rc = end_range(r);
+    if (rc)
+        return rc;
     r->running = false;
     p.pRangeProfilerObject = r->object;
-    int rc = r->c->cuptiRangeProfilerStop(&p);
+    rc = r->c->cuptiRangeProfilerStop(&p);
     *last = p.isAllPassSubmitted != 0;
     return rc;
+}
+
+bool kp_range_runs(const struct kp_range *r)
+{
+    return r->running;
 }
 
 int kp_range_decode(struct kp_range *r, size_t *n, size_t *dropped)

@@ -39,7 +39,7 @@ static struct kp_test_window *const w = &kp_test_window;
 static struct kp_cupti *fake, cupti;
 
 /* Function, word, type of the parameters. An image that is made is told from one that is emptied, in which the last
- * collection stands. What ends a pass or a range ends it also when it is to fail. */
+ * collection stands. What ends a pass ends it also when it is to fail. */
 #define LOGGED_FUNCTIONS(X)                                                                                            \
     X(cuptiRangeProfilerEnable, "enable", CUpti_RangeProfiler_Enable_Params)                                           \
     X(cuptiRangeProfilerDisable, "disable", CUpti_RangeProfiler_Disable_Params)                                        \
@@ -48,6 +48,7 @@ static struct kp_cupti *fake, cupti;
       CUpti_RangeProfiler_CounterDataImage_Initialize_Params)                                                          \
     X(cuptiRangeProfilerStart, "start", CUpti_RangeProfiler_Start_Params)                                              \
     X(cuptiRangeProfilerPushRange, "push", CUpti_RangeProfiler_PushRange_Params)                                       \
+    X(cuptiRangeProfilerPopRange, "pop", CUpti_RangeProfiler_PopRange_Params)                                          \
     X(cuptiRangeProfilerDecodeData, "decode", CUpti_RangeProfiler_DecodeData_Params)                                   \
     X(cuptiRangeProfilerGetCounterDataInfo, "info", CUpti_RangeProfiler_GetCounterDataInfo_Params)
 
@@ -72,12 +73,6 @@ static CUptiResult CUPTIAPI log_config(CUpti_RangeProfiler_SetConfig_Params *p)
 static CUptiResult CUPTIAPI log_stop(CUpti_RangeProfiler_Stop_Params *p)
 {
     CUptiResult rc = (CUptiResult)kp_test_met("stop"), real = fake->cuptiRangeProfilerStop(p);
-    return rc ? rc : real;
-}
-
-static CUptiResult CUPTIAPI log_pop(CUpti_RangeProfiler_PopRange_Params *p)
-{
-    CUptiResult rc = (CUptiResult)kp_test_met("pop"), real = fake->cuptiRangeProfilerPopRange(p);
     return rc ? rc : real;
 }
 
@@ -277,7 +272,6 @@ static int open_library(void **state)
     cupti.cuptiProfilerHostInitialize = log_host;
     cupti.cuptiProfilerHostDeinitialize = log_host_end;
     cupti.cuptiRangeProfilerStop = log_stop;
-    cupti.cuptiRangeProfilerPopRange = log_pop;
     kp_test_log_checkpoints(&cupti, fake);
     cupti.cuptiActivityEnable = log_activity;
     cupti.cuptiActivityDisable = log_inactivity;
@@ -1416,6 +1410,66 @@ static void test_marks_that_fail(void **state)
         }
 }
 
+/* A range that is never closed: its pass is not stopped, the profiler is neither used nor enabled again, and why is
+ * told of this window and of those after it. */
+static void test_range_that_stays_open(void **state)
+{
+    (void)state;
+    open_collector();
+    kp_test_window_of("AC");
+    w->job.mode = KP_RANGE_USER;
+    kp_test_fail("pop", 0, FAILS);
+    replay();
+    assert_false(t.out.replay.dead || t.out.replay.damaged);
+    check_nothing(KP_STAGE_ISSUE, "cannot mark the range");
+    kp_test_fail("pop", 0, 0);
+    assert_int_equal(kp_test_count("stop") + kp_test_count("disable"), 0);
+    kp_test_forget_calls();
+    for (int again = 0; again < 2; again++) {
+        replay();
+        kp_test_window_check_memory();
+        check_nothing(KP_STAGE_BEGIN, "cannot enable the counters: CUPTI_ERROR_UNKNOWN");
+    }
+    assert_int_equal(kp_test_count("enable") + kp_test_count("start"), 0);
+}
+
+/* In one pass, too, where launches go on after a mark that failed. */
+static void test_counting_marks_that_fail(void **state)
+{
+    (void)state;
+    open_collector();
+    for (unsigned nth = 1; nth <= 2; nth++) {
+        kp_test_fail("pop", nth, FAILS);
+        count("AI", KP_RANGE_USER);
+        kp_test_fail("pop", nth, 0);
+        assert_null(t.out.counters);
+        assert_non_null(strstr(t.out.note, "cannot mark the range"));
+        free(t.out.note);
+        count("AI", KP_RANGE_USER);
+        check_results(one_pass, in_order);
+    }
+}
+
+/* A profiler that could not be disabled is not enabled a second time. */
+static void test_disable_fails(void **state)
+{
+    (void)state;
+    open_collector();
+    replay_of("A");
+    check_results(several, in_order);
+    w->job.mode = KP_RANGE_USER;
+    kp_test_fail("disable", 1, FAILS);
+    for (int window = 0; window < 2; window++) {
+        kp_test_forget_calls();
+        replay();
+        kp_test_window_check_memory();
+        check_nothing(KP_STAGE_BEGIN, "cannot enable the counters: CUPTI_ERROR_UNKNOWN");
+        assert_int_equal(kp_test_count("disable"), !window);
+        assert_int_equal(kp_test_count("enable") + kp_test_count("start"), 0);
+    }
+    kp_test_fail("disable", 1, 0);
+}
+
 /* A launch refused between the marks leaves no range open when the pass ends. In a child: the fake ends the process. */
 static void test_refused_between_the_marks(void **state)
 {
@@ -1667,6 +1721,9 @@ int main(void)
         TEST(test_fault_seen_by_the_flush),
         TEST(test_flush_that_fails),
         TEST(test_marks_that_fail),
+        TEST(test_range_that_stays_open),
+        TEST(test_counting_marks_that_fail),
+        TEST(test_disable_fails),
         TEST(test_save),
         TEST(test_save_of_too_much),
         TEST(test_counting),

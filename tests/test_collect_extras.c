@@ -1006,6 +1006,27 @@ static void test_sampler_that_does_not_stop(void **state)
     cupti.cuptiPmSamplingStop = log_cuptiPmSamplingStop;
 }
 
+/* Beside a range profiler that could not be disabled nothing can be collected: each window says so. */
+static void test_counters_that_are_not_given_up(void **state)
+{
+    (void)state;
+    take_reference("AiC");
+    open_collector();
+    kp_test_window_of("AiC");
+    kp_test_fail("disable", 1, FAILS);
+    for (int window = 0; window < 2; window++) {
+        run_first();
+        kp_collector_replay(t.c, &w->job, &t.out);
+        kp_collector_drop(t.c);
+        kp_test_window_check_memory();
+        assert_null(t.out.counters);
+        assert_non_null(strstr(t.out.note, "cannot enable the counters: CUPTI_ERROR_UNKNOWN"));
+    }
+    kp_test_fail("disable", 1, 0);
+    assert_int_equal(kp_test_count("enable"), 1);
+    check_complaints(0);
+}
+
 /* One that always fails is told of once, and each kind by itself. */
 static void test_all_fail(void **state)
 {
@@ -1462,6 +1483,7 @@ int main(void)
         ON_FAKE(test_without_counters),
         ON_FAKE(test_every_failure),
         ON_FAKE(test_sampler_that_does_not_stop),
+        ON_FAKE(test_counters_that_are_not_given_up),
         ON_FAKE(test_all_fail),
         ON_FAKE(test_out_of_memory),
         ON_FAKE(test_lacking),

@@ -522,6 +522,38 @@ static void test_stop_fails(void **state)
     kp_range_close(r);
 }
 
+/* A range whose end failed is open still: it is ended before the pass, or the pass goes on, and then the profiler is
+ * not disabled. */
+static void test_pop_fails(void **state)
+{
+    bool last;
+    (void)state;
+    for (int for_good = 0; for_good < 2; for_good++) {
+        struct kp_range *r = open_range();
+        assert_int_equal(kp_range_start(r), 0);
+        assert_int_equal(kp_range_push(r), 0);
+        cupti.fails = "pop";
+        assert_int_equal(kp_range_pop(r), FAILS);
+        assert_int_equal(kp_range_push(r), FAILS);
+        cupti.fails = for_good ? "pop" : NULL;
+        assert_int_equal(kp_range_stop(r, &last), for_good ? FAILS : 0);
+        assert_int_equal(kp_range_runs(r), for_good);
+        assert_calls(for_good ? "start push pop pop pop" : "start push pop pop pop stop");
+        assert_int_equal(kp_range_close(r), for_good ? FAILS : 0);
+        assert_calls(for_good ? "pop" : "disable");
+        cupti.fails = NULL;
+    }
+}
+
+static void test_disable_fails(void **state)
+{
+    struct kp_range *r = open_range();
+    (void)state;
+    cupti.fails = "disable";
+    assert_int_equal(kp_range_close(r), FAILS);
+    assert_calls("disable");
+}
+
 static void test_decode_fails(void **state)
 {
     struct kp_range *r = open_range();
@@ -662,6 +694,8 @@ int main(void)
         cmocka_unit_test_setup(test_begin_fails, reset),
         cmocka_unit_test_setup(test_start_fails, reset),
         cmocka_unit_test_setup(test_stop_fails, reset),
+        cmocka_unit_test_setup(test_pop_fails, reset),
+        cmocka_unit_test_setup(test_disable_fails, reset),
         cmocka_unit_test_setup(test_decode_fails, reset),
         cmocka_unit_test_setup(test_abandon, reset),
         cmocka_unit_test_setup(test_availability, reset),
