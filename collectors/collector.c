@@ -811,6 +811,8 @@ static void conclude(struct flight *f)
     struct kp_window_outcome *out = f->out;
     if (f->lease)
         atomic_store(&f->lease->busy, false);
+    if (f->c->stuck && out->replay.failed == KP_STAGE_BEGIN)
+        out->replay.failed = KP_STAGE_STOP; /* which no other plan mends, unlike counters that cannot be enabled */
     if (out->replay.failed == KP_STAGE_NONE && out->counters && (out->counters->n_parts || out->counters->gathered))
         return;
     kp_counters_free(out->counters);

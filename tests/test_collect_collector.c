@@ -1428,7 +1428,7 @@ static void test_range_that_stays_open(void **state)
     for (int again = 0; again < 2; again++) {
         replay();
         kp_test_window_check_memory();
-        check_nothing(KP_STAGE_BEGIN, "cannot enable the counters: CUPTI_ERROR_UNKNOWN");
+        check_nothing(KP_STAGE_STOP, "cannot stop the counters: CUPTI_ERROR_UNKNOWN");
     }
     assert_int_equal(kp_test_count("enable") + kp_test_count("start"), 0);
 }
@@ -1463,7 +1463,7 @@ static void test_disable_fails(void **state)
         kp_test_forget_calls();
         replay();
         kp_test_window_check_memory();
-        check_nothing(KP_STAGE_BEGIN, "cannot enable the counters: CUPTI_ERROR_UNKNOWN");
+        check_nothing(KP_STAGE_STOP, "cannot stop the counters: CUPTI_ERROR_UNKNOWN");
         assert_int_equal(kp_test_count("disable"), !window);
         assert_int_equal(kp_test_count("enable") + kp_test_count("start"), 0);
     }

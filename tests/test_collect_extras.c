@@ -1020,7 +1020,7 @@ static void test_counters_that_are_not_given_up(void **state)
         kp_collector_drop(t.c);
         kp_test_window_check_memory();
         assert_null(t.out.counters);
-        assert_non_null(strstr(t.out.note, "cannot enable the counters: CUPTI_ERROR_UNKNOWN"));
+        assert_non_null(strstr(t.out.note, "cannot stop the counters: CUPTI_ERROR_UNKNOWN"));
     }
     kp_test_fail("disable", 1, 0);
     assert_int_equal(kp_test_count("enable"), 1);
