@@ -47,7 +47,7 @@ stacks() {
 trace() {
     unset KPROF_SET
     KPROF_PAGE=trace same trace python3 "$here/torch_step.py"
-    echo "trace of a training step: $(grep -c ' ns\|\. ' "$out/trace.log") lines"
+    echo "trace of a training step: $(grep -cE '\| +[0-9]' "$out/trace.log") lines"
     grep -v '^==' "$out/trace.log" | sed -n '1,12p'
 }
 
