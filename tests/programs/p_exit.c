@@ -92,7 +92,8 @@ static int end_release(void)
     return 0;
 }
 
-static int end_destroy(void)
+/* Makes a context that is current to this thread, and one launch in it. */
+static CUcontext launch_in_another(void)
 {
     CUcontext ctx;
     struct session other = session;
@@ -103,6 +104,13 @@ static int end_destroy(void)
     session = other;
     values = device_ints(&linked, (const int[8]){0}, 8);
     launch_one();
+    return ctx;
+}
+
+static int end_destroy(void)
+{
+    CUcontext ctx = launch_in_another();
+
     report_number("in the second context", sum_ints(&linked, values, 8), 8);
     MUST(cuCtxDestroy(ctx));
     return 0;
@@ -216,18 +224,10 @@ static int end_twice(void)
     return 7;
 }
 
-static void *launch_in_another(void *arg)
+static void *launch_first(void *arg)
 {
-    CUcontext ctx;
-    struct session other = session;
-
     (void)arg;
-    MUST(cuCtxCreate(&ctx, NULL, 0, session.device));
-    MUST(cuModuleLoadData(&other.module, ALL_KERNELS));
-    MUST(cuStreamCreate(&other.stream, 0));
-    session = other;
-    values = device_ints(&linked, (const int[8]){0}, 8);
-    launch_one();
+    launch_in_another();
     return NULL;
 }
 
@@ -236,7 +236,7 @@ static int end_planning(void)
 {
     pthread_t thread;
 
-    if (pthread_create(&thread, NULL, launch_in_another, NULL) || pthread_detach(thread))
+    if (pthread_create(&thread, NULL, launch_first, NULL) || pthread_detach(thread))
         return 2;
     usleep(100000);
     return 7;
