@@ -95,7 +95,9 @@ static int descriptor_of(struct place *p)
     int fd = p->fd;
     if (fd < 0 || !p->file.known || kp_descriptor_is(fd, &p->file))
         return fd;
-    return p->fd = find_again(p);
+    fd = find_again(p);
+    atomic_store(&p->fd, fd);
+    return fd;
 }
 
 static int write_at(struct place *p, const char *text, size_t len)
