@@ -658,13 +658,8 @@ static bool takes_the_end(void)
     return false;
 }
 
-void kp_process_finish(void)
+static void finish(void)
 {
-    if (atomic_load(&process.phase) == FORKED)
-        tell_forked();
-    /* The child of a vfork shares this memory and is not the program. */
-    if (atomic_load(&process.phase) == FORKED || getpid() != process.pid || !takes_the_end())
-        return;
     kp_thread_park();
     /* An exit from a handler that interrupted our own work on this thread cannot wait for it. */
     long patience = kp_guard ? 0 : LAST_PATIENCE_MS;
@@ -687,4 +682,18 @@ void kp_process_finish(void)
     if (alone)
         kp_gate_leave_exclusive();
     atomic_store(&process.finished, true);
+}
+
+void kp_process_finish(void)
+{
+    if (atomic_load(&process.phase) == FORKED)
+        tell_forked();
+    /* The child of a vfork shares this memory and is not the program. */
+    if (atomic_load(&process.phase) == FORKED || getpid() != process.pid)
+        return;
+    int before; /* _exit is no place to be cancelled at */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (takes_the_end())
+        finish();
+    pthread_setcancelstate(before, &before);
 }

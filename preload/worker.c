@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "preload/gate.h"
 #include "preload/lock.h"
@@ -70,6 +70,8 @@ struct threads {
     int (*create)(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
     int (*set_stack)(pthread_attr_t *attr, size_t size);
     int (*join)(pthread_t thread, void **result);
+    int (*key_create)(pthread_key_t *key, void (*at_end)(void *value));
+    int (*set_specific)(pthread_key_t key, const void *value);
 };
 
 /* glibc before 2.34 keeps these outside libc. A program that does not use threads has them once the driver is loaded,
@@ -87,9 +89,12 @@ static struct threads find_threads(void)
     struct threads t = {.create = NULL};
     void *create = find_function("pthread_create"), *set_stack = find_function("pthread_attr_setstacksize");
     void *join = find_function("pthread_join");
+    void *key_create = find_function("pthread_key_create"), *set_specific = find_function("pthread_setspecific");
     memcpy(&t.create, &create, sizeof(create));
     memcpy(&t.set_stack, &set_stack, sizeof(set_stack));
     memcpy(&t.join, &join, sizeof(join));
+    memcpy(&t.key_create, &key_create, sizeof(key_create));
+    memcpy(&t.set_specific, &set_specific, sizeof(set_specific));
     return t;
 }
 
@@ -111,13 +116,11 @@ static atomic_bool parking;
 static void *run(void *arg)
 {
     struct started *s = arg;
+    static const struct timespec while_parked = {.tv_nsec = 5000000};
     s->fn(s->arg);
-    if (atomic_load(&parking)) {
-        atomic_store(&s->state, PARKED);
-        for (;;)
-            pause(); /* with all signals blocked */
-    }
-    atomic_store(&s->state, RETURNS); /* the joiner frees `s` */
+    atomic_store(&s->state, atomic_load(&parking) ? PARKED : RETURNS); /* the joiner frees `s`, or it is left */
+    while (atomic_load(&parking))
+        nanosleep(&while_parked, NULL);
     return NULL;
 }
 
@@ -184,8 +187,22 @@ void kp_thread_join(pthread_t thread)
     free(s);
 }
 
+/* The thread that runs the exit handlers ends by pthread_exit in one of them: the last thread then runs the others. */
+static void let_go(void *unused)
+{
+    (void)unused;
+    atomic_store(&parking, false);
+}
+
 void kp_thread_park(void)
 {
+    static pthread_key_t key;
+    static atomic_bool made;
+    if (!t.create)
+        t = find_threads();
+    if (!t.key_create || !t.set_specific || (!atomic_exchange(&made, true) && t.key_create(&key, let_go)) ||
+        t.set_specific(key, &key))
+        return; /* there are no threads, or they could not be let go */
     atomic_store(&parking, true);
 }
 

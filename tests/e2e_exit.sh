@@ -13,8 +13,8 @@ killed() {
 }
 
 # TSan has a thread of its own, which keeps a process whose main thread has ended alive for ever.
-[ "${KP_TEST_VARIANT:-}" = tsan ] && last= || last="pthread_exit last_thread"
-for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset release destroy thread_exit fork fork_exec $last; do
+[ "${KP_TEST_VARIANT:-}" = tsan ] && last= || last="pthread_exit last_thread handler"
+for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset release destroy thread_exit fork fork_exec cancelled $last; do
     killed $end
     both $end "$programs/p_exit" $end
     case $end in
@@ -25,7 +25,7 @@ for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset 
         continue
         ;;
     fork_exec) continue ;;    # two processes write to one file name
-    destroy | fork | pthread_exit | last_thread) wanted=3 ;;
+    destroy | fork | pthread_exit | last_thread | handler) wanted=3 ;;
     *) wanted=2 ;;
     esac
     expect "$end: launches reported" "$(reported)" $wanted

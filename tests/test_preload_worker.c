@@ -55,6 +55,10 @@ static void *sym(void *handle, const char *name)
         return (void *)(uintptr_t)create;
     if (!strcmp(name, "pthread_join"))
         return (void *)(uintptr_t)join;
+    if (!strcmp(name, "pthread_key_create"))
+        return (void *)(uintptr_t)pthread_key_create;
+    if (!strcmp(name, "pthread_setspecific"))
+        return (void *)(uintptr_t)pthread_setspecific;
     assert_string_equal(name, "pthread_attr_setstacksize");
     return (void *)(uintptr_t)pthread_attr_setstacksize;
 }

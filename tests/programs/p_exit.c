@@ -242,6 +242,37 @@ static int end_planning(void)
     return 7;
 }
 
+static void *exit_slowly(void *arg)
+{
+    (void)arg;
+    _exit(4);
+}
+
+/* A thread that ends the process is cancelled meanwhile. */
+static int end_cancelled(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, exit_slowly, NULL))
+        return 2;
+    usleep(2000);
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    return 11;
+}
+
+static void leave(void)
+{
+    pthread_exit(NULL);
+}
+
+/* The thread that runs the exit handlers ends in one of them, after ours. */
+static int end_handler(void)
+{
+    launch_one();
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*end)(void);
@@ -267,6 +298,8 @@ static const struct {
     {"last_thread", end_last_thread},
     {"twice", end_twice},
     {"planning", end_planning},
+    {"cancelled", end_cancelled},
+    {"handler", end_handler},
 };
 
 int main(int argc, char **argv)
@@ -274,6 +307,8 @@ int main(int argc, char **argv)
     const char *how = argc > 1 ? argv[1] : "return";
 
     self = argv[0];
+    if (!strcmp(how, "handler"))
+        atexit(leave);
     setvbuf(stdout, NULL, _IONBF, 0); /* what was printed is out, however the program ends */
     open_session(&linked, &session, 0);
     values = device_ints(&linked, (const int[8]){0}, 8);
