@@ -59,8 +59,8 @@ void kp_image_free(struct kp_image *i);
 void kp_image_data(const struct kp_image *i, const uint8_t **data, size_t *size);
 size_t kp_image_ranges(const struct kp_image *i); /* the room it has */
 
-/* Empties the image and configures the profiler for it: pass 0 comes next. A
- * profiler that has run in one mode must be closed and opened again for the other. */
+/* Empties the image and configures the profiler for it: pass 0 comes next. A profiler that has run in one mode must be
+ * closed and opened again for the other. */
 int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i);
 int kp_range_start(struct kp_range *r); /* starts a pass */
 /* User range: opens a range, and closes it. One whose pop failed stays open until the next push or stop, which close it

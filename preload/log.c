@@ -81,12 +81,7 @@ static int find_again(const struct place *p)
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
         if (kp_descriptor_is(fd, &p->file))
             return kp_descriptor_copy(fd);
-    int fd = p->path ? kp_descriptor_raise(open(p->path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) : -1;
-    if (fd >= 0 && !kp_descriptor_is(fd, &p->file)) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
+    return p->path ? kp_descriptor_open_again(p->path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK, &p->file) : -1;
 }
 
 /* Negative: what was the place is not any more, and nothing is written into what took its number. */
@@ -167,10 +162,10 @@ int kp_log_own_output(const struct stat *s)
 int kp_log_to(const char *path)
 {
     struct stat s;
-    bool is_stream = !strcmp(path, "stdout");
-    int fd, own = is_stream ? STDOUT_FILENO : stat(path, &s) ? -1 : kp_log_own_output(&s);
     if (!strcmp(path, "stderr"))
         return 0;
+    bool is_stream = !strcmp(path, "stdout");
+    int fd, own = is_stream ? STDOUT_FILENO : stat(path, &s) ? -1 : kp_log_own_output(&s);
     if (own >= 0) /* a file that is opened again would be emptied */
         fd = kp_descriptor_copy(own);
     else

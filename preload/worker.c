@@ -197,13 +197,16 @@ static void let_go(void *unused)
 void kp_thread_park(void)
 {
     static pthread_key_t key;
-    static atomic_bool made;
+    static atomic_int state; /* of the key: none, being made (or it could not be), there */
+    int none = 0;
     if (!t.create)
         t = find_threads();
-    if (!t.key_create || !t.set_specific || (!atomic_exchange(&made, true) && t.key_create(&key, let_go)) ||
-        t.set_specific(key, &key))
-        return; /* there are no threads, or they could not be let go */
-    atomic_store(&parking, true);
+    if (!t.key_create || !t.set_specific)
+        return; /* there are no threads */
+    if (atomic_compare_exchange_strong(&state, &none, 1) && !t.key_create(&key, let_go))
+        atomic_store(&state, 2);
+    if (atomic_load(&state) == 2 && !t.set_specific(key, &key))
+        atomic_store(&parking, true);
 }
 
 /* Starts the thread anew; the last one has left the queue and is ending. Under the lock. */

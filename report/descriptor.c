@@ -37,3 +37,12 @@ bool kp_descriptor_is(int fd, const struct kp_descriptor_file *f)
     struct kp_descriptor_file now = kp_descriptor_file(fd);
     return f->known && now.known && now.device == f->device && now.file == f->file;
 }
+
+int kp_descriptor_open_again(const char *path, int flags, const struct kp_descriptor_file *f)
+{
+    int fd = kp_descriptor_raise(open(path, flags | O_CLOEXEC));
+    if (fd < 0 || kp_descriptor_is(fd, f))
+        return fd;
+    close(fd);
+    return -1;
+}

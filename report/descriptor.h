@@ -23,5 +23,7 @@ struct kp_descriptor_file {
 struct kp_descriptor_file kp_descriptor_file(int fd);
 /* Whether `fd` is open and stands for that file, which is known. */
 bool kp_descriptor_is(int fd, const struct kp_descriptor_file *f);
+/* That file, opened again with a high number; negative where `path` cannot be opened or has become another file. */
+int kp_descriptor_open_again(const char *path, int flags, const struct kp_descriptor_file *f);
 
 #endif

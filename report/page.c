@@ -198,8 +198,7 @@ static bool page_ends_with_a_table(const struct kp_page *p, enum kp_page_id id)
 static int print_texts(const struct kp_page *p)
 {
     static const char unfinished[] = "==KPROF== The program had not finished (it was killed, or is still running), or "
-                                     "not all could be written to the "
-                                     "file. Above is what had been stored.\n";
+                                     "not all could be written to the file. Above is what had been stored.\n";
     struct kp_display one = *p->display;
     struct kp_page page = *p;
     int rc = kp_render_process(p->out, p->session);

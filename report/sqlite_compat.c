@@ -100,12 +100,7 @@ static int use(int number)
         return number;
     if (kp_descriptor_is(f->fd, &f->file))
         return f->fd;
-    f->fd = kp_descriptor_raise(open(f->path, f->access | O_CLOEXEC));
-    if (f->fd >= 0 && !kp_descriptor_is(f->fd, &f->file)) {
-        close(f->fd);
-        f->fd = -1;
-    }
-    return f->fd;
+    return f->fd = kp_descriptor_open_again(f->path, f->access, &f->file);
 }
 
 /* A number of an entry may be free for the system. */

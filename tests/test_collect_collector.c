@@ -1433,21 +1433,25 @@ static void test_range_that_stays_open(void **state)
     assert_int_equal(kp_test_count("enable") + kp_test_count("start"), 0);
 }
 
-/* In one pass, too, where launches go on after a mark that failed. */
+/* In one pass, too, where launches go on after a mark that failed: the program's are made all the same. */
+static void count_with_failing_mark(const char *mark, unsigned nth)
+{
+    kp_test_fail(mark, nth, FAILS);
+    count("AI", KP_RANGE_USER);
+    kp_test_fail(mark, nth, 0);
+    assert_null(t.out.counters);
+    assert_non_null(strstr(t.out.note, "cannot mark the range"));
+    free(t.out.note);
+    count("AI", KP_RANGE_USER);
+    check_results(one_pass, in_order);
+}
+
 static void test_counting_marks_that_fail(void **state)
 {
     (void)state;
     open_collector();
-    for (unsigned nth = 1; nth <= 2; nth++) {
-        kp_test_fail("pop", nth, FAILS);
-        count("AI", KP_RANGE_USER);
-        kp_test_fail("pop", nth, 0);
-        assert_null(t.out.counters);
-        assert_non_null(strstr(t.out.note, "cannot mark the range"));
-        free(t.out.note);
-        count("AI", KP_RANGE_USER);
-        check_results(one_pass, in_order);
-    }
+    for (unsigned nth = 1; nth <= 2; nth++)
+        count_with_failing_mark("pop", nth);
 }
 
 /* A profiler that could not be disabled is not enabled a second time. */
@@ -1641,14 +1645,7 @@ static void test_counting_that_fails(void **state)
         check_results(one_pass, in_order);
     }
     assert_int_equal(kp_test_count("image"), 1);
-    kp_test_fail("push", 1, FAILS); /* the program's launch is made all the same */
-    count("AI", KP_RANGE_USER);
-    kp_test_fail("push", 1, 0);
-    assert_null(t.out.counters);
-    assert_non_null(strstr(t.out.note, "cannot mark the range"));
-    free(t.out.note);
-    count("AI", KP_RANGE_USER);
-    check_results(one_pass, in_order);
+    count_with_failing_mark("push", 1);
 }
 
 /* ---- the end ---- */

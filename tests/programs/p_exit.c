@@ -170,15 +170,21 @@ static void *launch_on(void *arg)
     return NULL;
 }
 
-/* Another thread goes on to launch. */
-static int end_beside(void)
+/* The main thread returns while another does something. */
+static int return_beside(void *(*other)(void *), useconds_t after)
 {
     pthread_t thread;
 
-    if (pthread_create(&thread, NULL, launch_on, NULL) || pthread_detach(thread))
+    if (pthread_create(&thread, NULL, other, NULL) || pthread_detach(thread))
         return 2;
-    usleep(20000);
+    usleep(after);
     return 7;
+}
+
+/* Another thread goes on to launch. */
+static int end_beside(void)
+{
+    return return_beside(launch_on, 20000);
 }
 
 /* The main thread ends alone, with a window open. */
@@ -207,7 +213,7 @@ static int end_last_thread(void)
     pthread_exit(NULL);
 }
 
-static void *exit_at_once(void *arg)
+static void *exit_late(void *arg)
 {
     (void)arg;
     usleep(300000); /* the main thread is ending */
@@ -217,11 +223,7 @@ static void *exit_at_once(void *arg)
 /* A thread ends the process while another is ending it. */
 static int end_twice(void)
 {
-    pthread_t thread;
-
-    if (pthread_create(&thread, NULL, exit_at_once, NULL) || pthread_detach(thread))
-        return 2;
-    return 7;
+    return return_beside(exit_late, 0);
 }
 
 static void *launch_first(void *arg)
@@ -234,15 +236,10 @@ static void *launch_first(void *arg)
 /* Another thread makes the first launch in a context of its own. */
 static int end_planning(void)
 {
-    pthread_t thread;
-
-    if (pthread_create(&thread, NULL, launch_first, NULL) || pthread_detach(thread))
-        return 2;
-    usleep(100000);
-    return 7;
+    return return_beside(launch_first, 100000);
 }
 
-static void *exit_slowly(void *arg)
+static void *exit_from_thread(void *arg)
 {
     (void)arg;
     _exit(4);
@@ -253,7 +250,7 @@ static int end_cancelled(void)
 {
     pthread_t thread;
 
-    if (pthread_create(&thread, NULL, exit_slowly, NULL))
+    if (pthread_create(&thread, NULL, exit_from_thread, NULL))
         return 2;
     usleep(2000);
     pthread_cancel(thread);
