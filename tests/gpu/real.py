@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Runs programs plain (twice) and under kprof, and compares output and exit code.
+
+The output of a program has figures of its own timing in it. A number is left out of the comparison where the program's
+two plain runs differ in it, or where its line speaks of time or throughput; the words around it are compared all the
+same. A line that only one of the plain runs has is left out. Prints a row a program, what differs, and a summary; writes
+all figures to OUT/real.json and what programs printed to OUT/real/. With several GPUs, programs run on each at once.
+"""
+import argparse
+import collections
+import json
+import os
+import queue
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+NUMBER = re.compile(r"0x[0-9a-fA-F]+|[-+]?\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")
+TIMING = re.compile(
+    r"\btime|\d *(m|u|n|µ)?s(ec)?\b|second|elapsed|speed-?up|bandwidth|throughput|[GMK]i?B/s|[GT]?flops?\b|flop/s|/ ?s(ec)?\b"
+    r"|per sec|latency|\bpid\b|\bfps\b|clock|faster|cycles|overlap|MTexels|MPixels|performance",
+    re.IGNORECASE,
+)
+SEEN = re.compile(r"([\d,]+) launch(?:es)? seen, ([\d,]+) profiled")
+PASSES = re.compile(r"([\d,]+) pass(?:es)?;")
+SERIES = re.compile(r"([\d,]+) launches took ([\d,]+) series of passes, as windows were closed by: (.*)")
+
+
+def number(text):
+    return int(text.replace(",", ""))
+
+
+def shape(line):
+    """The line with its numbers taken out, and the numbers."""
+    return NUMBER.sub("#", line), NUMBER.findall(line)
+
+
+def difference(plain, again, profiled):
+    """None, or the first line that the profiled run has otherwise than both plain runs."""
+    plain, again, profiled = (p.splitlines() for p in (plain, again, profiled))
+    if len(plain) == len(again) and all(shape(a)[0] == shape(b)[0] for a, b in zip(plain, again)):
+        for i, (a, b) in enumerate(zip(plain, again)):
+            p = profiled[i] if i < len(profiled) else "(nothing)"
+            if shape(p)[0] != shape(a)[0]:
+                return f"{a!r} is {p!r}"
+            if TIMING.search(a):
+                continue
+            for x, y, z in zip(shape(a)[1], shape(b)[1], shape(p)[1]):
+                if x == y != z and not x.startswith("0x"):
+                    return f"{a!r} is {p!r}"
+        return None if len(profiled) <= len(plain) else f"more: {profiled[len(plain)]!r}"
+
+    # Threads print as they come: lines that both plain runs have must be there as often.
+    def counted(lines):
+        return collections.Counter("" if TIMING.search(x) else x for x in map(str.rstrip, lines))
+
+    lacks = (counted(plain) & counted(again)) - counted(profiled)
+    lacks.pop("", None)
+    return f"lacks {next(iter(lacks))!r}" if lacks else None
+
+
+def run(command, cwd, env, limit):
+    """(seconds, exit code or "time", stdout, stderr)."""
+    start = time.monotonic()
+    with subprocess.Popen(
+        command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as p:
+        try:
+            out, err = p.communicate(timeout=limit)
+            code = p.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            out, err = p.communicate()
+            code = "time"
+    return time.monotonic() - start, code, out.decode(errors="replace"), err.decode(errors="replace")
+
+
+class Program:
+    def __init__(self, name, variant, command, cwd, gpus=1, options=None):
+        self.name, self.variant, self.command, self.cwd, self.gpus = name, variant, command, cwd, gpus
+        self.options = options or {}
+
+
+def samples(root, variants):
+    """The executables that were built, with their arguments."""
+    arguments = json.load(open(os.path.join(root, "test_args.json")))
+    for variant in variants:
+        base = os.path.join(root, "b", variant)
+        for name in sorted(os.listdir(base)):
+            path = os.path.join(base, name, name)
+            if not os.path.exists(os.path.join(base, name, ".built")) or not os.access(path, os.X_OK):
+                continue
+            told = arguments.get(name, {})
+            if told.get("skip"):
+                continue
+            args = told.get("args") or (told.get("runs") or [{}])[0].get("args", [])
+            yield Program(name, variant, [path] + args, os.path.dirname(path), told.get("min_gpus", 1))
+
+
+def frameworks():
+    """Those of frameworks.py, with what kprof is asked for."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks.py")
+    for line in subprocess.check_output([sys.executable, script, "--list"], text=True).splitlines():
+        name, *asked = line.split()
+        yield Program(name, "Python", [sys.executable, script, name], "/", options=dict(a.split("=") for a in asked))
+
+
+def measure(program, options, env):
+    """A row of figures."""
+    row = {"name": program.name, "variant": program.variant, "sets": {}}
+    plain = run(program.command, program.cwd, env, options.plain_limit)
+    row["native"], row["code"] = plain[0], plain[1]
+    again = run(program.command, program.cwd, env, options.plain_limit)
+    if "time" in (plain[1], again[1]) or plain[1] != again[1]:
+        row["left_out"] = f"plain runs end with {plain[1]}, {again[1]}"
+        return row
+    row["native"] = min(plain[0], again[0])
+    for name in options.sets:
+        log = os.path.join(options.out, "real", f"{program.variant}.{program.name}.{name}")
+        profiled = run(
+            program.command, program.cwd,
+            {**env, **program.options, "LD_PRELOAD": options.library, "KPROF_SET": name, "KPROF_LOG_FILE": log},
+            options.limit,
+        )
+        row["sets"][name] = judge(plain, again, profiled, log, row["native"])
+        for part, text in zip(("out", "err"), profiled[2:]):
+            with open(f"{log}.{part}", "w") as f:
+                f.write(text)
+    return row
+
+
+def judge(plain, again, profiled, log, native):
+    """What one profiled run was like."""
+    report = open(log, errors="replace").read() if os.path.exists(log) else ""
+    found = {"seconds": profiled[0], "code": profiled[1], "added": profiled[0] - native}
+    if profiled[1] == "time":
+        found["differs"] = "did not end in time"
+    elif profiled[1] != plain[1]:
+        found["differs"] = f"exit code {profiled[1]}, not {plain[1]}"
+    else:
+        found["differs"] = difference(plain[2], again[2], profiled[2]) or difference(plain[3], again[3], profiled[3])
+    seen = SEEN.findall(report)
+    passes = PASSES.findall(report)
+    found["launches"] = sum(number(s[0]) for s in seen)
+    found["profiled"] = sum(number(s[1]) for s in seen)
+    found["passes"] = sum(map(number, passes))
+    series = SERIES.findall(report)
+    if series:
+        found["windows"] = sum(number(s[1]) for s in series)
+        found["closed_by"] = series[0][2]
+    found["lines"] = sorted(set(re.findall(r"==(?:WARNING|ERROR)==.*", report + profiled[3])))[:4]
+    return found
+
+
+def work(jobs, results, options, env):
+    while True:
+        try:
+            program = jobs.get_nowait()
+        except queue.Empty:
+            return
+        if options.until and time.monotonic() - options.start > options.until:
+            results.append({"name": program.name, "variant": program.variant, "left_out": "no time was left", "sets": {}})
+            continue
+        results.append(measure(program, options, env))
+
+
+def run_all(programs, options):
+    gpus = [str(i) for i in range(options.gpus)]
+    results = []
+    for several in (False, True):
+        jobs = queue.Queue()
+        for p in programs:
+            if (p.gpus > 1) == several and p.gpus <= len(gpus):
+                jobs.put(p)
+        visible = [",".join(gpus)] if several else gpus
+        threads = [
+            threading.Thread(target=work, args=(jobs, results, options, {**os.environ, "CUDA_VISIBLE_DEVICES": v}))
+            for v in visible
+        ]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    return results
+
+
+def show(results, options):
+    print(f"| program | cudart | launches | native, s | {' | '.join(f'{s}: s | ms a launch | same' for s in options.sets)} |")
+    print("| --- " * (4 + 3 * len(options.sets)) + "|")
+    for r in sorted(results, key=lambda r: (r["variant"], r["name"])):
+        if "left_out" in r:
+            continue
+        cells = []
+        for s in options.sets:
+            f = r["sets"][s]
+            each = f"{1000 * f['added'] / f['launches']:.1f}" if f["launches"] else ""
+            cells += [f"{f['seconds']:.1f}", each, "no" if f["differs"] else "yes"]
+        launches = max(f["launches"] for f in r["sets"].values())
+        print(f"| {r['name']} | {r['variant']} | {launches} | {r['native']:.2f} | {' | '.join(cells)} |")
+    print()
+    for r in results:
+        if "left_out" in r:
+            print(f"left out: {r['name']} ({r['variant']}): {r['left_out']}")
+        for s, f in r["sets"].items():
+            if f["differs"]:
+                print(f"DIFFERS: {r['name']} ({r['variant']}, {s}): {f['differs'][:300]}")
+            for line in f["lines"]:
+                print(f"  {r['name']} ({r['variant']}, {s}): {line[:220]}")
+    summary(results, options)
+
+
+def summary(results, options):
+    print()
+    for s in options.sets:
+        runs = [r["sets"][s] for r in results if s in r["sets"]]
+        same = sum(not f["differs"] for f in runs)
+        long = [1000 * f["added"] / f["launches"] for f in runs if f["launches"] >= 20]
+        if long:
+            tenth = statistics.quantiles(long, n=10)[8] if len(long) > 1 else long[0]
+            print(f"{s}: {same} of {len(runs)} the same; of {len(long)} with 20 and more launches: ms a launch median "
+                  f"{statistics.median(long):.1f}, nine in ten below {tenth:.1f}")
+        closers = collections.Counter()
+        for f in runs:
+            for n, why in re.findall(r"(.*?) \((\d+)\)(?:, |$)", f.get("closed_by", "")):
+                closers[n] += int(why)
+        if closers:
+            print(f"  closed windows: {', '.join(f'{n} ({c})' for n, c in closers.most_common(8))}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--samples", help="the folder of cuda-samples, with its builds in b/")
+    parser.add_argument("--frameworks", action="store_true", help="the programs of frameworks.py")
+    parser.add_argument("--sets", default="basic,quick", type=lambda x: x.split(","))
+    parser.add_argument("--variants", default="Static,Shared", type=lambda x: x.split(","))
+    parser.add_argument("--only", default="", type=lambda x: [w for w in x.split(",") if w], help="names, separated by commas")
+    parser.add_argument("--limit", default=90, type=float, help="seconds a profiled run may take")
+    parser.add_argument("--plain-limit", default=40, type=float)
+    parser.add_argument("--until", default=0, type=float, help="seconds after which no program is started")
+    parser.add_argument("--gpus", default=int(subprocess.getoutput("nvidia-smi -L | wc -l") or 1), type=int)
+    options = parser.parse_args()
+    options.start = time.monotonic()
+    shutil.rmtree(os.path.join(options.out, "real"), ignore_errors=True)
+    os.makedirs(os.path.join(options.out, "real"))
+    programs = list(frameworks()) if options.frameworks else []
+    programs += samples(options.samples, options.variants) if options.samples else []
+    programs = [p for p in programs if not options.only or p.name in options.only]
+    results = run_all(programs, options)
+    with open(os.path.join(options.out, "real.json"), "w") as f:
+        json.dump(results, f, indent=1)
+    show(results, options)
+    print(f"{time.monotonic() - options.start:.0f} s")
+    return any(f["differs"] for r in results for f in r["sets"].values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
