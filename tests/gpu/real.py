@@ -3,8 +3,9 @@
 
 The output of a program has figures of its own timing in it. A number is left out of the comparison where the program's
 two plain runs differ in it, or where its line speaks of time or throughput; the words around it are compared all the
-same. A line that only one of the plain runs has is left out. Prints a row a program, what differs, and a summary; writes
-all figures to OUT/real.json and what programs printed to OUT/real/. With several GPUs, programs run on each at once.
+same. Where lines come in another order in the second plain run, they are compared without order and numbers. Prints a
+row a program, what differs, and a summary; writes all figures to OUT/real.json, and what programs printed to OUT/real/.
+With several GPUs, programs run on each at once. Plain runs are made first, some at a time, profiled ones alone on their GPU.
 """
 import argparse
 import collections
@@ -22,8 +23,8 @@ import time
 
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|[-+]?\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")
 TIMING = re.compile(
-    r"\btime|\d *(m|u|n|µ)?s(ec)?\b|second|elapsed|speed-?up|bandwidth|throughput|[GMK]i?B/s|[GT]?flops?\b|flop/s|/ ?s(ec)?\b"
-    r"|per sec|latency|\bpid\b|\bfps\b|clock|faster|cycles|overlap|MTexels|MPixels|performance",
+    r"\btime|\d *(m|u|n|µ)?s(ec)?\b|second|elapsed|speed-?up|bandwidth|throughput|[GMK]i?B/s|[GT]?flops?\b|flop/s"
+    r"|/ ?s(ec)?\b|per sec|latency|\bpid\b|\bfps\b|clock|faster|cycles|overlap|MTexels|MPixels|performance",
     re.IGNORECASE,
 )
 SEEN = re.compile(r"([\d,]+) launch(?:es)? seen, ([\d,]+) profiled")
@@ -57,7 +58,7 @@ def difference(plain, again, profiled):
 
     # Threads print as they come: lines that both plain runs have must be there as often.
     def counted(lines):
-        return collections.Counter("" if TIMING.search(x) else x for x in map(str.rstrip, lines))
+        return collections.Counter("" if TIMING.search(x) else shape(x.rstrip())[0] for x in lines)
 
     lacks = (counted(plain) & counted(again)) - counted(profiled)
     lacks.pop("", None)
@@ -67,9 +68,8 @@ def difference(plain, again, profiled):
 def run(command, cwd, env, limit):
     """(seconds, exit code or "time", stdout, stderr)."""
     start = time.monotonic()
-    with subprocess.Popen(
-        command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    ) as p:
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=cwd, env=env, start_new_session=True, **pipes) as p:
         try:
             out, err = p.communicate(timeout=limit)
             code = p.returncode
@@ -110,17 +110,24 @@ def frameworks():
         yield Program(name, "Python", [sys.executable, script, name], "/", options=dict(a.split("=") for a in asked))
 
 
-def measure(program, options, env):
-    """A row of figures."""
-    row = {"name": program.name, "variant": program.variant, "sets": {}}
-    plain = run(program.command, program.cwd, env, options.plain_limit)
-    row["native"], row["code"] = plain[0], plain[1]
-    again = run(program.command, program.cwd, env, options.plain_limit)
-    if "time" in (plain[1], again[1]) or plain[1] != again[1]:
-        row["left_out"] = f"plain runs end with {plain[1]}, {again[1]}"
-        return row
-    row["native"] = min(plain[0], again[0])
-    for name in options.sets:
+def run_plain(program, options, env):
+    """Two plain runs, and a row of figures to fill."""
+    row = program.row = {"name": program.name, "variant": program.variant, "sets": {}}
+    program.plain = [run(program.command, program.cwd, env, options.plain_limit) for _ in range(2)]
+    codes = [p[1] for p in program.plain]
+    row["native"], row["code"] = min(p[0] for p in program.plain), codes[0]
+    if "time" in codes or codes[0] != codes[1]:
+        row["left_out"] = f"plain runs end with {codes[0]}, {codes[1]}"
+
+
+def run_profiled(program, options, env):
+    """Fills the row."""
+    row, (plain, again) = program.row, program.plain
+    sets = options.shared_sets if program.variant == "Shared" and options.shared_sets else options.sets
+    for name in sets if "left_out" not in row else ():
+        if options.until and time.monotonic() - options.start > options.until:
+            row.setdefault("left_out", f"no time was left for {name}")
+            break
         log = os.path.join(options.out, "real", f"{program.variant}.{program.name}.{name}")
         profiled = run(
             program.command, program.cwd,
@@ -157,49 +164,56 @@ def judge(plain, again, profiled, log, native):
     return found
 
 
-def work(jobs, results, options, env):
+def work(jobs, step, options, env):
     while True:
         try:
-            program = jobs.get_nowait()
+            step(jobs.get_nowait(), options, env)
         except queue.Empty:
             return
-        if options.until and time.monotonic() - options.start > options.until:
-            results.append({"name": program.name, "variant": program.variant, "left_out": "no time was left", "sets": {}})
-            continue
-        results.append(measure(program, options, env))
+
+
+def on_each(programs, step, visible, at_a_time, options):
+    jobs = queue.Queue()
+    for p in programs:
+        jobs.put(p)
+    threads = [
+        threading.Thread(target=work, args=(jobs, step, options, {**os.environ, "CUDA_VISIBLE_DEVICES": v}))
+        for v in visible * at_a_time
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
 
 
 def run_all(programs, options):
     gpus = [str(i) for i in range(options.gpus)]
-    results = []
     for several in (False, True):
-        jobs = queue.Queue()
-        for p in programs:
-            if (p.gpus > 1) == several and p.gpus <= len(gpus):
-                jobs.put(p)
         visible = [",".join(gpus)] if several else gpus
-        threads = [
-            threading.Thread(target=work, args=(jobs, results, options, {**os.environ, "CUDA_VISIBLE_DEVICES": v}))
-            for v in visible
-        ]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    return results
+        chosen = [p for p in programs if (p.gpus > 1) == several and p.gpus <= len(gpus)]
+        on_each(chosen, run_plain, visible, options.at_a_time, options)
+        print(f"# plain runs: {time.monotonic() - options.start:.0f} s", flush=True)
+        # The long ones first, so that no GPU ends long before the others.
+        chosen.sort(key=lambda p: -p.row["native"])
+        on_each(chosen, run_profiled, visible, 1, options)
+    return [p.row for p in programs if hasattr(p, "row")]
 
 
 def show(results, options):
-    print(f"| program | cudart | launches | native, s | {' | '.join(f'{s}: s | ms a launch | same' for s in options.sets)} |")
+    heads = " | ".join(f"{s}: s | ms a launch | same" for s in options.sets)
+    print(f"| program | cudart | launches | native, s | {heads} |")
     print("| --- " * (4 + 3 * len(options.sets)) + "|")
     for r in sorted(results, key=lambda r: (r["variant"], r["name"])):
-        if "left_out" in r:
-            continue
         cells = []
         for s in options.sets:
-            f = r["sets"][s]
+            f = r["sets"].get(s)
+            if not f:
+                cells += ["", "", ""]
+                continue
             each = f"{1000 * f['added'] / f['launches']:.1f}" if f["launches"] else ""
             cells += [f"{f['seconds']:.1f}", each, "no" if f["differs"] else "yes"]
+        if not r["sets"]:
+            continue
         launches = max(f["launches"] for f in r["sets"].values())
         print(f"| {r['name']} | {r['variant']} | {launches} | {r['native']:.2f} | {' | '.join(cells)} |")
     print()
@@ -239,11 +253,13 @@ def main():
     parser.add_argument("--samples", help="the folder of cuda-samples, with its builds in b/")
     parser.add_argument("--frameworks", action="store_true", help="the programs of frameworks.py")
     parser.add_argument("--sets", default="basic,quick", type=lambda x: x.split(","))
+    parser.add_argument("--shared-sets", default=None, type=lambda x: x.split(","), help="of the shared runtime")
     parser.add_argument("--variants", default="Static,Shared", type=lambda x: x.split(","))
-    parser.add_argument("--only", default="", type=lambda x: [w for w in x.split(",") if w], help="names, separated by commas")
+    parser.add_argument("--only", default="", type=lambda x: [w for w in x.split(",") if w], help="names, with commas")
     parser.add_argument("--limit", default=90, type=float, help="seconds a profiled run may take")
     parser.add_argument("--plain-limit", default=40, type=float)
-    parser.add_argument("--until", default=0, type=float, help="seconds after which no program is started")
+    parser.add_argument("--at-a-time", default=4, type=int, help="plain runs on a GPU")
+    parser.add_argument("--until", default=0, type=float, help="seconds after which none is profiled")
     parser.add_argument("--gpus", default=int(subprocess.getoutput("nvidia-smi -L | wc -l") or 1), type=int)
     options = parser.parse_args()
     options.start = time.monotonic()
