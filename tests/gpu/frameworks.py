@@ -168,8 +168,8 @@ def numba():
 
 # Each program, and what kprof is asked for so that it ends in reasonable time.
 PROGRAMS = {
-    gradscaler: {}, pinned: {}, expandable: {}, gpt: {}, decode: {}, jax: {"KPROF_LAUNCH_COUNT": "20"}, cupy: {}, triton: {},
-    numba: {},
+    gradscaler: {}, pinned: {}, expandable: {}, gpt: {}, decode: {}, jax: {"KPROF_LAUNCH_COUNT": "20"}, cupy: {},
+    triton: {}, numba: {},
 }
 
 if __name__ == "__main__":
