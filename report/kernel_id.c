@@ -2,20 +2,19 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/pattern.h"
+#include "report/regex.h"
 #include "report/text.h"
 
 /* Numbers: all, those of a list, or those that an expression matches as a whole. */
 struct numbers {
     uint64_t *list;
     size_t n;
-    bool is_regex;
-    regex_t regex;
+    struct kp_regex *regex; /* NULL: there is none */
 };
 
 struct kp_kernel_id {
@@ -25,7 +24,7 @@ struct kp_kernel_id {
 
 static bool is_any(const struct numbers *s)
 {
-    return !s->n && !s->is_regex;
+    return !s->n && !s->regex;
 }
 
 static int read_list(const char *text, struct numbers *out, char **err)
@@ -48,23 +47,6 @@ static int read_list(const char *text, struct numbers *out, char **err)
     return 0;
 }
 
-static int read_expression(const char *text, struct numbers *out, char **err)
-{
-    char *whole = NULL, why[128];
-    if (asprintf(&whole, "^(%s)$", text) < 0)
-        return -ENOMEM;
-    int code = regcomp(&out->regex, whole, REG_EXTENDED | REG_NOSUB);
-    free(whole);
-    if (!code) {
-        out->is_regex = true;
-        return 0;
-    }
-    if (code == REG_ESPACE)
-        return -ENOMEM;
-    regerror(code, &out->regex, why, sizeof why);
-    return kp_error(err, "bad expression '%.60s%s': %s", text, strlen(text) > 60 ? "..." : "", why);
-}
-
 static int read_numbers(const char *what, const char *text, struct numbers *out, char **err)
 {
     if (strspn(text, "0123456789, ") == strlen(text))
@@ -73,7 +55,7 @@ static int read_numbers(const char *what, const char *text, struct numbers *out,
     if (strpbrk(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"))
         return kp_error(err, "'%s' is no %s; write a number, a list of numbers or an expression that matches some",
                         text, what);
-    return read_expression(text, out, err);
+    return kp_regex_new(text, true, &out->regex, err);
 }
 
 /* The parts of `text`, which is changed: zeros take the place of colons. */
@@ -132,8 +114,7 @@ out:
 
 static void free_numbers(struct numbers *s)
 {
-    if (s->is_regex)
-        regfree(&s->regex);
+    kp_regex_free(s->regex);
     free(s->list);
 }
 
@@ -156,10 +137,10 @@ static bool has(const struct numbers *s, uint64_t number)
     for (size_t i = 0; i < s->n; i++)
         if (s->list[i] == number)
             return true;
-    if (!s->is_regex)
+    if (!s->regex)
         return false;
     snprintf(text, sizeof text, "%" PRIu64, number);
-    return !regexec(&s->regex, text, 0, NULL, 0);
+    return kp_regex_match(s->regex, text);
 }
 
 bool kp_kernel_id_asks_place(const struct kp_kernel_id *id)

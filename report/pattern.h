@@ -1,4 +1,4 @@
-/* Name patterns: "exact name", or "regex:EXPR" (POSIX extended, found anywhere in the name). */
+/* Name patterns: "exact name", or "regex:EXPR" (found anywhere in the name; see regex.h). */
 #ifndef KP_REPORT_PATTERN_H
 #define KP_REPORT_PATTERN_H
 
