@@ -35,6 +35,7 @@ static struct {
     struct kp_codes *codes;
     uint64_t codes_put; /* of them, to the store */
     char *file;         /* the store's */
+    char *own_folder;   /* that it lies in, when nobody asked for it; malloc'ed */
     char *folder;       /* of the process, when the session was opened */
     bool begun;         /* log and store have been opened */
     const struct kp_options *options;
@@ -154,6 +155,34 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
 
 /* ---- the store ---- */
 
+/* A file of our own, in a folder that nobody else may enter: beside a file in a folder of all, others could put a
+ * journal for SQLite to replay. */
+static int own_file(char **path)
+{
+    const char *base = getenv("TMPDIR");
+    char *folder = NULL;
+    base = base && *base ? base : "/tmp";
+    bool is_relative = *base != '/' && session.folder;
+    if (asprintf(&folder, "%s%s%s/kprof-%llu-XXXXXX", is_relative ? session.folder : "", is_relative ? "/" : "", base,
+                 (unsigned long long)session.facts.pid) < 0)
+        return -ENOMEM;
+    if (!mkdtemp(folder)) {
+        int rc = -errno;
+        free(folder);
+        return rc;
+    }
+    session.own_folder = folder;
+    return asprintf(path, "%s/session.kprof", folder) < 0 ? -ENOMEM : 0;
+}
+
+static void remove_own_file(void)
+{
+    if (session.file)
+        kp_store_remove(session.file);
+    if (session.own_folder)
+        rmdir(session.own_folder);
+}
+
 /* Where the session is kept while the program runs: the export, else the file that the kprof command waits for, else
  * one of our own. *path is malloc'ed. */
 static int choose_file(const struct kp_options *o, char **path, bool *ours, char **err)
@@ -162,11 +191,13 @@ static int choose_file(const struct kp_options *o, char **path, bool *ours, char
     *ours = !*pattern;
     if (*pattern)
         return kp_expand_path(pattern, session.facts.pid, session.facts.host, path, err);
-    const char *folder = getenv("TMPDIR");
-    if (asprintf(path, "%s/kprof-%llu-%lld.kprof", folder && *folder ? folder : "/tmp",
-                 (unsigned long long)session.facts.pid, (long long)(session.facts.start_unix_ns % 1000000000)) < 0)
-        return -ENOMEM;
-    return 0;
+    int rc = own_file(path);
+    if (rc) {
+        *path = NULL;
+        if (rc != -ENOMEM && asprintf(err, "cannot make a folder for the session: %s; set TMPDIR", strerror(-rc)) < 0)
+            *err = NULL;
+    }
+    return rc;
 }
 
 /* The process may have gone to another folder since. */
@@ -204,6 +235,8 @@ static int open_store(const struct kp_options *o, char **err)
     }
     session.temporary = ours && session.store;
     session.file = path;
+    if (ours && !session.store)
+        remove_own_file();
     return rc;
 }
 
@@ -619,8 +652,7 @@ void kp_session_discard_if_empty(void)
         atomic_store(&session.open, false);
         kp_store_close(session.store);
         session.store = NULL;
-        if (session.file)
-            unlink(session.file);
+        remove_own_file();
     }
     kp_lock_give(&session.storing);
 }
@@ -642,7 +674,7 @@ static void close_session(void)
     kp_store_close(session.store);
     session.store = NULL;
     if (session.temporary && !session.store_failed)
-        unlink(session.file);
+        remove_own_file();
     kp_quiet_end(&q);
 }
 

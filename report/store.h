@@ -12,13 +12,17 @@
 
 struct kp_store;
 
-/* Creates `path` for writing. An existing file is -EEXIST unless `overwrite`. The file is never opened for the whole
- * process in a way that a forked child could damage: a child that calls any function here after fork gets -ECHILD.
- * On failure *err is a malloc'ed one-line message naming the path and what to do. */
+/* Creates `path` for writing, for its owner alone. An existing file is -EEXIST unless `overwrite`. The file is never
+ * opened for the whole process in a way that a forked child could damage: a child that calls any function here after
+ * fork gets -ECHILD. On failure *err is a malloc'ed one-line message naming the path and what to do. */
 int kp_store_create(const char *path, bool overwrite, struct kp_store **out, char **err);
-/* Opens an existing session read-only: -ENOENT, -EINVAL (not a kprof session, or a newer schema) with *err. */
+/* Opens an existing session to read it, which changes nothing on disk: -ENOENT, -EINVAL (not a kprof session, a newer
+ * schema, tables that are not ours, nothing in it yet) with *err. Where the file's program was killed as it wrote, a
+ * private copy is read, in TMPDIR. What it reads is bounded in memory and time by the size of the file. */
 int kp_store_open(const char *path, struct kp_store **out, char **err);
 void kp_store_close(struct kp_store *s);
+/* Removes a session that is not open, with what belongs to it. */
+void kp_store_remove(const char *path);
 
 /* Several puts as one transaction: they are all in the file, durable against the death of the process, when commit
  * returns 0. As soon as a put or the commit fails, the transaction is over and nothing of it is in the file. 0 or -EIO

@@ -27,7 +27,29 @@ struct kp_store {
     int version;                            /* of the schema of a file that is read */
     sqlite3_stmt *statements[KP_SQL_COUNT]; /* prepared at first use, kept */
     void *names; /* a tree (tsearch) of the struct name written so far: launches repeat them */
+
+    /* Of a file that is read: see store_guard.c. */
+    char *copy, *copy_folder; /* that is read in its place, or NULL: see store_copy.c */
+    bool is_guarded, is_checked;
+    uint64_t size;                       /* bytes */
+    uint64_t steps, bytes, bytes_of_one; /* spent */
 };
+
+/* ---- files that kprof may not have written: store_guard.c ---- */
+
+/* To be called with `size` set, before the first statement that looks into the file. */
+int kp_store_guard(struct kp_store *s);
+/* To be called once the version is known: 0, or -EINVAL or -ENOMEM as of store.h, where a table is none of ours.
+ * `schema`: of store.c. */
+int kp_store_check_tables(struct kp_store *s, const char *schema, char **err);
+/* A session, launch, stack or function begins, all of which is held in memory. */
+void kp_store_next_object(struct kp_store *s);
+/* A row with that many bytes of text has been read. SQLITE_TOOBIG: there was more than the file can hold. */
+int kp_store_charge(struct kp_store *s, size_t bytes);
+
+/* Makes a private copy of file and journal, to be removed also after a failure: 0, -ENOMEM, or -EINVAL with *err. */
+int kp_store_copy(struct kp_store *s, char **err);
+void kp_store_remove_copy(struct kp_store *s);
 
 /* ---- one statement ---- */
 
@@ -35,6 +57,7 @@ struct kp_store {
 struct kp_sql {
     sqlite3_stmt *statement;
     int column, rc;
+    struct kp_store *store;
 };
 
 struct kp_sql kp_sql_begin(struct kp_store *s, enum kp_sql_id q);

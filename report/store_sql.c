@@ -11,7 +11,7 @@ static const char *const statements[KP_SQL_COUNT] = {
 
 struct kp_sql kp_sql_begin(struct kp_store *s, enum kp_sql_id q)
 {
-    struct kp_sql r = {s->statements[q], 0, SQLITE_OK};
+    struct kp_sql r = {s->statements[q], 0, SQLITE_OK, s};
     if (!r.statement) {
         r.rc = sqlite3_prepare_v3(s->db, statements[q], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[q], NULL);
         r.statement = s->statements[q];
@@ -58,6 +58,18 @@ int kp_sql_end(struct kp_sql *r)
     return r->rc;
 }
 
+/* The bytes of a row's texts. */
+static size_t text_bytes(sqlite3_stmt *row)
+{
+    size_t bytes = 0;
+    for (int c = 0; c < sqlite3_data_count(row); c++) {
+        int type = sqlite3_column_type(row, c);
+        if (type == SQLITE_TEXT || type == SQLITE_BLOB)
+            bytes += (size_t)sqlite3_column_bytes(row, c);
+    }
+    return bytes;
+}
+
 bool kp_sql_next(struct kp_sql *r)
 {
     r->column = 0;
@@ -65,8 +77,8 @@ bool kp_sql_next(struct kp_sql *r)
         r->rc = sqlite3_step(r->statement);
     if (r->rc != SQLITE_ROW)
         return false;
-    r->rc = SQLITE_OK;
-    return true;
+    r->rc = kp_store_charge(r->store, text_bytes(r->statement));
+    return !r->rc;
 }
 
 int kp_sql_finish(struct kp_sql *r)

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -513,7 +514,7 @@ static void opening_what_is_no_session(void **state)
     assert_no_open(p->file, -ENOENT, "No such file");
     assert_no_open(p->folder, -EINVAL, "not a regular file");
     FILE *f = fopen(p->file, "we");
-    assert_no_open(p->file, -EINVAL, "not a kprof session"); /* empty */
+    assert_no_open(p->file, -EINVAL, "holds nothing yet"); /* empty */
     for (int i = 0; i < 1000; i++)
         fprintf(f, "some text\n");
     fclose(f);
@@ -525,6 +526,176 @@ static void opening_what_is_no_session(void **state)
     kp_store_close(create(p->file));
     sql(p->file, "PRAGMA user_version=1000");
     assert_no_open(p->file, -EINVAL, "newer kprof");
+}
+
+static int count_files(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? 0 : st.st_mode & 07777;
+}
+
+/* A session holds what the environment does, whatever the program's umask. While it is written, nobody else can put a
+ * journal beside it, as there is one. */
+static void a_session_is_its_owners_alone(void **state)
+{
+    struct kp_test_place *p = *state;
+    struct kp_store *s = NULL;
+    char journal[PATH_MAX + 16], *err = NULL;
+    snprintf(journal, sizeof journal, "%s-journal", p->file);
+    mode_t before = umask(0);
+    s = create(p->file);
+    assert_int_equal(mode_of(p->file), 0600);
+    assert_int_equal(mode_of(journal), 0600);
+    struct kp_result r = full_result(1);
+    put_result(s, &r);
+    kp_result_free(&r);
+    assert_int_equal(mode_of(journal), 0600); /* still */
+    kp_store_close(s);
+    umask(before);
+    assert_int_equal(mode_of(journal), 0);
+    unlink(p->file);
+    assert_int_equal(mkdir(journal, 0700), 0); /* which cannot be removed as a file can */
+    assert_int_equal(kp_store_create(p->file, false, &s, &err), -EEXIST);
+    assert_non_null(strstr(err, journal));
+    free(err);
+    assert_int_equal(mode_of(p->file), 0);
+    rmdir(journal);
+}
+
+/* A process runs `statements` and is gone in the middle of the transaction that they begin. */
+static void be_killed_in(const char *path, const char *statements)
+{
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        sqlite3 *db;
+        int rc = sqlite3_open(path, &db);
+        rc = rc ? rc : sqlite3_exec(db, "PRAGMA cache_size=1; PRAGMA synchronous=OFF", NULL, NULL, NULL);
+        _exit(rc ? rc : sqlite3_exec(db, statements, NULL, NULL, NULL));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+#define MANY " WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x<2000)"
+
+struct kept_file {
+    struct stat st;
+    char *bytes;
+};
+
+static struct kept_file keep_file(const char *path)
+{
+    struct kept_file k;
+    assert_int_equal(stat(path, &k.st), 0);
+    k.bytes = malloc((size_t)k.st.st_size + 1);
+    FILE *f = fopen(path, "re");
+    assert_true(f && k.bytes && fread(k.bytes, 1, (size_t)k.st.st_size, f) == (size_t)k.st.st_size);
+    fclose(f);
+    return k;
+}
+
+static void assert_untouched(const char *path, struct kept_file *before)
+{
+    struct kept_file now = keep_file(path);
+    assert_int_equal(now.st.st_ino, before->st.st_ino);
+    assert_int_equal(now.st.st_size, before->st.st_size);
+    assert_memory_equal(&now.st.st_mtim, &before->st.st_mtim, sizeof now.st.st_mtim);
+    assert_memory_equal(now.bytes, before->bytes, (size_t)now.st.st_size);
+    free(now.bytes);
+    free(before->bytes);
+}
+
+/* What a commit had begun is undone for the reader, and nothing on disk is another. */
+static void reading_changes_nothing(void **state)
+{
+    struct kp_test_place *p = *state;
+    struct kp_session session = full_session();
+    struct kp_result r = full_result(1);
+    char journal[PATH_MAX + 16];
+    struct kp_store *s = create(p->file);
+    put_session(s, &session);
+    put_result(s, &r);
+    kp_store_close(s);
+    snprintf(journal, sizeof journal, "%s-journal", p->file);
+    be_killed_in(p->file, "BEGIN; UPDATE session SET exe='half'; DELETE FROM launch;" MANY
+                          " INSERT INTO kernel SELECT hex(zeroblob(100)), x FROM c");
+    struct kept_file file = keep_file(p->file), hot = keep_file(journal);
+    assert_true(hot.st.st_size > 0);
+    assert_int_equal(setenv("TMPDIR", p->folder, 1), 0);
+    s = kp_test_reopen(p->file);
+    assert_holds(s, &session, &r, 1);
+    kp_store_close(s);
+    assert_untouched(p->file, &file);
+    assert_untouched(journal, &hot);
+    assert_int_equal(setenv("TMPDIR", "/dev/null", 1), 0);
+    assert_no_open(p->file, -EINVAL, "set TMPDIR to another folder");
+    unsetenv("TMPDIR");
+    assert_int_equal(count_files(p->folder), 2); /* no copy is left */
+    kp_session_free(&session);
+    kp_result_free(&r);
+}
+
+/* A journal that is not the one of the session: SQLite would replay it, and delete the file that it names at its end.
+ */
+static void strange_journals_are_refused(void **state)
+{
+    struct kp_test_place *p = *state;
+    char journal[PATH_MAX + 16];
+    struct stat st;
+    snprintf(journal, sizeof journal, "%s-journal", p->file);
+    kp_store_close(create(p->file));
+    be_killed_in(p->file, "BEGIN;" MANY " INSERT INTO kernel SELECT hex(zeroblob(100)), x FROM c");
+    if (!geteuid()) {
+        assert_int_equal(chown(journal, 65534, (gid_t)-1), 0);
+        assert_no_open(p->file, -EINVAL, "is not the journal that kprof wrote");
+        assert_true(!stat(journal, &st) && st.st_uid == 65534); /* SQLite would change that as root */
+        assert_int_equal(chown(journal, 0, (gid_t)-1), 0);
+    }
+    FILE *f = fopen(journal, "ae");
+    assert_non_null(f);
+    fwrite("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8, 1, f);
+    fclose(f);
+    assert_no_open(p->file, -EINVAL, "is not the journal that kprof wrote");
+    unlink(journal);
+}
+
+static void killed_in_the_first_transaction(void **state)
+{
+    struct kp_test_place *p = *state;
+    char journal[PATH_MAX + 16];
+    struct stat st;
+    snprintf(journal, sizeof journal, "%s-journal", p->file);
+    FILE *f = fopen(journal, "we");
+    fclose(f);
+    f = fopen(p->file, "we");
+    fclose(f);
+    assert_no_open(p->file, -EINVAL, "holds nothing yet");
+    assert_int_equal(stat(journal, &st), 0); /* SQLite would remove it */
+    be_killed_in(p->file, "BEGIN; CREATE TABLE kernel(name TEXT, count INTEGER);" MANY
+                          " INSERT INTO kernel SELECT hex(zeroblob(100)), x FROM c");
+    assert_true(!stat(p->file, &st) && st.st_size > 0);
+    assert_no_open(p->file, -EINVAL, "holds nothing yet");
+}
+
+static void another_journal_mode(void **state)
+{
+    struct kp_test_place *p = *state;
+    kp_store_close(create(p->file));
+    sql(p->file, "PRAGMA journal_mode=WAL");
+    assert_no_open(p->file, -EINVAL, "PRAGMA journal_mode=DELETE");
+    assert_int_equal(count_files(p->folder), 1);
 }
 
 /* Instances are JSON for whoever queries the file; a program's decimal comma does not get in, or in the way. */
@@ -606,6 +777,7 @@ static void a_file_of_the_version_before(void **state)
                  "TABLE device DROP COLUMN breakdowns;"
                  "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
                  "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
+                 "ALTER TABLE launch DROP COLUMN stack;"
                  "DROP TABLE range_seen; DROP TABLE launch_range; PRAGMA user_version=1");
     free(session.section_folder);
     session.section_folder = NULL;
@@ -1008,6 +1180,11 @@ int main(void)
         IN_A_FOLDER(a_failed_transaction_leaves_nothing),
         IN_A_FOLDER(creating),
         IN_A_FOLDER(opening_what_is_no_session),
+        IN_A_FOLDER(a_session_is_its_owners_alone),
+        IN_A_FOLDER(reading_changes_nothing),
+        IN_A_FOLDER(strange_journals_are_refused),
+        IN_A_FOLDER(killed_in_the_first_transaction),
+        IN_A_FOLDER(another_journal_mode),
         IN_A_FOLDER(instances_are_json),
         IN_A_FOLDER(broken_instances_are_an_error),
         IN_A_FOLDER(a_file_of_the_version_before),

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "report/numbers.h"
@@ -348,9 +349,6 @@ static void broken_rows_are_an_error(void **state)
         "UPDATE instruction SET location = 5 WHERE offset = 16",
         "UPDATE instruction SET location = -1 WHERE offset = 16",
         "UPDATE instruction SET offset = 4294967296 WHERE offset = 16",
-        "DROP TABLE frame",
-        "DROP TABLE code",
-        "DROP TABLE series",
     };
     struct kp_test_place *p = *state;
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
@@ -377,7 +375,6 @@ static void odd_rows_do_no_harm(void **state)
         "UPDATE instruction SET opcode = NULL, text = x'ff'",
         "UPDATE source_file SET text = x'00', path = path || zeroblob(20)",
         "UPDATE series SET name = NULL, unit = NULL, start_ns = 'x', interval_ns = NULL",
-        "DROP TABLE source_file; CREATE VIEW source_file AS SELECT DISTINCT file AS id, 'x' AS path, 'y' FROM location",
     };
     struct kp_test_place *p = *state;
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
@@ -386,6 +383,143 @@ static void odd_rows_do_no_harm(void **state)
         if (read_all(p->file))
             fail_msg("an error: %s", odd[i]);
     }
+}
+
+/* Each of these makes SQLite compute for ever, or gigabytes, or reads something else than what a table of ours holds.
+ */
+static void other_tables_are_refused(void **state)
+{
+    static const struct {
+        const char *table, *statements;
+    } others[] = {
+        {"frame", "DROP TABLE frame"},
+        {"code", "DROP TABLE code"},
+        {"series", "DROP TABLE series"},
+        {"skip", "DROP TABLE skip; CREATE VIEW skip AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) "
+                 "SELECT 'reason'||x AS reason, x AS count FROM c"},
+        {"skip", "DROP TABLE skip; CREATE VIEW skip AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c "
+                 "WHERE 0=0) SELECT 'a' AS reason, x AS count FROM c WHERE x<0"},
+        {"skip", "DROP TABLE skip; CREATE VIEW skip AS SELECT hex(zeroblob(400000000)) AS reason, 1 AS count"},
+        {"launch", "ALTER TABLE launch RENAME TO l; CREATE VIEW launch AS WITH RECURSIVE c(x) AS (SELECT 0 UNION ALL "
+                   "SELECT x+1 FROM c WHERE x<1000000000) SELECT c.x AS id, l.* FROM c, l"},
+        {"source_file", "DROP TABLE source_file; CREATE VIEW source_file AS SELECT DISTINCT file AS id, 'x' AS path, "
+                        "'y' AS text FROM location"},
+        {"kernel", "DROP TABLE kernel; CREATE TABLE kernel(name TEXT AS (hex(zeroblob(400000000))), count INTEGER)"},
+        {"kernel", "DROP TABLE kernel; CREATE TABLE kernel(name TEXT, count INTEGER AS (length(name)) STORED)"},
+        {"skip", "DROP TABLE skip; CREATE VIRTUAL TABLE skip USING fts5(reason, count)"},
+        {"skip", "DROP TABLE skip; CREATE TABLE skip(reason TEXT, count INTEGER, more TEXT)"},
+        {"device", "ALTER TABLE device RENAME COLUMN chip TO ship"},
+        {"name", "DROP TABLE name; CREATE TABLE name(id INTEGER, name TEXT NOT NULL, unit TEXT NOT NULL)"},
+    };
+    struct kp_test_place *p = *state;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct kp_store *s = NULL;
+        char *err = NULL, part[64];
+        write_session(p->file);
+        sql(p->file, others[i].statements);
+        snprintf(part, sizeof part, "'%s' is not a table of its own", others[i].table);
+        if (kp_store_open(p->file, &s, &err) != -EINVAL || !strstr(err, part) || !strstr(err, p->file))
+            fail_msg("%s: %s", others[i].statements, err ? err : "taken");
+        free(err);
+    }
+    /* what somebody adds for himself does no harm */
+    write_session(p->file);
+    sql(p->file, "CREATE TABLE notes(x); CREATE VIEW mine AS SELECT * FROM metrics; CREATE INDEX fast ON metric(value);"
+                 "CREATE TRIGGER t AFTER INSERT ON launch BEGIN SELECT 1; END; ANALYZE");
+    assert_int_equal(read_all(p->file), 0);
+}
+
+static int read_session(const char *path, char **err)
+{
+    struct kp_store *s = NULL;
+    struct kp_session session = {0};
+    int rc = kp_store_open(path, &s, err);
+    rc = rc ? rc : kp_store_get_session(s, &session, err);
+    kp_session_free(&session);
+    kp_store_close(s);
+    return rc;
+}
+
+static uint32_t read_be32(const unsigned char *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static void write_be32(unsigned char *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)(value >> (24 - 8 * i));
+}
+
+/* An interior page of a table, all of whose children become one page. */
+static void lead_to(unsigned char *page, uint32_t child)
+{
+    enum { CELLS = 3, RIGHTMOST = 8, POINTERS = 12 };
+    int n = page[CELLS] << 8 | page[CELLS + 1];
+    write_be32(page + RIGHTMOST, child);
+    for (int i = 0; i < n; i++)
+        write_be32(page + (page[POINTERS + 2 * i] << 8 | page[POINTERS + 2 * i + 1]), child);
+}
+
+static uint32_t root_page(const char *path, const char *table)
+{
+    sqlite3 *db;
+    sqlite3_stmt *q;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT rootpage FROM sqlite_schema WHERE name = ?", -1, &q, NULL), 0);
+    sqlite3_bind_text(q, 1, table, -1, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    uint32_t page = (uint32_t)sqlite3_column_int(q, 0);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    return page;
+}
+
+/* Puts pages between a table's root and its first leaf, each of which has the next one as its child many times: rows to
+ * the power of the levels. */
+static void stack_pages(const char *path, const char *table, int levels)
+{
+    enum { SIZE = 4096, PAGES = 28 };
+    unsigned char page[SIZE], header[SIZE];
+    long root = (long)(root_page(path, table) - 1) * SIZE;
+    FILE *f = fopen(path, "r+e");
+    assert_non_null(f);
+    assert_int_equal(fread(header, SIZE, 1, f), 1);
+    fseek(f, root, SEEK_SET);
+    assert_int_equal(fread(page, SIZE, 1, f), 1);
+    assert_int_equal(page[0], 5); /* an interior page */
+    uint32_t child = read_be32(page + (page[12] << 8 | page[13])), pages = read_be32(header + PAGES);
+    fseek(f, 0, SEEK_END);
+    for (int i = 0; i < levels; i++) {
+        lead_to(page, child);
+        assert_int_equal(fwrite(page, SIZE, 1, f), 1);
+        child = ++pages;
+    }
+    lead_to(page, child);
+    write_be32(header + PAGES, pages);
+    fseek(f, root, SEEK_SET);
+    assert_int_equal(fwrite(page, SIZE, 1, f), 1);
+    fseek(f, 0, SEEK_SET);
+    assert_int_equal(fwrite(header, SIZE, 1, f), 1);
+    fclose(f);
+}
+
+static void rows_without_end_are_an_error(void **state)
+{
+    struct kp_test_place *p = *state;
+    char *err = NULL;
+    struct rusage before, after;
+    write_session(p->file);
+    sql(p->file, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x<10000) INSERT INTO skip "
+                 "SELECT 'reason ' || x, 1 FROM c");
+    stack_pages(p->file, "skip", 8);
+    getrusage(RUSAGE_SELF, &before);
+    assert_int_equal(read_session(p->file, &err), -EIO);
+    getrusage(RUSAGE_SELF, &after);
+    assert_non_null(strstr(err, "it asks for more than a file of its size can hold"));
+    free(err);
+    assert_true(after.ru_maxrss - before.ru_maxrss < 200 << 10);
+    assert_true(after.ru_utime.tv_sec - before.ru_utime.tv_sec < 20); /* it takes 0.1; all of them would take years */
 }
 
 /* Bytes of the file are changed anywhere. What is read is anything; that it is read to the end is the test. */
@@ -566,6 +700,8 @@ int main(void)
         IN_A_FOLDER(a_failed_window_takes_its_code_along),
         IN_A_FOLDER(broken_rows_are_an_error),
         IN_A_FOLDER(odd_rows_do_no_harm),
+        IN_A_FOLDER(other_tables_are_refused),
+        IN_A_FOLDER(rows_without_end_are_an_error),
         IN_A_FOLDER(damaged_files_do_no_harm),
         IN_A_FOLDER(each_session_has_its_own_ids),
         cmocka_unit_test(lists_of_numbers),
