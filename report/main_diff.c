@@ -126,6 +126,9 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
         rc = -errno;
     if (rc)
         status = kp_main_error(err && rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+    else if (!outcome.pairs)
+        status = kp_main_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
+                               paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
     else if (outcome.exceeded || outcome.unchecked)
         status = KP_EXIT_FAILED;
     if (!rc && outcome.warnings)

@@ -269,13 +269,14 @@ int kp_main_display(struct kp_options *o, struct kp_display *d)
 }
 
 /* What is chosen and not in the session. */
-static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, char **err)
+static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,
+                        char **err)
 {
     const struct kp_section **sections = NULL;
     size_t n;
     int rc = kp_sections_select(d->set, d->sections, &sections, &n, err);
     if (!rc)
-        rc = kp_listed_check(store, d->metrics, *d->set ? NULL : sections, *d->set ? 0 : n, warnings, err);
+        rc = kp_listed_check(store, d->metrics, *d->set ? NULL : sections, *d->set ? 0 : n, warnings, missing, err);
     free(sections);
     return rc;
 }
@@ -295,25 +296,48 @@ static int check_columns(struct kp_store *store, const struct kp_display *d, cha
     return shown ? kp_listed_check_columns(store, d->trace_columns, warnings, err) : 0;
 }
 
+/* A session that is shown. */
+struct opened {
+    struct kp_store *store;
+    int status; /* of the command, once it is shown: none of the metrics asked for may be in it */
+};
+
+static void close_opened(struct opened *o)
+{
+    kp_store_close(o->store);
+    o->store = NULL;
+}
+
+/* Says what is chosen and not in the session. Returns 0, or an exit status where nothing of it is. */
+static int tell_missing(const char *path, struct opened *out, enum kp_missing missing, const char *warnings)
+{
+    kp_main_warn(warnings);
+    out->status = missing == KP_MISSING_NOT_ALL ? EXIT_SUCCESS : KP_EXIT_USAGE;
+    return missing == KP_MISSING_ALL
+               ? kp_main_error(KP_EXIT_USAGE, "%s has nothing of what was chosen; nothing is shown of it", path)
+               : EXIT_SUCCESS;
+}
+
 /* Opens a session, and warns of what is chosen and not in it. Returns 0, or an exit status after having said why. */
-static int open_file(const char *path, const struct kp_options *o, const struct kp_display *d, struct kp_store **out)
+static int open_file(const char *path, const struct kp_options *o, const struct kp_display *d, struct opened *out)
 {
     char *err = NULL, *warnings = NULL, *of_columns = NULL;
-    int status = kp_main_open(path, !*o->section_folder, out);
+    enum kp_missing missing = KP_MISSING_NOT_ALL;
+    *out = (struct opened){.store = NULL};
+    int status = kp_main_open(path, !*o->section_folder, &out->store);
     if (status)
         return status;
-    int rc = d->choose ? check_chosen(*out, d, &warnings, &err) : 0;
+    int rc = d->choose ? check_chosen(out->store, d, &warnings, &missing, &err) : 0;
     if (!rc)
-        rc = check_columns(*out, d, &of_columns, &err);
+        rc = check_columns(out->store, d, &of_columns, &err);
     if (!rc) {
-        kp_main_warn(warnings ? warnings : "");
+        status = tell_missing(path, out, missing, warnings ? warnings : "");
         kp_main_warn(of_columns ? of_columns : "");
-    }
-    if (rc) {
+    } else {
         status = kp_main_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
-        kp_store_close(*out);
-        *out = NULL;
     }
+    if (status)
+        close_opened(out);
     free(warnings);
     free(of_columns);
     free(err);
@@ -327,21 +351,23 @@ static int tell_unmatched(struct kp_store *store, const struct kp_options *o, co
     return kp_page_tell_unmatched(&sink, d, o->kernel_name, store, err);
 }
 
-/* `summary` as in kp_page_part. */
+/* `summary` as in kp_page_part; *printed counts one more where the session is shown. */
 static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d,
-                      struct kp_summary *summary)
+                      struct kp_summary *summary, size_t *printed)
 {
     struct kp_sink out = kp_main_sink(stdout);
-    struct kp_store *store = NULL;
+    struct opened file;
     char *err = NULL;
-    int status = open_file(path, o, d, &store);
+    int status = open_file(path, o, d, &file);
     if (!status) {
-        int rc = kp_page_part(&out, d, store, summary, &err);
+        int rc = kp_page_part(&out, d, file.store, summary, &err);
         if (!rc)
-            rc = tell_unmatched(store, o, d, &err);
+            rc = tell_unmatched(file.store, o, d, &err);
         status = kp_main_end(rc, err);
+        *printed += !status;
+        status = status ? status : file.status;
     }
-    kp_store_close(store);
+    close_opened(&file);
     free(err);
     return status;
 }
@@ -361,9 +387,8 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
     int status = summary ? EXIT_SUCCESS : kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     size_t printed = 0;
     for (; summary && *paths; paths++) {
-        int one = print_file(*paths, o, d, summary);
+        int one = print_file(*paths, o, d, summary, &printed);
         status = status ? status : one;
-        printed += !one;
     }
     if (has_details(d) && printed > 1)
         printf("==KPROF== All %zu processes together:\n", printed);
@@ -385,8 +410,10 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
     size_t opened = 0;
     int status = stores ? EXIT_SUCCESS : kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     for (size_t i = 0; stores && i < n; i++) {
-        int one = open_file(paths[i], o, d, &stores[opened]);
-        status = status ? status : one;
+        struct opened file;
+        int one = open_file(paths[i], o, d, &file);
+        stores[opened] = file.store;
+        status = status ? status : one ? one : file.status;
         opened += !one;
     }
     if (opened) {
@@ -408,13 +435,14 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
 {
     struct kp_pattern *kernel = NULL;
     char *err = NULL;
+    size_t printed = 0;
     d->launch_skip = o->launch_skip;
     d->launch_count = o->launch_count;
     int rc =
         *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err) : 0; /* was checked: memory alone may lack */
     d->kernel = kernel;
     int status = rc                            ? kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc))
-                 : n == 1                      ? print_file(*paths, o, d, NULL)
+                 : n == 1                      ? print_file(*paths, o, d, NULL, &printed)
                  : d->format != KP_FORMAT_TEXT ? print_together(paths, n, o, d)
                                                : print_files(paths, o, d);
     kp_pattern_free(kernel);

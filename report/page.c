@@ -212,7 +212,7 @@ static int print_texts(const struct kp_page *p)
             rc = print_text(&page, one.pages[0]);
     }
     if (!rc)
-        rc = kp_render_account(p->out, p->session);
+        rc = kp_render_account(p->out, p->session, p->launches->choice);
     if (!rc && !p->session->complete)
         rc = p->out->write(p->out->arg, unfinished, strlen(unfinished));
     return rc;
@@ -290,12 +290,14 @@ int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const s
 struct stored {
     struct kp_store *store;
     const struct kp_display *display;
+    struct kp_choice choice; /* as a page that looked at all of them has found */
 };
 
 /* What is called for each of its launches that is shown. */
 struct chosen {
     const struct kp_display *display;
     uint64_t matched; /* launches so far */
+    struct kp_choice choice;
     int (*fn)(struct kp_result *r, void *arg);
     void *arg;
 };
@@ -319,14 +321,19 @@ static int one_stored(struct kp_result *r, void *arg)
 {
     struct chosen *c = arg;
     int shown = is_shown(c, &r->launch);
+    c->choice.stored++;
+    c->choice.shown += shown > 0;
     return shown > 0 ? c->fn(r, c->arg) : shown;
 }
 
 static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
 {
-    const struct stored *s = from;
-    struct chosen c = {s->display, 0, fn, arg};
-    return kp_store_each_result(s->store, one_stored, &c, err);
+    struct stored *s = from;
+    struct chosen c = {.display = s->display, .fn = fn, .arg = arg};
+    int rc = kp_store_each_result(s->store, one_stored, &c, err);
+    if (!rc)
+        s->choice = c.choice;
+    return rc;
 }
 
 /* --- what was chosen so that no launch is left --- */
@@ -401,8 +408,9 @@ int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, s
 int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store,
                  struct kp_summary *summary, char **err)
 {
-    struct stored stored = {store, d};
-    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store)};
+    struct stored stored = {.store = store, .display = d};
+    bool filtered = d->kernel || d->launch_skip || d->launch_count;
+    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store), filtered ? &stored.choice : NULL};
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)
@@ -422,8 +430,8 @@ struct part {
 
 static int open_part(struct part *part, const struct kp_display *d, struct kp_store *store, char **err)
 {
-    part->stored = (struct stored){store, d};
-    part->launches = (struct kp_launches){each_stored, &part->stored, kp_store_lookup(store)};
+    part->stored = (struct stored){.store = store, .display = d};
+    part->launches = (struct kp_launches){each_stored, &part->stored, kp_store_lookup(store), NULL};
     part->display = *d;
     part->display.lookup = &part->launches.lookup;
     part->display.codes = kp_code_cache_new(&part->launches.lookup, d->source_folders);

@@ -15,6 +15,7 @@ struct kp_launches {
     int (*each)(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
     void *from;
     struct kp_lookup lookup; /* of what they name by id */
+    const struct kp_choice *choice; /* set by `each` where it leaves launches out that were not chosen; else NULL */
 };
 
 /* Prints what `d` wants. Text begins with the process line and ends with the account and, for a session that is not

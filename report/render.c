@@ -495,10 +495,44 @@ static void leave_out_absent(const struct kp_display *d, struct kp_shown *s)
     s->n = n;
 }
 
+static bool has_section(const struct kp_wanted *w, const struct kp_section *s)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (w->sections[i] == s)
+            return true;
+    return false;
+}
+
+static int apply_rules(const struct kp_display *d, const struct kp_section *const *sections, size_t n,
+                       struct kp_shown *out, struct kp_messages *to)
+{
+    const struct kp_source_map *source = out->source.n_functions ? &out->source : NULL;
+    return kp_rules_apply_at(out->view.result, out->view.session, source, sections, n, d->rules, to);
+}
+
+/* The rules of the sections that the session was made for and of those that were chosen. */
+static int apply_beyond(const struct kp_display *d, const struct kp_wanted *asked, const struct kp_wanted *chosen,
+                        struct kp_shown *out)
+{
+    const struct kp_section **both = calloc(asked->n + chosen->n + 1, sizeof *both);
+    size_t n = 0;
+    if (!both)
+        return -ENOMEM;
+    for (size_t i = 0; i < asked->n; i++)
+        both[n++] = asked->sections[i];
+    for (size_t i = 0; i < chosen->n; i++)
+        if (!has_section(asked, chosen->sections[i]))
+            both[n++] = chosen->sections[i];
+    int rc = apply_rules(d, both, n, out, &out->beyond);
+    out->gains = &out->beyond;
+    free(both);
+    return rc;
+}
+
 int kp_shown_of(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r, struct kp_shown *out)
 {
     struct kp_wanted asked = {0}, chosen = {0};
-    *out = (struct kp_shown){.view = {s, r, &out->messages, &out->source}};
+    *out = (struct kp_shown){.view = {s, r, &out->messages, &out->source}, .gains = &out->messages};
     int rc = kp_source_load(r, d->codes, &out->source);
     if (!rc)
         rc = kp_find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
@@ -506,8 +540,9 @@ int kp_shown_of(const struct kp_display *d, const struct kp_session *s, const st
         rc = kp_find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &chosen);
     struct kp_wanted *w = d->choose ? &chosen : &asked;
     if (!rc && d->rules)
-        rc = kp_rules_apply_at(r, s, out->source.n_functions ? &out->source : NULL, w->sections, w->n, d->rules,
-                               &out->messages);
+        rc = apply_rules(d, w->sections, w->n, out, &out->messages);
+    if (!rc && d->rules && d->choose)
+        rc = apply_beyond(d, &asked, &chosen, out);
     if (rc)
         goto out;
     out->quick = kp_has_quick_instead(&out->view, &asked);
@@ -529,6 +564,7 @@ out:
 void kp_shown_free(struct kp_shown *s)
 {
     kp_messages_free(&s->messages);
+    kp_messages_free(&s->beyond);
     kp_source_free(&s->source);
     free(s->sections);
     s->sections = NULL;
@@ -581,10 +617,10 @@ static int render_tables(struct kp_out *o, const struct kp_shown *s)
     return rc ? rc : render_metrics(o, s->metrics, &s->view);
 }
 
-static void print_verdict(struct kp_out *o, const struct kp_view *v)
+static void print_verdict(struct kp_out *o, const struct kp_shown *s)
 {
     struct kp_verdict verdict;
-    kp_verdict(v->result, v->session, v->messages, &verdict);
+    kp_verdict(s->view.result, s->view.session, s->gains, &verdict);
     if (!o->rc)
         o->rc = kp_render_verdict(o->sink, &verdict);
 }
@@ -599,10 +635,10 @@ int kp_render_launch(const struct kp_sink *sink, const struct kp_display *d, con
         return rc;
     kp_launch_head(&o, &r->launch, shown.quick);
     if (d->rules)
-        print_verdict(&o, &shown.view);
+        print_verdict(&o, &shown);
     rc = render_tables(&o, &shown);
     if (!rc && d->rules && summary)
-        rc = kp_summary_add(summary, s, r, &shown.messages);
+        rc = kp_summary_add(summary, s, r, shown.gains);
     kp_shown_free(&shown);
     return rc ? rc : o.rc;
 }
@@ -749,12 +785,23 @@ static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
         advice->seen(o, s);
 }
 
-int kp_render_account(const struct kp_sink *sink, const struct kp_session *s)
+static void print_choice(struct kp_out *o, const struct kp_choice *choice)
+{
+    char shown[KP_NUMBER_MAX], stored[KP_NUMBER_MAX];
+    kp_format_count(choice->shown, shown);
+    kp_format_count(choice->stored, stored);
+    kp_out_print(o,
+                 "==KPROF== Shown above: %s of the %s stored launches, those that kernel-name, launch-skip and "
+                 "launch-count choose\n",
+                 shown, stored);
+}
+
+int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, const struct kp_choice *choice)
 {
     struct kp_out o = {.sink = sink};
     char spent[KP_NUMBER_MAX + KP_UNIT_MAX];
     kp_format_quantity(s->profiling_ns, "ns", false, spent);
-    kp_out_print(&o, "==KPROF== ");
+    kp_out_print(&o, choice ? "==KPROF== The whole session: " : "==KPROF== ");
     print_counted(&o, s->launches_seen, "launch seen, ", "launches seen, ");
     print_counted(&o, s->launches_profiled, "profiled, ", "profiled, ");
     uint64_t done = s->launches_profiled + print_skips(&o, s);
@@ -767,5 +814,7 @@ int kp_render_account(const struct kp_sink *sink, const struct kp_session *s)
     kp_out_print(&o, "; %s spent profiling\n", spent);
     if (!s->launches_profiled)
         print_why_nothing(&o, s);
+    if (choice)
+        print_choice(&o, choice);
     return o.rc;
 }

@@ -75,7 +75,12 @@ int kp_render_process(const struct kp_sink *out, const struct kp_session *s);
  * reason that the note gives is left out, so a launch without counters has no section of counters only. */
 int kp_render_launch(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
                      const struct kp_result *r, struct kp_summary *summary);
-/* The closing account: launches seen, profiled, skipped and why, passes, time; and, where nothing was profiled, why. */
-int kp_render_account(const struct kp_sink *out, const struct kp_session *s);
+/* Of the launches of a stored session, those that were chosen to be shown. */
+struct kp_choice {
+    uint64_t shown, stored;
+};
+/* The closing account: launches seen, profiled, skipped and why, passes, time; and, where nothing was profiled, why.
+ * With `choice` (else NULL) it is called that of the whole session, and a last line counts what is shown. */
+int kp_render_account(const struct kp_sink *out, const struct kp_session *s, const struct kp_choice *choice);
 
 #endif

@@ -173,7 +173,9 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
 
 struct kp_shown {
     struct kp_view view;
-    struct kp_messages messages; /* of the rules that were chosen */
+    struct kp_messages messages; /* of the rules that were chosen, in the sections that are shown */
+    struct kp_messages beyond; /* where sections were chosen: those of all sections of the session and of the choice */
+    const struct kp_messages *gains; /* one of the two: what the launch could gain does not depend on what is shown */
     struct kp_source_map source;
     const struct kp_section **sections; /* asked for when the session was made, or chosen for display */
     size_t n;

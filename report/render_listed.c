@@ -220,6 +220,7 @@ struct check {
     const struct kp_section *const *sections;
     size_t n_sections;
     bool *collected; /* of the sections */
+    enum kp_missing missing;
 };
 
 /* What is near to a word, of the words that were seen. */
@@ -359,6 +360,18 @@ static int describe(const struct check *c, FILE *f)
     return 0;
 }
 
+static enum kp_missing count_missing(const struct check *c)
+{
+    bool item = false, section = false;
+    for (size_t i = 0; i < c->n; i++)
+        item |= c->items[i].found;
+    for (size_t i = 0; i < c->n_sections; i++)
+        section |= c->collected[i];
+    if (item || (!c->n && (section || !c->n_sections)))
+        return KP_MISSING_NOT_ALL;
+    return section || !c->sections ? KP_MISSING_LIST : KP_MISSING_ALL;
+}
+
 static int check_items(struct check *c, struct kp_store *store, char **out, char **err)
 {
     size_t size;
@@ -367,10 +380,13 @@ static int check_items(struct check *c, struct kp_store *store, char **out, char
     if (!f)
         return rc ? rc : -ENOMEM;
     rc = c->looked ? describe(c, f) : 0; /* a session without launches lacks all alike */
+    if (c->looked)
+        c->missing = count_missing(c);
     return fclose(f) && !rc ? -ENOMEM : rc;
 }
 
-static int check_list(struct check c, struct kp_store *store, const char *list, char **out, char **err)
+static int check_list(struct check c, struct kp_store *store, const char *list, char **out, enum kp_missing *missing,
+                      char **err)
 {
     struct kp_session session;
     char *names = kp_strdup(list), *save = NULL;
@@ -388,6 +404,7 @@ static int check_list(struct check c, struct kp_store *store, const char *list, 
         c.items[c.n++].text = name;
     if (!rc)
         rc = check_items(&c, store, out, err);
+    *missing = c.missing;
     for (size_t i = 0; i < c.n; i++)
         free(c.items[i].near);
     free(c.items);
@@ -398,14 +415,15 @@ static int check_list(struct check c, struct kp_store *store, const char *list, 
 }
 
 int kp_listed_check(struct kp_store *store, const char *list, const struct kp_section *const *sections, size_t n,
-                    char **out, char **err)
+                    char **out, enum kp_missing *missing, char **err)
 {
     struct check c = {.option = "--metrics", .sections = sections, .n_sections = n};
-    return check_list(c, store, list, out, err);
+    return check_list(c, store, list, out, missing, err);
 }
 
 int kp_listed_check_columns(struct kp_store *store, const char *columns, char **out, char **err)
 {
     struct check c = {.option = "--trace-columns", .columns = true};
-    return check_list(c, store, columns, out, err);
+    enum kp_missing missing; /* a page of other columns is still a page */
+    return check_list(c, store, columns, out, &missing, err);
 }

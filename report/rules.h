@@ -31,7 +31,7 @@ struct kp_rule {
     const char *id;      /* "SOLBottleneck" */
     const char *section; /* identifier of the section that it belongs to */
     const char *parent;  /* rule that passes values on to it, where the launch has what that one needs; "" = none */
-    bool ceiling;        /* its estimate holds only if the data allow it: ranked behind all others */
+    bool ceiling;        /* its estimate holds only if the data allow it: never named as a gain of the kernel */
     const struct kp_rule_input *inputs;
     size_t n_inputs;
     void (*apply)(struct kp_rule_run *run);

@@ -141,16 +141,12 @@ static enum kp_bound refine_bound(const struct kp_verdict *v)
     enum kp_bound busiest = distance > 0 ? KP_BOUND_MEMORY : KP_BOUND_COMPUTE;
     if (v->bound != KP_BOUND_LATENCY || most < busy_from - misses_by || fabs(distance) < ahead_by)
         return v->bound;
-    return top && top->global && unit_of(top->rule) == busiest ? busiest : v->bound;
+    return top && unit_of(top->rule) == busiest ? busiest : v->bound;
 }
 
-bool kp_gain_before(const struct kp_message *a, const struct kp_message *b)
+bool kp_is_gain(const struct kp_message *m)
 {
-    if (a->global != b->global)
-        return a->global;
-    if (a->rule->ceiling != b->rule->ceiling)
-        return b->rule->ceiling;
-    return a->speedup > b->speedup;
+    return m->global && !m->rule->ceiling && m->speedup >= KP_GAIN_FROM;
 }
 
 static void take_out(struct kp_verdict *v, size_t at)
@@ -167,12 +163,12 @@ static void rank_gain(struct kp_verdict *v, const struct kp_message *m)
     for (size_t i = 0; i < KP_VERDICT_GAINS && v->gains[i]; i++) {
         if (v->gains[i]->rule != m->rule)
             continue;
-        if (!kp_gain_before(m, v->gains[i]))
+        if (m->speedup <= v->gains[i]->speedup)
             return;
         take_out(v, i);
         break;
     }
-    while (at < KP_VERDICT_GAINS && v->gains[at] && !kp_gain_before(m, v->gains[at]))
+    while (at < KP_VERDICT_GAINS && v->gains[at] && m->speedup <= v->gains[at]->speedup)
         at++;
     if (at == KP_VERDICT_GAINS)
         return;
@@ -191,7 +187,7 @@ void kp_verdict(const struct kp_result *r, const struct kp_session *s, const str
         .waves = kp_rule_value(r, rule, "waves", NAN),
     };
     for (size_t i = 0; i < m->n; i++)
-        if (m->list[i].speedup >= KP_GAIN_FROM)
+        if (kp_is_gain(&m->list[i]))
             rank_gain(out, &m->list[i]);
     out->bound = find_bound(out);
     out->bound = refine_bound(out);
@@ -227,8 +223,7 @@ static void describe_gains(FILE *f, const struct kp_verdict *v)
 {
     for (size_t i = 0; i < KP_VERDICT_GAINS && v->gains[i]; i++) {
         const struct kp_message *m = v->gains[i];
-        fprintf(f, "%s%s%.1f%%%s %s (%s)", i ? "; " : "", m->rule->ceiling ? "at most " : "", m->speedup,
-                m->global ? "" : " local", m->rule->id, m->section->display);
+        fprintf(f, "%s%.1f%% %s (%s)", i ? "; " : "", m->speedup, m->rule->id, m->section->display);
     }
 }
 

@@ -30,9 +30,9 @@ struct kp_verdict {
     const struct kp_message *gains[KP_VERDICT_GAINS]; /* best first; NULL: no more. Valid as long as the messages */
 };
 
-/* Whether the estimate of `a` is more worth to follow than that of `b`: those of the whole kernel come first, of them
- * firm ones before ceilings, then larger ones. */
-bool kp_gain_before(const struct kp_message *a, const struct kp_message *b);
+/* Whether the estimate is a gain of the kernel: neither that of one unit alone (local), nor a ceiling, nor too small to
+ * be named. */
+bool kp_is_gain(const struct kp_message *m);
 
 /* `s` as for kp_rules_apply; `m` are the launch's messages. */
 void kp_verdict(const struct kp_result *r, const struct kp_session *s, const struct kp_messages *m,

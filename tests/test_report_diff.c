@@ -577,6 +577,27 @@ static void what_the_sink_returns_is_returned(void **state)
 
 /* ---- the command ---- */
 
+/* A comparison of nothing must not pass as one that found no change. */
+static void without_a_pair_the_status_tells(void **state)
+{
+    struct kp_recording a = made(""), b = made(""), none = made("");
+    const char *out, *err;
+    (void)state;
+    add_launch(&a, "k", 1, 100);
+    add_launch(&b, "k", 2, 100);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    save(&none, "none.kprof");
+    assert_int_equal(run("diff a.kprof b.kprof", &out, &err), 1);
+    assert_string_equal(err, "==ERROR== a.kprof and b.kprof have no launch in common: nothing was compared\n");
+    assert_non_null(strstr(out, "==KPROF== 0 launches compared"));
+    assert_int_equal(run("diff --by kernel a.kprof b.kprof", &out, &err), 0);
+    assert_string_equal(err, "");
+    assert_int_equal(run("diff --by kernel a.kprof none.kprof", &out, &err), 1);
+    assert_string_equal(err, "==ERROR== a.kprof and none.kprof have no kernel in common: nothing was compared\n");
+    assert_int_equal(run("diff none.kprof none.kprof", &out, &err), 1);
+}
+
 static void the_command_compares(void **state)
 {
     const char *out, *err;
@@ -747,6 +768,7 @@ int main(void)
         cmocka_unit_test(metrics_that_nobody_has_are_errors),
         cmocka_unit_test(what_cannot_be_compared_does_not_pass_in_silence),
         cmocka_unit_test(what_the_sink_returns_is_returned),
+        cmocka_unit_test(without_a_pair_the_status_tells),
         cmocka_unit_test(the_command_compares),
         cmocka_unit_test(the_exit_status_is_for_scripts),
         cmocka_unit_test(wrong_use_is_told),

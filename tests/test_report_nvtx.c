@@ -424,13 +424,13 @@ static void an_account_lists_the_ranges(void **state)
     struct kp_test_text t = {0};
     struct kp_sink out = kp_test_sink(&t);
     kp_session_add_skip(&s, KP_SKIP_NVTX, 3);
-    assert_int_equal(kp_render_account(&out, &s), 0);
+    assert_int_equal(kp_render_account(&out, &s, NULL), 0);
     assert_non_null(strstr(t.text, "KPROF_NVTX_INCLUDE"));
     assert_non_null(strstr(t.text, "==KPROF==   no NVTX range was opened\n"));
     free(t.text);
     t = (struct kp_test_text){0};
     kp_session_add_range(&s, "io@x\\/y/", 1234);
-    assert_int_equal(kp_render_account(&out, &s), 0);
+    assert_int_equal(kp_render_account(&out, &s, NULL), 0);
     assert_non_null(strstr(t.text, "==KPROF==   range seen: io@x\\/y/ (1,234)\n"));
     assert_null(strstr(t.text, "no NVTX range"));
     free(t.text);

@@ -263,7 +263,7 @@ static void a_graph_has_no_grid_and_no_launch_rows(void **state)
 static void account(struct kp_test_text *t, const struct kp_session *s)
 {
     struct kp_sink out = kp_test_sink(t);
-    assert_int_equal(kp_render_account(&out, s), 0);
+    assert_int_equal(kp_render_account(&out, s, NULL), 0);
 }
 
 static void account_tells_what_happened(void **state)
@@ -342,7 +342,7 @@ static void a_sink_that_fails_ends_the_rendering(void **state)
     struct kp_sink out = {full_disk, &calls};
     assert_int_equal(kp_render_process(&out, &r.session), -ENOSPC);
     assert_int_equal(kp_render_launch(&out, &plain, &r.session, &r.results[0], NULL), -ENOSPC);
-    assert_int_equal(kp_render_account(&out, &r.session), -ENOSPC);
+    assert_int_equal(kp_render_account(&out, &r.session, NULL), -ENOSPC);
     assert_int_equal(calls, 3); /* one call each, none after its failure */
     kp_test_recording_free(&r);
 }

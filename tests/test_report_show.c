@@ -17,6 +17,7 @@
 #include "report/page.h"
 #include "report/store.h"
 #include "tests/report_support.h"
+#include "tests/rules_support.h"
 
 static char folder[PATH_MAX / 4], session[PATH_MAX / 2], command[PATH_MAX];
 
@@ -128,7 +129,8 @@ static void what_is_shown_can_be_chosen(void **state)
                  ARGS("report", "--print-units", "base", "--section=LaunchStats", session));
 }
 
-/* What is asked for and not in the session is told, once, and the page is printed all the same. */
+/* What is asked for and not in the session is told, once. Where nothing of it is there, so that the page would be
+ * empty, nothing is shown, and the status tells. */
 static void what_the_session_lacks_is_told(void **state)
 {
     static const struct {
@@ -150,18 +152,104 @@ static void what_the_session_lacks_is_told(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *out, *err;
-        assert_int_equal(run(ARGS("report", "--page", strstr(cases[i].option, "trace") ? "trace" : "details",
-                                  cases[i].option, cases[i].value, session),
-                             NULL, &out, &err),
-                         0);
-        if (strncmp(err, "==WARNING== ", 12) || !strstr(err, cases[i].err) ||
-            strchr(err, '\n') != err + strlen(err) - 1)
+        bool trace = strstr(cases[i].option, "trace");
+        assert_int_equal(
+            run(ARGS("report", "--page", trace ? "trace" : "details", cases[i].option, cases[i].value, session), NULL,
+                &out, &err),
+            trace ? 0 : 2);
+        const char *second = strchr(err, '\n') + 1;
+        if (strncmp(err, "==WARNING== ", 12) || !strstr(err, cases[i].err))
             fail_msg("%s %s: %s", cases[i].option, cases[i].value, err);
-        assert_non_null(strstr(out, "==KPROF== "));
+        if (trace) {
+            assert_string_equal(second, "");
+            assert_non_null(strstr(out, "==KPROF== "));
+        } else {
+            assert_non_null(strstr(second, "==ERROR== "));
+            assert_non_null(strstr(second, " has nothing of what was chosen; nothing is shown of it\n"));
+            assert_string_equal(out, "");
+        }
+        free(out);
+        free(err);
+    }
+}
+
+/* What is there beside it is shown. Where nothing of the metrics is, sections that are do not hide it. */
+static void what_else_was_chosen_is_shown(void **state)
+{
+    static const struct {
+        const char *metrics, *section;
+        int status;
+    } cases[] = {
+        {"launch__grid_size,sm__cycles_activ", NULL, 0},
+        {"sm__cycles_activ", "LaunchStats", 2},
+        {"launch__grid_size", "SchedulerStats", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *out, *err;
+        char *section = (char *)cases[i].section;
+        assert_int_equal(run(section
+                                 ? ARGS("report", "--metrics", (char *)cases[i].metrics, "--section", section, session)
+                                 : ARGS("report", "--metrics", (char *)cases[i].metrics, session),
+                             NULL, &out, &err),
+                         cases[i].status);
+        assert_memory_equal(err, "==WARNING== ", 12);
+        assert_ptr_equal(strchr(err, '\n'), err + strlen(err) - 1);
+        assert_non_null(strstr(out, cases[i].status ? "Grid Size" : "launch__grid_size"));
         assert_null(strstr(out, "Scheduler Statistics"));
         free(out);
         free(err);
     }
+}
+
+/* The lines of a report that begin so, with those below them that go on; malloc'ed. */
+static char *lines_of(const char *text, const char *start, const char *more)
+{
+    struct kp_test_text t = {calloc(1, 1), 0};
+    struct kp_sink to = kp_test_sink(&t);
+    bool within = false;
+    for (size_t len; *text; text += len) {
+        len = strcspn(text, "\n") + 1;
+        within = !strncmp(text, start, strlen(start)) || (within && !strncmp(text, more, strlen(more)));
+        if (within)
+            to.write(to.arg, text, len);
+    }
+    return t.text;
+}
+
+/* A gain is the launch's, whichever of its sections are shown. */
+static void gains_do_not_depend_on_what_is_shown(void **state)
+{
+    static const struct {
+        const char *start, *more;
+    } of[] = {{"    Gains: ", "           "}, {"==KPROF== Fix first: ", "                     "}};
+    struct kp_recording rec = kp_test_rules_recording();
+    struct kp_store *s = NULL;
+    char *all, *part, *err, path[PATH_MAX];
+    (void)state;
+    free(rec.session.set);
+    rec.session.set = kp_strdup("full");
+    snprintf(path, sizeof path, "%s", inside("gains.kprof"));
+    assert_int_equal(kp_store_create(path, false, &s, &err), 0);
+    assert_int_equal(kp_store_put_session(s, &rec.session, &err), 0);
+    assert_int_equal(kp_store_put_result(s, &rec.results[0], &err), 0);
+    kp_store_close(s);
+    kp_test_recording_free(&rec);
+    assert_int_equal(run(ARGS("report", path), NULL, &all, &err), 0);
+    free(err);
+    assert_int_equal(run(ARGS("report", "--section", "LaunchStats", path), NULL, &part, &err), 0);
+    free(err);
+    unlink(path);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char *whole = lines_of(all, of[i].start, of[i].more), *shown = lines_of(part, of[i].start, of[i].more);
+        assert_true(strlen(whole) > strlen(of[i].start));
+        assert_string_equal(shown, whole);
+        free(whole);
+        free(shown);
+    }
+    assert_null(strstr(part, "    OPT   "));
+    free(all);
+    free(part);
 }
 
 /* The folder's notes are told, and its definitions hold for what was stored before them. */
@@ -240,6 +328,14 @@ static void launches_can_be_chosen(void **state)
         assert_int_equal(count_launches(out), cases[i].launches);
         assert_null(strstr(cases[i].launches ? out : "", "No launch is shown"));
         bool data = !strncmp(out, "\"ID\"", 4);
+        char last[160];
+        snprintf(last, sizeof last,
+                 "==KPROF== Shown above: %zu of the 4 stored launches, those that kernel-name, launch-skip and "
+                 "launch-count choose\n",
+                 cases[i].launches);
+        if (!data && !strstr(out, last))
+            fail_msg("no '%s' in %s", last, out);
+        assert_true(data || strstr(out, "==KPROF== The whole session: "));
         if (cases[i].said && (!strstr(data ? err : out, cases[i].said) || !strstr(data ? err : out, "  seen: ") ||
                               strstr(data ? out : err, "No launch")))
             fail_msg("%s %s:\n%s%s", cases[i].arguments[0], cases[i].arguments[1], out, err);
@@ -308,6 +404,8 @@ int main(void)
         cmocka_unit_test(print_options_are_flags_or_environment),
         cmocka_unit_test(what_is_shown_can_be_chosen),
         cmocka_unit_test(what_the_session_lacks_is_told),
+        cmocka_unit_test(what_else_was_chosen_is_shown),
+        cmocka_unit_test(gains_do_not_depend_on_what_is_shown),
         cmocka_unit_test(section_files_hold_for_stored_sessions),
         cmocka_unit_test(launches_can_be_chosen),
         cmocka_unit_test(the_page_has_advice),

@@ -1154,7 +1154,7 @@ static void the_page_is_what_was_rendered_in_the_process(void **state)
         kp_render_launch(&direct_out, &plain, &rec.session, &rec.results[i], NULL);
         put_result(s, &rec.results[i]);
     }
-    kp_render_account(&direct_out, &rec.session);
+    kp_render_account(&direct_out, &rec.session, NULL);
     put_session(s, &rec.session);
     kp_store_close(s);
     s = kp_test_reopen(p->file);

@@ -71,8 +71,10 @@ static void the_best_gains_are_named_once_each(void **state)
         kp_verdict(&r.results[i], &r.session, &m, &v);
         for (size_t j = 0; j < KP_VERDICT_GAINS && v.gains[j]; j++) {
             assert_true(v.gains[j]->speedup >= 1);
+            assert_true(v.gains[j]->global);
+            assert_string_not_equal(v.gains[j]->rule->id, "MemoryL2Compression");
             if (j)
-                assert_false(kp_gain_before(v.gains[j], v.gains[j - 1]));
+                assert_true(v.gains[j]->speedup <= v.gains[j - 1]->speedup);
             for (size_t k = 0; k < j; k++)
                 assert_ptr_not_equal(v.gains[k]->rule, v.gains[j]->rule);
         }
@@ -81,9 +83,9 @@ static void the_best_gains_are_named_once_each(void **state)
             bool named = false;
             for (size_t k = 0; k < KP_VERDICT_GAINS && v.gains[k]; k++)
                 named |= v.gains[k]->rule == m.list[j].rule;
-            if (!named && m.list[j].speedup >= 1) {
+            if (!named && kp_is_gain(&m.list[j])) {
                 assert_non_null(v.gains[KP_VERDICT_GAINS - 1]);
-                assert_false(kp_gain_before(&m.list[j], v.gains[KP_VERDICT_GAINS - 1]));
+                assert_true(m.list[j].speedup <= v.gains[KP_VERDICT_GAINS - 1]->speedup);
             }
         }
         kp_messages_free(&m);
@@ -265,6 +267,25 @@ static void equal_gains_stay_in_order(void **state)
     assert_ptr_equal(v.gains[0], &list[3]);
     assert_ptr_equal(v.gains[1], &list[4]);
     assert_ptr_equal(v.gains[2], &list[2]);
+}
+
+/* An estimate for one unit, or for data that may not be there, is advice and no gain of the kernel, however large. */
+static void local_estimates_and_ceilings_are_no_gains(void **state)
+{
+    (void)state;
+    struct kp_message list[] = {{.rule = kp_rule_find("MemoryL2Compression"), .speedup = 90, .global = true},
+                                {.rule = kp_rule_find("AchievedOccupancy"), .speedup = 80, .global = false},
+                                {.rule = kp_rule_find("CPIStall"), .speedup = 10, .global = true}};
+    struct kp_messages m = {list, 3, 3};
+    struct kp_result r = {0};
+    struct kp_verdict v;
+    kp_verdict(&r, NULL, &m, &v);
+    assert_ptr_equal(v.gains[0], &list[2]);
+    assert_null(v.gains[1]);
+    m.n = 2;
+    kp_verdict(&r, NULL, &m, &v);
+    assert_null(v.gains[0]);
+    assert_verdict(&r, &m, "");
 }
 
 /* Each launch `times` times, so that names are found again. */
@@ -531,6 +552,7 @@ int main(void)
         cmocka_unit_test(each_kernel_has_the_bound_it_was_written_for),
         cmocka_unit_test(the_best_gains_are_named_once_each),
         cmocka_unit_test(equal_gains_stay_in_order),
+        cmocka_unit_test(local_estimates_and_ceilings_are_no_gains),
         cmocka_unit_test(verdicts_as_text),
         cmocka_unit_test(a_verdict_needs_little),
         cmocka_unit_test(the_longest_wait_is_named),
