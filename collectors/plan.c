@@ -304,6 +304,17 @@ static int bound(struct kp_planner *x)
     return -EINVAL;
 }
 
+/* Whether there is something to collect. */
+static int check_known(struct kp_planner *x, size_t n_sections)
+{
+    if (n_sections || x->n_known || !x->n_unknown)
+        return 0;
+    if (fflush(x->unknown) || !(*x->err = strdup(x->plan->unknown)))
+        return -ENOMEM;
+    (*x->err)[strlen(*x->err) - 1] = '\0';
+    return -EINVAL;
+}
+
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
                 unsigned how)
 {
@@ -314,6 +325,8 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
         rc = want_rules(x, sections[i]);
     if (!rc)
         rc = kp_plan_list(x, metrics);
+    if (!rc)
+        rc = check_known(x, n_sections);
     if (!rc)
         rc = bound(x);
     if (!rc)
@@ -343,12 +356,13 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
                                                            : "KPROF_METRICS",
                            .listed = open_memstream(&p->listed, &size),
                            .breakdowns = open_memstream(&p->breakdowns, &size),
+                           .unknown = open_memstream(&p->unknown, &size),
                            .err = err};
-    int rc = x.listed && x.breakdowns ? fill(&x, sections, n_sections, metrics, how) : -ENOMEM;
-    if (x.listed && fclose(x.listed) && !rc)
-        rc = -ENOMEM;
-    if (x.breakdowns && fclose(x.breakdowns) && !rc)
-        rc = -ENOMEM;
+    int rc = x.listed && x.breakdowns && x.unknown ? fill(&x, sections, n_sections, metrics, how) : -ENOMEM;
+    FILE *const lists[] = {x.listed, x.breakdowns, x.unknown};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        if (lists[i] && fclose(lists[i]) && !rc)
+            rc = -ENOMEM;
     if (rc > 0) {
         *err = kp_cupti_explain(c, "cannot plan the collection", rc);
         rc = -EIO;
@@ -375,6 +389,7 @@ void kp_plan_free(struct kp_plan *p)
     free(p->groups);
     free(p->listed);
     free(p->breakdowns);
+    free(p->unknown);
     free(p);
 }
 

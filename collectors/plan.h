@@ -38,10 +38,11 @@ struct kp_plan {
     size_t passes; /* over all groups */
     char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated, those to sample behind KP_SAMPLED; "" */
     char *breakdowns; /* as kp_device_info.breakdowns */
+    char *unknown;    /* a line for each item of the list that the chip does not have, of KP_PLAN_TELLS at most; "" */
 };
 
-/* Counters of a plan, at most; the largest set has 900. */
-enum { KP_PLAN_MOST_COUNTERS = 4096 };
+/* Counters of a plan, at most, the largest set has 900; lines on unknown metrics, one more counts the others. */
+enum { KP_PLAN_MOST_COUNTERS = 4096, KP_PLAN_TELLS = 8 };
 
 /* How to plan. */
 enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUERY = 8 };
@@ -59,12 +60,14 @@ enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUE
  * - group:NAME: what a body of a section shows, and more, see kp_groups_each
  * - breakdown:NAME: what a throughput is made of
  * - pmsampling:NAME: a full name that is sampled over time
+ * An item that the chip does not have is left out, with a line in `unknown` that names the nearest. Where there are no
+ * sections and no other item, that is an error.
  *
  * `how` is a sum of the bits below. With KP_PLAN_RULES what the rules of the sections look at is planned, too. With
  * KP_PLAN_ONE_PASS there is one list, or none, and it takes one pass: a counter is taken when it still fits beside
  * those before it, by the order of the sections' rows, and can else not be collected. KP_PLAN_COLUMNS: `metrics` are
  * those of KPROF_TRACE_COLUMNS, which errors then name; KP_PLAN_QUERY: of the command's --metrics. Returns 0; -EINVAL
- * with *err (malloc'ed line) for what the chip does not have, naming the nearest, or for more than
+ * with *err (malloc'ed; lines, the last without its end) for a list of which the chip has nothing, or for more than
  * KP_PLAN_MOST_COUNTERS; -EIO with *err when the library cannot schedule; -ENOMEM.
  */
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,

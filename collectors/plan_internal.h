@@ -19,6 +19,8 @@ struct kp_planner {
     FILE *listed, *breakdowns; /* what becomes kp_plan.listed and .breakdowns */
     const char *option;        /* where the user lists metrics */
     bool listing;              /* what is wanted now is listed by the user */
+    size_t n_known, n_unknown; /* items of the list so far */
+    FILE *unknown;             /* what becomes kp_plan.unknown */
     char **err;
 };
 
@@ -37,7 +39,7 @@ int kp_plan_want_rows(struct kp_planner *x, const struct kp_section *s, size_t f
 /* Adds `mark` and `name` to kp_plan.listed. */
 void kp_plan_note_listed(struct kp_planner *x, const char *mark, const char *name);
 
-/* Plans what the user lists. */
+/* Plans what the user lists; what the chip does not have is noted. */
 int kp_plan_list(struct kp_planner *x, const char *metrics);
 
 /* Schedules the counters that are not yet: all, or those that fit into one pass. */

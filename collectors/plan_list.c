@@ -121,8 +121,9 @@ static int add_all_base_names(struct words *w, struct kp_host *h)
 static int unknown_metric(struct kp_planner *x, const char *name)
 {
     struct words w = {.list = NULL};
-    int rc = add_other_names(x, &w);
-    if (!rc)
+    bool told = x->n_unknown < KP_PLAN_TELLS; /* of a long list, all names of the chip are not searched for each */
+    int rc = told ? add_other_names(x, &w) : 0;
+    if (!rc && told)
         rc = add_all_base_names(&w, x->host);
     if (!rc)
         rc = refuse_name(x, "metric", name, &w, "");
@@ -346,14 +347,33 @@ static int list_item(struct kp_planner *x, const char *item)
     return list_name(x, item);
 }
 
+/* Notes an item that the chip does not have, of which *x->err tells. */
+static void leave_out(struct kp_planner *x)
+{
+    if (x->n_unknown++ < KP_PLAN_TELLS)
+        fprintf(x->unknown, "%s\n", *x->err ? *x->err : "");
+    free(*x->err);
+    *x->err = NULL;
+}
+
 int kp_plan_list(struct kp_planner *x, const char *metrics)
 {
     char *copy = kp_strdup(metrics), *save = NULL;
     int rc = copy ? 0 : -ENOMEM;
     x->listing = true;
-    for (char *item = copy ? strtok_r(copy, ", \t", &save) : NULL; item && !rc; item = strtok_r(NULL, ", \t", &save))
+    for (char *item = copy ? strtok_r(copy, ", \t", &save) : NULL; item && !rc; item = strtok_r(NULL, ", \t", &save)) {
         rc = list_item(x, item);
+        if (rc == -EINVAL) {
+            leave_out(x);
+            rc = 0;
+        } else {
+            x->n_known++;
+        }
+    }
     x->listing = false;
+    if (x->n_unknown > KP_PLAN_TELLS)
+        fprintf(x->unknown, "%s: and %zu more that %s does not have\n", x->option, x->n_unknown - KP_PLAN_TELLS,
+                x->chip);
     free(copy);
     return rc;
 }

@@ -143,6 +143,17 @@ static int plan_for(const struct kp_context *c, const struct kp_section *const *
     return rc;
 }
 
+/* A warning for each line on what the chip does not have. */
+static void tell_unknown(const char *lines)
+{
+    for (size_t len; *lines; lines += len + 1) {
+        char line[1024];
+        len = strcspn(lines, "\n");
+        snprintf(line, sizeof(line), "%.*s", (int)len, lines);
+        kp_session_warn_once(line);
+    }
+}
+
 static int make_plan(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     const struct kp_options *o = setup->options;
@@ -151,6 +162,8 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
     if (*o->metrics && !strcmp(o->metrics, o->trace_columns)) /* see kp_trace_wants */
         how |= KP_PLAN_COLUMNS;
     int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
+    if (!rc)
+        tell_unknown(c->plan->unknown);
     if (rc == -EINVAL && bad_input)
         *bad_input = err;
     else if (rc)

@@ -80,6 +80,8 @@ static void unprofiled(const char *why, char *owned)
 {
     const char *text = owned ? owned : why;
     bool question = *text && text[strlen(text) - 1] == '?';
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+        kp_log_error("%.*s", (int)(end - text), text);
     kp_log_error("%s%she program runs unprofiled", text, question ? " T" : "; t");
     free(owned);
     go_to(UNPROFILED);

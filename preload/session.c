@@ -50,7 +50,7 @@ static struct {
 
     struct kp_lock lock; /* the rest */
     struct kp_session facts;
-    char *warned[16];
+    char *warned[64];
     size_t n_warned;
 } session;
 

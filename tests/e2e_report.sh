@@ -41,6 +41,14 @@ unknown() { # OPTION PAGE
 }
 unknown METRICS details
 unknown TRACE_COLUMNS trace
+grep -q 'program runs unprofiled' "$tmp/report" "$tmp/kprof.err" || { fail "nothing known: not told"; show; }
+
+# In a list it costs a warning, once, and the others are collected.
+KPROF_METRICS=gpu__time_duratio.sum,smsp__inst_executed.sum both "one of two metrics" "$programs/p_extra"
+cat "$tmp/report" "$tmp/kprof.err" >"$tmp/said"
+expect "one of two metrics: warnings" "$(grep -c '^==WARNING== KPROF_METRICS: GH100 has no metric "gpu__time_duratio.sum"; did you mean gpu__time_duration?$' "$tmp/said")" 1
+expect "one of two metrics: the other" "$(grep -c '^    smsp__inst_executed.sum ' "$tmp/said")" 2
+expect "one of two metrics: profiled" "$(account profiled)" 2
 
 # Selection.
 counted() { # WHAT WANTED [NAME=VALUE...]

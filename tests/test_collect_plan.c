@@ -787,7 +787,7 @@ static void test_unknown_metrics(void **state)
     (void)state;
     refused("sm__cycles_activ", "\"sm__cycles_activ\"", "did you mean sm__cycles_active?");
     refused("sm__cycles_activ.avg", "\"sm__cycles_activ.avg\"", "did you mean sm__cycles_active?");
-    refused("gpu__time_duration.sum,sm__throughputs", "\"sm__throughputs\"", "did you mean sm__throughput?");
+    refused("sm__throughputs", "\"sm__throughputs\"", "did you mean sm__throughput?");
     refused("sm__cycles_active.average", "\"sm__cycles_active.average\"", "suffix is not one that sm__cycles_active");
     refused("launch__grid_sise", "\"launch__grid_sise\"", "did you mean launch__grid_size?");
     refused("test__twicee", "\"test__twicee\"", "did you mean test__twice?");
@@ -822,6 +822,54 @@ static void test_unknown_metrics(void **state)
     refused("regex:^no_such_name", "no metric", "matches \"regex:^no_such_name\"");
     refused("regex:^test__absent", "no metric", "matches \"regex:^test__absent\"");
     refused("regex:.", "and the most", "name fewer");
+}
+
+/* Names that no chip has, as scripts ask for them, do not cost the rest of the list. */
+static void test_unknown_metrics_in_a_list(void **state)
+{
+    static const char *const wrong[] = {"sm__inst_executed_pipe_fp32.avg.pct_of_peak_sustained_active",
+                                        "group:memory__l2_cache_tabel", "breakdown:sm__troughput", "regex:^no_such_name",
+                                        "pmsampling:sm__cycle_active.avg"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        for (int first = 0; first < 2; first++) {
+            struct kp_plan *p = NULL;
+            char *err = NULL, list[256];
+            snprintf(list, sizeof(list), first ? "%s,%s" : "%2$s %1$s", wrong[i], "gpu__time_duration.sum");
+            assert_int_equal(make(NULL, 0, list, &p, &err), 0);
+            assert_null(err);
+            assert_string_equal(p->listed, "gpu__time_duration.sum");
+            assert_int_equal(p->n_metrics, 1);
+            assert_memory_equal(p->unknown, "KPROF_METRICS: ", 15);
+            assert_ptr_equal(strchr(p->unknown, '\n'), p->unknown + strlen(p->unknown) - 1);
+            if (!strstr(p->unknown, strchr(wrong[i], ':') ? strchr(wrong[i], ':') + 1 : wrong[i]))
+                fail_msg("%s: %s", wrong[i], p->unknown);
+            kp_plan_free(p);
+        }
+    struct kp_plan *p = basic_plan(chip, MAJOR, MINOR, "sm__cycles_activ"); /* the sections are left */
+    assert_non_null(strstr(p->unknown, "did you mean sm__cycles_active?\n"));
+    assert_string_equal(p->listed, "");
+    kp_plan_free(p);
+}
+
+/* A line each, of the first ones. */
+static void test_a_list_of_unknown_metrics(void **state)
+{
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    (void)state;
+    assert_int_equal(make(NULL, 0, "a__b,c__d", &p, &err), -EINVAL);
+    assert_null(p);
+    if (!strstr(err, "no metric \"a__b\"") || !strstr(err, "\nKPROF_METRICS: GH100 has no metric \"c__d\"") ||
+        err[strlen(err) - 1] == '\n')
+        fail_msg("%s", err);
+    free(err);
+    assert_int_equal(make(NULL, 0, "x__1,x__2,x__3,x__4,x__5,x__6,x__7,x__8,x__9,x__10,launch__grid_size", &p, &err), 0);
+    assert_string_equal(p->listed, "launch__grid_size");
+    assert_non_null(strstr(p->unknown, "\"x__8\""));
+    assert_null(strstr(p->unknown, "\"x__9\""));
+    assert_non_null(strstr(p->unknown, "\nKPROF_METRICS: and 2 more that GH100 does not have\n"));
+    kp_plan_free(p);
 }
 
 static void test_bad_expression(void **state)
@@ -1136,6 +1184,8 @@ int main(void)
         cmocka_unit_test(test_base_names),
         cmocka_unit_test(test_duplicates),
         cmocka_unit_test(test_unknown_metrics),
+        cmocka_unit_test(test_unknown_metrics_in_a_list),
+        cmocka_unit_test(test_a_list_of_unknown_metrics),
         cmocka_unit_test(test_bad_expression),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_what_is_not_counted),
