@@ -334,6 +334,48 @@ static int each_full_name(struct kp_catalog *c, const struct kp_catalog_metric *
     return rc;
 }
 
+/* Whether some chip that CUPTI knows has what the item stands for. Returns 0 or another error than -EINVAL; *why
+ * (malloc'ed) is set where none has. */
+static int ask_all(struct kp_cupti *cupti, const char *item, unsigned how, char **why)
+{
+    int rc = -EINVAL;
+    for (size_t i = CHIPS; rc == -EINVAL && i--;) {
+        struct kp_plan *p = NULL;
+        free(*why);
+        *why = NULL;
+        rc = kp_plan_make(cupti, chips[i].name, NULL, chips[i].major, chips[i].minor, NULL, 0, item,
+                          how | KP_PLAN_ANY_CHIP, &p, why);
+        kp_plan_free(p);
+        if (rc && rc != -EINVAL && rc != -ENOMEM) { /* a chip that this CUPTI has no metrics of */
+            free(*why);
+            *why = NULL;
+            rc = -EINVAL;
+        }
+    }
+    return rc == -EINVAL ? 0 : rc;
+}
+
+static int check_metrics(const char *cupti_dir, const char *list, bool columns,
+                         int (*fn)(const char *item, const char *why, void *arg), void *arg)
+{
+    struct kp_cupti *cupti = NULL;
+    char *err = NULL;
+    const char *item;
+    size_t len;
+    int rc = kp_cupti_load(&kp_catalog_dl, cupti_dir, NULL, &cupti, &err);
+    free(err);
+    while (!rc && kp_word_next(&list, &item, &len)) {
+        char *text = strndup(item, len), *why = NULL;
+        rc = text ? ask_all(cupti, text, columns ? KP_PLAN_COLUMNS : 0, &why) : -ENOMEM;
+        if (!rc && why)
+            rc = fn(text, why, arg);
+        free(text);
+        free(why);
+    }
+    kp_cupti_free(cupti);
+    return rc;
+}
+
 /* A plan resolves the item, as it will when it is profiled. */
 static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const struct kp_catalog_metric *m, void *arg),
                        void *arg, char **err)
@@ -417,6 +459,7 @@ const struct kp_catalog_ops kp_catalog_ops = {
     .metrics = each_metric,
     .full_names = each_full_name,
     .listed = each_listed,
+    .check_metrics = check_metrics,
     .cost = cost,
     .machine = kp_doctor_machine,
 };

@@ -309,10 +309,16 @@ static int check_known(struct kp_planner *x, size_t n_sections)
 {
     if (n_sections || x->n_known || !x->n_unknown)
         return 0;
-    if (fflush(x->unknown) || !(*x->err = strdup(x->plan->unknown)))
+    size_t size;
+    FILE *f = fflush(x->unknown) ? NULL : open_memstream(x->err, &size);
+    if (!f)
         return -ENOMEM;
-    (*x->err)[strlen(*x->err) - 1] = '\0';
-    return -EINVAL;
+    for (const char *line = x->plan->unknown, *end; *line; line = end + 1) {
+        const char *text = strchr(line, '\t') + 1;
+        end = strchr(line, '\n');
+        fprintf(f, "%s%.*s", line == x->plan->unknown ? "" : "\n", (int)(end - text), text);
+    }
+    return fclose(f) ? -ENOMEM : -EINVAL;
 }
 
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
@@ -348,6 +354,7 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
     struct kp_planner x = {.plan = p,
                            .cupti = c,
                            .chip = chip,
+                           .owner = how & KP_PLAN_ANY_CHIP ? "CUPTI" : chip,
                            .availability = availability,
                            .major = major,
                            .minor = minor,

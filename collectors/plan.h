@@ -38,14 +38,14 @@ struct kp_plan {
     size_t passes; /* over all groups */
     char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated, those to sample behind KP_SAMPLED; "" */
     char *breakdowns; /* as kp_device_info.breakdowns */
-    char *unknown;    /* a line for each item of the list that the chip does not have, of KP_PLAN_TELLS at most; "" */
+    char *unknown;    /* "ITEM\tTEXT" for each item of the list that the chip does not have, a line each; "" */
 };
 
 /* Counters of a plan, at most, the largest set has 900; lines on unknown metrics, one more counts the others. */
 enum { KP_PLAN_MOST_COUNTERS = 4096, KP_PLAN_TELLS = 8 };
 
 /* How to plan. */
-enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUERY = 8 };
+enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUERY = 8, KP_PLAN_ANY_CHIP = 16 };
 
 /* Plans for `chip` with compute capability major.minor.
  *
@@ -66,7 +66,8 @@ enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUE
  * `how` is a sum of the bits below. With KP_PLAN_RULES what the rules of the sections look at is planned, too. With
  * KP_PLAN_ONE_PASS there is one list, or none, and it takes one pass: a counter is taken when it still fits beside
  * those before it, by the order of the sections' rows, and can else not be collected. KP_PLAN_COLUMNS: `metrics` are
- * those of KPROF_TRACE_COLUMNS, which errors then name; KP_PLAN_QUERY: of the command's --metrics. Returns 0; -EINVAL
+ * those of KPROF_TRACE_COLUMNS, which errors then name; KP_PLAN_QUERY: of the command's --metrics; KP_PLAN_ANY_CHIP:
+ * texts are not of this chip, but of all that CUPTI knows. Returns 0; -EINVAL
  * with *err (malloc'ed; lines, the last without its end) for a list of which the chip has nothing, or for more than
  * KP_PLAN_MOST_COUNTERS; -EIO with *err when the library cannot schedule; -ENOMEM.
  */

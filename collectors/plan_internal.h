@@ -14,6 +14,7 @@ struct kp_planner {
     const struct kp_cupti *cupti;
     struct kp_host *host;
     const char *chip;
+    const char *owner; /* who has metrics or not, as texts call it: the chip */
     const uint8_t *availability;
     int major, minor;
     FILE *listed, *breakdowns; /* what becomes kp_plan.listed and .breakdowns */

@@ -87,9 +87,9 @@ static int add_other_names(const struct kp_planner *x, struct words *w)
 static int refuse(struct kp_planner *x, const char *what, const char *name, const char *nearest, const char *prefix)
 {
     if (nearest)
-        return kp_error(x->err, "%s: %s has no %s \"%s\"; did you mean %s%s?", x->option, x->chip, what, name, prefix,
+        return kp_error(x->err, "%s: %s has no %s \"%s\"; did you mean %s%s?", x->option, x->owner, what, name, prefix,
                         nearest);
-    return kp_error(x->err, "%s: %s has no %s \"%s\"", x->option, x->chip, what, name);
+    return kp_error(x->err, "%s: %s has no %s \"%s\"", x->option, x->owner, what, name);
 }
 
 /* What the chip and its host do not have under `name`, of which `w` are the valid ones without their suffixes. */
@@ -103,7 +103,7 @@ static int refuse_name(struct kp_planner *x, const char *what, const char *name,
     if (!nearest && w->n)
         nearest = kp_nearest(name, w->list);
     int rc = nearest && !strcmp(nearest, base) && strcmp(base, name)
-                 ? kp_error(x->err, "%s: %s has no %s \"%s\"; its suffix is not one that %s takes", x->option, x->chip,
+                 ? kp_error(x->err, "%s: %s has no %s \"%s\"; its suffix is not one that %s takes", x->option, x->owner,
                             what, name, base)
                  : refuse(x, what, name, nearest, prefix);
     free(base);
@@ -208,7 +208,7 @@ static int list_regex(struct kp_planner *x, const char *expression)
     if (!rc)
         rc = list_matches(x, pattern, &matches);
     if (!rc && !matches)
-        rc = kp_error(x->err, "%s: no metric of %s matches \"%s\"", x->option, x->chip, text);
+        rc = kp_error(x->err, "%s: no metric of %s matches \"%s\"", x->option, x->owner, text);
     kp_pattern_free(pattern);
     free(text);
     free(why);
@@ -229,7 +229,7 @@ static int list_breakdown(struct kp_planner *x, const char *name)
         rc = kp_error(x->err,
                       "%s: %s cannot take \"%s\" apart: either its suffix is no throughput's, or libnvperf_host.so is "
                       "not beside libcupti",
-                      x->option, x->chip, name);
+                      x->option, x->owner, name);
     else if (!rc)
         rc = refuse(x, "throughput", name, nearest, KP_BREAKDOWN);
     free(w.list);
@@ -288,7 +288,7 @@ static int refuse_group(struct kp_planner *x, const char *name)
         return -ENOMEM;
     kp_groups_each_name(x->major, x->minor, write_group, f);
     int rc = fclose(f) ? -ENOMEM
-                       : kp_error(x->err, "%s: %s has no group \"%s\"; valid: %s", x->option, x->chip, name, valid);
+                       : kp_error(x->err, "%s: %s has no group \"%s\"; valid: %s", x->option, x->owner, name, valid);
     free(valid);
     return rc;
 }
@@ -324,7 +324,7 @@ static int list_sampled(struct kp_planner *x, const char *name)
     if (kp_host_metric(host, name, &props))
         rc = unknown_sampled(x, host, name);
     else if (is_base(host, name, props.type))
-        rc = kp_error(x->err, "%s: what %s samples takes a suffix, \"%s%s\" has none; write %s%s%s", x->option, x->chip,
+        rc = kp_error(x->err, "%s: what %s samples takes a suffix, \"%s%s\" has none; write %s%s%s", x->option, x->owner,
                       KP_SAMPLED, name, KP_SAMPLED, name, *default_suffixes[props.type]);
     else
         kp_plan_note_listed(x, KP_SAMPLED, name);
@@ -348,10 +348,10 @@ static int list_item(struct kp_planner *x, const char *item)
 }
 
 /* Notes an item that the chip does not have, of which *x->err tells. */
-static void leave_out(struct kp_planner *x)
+static void leave_out(struct kp_planner *x, const char *item)
 {
     if (x->n_unknown++ < KP_PLAN_TELLS)
-        fprintf(x->unknown, "%s\n", *x->err ? *x->err : "");
+        fprintf(x->unknown, "%s\t%s\n", item, *x->err ? *x->err : "");
     free(*x->err);
     *x->err = NULL;
 }
@@ -364,7 +364,7 @@ int kp_plan_list(struct kp_planner *x, const char *metrics)
     for (char *item = copy ? strtok_r(copy, ", \t", &save) : NULL; item && !rc; item = strtok_r(NULL, ", \t", &save)) {
         rc = list_item(x, item);
         if (rc == -EINVAL) {
-            leave_out(x);
+            leave_out(x, item);
             rc = 0;
         } else {
             x->n_known++;
@@ -372,8 +372,8 @@ int kp_plan_list(struct kp_planner *x, const char *metrics)
     }
     x->listing = false;
     if (x->n_unknown > KP_PLAN_TELLS)
-        fprintf(x->unknown, "%s: and %zu more that %s does not have\n", x->option, x->n_unknown - KP_PLAN_TELLS,
-                x->chip);
+        fprintf(x->unknown, "\t%s: and %zu more that %s does not have\n", x->option, x->n_unknown - KP_PLAN_TELLS,
+                x->owner);
     free(copy);
     return rc;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,13 +234,22 @@ static const struct remedy {
     {CUPTI_ERROR_INVALID_DEVICE, "the device is not supported (compute capability 7.5 or newer is needed)"},
 };
 
+static atomic_bool denied;
+
+bool kp_cupti_denied(void)
+{
+    return atomic_load(&denied);
+}
+
 char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
 {
     const char *name = NULL;
     if (code < 0)
         return kp_cupti_text("%s: %s", what, strerror(-code));
-    if (code == KP_CUPTI_NO_PERMISSION)
+    if (code == KP_CUPTI_NO_PERMISSION) {
+        atomic_store(&denied, true);
         return explain_permission(what);
+    }
     if (!c || c->cuptiGetResultString((CUptiResult)code, &name) != CUPTI_SUCCESS || !name)
         name = "unknown CUPTI error";
     for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)

@@ -38,6 +38,8 @@ const char *kp_cupti_path(const struct kp_cupti *c);
 /* What a CUPTI code (or a negative errno) means to a user, and what to do: one line, static or valid until the next
  * call on this thread. `what` names the operation. Returns malloc'ed text, NULL without memory. */
 char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code);
+/* Whether one of the codes explained so far was the want of permission. Any thread. */
+bool kp_cupti_denied(void);
 
 /* Codes that callers tell apart (values of CUptiResult). */
 enum { KP_CUPTI_OK = 0, KP_CUPTI_OUT_OF_MEMORY = 8, KP_CUPTI_NO_PERMISSION = 35 };

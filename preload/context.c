@@ -13,6 +13,7 @@
 #include "preload/gate.h"
 #include "preload/launched.h"
 #include "preload/lock.h"
+#include "preload/outcome.h"
 #include "preload/process.h"
 #include "preload/seen.h"
 #include "preload/session.h"
@@ -74,13 +75,16 @@ static void load_cupti(const char *dir)
         near[n++] = runtime;
     if (kp_elf_directory("libcublas.so", cublas, sizeof(cublas)))
         near[n++] = cublas;
-    if (kp_cupti_load(kp_symbols_dl(), dir, near, &loaded.cupti, &loaded.why_not))
+    if (kp_cupti_load(kp_symbols_dl(), dir, near, &loaded.cupti, &loaded.why_not)) {
+        kp_outcome_failed(KP_FAILURE_CUPTI);
         return;
+    }
     int rc = kp_target_init(loaded.cupti);
     if (rc) {
         loaded.why_not = kp_cupti_explain(loaded.cupti, "cannot start CUPTI's profiler", rc);
         kp_cupti_free(loaded.cupti);
         loaded.cupti = NULL;
+        kp_outcome_failed(KP_FAILURE_CUPTI);
         return;
     }
     kp_process_exit_first();
@@ -143,14 +147,18 @@ static int plan_for(const struct kp_context *c, const struct kp_section *const *
     return rc;
 }
 
-/* A warning for each line on what the chip does not have. */
-static void tell_unknown(const char *lines)
+/* A warning for each item that the chip does not have, but for those of which the command has warned. */
+static void tell_unknown(const char *unknown, const char *told)
 {
-    for (size_t len; *lines; lines += len + 1) {
-        char line[1024];
-        len = strcspn(lines, "\n");
-        snprintf(line, sizeof(line), "%.*s", (int)len, lines);
-        kp_session_warn_once(line);
+    for (const char *end; *unknown; unknown = end + 1) {
+        const char *text = strchr(unknown, '\t') + 1;
+        end = strchr(text, '\n');
+        char *item = strndup(unknown, (size_t)(text - 1 - unknown)), *line = strndup(text, (size_t)(end - text));
+        if (item && line && (!*item || !kp_list_has(told, item)))
+            kp_session_warn(KP_FAILURE_METRIC, line);
+        kp_outcome_failed(KP_FAILURE_METRIC);
+        free(item);
+        free(line);
     }
 }
 
@@ -163,7 +171,7 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
         how |= KP_PLAN_COLUMNS;
     int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
     if (!rc)
-        tell_unknown(c->plan->unknown);
+        tell_unknown(c->plan->unknown, o->metrics_told);
     if (rc == -EINVAL && bad_input)
         *bad_input = err;
     else if (rc)

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "preload/outcome.h"
 #include "report/descriptor.h"
 
 static const char progress_mark[] = "==KPROF==";
@@ -109,6 +110,7 @@ static int write_all(const char *text, size_t len)
     if (!rc || log_to == &error || descriptor_of(&error) < 0)
         return error.fd < 0 && log_to == &error ? 0 : rc;
     log_to = &error;
+    kp_outcome_failed(KP_FAILURE_LOG);
     int n =
         snprintf(line, sizeof(line), "==ERROR== cannot write the log file: %s; the rest follows here\n", strerror(-rc));
     write_at(&error, line, (size_t)n);

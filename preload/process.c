@@ -20,6 +20,7 @@
 #include "preload/log.h"
 #include "preload/mute.h"
 #include "preload/nvtx.h"
+#include "preload/outcome.h"
 #include "preload/patience.h"
 #include "preload/place.h"
 #include "preload/session.h"
@@ -76,7 +77,8 @@ static void go_to(enum phase p)
     kp_gate_arm(p == AWAKE);
 }
 
-static void unprofiled(const char *why, char *owned)
+/* `kind`: KP_FAILURES where that has been noted. */
+static void unprofiled(enum kp_failure kind, const char *why, char *owned)
 {
     const char *text = owned ? owned : why;
     bool question = *text && text[strlen(text) - 1] == '?';
@@ -86,6 +88,10 @@ static void unprofiled(const char *why, char *owned)
     free(owned);
     go_to(UNPROFILED);
     kp_session_discard_if_empty();
+    if (kind != KP_FAILURES)
+        kp_outcome_failed(kind);
+    if (!kp_session_is_open())
+        kp_outcome_ended(0, 0);
 }
 
 /* ---- what the filter asks for ---- */
@@ -118,7 +124,7 @@ static const char *read_ids(const struct kp_launch *l, uint64_t *context, uint64
     char *bad_input = NULL;
     const char *why = kp_place_ids(&process.setup, l, context, stream, &bad_input);
     if (bad_input)
-        unprofiled(NULL, bad_input);
+        unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
     return why;
 }
 
@@ -176,21 +182,24 @@ static bool read_options(void)
     static char *no_environment[] = {NULL}; /* after clearenv() */
     char *err = NULL;
     if (kp_options_from_env(&process.options, environ ? environ : no_environment, &err)) {
-        unprofiled("out of memory", err);
+        unprofiled(err ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", err);
         return false;
     }
+    kp_outcome_strict(process.options.strict);
     kp_log_quiet(process.options.quiet);
     if (*kp_sections_note())
         kp_log_warning("%s", kp_sections_note());
     if (kp_sections_select(process.options.set, process.options.section, &process.sections, &process.n_sections,
                            &err) ||
         kp_filter_new(&process.options, &filter_source, &process.filter, &err) || kp_nvtx_configure(&process.options)) {
-        unprofiled("out of memory", err);
+        unprofiled(err ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", err);
         return false;
     }
-    if (kp_nvtx_other())
+    if (kp_nvtx_other()) {
+        kp_outcome_failed(KP_FAILURE_RANGES);
         kp_log_warning("NVTX ranges are not seen: %s names another library, %s; unset it", KP_NVTX_PATH_VARIABLE,
                        kp_nvtx_other());
+    }
     kp_stack_configure(&process.options);
     atomic_store(&process.profiling, process.options.profile_from_start);
     return true;
@@ -213,6 +222,7 @@ __attribute__((constructor)) static void note_application(void)
 static bool leave_alone(const char *name, const char *why)
 {
     kp_log_progress("Process %d (%s) is left alone: %s", (int)process.pid, name, why);
+    kp_outcome_left();
     go_to(UNPROFILED);
     return false;
 }
@@ -247,6 +257,7 @@ static void wake(void)
 {
     const char *missing = kp_driver_fill(&process.driver, kp_symbols_driver);
     process.pid = getpid();
+    kp_outcome_open();
     /* A program may close the driver before it ends; our table must stay good. */
     kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     kp_log_open();
@@ -256,11 +267,11 @@ static void wake(void)
         char *why = NULL;
         if (asprintf(&why, "the CUDA driver has no %s: a newer driver is needed", missing) < 0)
             why = NULL;
-        unprofiled("the CUDA driver is too old", why);
+        unprofiled(KP_FAILURE_DRIVER, "the CUDA driver is too old", why);
         return;
     }
     if (kp_session_open(&process.options, &process.driver, process.sections, process.n_sections)) {
-        unprofiled("out of memory", NULL);
+        unprofiled(KP_FAILURE_MEMORY, "out of memory", NULL);
         return;
     }
     process.setup = (struct kp_context_setup){
@@ -356,7 +367,7 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     kp_guard++;
     CUresult rc = kp_window_launch(&process.setup, l, what, &skipped, &bad_input);
     if (bad_input)
-        unprofiled(NULL, bad_input);
+        unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
     kp_guard--;
     kp_gate_leave_exclusive();
     if (rc == CUDA_SUCCESS && (skipped || !what->wanted))
@@ -427,7 +438,7 @@ static void begin(void)
     pthread_mutex_lock(&process.lock);
     kp_guard++;
     if (!atomic_load(&process.begun) && kp_process_active() && kp_session_begin(&err))
-        unprofiled("out of memory", err);
+        unprofiled(KP_FAILURES, "out of memory", err);
     atomic_store(&process.begun, true);
     kp_guard--;
     pthread_mutex_unlock(&process.lock);

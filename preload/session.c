@@ -10,8 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cupti/loader.h"
 #include "preload/lock.h"
 #include "preload/log.h"
+#include "preload/outcome.h"
 #include "preload/stack.h"
 #include "report/environment.h"
 #include "report/nvtx_expr.h"
@@ -233,6 +235,8 @@ static int open_store(const struct kp_options *o, char **err)
         session.store = NULL;
         rc = 0;
     }
+    if (!rc && *o->export_file)
+        kp_outcome_stored(path);
     session.temporary = ours && session.store;
     session.file = path;
     if (ours && !session.store)
@@ -278,10 +282,14 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
 static int begin(char **err)
 {
     session.begun = true;
+    enum kp_failure kind = KP_FAILURE_LOG;
     int rc = open_log(session.options, err);
-    if (!rc)
+    if (!rc) {
+        kind = KP_FAILURE_EXPORT;
         rc = open_store(session.options, err);
+    }
     if (rc) {
+        kp_outcome_failed(kind);
         atomic_store(&session.open, false);
         return rc;
     }
@@ -343,6 +351,7 @@ static void keep(struct kp_result *r)
     struct kept *k = calloc(1, sizeof(*k));
     if (!k) {
         kp_log_error("out of memory: the result of launch %llu is lost", (unsigned long long)r->launch.id);
+        kp_outcome_failed(KP_FAILURE_MEMORY);
         kp_result_free(r);
         return;
     }
@@ -358,6 +367,8 @@ static void count(const struct kp_session_entry *entries, size_t n)
     kp_lock_take(&session.lock, KP_FOREVER);
     for (size_t i = 0; i < n; i++) {
         const struct kp_launch_info *l = &entries[i].result->launch;
+        if (entries[i].profiled && l->note)
+            kp_outcome_failed(KP_FAILURE_IN_PART);
         if (entries[i].profiled)
             s->launches_profiled++;
         else
@@ -437,6 +448,13 @@ static int store_all(const struct kp_session_entry *entries, size_t n, char **er
     return rc ? rc : kp_store_commit(session.store, err);
 }
 
+/* A file that nobody asked for is not missed: the report has it all. */
+static void failed_to_store(void)
+{
+    if (*session.options->export_file)
+        kp_outcome_failed(KP_FAILURE_EXPORT);
+}
+
 static bool stored(const struct kp_session_entry *entries, size_t n)
 {
     char *err = NULL;
@@ -445,6 +463,7 @@ static bool stored(const struct kp_session_entry *entries, size_t n)
     if (!store_all(entries, n, &err))
         return true;
     session.store_failed = true;
+    failed_to_store();
     kp_log_error("%s; results from here on are in the report only", err ? err : "the session file failed");
     free(err);
     return false;
@@ -554,7 +573,13 @@ void kp_session_collection(const char *metrics, const char *cupti_version)
 
 void kp_session_warn_once(const char *text)
 {
+    kp_session_warn(KP_FAILURE_COUNTERS, text);
+}
+
+void kp_session_warn(enum kp_failure kind, const char *text)
+{
     bool known = false;
+    kp_outcome_failed(kind);
     kp_lock_take(&session.lock, KP_FOREVER);
     for (size_t i = 0; i < session.n_warned && !known; i++)
         known = !strcmp(session.warned[i], text);
@@ -575,6 +600,7 @@ static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), vo
     int rc = session.store ? kp_store_each_result(session.store, fn, arg, err) : 0;
     if (*err) { /* the store's failure, not that of `fn` */
         kp_log_error("%s", *err);
+        failed_to_store();
         free(*err);
         *err = NULL;
         rc = 0;
@@ -610,8 +636,10 @@ static void name_stacks(void)
 {
     char *err = NULL;
     uint64_t stacks = kp_stack_name_all();
-    if (kp_stack_python_missing())
+    if (kp_stack_python_missing()) {
+        kp_outcome_failed(KP_FAILURE_STACKS);
         kp_log_warning("Call stacks have no Python frames: %s", kp_stack_python_missing());
+    }
     if (stacks && session.store && !session.store_failed && put_names(stacks, &err))
         kp_log_error("%s", err ? err : "the session file has no names of call stacks");
     free(err);
@@ -632,11 +660,15 @@ static void report(void)
     char *err = NULL;
     struct kp_session in_file = session.facts;
     in_file.complete = !session.store_failed;
-    if (session.store && kp_store_put_session(session.store, &in_file, &err))
+    if (session.store && kp_store_put_session(session.store, &in_file, &err)) {
         kp_log_error("%s", err ? err : "the session file cannot be written");
+        failed_to_store();
+    }
     free(err);
-    if (kp_page_print(kp_log_sink(), &session.display, &session.facts, &launches, &err))
+    if (kp_page_print(kp_log_sink(), &session.display, &session.facts, &launches, &err)) {
         kp_log_error("%s", err ? err : "the report could not be written");
+        kp_outcome_failed(KP_FAILURE_REPORT);
+    }
     free(err);
 }
 
@@ -657,12 +689,29 @@ void kp_session_discard_if_empty(void)
     kp_lock_give(&session.storing);
 }
 
+/* Tells how the launches fared, once all is written. */
+static void tell_outcome(void)
+{
+    const struct kp_session *s = &session.facts;
+    uint64_t unwanted = 0, skipped = 0;
+    for (size_t i = 0; i < s->n_skips; i++) {
+        skipped += s->skips[i].count;
+        unwanted += kp_skip_is_choice(s->skips[i].reason) ? s->skips[i].count : 0;
+    }
+    if (skipped > unwanted || s->launches_seen > s->launches_profiled + skipped)
+        kp_outcome_failed(KP_FAILURE_NOT_COUNTED);
+    if (kp_cupti_denied())
+        kp_outcome_failed(KP_FAILURE_PERMISSION);
+    kp_outcome_ended(s->launches_seen, s->launches_seen - unwanted);
+}
+
 static void close_session(void)
 {
     struct kp_quiet q = kp_quiet_begin();
     bool begun = session.begun || begin_late();
     atomic_store(&session.open, false);
     if (!begun) {
+        tell_outcome();
         kp_quiet_end(&q);
         return;
     }
@@ -675,6 +724,7 @@ static void close_session(void)
     session.store = NULL;
     if (session.temporary && !session.store_failed)
         remove_own_file();
+    tell_outcome();
     kp_quiet_end(&q);
 }
 

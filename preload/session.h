@@ -7,6 +7,7 @@
 
 #include "collectors/codes.h"
 #include "collectors/device.h"
+#include "report/failures.h"
 #include "report/model.h"
 #include "report/options.h"
 #include "report/sections.h"
@@ -54,7 +55,8 @@ struct kp_session_entry {
  * not take is kept in memory for the report. After kp_session_close they are dropped. */
 void kp_session_results(struct kp_session_entry *entries, size_t n);
 
-/* A warning that is written once, however often it comes up. */
+/* A warning that is written once, however often it comes up: of a failure of that kind, or of counters. */
+void kp_session_warn(enum kp_failure kind, const char *text);
 void kp_session_warn_once(const char *text);
 
 /* Writes the report and closes the store. Nothing is accepted afterwards. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "preload/log.h"
+#include "preload/outcome.h"
 #include "preload/stack_body.h"
 #include "preload/symbols.h"
 #include "report/demangle.h"
@@ -100,6 +101,7 @@ static void tell(const char *path)
     void *found = kp_symbols_dl()->sym(RTLD_DEFAULT, "dlerror");
     memcpy(&last, &found, sizeof(found));
     const char *error = last ? last() : NULL;
+    kp_outcome_failed(KP_FAILURE_STACKS);
     kp_log_warning("Call stacks have no files and lines: %s; install libdw (package libdw1 or elfutils-libs)",
                    error ? error : path);
 }

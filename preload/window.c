@@ -13,6 +13,7 @@
 #include "preload/lock.h"
 #include "preload/log.h"
 #include "preload/mute.h"
+#include "preload/outcome.h"
 #include "preload/patience.h"
 #include "preload/place.h"
 #include "preload/session.h"
@@ -451,7 +452,7 @@ static void hand_on(struct kp_window_outcome *out)
             i->result = NULL;
     }
     if (!b)
-        kp_session_warn_once("out of memory: results of a window are lost");
+        kp_session_warn(KP_FAILURE_MEMORY, "out of memory: results of a window are lost");
     const char *obstacle = w.setup->one_pass ? NULL : w.obstacle; /* where nothing is replayed it is no news */
     const char *why = c->no_counters ? c->no_counters : out->note ? out->note : obstacle;
     kp_batch_finish(b, w.setup, c, out->counters, why);
@@ -466,6 +467,7 @@ static void judge(const struct kp_window_outcome *out)
     if (out->replay.dead)
         c->dead = true;
     if (out->replay.damaged) {
+        kp_outcome_failed(KP_FAILURE_DAMAGE);
         kp_log_error(
             "device memory could not be restored for a replay (%s): the program's results from here on are not "
             "to be trusted; no more launches are replayed",
@@ -631,7 +633,7 @@ static void tell_complaints(void)
 {
     char *text;
     while (w.context->collector && (text = kp_collector_complaint(w.context->collector))) {
-        kp_session_warn_once(text);
+        kp_session_warn(KP_FAILURE_IN_PART, text);
         free(text);
     }
 }
@@ -786,7 +788,7 @@ static void open_window(const struct kp_context_setup *setup, struct kp_context 
         bool opened = count ? open_counted(obstacle ? 1 : room_for(c), &why) : open_replayed(&why);
         if (!opened && !count && once) {
             /* What cannot be saved can still be counted once. */
-            kp_session_warn_once(why ? why : "memory cannot be saved");
+            kp_session_warn(KP_FAILURE_IN_PART, why ? why : "memory cannot be saved");
             w.obstacle = "its memory could not be saved, not replayed";
             free(why);
             why = NULL;

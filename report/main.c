@@ -499,7 +499,7 @@ static int go_on(int argc, char **argv, struct kp_query *q, const struct kp_cata
     if (q->chip || q->mode)
         return kp_main_error(KP_EXIT_USAGE, "--%s does not go with a program; %s",
                              q->chip ? "chip" : "query-metrics-mode", try_help);
-    return kp_main_run(argv + optind);
+    return kp_main_run(argv + optind, ops);
 }
 
 /* `kprof COMMAND ...`; argv[0] is the command. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "report/doctor.h"
+#include "report/failures.h"
 #include "report/render.h"
 #include "report/sections.h"
 
@@ -87,6 +88,10 @@ struct kp_catalog_ops {
     /* How many metrics the sections have on the chip when nothing else is asked for, and in how many passes. */
     int (*cost)(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
                 size_t *passes, char **err);
+    /* Calls `fn` for each item of a list of metrics (`columns`: of trace-columns) that no chip of this CUPTI has, with a
+     * line that names the nearest. */
+    int (*check_metrics)(const char *cupti_dir, const char *list, bool columns,
+                         int (*fn)(const char *item, const char *why, void *arg), void *arg);
     /* What `kprof doctor` cannot find out itself: the driver, its GPUs, and CUPTI. Overwrites *out. */
     void (*machine)(const char *cupti_dir, struct kp_doctor_facts *out);
 };
@@ -160,8 +165,40 @@ char *kp_main_library(void);
 /* Prints what would stop profiling here. Returns the exit status: 0 when nothing does. */
 int kp_main_doctor(const struct kp_catalog_ops *ops);
 
-/* Runs argv[0] with libkprof.so preloaded, as the KPROF_ variables of the environment say. Returns its exit status; if
- * a signal killed it, kills the command with the same signal. */
-int kp_main_run(char **argv);
+/* Runs argv[0] with libkprof.so preloaded, as the KPROF_ variables of the environment say. Returns its exit status, or
+ * with `strict` that of a failure; if a signal killed it, kills the command with the same signal. */
+int kp_main_run(char **argv, const struct kp_catalog_ops *ops);
+
+/* ---- what a run is checked for before it starts ---- */
+
+/* Paths that do not begin at the root are made to, in *o and in the environment, and all is checked that can be: the
+ * export, the log file, the metrics. Warns of metrics that there are not. Returns 0, or an exit status after having said
+ * why. */
+int kp_main_check_run(struct kp_options *o, const struct kp_catalog_ops *ops);
+
+/* The export where its name is known beforehand; malloc'ed, NULL when it is not, or there is none. */
+char *kp_main_export_path(const struct kp_options *o);
+
+/* What execvp would execute for `name`; malloc'ed, NULL when there is nothing. */
+char *kp_main_find_program(const char *name);
+
+/* Why the loader would not preload a library into this program, as the end of a sentence; NULL when nothing is known
+ * against it. Static text. */
+const char *kp_main_not_followed(const char *program);
+
+/* ---- how the processes of a run fared ---- */
+
+/* The lines of the status file: "PROCESS WORD REST", with the WORDs started (CUDA has), failed KIND, stored PATH, left
+ * (alone, as was asked for) and ended SEEN MATCHED. */
+struct kp_run_outcome {
+    kp_failure_set failures;
+    bool started, left;
+    char *stored;           /* an export that was written; malloc'ed */
+    uint64_t seen, matched; /* launches of all processes; those that filters did not hold back */
+    size_t unfinished;      /* processes that are gone and have not ended */
+};
+
+/* Reads the status file. Overwrites *out, of which the caller frees `stored`. 0 or -errno. */
+int kp_run_outcome_read(const char *path, struct kp_run_outcome *out);
 
 #endif

@@ -17,7 +17,7 @@
 #include "report/version.h"
 
 static const char library_name[] = KP_LIBRARY;
-static const char session_ending[] = ".kprof";
+static const char session_ending[] = ".kprof", status_name[] = "status";
 
 /* Signals that somebody may send to the command and means for the program. */
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -60,17 +60,24 @@ static int set_preload(void)
     return status;
 }
 
-/* A folder for the sessions of the program and of those that it starts, each named by its process; malloc'ed. NULL
- * when there is none: then a program that is killed leaves no report, and nothing else is lost. It is dated back, so
- * that a session which was removed again can be told from none. */
-static char *make_session_folder(void)
+/* A folder for the sessions of the program and of those that it starts, each named by its process, and for the file in
+ * which they note how they fared, whose path is put into *status. malloc'ed; NULL when there is none: then a program that
+ * is killed leaves no report, and what the processes noted is not known. It is dated back, so that a session which was
+ * removed again can be told from none. */
+static char *make_folder(char **status)
 {
     const char *base = getenv("TMPDIR");
     char *folder = NULL;
+    *status = NULL;
     if (asprintf(&folder, "%s/kprof.XXXXXX", base && *base ? base : "/tmp") < 0)
         return NULL;
     const struct timespec long_ago[] = {{0}, {0}};
     if (mkdtemp(folder)) {
+        int fd = asprintf(status, "%s/%s", folder, status_name) < 0
+                     ? -1
+                     : open(*status, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            close(fd);
         utimensat(AT_FDCWD, folder, long_ago, 0);
         return folder;
     }
@@ -260,13 +267,59 @@ static bool was_used(const char *folder)
     return stat(folder, &s) || s.st_mtim.tv_sec || s.st_mtim.tv_nsec;
 }
 
+/* ---- what is said at the end ---- */
+
+/* A run, from its start to its end. */
+struct run {
+    struct kp_options o;
+    struct child child;
+    char *folder, *status_file; /* see make_folder */
+    char *program;              /* the file that is executed; NULL where it is not found */
+    struct kp_run_outcome outcome;
+    bool used; /* CUDA was, as far as is known */
+};
+
 /* Else a program that has nothing to do with CUDA would leave its user waiting for a report. */
-static void say_why_nothing(void)
+static void say_why_nothing(const struct run *r)
 {
-    fputs(
-        "==KPROF== No session was stored. Unless a line above says why, the program did not use CUDA, or could not be "
-        "followed (set-user-ID, statically linked).\n",
-        stderr);
+    const char *why = kp_main_not_followed(r->program);
+    if (why)
+        fprintf(stderr, "==KPROF== No session was stored. %s cannot be followed: %s.\n", r->program, why);
+    else
+        fputs("==KPROF== No session was stored. Unless a line above says why, the program did not use CUDA, or could not "
+              "be followed (set-user-ID, statically linked).\n",
+              stderr);
+}
+
+/* An export that is not this run's must not be taken for it. */
+static void say_not_stored(const struct run *r)
+{
+    struct stat st;
+    char *path = kp_main_export_path(&r->o);
+    bool there = path && !lstat(path, &st);
+    fprintf(stderr, "==%s== Nothing was written to %s%s%s\n", r->used ? "ERROR" : "KPROF", path ? path : r->o.export_file,
+            there ? ": what is there is of an earlier run" : "", r->used ? "; a line above says why" : "");
+    free(path);
+}
+
+static bool has_stored(const struct run *r)
+{
+    struct stat st;
+    return r->outcome.stored && !stat(r->outcome.stored, &st);
+}
+
+/* The kinds of failure of the whole run. */
+static kp_failure_set judge(const struct run *r)
+{
+    const struct kp_run_outcome *out = &r->outcome;
+    kp_failure_set set = out->failures;
+    if (out->unfinished)
+        set |= kp_failure_bit(KP_FAILURE_INCOMPLETE);
+    if (!r->used)
+        set |= kp_failure_bit(kp_main_not_followed(r->program) ? KP_FAILURE_NOT_FOLLOWED : KP_FAILURE_NO_CUDA);
+    else if (!set && !out->matched)
+        set |= kp_failure_bit(out->seen || out->left ? KP_FAILURE_NO_MATCH : KP_FAILURE_NO_LAUNCH);
+    return set;
 }
 
 static int exit_status(const struct child *c)
@@ -286,37 +339,94 @@ static int exit_status(const struct child *c)
     return KP_EXIT_SIGNAL + sig;
 }
 
-int kp_main_run(char **argv)
+/* With `strict`: the status of the first kind of failure, where the program itself did not fail. */
+static int strict_status(const struct run *r)
 {
-    struct kp_options o;
-    struct child c = {0};
-    char *err = NULL, *folder = NULL;
-    int rc = kp_options_from_env(&o, environ, &err);
+    kp_failure_set set = judge(r);
+    char *line = set ? kp_failure_line(set) : NULL;
+    bool own = WIFSIGNALED(r->child.status) || WEXITSTATUS(r->child.status);
+    int status = set ? kp_failure_rows[kp_failure_first(set)].status : 0;
+    if (set && own)
+        kp_main_error(0, "strict: %s; the exit status is that of the program, which failed itself", line ? line : "");
+    else if (set)
+        kp_main_error(0, "strict: %s; the exit status is %d", line ? line : "", status);
+    free(line);
+    return set && !own ? status : -1;
+}
+
+/* Says what became of the session. Returns an exit status, or -1 for the program's. */
+static int settle(struct run *r)
+{
+    bool known = r->status_file && !kp_run_outcome_read(r->status_file, &r->outcome);
+    r->used = !known || r->outcome.started || was_used(r->folder);
+    if (r->status_file)
+        unlink(r->status_file);
+    if (r->folder)
+        settle_folder(r->folder, &r->o, &r->child);
+    if (!r->used && !r->o.quiet)
+        say_why_nothing(r);
+    if (known && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen) &&
+        (r->used || !r->o.quiet))
+        say_not_stored(r);
+    return known && r->o.strict ? strict_status(r) : -1;
+}
+
+static int prepare_folder(struct run *r)
+{
+    r->folder = make_folder(&r->status_file);
+    if (!r->folder && r->o.strict)
+        return kp_main_error(KP_EXIT_FAILED, "no folder can be made in TMPDIR, or /tmp: %s", strerror(errno));
+    if (r->folder && !*r->o.export_file && !*r->o.session_file && set_session_file(r->folder))
+        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    if (r->status_file && setenv("KPROF_STATUS_FILE", r->status_file, 1))
+        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    return 0;
+}
+
+/* A session that is to be replaced goes before the program starts: it cannot be taken for the one that was not made. */
+static void remove_old(const struct run *r)
+{
+    struct stat st;
+    char *path = r->o.force_overwrite && r->program ? kp_main_export_path(&r->o) : NULL;
+    if (path && !stat(path, &st) && S_ISREG(st.st_mode))
+        unlink(path);
+    free(path);
+}
+
+static int run(struct run *r, char **argv, const struct kp_catalog_ops *ops)
+{
+    int status = kp_main_check_run(&r->o, ops);
+    if (!status)
+        status = set_preload();
+    if (!status)
+        status = prepare_folder(r);
+    if (status)
+        return status;
+    r->program = kp_main_find_program(argv[0]);
+    remove_old(r);
+    status = run_program(argv, &r->child);
+    return status ? status : settle(r);
+}
+
+int kp_main_run(char **argv, const struct kp_catalog_ops *ops)
+{
+    struct run r = {.folder = NULL};
+    char *err = NULL;
+    int rc = kp_options_from_env(&r.o, environ, &err);
     if (rc) {
         kp_main_error(0, "%s", err ? err : strerror(-rc));
         free(err);
         return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
     }
-    int status = set_preload();
-    if (status)
-        goto out;
-    if (!*o.export_file && !*o.session_file && (folder = make_session_folder()) && set_session_file(folder)) {
-        status = kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
-        goto out;
-    }
-    status = run_program(argv, &c);
-    if (!status) {
-        bool nothing = folder && !was_used(folder);
-        if (folder)
-            settle_folder(folder, &o, &c);
-        if (nothing && !o.quiet)
-            say_why_nothing();
-        status = -1;
-    }
-out:
-    if (folder)
-        rmdir(folder);
-    free(folder);
-    kp_options_free(&o);
-    return status < 0 ? exit_status(&c) : status;
+    int status = run(&r, argv, ops);
+    if (r.status_file)
+        unlink(r.status_file);
+    if (r.folder)
+        rmdir(r.folder);
+    free(r.outcome.stored);
+    free(r.program);
+    free(r.status_file);
+    free(r.folder);
+    kp_options_free(&r.o);
+    return status < 0 ? exit_status(&r.child) : status;
 }

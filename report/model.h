@@ -192,6 +192,9 @@ struct kp_skip {
 #define KP_SKIP_LAUNCH_COUNT "after launch-count was reached"
 #define KP_SKIP_NO_COUNTERS  "reported without counters"
 
+/* Whether the user's choice of launches is the reason. */
+bool kp_skip_is_choice(const char *reason);
+
 /* Others that more than one place gives. */
 #define KP_SKIP_CAPTURE "made while a stream was being captured"
 #define KP_SKIP_BUSY    "another thread was in a driver call that did not end"

@@ -53,6 +53,7 @@ struct kp_options {
     char *source_folders;         /* comma list; "" = none */
     bool import_source;           /* the texts of source files are stored in the session */
     bool quiet;                   /* no progress lines */
+    bool strict;                  /* each kind of failure is told as an exit status: see failures.def */
     bool profile_from_start;
     bool nvtx;                 /* also set by all that needs it, see kp_options_want_nvtx */
     char *nvtx_include;        /* "" = all */
@@ -60,6 +61,8 @@ struct kp_options {
     char *nvtx_push_pop_scope; /* thread | process */
     char *call_stack;          /* comma list of native, python; "" = none */
     char *cupti_dir;           /* "" = searched for */
+    char *status_file; /* where processes note how they fared; "" = nowhere */
+    char *metrics_told; /* items of `metrics` of which the user has been warned */
     char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
     /* 0 = automatic, of the passes no limit */
     uint64_t pm_sampling_interval;    /* ns; of CC 7.5 and 8.0 cycles */

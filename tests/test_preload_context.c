@@ -69,6 +69,12 @@ void kp_session_warn_once(const char *text)
     (void)text;
 }
 
+void kp_session_warn(enum kp_failure kind, const char *text)
+{
+    (void)kind;
+    (void)text;
+}
+
 void kp_session_codes(struct kp_codes *codes)
 {
     (void)codes;
