@@ -5,6 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "preload/lock.h"
+
+enum { PATIENCE_MS = 1000 };
+
 /* What a walk needs of one object. */
 struct object {
     const char *path, *soname;
@@ -188,6 +192,17 @@ void *kp_elf_bootstrap(const char *name)
     return NULL;
 }
 
+/* The loader's lock of a walk stays taken in a child that another thread forks meanwhile: glibc does not free it there.
+ * So no fork is made while this library walks; a thread that this cannot be kept from walks all the same. */
+static void walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *arg), void *arg)
+{
+    struct kp_lock *lock = &kp_locks[KP_LOCK_OBJECTS];
+    bool taken = kp_lock_take(lock, PATIENCE_MS);
+    dl_iterate_phdr(visit, arg);
+    if (taken)
+        kp_lock_give(lock);
+}
+
 struct by_name {
     const char *soname, *name;
     void *found;
@@ -207,7 +222,7 @@ static int visit_by_name(struct dl_phdr_info *info, size_t size, void *arg)
 void *kp_elf_find(const char *soname, const char *name)
 {
     struct by_name w = {.soname = soname, .name = name};
-    dl_iterate_phdr(visit_by_name, &w);
+    walk(visit_by_name, &w);
     return w.found;
 }
 
@@ -241,14 +256,14 @@ static bool copy_directory(const char *path, char *dir, size_t size)
 bool kp_elf_directory_of(const void *address, char *dir, size_t size)
 {
     struct by_address w = {.address = address};
-    dl_iterate_phdr(visit_by_address, &w);
+    walk(visit_by_address, &w);
     return w.found && copy_directory(w.object.path, dir, size);
 }
 
 bool kp_elf_directory(const char *soname, char *dir, size_t size)
 {
     struct by_address w = {.soname = soname};
-    dl_iterate_phdr(visit_by_address, &w);
+    walk(visit_by_address, &w);
     return w.found && copy_directory(w.object.path, dir, size);
 }
 
@@ -295,12 +310,12 @@ void *kp_elf_find_for(const void *caller, const char *name)
 {
     struct by_address from = {.address = caller};
     struct needed list = {.n = 0};
-    dl_iterate_phdr(visit_by_address, &from);
+    walk(visit_by_address, &from);
     if (from.found)
         add_needed(&list, &from.object);
     for (size_t i = 0; i < list.n; i++) {
         struct by_exact w = {.soname = list.names[i]};
-        dl_iterate_phdr(visit_exact, &w);
+        walk(visit_exact, &w);
         if (!w.found)
             continue;
         void *found = find_in(&w.object, name);
@@ -311,9 +326,33 @@ void *kp_elf_find_for(const void *caller, const char *name)
     return kp_elf_find(NULL, name);
 }
 
-bool kp_elf_is_own(const void *address)
+bool kp_elf_range(const void *address, struct kp_elf_range *out)
 {
     struct by_address w = {.address = address};
-    dl_iterate_phdr(visit_by_address, &w);
-    return w.found && is_self(&w.object);
+    walk(visit_by_address, &w);
+    if (!w.found)
+        return false;
+    *out = (struct kp_elf_range){UINTPTR_MAX, 0};
+    for (size_t i = 0; i < w.object.n_phdr; i++) {
+        const ElfW(Phdr) *p = &w.object.phdr[i];
+        uintptr_t start = w.object.base + p->p_vaddr;
+        if (p->p_type != PT_LOAD)
+            continue;
+        out->start = start < out->start ? start : out->start;
+        out->end = start + p->p_memsz > out->end ? start + p->p_memsz : out->end;
+    }
+    return true;
+}
+
+/* From the linker: the first byte of the object that this is part of. */
+extern const ElfW(Ehdr) own_header __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+
+bool kp_elf_is_own(const void *address)
+{
+    struct object own = {.phdr = (const ElfW(Phdr) *)((const char *)&own_header + own_header.e_phoff),
+                         .n_phdr = own_header.e_phnum};
+    for (size_t i = 0; i < own.n_phdr; i++)
+        if (own.phdr[i].p_type == PT_LOAD && !own.phdr[i].p_offset)
+            own.base = (uintptr_t)&own_header - own.phdr[i].p_vaddr;
+    return contains(&own, address);
 }

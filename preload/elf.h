@@ -3,13 +3,14 @@
  * front of dlsym and dlvsym: the real ones cannot be asked for through themselves, and dlopen may live in libc or
  * libdl.
  *
- * Threads: any; the loader's own lock is held during a walk. Nothing is allocated.
+ * Threads: any; the loader's own lock is held during a walk, and a fork waits for it to end. Nothing is allocated.
  */
 #ifndef KP_PRELOAD_ELF_H
 #define KP_PRELOAD_ELF_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Address of function `name` in the first loaded object, in load order, that comes after this library. Calls no
  * function, not even of libc, and takes no lock: for the first look-up of all, which may be made by another library's
@@ -30,7 +31,13 @@ bool kp_elf_directory_of(const void *address, char *dir, size_t size);
 /* Folder of the first loaded object whose name begins with `soname`. */
 bool kp_elf_directory(const char *soname, char *dir, size_t size);
 
-/* Whether `address` lies in this library. */
+/* The addresses from the first byte of the loaded object that `address` lies in to its last. False: it is in none. */
+struct kp_elf_range {
+    uintptr_t start, end;
+};
+bool kp_elf_range(const void *address, struct kp_elf_range *out);
+
+/* Whether `address` lies in this library. Takes no lock. */
 bool kp_elf_is_own(const void *address);
 
 #endif

@@ -1,7 +1,6 @@
 #include "preload/gate.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -38,13 +37,11 @@ static struct slot {
 };
 
 static atomic_int pool_used;
-static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_lock *const pool_lock = &kp_locks[KP_LOCK_TRAMPOLINES];
 
-static atomic_bool armed, exclusive;
-static atomic_int in_flight, captures;
+static atomic_bool armed;
+static atomic_int exclusive, waiting, in_flight, captures; /* waiting: threads, for `exclusive` to be 0 */
 static struct kp_lock owner;
-static pthread_mutex_t waiting = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
 extern const char kp_gate_pool[];
 
@@ -59,18 +56,15 @@ void kp_gate_enter_shared(const char *what)
         atomic_fetch_add(&in_flight, 1);
         if (!atomic_load(&exclusive) && !kp_window_watches())
             return;
-        atomic_fetch_sub(&in_flight, 1);
+        kp_gate_leave_shared();
         if (kp_window_watches()) {
             kp_process_close_window(what);
             continue;
         }
-        int before;
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* a thread that ended here would keep the lock */
-        pthread_mutex_lock(&waiting);
+        atomic_fetch_add(&waiting, 1);
         while (atomic_load(&exclusive))
-            pthread_cond_wait(&released, &waiting);
-        pthread_mutex_unlock(&waiting);
-        pthread_setcancelstate(before, &before);
+            kp_wait_while(&exclusive, 1, KP_FOREVER);
+        atomic_fetch_sub(&waiting, 1);
     }
 }
 
@@ -86,32 +80,34 @@ void kp_gate_enter_alone(const char *what)
 
 void kp_gate_leave_shared(void)
 {
-    atomic_fetch_sub(&in_flight, 1);
+    if (atomic_fetch_sub(&in_flight, 1) == 1 && atomic_load(&exclusive))
+        kp_wake_all(&in_flight);
 }
 
 bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
 {
     if (!kp_lock_take(&owner, owner_ms))
         return false;
-    atomic_store(&exclusive, true);
-    /* Calls in flight end in microseconds, or (a copy, a module load) in milliseconds: polling is good enough. */
-    long start = kp_now_ms();
-    while (atomic_load(&in_flight) > 0) {
-        if (kp_now_ms() - start >= patience_ms) {
+    atomic_store(&exclusive, 1);
+    int calls = atomic_load(&in_flight);
+    if (calls <= 0) /* most often, and reading the clock costs more */
+        return true;
+    for (long start = kp_now_ms(), waited = 0; calls > 0; calls = atomic_load(&in_flight)) {
+        waited = kp_now_ms() - start;
+        if (waited >= patience_ms) {
             kp_gate_leave_exclusive();
             return false;
         }
-        kp_nap();
+        kp_wait_while(&in_flight, calls, patience_ms - waited);
     }
     return true;
 }
 
 void kp_gate_leave_exclusive(void)
 {
-    pthread_mutex_lock(&waiting);
-    atomic_store(&exclusive, false);
-    pthread_cond_broadcast(&released);
-    pthread_mutex_unlock(&waiting);
+    atomic_store(&exclusive, 0);
+    if (atomic_load(&waiting) > 0)
+        kp_wake_all(&exclusive);
     kp_lock_give(&owner);
 }
 
@@ -123,13 +119,9 @@ void kp_gate_exclusive_to_shared(void)
 
 void kp_gate_reset(void)
 {
-    static const pthread_mutex_t fresh_mutex = PTHREAD_MUTEX_INITIALIZER;
-    static const pthread_cond_t fresh_cond = PTHREAD_COND_INITIALIZER;
     kp_lock_give(&owner);
-    waiting = fresh_mutex;
-    pool_lock = fresh_mutex;
-    released = fresh_cond;
-    atomic_store(&exclusive, false);
+    atomic_store(&exclusive, 0);
+    atomic_store(&waiting, 0);
     atomic_store(&in_flight, 0);
     atomic_store(&captures, 0);
 }
@@ -144,7 +136,7 @@ void *kp_gate_wrap(enum kp_api_class class, const char *symbol, void *real)
     if (class == KP_CLASS_PURE || !real)
         return real;
     void *trampoline = real;
-    pthread_mutex_lock(&pool_lock);
+    kp_lock_take(pool_lock, KP_FOREVER);
     int n = atomic_load(&pool_used), i = 0;
     while (i < n && atomic_load(&slots[ROWS + i].real) != real)
         i++;
@@ -156,7 +148,7 @@ void *kp_gate_wrap(enum kp_api_class class, const char *symbol, void *real)
     }
     if (i < KP_GATE_POOL)
         trampoline = (void *)(uintptr_t)(kp_gate_pool + (size_t)i * TRAMPOLINE_BYTES);
-    pthread_mutex_unlock(&pool_lock);
+    kp_lock_give(pool_lock);
     return trampoline;
 }
 

@@ -1,11 +1,11 @@
 #include "preload/graphs.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "preload/gate.h"
 #include "preload/hostmem.h"
+#include "preload/lock.h"
 #include "preload/process.h"
 
 struct entry {
@@ -15,7 +15,7 @@ struct entry {
 };
 
 static struct entry *entries;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_GRAPHS];
 
 /* How a node type counts, and whether it may be run again. Types without a row are of a later driver: not replayed. */
 static const struct node_rule {
@@ -144,7 +144,7 @@ static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out
 
 static void forget(CUgraphExec exec)
 {
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     for (struct entry **e = &entries; *e; e = &(*e)->next)
         if ((*e)->exec == exec) {
             struct entry *gone = *e;
@@ -152,7 +152,7 @@ static void forget(CUgraphExec exec)
             free(gone);
             break;
         }
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
 }
 
 static void note(CUgraphExec exec, CUgraph graph)
@@ -168,22 +168,22 @@ static void note(CUgraphExec exec, CUgraph graph)
     kp_guard++;
     study(d, graph, &e->graph);
     kp_guard--;
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     e->next = entries;
     entries = e;
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
 }
 
 bool kp_graph_find(CUgraphExec exec, struct kp_graph *out)
 {
     bool found = false;
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     for (const struct entry *e = entries; e && !found; e = e->next)
         if (e->exec == exec) {
             *out = e->graph;
             found = true;
         }
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     return found;
 }
 

@@ -1,11 +1,11 @@
 #include "preload/hostmem.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "preload/gate.h"
+#include "preload/lock.h"
 #include "preload/mappings.h"
 #include "preload/process.h"
 
@@ -40,7 +40,7 @@ struct range {
     struct range *next;  /* of a list of those that are leaving */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_HOST_MEMORY];
 
 /* Under the lock. The ranges are sorted by address and never overlap. */
 static struct range **ranges;
@@ -139,20 +139,20 @@ static struct range *take(const void *p, bool registered)
 {
     uint64_t address = (uintptr_t)p;
     struct range *r = NULL;
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     size_t i = place_of(address);
     if (i < n_ranges && ranges[i]->base == address && (ranges[i]->kind == REGISTERED) == registered)
         r = remove_at(i);
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     return r;
 }
 
 /* What cannot be kept in the table counts for good. */
 static void put(struct range *r)
 {
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     bool kept = insert(r);
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     if (kept)
         return;
     count(r);
@@ -184,14 +184,14 @@ bool kp_hostmem_find(uint64_t address, void **base, size_t *bytes)
 {
     if (address < atomic_load(&lowest) || address >= atomic_load(&beyond))
         return false;
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     size_t i = place_of(address);
     bool found = i < n_ranges && ranges[i]->base <= address;
     if (found) {
         *base = (void *)(uintptr_t)ranges[i]->base;
         *bytes = ranges[i]->bytes;
     }
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     return found;
 }
 
@@ -199,10 +199,10 @@ static bool is_ours(uint64_t address)
 {
     if (address < atomic_load(&lowest) || address >= atomic_load(&beyond))
         return false;
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     size_t i = place_of(address);
     bool ours = i < n_ranges && ranges[i]->base <= address && ranges[i]->kind == OURS;
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     return ours;
 }
 
@@ -210,8 +210,6 @@ static bool is_ours(uint64_t address)
  * the driver, which refuses them. */
 void kp_hostmem_forked(void)
 {
-    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-    lock = fresh;
     n_ranges = 0;
     arenas = NULL;
     leaving = NULL;
@@ -341,14 +339,14 @@ static uint64_t take_slot(struct piece *piece, bool *again)
 static struct piece *slot_of(size_t slot_bytes, int node, uint64_t *base)
 {
     bool again = false;
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     struct piece *piece = arenas;
     while (piece &&
            (piece->slot_bytes != slot_bytes || piece->node != node || (!piece->n_freed && piece->used == piece->slots)))
         piece = piece->next;
     if (piece)
         *base = take_slot(piece, &again);
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     if (again)
         memset((void *)(uintptr_t)*base, 0, slot_bytes);
     return piece;
@@ -379,14 +377,14 @@ static bool provide(const struct kp_driver *d, struct range *r)
     r->piece = new_piece(d, &what, bytes, small ? slot : bytes);
     if (!r->piece)
         return false;
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     bool again;
     r->base = take_slot(r->piece, &again);
     if (is_arena(r->piece)) {
         r->piece->next = arenas;
         arenas = r->piece;
     }
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     return true;
 }
 
@@ -396,9 +394,9 @@ static CUresult release(const struct kp_driver *d, struct range *r)
     struct piece *piece = r->piece;
     CUresult rc = CUDA_SUCCESS;
     if (is_arena(piece)) {
-        pthread_mutex_lock(&lock);
+        kp_lock_take(lock, KP_FOREVER);
         piece->freed[piece->n_freed++] = (uint32_t)((r->base - piece->base) / piece->slot_bytes);
-        pthread_mutex_unlock(&lock);
+        kp_lock_give(lock);
     } else {
         rc = free_piece(d, piece);
     }
@@ -424,9 +422,9 @@ static bool make(void **p, size_t bytes)
         return false;
     }
     void *base = (void *)(uintptr_t)r->base;
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     bool kept = insert(r);
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     if (kept)
         *p = base;
     else
@@ -445,14 +443,14 @@ static CUresult wait_for_gpu(const struct kp_driver *d)
 
 static void leave(struct range *list)
 {
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     while (list) {
         struct range *r = list;
         list = r->next;
         r->next = leaving;
         leaving = r;
     }
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
 }
 
 /* Frees `r` of ours, once the GPU is done with it, and what left before. While a stream is captured there is no
@@ -464,10 +462,10 @@ static CUresult free_ours(struct range *r)
         leave(r);
         return CUDA_SUCCESS;
     }
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     r->next = leaving;
     leaving = NULL;
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     CUresult rc = wait_for_gpu(d);
     if (rc != CUDA_SUCCESS) {
         leave(r);

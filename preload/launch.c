@@ -1,11 +1,11 @@
 #include "preload/launch.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "preload/gate.h"
+#include "preload/lock.h"
 #include "preload/process.h"
 #include "preload/window.h"
 
@@ -273,7 +273,7 @@ static struct old_function {
     unsigned block[3], shared;
 } old_functions[OLD_FUNCTIONS];
 
-static pthread_mutex_t old_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_lock *const old_lock = &kp_locks[KP_LOCK_OLD_LAUNCHES];
 
 /* The entry of `f`, made when absent; NULL when the table is full. Under old_lock. */
 static struct old_function *old_function(CUfunction f)
@@ -298,14 +298,14 @@ CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, C
     (void)ptsz;
     close_before_change("cuFuncSetBlockShape");
     CUresult rc = real(f, x, y, z);
-    pthread_mutex_lock(&old_lock);
+    kp_lock_take(old_lock, KP_FOREVER);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
     if (o) {
         o->block[0] = (unsigned)x;
         o->block[1] = (unsigned)y;
         o->block[2] = (unsigned)z;
     }
-    pthread_mutex_unlock(&old_lock);
+    kp_lock_give(old_lock);
     return rc;
 }
 
@@ -314,22 +314,22 @@ CUresult kp_cuFuncSetSharedSize(PFN_cuFuncSetSharedSize_v2000 real, bool ptsz, C
     (void)ptsz;
     close_before_change("cuFuncSetSharedSize");
     CUresult rc = real(f, bytes);
-    pthread_mutex_lock(&old_lock);
+    kp_lock_take(old_lock, KP_FOREVER);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
     if (o)
         o->shared = bytes;
-    pthread_mutex_unlock(&old_lock);
+    kp_lock_give(old_lock);
     return rc;
 }
 
 static CUresult go_old(struct kp_launch *l, unsigned width, unsigned height)
 {
     struct old_function o = {.block = {1, 1, 1}};
-    pthread_mutex_lock(&old_lock);
+    kp_lock_take(old_lock, KP_FOREVER);
     const struct old_function *known = old_function(l->f);
     if (known && known->block[0])
         o = *known;
-    pthread_mutex_unlock(&old_lock);
+    kp_lock_give(old_lock);
     set_shape(l, (const unsigned[]){width, height, 1}, o.block, o.shared);
     return go(l);
 }

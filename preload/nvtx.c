@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "preload/lock.h"
 #include "report/nvtx_expr.h"
 #include "report/text.h"
 
@@ -44,7 +45,7 @@ struct range {
 /* The push-pop ranges of a thread, of all domains in the order they were opened. Its thread alone changes it, and so
  * reads it without the lock; only what is in use of it is ever touched, so it costs little more than that. */
 struct stack {
-    pthread_mutex_t lock;
+    struct kp_lock lock;
     struct stack *next;
     unsigned n;
     uint64_t beyond; /* ranges pushed onto the full stack */
@@ -74,27 +75,27 @@ struct seen {
 
 /* Locks are taken in the order in which they stand here, and a stack's after `stacks`. */
 static struct {
-    pthread_mutex_t lock;
+    struct kp_lock *lock;
     struct stack *first;
     size_t n;
-} stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} stacks = {.lock = &kp_locks[KP_LOCK_NVTX_STACKS]};
 
 static struct {
-    pthread_mutex_t lock;
+    struct kp_lock *lock;
     struct range *list[MOST_OPEN]; /* by id, which is by age */
     size_t n;
     uint64_t last_id;
-} started = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} started = {.lock = &kp_locks[KP_LOCK_NVTX_STARTED]};
 
 static struct {
-    pthread_mutex_t lock;
+    struct kp_lock *lock;
     struct kp_nvtx_domain *domains;
     size_t n_domains;
     struct string *strings[STRING_LISTS];
     size_t n_strings;
     struct label *labels;
     size_t n_labels;
-} names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} names = {.lock = &kp_locks[KP_LOCK_NVTX_NAMES]};
 
 /* Filled under the lock of `names`, read without. */
 static struct {
@@ -117,7 +118,7 @@ THREAD_LOCAL bool inside; /* a function of this file runs on this thread */
 
 static bool enter(void)
 {
-    if (inside)
+    if (inside || kp_locks_forking())
         return false;
     inside = true;
     atomic_signal_fence(memory_order_seq_cst);
@@ -169,7 +170,7 @@ static _Atomic(struct seen *) *find_seen(enum kp_nvtx_kind kind, const struct ra
 
 static void add_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len, uint64_t hash)
 {
-    pthread_mutex_lock(&names.lock);
+    kp_lock_take(names.lock, KP_FOREVER);
     _Atomic(struct seen *) *slot = find_seen(kind, r, len, hash);
     struct seen *s = atomic_load(slot);
     size_t n = atomic_load(&seen.n);
@@ -182,7 +183,7 @@ static void add_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len, 
     }
     if (s)
         atomic_fetch_add_explicit(&s->times, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&names.lock);
+    kp_lock_give(names.lock);
 }
 
 static void note_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len)
@@ -233,7 +234,7 @@ static void thread_ends(void *arg)
 {
     struct stack *s = arg;
     inside = true; /* a handler of this thread would find it half gone */
-    pthread_mutex_lock(&stacks.lock);
+    kp_lock_take(stacks.lock, KP_FOREVER);
     for (struct stack **at = &stacks.first; *at; at = &(*at)->next)
         if (*at == s) {
             *at = s->next;
@@ -241,7 +242,7 @@ static void thread_ends(void *arg)
             break;
         }
     own = NULL;
-    pthread_mutex_unlock(&stacks.lock);
+    kp_lock_give(stacks.lock);
     free(s);
     inside = false;
 }
@@ -254,16 +255,16 @@ static struct stack *own_stack(void)
     struct stack *s = malloc(sizeof(*s));
     if (!s)
         return NULL;
-    pthread_mutex_lock(&stacks.lock);
+    kp_lock_take(stacks.lock, KP_FOREVER);
     if (stacks.n < MOST_THREADS) {
-        pthread_mutex_init(&s->lock, NULL);
+        s->lock = (struct kp_lock){0};
         s->n = 0;
         s->beyond = 0;
         s->next = stacks.first;
         stacks.first = own = s;
         stacks.n++;
     }
-    pthread_mutex_unlock(&stacks.lock);
+    kp_lock_give(stacks.lock);
     if (!own)
         free(s);
     else if (has_key)
@@ -285,7 +286,7 @@ static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp
     int level = 0, below = top_of(s, d);
     if (below >= 0)
         level = s->ranges[below].level + 1;
-    pthread_mutex_lock(&s->lock);
+    kp_lock_take(&s->lock, KP_FOREVER);
     if (s->n < KP_NVTX_DEPTH) {
         struct range *r = &s->ranges[s->n];
         fill(r, KP_NVTX_PUSH_POP, d, e);
@@ -294,7 +295,7 @@ static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp
     } else {
         level += (int)s->beyond++;
     }
-    pthread_mutex_unlock(&s->lock);
+    kp_lock_give(&s->lock);
     return level;
 }
 
@@ -316,11 +317,11 @@ static int pop(struct stack *s, const struct kp_nvtx_domain *d)
         return level + (int)s->beyond--;
     if (i < 0)
         return level;
-    pthread_mutex_lock(&s->lock);
+    kp_lock_take(&s->lock, KP_FOREVER);
     s->n--;
     /* ranges of another domain that are open inside of this one */
     memmove(&s->ranges[i], &s->ranges[i + 1], (s->n - (unsigned)i) * sizeof(*s->ranges));
-    pthread_mutex_unlock(&s->lock);
+    kp_lock_give(&s->lock);
     return level;
 }
 
@@ -343,14 +344,14 @@ uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_even
     struct range *r = malloc(sizeof(*r));
     if (r)
         fill(r, KP_NVTX_START_END, d, e);
-    pthread_mutex_lock(&started.lock);
+    kp_lock_take(started.lock, KP_FOREVER);
     uint64_t id = ++started.last_id;
     if (r && started.n < MOST_OPEN) {
         r->id = id;
         started.list[started.n++] = r;
         r = NULL;
     }
-    pthread_mutex_unlock(&started.lock);
+    kp_lock_give(started.lock);
     free(r);
     leave();
     return id;
@@ -375,14 +376,14 @@ void kp_nvtx_end(uint64_t id)
     struct range *r = NULL;
     if (!enter())
         return;
-    pthread_mutex_lock(&started.lock);
+    kp_lock_take(started.lock, KP_FOREVER);
     size_t i = place_of(id);
     if (i < started.n && started.list[i]->id == id) {
         r = started.list[i];
         started.n--;
         memmove(&started.list[i], &started.list[i + 1], (started.n - i) * sizeof(*started.list));
     }
-    pthread_mutex_unlock(&started.lock);
+    kp_lock_give(started.lock);
     free(r);
     leave();
 }
@@ -410,9 +411,9 @@ const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name)
     struct kp_nvtx_domain *d = NULL;
     if (!enter())
         return d;
-    pthread_mutex_lock(&names.lock);
+    kp_lock_take(names.lock, KP_FOREVER);
     d = find_domain(name);
-    pthread_mutex_unlock(&names.lock);
+    kp_lock_give(names.lock);
     leave();
     return d;
 }
@@ -438,9 +439,9 @@ const char *kp_nvtx_register(const char *text)
     static const char too_many[] = "(one of too many registered strings)";
     if (!enter())
         return too_many;
-    pthread_mutex_lock(&names.lock);
+    kp_lock_take(names.lock, KP_FOREVER);
     const struct string *s = find_string(text);
-    pthread_mutex_unlock(&names.lock);
+    kp_lock_give(names.lock);
     leave();
     return s ? s->text : too_many;
 }
@@ -476,7 +477,7 @@ void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint6
         return;
     }
     d = what == KP_NVTX_CATEGORY ? domain_or_default(d) : NULL;
-    pthread_mutex_lock(&names.lock);
+    kp_lock_take(names.lock, KP_FOREVER);
     struct label *l = find_label(what, d, id);
     if (!l && names.n_labels < MOST_LABELS)
         l = new_label();
@@ -485,7 +486,7 @@ void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint6
         *l = (struct label){what, d, id, copy};
         copy = NULL;
     }
-    pthread_mutex_unlock(&names.lock);
+    kp_lock_give(names.lock);
     free(copy);
     leave();
 }
@@ -493,10 +494,10 @@ void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint6
 /* malloc'ed; NULL when it has none. */
 static char *label_of(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id)
 {
-    pthread_mutex_lock(&names.lock);
+    kp_lock_take(names.lock, KP_FOREVER);
     const struct label *l = find_label(what, d, id);
     char *name = l ? strdup(l->name) : NULL;
-    pthread_mutex_unlock(&names.lock);
+    kp_lock_give(names.lock);
     return name;
 }
 
@@ -544,23 +545,23 @@ static void add_stack(struct kp_nvtx *out, const struct stack *s)
 
 static void add_other_threads(struct kp_nvtx *out)
 {
-    pthread_mutex_lock(&stacks.lock);
+    kp_lock_take(stacks.lock, KP_FOREVER);
     for (struct stack *s = stacks.first; s; s = s->next) {
         if (s == own)
             continue;
-        pthread_mutex_lock(&s->lock);
+        kp_lock_take(&s->lock, KP_FOREVER);
         add_stack(out, s);
-        pthread_mutex_unlock(&s->lock);
+        kp_lock_give(&s->lock);
     }
-    pthread_mutex_unlock(&stacks.lock);
+    kp_lock_give(stacks.lock);
 }
 
 static void add_started(struct kp_nvtx *out)
 {
-    pthread_mutex_lock(&started.lock);
+    kp_lock_take(started.lock, KP_FOREVER);
     for (size_t i = 0; i < started.n; i++)
         add(out, KP_NVTX_START_END, started.list[i]);
-    pthread_mutex_unlock(&started.lock);
+    kp_lock_give(started.lock);
 }
 
 static bool takes(const struct kp_nvtx *n)
@@ -608,50 +609,17 @@ int kp_nvtx_configure(const struct kp_options *o)
     return 0;
 }
 
-/* Locks are held over a fork, so that what the child gets is whole; but for a fork by a handler of a signal that
- * interrupted a holder. */
-THREAD_LOCAL bool held;
-
-static void before_fork(void)
-{
-    held = enter();
-    if (!held)
-        return;
-    pthread_mutex_lock(&stacks.lock);
-    pthread_mutex_lock(&started.lock);
-    pthread_mutex_lock(&names.lock);
-}
-
-static void after_fork(void)
-{
-    if (!held)
-        return;
-    pthread_mutex_unlock(&names.lock);
-    pthread_mutex_unlock(&started.lock);
-    pthread_mutex_unlock(&stacks.lock);
-    leave();
-}
-
 /* The thread that forked is the only one, with another id. */
-static void in_forked_child(void)
+void kp_nvtx_forked(void)
 {
-    if (!held) {
-        pthread_mutex_init(&stacks.lock, NULL);
-        pthread_mutex_init(&started.lock, NULL);
-        pthread_mutex_init(&names.lock, NULL);
-        if (own)
-            pthread_mutex_init(&own->lock, NULL);
-    }
     stacks.first = own;
     stacks.n = own != NULL;
-    if (own)
+    if (own) {
         own->next = NULL;
+        own->lock = (struct kp_lock){0};
+    }
     own_id = 0;
-    after_fork();
 }
-
-extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
-extern void *__dso_handle __attribute__((visibility("hidden")));
 
 void kp_nvtx_attached(void)
 {
@@ -660,5 +628,4 @@ void kp_nvtx_attached(void)
         return;
     if (pthread_key_create && pthread_setspecific)
         has_key = !pthread_key_create(&key, thread_ends);
-    __register_atfork(before_fork, after_fork, in_forked_child, &__dso_handle);
 }

@@ -31,6 +31,9 @@ void kp_nvtx_offer(void);
 /* A copy of NVTX in the program reports to us from now on. */
 void kp_nvtx_attached(void);
 
+/* In a forked child, where this thread is the only one. */
+void kp_nvtx_forked(void);
+
 /* The other library that takes the program's NVTX calls, as the environment named it; else NULL. */
 const char *kp_nvtx_other(void);
 

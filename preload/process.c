@@ -36,7 +36,7 @@ enum { PATIENCE_MS = 2000, LAST_PATIENCE_MS = 10000 };
 enum phase { ASLEEP, AWAKE, UNPROFILED, FORKED, FINISHED };
 
 static struct {
-    pthread_mutex_t lock; /* start and finish */
+    struct kp_lock *lock; /* start and finish */
     _Atomic(enum phase) phase;
     struct kp_driver driver;
     struct kp_options options;
@@ -52,7 +52,7 @@ static struct {
     atomic_uint_fast64_t devices_seen; /* of those that were not wanted: a bit each */
     pid_t pid;
     pid_t forked; /* in a forked child: its own, until it has been told of */
-} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} process = {.lock = &kp_locks[KP_LOCK_PROCESS]};
 
 extern char **environ;
 
@@ -148,8 +148,8 @@ bool kp_process_waits_outside(CUfunction f)
 static void in_forked_child(void)
 {
     kp_gate_reset();
-    pthread_mutex_init(&process.lock, NULL);
-    if (atomic_load(&process.phase) != ASLEEP) {
+    kp_nvtx_forked();
+    if (atomic_load(&process.phase) != ASLEEP || kp_locks_broken(KP_LOCK_PROCESS)) {
         process.forked = getpid();
         go_to(FORKED);
     }
@@ -160,9 +160,10 @@ static void in_forked_child(void)
     kp_session_forked();
 }
 
-/* pthread_atfork is a static helper in some C libraries; this is what it calls in all of them. */
-extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
-extern void *__dso_handle __attribute__((visibility("hidden")));
+void kp_process_watch_forks(void)
+{
+    kp_locks_watch_forks(in_forked_child);
+}
 
 static void at_exit(void)
 {
@@ -281,7 +282,6 @@ static void wake(void)
         .n_sections = process.n_sections,
         .configs = shows_configs(),
         .one_pass = kp_sections_one_pass(process.sections, process.n_sections, process.options.metrics)};
-    __register_atfork(NULL, NULL, in_forked_child, &__dso_handle);
     kp_context_prepare(&process.setup);
     /* After cuInit: exit handlers run in reverse order, so this one comes before the driver's own. */
     atexit(at_exit);
@@ -290,13 +290,13 @@ static void wake(void)
 
 void kp_process_cuda_started(void)
 {
-    pthread_mutex_lock(&process.lock);
+    kp_lock_take(process.lock, KP_FOREVER);
     if (atomic_load(&process.phase) == ASLEEP) {
         kp_guard++;
         wake();
         kp_guard--;
     }
-    pthread_mutex_unlock(&process.lock);
+    kp_lock_give(process.lock);
 }
 
 /* ---- choosing ---- */
@@ -435,13 +435,13 @@ static CUresult choose(struct kp_launch *l)
 static void begin(void)
 {
     char *err = NULL;
-    pthread_mutex_lock(&process.lock);
+    kp_lock_take(process.lock, KP_FOREVER);
     kp_guard++;
     if (!atomic_load(&process.begun) && kp_process_active() && kp_session_begin(&err))
         unprofiled(KP_FAILURES, "out of memory", err);
     atomic_store(&process.begun, true);
     kp_guard--;
-    pthread_mutex_unlock(&process.lock);
+    kp_lock_give(process.lock);
 }
 
 /* A thread cancelled in the middle of a replay would leave the gate closed for ever: here and wherever a window may

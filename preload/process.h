@@ -16,6 +16,9 @@
  */
 bool kp_process_active(void);
 
+/* When the library is loaded: from then on a forked child finds every lock free that it can meet. */
+void kp_process_watch_forks(void);
+
 /* cuInit succeeded. */
 void kp_process_cuda_started(void);
 

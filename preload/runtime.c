@@ -1,6 +1,5 @@
 #include "preload/runtime.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,6 +9,7 @@
 #include "preload/context.h"
 #include "preload/elf.h"
 #include "preload/launch.h"
+#include "preload/lock.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -34,23 +34,55 @@ enum {
 static _Atomic(void *) behind_pointer[RUNTIMES];
 
 /* Several runtimes may be in one process, each seen only by the libraries that need it: the one behind an exported door
- * is that of the caller. The last answer is kept, since most processes have one runtime and few callers. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+ * is that of the object which calls. Objects are noted once and never changed; there are few that launch. */
+enum { MOST_CALLERS = 64 };
 
-static struct {
-    const void *caller;
-    void *real;
-} last[RUNTIMES];
+static struct caller {
+    struct kp_elf_range range;
+    _Atomic(void *) real[RUNTIMES];
+} callers[MOST_CALLERS];
 
-static void *behind(int i, const char *symbol, const void *caller)
+static atomic_int n_callers;
+
+static struct caller *find_caller(uintptr_t address)
 {
-    pthread_mutex_lock(&lock);
-    if (last[i].caller != caller) {
-        last[i].caller = caller;
-        last[i].real = kp_elf_find_for(caller, symbol);
+    int n = atomic_load(&n_callers);
+    for (int i = 0; i < n; i++)
+        if (address - callers[i].range.start < callers[i].range.end - callers[i].range.start)
+            return &callers[i];
+    return NULL;
+}
+
+/* NULL: code outside of all objects, or one of too many objects. */
+static struct caller *add_caller(const void *address)
+{
+    struct kp_lock *lock = &kp_locks[KP_LOCK_RUNTIMES];
+    struct kp_elf_range range;
+    if (!kp_elf_range(address, &range))
+        return NULL;
+    kp_lock_take(lock, KP_FOREVER);
+    struct caller *c = find_caller((uintptr_t)address);
+    int n = atomic_load(&n_callers);
+    if (!c && n < MOST_CALLERS) {
+        c = &callers[n];
+        c->range = range;
+        atomic_store(&n_callers, n + 1);
     }
-    void *real = last[i].real;
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
+    return c;
+}
+
+static void *behind(int i, const char *symbol, const void *address)
+{
+    struct caller *c = find_caller((uintptr_t)address);
+    if (!c)
+        c = add_caller(address);
+    void *real = c ? atomic_load(&c->real[i]) : NULL;
+    if (!real) {
+        real = kp_elf_find_for(address, symbol);
+        if (c)
+            atomic_store(&c->real[i], real);
+    }
     return real;
 }
 

@@ -36,6 +36,7 @@ EXPORT void quick_exit(int status)
 /* One system call, what stderr is, and a look at the environment. */
 __attribute__((constructor)) static void at_load(void)
 {
+    kp_process_watch_forks();
     kp_log_remember_stderr();
     kp_nvtx_offer();
 }

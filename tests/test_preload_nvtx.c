@@ -25,6 +25,7 @@
     SAME(sizeof(((ours *)0)->field), sizeof(((theirs *)0)->name))
 #endif
 
+#include "preload/lock.h"
 #include "preload/nvtx.h"
 #include "report/nvtx_expr.h"
 
@@ -199,6 +200,7 @@ static int attach(void **state)
     (void)state;
     setenv("KPROF_NVTX", "on", 1);
     unsetenv(KP_NVTX_PATH_VARIABLE);
+    kp_locks_watch_forks(kp_nvtx_forked);
     kp_nvtx_offer();
     assert_int_equal(InitializeInjectionNvtx2(get_table), 1);
     configure("", "", "thread");

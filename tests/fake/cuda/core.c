@@ -4,7 +4,7 @@
 #include <time.h>
 
 static pthread_mutex_t big_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static struct object *objects;
+static struct object *objects, *by_address[4096];
 static pid_t init_pid;
 static bool deinitialised;
 static uint64_t next_context_id = 1, next_stream_id = 20;
@@ -57,6 +57,11 @@ static CUresult enter(struct fake_counter *counter, enum need need)
     return ctx->sticky;
 }
 
+static struct object **bucket_of(const void *handle)
+{
+    return &by_address[((uintptr_t)handle >> 4) % (sizeof(by_address) / sizeof(*by_address))];
+}
+
 static void *make(size_t size, enum kind kind, struct context *ctx)
 {
     struct object *object = calloc(1, size);
@@ -67,12 +72,28 @@ static void *make(size_t size, enum kind kind, struct context *ctx)
     object->ctx = ctx;
     object->next = objects;
     objects = object;
+    object->same = *bucket_of(object);
+    *bucket_of(object) = object;
     return object;
+}
+
+/* For an object that the program has no handle of. */
+static void unmake(struct object *object)
+{
+    struct object **link = &objects;
+
+    while (*link != object)
+        link = &(*link)->next;
+    *link = object->next;
+    for (link = bucket_of(object); *link != object;)
+        link = &(*link)->same;
+    *link = object->same;
+    free(object);
 }
 
 static enum fake_state state_of(const void *handle, enum kind kind)
 {
-    for (const struct object *o = objects; o; o = o->next)
+    for (const struct object *o = *bucket_of(handle); o; o = o->same)
         if (o == handle && o->kind == kind)
             return o->dead ? FAKE_DESTROYED : FAKE_LIVE;
     return FAKE_NEVER_SEEN;

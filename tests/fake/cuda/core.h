@@ -29,7 +29,7 @@ struct object {
     enum kind kind;
     bool dead;
     struct context *ctx; /* it dies with this one; NULL for what belongs to no context */
-    struct object *next;
+    struct object *next, *same; /* same: of one bucket of addresses */
 };
 
 struct context {

@@ -168,18 +168,39 @@ static size_t mapped_bytes(uintptr_t pointer, size_t size, const char *function)
     return bytes;
 }
 
+/* One dead entry stands for all mappings of a range: a sweep of a large cache has many, for each window again. */
+static void bury(uintptr_t pointer, size_t size)
+{
+    struct allocation *grave = NULL, *a;
+
+    for (struct allocation **link = &allocations; (a = *link);) {
+        if (!overlaps(a, pointer, size)) {
+            link = &a->next;
+            continue;
+        }
+        a->physical->mappings--;
+        give_up(a->physical);
+        if (!grave) {
+            grave = a;
+            link = &a->next;
+            continue;
+        }
+        *link = a->next;
+        if (!a->next)
+            allocations_end = link;
+        unmake(&a->head);
+    }
+    grave->info.base = (void *)pointer;
+    grave->info.size = size;
+    grave->head.dead = true;
+}
+
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t size)
 {
     ENTER(NEED_INIT);
     if (!size || mapped_bytes(pointer, size, __func__) != size)
         fake_misuse("%s: not mapped throughout", __func__);
-    for (struct allocation *a = allocations; a; a = a->next) {
-        if (!overlaps(a, pointer, size))
-            continue;
-        a->head.dead = true;
-        a->physical->mappings--;
-        give_up(a->physical);
-    }
+    bury(pointer, size);
     if (mmap((void *)pointer, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
         MAP_FAILED)
         fake_misuse("out of host memory");
