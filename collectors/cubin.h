@@ -28,11 +28,18 @@ struct kp_cubin_function {
     uint32_t barriers;  /* a thread block */
 };
 
+/* Why code must not be run a second time, as a replay would: bits. */
+enum kp_once {
+    KP_ONCE_HEAP = 1,     /* takes or gives back memory of the device's heap, which no replay rewinds */
+    KP_ONCE_LAUNCHES = 2, /* gives the device work of its own: kernels, copies, memsets, graphs */
+};
+
 /* What a function does, or one that it calls, as far as the module tells of calls: not of those through pointers. */
 struct kp_cubin_reach {
     uint32_t functions; /* with code in the module, itself included */
     bool launches;      /* other kernels */
     bool spills;        /* registers, by the compiler's own notes (CUDA 12.8 and later) */
+    unsigned once;      /* of enum kp_once; a call through a pointer may reach each function that has its address taken */
 };
 
 /* Opens `size` bytes at `image`, which need no alignment and must stay as they are until the cubin is closed: nothing
@@ -52,6 +59,9 @@ int kp_cubin_function_at(const struct kp_cubin *c, uint32_t symbol, const char *
 /* The same for what the function with that symbol reaches; recursion is no matter. Returns 0, -ENOENT, -ENOMEM, or
  * -E2BIG where calls are nested too deep to follow. */
 int kp_cubin_reach(const struct kp_cubin *c, uint32_t symbol, struct kp_cubin_reach *out);
+
+/* Whether any code of the image does something of enum kp_once. Cheap; an image that cannot be read has no such code. */
+unsigned kp_cubin_once(const void *image, size_t size);
 
 /* Calls `fn` for each function by ascending symbol index, until it returns other than 0; what `fn` is given is good
  * during the call. Returns what `fn` returned last, 0 without functions. */

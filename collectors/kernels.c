@@ -20,6 +20,7 @@ struct kp_kernels {
     pthread_mutex_t lock;
     size_t seen;               /* images looked at */
     struct kp_cubin **modules; /* those of them that can be read */
+    unsigned *once;            /* of each: of enum kp_once, what any of its code does */
     size_t n_modules;
     struct function *functions;
     size_t n, cap;
@@ -44,6 +45,7 @@ void kp_kernels_free(struct kp_kernels *k)
     for (size_t i = 0; i < k->n_modules; i++)
         kp_cubin_close(k->modules[i]);
     free(k->modules);
+    free(k->once);
     free(k->functions);
     free(k->buckets);
     pthread_mutex_destroy(&k->lock);
@@ -96,8 +98,13 @@ static void look_at(struct kp_kernels *k, const void *image, size_t size)
     if (!grown)
         return;
     k->modules = grown;
+    unsigned *once = realloc(k->once, (k->n_modules + 1) * sizeof(*once));
+    if (!once)
+        return;
+    k->once = once;
     if (kp_cubin_open(image, size, &c))
         return;
+    once[k->n_modules] = kp_cubin_once(image, size);
     kp_cubin_each_function(c, add_function, k);
     k->modules[k->n_modules++] = c;
 }
@@ -119,14 +126,37 @@ static bool read_code(const struct kp_kernels *k, const struct function *f, stru
     struct kp_cubin_reach reach;
     if (kp_cubin_reach(k->modules[f->module], f->symbol, &reach))
         return false;
-    *out = (struct kp_kernel_code){f->barriers, reach.functions, reach.launches, reach.spills};
+    *out = (struct kp_kernel_code){f->barriers, reach.functions, reach.launches, reach.spills, reach.once};
     return true;
 }
 
 static bool same(const struct kp_kernel_code *a, const struct kp_kernel_code *b)
 {
     return a->barriers == b->barriers && a->functions == b->functions && a->launches == b->launches &&
-           a->spills == b->spills;
+           a->spills == b->spills && a->once == b->once;
+}
+
+static size_t first_in_bucket(const struct kp_kernels *k, const char *name)
+{
+    return k->n_buckets ? k->buckets[hash(name) & (k->n_buckets - 1)] : 0;
+}
+
+unsigned kp_kernels_once(struct kp_kernels *k, const char *name)
+{
+    unsigned once = 0;
+    pthread_mutex_lock(&k->lock);
+    look_at_new(k);
+    for (size_t i = 0; !*name && i < k->n_modules; i++)
+        once |= k->once[i];
+    for (size_t i = first_in_bucket(k, name); i; i = k->functions[i - 1].next) {
+        const struct function *f = &k->functions[i - 1];
+        struct kp_kernel_code code;
+        if (!k->once[f->module] || strcmp(f->name, name))
+            continue;
+        once |= read_code(k, f, &code) ? code.once : k->once[f->module];
+    }
+    pthread_mutex_unlock(&k->lock);
+    return once;
 }
 
 bool kp_kernels_find(struct kp_kernels *k, const char *name, struct kp_kernel_code *out)
@@ -135,7 +165,7 @@ bool kp_kernels_find(struct kp_kernels *k, const char *name, struct kp_kernel_co
     bool found = false, agreed = true;
     pthread_mutex_lock(&k->lock);
     look_at_new(k);
-    for (size_t i = k->n_buckets ? k->buckets[hash(name) & (k->n_buckets - 1)] : 0; i; i = k->functions[i - 1].next) {
+    for (size_t i = first_in_bucket(k, name); i; i = k->functions[i - 1].next) {
         const struct function *f = &k->functions[i - 1];
         if (strcmp(f->name, name))
             continue;

@@ -15,6 +15,7 @@ struct kp_kernel_code {
     uint32_t functions; /* the kernel and those it calls */
     bool launches;      /* it may launch others */
     bool spills;        /* registers to memory, by the compiler's notes */
+    unsigned once;      /* of enum kp_once (cubin.h): why it must not be run twice */
 };
 
 /* `cubin_at` gives the i-th image that was loaded, valid for ever, or NULL when there are no more yet. NULL without
@@ -25,5 +26,9 @@ void kp_kernels_free(struct kp_kernels *k);
 /* Of kernel `name` (mangled). False when no module has it, or several that do not agree; what has been loaded since the
  * last call is looked at first. */
 bool kp_kernels_find(struct kp_kernels *k, const char *name, struct kp_kernel_code *out);
+
+/* Why kernel `name` must not be run twice: of enum kp_once, 0 for a kernel of modules that tell nothing of the kind. Where
+ * several modules have it, or its calls cannot be followed, it may do what any of them may. "": any kernel there is. */
+unsigned kp_kernels_once(struct kp_kernels *k, const char *name);
 
 #endif

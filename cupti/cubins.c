@@ -20,6 +20,7 @@ enum { BUCKETS = 256 };
 static struct {
     const struct kp_cupti *c;
     size_t most, kept; /* byte */
+    bool (*always)(const void *image, size_t size);
     struct cubin *buckets[BUCKETS];
     struct cubin **list; /* in the order in which they were loaded */
     size_t n, cap;
@@ -47,10 +48,11 @@ static bool room_in_list(void)
     return true;
 }
 
-static void keep(uint32_t crc, const void *image, size_t size)
+static void keep(uint32_t crc, const void *image, size_t size, bool always)
 {
     pthread_mutex_lock(&lock);
-    if (!find(crc) && size <= cubins.most - cubins.kept && room_in_list()) {
+    bool fits = cubins.most > cubins.kept && size <= cubins.most - cubins.kept;
+    if (!find(crc) && (fits || always) && room_in_list()) {
         struct cubin *k = malloc(sizeof(*k) + size);
         if (k) {
             k->crc = crc;
@@ -69,18 +71,22 @@ static void keep(uint32_t crc, const void *image, size_t size)
 static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
 {
     CUpti_GetCubinCrcParams get = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = size, .cubin = image};
+    bool always = image && cubins.always && cubins.always(image, size);
+    if (!cubins.most && !always)
+        return; /* nobody asks for its name, and to find it is to read the whole image */
     if (cubins.c->cuptiGetCubinCrc(&get) == CUPTI_SUCCESS && image) {
         *crc = get.cubinCrc;
-        keep((uint32_t)get.cubinCrc, image, size);
+        keep((uint32_t)get.cubinCrc, image, size, always);
     }
 }
 
-int kp_cubins_keep(const struct kp_cupti *c, size_t most)
+int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const void *image, size_t size))
 {
     if (!c->cuptiRegisterComputeCrcCallback || !c->cuptiGetCubinCrc)
         return -ENOSYS;
     cubins.c = c;
     cubins.most = most;
+    cubins.always = always;
     return (int)c->cuptiRegisterComputeCrcCallback(on_module);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/cubin.h"
 #include "collectors/topology.h"
 #include "cupti/source.h"
 #include "preload/elf.h"
@@ -103,17 +104,37 @@ static bool wants_code(const char *metrics)
     return false;
 }
 
-void kp_context_prepare(const struct kp_context_setup *setup)
+static bool runs_once(const void *image, size_t size)
 {
-    if (!(kp_extras_wanted(setup->sections, setup->n_sections, setup->options->metrics, KP_ANY_CC, 0) &
-          (KP_EXTRA_PCSAMP | KP_EXTRA_SASS)) &&
-        !wants_code(setup->options->metrics))
-        return;
+    return kp_cubin_once(image, size) != 0;
+}
+
+unsigned kp_context_once(const char *mangled)
+{
+    return loaded.kernels ? kp_kernels_once(loaded.kernels, mangled) : 0;
+}
+
+static void keep_images(const struct kp_context_setup *setup, size_t most)
+{
     load_cupti(setup->options->cupti_dir);
-    if (!loaded.cupti || kp_cubins_keep(loaded.cupti, most_cubins))
+    if (!loaded.cupti || kp_cubins_keep(loaded.cupti, most, runs_once))
         return;
     kp_process_exit_first();
     loaded.kernels = kp_kernels_new(kp_cubins_at);
+}
+
+void kp_context_prepare(const struct kp_context_setup *setup)
+{
+    if ((kp_extras_wanted(setup->sections, setup->n_sections, setup->options->metrics, KP_ANY_CC, 0) &
+         (KP_EXTRA_PCSAMP | KP_EXTRA_SASS)) ||
+        wants_code(setup->options->metrics))
+        keep_images(setup, most_cubins);
+}
+
+void kp_context_prepare_images(const struct kp_context_setup *setup)
+{
+    if (!loaded.kernels && !setup->one_pass)
+        keep_images(setup, 0);
 }
 
 struct kp_codes *kp_context_codes(void)
@@ -583,6 +604,7 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
         setup->driver->cuFuncLoad(k->facts.handle);
     add_module(c, kp_launched_module(setup->driver, f));
     k->facts.code_known = loaded.kernels && kp_kernels_find(loaded.kernels, k->facts.mangled, &k->facts.code);
+    k->once = kp_context_once(k->facts.mangled);
     k->demangled = kp_demangle(k->facts.mangled);
     k->base = kp_demangle_base(k->facts.mangled);
     if (!k->demangled || !k->base) {

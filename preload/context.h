@@ -29,8 +29,9 @@ struct kp_known_function {
     char *demangled, *base;
     struct kp_known_config *configs;
     size_t n_configs;
-    bool waits; /* a launch of it did not end before the program went on, */
-    bool ends;  /* or was seen to end by itself */
+    const char *waits; /* a launch of it did not end by itself: why it is never waited for again (static text), or NULL */
+    bool ends;         /* one was seen to end by itself */
+    unsigned once;     /* of enum kp_once: why it must not be run a second time */
     struct kp_known_function *next;
 };
 
@@ -118,10 +119,15 @@ void kp_context_unloaded(const void *handle);
 /* CUPTI, or NULL; loaded on the first kp_context_get. */
 const struct kp_cupti *kp_context_cupti(void);
 
-/* To be called when CUDA has been initialised, before a module is loaded: the images of modules are kept from then on
- * where something shown counts by instruction, which takes CUPTI there and then. */
+/* Before a module is loaded: its image is kept from then on, which takes CUPTI there and then. The first is to be called
+ * when CUDA has been initialised, and keeps all images where something shown counts by instruction; the second, inside
+ * the gate's exclusive section, before there is a context or a module, and where launches are replayed keeps those with
+ * code that must not be run twice. */
 void kp_context_prepare(const struct kp_context_setup *setup);
+void kp_context_prepare_images(const struct kp_context_setup *setup);
 
+/* Why kernel `mangled` ("" = unknown) must not be run a second time, by its code: of enum kp_once. Any thread. */
+unsigned kp_context_once(const char *mangled);
 /* The functions that were counted by instruction; NULL before there can be any. Any thread. */
 struct kp_codes *kp_context_codes(void);
 

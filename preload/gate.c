@@ -227,6 +227,8 @@ static enum entered enter_armed(struct slot *s, void *real, const uint64_t *args
         return JOINED;
     if (s->class == KP_CLASS_ALLOC && kp_window_watches() && kp_process_allocates(args))
         return ALLOCATING;
+    if (s->class == KP_CLASS_IMAGE)
+        kp_process_loads_images();
     if (s->class == KP_CLASS_CTX_END)
         kp_process_context_ends(s->symbol, args[0]);
     /* What was launched is asked for once its window closes: its function must still be there. */
@@ -267,6 +269,8 @@ static void note(enum kp_api_class class)
         kp_window_shared_memory();
     else if (class == KP_CLASS_MANAGED)
         kp_window_managed_memory();
+    else if (class == KP_CLASS_VIRTUAL)
+        kp_window_virtual_memory();
 }
 
 CUresult kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered)
@@ -275,8 +279,11 @@ CUresult kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered)
     bool capture_error =
         result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     kp_in_driver--;
-    if (entered == IN_DRIVER)
+    if (entered == IN_DRIVER) {
+        if (class == KP_CLASS_SYNC && result == CUDA_SUCCESS)
+            kp_window_synchronised();
         return result;
+    }
     kp_guard--;
     if (result == CUDA_SUCCESS)
         note(class);

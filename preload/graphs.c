@@ -93,8 +93,11 @@ static void study_kernel(const struct kp_driver *d, CUgraphNode node, struct kp_
         out->obstacle = "graph with a kernel that waits for other processes or devices, not replayed";
     else if (reaches_host(d, f, params.kernelParams))
         out->obstacle = "graph with a kernel that can reach host memory, not replayed";
-    else
+    else {
+        if (kp_process_launches_once(f))
+            out->obstacle = "graph with a kernel that uses the device's heap or gives the device work, not replayed";
         return;
+    }
     out->waits = true;
 }
 

@@ -226,6 +226,15 @@ static bool record_2d(const struct call *c)
     return copy_rows((char *)(m + 1), place, (struct rows_of_bytes){from, width, height, given->srcPitch});
 }
 
+/* Where a call runs: the suffixes _ptsz and _ptds say that no stream means the thread's own. */
+static CUstream stream_of(const struct call *c, const char *symbol)
+{
+    CUstream stream = (CUstream)(uintptr_t)arg(c, c->row->stream);
+    if (stream == CU_STREAM_LEGACY)
+        return NULL;
+    return !stream && (strstr(symbol, "_ptsz") || strstr(symbol, "_ptds")) ? CU_STREAM_PER_THREAD : stream;
+}
+
 enum kp_join kp_join_record(const struct kp_driver *d, const char *symbol, void *real, const uint64_t args[KP_OP_ARGS],
                             bool (*reaches_host)(uint64_t address), size_t most, struct kp_op *op)
 {
@@ -234,6 +243,9 @@ enum kp_join kp_join_record(const struct kp_driver *d, const char *symbol, void 
     memcpy(op->args, args, sizeof(op->args));
     if (!c.row || (uint32_t)arg(&c, c.row->flags) || (c.row->event && !arg(&c, c.row->event)) || !stream_is_here(&c))
         return KP_JOIN_CLOSE;
+    op->stream = stream_of(&c, symbol);
+    op->event = c.row->event;
+    op->waits = !c.row->stream;
     if (c.row->copy2d ? record_2d(&c) : record_addresses(&c))
         return KP_JOIN_YES;
     kp_op_free(op);

@@ -22,6 +22,9 @@ struct kp_op {
     uint64_t args[KP_OP_ARGS]; /* as the program gave them, but for pointers into `copy` */
     void *copy;                /* storage of what was copied at the call; NULL for none */
     size_t copied;             /* byte */
+    CUstream stream;           /* where it runs; NULL: the legacy default stream */
+    unsigned event;            /* which argument is an event, from 1; 0 = none */
+    bool waits;                /* the program's call returned when it was done */
 };
 
 /* What a call does to an open window. */

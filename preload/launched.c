@@ -44,15 +44,15 @@ static void remember(CUfunction f)
     atomic_store_explicit(&set[way], f, memory_order_relaxed);
 }
 
-void kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
+bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
 {
     _Atomic(CUfunction) *set = set_of(l->f);
     bool current;
     if (l->is_graph)
-        return;
+        return false;
     for (int way = 0; way < WAYS; way++)
         if (atomic_load_explicit(&set[way], memory_order_relaxed) == l->f)
-            return;
+            return false;
     kp_guard++;
     const void *module = kp_launched_module(d, l->f);
     CUcontext ctx = module ? kp_place_context(d, l, &current) : NULL;
@@ -61,6 +61,7 @@ void kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
     if (!module || (ctx && kp_seen_add(&modules.seen, ctx, module) != -ENOMEM))
         remember(l->f);
     pthread_mutex_unlock(&modules.lock);
+    return true;
 }
 
 bool kp_launched_has(CUcontext ctx, const void *module)

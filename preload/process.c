@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "collectors/cubin.h"
 #include "preload/context.h"
 #include "preload/filter.h"
 #include "preload/gate.h"
@@ -44,6 +45,7 @@ static struct {
     size_t n_sections;
     struct kp_filter *filter;
     struct kp_context_setup setup;
+    atomic_bool images;                /* images of modules are watched, where they have to be */
     atomic_bool begun;                 /* the session, with the first launch */
     atomic_bool profiling;             /* between cuProfilerStart and Stop, when asked for */
     atomic_bool ending;                /* exit handlers run: the driver may go at any time */
@@ -141,6 +143,18 @@ bool kp_process_waits_outside(CUfunction f)
     bool yes = mangled && kp_filter_waits_outside(mangled);
     free(mangled);
     return yes;
+}
+
+bool kp_process_launches_once(CUfunction f)
+{
+    if (!kp_context_once("")) /* as in nearly all programs */
+        return false;
+    char *mangled = read_mangled(f);
+    unsigned once = kp_context_once(mangled ? mangled : "");
+    free(mangled);
+    if (once & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
+    return once != 0;
 }
 
 /* ---- start ---- */
@@ -339,7 +353,8 @@ static CUresult skip(const struct kp_launch *l, const char *reason)
 {
     CUresult rc = pass_through(l);
     if (rc == CUDA_SUCCESS) {
-        kp_launched_note(&process.driver, l);
+        if (kp_launched_note(&process.driver, l))
+            kp_process_launches_once(l->f);
         kp_process_skip(reason, 1);
     }
     return rc;
@@ -591,6 +606,22 @@ bool kp_process_loads(CUkernel kernel)
     bool loads = kp_context_first_of_library(&process.driver, kernel);
     kp_guard--;
     return loads;
+}
+
+void kp_process_loads_images(void)
+{
+    int before;
+    if (atomic_load(&process.images))
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (kp_gate_enter_exclusive(KP_FOREVER, PATIENCE_MS)) {
+        kp_guard++;
+        if (kp_process_active() && !atomic_exchange(&process.images, true) && !atomic_load(&process.ending))
+            kp_context_prepare_images(&process.setup);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(before, &before);
 }
 
 bool kp_process_replays(void)

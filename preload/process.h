@@ -31,6 +31,12 @@ CUresult kp_process_launch(struct kp_launch *l);
 /* Whether kernel `f` waits for other processes or devices, by its name. */
 bool kp_process_waits_outside(CUfunction f);
 
+/* Kernel `f` is launched, or will be: whether it must not be run twice, by its code. */
+bool kp_process_launches_once(CUfunction f);
+
+/* A context is about to be made, or a module to be loaded: what watches their images is started. */
+void kp_process_loads_images(void);
+
 /* Counts launches that ran without being looked at, for `reason`. A window in which everything is counted must be
  * closed before they are made: kp_process_close_window. */
 void kp_process_skip(const char *reason, unsigned launches);

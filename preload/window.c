@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "collectors/cubin.h"
+#include "collectors/rewound.h"
 #include "collectors/topology.h"
 #include "preload/batch.h"
 #include "preload/hostmem.h"
@@ -64,6 +66,7 @@ static const char one_pass_probe[] =
     "read from an activity record of a run without counters, and this launch was counted as the program ran it";
 static const char after_failure_probe[] = "a kernel had failed";
 static const char waits_for_host[] = "waits for the host, not replayed";
+static const char waits_for_more[] = "does not end by itself (waits for the host or another kernel), not replayed";
 static const char no_context[] = "of a context that the driver gives no facts of";
 static const char after_failure[] = "after a kernel had failed";
 
@@ -76,6 +79,7 @@ enum way {
 
 struct item {
     bool is_launch;
+    unsigned epoch;  /* changes where the program has waited for something */
     struct kp_op op; /* real NULL: the driver refused it */
     uint64_t ticket;
     CUdeviceptr backup; /* of new memory, which the operation copies back */
@@ -84,6 +88,11 @@ struct item {
     struct kp_known_function *function; /* NULL for a graph */
     struct kp_known_config config;      /* all 0 = not known */
     struct kp_result *result;           /* NULL: not wanted */
+};
+
+/* An event of the program's, and the one that stands for it when its records and waits are issued again. */
+struct twin {
+    CUevent of, event;
 };
 
 static struct {
@@ -103,14 +112,20 @@ static struct {
     bool hands_off;       /* the driver must not be called */
     bool hangs;           /* its launches did not end in time: nothing of the driver may be waited for */
     bool unsettled;       /* an operation was issued that may still run */
+    bool has_stream, several; /* operations were issued into one stream; into more than one */
+    CUstream stream;          /* the first */
+    struct twin *twins;
+    size_t n_twins;
+    size_t stuck; /* index + 1 of the launch that did not end when it was rehearsed, 0 = none */
 } w;
 
 static uint64_t tickets;
+static atomic_uint epoch;
 static atomic_long old_at_ms;
 static atomic_uint_fast64_t refused[MOST_REFUSED]; /* tickets of operations that the driver did not take */
 
 static atomic_uint_fast64_t shared_bytes; /* the most dynamic shared memory of a launch in the open window */
-static atomic_bool is_open, watches, spoiled, in_a_hurry, shared_memory, managed_memory;
+static atomic_bool is_open, watches, spoiled, in_a_hurry, shared_memory, managed_memory, virtual_memory, heap_blocks;
 
 bool kp_window_is_open(void)
 {
@@ -133,6 +148,12 @@ void kp_window_spoil(void)
     atomic_store(&watches, false);
 }
 
+void kp_window_synchronised(void)
+{
+    if (kp_window_watches())
+        atomic_fetch_add(&epoch, 1);
+}
+
 void kp_window_hurry(void)
 {
     atomic_store(&in_a_hurry, true);
@@ -151,6 +172,16 @@ void kp_window_shared_memory(void)
 void kp_window_managed_memory(void)
 {
     atomic_store(&managed_memory, true);
+}
+
+void kp_window_virtual_memory(void)
+{
+    atomic_store(&virtual_memory, true);
+}
+
+void kp_window_heap_blocks(void)
+{
+    atomic_store(&heap_blocks, true);
 }
 
 void kp_window_forked(void)
@@ -254,6 +285,44 @@ static CUresult wait_for(const struct kp_driver *d, CUstream stream, long ms)
     return rc;
 }
 
+/* Waits for what does not end cost the program time that it would not need without us: all of them together take no
+ * more than this; then they are short, as what hangs is likely to hang again. ms. */
+enum { WASTED_MS = 20000, SHORT_MS = 200, SHORT_END_MS = 500 };
+static long wasted_ms;
+
+static long within_budget(long ms, long least)
+{
+    long left = WASTED_MS - wasted_ms;
+    left = left < least ? least : left;
+    return ms < left ? ms : left;
+}
+
+static CUresult note_wasted(CUresult rc, long since)
+{
+    if (rc == CUDA_ERROR_NOT_READY)
+        wasted_ms += kp_now_ms() - since;
+    return rc;
+}
+
+/* For a launch that is rehearsed: what it took when the program made it is no waste. */
+static CUresult wait_stream(CUstream stream, long ms)
+{
+    long start = kp_now_ms(), least = ms - REHEARSAL_MS + SHORT_MS;
+    return note_wasted(wait_for(w.setup->driver, stream, within_budget(ms, least)), start);
+}
+
+/* Waits for a context, which is current. */
+static CUresult wait_for_context(const struct kp_driver *d, CUcontext ctx, long ms, long least)
+{
+    long start = kp_now_ms();
+    return note_wasted(kp_patience_wait(d, ctx, within_budget(ms, least)), start);
+}
+
+static CUresult wait_limited(long ms)
+{
+    return wait_for_context(w.setup->driver, w.context->ctx, ms, SHORT_MS);
+}
+
 /* New memory as it was when it was allocated. Nothing may use it before the copy is done, in whatever stream; it waits
  * for what was issued before it, which has ended once already. */
 static CUresult put_back(const struct item *i)
@@ -262,14 +331,9 @@ static CUresult put_back(const struct item *i)
     return rc == CUDA_SUCCESS ? wait_for(w.setup->driver, CU_STREAM_LEGACY, END_MS) : rc;
 }
 
-static CUresult issue_item(struct item *i, const struct kp_issue_hooks *hooks)
+/* A launch between the hooks, where it has a result and there are any. */
+static CUresult issue_launch(struct item *i, const struct kp_issue_hooks *hooks)
 {
-    if (i->backup)
-        return put_back(i);
-    if (!i->is_launch) {
-        w.unsettled = true;
-        return i->op.real ? kp_op_issue(&i->op) : CUDA_SUCCESS;
-    }
     if (!hooks || !i->result)
         return i->launch.issue(&i->launch);
     CUresult rc = settle();
@@ -280,33 +344,145 @@ static CUresult issue_item(struct item *i, const struct kp_issue_hooks *hooks)
     return rc == CUDA_SUCCESS ? hooks->after(hooks->arg) : rc;
 }
 
+static CUevent twin_of(uint64_t event)
+{
+    for (size_t i = 0; i < w.n_twins; i++)
+        if ((uint64_t)(uintptr_t)w.twins[i].of == event)
+            return w.twins[i].event;
+    return NULL;
+}
+
+/* The program's events keep what its own execution recorded. Without a twin the operation is left out: it makes orders
+ * between streams only, which hold where each operation waits for the one before it. */
+static CUresult issue_op(const struct kp_op *op)
+{
+    struct kp_op with_twin = *op;
+    if (!op->real)
+        return CUDA_SUCCESS;
+    if (!op->event)
+        return kp_op_issue(op);
+    CUevent twin = twin_of(op->args[op->event - 1]);
+    if (!twin)
+        return CUDA_SUCCESS;
+    with_twin.args[op->event - 1] = (uintptr_t)twin;
+    return kp_op_issue(&with_twin);
+}
+
+/* An operation of a repetition. The host of the program may have ordered operations of several streams by waiting in
+ * between: there, `serial`, each waits for the end of the one before it. Within one stream they are in order anyway. */
+static CUresult issue_again(struct item *i, const struct kp_issue_hooks *hooks, bool serial)
+{
+    serial = serial && w.several;
+    CUresult rc = serial ? settle() : CUDA_SUCCESS;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (i->backup)
+        return put_back(i);
+    if (!i->is_launch) {
+        w.unsettled = true;
+        return issue_op(&i->op);
+    }
+    rc = issue_launch(i, hooks);
+    w.unsettled |= serial;
+    return rc;
+}
+
 static CUresult issue_all(void *arg, const struct kp_issue_hooks *hooks)
 {
     CUresult rc = CUDA_SUCCESS;
     (void)arg;
     kp_snapshot_restore(&w.host);
+    w.unsettled = false; /* the context has been waited for */
     for (size_t i = 0; i < w.n && rc == CUDA_SUCCESS; i++)
-        rc = issue_item(&w.items[i], hooks);
+        rc = issue_again(&w.items[i], hooks, !w.stuck || i < w.stuck);
     return rc;
+}
+
+/* In the window's context. Only for several streams: in one, records and waits change nothing. */
+static void make_twins(void)
+{
+    const struct kp_driver *d = w.setup->driver;
+    for (size_t k = 0; w.several && d->cuEventCreate && d->cuEventDestroy && k < w.n; k++) {
+        const struct kp_op *op = &w.items[k].op;
+        uint64_t of = !w.items[k].is_launch && op->real && op->event ? op->args[op->event - 1] : 0;
+        struct twin *grown;
+        if (!of || twin_of(of) || !(grown = realloc(w.twins, (w.n_twins + 1) * sizeof(*grown))))
+            continue;
+        w.twins = grown;
+        grown[w.n_twins] = (struct twin){.of = (CUevent)(uintptr_t)of};
+        w.n_twins += d->cuEventCreate(&grown[w.n_twins].event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+    }
+}
+
+/* Every operation that joins is told of here. */
+static void note_stream(CUstream stream)
+{
+    stream = stream == CU_STREAM_LEGACY ? NULL : stream;
+    w.several |= w.has_stream && w.stream != stream;
+    w.stream = w.has_stream ? w.stream : stream;
+    w.has_stream = true;
 }
 
 /* ---- the rehearsal ---- */
 
-/* Each launch for itself, as the counters need it: one that waits for another launch, or for something that the host
- * does later, would wait for ever there. Here it is found out: the rest is issued, so that all comes to its end. */
+/* Graphs of which a launch did not end by itself: the last ones. */
+enum { MOST_STUCK = 64 };
+static CUgraphExec stuck_graphs[MOST_STUCK];
+static size_t n_stuck_graphs;
+
+/* Why a launch is not to be waited for, or NULL. */
+static const char *known_to_wait(const struct kp_launch *l, const struct kp_known_function *f)
+{
+    for (size_t i = 0; l->is_graph && i < n_stuck_graphs && i < MOST_STUCK; i++)
+        if (stuck_graphs[i] == l->graph)
+            return waits_for_more;
+    return f ? f->waits : NULL;
+}
+
+/* A launch is known not to end by itself: nothing waits for its kernel again. */
+static void note_stuck(size_t at)
+{
+    w.stuck = w.stuck ? w.stuck : at + 1;
+    if (w.items[at].function)
+        w.items[at].function->waits = waits_for_more;
+    else
+        stuck_graphs[n_stuck_graphs++ % MOST_STUCK] = w.items[at].launch.graph;
+}
+
+/* Behind a launch that does not end: where the program has waited for something before it went on, what comes next may
+ * need that. All that was issued is waited for, in limited time, unless that was of no use before: what the launch waits
+ * for may come only later. Whether everything has ended. */
+static bool wait_as_program(size_t at, long limit, unsigned *waits)
+{
+    enum { MOST_WAITS = 2 };
+    if (!at || w.items[at].epoch == w.items[at - 1].epoch || *waits >= MOST_WAITS)
+        return false;
+    ++*waits;
+    return wait_limited(limit) == CUDA_SUCCESS;
+}
+
+/* Dry run: waits after each launch, as counter passes do. A launch that waits for another one, or for something that the
+ * host does later, would wait for ever there; here it is found out. The rest is issued without such waits, so that all
+ * comes to its end. */
 static int rehearse(void *arg)
 {
     const struct kp_driver *d = w.setup->driver;
     const long *limit = arg;
     bool late = false;
+    unsigned waits = 0;
     kp_snapshot_restore(&w.host);
+    w.unsettled = false;
     for (size_t i = 0; i < w.n; i++) {
         struct item *item = &w.items[i];
-        CUresult rc = issue_item(item, NULL);
+        late = late && !wait_as_program(i, *limit, &waits);
+        CUresult rc = issue_again(item, NULL, !late);
         if (rc == CUDA_SUCCESS && item->is_launch && !late) {
-            rc = wait_for(d, stream_of(&item->launch), *limit);
-            late = rc == CUDA_ERROR_NOT_READY;
-            rc = late ? CUDA_SUCCESS : rc;
+            rc = wait_stream(stream_of(&item->launch), *limit);
+            if (rc == CUDA_ERROR_NOT_READY) {
+                late = true;
+                rc = CUDA_SUCCESS;
+                note_stuck(i);
+            }
         }
         if (late)
             kp_snapshot_release(&w.host); /* what the host had set when the program's own launches ended */
@@ -314,7 +490,7 @@ static int rehearse(void *arg)
             return d->cuCtxSynchronize() == CUDA_SUCCESS ? KP_ISSUE_REFUSED : (int)rc;
     }
     CUresult rc = d->cuCtxSynchronize();
-    return rc != CUDA_SUCCESS ? (int)rc : late ? KP_ISSUE_TOO_LONG : 0;
+    return rc != CUDA_SUCCESS ? (int)rc : w.stuck ? KP_ISSUE_TOO_LONG : 0;
 }
 
 /* ---- what only an activity record tells ---- */
@@ -504,6 +680,7 @@ static void run_passes(struct kp_window_outcome *out)
 {
     /* The program's launches have ended: what one of them takes alone is no more than all took. */
     long limit = REHEARSAL_MS + 2 * (long)((kp_now_ns() - w.opened_ns) / 1e6);
+    make_twins();
     struct kp_executed *records = calloc(w.launches + 1, sizeof(*records));
     bool *wanted = launches_wanted();
     struct kp_window_job job = {.issue = issue_all,
@@ -537,6 +714,20 @@ static long end_ms(void)
     return atomic_load(&in_a_hurry) ? EXIT_MS : END_MS;
 }
 
+/* The first launches of the streams that have not ended are those that wait, or what they wait behind. */
+static void note_unended(void)
+{
+    for (size_t k = 0; k < w.n; k++) {
+        struct item *i = &w.items[k];
+        bool first = i->is_launch;
+        for (size_t before = 0; first && before < k; before++)
+            first = !w.items[before].is_launch || stream_of(&w.items[before].launch) != stream_of(&i->launch);
+        if (first && i->function && w.setup->driver->cuStreamQuery(stream_of(&i->launch)) == CUDA_ERROR_NOT_READY)
+            i->function->waits = waits_for_more;
+    }
+    w.context->stalled = true;
+}
+
 static void give_up_waiting(struct kp_window_outcome *out)
 {
     kp_collector_leave(w.context->collector);
@@ -565,8 +756,9 @@ static void close_current(struct kp_window_outcome *out)
     /* A window may close where the program itself would go on: then a launch that waits for the program would never
      * end, so patience has a limit. What is counted has ended already. */
     CUresult rc = w.way == COUNTED ? w.setup->driver->cuCtxSynchronize()
-                                   : kp_patience_wait(w.setup->driver, w.context->ctx, end_ms());
+                                   : wait_for_context(w.setup->driver, w.context->ctx, end_ms(), SHORT_END_MS);
     if (rc == CUDA_ERROR_NOT_READY) {
+        note_unended();
         give_up_waiting(out);
         return;
     }
@@ -593,6 +785,7 @@ static void free_backups(void)
 
 static void reset(void)
 {
+    free(w.twins);
     for (size_t k = 0; k < w.n; k++)
         free_item(&w.items[k]);
     kp_snapshot_free(&w.host);
@@ -706,8 +899,11 @@ void kp_window_close(const struct kp_context_setup *setup, const char *why)
     tell_complaints();
     if (out.replay.failed == KP_STAGE_BEGIN || out.replay.failed == KP_STAGE_START)
         plan_again(setup, w.context);
-    if (!w.context->dead && !w.hangs)
+    if (!w.context->dead && !w.hangs) {
         free_backups();
+        for (size_t k = 0; k < w.n_twins; k++)
+            setup->driver->cuEventDestroy(w.twins[k].event);
+    }
     leave(setup->driver, &v);
     kp_counters_free(out.counters);
     free(out.note);
@@ -736,6 +932,7 @@ struct fit {
     const char *alone; /* why it takes a window of its own, or NULL */
     bool host;         /* it can reach host memory */
     bool ends;         /* and is known to end by itself */
+    bool once;         /* the obstacle is that it must not be run again: it waits for nobody */
     const char *obstacle;
 };
 
@@ -859,6 +1056,22 @@ static bool is_host(uint64_t address)
     return kp_hostmem_find(address, &base, &bytes);
 }
 
+/* Why a second execution of the kernel would find what a restore does not bring back, or NULL. */
+static const char *why_once(const struct kp_known_function *f)
+{
+    unsigned once = f ? f->once : 0;
+    const char *why = NULL;
+    if (once & KP_ONCE_HEAP)
+        return "takes or frees memory of the device's heap, which cannot be rewound, not replayed";
+    if (once & KP_ONCE_LAUNCHES)
+        return "gives the device work of its own (dynamic parallelism), not replayed";
+    if (atomic_load(&heap_blocks))
+        why = kp_not_rewound(KP_MEMORY_HEAP_BLOCKS);
+    if (!why && atomic_load(&virtual_memory))
+        why = kp_not_rewound(KP_MEMORY_VIRTUAL);
+    return why;
+}
+
 static struct fit judge_launch(const struct kp_context_setup *setup, const struct kp_context *c,
                                const struct kp_launch *l, const struct kp_candidate *what,
                                const struct kp_known_function *f)
@@ -878,6 +1091,8 @@ static struct fit judge_launch(const struct kp_context_setup *setup, const struc
         fit.obstacle = "memory is shared with other processes or devices, not replayed";
     if (!fit.obstacle && kp_hostmem_shared() && !setup->one_pass)
         fit.obstacle = "host memory that other processes can map is registered, not replayed";
+    if (!fit.obstacle && !setup->one_pass)
+        fit.once = (fit.obstacle = why_once(f)) != NULL;
     /* Arguments of unknown size cannot be copied, so the launch must be over when the call returns. */
     bool uncopied = f && ((l->params && !f->facts.params_known) || (l->extra && !l->extra_copied));
     bool reads = what->graph && what->graph->reads_host;
@@ -939,6 +1154,8 @@ static bool record(struct kp_launch *l, const struct kp_candidate *what, struct 
         w.has_per_thread = true;
         w.per_thread = pthread_self();
     }
+    note_stream(stream_of(l));
+    i->epoch = atomic_load(&epoch);
     w.launches++;
     w.wanted += what->wanted;
     if (l->shape.dynamic_shared > atomic_load(&shared_bytes))
@@ -956,11 +1173,11 @@ static bool record(struct kp_launch *l, const struct kp_candidate *what, struct 
 /* Whether what was launched ends by itself, in reasonable time. */
 static bool watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f)
 {
-    bool ends = kp_patience_wait(d, c->ctx, ALONE_MS) != CUDA_ERROR_NOT_READY;
+    bool ends = wait_for_context(d, c->ctx, ALONE_MS, SHORT_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !ends; /* later launches need not wait as long to find that out */
     if (f) {
         f->ends = ends;
-        f->waits = !ends;
+        f->waits = ends ? NULL : waits_for_host;
     }
     return ends;
 }
@@ -979,10 +1196,10 @@ static CUresult issue_plain(struct item *i)
     struct kp_executed record;
     size_t n = 0;
     bool probing = i->result && wants_probe() && !kp_activity_begin(cupti);
-    CUresult rc = issue_item(i, NULL);
+    CUresult rc = issue_launch(i, NULL);
     if (!probing)
         return rc;
-    CUresult end = rc == CUDA_SUCCESS ? kp_patience_wait(w.setup->driver, w.context->ctx, ALONE_MS) : CUDA_SUCCESS;
+    CUresult end = rc == CUDA_SUCCESS ? wait_limited(ALONE_MS) : CUDA_SUCCESS;
     if (end != CUDA_SUCCESS && end != CUDA_ERROR_NOT_READY)
         w.context->dead = true;
     kp_activity_end(cupti, &record, 1, &n);
@@ -994,8 +1211,8 @@ static CUresult issue_first(struct item *i)
 {
     double start = kp_now_ns();
     if (w.way == REPLAYED)
-        return issue_item(i, NULL);
-    CUresult rc = w.way == PLAIN ? issue_plain(i) : issue_item(i, kp_collector_count_hooks(w.context->collector));
+        return issue_launch(i, NULL);
+    CUresult rc = w.way == PLAIN ? issue_plain(i) : issue_launch(i, kp_collector_count_hooks(w.context->collector));
     w.ours_ns += kp_now_ns() - start;
     return rc;
 }
@@ -1054,28 +1271,26 @@ static bool may_hang(const struct kp_context_setup *setup, const struct fit *fit
 }
 
 /* Why no window can be opened for a launch, or NULL. */
-static const char *hindrance(const struct kp_context_setup *setup, const struct kp_known_function *f,
-                             const struct fit *fit)
+static const char *hindrance(const struct kp_context_setup *setup, const struct fit *fit)
 {
-    if (f && f->waits)
-        return waits_for_host;
     if (may_hang(setup, fit))
         return "the first of a kernel that can reach host memory, watched for waiting for it, not counted";
-    if (fit->obstacle && kp_context_several(setup))
+    if (fit->obstacle && !fit->once && kp_context_several(setup))
         return fit->obstacle; /* counted at once it would wait for its partners on devices not yet launched on */
     return NULL;
 }
 
 /* Opens a window for the launch. False: it is to run outside of any; *why tells. */
 static bool open_for(const struct kp_context_setup *setup, struct kp_context *c, const struct kp_launch *l,
-                     const struct kp_known_function *f, const struct fit *fit, const char **why)
+                     const struct fit *fit, const char **why)
 {
-    *why = hindrance(setup, f, fit);
+    *why = hindrance(setup, fit);
     if (*why)
         return false;
     /* Once is enough: while that other work goes on, the launches that follow find out at once. */
     long patience = c->stalled ? STALLED_MS : OPEN_MS;
-    CUresult rc = has_counters(setup, c) ? kp_patience_wait(setup->driver, c->ctx, patience) : CUDA_SUCCESS;
+    CUresult rc =
+        has_counters(setup, c) ? wait_for_context(setup->driver, c->ctx, patience, STALLED_MS) : CUDA_SUCCESS;
     c->stalled = rc == CUDA_ERROR_NOT_READY;
     if (rc != CUDA_SUCCESS) {
         c->dead = rc != CUDA_ERROR_NOT_READY;
@@ -1111,15 +1326,20 @@ static CUresult launch_in(const struct kp_context_setup *setup, struct kp_contex
         kp_window_close(setup, "a kernel that the driver gives no facts of");
         return pass(l, "of a kernel that the driver gives no facts of", skipped);
     }
+    if (f && f->once & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
     struct fit fit = judge_launch(setup, c, l, what, f);
-    const char *closer = misfit(c, l, &fit, what->wanted);
+    const char *waits = known_to_wait(l, f);
+    const char *closer = waits ? waits : misfit(c, l, &fit, what->wanted);
+    c->stalled |= waits != NULL; /* what follows need not wait long to find that out */
     if (closer)
         kp_window_close(setup, closer);
     if (!w.open && !what->wanted)
         return l->issue(l);
-    if (!w.open && !open_for(setup, c, l, f, &fit, &why)) {
+    if (!w.open && (waits || !open_for(setup, c, l, &fit, &why))) {
+        why = waits ? waits : why;
         CUresult rc = pass(l, why, skipped);
-        if (rc == CUDA_SUCCESS && may_hang(setup, &fit) && !(f && f->waits))
+        if (rc == CUDA_SUCCESS && may_hang(setup, &fit) && !waits)
             watch(setup->driver, c, f);
         return rc;
     }
@@ -1177,6 +1397,8 @@ bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, vo
         return false;
     }
     i->op = op;
+    i->epoch = op.waits ? atomic_fetch_add(&epoch, 1) : atomic_load(&epoch);
+    note_stream(op.stream);
     i->ticket = *ticket = ++tickets;
     w.copied += op.copied;
     return true;
@@ -1193,7 +1415,7 @@ static bool back_up(const struct kp_driver *d, struct item *i, CUdeviceptr memor
     i->op = (struct kp_op){.real = (void *)(uintptr_t)d->cuMemcpyDtoDAsync,
                            .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
     return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS &&
-           kp_patience_wait(d, w.context->ctx, COPY_MS) == CUDA_SUCCESS;
+           wait_limited(COPY_MS) == CUDA_SUCCESS;
 }
 
 void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes)
@@ -1203,6 +1425,8 @@ void kp_window_allocated(const struct kp_context_setup *setup, const char *symbo
         return;
     setup->driver->cuCtxGetCurrent(&current);
     struct item *i = current == w.context->ctx && w.n < MOST_ITEMS ? new_item() : NULL;
+    if (i)
+        i->epoch = atomic_load(&epoch);
     /* When it waits for long-running launches the copy is still made, in order, before anything can change the memory:
      * all that is lost is the window. */
     if (!i || !back_up(setup->driver, i, memory, bytes))

@@ -59,6 +59,10 @@ bool kp_window_is_open(void);
 bool kp_window_watches(void);
 bool kp_window_closes_at_sync(void);
 
+/* Any thread: the program has waited for the GPU, or asked and heard that something is done. What it issues from now on
+ * may depend on that. */
+void kp_window_synchronised(void);
+
 /* Any thread: the program ends, and does not wait for kernels that hang. */
 void kp_window_hurry(void);
 
@@ -69,6 +73,9 @@ bool kp_window_needs_shared(uint64_t bytes);
 /* Any thread: memory is shared with other processes, or is read by the host without a driver call, from now on. */
 void kp_window_shared_memory(void);
 void kp_window_managed_memory(void);
+/* Any thread: from now on, launches may reach memory of cuMemCreate; or blocks of the device's heap. */
+void kp_window_virtual_memory(void);
+void kp_window_heap_blocks(void);
 
 /* Any thread, when the gate could not be entered: something changes memory although the window is open, which will not
  * be replayed. */

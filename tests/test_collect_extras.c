@@ -175,7 +175,7 @@ static int set_up(void **state)
     memset(&t, 0, sizeof(t));
     t.ctx = kp_test_context();
     assert_int_equal(fake->cuptiProfilerInitialize(&init), 0);
-    assert_int_equal(kp_cubins_keep(fake, 64 << 20), 0);
+    assert_int_equal(kp_cubins_keep(fake, 64 << 20, NULL), 0);
     kp_test_window_open();
     t.extras = (struct kp_extras_setup){.driver = kp_test_driver(),
                                         .cupti = &cupti,

@@ -141,17 +141,17 @@ static void test_cubins(void **state)
     size_t size;
     (void)state;
     t.cupti.cuptiGetCubinCrc = NULL;
-    assert_int_equal(kp_cubins_keep(&t.cupti, 1 << 20), -ENOSYS);
+    assert_int_equal(kp_cubins_keep(&t.cupti, 1 << 20, NULL), -ENOSYS);
     t.cupti.cuptiGetCubinCrc = t.fake->cuptiGetCubinCrc;
     t.cupti.cuptiRegisterComputeCrcCallback = NULL;
-    assert_int_equal(kp_cubins_keep(&t.cupti, 1 << 20), -ENOSYS);
+    assert_int_equal(kp_cubins_keep(&t.cupti, 1 << 20, NULL), -ENOSYS);
     let_fail("cuptiRegisterComputeCrcCallback");
-    assert_int_equal(kp_cubins_keep(t.fake, 1 << 20), FAILS);
+    assert_int_equal(kp_cubins_keep(t.fake, 1 << 20, NULL), FAILS);
     let_fail(NULL);
     static struct kp_cupti noting; /* is called as long as the process lives */
     noting = *t.fake;
     noting.cuptiRegisterComputeCrcCallback = note_callback;
-    assert_int_equal(kp_cubins_keep(&noting, 1 << 20), 0);
+    assert_int_equal(kp_cubins_keep(&noting, 1 << 20, NULL), 0);
     assert_int_equal(modules.calls, 0);
     load("FAKEMOD increment");
     assert_int_equal(modules.calls, 1);
@@ -181,17 +181,17 @@ static void test_cubins(void **state)
     check_kept(true);
     kept += modules.size;
     /* the bound holds to the byte; `late_increment` was not loaded before */
-    assert_int_equal(kp_cubins_keep(&noting, kept), 0);
+    assert_int_equal(kp_cubins_keep(&noting, kept, NULL), 0);
     load("FAKEMOD late_increment");
     check_kept(false);
-    assert_int_equal(kp_cubins_keep(&noting, kept + modules.size - 1), 0);
+    assert_int_equal(kp_cubins_keep(&noting, kept + modules.size - 1, NULL), 0);
     load("FAKEMOD late_increment");
     check_kept(false);
-    assert_int_equal(kp_cubins_keep(&noting, kept + modules.size), 0);
+    assert_int_equal(kp_cubins_keep(&noting, kept + modules.size, NULL), 0);
     load("FAKEMOD late_increment");
     check_kept(true);
     kept += modules.size;
-    assert_int_equal(kp_cubins_keep(&noting, kept + (1 << 20)), 0); /* for the other tests */
+    assert_int_equal(kp_cubins_keep(&noting, kept + (1 << 20), NULL), 0); /* for the other tests */
 }
 
 /* ---- PC sampling ---- */

@@ -31,6 +31,8 @@ enum class {
     HOLD,
     SHARE,
     MANAGED,
+    VIRTUAL,
+    IMAGE,
     CTX_END,
     FORGET,
     CAPTURE_BEGIN,
@@ -580,6 +582,11 @@ static void test_what_is_shared_or_asked(void **state)
     check_classes("cuMemAllocManaged", MANAGED, "");
     check_classes("cuLibraryGetManaged", MANAGED, "");
     check_classes("cuStreamAttachMem", MANAGED, "");
+    check_classes("cuMemMap", VIRTUAL, "");
+    check_classes("cuModuleLoad", IMAGE, "");
+    check_classes("cuLibraryLoad", IMAGE, "");
+    check_classes("cuCtxCreate", IMAGE, "");
+    check_classes("cuDevicePrimaryCtxRetain", IMAGE, "");
     check_classes("cuKernelGetFunction", LOAD, "");
     check_classes("cuStreamSynchronize", SYNC, "");
     check_classes("cuStreamQuery", SYNC, "");

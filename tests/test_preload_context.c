@@ -44,8 +44,9 @@ void kp_process_exit_first(void)
     t.exit_first++;
 }
 
-int kp_cubins_keep(const struct kp_cupti *c, size_t most)
+int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const void *image, size_t size))
 {
+    assert_non_null(always);
     t.kept += c == kp_context_cupti() && most >= (size_t)256 << 20;
     return t.keep_rc;
 }

@@ -30,7 +30,7 @@ static struct {
     bool stuck, takes; /* the window does not close; it takes what could join */
     void *joined_real;
     uint64_t joined_args[6];
-    unsigned shared, managed;
+    unsigned shared, managed, virtual_memory, images, synchronised;
     uint64_t needs_shared; /* a launch of the window does */
     CUkernel loads;        /* whose library is not there yet */
     unsigned asked;
@@ -80,6 +80,26 @@ void kp_window_spoil(void)
 void kp_window_shared_memory(void)
 {
     process.shared++;
+}
+
+void kp_window_virtual_memory(void)
+{
+    process.virtual_memory++;
+}
+
+void kp_window_synchronised(void)
+{
+    process.synchronised++;
+}
+
+bool kp_process_launches_once(CUfunction f)
+{
+    return f == NULL;
+}
+
+void kp_process_loads_images(void)
+{
+    process.images++;
 }
 
 void kp_window_managed_memory(void)
@@ -543,6 +563,8 @@ CALLED_AS(call_alloc, KP_CLASS_ALLOC, "cuMemAlloc")
 CALLED_AS(call_join, KP_CLASS_JOIN, "cuMemsetD8Async")
 CALLED_AS(call_share, KP_CLASS_SHARE, "cuIpcGetMemHandle")
 CALLED_AS(call_managed, KP_CLASS_MANAGED, "cuMemAllocManaged")
+CALLED_AS(call_virtual, KP_CLASS_VIRTUAL, "cuMemMap")
+CALLED_AS(call_image, KP_CLASS_IMAGE, "cuModuleLoadData")
 
 static void test_gate(void **state)
 {
@@ -840,8 +862,34 @@ static void test_memory_that_others_reach(void **state)
     call_managed(CUDA_SUCCESS, 0, 0);
     assert_int_equal(process.shared, 1);
     assert_int_equal(process.managed, 1);
+    call_virtual(CUDA_ERROR_INVALID_VALUE, 0, 0);
+    assert_int_equal(process.virtual_memory, 0);
+    call_virtual(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.virtual_memory, 1);
     call_gate(CUDA_SUCCESS, 0, 0);
     assert_int_equal(process.shared + process.managed, 2);
+    assert_int_equal(process.virtual_memory, 1);
+}
+
+/* What watches images of modules is started before the driver loads one. */
+static void test_images(void **state)
+{
+    (void)state;
+    call_gate(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.images, 0);
+    call_image(CUDA_ERROR_INVALID_IMAGE, 0, 0);
+    assert_int_equal(process.images, 1);
+}
+
+/* The program's waits that end order what it does before and after them. */
+static void test_synchronised(void **state)
+{
+    (void)state;
+    call_sync(CUDA_ERROR_NOT_READY, 0, 0);
+    call_gate(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.synchronised, 0);
+    call_sync(CUDA_SUCCESS, 0, 0);
+    assert_int_equal(process.synchronised, 1);
 }
 
 /* The way from a record made alone to the call that is made among others. */
@@ -1099,6 +1147,8 @@ int main(void)
         cmocka_unit_test_setup(test_join, reset),
         cmocka_unit_test_setup(test_allocation, reset),
         cmocka_unit_test_setup(test_memory_that_others_reach, reset),
+        cmocka_unit_test_setup(test_images, reset),
+        cmocka_unit_test_setup(test_synchronised, reset),
         cmocka_unit_test_setup(test_exclusive_to_shared, reset),
         cmocka_unit_test_setup(test_replay_waits_for_calls, reset_shared),
         cmocka_unit_test_setup(test_window_that_cannot_be_closed, reset_shared),

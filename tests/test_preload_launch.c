@@ -97,6 +97,16 @@ bool kp_process_replays(void)
     return true;
 }
 
+bool kp_process_launches_once(CUfunction f)
+{
+    (void)f;
+    return false;
+}
+
+void kp_process_loads_images(void)
+{
+}
+
 bool kp_process_waits_outside(CUfunction f)
 {
     (void)f;

@@ -16,6 +16,7 @@ enum {
     ENTRY = 0x10,            /* st_other of a kernel */
     RELOCATION_64 = 2,
     INFO_SECTION = 0x70000000,
+    CALL_GRAPH_SECTION = 0x70000001,
     INFO_REGISTERS = 0x2f04, /* attribute and format: symbol, number */
     CODE_ALIGNMENT = 128,
     INSTRUCTION = 16, /* bytes */
@@ -23,7 +24,7 @@ enum {
     LINES_APART = 20,
 };
 
-enum cubin_section { NO_SECTION, SECTION_NAMES, SYMBOL_NAMES, SYMBOLS, LINES, LINE_RELOCATIONS, INFO, FIRST_CODE };
+enum cubin_section { NO_SECTION, SECTION_NAMES, SYMBOL_NAMES, SYMBOLS, LINES, LINE_RELOCATIONS, INFO, CALL_GRAPH, FIRST_CODE };
 
 static const char line_file[] = "fake_kernels.cu";
 
@@ -94,7 +95,7 @@ static void put_leb(struct bytes *to, int64_t value)
 
 /* An image in the making: the contents of its sections, and the tables of them. */
 struct cubin {
-    struct bytes names, symbol_names, symbols, lines, relocations, info;
+    struct bytes names, symbol_names, symbols, lines, relocations, info, calls;
     struct bytes headers; /* of the sections with code */
     struct bytes file;
 };
@@ -233,6 +234,29 @@ static void put_section(struct cubin *c, Elf64_Shdr *header, const char *name, E
     header->sh_size = content->size;
 }
 
+/* What kernels call of the driver, by a part of their names. */
+static const struct {
+    const char *kernel, *function;
+} driver_calls[] = {
+    {"heap_swap", "malloc"},
+    {"heap_swap", "free"},
+    {"launching", "__cudaCDP2LaunchDeviceV2"},
+};
+
+static void put_calls(struct cubin *c, const struct kernel_code *code, uint32_t caller)
+{
+    for (size_t i = 0; i < sizeof(driver_calls) / sizeof(driver_calls[0]); i++) {
+        Elf64_Sym undefined = {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)};
+        const uint32_t pair[] = {caller, (uint32_t)(c->symbols.size / sizeof(undefined))};
+
+        if (!strstr(code->name, driver_calls[i].kernel))
+            continue;
+        undefined.st_name = (Elf64_Word)put_text(&c->symbol_names, driver_calls[i].function);
+        put(&c->symbols, &undefined, sizeof(undefined));
+        put(&c->calls, pair, sizeof(pair));
+    }
+}
+
 static void put_kernel(struct cubin *c, const struct kernel_code *code, size_t position)
 {
     size_t index = c->symbols.size / sizeof(Elf64_Sym);
@@ -257,6 +281,7 @@ static void put_kernel(struct cubin *c, const struct kernel_code *code, size_t p
     symbol.st_size = text.size;
     put(&c->symbols, &symbol, sizeof(symbol));
     put(&c->info, registers, sizeof(registers));
+    put_calls(c, code, (uint32_t)index);
     free(text.at);
 }
 
@@ -276,14 +301,19 @@ static void put_tables(struct cubin *c)
                                     .sh_addralign = 8,
                                     .sh_entsize = sizeof(Elf64_Rela)};
     const Elf64_Shdr info = {.sh_type = INFO_SECTION, .sh_link = SYMBOLS, .sh_addralign = 4};
+    const Elf64_Shdr calls = {.sh_type = CALL_GRAPH_SECTION, .sh_link = SYMBOLS, .sh_addralign = 4, .sh_entsize = 8};
+    static const uint32_t other_lists[] = {0, 0xfffffffe, 0, 0xfffffffd, 0, 0xfffffffc};
     Elf64_Shdr headers[FIRST_CODE] = {{0}};
     size_t begin;
+
+    put(&c->calls, other_lists, sizeof(other_lists));
 
     put_section(c, &headers[SYMBOL_NAMES], ".strtab", strings, &c->symbol_names);
     put_section(c, &headers[SYMBOLS], ".symtab", symbols, &c->symbols);
     put_section(c, &headers[LINES], ".debug_line", lines, &c->lines);
     put_section(c, &headers[LINE_RELOCATIONS], ".rela.debug_line", relocations, &c->relocations);
     put_section(c, &headers[INFO], ".nv.info", info, &c->info);
+    put_section(c, &headers[CALL_GRAPH], ".nv.callgraph", calls, &c->calls);
     put_section(c, &headers[SECTION_NAMES], ".shstrtab", strings, &c->names);
     while (c->file.size % 8)
         put_byte(&c->file, 0);
@@ -305,6 +335,7 @@ static void put_tables(struct cubin *c)
 
 static struct fake_cubin make_cubin(const struct module_image *image)
 {
+    static const uint32_t first_list[] = {0, 0xffffffff};
     struct cubin c = {0};
 
     put(&c.file, NULL, sizeof(Elf64_Ehdr));
@@ -312,6 +343,7 @@ static struct fake_cubin make_cubin(const struct module_image *image)
     put_text(&c.names, "");
     put_text(&c.symbol_names, "");
     begin_lines(&c.lines);
+    put(&c.calls, first_list, sizeof(first_list));
     for (size_t i = 0; i < image->n_codes; i++)
         put_kernel(&c, &image->codes[i], i);
     set_length(&c.lines, UNIT_LENGTH);
@@ -322,6 +354,7 @@ static struct fake_cubin make_cubin(const struct module_image *image)
     free(c.lines.at);
     free(c.relocations.at);
     free(c.info.at);
+    free(c.calls.at);
     free(c.headers.at);
     return (struct fake_cubin){c.file.at, c.file.size};
 }

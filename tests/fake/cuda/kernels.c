@@ -129,6 +129,64 @@ static void run_print_line(const struct call *call)
         n_printed += n;
 }
 
+/* A block of the device's heap, which no checkpoint knows. */
+struct heap_block {
+    bool taken;
+    int64_t value;
+};
+
+/* (struct heap_block **blocks, int n, int k): each thread takes a block of the heap, of thrice the value of the one it had
+ * plus k, and gives that one back; freed twice, it breaks the context, as a wild pointer does */
+static void run_heap_swap(const struct call *call)
+{
+    struct heap_block **blocks = ARG(call, struct heap_block **, 0);
+    int64_t n = smaller(ARG(call, int, 8), n_threads(call));
+
+    for (int64_t i = 0; i < n; i++) {
+        struct heap_block *old = blocks[i];
+
+        if (old && !old->taken)
+            ((struct context *)call->info.ctx)->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+        blocks[i] = malloc(sizeof(**blocks)); /* never freed, so that it stays known */
+        if (!blocks[i])
+            fake_misuse("out of host memory");
+        *blocks[i] = (struct heap_block){true, 3 * (old ? old->value : 0) + ARG(call, int, 12)};
+        if (old)
+            old->taken = false;
+    }
+}
+
+/* (struct heap_block **blocks, int n, int k): changes what is in them */
+static void run_touch_blocks(const struct call *call)
+{
+    struct heap_block **blocks = ARG(call, struct heap_block **, 0);
+    int64_t n = smaller(ARG(call, int, 8), n_threads(call));
+
+    for (int64_t i = 0; i < n; i++)
+        blocks[i]->value = 3 * blocks[i]->value + ARG(call, int, 12);
+}
+
+/* (struct heap_block **blocks, int *to, int n) */
+static void run_read_blocks(const struct call *call)
+{
+    struct heap_block **blocks = ARG(call, struct heap_block **, 0);
+    int *to = ARG(call, int *, 8);
+
+    for (int64_t i = 0; i < smaller(ARG(call, int, 16), n_threads(call)); i++)
+        to[i] = blocks[i] ? (int)blocks[i]->value : 0;
+}
+
+/* (const int *index, int *data, int n): adds one to data[*index]; breaks its context with an index out of bounds */
+static void run_gather(const struct call *call)
+{
+    int index = *ARG(call, int *, 0);
+
+    if (index < 0 || index >= ARG(call, int, 16))
+        ((struct context *)call->info.ctx)->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+    else
+        ARG(call, int *, 8)[index]++;
+}
+
 #define POINTER 8, 8
 #define NUMBER  4, 4
 #define CODE(name, run, regs, shared, n, ...)                                                                          \
@@ -163,6 +221,11 @@ static const struct kernel_code kernel_codes[] = {
     CODE("set_flag", run_set_flag, 8, 0, 2, POINTER, NUMBER),
     CODE("print_line", run_print_line, 8, 0, 1, NUMBER),
     CODE("tiny_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
+    CODE("gather", run_gather, 16, 0, 3, POINTER, POINTER, NUMBER),
+    CODE("heap_swap", run_heap_swap, 16, 0, 3, POINTER, NUMBER, NUMBER),
+    CODE("touch_blocks", run_touch_blocks, 16, 0, 3, POINTER, NUMBER, NUMBER),
+    CODE("read_blocks", run_read_blocks, 16, 0, 3, POINTER, POINTER, NUMBER),
+    CODE("launching_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
     CODE("ncclDevKernel_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
 };
 

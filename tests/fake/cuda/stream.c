@@ -209,6 +209,19 @@ static void run_copy(struct work *w)
     copy_bytes(w->dst, w->src, w->size);
 }
 
+/* Asynchronous copies take so long, ms: FAKE_COPY_MS. */
+static double copy_ms(void)
+{
+    const char *text = getenv("FAKE_COPY_MS");
+
+    return text ? atof(text) : 0;
+}
+
+static bool is_copied(struct work *w)
+{
+    return now_ms() - w->since >= copy_ms();
+}
+
 static CUresult copy_async(void *dst, const void *src, size_t bytes, CUstream handle, bool per_thread,
                            const char *caller)
 {
@@ -222,7 +235,12 @@ static CUresult copy_async(void *dst, const void *src, size_t bytes, CUstream ha
 
         node->dst = dst, node->src = src, node->size = bytes;
     } else {
-        submit(&(struct work){.ref = ref, .run = run_copy, .dst = dst, .src = src, .size = bytes});
+        submit(&(struct work){.ref = ref,
+                              .ready = copy_ms() > 0 ? is_copied : NULL,
+                              .run = run_copy,
+                              .dst = dst,
+                              .src = src,
+                              .size = bytes});
     }
     return CUDA_SUCCESS;
 }

@@ -1,0 +1,69 @@
+#!/bin/sh
+# What a window must not repeat, or not in another order than the program made it. Each case gives the program's own output
+# and end, every launch is accounted for, and the report says why a launch was not replayed.
+. "$(dirname "$0")/e2e.inc"
+
+p=$programs/p_repeat
+
+# How many launches have a note with that text.
+notes() { # TEXT
+    grep -c "$1" "$tmp/report"
+}
+
+saves() {
+    awk '$1 == "calls" && $3 == "cuptiCheckpointSave" { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
+}
+
+# A case: the same output, all launches accounted for.
+repeat() { # NAME COMMAND...
+    both "$@"
+    expect "$1: seen" "$(account seen)" "$(launches)"
+    expect "$1: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+}
+
+# Kernels that must not be run twice: counted as the program made them, whatever is counted.
+once() {
+    for set in basic full; do
+        export KPROF_SET=$set
+        repeat "heap, $set" "$p" heap
+        expect "heap, $set: profiled" "$(account profiled)" "$(launches)"
+        expect "heap, $set: notes" "$(notes "Note: takes or frees memory of the device's heap")" 4
+        repeat "blocks of the heap, $set" "$p" heap-blocks
+        expect "blocks of the heap, $set: notes" "$(notes "Note: can reach blocks of the device's heap")" 4
+        repeat "launches of the device, $set" "$p" launches
+        expect "launches of the device, $set: notes" "$(notes 'Note: gives the device work of its own')" 3
+        repeat "virtual memory, $set" "$p" virtual
+        expect "virtual memory, $set: profiled" "$(account profiled)" "$(launches)"
+        expect "virtual memory, $set: notes" "$(notes 'Note: can reach memory of cuMemCreate')" 5
+    done
+    unset KPROF_SET
+    # The kernel is not selected, but its blocks are there from then on.
+    KPROF_KERNEL_NAME=touch_blocks repeat "blocks of others" "$p" heap-blocks
+    expect "blocks of others: saves" "$(saves)" 0
+    KPROF_KERNEL_NAME=increment repeat "heap between others" "$p" heap
+    # Nothing is replayed, so nothing is said.
+    KPROF_SET=quick repeat "heap, quick" "$p" heap
+    expect "heap, quick: notes" "$(notes 'replayed')" 0
+}
+
+# Orders that the host makes between streams hold in each repetition.
+orders() {
+    export FAKE_COPY_MS=5
+    for case in order order-by-event order-behind-a-wait; do
+        for set in basic full; do
+            KPROF_SET=$set repeat "$case, $set" "$p" $case
+        done
+        KPROF_KERNEL_NAME=increment repeat "$case, others unselected" "$p" $case
+    done
+    unset FAKE_COPY_MS
+}
+
+# Events keep the times of the program's own execution.
+events() {
+    repeat "times" "$p" times
+}
+
+beside once
+beside orders
+beside events
+finish

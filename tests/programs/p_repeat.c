@@ -1,0 +1,219 @@
+/* LINK: -lcuda -lpthread */
+/* What must not be run twice, or not in another order: a profiler that issues launches again would show. Arguments: the
+ * case, and a number where the case takes one. */
+#include "linked.h"
+
+enum { N = 32 };
+
+static struct session session;
+static CUstream second;
+static CUdeviceptr data, blocks;
+
+static const char image[] = "FAKEMOD increment heap_swap touch_blocks read_blocks launching_increment late_increment "
+                            "gather wait_flag set_flag";
+
+static CUfunction function(const char *name)
+{
+    return get_function(&linked, &session, name);
+}
+
+static void open_all(void)
+{
+    static const int zeros[4 * N];
+
+    open_session(&linked, &session, 0);
+    MUST(cuModuleUnload(session.module));
+    MUST(cuModuleLoadData(&session.module, image));
+    MUST(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    data = device_ints(&linked, zeros, N);
+    blocks = device_ints(&linked, zeros, 2 * N); /* addresses */
+}
+
+static void launch(const char *name, CUstream stream, void **params)
+{
+    MUST(cuLaunchKernel(function(name), 1, 1, 1, N, 1, 1, 0, stream, params, NULL));
+}
+
+static void increment_as(const char *name, CUdeviceptr what)
+{
+    int n = N;
+
+    launch(name, session.stream, (void *[]){&what, &n});
+}
+
+static void on_blocks(const char *name, int k)
+{
+    int n = N;
+
+    launch(name, session.stream, (void *[]){&blocks, &n, &k});
+}
+
+static void show(void)
+{
+    int n = N;
+
+    MUST(cuCtxSynchronize());
+    printf("data: %lld\n", sum_ints(&linked, data, N));
+    launch("read_blocks", session.stream, (void *[]){&blocks, &data, &n});
+    MUST(cuCtxSynchronize());
+    printf("blocks: %lld\n", sum_ints(&linked, data, N));
+}
+
+/* ---- the device's heap ---- */
+
+static void heap(void)
+{
+    for (int k = 1; k <= 4; k++) {
+        increment_as("increment", data);
+        on_blocks("heap_swap", k);
+        increment_as("increment", data);
+    }
+}
+
+/* Blocks that a kernel took before, changed by kernels that take none. */
+static void heap_blocks(void)
+{
+    increment_as("increment", data);
+    on_blocks("heap_swap", 1);
+    MUST(cuCtxSynchronize());
+    for (int k = 1; k <= 3; k++)
+        on_blocks("touch_blocks", k);
+}
+
+static void launches(void)
+{
+    for (int k = 0; k < 3; k++) {
+        increment_as("increment", data);
+        increment_as("launching_increment", data);
+    }
+}
+
+/* ---- virtual memory ---- */
+
+static void virtual_memory(void)
+{
+    CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemAccessDesc access = {.location = what.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle memory;
+    CUdeviceptr at;
+    size_t size;
+
+    increment_as("increment", data);
+    increment_as("increment", data);
+    MUST(cuMemGetAllocationGranularity(&size, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    MUST(cuMemCreate(&memory, size, &what, 0));
+    MUST(cuMemAddressReserve(&at, size, 0, 0, 0));
+    MUST(cuMemMap(at, size, 0, memory, 0));
+    MUST(cuMemSetAccess(at, size, &access, 1));
+    MUST(cuMemsetD32(at, 0, N));
+    for (int k = 0; k < 4; k++)
+        increment_as("increment", at);
+    report_number("virtual", sum_ints(&linked, at, N), 4 * N);
+}
+
+/* ---- orders that the host makes ---- */
+
+static void gather(CUdeviceptr index, CUstream stream)
+{
+    int n = N;
+
+    launch("gather", stream, (void *[]){&index, &data, &n});
+}
+
+/* An index comes by a copy that takes its time; the host waits, and a kernel of another stream uses it. */
+static void order(void)
+{
+    CUdeviceptr index = device_ints(&linked, &(int){-1}, 1);
+    static const int third = 3, wild = -1;
+
+    for (int i = 0; i < 3; i++) {
+        increment_as("increment", data);
+        MUST(cuMemcpyHtoDAsync(index, &third, sizeof(int), session.stream));
+        MUST(cuStreamSynchronize(session.stream));
+        gather(index, second);
+        MUST(cuStreamSynchronize(second));
+        MUST(cuMemcpyHtoDAsync(index, &wild, sizeof(int), session.stream));
+    }
+}
+
+/* The same with an order that an event makes. */
+static void order_by_event(void)
+{
+    CUdeviceptr index = device_ints(&linked, &(int){-1}, 1);
+    static const int third = 3;
+    CUevent event;
+
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    increment_as("increment", data);
+    MUST(cuMemcpyHtoDAsync(index, &third, sizeof(int), session.stream));
+    MUST(cuEventRecord(event, session.stream));
+    MUST(cuStreamWaitEvent(second, event, 0));
+    gather(index, second);
+}
+
+/* A kernel waits for a flag that a kernel sets after the host has waited for the index. */
+static void order_behind_a_wait(void)
+{
+    CUdeviceptr index = device_ints(&linked, &(int){-1}, 1), flag = device_ints(&linked, &(int){0}, 1);
+    static const int third = 3;
+    CUstream other;
+    int one = 1;
+
+    MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 2; i++) {
+        increment_as("increment", data);
+        launch("wait_flag", other, (void *[]){&flag, &data});
+        launch("set_flag", session.stream, (void *[]){&flag, &one});
+        MUST(cuMemcpyHtoDAsync(index, &third, sizeof(int), session.stream));
+        MUST(cuStreamSynchronize(session.stream));
+        gather(index, second);
+        MUST(cuStreamSynchronize(other));
+    }
+}
+
+/* ---- events ---- */
+
+/* The time between two events is that of the program's own execution, whenever it is asked for. */
+static void times(void)
+{
+    int n = N, ms = 20;
+    float before, after;
+    CUevent start, end;
+
+    MUST(cuEventCreate(&start, CU_EVENT_DEFAULT));
+    MUST(cuEventCreate(&end, CU_EVENT_DEFAULT));
+    increment_as("increment", data);
+    MUST(cuEventRecord(start, session.stream));
+    launch("late_increment", session.stream, (void *[]){&data, &n, &ms});
+    MUST(cuEventRecord(end, session.stream));
+    MUST(cuEventSynchronize(end));
+    MUST(cuEventElapsedTime(&before, start, end));
+    sum_ints(&linked, data, N); /* closes a window */
+    MUST(cuEventElapsedTime(&after, start, end));
+    report("time between events", before == after && before >= 19);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"heap", heap},   {"heap-blocks", heap_blocks},       {"launches", launches},
+    {"virtual", virtual_memory},                          {"order", order},
+    {"order-by-event", order_by_event},                   {"order-behind-a-wait", order_behind_a_wait},
+    {"times", times},
+};
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "heap";
+
+    open_all();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (!strcmp(cases[i].name, name)) {
+            cases[i].run();
+            show();
+            return program_wrong;
+        }
+    printf("no such case: %s\n", name);
+    return 3;
+}
