@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/cubin.h"
 #include "collectors/kernels.h"
 #include "tests/report_support.h"
 
@@ -39,6 +40,7 @@ static void load(const char *path)
 }
 
 #define CALLS  "tests/data/calls.sm90-cuda13.cubin"
+#define HEAP   "tests/data/heap.sm90-cuda13.cubin"
 #define INLINE "tests/data/inline.sm90-cuda13.cubin"
 
 static int set_up(void **state)
@@ -122,12 +124,60 @@ static void test_two_modules(void **state)
     check("calling", (struct kp_kernel_code){.functions = 3});
 }
 
+/* What must not be run twice, also through calls and through pointers. */
+static void test_once(void **state)
+{
+    static const struct {
+        const char *name;
+        unsigned once;
+    } rows[] = {{"plain", 0},
+                {"keeping", 0},
+                {"taking", KP_ONCE_HEAP},
+                {"giving", KP_ONCE_HEAP},
+                {"by_pointer", KP_ONCE_HEAP},
+                {"launching", KP_ONCE_LAUNCHES},
+                {"child", 0},
+                {"calling", 0},
+                {"nowhere", 0},
+                {"", KP_ONCE_HEAP | KP_ONCE_LAUNCHES}};
+    struct kp_kernel_code code;
+    (void)state;
+    assert_int_equal(kp_kernels_once(kernels, ""), 0);
+    load(INLINE);
+    assert_int_equal(kp_kernels_once(kernels, ""), 0);
+    load(HEAP);
+    load(CALLS);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (kp_kernels_once(kernels, rows[i].name) != rows[i].once)
+            fail_msg("%s: %u", rows[i].name, kp_kernels_once(kernels, rows[i].name));
+    assert_true(kp_kernels_find(kernels, "by_pointer", &code));
+    assert_int_equal(code.functions, 1); /* which others it calls is not known */
+    assert_false(code.launches);
+}
+
+/* One of two modules with a kernel of that name tells enough. */
+static void test_once_in_two_modules(void **state)
+{
+    (void)state;
+    load(HEAP);
+    load(HEAP);
+    uint8_t *graph = memmem(images[0].bytes, images[0].size, "malloc", sizeof("malloc"));
+    assert_non_null(graph);
+    memcpy(graph, "mallot", 6);
+    assert_int_equal(kp_kernels_once(kernels, "taking"), KP_ONCE_HEAP);
+    assert_int_equal(kp_cubin_once(images[0].bytes, images[0].size), KP_ONCE_HEAP); /* free */
+    assert_int_equal(kp_cubin_once(images[0].bytes, images[0].size / 2), 0);
+    assert_int_equal(kp_cubin_once("no image", 8), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_kernels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_loaded_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_two_modules, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_once_in_two_modules, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
