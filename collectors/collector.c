@@ -70,6 +70,7 @@ struct flight {
     int hook;              /* CUPTI's code of a push or pop that failed */
     size_t early;          /* extra passes that come before the groups of the plan */
     unsigned rehearsed;
+    size_t pass, all_passes; /* begun so far, and of the window */
     bool extra, extra_cold;     /* the pass under way is an extra one; it wants cold caches */
     bool extras;                /* there has been one */
     unsigned timed;             /* passes that are to be timed yet: what is done once takes the first one longer */
@@ -338,8 +339,28 @@ static CUresult after_launch(void *arg)
     return mark(f, false) && rc == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : rc;
 }
 
+/* A kernel's instructions come late in its first launch after PC sampling was enabled: up to a tenth more samples than
+ * Nsight Compute has, most of them in no_instructions (H200, Triton's kernels of 5 us). The probe comes between what
+ * watched the program and the pass, so that the launches are rehearsed once more. */
+static unsigned rehearsals(const struct flight *f)
+{
+    return f->job->probe && f->early ? 2 : 1;
+}
+
+/* Which pass of how many is under way, its restore included. */
+static void tell_pass(struct flight *f)
+{
+    char text[96];
+    if (!f->c->setup.progress || f->rehearsed < rehearsals(f))
+        return;
+    snprintf(text, sizeof(text), "pass %zu of %zu of a window of %zu launches", ++f->pass, f->all_passes,
+             f->job->n_launches);
+    f->c->setup.progress(text, false);
+}
+
 static int op_restore(void *arg)
 {
+    tell_pass(arg);
     return kp_checkpoint_restore(((struct flight *)arg)->c->saved);
 }
 
@@ -733,6 +754,17 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
 
 /* ---- saved state ---- */
 
+/* Where much memory is in use, a save takes seconds: up to half a second a gigabyte, where it goes to the host. */
+static void tell_save(const struct kp_collector *c)
+{
+    size_t left = 0, total = 0;
+    char text[96];
+    if (!c->setup.progress || c->setup.driver->cuMemGetInfo(&left, &total) != CUDA_SUCCESS)
+        return;
+    snprintf(text, sizeof(text), "saving %.1f GB of device memory", (double)(total - left) / 1e9);
+    c->setup.progress(text, true);
+}
+
 int kp_collector_save(struct kp_collector *c, char **why)
 {
     *why = NULL;
@@ -744,6 +776,7 @@ int kp_collector_save(struct kp_collector *c, char **why)
     }
     if (!kp_footprint_fits(c->setup.driver, why))
         return -1;
+    tell_save(c);
     CUmemGenericAllocationHandle kept_free;
     bool reserved = kp_footprint_reserve(c->setup.driver, c->setup.device->device, &kept_free);
     int rc = kp_checkpoint_save(c->setup.cupti, c->setup.ctx, &c->saved);
@@ -869,14 +902,6 @@ char *kp_collector_complaint(struct kp_collector *c)
     return kp_extras_complaint(c->extras);
 }
 
-/* A kernel's instructions come late in its first launch after PC sampling was enabled: up to a tenth more samples than
- * Nsight Compute has, most of them in no_instructions (H200, Triton's kernels of 5 us). The probe comes between what
- * watched the program and the pass, so that the launches are rehearsed once more. */
-static unsigned rehearsals(const struct flight *f)
-{
-    return f->job->probe && f->early ? 2 : 1;
-}
-
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
 {
     struct flight f = {.c = c, .plan = c->setup.plan, .job = job, .out = out, .mode = job->mode};
@@ -884,6 +909,8 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
     size_t *passes = passes_of(&f, &request.groups);
     request.passes = passes;
     request.rehearsals = rehearsals(&f);
+    for (size_t g = 0; passes && g < request.groups; g++)
+        f.all_passes += passes[g];
     if (!f.early) /* no pass takes over what watched the program */
         kp_extras_unwatch(c->extras);
     memset(out, 0, sizeof(*out));

@@ -34,6 +34,8 @@ struct kp_collector_setup {
     /* Starts a thread that runs fn(arg) with all signals blocked; false when there is none to be had. NULL = never */
     bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
     void (*join)(pthread_t thread);
+    /* Told what is done next; `takes_long`: it may take seconds. NULL = nobody asks. */
+    void (*progress)(const char *text, bool takes_long);
     const struct kp_extras_setup *extras; /* copied; NULL = no passes of their own */
 };
 

@@ -16,6 +16,7 @@
 #include "preload/lock.h"
 #include "preload/outcome.h"
 #include "preload/process.h"
+#include "preload/progress.h"
 #include "preload/seen.h"
 #include "preload/session.h"
 #include "preload/symbols.h"
@@ -162,8 +163,10 @@ static int plan_for(const struct kp_context *c, const struct kp_section *const *
                     const char *metrics, unsigned how, struct kp_plan **out, char **err)
 {
     atomic_fetch_add(&planning, 1);
+    kp_progress_begin("planning what to collect", true);
     int rc = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor, sections,
                           n_sections, metrics, how, out, err);
+    kp_progress_end();
     atomic_fetch_sub(&planning, 1);
     return rc;
 }
@@ -342,6 +345,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .settle = settle,
         .start = start_guarded,
         .join = kp_thread_join,
+        .progress = kp_progress_step,
         .extras = &extras,
     };
     int rc = kp_collector_open(&s, &c->collector);

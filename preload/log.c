@@ -224,6 +224,19 @@ void kp_log_progress(const char *format, ...)
         LINE(progress_mark);
 }
 
+void kp_log_still(const char *text)
+{
+    char whole[256];
+    int n = snprintf(whole, sizeof(whole), "%s %s\n", progress_mark, text);
+    bool to_stdout = log_to == &log_file && !log_file.path;
+    if (log_quiet || n <= 0 || (size_t)n >= sizeof(whole))
+        return;
+    if (to_stdout)
+        write_at(&error, whole, (size_t)n);
+    else
+        write_line(whole, (size_t)n);
+}
+
 void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...)
 {
     va_list ap;

@@ -46,6 +46,9 @@ void kp_log_progress(const char *format, ...) __attribute__((format(printf, 1, 2
 void kp_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* A progress line that never goes to stdout, also where the report does. */
+void kp_log_still(const char *text);
+
 /* Progress lines that are written together: a window has hundreds of launches, and a system call for each line would
  * cost more than the rest of its result. Starts as all 0. One thread at a time. */
 struct kp_log_lines {

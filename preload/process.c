@@ -24,6 +24,7 @@
 #include "preload/outcome.h"
 #include "preload/patience.h"
 #include "preload/place.h"
+#include "preload/progress.h"
 #include "preload/session.h"
 #include "preload/stack.h"
 #include "preload/symbols.h"
@@ -172,6 +173,7 @@ static void in_forked_child(void)
     kp_hostmem_forked();
     kp_mute_forked();
     kp_session_forked();
+    kp_progress_forked();
 }
 
 void kp_process_watch_forks(void)
@@ -702,6 +704,9 @@ static bool takes_the_end(void)
     return false;
 }
 
+/* A report of so many launches may take seconds. */
+enum { MANY_LAUNCHES = 1000 };
+
 static void finish(void)
 {
     kp_thread_park();
@@ -717,11 +722,17 @@ static void finish(void)
     else if (alone)
         kp_window_give_up();
     go_to(FINISHED);
+    if (patience) /* else this thread may hold what it takes to tell */
+        kp_progress_begin("evaluating the counters of the last windows", false);
     kp_worker_drain(patience);
     kp_filter_unwanted(process.filter, note_unwanted, NULL);
     kp_window_tell();
     kp_nvtx_each_seen(kp_session_range);
+    if (patience)
+        kp_progress_step("writing the report", kp_session_seen(0) > MANY_LAUNCHES);
     kp_session_close();
+    if (patience)
+        kp_progress_end();
     kp_guard--;
     if (alone)
         kp_gate_leave_exclusive();

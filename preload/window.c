@@ -18,6 +18,7 @@
 #include "preload/outcome.h"
 #include "preload/patience.h"
 #include "preload/place.h"
+#include "preload/progress.h"
 #include "preload/session.h"
 #include "preload/snapshot.h"
 #include "preload/stack.h"
@@ -315,7 +316,9 @@ static CUresult wait_stream(CUstream stream, long ms)
 static CUresult wait_for_context(const struct kp_driver *d, CUcontext ctx, long ms, long least)
 {
     long start = kp_now_ms();
-    return note_wasted(kp_patience_wait(d, ctx, within_budget(ms, least)), start);
+    ms = within_budget(ms, least);
+    kp_progress_step("waiting for launches to end", false);
+    return note_wasted(kp_patience_wait(d, ctx, ms), start);
 }
 
 static CUresult wait_limited(long ms)
@@ -472,6 +475,7 @@ static int rehearse(void *arg)
     unsigned waits = 0;
     kp_snapshot_restore(&w.host);
     w.unsettled = false;
+    kp_progress_step("a first repetition of a window, without counters", false);
     for (size_t i = 0; i < w.n; i++) {
         struct item *item = &w.items[i];
         late = late && !wait_as_program(i, *limit, &waits);
@@ -859,26 +863,57 @@ static void note_closer(const char *what)
     closers[i].windows++;
 }
 
+/* Windows that hold few launches, though there would be room for more. */
+static bool hold_few(uint64_t windows, uint64_t launches_each)
+{
+    return closed_windows >= windows && closed_launches < launches_each * closed_windows &&
+           2 * full_windows <= closed_windows;
+}
+
+/* Lists what closed them, the most frequent first. */
+static void list_closers(char *text, size_t size)
+{
+    bool listed[MOST_CLOSERS] = {false};
+    *text = '\0';
+    for (size_t at = 0; at < size;) {
+        size_t most = MOST_CLOSERS;
+        for (size_t i = 0; i < MOST_CLOSERS; i++)
+            if (!listed[i] && closers[i].windows && (most == MOST_CLOSERS || closers[i].windows > closers[most].windows))
+                most = i;
+        if (most == MOST_CLOSERS)
+            return;
+        listed[most] = true;
+        at += (size_t)snprintf(text + at, size - at, "%s%s (%llu)", at ? ", " : "", closers[most].what,
+                               (unsigned long long)closers[most].windows);
+    }
+}
+
 void kp_window_tell(void)
 {
-    char text[1024] = "";
-    size_t at = 0;
-    if (closed_windows < FEW_WINDOWS || closed_launches >= FEW_LAUNCHES * closed_windows ||
-        2 * full_windows > closed_windows)
+    char text[1024];
+    if (!hold_few(FEW_WINDOWS, FEW_LAUNCHES))
         return;
-    for (;;) {
-        size_t most = 0;
-        for (size_t i = 1; i < MOST_CLOSERS; i++)
-            if (closers[i].windows > closers[most].windows)
-                most = i;
-        if (!closers[most].windows || at >= sizeof(text))
-            break;
-        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s (%llu)", at ? ", " : "", closers[most].what,
-                               (unsigned long long)closers[most].windows);
-        closers[most].windows = 0;
-    }
+    list_closers(text, sizeof(text));
     kp_log_progress("%llu launches took %llu series of passes, as windows were closed by: %s",
                     (unsigned long long)closed_launches, (unsigned long long)closed_windows, text);
+}
+
+/* Says once, early enough to be of use, that windows hold about one launch each, what closes them, and what costs less. */
+static void tell_early(double took_ns)
+{
+    enum { WINDOWS = 6, LAUNCHES_EACH = 2 };
+    const double worth_telling_ns = 2e9;
+    static bool told;
+    static double all_ns;
+    char text[512];
+    all_ns += took_ns;
+    if (told || all_ns < worth_telling_ns || !hold_few(WINDOWS, LAUNCHES_EACH))
+        return;
+    told = true;
+    list_closers(text, sizeof(text));
+    kp_log_progress("Slow: windows hold %.1f launches each and take %.2f s, closed by %s; --set quick does without windows, "
+                    "--filter-mode per-launch-config --launch-count 1 takes one launch of each kind",
+                    (double)closed_launches / (double)closed_windows, all_ns / 1e9 / (double)closed_windows, text);
 }
 
 void kp_window_close(const struct kp_context_setup *setup, const char *why)
@@ -890,6 +925,7 @@ void kp_window_close(const struct kp_context_setup *setup, const char *why)
     memset(&out, 0, sizeof(out));
     double start = kp_now_ns();
     struct visit v = enter(setup->driver, w.context->ctx);
+    kp_progress_begin("waiting for the launches of a window to end", w.way != PLAIN);
     drop_refused();
     if (w.way != PLAIN)
         close_current(&out);
@@ -909,6 +945,9 @@ void kp_window_close(const struct kp_context_setup *setup, const char *why)
     free(out.note);
     if (w.way != PLAIN)
         exit_before_cupti();
+    kp_progress_end();
+    if (w.way == REPLAYED && w.wanted)
+        tell_early(w.ours_ns);
     reset();
 }
 
@@ -973,6 +1012,7 @@ static void open_window(const struct kp_context_setup *setup, struct kp_context 
     enum kp_range_mode mode = fit->mode;
     bool once = (!fit->host || fit->ends) && !kp_context_several(setup);
     char *why = NULL;
+    kp_progress_begin("", false);
     w.open = true;
     w.setup = setup;
     w.context = c;
@@ -995,6 +1035,7 @@ static void open_window(const struct kp_context_setup *setup, struct kp_context 
             kp_session_warn_once(why);
     }
     free(why);
+    kp_progress_end();
     w.ours_ns = kp_now_ns() - w.opened_ns;
     atomic_store(&spoiled, false);
     atomic_store(&shared_bytes, 0);

@@ -1,0 +1,57 @@
+#!/bin/sh
+# What a run says while it is at work for long, and of windows that hold few launches: on stderr, never on stdout, nothing
+# with --quiet, and nothing where all is fast.
+. "$(dirname "$0")/e2e.inc"
+
+limit=120
+
+still() {
+    grep -c '==KPROF== Still at work' "$1"
+}
+
+# One long call of the driver.
+long_save() {
+    export FAKE_SLOW=cuptiCheckpointSave:19000:1
+    both "a long save" "$programs/p_window" many 20
+    expect "a long save: lines" "$(still "$tmp/report")" 2
+    expect "a long save: what" "$(grep -c 'Still at work after [0-9]* s: saving [0-9.]* GB of device memory' "$tmp/report")" 2
+}
+
+quiet() {
+    export FAKE_SLOW=cuptiCheckpointSave:10000:1
+    KPROF_QUIET=yes both "a long save, quiet" "$programs/p_window" many 20
+    expect "a long save, quiet: lines" "$(still "$tmp/report")" 0
+}
+
+# Where the report goes to stdout, these lines do not.
+to_stdout() {
+    export FAKE_SLOW=cuptiCheckpointRestore:10000:3
+    KPROF_LOG_FILE=stdout profiled "$programs/p_window" many 20
+    expect "a long pass: on stdout" "$(still "$tmp/kprof.out")" 0
+    expect "a long pass: on stderr" "$(still "$tmp/kprof.err")" 1
+    grep -q 'pass 2 of 9 of a window of 20 launches' "$tmp/kprof.err" || { fail "a long pass: which"; show; }
+}
+
+# Windows of one launch each, one of which took long.
+slow_windows() {
+    export FAKE_SLOW=cuptiCheckpointSave:2500:2
+    both "slow windows" "$programs/p_window" copies-out
+    expect "slow windows: lines" "$(grep -c '==KPROF== Slow: windows hold 1.[0-9] launches each' "$tmp/report")" 1
+    grep -q 'Slow: .* closed by cuMem.*--set quick .*--filter-mode per-launch-config --launch-count 1' "$tmp/report" ||
+        { fail "slow windows: what costs less"; show; }
+}
+
+nothing_to_say() {
+    both "fast" "$programs/p_window" many 20
+    expect "fast: lines" "$(still "$tmp/report")" 0
+    expect "fast: slow" "$(grep -c 'Slow:' "$tmp/report")" 0
+    both "few windows, fast" "$programs/p_window" copies-out
+    expect "few windows, fast: slow" "$(grep -c 'Slow:' "$tmp/report")" 0
+}
+
+beside long_save
+beside quiet
+beside to_stdout
+beside slow_windows
+beside nothing_to_say
+finish
