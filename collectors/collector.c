@@ -70,7 +70,7 @@ struct flight {
     int hook;              /* CUPTI's code of a push or pop that failed */
     size_t early;          /* extra passes that come before the groups of the plan */
     unsigned rehearsed;
-    size_t pass, all_passes; /* begun so far, and of the window */
+    size_t pass, all_passes;    /* begun so far, and of the window */
     bool extra, extra_cold;     /* the pass under way is an extra one; it wants cold caches */
     bool extras;                /* there has been one */
     unsigned timed;             /* passes that are to be timed yet: what is done once takes the first one longer */

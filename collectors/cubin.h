@@ -39,7 +39,7 @@ struct kp_cubin_reach {
     uint32_t functions; /* with code in the module, itself included */
     bool launches;      /* other kernels */
     bool spills;        /* registers, by the compiler's own notes (CUDA 12.8 and later) */
-    unsigned once;      /* of enum kp_once; a call through a pointer may reach each function that has its address taken */
+    unsigned once; /* of enum kp_once; a call through a pointer may reach each function that has its address taken */
 };
 
 /* Opens `size` bytes at `image`, which need no alignment and must stay as they are until the cubin is closed: nothing
@@ -60,7 +60,8 @@ int kp_cubin_function_at(const struct kp_cubin *c, uint32_t symbol, const char *
  * -E2BIG where calls are nested too deep to follow. */
 int kp_cubin_reach(const struct kp_cubin *c, uint32_t symbol, struct kp_cubin_reach *out);
 
-/* Whether any code of the image does something of enum kp_once. Cheap; an image that cannot be read has no such code. */
+/* Whether any code of the image does something of enum kp_once. Cheap; an image that cannot be read has no such code.
+ */
 unsigned kp_cubin_once(const void *image, size_t size);
 
 /* Calls `fn` for each function by ascending symbol index, until it returns other than 0; what `fn` is given is good

@@ -27,8 +27,9 @@ void kp_kernels_free(struct kp_kernels *k);
  * last call is looked at first. */
 bool kp_kernels_find(struct kp_kernels *k, const char *name, struct kp_kernel_code *out);
 
-/* Why kernel `name` must not be run twice: of enum kp_once, 0 for a kernel of modules that tell nothing of the kind. Where
- * several modules have it, or its calls cannot be followed, it may do what any of them may. "": any kernel there is. */
+/* Why kernel `name` must not be run twice: of enum kp_once, 0 for a kernel of modules that tell nothing of the kind.
+ * Where several modules have it, or its calls cannot be followed, it may do what any of them may. "": any kernel there
+ * is. */
 unsigned kp_kernels_once(struct kp_kernels *k, const char *name);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <stdbool.h>
 
-/* KP_VENDOR: asked of libcheckpoint.so by tests/gpu/rewind.cu, whose rows name these kinds. Until a GPU has shown that a
- * kind is rewound, it counts as not. */
+/* KP_VENDOR: asked of libcheckpoint.so by tests/gpu/rewind.cu, whose rows name these kinds. Until a GPU has shown that
+ * a kind is rewound, it counts as not. */
 static const struct {
     bool rewound;
     const char *obstacle;

@@ -1,6 +1,6 @@
 /*
- * Which kinds of memory the checkpoint brings back between the repetitions of a window. Memory that it does not must not
- * be changed in a window that is issued again: launches that can reach it are counted in one pass.
+ * Which kinds of memory the checkpoint brings back between the repetitions of a window. Memory that it does not must
+ * not be changed in a window that is issued again: launches that can reach it are counted in one pass.
  */
 #ifndef KP_COLLECTORS_REWOUND_H
 #define KP_COLLECTORS_REWOUND_H

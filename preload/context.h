@@ -29,9 +29,10 @@ struct kp_known_function {
     char *demangled, *base;
     struct kp_known_config *configs;
     size_t n_configs;
-    const char *waits; /* a launch of it did not end by itself: why it is never waited for again (static text), or NULL */
-    bool ends;         /* one was seen to end by itself */
-    unsigned once;     /* of enum kp_once: why it must not be run a second time */
+    const char
+        *waits;    /* a launch of it did not end by itself: why it is never waited for again (static text), or NULL */
+    bool ends;     /* one was seen to end by itself */
+    unsigned once; /* of enum kp_once: why it must not be run a second time */
     struct kp_known_function *next;
 };
 
@@ -119,10 +120,10 @@ void kp_context_unloaded(const void *handle);
 /* CUPTI, or NULL; loaded on the first kp_context_get. */
 const struct kp_cupti *kp_context_cupti(void);
 
-/* Before a module is loaded: its image is kept from then on, which takes CUPTI there and then. The first is to be called
- * when CUDA has been initialised, and keeps all images where something shown counts by instruction; the second, inside
- * the gate's exclusive section, before there is a context or a module, and where launches are replayed keeps those with
- * code that must not be run twice. */
+/* Before a module is loaded: its image is kept from then on, which takes CUPTI there and then. The first is to be
+ * called when CUDA has been initialised, and keeps all images where something shown counts by instruction; the second,
+ * inside the gate's exclusive section, before there is a context or a module, and where launches are replayed keeps
+ * those with code that must not be run twice. */
 void kp_context_prepare(const struct kp_context_setup *setup);
 void kp_context_prepare_images(const struct kp_context_setup *setup);
 

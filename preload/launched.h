@@ -10,8 +10,8 @@
 /* The module of a CUfunction, or the library of a CUkernel cast to one; NULL when the driver does not tell. */
 const void *kp_launched_module(const struct kp_driver *d, CUfunction f);
 
-/* After a launch outside of any window was made. Whether it may be the first of its function; from the second time on it
- * costs a look into a table. The caller is not under the guard. */
+/* After a launch outside of any window was made. Whether it may be the first of its function; from the second time on
+ * it costs a look into a table. The caller is not under the guard. */
 bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l);
 
 bool kp_launched_has(CUcontext ctx, const void *module);

@@ -109,10 +109,10 @@ static struct {
     struct kp_snapshot host; /* host memory that its launches can reach */
     double opened_ns, ours_ns;
     bool has_per_thread;
-    pthread_t per_thread; /* whose default stream launches went to */
-    bool hands_off;       /* the driver must not be called */
-    bool hangs;           /* its launches did not end in time: nothing of the driver may be waited for */
-    bool unsettled;       /* an operation was issued that may still run */
+    pthread_t per_thread;     /* whose default stream launches went to */
+    bool hands_off;           /* the driver must not be called */
+    bool hangs;               /* its launches did not end in time: nothing of the driver may be waited for */
+    bool unsettled;           /* an operation was issued that may still run */
     bool has_stream, several; /* operations were issued into one stream; into more than one */
     CUstream stream;          /* the first */
     struct twin *twins;
@@ -453,8 +453,8 @@ static void note_stuck(size_t at)
 }
 
 /* Behind a launch that does not end: where the program has waited for something before it went on, what comes next may
- * need that. All that was issued is waited for, in limited time, unless that was of no use before: what the launch waits
- * for may come only later. Whether everything has ended. */
+ * need that. All that was issued is waited for, in limited time, unless that was of no use before: what the launch
+ * waits for may come only later. Whether everything has ended. */
 static bool wait_as_program(size_t at, long limit, unsigned *waits)
 {
     enum { MOST_WAITS = 2 };
@@ -464,9 +464,9 @@ static bool wait_as_program(size_t at, long limit, unsigned *waits)
     return wait_limited(limit) == CUDA_SUCCESS;
 }
 
-/* Dry run: waits after each launch, as counter passes do. A launch that waits for another one, or for something that the
- * host does later, would wait for ever there; here it is found out. The rest is issued without such waits, so that all
- * comes to its end. */
+/* Dry run: waits after each launch, as counter passes do. A launch that waits for another one, or for something that
+ * the host does later, would wait for ever there; here it is found out. The rest is issued without such waits, so that
+ * all comes to its end. */
 static int rehearse(void *arg)
 {
     const struct kp_driver *d = w.setup->driver;
@@ -878,7 +878,8 @@ static void list_closers(char *text, size_t size)
     for (size_t at = 0; at < size;) {
         size_t most = MOST_CLOSERS;
         for (size_t i = 0; i < MOST_CLOSERS; i++)
-            if (!listed[i] && closers[i].windows && (most == MOST_CLOSERS || closers[i].windows > closers[most].windows))
+            if (!listed[i] && closers[i].windows &&
+                (most == MOST_CLOSERS || closers[i].windows > closers[most].windows))
                 most = i;
         if (most == MOST_CLOSERS)
             return;
@@ -898,7 +899,8 @@ void kp_window_tell(void)
                     (unsigned long long)closed_launches, (unsigned long long)closed_windows, text);
 }
 
-/* Says once, early enough to be of use, that windows hold about one launch each, what closes them, and what costs less. */
+/* Says once, early enough to be of use, that windows hold about one launch each, what closes them, and what costs less.
+ */
 static void tell_early(double took_ns)
 {
     enum { WINDOWS = 6, LAUNCHES_EACH = 2 };
@@ -911,9 +913,10 @@ static void tell_early(double took_ns)
         return;
     told = true;
     list_closers(text, sizeof(text));
-    kp_log_progress("Slow: windows hold %.1f launches each and take %.2f s, closed by %s; --set quick does without windows, "
-                    "--filter-mode per-launch-config --launch-count 1 takes one launch of each kind",
-                    (double)closed_launches / (double)closed_windows, all_ns / 1e9 / (double)closed_windows, text);
+    kp_log_progress(
+        "Slow: windows hold %.1f launches each and take %.2f s, closed by %s; --set quick does without windows, "
+        "--filter-mode per-launch-config --launch-count 1 takes one launch of each kind",
+        (double)closed_launches / (double)closed_windows, all_ns / 1e9 / (double)closed_windows, text);
 }
 
 void kp_window_close(const struct kp_context_setup *setup, const char *why)
@@ -1330,8 +1333,7 @@ static bool open_for(const struct kp_context_setup *setup, struct kp_context *c,
         return false;
     /* Once is enough: while that other work goes on, the launches that follow find out at once. */
     long patience = c->stalled ? STALLED_MS : OPEN_MS;
-    CUresult rc =
-        has_counters(setup, c) ? wait_for_context(setup->driver, c->ctx, patience, STALLED_MS) : CUDA_SUCCESS;
+    CUresult rc = has_counters(setup, c) ? wait_for_context(setup->driver, c->ctx, patience, STALLED_MS) : CUDA_SUCCESS;
     c->stalled = rc == CUDA_ERROR_NOT_READY;
     if (rc != CUDA_SUCCESS) {
         c->dead = rc != CUDA_ERROR_NOT_READY;

@@ -92,7 +92,8 @@ static void launches(void)
 
 static void virtual_memory(void)
 {
-    CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemAccessDesc access = {.location = what.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle memory;
     CUdeviceptr at;
@@ -197,9 +198,13 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"heap", heap},   {"heap-blocks", heap_blocks},       {"launches", launches},
-    {"virtual", virtual_memory},                          {"order", order},
-    {"order-by-event", order_by_event},                   {"order-behind-a-wait", order_behind_a_wait},
+    {"heap", heap},
+    {"heap-blocks", heap_blocks},
+    {"launches", launches},
+    {"virtual", virtual_memory},
+    {"order", order},
+    {"order-by-event", order_by_event},
+    {"order-behind-a-wait", order_behind_a_wait},
     {"times", times},
 };
 

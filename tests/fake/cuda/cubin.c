@@ -24,7 +24,17 @@ enum {
     LINES_APART = 20,
 };
 
-enum cubin_section { NO_SECTION, SECTION_NAMES, SYMBOL_NAMES, SYMBOLS, LINES, LINE_RELOCATIONS, INFO, CALL_GRAPH, FIRST_CODE };
+enum cubin_section {
+    NO_SECTION,
+    SECTION_NAMES,
+    SYMBOL_NAMES,
+    SYMBOLS,
+    LINES,
+    LINE_RELOCATIONS,
+    INFO,
+    CALL_GRAPH,
+    FIRST_CODE
+};
 
 static const char line_file[] = "fake_kernels.cu";
 

@@ -135,8 +135,8 @@ struct heap_block {
     int64_t value;
 };
 
-/* (struct heap_block **blocks, int n, int k): each thread takes a block of the heap, of thrice the value of the one it had
- * plus k, and gives that one back; freed twice, it breaks the context, as a wild pointer does */
+/* (struct heap_block **blocks, int n, int k): each thread takes a block of the heap, of thrice the value of the one it
+ * had plus k, and gives that one back; freed twice, it breaks the context, as a wild pointer does */
 static void run_heap_swap(const struct call *call)
 {
     struct heap_block **blocks = ARG(call, struct heap_block **, 0);
