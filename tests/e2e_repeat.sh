@@ -63,7 +63,16 @@ events() {
     repeat "times" "$p" times
 }
 
+# A kernel that does not end by itself is waited for once, not each time it is launched.
+waits() {
+    for case in waits-for-launches waits-for-host; do
+        limit=25 repeat "$case" "$p" $case
+        grep -q 'not replayed' "$tmp/report" || { fail "$case: no word in the report"; show; }
+    done
+}
+
 beside once
+beside waits
 beside orders
 beside events
 finish

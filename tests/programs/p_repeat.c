@@ -172,6 +172,50 @@ static void order_behind_a_wait(void)
     }
 }
 
+/* ---- kernels that wait, again and again ---- */
+
+static void wait_for(CUdeviceptr flag)
+{
+    launch("wait_flag", second, (void *[]){&flag, &data});
+}
+
+static void set(CUdeviceptr flag, int value)
+{
+    launch("set_flag", session.stream, (void *[]){&flag, &value});
+}
+
+/* For a kernel that comes later. */
+static void waits_for_launches(void)
+{
+    CUdeviceptr flag = device_ints(&linked, &(int){0}, 1);
+
+    for (int i = 0; i < 40; i++) {
+        increment_as("increment", data);
+        wait_for(flag);
+        set(flag, 1);
+        MUST(cuStreamSynchronize(second));
+        set(flag, 0);
+        sum_ints(&linked, data, N); /* closes a window */
+    }
+}
+
+/* For the host, with other launches meanwhile. */
+static void waits_for_host(void)
+{
+    int *flag;
+
+    MUST(cuMemHostAlloc((void **)&flag, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    for (int i = 0; i < 20; i++) {
+        *(volatile int *)flag = 0;
+        increment_as("increment", data);
+        wait_for((CUdeviceptr)(uintptr_t)flag);
+        increment_as("increment", data);
+        *(volatile int *)flag = 1;
+        MUST(cuStreamSynchronize(second));
+        sum_ints(&linked, data, N);
+    }
+}
+
 /* ---- events ---- */
 
 /* The time between two events is that of the program's own execution, whenever it is asked for. */
@@ -206,6 +250,8 @@ static const struct {
     {"order-by-event", order_by_event},
     {"order-behind-a-wait", order_behind_a_wait},
     {"times", times},
+    {"waits-for-launches", waits_for_launches},
+    {"waits-for-host", waits_for_host},
 };
 
 int main(int argc, char **argv)
