@@ -176,6 +176,16 @@ static void print_diff_flags(void)
     }
 }
 
+static void print_statuses(void)
+{
+    printf("\nExit statuses with --strict, where the program's is 0:\n");
+    for (size_t i = 0; i < KP_FAILURES; i++) {
+        char status[32];
+        snprintf(status, sizeof status, "  %d  %s", kp_failure_rows[i].status, kp_failure_rows[i].name);
+        print_option(status, kp_failure_rows[i].text);
+    }
+}
+
 int kp_main_help(void)
 {
     printf("%s\n"
@@ -196,6 +206,7 @@ int kp_main_help(void)
         print_option(flags, query_flags[i].help);
     }
     print_diff_flags();
+    print_statuses();
     printf("\nAdvanced:\n");
     print_rows(KP_OPT_ADVANCED);
     return kp_main_end(0, NULL);
@@ -247,6 +258,8 @@ static int list_words(void)
         printf("section\t%s\n", section[i].id);
     for (size_t i = 0; i < rules; i++)
         printf("rule\t%s\n", rule[i].id);
+    for (size_t i = 0; i < KP_FAILURES; i++)
+        printf("status\t%d\t%s\t%s\n", kp_failure_rows[i].status, kp_failure_rows[i].name, kp_failure_rows[i].text);
     return kp_main_end(0, NULL);
 }
 

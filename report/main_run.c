@@ -283,11 +283,13 @@ struct run {
 static void say_why_nothing(const struct run *r)
 {
     const char *why = kp_main_not_followed(r->program);
+    fprintf(stderr, *r->o.export_file ? "==KPROF== Nothing was written to %s. " : "==KPROF== No session was stored. ",
+            r->o.export_file);
     if (why)
-        fprintf(stderr, "==KPROF== No session was stored. %s cannot be followed: %s.\n", r->program, why);
+        fprintf(stderr, "%s cannot be followed: %s.\n", r->program, why);
     else
-        fputs("==KPROF== No session was stored. Unless a line above says why, the program did not use CUDA, or could not "
-              "be followed (set-user-ID, statically linked).\n",
+        fputs("Unless a line above says why, the program did not use CUDA, or could not be followed (set-user-ID, "
+              "statically linked).\n",
               stderr);
 }
 
@@ -297,8 +299,8 @@ static void say_not_stored(const struct run *r)
     struct stat st;
     char *path = kp_main_export_path(&r->o);
     bool there = path && !lstat(path, &st);
-    fprintf(stderr, "==%s== Nothing was written to %s%s%s\n", r->used ? "ERROR" : "KPROF", path ? path : r->o.export_file,
-            there ? ": what is there is of an earlier run" : "", r->used ? "; a line above says why" : "");
+    kp_main_error(0, "nothing was written to %s, a line above says why%s", path ? path : r->o.export_file,
+                  there ? "; the file that is there is not of this run" : "");
     free(path);
 }
 
@@ -365,8 +367,7 @@ static int settle(struct run *r)
         settle_folder(r->folder, &r->o, &r->child);
     if (!r->used && !r->o.quiet)
         say_why_nothing(r);
-    if (known && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen) &&
-        (r->used || !r->o.quiet))
+    if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen))
         say_not_stored(r);
     return known && r->o.strict ? strict_status(r) : -1;
 }

@@ -39,6 +39,16 @@ done
 for row in $(sed -n 's/^KP_OPTION([a-z_]*, "\([a-z-]*\)".*/\1/p' "$(dirname "$0")/../report/options.def"); do
     has "$tmp/libkprof.7" "^.fBKPROF_$(echo "$row" | tr a-z- A-Z_).fR=" "the variable of $row"
 done
+# The statuses of failures, which the README and the manual repeat: all, and no others.
+"$kprof" --list-words | sed -n 's/^status\t//p' >"$tmp/statuses"
+[ "$(wc -l <"$tmp/statuses")" -gt 10 ] || fail "--list-words shows few statuses"
+expect "statuses in the README" "$(sed -n 's/^| \([0-9][0-9]*\) | `\([a-z-]*\)` | \(.*\) |$/\1\t\2\t\3/p' "$(dirname "$0")/../README.md")" \
+    "$(cat "$tmp/statuses")"
+expect "statuses in kprof.1" "$(sed -n '/^\.SS With .*strict/,/^\.SH/{/^\.TP$/{n;N;s/\\fB\([0-9]*\)\\fR \(.*\)\n/\1\t\2\t/;s/\\-/-/g;p;}}' "$docs/kprof.1")" \
+    "$(cat "$tmp/statuses")"
+expect "statuses in --help" "$("$kprof" --help | sed -n 's/^  \([0-9][0-9]\)  \([a-z-]*\) .*/\1 \2/p')" "$(cut -f1,2 "$tmp/statuses" | tr '\t' ' ')"
+expect "statuses that stand twice" "$(cut -f1 "$tmp/statuses" | sort | uniq -d)" ""
+
 for page in kprof.1 libkprof.7; do
     has "$docs/$page" "^\.TH .*\"kprof $("$kprof" --version | cut -d' ' -f2)\"" "the version"
     ! grep -nE '^@|@[A-Z]+@' "$docs/$page" || fail "$page: a mark is left"

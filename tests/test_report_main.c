@@ -156,9 +156,10 @@ static void assert_exited(struct outcome o, int status, const char *out, const c
 }
 
 /* What the command says after a program that began no session. */
-static const char no_session[] =
-    "==KPROF== No session was stored. Unless a line above says why, the program did not use CUDA, or could not be "
-    "followed (set-user-ID, statically linked).\n";
+#define NOTHING_MORE                                                                                                   \
+    "Unless a line above says why, the program did not use CUDA, or could not be followed (set-user-ID, statically "   \
+    "linked).\n"
+static const char no_session[] = "==KPROF== No session was stored. " NOTHING_MORE, nothing_more[] = NOTHING_MORE;
 
 static void assert_killed(struct outcome o, int sig)
 {
@@ -504,7 +505,13 @@ static void help_lists_every_option(void **state)
 
 static void every_flag_reaches_the_environment(void **state)
 {
-    static const char *const lines[] = {
+    char now[PATH_MAX / 2], log_file[PATH_MAX], export_file[PATH_MAX], status_file[PATH_MAX], nothing[2 * PATH_MAX];
+    assert_non_null(getcwd(now, sizeof now));
+    snprintf(log_file, sizeof log_file, "KPROF_LOG_FILE=%s/log", now);
+    snprintf(export_file, sizeof export_file, "KPROF_EXPORT=%s/out", now);
+    snprintf(status_file, sizeof status_file, "KPROF_STATUS_FILE=%s/kprof.", tmp);
+    snprintf(nothing, sizeof nothing, "==KPROF== Nothing was written to %s/out. %s", now, nothing_more);
+    const char *const lines[] = {
         "KPROF_SET=basic",
         "KPROF_SECTION=Occupancy",
         "KPROF_METRICS=m",
@@ -513,8 +520,11 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_LAUNCH_COUNT=6",
         "KPROF_CACHE_CONTROL=none",
         "KPROF_CLOCK_CONTROL=none",
-        "KPROF_LOG_FILE=log",
-        "KPROF_EXPORT=out",
+        log_file, /* where the command was started, wherever the program goes */
+        export_file,
+        status_file, /* the command's own, whatever was given */
+        "KPROF_METRICS_TOLD=m",
+        "KPROF_STRICT=no",
         "KPROF_FORCE_OVERWRITE=on",
         "KPROF_QUIET=off",
         "KPROF_PROFILE_FROM_START=off",
@@ -577,11 +587,12 @@ static void every_flag_reaches_the_environment(void **state)
         "--json", "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel",
         "--print-source=cuda", "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
         "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
-        "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "env");
+        "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--strict=no", "--status-file", "s",
+        "--metrics-told=m", "env");
     for (size_t i = 0; i < n; i++)
-        if (!has_line(o.out, lines[i]))
+        if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);
-    assert_exited(o, 0, NULL, "");
+    assert_exited(o, 0, NULL, nothing);
     o = RUN("--quiet", "env");
     assert_true(has_line(o.out, "KPROF_QUIET=on"));
     assert_exited(o, 0, NULL, "");
@@ -782,9 +793,12 @@ static void a_program_that_outlives_the_command_keeps_its_session(void **state)
 static void an_export_needs_no_session_file(void **state)
 {
     (void)state;
-    struct outcome o = RUN("-o", "somewhere", "env");
+    char nothing[2 * PATH_MAX], path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", inside("somewhere"));
+    snprintf(nothing, sizeof nothing, "==KPROF== Nothing was written to %s. %s", path, nothing_more);
+    struct outcome o = RUN("-o", path, "env");
     assert_null(strstr(o.out, "KPROF_SESSION_FILE"));
-    assert_exited(o, 0, NULL, "");
+    assert_exited(o, 0, NULL, nothing);
     o = RUN("env");
     assert_non_null(strstr(o.out, "KPROF_SESSION_FILE"));
     assert_exited(o, 0, NULL, no_session);

@@ -7,6 +7,7 @@
 #   @command NAME@ … @end@  what the template says of another sub-command; each needs such a part, and a part is left out
 #                         while there is no such command. Within it @takes@ names the options that the command takes, and
 #                         @own@ lists flags that no other command has
+#   @statuses@            man: exit statuses of kinds of failure, with `strict`
 #   @bash-table@          bash: a line for each flag
 #   @zsh-specs@           zsh: for a run, for the queries and for each other command, what _arguments takes
 # Replaced anywhere: @VERSION@, @DATE@, @COMMANDS@ (all), @QUERIES@ (those that list something).
@@ -30,6 +31,8 @@ FNR == NR {
         is_command[f[2]] = 1; command[++commands] = f[2]
     } else if (f[1] == "own") {
         own_of[++owns] = f[2]; own[owns] = f[3]; own_value[owns] = f[4]; own_help[owns] = f[5]
+    } else if (f[1] == "status") {
+        status[++statuses] = f[2]; status_name[statuses] = f[3]; status_text[statuses] = f[4]
     } else if (f[1] == "takes") {
         takes[f[2], f[3]] = 1
     }
@@ -95,6 +98,15 @@ function man_queries(of_commands,    i)
                 print "\\fB\\-\\-" roff(query[i]) "\\fR" roff_value(query_value[i])
             print roff_text(query_help[i])
         }
+}
+
+function man_statuses(    i)
+{
+    for (i = 1; i <= statuses; i++) {
+        print ".TP"
+        print "\\fB" status[i] "\\fR " roff(status_name[i])
+        print roff_text(status_text[i])
+    }
 }
 
 function man_takes(name,    i, list)
@@ -240,6 +252,7 @@ part != "" && !(part in is_command) { next }
 }
 /^@query-options@$/ { man_queries(0); next }
 /^@takes@$/ { man_takes(part); next }
+/^@statuses@$/ { man_statuses(); next }
 /^@own@$/ { man_own(part); next }
 /^@bash-table@$/ { bash_table(); next }
 /^@zsh-specs@$/ { zsh_specs(); next }

@@ -1,0 +1,186 @@
+#!/bin/sh
+# A run that is not the one that was asked for does not look like it: what can be checked is checked before the program
+# starts, no export of an earlier run stays, and with --strict each kind of failure has an exit status of its own.
+. "$(dirname "$0")/e2e.inc"
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
+cd "$tmp" || exit 1
+case $build in /*) ;; *) build=$OLDPWD/$build ;; esac
+programs=$build/programs
+p=$programs/p_direct
+
+run() { # ARGUMENTS of kprof
+    rm -f report ran
+    LD_LIBRARY_PATH="${E2E_PATH:-$build/fake}" LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:-}" timeout "$limit" "${command-$build/kprof}" \
+        --log-file "${log-report}" "$@" >kprof.out 2>kprof.err
+    code=$?
+}
+said() { cat kprof.err report 2>/dev/null; }
+show() { said | grep '^==' | sed 's/^/    /'; }
+says() { # WHAT PATTERN COUNT
+    [ "$(said | grep -c -e "$2")" = "$3" ] || { fail "$1: not $3 times '$2'"; said | sed 's/^/    /'; }
+}
+# The status of a kind, as the command tells it.
+status_of() { "$build/kprof" --list-words | sed -n "s/^status\t\([0-9]*\)\t$1\t.*/\1/p"; }
+
+# A kind of failure: without --strict the program's status stays, with it there is another and a line. Of a program that
+# fails itself the status stays, too.
+covered=
+kind() { # NAME [OPTION...] -- COMMAND of sh
+    name=$1 options=
+    shift
+    while [ "$1" != -- ]; do
+        options="$options $1"
+        shift
+    done
+    covered="$covered $name"
+    wanted=$(status_of "$name")
+    [ -n "$wanted" ] || fail "there is no failure $name"
+    # shellcheck disable=SC2086
+    run $options sh -c "$2"
+    expect "$name, not strict: status" "$code" 0
+    says "$name, not strict" '^==ERROR== strict' 0
+    # shellcheck disable=SC2086
+    run --strict $options sh -c "$2"
+    expect "$name: status" "$code" "$wanted"
+    says "$name" "^==ERROR== strict: $name: .*; the exit status is $wanted\$" 1
+    # shellcheck disable=SC2086
+    run --strict $options sh -c "{ $2; }; exit 7"
+    expect "$name of a program that fails: status" "$code" 7
+    says "$name of a program that fails" "^==ERROR== strict: $name: .*; the exit status is that of the program" 1
+}
+
+# Nothing fails.
+run --strict -o good "$p"
+expect "nothing fails: status" "$code" 0
+says "nothing fails" strict 0
+[ -s good ] || fail "nothing fails: no export"
+run --strict sh -c "exit 3"
+expect "no CUDA and 3: status" "$code" 3
+
+# --- before the program starts ---
+early() { # KIND PATTERN ARGUMENTS of kprof...
+    kind=$1 pattern=$2
+    shift 2
+    run "$@" sh -c ': >ran'
+    expect "$*: status" "$code" 2
+    says "$*" "^==ERROR== .*$pattern" 1
+    [ ! -e ran ] || fail "$*: the program ran"
+    run --strict "$@" sh -c ': >ran'
+    expect "$*, strict: status" "$code" "$(status_of "$kind")"
+    [ ! -e ran ] || fail "$*, strict: the program ran"
+}
+cp good before
+mkdir folder
+export NAME=goo
+early export "$tmp/good: the file exists; use --force-overwrite" -o good
+early export "$tmp/good: the file exists" -o '%q{NAME}d'
+early export "$tmp/folder: that is not a regular file" -f -o folder
+early export "$tmp/none/x.%p: No such file" -o none/x.%p
+early export "$tmp/good/x: Not a directory" -f -o good/x
+[ "$(id -u)" = 0 ] || { chmod 555 folder && early export "folder/x: Permission denied" -o folder/x && chmod 755 folder; }
+log=none/log early log "$tmp/none/log: No such file"
+log=folder early log "$tmp/folder: Is a directory"
+early metric 'has no metric "gpu__time_duratio.sum"; did you mean gpu__time_duration?' --metrics gpu__time_duratio.sum
+early metric 'no group "memory_chrt"; did you mean group:memory_chart?' --metrics group:memory_chrt
+cmp -s good before || fail "an export that exists was changed"
+# What only each process knows is not refused.
+for name in 'r.%r' 'i.%i'; do
+    : >r.0
+    : >i.0
+    run -o "$name" sh -c ': >ran'
+    [ -e ran ] || fail "-o $name is refused"
+done
+
+# --- an export that is not this run's ---
+run -o nothing true
+says "-o without CUDA" "^==KPROF== Nothing was written to $tmp/nothing. Unless a line above" 1
+[ ! -e nothing ] || fail "-o without CUDA makes a file"
+run -f -o good true
+[ ! -e good ] || fail "-f leaves an earlier session of which nothing is new"
+run -f -o before no-such-program
+expect "no such program: status" "$code" 127
+[ -s before ] || fail "a program that there is not costs the earlier session"
+run -o late sh -c ": >late; $p"
+expect "an export made meanwhile: status" "$code" 0
+says "an export made meanwhile" "cannot create '$tmp/late': File exists" 1
+says "an export made meanwhile" "^==ERROR== nothing was written to $tmp/late, .* not of this run$" 1
+run -o here sh -c "cd folder && $p" # where the command was started
+[ -s here ] || fail "a relative export: not where the command was started"
+
+# --- metrics of which there are some ---
+run --metrics gpu__time_duratio.sum,smsp__inst_executed.sum "$p"
+expect "one of two metrics: status" "$code" 0
+says "one of two metrics" 'gpu__time_duratio' 1
+says "one of two metrics" '^==WARNING== .*did you mean gpu__time_duration?' 1
+says "one of two metrics" '^    smsp__inst_executed.sum ' 19
+run --set basic --metrics gpu__time_duratio.sum "$p"
+expect "a wrong metric beside a set: status" "$code" 0
+says "a wrong metric beside a set" 'did you mean gpu__time_duration?' 1
+says "a wrong metric beside a set" '^    Section: Occupancy$' 19
+
+# --- each kind ---
+kind no-cuda -- true
+kind no-match -k nothing -- "$p >/dev/null"
+kind no-match --target-processes-filter nothing -- "$p >/dev/null"
+kind metric --metrics a__b,launch__grid_size -- "$p >/dev/null"
+kind export -o taken -- "rm -f taken; mkdir taken; $p >/dev/null; rmdir taken"
+log=gone/log
+mkdir gone
+kind log -- "rm -r gone; $p >/dev/null; mkdir gone"
+unset log
+: >options
+kind option --config options -- "echo 'sett = basic' >options; $p >/dev/null; : >options"
+kind incomplete -- "$programs/p_exit sigkill >/dev/null 2>&1; true"
+kind no-launch -- "$programs/p_ranks /bin/true >/dev/null"
+NVTX_INJECTION64_PATH=$build/libnone.so kind ranges --nvtx -- "$programs/p_nvtx >/dev/null"
+mkdir alone # without the library of names
+cp "$build/kprof" "$build/libkprof.so" alone
+command=alone/kprof
+kind stacks --call-stack native -- "$p >/dev/null"
+unset command
+export FAKE_FAIL=cuptiRangeProfilerEnable:35
+kind permission -- "$p >/dev/null"
+FAKE_FAIL=cuptiRangeProfilerEnable:26
+kind counters -- "$p >/dev/null"
+FAKE_FAIL=cuptiCheckpointRestore:999
+kind damage -- "$p >/dev/null"
+unset FAKE_FAIL
+mkdir bare
+cp -P "$build"/fake/libcuda.so* "$build"/fake/libcudart.so* bare/
+E2E_PATH=$tmp/bare kind cupti --cupti-dir "$tmp/bare" -- "$p >/dev/null"
+kind in-part -- "$programs/p_window exported >/dev/null"
+kind not-counted -- "$programs/p_capture >/dev/null"
+# A static program: one that ends at once.
+if ${CC:-cc} -static -nostdlib -o static -x c - 2>/dev/null <<'END'
+void _start(void) { __asm__("mov $60, %eax\n xor %edi, %edi\n syscall"); }
+END
+then
+    covered="$covered not-followed"
+    run --strict ./static
+    expect "not-followed: status" "$code" "$(status_of not-followed)"
+    says "not-followed" 'static cannot be followed: it is statically linked\.$' 1
+    run ./static
+    expect "not-followed, not strict: status" "$code" 0
+fi
+
+# With the library alone, the line at the end.
+preloaded() { LD_LIBRARY_PATH="$build/fake" LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:+$KP_TEST_PRELOAD_FIRST:}$build/libkprof.so" \
+    "$@" >kprof.out 2>kprof.err; code=$?; }
+rm -f report
+KPROF_STRICT=1 KPROF_KERNEL_NAME=nothing preloaded "$p"
+expect "the library alone: status" "$code" 0
+says "the library alone" "^==ERROR== strict: no-match: .*; under the kprof command the exit status would be $(status_of no-match)$" 1
+KPROF_STRICT=1 KPROF_EXPORT=before preloaded "$p"
+says "the library alone, export" "^==ERROR== strict: export: " 1
+KPROF_STRICT=1 preloaded "$p"
+says "the library alone, nothing fails" strict 0
+
+# Every kind is made to happen here, but for those that need an older driver, a reader of the report that is gone, or
+# memory that has run out.
+for kind in $("$build/kprof" --list-words | sed -n 's/^status\t[0-9]*\t\([a-z-]*\)\t.*/\1/p'); do
+    case " $covered driver report memory " in
+    *" $kind "*) ;;
+    *) fail "nothing makes the failure $kind happen" ;;
+    esac
+done
+finish
