@@ -22,7 +22,7 @@ struct kp_lock kp_locks[KP_LOCKS];
 
 static bool broken[KP_LOCKS];
 
-static int thread_id(void)
+int kp_thread_id(void)
 {
     if (!own_id)
         own_id = (int)syscall(SYS_gettid);
@@ -83,7 +83,7 @@ static bool take_or_announce(struct kp_lock *l, int *word, bool look)
 {
     *word = atomic_load(&l->word);
     if (!*word || (look && has_ended(*word & ~WAITED_FOR)))
-        return atomic_compare_exchange_strong(&l->word, word, thread_id() | WAITED_FOR);
+        return atomic_compare_exchange_strong(&l->word, word, kp_thread_id() | WAITED_FOR);
     if (!(*word & WAITED_FOR) && atomic_compare_exchange_strong(&l->word, word, *word | WAITED_FOR))
         *word |= WAITED_FOR;
     return false;
@@ -93,9 +93,9 @@ static bool take_or_announce(struct kp_lock *l, int *word, bool look)
 bool kp_lock_take(struct kp_lock *l, long patience_ms)
 {
     int word = 0;
-    if (atomic_compare_exchange_strong(&l->word, &word, thread_id())) /* most are free */
+    if (atomic_compare_exchange_strong(&l->word, &word, kp_thread_id())) /* most are free */
         return true;
-    if (patience_ms != KP_FOREVER && (word & ~WAITED_FOR) == thread_id())
+    if (patience_ms != KP_FOREVER && (word & ~WAITED_FOR) == kp_thread_id())
         return false;
     long start = kp_now_ms(), waited = 0;
     while (!take_or_announce(l, &word, waited >= SLICE_MS)) {

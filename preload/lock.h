@@ -49,6 +49,9 @@ void kp_wait_while(atomic_int *word, int value, long ms);
 /* Wakes all who wait for a change of *word. */
 void kp_wake_all(atomic_int *word);
 
+/* The system's id of this thread. */
+int kp_thread_id(void);
+
 /* Monotonic clock. */
 long kp_now_ms(void);
 double kp_now_ns(void);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,12 +45,13 @@ static struct {
     size_t n_sections;
     struct kp_filter *filter;
     struct kp_context_setup setup;
-    atomic_bool images;                /* images of modules are watched, where they have to be */
-    atomic_bool begun;                 /* the session, with the first launch */
-    atomic_bool profiling;             /* between cuProfilerStart and Stop, when asked for */
-    atomic_bool ending;                /* exit handlers run: the driver may go at any time */
-    atomic_int finisher;               /* id of the thread that writes the report; 0 = none yet */
-    atomic_bool finished;              /* it has */
+    atomic_bool images;    /* images of modules are watched, where they have to be */
+    atomic_bool begun;     /* the session, with the first launch */
+    atomic_bool profiling; /* between cuProfilerStart and Stop, when asked for */
+    atomic_bool ending;    /* exit handlers run: the driver may go at any time */
+    atomic_int exiter;     /* id of the thread that called exit(), or runs the exit handlers; 0 = none yet */
+    atomic_int finisher;   /* id of the thread that writes the report; 0 = none yet */
+    atomic_bool finished;  /* it has */
     atomic_uint_fast64_t devices_seen; /* of those that were not wanted: a bit each */
     pid_t pid;
     pid_t forked; /* in a forked child: its own, until it has been told of */
@@ -181,16 +181,52 @@ void kp_process_watch_forks(void)
     kp_locks_watch_forks(in_forked_child);
 }
 
+/* Whether this is the process that was profiled, and not a child of it; that of a vfork shares this memory. */
+static bool is_own_process(void)
+{
+    enum phase p = atomic_load(&process.phase);
+    return p != ASLEEP && p != FORKED && getpid() == process.pid;
+}
+
+static void exiter_ends(void)
+{
+    int me = kp_thread_id();
+    if (atomic_compare_exchange_strong(&process.exiter, &me, 0))
+        kp_wake_all(&process.exiter);
+}
+
+/* One thread runs the exit handlers. Another that gets here waits for the end of the process, as exit() has it from
+ * glibc 2.41 on: before, both would run what is left of the handlers, and tear down what the first one still uses. */
+void kp_process_exits(void)
+{
+    int before, me = kp_thread_id(), other = 0;
+    if (!is_own_process())
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    while (!atomic_compare_exchange_strong(&process.exiter, &other, me) && other != me) {
+        kp_wait_while(&process.exiter, other, KP_FOREVER);
+        other = 0;
+    }
+    kp_thread_park(exiter_ends);
+    pthread_setcancelstate(before, &before);
+}
+
 static void at_exit(void)
 {
+    if (!is_own_process())
+        return;
+    atomic_store(&process.exiter, kp_thread_id());
     kp_window_hurry();
-    kp_thread_park();
+    kp_thread_park(exiter_ends);
     atomic_store(&process.ending, true); /* before the gate: a launch that waits at it is to see it */
     kp_process_context_ends("exit", 0);
 }
 
+/* A return from main does not come through our exit(): before glibc 2.41 that thread would take the next handler while
+ * another is in ours. */
 void kp_process_exit_first(void)
 {
+    atexit(kp_process_exits);
     atexit(at_exit);
 }
 
@@ -299,8 +335,7 @@ static void wake(void)
         .configs = shows_configs(),
         .one_pass = kp_sections_one_pass(process.sections, process.n_sections, process.options.metrics)};
     kp_context_prepare(&process.setup);
-    /* After cuInit: exit handlers run in reverse order, so this one comes before the driver's own. */
-    atexit(at_exit);
+    kp_process_exit_first(); /* after cuInit, so before the driver's own handlers */
     go_to(AWAKE);
 }
 
@@ -694,7 +729,7 @@ static void wait_for_finisher(int id)
 /* Whether this thread is the one to finish. */
 static bool takes_the_end(void)
 {
-    int id = (int)syscall(SYS_gettid), other = 0;
+    int id = kp_thread_id(), other = 0;
     if (!kp_session_is_open() && !atomic_load(&process.finisher))
         return false;
     if (atomic_compare_exchange_strong(&process.finisher, &other, id))
@@ -709,7 +744,7 @@ enum { MANY_LAUNCHES = 1000 };
 
 static void finish(void)
 {
-    kp_thread_park();
+    kp_thread_park(exiter_ends);
     /* An exit from a handler that interrupted our own work on this thread cannot wait for it. */
     long patience = kp_guard ? 0 : LAST_PATIENCE_MS;
     /* A replay of another thread is given time to end; the report is written in any case. */
@@ -748,7 +783,9 @@ void kp_process_finish(void)
         return;
     int before; /* _exit is no place to be cancelled at */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (takes_the_end())
+    if (takes_the_end()) {
+        atexit(kp_process_exits); /* what another thread finds that exits now */
         finish();
+    }
     pthread_setcancelstate(before, &before);
 }

@@ -76,6 +76,9 @@ void kp_process_forget(const char *symbol, uint64_t first);
  * answer. */
 void kp_process_exit_first(void);
 
+/* A thread calls exit(): returns where it is the one to run the exit handlers, and waits for the end otherwise. */
+void kp_process_exits(void);
+
 /* The program ends: writes the report, once. */
 void kp_process_finish(void);
 

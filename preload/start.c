@@ -11,11 +11,16 @@
 
 typedef void (*end_function)(int status) __attribute__((noreturn));
 
+static _Noreturn void go(const char *name, int status)
+{
+    end_function real = (end_function)(uintptr_t)kp_symbols_behind_door(name);
+    real(status);
+}
+
 static _Noreturn void end(const char *name, int status)
 {
     kp_process_finish();
-    end_function real = (end_function)(uintptr_t)kp_symbols_behind_door(name);
-    real(status);
+    go(name, status);
 }
 
 EXPORT void _exit(int status)
@@ -31,6 +36,13 @@ EXPORT void _Exit(int status)
 EXPORT void quick_exit(int status)
 {
     end("quick_exit", status);
+}
+
+/* The report follows the exit handlers: at_unload. */
+EXPORT void exit(int status)
+{
+    kp_process_exits();
+    go("exit", status);
 }
 
 /* One system call, what stderr is, and a look at the environment. */

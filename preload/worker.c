@@ -188,14 +188,17 @@ void kp_thread_join(pthread_t thread)
 }
 
 /* The thread that runs the exit handlers ends by pthread_exit in one of them: the last thread then runs the others. */
-static void let_go(void *unused)
+static void let_go(void *value)
 {
-    (void)unused;
+    void (*at_end)(void);
+    memcpy(&at_end, &value, sizeof(at_end));
+    at_end();
     atomic_store(&parking, false);
 }
 
-void kp_thread_park(void)
+void kp_thread_park(void (*at_end)(void))
 {
+    void *value;
     static pthread_key_t key;
     static atomic_int state; /* of the key: none, being made (or it could not be), there */
     int none = 0;
@@ -205,7 +208,8 @@ void kp_thread_park(void)
         return; /* there are no threads */
     if (atomic_compare_exchange_strong(&state, &none, 1) && !t.key_create(&key, let_go))
         atomic_store(&state, 2);
-    if (atomic_load(&state) == 2 && !t.set_specific(key, &key))
+    memcpy(&value, &at_end, sizeof(value));
+    if (atomic_load(&state) == 2 && !t.set_specific(key, value))
         atomic_store(&parking, true);
 }
 

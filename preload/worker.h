@@ -16,8 +16,9 @@ bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread);
 void kp_thread_join(pthread_t thread);
 /* From here on, threads that were started here wait for the end of the process when their functions have returned. When
  * the last thread of the program's has ended by pthread_exit, the C library calls exit on it, and would again for each
- * thread of ours that ends meanwhile: the process would be gone before the report is written. */
-void kp_thread_park(void);
+ * thread of ours that ends meanwhile: the process would be gone before the report is written. Should the calling thread
+ * end that way itself, at_end is called, and the others go on to their ends. */
+void kp_thread_park(void (*at_end)(void));
 
 /* Runs fn(arg) on the worker after everything submitted before. False when no thread is to be had (or after a fork):
  * nothing was taken, the caller runs it itself. */

@@ -32,6 +32,15 @@ for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset 
     expect "$end: launches seen" "$(account seen)" $wanted
 done
 
+# Several threads end the process at once: one report, whole, and the status that it has without the profiler.
+for round in 1 2 3 4 5 6; do
+    for end in exits exit_return all_ways nested; do
+        both "$end, round $round" "$programs/p_exit" $end
+        expect "$end, round $round: launches reported" "$(reported)" 2
+        expect "$end, round $round: accounts" "$(grep -c 'launches seen' "$tmp/report")" 1
+    done
+done
+
 # A launch that waits for the end of a window meanwhile is let through: planning needs libraries that are gone by then.
 for round in 1 2 3 4; do
     both "launches beside the end" "$programs/p_exit" beside

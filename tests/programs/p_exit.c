@@ -258,6 +258,70 @@ static int end_cancelled(void)
     return 11;
 }
 
+static pthread_barrier_t together;
+
+static void *exit_together(void *end)
+{
+    void (*with)(int) = *(void (**)(int))end;
+
+    pthread_barrier_wait(&together);
+    with(7);
+    return NULL;
+}
+
+/* Threads end the process at the same moment, each by the function it is given; with `returns`, main as well. */
+static int end_together(void (**with)(int), unsigned n, int returns)
+{
+    pthread_t thread;
+
+    pthread_barrier_init(&together, NULL, n + (unsigned)returns);
+    for (unsigned i = 0; i < n; i++)
+        if (pthread_create(&thread, NULL, exit_together, &with[i]))
+            return 2;
+    if (returns)
+        pthread_barrier_wait(&together);
+    while (!returns)
+        pause();
+    return 7;
+}
+
+/* Several threads find an error and call exit. */
+static int end_exits(void)
+{
+    static void (*with[])(int) = {exit, exit, exit, exit, exit};
+
+    return end_together(with, 5, 0);
+}
+
+/* A thread exits while main returns. */
+static int end_exit_return(void)
+{
+    static void (*with[])(int) = {exit, exit};
+
+    return end_together(with, 2, 1);
+}
+
+/* All ways to end at once. */
+static int end_all_ways(void)
+{
+    static void (*with[])(int) = {exit, quick_exit, _exit, exit, _Exit};
+
+    return end_together(with, 5, 0);
+}
+
+static void exit_again(void)
+{
+    exit(9);
+}
+
+/* An exit handler exits: the last status counts. */
+static int end_nested(void)
+{
+    if (atexit(exit_again))
+        return 2;
+    exit(8);
+}
+
 static void leave(void)
 {
     pthread_exit(NULL);
@@ -297,6 +361,10 @@ static const struct {
     {"planning", end_planning},
     {"cancelled", end_cancelled},
     {"handler", end_handler},
+    {"exits", end_exits},
+    {"exit_return", end_exit_return},
+    {"all_ways", end_all_ways},
+    {"nested", end_nested},
 };
 
 int main(int argc, char **argv)
