@@ -25,6 +25,8 @@ OBJ     := $(BUILD)/obj/$(VARIANT)
 SANITIZE_asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SANITIZE_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
 SANITIZE_tsan  := -fsanitize=thread
+# What libFuzzer's programs are made of; clang's alone. See `make fuzz`.
+SANITIZE_fuzz  := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 SANITIZE       := $(SANITIZE_$(VARIANT))
 # The runtime that must come before libkprof.so in LD_PRELOAD, where the variant has one.
 RUNTIME_asan   := libasan.so
@@ -81,7 +83,8 @@ UNWIND      := $(UNWIND_DIR)/lib/libunwind-x86_64.a $(UNWIND_DIR)/lib/libunwind.
 CUDA_SEARCH ?= $(CUDA_HOME) /usr/local/cuda $(wildcard /usr/local/cuda-13* /opt/cuda*)
 CUDA_MK     := $(BUILD)/cuda.mk
 # These goals either need no compiler or run make again after they have set up the machine.
-SELF_SUFFICIENT := setup setup-test setup-checks clean uninstall test asan ubsan tsan demo format format-check \
+SELF_SUFFICIENT := setup setup-test setup-checks setup-fuzz clean uninstall test asan ubsan tsan fuzz fuzz-selftest demo \
+                   format format-check \
                    check-layers
 ifneq ($(filter-out $(SELF_SUFFICIENT),$(or $(MAKECMDGOALS),all)),)
 include $(CUDA_MK)
@@ -312,6 +315,48 @@ test: setup-test
 
 asan ubsan tsan: setup-test
 	@$(MAKE) --no-print-directory VARIANT=$@ run-tests
+
+# --- fuzzing: tests/fuzz/fuzz_NAME.c is the harness NAME ---
+FUZZ_CC   ?= clang
+SECONDS   ?= 60
+FUZZ_JOBS ?= $(shell nproc)
+FUZZERS   := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_BIN  := $(addprefix $(OUT)/,$(FUZZERS))
+FUZZ_LINK  = $(CC) $(subst fuzzer-no-link,fuzzer,$(SANITIZE)) $(CFLAGS) $(LDFLAGS)
+# Of collectors/ what reads files of others: not all of it, as it is compiled for each run of the CI.
+FUZZED    := $(OUT)/libfuzzed.a
+FUZZED_SRC := $(wildcard collectors/cubin*.c) $(addprefix collectors/,disassemble.c sass.c) report/diff.c \
+              $(filter report/%,$(LIBRARY_SRC))
+FUZZ_SUPPORT := $(call objects,$(filter-out tests/fuzz/fuzz_%,$(wildcard tests/fuzz/*.c)))
+FUZZ_REST  = -Wl,--start-group $(FUZZED) $(SQLITE) -Wl,--end-group -lm
+
+$(FUZZED): $(call objects,$(FUZZED_SRC)) $(FUZZ_SUPPORT) $(OBJ)/sources
+	@mkdir -p $(@D)
+	@rm -f $@
+	@ar rcs $@ $(filter %.o,$^)
+
+# A static pattern: `make fuzz` alone has these programs. Harness first, so that it may include what it looks into.
+ifeq ($(VARIANT),fuzz)
+$(FUZZ_BIN): $(OUT)/%: $(OBJ)/tests/fuzz/fuzz_%.c.o $(FUZZED) $(SQLITE)
+	$(call say,LINK)
+	$(Q)$(FUZZ_LINK) -o $@ $< $(FUZZ_REST)
+endif
+
+# Runs the kept inputs, and then each harness for SECONDS seconds, or until RUNS runs are made, with all that it found in
+# earlier runs. HARNESSES are the ones to run.
+fuzz: setup-fuzz
+	@$(MAKE) --no-print-directory VARIANT=fuzz CC='$(FUZZ_CC)' run-fuzz
+fuzz-selftest: setup-fuzz
+	@$(MAKE) --no-print-directory VARIANT=fuzz CC='$(FUZZ_CC)' run-fuzz-selftest
+HARNESSES ?= $(FUZZERS)
+run-fuzz: $(addprefix $(OUT)/,$(HARNESSES))
+	@tests/fuzz/run.sh $(OUT) '$(SECONDS)' '$(RUNS)' $(FUZZ_JOBS) $(HARNESSES)
+run-fuzz-selftest: $(FUZZ_BIN)
+	@COMPILE='$(COMPILE)' LINK='$(FUZZ_LINK)' REST='$(FUZZ_REST)' \
+	    tests/fuzz/selftest.sh $(OUT) $(OBJ) $(FUZZ_JOBS)
+.PHONY: fuzz fuzz-selftest run-fuzz run-fuzz-selftest setup-fuzz
+setup-fuzz:
+	@CC='$(FUZZ_CC)' tools/setup.sh fuzz
 
 # --- checks ---
 check-layers:
