@@ -26,7 +26,8 @@ SANITIZE_asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SANITIZE_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
 SANITIZE_tsan  := -fsanitize=thread
 # What libFuzzer's programs are made of; clang's alone. See `make fuzz`.
-SANITIZE_fuzz  := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+SANITIZE_fuzz  := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
+                  -fno-sanitize-coverage=trace-cmp
 SANITIZE       := $(SANITIZE_$(VARIANT))
 # The runtime that must come before libkprof.so in LD_PRELOAD, where the variant has one.
 RUNTIME_asan   := libasan.so
@@ -356,7 +357,7 @@ run-fuzz-selftest: $(FUZZ_BIN)
 	    tests/fuzz/selftest.sh $(OUT) $(OBJ) $(FUZZ_JOBS)
 .PHONY: fuzz fuzz-selftest run-fuzz run-fuzz-selftest setup-fuzz
 setup-fuzz:
-	@CC='$(FUZZ_CC)' tools/setup.sh fuzz
+	@FUZZ_CC='$(FUZZ_CC)' tools/setup.sh fuzz
 
 # --- checks ---
 check-layers:

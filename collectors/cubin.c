@@ -315,11 +315,11 @@ int kp_cubin_each_function(const struct kp_cubin *c, kp_cubin_function_fn *fn, v
 static int read_instructions(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code)
 {
     Elf64_Shdr section;
+    size_t n = c->sm < FIRST_SM_OF_WIDE_INSTRUCTIONS ? 0 : place->size / KP_SASS_SIZE;
+    if (n == 0) /* a section without bytes has no address, either */
+        return 0;
     kp_cubin_section(c, place->section, &section);
     const uint8_t *at = kp_cubin_bytes(c, &section).at + place->begin;
-    size_t n = c->sm < FIRST_SM_OF_WIDE_INSTRUCTIONS ? 0 : place->size / KP_SASS_SIZE;
-    if (n == 0)
-        return 0;
     code->instructions = calloc(n, sizeof(*code->instructions));
     if (!code->instructions)
         return -ENOMEM;

@@ -608,6 +608,8 @@ static int hand_over(struct lines *l, struct kp_code *code)
 
 static int run_units(struct lines *l)
 {
+    if (!l->table.size) /* it has no address, either */
+        return 0;
     struct cursor c = {.at = l->table.at, .end = l->table.at + l->table.size};
     int rc = 0;
     while (!rc && c.at < c.end) {

@@ -230,11 +230,20 @@ static void free_expression(struct expression *e)
     free(e->steps);
 }
 
+/* Whether the last character of the piece has a '\' before it that is none of a name. */
+static bool last_is_escaped(const struct piece *p)
+{
+    const char *c = p->end - 1;
+    while (c > p->at && c[-1] == '\\')
+        c--;
+    return (p->end - 1 - c) % 2;
+}
+
 static void trim(struct piece *p)
 {
     while (p->at < p->end && isspace((unsigned char)*p->at))
         p->at++;
-    while (p->at < p->end && isspace((unsigned char)p->end[-1]))
+    while (p->at < p->end && isspace((unsigned char)p->end[-1]) && !last_is_escaped(p))
         p->end--;
 }
 
@@ -387,12 +396,16 @@ bool kp_nvtx_filter_match(const struct kp_nvtx_filter *f, const struct kp_nvtx_r
 
 /* ---- writing ---- */
 
-static void write_name(FILE *to, const char *name)
+/* A name at an end of the expression has nothing there that would not count as its own. */
+static void write_name(FILE *to, const char *name, bool first, bool last)
 {
-    for (; *name; name++) {
-        if (strchr(SPECIAL, *name))
+    bool at_begin =
+        first && (*name == ' ' || kp_is_control(*name) || !strncmp(name, REGEX_PREFIX, strlen(REGEX_PREFIX)));
+    for (const char *c = name; *c; c++) {
+        char shown = kp_is_control(*c) ? ' ' : *c;
+        if (strchr(SPECIAL, *c) || (at_begin && c == name) || (last && !c[1] && shown == ' '))
             fputc('\\', to);
-        fputc(kp_is_control(*name) ? ' ' : *name, to);
+        fputc(shown, to);
     }
 }
 
@@ -404,10 +417,10 @@ char *kp_nvtx_expression(const struct kp_nvtx_range *r)
     if (!to)
         return NULL;
     if (*r->domain) {
-        write_name(to, r->domain);
+        write_name(to, r->domain, true, false);
         fputc('@', to);
     }
-    write_name(to, r->name);
+    write_name(to, r->name, !*r->domain, r->kind != KP_NVTX_PUSH_POP);
     if (r->kind == KP_NVTX_PUSH_POP)
         fputc('/', to);
     fclose(to);

@@ -271,8 +271,8 @@ static void deep_stacks_are_looked_at_from_outside(void **state)
 /* What a range is listed as selects it, and no range of other names. */
 static void a_written_range_is_read_back(void **state)
 {
-    static const char *const names[] = {"a",   "a/b", "[a]",     "*",   "+",    "a,b;c",
-                                        "x@y", "\\",  "regex:a", "a b", "a\\*", "]"};
+    static const char *const names[] = {"a",       "a/b", "[a]",  "*", "+",  "a,b;c", "x@y", "\\",
+                                        "regex:a", "a b", "a\\*", "]", " a", "a  ",   " ",   "a\\ "};
     enum { NAMES = sizeof names / sizeof *names };
     (void)state;
     for (size_t i = 0; i < 4 * NAMES; i++) {
@@ -280,7 +280,7 @@ static void a_written_range_is_read_back(void **state)
                                   .domain = (char *)(i % 4 < 2 ? "" : names[(i / 4 + 1) % NAMES]),
                                   .name = (char *)names[i / 4]};
         struct kp_nvtx_range other = r, elsewhere = r;
-        other.name = "other";
+        other.name = "a other";
         elsewhere.domain = "elsewhere";
         char *text = kp_nvtx_expression(&r);
         struct kp_nvtx_filter *f = filter_of(text);

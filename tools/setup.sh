@@ -1,7 +1,7 @@
 #!/bin/sh
-# Usage: setup.sh build|test|checks
-# Installs what is missing for the build, for the tests too, or for the checks of a change as well. On Debian and its
-# relatives with apt, elsewhere it says what to install.
+# Usage: setup.sh build|test|fuzz|checks
+# Installs what is missing for the build, for the tests or the fuzzing too, or for the checks of a change as well. On
+# Debian and its relatives with apt, elsewhere it says what to install.
 set -eu
 purpose=${1:-build}
 cc=${CC:-gcc}
@@ -14,6 +14,9 @@ has_header() { echo "#include <$1>" | $cc -E -include stddef.h -include stdarg.h
 has_pip() {
     python3 -c 'import sys, importlib.util as u; sys.exit(not (u.find_spec("pip") or u.find_spec("ensurepip")))' 2>/dev/null
 }
+
+# The libraries of a clang lie beside the headers that it brings.
+has_fuzzer() { ls "$(${FUZZ_CC:-clang} -print-resource-dir)"/lib/*/libclang_rt.fuzzer*x86_64.a >/dev/null 2>&1; }
 
 missing=
 need() { # a Debian package, and the check that shows that it is there
@@ -35,15 +38,18 @@ if has_command "$cc"; then
 else
     missing="$missing libc6-dev libsqlite3-dev libdw-dev"
 fi
-if [ "$purpose" != build ]; then
+if [ "$purpose" = test ] || [ "$purpose" = checks ]; then
     need libcmocka-dev has_header cmocka.h
     # 7 MB, a few seconds; elsewhere than on Debian the tests do without.
     if has_command apt-get; then
         need openmpi-bin has_command mpirun
     fi
 fi
+if [ "$purpose" = fuzz ] || [ "$purpose" = checks ]; then
+    need clang has_command "${FUZZ_CC:-clang}"
+    need libclang-rt-dev has_fuzzer
+fi
 if [ "$purpose" = checks ]; then
-    need clang has_command clang
     need clang-format has_command "${CLANG_FORMAT:-clang-format}"
 fi
 missing=$(printf '%s\n' $missing | sort -u | xargs)

@@ -1,10 +1,10 @@
-/* A file of options. */
-#include <stdlib.h>
-#include <string.h>
+/* A file of options: its lines, and now and then as a file, with what it sets. */
+#include "report/config.c"
 
-#include "report/config.h"
-#include "report/options.h"
 #include "tests/fuzz/fuzz.h"
+
+/* Reading all options takes as long as many files, and is done with one size in … */
+enum { TAKEN = 16 };
 
 static char set_in_environment[] = "KPROF_SET=basic", empty_in_environment[] = "KPROF_PAGE=", other[] = "HOME=/";
 
@@ -22,30 +22,37 @@ static void check_entries(const struct kp_config_file *c)
     free(all);
 }
 
-/* With the options that only check text: what names files of the machine is left to the harness of options. */
-static void take_options(char *path_entry)
+/* The whole way of a file. What names files of the machine is no part of the input. */
+static void take_file(const uint8_t *data, size_t size)
 {
+    static char entry[128];
     struct kp_options o;
-    char *env[] = {path_entry, NULL}, *err = NULL;
+    char *env[] = {entry, NULL}, *err = NULL;
+    snprintf(entry, sizeof entry, "%s%s", own_name, kp_fuzz_file(data, size));
     int rc = kp_options_from_env(&o, env, &err);
     kp_fuzz_outcome(rc, err);
     if (!rc)
         kp_options_free(&o);
 }
 
+static bool names_folder(const uint8_t *data, size_t size)
+{
+    return memmem(data, size, "older", 5) || memmem(data, size, "OLDER", 5);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static char entry[128] = "KPROF_CONFIG=";
-    struct kp_config_file c;
-    char *err = NULL;
-    const char *path = kp_fuzz_file(data, size);
-    strcpy(strchr(entry, '=') + 1, path);
-    int rc = kp_config_file_read(path, &c, &err);
+    char path[] = "x", *err = NULL;
+    uint8_t *text = kp_fuzz_bytes(data, size);
+    struct kp_config_file c = {.path = path};
+    int rc = read_lines(&c, (const char *)text, size, &err);
     kp_fuzz_outcome(rc, err);
     if (!rc)
         check_entries(&c);
+    c.path = NULL;
     kp_config_file_free(&c);
-    if (!memmem(data, size, "older", 5) && !memmem(data, size, "OLDER", 5))
-        take_options(entry);
+    if (size % TAKEN == 0 && !names_folder(data, size))
+        take_file(data, size);
+    free(text);
     return 0;
 }

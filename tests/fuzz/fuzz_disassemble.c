@@ -9,6 +9,7 @@ static struct {
     struct kp_cubin *cubin;
     struct kp_code codes[4], *list[4];
     size_t n;
+    struct reader found; /* its targets */
 } module;
 
 static int take_function(const struct kp_cubin_function *f, void *arg)
@@ -23,9 +24,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    module.image = kp_fuzz_source("tests/data/calls.sm90-cuda13.cubin", &module.size);
+    module.image = kp_fuzz_source("tests/data/inline.sm90-cuda13.cubin", &module.size);
     kp_fuzz_require(!kp_cubin_open(module.image, module.size, &module.cubin), "the module cannot be opened");
     kp_cubin_each_function(module.cubin, take_function, NULL);
+    char *functions = NULL;
+    kp_fuzz_require(!find_targets(module.cubin, module.list, module.n, &module.found, &functions), "no functions");
+    free(functions);
     return 0;
 }
 
@@ -46,20 +50,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct reader r;
     static char lines[512]; /* small, so that lines do not fit it */
-    char *functions = NULL;
     int fd = open(kp_fuzz_file(data, size), O_RDONLY | O_CLOEXEC);
     struct child child = {.tool = -1, .output = fd};
     clock_gettime(CLOCK_MONOTONIC, &child.deadline);
     child.deadline.tv_sec += 60;
-    r = (struct reader){0};
-    kp_fuzz_require(!find_targets(module.cubin, module.list, module.n, &r, &functions), "no functions to look for");
+    r = module.found;
     read_lines(&child, &r, lines, sizeof lines);
     finish(&child);
     kp_fuzz_require(!resolve_all(&r), "labels cannot be resolved");
     kp_arena_free(&r.names);
     free(r.labels);
-    free(r.targets);
-    free(functions);
     forget_texts();
     return 0;
 }

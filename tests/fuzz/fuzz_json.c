@@ -16,8 +16,8 @@ enum { INSTANCES = sizeof sizes / sizeof *sizes, FORMS };
 /* What was read is written so that it reads back as the same. */
 static void check_numbers(enum kp_number type, const char *json)
 {
-    void *values, *again;
-    size_t n, n_again;
+    void *values, *again = NULL;
+    size_t n, n_again = 0;
     int rc = kp_numbers_read(type, json, &values, &n);
     kp_fuzz_require(!rc || rc == -EINVAL, "neither numbers nor none");
     if (rc)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/nvtx_expr.h"
+#include "report/text.h"
 #include "tests/fuzz/fuzz.h"
 
 static char empty[] = "", alpha[] = "A", beta[] = "B", domain[] = "D";
@@ -14,7 +15,23 @@ static const struct kp_nvtx_range fixed[] = {
     {KP_NVTX_PUSH_POP, empty, alpha, empty, empty, 2},  {KP_NVTX_START_END, empty, alpha, empty, empty, 1},
     {KP_NVTX_START_END, domain, beta, empty, empty, 2},
 };
-enum { N_FIXED = sizeof fixed / sizeof *fixed };
+enum {
+    N_FIXED = sizeof fixed / sizeof *fixed,
+    MOST_RANGES = KP_NVTX_DEPTH + 8, /* more than count */
+    DEEP = 8,                        /* one size in … has as many */
+};
+
+/* A line of text cannot spell control characters, which are shown as blanks, and a filter no range without a name. */
+static bool can_be_spelt(const struct kp_nvtx_range *r)
+{
+    for (const char *c = r->name; *c; c++)
+        if (kp_is_control(*c))
+            return false;
+    for (const char *c = r->domain; *c; c++)
+        if (kp_is_control(*c))
+            return false;
+    return *r->name;
+}
 
 /* The expression that stands for a range takes it. */
 static void check_own_expression(const struct kp_nvtx_range *r)
@@ -44,7 +61,7 @@ static void check_filter(const char *text, const struct kp_nvtx_range *ranges, s
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct kp_nvtx_range ranges[N_FIXED + 1];
+    struct kp_nvtx_range ranges[MOST_RANGES];
     char *text = kp_fuzz_text(data, size), *name = text + strlen(text) + 1, *at;
     size_t n = N_FIXED;
     memcpy(ranges, fixed, sizeof fixed);
@@ -58,8 +75,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                              .thread = 1};
         if (at)
             *at = '\0';
-        check_own_expression(&ranges[N_FIXED]);
+        if (can_be_spelt(&ranges[N_FIXED]))
+            check_own_expression(&ranges[N_FIXED]);
     }
+    for (; size % DEEP == 0 && n < MOST_RANGES; n++)
+        ranges[n] = fixed[n % 2];
     check_filter(text, ranges, n);
     free(text);
     return 0;
