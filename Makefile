@@ -234,7 +234,8 @@ ARCHIVES     := $(patsubst %,$(OUT)/lib%.a,preload collectors cupti report)
 TEST_SRC     := $(wildcard tests/test_*.c)
 TEST_SUPPORT := $(call objects,$(filter-out $(TEST_SRC),$(wildcard tests/*.c)))
 TEST_BIN     := $(patsubst tests/%.c,$(OUT)/tests/%,$(TEST_SRC))
-TEST_SCRIPTS := $(wildcard tests/*.sh)
+# The longest first, as they run side by side.
+TEST_SCRIPTS := $(wildcard tests/e2e/*.sh tests/*.sh)
 
 $(OUT)/libpreload.a:    $(filter $(OBJ)/preload/%,$(LIBRARY_OBJ))
 $(OUT)/libcollectors.a: $(filter $(OBJ)/collectors/%,$(LIBRARY_OBJ) $(call objects,$(COMMAND_SRC)))
@@ -285,6 +286,13 @@ $(OUT)/programs/%: tests/programs/%.c $(FAKE_LIBS) $(OBJ)/flags
 	$(call say,CC)
 	$(Q)$(PLAIN_COMPILE) -MMD -MP -MF $(OBJ)/program_$*.d -o $@ $< -L$(OUT)/fake $(LINK_LINE)
 
+# What the scripts of tests/e2e preload beside the profiler: other people's libraries, too.
+E2E_LIBS := $(patsubst tests/e2e/%.c,$(OUT)/e2e/%.so,$(wildcard tests/e2e/*.c))
+$(OUT)/e2e/%.so: tests/e2e/%.c $(FAKE_LIBS) $(OBJ)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(PLAIN_COMPILE) -MMD -MP -MF $(OBJ)/e2e_$*.d -shared -o $@ $< -L$(OUT)/fake $(LINK_LINE)
+
 # What a preloaded sanitiser needs in front of it (tests/shim/nodeepbind.c), and its runtime.
 SHIM := $(OUT)/nodeepbind.so
 $(SHIM): tests/shim/nodeepbind.c $(OBJ)/flags
@@ -301,7 +309,7 @@ $(OUT)/tests/libkprof-symbols.so: $(OUT)/libkprof-symbols.so
 	@mkdir -p $(@D)
 	@ln -sf ../$(<F) $@
 
-test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS) $(OUT)/tests/libkprof-symbols.so
+test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS) $(OUT)/tests/libkprof-symbols.so
 
 run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) KP_TEST_VARIANT=$(VARIANT) $(if $(SANITIZE),E2E_LIMIT=120) \

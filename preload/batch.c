@@ -50,14 +50,11 @@ struct kp_batch *kp_batch_new(size_t n)
     return NULL;
 }
 
-bool kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base)
+/* Each launch keeps its place, whatever fails: counters are given out by it. */
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base)
 {
-    char *copy = kp_strdup(base);
-    if (!copy)
-        return false;
     b->results[b->n] = r;
-    b->bases[b->n++] = copy;
-    return true;
+    b->bases[b->n++] = kp_strdup(base);
 }
 
 /* What was asked for by name, which the driver alone may have told. */
@@ -101,6 +98,8 @@ static void complete(const struct kp_batch *b, struct kp_result *r)
     }
     if (b->why && !b->context->no_counters)
         r->launch.note = kp_strdup(b->why);
+    if (r->lossy)
+        kp_session_warn_once("out of memory: values of launches are missing");
 }
 
 static void store(struct kp_batch *b)
@@ -110,7 +109,8 @@ static void store(struct kp_batch *b)
     bool profiled = b->counters || (plan && !kp_plan_counts(plan));
     for (size_t i = 0; entries && i < b->n; i++) {
         complete(b, b->results[i]);
-        entries[i] = (struct kp_session_entry){.result = b->results[i], .base = b->bases[i], .profiled = profiled};
+        entries[i] = (struct kp_session_entry){
+            .result = b->results[i], .base = b->bases[i] ? b->bases[i] : "", .profiled = profiled};
     }
     if (entries)
         kp_session_results(entries, b->n);

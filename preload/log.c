@@ -196,17 +196,32 @@ void kp_log_apart(void)
     log_apart = true;
 }
 
+/* A line needs no memory, unless it is long: it may be what tells that there is none. */
 static void line(const char *mark, const char *format, va_list ap)
 {
     int saved = errno; /* the program's, whose call we are in */
-    char *text = NULL, *whole = NULL;
-    if (vasprintf(&text, format, ap) >= 0) {
-        int n = asprintf(&whole, "%s %s\n", mark, text);
-        if (n > 0)
-            write_line(whole, (size_t)n);
-        free(whole);
-        free(text);
+    char few[512], *text = few;
+    size_t size = sizeof(few);
+    va_list again;
+    va_copy(again, ap);
+    int begin = snprintf(few, size, "%s ", mark);
+    int len = begin + vsnprintf(few + begin, size - begin, format, ap);
+    if (len >= begin && (size_t)len + 2 > size && (text = malloc((size_t)len + 2))) {
+        size = (size_t)len + 2;
+        snprintf(text, size, "%s ", mark);
+        vsnprintf(text + begin, size - begin, format, again);
     }
+    va_end(again);
+    if (!text) {
+        text = few;
+        len = (int)size - 2; /* as much of it as there is room for */
+    }
+    if (len >= begin) {
+        text[len] = '\n';
+        write_line(text, (size_t)len + 1);
+    }
+    if (text != few)
+        free(text);
     errno = saved;
 }
 

@@ -628,8 +628,10 @@ static void hand_on(struct kp_window_outcome *out)
         i->result->launch.passes = (uint32_t)out->replay.passes;
         i->result->launch.profiler_ns = each;
         const char *name = i->function && *i->function->base ? i->function->base : i->result->launch.demangled;
-        if (b && kp_batch_add(b, i->result, name ? name : ""))
+        if (b) {
+            kp_batch_add(b, i->result, name ? name : "");
             i->result = NULL;
+        }
     }
     if (!b)
         kp_session_warn(KP_FAILURE_MEMORY, "out of memory: results of a window are lost");

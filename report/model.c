@@ -56,6 +56,7 @@ static int put(struct kp_result *r, const struct kp_metric *value)
     /* Room is made before anything is replaced, so that a failure leaves `r` as it was. */
     if (!m.name || !m.unit || (value->text && !m.text) || reserve_one(r)) {
         metric_free(&m);
+        r->lossy = true;
         return -ENOMEM;
     }
     size_t i = lower_bound(r, m.name);
@@ -115,8 +116,10 @@ int kp_result_set_instances(struct kp_result *r, const char *name, const char *c
     if (at == r->n_metrics || strcmp(r->metrics[at].name, name))
         return -ENOENT;
     struct kp_instance *list = n ? instances_new(keys, values, n) : NULL;
-    if (n && !list)
+    if (n && !list) {
+        r->lossy = true;
         return -ENOMEM;
+    }
     free(r->metrics[at].instances);
     r->metrics[at].instances = list;
     r->metrics[at].n_instances = n;

@@ -171,6 +171,7 @@ struct kp_result {
     size_t n_counts;
     struct kp_series *series;
     size_t n_series;
+    bool lossy; /* there was no memory for a metric or its instances */
 };
 
 /* One line of the closing account: `count` launches were skipped for `reason`. */

@@ -102,7 +102,8 @@ static int expand_once(const char *pattern, struct macros *m, char **out, char *
         else
             fputc(*p++, f);
     }
-    if (fclose(f) && !rc)
+    /* Without memory for its last step the C library leaves NULL, and calls that a success. */
+    if ((fclose(f) || !*out) && !rc)
         rc = -ENOMEM;
     if (rc) {
         free(*out);

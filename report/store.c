@@ -197,11 +197,13 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
     char *setup = NULL;
     *out = NULL;
     *err = NULL;
-    int rc = claim(path, overwrite, err);
+    int rc = store_new(path, &s);
     if (!rc)
-        rc = store_new(path, &s);
-    if (rc)
+        rc = claim(path, overwrite, err);
+    if (rc) {
+        kp_store_close(s);
         return rc;
+    }
     /* The schema and the version number come in one transaction, so there is no half-made file. The cache must not
      * spill: then the file itself is touched only for the short time of a commit. */
     if (asprintf(
