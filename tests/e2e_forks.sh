@@ -1,0 +1,23 @@
+#!/bin/sh
+# Children of a program whose other threads are inside the profiler at the fork: each goes through the doors and comes to
+# its end, whether CUDA was initialised by then or not. FORKS=N makes the rounds longer.
+. "$(dirname "$0")/e2e.inc"
+
+forks=${FORKS:-60}
+export KPROF_NVTX=on KPROF_QUIET=1
+
+for door in runtime lookup address grid nvtx; do
+    for when in early late; do
+        for who in main thread; do
+            both "$door, $when, forked by $who" "$programs/p_forks" $door $when $who fork "$forks"
+            expect "$door, $when, forked by $who" "$(cat "$tmp/kprof.out")" \
+                "0 of $forks children hung, 0 ended otherwise"
+        done
+    done
+done
+for way in vfork spawn; do
+    both "$way" "$programs/p_forks" lookup late thread $way "$forks"
+    expect "$way" "$(cat "$tmp/kprof.out")" "0 of $forks children hung, 0 ended otherwise"
+done
+
+finish
