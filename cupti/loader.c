@@ -127,15 +127,43 @@ static int bind_entries(struct kp_cupti *c, const struct kp_dl *dl, void *const 
     return 0;
 }
 
+/* The sanitiser that would end this program, NULL when none would. KP_VENDOR: libcupti opens its libraries with
+ * RTLD_DEEPBIND, by the first dlopen there is. Something else may stand in front of the sanitiser's. */
+static const char *find_sanitiser(const struct kp_dl *dl)
+{
+    static const struct {
+        const char *function, *name;
+    } sanitisers[] = {
+#define KP_SANITISER(function, name) {function, name},
+#include "report/sanitisers.def"
+#undef KP_SANITISER
+    };
+    const void *opens = dl->same_file ? dl->sym(RTLD_DEFAULT, "dlopen") : NULL;
+    for (size_t i = 0; opens && i < sizeof(sanitisers) / sizeof(*sanitisers); i++) {
+        const void *found = dl->sym(RTLD_DEFAULT, sanitisers[i].function);
+        if (found && dl->same_file(found, opens))
+            return sanitisers[i].name;
+    }
+    return NULL;
+}
+
 int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
 {
     char where[PATH_MAX] = "";
     struct kp_cupti *c = calloc(1, sizeof(*c));
+    const char *sanitiser = find_sanitiser(dl);
     int rc = -ENOMEM;
     *out = NULL;
     *err = NULL;
     if (!c)
         return -ENOMEM;
+    if (sanitiser) {
+        *err = kp_cupti_text("the program is built with %s, which would end it as soon as CUPTI opens its libraries: "
+                             "build it without the sanitizer to get counters",
+                             sanitiser);
+        rc = -ENOTSUP;
+        goto out;
+    }
     void *libraries[LIBRARIES] = {[LIB_CUPTI] = find_cupti(dl, dir, near)};
     if (!libraries[LIB_CUPTI]) {
         *err = kp_cupti_text("libcupti not found%s%s: install the CUDA toolkit's CUPTI (or `pip install "

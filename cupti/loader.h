@@ -17,6 +17,8 @@ struct kp_dl {
     void *(*sym)(void *handle, const char *name);
     /* Directory of the loaded file that `address` lies in, into dir[size]; false when unknown. */
     bool (*directory_of)(const void *address, char *dir, size_t size);
+    /* Whether two addresses lie in the same loaded file. May be NULL where no sanitiser is to be expected. */
+    bool (*same_file)(const void *a, const void *b);
 };
 
 struct kp_cupti;
@@ -25,7 +27,7 @@ struct kp_cupti;
  * `dir` when given, the toolkit under CUDA_HOME or CUDA_PATH, the folders of `near` (NULL-terminated list of
  * directories, for instance those of the CUDA libraries in the process), and the usual installation folders.
  * Returns 0; -ENOENT with *err (malloc'ed line that says what to install or set) when there is none; -EINVAL with *err
- * when what was found lacks a function. The library stays loaded for the life of the process. */
+ * when what was found lacks a function; -ENOTSUP with *err in a program that a sanitiser would end for it. The library stays loaded for the life of the process. */
 int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
 
 /* Frees the table, not the libraries. */

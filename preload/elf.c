@@ -344,6 +344,12 @@ bool kp_elf_range(const void *address, struct kp_elf_range *out)
     return true;
 }
 
+bool kp_elf_same(const void *a, const void *b)
+{
+    struct kp_elf_range r;
+    return kp_elf_range(a, &r) && (uintptr_t)b >= r.start && (uintptr_t)b < r.end;
+}
+
 /* From the linker: the first byte of the object that this is part of. */
 extern const ElfW(Ehdr) own_header __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 

@@ -37,6 +37,9 @@ struct kp_elf_range {
 };
 bool kp_elf_range(const void *address, struct kp_elf_range *out);
 
+/* Whether two addresses lie in the same loaded object. */
+bool kp_elf_same(const void *a, const void *b);
+
 /* Whether `address` lies in this library. Takes no lock. */
 bool kp_elf_is_own(const void *address);
 

@@ -306,6 +306,15 @@ static bool shows_configs(void)
     return strstr(process.options.metrics, "launch__") != NULL;
 }
 
+/* MemorySanitizer takes all that code without its instrumentation has written for uninitialised. */
+static bool is_watched(void)
+{
+    if (!kp_symbols_dl()->sym(RTLD_DEFAULT, "__msan_init"))
+        return false;
+    unprofiled("MemorySanitizer, with which the program is built, would report kprof's own memory and end it", NULL);
+    return true;
+}
+
 static void wake(void)
 {
     const char *missing = kp_driver_fill(&process.driver, kp_symbols_driver);
@@ -314,7 +323,7 @@ static void wake(void)
     /* A program may close the driver before it ends; our table must stay good. */
     kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     kp_log_open();
-    if (!read_options() || !is_target())
+    if (is_watched() || !read_options() || !is_target())
         return;
     if (missing) {
         char *why = NULL;

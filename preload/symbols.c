@@ -27,6 +27,7 @@ void kp_symbols_init(void)
     memcpy(&loader.open, &open, sizeof(open));
     memcpy(&loader.sym, &sym, sizeof(sym));
     loader.directory_of = kp_elf_directory_of;
+    loader.same_file = kp_elf_same;
     memcpy(&kp_real_dlvsym, &vsym, sizeof(vsym));
     memcpy(&kp_real_dlsym, &sym, sizeof(sym));
 }
