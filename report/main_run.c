@@ -41,6 +41,19 @@ char *kp_main_library(void)
     return NULL;
 }
 
+/* AddressSanitizer refuses to start behind a preloaded library, unless it is told to. The user's own options come
+ * last, and so count. */
+static int let_sanitiser_start(void)
+{
+    static const char variable[] = "ASAN_OPTIONS";
+    const char *own = getenv(variable);
+    char *list = NULL;
+    bool set = asprintf(&list, "verify_asan_link_order=0%s%s", own && *own ? ":" : "", own ? own : "") >= 0 &&
+               !setenv(variable, list, 1);
+    free(list);
+    return set ? 0 : kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+}
+
 static int set_preload(void)
 {
     const char *others = getenv("LD_PRELOAD");
@@ -399,6 +412,8 @@ static int run(struct run *r, char **argv, const struct kp_catalog_ops *ops)
     int status = kp_main_check_run(&r->o, ops);
     if (!status)
         status = set_preload();
+    if (!status)
+        status = let_sanitiser_start();
     if (!status)
         status = prepare_folder(r);
     if (status)

@@ -1,0 +1,3 @@
+/* LINK: -fsanitize=address -lcuda */
+/* A program built with AddressSanitizer. */
+#include "p_direct.c"
