@@ -1056,8 +1056,9 @@ static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_
     for (int i = 0; i < SIDES; i++) {
         const struct kp_session *s = &d->side[i].session;
         const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
-        kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s\n", side_names[i], input[i].name, s->pid, slash ? slash + 1 : exe,
-                     or_empty(s->host));
+        kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", side_names[i], input[i].name, s->pid,
+                     slash ? slash + 1 : exe, or_empty(s->host),
+                     s->complete ? "" : ", not complete: the program had not finished, or not all could be stored");
     }
 }
 

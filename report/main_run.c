@@ -74,9 +74,9 @@ static int set_preload(void)
 }
 
 /* A folder for the sessions of the program and of those that it starts, each named by its process, and for the file in
- * which they note how they fared, whose path is put into *status. malloc'ed; NULL when there is none: then a program that
- * is killed leaves no report, and what the processes noted is not known. It is dated back, so that a session which was
- * removed again can be told from none. */
+ * which they note how they fared, whose path is put into *status. malloc'ed; NULL when there is none: then a program
+ * that is killed leaves no report, and what the processes noted is not known. It is dated back, so that a session which
+ * was removed again can be told from none. */
 static char *make_folder(char **status)
 {
     const char *base = getenv("TMPDIR");

@@ -598,6 +598,26 @@ static void without_a_pair_the_status_tells(void **state)
     assert_int_equal(run("diff none.kprof none.kprof", &out, &err), 1);
 }
 
+/* Part of a run is not taken for all of it. */
+static void a_session_that_is_not_complete_is_told_of(void **state)
+{
+    struct kp_recording a = made(""), b = made("");
+    const char *out, *err;
+    (void)state;
+    add_launch(&a, "k", 1, 100);
+    add_launch(&b, "k", 1, 100);
+    a.session.complete = true;
+    b.session.complete = false;
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    assert_int_equal(run("diff a.kprof b.kprof", &out, &err), 0);
+    const char *second = strstr(out, "\nB: b.kprof, ");
+    assert_non_null(second);
+    assert_ptr_equal(strstr(out, ", not complete: the program had not finished"),
+                     strstr(second, ", not complete: the program had not finished"));
+    assert_non_null(strstr(second, ", not complete: "));
+}
+
 static void the_command_compares(void **state)
 {
     const char *out, *err;
@@ -769,6 +789,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_compared_does_not_pass_in_silence),
         cmocka_unit_test(what_the_sink_returns_is_returned),
         cmocka_unit_test(without_a_pair_the_status_tells),
+        cmocka_unit_test(a_session_that_is_not_complete_is_told_of),
         cmocka_unit_test(the_command_compares),
         cmocka_unit_test(the_exit_status_is_for_scripts),
         cmocka_unit_test(wrong_use_is_told),
