@@ -56,11 +56,11 @@ char *kp_main_export_path(const struct kp_options *o)
     return known_path(o->export_file);
 }
 
-/* The part of a pattern before the last slash, "/" at least. */
+/* The part of a pattern before the last slash. */
 static char *folder_of(const char *pattern)
 {
     const char *slash = strrchr(pattern, '/');
-    return strndup(pattern, slash > pattern ? (size_t)(slash - pattern) : 1);
+    return slash ? strndup(pattern, slash > pattern ? (size_t)(slash - pattern) : 1) : strdup(".");
 }
 
 static bool begins_at_root(const char *pattern)

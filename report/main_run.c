@@ -332,7 +332,7 @@ static kp_failure_set judge(const struct run *r)
         set |= kp_failure_bit(KP_FAILURE_INCOMPLETE);
     if (!r->used)
         set |= kp_failure_bit(kp_main_not_followed(r->program) ? KP_FAILURE_NOT_FOLLOWED : KP_FAILURE_NO_CUDA);
-    else if (!set && !out->matched)
+    else if (!set && out->started && !out->matched)
         set |= kp_failure_bit(out->seen || out->left ? KP_FAILURE_NO_MATCH : KP_FAILURE_NO_LAUNCH);
     return set;
 }
