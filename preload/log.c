@@ -14,6 +14,7 @@
 
 #include "preload/outcome.h"
 #include "report/descriptor.h"
+#include "report/text.h"
 
 static const char progress_mark[] = "==KPROF==";
 
@@ -217,6 +218,7 @@ static void line(const char *mark, const char *format, va_list ap)
         len = (int)size - 2; /* as much of it as there is room for */
     }
     if (len >= begin) {
+        kp_blank_controls(text + begin, (size_t)(len - begin)); /* names in it may hold anything */
         text[len] = '\n';
         write_line(text, (size_t)len + 1);
     }
@@ -255,13 +257,17 @@ void kp_log_still(const char *text)
 void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...)
 {
     va_list ap;
+    char *text = NULL;
     if (log_quiet || (!l->to && !(l->to = open_memstream(&l->text, &l->len))))
         return;
     va_start(ap, format);
-    fprintf(l->to, "%s ", progress_mark);
-    vfprintf(l->to, format, ap);
-    fputc('\n', l->to);
+    int len = vasprintf(&text, format, ap);
     va_end(ap);
+    if (len < 0)
+        return;
+    kp_blank_controls(text, (size_t)len);
+    fprintf(l->to, "%s %s\n", progress_mark, text);
+    free(text);
 }
 
 void kp_log_lines_write(struct kp_log_lines *l)

@@ -2,12 +2,14 @@
 #ifndef KP_REPORT_CSV_H
 #define KP_REPORT_CSV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 struct kp_csv {
     FILE *to;
     size_t fields; /* of the row so far */
+    bool defuse;   /* a ' stands before a text that a spreadsheet would take for a formula; numbers stay as they are */
 };
 
 /* The next field of the row; NULL is an empty one. Errors stay in the stream. */

@@ -13,6 +13,7 @@
 
 #include "report/model.h"
 #include "report/symbols.h"
+#include "report/text.h"
 #include "report/units.h"
 
 const char *const kp_doctor_paths[KP_DOCTOR_PATHS] = {
@@ -69,6 +70,8 @@ static void say(struct doctor *d, enum level level, const char *format, ...)
     int n = text ? asprintf(&line, "%-4s  %-12s  %s\n", names[level], d->what, text) : -1;
     if (n < 0)
         line = NULL;
+    else
+        kp_blank_controls(line, (size_t)n - 1); /* paths and the environment may hold anything */
     if (!d->rc)
         d->rc = n < 0 ? -ENOMEM : d->out->write(d->out->arg, line, (size_t)n);
     d->count[level]++;

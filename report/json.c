@@ -5,44 +5,25 @@
 #include <string.h>
 
 #include "report/plain.h"
+#include "report/text.h"
 
-/* Length of the UTF-8 character at `s`; 0 when there is none. Facts: RFC 3629. */
-static size_t character(const unsigned char *s)
-{
-    static const struct {
-        unsigned char first, last, low, high; /* first byte, range of the second one */
-        size_t len;
-    } forms[] = {
-        {0x20, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (*s < forms[i].first || *s > forms[i].last)
-            continue;
-        size_t n = 1;
-        if (forms[i].len > 1 && s[1] >= forms[i].low && s[1] <= forms[i].high)
-            for (n = 2; n < forms[i].len && (s[n] & 0xc0) == 0x80;)
-                n++;
-        return n == forms[i].len ? n : 0;
-    }
-    return 0;
-}
+enum { REPLACEMENT = 0xfffd }; /* of Unicode, for what is no character */
 
+/* What steers a terminal is escaped, which is the same text to who reads JSON. */
 static void write_text(FILE *to, const char *text)
 {
+    bool shown;
+    const char *end = text + strlen(text);
     fputc('"', to);
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        size_t len = character(c);
+    for (const char *c = text; c < end;) {
+        size_t len = kp_shown_len(c, (size_t)(end - c), &shown);
         if (*c == '"' || *c == '\\')
             fprintf(to, "\\%c", *c);
-        else if (*c < ' ')
-            fprintf(to, "\\u%04x", *c);
-        else if (len)
+        else if (shown)
             fwrite(c, 1, len, to);
         else
-            fputs("\\ufffd", to);
-        c += len ? len : 1;
+            fprintf(to, "\\u%04x", kp_utf8_len(c, (size_t)(end - c)) ? kp_utf8_code(c, len) : REPLACEMENT);
+        c += len;
     }
     fputc('"', to);
 }

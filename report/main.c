@@ -10,6 +10,7 @@
 #include "report/options.h"
 #include "report/rules.h"
 #include "report/sections.h"
+#include "report/text.h"
 #include "report/version.h"
 #include "report/wrap.h"
 
@@ -63,11 +64,15 @@ enum { QUERY_FLAGS = sizeof query_flags / sizeof *query_flags };
 int kp_main_error(int status, const char *format, ...)
 {
     va_list args;
+    char *text = NULL;
     va_start(args, format);
-    fputs("==ERROR== ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    int len = vasprintf(&text, format, args);
     va_end(args);
+    if (len >= 0)
+        kp_blank_controls(text, (size_t)len);
+    fprintf(stderr, "==ERROR== %s\n", len >= 0 ? text : strerror(ENOMEM));
+    if (len >= 0)
+        free(text);
     return status;
 }
 

@@ -71,6 +71,7 @@ static const size_t showing[] = {
     offsetof(struct kp_options, launch_count),
     offsetof(struct kp_options, page),
     offsetof(struct kp_options, csv),
+    offsetof(struct kp_options, csv_defuse),
     offsetof(struct kp_options, json),
     offsetof(struct kp_options, print_summary),
     offsetof(struct kp_options, trace_columns),

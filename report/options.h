@@ -46,6 +46,7 @@ struct kp_options {
     char *print_metric_instances; /* none | values | details */
     char *page;                   /* comma list, at least one */
     bool csv, json;               /* at most one of them */
+    bool csv_defuse;              /* texts in CSV are no formulas */
     char *print_summary;          /* none | per-gpu | per-kernel | per-nvtx */
     char *print_nvtx_rename;      /* none | kernel */
     char *trace_columns;          /* comma list; "" = the page's own */

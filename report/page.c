@@ -241,8 +241,8 @@ static int find_nvtx(struct kp_page *pages, size_t n)
 
 static int print_csv(struct kp_page *pages, size_t n, FILE *to)
 {
-    struct kp_csv csv = {to, 0};
     const struct kp_display *d = pages->display;
+    struct kp_csv csv = {.to = to, .defuse = d->csv_defuse};
     enum kp_page_id id = d->n_pages ? d->pages[0] : KP_PAGE_DETAILS;
     if (d->grouping && rows[id].launches)
         return kp_grouped_csv(pages, n, &csv);

@@ -42,6 +42,7 @@ struct kp_display kp_display_of(const struct kp_options *o)
                                                                  : KP_INSTANCES_NONE;
     if (!o->apply_rules || kp_rules_select(o->rule, &d.rules, &err))
         d.rules = 0;
+    d.csv_defuse = o->csv_defuse;
     d.format = o->csv ? KP_FORMAT_CSV : o->json ? KP_FORMAT_JSON : KP_FORMAT_TEXT;
     d.grouping = !strcmp(o->print_summary, "per-gpu")      ? KP_GROUPING_GPU
                  : !strcmp(o->print_summary, "per-kernel") ? KP_GROUPING_KERNEL
@@ -270,8 +271,10 @@ int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct
     if (o->display->choose && !kp_section_has_any(s, v->result)) /* see kp_listed_check */
         return 0;
     if (absence) {
-        if (o->display->details != KP_DETAILS_HEADER || is_named(o->display, s, v->session))
-            kp_out_print(o, "    Section: %s\n    %s\n\n", s->display, absence);
+        if (o->display->details != KP_DETAILS_HEADER || is_named(o->display, s, v->session)) {
+            kp_out_print(o, "    Section: %s\n", s->display);
+            kp_out_print(o, "    %s\n\n", absence);
+        }
         return 0;
     }
     struct printed p = {.section = s, .view = v, .asked_for = asked_for};

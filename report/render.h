@@ -50,6 +50,7 @@ struct kp_display {
     enum kp_page_id pages[KP_PAGES_MAX]; /* in this order */
     size_t n_pages;                      /* 0: the details page alone */
     enum kp_format format;
+    bool csv_defuse;                /* see csv.h */
     enum kp_grouping grouping;      /* of the pages details and raw: over what launches are put together */
     const struct kp_lookup *lookup; /* of the call stacks that launches name; NULL: they are not shown. Not owned */
     const char *trace_columns;      /* metrics, a comma list; NULL or "": the page's own. Not owned */

@@ -255,7 +255,7 @@ static void print_line(struct kp_out *o, FILE *f, char *const *text)
     size_t n = strlen(*text);
     while (n && (*text)[n - 1] == ' ')
         n--;
-    kp_out_text(o, *text, n);
+    kp_out_one_line(o, *text, n);
     kp_out_text(o, "\n", 1);
 }
 

@@ -9,40 +9,40 @@
 #include "report/text.h"
 #include "report/wrap.h"
 
-static bool is_unprintable(char c)
-{
-    return kp_is_control(c) && c != '\n' && c != '\t';
-}
-
 static void write_text(struct kp_out *o, const char *text, size_t len)
 {
     if (!o->rc && len)
         o->rc = o->sink->write(o->sink->arg, text, len);
 }
 
-/* Names come from programs and from files of others: none may steer the terminal. */
-static void write_without(struct kp_out *o, const char *text, size_t len, bool (*is_blanked)(char c))
+/* A blank for each character that is not to be shown (text.h), but for those of `kept`. */
+static void write_shown(struct kp_out *o, const char *text, size_t len, const char *kept)
 {
     size_t done = 0;
-    for (size_t i = 0; i < len; i++)
-        if (is_blanked(text[i])) {
-            write_text(o, text + done, i - done);
-            write_text(o, " ", 1);
-            done = i + 1;
-        }
+    bool shown;
+    for (size_t i = 0, n; i < len; i += n) {
+        n = kp_shown_len(text + i, len - i, &shown);
+        if (shown || (text[i] && strchr(kept, text[i])))
+            continue;
+        write_text(o, text + done, i - done);
+        write_text(o, " ", 1);
+        done = i + n;
+    }
     write_text(o, text + done, len - done);
 }
 
 void kp_out_text(struct kp_out *o, const char *text, size_t len)
 {
-    write_without(o, text, len, is_unprintable);
+    write_shown(o, text, len, "\n\t");
 }
 
 void kp_out_one_line(struct kp_out *o, const char *text, size_t len)
 {
-    write_without(o, text, len, kp_is_control);
+    write_shown(o, text, len, "");
 }
 
+/* Ends of lines that the format begins and ends with are its own; others came with an argument, and would forge a line.
+ */
 void kp_out_print(struct kp_out *o, const char *format, ...)
 {
     char *text;
@@ -52,7 +52,12 @@ void kp_out_print(struct kp_out *o, const char *format, ...)
     va_end(args);
     if (!kp_out_has(o, n < 0 ? NULL : text))
         return;
-    kp_out_text(o, text, (size_t)n);
+    size_t len = strlen(format), first = strspn(format, "\n"), last = 0;
+    while (last < len - first && format[len - 1 - last] == '\n')
+        last++;
+    kp_out_text(o, text, first);
+    write_shown(o, text + first, (size_t)n - first - last, "");
+    kp_out_text(o, text + (size_t)n - last, last);
     free(text);
 }
 

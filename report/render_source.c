@@ -70,36 +70,24 @@ static const char *long_cell(uint64_t value, size_t width, char out[KP_NUMBER_MA
 
 /* ---- text of others ---- */
 
-/* How many bytes the character at `at` has; 0 for what is no UTF-8. */
-static size_t character(const char *at, size_t len)
-{
-    unsigned char c = (unsigned char)*at;
-    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (n > len)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if (((unsigned char)at[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
-
 /* A line of somebody's file in at most `width` columns, without the blanks around it. */
 static void print_line_of_source(struct kp_out *o, const char *text, size_t len, size_t width)
 {
     static const char cut[] = "...";
     char line[4 * KP_LINE_WIDTH + 1], *to = line, *end_if_cut = line;
     size_t columns = 0, n;
+    bool shown;
     while (len && strchr(" \t\r", text[len - 1]))
         len--;
     for (; len && strchr(" \t", *text); len--)
         text++;
-    for (; len && columns < width; text += n ? n : 1, len -= n ? n : 1) {
-        n = character(text, len);
+    for (; len && columns < width; text += n, len -= n) {
+        n = kp_shown_len(text, len, &shown);
         if (columns + strlen(cut) <= width)
             end_if_cut = to;
         if (*text == '\t') {
             *to++ = ' ';
-        } else if (!n || kp_is_control(*text)) {
+        } else if (!shown) {
             *to++ = '?';
         } else {
             memcpy(to, text, n);

@@ -8,6 +8,7 @@
 
 #include "report/render_body.h"
 #include "report/rules.h"
+#include "report/text.h"
 #include "report/wrap.h"
 
 enum { INDENT = 10, TEXT_WIDTH = 110 };
@@ -129,6 +130,7 @@ static int put_line(const struct kp_sink *out, const char *head, const char *tex
 {
     char line[INDENT + TEXT_WIDTH + 2];
     int n = snprintf(line, sizeof line, "    %-*s%-*.*s\n", INDENT - 4, head, TEXT_WIDTH, (int)len, text);
+    kp_blank_controls(line, (size_t)n - 1);
     return out->write(out->arg, line, (size_t)n);
 }
 

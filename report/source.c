@@ -308,9 +308,12 @@ void kp_source_free(struct kp_source_map *s)
 
 void kp_make_printable(char *text)
 {
-    for (; *text; text++)
-        if (kp_is_control(*text))
-            *text = '?';
+    bool shown;
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        n = kp_shown_len(text, left, &shown);
+        if (!shown)
+            memset(text, '?', n);
+    }
 }
 
 /* The outermost call that the location is inlined at: what is in a library's header is changed there. NULL = none. */

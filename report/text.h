@@ -18,12 +18,21 @@ bool kp_word_next(const char **cursor, const char **word, size_t *len);
  * table of any size. */
 uint64_t kp_hash(const void *data, size_t size, uint64_t seed);
 
-/* Of ASCII, ends of lines and tabs too; no byte of UTF-8 is one, in whatever locale the program has set. */
+/* Of ASCII, ends of lines and tabs too. */
 bool kp_is_control(char c);
-/* Makes one line of text that may hold anything: a blank for each control character. */
+/* The bytes of the UTF-8 character at `text`, which has `len` > 0 bytes; 0 when there is none. */
+size_t kp_utf8_len(const char *text, size_t len);
+/* The number of such a character. */
+uint32_t kp_utf8_code(const char *text, size_t len);
+/* The bytes of the character at `text`; *shown: whether it may be printed. Names come from programs and from files of
+ * others: none may steer the terminal, end a line or turn the order of what stands beside it. So controls are not shown
+ * (ASCII, U+0080 to U+009F), nor line separators, marks of writing direction and what is no UTF-8. */
+size_t kp_shown_len(const char *text, size_t len, bool *shown);
+/* Makes one line of text that may hold anything: a blank for each byte that is not to be shown. */
 void kp_blank_controls(char *text, size_t len);
 
-/* Formats into a malloc'ed *err and returns -EINVAL, or -ENOMEM with *err NULL. */
+/* Formats into a malloc'ed *err, one line whatever is in the arguments, and returns -EINVAL, or -ENOMEM with *err NULL.
+ */
 int kp_error(char **err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* As kp_error, for a word that is not in `list`: `HEAD 'WORD'; did you mean 'NEAREST'?`, or, where none is near, all

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/plain.h"
+#include "report/text.h"
 #include "report/wrap.h"
 
 enum { LINE_WIDTH = 120 };
@@ -203,6 +204,7 @@ static int put_wrapped(const struct kp_sink *out, const char *head, const char *
     int rc = 0, indent = (int)strlen(head);
     for (; !rc && kp_wrap_next(&wrap, &line, &len); head = "") {
         int n = snprintf(padded, sizeof padded, "%-*s%.*s\n", indent, head, (int)len, line);
+        kp_blank_controls(padded, (size_t)n - 1);
         rc = out->write(out->arg, padded, (size_t)n);
     }
     return rc;

@@ -568,6 +568,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_PM_SAMPLING_MAX_PASSES=3",
         "KPROF_CALL_STACK=native",
         "KPROF_WARP_SAMPLING_INTERVAL=3",
+        "KPROF_CSV_DEFUSE=on",
         "KPROF_WARP_SAMPLING_BUFFER_SIZE=1M",
     };
     (void)state;
@@ -584,7 +585,7 @@ static void every_flag_reaches_the_environment(void **state)
         "per-gpu", "--devices", "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only",
         "--target-processes-filter=env", "--application", "1", "--config=/dev/null", "--nvtx", "--nvtx-include", "a/",
         "--nvtx-exclude=c", "--nvtx-include=b/", "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off",
-        "--json", "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel",
+        "--csv-defuse", "--json", "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel",
         "--print-source=cuda", "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
         "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
         "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--strict=no", "--status-file", "s",

@@ -105,11 +105,11 @@ static void every_field_has_its_variable(void **state)
              "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu", "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms",
              "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only", "KPROF_TARGET_PROCESSES_FILTER=a,regex:b",
              "KPROF_APPLICATION=4711", "KPROF_NVTX=on", "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/",
-             "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu",
-             "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass",
-             "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000",
-             "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_CALL_STACK=python,native",
-             "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
+             "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_CSV_DEFUSE=yes",
+             "KPROF_PRINT_SUMMARY=per-gpu", "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel",
+             "KPROF_PRINT_SOURCE=sass", "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b",
+             "KPROF_PM_SAMPLING_INTERVAL=2000", "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3",
+             "KPROF_CALL_STACK=python,native", "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
     assert_string_equal(o.config, "/dev/null");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
@@ -154,6 +154,7 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.rule, "CPIStall,regex:SOL.*");
     assert_string_equal(o.page, "raw");
     assert_true(o.csv);
+    assert_true(o.csv_defuse);
     assert_false(o.json);
     assert_string_equal(o.print_summary, "per-gpu");
     assert_string_equal(o.trace_columns, "a,b");

@@ -347,7 +347,7 @@ static void csv_fields(void **state)
     char *text = NULL;
     size_t size;
     (void)state;
-    struct kp_csv c = {open_memstream(&text, &size), 0};
+    struct kp_csv c = {.to = open_memstream(&text, &size)};
     kp_csv_field(&c, "plain");
     kp_csv_field(&c, "\"a\",\r\n\"\"");
     kp_csv_field(&c, NULL);
@@ -360,19 +360,43 @@ static void csv_fields(void **state)
     free(text);
 }
 
+/* What a spreadsheet would run becomes text, and no number does. */
+static void csv_formulas(void **state)
+{
+    static const char *const formulas[] = {"=1+1", "+cmd", "-f()", "@SUM(A1)", "\t=1",
+                                           "\r=1", "-",    "+",    "-1+1",     "-1e5x"},
+                             *const others[] = {"-7", "-0.5", "+3", "-1e-07", "-.5", "-inf", "-nan", "", "f()", "a=b"};
+    (void)state;
+    for (size_t i = 0; i < sizeof formulas / sizeof *formulas + sizeof others / sizeof *others; i++) {
+        bool is_formula = i < sizeof formulas / sizeof *formulas;
+        const char *field = is_formula ? formulas[i] : others[i - sizeof formulas / sizeof *formulas];
+        char *text = NULL, expected[32];
+        size_t size;
+        struct kp_csv c = {.to = open_memstream(&text, &size), .defuse = true};
+        kp_csv_field(&c, field);
+        c.defuse = false;
+        kp_csv_field(&c, field);
+        fclose(c.to);
+        snprintf(expected, sizeof expected, "\"%s%s\",\"%s\"", is_formula ? "'" : "", field, field);
+        assert_string_equal(text, expected);
+        free(text);
+    }
+}
+
 static void json_texts(void **state)
 {
     static const struct {
         const char *text, *json;
     } rows[] = {
         {"", "\"\""},
-        {"a\"\\/\x01\x1f\x7f", "\"a\\\"\\\\/\\u0001\\u001f\x7f\""},
+        {"a\"\\/\x01\x1f\x7f", "\"a\\\"\\\\/\\u0001\\u001f\\u007f\""},
         {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xef\xbf\xbf",
          "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xef\xbf\xbf\""},
-        {"\xc0\xaf", "\"\\ufffd\\ufffd\""},                       /* overlong */
-        {"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},            /* half of a surrogate pair */
-        {"\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""}, /* beyond the last character */
-        {"\xe2\x82", "\"\\ufffd\\ufffd\""},                       /* cut short */
+        {"\xc0\xaf", "\"\\ufffd\\ufffd\""},                                      /* overlong */
+        {"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},                           /* half of a surrogate pair */
+        {"\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""},                /* beyond the last character */
+        {"\xe2\x82", "\"\\ufffd\\ufffd\""},                                      /* cut short */
+        {"\xc2\x9b[2J\xe2\x80\xae\xe2\x81\xa6", "\"\\u009b[2J\\u202e\\u2066\""}, /* what steers a terminal */
         {"\xe2\x82z", "\"\\ufffd\\ufffdz\""},
         {NULL, "null"},
     };
@@ -558,6 +582,7 @@ int main(void)
         cmocka_unit_test(options_name_pages),
         cmocka_unit_test(other_readers_agree),
         cmocka_unit_test(csv_fields),
+        cmocka_unit_test(csv_formulas),
         cmocka_unit_test(json_texts),
         cmocka_unit_test(plain_numbers),
         cmocka_unit_test(names_of_kernels),
