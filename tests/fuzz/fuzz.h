@@ -22,8 +22,9 @@ char *kp_fuzz_text(const uint8_t *data, size_t size);
 /* Ends the run as a finding, which it names, unless `holds`. */
 void kp_fuzz_require(bool holds, const char *what);
 
-/* The rule of messages: an error of the input, -EINVAL, has a line of its own, and nothing else has one. Frees it. */
-void kp_fuzz_outcome(int rc, char *err);
+/* The rule of messages: an error of the input, -EINVAL, has a line of its own, and nothing else has one. Frees it. A
+ * pointer, as the call that sets it may stand in the same list of arguments. */
+void kp_fuzz_outcome(int rc, char **err);
 
 /* A file in memory, which exists as long as the process, and what it is opened by. Static storage. */
 const char *kp_fuzz_file(const uint8_t *data, size_t size);

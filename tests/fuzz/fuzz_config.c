@@ -30,7 +30,7 @@ static void take_file(const uint8_t *data, size_t size)
     char *env[] = {entry, NULL}, *err = NULL;
     snprintf(entry, sizeof entry, "%s%s", own_name, kp_fuzz_file(data, size));
     int rc = kp_options_from_env(&o, env, &err);
-    kp_fuzz_outcome(rc, err);
+    kp_fuzz_outcome(rc, &err);
     if (!rc)
         kp_options_free(&o);
 }
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *text = kp_fuzz_bytes(data, size);
     struct kp_config_file c = {.path = path};
     int rc = read_lines(&c, (const char *)text, size, &err);
-    kp_fuzz_outcome(rc, err);
+    kp_fuzz_outcome(rc, &err);
     if (!rc)
         check_entries(&c);
     c.path = NULL;

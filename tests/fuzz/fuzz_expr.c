@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = 0, asked = 0;
     double value;
     int rc = kp_expr_compile(text, &e, &err);
-    kp_fuzz_outcome(rc, err);
+    kp_fuzz_outcome(rc, &err);
     if (!rc) {
         kp_expr_names(e, &n);
         rc = kp_expr_eval(e, look_up, &asked, &value);

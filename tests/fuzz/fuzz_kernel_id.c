@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct kp_kernel_id *id = NULL;
     char *err = NULL, *text = kp_fuzz_text(data, size);
     int rc = kp_kernel_id_new(text, &id, &err);
-    kp_fuzz_outcome(rc, err);
+    kp_fuzz_outcome(rc, &err);
     for (size_t i = 0; !rc && i < sizeof numbers / sizeof *numbers; i++) {
         bool matters = kp_kernel_id_asks_place(id), there = kp_kernel_id_place(id, numbers[i], numbers[i]);
         kp_fuzz_require(matters || there, "a place that does not matter is another one");

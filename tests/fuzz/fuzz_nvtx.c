@@ -39,7 +39,7 @@ static void check_own_expression(const struct kp_nvtx_range *r)
     struct kp_nvtx_filter *f = NULL;
     char *err = NULL, *expression = kp_nvtx_expression(r);
     kp_fuzz_require(expression != NULL, "a range without an expression");
-    kp_fuzz_outcome(kp_nvtx_filter_new(expression, &f, &err), err);
+    kp_fuzz_outcome(kp_nvtx_filter_new(expression, &f, &err), &err);
     kp_fuzz_require(f && kp_nvtx_filter_match(f, r, 1), "a range that its own expression does not take");
     kp_nvtx_filter_free(f);
     free(expression);
@@ -50,7 +50,7 @@ static void check_filter(const char *text, const struct kp_nvtx_range *ranges, s
     struct kp_nvtx_filter *f = NULL;
     char *err = NULL;
     int rc = kp_nvtx_filter_new(text, &f, &err);
-    kp_fuzz_outcome(rc, err);
+    kp_fuzz_outcome(rc, &err);
     if (!rc) {
         bool taken = kp_nvtx_filter_match(f, ranges, n);
         kp_fuzz_require(!taken || !kp_nvtx_filter_empty(f), "an empty filter takes a launch");

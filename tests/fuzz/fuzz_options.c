@@ -24,7 +24,7 @@ static void take(const struct kp_option *row, const char *value, int checked)
     kp_fuzz_require(asprintf(&entry, "%s=%s", name, value) > 0, "no memory for an entry");
     char *env[] = {entry, NULL};
     int rc = kp_options_from_env(&o, env, &err);
-    kp_fuzz_outcome(rc, err);
+    kp_fuzz_outcome(rc, &err);
     kp_fuzz_require(rc || !checked, "a value is refused first and taken then");
     kp_options_want_nvtx(env);
     if (!rc)
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *value = kp_fuzz_text(data + 1, size - 1), *err = NULL;
     if (!reads_files(row)) {
         int rc = kp_option_check(row, row->flag, value, &err);
-        kp_fuzz_outcome(rc, err);
+        kp_fuzz_outcome(rc, &err);
         if (size % TAKEN == 0)
             take(row, value, rc);
     }

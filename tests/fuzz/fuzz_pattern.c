@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (name)
         *name++ = '\0';
     int rc = kp_pattern_new(text, &pattern, &err);
-    kp_fuzz_outcome(rc, err);
+    kp_fuzz_outcome(rc, &err);
     if (!rc) {
         kp_pattern_match(pattern, "void ns::kernel<(int)128, float>(const float *, unsigned int)");
         kp_pattern_match(pattern, name ? name : "");

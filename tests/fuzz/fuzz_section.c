@@ -10,7 +10,7 @@ static void check_definitions(const struct kp_section_file *f)
     for (size_t i = 0; i < f->n_definitions; i++) {
         struct kp_expr *e = NULL;
         char *err = NULL;
-        kp_fuzz_outcome(kp_expr_compile(f->definitions[i].expression, &e, &err), err);
+        kp_fuzz_outcome(kp_expr_compile(f->definitions[i].expression, &e, &err), &err);
         kp_expr_free(e);
     }
     for (size_t i = 0; i < f->section.n_rows; i++)
@@ -25,11 +25,11 @@ static void read_tree(const char *text)
     const struct kp_field *root;
     char *err = NULL;
     int rc = kp_prototext_parse(&tree, text, &root, &err);
-    kp_fuzz_outcome(rc, err);
+    kp_fuzz_outcome(rc, &err);
     if (!rc) {
         err = NULL;
         rc = kp_section_tree_read(&reader, root, &file, &err);
-        kp_fuzz_outcome(rc, err);
+        kp_fuzz_outcome(rc, &err);
         if (!rc)
             check_definitions(&file);
     }

@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 
 /* Of the code of each function, so that a session is read and shown in a few milliseconds. */
-enum { LAUNCHES = 2, INSTRUCTIONS = 8, LOCATIONS = 6, CODE_METRICS = 6, METRICS = 16 };
+enum { LAUNCHES = 2, INSTRUCTIONS = 6, LOCATIONS = 5, CODE_METRICS = 4, METRICS = 12 };
 
 static char empty[] = "", domain[] = "loader", name[] = "step 1", category[] = "2", payload[] = "3.5";
 static char function[] = "main", file[] = "/src/main.c", module[] = "/bin/program", python[] = "/src/train.py";
@@ -21,12 +21,13 @@ struct writing {
     unsigned launches;
 };
 
-static void done(int rc, char *err)
+static void done(int rc, char **err)
 {
     if (rc)
-        fprintf(stderr, "fuzz: %s\n", err ? err : "(no message)");
+        fprintf(stderr, "fuzz: %s\n", err && *err ? *err : "(no message)");
     kp_fuzz_require(!rc, "the session to start from cannot be made");
-    free(err);
+    if (err)
+        free(*err);
 }
 
 static void cut_code(struct kp_code *c)
@@ -59,9 +60,9 @@ static void put_codes(struct writing *w, struct kp_result *r)
             free(m->name);
             free(m->values);
         }
-        done(kp_store_get_code(w->from, counts->code, &code, &err), err);
+        done(kp_store_get_code(w->from, counts->code, &code, &err), &err);
         cut_code(&code);
-        done(kp_store_put_code(w->to, &code, &err), err);
+        done(kp_store_put_code(w->to, &code, &err), &err);
         kp_code_free(&code);
     }
 }
@@ -72,7 +73,7 @@ static void put_stack(struct writing *w, uint64_t id)
                                 {KP_FRAME_NATIVE, function, file, 3, module, 4096}};
     struct kp_stack stack = {id, frames, 2};
     char *err = NULL;
-    done(kp_store_put_stack(w->to, &stack, &err), err);
+    done(kp_store_put_stack(w->to, &stack, &err), &err);
 }
 
 static void add_ranges(struct kp_nvtx *n)
@@ -142,7 +143,7 @@ static int one_launch(struct kp_result *r, void *arg)
         add_all_rows(r);
     else
         add_series(r, "sm__throughput.avg.pct_of_peak_sustained_elapsed");
-    done(kp_store_put_result(w->to, r, &err), err);
+    done(kp_store_put_result(w->to, r, &err), &err);
     return ++w->launches == LAUNCHES;
 }
 
@@ -150,7 +151,7 @@ static void put_session(struct writing *w)
 {
     struct kp_session s;
     char *err = NULL;
-    done(kp_store_get_session(w->from, &s, &err), err);
+    done(kp_store_get_session(w->from, &s, &err), &err);
     done(kp_session_add_skip(&s, KP_SKIP_KERNEL_NAME, 3), NULL);
     done(kp_session_add_kernel(&s, "other<float>(int)", 3), NULL);
     done(kp_session_add_range(&s, "loader@step/", 2), NULL);
@@ -161,7 +162,7 @@ static void put_session(struct writing *w)
                                 : "smsp__inst_executed.sum,nothing");
     free(s.set);
     s.set = strdup(w->whole ? "full" : "");
-    done(kp_store_put_session(w->to, &s, &err), err);
+    done(kp_store_put_session(w->to, &s, &err), &err);
     kp_session_free(&s);
 }
 
@@ -169,13 +170,13 @@ void kp_fuzz_write_session(const char *path, int whole)
 {
     struct writing w = {.whole = whole};
     char *err = NULL;
-    done(kp_store_open("tests/data/h200-source.kprof", &w.from, &err), err);
-    done(kp_store_create(path, true, &w.to, &err), err);
-    done(kp_store_begin(w.to, &err), err);
+    done(kp_store_open("tests/data/h200-source.kprof", &w.from, &err), &err);
+    done(kp_store_create(path, true, &w.to, &err), &err);
+    done(kp_store_begin(w.to, &err), &err);
     put_session(&w);
     kp_fuzz_require(kp_store_each_result(w.from, one_launch, &w, &err) == 1,
                     "the recorded session has too few launches");
-    done(kp_store_commit(w.to, &err), err);
+    done(kp_store_commit(w.to, &err), &err);
     kp_store_close(w.from);
     kp_store_close(w.to);
 }

@@ -34,12 +34,13 @@ void kp_fuzz_require(bool holds, const char *what)
     abort();
 }
 
-void kp_fuzz_outcome(int rc, char *err)
+void kp_fuzz_outcome(int rc, char **err)
 {
     kp_fuzz_require(rc == 0 || rc == -EINVAL, "neither taken nor refused");
-    kp_fuzz_require(!rc == !err, "an error without a message, or a message without an error");
-    kp_fuzz_require(!err || *err, "an empty message");
-    free(err);
+    kp_fuzz_require(!rc == !*err, "an error without a message, or a message without an error");
+    kp_fuzz_require(!*err || **err, "an empty message");
+    free(*err);
+    *err = NULL;
 }
 
 const char *kp_fuzz_file(const uint8_t *data, size_t size)
