@@ -46,6 +46,8 @@ COMPAT       := -include tools/glibc_compat.h
 KPROF_LDFLAGS := -Wl,--wrap=__libc_start_main -Wl,--no-as-needed -l:libdl.so.2 -Wl,--as-needed
 else
 SANITIZE += -fno-omit-frame-pointer
+# See report/arena.c.
+CPPFLAGS += -DKP_ARENA_BLOCK=1
 endif
 
 # --- flags ---

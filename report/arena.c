@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_SIZE = 16 << 10 };
+/* Builds with a sanitiser set it to 1: an allocation then has a block of its own, and its end is the block's. */
+#ifndef KP_ARENA_BLOCK
+#define KP_ARENA_BLOCK (16 << 10)
+#endif
 
 struct kp_arena_block {
     struct kp_arena_block *next;
@@ -28,17 +31,17 @@ void *kp_arena_alloc(struct kp_arena *a, size_t size)
     const size_t step = alignof(max_align_t);
     if (size > SIZE_MAX - step)
         return NULL;
-    size = (size + step - 1) / step * step;
+    size_t whole = (size + step - 1) / step * step;
     struct kp_arena_block *b = a->blocks;
     if (!b || b->size - b->used < size) {
-        b = new_block(size > BLOCK_SIZE ? size : BLOCK_SIZE);
+        b = new_block(size > KP_ARENA_BLOCK ? size : KP_ARENA_BLOCK);
         if (!b)
             return NULL;
         b->next = a->blocks;
         a->blocks = b;
     }
     void *p = b->bytes + b->used;
-    b->used += size;
+    b->used += whole < b->size - b->used ? whole : b->size - b->used;
     return p;
 }
 
