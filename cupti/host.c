@@ -26,7 +26,9 @@ int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, cons
     p.profilerType = profiler;
     p.pChipName = chip;
     p.pCounterAvailabilityImage = availability;
-    int rc = c->cuptiProfilerHostInitialize(&p);
+    int rc = kp_cupti_room();
+    if (!rc)
+        rc = c->cuptiProfilerHostInitialize(&p);
     if (rc) {
         free(h);
         return rc;
@@ -349,5 +351,6 @@ int kp_host_evaluate(struct kp_host *h, const uint8_t *image, size_t size, size_
     p.ppMetricNames = (const char **)(uintptr_t)names; /* CUPTI only reads it */
     p.numMetrics = n;
     p.pMetricValues = values;
-    return h->c->cuptiProfilerHostEvaluateToGpuValues(&p);
+    int rc = kp_cupti_room();
+    return rc ? rc : (int)h->c->cuptiProfilerHostEvaluateToGpuValues(&p);
 }

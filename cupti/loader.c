@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* Of address space and of data. Opening the libraries and planning took 60 MB. */
+enum { ROOM_TO_LOAD = 160 << 20, ROOM_TO_CALL = 64 << 20 };
 
 enum library { LIB_CUPTI, LIB_CHECKPOINT, LIB_NVPERF_HOST, LIBRARIES };
 
@@ -39,6 +44,28 @@ char *kp_cupti_text(const char *format, ...)
         text = NULL;
     va_end(ap);
     return text;
+}
+
+static bool limited(int resource)
+{
+    struct rlimit limit;
+    return !getrlimit(resource, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+
+static int room_for(size_t size)
+{
+    if (!limited(RLIMIT_AS) && !limited(RLIMIT_DATA))
+        return 0;
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return -ENOMEM;
+    munmap(p, size);
+    return 0;
+}
+
+int kp_cupti_room(void)
+{
+    return room_for(ROOM_TO_CALL);
 }
 
 static void *open_in(const struct kp_dl *dl, const char *dir, const char *name)
@@ -162,6 +189,12 @@ int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *ne
                              "build it without the sanitizer to get counters",
                              sanitiser);
         rc = -ENOTSUP;
+        goto out;
+    }
+    if (room_for(ROOM_TO_LOAD)) {
+        *err = kp_cupti_text("the process may take too little memory for CUPTI, which would end it: raise the limit "
+                             "(`ulimit -v`, `ulimit -d`) by %d MB",
+                             ROOM_TO_LOAD >> 20);
         goto out;
     }
     void *libraries[LIBRARIES] = {[LIB_CUPTI] = find_cupti(dl, dir, near)};

@@ -184,7 +184,9 @@ int kp_range_open(const struct kp_cupti *c, CUcontext ctx, struct kp_range **out
         return -ENOMEM;
     r->c = c;
     e.ctx = ctx;
-    int rc = c->cuptiRangeProfilerEnable(&e);
+    int rc = kp_cupti_room();
+    if (!rc)
+        rc = c->cuptiRangeProfilerEnable(&e);
     if (rc) {
         free(r);
         return rc;

@@ -660,7 +660,7 @@ static void report(void)
     char *err = NULL;
     struct kp_session in_file = session.facts;
     in_file.complete = !session.store_failed;
-    if (session.store && kp_store_put_session(session.store, &in_file, &err)) {
+    if (session.store && kp_store_put_session(session.store, &in_file, &err) && !session.store_failed) {
         kp_log_error("%s", err ? err : "the session file cannot be written");
         failed_to_store();
     }
