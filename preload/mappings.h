@@ -10,4 +10,7 @@
  * half a microsecond a mapping. Any thread; errno is kept. */
 bool kp_mappings_shared(const void *p, size_t bytes);
 
+/* The absolute path of the file that is mapped at `p`. False where there is none, or it does not fit. Any thread. */
+bool kp_mappings_file(const void *p, char *path, size_t size);
+
 #endif

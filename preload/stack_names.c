@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "preload/log.h"
+#include "preload/mappings.h"
 #include "preload/outcome.h"
 #include "preload/stack_body.h"
 #include "preload/symbols.h"
@@ -110,9 +111,11 @@ static void tell(const char *path)
 static void own_folder(char *folder, size_t size)
 {
     static const char here;
-    if (kp_symbols_dl()->directory_of(&here, folder, size))
+    if (kp_symbols_dl()->directory_of(&here, folder, size) && *folder == '/')
         return;
-    kp_stack_program(folder, size);
+    /* A relative LD_PRELOAD leads nowhere once the program has gone to another folder. */
+    if (!kp_mappings_file(&here, folder, size))
+        kp_stack_program(folder, size);
     char *slash = strrchr(folder, '/');
     if (slash)
         *slash = '\0';

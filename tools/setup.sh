@@ -9,6 +9,7 @@ cc=${CC:-gcc}
 has_command() { command -v "$1" >/dev/null 2>&1; }
 # The compiler prints a bare name where it does not find the file.
 has_library() { [ "$($cc -print-file-name="$1")" != "$1" ]; }
+has_file() { [ -e "$1" ]; }
 has_header() { echo "#include <$1>" | $cc -E -include stddef.h -include stdarg.h -include setjmp.h - >/dev/null 2>&1; }
 # pip itself, or the module that can make one.
 has_pip() {
@@ -40,9 +41,12 @@ else
 fi
 if [ "$purpose" = test ] || [ "$purpose" = checks ]; then
     need libcmocka-dev has_header cmocka.h
-    # 7 MB, a few seconds; elsewhere than on Debian the tests do without.
+    # 12 MB, a few seconds; elsewhere than on Debian the tests do without.
     if has_command apt-get; then
         need openmpi-bin has_command mpirun
+        need libjemalloc2 has_library libjemalloc.so.2
+        need libfaketime has_file /usr/lib/*/faketime/libfaketimeMT.so.1
+        need locales has_file /usr/share/i18n/locales/de_DE
     fi
 fi
 if [ "$purpose" = fuzz ] || [ "$purpose" = checks ]; then

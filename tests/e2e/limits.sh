@@ -1,6 +1,7 @@
 #!/bin/sh
 # Programs that run under small limits, or without their standard streams, give what they give without the profiler.
 . "$(dirname "$0")/../e2e.inc"
+release_only "a sanitiser needs room and stack of its own"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 command -v prlimit >/dev/null || { echo "skipped: no prlimit"; exit 77; }
 
@@ -42,15 +43,12 @@ limited --memlock=0
 limited --rttime=1000000
 limited "--nice=0 --sigpending=0 --msgqueue=0"
 
-# A sanitiser needs all of the address space.
-if [ -z "${KP_TEST_PRELOAD_FIRST:-}" ]; then
-    for mib in 24 32 48 64 96 128 192 256 384 512 1024; do
-        plain prlimit --as=$((mib << 20)) "$p" none
-        [ "$plain_code" = 0 ] || continue
-        limited --as=$((mib << 20))
-        limited --data=$((mib << 20))
-    done
-fi
+for mib in 24 32 48 64 96 128 192 256 384 512 1024; do
+    plain prlimit --as=$((mib << 20)) "$p" none
+    [ "$plain_code" = 0 ] || continue
+    limited --as=$((mib << 20))
+    limited --data=$((mib << 20))
+done
 
 # No thread and no process more than the program itself is; root knows no such limit.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then

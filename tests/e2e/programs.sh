@@ -1,0 +1,33 @@
+#!/bin/sh
+# Every program of tests/programs as a control: with the profiler, by the defaults and with a window for each launch, it
+# prints what it prints without, and ends the same way. A program that comes to the folder is run, too.
+. "$(dirname "$0")/../e2e.inc"
+
+# Programs that need more than themselves, and where they are run.
+elsewhere() { # NAME
+    case $1 in
+    p_mpi | p_ranks) echo e2e_mpi.sh ;;
+    p_stack) echo e2e_stack.sh ;; # prints addresses
+    esac
+}
+
+# Most of them are run by another script, too.
+[ "${KP_TEST_VARIANT:-}" != tsan ] || { echo "skipped: too slow under TSan"; exit 77; }
+[ "${KP_TEST_VARIANT:-}" = asan ] && windows=default || windows="default 1"
+
+ran=0
+for program in "$programs"/p_*; do
+    name=$(basename "$program")
+    [ -x "$program" ] && [ -z "$(elsewhere "$name")" ] || continue
+    plain "$program"
+    # 127: it cannot even start, and nothing would be compared.
+    [ "$plain_code" -lt 126 ] || { fail "$name: exit code $plain_code without the profiler"; show; }
+    for window in $windows; do
+        KPROF_SET=quick KPROF_WINDOW=${window#default} profiled "$program"
+        same "$name, window $window"
+    done
+    ran=$((ran + 1))
+done
+[ $ran -ge 20 ] || fail "only $ran programs"
+
+finish
