@@ -113,8 +113,14 @@ static lookup *next_dlsym(void)
     return next;
 }
 
+#ifdef __clang__
+#define BY_JUMP
+#else
+#define BY_JUMP __attribute__((optimize("O2")))
+#endif
+
 /* Goes on by a jump, so that RTLD_NEXT means what comes after the caller. */
-__attribute__((optimize("O2"))) void *dlsym(void *handle, const char *name)
+BY_JUMP void *dlsym(void *handle, const char *name)
 {
     lookup *next = next_dlsym();
 
