@@ -313,6 +313,22 @@ static void test_counts_by_instruction(void **state)
     kp_codes_free(t.codes);
 }
 
+/* Values that there was no memory for are not missing without a word. */
+static void test_values_that_were_lost(void **state)
+{
+    (void)state;
+    struct kp_batch *b = batch_of(1);
+    kp_batch_finish(b, &setup, &context, counters, NULL);
+    assert_string_equal(t.warning, "");
+    b = kp_batch_new(1);
+    struct kp_result *r = calloc(1, sizeof(*r));
+    r->launch.cc_major = 9;
+    r->lossy = true;
+    kp_batch_add(b, r, "k0");
+    kp_batch_finish(b, &setup, &context, counters, NULL);
+    assert_string_equal(t.warning, "out of memory: values of launches are missing");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -327,6 +343,7 @@ int main(void)
         TEST(test_nothing_to_count),
         TEST(test_without_a_plan),
         TEST(test_counts_by_instruction),
+        TEST(test_values_that_were_lost),
     };
     return cmocka_run_group_tests_name("preload/batch", tests, NULL, NULL);
 }

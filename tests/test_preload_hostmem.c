@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -675,6 +676,20 @@ static char *map_pages(int file)
     return p;
 }
 
+static void test_mapped_file(void **state)
+{
+    char path[PATH_MAX], own[PATH_MAX] = "", *anonymous = map_pages(-1);
+    (void)state;
+    assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
+    assert_true(kp_mappings_file(&kp_mappings_file, path, sizeof(path)));
+    assert_string_equal(path, own);
+    assert_false(kp_mappings_file(&kp_mappings_file, path, strlen(own)));
+    assert_true(kp_mappings_file(&kp_mappings_file, path, strlen(own) + 1));
+    assert_false(kp_mappings_file(anonymous, path, sizeof(path)));
+    assert_false(kp_mappings_file(NULL, path, sizeof(path)));
+    munmap(anonymous, 3 * PAGE);
+}
+
 static void check_shared_pages(char *p)
 {
     assert_false(kp_mappings_shared(p, PAGE));
@@ -892,6 +907,7 @@ int main(void)
         TEST(test_free_that_cannot_wait),
         TEST(test_registrations),
         TEST(test_shared_mappings),
+        TEST(test_mapped_file),
         TEST(test_allocation_is_not_unregistered),
         TEST(test_context_took_it_along),
         TEST(test_many),
