@@ -1,13 +1,9 @@
 #include "preload/progress.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "preload/lock.h"
 #include "preload/log.h"
@@ -42,15 +38,6 @@ static bool take_due(char line[TEXT + 64])
     return true;
 }
 
-static void wait_until(long when_ms)
-{
-    long left = when_ms - kp_now_ms();
-    if (left < 1)
-        left = 1;
-    const struct timespec t = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
-    syscall(SYS_futex, &over, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
-}
-
 static void *watch(void *unused)
 {
     char line[TEXT + 64];
@@ -62,7 +49,8 @@ static void *watch(void *unused)
         kp_lock_give(&work.lock);
         if (due)
             kp_log_still(line);
-        wait_until(next);
+        long left = next - kp_now_ms();
+        kp_wait_while(&over, 0, left > 0 ? left : 1);
     }
     return NULL;
 }
@@ -112,7 +100,7 @@ void kp_progress_end(void)
     if (stops) {
         work.watched = false;
         atomic_store(&over, 1);
-        syscall(SYS_futex, &over, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        kp_wake_all(&over);
     }
     kp_lock_give(&work.lock);
     if (stops)

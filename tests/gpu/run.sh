@@ -19,8 +19,9 @@ nvcc -O2 -std=c++17 -arch="$arch" -o inplace "$here/inplace.cu" &
 nvcc -O2 -std=c++17 -arch="$arch" -o windows "$here/windows.cu" &
 nvcc -O2 -std=c++17 -arch="$arch" --default-stream per-thread -o windows_per_thread "$here/windows.cu" &
 nvcc -O2 -std=c++17 -arch="$arch" -rdc=true -o rewind "$here/rewind.cu" -lcuda -lcudadevrt &
+nvcc -O2 -std=c++17 -arch="$arch" -o order "$here/order.cu" &
 wait
-for program in patterns patterns_shared inplace windows windows_per_thread rewind; do
+for program in patterns patterns_shared inplace windows windows_per_thread rewind order; do
     [ -x $program ] || fail "build $program"
 done
 gcc -O1 -I"$cuda/include" -o driver "$here/driver.c" -L"$cuda/lib64/stubs" -lcuda || fail "build driver"
@@ -64,6 +65,7 @@ row inplace graphs ./inplace
 row windows graphs ./windows
 row windows_per_thread graphs ./windows_per_thread 50
 row rewind graphs ./rewind
+row order - ./order
 row triton - python3 "$here/triton_add.py"
 row cupy - python3 "$here/cupy_add.py"
 [ "$quick" != quick ] || export KPROF_LAUNCH_COUNT=40
