@@ -136,6 +136,14 @@ static void check_kept(bool kept)
     assert_memory_equal(image, modules.image, size);
 }
 
+static unsigned asked_for;
+
+static bool is_asked_for(const void *image, size_t size)
+{
+    asked_for++;
+    return memmem(image, size, "malloc", sizeof("malloc")) != NULL;
+}
+
 static void test_cubins(void **state)
 {
     size_t size;
@@ -190,6 +198,14 @@ static void test_cubins(void **state)
     assert_int_equal(kp_cubins_keep(&noting, kept + modules.size, NULL), 0);
     load("FAKEMOD late_increment");
     check_kept(true);
+    kept += modules.size;
+    /* beyond the bound, and without one at all, what is asked for is kept */
+    assert_int_equal(kp_cubins_keep(&noting, 0, is_asked_for), 0);
+    load("FAKEMOD set_flag");
+    check_kept(false);
+    load("FAKEMOD heap_swap");
+    check_kept(true);
+    assert_int_equal(asked_for, 2);
     kept += modules.size;
     assert_int_equal(kp_cubins_keep(&noting, kept + (1 << 20), NULL), 0); /* for the other tests */
 }

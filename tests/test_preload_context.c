@@ -31,6 +31,7 @@ __thread int kp_guard;
 static struct {
     unsigned exit_first; /* times that our exit handler went before CUPTI's */
     unsigned kept;       /* times that images were to be kept */
+    unsigned watched;    /* times that only those were that `always` takes */
     int keep_rc;
 } t;
 
@@ -47,6 +48,7 @@ void kp_process_exit_first(void)
 int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const void *image, size_t size))
 {
     assert_non_null(always);
+    t.watched += !most;
     t.kept += c == kp_context_cupti() && most >= (size_t)256 << 20;
     return t.keep_rc;
 }
@@ -166,6 +168,27 @@ static void prepare(const struct row *r)
     _exit(0);
 }
 
+/* Where nothing counts by instruction, the images that must not be run twice are watched from the first module on; but
+ * not where nothing is replayed. */
+static void prepare_images(const struct row *r)
+{
+    struct kp_options options = {.metrics = (char *)r->metrics, .cupti_dir = kp_strdup(kp_test_build("fake"))};
+    struct kp_context_setup setup = {.driver = kp_test_driver(), .options = &options, .one_pass = true};
+    kp_test_context();
+    kp_context_prepare(&setup);
+    kp_context_prepare_images(&setup);
+    check(r, "loaded for one pass", kp_context_cupti() != NULL, false);
+    setup.one_pass = false;
+    kp_context_prepare_images(&setup);
+    check(r, "loaded", kp_context_cupti() != NULL, true);
+    check(r, "watched", t.watched, 1);
+    check(r, "all kept", t.kept, 0);
+    kp_context_prepare_images(&setup);
+    check(r, "watched once", t.watched, 1);
+    check(r, "must not run twice", kp_context_once(""), 0); /* no image has come */
+    _exit(0);
+}
+
 static void in_child(void (*fn)(const struct row *r), const struct row *r)
 {
     int status = -1;
@@ -177,6 +200,12 @@ static void in_child(void (*fn)(const struct row *r), const struct row *r)
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
+}
+
+static void test_prepare_images(void **state)
+{
+    (void)state;
+    in_child(prepare_images, &(struct row){.section = "", .metrics = ""});
 }
 
 static void test_prepare(void **state)
@@ -219,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prepare),
+        cmocka_unit_test(test_prepare_images),
         cmocka_unit_test(test_machine_without_plan),
     };
     return cmocka_run_group_tests_name("preload/context", tests, NULL, NULL);
