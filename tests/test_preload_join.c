@@ -510,6 +510,36 @@ static void test_events(void **state)
     assert_closes("cuStreamWaitEvent", P(foreign_stream), event, 0);
 }
 
+/* What a repetition has to know: the stream, which argument is an event, and whether the call waited. */
+static void test_facts(void **state)
+{
+    static const struct {
+        const char *symbol;
+        uint64_t args[KP_OP_ARGS];
+        CUstream on;
+        unsigned event;
+        bool waits;
+    } rows[] = {
+        {"cuEventRecord", {0x3000, 0x1000}, (CUstream)0x1000, 1, false},
+        {"cuEventRecord_ptsz", {0x3000, 0}, CU_STREAM_PER_THREAD, 1, false},
+        {"cuStreamWaitEvent", {0x1000, 0x3000, 0}, (CUstream)0x1000, 2, false},
+        {"cuMemsetD8Async", {0, 7, 100, 0x1000}, (CUstream)0x1000, 0, false},
+        {"cuMemsetD8Async_ptsz", {0, 7, 100, 0}, CU_STREAM_PER_THREAD, 0, false},
+        {"cuMemsetD8Async", {0, 7, 100, 1}, NULL, 0, false}, /* CU_STREAM_LEGACY */
+        {"cuMemsetD8_v2", {0, 7, 100}, NULL, 0, true},
+        {"cuMemsetD8_v2_ptds", {0, 7, 100}, CU_STREAM_PER_THREAD, 0, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        uint64_t args[KP_OP_ARGS];
+        memcpy(args, rows[i].args, sizeof(args));
+        args[0] = args[0] ? args[0] : P(device);
+        assert_int_equal(judge(rows[i].symbol, NULL, MOST, args), KP_JOIN_YES);
+        if (op.stream != rows[i].on || op.event != rows[i].event || op.waits != rows[i].waits)
+            fail_msg("%s: stream %p, event %u, waits %d", rows[i].symbol, (void *)op.stream, op.event, op.waits);
+    }
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -535,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_rectangle_that_closes),
         cmocka_unit_test(test_unreadable_rows),
         cmocka_unit_test(test_events),
+        cmocka_unit_test(test_facts),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
