@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "collectors/cubin.h"
+#include "preload/closers.h"
 #include "preload/context.h"
 #include "preload/filter.h"
 #include "preload/gate.h"
@@ -770,7 +771,7 @@ static void finish(void)
         kp_progress_begin("evaluating the counters of the last windows", false);
     kp_worker_drain(patience);
     kp_filter_unwanted(process.filter, note_unwanted, NULL);
-    kp_window_tell();
+    kp_closers_tell();
     kp_nvtx_each_seen(kp_session_range);
     if (patience)
         kp_progress_step("writing the report", kp_session_seen(0) > MANY_LAUNCHES);

@@ -11,6 +11,7 @@
 #include "collectors/rewound.h"
 #include "collectors/topology.h"
 #include "preload/batch.h"
+#include "preload/closers.h"
 #include "preload/hostmem.h"
 #include "preload/lock.h"
 #include "preload/log.h"
@@ -837,96 +838,13 @@ static void tell_complaints(void)
     }
 }
 
-/* ---- what closed windows ---- */
-
-enum { MOST_CLOSERS = 16, FEW_LAUNCHES = 8, FEW_WINDOWS = 4 };
-
-/* Windows that were replayed, by what closed them; the last row is all others. */
-static struct {
-    const char *what; /* static text */
-    uint64_t windows;
-} closers[MOST_CLOSERS];
-static uint64_t closed_windows, closed_launches, full_windows;
-
-static const char full[] = "as many launches as fit";
-
-static void note_closer(const char *what)
-{
-    size_t i = 0;
-    if (w.way != REPLAYED || !w.wanted)
-        return;
-    closed_windows++;
-    closed_launches += w.launches;
-    full_windows += what == full;
-    while (i < MOST_CLOSERS - 1 && closers[i].what && strcmp(closers[i].what, what))
-        i++;
-    if (!closers[i].what)
-        closers[i].what = i < MOST_CLOSERS - 1 ? what : "others";
-    closers[i].windows++;
-}
-
-/* Windows that hold few launches, though there would be room for more. */
-static bool hold_few(uint64_t windows, uint64_t launches_each)
-{
-    return closed_windows >= windows && closed_launches < launches_each * closed_windows &&
-           2 * full_windows <= closed_windows;
-}
-
-/* Lists what closed them, the most frequent first. */
-static void list_closers(char *text, size_t size)
-{
-    bool listed[MOST_CLOSERS] = {false};
-    *text = '\0';
-    for (size_t at = 0; at < size;) {
-        size_t most = MOST_CLOSERS;
-        for (size_t i = 0; i < MOST_CLOSERS; i++)
-            if (!listed[i] && closers[i].windows &&
-                (most == MOST_CLOSERS || closers[i].windows > closers[most].windows))
-                most = i;
-        if (most == MOST_CLOSERS)
-            return;
-        listed[most] = true;
-        at += (size_t)snprintf(text + at, size - at, "%s%s (%llu)", at ? ", " : "", closers[most].what,
-                               (unsigned long long)closers[most].windows);
-    }
-}
-
-void kp_window_tell(void)
-{
-    char text[1024];
-    if (!hold_few(FEW_WINDOWS, FEW_LAUNCHES))
-        return;
-    list_closers(text, sizeof(text));
-    kp_log_progress("%llu launches took %llu series of passes, as windows were closed by: %s",
-                    (unsigned long long)closed_launches, (unsigned long long)closed_windows, text);
-}
-
-/* Says once, early enough to be of use, that windows hold about one launch each, what closes them, and what costs less.
- */
-static void tell_early(double took_ns)
-{
-    enum { WINDOWS = 6, LAUNCHES_EACH = 2 };
-    const double worth_telling_ns = 2e9;
-    static bool told;
-    static double all_ns;
-    char text[512];
-    all_ns += took_ns;
-    if (told || all_ns < worth_telling_ns || !hold_few(WINDOWS, LAUNCHES_EACH))
-        return;
-    told = true;
-    list_closers(text, sizeof(text));
-    kp_log_progress(
-        "Slow: windows hold %.1f launches each and take %.2f s, closed by %s; --set quick does without windows, "
-        "--filter-mode per-launch-config --launch-count 1 takes one launch of each kind",
-        (double)closed_launches / (double)closed_windows, all_ns / 1e9 / (double)closed_windows, text);
-}
-
 void kp_window_close(const struct kp_context_setup *setup, const char *why)
 {
     struct kp_window_outcome out;
     if (!w.open)
         return;
-    note_closer(why);
+    if (w.way == REPLAYED && w.wanted)
+        kp_closers_note(why, w.launches);
     memset(&out, 0, sizeof(out));
     double start = kp_now_ns();
     struct visit v = enter(setup->driver, w.context->ctx);
@@ -952,7 +870,7 @@ void kp_window_close(const struct kp_context_setup *setup, const char *why)
         exit_before_cupti();
     kp_progress_end();
     if (w.way == REPLAYED && w.wanted)
-        tell_early(w.ours_ns);
+        kp_closers_tell_early(w.ours_ns);
     reset();
 }
 
@@ -1171,7 +1089,7 @@ static const char *misfit(const struct kp_context *c, const struct kp_launch *l,
     if (per_thread(l) && w.has_per_thread && !pthread_equal(w.per_thread, pthread_self()))
         return "default streams of several threads"; /* issued into one stream again, they may wait for each other */
     if (w.launches >= room_for(c))
-        return full;
+        return kp_closed_full;
     if (!wanted && w.unwanted_in_a_row >= MOST_UNWANTED)
         return "many launches that were not asked for";
     if (w.way != COUNTED)
@@ -1299,7 +1217,7 @@ static CUresult run_recorded(const struct kp_candidate *what, const struct fit *
     if (alone || what->last || w.way == PLAIN || w.obstacle || !w.launches)
         kp_window_close(w.setup, alone ? alone : "the last launch that was asked for");
     else if (w.launches >= room_for(w.context))
-        kp_window_close(w.setup, full);
+        kp_window_close(w.setup, kp_closed_full);
     return rc;
 }
 

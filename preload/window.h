@@ -42,16 +42,12 @@ void kp_window_refused(uint64_t ticket);
 void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes);
 
 /* Closes the window that is open, if any: its passes are run and its results handed on. `why`, static text, is for
- * kp_window_tell: the driver's function that closes it, or a reason. */
+ * closers.h: the driver's function that closes it, or a reason. */
 void kp_window_close(const struct kp_context_setup *setup, const char *why);
 
 /* The same without any driver call, because the driver must not be called any more: its launches are reported without
  * counters. */
 void kp_window_give_up(void);
-
-/* Says in one line what closed the windows, where these held so few launches that profiling took much longer than it
- * needs to. Once, at the end. */
-void kp_window_tell(void);
 
 /* Any thread, at any time: whether a window is open; whether one is that will be replayed, so that operations on memory
  * must join or close it; whether it has to be closed before the program waits for the GPU or asks how far it is. */
