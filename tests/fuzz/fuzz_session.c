@@ -414,8 +414,9 @@ static void compare(struct kp_store *store)
 
 static void check_lists(struct kp_store *store)
 {
+    enum kp_missing missing;
     char *out = NULL, *err = NULL;
-    check_outcome(kp_listed_check(store, "regex:dram,sm__throughput,nothing", NULL, 0, &out, &err), &err);
+    check_outcome(kp_listed_check(store, "regex:dram,sm__throughput,nothing", NULL, 0, &out, &missing, &err), &err);
     free(out);
 }
 
