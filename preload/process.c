@@ -312,7 +312,8 @@ static bool is_watched(void)
 {
     if (!kp_symbols_dl()->sym(RTLD_DEFAULT, "__msan_init"))
         return false;
-    unprofiled("MemorySanitizer, with which the program is built, would report kprof's own memory and end it", NULL);
+    unprofiled(KP_FAILURE_CUPTI,
+               "MemorySanitizer, with which the program is built, would report kprof's own memory and end it", NULL);
     return true;
 }
 
