@@ -247,8 +247,10 @@ def summary(results, options):
         long = [1000 * f["added"] / f["launches"] for f in runs if f["launches"] >= 20]
         if long:
             tenth = statistics.quantiles(long, n=10)[8] if len(long) > 1 else long[0]
-            print(f"{s}: {same} of {len(runs)} the same, {accepted} more accepted; of {len(long)} with 20 and more launches: ms a launch median "
-                  f"{statistics.median(long):.1f}, nine in ten below {tenth:.1f}")
+            print(
+                f"{s}: {same} of {len(runs)} the same, {accepted} more accepted; of {len(long)} with 20 and more "
+                f"launches: ms a launch median {statistics.median(long):.1f}, nine in ten below {tenth:.1f}"
+            )
         closers = collections.Counter()
         for f in runs:
             for n, why in re.findall(r"(.*?) \((\d+)\)(?:, |$)", f.get("closed_by", "")):
