@@ -105,6 +105,7 @@ static struct {
 } seen;
 
 static struct kp_nvtx_domain default_domain;
+static struct kp_nvtx_domain no_domain; /* of those that there was no memory for: nothing is kept of their ranges */
 
 static struct {
     bool on, all_threads;
@@ -113,6 +114,7 @@ static struct {
 
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 THREAD_LOCAL struct stack *own;
+THREAD_LOCAL bool untracked; /* a push of this thread's found no stack: what follows would have wrong levels */
 THREAD_LOCAL uint64_t own_id;
 THREAD_LOCAL bool inside; /* a function of this file runs on this thread */
 
@@ -250,9 +252,10 @@ static void thread_ends(void *arg)
 /* The stack of this thread; NULL when there is none to be had. */
 static struct stack *own_stack(void)
 {
-    if (own)
+    if (own || untracked)
         return own;
     struct stack *s = malloc(sizeof(*s));
+    untracked = !s;
     if (!s)
         return NULL;
     kp_lock_take(stacks.lock, KP_FOREVER);
@@ -265,6 +268,7 @@ static struct stack *own_stack(void)
         stacks.n++;
     }
     kp_lock_give(stacks.lock);
+    untracked = !own;
     if (!own)
         free(s);
     else if (has_key)
@@ -303,7 +307,7 @@ int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
 {
     if (!enter())
         return KP_NVTX_NOT_TRACKED;
-    struct stack *s = own_stack();
+    struct stack *s = d != &no_domain ? own_stack() : NULL;
     int level = s ? push(s, domain_or_default(d), e) : KP_NVTX_NOT_TRACKED;
     leave();
     return level;
@@ -329,7 +333,11 @@ int kp_nvtx_pop(const struct kp_nvtx_domain *d)
 {
     if (!enter())
         return KP_NVTX_NOT_TRACKED;
-    int level = own ? pop(own, domain_or_default(d)) : -1;
+    int level = -1;
+    if (untracked || d == &no_domain)
+        level = KP_NVTX_NOT_TRACKED;
+    else if (own)
+        level = pop(own, domain_or_default(d));
     leave();
     return level;
 }
@@ -341,7 +349,7 @@ uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_even
     static const uint64_t not_kept = UINT64_MAX;
     if (!enter())
         return not_kept;
-    struct range *r = malloc(sizeof(*r));
+    struct range *r = d != &no_domain ? malloc(sizeof(*r)) : NULL;
     if (r)
         fill(r, KP_NVTX_START_END, d, e);
     kp_lock_take(started.lock, KP_FOREVER);
@@ -408,14 +416,13 @@ static struct kp_nvtx_domain *find_domain(const char *name)
 
 const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name)
 {
-    struct kp_nvtx_domain *d = NULL;
     if (!enter())
-        return d;
+        return &no_domain;
     kp_lock_take(names.lock, KP_FOREVER);
-    d = find_domain(name);
+    const struct kp_nvtx_domain *d = find_domain(name);
     kp_lock_give(names.lock);
     leave();
-    return d;
+    return d ? d : &no_domain;
 }
 
 static struct string *find_string(const char *text)

@@ -61,14 +61,15 @@ struct kp_nvtx_event {
     union kp_nvtx_payload payload;
 };
 
-/* The level, from 0, that the range has in its domain, or a negative number. */
+/* The level, from 0, that the range has in its domain, or a negative number. Where there is no memory, or no room, for a
+ * thread's ranges it is for all of them KP_NVTX_NOT_TRACKED, as without a tool. */
 int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e);
 int kp_nvtx_pop(const struct kp_nvtx_domain *d);
 /* An id, never 0; a range that is not kept has one that no other range has. */
 uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e);
 void kp_nvtx_end(uint64_t id);
 
-/* The domain of that name, for good. */
+/* The domain of that name, for good; without memory one whose ranges are not tracked. */
 const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name);
 /* A copy, for good: the same one for the same text. */
 const char *kp_nvtx_register(const char *text);

@@ -582,6 +582,65 @@ static void a_forked_child_goes_on(void **state)
     }
 }
 
+/* ---- short memory ---- */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define fails(yes) skip()
+#else
+static __thread bool failing;
+
+static void fails(bool yes)
+{
+    failing = yes;
+}
+
+/* In front of the C library's, for the code under test. */
+void *malloc(size_t bytes);
+void *__libc_malloc(size_t bytes);
+
+void *malloc(size_t bytes)
+{
+    return failing ? NULL : __libc_malloc(bytes);
+}
+#endif
+
+/* A thread that got no memory for its ranges once is told of no levels again: they would be too low. */
+static void *push_without_memory(void *arg)
+{
+    int *levels = arg;
+    fails(true);
+    levels[0] = push("lost");
+    levels[1] = pop();
+    levels[2] = push("lost, too");
+    fails(false);
+    levels[3] = push("inner");
+    levels[4] = pop();
+    levels[5] = pop();
+    return NULL;
+}
+
+static void short_memory_is_as_without_a_tool(void **state)
+{
+    pthread_t thread;
+    int levels[6] = {0};
+    (void)state;
+    fails(false);
+    assert_int_equal(pthread_create(&thread, NULL, push_without_memory, levels), 0);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(levels[i], KP_NVTX_NOT_TRACKED);
+    assert_int_equal(push("here"), 0);
+    fails(true);
+    const struct kp_nvtx_domain *lost = kp_nvtx_domain_named("no memory for this one");
+    fails(false);
+    struct kp_nvtx_event e = {.text = "in it"};
+    assert_int_equal(kp_nvtx_push(lost, &e), KP_NVTX_NOT_TRACKED);
+    assert_int_equal(push("further in"), 1);
+    assert_int_equal(kp_nvtx_pop(lost), KP_NVTX_NOT_TRACKED);
+    assert_int_equal(pop(), 1);
+    assert_int_equal(pop(), 0);
+}
+
 /* ---- names ---- */
 
 static void threads_and_streams_have_names(void **state)
@@ -754,6 +813,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_get_into_each_others_way),
         cmocka_unit_test(signal_handlers_may_use_it),
         cmocka_unit_test(a_forked_child_goes_on),
+        cmocka_unit_test(short_memory_is_as_without_a_tool),
         cmocka_unit_test(threads_and_streams_have_names),
         cmocka_unit_test(names_are_cut_between_characters),
         cmocka_unit_test(deep_stacks_are_counted_on),
