@@ -395,6 +395,9 @@ static const struct {
     {"CUDA_INJECTION64_PATH", "this tool is loaded into every CUDA program and may hold CUPTI: unset it"},
     {"NVTX_INJECTION64_PATH", "this tool gets the program's NVTX ranges: unset it"},
     {"LD_PRELOAD", "is loaded too: should a program fail under kprof, try it without"},
+    {"ASAN_OPTIONS", "a program built with AddressSanitizer gets no counters, as it would not survive CUPTI"},
+    {"TSAN_OPTIONS", "a program built with ThreadSanitizer gets no counters, as it would not survive CUPTI"},
+    {"MSAN_OPTIONS", "a program built with MemorySanitizer runs unprofiled"},
 };
 
 static void check_variables(struct doctor *d)

@@ -109,8 +109,9 @@ static int make_machine(void **state)
     snprintf(f->cupti_folder, sizeof f->cupti_folder, "%s", inside("cupti"));
     machine->library = "/opt/kprof/lib/libkprof.so";
     machine->glibc = "2.17";
-    static const char *const variables[] = {"TMPDIR", "LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH",
-                                            "CUDA_VISIBLE_DEVICES"};
+    static const char *const variables[] = {
+        "ASAN_OPTIONS", "TSAN_OPTIONS",          "MSAN_OPTIONS",          "TMPDIR",
+        "LD_PRELOAD",   "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "CUDA_VISIBLE_DEVICES"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
     return 0;
@@ -312,6 +313,9 @@ static void others_that_use_the_counters(void **state)
     setenv("LD_PRELOAD", "libasan.so", 1);
     assert_line("WARN  environment   LD_PRELOAD=libasan.so: is loaded too", 0);
     unsetenv("LD_PRELOAD");
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
+    assert_line("WARN  environment   ASAN_OPTIONS=detect_leaks=0: a program built with AddressSanitizer", 0);
+    unsetenv("ASAN_OPTIONS");
 }
 
 static void the_system(void **state)
