@@ -240,9 +240,10 @@ bool kp_cubin_place_of(const struct kp_cubin *c, uint32_t symbol, const char **n
     if (!kp_cubin_symbol(c, symbol, &s) || ELF64_ST_TYPE(s.st_info) != STT_FUNC ||
         !kp_cubin_section(c, s.st_shndx, &section) || section.sh_type != SHT_PROGBITS)
         return false;
-    size_t size = kp_cubin_bytes(c, &section).size;
+    struct kp_bytes bytes = kp_cubin_bytes(c, &section);
+    size_t size = bytes.size;
     *name = kp_bytes_string(c->symbol_names, s.st_name);
-    if (!*name || s.st_value > size)
+    if (!*name || !bytes.at || s.st_value > size) /* also one whose code lies outside of the file */
         return false;
     *place = (struct kp_cubin_place){.section = s.st_shndx, .symbol = symbol, .begin = s.st_value};
     place->size = s.st_size < size - s.st_value ? s.st_size : size - s.st_value;

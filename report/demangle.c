@@ -22,8 +22,9 @@ enum {
     TEXT_MAX = 64 << 10,
     /* Constructs read: bounds the time for names that expand to much structure and little text (about 20 ms). */
     STEPS_MAX = 1 << 20,
-    /* Nested constructs: names seen in practice stay below 200. With it, 96 KiB of stack are enough for any name. */
-    DEPTH_MAX = 1 << 9,
+    /* Nested constructs: names seen in practice stay below 200. With it, 48 KiB of stack are enough for any name, as
+     * a program's thread that launches may have little. */
+    DEPTH_MAX = 320,
     SUBS_MAX = 1 << 14,
 };
 

@@ -352,6 +352,13 @@ static int tell_unmatched(struct kp_store *store, const struct kp_options *o, co
     return kp_page_tell_unmatched(&sink, d, o->kernel_name, store, err);
 }
 
+static void warn_missing(const struct kp_store *store)
+{
+    char *missing = kp_store_missing(store);
+    kp_main_warn(missing ? missing : "");
+    free(missing);
+}
+
 /* `summary` as in kp_page_part; *printed counts one more where the session is shown. */
 static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d,
                       struct kp_summary *summary, size_t *printed)
@@ -365,6 +372,7 @@ static int print_file(const char *path, const struct kp_options *o, const struct
         if (!rc)
             rc = tell_unmatched(file.store, o, d, &err);
         status = kp_main_end(rc, err);
+        warn_missing(file.store);
         *printed += !status;
         status = status ? status : file.status;
     }
@@ -424,6 +432,8 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
         int one = kp_main_end(rc, err);
         status = status ? status : one;
     }
+    for (size_t i = 0; i < opened; i++)
+        warn_missing(stores[i]);
     for (size_t i = 0; i < opened; i++)
         kp_store_close(stores[i]);
     free(stores);

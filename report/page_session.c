@@ -119,9 +119,10 @@ static void add_run(struct facts *f, const struct kp_session *s)
     add(f, "Host Name", s->host);
     add_time(f, "Started", s->start_unix_ns);
     if (s->end_unix_ns) {
-        double ns = (double)(s->end_unix_ns - s->start_unix_ns);
+        int64_t ns;
         add_time(f, "Ended", s->end_unix_ns);
-        add_range(f, "Time", ns, ns, "ns");
+        if (!__builtin_sub_overflow(s->end_unix_ns, s->start_unix_ns, &ns)) /* both are what the file says */
+            add_range(f, "Time", (double)ns, (double)ns, "ns");
     }
     add(f, "Complete", s->complete ? "yes" : "no");
     f->group = "Software";

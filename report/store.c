@@ -900,16 +900,20 @@ int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char
 
 static int look_up_code(void *arg, uint64_t id, struct kp_code *out)
 {
+    struct kp_store *s = arg;
     char *err = NULL;
-    int rc = kp_store_get_code(arg, id, out, &err);
+    int rc = kp_store_get_code(s, id, out, &err);
+    s->lost_codes += rc && rc != -ECHILD;
     free(err);
     return rc;
 }
 
 static int look_up_stack(void *arg, uint64_t id, struct kp_stack *out)
 {
+    struct kp_store *s = arg;
     char *err = NULL;
-    int rc = kp_store_get_stack(arg, id, out, &err);
+    int rc = kp_store_get_stack(s, id, out, &err);
+    s->lost_stacks += rc && rc != -ENOENT && rc != -ECHILD; /* one without frames leaves nothing */
     free(err);
     return rc;
 }
@@ -917,4 +921,18 @@ static int look_up_stack(void *arg, uint64_t id, struct kp_stack *out)
 struct kp_lookup kp_store_lookup(struct kp_store *s)
 {
     return s ? (struct kp_lookup){look_up_code, look_up_stack, s} : (struct kp_lookup){0};
+}
+
+char *kp_store_missing(const struct kp_store *s)
+{
+    char *text = NULL, *err = NULL;
+    if (!s->lost_codes && !s->lost_stacks)
+        return NULL;
+    const char *what = !s->lost_stacks ? "the code of functions that launches name: their source lines and instructions"
+                       : !s->lost_codes ? "call stacks that launches name: they"
+                                        : "code and call stacks that launches name: they";
+    if (kp_error(&err, "'%s' is damaged or was cut short, and has not all of %s are left out", s->path, what) ==
+        -EINVAL)
+        text = err;
+    return text;
 }

@@ -55,5 +55,8 @@ int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, ch
 int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char **err);
 /* The same for pages; valid as long as the store. Of NULL it has nothing. */
 struct kp_lookup kp_store_lookup(struct kp_store *s);
+/* A line that says what such look-ups did not find though launches name it; malloc'ed, NULL where nothing is missing.
+ */
+char *kp_store_missing(const struct kp_store *s);
 
 #endif

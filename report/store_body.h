@@ -29,7 +29,8 @@ struct kp_store {
     void *names; /* a tree (tsearch) of the struct name written so far: launches repeat them */
 
     /* Of a file that is read: see store_guard.c. */
-    char *copy, *copy_folder; /* that is read in its place, or NULL: see store_copy.c */
+    size_t lost_codes, lost_stacks; /* that launches name, and that could not be read */
+    char *copy, *copy_folder;       /* that is read in its place, or NULL: see store_copy.c */
     bool is_guarded, is_checked;
     uint64_t size;                       /* bytes */
     uint64_t steps, bytes, bytes_of_one; /* spent */

@@ -60,6 +60,23 @@ sqlite_text "$session" "UPDATE session SET host = '=1+1', exe = '/bin/-x'"
 "$kprof" report --page session --csv --csv-defuse "$session" 2>/dev/null | grep -q "\"'=1+1\"" || fail "CSV is not defused"
 rm -f "$tmp"/*.kprof-*
 
+# --- damage ---
+
+# What cannot be read is told, also where the rest is printed.
+for harm in "DELETE FROM code" "UPDATE location SET parent = position" "DELETE FROM source_file"; do
+    cp "$source/tests/data/h200-source.kprof" "$tmp/harmed"
+    sqlite_text "$tmp/harmed" "$harm"
+    "$kprof" report --page details,source "$tmp/harmed" >"$tmp/out" 2>"$tmp/err"
+    expect "$harm: lines that tell" "$(grep -c 'is damaged or was cut short, and has not all of the code' "$tmp/err")" 1
+done
+"$kprof" report --page details,source "$source/tests/data/h200-source.kprof" 2>&1 >/dev/null | grep damaged &&
+    fail "a sound session is called damaged"
+# Times that no clock shows.
+sqlite_text "$tmp/harmed" "UPDATE session SET start_unix_ns = -9223372036854775807, end_unix_ns = 9223372036854775807"
+"$kprof" report --page session "$tmp/harmed" >"$tmp/out" 2>&1
+expect "times without end: exit status" $? 0
+grep -q 'Time  *-' "$tmp/out" && fail "a program took less than no time"
+
 # --- expressions ---
 
 nested=$(printf '(%.0s' $(seq 60000))1$(printf ')%.0s' $(seq 60000))

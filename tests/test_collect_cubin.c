@@ -462,6 +462,27 @@ static void test_unterminated(void **state)
     read_damaged(m.image, m.size);
 }
 
+/* A function whose code the file does not have is none. */
+static void test_outside(void **state)
+{
+    (void)state;
+    struct made m;
+    Elf64_Ehdr h;
+    make(&m, true);
+    finish(&m);
+    memcpy(&h, m.image, sizeof(h));
+    char *whole = print_image(m.image, m.size);
+    size_t text = h.e_shoff + (TEXT + 1) * sizeof(Elf64_Shdr);
+    const uint64_t offset = m.size + 1;
+    memcpy(m.image + text + offsetof(Elf64_Shdr, sh_offset), &offset, sizeof(offset));
+    char *without = print_image(m.image, m.size);
+    assert_non_null(whole);
+    assert_non_null(without);
+    assert_true(strlen(without) < strlen(whole));
+    free(whole);
+    free(without);
+}
+
 static double seconds(void)
 {
     struct timespec t;
@@ -701,9 +722,9 @@ int main(void)
         cmocka_unit_test(test_unknown),         cmocka_unit_test(test_registers),
         cmocka_unit_test(test_many_sections),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_unaligned),       cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_unterminated),    cmocka_unit_test(test_wrong_fields),
-        cmocka_unit_test(test_damaged),         cmocka_unit_test(test_beside_nvdisasm),
-        cmocka_unit_test(test_compiled),
+        cmocka_unit_test(test_unterminated),    cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_wrong_fields),    cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_beside_nvdisasm), cmocka_unit_test(test_compiled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

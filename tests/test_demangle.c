@@ -7,9 +7,11 @@
 
 #include "report/demangle.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum evidence {
@@ -543,14 +545,14 @@ static void check_survives(const char *mangled)
     free(text);
 }
 
+static const char *const starts[] = {"_Z", "_Z1f", "_Z1fI", "_ZN1a", "_Z1fIX", "_ZZ1fvE"};
+static const char *const units[] = {
+    "P",  "PK", "A_",   "M1A",  "Dp",   "F",   "PF",   "1AI", "N1AI", "N1A",          "1AIJ", "J",    "1AIXpl", "Z",
+    "ZN", "DT", "DTcl", "DTcv", "DTsr", "UlU", "1aIZ", "cv",  "1AIL", "1AIXadL_Z1gI", "C",    "u1aI", "T_I",    "DTil"};
+
 /* Every construct that can nest, far deeper than the stack would bear. */
 static void test_too_deep(void **state)
 {
-    static const char *const starts[] = {"_Z", "_Z1f", "_Z1fI", "_ZN1a", "_Z1fIX", "_ZZ1fvE"};
-    static const char *const units[] = {"P",   "PK",   "A_",           "M1A",  "Dp",   "F",      "PF",
-                                        "1AI", "N1AI", "N1A",          "1AIJ", "J",    "1AIXpl", "Z",
-                                        "ZN",  "DT",   "DTcl",         "DTcv", "DTsr", "UlU",    "1aIZ",
-                                        "cv",  "1AIL", "1AIXadL_Z1gI", "C",    "u1aI", "T_I",    "DTil"};
     static const char *const never[] = {"P", "PK", "A_", "M1A", "Dp", "PF", "1AI", "N1AI", "1AIJ", "DTcl"};
     (void)state;
     for (size_t i = 0; i < COUNT(units); i++) {
@@ -565,6 +567,48 @@ static void test_too_deep(void **state)
         check(mangled, mangled, kp_demangle);
         free(mangled);
     }
+}
+
+enum { STACK_SIZE = 4 << 20, STACK_MOST = 48 << 10, UNUSED = 0xa5, NESTED = 1200 };
+
+/* Each pair of constructs that can nest, in turns. */
+static void *demangle_pairs(void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < COUNT(units); i++) {
+        for (size_t j = 0; j < COUNT(units); j++) {
+            for (size_t k = 0; k < COUNT(starts); k++) {
+                char unit[32], *mangled;
+                snprintf(unit, sizeof unit, "%s%s", units[i], units[j]);
+                mangled = repeated(starts[k], unit, NESTED, "i");
+                check_survives(mangled);
+                free(mangled);
+            }
+        }
+    }
+    return NULL;
+}
+
+/* A program's thread that launches may have a small stack, and most of it in use. */
+static void test_stack(void **state)
+{
+    unsigned char *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    const char *variant = getenv("KP_TEST_VARIANT");
+    size_t unused = 0, most = !variant || !strcmp(variant, "release") ? STACK_MOST : STACK_SIZE / 2; /* larger frames */
+    (void)state;
+    assert_true(stack != MAP_FAILED);
+    memset(stack, UNUSED, STACK_SIZE);
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK_SIZE), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, demangle_pairs, NULL), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+    while (unused < STACK_SIZE && stack[unused] == UNUSED)
+        unused++;
+    assert_in_range(STACK_SIZE - unused, 1, most);
+    munmap(stack, STACK_SIZE);
 }
 
 static size_t put_sub(char *s, size_t n)
@@ -648,6 +692,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),    cmocka_unit_test(test_base_names),    cmocka_unit_test(test_unchanged),
         cmocka_unit_test(test_too_deep), cmocka_unit_test(test_deep_but_fine), cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_stack),    cmocka_unit_test(test_deep_but_fine), cmocka_unit_test(test_exponential),
         cmocka_unit_test(test_prefixes), cmocka_unit_test(test_mutations),
     };
     return cmocka_run_group_tests(tests, set_alarm, NULL);
