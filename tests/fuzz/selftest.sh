@@ -16,7 +16,7 @@ one() { # NAME|SOURCE|SED
     if cmp -s "$source" "$place/$source"; then
         status='not there any more'
     # A harness that includes the source takes the one of the first folder. The libraries' one is not taken then.
-    elif ! $COMPILE -I"$place" -w -c "$here/fuzz_$name.c" -o "$place/harness.o" 2>"$log" ||
+    elif ! $COMPILE -iquote "$place" -w -c "$here/fuzz_$name.c" -o "$place/harness.o" 2>"$log" ||
         ! { grep -q "#include \"$source\"" "$here/fuzz_$name.c" ||
             $COMPILE -w -c "$place/$source" -o "$place/source.o" 2>>"$log"; } ||
         ! $LINK -o "$place/harness" "$place"/*.o $REST 2>>"$log"; then
@@ -24,7 +24,7 @@ one() { # NAME|SOURCE|SED
     else
         [ "$name" != cubin ] || cp tests/data/inline.*.cubin "$place/inputs"
         cp "$here/corpus/$name"/* "$place/inputs" 2>/dev/null
-        "$place/harness" -max_total_time=90 -timeout=20 -rss_limit_mb=2048 -max_len=16384 -reload=0 \
+        "$place/harness" -max_total_time=90 -timeout=20 -rss_limit_mb=2048 -max_len=16384 -len_control=0 -reload=0 \
             -artifact_prefix="$place/" "$place/inputs" >"$log" 2>&1 </dev/null ||
             status=found
     fi
