@@ -25,11 +25,12 @@ one() { # NAME|SOURCE|SED
         [ "$name" != cubin ] || cp tests/data/inline.*.cubin "$place/inputs"
         cp "$here/corpus/$name"/* "$place/inputs" 2>/dev/null
         "$place/harness" -max_total_time=90 -timeout=20 -rss_limit_mb=2048 -max_len=16384 -len_control=0 -reload=0 \
-            -artifact_prefix="$place/" "$place/inputs" >"$log" 2>&1 </dev/null ||
-            status=found
+            -artifact_prefix="$place/finding-" "$place/inputs" >"$log" 2>&1 </dev/null || status=found
+        # It is the fault that was found only if the same input is well without it.
+        [ $status = missed ] || "$build/$name" "$place"/finding-* >>"$log" 2>&1 </dev/null || status='found something else'
     fi
     printf '%-12s %-26s %s\n' "$name" "$source" "$status"
-    [ "${status%% *}" = found ]
+    [ "$status" = found ]
 }
 
 build=$1 jobs=$3
