@@ -44,7 +44,7 @@ static struct {
     struct kp_cupti *cupti;
     char *why_not;
     struct kp_codes *codes;
-    struct kp_kernels *kernels; /* NULL where no images are kept */
+    _Atomic(struct kp_kernels *) kernels; /* NULL where no images are kept; asked by any thread */
 } loaded;
 
 /* Of the images of modules: those of a large library take some hundred megabytes, if all of it is used. */
@@ -112,7 +112,8 @@ static bool runs_once(const void *image, size_t size)
 
 unsigned kp_context_once(const char *mangled)
 {
-    return loaded.kernels ? kp_kernels_once(loaded.kernels, mangled) : 0;
+    struct kp_kernels *kernels = atomic_load(&loaded.kernels);
+    return kernels ? kp_kernels_once(kernels, mangled) : 0;
 }
 
 static void keep_images(const struct kp_context_setup *setup, size_t most)
