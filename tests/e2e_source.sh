@@ -105,8 +105,11 @@ sections() {
     grep -q 'did you mean smsp__pcsamp_sample_count?' "$tmp/report" || { fail "a wrong name: no word of it"; show; }
     KPROF_SET=basic both "the set basic" "$programs/p_direct"
     grep -q 'Hottest Lines' "$tmp/report" && { fail "lines that nobody asked for"; show; }
-    grep -qE '^calls pid=[0-9]+ cupti(PCSampling|SassMetrics|PmSampling|RegisterComputeCrc)' "$tmp/kprof.log" &&
+    grep -qE '^calls pid=[0-9]+ cupti(PCSampling|SassMetrics|PmSampling|GetCubinCrc)' "$tmp/kprof.log" &&
         { fail "the set basic: asks for more than counters"; show; }
+    KPROF_SET=quick both "the set quick" "$programs/p_direct"
+    grep -q '^calls pid=[0-9]* cuptiRegisterComputeCrc' "$tmp/kprof.log" &&
+        { fail "the set quick: looks at code, though nothing is replayed"; show; }
 }
 
 # Fields of a page in CSV, none of which holds a bar.
