@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 enum kp_memory {
-    KP_MEMORY_VIRTUAL,     /* device memory of cuMemCreate, mapped by cuMemMap */
-    KP_MEMORY_HEAP_BLOCKS, /* what blocks of the device's heap contain, which kernels took by malloc */
+    KP_MEMORY_HOST_VIRTUAL, /* memory of cuMemCreate on the host, mapped by cuMemMap */
+    KP_MEMORY_HEAP_BLOCKS,  /* what blocks of the device's heap contain, which kernels took by malloc */
 };
 
 /* Why launches that can reach such memory are not replayed (static text), or NULL: it is rewound. */

@@ -169,7 +169,8 @@ static void *resolve(size_t i)
 }
 
 /* What was entered on the way in, to be left on the way out. */
-enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, JOINED, ALLOCATING };
+/* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. */
+enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, SHARED_HOST, JOINED, ALLOCATING };
 
 /* What a trampoline calls, and what it entered. Two words, returned in registers. */
 struct entry {
@@ -214,6 +215,12 @@ static enum entered enter_sync(const char *symbol)
     return IN_DRIVER;
 }
 
+/* The third argument of cuMemCreate. */
+static bool is_on_host(const CUmemAllocationProp *what)
+{
+    return what && what->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
 static enum entered enter_armed(struct slot *s, void *real, const uint64_t *args)
 {
     if (s->class == KP_CLASS_SYNC)
@@ -240,7 +247,7 @@ static enum entered enter_armed(struct slot *s, void *real, const uint64_t *args
         atomic_fetch_sub(&captures, 1);
     if (s->class == KP_CLASS_CTX_END || s->class == KP_CLASS_FORGET)
         kp_process_forget(s->symbol, args[0]);
-    return SHARED;
+    return s->class == KP_CLASS_VIRTUAL && is_on_host((const void *)(uintptr_t)args[2]) ? SHARED_HOST : SHARED;
 }
 
 struct entry kp_gate_enter(uint64_t slot, const uint64_t *args)
@@ -253,7 +260,7 @@ struct entry kp_gate_enter(uint64_t slot, const uint64_t *args)
         e.entered = enter_armed(s, e.real, args);
     else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
         e.entered = GUARD_ONLY;
-    if (e.entered == SHARED || e.entered == GUARD_ONLY || e.entered == JOINED || e.entered == ALLOCATING)
+    if (e.entered != NOTHING && e.entered != IN_DRIVER)
         kp_guard++;
     if (e.entered != NOTHING)
         kp_in_driver++;
@@ -269,8 +276,6 @@ static void note(enum kp_api_class class)
         kp_window_shared_memory();
     else if (class == KP_CLASS_MANAGED)
         kp_window_managed_memory();
-    else if (class == KP_CLASS_VIRTUAL)
-        kp_window_virtual_memory();
 }
 
 CUresult kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered)
@@ -287,13 +292,15 @@ CUresult kp_gate_leave(uint64_t slot, CUresult result, uint64_t entered)
     kp_guard--;
     if (result == CUDA_SUCCESS)
         note(class);
+    if (result == CUDA_SUCCESS && entered == SHARED_HOST)
+        kp_window_virtual_memory();
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error) && atomic_load(&captures) > 0)
         atomic_fetch_sub(&captures, 1);
     if (entered == JOINED && result != CUDA_SUCCESS)
         kp_process_join_failed();
     if (entered == ALLOCATING)
         result = kp_process_allocated(atomic_load(&slots[slot].real), result);
-    if (entered == SHARED || entered == JOINED)
+    if (entered == SHARED || entered == SHARED_HOST || entered == JOINED)
         kp_gate_leave_shared();
     if (class == KP_CLASS_INIT && result == CUDA_SUCCESS)
         kp_process_cuda_started();

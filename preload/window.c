@@ -1032,7 +1032,7 @@ static const char *why_once(const struct kp_known_function *f)
     if (atomic_load(&heap_blocks))
         why = kp_not_rewound(KP_MEMORY_HEAP_BLOCKS);
     if (!why && atomic_load(&virtual_memory))
-        why = kp_not_rewound(KP_MEMORY_VIRTUAL);
+        why = kp_not_rewound(KP_MEMORY_HOST_VIRTUAL);
     return why;
 }
 

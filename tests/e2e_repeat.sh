@@ -33,8 +33,10 @@ once() {
         repeat "launches of the device, $set" "$p" launches
         expect "launches of the device, $set: notes" "$(notes 'Note: gives the device work of its own')" 3
         repeat "virtual memory, $set" "$p" virtual
-        expect "virtual memory, $set: profiled" "$(account profiled)" "$(launches)"
-        expect "virtual memory, $set: notes" "$(notes 'Note: can reach memory of cuMemCreate')" 5
+        expect "virtual memory, $set: notes" "$(notes 'Note: can reach memory of cuMemCreate')" 0
+        repeat "virtual memory of the host, $set" "$p" virtual-host
+        expect "virtual memory of the host, $set: profiled" "$(account profiled)" "$(launches)"
+        expect "virtual memory of the host, $set: notes" "$(notes 'Note: can reach memory of cuMemCreate')" 5
     done
     unset KPROF_SET
     # The kernel is not selected, but its blocks are there from then on.

@@ -582,7 +582,7 @@ static void test_what_is_shared_or_asked(void **state)
     check_classes("cuMemAllocManaged", MANAGED, "");
     check_classes("cuLibraryGetManaged", MANAGED, "");
     check_classes("cuStreamAttachMem", MANAGED, "");
-    check_classes("cuMemMap", VIRTUAL, "");
+    check_classes("cuMemCreate", VIRTUAL, "");
     check_classes("cuModuleLoad", IMAGE, "");
     check_classes("cuLibraryLoad", IMAGE, "");
     check_classes("cuCtxCreate", IMAGE, "");

@@ -563,7 +563,6 @@ CALLED_AS(call_alloc, KP_CLASS_ALLOC, "cuMemAlloc")
 CALLED_AS(call_join, KP_CLASS_JOIN, "cuMemsetD8Async")
 CALLED_AS(call_share, KP_CLASS_SHARE, "cuIpcGetMemHandle")
 CALLED_AS(call_managed, KP_CLASS_MANAGED, "cuMemAllocManaged")
-CALLED_AS(call_virtual, KP_CLASS_VIRTUAL, "cuMemMap")
 CALLED_AS(call_image, KP_CLASS_IMAGE, "cuModuleLoadData")
 
 static void test_gate(void **state)
@@ -850,6 +849,26 @@ static void test_allocation(void **state)
     kp_gate_leave_exclusive();
 }
 
+static CUresult real_create(uint64_t handle, uint64_t size, const CUmemAllocationProp *what)
+{
+    assert_non_null(what);
+    return answers(handle, size);
+}
+
+/* Virtual memory is told apart by the third argument. */
+static void create_on(CUmemLocationType where, CUresult result)
+{
+    CUmemAllocationProp what = {.location = {.type = where}};
+    memset(&callee, 0, sizeof(callee));
+    callee.result = result;
+    CUresult (*create)(uint64_t, uint64_t, const CUmemAllocationProp *) =
+        (void *)(uintptr_t)wrap(KP_CLASS_VIRTUAL, "cuMemCreate", ADDRESS(real_create));
+    assert_int_equal(create(0, 0, &what), result);
+    assert_int_equal(kp_guard + kp_in_driver, 0);
+    assert_true(kp_gate_enter_exclusive(60000, 0)); /* it was left */
+    kp_gate_leave_exclusive();
+}
+
 static void test_memory_that_others_reach(void **state)
 {
     (void)state;
@@ -862,9 +881,10 @@ static void test_memory_that_others_reach(void **state)
     call_managed(CUDA_SUCCESS, 0, 0);
     assert_int_equal(process.shared, 1);
     assert_int_equal(process.managed, 1);
-    call_virtual(CUDA_ERROR_INVALID_VALUE, 0, 0);
+    create_on(CU_MEM_LOCATION_TYPE_HOST_NUMA, CUDA_ERROR_INVALID_VALUE);
+    create_on(CU_MEM_LOCATION_TYPE_DEVICE, CUDA_SUCCESS);
     assert_int_equal(process.virtual_memory, 0);
-    call_virtual(CUDA_SUCCESS, 0, 0);
+    create_on(CU_MEM_LOCATION_TYPE_HOST_NUMA, CUDA_SUCCESS);
     assert_int_equal(process.virtual_memory, 1);
     call_gate(CUDA_SUCCESS, 0, 0);
     assert_int_equal(process.shared + process.managed, 2);

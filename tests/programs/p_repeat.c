@@ -90,11 +90,11 @@ static void launches(void)
 
 /* ---- virtual memory ---- */
 
-static void virtual_memory(void)
+static void virtual_memory_on(CUmemLocationType where)
 {
-    CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    CUmemAccessDesc access = {.location = what.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = where}};
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle memory;
     CUdeviceptr at;
     size_t size;
@@ -110,6 +110,16 @@ static void virtual_memory(void)
     for (int k = 0; k < 4; k++)
         increment_as("increment", at);
     report_number("virtual", sum_ints(&linked, at, N), 4 * N);
+}
+
+static void virtual_memory(void)
+{
+    virtual_memory_on(CU_MEM_LOCATION_TYPE_DEVICE);
+}
+
+static void virtual_memory_of_the_host(void)
+{
+    virtual_memory_on(CU_MEM_LOCATION_TYPE_HOST_NUMA);
 }
 
 /* ---- orders that the host makes ---- */
@@ -246,6 +256,7 @@ static const struct {
     {"heap-blocks", heap_blocks},
     {"launches", launches},
     {"virtual", virtual_memory},
+    {"virtual-host", virtual_memory_of_the_host},
     {"order", order},
     {"order-by-event", order_by_event},
     {"order-behind-a-wait", order_behind_a_wait},

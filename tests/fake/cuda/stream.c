@@ -478,12 +478,19 @@ static int api_stream_ordinal(CUcontext ctx, CUstream stream)
     return ((struct stream *)stream)->ordinal;
 }
 
+/* Of virtual memory, what is on the context's device and mapped. KP_VENDOR: seen on an H200, that of the host is not. */
+static bool is_mapped_for(const struct allocation *a, const struct context *ctx)
+{
+    return a->physical && a->physical->where.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+           a->physical->where.id == ctx->device && a->devices >> ctx->device & 1;
+}
+
 static void api_each_allocation(CUcontext ctx, fake_allocation_fn fn, void *data)
 {
     int held __attribute__((cleanup(unlock), unused)) = lock();
 
     for (const struct allocation *a = allocations; a; a = a->next)
-        if (!a->head.dead && (CUcontext)a->head.ctx == ctx)
+        if (!a->head.dead && ((CUcontext)a->head.ctx == ctx || is_mapped_for(a, (struct context *)ctx)))
             fn(&a->info, data);
 }
 
