@@ -11,7 +11,10 @@ enum { HIGH = 700, LEAST = 10 };
 int kp_descriptor_copy(int fd)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
-    return copy >= 0 ? copy : fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
+    copy = copy >= 0 ? copy : fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
+    if (copy < 0 && errno == EINVAL)
+        errno = EMFILE; /* the limit is below them all */
+    return copy;
 }
 
 int kp_descriptor_raise(int fd)

@@ -77,6 +77,10 @@ sqlite_text "$tmp/harmed" "UPDATE session SET start_unix_ns = -92233720368547758
 expect "times without end: exit status" $? 0
 grep -q 'Time  *-' "$tmp/out" && fail "a program took less than no time"
 
+# Few descriptors are called what they are.
+(ulimit -n 8; "$kprof" report "$source/examples/h200-demo.kprof" >"$tmp/out" 2>&1)
+grep -q 'Too many open files' "$tmp/out" || fail "few descriptors: $(cat "$tmp/out")"
+
 # --- expressions ---
 
 nested=$(printf '(%.0s' $(seq 60000))1$(printf ')%.0s' $(seq 60000))
