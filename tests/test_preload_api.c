@@ -85,9 +85,15 @@ enum {
 
 /* What the library exports besides: lookups, the ends of a process, what tells of another user of CUPTI, and what NVTX
  * looks for. */
-static const char *const others[] = {
-    "dlsym", "dlvsym", "_exit", "_Exit", "quick_exit", "cuptiActivityRegisterCallbacks", "InitializeInjectionNvtx2",
-    NULL};
+static const char *const others[] = {"dlsym",
+                                     "dlvsym",
+                                     "exit",
+                                     "_exit",
+                                     "_Exit",
+                                     "quick_exit",
+                                     "cuptiActivityRegisterCallbacks",
+                                     "InitializeInjectionNvtx2",
+                                     NULL};
 
 static const struct row *row_of(const char *symbol)
 {
