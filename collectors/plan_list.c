@@ -324,8 +324,8 @@ static int list_sampled(struct kp_planner *x, const char *name)
     if (kp_host_metric(host, name, &props))
         rc = unknown_sampled(x, host, name);
     else if (is_base(host, name, props.type))
-        rc = kp_error(x->err, "%s: what %s samples takes a suffix, \"%s%s\" has none; write %s%s%s", x->option, x->owner,
-                      KP_SAMPLED, name, KP_SAMPLED, name, *default_suffixes[props.type]);
+        rc = kp_error(x->err, "%s: what %s samples takes a suffix, \"%s%s\" has none; write %s%s%s", x->option,
+                      x->owner, KP_SAMPLED, name, KP_SAMPLED, name, *default_suffixes[props.type]);
     else
         kp_plan_note_listed(x, KP_SAMPLED, name);
     kp_host_close(host);

@@ -27,7 +27,8 @@ struct kp_cupti;
  * `dir` when given, the toolkit under CUDA_HOME or CUDA_PATH, the folders of `near` (NULL-terminated list of
  * directories, for instance those of the CUDA libraries in the process), and the usual installation folders.
  * Returns 0; -ENOENT with *err (malloc'ed line that says what to install or set) when there is none; -EINVAL with *err
- * when what was found lacks a function; -ENOTSUP with *err in a program that a sanitiser would end for it. The library stays loaded for the life of the process. */
+ * when what was found lacks a function; -ENOTSUP with *err in a program that a sanitiser would end for it. The library
+ * stays loaded for the life of the process. */
 int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
 
 /* Frees the table, not the libraries. */

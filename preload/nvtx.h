@@ -61,8 +61,8 @@ struct kp_nvtx_event {
     union kp_nvtx_payload payload;
 };
 
-/* The level, from 0, that the range has in its domain, or a negative number. Where there is no memory, or no room, for a
- * thread's ranges it is for all of them KP_NVTX_NOT_TRACKED, as without a tool. */
+/* The level, from 0, that the range has in its domain, or a negative number. Where there is no memory, or no room, for
+ * a thread's ranges it is for all of them KP_NVTX_NOT_TRACKED, as without a tool. */
 int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e);
 int kp_nvtx_pop(const struct kp_nvtx_domain *d);
 /* An id, never 0; a range that is not kept has one that no other range has. */

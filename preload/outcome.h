@@ -2,8 +2,8 @@
  * What became of the profiling in this process, told to the kprof command that started it, or without one, with
  * `strict`, in a last line. The command hands over a file; a line of it is "PROCESS WORD REST" (see report/main.h).
  *
- * Threads: any, but for kp_outcome_open and kp_outcome_strict, which come before all others. Nothing is told in a forked
- * child. What cannot be written is not told.
+ * Threads: any, but for kp_outcome_open and kp_outcome_strict, which come before all others. Nothing is told in a
+ * forked child. What cannot be written is not told.
  */
 #ifndef KP_PRELOAD_OUTCOME_H
 #define KP_PRELOAD_OUTCOME_H

@@ -43,8 +43,8 @@ static const char *const kept[] = {
 };
 
 /* What kprof's own parts tell each other. */
-static const char *const left_out[] = {"KPROF_SESSION_FILE=", "KPROF_STATUS_FILE=", "KPROF_METRICS_TOLD=",
-                                       "KPROF_APPLICATION="};
+static const char *const left_out[] = {
+    "KPROF_SESSION_FILE=", "KPROF_STATUS_FILE=", "KPROF_METRICS_TOLD=", "KPROF_APPLICATION="};
 
 static bool begins_with(const char *entry, const char *const *beginnings, size_t n)
 {

@@ -88,8 +88,8 @@ struct kp_catalog_ops {
     /* How many metrics the sections have on the chip when nothing else is asked for, and in how many passes. */
     int (*cost)(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
                 size_t *passes, char **err);
-    /* Calls `fn` for each item of a list of metrics (`columns`: of trace-columns) that no chip of this CUPTI has, with a
-     * line that names the nearest. */
+    /* Calls `fn` for each item of a list of metrics (`columns`: of trace-columns) that no chip of this CUPTI has, with
+     * a line that names the nearest. */
     int (*check_metrics)(const char *cupti_dir, const char *list, bool columns,
                          int (*fn)(const char *item, const char *why, void *arg), void *arg);
     /* What `kprof doctor` cannot find out itself: the driver, its GPUs, and CUPTI. Overwrites *out. */
@@ -172,8 +172,8 @@ int kp_main_run(char **argv, const struct kp_catalog_ops *ops);
 /* ---- what a run is checked for before it starts ---- */
 
 /* Paths that do not begin at the root are made to, in *o and in the environment, and all is checked that can be: the
- * export, the log file, the metrics. Warns of metrics that there are not. Returns 0, or an exit status after having said
- * why. */
+ * export, the log file, the metrics. Warns of metrics that there are not. Returns 0, or an exit status after having
+ * said why. */
 int kp_main_check_run(struct kp_options *o, const struct kp_catalog_ops *ops);
 
 /* The export where its name is known beforehand; malloc'ed, NULL when it is not, or there is none. */

@@ -38,7 +38,8 @@ static bool varies(const char *pattern)
     return false;
 }
 
-/* What all processes make of it; malloc'ed, NULL where that is not known. A variable may be one that a launcher sets. */
+/* What all processes make of it; malloc'ed, NULL where that is not known. A variable may be one that a launcher sets.
+ */
 static char *known_path(const char *pattern)
 {
     char host[256] = "", *path = NULL, *err = NULL;
@@ -152,8 +153,8 @@ static int tell_item(const char *item, const char *why, void *arg)
     return fprintf(arg, "%s\t%s\n", item, why) < 0 ? -EIO : 0;
 }
 
-/* Some versions of CUPTI crash where there is no driver, and a library that was loaded stays: a child asks. Returns what
- * it says, "ITEM\tTEXT" in a line each; malloc'ed, NULL when it cannot tell. */
+/* Some versions of CUPTI crash where there is no driver, and a library that was loaded stays: a child asks. Returns
+ * what it says, "ITEM\tTEXT" in a line each; malloc'ed, NULL when it cannot tell. */
 static char *ask_child(const struct kp_options *o, const char *list, bool columns, const struct kp_catalog_ops *ops)
 {
     int ends[2], status;
@@ -281,8 +282,8 @@ static bool has_loader(FILE *f, const Elf64_Ehdr *head)
 {
     Elf64_Phdr part;
     for (int i = 0; i < head->e_phnum; i++)
-        if (fseek(f, (long)(head->e_phoff + (size_t)i * head->e_phentsize), SEEK_SET) || fread(&part, sizeof part, 1, f) != 1 ||
-            part.p_type == PT_INTERP)
+        if (fseek(f, (long)(head->e_phoff + (size_t)i * head->e_phentsize), SEEK_SET) ||
+            fread(&part, sizeof part, 1, f) != 1 || part.p_type == PT_INTERP)
             return true;
     return false;
 }

@@ -12,8 +12,8 @@
  *             ']' that ends, the part after '@' is written with a '/' before it, as it would mean the end of a stack
  *
  * Of the characters @ , [ ] / * + ; and \ those that belong to a name have a '\' before them; in an expression only
- * @ , / and ; need one, and any other '\' is the expression's own. Blanks around an expression do not count, unless they
- * have a '\' before them.
+ * @ , / and ; need one, and any other '\' is the expression's own. Blanks around an expression do not count, unless
+ * they have a '\' before them.
  *
  * Pure functions. Threads: a filter may be used by any number at a time.
  */

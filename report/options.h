@@ -62,8 +62,8 @@ struct kp_options {
     char *nvtx_push_pop_scope; /* thread | process */
     char *call_stack;          /* comma list of native, python; "" = none */
     char *cupti_dir;           /* "" = searched for */
-    char *status_file; /* where processes note how they fared; "" = nowhere */
-    char *metrics_told; /* items of `metrics` of which the user has been warned */
+    char *status_file;         /* where processes note how they fared; "" = nowhere */
+    char *metrics_told;        /* items of `metrics` of which the user has been warned */
     char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
     /* 0 = automatic, of the passes no limit */
     uint64_t pm_sampling_interval;    /* ns; of CC 7.5 and 8.0 cycles */

@@ -14,7 +14,7 @@ struct kp_launches {
     /* Calls `fn` for each launch by ascending id, as kp_store_each_result does. Pages may call it more than once. */
     int (*each)(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
     void *from;
-    struct kp_lookup lookup; /* of what they name by id */
+    struct kp_lookup lookup;        /* of what they name by id */
     const struct kp_choice *choice; /* set by `each` where it leaves launches out that were not chosen; else NULL */
 };
 

@@ -828,8 +828,8 @@ static void test_unknown_metrics(void **state)
 static void test_unknown_metrics_in_a_list(void **state)
 {
     static const char *const wrong[] = {"sm__inst_executed_pipe_fp32.avg.pct_of_peak_sustained_active",
-                                        "group:memory__l2_cache_tabel", "breakdown:sm__troughput", "regex:^no_such_name",
-                                        "pmsampling:sm__cycle_active.avg"};
+                                        "group:memory__l2_cache_tabel", "breakdown:sm__troughput",
+                                        "regex:^no_such_name", "pmsampling:sm__cycle_active.avg"};
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         for (int first = 0; first < 2; first++) {
@@ -865,7 +865,8 @@ static void test_a_list_of_unknown_metrics(void **state)
         err[strlen(err) - 1] == '\n')
         fail_msg("%s", err);
     free(err);
-    assert_int_equal(make(NULL, 0, "x__1,x__2,x__3,x__4,x__5,x__6,x__7,x__8,x__9,x__10,launch__grid_size", &p, &err), 0);
+    assert_int_equal(make(NULL, 0, "x__1,x__2,x__3,x__4,x__5,x__6,x__7,x__8,x__9,x__10,launch__grid_size", &p, &err),
+                     0);
     assert_string_equal(p->listed, "launch__grid_size");
     assert_non_null(strstr(p->unknown, "\"x__8\""));
     assert_null(strstr(p->unknown, "\"x__9\""));

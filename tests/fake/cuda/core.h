@@ -28,7 +28,7 @@ enum kind {
 struct object {
     enum kind kind;
     bool dead;
-    struct context *ctx; /* it dies with this one; NULL for what belongs to no context */
+    struct context *ctx;        /* it dies with this one; NULL for what belongs to no context */
     struct object *next, *same; /* same: of one bucket of addresses */
 };
 

@@ -478,7 +478,8 @@ static int api_stream_ordinal(CUcontext ctx, CUstream stream)
     return ((struct stream *)stream)->ordinal;
 }
 
-/* Of virtual memory, what is on the context's device and mapped. KP_VENDOR: seen on an H200, that of the host is not. */
+/* Of virtual memory, what is on the context's device and mapped. KP_VENDOR: seen on an H200, that of the host is not.
+ */
 static bool is_mapped_for(const struct allocation *a, const struct context *ctx)
 {
     return a->physical && a->physical->where.type == CU_MEM_LOCATION_TYPE_DEVICE &&
