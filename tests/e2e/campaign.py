@@ -208,6 +208,9 @@ def points_of(folder, kind, command, env):
     if os.path.exists(listed):
         os.unlink(listed)
     Run(folder, command, env=dict(env, FAULT_KIND=kind, FAULT_LIST=listed), last=BUILD + "/e2e/fault.so")
+    if not os.path.exists(listed):
+        fail("no point at which %s could fail" % kind)
+        sys.exit(1)
     with open(listed) as f:
         points = [(point, int(times)) for point, times in map(str.split, f)]
     return sorted(points, key=lambda p: int(p[0], 16))
@@ -227,8 +230,9 @@ def faulty(what, folder, command, plain, env):
     return run
 
 
-def check_told(what, run, reference):
-    """A session that is not as one of a run that nobody disturbed says so itself, or the program's run did."""
+def check_told(what, run, reference, strict=False):
+    """A session that is not as one of a run that nobody disturbed says so itself, or the program's run did. `strict`: a
+    session that lacks launches says so itself."""
     text, launches, complete = "", [], 0
     if os.path.exists(run.session):
         status, text = report(run.session)
@@ -244,6 +248,8 @@ def check_told(what, run, reference):
     if complete and launches == reference.launches:
         return True
     silent = check_values(what, s, reference) if complete else []
+    if strict and complete and len(launches) + s.skipped < len(reference.launches):
+        fail("%s: %d launches pass for all of them" % (what, len(launches)), run.text(), text)
     if not complete or silent:
         # Each of these lines tells of a loss.
         if not re.search(r"(?i)out of memory|cannot allocate|==(WARNING|ERROR)==", run.text()):
@@ -278,7 +284,7 @@ def disk(folder, rng, runs):
             what = "windows of %s, write %d of %d fails%s" % (
                 window, int(point, 16), len(points), ", and all after it" if stay == "1" else "")
             run = faulty(what, folder, SMALL, plain, dict(env, FAULT_KIND="disk", FAULT_POINT=point, FAULT_STAY=stay))
-            whole += check_told(what, run, reference)
+            whole += check_told(what, run, reference, strict=True)
             lines = [line for line in run.err.splitlines() if line.startswith("==WARNING==")]
             if len(lines) != len(set(lines)):
                 fail(what + ": a line more than once", run.err)
