@@ -17,11 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef KP_DEMANGLE_STEPS
+#define KP_DEMANGLE_STEPS (1 << 20) /* the fuzz harness has its own, as it prefers names that take that many */
+#endif
+
 enum {
     /* Longer texts help nobody; substitutions can make them exponential in the length of the name. */
     TEXT_MAX = 64 << 10,
     /* Constructs read: bounds the time for names that expand to much structure and little text (about 20 ms). */
-    STEPS_MAX = 1 << 20,
+    STEPS_MAX = KP_DEMANGLE_STEPS,
     /* Nested constructs: names seen in practice stay below 200. With it, 48 KiB of stack are enough for any name, as
      * a program's thread that launches may have little. */
     DEPTH_MAX = 320,
