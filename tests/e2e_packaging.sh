@@ -46,6 +46,7 @@ cat >"$tmp/wanted" <<'END'
 644 share/doc/kprof/LICENSE
 644 share/doc/kprof/README.md
 644 share/doc/kprof/docs/kprof.schema.json
+644 share/doc/kprof/docs/limits.md
 644 share/doc/kprof/docs/session.md
 644 share/doc/kprof/examples/sections/tensor.section
 644 share/man/man1/kprof.1

@@ -11,6 +11,9 @@ elsewhere() { # NAME
     esac
 }
 
+# A program built with AddressSanitizer does not start behind another library unless it is told to; see e2e_sanitised.sh.
+export ASAN_OPTIONS="verify_asan_link_order=0:$ASAN_OPTIONS"
+
 # Most of them are run by another script, too.
 [ "${KP_TEST_VARIANT:-}" != tsan ] || { echo "skipped: too slow under TSan"; exit 77; }
 [ "${KP_TEST_VARIANT:-}" = asan ] && windows=default || windows="default 1"
