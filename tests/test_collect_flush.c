@@ -36,7 +36,7 @@ static struct fake_virtual virtual_memory(void)
 
 static void count_allocation(const struct fake_allocation *allocation, void *bytes)
 {
-    *(size_t *)bytes += allocation->size;
+    *(size_t *)bytes += allocation->is_mapping ? 0 : allocation->size;
 }
 
 static size_t device_memory(void)

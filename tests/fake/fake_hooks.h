@@ -51,6 +51,7 @@ struct fake_allocation {
     int pinned_host; /* 1: cuMemAllocHost and its like */
     int sparse;      /* 1: too large to be poisoned; pages never written read as zero */
     int managed;     /* 1: cuMemAllocManaged */
+    int is_mapping;  /* 1: of virtual memory management; one piece may be mapped several times */
 };
 
 /* What is live of virtual memory management. */

@@ -146,6 +146,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericA
         return CUDA_ERROR_OUT_OF_MEMORY;
     mapping = list_allocation(NULL, (void *)pointer, size);
     mapping->info.pinned_host = is_host(&memory->where);
+    mapping->info.is_mapping = true;
     mapping->mapped = size;
     mapping->physical = memory;
     memory->mappings++;
