@@ -1044,8 +1044,9 @@ static struct fit judge_launch(const struct kp_context_setup *setup, const struc
     bool heap = f && c->device.pageable_access && reaches_heap(setup->driver, l);
     fit.host = f && (heap || atomic_load(&managed_memory) || reaches_host(setup->driver, l, NULL, NULL));
     fit.ends = f && f->ends;
-    /* Where nothing is replayed, only what waits for other devices of this process is in the way. */
-    if (setup->one_pass && !kp_context_several(setup))
+    /* Where nothing is replayed, only what waits for other devices of this process is in the way; and KP_VENDOR: of
+     * several graphs that allocate memory CUPTI counts the first range alone, seen on an H200. */
+    if (setup->one_pass && !kp_context_several(setup) && !(what->graph && what->graph->allocates))
         fit.obstacle = NULL;
     if (!fit.obstacle && heap && !setup->one_pass)
         fit.obstacle = "can reach memory of the host that cannot be rewound, not replayed";

@@ -43,6 +43,9 @@ once() {
     KPROF_KERNEL_NAME=touch_blocks repeat "blocks of others" "$p" heap-blocks
     expect "blocks of others: saves" "$(saves)" 0
     KPROF_KERNEL_NAME=increment repeat "heap between others" "$p" heap
+    # CUPTI would count only the first of several graphs with memory of their own in one pass.
+    KPROF_SET=quick repeat "memory of graphs" "$p" graph-memory
+    expect "memory of graphs: passes" "$(grep -o '[0-9]* passes' "$tmp/report" | tail -n 1)" "4 passes"
     # Nothing is replayed, so nothing is said.
     KPROF_SET=quick repeat "heap, quick" "$p" heap
     expect "heap, quick: notes" "$(notes 'replayed')" 0

@@ -122,6 +122,36 @@ static void virtual_memory_of_the_host(void)
     virtual_memory_on(CU_MEM_LOCATION_TYPE_HOST_NUMA);
 }
 
+/* ---- graphs with memory of their own ---- */
+
+static void graph_memory(void)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS memory = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+        .bytesize = 64};
+    int n = N;
+    void *params[] = {&data, &n};
+    CUDA_KERNEL_NODE_PARAMS kernel = {.func = function("increment"),
+                                      .gridDimX = 1,
+                                      .gridDimY = 1,
+                                      .gridDimZ = 1,
+                                      .blockDimX = N,
+                                      .blockDimY = 1,
+                                      .blockDimZ = 1,
+                                      .kernelParams = params};
+    CUgraphNode node;
+    CUgraph graph;
+    CUgraphExec exec;
+
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
+    MUST(cuGraphAddKernelNode(&node, graph, &node, 1, &kernel));
+    MUST(cuGraphAddMemFreeNode(&node, graph, &node, 1, memory.dptr));
+    MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int k = 0; k < 3; k++)
+        MUST(cuGraphLaunch(exec, session.stream));
+}
+
 /* ---- orders that the host makes ---- */
 
 static void gather(CUdeviceptr index, CUstream stream)
@@ -257,6 +287,7 @@ static const struct {
     {"launches", launches},
     {"virtual", virtual_memory},
     {"virtual-host", virtual_memory_of_the_host},
+    {"graph-memory", graph_memory},
     {"order", order},
     {"order-by-event", order_by_event},
     {"order-behind-a-wait", order_behind_a_wait},

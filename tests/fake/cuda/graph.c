@@ -195,6 +195,26 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph handle, const CUgraphNod
     return CUDA_SUCCESS;
 }
 
+/* The memory is there from the start, and stays: the nodes do nothing. */
+CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                                CUDA_MEM_ALLOC_NODE_PARAMS *p)
+{
+    CUresult result = cuMemAlloc_v2(&p->dptr, p->bytesize);
+
+    if (result)
+        return result;
+    ENTER(NEED_INIT);
+    return checked_node((struct node **)out, handle, CU_GRAPH_NODE_TYPE_MEM_ALLOC, deps, n_deps, __func__);
+}
+
+CUresult cuGraphAddMemFreeNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                               CUdeviceptr pointer)
+{
+    ENTER(NEED_INIT);
+    (void)pointer;
+    return checked_node((struct node **)out, handle, CU_GRAPH_NODE_TYPE_MEM_FREE, deps, n_deps, __func__);
+}
+
 CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
                                   CUgraph child)
 {
