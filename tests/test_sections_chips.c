@@ -17,6 +17,14 @@
 #include "tests/collect_support.h"
 #include "tests/report_support.h"
 
+/* KP_VENDOR: LeakSanitizer's tracer faults in this process once the real CUPTI has been asked for all chips. Other
+ * tests of the same code look for leaks. */
+__attribute__((visibility("default"))) const char *__lsan_default_options(void);
+const char *__lsan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
 enum { NAMES = 4096, MOST_CHIPS = 128 };
 
 static const char golden[] = "tests/golden/sections_chips.txt";

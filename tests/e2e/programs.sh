@@ -8,6 +8,9 @@ elsewhere() { # NAME
     case $1 in
     p_mpi | p_ranks) echo e2e_mpi.sh ;;
     p_stack) echo e2e_stack.sh ;; # prints addresses
+    p_asan | p_tsan) # two sanitisers do not go into one process
+        [ -z "${KP_TEST_PRELOAD_FIRST:-}" ] || echo e2e_sanitised.sh
+        ;;
     esac
 }
 
