@@ -17,6 +17,7 @@
 #include "collectors/cubin_internal.h"
 #include "report/arena.h"
 #include "report/descriptor.h"
+#include "report/text.h"
 
 extern char **environ;
 
@@ -431,7 +432,7 @@ static int find_targets(const struct kp_cubin *c, struct kp_code *const *codes, 
         if (t->section)
             fprintf(list, "%s%u", r->n_targets++ ? "," : "", t->place.symbol);
     }
-    if (list && fclose(list))
+    if (list && kp_text_end(list, functions))
         rc = -ENOMEM;
     return rc || r->n_targets ? rc : -ENOENT;
 }

@@ -318,7 +318,7 @@ static int check_known(struct kp_planner *x, size_t n_sections)
         end = strchr(line, '\n');
         fprintf(f, "%s%.*s", line == x->plan->unknown ? "" : "\n", (int)(end - text), text);
     }
-    return fclose(f) ? -ENOMEM : -EINVAL;
+    return kp_text_end(f, x->err) ? -ENOMEM : -EINVAL;
 }
 
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
@@ -366,9 +366,12 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
                            .unknown = open_memstream(&p->unknown, &size),
                            .err = err};
     int rc = x.listed && x.breakdowns && x.unknown ? fill(&x, sections, n_sections, metrics, how) : -ENOMEM;
-    FILE *const lists[] = {x.listed, x.breakdowns, x.unknown};
+    const struct {
+        FILE *to;
+        char **text;
+    } lists[] = {{x.listed, &p->listed}, {x.breakdowns, &p->breakdowns}, {x.unknown, &p->unknown}};
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
-        if (lists[i] && fclose(lists[i]) && !rc)
+        if (lists[i].to && kp_text_end(lists[i].to, lists[i].text) && !rc)
             rc = -ENOMEM;
     if (rc > 0) {
         *err = kp_cupti_explain(c, "cannot plan the collection", rc);

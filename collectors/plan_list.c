@@ -287,8 +287,9 @@ static int refuse_group(struct kp_planner *x, const char *name)
     if (!f)
         return -ENOMEM;
     kp_groups_each_name(x->major, x->minor, write_group, f);
-    int rc = fclose(f) ? -ENOMEM
-                       : kp_error(x->err, "%s: %s has no group \"%s\"; valid: %s", x->option, x->owner, name, valid);
+    int rc = kp_text_end(f, &valid)
+                 ? -ENOMEM
+                 : kp_error(x->err, "%s: %s has no group \"%s\"; valid: %s", x->option, x->owner, name, valid);
     free(valid);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "collectors/nvlink.h"
+#include "report/text.h"
 
 /* From compute capability 3.5 on (CUDA programming guide, technical specifications). */
 enum { REGISTERS_PER_THREAD = 255 };
@@ -377,7 +378,7 @@ static void list(struct reading *x, const struct row *row, element get, const ch
         fprintf(to, "%s%s", i ? "; " : "", told ? line : "");
     }
     fputc(')', to);
-    if (fclose(to))
+    if (kp_text_end(to, &all))
         keep(x, -ENOMEM);
     else if (told)
         text(x, row, all);
@@ -638,7 +639,7 @@ static void nvlink_ports(struct reading *x, const struct row *row)
     }
     if (to)
         fputc(')', to);
-    if (!to || fclose(to))
+    if (!to || kp_text_end(to, &all))
         keep(x, -ENOMEM);
     else
         text(x, row, all);

@@ -102,15 +102,20 @@ static void complete(const struct kp_batch *b, struct kp_result *r)
         kp_session_warn_once("out of memory: values of launches are missing");
 }
 
+/* Each result by itself where there is no memory for the list. */
 static void store(struct kp_batch *b)
 {
     struct kp_session_entry *entries = calloc(b->n + 1, sizeof(*entries));
     const struct kp_plan *plan = b->context->plan;
     bool profiled = b->counters || (plan && !kp_plan_counts(plan));
-    for (size_t i = 0; entries && i < b->n; i++) {
+    for (size_t i = 0; i < b->n; i++) {
         complete(b, b->results[i]);
-        entries[i] = (struct kp_session_entry){
+        struct kp_session_entry one = {
             .result = b->results[i], .base = b->bases[i] ? b->bases[i] : "", .profiled = profiled};
+        if (entries)
+            entries[i] = one;
+        else
+            kp_session_results(&one, 1);
     }
     if (entries)
         kp_session_results(entries, b->n);

@@ -272,7 +272,7 @@ void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...)
 
 void kp_log_lines_write(struct kp_log_lines *l)
 {
-    if (l->to && !fclose(l->to))
+    if (l->to && !kp_text_end(l->to, &l->text))
         write_line(l->text, l->len);
     free(l->text);
     *l = (struct kp_log_lines){.to = NULL};

@@ -589,6 +589,7 @@ static void fill_header(struct item *item)
     i->cc_minor = c->device.cc_minor;
     i->chip = kp_strdup(c->chip);
     i->reason = kp_strdup("");
+    item->result->lossy |= !i->mangled || !i->demangled || !i->chip || !i->reason;
 }
 
 /* The values of a launch that need no counter. Attributes of the launch win over those of the function. */

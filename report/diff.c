@@ -966,7 +966,7 @@ static int check_limits(struct kp_out *o, const struct diff *d, struct kp_diff_o
         return -ENOMEM;
     for (size_t i = 0; i < d->options->n_limits; i++)
         check_limit(o, d, &d->options->limits[i], outcome, warnings);
-    int rc = fclose(warnings) ? -ENOMEM : 0;
+    int rc = kp_text_end(warnings, &outcome->warnings) ? -ENOMEM : 0;
     if (rc || !size) {
         free(outcome->warnings);
         outcome->warnings = NULL;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/text.h"
+
 /* Beginnings of entries: with a '=' they are whole names. */
 static const char *const kept[] = {
     /* kprof, CUDA and its libraries */
@@ -85,7 +87,7 @@ char *kp_environment_lines(char *const *env)
         fputc('\n', to);
     }
     free(entries);
-    if (to && fclose(to)) {
+    if (to && kp_text_end(to, &text)) {
         free(text);
         text = NULL;
     }

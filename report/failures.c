@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/text.h"
+
 const struct kp_failure_row kp_failure_rows[] = {
 #define KP_FAILURE(id, status, name, text) [KP_FAILURE_##id] = {status, name, text},
 #include "report/failures.def"
@@ -43,7 +45,7 @@ char *kp_failure_line(kp_failure_set set)
         }
     if (*before == ',')
         fputc(')', f);
-    if (fclose(f)) {
+    if (kp_text_end(f, &line)) {
         free(line);
         return NULL;
     }

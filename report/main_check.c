@@ -87,7 +87,7 @@ static int anchor(char **pattern, const char *variable)
     for (const char *c = now; *c; c++)
         fprintf(f, *c == '%' ? "%%%%" : "%c", *c);
     fprintf(f, "/%s", *pattern);
-    if (fclose(f) || setenv(variable, whole, 1)) {
+    if (kp_text_end(f, &whole) || setenv(variable, whole, 1)) {
         free(whole);
         return -ENOMEM;
     }
@@ -180,7 +180,7 @@ static char *ask_child(const struct kp_options *o, const char *list, bool column
             fwrite(chunk, 1, (size_t)n, f);
     close(ends[0]);
     bool good = pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
-    if (f && !fclose(f) && good)
+    if (f && !kp_text_end(f, &said) && good)
         return said;
     free(said);
     return NULL;

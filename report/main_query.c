@@ -210,7 +210,7 @@ static int print_suffixes(struct metric_printer *p, const struct kp_catalog_metr
         return -ENOMEM;
     p->base = strlen(m->name);
     int rc = p->ops->full_names(p->catalog, m, add_suffix, p);
-    if (fclose(p->suffixes))
+    if (kp_text_end(p->suffixes, &text))
         rc = rc ? rc : -ENOMEM;
     struct kp_wrap w = {rc ? NULL : text, PAGE_WIDTH - SUFFIX_INDENT};
     open_kind(p, m->kind);
@@ -402,7 +402,7 @@ static int print_set(const char *set, const struct kp_options *o, const struct k
     int rc = f ? kp_sections_select(set, "", &sections, &n, err) : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
         fprintf(f, "%s%s", i ? ", " : "", sections[i]->id);
-    if (f && fclose(f))
+    if (f && kp_text_end(f, &names))
         rc = rc ? rc : -ENOMEM;
     if (!rc)
         rc = count(ops, c, sections, n, &numbers, err);

@@ -14,6 +14,7 @@
 #include "report/main.h"
 #include "report/options.h"
 #include "report/page.h"
+#include "report/text.h"
 #include "report/version.h"
 
 static const char library_name[] = KP_LIBRARY;
@@ -109,7 +110,7 @@ static int set_session_file(const char *folder)
     for (const char *c = folder; *c; c++)
         fprintf(f, *c == '%' ? "%%%%" : "%c", *c);
     fprintf(f, "/%%p%s", session_ending);
-    int rc = fclose(f) || setenv("KPROF_SESSION_FILE", pattern, 1) ? -ENOMEM : 0;
+    int rc = kp_text_end(f, &pattern) || setenv("KPROF_SESSION_FILE", pattern, 1) ? -ENOMEM : 0;
     free(pattern);
     return rc;
 }

@@ -60,7 +60,7 @@ int kp_page_wants(struct kp_options *o)
     for (size_t i = 0; i < n; i++)
         if (rows[ids[i]].section)
             fprintf(to, "%s%s", found++ ? "," : "", rows[ids[i]].section);
-    if (fclose(to)) {
+    if (kp_text_end(to, &list)) {
         free(list);
         return -ENOMEM;
     }

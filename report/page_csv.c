@@ -8,6 +8,7 @@
 
 #include "report/page_body.h"
 #include "report/plain.h"
+#include "report/text.h"
 
 static const char *const launch_headings[] = {"Kernel Name", "Context", "Stream", "Block Size",
                                               "Grid Size",   "Device",  "CC"};
@@ -110,7 +111,7 @@ static int write_nvtx(struct kp_csv *c, const struct kp_nvtx *n)
         if (!to)
             return -ENOMEM;
         columns[i](to, n);
-        bool failed = fclose(to);
+        bool failed = kp_text_end(to, &text);
         kp_csv_field(c, text);
         free(text);
         if (failed)

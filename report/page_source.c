@@ -7,6 +7,7 @@
 #include "report/options.h"
 #include "report/page_body.h"
 #include "report/render_source.h"
+#include "report/text.h"
 
 enum { LINES_SHOWN = 20 };
 
@@ -114,7 +115,7 @@ static int write_sites(struct kp_csv *c, const struct kp_code *code, const struc
         fprintf(f, "%s%s:%" PRIu32, gap, kp_location_path(code, l), l->line);
         gap = " ";
     }
-    int rc = fclose(f) ? -ENOMEM : 0;
+    int rc = kp_text_end(f, &text) ? -ENOMEM : 0;
     if (!rc)
         kp_csv_field(c, text);
     free(text);

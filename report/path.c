@@ -102,8 +102,7 @@ static int expand_once(const char *pattern, struct macros *m, char **out, char *
         else
             fputc(*p++, f);
     }
-    /* Without memory for its last step the C library leaves NULL, and calls that a success. */
-    if ((fclose(f) || !*out) && !rc)
+    if (kp_text_end(f, out) && !rc)
         rc = -ENOMEM;
     if (rc) {
         free(*out);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/text.h"
+
 enum {
     CHART_WIDTH = KP_DRAWING_WIDTH,
     CHART_HEIGHT = 13,
@@ -222,7 +224,7 @@ static void print_units(struct kp_out *o, const struct kp_lines *l)
     for (size_t i = 0; i < N_PLACES; i++)
         if (read_place(l, &places[i], &a) && place_text(o, &places[i], &a, text, &bare) && bare && *a.unit)
             fprintf(f, "%s%s (%s)", ftell(f) > 0 ? ", " : "", place_label(l, &places[i]), a.unit);
-    if (kp_out_has(o, fclose(f) ? NULL : list) && *list)
+    if (kp_out_has(o, kp_text_end(f, &list) ? NULL : list) && *list)
         kp_out_wrapped(o, "    Units: ", list);
     free(list);
 }

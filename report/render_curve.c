@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/text.h"
+
 enum {
     PLOT_WIDTH = 100,
     PLOT_HEIGHT = 8,
@@ -163,7 +165,7 @@ static void print_steps(struct kp_out *o, const struct curve *c)
             fprintf(f, "%s up to %s%s", number, at->key, i + 1 < n ? ", " : "");
     }
     snprintf(prefix, sizeof prefix, *c->unit ? "    Steps (%s): " : "    Steps: ", c->unit);
-    if (kp_out_has(o, fclose(f) ? NULL : text))
+    if (kp_out_has(o, kp_text_end(f, &text) ? NULL : text))
         kp_out_wrapped(o, prefix, text);
     free(text);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/text.h"
 #include "report/wrap.h"
 
 enum {
@@ -141,7 +142,7 @@ static void print_folded(struct kp_out *o, const struct grid *g)
     for (size_t i = 0; i < g->n_rows; i++)
         if (g->folded[i])
             fprintf(f, "%s%s", n++ ? ", " : "", g->rows[i]);
-    if (kp_out_has(o, fclose(f) ? NULL : text) && n) {
+    if (kp_out_has(o, kp_text_end(f, &text) ? NULL : text) && n) {
         if (is_short(text, prefix))
             kp_out_wrapped(o, prefix, text);
         else

@@ -382,7 +382,7 @@ static int check_items(struct check *c, struct kp_store *store, char **out, char
     rc = c->looked ? describe(c, f) : 0; /* a session without launches lacks all alike */
     if (c->looked)
         c->missing = count_missing(c);
-    return fclose(f) && !rc ? -ENOMEM : rc;
+    return kp_text_end(f, out) && !rc ? -ENOMEM : rc;
 }
 
 static int check_list(struct check c, struct kp_store *store, const char *list, char **out, enum kp_missing *missing,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/text.h"
+
 enum {
     PLOT_WIDTH = 100,
     PLOT_HEIGHT = 18,
@@ -447,7 +449,7 @@ static void print_without_work(struct kp_out *o, const struct roofline *r)
     for (size_t i = 0, n = 0; without <= FEW && i < r->n; i++)
         if (r->all[i].is_point && !r->all[i].shown)
             fprintf(f, "%s%s", n++ ? ", " : "", r->all[i].name);
-    if (kp_out_has(o, fclose(f) ? NULL : text))
+    if (kp_out_has(o, kp_text_end(f, &text) ? NULL : text))
         kp_out_wrapped(o, "    No work: ", text);
     free(text);
 }

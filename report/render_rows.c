@@ -182,7 +182,7 @@ static char *constituent_label(const char *metric)
             fputc(' ', f);
         else
             fputc(c == metric || c[-1] == '_' ? toupper((unsigned char)*c) : *c, f);
-    if (!fclose(f))
+    if (!kp_text_end(f, &label))
         return label;
     free(label);
     return NULL;

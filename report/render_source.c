@@ -171,7 +171,7 @@ static char *describe(const struct kp_source_map *s, const struct kp_source_line
             fprintf(f, " %s", i->code->text && *i->code->text ? i->code->text : i->code->opcode ? i->code->opcode : "");
         free(place);
     }
-    if (fclose(f)) {
+    if (kp_text_end(f, &text)) {
         free(text);
         return NULL;
     }
@@ -458,7 +458,7 @@ static void print_mark(struct kp_out *o, const struct kp_source_map *s, const st
     } else if (f) {
         fputs("(no line)", f);
     }
-    if (!kp_out_has(o, f && !fclose(f) ? place : NULL)) {
+    if (!kp_out_has(o, f && !kp_text_end(f, &place) ? place : NULL)) {
         free(place);
         return;
     }

@@ -116,7 +116,7 @@ static char *whole_text(const struct kp_stack *s)
         failed = !line || fprintf(to, "%s\n", line) < 0;
         free(line);
     }
-    if (!fclose(to) && !failed)
+    if (!kp_text_end(to, &text) && !failed)
         return text;
     free(text);
     return NULL;

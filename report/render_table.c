@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/text.h"
 #include "report/wrap.h"
 
 enum { VALUE_WIDTH_MAX = 30 /* longer values are wrapped */ };
@@ -159,7 +160,7 @@ static char *describe_missing(const struct kp_lines *l, const char *why)
         if (missing_for(&l->at[i], why) && !named_before(l, i))
             fprintf(f, "%s%s", l->at[i].name, --n ? ", " : ": ");
     fputs(why, f);
-    if (!fclose(f))
+    if (!kp_text_end(f, &text))
         return text;
     free(text);
     return NULL;

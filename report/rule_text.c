@@ -116,7 +116,7 @@ char *kp_message_text(const struct kp_result *r, const char *text)
         else if (n = 1, *text != '}')
             fputc(*text, f);
     }
-    if (fclose(f)) {
+    if (kp_text_end(f, &out)) {
         free(out);
         return NULL;
     }

@@ -187,7 +187,7 @@ static int make_note(const struct kp_section_reader *r, const char *folder, size
     print_notes(f, r->notes, r->n_notes);
     if (r->n_notes > MAX_NOTES)
         fprintf(f, " and %zu more", r->n_notes - MAX_NOTES);
-    return fclose(f) ? -ENOMEM : 0;
+    return kp_text_end(f, out) ? -ENOMEM : 0;
 }
 
 /* `path` is the folder's own, by which it is known again. */

@@ -239,7 +239,7 @@ static int refuse_regex(const char *expr, char **err)
         if (kp_pattern_match(pattern, ids[i]))
             fprintf(f, "%s%s", ftell(f) > 0 ? ", " : "", ids[i]);
     }
-    if (f && fclose(f))
+    if (f && kp_text_end(f, &parts))
         rc = rc ? rc : -ENOMEM;
     const char *near = rc ? NULL : kp_nearest(text, ids);
     if (!rc && *parts)

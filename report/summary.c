@@ -479,7 +479,7 @@ int kp_summary_render(const struct kp_summary *s, const struct kp_sink *out)
         locale_t before = kp_plain_begin();
         rc = print_all(f, s, by_ns, lines);
         kp_plain_end(before);
-        rc = fclose(f) ? -ENOMEM : rc;
+        rc = kp_text_end(f, &text) ? -ENOMEM : rc;
     }
     if (!rc)
         rc = out->write(out->arg, text, size);

@@ -119,6 +119,11 @@ void kp_blank_controls(char *text, size_t len)
     }
 }
 
+int kp_text_end(FILE *f, char *const *text)
+{
+    return fclose(f) || !*text ? -ENOMEM : 0;
+}
+
 int kp_error(char **err, const char *format, ...)
 {
     va_list args;
@@ -147,7 +152,7 @@ int kp_error_choice(char **err, const char *head, const char *word, const char *
     }
     for (size_t i = 0; list[i]; i++)
         fprintf(f, "%s%s", i ? ", " : "", list[i]);
-    int rc = fclose(f) ? -ENOMEM : kp_error(err, "%s '%s'; valid: %s", head, word, valid);
+    int rc = kp_text_end(f, &valid) ? -ENOMEM : kp_error(err, "%s '%s'; valid: %s", head, word, valid);
     free(valid);
     return rc;
 }

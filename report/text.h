@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Takes the next item of the comma list at *cursor into *item, *len: trimmed of blanks, empty items left out. Returns
  * false at the end of the list. The list is not changed; *cursor moves on. */
@@ -30,6 +31,10 @@ uint32_t kp_utf8_code(const char *text, size_t len);
 size_t kp_shown_len(const char *text, size_t len, bool *shown);
 /* Makes one line of text that may hold anything: a blank for each byte that is not to be shown. */
 void kp_blank_controls(char *text, size_t len);
+
+/* Closes a stream that open_memstream made for *text. 0, or -ENOMEM: then what *text points to is to be freed all the
+ * same. The C library leaves NULL without memory for its last step, and calls that a success. */
+int kp_text_end(FILE *f, char *const *text);
 
 /* Formats into a malloc'ed *err, one line whatever is in the arguments, and returns -EINVAL, or -ENOMEM with *err NULL.
  */

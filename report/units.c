@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/text.h"
+
 enum { MAX_STEPS = 6 };
 
 /* Every step is 1000 times the one before, for bytes too. */
@@ -166,7 +168,7 @@ char *kp_format_instances(const struct kp_metric *m, bool base, bool keys)
         fprintf(f, "%s%s%s%s", i ? "; " : "", keys ? instance->key : "", keys ? ": " : "", number);
     }
     fputc(')', f);
-    if (!fclose(f))
+    if (!kp_text_end(f, &text))
         return text;
     free(text);
     return NULL;

@@ -240,7 +240,7 @@ static int put_described(const struct kp_sink *out, const char *head, const stru
     locale_t before = kp_plain_begin();
     describe(f, v);
     kp_plain_end(before);
-    int rc = fclose(f) ? -ENOMEM : put_wrapped(out, head, text);
+    int rc = kp_text_end(f, &text) ? -ENOMEM : put_wrapped(out, head, text);
     free(text);
     return rc;
 }
