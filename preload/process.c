@@ -196,20 +196,48 @@ static void exiter_ends(void)
         kp_wake_all(&process.exiter);
 }
 
+/* How long a thread waits for the one that runs the exit handlers, beside the time that the report takes, ms. */
+enum { EXITER_MS = 2000, EXITER_STEP_MS = 50 };
+
+static bool is_reported(void)
+{
+    return !atomic_load(&process.finisher) || atomic_load(&process.finished);
+}
+
 /* One thread runs the exit handlers. Another that gets here waits for the end of the process, as exit() has it from
- * glibc 2.41 on: before, both would run what is left of the handlers, and tear down what the first one still uses. */
+ * glibc 2.41 on: before, both would run what is left of the handlers, and tear down what the first one still uses. The
+ * wait has an end, as the first thread's handlers may wait for this one: then this one goes on as without kprof. */
+static void wait_for_exiter(int me)
+{
+    static __thread bool passed;
+    int other = 0;
+    long idle_since = kp_now_ms();
+    while (!passed && !atomic_compare_exchange_strong(&process.exiter, &other, me) && other != me) {
+        kp_wait_while(&process.exiter, other, EXITER_STEP_MS);
+        if (!is_reported())
+            idle_since = kp_now_ms();
+        passed = kp_now_ms() - idle_since >= EXITER_MS;
+        other = 0;
+    }
+}
+
 void kp_process_exits(void)
 {
-    int before, me = kp_thread_id(), other = 0;
+    int before;
     if (!is_own_process())
         return;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    while (!atomic_compare_exchange_strong(&process.exiter, &other, me) && other != me) {
-        kp_wait_while(&process.exiter, other, KP_FOREVER);
-        other = 0;
-    }
+    wait_for_exiter(kp_thread_id());
     kp_thread_park(exiter_ends);
     pthread_setcancelstate(before, &before);
+}
+
+/* An exit() from within the last handlers or a destructor leaves out the rest of these, and with them our own. */
+void kp_process_exit_called(void)
+{
+    if (atomic_load(&process.ending) && atomic_load(&process.exiter) == kp_thread_id())
+        kp_process_finish();
+    kp_process_exits();
 }
 
 static void at_exit(void)

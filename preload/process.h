@@ -76,8 +76,11 @@ void kp_process_forget(const char *symbol, uint64_t first);
  * answer. */
 void kp_process_exit_first(void);
 
-/* A thread calls exit(): returns where it is the one to run the exit handlers, and waits for the end otherwise. */
+/* A thread is about to run exit handlers: returns where it is the one to do so. Another one waits until the process
+ * ends, or until it seems to be waited for itself. */
 void kp_process_exits(void);
+/* The program calls exit(), perhaps from an exit handler or a destructor, whose report is written now. */
+void kp_process_exit_called(void);
 
 /* The program ends: writes the report, once. */
 void kp_process_finish(void);

@@ -41,7 +41,7 @@ EXPORT void quick_exit(int status)
 /* The report follows the exit handlers: at_unload. */
 EXPORT void exit(int status)
 {
-    kp_process_exits();
+    kp_process_exit_called();
     go("exit", status);
 }
 

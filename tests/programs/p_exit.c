@@ -2,6 +2,7 @@
 /* Two launches, then the end that the argument names. */
 #include "linked.h"
 
+#include <stdbool.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -327,6 +328,36 @@ static void leave(void)
     pthread_exit(NULL);
 }
 
+static void *exit_with_handlers(void *arg)
+{
+    (void)arg;
+    exit(6);
+}
+
+/* The exit handler of a library that waits for its worker, which ends the process. */
+static void join_exiting(void)
+{
+    pthread_t thread;
+
+    if (!pthread_create(&thread, NULL, exit_with_handlers, NULL))
+        pthread_join(thread, NULL);
+}
+
+/* A destructor runs behind all exit handlers, and its exit leaves out the destructors that follow. */
+static bool destructor_exits;
+
+__attribute__((destructor)) static void exit_from_destructor(void)
+{
+    if (destructor_exits)
+        exit(9);
+}
+
+static int end_destructor(void)
+{
+    destructor_exits = true;
+    return 8;
+}
+
 /* The thread that runs the exit handlers ends in one of them, after ours. */
 static int end_handler(void)
 {
@@ -365,6 +396,8 @@ static const struct {
     {"exit_return", end_exit_return},
     {"all_ways", end_all_ways},
     {"nested", end_nested},
+    {"joined", end_return},
+    {"destructor", end_destructor},
 };
 
 int main(int argc, char **argv)
@@ -374,6 +407,8 @@ int main(int argc, char **argv)
     self = argv[0];
     if (!strcmp(how, "handler"))
         atexit(leave);
+    if (!strcmp(how, "joined"))
+        atexit(join_exiting);
     setvbuf(stdout, NULL, _IONBF, 0); /* what was printed is out, however the program ends */
     open_session(&linked, &session, 0);
     values = device_ints(&linked, (const int[8]){0}, 8);
