@@ -118,10 +118,10 @@ static int check_export(const struct kp_options *o)
     struct stat st;
     char *path = known_path(o->export_file);
     const char *why = no_folder(o->export_file), *shown = path ? path : o->export_file;
-    if (!why && path && !o->force_overwrite && !lstat(path, &st))
-        why = "the file exists; use --force-overwrite, or %i, %p or %r in the name";
-    else if (!why && path && !stat(path, &st) && !S_ISREG(st.st_mode))
+    if (!why && path && !stat(path, &st) && !S_ISREG(st.st_mode))
         why = "that is not a regular file";
+    else if (!why && path && !o->force_overwrite && !lstat(path, &st))
+        why = "the file exists; use --force-overwrite, or %i, %p or %r in the name";
     int status = why ? refuse(o, KP_FAILURE_EXPORT, "--export", shown, why) : 0;
     free(path);
     return status;

@@ -119,13 +119,16 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
     int status = 0, rc;
     for (int i = 0; !status && i < 2; i++)
         status = kp_main_open(paths[i], !*o->section_folder, &input[i].store);
-    if (status)
+    if (status) {
+        status = KP_EXIT_USAGE; /* 1 is for values that differ */
         goto out;
+    }
     rc = kp_diff(&out, d, &f->options, input, &outcome, &err);
+    bool unreadable = rc && err;
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc)
-        status = kp_main_error(err && rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+        status = kp_main_error(unreadable ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
     else if (!outcome.pairs)
         status = kp_main_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
                                paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");

@@ -237,7 +237,8 @@ static int read_pragma(struct kp_store *s, const char *pragma, int *value)
 
 static int nothing_yet(const struct kp_store *s, char **err)
 {
-    return kp_error(err, "'%s' holds nothing yet: its program ended, or is, before the first line of it", s->path);
+    return kp_error(err, "'%s' holds nothing yet: its program is still running, or ended before anything was stored",
+                    s->path);
 }
 
 static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)

@@ -77,6 +77,11 @@ sqlite_text "$tmp/harmed" "UPDATE session SET start_unix_ns = -92233720368547758
 expect "times without end: exit status" $? 0
 grep -q 'Time  *-' "$tmp/out" && fail "a program took less than no time"
 
+# 1 is for values that differ, which a damaged file does not say.
+head -c 300000 "$source/examples/h200-demo.kprof" >"$tmp/cut"
+"$kprof" diff "$tmp/cut" "$source/examples/h200-demo.kprof" >"$tmp/out" 2>&1
+expect "diff of a file that was cut: exit status" $? 2
+
 # Few descriptors are called what they are.
 (ulimit -n 8; "$kprof" report "$source/examples/h200-demo.kprof" >"$tmp/out" 2>&1)
 grep -q 'Too many open files' "$tmp/out" || fail "few descriptors: $(cat "$tmp/out")"

@@ -75,6 +75,7 @@ export NAME=goo
 early export "$tmp/good: the file exists; use --force-overwrite" -o good
 early export "$tmp/good: the file exists" -o '%q{NAME}d'
 early export "$tmp/folder: that is not a regular file" -f -o folder
+early export "$tmp/folder: that is not a regular file" -o folder
 early export "$tmp/none/x.%p: No such file" -o none/x.%p
 early export "$tmp/good/x: Not a directory" -f -o good/x
 [ "$(id -u)" = 0 ] || { chmod 555 folder && early export "folder/x: Permission denied" -o folder/x && chmod 755 folder; }
