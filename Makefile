@@ -42,11 +42,11 @@ CFLAGS ?= $(if $(SANITIZE),-O1,-O2) -g
 ifeq ($(SANITIZE),)
 # Sanitisers intercept by plain names, and bring a newer glibc's symbols themselves.
 COMPAT       := -include tools/glibc_compat.h
-# See collectors/command.c. dlopen is in libdl before glibc 2.34, and nothing but its name is left of that since.
+# See cmd/command.c. dlopen is in libdl before glibc 2.34, and nothing but its name is left of that since.
 KPROF_LDFLAGS := -Wl,--wrap=__libc_start_main -Wl,--no-as-needed -l:libdl.so.2 -Wl,--as-needed
 else
 SANITIZE += -fno-omit-frame-pointer
-# See report/arena.c.
+# See base/arena.c.
 CPPFLAGS += -DKP_ARENA_BLOCK=1
 endif
 
@@ -66,17 +66,16 @@ SO_LDFLAGS  = -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-
               -Wl,-z,noexecstack -Wl,--as-needed
 
 # --- sources ---
-# What only the command is made of stays out of the library; what of it has tests of its own is in their archives.
-COMMAND_SRC := collectors/catalog.c collectors/doctor.c report/diff.c report/doctor.c
-MAIN_SRC    := $(wildcard report/main*.c) collectors/command.c $(COMMAND_SRC)
-# A library of its own: see report/symbols.h.
-SYMBOLS_SRC := report/symbols.c
-LIBRARY_SRC := $(filter-out $(MAIN_SRC) $(SYMBOLS_SRC), \
-                 $(wildcard preload/*.c preload/*.S collectors/*.c cupti/*.c report/*.c))
+# What only the command is made of stays out of the library.
+COMMAND_SRC := $(wildcard cmd/*.c)
+# A library of its own: see report/dwarf/symbols.h.
+SYMBOLS_SRC := $(wildcard report/dwarf/*.c)
+LIBRARY_SRC := $(filter-out $(SYMBOLS_SRC), \
+                 $(wildcard $(foreach d,base cupti report collectors preload,$(foreach x,c S,$(d)/*.$(x) $(d)/*/*.$(x)))))
 
 objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
 LIBRARY_OBJ := $(call objects,$(LIBRARY_SRC))
-KPROF_OBJ   := $(call objects,$(MAIN_SRC))
+KPROF_OBJ   := $(call objects,$(COMMAND_SRC))
 SQLITE      := $(OBJ)/libsqlite3.a
 # Built once for all variants. The second archive has what the first one takes from it.
 UNWIND_DIR  := $(BUILD)/libunwind
@@ -87,8 +86,7 @@ CUDA_SEARCH ?= $(CUDA_HOME) /usr/local/cuda $(wildcard /usr/local/cuda-13* /opt/
 CUDA_MK     := $(BUILD)/cuda.mk
 # These goals either need no compiler or run make again after they have set up the machine.
 SELF_SUFFICIENT := setup setup-test setup-checks setup-fuzz clean uninstall test asan ubsan tsan fuzz fuzz-selftest demo \
-                   format format-check \
-                   check-layers
+                   format format-check
 ifneq ($(filter-out $(SELF_SUFFICIENT),$(or $(MAKECMDGOALS),all)),)
 include $(CUDA_MK)
 ifneq ($(strip $(CUDA_SEARCHED)),$(strip $(CUDA_SEARCH)))
@@ -115,20 +113,20 @@ $(BUILD)/include-c/string:
 # Rewritten only when a compiler or a flag has changed, so that everything is compiled again, or when a source has come or
 # gone, so that everything is linked again.
 $(OBJ)/flags: NOW = $(CC) $(BASE_FLAGS) $(COMPAT) $(CUDA_CPPFLAGS) $(CPPFLAGS) $(CFLAGS)
-$(OBJ)/sources: NOW = $(LDFLAGS) $(LIBRARY_SRC) $(SYMBOLS_SRC) $(MAIN_SRC)
+$(OBJ)/sources: NOW = $(LDFLAGS) $(LIBRARY_SRC) $(SYMBOLS_SRC) $(COMMAND_SRC)
 $(OBJ)/flags $(OBJ)/sources: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NOW)' | cmp -s - $@ || echo '$(NOW)' > $@
 
 # --- compiling: each folder sees the headers it may know, and no others ---
-$(OBJ)/preload/%.o $(OBJ)/collectors/%.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS)
+$(OBJ)/preload/%.o $(OBJ)/collectors/%.o $(OBJ)/cmd/%.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS)
 $(OBJ)/cupti/%.o $(OBJ)/tests/%.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) -I$(BUILD)/include-c
 
-$(OBJ)/preload/unwind.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) -isystem $(UNWIND_DIR)/include
-$(OBJ)/preload/unwind.c.o: | $(UNWIND)
+$(OBJ)/preload/who/unwind.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) -isystem $(UNWIND_DIR)/include
+$(OBJ)/preload/who/unwind.c.o: | $(UNWIND)
 
 # Run before a sanitiser's own initialiser has ended: it looks its functions up through our dlsym.
-$(OBJ)/preload/elf.c.o $(OBJ)/preload/symbols.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) $(if $(SANITIZE),-fno-sanitize=all)
+$(OBJ)/preload/os/elf.c.o $(OBJ)/preload/os/symbols.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) $(if $(SANITIZE),-fno-sanitize=all)
 
 $(OBJ)/%.c.o: %.c $(OBJ)/flags | $(BUILD)/include-c/string
 	@mkdir -p $(@D)
@@ -141,7 +139,7 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	$(Q)$(COMPILE) -Wa,--noexecstack -c $< -o $@
 
 # --- SQLite: the system's static archive, with what sqlite_compat.c defines renamed in it ---
-$(SQLITE): $(OBJ)/report/sqlite_compat.c.o
+$(SQLITE): $(OBJ)/report/store/sqlite_compat.c.o
 	@nm --defined-only $< | sed -n 's/.* T kp_sqlite_\(.*\)/\1 kp_sqlite_\1/p' > $(@D)/sqlite.rename
 	$(call say,OBJCOPY)
 	$(Q)$(OBJCOPY) --redefine-syms=$(@D)/sqlite.rename $$($(CC) -print-file-name=libsqlite3.a) $@
@@ -163,7 +161,7 @@ $(OUT)/libkprof-symbols.so: $(call objects,$(SYMBOLS_SRC)) $(OBJ)/sources
 	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(call objects,$(SYMBOLS_SRC)) -ldw
 
 # Of collectors/ and cupti/ it takes what it calls: CUPTI's host side, which answers the queries.
-KPROF_LIBS := $(patsubst %,$(OUT)/lib%.a,collectors cupti report) $(SQLITE)
+KPROF_LIBS := $(patsubst %,$(OUT)/lib%.a,collectors cupti report base) $(SQLITE)
 $(OUT)/kprof: $(KPROF_OBJ) $(KPROF_LIBS) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
@@ -172,7 +170,7 @@ $(OUT)/kprof: $(KPROF_OBJ) $(KPROF_LIBS) $(OBJ)/sources
 # --- man pages and completions: templates, filled with what the command says of itself ---
 # Their date, and that of a package and of what is in it.
 ifndef SOURCE_DATE_EPOCH
-SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y report/version.h)
+SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y base/version.h)
 endif
 export SOURCE_DATE_EPOCH
 DOCS := $(addprefix $(OUT)/docs/,kprof.1 libkprof.7 kprof.bash _kprof)
@@ -183,7 +181,7 @@ $(OUT)/docs/%: packaging/%.in tools/gen_docs.sh tools/gen_docs.awk $(OUT)/kprof
 	$(call say,DOC)
 	$(Q)tools/gen_docs.sh $(OUT)/kprof $< > $@
 
-VERSION := $(shell sed -n 's/.*KP_VERSION "\(.*\)"/\1/p' report/version.h)
+VERSION := $(shell sed -n 's/.*KP_VERSION "\(.*\)"/\1/p' base/version.h)
 $(OUT)/docs/kprof.pc: packaging/kprof.pc.in FORCE
 	@mkdir -p $(@D)
 	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
@@ -232,30 +230,30 @@ setup-checks:
 
 # --- tests ---
 # Archives, so that a test takes the objects it calls and no door that it does not.
-ARCHIVES     := $(patsubst %,$(OUT)/lib%.a,preload collectors cupti report)
-TEST_SRC     := $(wildcard tests/test_*.c)
-TEST_SUPPORT := $(call objects,$(filter-out $(TEST_SRC),$(wildcard tests/*.c)))
-TEST_BIN     := $(patsubst tests/%.c,$(OUT)/tests/%,$(TEST_SRC))
-# The longest first, as they run side by side.
-TEST_SCRIPTS := $(wildcard tests/e2e/*.sh tests/*.sh)
+FOLDERS      := preload cmd collectors cupti report base
+ARCHIVES     := $(patsubst %,$(OUT)/lib%.a,$(FOLDERS))
+TEST_SRC     := $(wildcard tests/unit/*/test_*.c)
+TEST_SUPPORT := $(call objects,$(wildcard tests/support/*.c))
+TEST_BIN     := $(patsubst %.c,$(OUT)/tests/%,$(notdir $(TEST_SRC)))
+TEST_SCRIPTS := $(wildcard tests/e2e/*.sh)
 
-$(OUT)/libpreload.a:    $(filter $(OBJ)/preload/%,$(LIBRARY_OBJ))
-$(OUT)/libcollectors.a: $(filter $(OBJ)/collectors/%,$(LIBRARY_OBJ) $(call objects,$(COMMAND_SRC)))
-$(OUT)/libcupti.a:      $(filter $(OBJ)/cupti/%,$(LIBRARY_OBJ))
-$(OUT)/libreport.a:     $(filter $(OBJ)/report/%,$(LIBRARY_OBJ) $(call objects,$(COMMAND_SRC)))
+# main() is a test's own.
+$(foreach f,$(FOLDERS),$(eval $(OUT)/lib$(f).a: \
+    $(filter-out %/command.c.o,$(filter $(OBJ)/$(f)/%,$(LIBRARY_OBJ) $(KPROF_OBJ)))))
 $(ARCHIVES): $(OBJ)/sources
 	@mkdir -p $(@D)
 	@rm -f $@
 	@ar rcs $@ $(filter %.o,$^)
 
 # libc comes before the archives: a test's own _exit or dlsym is libc's, not a door.
-$(OUT)/tests/%: $(OBJ)/tests/%.c.o $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE) $(UNWIND)
+$(foreach s,$(TEST_SRC),$(eval $(OUT)/tests/$(basename $(notdir $(s))): $(OBJ)/$(s).o))
+$(TEST_BIN): $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TEST_SUPPORT) -lcmocka -lc \
+	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %/$(@F).c.o,$^) $(TEST_SUPPORT) -lcmocka -lc \
 	    -Wl,--start-group $(ARCHIVES) $(SQLITE) $(UNWIND) -Wl,--end-group -lm
 
-# Run on a GPU machine, which need not have the test library, to record what tests/test_cupti_recorded.c evaluates.
+# Run on a GPU machine, which need not have the test library, to record what tests/unit/cupti/test_cupti_recorded.c evaluates.
 $(OUT)/tests/gpu/record_image: $(OBJ)/tests/gpu/record_image.c.o $(ARCHIVES) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
@@ -336,8 +334,8 @@ FUZZ_BIN  := $(addprefix $(OUT)/,$(FUZZERS))
 FUZZ_LINK  = $(CC) $(subst fuzzer-no-link,fuzzer,$(SANITIZE)) $(CFLAGS) $(LDFLAGS)
 # Of collectors/ what reads files of others: not all of it, as it is compiled for each run of the CI.
 FUZZED    := $(OUT)/libfuzzed.a
-FUZZED_SRC := $(wildcard collectors/cubin*.c) $(addprefix collectors/,disassemble.c sass.c) report/diff.c \
-              $(filter report/%,$(LIBRARY_SRC))
+FUZZED_SRC := $(filter base/% report/%,$(LIBRARY_SRC)) cmd/diff.c \
+              $(filter collectors/code/cubin% %/disassemble.c %/sass.c,$(filter collectors/%,$(LIBRARY_SRC)))
 FUZZ_SUPPORT := $(call objects,$(filter-out tests/fuzz/fuzz_%,$(wildcard tests/fuzz/*.c)))
 FUZZ_REST  = -Wl,--start-group $(FUZZED) $(SQLITE) -Wl,--end-group -lm
 
@@ -370,13 +368,13 @@ setup-fuzz:
 	@FUZZ_CC='$(FUZZ_CC)' tools/setup.sh fuzz
 
 # --- checks ---
-check-layers:
-	@tools/check_layers.sh
+check-layers: all
+	@tools/check_layers.py $(OBJ)
 
 check-abi: all
 	@tools/check_abi.sh $(OUT)/libkprof.so $(OUT)/kprof $(OUT)/libkprof-symbols.so
 
-FORMATTED := $(wildcard $(foreach d,preload collectors cupti report tests tests/* tests/*/* tools examples, \
+FORMATTED := $(wildcard $(foreach d,$(FOLDERS) $(FOLDERS:=/*) tests/* tests/*/* tools examples, \
                $(d)/*.c $(d)/*.h))
 format:
 	@$(CLANG_FORMAT) -i $(FORMATTED)
@@ -384,7 +382,7 @@ format-check:
 	@$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
 lint: | $(BUILD)/include-c/string $(UNWIND)
-	@$(CLANG_TIDY) --quiet $(filter %.c,$(LIBRARY_SRC) $(SYMBOLS_SRC) $(MAIN_SRC)) -- \
+	@$(CLANG_TIDY) --quiet $(filter %.c,$(LIBRARY_SRC) $(SYMBOLS_SRC) $(COMMAND_SRC)) -- \
 	    $(BASE_FLAGS) $(CUDA_CPPFLAGS) -I$(BUILD)/include-c -isystem $(UNWIND_DIR)/include
 
 # --- demo ---
@@ -397,4 +395,4 @@ run-demo: all
 clean:
 	rm -rf $(BUILD)
 
--include $(wildcard $(OBJ)/*.d $(OBJ)/*/*.d $(OBJ)/*/*/*.d)
+-include $(wildcard $(foreach d,* */* */*/* */*/*/*,$(OBJ)/$(d).d))

@@ -162,7 +162,7 @@ static const char *find_sanitiser(const struct kp_dl *dl)
         const char *function, *name;
     } sanitisers[] = {
 #define KP_SANITISER(function, name) {function, name},
-#include "report/sanitisers.def"
+#include "base/sanitisers.def"
 #undef KP_SANITISER
     };
     const void *opens = dl->same_file ? dl->sym(RTLD_DEFAULT, "dlopen") : NULL;

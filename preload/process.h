@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectors/driver.h"
-#include "preload/launch.h"
+#include "collectors/facts/driver.h"
+#include "preload/program/launch.h"
 
 /* Whether launches are looked at: CUDA runs, the options are good, this is no forked child, and the end has not come.
  */

@@ -3,7 +3,7 @@
  * loads on an old glibc and does nothing to the program that the unwinding here does not need:
  * - signals stay as they are: a launch from a signal handler that interrupts an unwinding is never unwound itself, so
  *   there is nothing that a handler could disturb, and two system calls a frame are saved;
- * - no pipe is opened: it is for checking addresses, which preload/unwind.c does in its own way.
+ * - no pipe is opened: it is for checking addresses, which preload/who/unwind.c does in its own way.
  */
 #ifndef KP_TOOLS_LIBUNWIND_COMPAT_H
 #define KP_TOOLS_LIBUNWIND_COMPAT_H

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Programs that run under small limits, or without their standard streams, give what they give without the profiler.
-. "$(dirname "$0")/../e2e.inc"
+. "$(dirname "$0")/e2e.inc"
 release_only "a sanitiser needs room and stack of its own"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 command -v prlimit >/dev/null || { echo "skipped: no prlimit"; exit 77; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Processes that a program starts, and what it does to itself: other namespaces, no descriptors, another root, another
 # user, no folder. The program is as it was, its launches are counted, and what kprof cannot do any more is told of.
-. "$(dirname "$0")/../e2e.inc"
+. "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 
 p=$programs/p_process

@@ -1,20 +1,20 @@
 #!/bin/sh
 # Every program of tests/programs as a control: with the profiler, by the defaults and with a window for each launch, it
 # prints what it prints without, and ends the same way. A program that comes to the folder is run, too.
-. "$(dirname "$0")/../e2e.inc"
+. "$(dirname "$0")/e2e.inc"
 
 # Programs that need more than themselves, and where they are run.
 elsewhere() { # NAME
     case $1 in
-    p_mpi | p_ranks) echo e2e_mpi.sh ;;
-    p_stack) echo e2e_stack.sh ;; # prints addresses
+    p_mpi | p_ranks) echo mpi.sh ;;
+    p_stack) echo stack.sh ;; # prints addresses
     p_asan | p_tsan) # two sanitisers do not go into one process
-        [ -z "${KP_TEST_PRELOAD_FIRST:-}" ] || echo e2e_sanitised.sh
+        [ -z "${KP_TEST_PRELOAD_FIRST:-}" ] || echo sanitised.sh
         ;;
     esac
 }
 
-# A program built with AddressSanitizer does not start behind another library unless it is told to; see e2e_sanitised.sh.
+# A program built with AddressSanitizer does not start behind another library unless it is told to; see sanitised.sh.
 export ASAN_OPTIONS="verify_asan_link_order=0:$ASAN_OPTIONS"
 
 # Most of them are run by another script, too.

@@ -1,5 +1,5 @@
 /* A file of options: its lines, and now and then as a file, with what it sets. */
-#include "report/config.c"
+#include "report/options/config.c"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "collectors/cubin.h"
+#include "collectors/code/cubin.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MOST_FUNCTIONS = 24 }; /* whose code is read; an input of some kilobytes can name thousands of the same one */

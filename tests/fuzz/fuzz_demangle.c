@@ -1,7 +1,7 @@
 /* A symbol of C++, in its three forms. Names that take all the steps there are would be most of what is run, at 20 ms
  * each, so there are fewer. */
 #define KP_DEMANGLE_STEPS (1 << 11)
-#include "report/demangle.c"
+#include "base/demangle.c"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 /* What a disassembler prints for a module, which is not fuzzed: the program is the one of the user's PATH. */
-#include "collectors/disassemble.c"
+#include "collectors/code/disassemble.c"
 
 #include "tests/fuzz/fuzz.h"
 

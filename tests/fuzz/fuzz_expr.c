@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/expr.h"
+#include "base/expr.h"
 #include "tests/fuzz/fuzz.h"
 
 static int look_up(const char *name, void *arg, double *value)

@@ -1,7 +1,7 @@
 /* An identifier of launches, context:stream:[regex:]name:invocation. */
 #include <stdlib.h>
 
-#include "report/kernel_id.h"
+#include "report/model/kernel_id.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

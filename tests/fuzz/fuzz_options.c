@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/options.h"
+#include "report/options/options.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Values are checked each time; reading all options takes as long as many checks, and is done with one size in … */

@@ -1,8 +1,8 @@
 /* A section file, from its text to the section and the definitions that it makes. */
 #include <stdlib.h>
 
-#include "report/expr.h"
-#include "report/section_tree.h"
+#include "base/expr.h"
+#include "report/define/section_tree.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_definitions(const struct kp_section_file *f)

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/diff.h"
-#include "report/listed.h"
-#include "report/page.h"
-#include "report/rules.h"
-#include "report/store.h"
-#include "report/text.h"
+#include "cmd/diff.h"
+#include "report/view/listed.h"
+#include "report/pages/page.h"
+#include "report/judge/rules.h"
+#include "report/store/store.h"
+#include "base/text.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/session_base.h"
 

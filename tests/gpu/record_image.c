@@ -1,5 +1,5 @@
 /*
- * Records counter data on a GPU, for the test that evaluates it without one (tests/test_cupti_recorded.c):
+ * Records counter data on a GPU, for the test that evaluates it without one (tests/unit/cupti/test_cupti_recorded.c):
  *   make build/tests/gpu/record_image && build/tests/gpu/record_image tests/data [FOLDER_OF_LIBCUPTI]
  *
  * Profiles a window of two launches of y[i] = a * x[i] + y[i] with the counters of the full set, and some whose values
@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/flush.h"
-#include "collectors/plan.h"
-#include "collectors/replay.h"
+#include "collectors/replay/flush.h"
+#include "collectors/plan/plan.h"
+#include "collectors/replay/replay.h"
 #include "cupti/target.h"
-#include "preload/elf.h"
+#include "preload/os/elf.h"
 
 enum { RANGES = 2, THREADS = 256, ELEMENTS = 1 << 18 };
 

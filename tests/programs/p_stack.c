@@ -1,6 +1,6 @@
 /* LINK: -lcuda -lpthread -ldl */
 /* Launches by known ways, each of another kernel or grid: number N of them has a grid of N + 1 blocks. The functions
- * that launch stand each in a line of their own, which tests/e2e_stack.sh finds by what is written behind it. */
+ * that launch stand each in a line of their own, which tests/e2e/stack.sh finds by what is written behind it. */
 #include "linked.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* LINK: -shared */
-/* A library that p_stack opens, launches from, and closes again; tests/test_preload_stack.c too. */
+/* A library that p_stack opens, launches from, and closes again; tests/unit/preload/test_preload_stack.c too. */
 #include <cuda.h>
 
 #ifndef PLUGIN_FRAME

@@ -1,4 +1,4 @@
-/* Compares the row of preload/python.def for the Python whose headers this is compiled with. */
+/* Compares the row of preload/who/python.def for the Python whose headers this is compiled with. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <frameobject.h>
@@ -78,7 +78,7 @@ int main(void)
 #define KP_PYTHON(minor, lines, ...)                                                                                   \
     if (minor == PY_MINOR_VERSION)                                                                                     \
         row(__VA_ARGS__);
-#include "preload/python.def"
+#include "preload/who/python.def"
     printf("%s: %d row, %d faults\n", PY_VERSION, rows, faults);
     return rows != 1 || faults;
 }

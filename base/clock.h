@@ -1,0 +1,16 @@
+/* The clock that durations are taken by. */
+#ifndef KP_BASE_CLOCK_H
+#define KP_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* ns since some start; never goes back. */
+static inline uint64_t kp_clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#endif

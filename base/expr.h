@@ -1,0 +1,34 @@
+/*
+ * Arithmetic over metric names, as section files and derived.def write it.
+ *
+ *   sum     = product { ("+" | "-") product }
+ *   product = factor { ("*" | "/") factor }
+ *   factor  = "-" factor | "(" sum ")" | number | name | function "(" sum { "," sum } ")"
+ * A number is 2029, 5., 0.3109 or 1e9 in every locale; a name is made of letters, digits, '_', '.' and ':' and does not
+ * start with a digit. A division by zero gives 0. Functions: min and max of one or more values; simplify, which in
+ * Nsight Compute takes a metric's value without its instances, and so is the value itself here; nan_as_zero.
+ * Fact: the syntax of Nsight Compute's customization guide, and the functions that its section files use beside it.
+ *
+ * Threads: a compiled expression is read-only.
+ */
+#ifndef KP_BASE_EXPR_H
+#define KP_BASE_EXPR_H
+
+#include <stddef.h>
+
+struct kp_expr;
+
+/* Gives the value of a name; anything but 0 ends the evaluation, which returns it. */
+typedef int kp_expr_look_up(const char *name, void *arg, double *value);
+
+/* Returns 0 with *out to kp_expr_free(); -EINVAL with *err (malloc'ed line, which names the column, from 1 on) for what
+ * cannot be read or nests too deeply; -ENOMEM. */
+int kp_expr_compile(const char *text, struct kp_expr **out, char **err);
+/* Asks `look_up` for every name once, in the order of kp_expr_names, then computes. Returns 0, -EDOM with *out
+ * computed where it divided by zero, -ENOMEM, or what `look_up` returned. */
+int kp_expr_eval(const struct kp_expr *e, kp_expr_look_up *look_up, void *arg, double *out);
+/* The names in it, once each, in order of first appearance; *n receives their number. Valid as long as `e`. */
+const char *const *kp_expr_names(const struct kp_expr *e, size_t *n);
+void kp_expr_free(struct kp_expr *e); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,171 @@
+#include "base/lock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    WAITED_FOR = 1 << 30, /* thread ids are below 2^22 */
+    SLICE_MS = 1000,      /* after which a waiter looks whether the holder still lives */
+    FORK_PATIENCE_MS = 200,
+};
+
+static __thread int own_id __attribute__((tls_model("initial-exec")));
+static __thread bool forking __attribute__((tls_model("initial-exec")));
+static __thread bool held[KP_LOCKS] __attribute__((tls_model("initial-exec"))); /* over a fork by this thread */
+
+struct kp_lock kp_locks[KP_LOCKS];
+
+static bool broken[KP_LOCKS];
+
+int kp_thread_id(void)
+{
+    if (!own_id)
+        own_id = (int)syscall(SYS_gettid);
+    return own_id;
+}
+
+long kp_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+double kp_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+void kp_nap(void)
+{
+    static const struct timespec nap = {.tv_nsec = 50 * 1000};
+    nanosleep(&nap, NULL);
+}
+
+void kp_wait_while(atomic_int *word, int value, long ms)
+{
+    int before = errno;
+    long slice = ms == KP_FOREVER || ms > SLICE_MS ? SLICE_MS : ms;
+    struct timespec limit = {.tv_sec = slice / 1000, .tv_nsec = slice % 1000 * 1000000};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
+    errno = before;
+}
+
+static void wake(atomic_int *word, int threads)
+{
+    int before = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
+    errno = before;
+}
+
+void kp_wake_all(atomic_int *word)
+{
+    wake(word, INT_MAX);
+}
+
+static bool has_ended(int id)
+{
+    int before = errno;
+    bool ended = syscall(SYS_tgkill, getpid(), id, 0) && errno == ESRCH;
+    errno = before;
+    return ended;
+}
+
+/* One attempt: takes the lock, or announces that this thread waits for it. */
+static bool take_or_announce(struct kp_lock *l, int *word, bool look)
+{
+    *word = atomic_load(&l->word);
+    if (!*word || (look && has_ended(*word & ~WAITED_FOR)))
+        return atomic_compare_exchange_strong(&l->word, word, kp_thread_id() | WAITED_FOR);
+    if (!(*word & WAITED_FOR) && atomic_compare_exchange_strong(&l->word, word, *word | WAITED_FOR))
+        *word |= WAITED_FOR;
+    return false;
+}
+
+/* A lock that was waited for is marked as such while others may wait, too. */
+bool kp_lock_take(struct kp_lock *l, long patience_ms)
+{
+    int word = 0;
+    if (atomic_compare_exchange_strong(&l->word, &word, kp_thread_id())) /* most are free */
+        return true;
+    if (patience_ms != KP_FOREVER && (word & ~WAITED_FOR) == kp_thread_id())
+        return false;
+    long start = kp_now_ms(), waited = 0;
+    while (!take_or_announce(l, &word, waited >= SLICE_MS)) {
+        waited = kp_now_ms() - start;
+        if (patience_ms != KP_FOREVER && waited >= patience_ms)
+            return false;
+        if (word & WAITED_FOR)
+            kp_wait_while(&l->word, word, patience_ms == KP_FOREVER ? KP_FOREVER : patience_ms - waited);
+    }
+    return true;
+}
+
+void kp_lock_give(struct kp_lock *l)
+{
+    if (atomic_exchange(&l->word, 0) & WAITED_FOR)
+        wake(&l->word, 1);
+}
+
+/* ---- forks ---- */
+
+static void (*then)(void);
+
+static void before_fork(void)
+{
+    long start = kp_now_ms();
+    forking = true;
+    for (int i = 0; i < KP_LOCKS; i++) {
+        long left = FORK_PATIENCE_MS - (kp_now_ms() - start);
+        held[i] = kp_lock_take(&kp_locks[i], left > 0 ? left : 0);
+    }
+}
+
+static void after_fork(void)
+{
+    for (int i = KP_LOCKS - 1; i >= 0; i--)
+        if (held[i]) {
+            held[i] = false;
+            kp_lock_give(&kp_locks[i]);
+        }
+    forking = false;
+}
+
+static void in_child(void)
+{
+    for (int i = 0; i < KP_LOCKS; i++) {
+        broken[i] = !held[i];
+        held[i] = false;
+        atomic_store(&kp_locks[i].word, 0);
+    }
+    own_id = 0;
+    forking = false;
+    then();
+}
+
+/* pthread_atfork is a static helper in some C libraries; this is what it calls in all of them. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+void kp_locks_watch_forks(void (*child)(void))
+{
+    then = child;
+    __register_atfork(before_fork, after_fork, in_child, &__dso_handle);
+}
+
+bool kp_locks_broken(int lock)
+{
+    return broken[lock];
+}
+
+bool kp_locks_forking(void)
+{
+    return forking;
+}

@@ -1,0 +1,62 @@
+/*
+ * Locks, clocks and waits. A lock can be waited for with a limit, which a program's end needs: an exit from a signal
+ * handler may have interrupted the very thread that holds the lock. Waiting threads sleep in the kernel.
+ *
+ * Threads: any. A lock is given back by the thread that took it.
+ */
+#ifndef KP_BASE_LOCK_H
+#define KP_BASE_LOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Zeroed it is free. */
+struct kp_lock {
+    atomic_int word; /* id of the thread that holds it, and whether others wait; 0 = free */
+};
+
+enum { KP_FOREVER = -1 };
+
+/* Waits at most `patience_ms` (KP_FOREVER: without end; 0: not at all). False when it was not to be had; at once where
+ * this very thread holds it and the wait has a limit. A holder that has ended holds nothing any more. */
+bool kp_lock_take(struct kp_lock *l, long patience_ms);
+void kp_lock_give(struct kp_lock *l);
+
+/* ---- locks that a forked child can meet (locks.def) ---- */
+
+enum {
+#define KP_LOCK(name) KP_LOCK_##name,
+#include "base/locks.def"
+#undef KP_LOCK
+    KP_LOCKS
+};
+
+extern struct kp_lock kp_locks[KP_LOCKS];
+
+/* Over each fork from now on this thread holds them, taken in the order of the table, so that what they guard is whole
+ * in the child. Those that are not to be had soon are left: the thread that forks may hold one itself. In the child all
+ * are free, and in_child is called. Once. */
+void kp_locks_watch_forks(void (*in_child)(void));
+/* In the child: whether another thread of the parent's held the lock at the fork, and left its work half done. */
+bool kp_locks_broken(int lock);
+/* Whether this thread forks and holds them: a signal handler that interrupts it must not wait for one. */
+bool kp_locks_forking(void);
+
+/* ---- waiting ---- */
+
+/* Sleeps while *word is `value`, at most `ms` (KP_FOREVER: without end), and wakes early now and then. */
+void kp_wait_while(atomic_int *word, int value, long ms);
+/* Wakes all who wait for a change of *word. */
+void kp_wake_all(atomic_int *word);
+
+/* The system's id of this thread. */
+int kp_thread_id(void);
+
+/* Monotonic clock. */
+long kp_now_ms(void);
+double kp_now_ns(void);
+
+/* The shortest wait worth a system call when polling. */
+void kp_nap(void);
+
+#endif

@@ -1,0 +1,128 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "report/options/options.h"
+#include "base/text.h"
+
+struct macros {
+    uint64_t pid, index;
+    const char *host;
+    bool has_index; /* the pattern contains %i */
+};
+
+/* The launchers' variables, those of the innermost launcher first: what mpirun, srun and torchrun start within a batch
+ * job inherits the SLURM_PROCID of the job's script, and what torchrun starts that of the torchrun on its node. */
+static const struct {
+    const char *name, *beside; /* which counts only where `beside` is set too */
+} rank_variables[] = {
+    {"RANK", "WORLD_SIZE"}, /* torchrun, and what else starts processes for torch.distributed */
+    {"OMPI_COMM_WORLD_RANK", NULL}, {"PMIX_RANK", NULL},    {"PMI_RANK", NULL}, /* MPICH, Intel MPI, Cray's */
+    {"MV2_COMM_WORLD_RANK", NULL},                                              /* MVAPICH2 */
+    {"PALS_RANKID", NULL},                                                      /* Cray's mpiexec, of any program */
+    {"FLUX_TASK_RANK", NULL},       {"SLURM_PROCID", NULL}, {"RANK", NULL},
+};
+
+static const char *set_to(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static const char *rank(void)
+{
+    for (size_t i = 0; i < sizeof rank_variables / sizeof *rank_variables; i++) {
+        const char *value = set_to(rank_variables[i].name), *beside = rank_variables[i].beside;
+        if (value && (!beside || set_to(beside)))
+            return value;
+    }
+    return "0";
+}
+
+/* `p` stands behind "%q"; returns the character behind the closing brace. */
+static const char *expand_env(const char *p, const char *pattern, FILE *out, int *rc, char **err)
+{
+    size_t n = *p == '{' ? strcspn(p + 1, "}") : 0;
+    if (!n || p[1 + n] != '}') {
+        *rc = kp_error(err, "%%q in '%s' needs a name in braces: %%q{NAME}", pattern);
+        return p;
+    }
+    char *name = strndup(p + 1, n);
+    const char *value = name ? getenv(name) : NULL;
+    if (value)
+        fputs(value, out);
+    else
+        *rc = name ? kp_error(err, "%%q{%s} in '%s': no such variable in the environment", name, pattern) : -ENOMEM;
+    free(name);
+    return p + n + 2;
+}
+
+/* `p` stands behind a '%'; returns what follows the macro. */
+static const char *expand_macro(const char *p, const char *pattern, struct macros *m, FILE *out, int *rc, char **err)
+{
+    switch (*p) {
+    case 'p':
+        fprintf(out, "%" PRIu64, m->pid);
+        break;
+    case 'h':
+        fputs(m->host, out);
+        break;
+    case 'i':
+        fprintf(out, "%" PRIu64, m->index);
+        m->has_index = true;
+        break;
+    case 'r':
+        fputs(rank(), out);
+        break;
+    case '%':
+        fputc('%', out);
+        break;
+    case 'q':
+        return expand_env(p + 1, pattern, out, rc, err);
+    default:
+        *rc = kp_error(err, "unknown %%%.1s in '%s'; valid: %%p %%h %%q{NAME} %%i %%r %%%%", p, pattern);
+        return p;
+    }
+    return p + 1;
+}
+
+static int expand_once(const char *pattern, struct macros *m, char **out, char **err)
+{
+    size_t size;
+    FILE *f = open_memstream(out, &size);
+    if (!f)
+        return -ENOMEM;
+    int rc = 0;
+    for (const char *p = pattern; !rc && *p;) {
+        if (*p == '%')
+            p = expand_macro(p + 1, pattern, m, f, &rc, err);
+        else
+            fputc(*p++, f);
+    }
+    if (kp_text_end(f, out) && !rc)
+        rc = -ENOMEM;
+    if (rc) {
+        free(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **out, char **err)
+{
+    struct macros m = {.pid = pid, .host = host};
+    struct stat st;
+    *err = NULL;
+    for (;;) {
+        *out = NULL;
+        int rc = expand_once(pattern, &m, out, err);
+        /* A name that cannot be looked at counts as unused: creating it will say what is wrong. */
+        if (rc || !m.has_index || lstat(*out, &st))
+            return rc;
+        free(*out);
+        m.index++;
+    }
+}

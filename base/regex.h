@@ -1,0 +1,25 @@
+/*
+ * POSIX extended regular expressions that say yes or no, in bounded memory and in time linear in the text.
+ *
+ * Why not the C library's: its compiler recurses, copies what is repeated and can take all memory, its matcher is
+ * exponential with back-references, and both run inside the profiled program, in that program's locale and on its
+ * stack. TRE has the same faults where a repetition stands in another, RE2 needs C++. A yes or no needs no places of
+ * parts, which is most of a library, so the rest is here: each state of the expression is looked at once a character.
+ *
+ * The syntax is POSIX's with GNU's \w \W \s \S \b \B \< \> \` \', as the C library takes it in the locale "C": a
+ * character is a byte. There are no back-references.
+ */
+#ifndef KP_BASE_REGEX_H
+#define KP_BASE_REGEX_H
+
+#include <stdbool.h>
+
+struct kp_regex;
+/* `whole`: the expression has to match all of the text, else any part of it. 0; -EINVAL with *err (malloc'ed line) for
+ * a bad expression or one of more than 2048 steps, copies of what is repeated included; -ENOMEM. */
+int kp_regex_new(const char *expr, bool whole, struct kp_regex **out, char **err);
+/* Thread-safe; takes no memory but 9 KB of stack. */
+bool kp_regex_match(const struct kp_regex *r, const char *text);
+void kp_regex_free(struct kp_regex *r); /* of NULL it does nothing */
+
+#endif

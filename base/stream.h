@@ -1,0 +1,23 @@
+/*
+ * A stdio stream over a sink, so that what is written in small pieces reaches the sink in large ones.
+ * Threads: one at a time for each stream.
+ */
+#ifndef KP_BASE_STREAM_H
+#define KP_BASE_STREAM_H
+
+#include <stdio.h>
+
+#include "report/pages/render.h"
+
+struct kp_stream {
+    FILE *to;
+    const struct kp_sink *sink;
+    int rc; /* what the sink returned first */
+};
+
+/* `s` and the sink must stay where they are until the stream is closed. 0 or -ENOMEM. */
+int kp_stream_open(struct kp_stream *s, const struct kp_sink *sink);
+/* Hands on what is left. 0, what the sink returned, or -ENOMEM. */
+int kp_stream_close(struct kp_stream *s);
+
+#endif

@@ -1,0 +1,18 @@
+/* Breaking long text into lines, as ncu breaks it. */
+#ifndef KP_BASE_WRAP_H
+#define KP_BASE_WRAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What is left of a text, at first all of it. */
+struct kp_wrap {
+    const char *rest;
+    size_t width;
+};
+
+/* The next line in *line, *len (points into the text); false when there is none. A blank at which a line was broken is
+ * not printed but counts towards the length of the next line, as in ncu's output. An empty text has one empty line. */
+bool kp_wrap_next(struct kp_wrap *w, const char **line, size_t *len);
+
+#endif

@@ -1,0 +1,465 @@
+#include "cmd/catalog.h"
+
+#include <ctype.h>
+#include <cuda.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cmd/doctor_cuda.h"
+#include "collectors/providers/extras.h"
+#include "collectors/plan/plan.h"
+#include "collectors/plan/pm_list.h"
+#include "cupti/host.h"
+#include "cupti/loader.h"
+#include "cupti/pm.h"
+#include "cupti/target.h"
+#include "report/define/derive.h"
+#include "report/define/groups.h"
+#include "report/options/options.h"
+#include "base/text.h"
+
+#ifdef KP_TOOLS_GLIBC_COMPAT_H
+/* As the names in tools/glibc_compat.h, where it cannot be: other sources define it. */
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+#endif
+
+enum { FULL_NAME_MAX = 512 };
+
+/* Taken where there is no GPU: the chip of the H100 and H200. */
+static const char stand_in[] = "GH100";
+
+static const struct {
+    const char *name;
+    int major, minor;
+} chips[] = {
+#define KP_CHIP(name, major, minor, opens, passes) {name, major, minor},
+#include "collectors/plan/chips.def"
+};
+
+enum { CHIPS = sizeof(chips) / sizeof(*chips) };
+
+struct kp_catalog {
+    struct kp_cupti *cupti;
+    struct kp_host *host;
+    char *chip, *title;
+    int major, minor;
+};
+
+bool kp_catalog_chip_cc(const char *chip, int *major, int *minor)
+{
+    for (size_t i = 0; i < CHIPS; i++)
+        if (!strcmp(chips[i].name, chip)) {
+            *major = chips[i].major;
+            *minor = chips[i].minor;
+            return true;
+        }
+    return false;
+}
+
+/* ---- opening ---- */
+
+static bool directory_of(const void *address, char *dir, size_t size)
+{
+    Dl_info info;
+    char *end;
+    if (!dladdr(address, &info) || !info.dli_fname || snprintf(dir, size, "%s", info.dli_fname) >= (int)size ||
+        !(end = strrchr(dir, '/')))
+        return false;
+    *end = '\0';
+    return true;
+}
+
+const struct kp_dl kp_catalog_dl = {.open = dlopen, .sym = dlsym, .directory_of = directory_of};
+
+/* The chip of the first GPU into c->chip, which stays NULL where there is none. The driver is not needed for anything
+ * else, and so is not linked. */
+static int ask_device(struct kp_catalog *c)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    __typeof__(cuInit) *init = NULL;
+    __typeof__(cuDeviceGetAttribute) *attribute = NULL;
+    const char *chip;
+    if (driver) {
+        *(void **)&init = dlsym(driver, "cuInit");
+        *(void **)&attribute = dlsym(driver, "cuDeviceGetAttribute");
+    }
+    if (!init || !attribute || init(0) || attribute(&c->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) ||
+        attribute(&c->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0) || kp_target_init(c->cupti) ||
+        kp_target_chip(c->cupti, 0, &chip))
+        return 0;
+    c->chip = kp_strdup(chip);
+    return c->chip ? 0 : -ENOMEM;
+}
+
+static int unknown_chip(const struct kp_catalog *c, const char *chip, char **err)
+{
+    const char *const *names;
+    size_t n;
+    const char **list = kp_host_chips(c->cupti, &names, &n) ? NULL : calloc(n + 1, sizeof(*list));
+    if (!list)
+        return -ENOMEM;
+    memcpy(list, names, n * sizeof(*list));
+    int rc = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(names[i], chip))
+            rc = kp_error(err, "--chip: CUPTI %s lists %s, but has no metrics of it", kp_cupti_version(c->cupti), chip);
+    if (!rc)
+        rc = kp_error_choice(err, "--chip: unknown chip", chip, list);
+    free(list);
+    return rc;
+}
+
+/* ncu writes chips small, CUPTI large: either is taken. */
+static const char *as_cupti_writes(const struct kp_catalog *c, const char *chip)
+{
+    const char *const *names;
+    size_t n;
+    if (kp_host_chips(c->cupti, &names, &n))
+        return chip;
+    for (size_t i = 0; i < n; i++)
+        if (!strcasecmp(names[i], chip))
+            return names[i];
+    return chip;
+}
+
+/* A chip that is newer than the table has what the newest one of it has, as open-ended conditions of rows mean it. */
+static int choose_chip(struct kp_catalog *c, const char *chip, char **note)
+{
+    int rc = *chip ? 0 : ask_device(c);
+    if (rc || c->chip)
+        return rc;
+    c->chip = kp_strdup(*chip ? as_cupti_writes(c, chip) : stand_in);
+    if (!c->chip)
+        return -ENOMEM;
+    if (!kp_catalog_chip_cc(c->chip, &c->major, &c->minor))
+        kp_catalog_chip_cc(chips[CHIPS - 1].name, &c->major, &c->minor);
+    if (!*chip && asprintf(note, "no GPU was found: this is what %s has; --chip chooses another", stand_in) < 0) {
+        *note = NULL;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static void close_catalog(struct kp_catalog *c)
+{
+    if (!c)
+        return;
+    kp_host_close(c->host);
+    kp_cupti_free(c->cupti);
+    free(c->chip);
+    free(c->title);
+    free(c);
+}
+
+static int open_catalog(const char *chip, const char *cupti_dir, struct kp_catalog **out, char **note, char **err)
+{
+    struct kp_catalog *c = calloc(1, sizeof(*c));
+    *out = NULL;
+    *note = *err = NULL;
+    if (!c)
+        return -ENOMEM;
+    int rc = kp_cupti_load(&kp_catalog_dl, cupti_dir, NULL, &c->cupti, err);
+    if (!rc)
+        rc = choose_chip(c, chip, note);
+    if (!rc && kp_host_open(c->cupti, c->chip, NULL, &c->host))
+        rc = unknown_chip(c, c->chip, err);
+    if (!rc &&
+        asprintf(&c->title, "%s (CC %d.%d), CUPTI %s", c->chip, c->major, c->minor, kp_cupti_version(c->cupti)) < 0) {
+        c->title = NULL;
+        rc = -ENOMEM;
+    }
+    if (rc)
+        close_catalog(c);
+    else
+        *out = c;
+    return rc;
+}
+
+static const char *title(const struct kp_catalog *c)
+{
+    return c->title;
+}
+
+/* ---- lists ---- */
+
+static int each_chip(struct kp_catalog *c, int (*fn)(const char *chip, const char *about, void *arg), void *arg)
+{
+    const char *const *names;
+    char about[64];
+    size_t n;
+    if (kp_host_chips(c->cupti, &names, &n))
+        return -EIO;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct kp_host *h = NULL;
+        int major, minor;
+        bool opens = !kp_host_open(c->cupti, names[i], NULL, &h);
+        kp_host_close(h);
+        if (kp_catalog_chip_cc(names[i], &major, &minor))
+            snprintf(about, sizeof(about), "CC %d.%d%s", major, minor, opens ? "" : ", listed without metrics");
+        else
+            snprintf(about, sizeof(about), "newer than this kprof");
+        rc = fn(names[i], about, arg);
+    }
+    return rc;
+}
+
+static int each_counted(struct kp_catalog *c, int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
+{
+    static const enum kp_catalog_kind kinds[KP_METRIC_TYPES] = {[KP_METRIC_COUNTER] = KP_CATALOG_COUNTER,
+                                                                [KP_METRIC_RATIO] = KP_CATALOG_RATIO,
+                                                                [KP_METRIC_THROUGHPUT] = KP_CATALOG_THROUGHPUT};
+    int rc = 0;
+    for (int type = 0; !rc && type < KP_METRIC_TYPES; type++) {
+        const char *const *names;
+        size_t n;
+        if (kp_host_names(c->host, (enum kp_metric_type)type, &names, &n))
+            return -EIO;
+        for (size_t i = 0; !rc && i < n; i++) {
+            struct kp_metric_props props;
+            if (kp_host_metric(c->host, names[i], &props))
+                continue;
+            rc = fn(&(struct kp_catalog_metric){kinds[type], names[i], props.unit, props.description}, arg);
+        }
+    }
+    return rc;
+}
+
+/* What the sections call it says what it is; else its name has to. */
+static void describe(const char *name, const char **unit, char *text, size_t size)
+{
+    size_t n;
+    const struct kp_section *s = kp_sections(&n);
+    *unit = "";
+    for (; n; n--, s++)
+        for (size_t i = 0; i < s->n_rows; i++)
+            if (!strcmp(s->rows[i].metric, name)) {
+                *unit = strcmp(s->rows[i].unit, KP_UNIT_OF_CHIP) ? kp_row_unit(&s->rows[i]) : "";
+                snprintf(text, size, "%s", s->rows[i].label);
+                return;
+            }
+    const char *words = strstr(name, "__");
+    snprintf(text, size, "%s", words ? words + 2 : name);
+    for (char *p = text; *p; p++)
+        *p = *p == '_' ? ' ' : *p;
+}
+
+static int each_of_launch(int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
+{
+    int rc = 0;
+    for (const char *const *const *list = kp_plan_uncounted; *list; list++)
+        for (const char *const *name = *list; *name && !rc; name++) {
+            char text[FULL_NAME_MAX];
+            const char *unit;
+            describe(*name, &unit, text, sizeof(text));
+            rc = fn(&(struct kp_catalog_metric){KP_CATALOG_LAUNCH, *name, unit, text}, arg);
+        }
+    return rc;
+}
+
+struct callback {
+    int (*fn)(const struct kp_catalog_metric *m, void *arg);
+    void *arg;
+};
+
+static int take_source(const char *name, const char *unit, void *arg)
+{
+    const struct callback *call = arg;
+    const char *of_row;
+    char text[FULL_NAME_MAX];
+    describe(name, &of_row, text, sizeof(text));
+    return call->fn(&(struct kp_catalog_metric){KP_CATALOG_SOURCE, name, unit, text}, call->arg);
+}
+
+static int each_derived(int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
+{
+    size_t n;
+    const struct kp_derived **all = kp_derived_all(&n);
+    int rc = all ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        if (!kp_extras_is_metric(all[i]->name)) /* such a one is only derived where it was not counted */
+            rc = fn(&(struct kp_catalog_metric){KP_CATALOG_DERIVED, all[i]->name, all[i]->unit, all[i]->expression},
+                    arg);
+    free(all);
+    return rc;
+}
+
+static int take_group(const struct kp_group *group, void *arg)
+{
+    const struct callback *call = arg;
+    return call->fn(&(struct kp_catalog_metric){KP_CATALOG_GROUP, group->name, "", group->title}, call->arg);
+}
+
+static int each_metric(struct kp_catalog *c, int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
+{
+    struct callback call = {fn, arg};
+    int rc = each_counted(c, fn, arg);
+    if (!rc)
+        rc = each_of_launch(fn, arg);
+    if (!rc)
+        rc = kp_extras_metrics(c->major, c->minor, take_source, &call);
+    if (!rc)
+        rc = each_derived(fn, arg);
+    return rc ? rc : kp_groups_each_name(c->major, c->minor, take_group, &call);
+}
+
+static int each_full_name(struct kp_catalog *c, const struct kp_catalog_metric *m,
+                          int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
+{
+    static const int types[KP_CATALOG_KINDS] = {[KP_CATALOG_COUNTER] = KP_METRIC_COUNTER,
+                                                [KP_CATALOG_RATIO] = KP_METRIC_RATIO,
+                                                [KP_CATALOG_THROUGHPUT] = KP_METRIC_THROUGHPUT,
+                                                [KP_CATALOG_LAUNCH] = -1,
+                                                [KP_CATALOG_SOURCE] = -1,
+                                                [KP_CATALOG_DERIVED] = -1,
+                                                [KP_CATALOG_GROUP] = -1};
+    const char *const *suffixes;
+    size_t n;
+    if (types[m->kind] < 0)
+        return fn(m, arg);
+    if (kp_host_suffixes(c->host, (enum kp_metric_type)types[m->kind], m->name, &suffixes, &n))
+        return -EIO;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct kp_metric_props props;
+        char full[FULL_NAME_MAX];
+        snprintf(full, sizeof(full), "%s%s", m->name, suffixes[i]);
+        if (!kp_host_metric(c->host, full, &props))
+            rc = fn(&(struct kp_catalog_metric){m->kind, full, props.unit, m->description}, arg);
+    }
+    return rc;
+}
+
+/* Whether some chip that CUPTI knows has what the item stands for. Returns 0 or another error than -EINVAL; *why
+ * (malloc'ed) is set where none has. */
+static int ask_all(struct kp_cupti *cupti, const char *item, unsigned how, char **why)
+{
+    int rc = -EINVAL;
+    for (size_t i = CHIPS; rc == -EINVAL && i--;) {
+        struct kp_plan *p = NULL;
+        free(*why);
+        *why = NULL;
+        rc = kp_plan_make(cupti, chips[i].name, NULL, chips[i].major, chips[i].minor, NULL, 0, item,
+                          how | KP_PLAN_ANY_CHIP, &p, why);
+        kp_plan_free(p);
+        if (rc && rc != -EINVAL && rc != -ENOMEM) { /* a chip that this CUPTI has no metrics of */
+            free(*why);
+            *why = NULL;
+            rc = -EINVAL;
+        }
+    }
+    return rc == -EINVAL ? 0 : rc;
+}
+
+static int check_metrics(const char *cupti_dir, const char *list, bool columns,
+                         int (*fn)(const char *item, const char *why, void *arg), void *arg)
+{
+    struct kp_cupti *cupti = NULL;
+    char *err = NULL;
+    const char *item;
+    size_t len;
+    int rc = kp_cupti_load(&kp_catalog_dl, cupti_dir, NULL, &cupti, &err);
+    free(err);
+    while (!rc && kp_word_next(&list, &item, &len)) {
+        char *text = strndup(item, len), *why = NULL;
+        rc = text ? ask_all(cupti, text, columns ? KP_PLAN_COLUMNS : 0, &why) : -ENOMEM;
+        if (!rc && why)
+            rc = fn(text, why, arg);
+        free(text);
+        free(why);
+    }
+    kp_cupti_free(cupti);
+    return rc;
+}
+
+/* A plan resolves the item, as it will when it is profiled. */
+static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const struct kp_catalog_metric *m, void *arg),
+                       void *arg, char **err)
+{
+    struct kp_plan *p = NULL;
+    int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, NULL, 0, item, KP_PLAN_QUERY, &p, err);
+    for (size_t i = 0; !rc && i < p->n_metrics; i++) {
+        struct kp_metric_props props;
+        const struct kp_derived *d = kp_derived_find(p->metrics[i].name);
+        const char *about = d ? d->expression : "", *unit;
+        char text[FULL_NAME_MAX];
+        if (!p->metrics[i].listed)
+            continue;
+        if (!d && kp_extras_is_metric(p->metrics[i].name)) {
+            describe(p->metrics[i].name, &unit, text, sizeof(text));
+            about = text;
+        } else if (!d && !kp_host_metric(c->host, p->metrics[i].name, &props)) {
+            about = props.description;
+        }
+        rc = fn(&(struct kp_catalog_metric){d ? KP_CATALOG_DERIVED : KP_CATALOG_COUNTER, p->metrics[i].name,
+                                            p->metrics[i].unit, about},
+                arg);
+    }
+    if (p)
+        kp_plan_free(p);
+    return rc;
+}
+
+/* Adds what is sampled over time, and its passes. */
+static int add_sampled(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
+                       size_t *passes)
+{
+    struct kp_host *host = NULL;
+    struct kp_pm_list list = {.names = NULL};
+    struct kp_pm_groups groups = {.at = NULL};
+    if (!kp_pm_available(c->cupti) || kp_pm_host(c->cupti, c->chip, NULL, &host))
+        return 0;
+    int rc = kp_pm_list(host, c->major, c->minor, sections, n, "", &list);
+    if (!rc)
+        rc = kp_pm_schedule(c->cupti, c->chip, NULL, (const char *const *)list.names, list.n, 0, &groups);
+    if (!rc) {
+        *metrics += list.n - groups.n_left_out;
+        *passes += groups.n;
+        kp_pm_groups_free(&groups);
+    }
+    kp_pm_list_free(&list);
+    kp_host_close(host);
+    return rc;
+}
+
+/* Adds the passes that are not the range profiler's. */
+static int add_extras(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
+                      size_t *passes)
+{
+    unsigned kinds = kp_extras_wanted(sections, n, "", c->major, c->minor);
+    *passes += !!(kinds & KP_EXTRA_PCSAMP) + !!(kinds & KP_EXTRA_SASS);
+    return kinds & KP_EXTRA_PM ? add_sampled(c, sections, n, metrics, passes) : 0;
+}
+
+static int cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
+                size_t *passes, char **err)
+{
+    struct kp_plan *p = NULL;
+    int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, sections, n, "",
+                          kp_sections_one_pass(sections, n, "") ? KP_PLAN_ONE_PASS : KP_PLAN_RULES, &p, err);
+    *metrics = *passes = 0;
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < p->n_metrics; i++)
+        *metrics += p->metrics[i].group != KP_CANNOT_COLLECT;
+    *passes = p->passes;
+    kp_plan_free(p);
+    return kp_sections_one_pass(sections, n, "") ? 0 : add_extras(c, sections, n, metrics, passes);
+}
+
+const struct kp_catalog_ops kp_catalog_ops = {
+    .open = open_catalog,
+    .close = close_catalog,
+    .title = title,
+    .chips = each_chip,
+    .metrics = each_metric,
+    .full_names = each_full_name,
+    .listed = each_listed,
+    .check_metrics = check_metrics,
+    .cost = cost,
+    .machine = kp_doctor_machine,
+};

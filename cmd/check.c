@@ -1,0 +1,309 @@
+/* What can be known before the program starts, so that no run is lost to it. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/main.h"
+#include "report/options/options.h"
+#include "base/text.h"
+
+/* The program is not started. */
+static int refuse(const struct kp_options *o, enum kp_failure kind, const char *what, const char *path, const char *why)
+{
+    return kp_main_error(o->strict ? kp_failure_rows[kind].status : KP_EXIT_USAGE,
+                         "%s: %s: %s; the program was not started", what, path, why);
+}
+
+/* ---- paths ---- */
+
+static bool is_stream(const char *path)
+{
+    return !strcmp(path, "stderr") || !strcmp(path, "stdout");
+}
+
+/* Whether each process makes something else of it, which nobody knows before. */
+static bool varies(const char *pattern)
+{
+    for (const char *p = pattern; (p = strchr(p, '%')) && p[1]; p += 2)
+        if (strchr("pir", p[1]))
+            return true;
+    return false;
+}
+
+/* What all processes make of it; malloc'ed, NULL where that is not known. A variable may be one that a launcher sets.
+ */
+static char *known_path(const char *pattern)
+{
+    char host[256] = "", *path = NULL, *err = NULL;
+    if (!*pattern || varies(pattern))
+        return NULL;
+    gethostname(host, sizeof host - 1);
+    if (kp_expand_path(pattern, 0, host, &path, &err))
+        path = NULL;
+    free(err);
+    return path;
+}
+
+char *kp_main_export_path(const struct kp_options *o)
+{
+    return known_path(o->export_file);
+}
+
+/* The part of a pattern before the last slash. */
+static char *folder_of(const char *pattern)
+{
+    const char *slash = strrchr(pattern, '/');
+    return slash ? strndup(pattern, slash > pattern ? (size_t)(slash - pattern) : 1) : strdup(".");
+}
+
+static bool begins_at_root(const char *pattern)
+{
+    char host[1] = "", *path = NULL, *err = NULL;
+    bool known = !kp_expand_path(pattern, 0, host, &path, &err);
+    bool root = !known || *path == '/'; /* what is not known here stays as it is */
+    free(path);
+    free(err);
+    return root;
+}
+
+/* The program may go to another folder before it first uses CUDA. */
+static int anchor(char **pattern, const char *variable)
+{
+    char now[PATH_MAX], *whole = NULL;
+    size_t size;
+    if (!**pattern || is_stream(*pattern) || begins_at_root(*pattern) || !getcwd(now, sizeof now))
+        return 0;
+    FILE *f = open_memstream(&whole, &size);
+    if (!f)
+        return -ENOMEM;
+    for (const char *c = now; *c; c++)
+        fprintf(f, *c == '%' ? "%%%%" : "%c", *c);
+    fprintf(f, "/%s", *pattern);
+    if (kp_text_end(f, &whole) || setenv(variable, whole, 1)) {
+        free(whole);
+        return -ENOMEM;
+    }
+    free(*pattern);
+    *pattern = whole;
+    return 0;
+}
+
+/* Why no file can be made in the folder of `pattern`; NULL when one can, or the folder is not known. */
+static const char *no_folder(const char *pattern)
+{
+    struct stat st;
+    char *part = folder_of(pattern), *folder = part ? known_path(part) : NULL;
+    int why = 0;
+    if (folder && stat(folder, &st))
+        why = errno;
+    else if (folder && !S_ISDIR(st.st_mode))
+        why = ENOTDIR;
+    else if (folder && access(folder, W_OK | X_OK))
+        why = errno;
+    free(part);
+    free(folder);
+    return why ? strerror(why) : NULL;
+}
+
+static int check_export(const struct kp_options *o)
+{
+    struct stat st;
+    char *path = known_path(o->export_file);
+    const char *why = no_folder(o->export_file), *shown = path ? path : o->export_file;
+    if (!why && path && !stat(path, &st) && !S_ISREG(st.st_mode))
+        why = "that is not a regular file";
+    else if (!why && path && !o->force_overwrite && !lstat(path, &st))
+        why = "the file exists; use --force-overwrite, or %i, %p or %r in the name";
+    int status = why ? refuse(o, KP_FAILURE_EXPORT, "--export", shown, why) : 0;
+    free(path);
+    return status;
+}
+
+static int check_log(const struct kp_options *o)
+{
+    struct stat st;
+    char *path = known_path(o->log_file);
+    const char *why = NULL;
+    if (!path || stat(path, &st))
+        why = no_folder(o->log_file);
+    else if (S_ISDIR(st.st_mode))
+        why = strerror(EISDIR);
+    else if (access(path, W_OK))
+        why = strerror(errno);
+    int status = why ? refuse(o, KP_FAILURE_LOG, "--log-file", path ? path : o->log_file, why) : 0;
+    free(path);
+    return status;
+}
+
+/* ---- metrics ---- */
+
+/* Seconds that CUPTI is given to answer. */
+enum { CUPTI_PATIENCE = 30 };
+
+static int tell_item(const char *item, const char *why, void *arg)
+{
+    return fprintf(arg, "%s\t%s\n", item, why) < 0 ? -EIO : 0;
+}
+
+/* Some versions of CUPTI crash where there is no driver, and a library that was loaded stays: a child asks. Returns
+ * what it says, "ITEM\tTEXT" in a line each; malloc'ed, NULL when it cannot tell. */
+static char *ask_child(const struct kp_options *o, const char *list, bool columns, const struct kp_catalog_ops *ops)
+{
+    int ends[2], status;
+    char *said = NULL, chunk[4096];
+    size_t size;
+    ssize_t n;
+    if (pipe2(ends, O_CLOEXEC))
+        return NULL;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (!pid) {
+        FILE *to = fdopen(ends[1], "w");
+        int quiet = open("/dev/null", O_WRONLY);
+        dup2(quiet, STDERR_FILENO);
+        signal(SIGALRM, SIG_DFL);
+        alarm(CUPTI_PATIENCE);
+        _exit(!to || ops->check_metrics(o->cupti_dir, list, columns, tell_item, to) || fclose(to));
+    }
+    close(ends[1]);
+    FILE *f = open_memstream(&said, &size);
+    while (pid > 0 && f && ((n = read(ends[0], chunk, sizeof chunk)) > 0 || (n < 0 && errno == EINTR)))
+        if (n > 0)
+            fwrite(chunk, 1, (size_t)n, f);
+    close(ends[0]);
+    bool good = pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
+    if (f && !kp_text_end(f, &said) && good)
+        return said;
+    free(said);
+    return NULL;
+}
+
+static size_t count_items(const char *list)
+{
+    const char *item;
+    size_t len, n = 0;
+    while (kp_word_next(&list, &item, &len))
+        n++;
+    return n;
+}
+
+/* Each line of what the child said, as an error or a warning; the items go into *told, separated by commas. */
+static size_t tell_lines(const char *said, bool error, FILE *told)
+{
+    size_t n = 0;
+    for (const char *end; *said; said = end + 1, n++) {
+        const char *text = strchr(said, '\t') + 1;
+        end = strchr(text, '\n');
+        fprintf(stderr, "==%s== %.*s\n", error ? "ERROR" : "WARNING", (int)(end - text), text);
+        fprintf(told, "%s%.*s", n ? "," : "", (int)(text - 1 - said), said);
+    }
+    return n;
+}
+
+static size_t count_lines(const char *text)
+{
+    size_t n = 0;
+    for (; (text = strchr(text, '\n')); text++)
+        n++;
+    return n;
+}
+
+/* The library knows the chip, and another copy of CUPTI may be the program's: what this one does not have is told, and
+ * only stops the program where nothing else was to be collected. */
+static int check_metrics(const struct kp_options *o, const struct kp_catalog_ops *ops)
+{
+    bool columns = !strcmp(o->metrics, o->trace_columns); /* see kp_trace_wants */
+    char *said = *o->metrics ? ask_child(o, o->metrics, columns, ops) : NULL, *told = NULL;
+    size_t size;
+    int status = 0;
+    FILE *f = said && *said ? open_memstream(&told, &size) : NULL;
+    if (f) {
+        bool nothing = !*o->set && !*o->section && count_lines(said) == count_items(o->metrics);
+        tell_lines(said, nothing, f);
+        fclose(f);
+        if (nothing)
+            status = kp_main_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
+                                   "nothing is left to collect; the program was not started (if it has a newer CUPTI, "
+                                   "name its folder with --cupti-dir)");
+        else
+            setenv("KPROF_METRICS_TOLD", told, 1);
+    }
+    free(told);
+    free(said);
+    return status;
+}
+
+int kp_main_check_run(struct kp_options *o, const struct kp_catalog_ops *ops)
+{
+    if (anchor(&o->export_file, "KPROF_EXPORT") || anchor(&o->log_file, "KPROF_LOG_FILE"))
+        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    int status = *o->export_file ? check_export(o) : 0;
+    if (!status && !is_stream(o->log_file))
+        status = check_log(o);
+    return status ? status : check_metrics(o, ops);
+}
+
+/* ---- the program ---- */
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+char *kp_main_find_program(const char *name)
+{
+    const char *folders = getenv("PATH");
+    if (strchr(name, '/'))
+        return is_program(name) ? strdup(name) : NULL;
+    for (folders = folders ? folders : "/bin:/usr/bin"; folders; folders = *folders ? folders + 1 : NULL) {
+        size_t len = strcspn(folders, ":");
+        char *path;
+        if (asprintf(&path, "%.*s%s%s", (int)len, folders, len ? "/" : "", name) < 0)
+            return NULL;
+        if (is_program(path))
+            return path;
+        free(path);
+        folders += len;
+    }
+    return NULL;
+}
+
+/* Whether an executable of our own kind names an interpreter, the dynamic loader. */
+static bool has_loader(FILE *f, const Elf64_Ehdr *head)
+{
+    Elf64_Phdr part;
+    for (int i = 0; i < head->e_phnum; i++)
+        if (fseek(f, (long)(head->e_phoff + (size_t)i * head->e_phentsize), SEEK_SET) ||
+            fread(&part, sizeof part, 1, f) != 1 || part.p_type == PT_INTERP)
+            return true;
+    return false;
+}
+
+const char *kp_main_not_followed(const char *program)
+{
+    Elf64_Ehdr head;
+    struct stat st;
+    const char *why = NULL;
+    FILE *f = program ? fopen(program, "re") : NULL;
+    if (program && !stat(program, &st) &&
+        ((st.st_mode & S_ISUID && st.st_uid != getuid()) || (st.st_mode & S_ISGID && st.st_gid != getgid())))
+        why = "it is set-user-ID";
+    else if (!f || fread(&head, sizeof head, 1, f) != 1 || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+        why = NULL; /* a script, or not to be read */
+    else if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64)
+        why = "it is of another architecture";
+    else if (!has_loader(f, &head))
+        why = "it is statically linked";
+    if (f)
+        fclose(f);
+    return why;
+}

@@ -1,0 +1,1100 @@
+#include "cmd/diff.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/define/derive.h"
+#include "report/options/options.h"
+#include "base/plain.h"
+#include "report/pages/render_body.h"
+#include "report/judge/rules.h"
+#include "base/text.h"
+
+enum {
+    A,
+    B,
+    SIDES,
+    ALONE_SHOWN = 20, /* kernels without a partner that are listed */
+    VALUE_MAX = 24,   /* characters of a value; longer texts are cut */
+    CHANGE_MAX = 32,
+};
+
+static const char side_names[] = "AB";
+
+/* A rule that spoke of a launch, or of most launches of a kernel. */
+struct finding {
+    const struct kp_rule *rule;
+    const struct kp_section *section;
+    enum kp_severity severity;
+    double speedup; /* NaN when there is none */
+    bool global;
+    uint64_t launches; /* for which it spoke */
+};
+
+/* What is compared: a launch, or the averages of a kernel. */
+struct unit {
+    struct kp_result result; /* with the metrics that are shown or counted, without their instances */
+    struct finding *findings;
+    size_t n_findings;
+    uint64_t launches;
+    double ns; /* of all of them */
+    bool quick;
+    const struct unit *partner;
+};
+
+struct side {
+    struct kp_session session;
+    struct kp_wanted wanted, asked;
+    struct unit *units;
+    size_t n, capacity;
+};
+
+struct diff {
+    const struct kp_display *display;
+    const struct kp_diff_options *options;
+    struct side side[SIDES];
+};
+
+/* ---- lines of a launch ---- */
+
+static struct kp_view view_of(const struct side *s, const struct kp_result *r)
+{
+    return (struct kp_view){.session = &s->session, .result = r};
+}
+
+/* Curves and rooflines are drawn of values that say nothing one by one. */
+static bool has_comparable_rows(const struct kp_row *body)
+{
+    return body->body != KP_BODY_CURVE && body->body != KP_BODY_ROOFLINE;
+}
+
+/* Calls `fn` for each stretch of rows that print-details wants: the tables before the bodies, and each body. */
+static int each_stretch(const struct kp_section *s, enum kp_details details, const struct kp_launch_info *l,
+                        int (*fn)(const struct kp_section *s, size_t first, size_t end, void *arg), void *arg)
+{
+    size_t at = kp_rows_before_bodies(s, KP_ROW_EXTRA), end;
+    int rc = 0;
+    if (details != KP_DETAILS_BODY)
+        rc = fn(s, 0, kp_rows_before_bodies(s, details == KP_DETAILS_ALL ? KP_ROW_EXTRA : KP_ROW_HEADER), arg);
+    for (; !rc && details != KP_DETAILS_HEADER && at < s->n_rows; at = end) {
+        for (end = at + 1; end < s->n_rows && s->rows[end].kind != KP_ROW_BODY;)
+            end++;
+        if (has_comparable_rows(&s->rows[at]) && kp_cc_matches(s->rows[at].cc, l->cc_major, l->cc_minor))
+            rc = fn(s, at + 1, end, arg);
+    }
+    return rc;
+}
+
+/* ---- reading: of each launch only what is compared is kept ---- */
+
+struct keeping {
+    const struct side *side;
+    const struct kp_result *result;
+    bool *keep; /* by metrics of the result */
+};
+
+static void keep_metric(struct keeping *k, const struct kp_metric *m)
+{
+    if (m)
+        k->keep[m - k->result->metrics] = true;
+}
+
+static void keep_lines(struct keeping *k, const struct kp_lines *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        keep_metric(k, l->at[i].metric);
+}
+
+static int keep_stretch(const struct kp_section *s, size_t first, size_t end, void *arg)
+{
+    struct keeping *k = arg;
+    struct kp_lines lines = {0};
+    struct kp_view v = view_of(k->side, k->result);
+    int rc = kp_lines_of_rows(s, first, end, &v, false, &lines);
+    keep_lines(k, &lines);
+    kp_lines_free(&lines);
+    return rc;
+}
+
+static int keep_listed(struct keeping *k, const char *list)
+{
+    struct kp_lines lines = {0};
+    struct kp_view v = view_of(k->side, k->result);
+    int rc = kp_lines_of_metrics(list, &v, &lines);
+    keep_lines(k, &lines);
+    kp_lines_free(&lines);
+    return rc;
+}
+
+static int mark_kept(const struct diff *d, struct keeping *k, bool quick)
+{
+    const struct kp_wanted *w = &k->side->wanted;
+    const struct kp_launch_info *l = &k->result->launch;
+    enum kp_details details = d->display->details;
+    int rc = quick ? each_stretch(kp_section_quick(), details, l, keep_stretch, k) : 0;
+    for (size_t i = 0; !rc && i < w->n; i++)
+        rc = each_stretch(w->sections[i], details, l, keep_stretch, k);
+    keep_metric(k, kp_result_find(k->result, KP_DIFF_DURATION));
+    for (size_t i = 0; i < d->options->n_limits; i++)
+        keep_metric(k, kp_result_find(k->result, d->options->limits[i].metric));
+    return rc ? rc : keep_listed(k, w->metrics);
+}
+
+/* Frees the metrics that are not marked. */
+static int drop_others(struct kp_result *r, const bool *keep)
+{
+    struct kp_result dropped = {.metrics = calloc(r->n_metrics + 1, sizeof *r->metrics)};
+    size_t kept = 0;
+    if (!dropped.metrics)
+        return -ENOMEM;
+    for (size_t i = 0; i < r->n_metrics; i++)
+        if (keep[i])
+            r->metrics[kept++] = r->metrics[i];
+        else
+            dropped.metrics[dropped.n_metrics++] = r->metrics[i];
+    r->n_metrics = kept;
+    kp_result_free(&dropped);
+    return 0;
+}
+
+static bool is_worth_more(double a, double b)
+{
+    return !isnan(a) && (isnan(b) || a > b);
+}
+
+/* Of several messages of a rule and a severity the best estimate stands for all. */
+static void add_finding(struct unit *u, const struct finding *f)
+{
+    size_t i = 0;
+    while (i < u->n_findings && (u->findings[i].rule != f->rule || u->findings[i].severity != f->severity))
+        i++;
+    if (i == u->n_findings)
+        u->findings[u->n_findings++] = *f;
+    else if (is_worth_more(f->speedup, u->findings[i].speedup))
+        u->findings[i] = *f;
+}
+
+static int judge(const struct diff *d, const struct side *s, struct unit *u)
+{
+    struct kp_messages m = {0};
+    int rc = d->display->rules
+                 ? kp_rules_apply(&u->result, &s->session, s->wanted.sections, s->wanted.n, d->display->rules, &m)
+                 : 0;
+    u->findings = calloc(m.n + 1, sizeof *u->findings);
+    if (!u->findings)
+        rc = -ENOMEM;
+    for (size_t i = 0; !rc && i < m.n; i++)
+        add_finding(u, &(struct finding){m.list[i].rule, m.list[i].section, m.list[i].severity, m.list[i].speedup,
+                                         m.list[i].global, 1});
+    kp_messages_free(&m);
+    return rc;
+}
+
+static int grow(struct side *s)
+{
+    if (s->n < s->capacity)
+        return 0;
+    size_t capacity = s->capacity ? 2 * s->capacity : 64;
+    struct unit *units = realloc(s->units, capacity * sizeof *units);
+    if (!units)
+        return -ENOMEM;
+    s->units = units;
+    s->capacity = capacity;
+    return 0;
+}
+
+struct reading {
+    const struct diff *diff;
+    struct side *side;
+};
+
+static int take_launch(struct kp_result *r, void *arg)
+{
+    struct reading *reading = arg;
+    struct side *s = reading->side;
+    if (kp_derive_users(r) || grow(s))
+        return -ENOMEM;
+    struct unit *u = &s->units[s->n++];
+    *u = (struct unit){.result = *r, .launches = 1};
+    *r = (struct kp_result){.launch.id = r->launch.id}; /* by which the caller goes on */
+    struct kp_view v = view_of(s, &u->result);
+    struct keeping k = {s, &u->result, calloc(u->result.n_metrics + 1, sizeof *k.keep)};
+    u->quick = kp_has_quick_instead(&v, &s->asked);
+    kp_metric_number(kp_result_find(&u->result, KP_DIFF_DURATION), &u->ns);
+    int rc = k.keep ? judge(reading->diff, s, u) : -ENOMEM;
+    if (!rc)
+        rc = mark_kept(reading->diff, &k, u->quick);
+    if (!rc)
+        rc = drop_others(&u->result, k.keep);
+    free(k.keep);
+    return rc;
+}
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+static int read_side(struct diff *d, struct side *s, struct kp_store *store, char **err)
+{
+    const struct kp_display *shown = d->display;
+    int rc = kp_store_get_session(store, &s->session, err);
+    if (rc)
+        return rc;
+    const struct kp_session *own = &s->session;
+    rc = kp_find_wanted(or_empty(own->set), or_empty(own->sections), or_empty(own->metrics), &s->asked);
+    if (!rc && shown->choose)
+        rc = kp_find_wanted(or_empty(shown->set), or_empty(shown->sections), or_empty(shown->metrics), &s->wanted);
+    else if (!rc)
+        rc = kp_find_wanted(or_empty(own->set), or_empty(own->sections), or_empty(own->metrics), &s->wanted);
+    return rc ? rc : kp_store_each_result(store, take_launch, &(struct reading){d, s}, err);
+}
+
+static void free_unit(struct unit *u)
+{
+    kp_result_free(&u->result);
+    free(u->findings);
+}
+
+static void free_side(struct side *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free_unit(&s->units[i]);
+    free(s->units);
+    free(s->wanted.sections);
+    free(s->asked.sections);
+    kp_session_free(&s->session);
+}
+
+/* ---- kernels: averages over launches ---- */
+
+/* The metric `m` over units[0..n): the average of its numbers, else the text that all have. */
+static int average(struct kp_result *out, const struct kp_metric *m, const struct unit *units, size_t n)
+{
+    double sum = 0, number;
+    size_t numbers = 0, texts = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct kp_metric *other = kp_result_find(&units[i].result, m->name);
+        if (kp_metric_number(other, &number)) {
+            sum += number;
+            numbers++;
+        }
+        texts += other && other->kind == KP_VALUE_TEXT && m->kind == KP_VALUE_TEXT && !strcmp(other->text, m->text);
+    }
+    if (numbers)
+        return kp_result_set_real(out, m->name, m->unit, sum / (double)numbers);
+    return texts == n ? kp_result_set_text(out, m->name, m->unit, m->text) : 0;
+}
+
+static int average_all(struct kp_result *out, const struct unit *units, size_t n)
+{
+    int rc = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; !rc && j < units[i].result.n_metrics; j++)
+            if (!kp_result_find(out, units[i].result.metrics[j].name))
+                rc = average(out, &units[i].result.metrics[j], units, n);
+    return rc;
+}
+
+/* Adds up what is then divided. */
+static void add_up(struct unit *u, const struct finding *f)
+{
+    size_t i = 0;
+    while (i < u->n_findings && (u->findings[i].rule != f->rule || u->findings[i].severity != f->severity))
+        i++;
+    if (i == u->n_findings) {
+        u->findings[u->n_findings++] = *f;
+        return;
+    }
+    u->findings[i].speedup += f->speedup;
+    u->findings[i].global &= f->global;
+    u->findings[i].launches++;
+}
+
+static int merge_findings(struct unit *out, const struct unit *units, size_t n)
+{
+    size_t all = 0, kept = 0;
+    for (size_t i = 0; i < n; i++)
+        all += units[i].n_findings;
+    out->findings = calloc(all + 1, sizeof *out->findings);
+    if (!out->findings)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < units[i].n_findings; j++)
+            add_up(out, &units[i].findings[j]);
+    for (size_t i = 0; i < out->n_findings; i++) {
+        struct finding f = out->findings[i];
+        f.speedup /= (double)f.launches;
+        if (2 * f.launches >= n)
+            out->findings[kept++] = f;
+    }
+    out->n_findings = kept;
+    return 0;
+}
+
+/* One unit out of `n` of a kernel, which are used up. */
+static int merge_units(struct unit *out, struct unit *units, size_t n)
+{
+    *out = (struct unit){.launches = n, .quick = true};
+    int rc = average_all(&out->result, units, n);
+    if (!rc)
+        rc = merge_findings(out, units, n);
+    for (size_t i = 0; i < n; i++) {
+        out->ns += units[i].ns;
+        out->quick &= units[i].quick;
+    }
+    out->result.launch = units[0].result.launch;
+    units[0].result.launch = (struct kp_launch_info){0};
+    memset(out->result.launch.grid, 0, sizeof out->result.launch.grid); /* it may differ between them */
+    for (size_t i = 0; i < n; i++)
+        free_unit(&units[i]);
+    return rc;
+}
+
+/* By name, grid (none of kernels) and order. */
+static int compare_keys(const struct unit *x, const struct unit *y)
+{
+    int order = strcmp(kp_launch_name(&x->result.launch), kp_launch_name(&y->result.launch));
+    return order ? order : memcmp(x->result.launch.grid, y->result.launch.grid, sizeof x->result.launch.grid);
+}
+
+static int compare_ids(const struct unit *x, const struct unit *y)
+{
+    uint64_t i = x->result.launch.id, j = y->result.launch.id;
+    return i < j ? -1 : i > j;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct unit *x = a, *y = b;
+    int order = strcmp(kp_launch_name(&x->result.launch), kp_launch_name(&y->result.launch));
+    return order ? order : compare_ids(x, y);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct unit *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : compare_ids(x, y);
+}
+
+static int merge_kernels(struct side *s)
+{
+    size_t n = 0, end;
+    int rc = 0;
+    if (s->n)
+        qsort(s->units, s->n, sizeof *s->units, by_name);
+    for (size_t at = 0; at < s->n; at = end) {
+        const char *name = kp_launch_name(&s->units[at].result.launch);
+        for (end = at + 1; end < s->n && !strcmp(kp_launch_name(&s->units[end].result.launch), name);)
+            end++;
+        struct unit merged;
+        int failed = merge_units(&merged, &s->units[at], end - at);
+        s->units[n++] = merged;
+        rc = rc ? rc : failed;
+    }
+    s->n = n;
+    if (n)
+        qsort(s->units, n, sizeof *s->units, by_time);
+    return rc;
+}
+
+/* ---- pairs ---- */
+
+static int by_key(const void *a, const void *b)
+{
+    const struct unit *x = *(struct unit *const *)a, *y = *(struct unit *const *)b;
+    int order = compare_keys(x, y);
+    return order ? order : compare_ids(x, y);
+}
+
+static struct unit **sorted(struct side *s)
+{
+    struct unit **list = malloc((s->n + 1) * sizeof *list);
+    for (size_t i = 0; list && i < s->n; i++)
+        list[i] = &s->units[i];
+    if (list && s->n)
+        qsort(list, s->n, sizeof *list, by_key);
+    return list;
+}
+
+/* Within a key both are in order, so that the first goes with the first. */
+static int pair_up(struct diff *d, size_t *pairs)
+{
+    struct unit **a = sorted(&d->side[A]), **b = sorted(&d->side[B]);
+    int rc = a && b ? 0 : -ENOMEM;
+    *pairs = 0;
+    for (size_t i = 0, j = 0; !rc && i < d->side[A].n && j < d->side[B].n;) {
+        int order = compare_keys(a[i], b[j]);
+        if (!order) {
+            a[i]->partner = b[j];
+            b[j]->partner = a[i];
+            ++*pairs;
+        }
+        i += order <= 0;
+        j += order >= 0;
+    }
+    free(a);
+    free(b);
+    return rc;
+}
+
+/* ---- the change of a value ---- */
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return !strcmp(or_empty(a), or_empty(b));
+}
+
+/* In percent of A's value; false where there is none. What comes out of nothing grows infinitely. */
+static bool change_of(const struct kp_metric *a, const struct kp_metric *b, double *percent)
+{
+    double x, y;
+    if (!kp_metric_number(a, &x) || !kp_metric_number(b, &y) || strcmp(a->unit, b->unit) != 0)
+        return false;
+    *percent = x == y ? 0 : x != 0 ? (y - x) / fabs(x) * 100 : copysign(INFINITY, y);
+    return true;
+}
+
+static bool has_changed(const struct kp_metric *a, const struct kp_metric *b, double threshold)
+{
+    double percent;
+    if (change_of(a, b, &percent))
+        return !(fabs(percent) <= threshold);
+    return a->kind != b->kind || strcmp(a->unit, b->unit) != 0 ||
+           (a->kind == KP_VALUE_TEXT && !is_same_text(a->text, b->text));
+}
+
+static void format_change(const struct kp_metric *a, const struct kp_metric *b, char out[CHANGE_MAX])
+{
+    double percent;
+    if (!change_of(a, b, &percent))
+        snprintf(out, CHANGE_MAX, "%s", has_changed(a, b, 0) ? "differs" : "same");
+    else if (percent == 0)
+        snprintf(out, CHANGE_MAX, "0");
+    else
+        snprintf(out, CHANGE_MAX, "%+.2f", percent);
+}
+
+/* ---- rows of a pair ---- */
+
+struct row {
+    char *title;
+    const struct kp_metric *value[SIDES];
+};
+
+struct rows {
+    struct row *at;
+    size_t n, capacity;
+};
+
+static void free_rows(struct rows *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        free(r->at[i].title);
+    free(r->at);
+    *r = (struct rows){0};
+}
+
+/* A pair while its rows are gathered. */
+struct pair {
+    struct kp_out *out;
+    const struct diff *diff;
+    const struct unit *unit[SIDES];
+    struct rows rows;
+    size_t folded;       /* rows that are not printed */
+    const char *section; /* whose title was printed last */
+};
+
+static int add_row(struct rows *r, char *title, const struct kp_metric *a, const struct kp_metric *b)
+{
+    if (r->n == r->capacity) {
+        size_t capacity = r->capacity ? 2 * r->capacity : 32;
+        struct row *grown = realloc(r->at, capacity * sizeof *grown);
+        if (!grown) {
+            free(title);
+            return -ENOMEM;
+        }
+        r->at = grown;
+        r->capacity = capacity;
+    }
+    r->at[r->n++] = (struct row){title, {a, b}};
+    return 0;
+}
+
+/* What a row is called where nothing above it says what its values are of. */
+static char *row_title(struct kp_out *o, const struct kp_line *l)
+{
+    char *label = kp_line_title(o, l), *title = NULL;
+    if (!label || !*l->group || o->display->naming == KP_NAMING_NAME)
+        return label;
+    if (!kp_out_has(o, asprintf(&title, "%s: %s", l->group, label) < 0 ? NULL : label))
+        title = NULL;
+    free(label);
+    return title;
+}
+
+static const struct kp_line *same_line(const struct kp_lines *l, const struct kp_line *as)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->at[i].kind == as->kind && !strcmp(l->at[i].label, as->label) && !strcmp(l->at[i].group, as->group))
+            return &l->at[i];
+    return NULL;
+}
+
+static int compare_lines(struct pair *p, const struct kp_lines lines[SIDES])
+{
+    const struct kp_diff_options *options = p->diff->options;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < lines[A].n; i++) {
+        const struct kp_line *a = &lines[A].at[i], *b = same_line(&lines[B], a);
+        if (!a->metric || !b || !b->metric)
+            continue;
+        if (!options->all && !has_changed(a->metric, b->metric, options->threshold)) {
+            p->folded++;
+            continue;
+        }
+        char *title = row_title(p->out, a);
+        rc = title ? add_row(&p->rows, title, a->metric, b->metric) : -ENOMEM;
+    }
+    return rc;
+}
+
+/* ---- printing rows ---- */
+
+enum column { NAME, UNIT, VALUE_A, VALUE_B, CHANGE, COLUMNS };
+static const char *const headings[COLUMNS] = {"Metric Name", "Metric Unit", "A", "B", "Change %"};
+
+struct cells {
+    const char *text[COLUMNS];
+    char unit[KP_UNIT_MAX], number[SIDES][KP_NUMBER_MAX], change[CHANGE_MAX];
+};
+
+/* Both in the unit that fits the larger one, so that they can be read beside each other. */
+static void fill_cells(const struct row *r, bool base_units, struct cells *c)
+{
+    double number[SIDES] = {0}, divisor = 1;
+    bool numbers = true;
+    for (int i = 0; i < SIDES; i++)
+        numbers &= kp_metric_number(r->value[i], &number[i]);
+    double larger = fabs(number[A]) > fabs(number[B]) ? number[A] : number[B];
+    const struct kp_metric *unit_of = r->value[A]->kind != KP_VALUE_NA ? r->value[A] : r->value[B];
+    bool same_unit = numbers && !strcmp(r->value[A]->unit, r->value[B]->unit);
+    divisor = kp_unit_divisor(unit_of->unit, larger, base_units || !same_unit, c->unit);
+    if (numbers && !same_unit)
+        snprintf(c->unit, sizeof c->unit, "%s, %s", r->value[A]->unit, r->value[B]->unit);
+    c->text[NAME] = r->title;
+    c->text[UNIT] = c->unit;
+    for (int i = 0; i < SIDES; i++)
+        c->text[VALUE_A + i] = kp_format_scaled(r->value[i], divisor, c->number[i]);
+    format_change(r->value[A], r->value[B], c->change);
+    c->text[CHANGE] = c->change;
+}
+
+static void print_rule(struct kp_out *o, const int width[COLUMNS])
+{
+    kp_out_repeat(o, ' ', KP_INDENT);
+    for (int i = 0; i < COLUMNS; i++) {
+        kp_out_repeat(o, '-', (size_t)width[i]);
+        kp_out_text(o, i + 1 < COLUMNS ? " " : "\n", 1);
+    }
+}
+
+static void print_cells(struct kp_out *o, const int width[COLUMNS], const char *const text[COLUMNS])
+{
+    kp_out_print(o, "    %-*s %*s %*.*s %*.*s %*s\n", width[NAME], text[NAME], width[UNIT], text[UNIT], width[VALUE_A],
+                 VALUE_MAX, text[VALUE_A], width[VALUE_B], VALUE_MAX, text[VALUE_B], width[CHANGE], text[CHANGE]);
+}
+
+static void print_rows(struct kp_out *o, const struct rows *r)
+{
+    struct cells *cells = calloc(r->n, sizeof *cells);
+    int width[COLUMNS];
+    if (!kp_out_has(o, cells))
+        return;
+    for (size_t j = 0; j < r->n; j++)
+        fill_cells(&r->at[j], o->display->base_units, &cells[j]);
+    for (int i = 0; i < COLUMNS; i++) {
+        size_t most = strlen(headings[i]);
+        for (size_t j = 0; j < r->n; j++)
+            most = strlen(cells[j].text[i]) > most ? strlen(cells[j].text[i]) : most;
+        width[i] = (int)((i == VALUE_A || i == VALUE_B) && most > VALUE_MAX ? VALUE_MAX : most);
+    }
+    print_rule(o, width);
+    print_cells(o, width, headings);
+    print_rule(o, width);
+    for (size_t j = 0; j < r->n; j++)
+        print_cells(o, width, cells[j].text);
+    print_rule(o, width);
+    kp_out_print(o, "\n");
+    free(cells);
+}
+
+/* ---- a pair ---- */
+
+struct text {
+    char *text;
+    size_t len;
+};
+
+static int append(void *arg, const char *text, size_t len)
+{
+    struct text *t = arg;
+    char *grown = realloc(t->text, t->len + len + 1);
+    if (!grown)
+        return -ENOMEM;
+    memcpy(grown + t->len, text, len);
+    t->text = grown;
+    t->len += len;
+    return 0;
+}
+
+/* The rows gathered of one table or body, under the titles that are not printed yet. */
+static void print_stretch(struct pair *p, const char *section, const struct kp_row *body)
+{
+    if (p->rows.n && (!p->section || strcmp(p->section, section)))
+        kp_out_print(p->out, "    Section: %s\n", section);
+    if (p->rows.n) {
+        p->section = section;
+        if (body && *body->label)
+            kp_out_print(p->out, "    %s\n", body->label);
+        if (body && *body->group && strcmp(body->group, body->label) != 0)
+            kp_out_print(p->out, "    %s\n", body->group);
+        print_rows(p->out, &p->rows);
+    }
+    free_rows(&p->rows);
+}
+
+static int compare_stretch(const struct kp_section *s, size_t first, size_t end, void *arg)
+{
+    struct pair *p = arg;
+    struct kp_lines lines[SIDES] = {{0}};
+    int rc = 0;
+    for (int i = 0; !rc && i < SIDES; i++) {
+        struct kp_view v = view_of(&p->diff->side[i], &p->unit[i]->result);
+        rc = kp_lines_of_rows(s, first, end, &v, false, &lines[i]);
+    }
+    if (first == 0 && s->passes != KP_PASSES_ONE) /* as in a report */
+        kp_lines_sort(&lines[A]);
+    if (!rc)
+        rc = compare_lines(p, lines);
+    if (!rc)
+        print_stretch(p, s->display, first ? &s->rows[first - 1] : NULL);
+    for (int i = 0; i < SIDES; i++)
+        kp_lines_free(&lines[i]);
+    return rc;
+}
+
+static int compare_listed(struct pair *p)
+{
+    struct kp_lines lines[SIDES] = {{0}};
+    int rc = 0;
+    for (int i = 0; !rc && i < SIDES; i++) {
+        struct kp_view v = view_of(&p->diff->side[i], &p->unit[i]->result);
+        rc = kp_lines_of_metrics(p->diff->side[i].wanted.metrics, &v, &lines[i]);
+    }
+    kp_lines_sort(&lines[A]);
+    if (!rc)
+        rc = compare_lines(p, lines);
+    if (!rc)
+        print_stretch(p, kp_metrics_title, NULL);
+    for (int i = 0; i < SIDES; i++)
+        kp_lines_free(&lines[i]);
+    return rc;
+}
+
+static bool has_section(const struct side *s, const char *id)
+{
+    for (size_t i = 0; i < s->wanted.n; i++)
+        if (!strcmp(s->wanted.sections[i]->id, id))
+            return true;
+    return false;
+}
+
+static int print_sections(struct pair *p)
+{
+    const struct side *a = &p->diff->side[A], *b = &p->diff->side[B];
+    const struct kp_section *quick = kp_section_quick();
+    const struct kp_launch_info *l = &p->unit[A]->result.launch;
+    enum kp_details details = p->diff->display->details;
+    int rc = 0;
+    if (p->unit[A]->quick && p->unit[B]->quick)
+        rc = each_stretch(quick, KP_DETAILS_HEADER, l, compare_stretch, p);
+    for (size_t i = 0; !rc && i < a->wanted.n; i++) {
+        const struct kp_section *s = a->wanted.sections[i];
+        if (has_section(b, s->id))
+            rc = each_stretch(s, details, l, compare_stretch, p);
+    }
+    return rc ? rc : compare_listed(p);
+}
+
+static bool has_finding(const struct unit *u, const struct finding *f)
+{
+    for (size_t i = 0; i < u->n_findings; i++)
+        if (u->findings[i].rule == f->rule && u->findings[i].severity == f->severity)
+            return true;
+    return false;
+}
+
+static void print_finding(struct kp_out *o, const struct finding *f, const char *what)
+{
+    kp_out_print(o, "    %-8s %s %s (%s)", what, kp_severity_name(f->severity), f->rule->id, f->section->display);
+    if (!isnan(f->speedup))
+        kp_out_print(o, ", Est. %sSpeedup: %.4g%%", f->global ? "" : "Local ", f->speedup);
+    kp_out_print(o, "\n");
+}
+
+/* Rules that only one of both has. */
+static void print_findings(struct kp_out *o, const struct unit *const unit[SIDES])
+{
+    static const char *const what[SIDES] = {"went", "appeared"};
+    size_t n = 0;
+    for (int side = B; side >= A; side--)
+        for (size_t i = 0; i < unit[side]->n_findings; i++)
+            if (!has_finding(unit[!side], &unit[side]->findings[i])) {
+                kp_out_print(o, n++ ? "" : "    Rules\n");
+                print_finding(o, &unit[side]->findings[i], what[side]);
+            }
+    kp_out_print(o, n ? "\n" : "");
+}
+
+static void print_head(struct kp_out *o, const struct diff *d, const struct unit *a)
+{
+    char number[SIDES][KP_NUMBER_MAX];
+    const struct unit *unit[SIDES] = {a, a->partner};
+    if (d->options->by == KP_DIFF_BY_LAUNCH) {
+        kp_launch_print(o, &a->result.launch);
+        kp_out_print(o, ", launch %" PRIu64 " of A, %" PRIu64 " of B\n", a->result.launch.id,
+                     a->partner->result.launch.id);
+        return;
+    }
+    for (int i = 0; i < SIDES; i++)
+        kp_format_count(unit[i]->launches, number[i]);
+    kp_launch_print_name(o, &a->result.launch);
+    kp_out_print(o, ", averages of %s %s of A, %s of B\n", number[A], a->launches == 1 ? "launch" : "launches",
+                 number[B]);
+}
+
+/* A pair in which nothing changed is folded like a row. */
+static int print_pair(struct kp_out *o, const struct diff *d, const struct unit *a, bool *changed, size_t *folded)
+{
+    struct text t = {0};
+    struct kp_sink memory = {append, &t};
+    struct kp_out body = {.sink = &memory, .display = o->display};
+    struct pair p = {.out = &body, .diff = d, .unit = {a, a->partner}};
+    int rc = print_sections(&p);
+    print_findings(&body, p.unit);
+    *changed = t.len > 0;
+    *folded += p.folded;
+    if (!rc && !body.rc && t.len) {
+        print_head(o, d, a);
+        kp_out_text(o, t.text, t.len);
+    }
+    free(t.text);
+    return rc ? rc : body.rc;
+}
+
+static const char *noun(const struct diff *d, size_t n)
+{
+    if (d->options->by == KP_DIFF_BY_LAUNCH)
+        return n == 1 ? "launch" : "launches";
+    return n == 1 ? "kernel" : "kernels";
+}
+
+static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
+{
+    const struct side *a = &d->side[A];
+    size_t shown = 0, folded = 0;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < a->n; i++) {
+        bool changed = false;
+        if (a->units[i].partner)
+            rc = print_pair(o, d, &a->units[i], &changed, &folded);
+        shown += changed;
+    }
+    kp_out_print(o, "==KPROF== %zu %s compared", pairs, noun(d, pairs));
+    if (!d->options->all)
+        kp_out_print(o, ", %zu of them changed; %zu %s did not change by more than %g%% and %s not shown", shown,
+                     folded, folded == 1 ? "row" : "rows", d->options->threshold, folded == 1 ? "is" : "are");
+    kp_out_print(o, "\n");
+    if (!pairs && a->n && d->side[B].n && d->options->by == KP_DIFF_BY_LAUNCH)
+        kp_out_print(o,
+                     "==KPROF== No launch of A has the name and grid of one of B; --by kernel pairs by name alone\n");
+    return rc;
+}
+
+/* ---- what stands below the pairs ---- */
+
+/* How many units that follow each other in `list` are alone under one key. */
+static size_t run_of_alone(struct unit *const *list, size_t n)
+{
+    size_t run = 0;
+    while (run < n && !list[run]->partner && !compare_keys(list[0], list[run]))
+        run++;
+    return run;
+}
+
+static void print_alone(struct kp_out *o, const struct diff *d, struct side *s, char name)
+{
+    struct unit **list = sorted(s);
+    size_t kernels = 0;
+    if (!kp_out_has(o, list))
+        return;
+    for (size_t i = 0, run; i < s->n; i += run ? run : 1) {
+        uint64_t launches = 0;
+        run = run_of_alone(list + i, s->n - i);
+        for (size_t j = 0; j < run; j++)
+            launches += list[i + j]->launches;
+        if (!run || kernels++ >= ALONE_SHOWN)
+            continue;
+        kp_out_print(o, "==KPROF== Only in %c:", name);
+        if (d->options->by == KP_DIFF_BY_LAUNCH)
+            kp_launch_print(o, &list[i]->result.launch);
+        else
+            kp_launch_print_name(o, &list[i]->result.launch);
+        kp_out_print(o, ", %" PRIu64 " %s\n", launches, launches == 1 ? "launch" : "launches");
+    }
+    if (kernels > ALONE_SHOWN)
+        kp_out_print(o, "==KPROF== and %zu more only in %c\n", kernels - ALONE_SHOWN, name);
+    free(list);
+}
+
+static void print_total(struct kp_out *o, const struct diff *d, const char *of, bool paired)
+{
+    double ns[SIDES] = {0};
+    char text[SIDES][KP_NUMBER_MAX + KP_UNIT_MAX];
+    for (int side = A; side < SIDES; side++) {
+        const struct side *s = &d->side[side];
+        for (size_t i = 0; i < s->n; i++)
+            ns[side] += !paired || s->units[i].partner ? s->units[i].ns : 0;
+        kp_format_quantity(ns[side], "ns", o->display->base_units, text[side]);
+    }
+    kp_out_print(o, "==KPROF== Duration of %s: %s in A, %s in B", of, text[A], text[B]);
+    if (ns[A] > 0)
+        kp_out_print(o, " (%+.2f%%)", (ns[B] - ns[A]) / ns[A] * 100);
+    kp_out_print(o, "\n");
+}
+
+static bool has_alone(const struct side *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->units[i].partner)
+            return true;
+    return false;
+}
+
+static void print_totals(struct kp_out *o, struct diff *d)
+{
+    bool all_paired = !has_alone(&d->side[A]) && !has_alone(&d->side[B]);
+    for (int i = 0; i < SIDES; i++)
+        print_alone(o, d, &d->side[i], side_names[i]);
+    if (!all_paired)
+        print_total(o, d, "what both have", true);
+    print_total(o, d, "all launches", false);
+}
+
+/* ---- limits ---- */
+
+static void print_exceeded(struct kp_out *o, const struct diff *d, const struct kp_diff_limit *limit,
+                           const struct unit *a, double percent)
+{
+    char value[SIDES][KP_NUMBER_MAX + KP_UNIT_MAX];
+    const struct unit *unit[SIDES] = {a, a->partner};
+    for (int i = 0; i < SIDES; i++) {
+        const struct kp_metric *m = kp_result_find(&unit[i]->result, limit->metric);
+        double number = 0;
+        kp_metric_number(m, &number);
+        kp_format_quantity(number, m->unit, o->display->base_units, value[i]);
+    }
+    kp_out_print(o, "==KPROF== Over the limit of %+g%%: %s %s -> %s (%+.2f%%):", limit->percent, limit->metric,
+                 value[A], value[B], percent);
+    if (d->options->by == KP_DIFF_BY_LAUNCH)
+        kp_launch_print(o, &a->result.launch);
+    else
+        kp_launch_print_name(o, &a->result.launch);
+    kp_out_print(o, d->options->by == KP_DIFF_BY_LAUNCH ? ", launch %" PRIu64 " of A\n" : "\n", a->result.launch.id);
+}
+
+static const struct kp_metric *metric_of(const struct unit *u, const char *name)
+{
+    return kp_result_find(&u->result, name);
+}
+
+/* Of the pairs, `without` have no numbers to compare. */
+static void warn_unchecked(FILE *to, const struct diff *d, const struct kp_diff_limit *limit, size_t pairs,
+                           size_t without)
+{
+    static const char as_over[] = ", which counts as over the limit";
+    if (pairs)
+        fprintf(to, "--fail-above: %zu of %zu pairs of %s could not be compared, as A or B has no number of %s%s\n",
+                without, pairs, noun(d, 2), limit->metric, without < pairs ? "" : as_over);
+    else
+        fprintf(to, "--fail-above: A and B have no %s in common to compare %s of%s\n", noun(d, 2), limit->metric,
+                as_over);
+}
+
+static void check_limit(struct kp_out *o, const struct diff *d, const struct kp_diff_limit *limit,
+                        struct kp_diff_outcome *outcome, FILE *warnings)
+{
+    const struct side *a = &d->side[A];
+    size_t without = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct unit *unit = &a->units[i];
+        double percent;
+        if (!unit->partner)
+            continue;
+        if (!change_of(metric_of(unit, limit->metric), metric_of(unit->partner, limit->metric), &percent)) {
+            without++;
+        } else if (!(percent <= limit->percent)) { /* a change from or to NaN is over every limit */
+            print_exceeded(o, d, limit, unit, percent);
+            outcome->exceeded++;
+        }
+    }
+    outcome->unchecked += without == outcome->pairs;
+    if (without || !outcome->pairs)
+        warn_unchecked(warnings, d, limit, outcome->pairs, without);
+}
+
+static int check_limits(struct kp_out *o, const struct diff *d, struct kp_diff_outcome *outcome)
+{
+    size_t size;
+    FILE *warnings = open_memstream(&outcome->warnings, &size);
+    if (!warnings)
+        return -ENOMEM;
+    for (size_t i = 0; i < d->options->n_limits; i++)
+        check_limit(o, d, &d->options->limits[i], outcome, warnings);
+    int rc = kp_text_end(warnings, &outcome->warnings) ? -ENOMEM : 0;
+    if (rc || !size) {
+        free(outcome->warnings);
+        outcome->warnings = NULL;
+    }
+    return rc;
+}
+
+/* ---- metrics that nobody has ---- */
+
+/* All names of a session's metrics. */
+struct names {
+    char **list; /* ends with NULL */
+    size_t n;
+};
+
+static int add_names(struct kp_result *r, void *arg)
+{
+    struct names *names = arg;
+    if (names->n) /* launches of a session have the same, but for those that were not replayed */
+        return 0;
+    names->list = calloc(r->n_metrics + 1, sizeof *names->list);
+    if (!names->list)
+        return -ENOMEM;
+    for (; names->n < r->n_metrics; names->n++)
+        if (!(names->list[names->n] = kp_strdup(r->metrics[names->n].name)))
+            return -ENOMEM;
+    return 0;
+}
+
+/* `what` says of the metric that it is not there. */
+static int no_such_metric(const struct kp_diff_input *input, const char *what, const char *metric, char **err)
+{
+    struct names names = {0};
+    int rc = kp_store_each_result(input->store, add_names, &names, err);
+    const char *near = !rc && names.n ? kp_nearest(metric, (const char *const *)names.list) : NULL;
+    if (!rc && near && strcmp(near, metric) != 0)
+        rc = kp_error(err, "%s '%s'; did you mean '%s'?", what, metric, near);
+    else if (!rc)
+        rc = kp_error(err, "%s '%s'", what, metric);
+    for (size_t i = 0; i < names.n; i++)
+        free(names.list[i]);
+    free(names.list);
+    return rc;
+}
+
+static bool any_has(const struct side *s, const char *metric)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (metric_of(&s->units[i], metric))
+            return true;
+    return false;
+}
+
+/* Names of the list; what stands for several may well stand for none. */
+static int check_listed(const struct diff *d, const struct kp_diff_input *input, char **err)
+{
+    const char *cursor = d->display->choose ? or_empty(d->display->metrics) : "", *item;
+    size_t len;
+    int rc = 0;
+    while (!rc && kp_list_next(&cursor, &item, &len)) {
+        char *name = strndup(item, len);
+        if (!name)
+            return -ENOMEM;
+        if (!strchr(name, ':') && !any_has(&d->side[A], name) && !any_has(&d->side[B], name))
+            rc = no_such_metric(input, "--metrics: no launch has", name, err);
+        free(name);
+    }
+    return rc;
+}
+
+static int check_metrics(const struct diff *d, const struct kp_diff_input *input, char **err)
+{
+    int rc = check_listed(d, input, err);
+    for (size_t i = 0; !rc && i < d->options->n_limits; i++) {
+        const char *metric = d->options->limits[i].metric;
+        /* where launches have no duration, its name is still no mistake */
+        if (strcmp(metric, KP_DIFF_DURATION) && !any_has(&d->side[A], metric) && !any_has(&d->side[B], metric))
+            rc = no_such_metric(input, "--fail-above: no launch has", metric, err);
+    }
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_diff_input input[SIDES])
+{
+    for (int i = 0; i < SIDES; i++) {
+        const struct kp_session *s = &d->side[i].session;
+        const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
+        kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", side_names[i], input[i].name, s->pid,
+                     slash ? slash + 1 : exe, or_empty(s->host),
+                     s->complete ? "" : ", not complete: the program had not finished, or not all could be stored");
+    }
+}
+
+static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input input[SIDES],
+                   struct kp_diff_outcome *outcome, char **err)
+{
+    int rc = pair_up(d, &outcome->pairs);
+    if (!rc)
+        rc = check_metrics(d, input, err);
+    if (rc)
+        return rc;
+    print_sides(o, d, input);
+    rc = print_pairs(o, d, outcome->pairs);
+    if (rc)
+        return rc;
+    print_totals(o, d);
+    return check_limits(o, d, outcome);
+}
+
+int kp_diff(const struct kp_sink *out, const struct kp_display *display, const struct kp_diff_options *options,
+            const struct kp_diff_input input[SIDES], struct kp_diff_outcome *outcome, char **err)
+{
+    struct kp_out o = {.sink = out, .display = display};
+    struct diff d = {.display = display, .options = options};
+    locale_t before = kp_plain_begin();
+    int rc = 0;
+    *outcome = (struct kp_diff_outcome){0};
+    *err = NULL;
+    for (int i = 0; !rc && i < SIDES; i++)
+        rc = read_side(&d, &d.side[i], input[i].store, err);
+    for (int i = 0; !rc && options->by == KP_DIFF_BY_KERNEL && i < SIDES; i++)
+        rc = merge_kernels(&d.side[i]);
+    if (!rc)
+        rc = compare(&o, &d, input, outcome, err);
+    for (int i = 0; i < SIDES; i++)
+        free_side(&d.side[i]);
+    kp_plain_end(before);
+    return rc ? rc : o.rc;
+}

@@ -1,0 +1,178 @@
+/* `kprof diff A B`. */
+#include <errno.h>
+#include <getopt.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/diff.h"
+#include "cmd/main.h"
+#include "report/options/options.h"
+#include "base/text.h"
+
+enum { MAX_LIMITS = 64 };
+
+/* What the flags say. */
+struct flags {
+    struct kp_diff_options options;
+    struct kp_diff_limit limits[MAX_LIMITS];
+    char *names[MAX_LIMITS]; /* of the limits' metrics, owned */
+};
+
+/* `5`, `5%`, `0.5%`. */
+static bool read_percent(const char *text, double *out)
+{
+    size_t n = strspn(text, "0123456789.");
+    char *end;
+    *out = strtod(text, &end);
+    return n && end == text + n && (!*end || !strcmp(end, "%"));
+}
+
+static int take_choice(const char *flag, const char *value, const char *const choices[], size_t *out)
+{
+    char *err = NULL, *head = NULL;
+    for (*out = 0; choices[*out]; ++*out)
+        if (!strcmp(choices[*out], value))
+            return 0;
+    if (asprintf(&head, "--%s: unknown value", flag) < 0)
+        head = NULL;
+    kp_error_choice(&err, head ? head : flag, value, choices);
+    kp_main_error(0, "%s", err ? err : strerror(ENOMEM));
+    free(head);
+    free(err);
+    return KP_EXIT_USAGE;
+}
+
+static int take_by(const char *value, void *arg)
+{
+    static const char *const choices[] = {[KP_DIFF_BY_LAUNCH] = "launch", [KP_DIFF_BY_KERNEL] = "kernel", NULL};
+    struct flags *f = arg;
+    size_t choice;
+    int status = take_choice("by", value, choices, &choice);
+    if (!status)
+        f->options.by = (enum kp_diff_by)choice;
+    return status;
+}
+
+static int take_show(const char *value, void *arg)
+{
+    static const char *const choices[] = {"changed", "all", NULL};
+    struct flags *f = arg;
+    size_t choice;
+    int status = take_choice("show", value, choices, &choice);
+    if (!status)
+        f->options.all = choice;
+    return status;
+}
+
+static int take_threshold(const char *value, void *arg)
+{
+    struct flags *f = arg;
+    if (read_percent(value, &f->options.threshold))
+        return 0;
+    return kp_main_error(KP_EXIT_USAGE, "--threshold: '%s' is not a percentage; write one such as 1%%", value);
+}
+
+static int take_limit(const char *value, void *arg)
+{
+    struct flags *f = arg;
+    size_t n = f->options.n_limits;
+    const char *colon = strrchr(value, ':');
+    struct kp_diff_limit limit = {.metric = KP_DIFF_DURATION};
+    if (!read_percent(colon ? colon + 1 : value, &limit.percent) || colon == value)
+        return kp_main_error(KP_EXIT_USAGE, "--fail-above: '%s' is no limit; write 5%% or METRIC:5%%", value);
+    if (n == MAX_LIMITS)
+        return kp_main_error(KP_EXIT_USAGE, "--fail-above: more than %d limits", MAX_LIMITS);
+    if (colon) {
+        f->names[n] = strndup(value, (size_t)(colon - value));
+        if (!f->names[n])
+            return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+        limit.metric = f->names[n];
+    }
+    f->limits[n] = limit;
+    f->options.n_limits++;
+    return 0;
+}
+
+static const struct kp_main_flag own[] = {
+    {"by", " {launch,kernel}",
+     "launch: launches are paired by name, grid and order; kernel: averages by kernel name (default launch)", take_by},
+    {"show", " {changed,all}", "rows that changed by more than the threshold, or all (default changed)", take_show},
+    {"threshold", " PERCENT", "changes that are no change (default 1%)", take_threshold},
+    {"fail-above", " [METRIC:]PERCENT",
+     "exit with 1 when the metric, the duration if none is named, grew by more in any pair; may be given several times",
+     take_limit},
+};
+
+const struct kp_main_flag *kp_main_diff_flags(size_t *n)
+{
+    *n = sizeof own / sizeof *own;
+    return own;
+}
+
+static int print_diff(char *const *paths, const struct flags *f, const struct kp_options *o, const struct kp_display *d)
+{
+    struct kp_diff_input input[2] = {{paths[0], NULL}, {paths[1], NULL}};
+    struct kp_diff_outcome outcome = {0};
+    struct kp_sink out = kp_main_sink(stdout);
+    char *err = NULL;
+    int status = 0, rc;
+    for (int i = 0; !status && i < 2; i++)
+        status = kp_main_open(paths[i], !*o->section_folder, &input[i].store);
+    if (status) {
+        status = KP_EXIT_USAGE; /* 1 is for values that differ */
+        goto out;
+    }
+    rc = kp_diff(&out, d, &f->options, input, &outcome, &err);
+    bool unreadable = rc && err;
+    if (fflush(stdout) && !rc)
+        rc = -errno;
+    if (rc)
+        status = kp_main_error(unreadable ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+    else if (!outcome.pairs)
+        status = kp_main_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
+                               paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
+    else if (outcome.exceeded || outcome.unchecked)
+        status = KP_EXIT_FAILED;
+    if (!rc && outcome.warnings)
+        kp_main_warn(outcome.warnings);
+out:
+    free(outcome.warnings);
+    kp_store_close(input[0].store);
+    kp_store_close(input[1].store);
+    free(err);
+    return status;
+}
+
+/* What others may name depends on the section folder, so it comes first. */
+static const size_t showing[] = {
+    offsetof(struct kp_options, section_folder), offsetof(struct kp_options, set),
+    offsetof(struct kp_options, section),        offsetof(struct kp_options, metrics),
+    offsetof(struct kp_options, print_details),  offsetof(struct kp_options, print_metric_name),
+    offsetof(struct kp_options, print_units),    offsetof(struct kp_options, apply_rules),
+    offsetof(struct kp_options, rule),
+};
+
+int kp_main_diff(int argc, char **argv)
+{
+    struct flags f = {.options = {.threshold = 1}};
+    struct kp_main_flags flags = {"diff", "two session files",      showing, sizeof showing / sizeof *showing,
+                                  own,    sizeof own / sizeof *own, &f};
+    struct kp_options o = {0};
+    struct kp_display d;
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+        return kp_main_help();
+    f.options.limits = f.limits;
+    int status = kp_main_take_flags(&flags, argc, argv);
+    if (!status && argc - optind != 2)
+        status = kp_main_error(KP_EXIT_USAGE, "kprof diff takes two session files");
+    if (!status)
+        status = kp_main_display(&o, &d);
+    if (!status) {
+        status = print_diff(argv + optind, &f, &o, &d);
+        kp_options_free(&o);
+    }
+    for (size_t i = 0; i < MAX_LIMITS; i++)
+        free(f.names[i]);
+    return status;
+}

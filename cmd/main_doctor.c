@@ -1,0 +1,56 @@
+/* `kprof doctor`. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/doctor.h"
+#include "cmd/main.h"
+#include "report/options/options.h"
+#include "report/dwarf/symbols.h"
+
+/* Why the library of symbols, which lies beside `library`, cannot be loaded; NULL when it can. */
+static const char *symbols_error(const char *library)
+{
+    char path[PATH_MAX + sizeof KP_SYMBOLS_LIBRARY];
+    const char *slash = library ? strrchr(library, '/') : NULL;
+    if (!slash)
+        return NULL;
+    snprintf(path, sizeof path, "%.*s/%s", (int)(slash - library), library, KP_SYMBOLS_LIBRARY);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL) ? NULL : dlerror();
+}
+
+int kp_main_doctor(const struct kp_catalog_ops *ops)
+{
+    struct kp_doctor_facts *facts = calloc(1, sizeof *facts);
+    struct kp_sink out = kp_main_sink(stdout);
+    struct kp_options o = {0};
+    char *library = kp_main_library(), *err = NULL;
+    size_t faults = 0;
+    int status = EXIT_SUCCESS, rc = facts ? kp_options_from_env(&o, environ, &err) : -ENOMEM;
+    if (rc) {
+        status = kp_main_error(rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+        goto out;
+    }
+    ops->machine(o.cupti_dir, facts);
+    rc = kp_doctor(
+        &out,
+        &(struct kp_doctor_input){facts, kp_doctor_paths, library, gnu_get_libc_version(), symbols_error(library)},
+        &faults);
+    if (fflush(stdout) && !rc)
+        rc = -errno;
+    if (rc)
+        status = kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc));
+    else if (faults)
+        status = KP_EXIT_FAILED;
+    kp_options_free(&o);
+out:
+    free(library);
+    free(facts);
+    free(err);
+    return status;
+}

@@ -1,0 +1,93 @@
+/* How the processes of a run fared, by what they wrote into the status file. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/main.h"
+
+/* Processes that have started and not ended. */
+struct running {
+    long *pids;
+    size_t n, capacity;
+};
+
+static int add(struct running *r, long pid)
+{
+    if (r->n == r->capacity) {
+        size_t grown = r->capacity ? 2 * r->capacity : 16;
+        long *pids = realloc(r->pids, grown * sizeof *pids);
+        if (!pids)
+            return -ENOMEM;
+        r->pids = pids;
+        r->capacity = grown;
+    }
+    r->pids[r->n++] = pid;
+    return 0;
+}
+
+static void take_out(struct running *r, long pid)
+{
+    for (size_t i = r->n; i--;)
+        if (r->pids[i] == pid) {
+            r->pids[i] = r->pids[--r->n];
+            return;
+        }
+}
+
+static int read_line(char *line, struct kp_run_outcome *out, struct running *r)
+{
+    char *word = strchr(line, ' '), *end = line + strcspn(line, "\n");
+    long pid = strtol(line, NULL, 10);
+    if (!word || pid <= 0)
+        return 0;
+    *end = '\0';
+    *word++ = '\0';
+    char *rest = strchr(word, ' ');
+    if (rest)
+        *rest++ = '\0';
+    rest = rest ? rest : end;
+    if (!strcmp(word, "started")) {
+        out->started = true;
+        return add(r, pid);
+    }
+    if (!strcmp(word, "left")) {
+        out->left = true;
+        take_out(r, pid);
+    } else if (!strcmp(word, "failed")) {
+        enum kp_failure f = kp_failure_find(rest);
+        out->failures |= f < KP_FAILURES ? kp_failure_bit(f) : 0;
+    } else if (!strcmp(word, "stored")) {
+        free(out->stored);
+        out->stored = strdup(rest);
+    } else if (!strcmp(word, "ended")) {
+        uint64_t seen = 0, matched = 0;
+        if (sscanf(rest, "%" SCNu64 " %" SCNu64, &seen, &matched) == 2) {
+            out->seen += seen;
+            out->matched += matched;
+        }
+        take_out(r, pid);
+    }
+    return 0;
+}
+
+int kp_run_outcome_read(const char *path, struct kp_run_outcome *out)
+{
+    struct running r = {0};
+    char *line = NULL;
+    size_t size = 0;
+    int rc = 0;
+    *out = (struct kp_run_outcome){0};
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return -errno;
+    while (!rc && getline(&line, &size, f) > 0)
+        rc = read_line(line, out, &r);
+    for (size_t i = 0; i < r.n; i++)
+        out->unfinished += kill((pid_t)r.pids[i], 0) && errno == ESRCH; /* else it goes on behind the program */
+    fclose(f);
+    free(line);
+    free(r.pids);
+    return rc;
+}

@@ -1,0 +1,561 @@
+/* What can be collected: metrics, sets, sections and chips, as tables. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/define/groups.h"
+#include "cmd/main.h"
+#include "report/options/options.h"
+#include "base/pattern.h"
+#include "report/judge/rules.h"
+#include "report/define/section_files.h"
+#include "base/text.h"
+#include "base/wrap.h"
+
+/* ---- tables ---- */
+
+enum {
+    PAGE_WIDTH = 120,
+    COLUMNS = 8, /* the most that a table has */
+    NAME_WIDTH = 58,
+    UNIT_WIDTH = 15,
+    SET_WIDTH = 12,
+    ID_WIDTH = 44,
+    DISPLAY_WIDTH = 35,
+    NUMBER_WIDTH = 7,
+    CHIP_WIDTH = 12,
+    RULE_WIDTH = 26,
+    SECTION_WIDTH = 30,
+    SUFFIX_INDENT = 4,
+};
+
+/* A column; 0 ends a table's. What does not fit is wrapped, but for names: the row goes on below one that is too long.
+ */
+struct column {
+    const char *title;
+    int width;
+    enum { LEFT, RIGHT, NAME } align;
+};
+
+/* A cell's next line. Returns whether it had one. */
+static bool print_line(const struct column *c, struct kp_wrap *w, int *blanks)
+{
+    const char *line = "";
+    size_t len = 0;
+    bool more = kp_wrap_next(w, &line, &len);
+    int pad = c->width > (int)len ? c->width - (int)len : 0;
+    if (len) {
+        printf("%*s%.*s", *blanks + (c->align == RIGHT ? pad : 0), "", (int)len, line);
+        *blanks = c->align == RIGHT ? 0 : pad;
+    } else {
+        *blanks += c->width;
+    }
+    *blanks += 1;
+    return more && w->rest;
+}
+
+/* Prints the lines of cells[from..to), each under its column. */
+static void print_cells(const struct column *columns, const char *const *cells, size_t from, size_t to)
+{
+    struct kp_wrap wraps[COLUMNS];
+    int indent = 0;
+    bool more = true;
+    for (size_t i = 0; i < to; i++) {
+        wraps[i] = (struct kp_wrap){cells[i], (size_t)columns[i].width};
+        indent += i < from ? columns[i].width + 1 : 0;
+    }
+    while (more) {
+        int blanks = indent;
+        more = false;
+        for (size_t i = from; i < to; i++)
+            more |= print_line(&columns[i], &wraps[i], &blanks);
+        putchar('\n');
+    }
+}
+
+static void print_row(const struct column *columns, const char *const *cells)
+{
+    size_t from = 0, n = 0;
+    for (; columns[n].title; n++)
+        if (columns[n].align == NAME && strlen(cells[n]) > (size_t)columns[n].width) {
+            struct column whole = {"", (int)strlen(cells[n]), LEFT};
+            int blanks = 0;
+            if (from < n)
+                print_cells(columns, cells, from, n);
+            for (size_t i = 0; i < n; i++)
+                blanks += columns[i].width + 1;
+            print_line(&whole, &(struct kp_wrap){cells[n], strlen(cells[n])}, &blanks);
+            putchar('\n');
+            from = n + 1;
+        }
+    if (from < n)
+        print_cells(columns, cells, from, n);
+}
+
+static void print_head(const struct column *columns)
+{
+    const char *titles[COLUMNS];
+    for (size_t i = 0; columns[i].title; i++)
+        titles[i] = columns[i].title;
+    print_row(columns, titles);
+    for (size_t i = 0; columns[i].title; i++) {
+        putchar(i ? ' ' : '-');
+        for (int k = i == 0; k < columns[i].width; k++)
+            putchar('-');
+    }
+    putchar('\n');
+}
+
+/* ---- metrics ---- */
+
+static const char *const kind_titles[KP_CATALOG_KINDS] = {
+    [KP_CATALOG_COUNTER] = "Counters: take .avg, .max, .min or .sum, and what may follow it",
+    [KP_CATALOG_RATIO] = "Ratios: take .ratio, .pct or .max_rate",
+    [KP_CATALOG_THROUGHPUT] =
+        "Throughputs: take .avg.pct_of_peak_sustained_elapsed and the like; breakdown:NAME stands for its parts",
+    [KP_CATALOG_LAUNCH] = "Launch and device metrics: not counted",
+    [KP_CATALOG_SOURCE] = "Metrics by instruction: sampled, or counted by patched code, in passes of their own",
+    [KP_CATALOG_DERIVED] = "Derived metrics: computed from others",
+    [KP_CATALOG_GROUP] = "Groups: group:NAME stands for what a chart or table of a section shows",
+};
+
+static const struct column metric_columns[] = {{"Name", NAME_WIDTH, NAME},
+                                               {"Unit", UNIT_WIDTH, NAME},
+                                               {"Description", PAGE_WIDTH - NAME_WIDTH - UNIT_WIDTH - 2, LEFT},
+                                               {NULL, 0, LEFT}};
+
+enum mode { MODE_BASE, MODE_SUFFIX, MODE_ALL };
+
+static const char *const mode_names[] = {[MODE_BASE] = "base", [MODE_SUFFIX] = "suffix", [MODE_ALL] = "all", NULL};
+
+/* An item of --metrics. */
+struct wanted {
+    struct kp_pattern *pattern; /* of base names */
+    char *text;
+    bool found;
+};
+
+/* The metrics on their way to the page. */
+struct metric_printer {
+    const struct kp_catalog_ops *ops;
+    struct kp_catalog *catalog;
+    struct wanted *wanted; /* without pattern at the end; none: all metrics */
+    enum mode mode;
+    int last_kind;  /* -1: nothing is printed yet */
+    FILE *suffixes; /* of the metric at hand, */
+    size_t base;    /* whose base name is so long */
+};
+
+static int is_name(const struct kp_catalog_metric *m, void *arg)
+{
+    return !strcmp(m->name, arg);
+}
+
+/* Whether the text is a name of the metric with all that follows the base name. 1, 0, or an error. */
+static int is_full_name(const struct metric_printer *p, const struct kp_catalog_metric *m, char *text)
+{
+    size_t base = strlen(m->name);
+    return !strncmp(m->name, text, base) && text[base] == '.' ? p->ops->full_names(p->catalog, m, is_name, text) : 0;
+}
+
+/* 1, 0, or an error. */
+static int is_wanted(struct metric_printer *p, const struct kp_catalog_metric *m)
+{
+    int wanted = !p->wanted->pattern;
+    for (struct wanted *w = p->wanted; w->pattern; w++) {
+        int found = kp_pattern_match(w->pattern, m->name) ? 1 : is_full_name(p, m, w->text);
+        if (found < 0)
+            return found;
+        w->found |= found > 0;
+        wanted |= found;
+    }
+    return wanted;
+}
+
+/* What stands above the metrics of a kind, before its first one. */
+static void open_kind(struct metric_printer *p, enum kp_catalog_kind kind)
+{
+    if ((int)kind == p->last_kind)
+        return;
+    if (p->last_kind < 0)
+        printf("Metrics of %s\n", p->ops->title(p->catalog));
+    printf("\n%s\n\n", kind_titles[kind]);
+    if (p->mode != MODE_SUFFIX)
+        print_head(metric_columns);
+    p->last_kind = (int)kind;
+}
+
+static int print_metric(const struct kp_catalog_metric *m, void *arg)
+{
+    open_kind(arg, m->kind);
+    print_row(metric_columns, (const char *const[]){m->name, m->unit, m->description});
+    return 0;
+}
+
+static int add_suffix(const struct kp_catalog_metric *m, void *arg)
+{
+    struct metric_printer *p = arg;
+    fprintf(p->suffixes, "%s%s", ftell(p->suffixes) > 0 ? " " : "", m->name + p->base);
+    return 0;
+}
+
+/* The metric, and below it all that may follow its name. */
+static int print_suffixes(struct metric_printer *p, const struct kp_catalog_metric *m)
+{
+    char *text = NULL;
+    const char *line;
+    size_t size, len;
+    if (!(p->suffixes = open_memstream(&text, &size)))
+        return -ENOMEM;
+    p->base = strlen(m->name);
+    int rc = p->ops->full_names(p->catalog, m, add_suffix, p);
+    if (kp_text_end(p->suffixes, &text))
+        rc = rc ? rc : -ENOMEM;
+    struct kp_wrap w = {rc ? NULL : text, PAGE_WIDTH - SUFFIX_INDENT};
+    open_kind(p, m->kind);
+    puts(m->name);
+    while (size && kp_wrap_next(&w, &line, &len))
+        printf("%*s%.*s\n", SUFFIX_INDENT, "", (int)len, line);
+    free(text);
+    return rc;
+}
+
+static int take_metric(const struct kp_catalog_metric *m, void *arg)
+{
+    struct metric_printer *p = arg;
+    int wanted = is_wanted(p, m);
+    if (wanted <= 0)
+        return wanted;
+    if (p->mode == MODE_ALL)
+        return p->ops->full_names(p->catalog, m, print_metric, p);
+    return p->mode == MODE_SUFFIX ? print_suffixes(p, m) : print_metric(m, p);
+}
+
+/* Whether the item is a name for other metrics, which are listed by themselves. */
+static bool stands_for_others(const char *item, size_t len)
+{
+    static const char *const marks[] = {KP_GROUP, KP_BREAKDOWN};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (len > strlen(marks[i]) && !strncmp(item, marks[i], strlen(marks[i])))
+            return true;
+    return false;
+}
+
+/* What one of them stands for, on its way to the page. */
+struct listed_printer {
+    struct metric_printer *page;
+    const char *item;
+    bool open; /* its heading is printed */
+};
+
+static void open_item(struct listed_printer *l)
+{
+    struct metric_printer *p = l->page;
+    if (p->last_kind < 0)
+        printf("Metrics of %s\n", p->ops->title(p->catalog));
+    p->last_kind = KP_CATALOG_GROUP;
+    printf("\n%s\n\n", l->item);
+    print_head(metric_columns);
+    l->open = true;
+}
+
+static int print_listed_metric(const struct kp_catalog_metric *m, void *arg)
+{
+    struct listed_printer *l = arg;
+    if (!l->open)
+        open_item(l);
+    print_row(metric_columns, (const char *const[]){m->name, m->unit, m->description});
+    return 0;
+}
+
+/* What the group: and breakdown: items of the list stand for. */
+static int print_listed(struct metric_printer *p, const char *list, char **err)
+{
+    const char *item;
+    size_t len;
+    int rc = 0;
+    while (!rc && kp_word_next(&list, &item, &len)) {
+        if (!stands_for_others(item, len))
+            continue;
+        char *text = strndup(item, len);
+        struct listed_printer one = {p, text, false};
+        rc = text ? p->ops->listed(p->catalog, text, print_listed_metric, &one, err) : -ENOMEM;
+        free(text);
+    }
+    return rc;
+}
+
+/* The names and expressions of --metrics. */
+static int read_wanted(const char *list, struct metric_printer *p, char **err)
+{
+    const char *item;
+    size_t len, n = 0, room = strlen(list) + 1;
+    p->wanted = calloc(room, sizeof *p->wanted);
+    int rc = p->wanted ? 0 : -ENOMEM;
+    while (!rc && kp_word_next(&list, &item, &len)) {
+        if (stands_for_others(item, len))
+            continue;
+        size_t mark = strlen(KP_SAMPLED);
+        bool sampled = len > mark && !strncmp(item, KP_SAMPLED, mark);
+        struct wanted *w = &p->wanted[n];
+        w->text = strndup(item + (sampled ? mark : 0), len - (sampled ? mark : 0));
+        rc = w->text ? kp_pattern_new(w->text, &w->pattern, err) : -ENOMEM;
+        n += !rc;
+    }
+    return rc;
+}
+
+/* The name nearest to a word. */
+struct nearest {
+    const char *word;
+    char *name;
+};
+
+static int take_nearer(const struct kp_catalog_metric *m, void *arg)
+{
+    struct nearest *n = arg;
+    const char *const both[] = {m->name, n->name, NULL};
+    if (kp_nearest(n->word, both) != m->name)
+        return 0;
+    free(n->name);
+    n->name = strdup(m->name);
+    return n->name ? 0 : -ENOMEM;
+}
+
+/* Says which of --metrics matched nothing. */
+static int check_found(const struct metric_printer *p, const char *list, char **err)
+{
+    const char *item;
+    size_t len, i = 0;
+    while (kp_word_next(&list, &item, &len) && (stands_for_others(item, len) || p->wanted[i].found))
+        i += !stands_for_others(item, len);
+    if (!len)
+        return 0;
+    struct nearest near = {.word = p->wanted[i].text};
+    int rc = p->ops->metrics(p->catalog, take_nearer, &near);
+    if (!rc)
+        rc = kp_error(err, "--metrics: no base name of %s matches '%s'%s%s%s", p->ops->title(p->catalog), near.word,
+                      near.name ? "; did you mean '" : "", near.name ? near.name : "", near.name ? "'?" : "");
+    free(near.name);
+    return rc;
+}
+
+static int print_metrics(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                         struct kp_catalog *c, char **err)
+{
+    struct metric_printer p = {.ops = ops, .catalog = c, .last_kind = -1};
+    while (q->mode && mode_names[p.mode] && strcmp(mode_names[p.mode], q->mode))
+        p.mode++;
+    if (!mode_names[p.mode])
+        return kp_error_choice(err, "--query-metrics-mode: unknown value", q->mode, mode_names);
+    int rc = read_wanted(o->metrics, &p, err);
+    const char *list = o->metrics, *item;
+    size_t len;
+    if (!rc && (p.wanted->pattern || !kp_word_next(&list, &item, &len)))
+        rc = ops->metrics(c, take_metric, &p);
+    if (!rc)
+        rc = check_found(&p, o->metrics, err);
+    if (!rc)
+        rc = print_listed(&p, o->metrics, err);
+    for (struct wanted *w = p.wanted; w && w->text; w++) {
+        kp_pattern_free(w->pattern);
+        free(w->text);
+    }
+    free(p.wanted);
+    return rc;
+}
+
+/* ---- sets and sections ---- */
+
+/* What a row says of a selection of sections. */
+struct numbers {
+    char metrics[24], passes[24];
+};
+
+static int count(const struct kp_catalog_ops *ops, struct kp_catalog *c, const struct kp_section *const *sections,
+                 size_t n, struct numbers *out, char **err)
+{
+    size_t metrics, passes;
+    int rc = ops->cost(c, sections, n, &metrics, &passes, err);
+    snprintf(out->metrics, sizeof out->metrics, "%zu", metrics);
+    snprintf(out->passes, sizeof out->passes, "%zu", passes);
+    return rc;
+}
+
+static int print_set(const char *set, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                     struct kp_catalog *c, char **err)
+{
+    static const struct column columns[] = {{"Set", SET_WIDTH, NAME},
+                                            {"Enabled", NUMBER_WIDTH, LEFT},
+                                            {"Metrics", NUMBER_WIDTH, RIGHT},
+                                            {"Passes", NUMBER_WIDTH, RIGHT},
+                                            {"Sections", PAGE_WIDTH - SET_WIDTH - 3 * NUMBER_WIDTH - 4, LEFT},
+                                            {NULL, 0, LEFT}};
+    const struct kp_section **sections = NULL;
+    struct numbers numbers;
+    char *names = NULL;
+    size_t n, size;
+    if (set == *kp_set_names())
+        print_head(columns);
+    FILE *f = open_memstream(&names, &size);
+    int rc = f ? kp_sections_select(set, "", &sections, &n, err) : -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        fprintf(f, "%s%s", i ? ", " : "", sections[i]->id);
+    if (f && kp_text_end(f, &names))
+        rc = rc ? rc : -ENOMEM;
+    if (!rc)
+        rc = count(ops, c, sections, n, &numbers, err);
+    if (!rc)
+        print_row(columns, (const char *const[]){set, strcmp(set, o->set) ? "no" : "yes", numbers.metrics,
+                                                 numbers.passes, names});
+    free(sections);
+    free(names);
+    return rc;
+}
+
+static int print_sets(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                      struct kp_catalog *c, char **err)
+{
+    int rc = 0;
+    (void)q;
+    printf("Sets on %s\n\n", ops->title(c));
+    for (const char *const *set = kp_set_names(); *set && !rc; set++)
+        rc = print_set(*set, o, ops, c, err);
+    return rc;
+}
+
+static bool is_builtin(const struct kp_section *s)
+{
+    size_t n;
+    const struct kp_section *builtin = kp_sections_builtin(&n);
+    for (size_t i = 0; i < n; i++)
+        if (builtin[i].rows == s->rows)
+            return true;
+    return false;
+}
+
+static int print_sections(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                          struct kp_catalog *c, char **err)
+{
+    static const struct column columns[] = {
+        {"Identifier", ID_WIDTH, NAME},
+        {"Display Name", DISPLAY_WIDTH, LEFT},
+        {"Enabled", NUMBER_WIDTH, LEFT},
+        {"Metrics", NUMBER_WIDTH, RIGHT},
+        {"Passes", NUMBER_WIDTH, RIGHT},
+        {"From", PAGE_WIDTH - ID_WIDTH - DISPLAY_WIDTH - 3 * NUMBER_WIDTH - 5, NAME},
+        {NULL, 0, LEFT}};
+    const struct kp_section **enabled = NULL;
+    size_t n, n_enabled;
+    const struct kp_section *s = kp_sections(&n);
+    int rc = kp_sections_select(o->set, o->section, &enabled, &n_enabled, err);
+    (void)q;
+    if (!rc) {
+        printf("Sections on %s\n\n", ops->title(c));
+        print_head(columns);
+    }
+    for (size_t i = 0, next = 0; !rc && i < n; i++) {
+        struct numbers numbers;
+        const struct kp_section *one = &s[i];
+        bool on = next < n_enabled && enabled[next] == one; /* both are in the same order */
+        next += on;
+        rc = count(ops, c, &one, 1, &numbers, err);
+        if (!rc)
+            print_row(columns, (const char *const[]){one->id, one->display, on ? "yes" : "no", numbers.metrics,
+                                                     numbers.passes, is_builtin(one) ? "built-in" : "section folder"});
+    }
+    free(enabled);
+    return rc;
+}
+
+/* ---- rules ---- */
+
+static int print_rules(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                       struct kp_catalog *c, char **err)
+{
+    static const struct column columns[] = {{"Identifier", RULE_WIDTH, NAME},
+                                            {"Section", SECTION_WIDTH, NAME},
+                                            {"Looks At", PAGE_WIDTH - RULE_WIDTH - SECTION_WIDTH - 2, LEFT},
+                                            {NULL, 0, LEFT}};
+    size_t n;
+    const struct kp_rule *rule = kp_rules(&n);
+    (void)q;
+    (void)o;
+    (void)ops;
+    (void)c;
+    (void)err;
+    puts("Rules\n");
+    print_head(columns);
+    for (; n; n--, rule++)
+        print_row(columns, (const char *const[]){rule->id, rule->section, rule->about});
+    return 0;
+}
+
+/* ---- chips ---- */
+
+static int print_chip(const char *chip, const char *about, void *arg)
+{
+    print_row(arg, (const char *const[]){chip, about});
+    return 0;
+}
+
+static int print_chips(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                       struct kp_catalog *c, char **err)
+{
+    static struct column columns[] = {
+        {"Chip", CHIP_WIDTH, NAME}, {"", PAGE_WIDTH - CHIP_WIDTH - 1, LEFT}, {NULL, 0, LEFT}};
+    (void)q;
+    (void)o;
+    (void)err;
+    return ops->chips(c, print_chip, columns);
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+    const char *command;
+    int (*print)(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
+                 struct kp_catalog *c, char **err);
+    bool any_chip; /* is the same whatever the chip */
+    bool alone;    /* needs no catalog, and so no CUPTI */
+} queries[] = {
+    {"query-metrics", print_metrics, false, false},  {"list-sets", print_sets, false, false},
+    {"list-sections", print_sections, false, false}, {"list-rules", print_rules, true, true},
+    {"list-chips", print_chips, true, false},
+};
+
+static int run(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops, char **err)
+{
+    struct kp_catalog *c = NULL;
+    char *note = NULL;
+    size_t i = 0;
+    while (strcmp(queries[i].command, q->command))
+        i++;
+    int rc = queries[i].alone ? 0 : ops->open(q->chip ? q->chip : "", o->cupti_dir, &c, &note, err);
+    if (!rc && note && !queries[i].any_chip)
+        fprintf(stderr, "==KPROF== %s\n", note);
+    if (!rc)
+        rc = queries[i].print(q, o, ops, c, err);
+    if (!rc && fflush(stdout))
+        rc = -errno;
+    free(note);
+    ops->close(c);
+    return rc;
+}
+
+int kp_main_query(const struct kp_query *q, const struct kp_catalog_ops *ops)
+{
+    struct kp_options o;
+    char *err = NULL;
+    int rc = kp_options_from_env(&o, environ, &err);
+    if (!rc) {
+        kp_main_warn(kp_sections_note());
+        rc = run(q, &o, ops, &err);
+        kp_options_free(&o);
+    }
+    if (rc)
+        kp_main_error(0, "%s", err ? err : strerror(-rc));
+    free(err);
+    return !rc ? EXIT_SUCCESS : rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+}

@@ -1,0 +1,449 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/main.h"
+#include "report/options/options.h"
+#include "report/pages/page.h"
+#include "base/text.h"
+#include "base/version.h"
+
+static const char library_name[] = KP_LIBRARY;
+static const char session_ending[] = ".kprof", status_name[] = "status";
+
+/* Signals that somebody may send to the command and means for the program. */
+static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+/* --- before the program starts --- */
+
+char *kp_main_library(void)
+{
+    static const char *const folders[] = {"", "../lib/"};
+    char exe[PATH_MAX], path[PATH_MAX + 64];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0)
+        return NULL;
+    exe[n] = '\0';
+    *(strrchr(exe, '/') + 1) = '\0';
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, sizeof path, "%s%s%s", exe, folders[i], library_name);
+        if (!access(path, R_OK))
+            return realpath(path, NULL);
+    }
+    return NULL;
+}
+
+/* AddressSanitizer refuses to start behind a preloaded library, unless it is told to. The user's own options come
+ * last, and so count. */
+static int let_sanitiser_start(void)
+{
+    static const char variable[] = "ASAN_OPTIONS";
+    const char *own = getenv(variable);
+    char *list = NULL;
+    bool set = asprintf(&list, "verify_asan_link_order=0%s%s", own && *own ? ":" : "", own ? own : "") >= 0 &&
+               !setenv(variable, list, 1);
+    free(list);
+    return set ? 0 : kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+}
+
+static int set_preload(void)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char *library = kp_main_library(), *list = NULL;
+    int status = 0;
+    if (!library)
+        status = kp_main_error(KP_EXIT_FAILED, "cannot find %s: it belongs beside the kprof command or in ../lib",
+                               library_name);
+    else if (strpbrk(library, " :"))
+        status = kp_main_error(KP_EXIT_FAILED, "LD_PRELOAD cannot name '%s': move it to a path without blank or colon",
+                               library);
+    else if (asprintf(&list, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") < 0 ||
+             setenv("LD_PRELOAD", list, 1))
+        status = kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    free(list);
+    free(library);
+    return status;
+}
+
+/* A folder for the sessions of the program and of those that it starts, each named by its process, and for the file in
+ * which they note how they fared, whose path is put into *status. malloc'ed; NULL when there is none: then a program
+ * that is killed leaves no report, and what the processes noted is not known. It is dated back, so that a session which
+ * was removed again can be told from none. */
+static char *make_folder(char **status)
+{
+    const char *base = getenv("TMPDIR");
+    char *folder = NULL;
+    *status = NULL;
+    if (asprintf(&folder, "%s/kprof.XXXXXX", base && *base ? base : "/tmp") < 0)
+        return NULL;
+    const struct timespec long_ago[] = {{0}, {0}};
+    if (mkdtemp(folder)) {
+        int fd = asprintf(status, "%s/%s", folder, status_name) < 0
+                     ? -1
+                     : open(*status, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            close(fd);
+        utimensat(AT_FDCWD, folder, long_ago, 0);
+        return folder;
+    }
+    free(folder);
+    return NULL;
+}
+
+/* Tells the library to keep its session in `folder`. */
+static int set_session_file(const char *folder)
+{
+    char *pattern = NULL;
+    size_t size;
+    FILE *f = open_memstream(&pattern, &size);
+    if (!f)
+        return -ENOMEM;
+    for (const char *c = folder; *c; c++)
+        fprintf(f, *c == '%' ? "%%%%" : "%c", *c);
+    fprintf(f, "/%%p%s", session_ending);
+    int rc = kp_text_end(f, &pattern) || setenv("KPROF_SESSION_FILE", pattern, 1) ? -ENOMEM : 0;
+    free(pattern);
+    return rc;
+}
+
+/* --- the program --- */
+
+struct child {
+    pid_t pid;
+    int status; /* as waitpid gives it */
+};
+
+/* In the forked child. Reports why the program could not be executed through `failure`. */
+static void become(char **argv, const sigset_t *mask, const struct sigaction *on_child, int failure)
+{
+    sigaction(SIGCHLD, on_child, NULL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(argv[0], argv);
+    int why = errno;
+    if (write(failure, &why, sizeof why) < 0)
+        why = 0; /* the parent is gone, there is nobody to tell */
+    _exit(KP_EXIT_NOT_FOUND);
+}
+
+/* Waits for the child, and hands on signals meanwhile. What the terminal sends it sends to the program as well, and
+ * that must not get it twice. */
+static void wait_for(struct child *c, const sigset_t *awaited)
+{
+    siginfo_t info;
+    while (waitpid(c->pid, &c->status, WNOHANG) != c->pid) {
+        int sig = sigwaitinfo(awaited, &info);
+        if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
+            kill(c->pid, sig);
+    }
+}
+
+static int cannot_execute(const char *name, int why)
+{
+    const char *near = why == ENOENT ? kp_nearest(name, kp_main_commands) : NULL;
+    if (near)
+        return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
+    if (why == ENOENT && (!strcmp(name, "help") || !strcmp(name, "version")))
+        return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof --%s`?", name, name);
+    if (why == ENOENT)
+        return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
+    return kp_main_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));
+}
+
+/* Returns 0 when the program ran, else an exit status. */
+static int run_program(char **argv, struct child *c)
+{
+    struct sigaction plain = {.sa_handler = SIG_DFL}, on_child;
+    sigset_t awaited, mask;
+    int failure[2], why = 0;
+    if (pipe2(failure, O_CLOEXEC))
+        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(errno));
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGCHLD);
+    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+        sigaddset(&awaited, forwarded[i]);
+    sigprocmask(SIG_BLOCK, &awaited, &mask);
+    sigaction(SIGCHLD, &plain, &on_child); /* ignored, as some parents leave it, it would take the status with it */
+    c->pid = fork();
+    if (!c->pid)
+        become(argv, &mask, &on_child, failure[1]);
+    close(failure[1]);
+    if (c->pid < 0)
+        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(errno));
+    ssize_t n = read(failure[0], &why, sizeof why);
+    close(failure[0]);
+    wait_for(c, &awaited);
+    return n == sizeof why ? cannot_execute(argv[0], why) : 0;
+}
+
+/* --- after the program has ended --- */
+
+static FILE *open_log(const char *log_file, const struct kp_session *s)
+{
+    char *path = NULL, *err = NULL;
+    if (!strcmp(log_file, "stderr"))
+        return stderr;
+    if (!strcmp(log_file, "stdout"))
+        return stdout;
+    int rc = kp_expand_path(log_file, s->pid, s->host, &path, &err);
+    FILE *log = rc ? NULL : fopen(path, "ae"); /* appended: the lines of the program's own time may be in it */
+    free(path);
+    free(err);
+    return log ? log : stderr;
+}
+
+static void print_session(FILE *log, const struct kp_display *d, struct kp_store *store, const struct kp_session *s,
+                          const struct child *c)
+{
+    char *err = NULL;
+    struct kp_sink out = kp_main_sink(log);
+    FILE *words = d->format == KP_FORMAT_TEXT ? log : stderr;
+    if (WIFSIGNALED(c->status) && s->pid == (uint64_t)c->pid)
+        fprintf(words, "==KPROF== Process %" PRIu64 " was killed by signal %d (%s); its report, as far as it got:\n",
+                s->pid, WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
+    else
+        fprintf(words, "==KPROF== Process %" PRIu64 " ended without its report; here it is, as far as it got:\n",
+                s->pid);
+    if (kp_page_print_store(&out, d, store, &err))
+        kp_main_error(0, "%s", err ? err : "the report could not be written");
+    fflush(log);
+    free(err);
+}
+
+/* Whether the process is one that outlives the program, and still needs its session file. */
+static bool still_runs(const struct kp_session *s, const struct child *c)
+{
+    return s->pid != (uint64_t)c->pid && !kill((pid_t)s->pid, 0);
+}
+
+/* Prints the session at `path` if its process died before it could. Returns whether the file is still in use. */
+static bool settle_session(const char *path, const struct kp_options *o, const struct child *c)
+{
+    struct kp_store *store = NULL;
+    struct kp_session s = {0};
+    char *err = NULL;
+    bool in_use = false;
+    /* What cannot be read was never begun, and has nothing to tell. */
+    if (kp_store_open(path, &store, &err) || kp_store_get_session(store, &s, &err) || s.complete)
+        goto out;
+    in_use = still_runs(&s, c);
+    if (!in_use) {
+        FILE *log = open_log(o->log_file, &s);
+        struct kp_display d = kp_display_of(o);
+        print_session(log, &d, store, &s, c);
+        if (log != stderr && log != stdout)
+            fclose(log);
+    }
+out:
+    kp_store_close(store);
+    kp_session_free(&s);
+    free(err);
+    return in_use;
+}
+
+static void settle_entry(const char *folder, const char *name, const struct kp_options *o, const struct child *c)
+{
+    char *session = NULL, *journal = NULL;
+    if (asprintf(&session, "%s/%s", folder, name) >= 0 && !settle_session(session, o, c)) {
+        unlink(session);
+        if (asprintf(&journal, "%s-journal", session) >= 0)
+            unlink(journal);
+    }
+    free(journal);
+    free(session);
+}
+
+static void settle_folder(const char *folder, const struct kp_options *o, const struct child *c)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(folder, &entries, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        const char *ending = strrchr(entries[i]->d_name, '.');
+        if (ending && !strcmp(ending, session_ending)) /* a journal goes with its session */
+            settle_entry(folder, entries[i]->d_name, o, c);
+        free(entries[i]);
+    }
+    free(entries);
+    rmdir(folder); /* stays where a process that outlives the program uses it */
+}
+
+static bool was_used(const char *folder)
+{
+    struct stat s;
+    return stat(folder, &s) || s.st_mtim.tv_sec || s.st_mtim.tv_nsec;
+}
+
+/* ---- what is said at the end ---- */
+
+/* A run, from its start to its end. */
+struct run {
+    struct kp_options o;
+    struct child child;
+    char *folder, *status_file; /* see make_folder */
+    char *program;              /* the file that is executed; NULL where it is not found */
+    struct kp_run_outcome outcome;
+    bool used; /* CUDA was, as far as is known */
+};
+
+/* Else a program that has nothing to do with CUDA would leave its user waiting for a report. */
+static void say_why_nothing(const struct run *r)
+{
+    const char *why = kp_main_not_followed(r->program);
+    fprintf(stderr, *r->o.export_file ? "==KPROF== Nothing was written to %s. " : "==KPROF== No session was stored. ",
+            r->o.export_file);
+    if (why)
+        fprintf(stderr, "%s cannot be followed: %s.\n", r->program, why);
+    else
+        fputs("Unless a line above says why, the program did not use CUDA, or could not be followed (set-user-ID, "
+              "statically linked).\n",
+              stderr);
+}
+
+/* An export that is not this run's must not be taken for it. */
+static void say_not_stored(const struct run *r)
+{
+    struct stat st;
+    char *path = kp_main_export_path(&r->o);
+    bool there = path && !lstat(path, &st);
+    kp_main_error(0, "nothing was written to %s, a line above says why%s", path ? path : r->o.export_file,
+                  there ? "; the file that is there is not of this run" : "");
+    free(path);
+}
+
+static bool has_stored(const struct run *r)
+{
+    struct stat st;
+    return r->outcome.stored && !stat(r->outcome.stored, &st);
+}
+
+/* The kinds of failure of the whole run. */
+static kp_failure_set judge(const struct run *r)
+{
+    const struct kp_run_outcome *out = &r->outcome;
+    kp_failure_set set = out->failures;
+    if (out->unfinished)
+        set |= kp_failure_bit(KP_FAILURE_INCOMPLETE);
+    if (!r->used)
+        set |= kp_failure_bit(kp_main_not_followed(r->program) ? KP_FAILURE_NOT_FOLLOWED : KP_FAILURE_NO_CUDA);
+    else if (!set && out->started && !out->matched)
+        set |= kp_failure_bit(out->seen || out->left ? KP_FAILURE_NO_MATCH : KP_FAILURE_NO_LAUNCH);
+    return set;
+}
+
+static int exit_status(const struct child *c)
+{
+    if (WIFEXITED(c->status))
+        return WEXITSTATUS(c->status);
+    int sig = WTERMSIG(c->status);
+    struct rlimit no_core = {0};
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigset_t only;
+    setrlimit(RLIMIT_CORE, &no_core); /* the program has left one if it was to */
+    sigaction(sig, &plain, NULL);
+    sigemptyset(&only);
+    sigaddset(&only, sig);
+    raise(sig);
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
+    return KP_EXIT_SIGNAL + sig;
+}
+
+/* With `strict`: the status of the first kind of failure, where the program itself did not fail. */
+static int strict_status(const struct run *r)
+{
+    kp_failure_set set = judge(r);
+    char *line = set ? kp_failure_line(set) : NULL;
+    bool own = WIFSIGNALED(r->child.status) || WEXITSTATUS(r->child.status);
+    int status = set ? kp_failure_rows[kp_failure_first(set)].status : 0;
+    if (set && own)
+        kp_main_error(0, "strict: %s; the exit status is that of the program, which failed itself", line ? line : "");
+    else if (set)
+        kp_main_error(0, "strict: %s; the exit status is %d", line ? line : "", status);
+    free(line);
+    return set && !own ? status : -1;
+}
+
+/* Says what became of the session. Returns an exit status, or -1 for the program's. */
+static int settle(struct run *r)
+{
+    bool known = r->status_file && !kp_run_outcome_read(r->status_file, &r->outcome);
+    r->used = !known || r->outcome.started || was_used(r->folder);
+    if (r->status_file)
+        unlink(r->status_file);
+    if (r->folder)
+        settle_folder(r->folder, &r->o, &r->child);
+    if (!r->used && !r->o.quiet)
+        say_why_nothing(r);
+    if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen))
+        say_not_stored(r);
+    return known && r->o.strict ? strict_status(r) : -1;
+}
+
+static int prepare_folder(struct run *r)
+{
+    r->folder = make_folder(&r->status_file);
+    if (!r->folder && r->o.strict)
+        return kp_main_error(KP_EXIT_FAILED, "no folder can be made in TMPDIR, or /tmp: %s", strerror(errno));
+    if (r->folder && !*r->o.export_file && !*r->o.session_file && set_session_file(r->folder))
+        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    if (r->status_file && setenv("KPROF_STATUS_FILE", r->status_file, 1))
+        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    return 0;
+}
+
+/* A session that is to be replaced goes before the program starts: it cannot be taken for the one that was not made. */
+static void remove_old(const struct run *r)
+{
+    struct stat st;
+    char *path = r->o.force_overwrite && r->program ? kp_main_export_path(&r->o) : NULL;
+    if (path && !stat(path, &st) && S_ISREG(st.st_mode))
+        unlink(path);
+    free(path);
+}
+
+static int run(struct run *r, char **argv, const struct kp_catalog_ops *ops)
+{
+    int status = kp_main_check_run(&r->o, ops);
+    if (!status)
+        status = set_preload();
+    if (!status)
+        status = let_sanitiser_start();
+    if (!status)
+        status = prepare_folder(r);
+    if (status)
+        return status;
+    r->program = kp_main_find_program(argv[0]);
+    remove_old(r);
+    status = run_program(argv, &r->child);
+    return status ? status : settle(r);
+}
+
+int kp_main_run(char **argv, const struct kp_catalog_ops *ops)
+{
+    struct run r = {.folder = NULL};
+    char *err = NULL;
+    int rc = kp_options_from_env(&r.o, environ, &err);
+    if (rc) {
+        kp_main_error(0, "%s", err ? err : strerror(-rc));
+        free(err);
+        return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    }
+    int status = run(&r, argv, ops);
+    if (r.status_file)
+        unlink(r.status_file);
+    if (r.folder)
+        rmdir(r.folder);
+    free(r.outcome.stored);
+    free(r.program);
+    free(r.status_file);
+    free(r.folder);
+    kp_options_free(&r.o);
+    return status < 0 ? exit_status(&r.child) : status;
+}

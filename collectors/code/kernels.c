@@ -1,0 +1,178 @@
+#include "collectors/code/kernels.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/code/cubin.h"
+#include "base/text.h"
+
+/* A function of a module. */
+struct function {
+    const char *name; /* in the image */
+    uint32_t module;  /* index */
+    uint32_t symbol, barriers;
+    size_t next; /* index + 1 of the next one in the bucket */
+};
+
+struct kp_kernels {
+    const void *(*cubin_at)(size_t i, size_t *size);
+    pthread_mutex_t lock;
+    size_t seen;               /* images looked at */
+    struct kp_cubin **modules; /* those of them that can be read */
+    unsigned *once;            /* of each: of enum kp_once, what any of its code does */
+    size_t n_modules;
+    struct function *functions;
+    size_t n, cap;
+    size_t *buckets; /* index + 1 of the first function */
+    size_t n_buckets;
+};
+
+struct kp_kernels *kp_kernels_new(const void *(*cubin_at)(size_t i, size_t *size))
+{
+    struct kp_kernels *k = calloc(1, sizeof(*k));
+    if (!k)
+        return NULL;
+    k->cubin_at = cubin_at;
+    pthread_mutex_init(&k->lock, NULL);
+    return k;
+}
+
+void kp_kernels_free(struct kp_kernels *k)
+{
+    if (!k)
+        return;
+    for (size_t i = 0; i < k->n_modules; i++)
+        kp_cubin_close(k->modules[i]);
+    free(k->modules);
+    free(k->once);
+    free(k->functions);
+    free(k->buckets);
+    pthread_mutex_destroy(&k->lock);
+    free(k);
+}
+
+static size_t hash(const char *name)
+{
+    return kp_hash(name, strlen(name), 0);
+}
+
+static int add_function(const struct kp_cubin_function *f, void *arg)
+{
+    struct kp_kernels *k = arg;
+    if (k->n == k->cap) {
+        size_t cap = k->cap ? 2 * k->cap : 1024;
+        struct function *grown = realloc(k->functions, cap * sizeof(*grown));
+        if (!grown)
+            return -1;
+        k->functions = grown;
+        k->cap = cap;
+    }
+    k->functions[k->n++] = (struct function){f->name, (uint32_t)k->n_modules, f->symbol, f->barriers, 0};
+    return 0;
+}
+
+/* Puts all functions into buckets again, as many as there is memory for. */
+static void index_all(struct kp_kernels *k)
+{
+    size_t n = k->n_buckets ? k->n_buckets : 1024;
+    while (n < k->n)
+        n *= 2;
+    size_t *buckets = calloc(n, sizeof(*buckets));
+    if (!buckets)
+        return;
+    free(k->buckets);
+    k->buckets = buckets;
+    k->n_buckets = n;
+    for (size_t i = 0; i < k->n; i++) {
+        size_t *first = &buckets[hash(k->functions[i].name) & (n - 1)];
+        k->functions[i].next = *first;
+        *first = i + 1;
+    }
+}
+
+static void look_at(struct kp_kernels *k, const void *image, size_t size)
+{
+    struct kp_cubin *c;
+    struct kp_cubin **grown = realloc(k->modules, (k->n_modules + 1) * sizeof(struct kp_cubin *));
+    if (!grown)
+        return;
+    k->modules = grown;
+    unsigned *once = realloc(k->once, (k->n_modules + 1) * sizeof(*once));
+    if (!once)
+        return;
+    k->once = once;
+    if (kp_cubin_open(image, size, &c))
+        return;
+    once[k->n_modules] = kp_cubin_once(image, size);
+    kp_cubin_each_function(c, add_function, k);
+    k->modules[k->n_modules++] = c;
+}
+
+static void look_at_new(struct kp_kernels *k)
+{
+    const void *image;
+    size_t size, before = k->n;
+    while ((image = k->cubin_at(k->seen, &size))) {
+        k->seen++;
+        look_at(k, image, size);
+    }
+    if (k->n > before)
+        index_all(k);
+}
+
+static bool read_code(const struct kp_kernels *k, const struct function *f, struct kp_kernel_code *out)
+{
+    struct kp_cubin_reach reach;
+    if (kp_cubin_reach(k->modules[f->module], f->symbol, &reach))
+        return false;
+    *out = (struct kp_kernel_code){f->barriers, reach.functions, reach.launches, reach.spills, reach.once};
+    return true;
+}
+
+static bool same(const struct kp_kernel_code *a, const struct kp_kernel_code *b)
+{
+    return a->barriers == b->barriers && a->functions == b->functions && a->launches == b->launches &&
+           a->spills == b->spills && a->once == b->once;
+}
+
+static size_t first_in_bucket(const struct kp_kernels *k, const char *name)
+{
+    return k->n_buckets ? k->buckets[hash(name) & (k->n_buckets - 1)] : 0;
+}
+
+unsigned kp_kernels_once(struct kp_kernels *k, const char *name)
+{
+    unsigned once = 0;
+    pthread_mutex_lock(&k->lock);
+    look_at_new(k);
+    for (size_t i = 0; !*name && i < k->n_modules; i++)
+        once |= k->once[i];
+    for (size_t i = first_in_bucket(k, name); i; i = k->functions[i - 1].next) {
+        const struct function *f = &k->functions[i - 1];
+        struct kp_kernel_code code;
+        if (!k->once[f->module] || strcmp(f->name, name))
+            continue;
+        once |= read_code(k, f, &code) ? code.once : k->once[f->module];
+    }
+    pthread_mutex_unlock(&k->lock);
+    return once;
+}
+
+bool kp_kernels_find(struct kp_kernels *k, const char *name, struct kp_kernel_code *out)
+{
+    struct kp_kernel_code code = {0};
+    bool found = false, agreed = true;
+    pthread_mutex_lock(&k->lock);
+    look_at_new(k);
+    for (size_t i = first_in_bucket(k, name); i; i = k->functions[i - 1].next) {
+        const struct function *f = &k->functions[i - 1];
+        if (strcmp(f->name, name))
+            continue;
+        agreed &= read_code(k, f, &code) && (!found || same(&code, out));
+        *out = code;
+        found = true;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return found && agreed;
+}

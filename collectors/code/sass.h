@@ -1,0 +1,20 @@
+/*
+ * Names and categories of SASS, the machine code of NVIDIA's GPUs.
+ *
+ * KP_VENDOR: the encoding is not documented; collectors/code/sass.def says where the table is from.
+ */
+#ifndef KP_COLLECTORS_CODE_SASS_H
+#define KP_COLLECTORS_CODE_SASS_H
+
+#include <stdint.h>
+
+#define KP_SASS_SIZE 16 /* byte an instruction, from compute capability 7.0 on */
+
+/* The basic opcode ("FFMA", "LDG") of the KP_SASS_SIZE bytes at `instruction` on a GPU of compute capability `sm` (90
+ * is 9.0); "" when the table has none for it. */
+const char *kp_sass_opcode(const uint8_t *instruction, uint32_t sm);
+
+/* The category of a basic opcode ("Load/Store"); "" when the table does not have it. */
+const char *kp_sass_category(const char *opcode);
+
+#endif

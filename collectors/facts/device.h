@@ -1,0 +1,61 @@
+/* What kprof needs to know of a device, a context and a kernel function. Read once each from the driver. */
+#ifndef KP_COLLECTORS_FACTS_DEVICE_H
+#define KP_COLLECTORS_FACTS_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectors/facts/driver.h"
+#include "collectors/code/kernels.h"
+
+struct kp_device {
+    CUdevice device;
+    int cc_major, cc_minor;
+    uint32_t sm_count, warp_size, max_warps, max_blocks, registers, schedulers;
+    uint64_t shared_per_sm, reserved_shared, l2_size;  /* byte */
+    uint64_t shared_per_block, shared_per_block_optin; /* byte; the second for kernels that ask for more */
+    bool pageable_access;                              /* kernels can read and write any memory of the host */
+    int mps; /* contexts share the device through MPS: 1, 0, or -1 when the driver does not tell */
+    char name[256], pci_bus_id[32];
+};
+
+/* Facts of the context that are the same for each of its launches. */
+struct kp_context_facts {
+    uint64_t stack_size; /* byte a thread */
+    bool persisting_l2_known;
+    uint64_t persisting_l2; /* byte of the L2 that are set aside */
+    uint32_t sm_count;      /* fewer than the device's in a green context */
+    CUfunc_cache cache_config;
+};
+
+/* One argument in the kernel's parameter buffer, byte. */
+struct kp_param {
+    size_t offset, size;
+};
+
+struct kp_function {
+    CUfunction handle; /* a CUfunction, also where the program launches by CUkernel */
+    char *mangled;     /* "" when the driver cannot tell */
+    uint32_t registers, max_threads, local_bytes;
+    uint64_t static_shared;
+    uint32_t cluster[3];    /* required by the code; 0 = none */
+    int cluster_policy;     /* CUclusterSchedulingPolicy of the function */
+    uint32_t barrier_limit; /* blocks an SM that named barriers allow; 0 = the driver does not tell */
+    bool code_known;        /* by the caller, who has the module's image: kp_function_read leaves it false */
+    struct kp_kernel_code code;
+    bool params_known;
+    struct kp_param *params;
+    size_t n_params, params_bytes;
+};
+
+/* Results: CUDA_SUCCESS or the driver's code. A context must be current. */
+CUresult kp_device_read(const struct kp_driver *d, CUdevice device, struct kp_device *out);
+CUresult kp_context_facts_read(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
+                               struct kp_context_facts *out);
+
+/* Reads `f`, a CUfunction or a CUkernel cast to one (both may be launched). Frees nothing of *out on entry. */
+CUresult kp_function_read(const struct kp_driver *d, const struct kp_device *device, CUfunction f,
+                          struct kp_function *out);
+void kp_function_free(struct kp_function *f);
+
+#endif

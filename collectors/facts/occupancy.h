@@ -1,0 +1,64 @@
+/*
+ * The occupancy calculation: how many blocks of a launch fit on one multiprocessor, and what limits them. Pure
+ * arithmetic. Formulas: CUDA's occupancy rules, checked against every launch of the H200, A100 and CC 8.6 references.
+ */
+#ifndef KP_COLLECTORS_FACTS_OCCUPANCY_H
+#define KP_COLLECTORS_FACTS_OCCUPANCY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Named barriers of a multiprocessor that its blocks share. Fitted to the curves that ncu prints for the H200. */
+enum { KP_BARRIERS_PER_SM = 64 };
+
+struct kp_occupancy_in {
+    int cc_major;
+    uint32_t warp_size, schedulers;
+    uint32_t max_warps, max_blocks; /* per multiprocessor */
+    uint32_t registers;             /* per multiprocessor */
+    uint32_t reserved_shared;       /* byte a block, taken by the driver */
+    /* Byte, and only read for curves: of a multiprocessor, of a block, of a block that asks for more than that. */
+    uint64_t shared_per_sm, shared_per_block, shared_per_block_optin;
+    uint32_t block_threads;
+    uint32_t registers_per_thread;
+    uint64_t static_shared, dynamic_shared; /* byte a block */
+    uint64_t shared_config;                 /* byte a multiprocessor; 0 = not known */
+    uint32_t barrier_limit;                 /* blocks that the named barriers allow; 0 = not known */
+    uint32_t driver_blocks; /* resident blocks as the driver computes them; used where a limit is not known */
+};
+
+struct kp_occupancy {
+    uint32_t warps_per_block;
+    uint32_t registers_per_thread_allocated;
+    uint64_t shared_per_block, shared_per_block_allocated; /* byte, the driver's part included */
+    uint32_t limit_registers, limit_warps, limit_blocks;   /* blocks */
+    uint32_t limit_shared;                                 /* blocks; meaningless when shared_config is 0 */
+    uint32_t blocks;                                       /* resident blocks a multiprocessor */
+    double warps, warps_per_scheduler, percent;            /* theoretical active warps; % of max_warps */
+};
+
+void kp_occupancy_compute(const struct kp_occupancy_in *in, struct kp_occupancy *out);
+
+/* What would change if one property of the launch were another: theoretical active warps over that property. */
+enum kp_curve {
+    KP_CURVE_REGISTERS, /* a thread: 0, 1 ... 256 */
+    KP_CURVE_THREADS,   /* a block: 0 (taken as one warp), 16 ... 1024 */
+    KP_CURVE_SHARED,    /* byte a block, the driver's part included: 0, 512 ... below what a multiprocessor has */
+    KP_CURVE_BARRIERS,  /* a block: 0, 1 ... 64 */
+    KP_CURVES,
+};
+
+enum { KP_CURVE_POINTS = 512 }; /* no curve has more */
+
+/* Writes the curve's points, active warps a multiprocessor, to warps[KP_CURVE_POINTS]; point i is at i * *step. Returns
+ * their number. Of the other limits, one that is not known is taken not to bind. Formulas: the curves of 14 launches on
+ * an H200, every point of which they give. */
+size_t kp_occupancy_curve(const struct kp_occupancy_in *in, enum kp_curve curve, uint32_t *warps, uint32_t *step);
+
+/* Resident blocks for `threads` threads and `shared` bytes (driver's part not included) if only registers, warps, the
+ * block limit and `shared_capacity` bytes a multiprocessor counted: what the driver would answer for a kernel without
+ * named barriers. */
+uint32_t kp_occupancy_without_barriers(const struct kp_occupancy_in *in, uint32_t threads, uint64_t shared,
+                                       uint64_t shared_capacity);
+
+#endif

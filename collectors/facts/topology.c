@@ -1,0 +1,749 @@
+#include "collectors/facts/topology.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/facts/nvlink.h"
+#include "base/text.h"
+
+/* From compute capability 3.5 on (CUDA programming guide, technical specifications). */
+enum { REGISTERS_PER_THREAD = 255 };
+
+enum { BUS_ID = 32, LINE = 4096 };
+
+struct reading {
+    struct kp_result *r;
+    const struct kp_driver *d;
+    const struct kp_device *device;
+    const struct kp_machine *machine;
+    int n_devices;           /* that the process sees */
+    struct kp_nvlink nvlink; /* read when a name first needs it */
+    const char *nvlink_why;  /* why it could not be */
+    int rc;                  /* the first error; later calls keep it */
+};
+
+/* A row of device_metrics.def. */
+struct row {
+    const char *name;
+    void (*find)(struct reading *x, const struct row *row);
+    int what; /* CUdevice_attribute, or enum nvlink_value */
+};
+
+/* What a metric has of NVLink: of each device (the first three), or of each pair of devices. */
+enum nvlink_value {
+    PHYSICAL,
+    PORTS,
+    ENABLED,
+    DEV0,
+    DEV1,
+    TYPE0,
+    TYPE1,
+    DIRECT,
+    PEER_ACCESS,
+    PEER_ATOMIC,
+    SYSTEM_ACCESS,
+    SYSTEM_ATOMIC,
+};
+
+/* Kinds of devices in nvlink__dev*type (Kernel Profiling Guide). */
+enum { TYPE_GPU = 1, TYPE_CPU = 2 };
+
+static void keep(struct reading *x, int rc)
+{
+    x->rc = x->rc ? x->rc : rc;
+}
+
+static void count(struct reading *x, const struct row *row, uint64_t value)
+{
+    keep(x, kp_result_set_count(x->r, row->name, "", value));
+}
+
+static void text(struct reading *x, const struct row *row, const char *value)
+{
+    keep(x, kp_result_set_text(x->r, row->name, "", value));
+}
+
+static void missing(struct reading *x, const struct row *row, const char *why)
+{
+    keep(x, kp_result_set_na(x->r, row->name, why));
+}
+
+/* ---- the driver ---- */
+
+static bool attribute(const struct reading *x, CUdevice_attribute a, int *value)
+{
+    return x->d->cuDeviceGetAttribute(value, a, x->device->device) == CUDA_SUCCESS;
+}
+
+static const char untold[] = "this driver does not tell";
+
+/* Those that may be negative (the NUMA node of a system without) are no counts. */
+static void driver_attribute(struct reading *x, const struct row *row)
+{
+    int value = 0;
+    if (!attribute(x, (CUdevice_attribute)row->what, &value))
+        missing(x, row, untold);
+    else if (value < 0)
+        keep(x, kp_result_set_real(x->r, row->name, "", value));
+    else
+        count(x, row, (uint64_t)value);
+}
+
+static void device_index(struct reading *x, const struct row *row)
+{
+    count(x, row, (uint64_t)x->device->device);
+}
+
+static void display_name(struct reading *x, const struct row *row)
+{
+    text(x, row, x->device->name);
+}
+
+static void total_memory(struct reading *x, const struct row *row)
+{
+    size_t bytes = 0;
+    if (x->d->cuDeviceTotalMem(&bytes, x->device->device) == CUDA_SUCCESS)
+        count(x, row, bytes);
+    else
+        missing(x, row, untold);
+}
+
+static void registers_per_thread(struct reading *x, const struct row *row)
+{
+    count(x, row, REGISTERS_PER_THREAD);
+}
+
+static void schedulers(struct reading *x, const struct row *row)
+{
+    count(x, row, x->device->schedulers);
+}
+
+static void warps(struct reading *x, const struct row *row)
+{
+    count(x, row, x->device->max_warps);
+}
+
+static void warps_per_scheduler(struct reading *x, const struct row *row)
+{
+    count(x, row, x->device->max_warps / x->device->schedulers);
+}
+
+/* Two SMs a TPC, from compute capability 6.0 on. */
+static void tpcs(struct reading *x, const struct row *row)
+{
+    count(x, row, x->device->sm_count / 2);
+}
+
+/* A scheduler issues one instruction a cycle, and an SM has one texture unit, on each chip from compute capability 7.0
+ * on. */
+static void one(struct reading *x, const struct row *row)
+{
+    count(x, row, 1);
+}
+
+/* The driver's number holds the vendor in its lower half. */
+static void pci_device(struct reading *x, const struct row *row)
+{
+    int id = 0;
+    if (attribute(x, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, &id))
+        count(x, row, (uint32_t)id >> 16);
+    else
+        missing(x, row, untold);
+}
+
+/* ---- the chip ---- */
+
+static const struct chip {
+    const char *name;
+    unsigned number, partition_bits, partition_slices;
+} chips[] = {
+#define KP_CHIP_FACTS(name, number, bits, slices) {name, number, bits, slices},
+#include "collectors/facts/chip_facts.def"
+#undef KP_CHIP_FACTS
+};
+
+static const char unknown_chip[] = "not known of this chip";
+
+/* NULL where the metric is n/a. */
+static const struct chip *find_chip(struct reading *x, const struct row *row)
+{
+    for (size_t i = 0; i < sizeof(chips) / sizeof(*chips); i++)
+        if (!strcmp(chips[i].name, x->machine->chip))
+            return &chips[i];
+    missing(x, row, unknown_chip);
+    return NULL;
+}
+
+static void architecture(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c)
+        count(x, row, c->number & ~0xfu);
+}
+
+static void chip(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c)
+        count(x, row, c->number);
+}
+
+/* Partitions of the memory bus, each with what is counted `times`; n/a where that is not known of the chip. */
+static void of_partitions(struct reading *x, const struct row *row, const struct chip *c, unsigned times)
+{
+    int bits = 0;
+    if (!attribute(x, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &bits))
+        missing(x, row, untold);
+    else if (!c->partition_bits || bits <= 0 || (unsigned)bits % c->partition_bits)
+        missing(x, row, unknown_chip);
+    else
+        count(x, row, (unsigned)bits / c->partition_bits * times);
+}
+
+static void frame_buffer_partitions(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c)
+        of_partitions(x, row, c, 1);
+}
+
+static void l2_slices(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c)
+        of_partitions(x, row, c, c->partition_slices);
+}
+
+static void l2_slices_of_partition(struct reading *x, const struct row *row)
+{
+    const struct chip *c = find_chip(x, row);
+    if (c && c->partition_slices)
+        count(x, row, c->partition_slices);
+    else if (c)
+        missing(x, row, unknown_chip);
+}
+
+/* Seen in ncu's raw pages: 8 of compute capability 8.6, 9 of 9.0. */
+static void sass_level(struct reading *x, const struct row *row)
+{
+    int major = x->device->cc_major;
+    if (major == 8 || major == 9)
+        count(x, row, (uint64_t)major);
+    else
+        missing(x, row, unknown_chip);
+}
+
+/* ---- the kernel's files ---- */
+
+/* The first line of a file below the machine's sysfs, without its end. */
+static bool read_line(const struct reading *x, char line[LINE], const char *format, ...)
+{
+    char below[PATH_MAX / 2], path[PATH_MAX];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(below, sizeof(below), format, ap);
+    va_end(ap);
+    snprintf(path, sizeof(path), "%s/%s", x->machine->sysfs, below);
+    FILE *f = fopen(path, "re");
+    bool got = f && fgets(line, LINE, f);
+    if (f)
+        fclose(f);
+    if (got)
+        line[strcspn(line, "\n")] = '\0';
+    return got;
+}
+
+/* A line of the folder that the kernel keeps for a device; it writes bus ids in lower case. */
+static bool read_of_device(const struct reading *x, CUdevice device, const char *name, char line[LINE])
+{
+    char id[BUS_ID] = "";
+    if (x->d->cuDeviceGetPCIBusId(id, sizeof(id), device) != CUDA_SUCCESS)
+        return false;
+    for (char *c = id; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return read_line(x, line, "bus/pci/devices/%s/%s", id, name);
+}
+
+static const char no_file[] = "the system's files on PCI devices do not tell";
+
+static void pci_number(struct reading *x, const struct row *row, const char *file, int base)
+{
+    char line[LINE];
+    if (read_of_device(x, x->device->device, file, line) && isdigit((unsigned char)*line))
+        count(x, row, strtoul(line, NULL, base));
+    else
+        missing(x, row, no_file);
+}
+
+static void pci_revision(struct reading *x, const struct row *row)
+{
+    pci_number(x, row, "revision", 16);
+}
+
+static void pci_link_width(struct reading *x, const struct row *row)
+{
+    pci_number(x, row, "max_link_width", 10);
+}
+
+/* Megatransfers a second: "32.0 GT/s PCIe" is 32000. 0 where the file is not there or does not tell. */
+static unsigned long rate_of(const struct reading *x, const char *file)
+{
+    char line[LINE];
+    unsigned long whole = 0, tenths = 0;
+    bool told = read_of_device(x, x->device->device, file, line) && sscanf(line, "%lu.%1lu", &whole, &tenths) >= 1;
+    return told ? 1000 * whole + 100 * tenths : 0;
+}
+
+static void pci_link_rate(struct reading *x, const struct row *row)
+{
+    unsigned long rate = rate_of(x, "max_link_speed");
+    if (rate)
+        count(x, row, rate);
+    else
+        missing(x, row, no_file);
+}
+
+/* The port that a device is plugged into is the folder that the device's is in. A virtual machine may have none, which
+ * is 0 for ncu. */
+static const char port_rate[] = "../max_link_speed";
+static const char port_width[] = "../max_link_width";
+
+static void of_port(struct reading *x, const struct row *row, unsigned long value)
+{
+    if (rate_of(x, "max_link_speed"))
+        count(x, row, value);
+    else
+        missing(x, row, no_file);
+}
+
+static void pci_port_rate(struct reading *x, const struct row *row)
+{
+    of_port(x, row, rate_of(x, port_rate));
+}
+
+static void pci_port_width(struct reading *x, const struct row *row)
+{
+    char line[LINE];
+    of_port(x, row, read_of_device(x, x->device->device, port_width, line) ? strtoul(line, NULL, 10) : 0);
+}
+
+/* Counted from 0, as in NVIDIA's driver (NV2080_CTRL_BUS_INFO_PCIE_LINK_CAP_GEN). */
+static void generation(struct reading *x, const struct row *row, unsigned long rate)
+{
+    static const unsigned long rates[] = {2500, 5000, 8000, 16000, 32000, 64000};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
+        if (rates[i] == rate) {
+            count(x, row, i);
+            return;
+        }
+    missing(x, row, no_file);
+}
+
+static void pci_generation_of_gpu(struct reading *x, const struct row *row)
+{
+    generation(x, row, rate_of(x, "max_link_speed"));
+}
+
+/* What both ends of the link can do. */
+static void pci_generation(struct reading *x, const struct row *row)
+{
+    unsigned long gpu = rate_of(x, "max_link_speed"), port = rate_of(x, port_rate);
+    generation(x, row, port && port < gpu ? port : gpu);
+}
+
+/* ---- lists over the devices ---- */
+
+/* Writes what one device has of a list; false when it cannot be told. */
+typedef bool (*element)(const struct reading *x, CUdevice device, char line[LINE]);
+
+static void list(struct reading *x, const struct row *row, element get, const char *why)
+{
+    char *all = NULL, line[LINE];
+    size_t size = 0;
+    bool told = true;
+    FILE *to = open_memstream(&all, &size);
+    if (!to) {
+        keep(x, -ENOMEM);
+        return;
+    }
+    fprintf(to, "%d (", x->n_devices);
+    /* KP_VENDOR: a CUdevice is the ordinal of the device. */
+    for (CUdevice i = 0; told && i < x->n_devices; i++) {
+        told = get(x, i, line);
+        fprintf(to, "%s%s", i ? "; " : "", told ? line : "");
+    }
+    fputc(')', to);
+    if (kp_text_end(to, &all))
+        keep(x, -ENOMEM);
+    else if (told)
+        text(x, row, all);
+    else
+        missing(x, row, why);
+    free(all);
+}
+
+static bool name_of(const struct reading *x, CUdevice device, char line[LINE])
+{
+    return x->d->cuDeviceGetName(line, LINE, device) == CUDA_SUCCESS;
+}
+
+static void all_names(struct reading *x, const struct row *row)
+{
+    list(x, row, name_of, untold);
+}
+
+static bool cpus_of(const struct reading *x, CUdevice device, char line[LINE])
+{
+    return read_of_device(x, device, "local_cpulist", line);
+}
+
+static void cpu_affinity(struct reading *x, const struct row *row)
+{
+    list(x, row, cpus_of, no_file);
+}
+
+/* The next range of a list like "0-3,8,10-11"; false at its end. */
+static bool next_range(const char **at, unsigned long *from, unsigned long *to)
+{
+    char *end;
+    while (**at == ',')
+        ++*at;
+    if (!isdigit((unsigned char)**at))
+        return false;
+    *from = *to = strtoul(*at, &end, 10);
+    if (*end == '-')
+        *to = strtoul(end + 1, &end, 10);
+    *at = end;
+    return true;
+}
+
+static bool overlap(const char *a, const char *b)
+{
+    unsigned long from_a, to_a, from_b, to_b;
+    while (next_range(&a, &from_a, &to_a))
+        for (const char *at = b; next_range(&at, &from_b, &to_b);)
+            if (from_a <= to_b && from_b <= to_a)
+                return true;
+    return false;
+}
+
+/* The nodes that the device's CPUs belong to, "0" or "0,1". */
+static bool nodes_of_cpus(const struct reading *x, CUdevice device, char line[LINE])
+{
+    char online[LINE], cpus[LINE], of_node[LINE];
+    unsigned long from, to;
+    size_t len = 0;
+    if (!cpus_of(x, device, cpus) || !read_line(x, online, "devices/system/node/online"))
+        return false;
+    for (const char *at = online; next_range(&at, &from, &to);)
+        for (unsigned long node = from; node <= to && len < LINE - 32; node++)
+            if (read_line(x, of_node, "devices/system/node/node%lu/cpulist", node) && overlap(cpus, of_node))
+                len += (size_t)snprintf(line + len, LINE - len, "%s%lu", len ? "," : "", node);
+    return len > 0;
+}
+
+static const char no_nodes[] = "the system's files do not tell of NUMA nodes";
+
+static void numa_of_cpus(struct reading *x, const struct row *row)
+{
+    list(x, row, nodes_of_cpus, no_nodes);
+}
+
+/* A machine of one node has devices that belong to none: -1. */
+static bool node_of_memory(const struct reading *x, CUdevice device, char line[LINE])
+{
+    if (!read_of_device(x, device, "numa_node", line))
+        return false;
+    if (*line != '-')
+        return true;
+    return read_line(x, line, "devices/system/node/online") && !strpbrk(line, "-,");
+}
+
+static void numa_of_memory(struct reading *x, const struct row *row)
+{
+    list(x, row, node_of_memory, no_nodes);
+}
+
+/* ---- NVML ---- */
+
+static const char not_by_nvml[] = "NVML does not tell";
+
+static int ask_nvml(struct reading *x)
+{
+    size_t n = (size_t)x->n_devices;
+    char(*ids)[BUS_ID] = calloc(n, sizeof(*ids));
+    const char **list_of_ids = calloc(n, sizeof(*list_of_ids));
+    int rc = -ENOMEM;
+    if (!ids || !list_of_ids)
+        goto out;
+    for (size_t i = 0; i < n; i++) {
+        x->d->cuDeviceGetPCIBusId(ids[i], BUS_ID, (CUdevice)i);
+        list_of_ids[i] = ids[i];
+    }
+    rc = kp_nvlink_read(x->machine->dl, x->machine->nvml, list_of_ids, n, &x->nvlink, &x->nvlink_why);
+out:
+    free(list_of_ids);
+    free(ids);
+    return rc;
+}
+
+/* Asks when a metric first needs it; sets the metric to n/a where there is no answer. */
+static bool nvlink_known(struct reading *x, const struct row *row)
+{
+    if (!x->nvlink.n_devices && !x->nvlink_why && ask_nvml(x) == -ENOMEM)
+        keep(x, -ENOMEM);
+    if (x->nvlink_why)
+        missing(x, row, x->nvlink_why);
+    return x->nvlink.n_devices;
+}
+
+static void vgpu(struct reading *x, const struct row *row)
+{
+    if (!nvlink_known(x, row))
+        return;
+    int mode = x->nvlink.devices[x->device->device].mode;
+    if (mode < 0)
+        missing(x, row, not_by_nvml);
+    else
+        count(x, row, mode == KP_NVML_VGPU);
+}
+
+/* The names of the other modes are not known. */
+static void confidential_computing(struct reading *x, const struct row *row)
+{
+    if (!nvlink_known(x, row))
+        return;
+    if (x->nvlink.confidential)
+        missing(x, row,
+                x->nvlink.confidential < 0 ? not_by_nvml : "computing is confidential; how, is not looked into");
+    else
+        text(x, row, "No-CC");
+}
+
+/* The sum of `n` values, which become the instances. */
+static void sum(struct reading *x, const struct row *row, uint32_t (*of)(const struct kp_nvlink *l, size_t i, int what),
+                size_t n)
+{
+    double *values = malloc((n + 1) * sizeof(*values)), total = 0;
+    if (!values) {
+        keep(x, -ENOMEM);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        values[i] = of(&x->nvlink, i, row->what);
+        total += values[i];
+    }
+    count(x, row, (uint64_t)total);
+    keep(x, kp_result_set_instances(x->r, row->name, NULL, values, n));
+    free(values);
+}
+
+static uint32_t of_device(const struct kp_nvlink *l, size_t i, int what)
+{
+    const struct kp_nvlink_device *d = &l->devices[i];
+    return what == ENABLED ? d->enabled : (uint32_t)__builtin_popcount(what == PORTS ? d->ports : d->enabled);
+}
+
+static void nvlink_device(struct reading *x, const struct row *row)
+{
+    if (!nvlink_known(x, row))
+        return;
+    if (row->what == PORTS && !x->nvlink.devices[x->device->device].ports)
+        missing(x, row, not_by_nvml);
+    else
+        sum(x, row, of_device, x->nvlink.n_devices);
+}
+
+static uint32_t of_pair(const struct kp_nvlink *l, size_t i, int what)
+{
+    const struct kp_nvlink_pair *p = &l->pairs[i];
+    bool cpu = p->dev1 == KP_NVLINK_CPU;
+    switch (what) {
+    case DEV0:
+        return (uint32_t)p->dev0;
+    case DEV1:
+        return cpu ? 0 : (uint32_t)p->dev1;
+    case TYPE0:
+        return TYPE_GPU;
+    case TYPE1:
+        return cpu ? TYPE_CPU : TYPE_GPU;
+    case DIRECT:
+        return p->direct;
+    case PEER_ACCESS:
+        return p->peer_access;
+    case PEER_ATOMIC:
+        return p->peer_atomic;
+    case SYSTEM_ACCESS:
+        return p->system_access;
+    default:
+        return p->system_atomic;
+    }
+}
+
+static void nvlink_pair(struct reading *x, const struct row *row)
+{
+    if (nvlink_known(x, row))
+        sum(x, row, of_pair, x->nvlink.n_pairs);
+}
+
+static void nvlink_pairs(struct reading *x, const struct row *row)
+{
+    if (nvlink_known(x, row))
+        count(x, row, x->nvlink.n_pairs);
+}
+
+static void nvswitch(struct reading *x, const struct row *row)
+{
+    if (nvlink_known(x, row))
+        count(x, row, x->nvlink.nvswitch);
+}
+
+static void nvlink_bandwidth(struct reading *x, const struct row *row)
+{
+    if (!nvlink_known(x, row))
+        return;
+    if (x->nvlink.n_pairs)
+        missing(x, row, "NVML is not asked for the speed of links");
+    else
+        count(x, row, 0);
+}
+
+static void write_ports(FILE *to, uint32_t ports)
+{
+    for (int port = 0, n = 0; port < 32; port++)
+        if (ports >> port & 1)
+            fprintf(to, "%s%d", n++ ? "," : "", port);
+}
+
+static void nvlink_ports(struct reading *x, const struct row *row)
+{
+    char *all = NULL;
+    size_t size = 0;
+    if (!nvlink_known(x, row))
+        return;
+    if (!x->nvlink.n_pairs) {
+        count(x, row, 0);
+        return;
+    }
+    FILE *to = open_memstream(&all, &size);
+    if (to)
+        fprintf(to, "%zu (", x->nvlink.n_pairs);
+    for (size_t i = 0; to && i < x->nvlink.n_pairs; i++) {
+        fputs(i ? "; " : "", to);
+        write_ports(to, row->what == DEV0 ? x->nvlink.pairs[i].ports0 : x->nvlink.pairs[i].ports1);
+    }
+    if (to)
+        fputc(')', to);
+    if (!to || kp_text_end(to, &all))
+        keep(x, -ENOMEM);
+    else
+        text(x, row, all);
+    free(all);
+}
+
+/* ---- the table ---- */
+
+const char *const kp_device_metric_names[] = {
+#define KP_DEVICE_ATTRIBUTE(name, attribute) name,
+#define KP_DEVICE_METRIC(name, find, what)   name,
+#include "collectors/facts/device_metrics.def"
+#undef KP_DEVICE_METRIC
+#undef KP_DEVICE_ATTRIBUTE
+    NULL,
+};
+
+static const struct row rows[] = {
+#define KP_DEVICE_ATTRIBUTE(name, attribute) {name, driver_attribute, CU_DEVICE_ATTRIBUTE_##attribute},
+#define KP_DEVICE_METRIC(name, find, what)   {name, find, what},
+#include "collectors/facts/device_metrics.def"
+#undef KP_DEVICE_METRIC
+#undef KP_DEVICE_ATTRIBUTE
+};
+
+struct word {
+    const char *text;
+    size_t len;
+};
+
+static int compare(const void *key, const void *item)
+{
+    const struct word *w = key;
+    const char *name = ((const struct row *)item)->name;
+    int order = strncmp(w->text, name, w->len);
+    return order ? order : -(name[w->len] != '\0');
+}
+
+static const struct row *find_row(struct word w)
+{
+    return bsearch(&w, rows, sizeof(rows) / sizeof(*rows), sizeof(*rows), compare);
+}
+
+bool kp_device_is_metric(const char *name)
+{
+    return find_row((struct word){name, strlen(name)});
+}
+
+int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const struct kp_device *device,
+                      const struct kp_machine *machine, const char *names)
+{
+    struct reading x = {.r = r, .d = d, .device = device, .machine = machine};
+    if (!d->cuDeviceGetCount || d->cuDeviceGetCount(&x.n_devices) != CUDA_SUCCESS || x.n_devices <= device->device)
+        x.n_devices = device->device + 1;
+    while (*names) {
+        struct word w = {names, strcspn(names, ",")};
+        const struct row *row = w.len ? find_row(w) : NULL;
+        if (row)
+            row->find(&x, row);
+        names += w.len + (names[w.len] == ',');
+    }
+    kp_nvlink_free(&x.nvlink);
+    return x.rc;
+}
+
+static int copy_instances(struct kp_result *to, const struct kp_metric *m)
+{
+    const char **keys = calloc(m->n_instances, sizeof(*keys));
+    double *values = calloc(m->n_instances, sizeof(*values));
+    int rc = -ENOMEM;
+    for (size_t i = 0; keys && values && i < m->n_instances; i++) {
+        keys[i] = m->instances[i].key;
+        values[i] = m->instances[i].value;
+    }
+    if (keys && values)
+        rc = kp_result_set_instances(to, m->name, keys, values, m->n_instances);
+    free(values);
+    free(keys);
+    return rc;
+}
+
+static int copy_value(struct kp_result *to, const struct kp_metric *m)
+{
+    switch (m->kind) {
+    case KP_VALUE_REAL:
+        return kp_result_set_real(to, m->name, m->unit, m->real);
+    case KP_VALUE_COUNT:
+        return kp_result_set_count(to, m->name, m->unit, m->count);
+    case KP_VALUE_TEXT:
+        return kp_result_set_text(to, m->name, m->unit, m->text);
+    case KP_VALUE_NA:
+        break;
+    }
+    return kp_result_set_na(to, m->name, m->text);
+}
+
+int kp_device_metrics_copy(struct kp_result *to, const struct kp_result *from)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < from->n_metrics; i++) {
+        const struct kp_metric *m = &from->metrics[i];
+        rc = copy_value(to, m);
+        if (!rc && m->n_instances)
+            rc = copy_instances(to, m);
+    }
+    return rc;
+}

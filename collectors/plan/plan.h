@@ -1,0 +1,98 @@
+/*
+ * The plan: from the sections and metrics asked for to scheduled lists of counters. Made once a context.
+ *
+ * All counters go into one list, which packs them into the fewest passes; what the library refuses to combine with the
+ * rest goes into a list of its own. A plan of one pass leaves out what would open a second one.
+ */
+#ifndef KP_COLLECTORS_PLAN_PLAN_H
+#define KP_COLLECTORS_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cupti/host.h"
+#include "report/model/model.h"
+#include "report/define/sections.h"
+
+/* What `group` of a planned metric may be beside the index of the list that collects it. */
+enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2 };
+
+/* One metric to report. */
+struct kp_planned {
+    char *name;
+    char unit[48];
+    int group;
+    char *why;    /* of KP_CANNOT_COLLECT */
+    bool derived; /* computed from others of the plan, see kp_plan_derive */
+    bool listed;  /* among kp_plan.listed */
+};
+
+struct kp_plan {
+    struct kp_planned *metrics;
+    size_t n_metrics, cap_metrics;
+    uint32_t *slots; /* hash of the metrics by name: their index plus one, 0 = free */
+    size_t n_slots;  /* a power of two */
+    struct kp_config *groups;
+    size_t n_groups;
+    size_t passes; /* over all groups */
+    char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated, those to sample behind KP_SAMPLED; "" */
+    char *breakdowns; /* as kp_device_info.breakdowns */
+    char *unknown;    /* "ITEM\tTEXT" for each item of the list that the chip does not have, a line each; "" */
+};
+
+/* Counters of a plan, at most, the largest set has 900; lines on unknown metrics, one more counts the others. */
+enum { KP_PLAN_MOST_COUNTERS = 4096, KP_PLAN_TELLS = 8 };
+
+/* How to plan. */
+enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUERY = 8, KP_PLAN_ANY_CHIP = 16 };
+
+/* Plans for `chip` with compute capability major.minor.
+ *
+ * Of a section's rows of one place (kind, group and label in one body) the first one counts that holds on the chip and
+ * whose metric the chip has. Where there is none a header row is planned as one that cannot be collected; other rows
+ * are left out.
+ *
+ * `metrics` is the user's list, separated by commas or blanks ("" = none):
+ * - a name: exact, or a base name that stands for its usual suffixes: a counter's avg, max, min, sum; a ratio's ratio;
+ * a throughput's percentage of the sustained peak. Also those of launches, derived ones, and those of kp_extras_metrics
+ * - regex:EXPR: every base name of the chip, and every other name, that the expression is found in
+ * - group:NAME: what a body of a section shows, and more, see kp_groups_each
+ * - breakdown:NAME: what a throughput is made of
+ * - pmsampling:NAME: a full name that is sampled over time
+ * An item that the chip does not have is left out, with a line in `unknown` that names the nearest. Where there are no
+ * sections and no other item, that is an error.
+ *
+ * `how` is a sum of the bits below. With KP_PLAN_RULES what the rules of the sections look at is planned, too. With
+ * KP_PLAN_ONE_PASS there is one list, or none, and it takes one pass: a counter is taken when it still fits beside
+ * those before it, by the order of the sections' rows, and can else not be collected. KP_PLAN_COLUMNS: `metrics` are
+ * those of KPROF_TRACE_COLUMNS, which errors then name; KP_PLAN_QUERY: of the command's --metrics; KP_PLAN_ANY_CHIP:
+ * texts are not of this chip, but of all that CUPTI knows. Returns 0; -EINVAL
+ * with *err (malloc'ed; lines, the last without its end) for a list of which the chip has nothing, or for more than
+ * KP_PLAN_MOST_COUNTERS; -EIO with *err when the library cannot schedule; -ENOMEM.
+ */
+int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,
+                 const struct kp_section *const *sections, size_t n_sections, const char *metrics, unsigned how,
+                 struct kp_plan **out, char **err);
+void kp_plan_free(struct kp_plan *p);
+
+/* Whether any counter is wanted. */
+bool kp_plan_counts(const struct kp_plan *p);
+
+/* Puts the values of group `g` (values[i] belongs to its i-th name) into `r`. 0 or -ENOMEM. */
+int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struct kp_result *r);
+
+/* Marks every counter of the plan that `r` does not have yet as missing for `why`. 0 or -ENOMEM. */
+int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_result *r);
+
+/* Computes the plan's derived metrics, once all others of the launch are in `r`. 0 or -ENOMEM. */
+int kp_plan_derive(const struct kp_plan *p, struct kp_result *r);
+
+/* Lists of the metrics of the launch and the device, which are not counted; NULL at the end of each, and of them all.
+ */
+extern const char *const *const kp_plan_uncounted[];
+
+/* The suffixes that a bare base name of the type stands for; NULL-terminated static array. */
+const char *const *kp_plan_default_suffixes(enum kp_metric_type type);
+
+#endif

@@ -1,0 +1,380 @@
+/* What the user lists in KPROF_METRICS: names, regular expressions, groups, breakdowns. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/providers/extras.h"
+#include "collectors/facts/launch.h"
+#include "collectors/plan/plan_internal.h"
+#include "cupti/pm.h"
+#include "report/define/derive.h"
+#include "report/options/options.h"
+#include "base/pattern.h"
+#include "base/text.h"
+
+enum { NAME_MAX_LEN = 512 };
+
+static const char *const default_suffixes[KP_METRIC_TYPES][5] = {
+    [KP_METRIC_COUNTER] = {".avg", ".max", ".min", ".sum", NULL},
+    [KP_METRIC_RATIO] = {".ratio", NULL},
+    [KP_METRIC_THROUGHPUT] = {KP_THROUGHPUT_SUFFIX, NULL},
+};
+
+const char *const *kp_plan_default_suffixes(enum kp_metric_type type)
+{
+    return default_suffixes[type];
+}
+
+/* ---- names that are near ---- */
+
+/* Words to choose from, growing. */
+struct words {
+    const char **list; /* NULL-terminated */
+    size_t n, cap;
+};
+
+static int add_word(struct words *w, const char *word)
+{
+    if (w->n + 1 >= w->cap) {
+        size_t cap = w->cap ? 2 * w->cap : 256;
+        const char **grown = realloc(w->list, cap * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        w->list = grown;
+        w->cap = cap;
+    }
+    w->list[w->n++] = word;
+    w->list[w->n] = NULL;
+    return 0;
+}
+
+/* The chip's base names of one type. */
+static int add_base_names(struct words *w, struct kp_host *h, enum kp_metric_type type)
+{
+    const char *const *names = NULL;
+    size_t n = 0;
+    int rc = 0;
+    if (kp_host_names(h, type, &names, &n))
+        return 0;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = add_word(w, names[i]);
+    return rc;
+}
+
+static int take_word(const char *name, const char *unit, void *arg)
+{
+    (void)unit;
+    return add_word(arg, name);
+}
+
+/* The names that do not come from the chip. */
+static int add_other_names(const struct kp_planner *x, struct words *w)
+{
+    size_t n;
+    int rc = 0;
+    for (const char *const *const *list = kp_plan_uncounted; *list; list++)
+        for (const char *const *name = *list; *name && !rc; name++)
+            rc = add_word(w, *name);
+    const struct kp_derived **derived = kp_derived_all(&n);
+    if (!derived)
+        return -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = add_word(w, derived[i]->name);
+    free(derived);
+    return rc ? rc : kp_extras_metrics(x->major, x->minor, take_word, w);
+}
+
+static int refuse(struct kp_planner *x, const char *what, const char *name, const char *nearest, const char *prefix)
+{
+    if (nearest)
+        return kp_error(x->err, "%s: %s has no %s \"%s\"; did you mean %s%s?", x->option, x->owner, what, name, prefix,
+                        nearest);
+    return kp_error(x->err, "%s: %s has no %s \"%s\"", x->option, x->owner, what, name);
+}
+
+/* What the chip and its host do not have under `name`, of which `w` are the valid ones without their suffixes. */
+static int refuse_name(struct kp_planner *x, const char *what, const char *name, const struct words *w,
+                       const char *prefix)
+{
+    char *base = strndup(name, strcspn(name, "."));
+    if (!base)
+        return -ENOMEM;
+    const char *nearest = w->n ? kp_nearest(base, w->list) : NULL;
+    if (!nearest && w->n)
+        nearest = kp_nearest(name, w->list);
+    int rc = nearest && !strcmp(nearest, base) && strcmp(base, name)
+                 ? kp_error(x->err, "%s: %s has no %s \"%s\"; its suffix is not one that %s takes", x->option, x->owner,
+                            what, name, base)
+                 : refuse(x, what, name, nearest, prefix);
+    free(base);
+    return rc;
+}
+
+static int add_all_base_names(struct words *w, struct kp_host *h)
+{
+    int rc = 0;
+    for (int type = 0; !rc && type < KP_METRIC_TYPES; type++)
+        rc = add_base_names(w, h, (enum kp_metric_type)type);
+    return rc;
+}
+
+static int unknown_metric(struct kp_planner *x, const char *name)
+{
+    struct words w = {.list = NULL};
+    bool told = x->n_unknown < KP_PLAN_TELLS; /* of a long list, all names of the chip are not searched for each */
+    int rc = told ? add_other_names(x, &w) : 0;
+    if (!rc && told)
+        rc = add_all_base_names(&w, x->host);
+    if (!rc)
+        rc = refuse_name(x, "metric", name, &w, "");
+    free(w.list);
+    return rc;
+}
+
+/* ---- the kinds of items ---- */
+
+/* A base name stands for its usual suffixes. */
+static int list_base(struct kp_planner *x, const char *base, enum kp_metric_type type)
+{
+    char full[NAME_MAX_LEN];
+    int rc = 0;
+    for (const char *const *suffix = default_suffixes[type]; *suffix && !rc; suffix++) {
+        bool had;
+        snprintf(full, sizeof(full), "%s%s", base, *suffix);
+        rc = kp_plan_want(x, full, KP_UNIT_OF_CHIP, false, &had);
+    }
+    return rc;
+}
+
+/* Told from a full name by what may follow: names of some units have dots in them. */
+static bool is_base(struct kp_host *host, const char *name, enum kp_metric_type type)
+{
+    struct kp_metric_props props;
+    char full[NAME_MAX_LEN];
+    snprintf(full, sizeof(full), "%s%s", name, *default_suffixes[type]);
+    return !kp_host_metric(host, full, &props);
+}
+
+static bool is_other(const char *name)
+{
+    return kp_launch_is_metric(name) || kp_derived_find(name) || kp_extras_is_metric(name);
+}
+
+static int list_name(struct kp_planner *x, const char *name)
+{
+    struct kp_metric_props props;
+    bool had;
+    if (is_other(name))
+        return kp_plan_want(x, name, KP_UNIT_OF_CHIP, true, &had);
+    if (kp_host_metric(x->host, name, &props))
+        return unknown_metric(x, name);
+    if (is_base(x->host, name, props.type))
+        return list_base(x, name, props.type);
+    return kp_plan_want(x, name, KP_UNIT_OF_CHIP, false, &had);
+}
+
+static int list_matches(struct kp_planner *x, const struct kp_pattern *pattern, size_t *matches)
+{
+    struct words w = {.list = NULL};
+    int rc = 0;
+    for (int type = 0; !rc && type < KP_METRIC_TYPES; type++) {
+        w.n = 0;
+        rc = add_base_names(&w, x->host, (enum kp_metric_type)type);
+        for (size_t i = 0; !rc && i < w.n; i++)
+            if (kp_pattern_match(pattern, w.list[i]) && ++*matches)
+                rc = list_base(x, w.list[i], (enum kp_metric_type)type);
+    }
+    w.n = 0;
+    if (!rc)
+        rc = add_other_names(x, &w);
+    for (size_t i = 0; !rc && i < w.n; i++) {
+        bool had = false;
+        if (kp_pattern_match(pattern, w.list[i]))
+            rc = kp_plan_want(x, w.list[i], KP_UNIT_OF_CHIP, false, &had);
+        *matches += had;
+    }
+    free(w.list);
+    return rc;
+}
+
+static int list_regex(struct kp_planner *x, const char *expression)
+{
+    struct kp_pattern *pattern = NULL;
+    char *why = NULL, *text = NULL;
+    size_t matches = 0;
+    int rc = asprintf(&text, "regex:%s", expression) < 0 ? -ENOMEM : kp_pattern_new(text, &pattern, &why);
+    if (rc == -EINVAL)
+        rc = kp_error(x->err, "%s: %s", x->option, why);
+    if (!rc)
+        rc = list_matches(x, pattern, &matches);
+    if (!rc && !matches)
+        rc = kp_error(x->err, "%s: no metric of %s matches \"%s\"", x->option, x->owner, text);
+    kp_pattern_free(pattern);
+    free(text);
+    free(why);
+    return rc;
+}
+
+static int list_breakdown(struct kp_planner *x, const char *name)
+{
+    bool had = false;
+    struct words w = {.list = NULL};
+    int rc = kp_plan_want_breakdown(x, name, &had);
+    if (rc || had)
+        return rc;
+    char *base = strndup(name, strcspn(name, "."));
+    rc = base ? add_base_names(&w, x->host, KP_METRIC_THROUGHPUT) : -ENOMEM;
+    const char *nearest = !rc && w.n ? kp_nearest(base, w.list) : NULL;
+    if (nearest && !strcmp(nearest, base))
+        rc = kp_error(x->err,
+                      "%s: %s cannot take \"%s\" apart: either its suffix is no throughput's, or libnvperf_host.so is "
+                      "not beside libcupti",
+                      x->option, x->owner, name);
+    else if (!rc)
+        rc = refuse(x, "throughput", name, nearest, KP_BREAKDOWN);
+    free(w.list);
+    free(base);
+    return rc;
+}
+
+struct group_search {
+    struct kp_planner *x;
+    const char *wanted;
+    bool found, any; /* there is such a group; the chip has one of its metrics */
+};
+
+static int list_rows(const struct kp_group *group, void *arg)
+{
+    struct group_search *g = arg;
+    if (strcmp(group->name, g->wanted))
+        return 0;
+    g->found = true;
+    return kp_plan_want_rows(g->x, group->section, group->first, group->end, &g->any);
+}
+
+/* The group name nearest to what was asked for. */
+struct nearest_group {
+    const char *wanted;
+    char nearest[NAME_MAX_LEN];
+};
+
+static int take_nearer(const struct kp_group *group, void *arg)
+{
+    struct nearest_group *g = arg;
+    const char *const both[] = {group->name, *g->nearest ? g->nearest : NULL, NULL};
+    const char *nearer = kp_nearest(g->wanted, both);
+    if (nearer && nearer != g->nearest)
+        snprintf(g->nearest, sizeof(g->nearest), "%s", nearer);
+    return 0;
+}
+
+static int write_group(const struct kp_group *group, void *arg)
+{
+    FILE *f = arg;
+    fprintf(f, "%s%s", ftell(f) > 0 ? ", " : "", group->name);
+    return 0;
+}
+
+static int refuse_group(struct kp_planner *x, const char *name)
+{
+    struct nearest_group near = {.wanted = name};
+    char *valid = NULL;
+    size_t size;
+    kp_groups_each(x->major, x->minor, take_nearer, &near);
+    if (*near.nearest)
+        return refuse(x, "group", name, near.nearest, KP_GROUP);
+    FILE *f = open_memstream(&valid, &size);
+    if (!f)
+        return -ENOMEM;
+    kp_groups_each_name(x->major, x->minor, write_group, f);
+    int rc = kp_text_end(f, &valid)
+                 ? -ENOMEM
+                 : kp_error(x->err, "%s: %s has no group \"%s\"; valid: %s", x->option, x->owner, name, valid);
+    free(valid);
+    return rc;
+}
+
+static int list_group(struct kp_planner *x, const char *name)
+{
+    struct group_search g = {.x = x, .wanted = name};
+    int rc = kp_groups_each(x->major, x->minor, list_rows, &g);
+    if (rc || g.any)
+        return rc;
+    return g.found ? refuse(x, "metric of group", name, NULL, KP_GROUP) : refuse_group(x, name);
+}
+
+static int unknown_sampled(struct kp_planner *x, struct kp_host *host, const char *name)
+{
+    struct words w = {.list = NULL};
+    int rc = add_all_base_names(&w, host);
+    if (!rc)
+        rc = refuse_name(x, "metric to sample", name, &w, KP_SAMPLED);
+    free(w.list);
+    return rc;
+}
+
+/* Sampled beside the plan, see pm_list.h; here it only has to exist. What is available to the range profiler says
+ * nothing of that. */
+static int list_sampled(struct kp_planner *x, const char *name)
+{
+    struct kp_metric_props props;
+    struct kp_host *host;
+    int rc = kp_pm_host(x->cupti, x->chip, NULL, &host);
+    if (rc)
+        return rc;
+    if (kp_host_metric(host, name, &props))
+        rc = unknown_sampled(x, host, name);
+    else if (is_base(host, name, props.type))
+        rc = kp_error(x->err, "%s: what %s samples takes a suffix, \"%s%s\" has none; write %s%s%s", x->option,
+                      x->owner, KP_SAMPLED, name, KP_SAMPLED, name, *default_suffixes[props.type]);
+    else
+        kp_plan_note_listed(x, KP_SAMPLED, name);
+    kp_host_close(host);
+    return rc;
+}
+
+/* What an item may start with, and who takes the rest of it. */
+static const struct {
+    const char *mark;
+    int (*list)(struct kp_planner *x, const char *rest);
+} kinds[] = {
+    {"regex:", list_regex}, {KP_GROUP, list_group}, {KP_BREAKDOWN, list_breakdown}, {KP_SAMPLED, list_sampled}};
+
+static int list_item(struct kp_planner *x, const char *item)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (!strncmp(item, kinds[i].mark, strlen(kinds[i].mark)))
+            return kinds[i].list(x, item + strlen(kinds[i].mark));
+    return list_name(x, item);
+}
+
+/* Notes an item that the chip does not have, of which *x->err tells. */
+static void leave_out(struct kp_planner *x, const char *item)
+{
+    if (x->n_unknown++ < KP_PLAN_TELLS)
+        fprintf(x->unknown, "%s\t%s\n", item, *x->err ? *x->err : "");
+    free(*x->err);
+    *x->err = NULL;
+}
+
+int kp_plan_list(struct kp_planner *x, const char *metrics)
+{
+    char *copy = kp_strdup(metrics), *save = NULL;
+    int rc = copy ? 0 : -ENOMEM;
+    x->listing = true;
+    for (char *item = copy ? strtok_r(copy, ", \t", &save) : NULL; item && !rc; item = strtok_r(NULL, ", \t", &save)) {
+        rc = list_item(x, item);
+        if (rc == -EINVAL) {
+            leave_out(x, item);
+            rc = 0;
+        } else {
+            x->n_known++;
+        }
+    }
+    x->listing = false;
+    if (x->n_unknown > KP_PLAN_TELLS)
+        fprintf(x->unknown, "\t%s: and %zu more that %s does not have\n", x->option, x->n_unknown - KP_PLAN_TELLS,
+                x->owner);
+    free(copy);
+    return rc;
+}

@@ -1,0 +1,308 @@
+/* Scheduling the counters of a plan. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/plan/plan_internal.h"
+
+/* Units whose counters CUPTI 13.0 schedules only apart from those of the SM, the caches and DRAM, on every chip. */
+static const char *const apart[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__", "mcc__"};
+
+static bool is_apart(const char *name)
+{
+    for (size_t i = 0; i < sizeof(apart) / sizeof(*apart); i++)
+        if (!strncmp(name, apart[i], strlen(apart[i])))
+            return true;
+    return false;
+}
+
+static int schedule_list(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config)
+{
+    return kp_host_schedule(x->cupti, x->chip, x->availability, names, n, config);
+}
+
+/* ---- one list of all ---- */
+
+static size_t unit_len(const char *name)
+{
+    const char *end = strstr(name, "__");
+    return end ? (size_t)(end - name) : strlen(name);
+}
+
+/* By hardware unit, else as planned. */
+static int by_unit(const void *a, const void *b)
+{
+    const struct kp_planned *x = *(const struct kp_planned *const *)a, *y = *(const struct kp_planned *const *)b;
+    size_t nx = unit_len(x->name), ny = unit_len(y->name);
+    int differs = strncmp(x->name, y->name, nx < ny ? nx : ny);
+    if (!differs)
+        differs = (nx > ny) - (nx < ny);
+    return differs ? differs : (x > y) - (x < y);
+}
+
+/* Else as planned. */
+static int longest_first(const void *a, const void *b)
+{
+    const struct kp_planned *x = *(const struct kp_planned *const *)a, *y = *(const struct kp_planned *const *)b;
+    size_t nx = strlen(x->name), ny = strlen(y->name);
+    return nx != ny ? (nx < ny) - (nx > ny) : (x > y) - (x < y);
+}
+
+/* KP_VENDOR: the library packs metrics into passes in the order in which it is given them. Over the sets on all chips
+ * of CUPTI 13.0 these orders take the fewest passes. Scheduling a list takes more than linear time (a third of a second
+ * for 900 names), so long ones are tried in one order only. */
+static const struct {
+    int (*order)(const void *a, const void *b);
+    size_t most; /* names that it is tried with */
+} orders[] = {{by_unit, SIZE_MAX}, {longest_first, 512}};
+
+/* Schedules names[0..n) in one list: 0 and *best, a CUPTI code when they do not go together, or -ENOMEM. */
+static int schedule_together(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *best)
+{
+    const struct kp_planned **sorted = calloc(n + 1, sizeof(*sorted));
+    const char **trial = calloc(n + 1, sizeof(*trial));
+    int rc = sorted && trial ? 0 : -ENOMEM;
+    memset(best, 0, sizeof(*best));
+    for (size_t i = 0; !rc && i < n; i++)
+        sorted[i] = kp_plan_find(x->plan, names[i]);
+    for (size_t k = 0; !rc && k < sizeof(orders) / sizeof(*orders) && n <= orders[k].most; k++) {
+        struct kp_config config;
+        qsort(sorted, n, sizeof(*sorted), orders[k].order);
+        for (size_t i = 0; i < n; i++)
+            trial[i] = sorted[i]->name;
+        rc = schedule_list(x, trial, n, &config);
+        if (!rc && (!best->image || config.passes < best->passes)) {
+            kp_config_free(best);
+            *best = config;
+        } else if (!rc) {
+            kp_config_free(&config);
+        }
+    }
+    if (rc)
+        kp_config_free(best);
+    free(trial);
+    free(sorted);
+    return rc;
+}
+
+/* ---- what fits ---- */
+
+/* A list in the making. */
+struct pack {
+    const struct kp_planner *x;
+    bool one_pass;
+    const char **names; /* names[0..kept) are in, room for all */
+    size_t kept;
+    struct kp_config config; /* of names[0..kept), when kept > 0 */
+    const char **refused;    /* one name of each unit that does not go with those that are in, room for all */
+    size_t n_refused;
+};
+
+/* Puts names[0..n) into the list, all or none: 0, or why not: -E2BIG for more than one pass, a CUPTI code, -ENOMEM. */
+static int extend(struct pack *o, const char *const *names, size_t n)
+{
+    struct kp_config config;
+    memcpy(o->names + o->kept, names, n * sizeof(*names));
+    int rc = schedule_list(o->x, o->names, o->kept + n, &config);
+    if (rc)
+        return rc;
+    if (o->one_pass && config.passes > 1) {
+        kp_config_free(&config);
+        return -E2BIG;
+    }
+    kp_config_free(&o->config);
+    o->config = config;
+    o->kept += n;
+    return 0;
+}
+
+static bool same_unit(const char *a, const char *b)
+{
+    size_t n = unit_len(a);
+    return unit_len(b) == n && !strncmp(a, b, n);
+}
+
+static bool has_unit(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (same_unit(names[i], name))
+            return true;
+    return false;
+}
+
+/* A whole unit is left for another list with the first of its names that has to be: what goes together is mostly a
+ * matter of the units, and to try thousands of names one by one takes minutes. */
+static void leave_for_another_list(struct pack *o, const char *name)
+{
+    if (!has_unit(o->names, o->kept, name))
+        o->refused[o->n_refused++] = name;
+}
+
+/* What does not go with those that are in is for another list; what the library refuses even alone is not collected. */
+static int leave_out(struct pack *o, const char *name, int why)
+{
+    bool beside = o->kept;
+    if (!o->one_pass && beside) {
+        struct kp_config config;
+        int alone = schedule_list(o->x, &name, 1, &config);
+        if (!alone) {
+            kp_config_free(&config);
+            leave_for_another_list(o, name);
+        }
+        if (alone <= 0)
+            return alone;
+        why = alone;
+        beside = false;
+    }
+    struct kp_planned *m = kp_plan_find(o->x->plan, name);
+    m->group = KP_CANNOT_COLLECT;
+    if (why == -E2BIG)
+        m->why = kp_strdup("it does not fit into one pass beside the others on this chip");
+    else
+        m->why = kp_cupti_explain(o->x->cupti, beside ? "CUPTI refuses it beside the others" : "CUPTI refuses it", why);
+    return m->why ? 0 : -ENOMEM;
+}
+
+/* Those of names[0..n) that have no group yet and are of no unit that is left for another list; returns how many. */
+static size_t candidates(const struct pack *o, const char *const *names, size_t n, const char **out)
+{
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++)
+        if (kp_plan_find(o->x->plan, names[i])->group == KP_NOT_SCHEDULED &&
+            !has_unit(o->refused, o->n_refused, names[i]))
+            out[m++] = names[i];
+    return m;
+}
+
+/* Puts those of names[0..n) into the list that fit, each before the ones after it. Scheduling is what takes the time,
+ * so all are tried at once and halved only where they do not fit. `why` is what extend() would say of them, where that
+ * is known, else 0. The array is the function's to change. */
+static int extend_by_what_fits(struct pack *o, const char **names, size_t n, int why)
+{
+    size_t all = n;
+    n = candidates(o, names, n, names);
+    if (n < all)
+        why = 0;
+    if (!why && (!n || !(why = extend(o, names, n))))
+        return 0;
+    if (why == -ENOMEM)
+        return why;
+    if (n == 1)
+        return leave_out(o, *names, why);
+    size_t half = n / 2, before = o->kept;
+    int rc = extend_by_what_fits(o, names, half, 0);
+    if (rc)
+        return rc;
+    /* With the first half in, the second one is what was too much. */
+    return extend_by_what_fits(o, names + half, n - half, o->kept == before + half ? why : 0);
+}
+
+/* Finds out, with one name of each, which units do not go together, and leaves the list empty: a short list is
+ * scheduled in milliseconds, one of thousands takes a second. */
+static int leave_units(struct pack *o, const char *const *names, size_t n, const char **scratch)
+{
+    size_t units = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!has_unit(scratch, units, names[i]))
+            scratch[units++] = names[i];
+    int rc = extend_by_what_fits(o, scratch, units, 0);
+    o->kept = 0;
+    return rc;
+}
+
+/* Makes the list one more group of the plan, which then owns it. */
+static int commit(struct kp_plan *p, struct kp_config *config)
+{
+    struct kp_config *grown = realloc(p->groups, (p->n_groups + 1) * sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    p->groups = grown;
+    for (size_t i = 0; i < config->n_names; i++)
+        kp_plan_find(p, config->names[i])->group = (int)p->n_groups;
+    grown[p->n_groups++] = *config;
+    p->passes += config->passes;
+    memset(config, 0, sizeof(*config));
+    return 0;
+}
+
+/* Schedules names[0..n) in as few groups as the library allows, or in one of one pass. */
+static int schedule_what_fits(struct kp_planner *x, const char *const *names, size_t n, bool one_pass)
+{
+    struct pack o = {.x = x, .one_pass = one_pass};
+    const char **rest = calloc(n + 1, sizeof(*rest)), **scratch = calloc(n + 1, sizeof(*scratch));
+    int rc = -ENOMEM;
+    o.names = calloc(n + 1, sizeof(*o.names));
+    o.refused = calloc(n + 1, sizeof(*o.refused));
+    if (!rest || !scratch || !o.names || !o.refused)
+        goto out;
+    memcpy(rest, names, n * sizeof(*names));
+    for (rc = 0; n && !rc; n = candidates(&o, rest, n, rest)) {
+        o.kept = 0;
+        if (!one_pass)
+            rc = leave_units(&o, rest, n, scratch);
+        memcpy(scratch, rest, n * sizeof(*rest));
+        if (!rc)
+            rc = extend_by_what_fits(&o, scratch, n, 0);
+        if (!rc && o.kept)
+            rc = commit(x->plan, &o.config);
+        o.n_refused = 0;
+    }
+out:
+    kp_config_free(&o.config);
+    free(o.refused);
+    free(o.names);
+    free(scratch);
+    free(rest);
+    return rc;
+}
+
+static int schedule(struct kp_planner *x, const char *const *names, size_t n)
+{
+    struct kp_config config;
+    int rc = n ? schedule_together(x, names, n, &config) : 0;
+    if (rc > 0)
+        return schedule_what_fits(x, names, n, false);
+    if (!rc && n)
+        rc = commit(x->plan, &config);
+    if (rc && n)
+        kp_config_free(&config);
+    return rc;
+}
+
+/* The counters that are to be scheduled, in the order of the plan: those that want to be apart, or the others. */
+static size_t choose(const struct kp_plan *p, bool wanted_apart, const char **names)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_metrics; i++)
+        if (p->metrics[i].group == KP_NOT_SCHEDULED && is_apart(p->metrics[i].name) == wanted_apart)
+            names[n++] = p->metrics[i].name;
+    return n;
+}
+
+int kp_plan_schedule(struct kp_planner *x)
+{
+    const char **names = calloc(x->plan->n_metrics + 1, sizeof(*names));
+    if (!names)
+        return -ENOMEM;
+    int rc = schedule(x, names, choose(x->plan, false, names));
+    if (!rc)
+        rc = schedule(x, names, choose(x->plan, true, names));
+    free(names);
+    return rc;
+}
+
+int kp_plan_schedule_one_pass(struct kp_planner *x)
+{
+    const struct kp_plan *p = x->plan;
+    const char **names = calloc(p->n_metrics + 1, sizeof(*names));
+    size_t n = 0;
+    if (!names)
+        return -ENOMEM;
+    for (size_t i = 0; i < p->n_metrics; i++)
+        if (p->metrics[i].group == KP_NOT_SCHEDULED)
+            names[n++] = p->metrics[i].name;
+    int rc = schedule_what_fits(x, names, n, true);
+    free(names);
+    return rc;
+}

@@ -1,0 +1,28 @@
+/*
+ * Which metrics are to be sampled over time: those of the sections' series, and those that the user lists behind
+ * "pmsampling:". What then samples them is cupti/pm.h.
+ */
+#ifndef KP_COLLECTORS_PLAN_PM_LIST_H
+#define KP_COLLECTORS_PLAN_PM_LIST_H
+
+#include "cupti/host.h"
+#include "report/define/sections.h"
+
+struct kp_pm_list {
+    char **names; /* full names with suffix, each once, in the order of the sections and of the list; owned */
+    size_t n;
+};
+
+/* Whether the sections or `metrics` (as in KPROF_METRICS) ask for samples at all on a device of that compute
+ * capability.
+ */
+bool kp_pm_wanted(int major, int minor, const struct kp_section *const *sections, size_t n_sections,
+                  const char *metrics);
+
+/* The metrics for the chip of `host` (of kp_pm_host), of the sections those that it has. Listed names are taken as they
+ * are, kp_plan_make has refused those that do not exist. 0 and *out to kp_pm_list_free; -ENOMEM. */
+int kp_pm_list(struct kp_host *host, int major, int minor, const struct kp_section *const *sections, size_t n_sections,
+               const char *metrics, struct kp_pm_list *out);
+void kp_pm_list_free(struct kp_pm_list *l);
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * The collector of one context: saves memory before a window, runs the window through the passes of the plan after it,
+ * and turns the counters into results. Calls for one collector are serialised by the caller, with the context current
+ * and no other work of the program running on it; only kp_counters_* may be called from another thread.
+ */
+#ifndef KP_COLLECTORS_PROVIDERS_COLLECTOR_H
+#define KP_COLLECTORS_PROVIDERS_COLLECTOR_H
+
+#include <pthread.h>
+
+#include "collectors/facts/device.h"
+#include "collectors/providers/extras.h"
+#include "collectors/replay/flush.h"
+#include "collectors/plan/plan.h"
+#include "collectors/replay/replay.h"
+#include "cupti/target.h"
+#include "report/model/model.h"
+
+struct kp_collector;
+
+struct kp_collector_setup {
+    const struct kp_driver *driver;
+    const struct kp_cupti *cupti;
+    const struct kp_device *device;
+    CUcontext ctx;
+    const char *chip;
+    const uint8_t *availability;
+    const struct kp_plan *plan;     /* outlives the collector */
+    const struct kp_plan *one_pass; /* for what must not be replayed; may be the same; NULL = none */
+    bool flush;                     /* cold caches before each launch of a replayed pass */
+    size_t window;                  /* the most launches a window may hold */
+    uint64_t memory;                /* byte that counter data may take */
+    void (*settle)(void);           /* waits until all kp_counters handed out have been freed */
+    /* Starts a thread that runs fn(arg) with all signals blocked; false when there is none to be had. NULL = never */
+    bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
+    void (*join)(pthread_t thread);
+    /* Told what is done next; `takes_long`: it may take seconds. NULL = nobody asks. */
+    void (*progress)(const char *text, bool takes_long);
+    const struct kp_extras_setup *extras; /* copied; NULL = no passes of their own */
+};
+
+/* What surrounds each launch that has a result, while a pass runs. `stream` is where the launch goes. A code other than
+ * CUDA_SUCCESS ends the issue. */
+struct kp_issue_hooks {
+    CUresult (*before)(void *arg, CUstream stream);
+    CUresult (*after)(void *arg);
+    void *arg;
+};
+
+/* One window. `issue` runs its operations through the driver, in order, without waiting; `hooks` may be NULL. It
+ * returns the driver's code. `rehearse` runs them each for itself: 0, or a code of replay.h. */
+struct kp_window_job {
+    CUresult (*issue)(void *arg, const struct kp_issue_hooks *hooks);
+    int (*rehearse)(void *arg);
+    void *arg;
+    enum kp_range_mode mode;
+    const bool *wanted; /* for each launch of the window, in order, whether it has a result */
+    size_t n_launches;
+    struct kp_executed *executed; /* filled when `probe` is set; n_launches entries */
+    size_t n_executed;            /* out */
+    bool probe;                   /* read what only an activity record tells */
+};
+
+/* The counters of a window, decoded but not yet evaluated. */
+struct kp_counters;
+
+struct kp_window_outcome {
+    struct kp_replay_outcome replay;
+    char *note;                   /* why counters are missing, malloc'ed, or NULL */
+    struct kp_counters *counters; /* NULL when there are none */
+};
+
+/* Opens nothing on the GPU yet. 0, -ENOMEM, or a CUPTI code. */
+int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collector **out);
+/* `context_alive` false: the context is gone, only memory of the host is released. No kp_counters may be out. */
+void kp_collector_close(struct kp_collector *c, bool context_alive);
+
+/* The plan for what must not be replayed, when it was made later. It outlives the collector. */
+void kp_collector_one_pass(struct kp_collector *c, const struct kp_plan *one_pass);
+
+/* The most launches a window may hold, by number and by memory for their counters; at least 1. */
+size_t kp_collector_room(struct kp_collector *c);
+
+/* Saves all memory of the context that a kernel can write. Nothing of the program may run. 0, or -1 with *why
+ * (malloc'ed): too much memory in use, or the library refused. */
+int kp_collector_save(struct kp_collector *c, char **why);
+/* Gives the saved state back. */
+void kp_collector_drop(struct kp_collector *c);
+/* Lets go of it without a driver call, which would wait for a kernel that does not end: it goes with the context. */
+void kp_collector_leave(struct kp_collector *c);
+
+/* After kp_collector_save and one execution by the program: runs the passes. Memory is then what one execution leaves,
+ * unless the outcome says damaged. The saved state is kept. */
+void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out);
+
+/* What extra passes lack since the last call, as kp_extras_complaint. */
+char *kp_collector_complaint(struct kp_collector *c);
+
+/* Counting in one pass, without replay: between begin and end every launch of the context is counted as it comes, with
+ * the hooks around it. `room`: how many launches there can be. 0, or -1 with *why (malloc'ed). */
+int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, char **why);
+const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c);
+void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out);
+
+/* Evaluates into results[i], one for each launch that is wanted, all different. Slow (0.5 to 1.6 ms a launch and
+ * thread), so the launches of a large window are shared with up to three threads of `setup.start`, all of which have
+ * been joined when it returns. One call at a time for a collector, from any thread. Returns NULL, or why values are
+ * missing (malloc'ed): what went wrong with the first launch that lacks any. */
+char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *results);
+void kp_counters_free(struct kp_counters *k);
+
+#endif

@@ -1,0 +1,350 @@
+/* PM sampling: counters of the device at fixed intervals while a launch runs. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "collectors/providers/extras_internal.h"
+#include "collectors/plan/pm_list.h"
+#include "cupti/pm.h"
+
+enum {
+    AUTO_INTERVAL_NS = 1500, /* ncu's on Hopper */
+    AUTO_INTERVAL_CYCLES = 20000,
+    MOST_AUTO_SAMPLES = 3072, /* of a launch: longer ones have a longer interval */
+    IDLE_SAMPLES = 128,       /* between the start of the sampling and that of the launch: 40 to 60 seen */
+    SAMPLE_BYTES = 36 << 10,  /* of device memory: seen on GH100, 31 MB for 850 */
+    LEAST_BUFFER = 30998528,  /* ncu's on Hopper */
+    MOST_BUFFER = 512 << 20,
+    LEAST_DECODED = 256, /* samples in the counter data */
+    MOST_DECODED = 4096,
+    MOST_SAMPLES = 1 << 20,
+};
+
+/* By these it is seen when a launch ran. */
+static const char *const activity[] = {"sm__cycles_active", "ctas_launched", "sm__inst_executed", "sm__warps_active",
+                                       "smsp__warps_active"};
+
+/* Samples of one launch and group: a row each. */
+struct samples {
+    double *values; /* of all metrics of the group, sample by sample */
+    uint64_t *begin_ns, *end_ns;
+    size_t n, cap;
+};
+
+struct kp_extra_pm {
+    bool prepared;
+    uint8_t *availability; /* NULL = could not be asked for: all is taken to be there */
+    struct kp_host *host;
+    struct kp_pm_list list;
+    struct kp_pm_groups groups;
+    struct kp_pm *sampler;
+    int stuck; /* CUPTI's code: a sampler could not be stopped, and there can be no other */
+    struct samples samples;
+    uint64_t started_ns;
+};
+
+/* ---- what is sampled ---- */
+
+static int prepare(struct kp_extras *x, struct kp_extra_pm *p)
+{
+    const struct kp_extras_setup *s = &x->setup;
+    if (!kp_pm_available(s->cupti))
+        return -ENOSYS;
+    /* Without it metrics would be sampled that the machine does not have, and with them none (NVLink, CUPTI 13.0). */
+    size_t size;
+    kp_pm_availability(s->cupti, s->ordinal, &p->availability, &size);
+    int rc = kp_pm_host(s->cupti, s->chip, p->availability, &p->host);
+    if (!rc)
+        rc = kp_pm_list(p->host, s->cc_major, s->cc_minor, s->sections, s->n_sections, s->metrics, &p->list);
+    if (!rc)
+        rc = kp_pm_schedule(s->cupti, s->chip, p->availability, (const char *const *)p->list.names, p->list.n,
+                            (size_t)s->pm_most_passes, &p->groups);
+    return rc;
+}
+
+/* What was asked for and is not sampled, and how to have it, in one line. */
+static void tell_left_out(struct kp_extras *x, const struct kp_extra_pm *p)
+{
+    size_t several = 0, no_room = 0;
+    const char *first = NULL;
+    char *text;
+    for (size_t i = 0; i < p->groups.n_left_out; i++) {
+        const struct kp_pm_left_out *l = &p->groups.left_out[i];
+        several += l->why == KP_PM_SEVERAL_PASSES;
+        no_room += l->why == KP_PM_NO_ROOM;
+        first = !first && l->why != KP_PM_UNKNOWN ? l->name : first;
+    }
+    if (!first)
+        return;
+    int n = no_room
+                ? asprintf(&text,
+                           "%zu of %zu metrics are not sampled over time, %s first: KPROF_PM_SAMPLING_MAX_PASSES=%zu "
+                           "leaves them no pass on %s",
+                           several + no_room, p->list.n, first, (size_t)x->setup.pm_most_passes, x->setup.chip)
+                : asprintf(&text,
+                           "%zu of %zu metrics are not sampled over time, %s first: they cannot be counted in one pass "
+                           "on %s",
+                           several, p->list.n, first, x->setup.chip);
+    kp_extras_tell(x, &kp_extra_pm, n < 0 ? NULL : text);
+}
+
+static size_t pm_passes(struct kp_extras *x)
+{
+    if (!x->pm && !(x->pm = calloc(1, sizeof(*x->pm))))
+        return 0;
+    if (!x->pm->prepared) {
+        int rc = prepare(x, x->pm);
+        if (rc)
+            kp_extras_complain(x, &kp_extra_pm, rc);
+        else
+            tell_left_out(x, x->pm);
+        x->pm->prepared = true;
+    }
+    return x->pm->groups.n;
+}
+
+/* ---- settings ---- */
+
+static uint64_t auto_interval(const struct kp_extras *x)
+{
+    uint64_t interval = AUTO_INTERVAL_NS;
+    while (x->longest_ns / interval > MOST_AUTO_SAMPLES)
+        interval *= 2;
+    return interval;
+}
+
+/* The samples of so long a time. A cycle takes no less than half a nanosecond. */
+static uint64_t samples_in(uint64_t ns, enum kp_pm_trigger trigger, uint64_t interval)
+{
+    return ns / (trigger == KP_PM_NANOSECONDS ? interval : interval / 2 + 1);
+}
+
+static struct kp_pm_settings settings(const struct kp_extras *x)
+{
+    const struct kp_extras_setup *s = &x->setup;
+    struct kp_pm_settings set = {.trigger = kp_pm_trigger(s->cc_major, s->cc_minor),
+                                 .interval = s->pm_interval,
+                                 .buffer_size = s->pm_buffer,
+                                 .max_samples = LEAST_DECODED};
+    if (!set.interval)
+        set.interval = set.trigger == KP_PM_NANOSECONDS ? auto_interval(x) : AUTO_INTERVAL_CYCLES;
+    uint64_t samples = samples_in(x->longest_ns, set.trigger, set.interval) + IDLE_SAMPLES;
+    if (!set.buffer_size) {
+        set.buffer_size = LEAST_BUFFER;
+        while (set.buffer_size / SAMPLE_BYTES < samples && set.buffer_size < MOST_BUFFER)
+            set.buffer_size *= 2;
+    }
+    return set;
+}
+
+static int pm_begin(struct kp_extras *x)
+{
+    struct kp_extra_pm *p = x->pm;
+    struct kp_pm_settings set = settings(x);
+    int rc = p->stuck ? p->stuck : kp_pm_open(x->setup.cupti, x->setup.ordinal, &p->sampler);
+    if (!rc)
+        rc = kp_pm_configure(p->sampler, &p->groups.at[x->part], &set);
+    if (rc)
+        return rc;
+    x->gathered->pm_interval = set.interval;
+    x->gathered->pm_cycles = set.trigger == KP_PM_CYCLES;
+    x->gathered->pm_groups = p->groups.n;
+    x->gathered->pm_buffer = set.buffer_size;
+    return 0;
+}
+
+static int pm_before(struct kp_extras *x, struct kp_gathered_launch *l)
+{
+    (void)l;
+    int rc = kp_pm_start(x->pm->sampler);
+    x->pm->started_ns = kp_clock_ns();
+    return rc;
+}
+
+/* Room for all samples of the launch that has ended; where it cannot be had, those that fit are read.
+ * KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0). */
+static void make_decoding_room(const struct kp_extras *x, uint64_t ended_ns)
+{
+    const struct kp_gathered *g = x->gathered;
+    uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - x->pm->started_ns,
+                                                 g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
+    kp_pm_make_room(x->pm->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
+}
+
+/* ---- samples ---- */
+
+static int make_room(struct samples *s, size_t metrics)
+{
+    if (s->n < s->cap)
+        return 0;
+    size_t cap = s->cap ? 2 * s->cap : LEAST_DECODED;
+    double *values = realloc(s->values, cap * metrics * sizeof(*values));
+    if (values)
+        s->values = values;
+    uint64_t *begin = realloc(s->begin_ns, cap * sizeof(*begin));
+    if (begin)
+        s->begin_ns = begin;
+    uint64_t *end = realloc(s->end_ns, cap * sizeof(*end));
+    if (end)
+        s->end_ns = end;
+    if (!values || !begin || !end)
+        return -ENOMEM;
+    s->cap = cap;
+    return 0;
+}
+
+static void free_samples(struct samples *s)
+{
+    free(s->values);
+    free(s->begin_ns);
+    free(s->end_ns);
+    *s = (struct samples){.n = 0};
+}
+
+/* Reads all that was sampled since the start; *full says whether some of it may have had no room. */
+static int read_samples(struct kp_extra_pm *p, const struct kp_config *group, bool *lost, bool *full)
+{
+    struct samples *s = &p->samples;
+    struct kp_pm_decoded d = {.more = true};
+    int rc = 0;
+    s->n = 0;
+    while (!rc && d.more && s->n < MOST_SAMPLES) {
+        bool had_more = s->n > 0;
+        rc = kp_pm_decode(p->sampler, &d);
+        *lost |= !rc && d.overflow;
+        *full |= !rc && had_more && !d.n; /* told to be so, and then there was nothing */
+        d.more &= d.n > 0;                /* a library that always claims to have more must not hold the program */
+        for (size_t i = 0; !rc && i < d.n; i++) {
+            rc = make_room(s, group->n_names);
+            if (!rc)
+                rc = kp_pm_sample(p->sampler, p->host, i, &s->begin_ns[s->n], &s->end_ns[s->n],
+                                  s->values + s->n * group->n_names);
+            s->n += !rc;
+        }
+    }
+    return rc;
+}
+
+static bool tells_activity(const char *metric)
+{
+    for (size_t i = 0; i < sizeof(activity) / sizeof(*activity); i++)
+        if (strstr(metric, activity[i]))
+            return true;
+    return false;
+}
+
+/* The samples [*from, *to) that the launch ran in; all where the group has no metric to see it by. The first sample
+ * of a start began when the sampler was made, so it is no part of any launch. */
+static void find_launch(const struct samples *s, const struct kp_config *group, size_t *from, size_t *to)
+{
+    bool seen = false, known = false;
+    size_t first = s->n > 1;
+    *from = first;
+    *to = s->n;
+    for (size_t m = 0; m < group->n_names; m++) {
+        if (!tells_activity(group->names[m]))
+            continue;
+        known = true;
+        for (size_t i = first; i < s->n; i++) {
+            double v = s->values[i * group->n_names + m];
+            if (!(v > 0) || !isfinite(v))
+                continue;
+            if (!seen || i < *from)
+                *from = i;
+            if (!seen || i + 1 > *to)
+                *to = i + 1;
+            seen = true;
+        }
+    }
+    if (known && !seen)
+        *to = *from;
+}
+
+static int keep_series(struct kp_extra_pm *p, const struct kp_config *group, size_t metric, size_t from, size_t to,
+                       uint64_t interval, struct kp_gathered_launch *l)
+{
+    const struct samples *s = &p->samples;
+    struct kp_metric_props props;
+    struct kp_series *grown = realloc(l->series, (l->n_series + 1) * sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    l->series = grown;
+    struct kp_series one = {.name = strdup(group->names[metric]), .n_values = to - from};
+    one.unit = strdup(kp_host_metric(p->host, group->names[metric], &props) ? "" : props.unit);
+    one.values = malloc((to - from + 1) * sizeof(*one.values));
+    if (!one.name || !one.unit || !one.values) {
+        kp_series_free(&one);
+        return -ENOMEM;
+    }
+    for (size_t i = from; i < to; i++)
+        one.values[i - from] = s->values[i * group->n_names + metric];
+    /* The timer ticks at times a little off the interval: what it was in the mean counts. */
+    one.interval_ns =
+        to > from ? (double)(s->end_ns[to - 1] - s->begin_ns[from]) / (double)(to - from) : (double)interval;
+    one.start_ns = one.interval_ns;
+    grown[l->n_series++] = one;
+    return 0;
+}
+
+static int pm_after(struct kp_extras *x, struct kp_gathered_launch *l)
+{
+    struct kp_extra_pm *p = x->pm;
+    const struct kp_config *group = &p->groups.at[x->part];
+    size_t from, to;
+    uint64_t ended_ns = kp_clock_ns();
+    bool lost = false, full = false;
+    int rc = kp_pm_stop(p->sampler);
+    if (rc)
+        return rc;
+    make_decoding_room(x, ended_ns);
+    rc = read_samples(p, group, &lost, &full);
+    if (rc)
+        return rc;
+    find_launch(&p->samples, group, &from, &to);
+    l->pm_dropped += lost || (full && to == p->samples.n); /* idle samples are no loss */
+    for (size_t m = 0; !rc && m < group->n_names; m++)
+        rc = keep_series(p, group, m, from, to, x->gathered->pm_interval, l);
+    return rc;
+}
+
+static void pm_end(struct kp_extras *x)
+{
+    int rc = kp_pm_close(x->pm->sampler);
+    x->pm->stuck = x->pm->stuck ? x->pm->stuck : rc;
+    x->pm->sampler = NULL;
+    free_samples(&x->pm->samples);
+}
+
+static void pm_close(struct kp_extras *x, bool alive)
+{
+    struct kp_extra_pm *p = x->pm;
+    if (!p)
+        return;
+    if (alive)
+        kp_pm_close(p->sampler);
+    else
+        kp_pm_abandon(p->sampler);
+    free_samples(&p->samples);
+    kp_pm_groups_free(&p->groups);
+    kp_pm_list_free(&p->list);
+    kp_host_close(p->host);
+    free(p->availability);
+    free(p);
+    x->pm = NULL;
+}
+
+const struct kp_extra_kind kp_extra_pm = {
+    .bit = KP_EXTRA_PM,
+    .what = "nothing is sampled over time",
+    .flushes = true,
+    .by_time = true,
+    .passes = pm_passes,
+    .begin = pm_begin,
+    .before = pm_before,
+    .after = pm_after,
+    .end = pm_end,
+    .close = pm_close,
+};

@@ -1,0 +1,223 @@
+/* From the counts that extra passes gathered to what a result holds. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/providers/extras_internal.h"
+#include "report/define/source.h"
+
+/* The counts of one function in one launch, by metric and offset. */
+struct span {
+    const struct kp_extra_count *counts;
+    size_t n;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct kp_extra_count *x = a, *y = b;
+    if (x->code != y->code)
+        return x->code < y->code ? -1 : 1;
+    if (x->metric != y->metric)
+        return x->metric < y->metric ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct kp_code_metric *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int list_offsets(struct kp_code_counts *out, const struct span *s)
+{
+    out->offsets = malloc(s->n * sizeof(*out->offsets));
+    if (!out->offsets)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++)
+        out->offsets[i] = s->counts[i].offset;
+    qsort(out->offsets, s->n, sizeof(*out->offsets), by_offset);
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (!i || out->offsets[i] != out->offsets[kept - 1])
+            out->offsets[kept++] = out->offsets[i];
+    out->n_offsets = kept;
+    return 0;
+}
+
+/* The counts of one metric, counts[0..n), which have the same and are by offset. The same place may come twice. */
+static int add_metric(struct kp_code_counts *out, const char *name, const struct kp_extra_count *counts, size_t n)
+{
+    struct kp_code_metric *grown = realloc(out->metrics, (out->n_metrics + 1) * sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    out->metrics = grown;
+    struct kp_code_metric m = {strdup(name), calloc(out->n_offsets, sizeof(*m.values))};
+    if (!m.name || !m.values) {
+        free(m.name);
+        free(m.values);
+        return -ENOMEM;
+    }
+    for (size_t i = 0, at = 0; i < n; i++) {
+        while (out->offsets[at] != counts[i].offset)
+            at++;
+        m.values[at] += counts[i].value;
+    }
+    grown[out->n_metrics++] = m;
+    return 0;
+}
+
+/* What spills executed, by what they do. */
+static const struct {
+    const char *name, *begin, *end;
+} spilled[] = {
+#define KP_SPILL(name, unit, begin, end) {name, begin, end},
+#include "report/define/source_metrics.def"
+};
+
+static bool is_spill(const struct kp_instruction *i, const char *begin, const char *end)
+{
+    if (!i || !i->spill || !i->opcode || strncmp(i->opcode, begin, strlen(begin)))
+        return false;
+    size_t n = strlen(i->opcode), tail = strlen(end);
+    return n >= tail && !strcmp(i->opcode + n - tail, end);
+}
+
+/* The compiler tells which instructions spill, the counts how often each was executed. */
+static int add_spills(const struct kp_gathered *g, struct kp_code_counts *out)
+{
+    const struct kp_code *code = kp_codes_get(g->codes, out->code);
+    const uint64_t *executed = kp_code_counts_find(out, KP_INST_EXECUTED);
+    struct kp_extra_count *counts = code && executed ? malloc(out->n_offsets * sizeof(*counts)) : NULL;
+    int rc = code && executed && !counts ? -ENOMEM : 0;
+    for (size_t k = 0; counts && !rc && k < sizeof(spilled) / sizeof(*spilled); k++) {
+        size_t n = 0;
+        /* What is added moves the metrics, not their values. */
+        for (size_t i = 0; i < out->n_offsets; i++)
+            if (executed[i] && is_spill(kp_code_at(code, out->offsets[i]), spilled[k].begin, spilled[k].end))
+                counts[n++] = (struct kp_extra_count){.offset = out->offsets[i], .value = executed[i]};
+        rc = n ? add_metric(out, spilled[k].name, counts, n) : 0;
+    }
+    free(counts);
+    return rc;
+}
+
+static int make_counts(const struct kp_gathered *g, const struct span *s, struct kp_code_counts *out)
+{
+    *out = (struct kp_code_counts){.code = s->counts->code};
+    int rc = list_offsets(out, s);
+    for (size_t from = 0, to; !rc && from < s->n; from = to) {
+        for (to = from; to < s->n && s->counts[to].metric == s->counts[from].metric;)
+            to++;
+        rc = add_metric(out, g->names[s->counts[from].metric], s->counts + from, to - from);
+    }
+    if (!rc)
+        rc = add_spills(g, out);
+    if (rc)
+        kp_code_counts_free(out);
+    else
+        qsort(out->metrics, out->n_metrics, sizeof(*out->metrics), by_name);
+    return rc;
+}
+
+/* The kernel's own function goes before those that it calls. */
+static void own_function_first(const struct kp_gathered *g, struct kp_result *r)
+{
+    for (size_t i = 1; i < r->n_counts; i++) {
+        const struct kp_code *code = kp_codes_get(g->codes, r->counts[i].code);
+        if (code && r->launch.mangled && !strcmp(code->function, r->launch.mangled)) {
+            struct kp_code_counts own = r->counts[i];
+            memmove(r->counts + 1, r->counts, i * sizeof(*r->counts));
+            r->counts[0] = own;
+            return;
+        }
+    }
+}
+
+static int store_counts(const struct kp_gathered *g, struct kp_gathered_launch *l, struct kp_result *r)
+{
+    int rc = 0;
+    if (l->n_counts)
+        qsort(l->counts, l->n_counts, sizeof(*l->counts), by_place);
+    for (size_t from = 0, to; !rc && from < l->n_counts; from = to) {
+        struct kp_code_counts counts;
+        for (to = from; to < l->n_counts && l->counts[to].code == l->counts[from].code;)
+            to++;
+        const struct span s = {l->counts + from, to - from};
+        rc = make_counts(g, &s, &counts);
+        if (!rc && (rc = kp_result_add_counts(r, &counts)))
+            kp_code_counts_free(&counts);
+    }
+    own_function_first(g, r);
+    return rc;
+}
+
+/* ---- what is told of the collection itself ---- */
+
+static int store_sampling(const struct kp_gathered *g, const struct kp_gathered_launch *l, struct kp_result *r)
+{
+    int rc = 0;
+#define KP_PCSAMP(name, unit, value)                                                                                   \
+    if (!rc)                                                                                                           \
+        rc = kp_result_set_count(r, name, unit, value);
+#include "collectors/providers/pcsamp_metrics.def"
+    return rc;
+}
+
+static int store_series(const struct kp_gathered *g, struct kp_gathered_launch *l, struct kp_result *r)
+{
+    int rc = g->pm_cycles ? kp_result_set_count(r, "profiler__pmsampler_interval_cycles", "cycle", g->pm_interval)
+                          : kp_result_set_count(r, "profiler__pmsampler_interval_time", "ns", g->pm_interval);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_pass_groups", "", g->pm_groups);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_buffer_size_bytes", "byte", g->pm_buffer);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_dropped_samples", "", l->pm_dropped);
+    for (size_t i = 0; !rc && i < l->n_series; i++)
+        rc = kp_result_add_series(r, &l->series[i]);
+    return rc;
+}
+
+/* ---- what was lost ---- */
+
+struct missing {
+    struct kp_result *r;
+    const char *why;
+};
+
+static int mark_missing(const char *metric, void *arg)
+{
+    const struct missing *m = arg;
+    bool there = kp_result_find(m->r, metric) || kp_result_find_series(m->r, metric);
+    return there ? 0 : kp_result_set_na(m->r, metric, m->why);
+}
+
+static int store_losses(const struct kp_gathered *g, size_t result, struct kp_result *r)
+{
+    int rc = 0;
+    for (size_t k = 0; !rc && g->setup && k < KP_EXTRA_KINDS; k++) {
+        struct missing m = {r, g->lost[k].why};
+        if (m.why && result >= g->lost[k].first)
+            rc = kp_extras_each_asked(g->setup, k, mark_missing, &m);
+    }
+    return rc;
+}
+
+int kp_gathered_store(const struct kp_gathered *g, size_t result, struct kp_result *r)
+{
+    if (result >= g->n_launches)
+        return 0;
+    struct kp_gathered_launch *l = &g->launches[result];
+    int rc = l->short_of_memory ? -ENOMEM : store_counts(g, l, r);
+    if (!rc && l->sampled)
+        rc = store_sampling(g, l, r);
+    if (!rc && l->n_series)
+        rc = store_series(g, l, r);
+    return rc ? rc : store_losses(g, result, r);
+}

@@ -1,0 +1,259 @@
+#include "collectors/replay/flush.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* For a device or driver that cannot map memory twice. Each thread strides over the buffer in 16-byte reads. The store
+ * can never happen for what the buffer holds after a memset to zero, but the compiler cannot know: the reads stay. PTX
+ * of compute capability 7.5 runs on every later chip.
+ */
+static const char sweep_ptx[] = ".version 6.4\n"
+                                ".target sm_75\n"
+                                ".address_size 64\n"
+                                ".visible .entry kprof_cache_flush(.param .u64 buffer, .param .u64 count)\n"
+                                "{\n"
+                                ".reg .pred %p<3>;\n"
+                                ".reg .b32 %r<12>;\n"
+                                ".reg .b64 %d<8>;\n"
+                                "ld.param.u64 %d1, [buffer];\n"
+                                "ld.param.u64 %d2, [count];\n"
+                                "cvta.to.global.u64 %d1, %d1;\n"
+                                "mov.u32 %r1, %ctaid.x;\n"
+                                "mov.u32 %r2, %ntid.x;\n"
+                                "mov.u32 %r3, %tid.x;\n"
+                                "mad.wide.u32 %d3, %r1, %r2, 0;\n"
+                                "cvt.u64.u32 %d4, %r3;\n"
+                                "add.u64 %d3, %d3, %d4;\n"
+                                "mov.u32 %r4, %nctaid.x;\n"
+                                "mul.wide.u32 %d5, %r4, %r2;\n"
+                                "mov.u32 %r5, 0;\n"
+                                "LOOP:\n"
+                                "setp.ge.u64 %p1, %d3, %d2;\n"
+                                "@%p1 bra DONE;\n"
+                                "shl.b64 %d6, %d3, 4;\n"
+                                "add.u64 %d6, %d1, %d6;\n"
+                                "ld.global.v4.u32 {%r6, %r7, %r8, %r9}, [%d6];\n"
+                                "or.b32 %r5, %r5, %r6;\n"
+                                "or.b32 %r5, %r5, %r7;\n"
+                                "or.b32 %r5, %r5, %r8;\n"
+                                "or.b32 %r5, %r5, %r9;\n"
+                                "add.u64 %d3, %d3, %d5;\n"
+                                "bra LOOP;\n"
+                                "DONE:\n"
+                                "setp.ne.u32 %p2, %r5, 0;\n"
+                                "@%p2 st.global.u32 [%d1], %r5;\n"
+                                "ret;\n"
+                                "}\n";
+
+static const char sweep_name[] = "kprof_cache_flush";
+
+/* A kernel that is never launched. Bringing new code onto the device makes the driver invalidate the instruction
+ * caches, which a sweep of data does not reach: with it, a tiny kernel reads its instructions from DRAM as it does
+ * under ncu. */
+static const char code_ptx[] = ".version 6.4\n"
+                               ".target sm_75\n"
+                               ".address_size 64\n"
+                               ".visible .entry kprof_code_flush()\n"
+                               "{\n"
+                               "ret;\n"
+                               "}\n";
+
+static const char code_name[] = "kprof_code_flush";
+
+enum {
+    THREADS = 512,
+    BLOCKS_PER_SM = 4,
+    L2_SIZES = 2, /* copies of one, two and four L2 sizes gave the same DRAM bytes and hit rates on the H200 */
+    BYTES_A_READ = 16,
+    SMALLEST_BUFFER = 8 << 20,
+};
+
+struct kp_flush {
+    const struct kp_driver *d;
+    CUdevice device;
+    CUmodule module; /* the sweep kernel's, where it is needed */
+    CUfunction kernel;
+    unsigned blocks;
+    size_t l2;
+    void *code; /* the kernel that is never launched, as machine code */
+    CUdeviceptr buffer, sink;
+    size_t bytes; /* of each of the two */
+    size_t piece; /* of the memory behind the sink */
+    bool no_sink;
+};
+
+/* The code that is loaded before each launch, compiled once: loading it then takes 30 us. */
+static void compile_code(struct kp_flush *f)
+{
+    const struct kp_driver *d = f->d;
+    CUlinkState link;
+    void *binary = NULL;
+    size_t size = 0;
+    if (!d->cuLinkCreate || !d->cuLinkAddData || !d->cuLinkComplete || !d->cuLinkDestroy ||
+        d->cuLinkCreate(0, NULL, NULL, &link) != CUDA_SUCCESS)
+        return;
+    if (d->cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)code_ptx, sizeof(code_ptx), code_name, 0, NULL,
+                         NULL) == CUDA_SUCCESS &&
+        d->cuLinkComplete(link, &binary, &size) == CUDA_SUCCESS && (f->code = malloc(size)))
+        memcpy(f->code, binary, size);
+    d->cuLinkDestroy(link);
+}
+
+CUresult kp_flush_open(const struct kp_driver *d, const struct kp_device *device, struct kp_flush **out)
+{
+    struct kp_flush *f = calloc(1, sizeof(*f));
+    *out = NULL;
+    if (!f)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    f->d = d;
+    f->device = device->device;
+    f->blocks = device->sm_count * BLOCKS_PER_SM;
+    f->l2 = device->l2_size;
+    f->no_sink = !d->cuMemCreate || !d->cuMemAddressReserve || !d->cuMemMap || !d->cuMemSetAccess || !d->cuMemUnmap ||
+                 !d->cuMemRelease || !d->cuMemAddressFree || !d->cuMemGetAllocationGranularity;
+    compile_code(f);
+    *out = f;
+    return CUDA_SUCCESS;
+}
+
+void kp_flush_close(struct kp_flush *f, bool context_alive)
+{
+    if (!f)
+        return;
+    if (context_alive) {
+        kp_flush_give(f);
+        if (f->module)
+            f->d->cuModuleUnload(f->module);
+    }
+    free(f->code);
+    free(f);
+}
+
+/* ---- the sink: one piece of memory, mapped over and over ---- */
+
+static void free_sink(struct kp_flush *f, size_t mapped)
+{
+    if (mapped)
+        f->d->cuMemUnmap(f->sink, mapped);
+    f->d->cuMemAddressFree(f->sink, f->bytes);
+    f->sink = 0;
+}
+
+static CUresult map_sink(struct kp_flush *f, CUmemGenericAllocationHandle memory, const CUmemLocation *where)
+{
+    const struct kp_driver *d = f->d;
+    CUmemAccessDesc access = {.location = *where, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    size_t mapped = 0;
+    CUresult rc = d->cuMemAddressReserve(&f->sink, f->bytes, 0, 0, 0);
+    if (rc != CUDA_SUCCESS) {
+        f->sink = 0;
+        return rc;
+    }
+    while (mapped < f->bytes && rc == CUDA_SUCCESS) {
+        rc = d->cuMemMap(f->sink + mapped, f->piece, 0, memory, 0);
+        mapped += rc == CUDA_SUCCESS ? f->piece : 0;
+    }
+    if (rc == CUDA_SUCCESS)
+        rc = d->cuMemSetAccess(f->sink, f->bytes, &access, 1);
+    if (rc != CUDA_SUCCESS)
+        free_sink(f, mapped);
+    return rc;
+}
+
+static CUresult take_sink(struct kp_flush *f, const CUmemAllocationProp *what)
+{
+    CUmemGenericAllocationHandle memory;
+    CUresult rc = f->d->cuMemCreate(&memory, f->piece, what, 0);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    rc = map_sink(f, memory, &what->location);
+    f->d->cuMemRelease(memory); /* lives as long as it is mapped */
+    return rc;
+}
+
+/* ---- memory ---- */
+
+static CUresult take_buffer(struct kp_flush *f)
+{
+    CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+    size_t unit = f->piece ? f->piece : 1;
+    for (int factor = L2_SIZES; factor >= 1 && !f->buffer; factor /= 2) {
+        f->bytes = f->l2 * (size_t)factor;
+        if (f->bytes < SMALLEST_BUFFER)
+            f->bytes = SMALLEST_BUFFER;
+        f->bytes = (f->bytes + unit - 1) / unit * unit;
+        rc = f->d->cuMemAlloc(&f->buffer, f->bytes);
+        if (rc != CUDA_SUCCESS)
+            f->buffer = 0;
+    }
+    if (rc == CUDA_SUCCESS)
+        rc = f->d->cuMemsetD32(f->buffer, 0, f->bytes / sizeof(unsigned));
+    if (rc != CUDA_SUCCESS)
+        kp_flush_give(f);
+    return rc;
+}
+
+static CUresult take(struct kp_flush *f)
+{
+    CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = f->device}};
+    if (!f->no_sink && !f->piece &&
+        f->d->cuMemGetAllocationGranularity(&f->piece, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS)
+        f->no_sink = true;
+    CUresult rc = take_buffer(f);
+    if (rc == CUDA_SUCCESS && !f->no_sink && take_sink(f, &what) != CUDA_SUCCESS)
+        f->no_sink = true;
+    return rc == CUDA_SUCCESS ? f->d->cuCtxSynchronize() : rc; /* the buffer was set in another stream */
+}
+
+void kp_flush_give(struct kp_flush *f)
+{
+    if (f->sink)
+        free_sink(f, f->bytes);
+    if (f->buffer)
+        f->d->cuMemFree(f->buffer);
+    f->buffer = 0;
+}
+
+/* ---- flushing ---- */
+
+static CUresult flush_code(const struct kp_flush *f)
+{
+    const struct kp_driver *d = f->d;
+    CUmodule module;
+    CUfunction function;
+    CUresult rc = d->cuModuleLoadData(&module, f->code ? f->code : code_ptx);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    /* Modules are loaded lazily: it is taking the function that brings the code onto the device. */
+    rc = d->cuModuleGetFunction(&function, module, code_name);
+    d->cuModuleUnload(module);
+    return rc;
+}
+
+static CUresult sweep(struct kp_flush *f, CUstream stream)
+{
+    unsigned long long count = f->bytes / BYTES_A_READ;
+    void *params[] = {&f->buffer, &count};
+    CUresult rc = CUDA_SUCCESS;
+    if (!f->module)
+        rc = f->d->cuModuleLoadData(&f->module, sweep_ptx);
+    if (rc == CUDA_SUCCESS && !f->kernel)
+        rc = f->d->cuModuleGetFunction(&f->kernel, f->module, sweep_name);
+    if (rc == CUDA_SUCCESS)
+        rc = f->d->cuLaunchKernel(f->kernel, f->blocks, 1, 1, THREADS, 1, 1, 0, stream, params, NULL);
+    return rc;
+}
+
+CUresult kp_flush_run(struct kp_flush *f, CUstream stream)
+{
+    CUresult rc = f->buffer ? CUDA_SUCCESS : take(f);
+    if (rc == CUDA_SUCCESS)
+        rc = f->no_sink ? sweep(f, stream) : f->d->cuMemcpyDtoDAsync(f->sink, f->buffer, f->bytes, stream);
+    return rc == CUDA_SUCCESS ? flush_code(f) : rc;
+}
+
+bool kp_flush_is_kernel(const struct kp_flush *f)
+{
+    return f->no_sink;
+}

@@ -1,0 +1,105 @@
+#include "collectors/replay/replay.h"
+
+#include <string.h>
+
+/* What the memory is, seen from the window. */
+enum memory { BEFORE, BETWEEN, AFTER };
+
+struct state {
+    const struct kp_replay_ops *ops;
+    void *arg;
+    const struct kp_replay_request *request;
+    struct kp_replay_outcome *out;
+    enum memory memory;
+};
+
+/* Notes the first failure. */
+static bool failed(struct state *s, enum kp_stage stage, int code)
+{
+    if (!code)
+        return false;
+    if (s->out->failed == KP_STAGE_NONE) {
+        s->out->failed = stage;
+        s->out->code = code;
+    }
+    return true;
+}
+
+static bool back_to_start(struct state *s)
+{
+    if (s->memory == BEFORE)
+        return true;
+    if (failed(s, KP_STAGE_RESTORE, s->ops->restore(s->arg))) {
+        s->out->damaged = true;
+        return false;
+    }
+    s->memory = BEFORE;
+    return true;
+}
+
+static bool execute(struct state *s, enum kp_stage stage, int (*issue)(void *arg))
+{
+    int code = issue(s->arg);
+    s->memory = code == KP_ISSUE_REFUSED || code == KP_ISSUE_GIVEN_UP ? BETWEEN : AFTER;
+    if (code == KP_ISSUE_GIVEN_UP)
+        return true;
+    if (failed(s, stage, code))
+        s->out->dead = code != KP_ISSUE_REFUSED && code != KP_ISSUE_TOO_LONG;
+    return !code;
+}
+
+static bool run_pass(struct state *s, bool *last)
+{
+    if (!back_to_start(s))
+        return false;
+    if (failed(s, KP_STAGE_START, s->ops->start(s->arg)))
+        return false;
+    bool ok = execute(s, KP_STAGE_ISSUE, s->ops->issue);
+    /* Stopped even after a failed issue: a profiler left running would fail every later pass. */
+    if (failed(s, KP_STAGE_STOP, s->ops->stop(s->arg, last)))
+        ok = false;
+    s->out->passes++;
+    return ok;
+}
+
+static bool run_group(struct state *s, size_t g)
+{
+    bool last = false;
+    if (failed(s, KP_STAGE_BEGIN, s->ops->begin(s->arg, g)))
+        return false;
+    for (size_t p = 0; !last && p < s->request->passes[g]; p++)
+        if (!run_pass(s, &last))
+            return false;
+    if (!last)
+        return !failed(s, KP_STAGE_PASSES, 1);
+    return !failed(s, KP_STAGE_DECODE, s->ops->decode(s->arg, g));
+}
+
+static bool rehearse(struct state *s)
+{
+    for (unsigned i = 0; i < s->request->rehearsals; i++)
+        if (!back_to_start(s) || !execute(s, KP_STAGE_REHEARSE, s->ops->rehearse))
+            return false;
+    return true;
+}
+
+/* Brings memory to what one execution leaves. */
+static void settle(struct state *s)
+{
+    if (s->memory == AFTER || s->out->damaged || s->out->dead)
+        return;
+    if (back_to_start(s) && !execute(s, KP_STAGE_ISSUE, s->ops->plain) && !s->out->dead)
+        s->out->damaged = s->memory != AFTER;
+}
+
+void kp_replay_run(const struct kp_replay_ops *ops, void *arg, const struct kp_replay_request *request,
+                   struct kp_replay_outcome *out)
+{
+    struct state s = {.ops = ops, .arg = arg, .request = request, .out = out, .memory = AFTER};
+    memset(out, 0, sizeof(*out));
+    if (rehearse(&s))
+        for (size_t g = 0; g < request->groups; g++)
+            if (!run_group(&s, g))
+                break;
+    settle(&s);
+}

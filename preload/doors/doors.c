@@ -1,0 +1,203 @@
+#include "preload/doors/doors.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cuda.h>
+
+#include "preload/os/elf.h"
+#include "preload/gate/gate.h"
+#include "preload/program/graphs.h"
+#include "preload/program/hostmem.h"
+#include "preload/program/launch.h"
+#include "preload/process.h"
+#include "preload/doors/runtime.h"
+#include "preload/os/symbols.h"
+
+/* cuda.h renames functions to their newest version; the doors are named by exported symbol. */
+#undef cuGraphInstantiate
+#undef cuGetProcAddress
+#undef cuMemAllocHost
+#undef cuMemHostRegister
+
+#define EXPORT __attribute__((visibility("default")))
+
+static CUresult kp_cuGetProcAddress(PFN_cuGetProcAddress_v11030 real, bool ptsz, const char *symbol, void **function,
+                                    int version, cuuint64_t flags)
+{
+    (void)ptsz;
+    CUresult rc = real(symbol, function, version, flags);
+    if (rc == CUDA_SUCCESS && function && symbol)
+        *function = kp_door_wrap_base(symbol, version, flags, *function);
+    return rc;
+}
+
+static CUresult kp_cuGetProcAddress_v2(PFN_cuGetProcAddress_v12000 real, bool ptsz, const char *symbol, void **function,
+                                       int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+    (void)ptsz;
+    CUresult rc = real(symbol, function, version, flags, status);
+    if (rc == CUDA_SUCCESS && function && symbol)
+        *function = kp_door_wrap_base(symbol, version, flags, *function);
+    return rc;
+}
+
+/* Numbers of the doors. */
+enum {
+#define KP_DOOR(symbol, base, since, ptsz, logic, type, result, parameters, arguments) DOOR_##symbol,
+#include "preload/doors/doors.def"
+#undef KP_DOOR
+    DOORS
+};
+
+/* Driver functions behind each door: of the exported one, and of the one handed out as a pointer. */
+static _Atomic(void *) behind_export[DOORS], behind_pointer[DOORS];
+
+static void *exported(int door, const char *symbol)
+{
+    void *real = atomic_load(&behind_export[door]);
+    if (!real) {
+        real = kp_symbols_behind_door(symbol);
+        atomic_store(&behind_export[door], real);
+    }
+    return real;
+}
+
+#define WITH(...)         , ##__VA_ARGS__
+#define AS(type, pointer) ((type)(uintptr_t)(pointer))
+
+#define KP_DOOR(symbol, base, since, ptsz, logic, type, result, parameters, arguments)                                 \
+    EXPORT result symbol parameters;                                                                                   \
+    result symbol parameters                                                                                           \
+    {                                                                                                                  \
+        type real = AS(type, exported(DOOR_##symbol, #symbol));                                                        \
+        return real ? logic(real, ptsz WITH arguments) : CUDA_ERROR_NOT_INITIALIZED;                                   \
+    }                                                                                                                  \
+    static result pointer_##symbol parameters                                                                          \
+    {                                                                                                                  \
+        return logic(AS(type, atomic_load(&behind_pointer[DOOR_##symbol])), ptsz WITH arguments);                      \
+    }
+#include "preload/doors/doors.def"
+#undef KP_DOOR
+
+static const struct door {
+    const char *symbol, *base;
+    int since;
+    bool ptsz;
+    void *function; /* what is handed out */
+} doors[DOORS] = {
+#define KP_DOOR(symbol, base, since, ptsz, logic, type, result, parameters, arguments)                                 \
+    {#symbol, base, since, ptsz, (void *)(uintptr_t)pointer_##symbol},
+#include "preload/doors/doors.def"
+#undef KP_DOOR
+};
+
+/* Hands out door `d` in front of `real`. A door stands in front of one function only: a second driver entry point for
+ * the same symbol (never seen) is handed out bare. */
+static void *hand_out(int d, void *real)
+{
+    void *expected = NULL;
+    if (atomic_compare_exchange_strong(&behind_pointer[d], &expected, real) || expected == real)
+        return doors[d].function;
+    return real;
+}
+
+static int door_of_symbol(const char *symbol)
+{
+    for (int d = 0; d < DOORS; d++)
+        if (!strcmp(doors[d].symbol, symbol))
+            return d;
+    return -1;
+}
+
+/* The door of an entry point that cuGetProcAddress returned: the one whose exported function it is, else, where the
+ * driver keeps other functions behind its table, the newest one not newer than asked for and of the same flavour. */
+static int door_of_base(const char *base, int version, bool ptsz, const void *real)
+{
+    int best = -1;
+    for (int d = 0; d < DOORS; d++) {
+        if (strcmp(doors[d].base, base) && strcmp(doors[d].symbol, base))
+            continue;
+        if (kp_symbols_driver(doors[d].symbol) == real)
+            return d;
+        bool other_flavour = doors[d].ptsz && !ptsz;
+        if (doors[d].since > version || other_flavour)
+            continue;
+        if (best < 0 || doors[d].ptsz > doors[best].ptsz ||
+            (doors[d].ptsz == doors[best].ptsz && doors[d].since > doors[best].since))
+            best = d;
+    }
+    return best;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    return strcmp((*(const struct kp_api_row *const *)a)->symbol, (*(const struct kp_api_row *const *)b)->symbol);
+}
+
+/* Rows of the interface table sorted by symbol, for lookups. Threads that make it at the same time make the same. */
+static const struct kp_api_row **rows_by_symbol(void)
+{
+    static _Atomic(const struct kp_api_row **) made;
+    const struct kp_api_row **list = atomic_load(&made), **none = NULL;
+    if (list || !(list = malloc(kp_api_rows * sizeof(*list))))
+        return list;
+    for (size_t i = 0; i < kp_api_rows; i++)
+        list[i] = &kp_api[i];
+    qsort(list, kp_api_rows, sizeof(*list), compare_rows);
+    if (!atomic_compare_exchange_strong(&made, &none, list)) {
+        free(list);
+        list = none;
+    }
+    return list;
+}
+
+static const struct kp_api_row *row_of_symbol(const char *symbol)
+{
+    const struct kp_api_row key = {.symbol = symbol}, *wanted = &key;
+    const struct kp_api_row **rows = rows_by_symbol();
+    const struct kp_api_row **found = rows ? bsearch(&wanted, rows, kp_api_rows, sizeof(*rows), compare_rows) : NULL;
+    return found ? *found : NULL;
+}
+
+/* The row of a function that cuGetProcAddress returned. Of several under one base name, the bare symbol may be the old
+ * 32-bit interface, which was left behind with version 3.2; the others are of one class. */
+static const struct kp_api_row *row_of_base(const char *base, int version)
+{
+    enum { LAST_32_BIT = 3019 };
+    const struct kp_api_row *found = NULL;
+    for (size_t i = 0; i < kp_api_rows; i++)
+        if (!strcmp(kp_api[i].base, base)) {
+            found = &kp_api[i];
+            if (version <= LAST_32_BIT)
+                break;
+        }
+    return found ? found : row_of_symbol(base);
+}
+
+void *kp_door_wrap_symbol(const char *symbol, void *real)
+{
+    if (!real || kp_guard || kp_elf_is_own(real))
+        return real;
+    void *runtime = kp_runtime_wrap(symbol, real);
+    if (runtime)
+        return runtime;
+    const struct kp_api_row *row = row_of_symbol(symbol);
+    if (!row)
+        return real; /* no function of the driver */
+    int d = door_of_symbol(symbol);
+    return d >= 0 ? hand_out(d, real) : kp_gate_wrap(row->class, row->symbol, real);
+}
+
+void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *real)
+{
+    if (!real || kp_guard || kp_elf_is_own(real))
+        return real;
+    const struct kp_api_row *row = row_of_base(base, version);
+    int d = door_of_base(base, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, real);
+    if (d >= 0)
+        return hand_out(d, real);
+    /* A function of a later driver: it may change anything, so it is gated. */
+    return row ? kp_gate_wrap(row->class, row->base, real) : kp_gate_wrap(KP_CLASS_GATE, "", real);
+}

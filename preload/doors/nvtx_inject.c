@@ -1,0 +1,311 @@
+/* NVTX calls as the program makes them, and how they come here. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/who/nvtx.h"
+#include "base/version.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern char **environ;
+
+static bool wanted;
+static const char *other;
+
+/* ---- messages ---- */
+
+/* Puts one character at `to` in UTF-8, if it fits before `end`. Returns where the next one goes; NULL: no room. */
+static char *put_utf8(char *to, const char *end, uint32_t c)
+{
+    static const uint32_t limits[] = {0x80, 0x800, 0x10000, 0x110000};
+    static const unsigned char first[] = {0, 0xc0, 0xe0, 0xf0};
+    int more = 0;
+    while (more < 3 && c >= limits[more])
+        more++;
+    if (c >= limits[3] || to + more >= end)
+        return NULL;
+    for (int i = more; i > 0; i--, c >>= 6)
+        to[i] = (char)(0x80 | (c & 0x3f));
+    *to = (char)(first[more] | c);
+    return to + more + 1;
+}
+
+static const char *narrow(const wchar_t *wide, char buffer[KP_NVTX_NAME])
+{
+    char *to = buffer, *next;
+    for (; wide && *wide && (next = put_utf8(to, buffer + KP_NVTX_NAME - 1, (uint32_t)*wide)); wide++)
+        to = next;
+    *to = '\0';
+    return buffer;
+}
+
+static const char *plain(const char *text)
+{
+    return text ? text : "";
+}
+
+static const char *text_of(int32_t type, union kp_nvtx_message message, char buffer[KP_NVTX_NAME])
+{
+    if (type == KP_NVTX_MESSAGE_ASCII)
+        return plain(message.ascii);
+    if (type == KP_NVTX_MESSAGE_UNICODE)
+        return narrow(message.unicode, buffer);
+    return plain(type == KP_NVTX_MESSAGE_REGISTERED ? message.registered : NULL);
+}
+
+static struct kp_nvtx_event event_of(const struct kp_nvtx_attributes *a, char buffer[KP_NVTX_NAME])
+{
+    if (!a || a->size < sizeof(*a))
+        return (struct kp_nvtx_event){.text = ""};
+    return (struct kp_nvtx_event){text_of(a->message_type, a->message, buffer), a->category, a->payload_type,
+                                  a->payload};
+}
+
+/* ---- the functions ---- */
+
+static int domain_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_attributes *a)
+{
+    char buffer[KP_NVTX_NAME];
+    struct kp_nvtx_event e = event_of(a, buffer);
+    return kp_nvtx_push(d, &e);
+}
+
+static uint64_t domain_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_attributes *a)
+{
+    char buffer[KP_NVTX_NAME];
+    struct kp_nvtx_event e = event_of(a, buffer);
+    return kp_nvtx_start(d, &e);
+}
+
+static void domain_end(const struct kp_nvtx_domain *d, uint64_t id)
+{
+    (void)d; /* ids are of the process */
+    kp_nvtx_end(id);
+}
+
+static int push(const struct kp_nvtx_attributes *a)
+{
+    return domain_push(NULL, a);
+}
+
+static int push_a(const char *text)
+{
+    return kp_nvtx_push(NULL, &(struct kp_nvtx_event){.text = plain(text)});
+}
+
+static int push_w(const wchar_t *text)
+{
+    char buffer[KP_NVTX_NAME];
+    return kp_nvtx_push(NULL, &(struct kp_nvtx_event){.text = narrow(text, buffer)});
+}
+
+static int pop(void)
+{
+    return kp_nvtx_pop(NULL);
+}
+
+static uint64_t start(const struct kp_nvtx_attributes *a)
+{
+    return domain_start(NULL, a);
+}
+
+static uint64_t start_a(const char *text)
+{
+    return kp_nvtx_start(NULL, &(struct kp_nvtx_event){.text = plain(text)});
+}
+
+static uint64_t start_w(const wchar_t *text)
+{
+    char buffer[KP_NVTX_NAME];
+    return kp_nvtx_start(NULL, &(struct kp_nvtx_event){.text = narrow(text, buffer)});
+}
+
+static const struct kp_nvtx_domain *domain_a(const char *name)
+{
+    return kp_nvtx_domain_named(plain(name));
+}
+
+static const struct kp_nvtx_domain *domain_w(const wchar_t *name)
+{
+    char buffer[KP_NVTX_NAME];
+    return kp_nvtx_domain_named(narrow(name, buffer));
+}
+
+static const char *register_a(const struct kp_nvtx_domain *d, const char *text)
+{
+    (void)d;
+    return kp_nvtx_register(plain(text));
+}
+
+static const char *register_w(const struct kp_nvtx_domain *d, const wchar_t *text)
+{
+    char buffer[KP_NVTX_NAME];
+    (void)d;
+    return kp_nvtx_register(narrow(text, buffer));
+}
+
+static void domain_category_a(const struct kp_nvtx_domain *d, uint32_t id, const char *name)
+{
+    kp_nvtx_name(KP_NVTX_CATEGORY, d, id, plain(name));
+}
+
+static void domain_category_w(const struct kp_nvtx_domain *d, uint32_t id, const wchar_t *name)
+{
+    char buffer[KP_NVTX_NAME];
+    kp_nvtx_name(KP_NVTX_CATEGORY, d, id, narrow(name, buffer));
+}
+
+static void category_a(uint32_t id, const char *name)
+{
+    domain_category_a(NULL, id, name);
+}
+
+static void category_w(uint32_t id, const wchar_t *name)
+{
+    domain_category_w(NULL, id, name);
+}
+
+static void thread_a(uint32_t id, const char *name)
+{
+    kp_nvtx_name(KP_NVTX_THREAD, NULL, id, plain(name));
+}
+
+static void thread_w(uint32_t id, const wchar_t *name)
+{
+    char buffer[KP_NVTX_NAME];
+    kp_nvtx_name(KP_NVTX_THREAD, NULL, id, narrow(name, buffer));
+}
+
+static void stream_a(void *stream, const char *name)
+{
+    kp_nvtx_name(KP_NVTX_STREAM, NULL, (uintptr_t)stream, plain(name));
+}
+
+static void stream_w(void *stream, const wchar_t *name)
+{
+    char buffer[KP_NVTX_NAME];
+    kp_nvtx_name(KP_NVTX_STREAM, NULL, (uintptr_t)stream, narrow(name, buffer));
+}
+
+/* Resources are another way to name threads and streams. The handle is good for nothing but to be destroyed. */
+static const void *resource(const struct kp_nvtx_domain *d, const struct kp_nvtx_resource *r)
+{
+    char buffer[KP_NVTX_NAME];
+    (void)d;
+    if (!r || r->size < sizeof(*r))
+        return NULL;
+    const char *name = text_of(r->message_type, r->message, buffer);
+    if (r->type == KP_NVTX_RESOURCE_THREAD)
+        kp_nvtx_name(KP_NVTX_THREAD, NULL, r->id.number, name);
+    else if (r->type == KP_NVTX_RESOURCE_CUDA_STREAM || r->type == KP_NVTX_RESOURCE_CUDART_STREAM)
+        kp_nvtx_name(KP_NVTX_STREAM, NULL, r->id.number, name);
+    return &wanted;
+}
+
+/* ---- injection ---- */
+
+#define HOOK(module, id, function)                                                                                     \
+    {                                                                                                                  \
+        KP_NVTX_MODULE_##module, KP_NVTX_##id, (kp_nvtx_function)(function)                                            \
+    }
+
+/* All others of NVTX's functions stay without effect: marks, names of what launches do not show. */
+static const struct hook {
+    int module;
+    unsigned id;
+    kp_nvtx_function function;
+} hooks[] = {
+    HOOK(CORE, RangeStartEx, start),
+    HOOK(CORE, RangeStartA, start_a),
+    HOOK(CORE, RangeStartW, start_w),
+    HOOK(CORE, RangeEnd, kp_nvtx_end),
+    HOOK(CORE, RangePushEx, push),
+    HOOK(CORE, RangePushA, push_a),
+    HOOK(CORE, RangePushW, push_w),
+    HOOK(CORE, RangePop, pop),
+    HOOK(CORE, NameCategoryA, category_a),
+    HOOK(CORE, NameCategoryW, category_w),
+    HOOK(CORE, NameOsThreadA, thread_a),
+    HOOK(CORE, NameOsThreadW, thread_w),
+    HOOK(CUDA, NameCuStreamA, stream_a),
+    HOOK(CUDA, NameCuStreamW, stream_w),
+    HOOK(CUDART, NameCudaStreamA, stream_a),
+    HOOK(CUDART, NameCudaStreamW, stream_w),
+    HOOK(CORE2, DomainRangeStartEx, domain_start),
+    HOOK(CORE2, DomainRangeEnd, domain_end),
+    HOOK(CORE2, DomainRangePushEx, domain_push),
+    HOOK(CORE2, DomainRangePop, kp_nvtx_pop),
+    HOOK(CORE2, DomainResourceCreate, resource),
+    HOOK(CORE2, DomainNameCategoryA, domain_category_a),
+    HOOK(CORE2, DomainNameCategoryW, domain_category_w),
+    HOOK(CORE2, DomainRegisterStringA, register_a),
+    HOOK(CORE2, DomainRegisterStringW, register_w),
+    HOOK(CORE2, DomainCreateA, domain_a),
+    HOOK(CORE2, DomainCreateW, domain_w),
+};
+
+EXPORT int InitializeInjectionNvtx2(kp_nvtx_get_table get)
+{
+    const struct kp_nvtx_callbacks *callbacks = wanted && get ? get(KP_NVTX_TABLE_CALLBACKS) : NULL;
+    if (!callbacks || callbacks->struct_size < sizeof(*callbacks))
+        return 0;
+    for (size_t i = 0; i < sizeof(hooks) / sizeof(*hooks); i++) {
+        const struct hook *h = &hooks[i];
+        kp_nvtx_function **slots = NULL;
+        unsigned n = 0;
+        if (callbacks->functions_of(h->module, &slots, &n) && slots && h->id < n && slots[h->id])
+            *slots[h->id] = h->function;
+    }
+    const struct kp_nvtx_version *version = get(KP_NVTX_TABLE_VERSION);
+    if (version && version->struct_size >= sizeof(*version) && version->set_injection_version)
+        version->set_injection_version(KP_NVTX_VERSION);
+    kp_nvtx_attached();
+    return 1;
+}
+
+/* getenv and setenv would be the program's own where it has them (shells do), and those are not to be called before
+ * main.
+ */
+static const char *in_environment(const char *name)
+{
+    size_t len = strlen(name);
+    for (char **entry = environ; *entry; entry++)
+        if (!strncmp(*entry, name, len) && (*entry)[len] == '=')
+            return *entry + len + 1;
+    return NULL;
+}
+
+static void add_to_environment(char *entry)
+{
+    size_t n = 0;
+    while (environ[n])
+        n++;
+    char **grown = malloc((n + 2) * sizeof(*grown));
+    if (!grown)
+        return;
+    memcpy(grown, environ, n * sizeof(*grown));
+    grown[n] = entry;
+    grown[n + 1] = NULL;
+    environ = grown;
+}
+
+/* The library is named by what the loader knows it by already: found without a search in every process that has it,
+ * from any folder, and in no other. */
+void kp_nvtx_offer(void)
+{
+    if (!environ || !(wanted = kp_options_want_nvtx(environ)))
+        return;
+    static char entry[] = KP_NVTX_PATH_VARIABLE "=" KP_LIBRARY; /* a shell writes into its environment */
+    const char *path = in_environment(KP_NVTX_PATH_VARIABLE), *slash = path ? strrchr(path, '/') : NULL;
+    if (!path)
+        add_to_environment(entry);
+    else if (strcmp(slash ? slash + 1 : path, KP_LIBRARY))
+        other = kp_strdup(path);
+}
+
+const char *kp_nvtx_other(void)
+{
+    return other;
+}

@@ -1,0 +1,145 @@
+#include "preload/doors/runtime.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "preload/program/context.h"
+#include "preload/os/elf.h"
+#include "preload/program/launch.h"
+#include "base/lock.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* cudaError_t of a runtime function that cannot be found: cudaErrorSharedObjectSymbolNotFound. */
+enum { RUNTIME_MISSING = 302 };
+
+/* CUPTI_ERROR_NOT_INITIALIZED */
+enum { CUPTI_MISSING = 15 };
+
+/* dim3 as the runtime's C interface passes it. */
+struct kp_dim3 {
+    unsigned x, y, z;
+};
+
+enum {
+#define KP_RUNTIME(function, host, parameters, arguments) RUNTIME_##function,
+#include "preload/doors/runtime.def"
+#undef KP_RUNTIME
+    RUNTIMES
+};
+
+static _Atomic(void *) behind_pointer[RUNTIMES];
+
+/* Several runtimes may be in one process, each seen only by the libraries that need it: the one behind an exported door
+ * is that of the object which calls. Objects are noted once and never changed; there are few that launch. */
+enum { MOST_CALLERS = 64 };
+
+static struct caller {
+    struct kp_elf_range range;
+    _Atomic(void *) real[RUNTIMES];
+} callers[MOST_CALLERS];
+
+static atomic_int n_callers;
+
+static struct caller *find_caller(uintptr_t address)
+{
+    int n = atomic_load(&n_callers);
+    for (int i = 0; i < n; i++)
+        if (address - callers[i].range.start < callers[i].range.end - callers[i].range.start)
+            return &callers[i];
+    return NULL;
+}
+
+/* NULL: code outside of all objects, or one of too many objects. */
+static struct caller *add_caller(const void *address)
+{
+    struct kp_lock *lock = &kp_locks[KP_LOCK_RUNTIMES];
+    struct kp_elf_range range;
+    if (!kp_elf_range(address, &range))
+        return NULL;
+    kp_lock_take(lock, KP_FOREVER);
+    struct caller *c = find_caller((uintptr_t)address);
+    int n = atomic_load(&n_callers);
+    if (!c && n < MOST_CALLERS) {
+        c = &callers[n];
+        c->range = range;
+        atomic_store(&n_callers, n + 1);
+    }
+    kp_lock_give(lock);
+    return c;
+}
+
+static void *behind(int i, const char *symbol, const void *address)
+{
+    struct caller *c = find_caller((uintptr_t)address);
+    if (!c)
+        c = add_caller(address);
+    void *real = c ? atomic_load(&c->real[i]) : NULL;
+    if (!real) {
+        real = kp_elf_find_for(address, symbol);
+        if (c)
+            atomic_store(&c->real[i], real);
+    }
+    return real;
+}
+
+#define CALL(parameters, real, arguments) ((int(*) parameters)(uintptr_t)(real)) arguments
+
+#define KP_RUNTIME(function, host, parameters, arguments)                                                              \
+    EXPORT int function parameters;                                                                                    \
+    int function parameters                                                                                            \
+    {                                                                                                                  \
+        void *real = behind(RUNTIME_##function, #function, __builtin_return_address(0));                               \
+        if (!real)                                                                                                     \
+            return RUNTIME_MISSING;                                                                                    \
+        const void *outer = kp_runtime_host_function;                                                                  \
+        kp_runtime_host_function = host;                                                                               \
+        int rc = CALL(parameters, real, arguments);                                                                    \
+        kp_runtime_host_function = outer;                                                                              \
+        return rc;                                                                                                     \
+    }                                                                                                                  \
+    static int pointer_##function parameters                                                                           \
+    {                                                                                                                  \
+        const void *outer = kp_runtime_host_function;                                                                  \
+        kp_runtime_host_function = host;                                                                               \
+        int rc = CALL(parameters, atomic_load(&behind_pointer[RUNTIME_##function]), arguments);                        \
+        kp_runtime_host_function = outer;                                                                              \
+        return rc;                                                                                                     \
+    }
+#include "preload/doors/runtime.def"
+#undef KP_RUNTIME
+
+/* The program (a framework's own profiler, say) takes CUPTI's activity buffers: from then on they are left to it. */
+EXPORT int cuptiActivityRegisterCallbacks(void *request, void *complete);
+
+int cuptiActivityRegisterCallbacks(void *request, void *complete)
+{
+    int (*real)(void *, void *) = (int (*)(void *, void *))(uintptr_t)kp_elf_find_for(__builtin_return_address(0),
+                                                                                      "cuptiActivityRegisterCallbacks");
+    kp_context_foreign_activity();
+    return real ? real(request, complete) : CUPTI_MISSING;
+}
+
+static const struct {
+    const char *symbol;
+    void *function;
+} doors[RUNTIMES] = {
+#define KP_RUNTIME(function, host, parameters, arguments) {#function, (void *)(uintptr_t)pointer_##function},
+#include "preload/doors/runtime.def"
+#undef KP_RUNTIME
+};
+
+void *kp_runtime_wrap(const char *symbol, void *real)
+{
+    for (int i = 0; i < RUNTIMES; i++) {
+        void *expected = NULL;
+        if (strcmp(doors[i].symbol, symbol))
+            continue;
+        if (atomic_compare_exchange_strong(&behind_pointer[i], &expected, real) || expected == real)
+            return doors[i].function;
+    }
+    return NULL;
+}

@@ -1,0 +1,60 @@
+/* The doors through which a program ends. At its start one thing is noted; this library wakes when CUDA does. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "preload/os/log.h"
+#include "preload/who/nvtx.h"
+#include "preload/process.h"
+#include "preload/os/symbols.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef void (*end_function)(int status) __attribute__((noreturn));
+
+static _Noreturn void go(const char *name, int status)
+{
+    end_function real = (end_function)(uintptr_t)kp_symbols_behind_door(name);
+    real(status);
+}
+
+static _Noreturn void end(const char *name, int status)
+{
+    kp_process_finish();
+    go(name, status);
+}
+
+EXPORT void _exit(int status)
+{
+    end("_exit", status);
+}
+
+EXPORT void _Exit(int status)
+{
+    end("_Exit", status);
+}
+
+EXPORT void quick_exit(int status)
+{
+    end("quick_exit", status);
+}
+
+/* The report follows the exit handlers: at_unload. */
+EXPORT void exit(int status)
+{
+    kp_process_exit_called();
+    go("exit", status);
+}
+
+/* One system call, what stderr is, and a look at the environment. */
+__attribute__((constructor)) static void at_load(void)
+{
+    kp_process_watch_forks();
+    kp_log_remember_stderr();
+    kp_nvtx_offer();
+}
+
+/* After the program's exit handlers and static destructors, so that their launches are counted too. */
+__attribute__((destructor)) static void at_unload(void)
+{
+    kp_process_finish();
+}

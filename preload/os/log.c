@@ -1,0 +1,289 @@
+#include "preload/os/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/os/outcome.h"
+#include "base/descriptor.h"
+#include "base/text.h"
+
+static const char progress_mark[] = "==KPROF==";
+
+/* A place for lines. A program may close descriptors that it does not know, and open files of its own, which may get
+ * their numbers: each line first looks whether the descriptor is still the file that it was. */
+struct place {
+    atomic_int fd; /* negative: there is none */
+    struct kp_descriptor_file file;
+    char *path; /* of a log file; NULL = a stream of the program's */
+};
+
+static struct place error = {.fd = STDERR_FILENO}, log_file = {.fd = -1};
+static _Atomic(struct place *) log_to = &error;
+static bool log_quiet, log_apart;
+static atomic_int writing;
+
+/* A write may raise SIGPIPE or SIGXFSZ, which would end the program for a line that is not its own. */
+struct kp_quiet kp_quiet_begin(void)
+{
+    struct kp_quiet q;
+    sigset_t pending;
+    sigemptyset(&q.raised);
+    sigaddset(&q.raised, SIGPIPE);
+    sigaddset(&q.raised, SIGXFSZ);
+    sigpending(&pending);
+    q.had_pipe = sigismember(&pending, SIGPIPE) == 1;
+    q.had_size = sigismember(&pending, SIGXFSZ) == 1;
+    sigprocmask(SIG_BLOCK, &q.raised, &q.before); /* of this thread, on Linux */
+    return q;
+}
+
+void kp_quiet_end(struct kp_quiet *q)
+{
+    static const struct timespec at_once = {0};
+    if (q->had_pipe)
+        sigdelset(&q->raised, SIGPIPE);
+    if (q->had_size)
+        sigdelset(&q->raised, SIGXFSZ);
+    while (sigtimedwait(&q->raised, NULL, &at_once) > 0)
+        ; /* ours: taken away before it can be delivered */
+    sigprocmask(SIG_SETMASK, &q->before, NULL);
+}
+
+static int write_to(int fd, const char *text, size_t len)
+{
+    int rc = 0;
+    struct kp_quiet q = kp_quiet_begin();
+    writing++;
+    while (len && !rc) {
+        ssize_t n = write(fd, text, len);
+        if (n < 0 && errno != EINTR)
+            rc = -errno;
+        if (n > 0) {
+            text += n;
+            len -= (size_t)n;
+        }
+    }
+    writing--;
+    kp_quiet_end(&q);
+    return rc;
+}
+
+/* A descriptor of the place's file anew, that the program has left open or that can be opened; -1 = none. */
+static int find_again(const struct place *p)
+{
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (kp_descriptor_is(fd, &p->file))
+            return kp_descriptor_copy(fd);
+    return p->path ? kp_descriptor_open_again(p->path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK, &p->file) : -1;
+}
+
+/* Negative: what was the place is not any more, and nothing is written into what took its number. */
+static int descriptor_of(struct place *p)
+{
+    int fd = p->fd;
+    if (fd < 0 || !p->file.known || kp_descriptor_is(fd, &p->file))
+        return fd;
+    fd = find_again(p);
+    atomic_store(&p->fd, fd);
+    return fd;
+}
+
+static int write_at(struct place *p, const char *text, size_t len)
+{
+    int fd = descriptor_of(p);
+    return fd < 0 ? -EBADF : write_to(fd, text, len);
+}
+
+/* A log file that cannot be written to is given up for stderr, once, with a word. */
+static int write_all(const char *text, size_t len)
+{
+    char line[128];
+    int rc = write_at(log_to, text, len);
+    if (!rc || log_to == &error || descriptor_of(&error) < 0)
+        return error.fd < 0 && log_to == &error ? 0 : rc;
+    log_to = &error;
+    kp_outcome_failed(KP_FAILURE_LOG);
+    int n =
+        snprintf(line, sizeof(line), "==ERROR== cannot write the log file: %s; the rest follows here\n", strerror(-rc));
+    write_at(&error, line, (size_t)n);
+    return write_at(&error, text, len);
+}
+
+/* A line of our own, as against the report. */
+static int write_line(const char *text, size_t len)
+{
+    return log_apart ? write_at(&error, text, len) : write_all(text, len);
+}
+
+static int sink_write(void *arg, const char *text, size_t len)
+{
+    (void)arg;
+    return write_all(text, len);
+}
+
+const struct kp_sink *kp_log_sink(void)
+{
+    static const struct kp_sink sink = {.write = sink_write};
+    return &sink;
+}
+
+/* What descriptor 2 was when the program started. */
+static struct kp_descriptor_file first_stderr;
+
+void kp_log_remember_stderr(void)
+{
+    first_stderr = kp_descriptor_file(STDERR_FILENO);
+}
+
+void kp_log_open(void)
+{
+    bool same = kp_descriptor_is(STDERR_FILENO, &first_stderr);
+    int copy = same ? kp_descriptor_copy(STDERR_FILENO) : -1;
+    error.file = first_stderr;
+    error.fd = copy >= 0 ? copy : same ? STDERR_FILENO : -1;
+}
+
+int kp_log_own_output(const struct stat *s)
+{
+    struct stat own;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (!fstat(fd, &own) && own.st_dev == s->st_dev && own.st_ino == s->st_ino &&
+            (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
+            return fd;
+    return -1;
+}
+
+int kp_log_to(const char *path)
+{
+    struct stat s;
+    if (!strcmp(path, "stderr"))
+        return 0;
+    bool is_stream = !strcmp(path, "stdout");
+    int fd, own = is_stream ? STDOUT_FILENO : stat(path, &s) ? -1 : kp_log_own_output(&s);
+    if (own >= 0) /* a file that is opened again would be emptied */
+        fd = kp_descriptor_copy(own);
+    else
+        fd = kp_descriptor_raise(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
+    if (fd < 0)
+        return -errno;
+    log_file.path = is_stream ? NULL : strdup(path);
+    log_file.file = kp_descriptor_file(fd);
+    log_file.fd = fd;
+    log_to = &log_file;
+    return 0;
+}
+
+void kp_log_quiet(bool quiet)
+{
+    log_quiet = quiet;
+}
+
+bool kp_log_is_writing(void)
+{
+    return writing > 0;
+}
+
+void kp_log_apart(void)
+{
+    log_apart = true;
+}
+
+/* A line needs no memory, unless it is long: it may be what tells that there is none. */
+static void line(const char *mark, const char *format, va_list ap)
+{
+    int saved = errno; /* the program's, whose call we are in */
+    char few[512], *text = few;
+    size_t size = sizeof(few);
+    va_list again;
+    va_copy(again, ap);
+    int begin = snprintf(few, size, "%s ", mark);
+    int len = begin + vsnprintf(few + begin, size - begin, format, ap);
+    if (len >= begin && (size_t)len + 2 > size && (text = malloc((size_t)len + 2))) {
+        size = (size_t)len + 2;
+        snprintf(text, size, "%s ", mark);
+        vsnprintf(text + begin, size - begin, format, again);
+    }
+    va_end(again);
+    if (!text) {
+        text = few;
+        len = (int)size - 2; /* as much of it as there is room for */
+    }
+    if (len >= begin) {
+        kp_blank_controls(text + begin, (size_t)(len - begin)); /* names in it may hold anything */
+        text[len] = '\n';
+        write_line(text, (size_t)len + 1);
+    }
+    if (text != few)
+        free(text);
+    errno = saved;
+}
+
+#define LINE(mark)                                                                                                     \
+    do {                                                                                                               \
+        va_list ap;                                                                                                    \
+        va_start(ap, format);                                                                                          \
+        line(mark, format, ap);                                                                                        \
+        va_end(ap);                                                                                                    \
+    } while (0)
+
+void kp_log_progress(const char *format, ...)
+{
+    if (!log_quiet)
+        LINE(progress_mark);
+}
+
+void kp_log_still(const char *text)
+{
+    char whole[256];
+    int n = snprintf(whole, sizeof(whole), "%s %s\n", progress_mark, text);
+    bool to_stdout = log_to == &log_file && !log_file.path;
+    if (log_quiet || n <= 0 || (size_t)n >= sizeof(whole))
+        return;
+    if (to_stdout)
+        write_at(&error, whole, (size_t)n);
+    else
+        write_line(whole, (size_t)n);
+}
+
+void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...)
+{
+    va_list ap;
+    char *text = NULL;
+    if (log_quiet || (!l->to && !(l->to = open_memstream(&l->text, &l->len))))
+        return;
+    va_start(ap, format);
+    int len = vasprintf(&text, format, ap);
+    va_end(ap);
+    if (len < 0)
+        return;
+    kp_blank_controls(text, (size_t)len);
+    fprintf(l->to, "%s %s\n", progress_mark, text);
+    free(text);
+}
+
+void kp_log_lines_write(struct kp_log_lines *l)
+{
+    if (l->to && !kp_text_end(l->to, &l->text))
+        write_line(l->text, l->len);
+    free(l->text);
+    *l = (struct kp_log_lines){.to = NULL};
+}
+
+void kp_log_warning(const char *format, ...)
+{
+    LINE("==WARNING==");
+}
+
+void kp_log_error(const char *format, ...)
+{
+    LINE("==ERROR==");
+}

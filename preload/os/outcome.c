@@ -1,0 +1,92 @@
+#include "preload/os/outcome.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/os/log.h"
+
+static struct {
+    char *file; /* NULL: nobody waits for it */
+    pid_t pid;  /* of the process that tells; 0: not yet */
+    bool strict;
+    atomic_uint_fast64_t failures;
+} outcome;
+
+/* Opened anew for each line: a program may close descriptors that it does not know. The command made the file, and
+ * takes it away; appended lines of several processes do not mix. */
+static void tell(const char *word, const char *rest)
+{
+    char *line = NULL;
+    int saved = errno;
+    if (!outcome.file || outcome.pid != getpid())
+        return;
+    int n = asprintf(&line, "%d %s%s%s\n", (int)outcome.pid, word, *rest ? " " : "", rest);
+    struct kp_quiet q = kp_quiet_begin();
+    int fd = n > 0 ? open(outcome.file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    if (fd >= 0) {
+        if (write(fd, line, (size_t)n) != n)
+            errno = saved; /* there is no other way to tell */
+        close(fd);
+    }
+    kp_quiet_end(&q);
+    if (n > 0)
+        free(line);
+    errno = saved;
+}
+
+void kp_outcome_open(void)
+{
+    const char *file = getenv("KPROF_STATUS_FILE");
+    outcome.file = file && *file ? strdup(file) : NULL;
+    outcome.pid = getpid();
+    tell("started", "");
+}
+
+void kp_outcome_strict(bool strict)
+{
+    outcome.strict = strict;
+}
+
+void kp_outcome_failed(enum kp_failure kind)
+{
+    if (!(atomic_fetch_or(&outcome.failures, kp_failure_bit(kind)) & kp_failure_bit(kind)))
+        tell("failed", kp_failure_rows[kind].name);
+}
+
+void kp_outcome_stored(const char *path)
+{
+    tell("stored", path);
+}
+
+void kp_outcome_left(void)
+{
+    tell("left", "");
+}
+
+/* Without the command nothing can change the exit status: the line names the one that it would have been. */
+static void say_strict(uint64_t seen, uint64_t matched)
+{
+    kp_failure_set set = atomic_load(&outcome.failures);
+    if (!set)
+        set = kp_failure_bit(!seen ? KP_FAILURE_NO_LAUNCH : KP_FAILURE_NO_MATCH) * (kp_failure_set)!matched;
+    char *line = set ? kp_failure_line(set) : NULL;
+    if (line)
+        kp_log_error("strict: %s; under the kprof command the exit status would be %d", line,
+                     kp_failure_rows[kp_failure_first(set)].status);
+    free(line);
+}
+
+void kp_outcome_ended(uint64_t seen, uint64_t matched)
+{
+    char counts[64];
+    snprintf(counts, sizeof(counts), "%" PRIu64 " %" PRIu64, seen, matched);
+    tell("ended", counts);
+    if (outcome.strict && !outcome.file && outcome.pid == getpid())
+        say_strict(seen, matched);
+}

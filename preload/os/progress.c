@@ -1,0 +1,113 @@
+#include "preload/os/progress.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "preload/os/log.h"
+#include "preload/os/worker.h"
+
+enum { EVERY_MS = 9000 }; /* so far apart are the lines */
+
+/* A handler of a signal may have interrupted the holder of the lock, on this very thread: then nothing is said. */
+enum { PATIENCE_MS = 200 };
+
+enum { TEXT = 160 };
+
+static struct {
+    struct kp_lock lock;
+    unsigned depth;
+    char text[TEXT];
+    long began_ms, next_ms;
+    bool watched;
+    pthread_t thread;
+} work;
+
+static atomic_int over; /* of the work that the thread watches; waited for by the kernel */
+
+/* The line that is due, or none. Under the lock. */
+static bool take_due(char line[TEXT + 64])
+{
+    long now = kp_now_ms();
+    if (!work.depth || now < work.next_ms)
+        return false;
+    work.next_ms = now + EVERY_MS;
+    snprintf(line, TEXT + 64, "Still at work after %ld s: %s", (now - work.began_ms) / 1000, work.text);
+    return true;
+}
+
+static void *watch(void *unused)
+{
+    char line[TEXT + 64];
+    (void)unused;
+    while (!atomic_load(&over)) {
+        kp_lock_take(&work.lock, KP_FOREVER);
+        bool due = take_due(line);
+        long next = work.next_ms;
+        kp_lock_give(&work.lock);
+        if (due)
+            kp_log_still(line);
+        long left = next - kp_now_ms();
+        kp_wait_while(&over, 0, left > 0 ? left : 1);
+    }
+    return NULL;
+}
+
+/* Under the lock. */
+static void say(const char *text, bool takes_long)
+{
+    if (*text)
+        snprintf(work.text, sizeof(work.text), "%s", text);
+    if (work.watched || !takes_long)
+        return;
+    atomic_store(&over, 0);
+    work.watched = kp_thread_start(watch, NULL, &work.thread);
+}
+
+void kp_progress_begin(const char *text, bool takes_long)
+{
+    if (!kp_lock_take(&work.lock, PATIENCE_MS))
+        return;
+    if (!work.depth++) {
+        work.began_ms = kp_now_ms();
+        work.next_ms = work.began_ms + EVERY_MS;
+    }
+    say(text, takes_long);
+    kp_lock_give(&work.lock);
+}
+
+void kp_progress_step(const char *text, bool takes_long)
+{
+    char line[TEXT + 64];
+    if (!kp_lock_take(&work.lock, PATIENCE_MS))
+        return;
+    if (work.depth)
+        say(text, takes_long);
+    bool due = !work.watched && take_due(line); /* where there are no threads */
+    kp_lock_give(&work.lock);
+    if (due)
+        kp_log_still(line);
+}
+
+void kp_progress_end(void)
+{
+    if (!kp_lock_take(&work.lock, PATIENCE_MS))
+        return;
+    bool stops = work.depth && !--work.depth && work.watched;
+    pthread_t thread = work.thread;
+    if (stops) {
+        work.watched = false;
+        atomic_store(&over, 1);
+        kp_wake_all(&over);
+    }
+    kp_lock_give(&work.lock);
+    if (stops)
+        kp_thread_join(thread);
+}
+
+void kp_progress_forked(void)
+{
+    memset(&work, 0, sizeof(work));
+}

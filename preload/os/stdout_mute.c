@@ -1,0 +1,123 @@
+#include "preload/os/stdout_mute.h"
+
+#ifdef __GLIBC__
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio_ext.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "preload/os/log.h"
+#include "base/descriptor.h"
+
+enum { PATIENCE_MS = 1000 };
+
+/* The one mute there is, for a child that another thread forks meanwhile; valid while `muted`. */
+static struct kp_mute active;
+static atomic_bool muted;
+
+static bool lock_stream(FILE *f)
+{
+    long start = kp_now_ms();
+    while (ftrylockfile(f)) {
+        if (kp_now_ms() - start >= PATIENCE_MS)
+            return false;
+        kp_nap();
+    }
+    return true;
+}
+
+/* Writes what the program has printed so far. A write that would fail or wait is left to the program, to which it then
+ * happens as it would have without us; the second is for a reader that is only slow. */
+static bool write_pending(FILE *f)
+{
+    struct pollfd p = {.fd = f->_fileno, .events = POLLOUT};
+    if (!__fpending(f))
+        return true;
+    if (poll(&p, 1, PATIENCE_MS) != 1 || p.revents != POLLOUT)
+        return false;
+    struct kp_quiet q = kp_quiet_begin();
+    bool written = !fflush_unlocked(f);
+    kp_quiet_end(&q);
+    return written;
+}
+
+static int open_nowhere(void)
+{
+    return kp_descriptor_raise(open("/dev/null", O_WRONLY | O_CLOEXEC));
+}
+
+/* With the stream locked. KP_VENDOR: glibc's <bits/types/struct_FILE.h> shows the stream's descriptor. The position in
+ * the file needs no care: what the stream knows of it is forgotten at each flush. */
+static bool redirect(struct kp_mute *m)
+{
+    FILE *f = m->stream;
+    /* Not the field: a stream in memory has none to speak of. */
+    if (fileno_unlocked(f) < 0 || __fsetlocking(f, FSETLOCKING_QUERY) == FSETLOCKING_BYCALLER || !write_pending(f))
+        return false;
+    m->nowhere = open_nowhere();
+    if (m->nowhere < 0)
+        return false;
+    m->fd = f->_fileno;
+    active = *m;
+    atomic_store(&muted, true);
+    f->_fileno = m->nowhere;
+    return true;
+}
+
+void kp_mute_begin(struct kp_mute *m)
+{
+    int saved = errno;
+    *m = (struct kp_mute){.stream = stdout};
+    if (m->stream && lock_stream(m->stream)) {
+        m->on = redirect(m);
+        if (!m->on)
+            funlockfile(m->stream);
+    }
+    errno = saved;
+}
+
+void kp_mute_end(struct kp_mute *m)
+{
+    int saved = errno;
+    if (m->on) {
+        fflush_unlocked(m->stream);
+        m->stream->_fileno = m->fd;
+        atomic_store(&muted, false);
+        m->on = false;
+        funlockfile(m->stream);
+        close(m->nowhere);
+    }
+    errno = saved;
+}
+
+void kp_mute_forked(void)
+{
+    if (!atomic_exchange(&muted, false))
+        return;
+    __fpurge(active.stream);
+    active.stream->_fileno = active.fd;
+    close(active.nowhere);
+}
+
+#else
+
+/* No way to a stream's descriptor: kernels that print do so for each execution. */
+void kp_mute_begin(struct kp_mute *m)
+{
+    m->on = false;
+}
+
+void kp_mute_end(struct kp_mute *m)
+{
+    m->on = false;
+}
+
+void kp_mute_forked(void)
+{
+}
+
+#endif

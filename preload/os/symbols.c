@@ -1,0 +1,67 @@
+#include "preload/os/symbols.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "preload/doors/doors.h"
+#include "preload/os/elf.h"
+#include "preload/gate/gate.h"
+
+static const char driver_soname[] = "libcuda.so";
+
+void *(*kp_real_dlsym)(void *handle, const char *name);
+void *(*kp_real_dlvsym)(void *handle, const char *name, const char *version);
+
+static struct kp_dl loader;
+
+/* The dlfcn family lives in libc from glibc 2.34 on, in libdl before. Another interposer of dlsym behind us is found
+ * first, as the dynamic linker would have. */
+static void *find_libc(const char *name)
+{
+    return kp_elf_bootstrap(name);
+}
+
+void kp_symbols_init(void)
+{
+    void *sym = find_libc("dlsym"), *vsym = find_libc("dlvsym"), *open = find_libc("dlopen");
+    memcpy(&loader.open, &open, sizeof(open));
+    memcpy(&loader.sym, &sym, sizeof(sym));
+    loader.directory_of = kp_elf_directory_of;
+    loader.same_file = kp_elf_same;
+    memcpy(&kp_real_dlvsym, &vsym, sizeof(vsym));
+    memcpy(&kp_real_dlsym, &sym, sizeof(sym));
+}
+
+void *kp_symbols_driver(const char *symbol)
+{
+    return kp_elf_find(driver_soname, symbol);
+}
+
+void *kp_symbols_behind_door(const char *symbol)
+{
+    if (!kp_real_dlsym)
+        kp_symbols_init();
+    void *next = kp_real_dlsym ? kp_real_dlsym(RTLD_NEXT, symbol) : NULL;
+    return next ? next : kp_symbols_driver(symbol);
+}
+
+const struct kp_dl *kp_symbols_dl(void)
+{
+    if (!loader.sym)
+        kp_symbols_init();
+    return &loader;
+}
+
+void *kp_dlsym(void *handle, const char *name)
+{
+    if (!kp_real_dlsym)
+        kp_symbols_init();
+    return kp_door_wrap_symbol(name, kp_real_dlsym(handle, name));
+}
+
+void *kp_dlvsym(void *handle, const char *name, const char *version)
+{
+    if (!kp_real_dlvsym)
+        kp_symbols_init();
+    return kp_door_wrap_symbol(name, kp_real_dlvsym(handle, name, version));
+}

@@ -1,0 +1,288 @@
+#include "preload/os/worker.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "preload/gate/gate.h"
+#include "base/lock.h"
+#include "preload/os/symbols.h"
+
+/* SQLite and CUPTI's evaluation run on it. Memory is used only as far as they get. */
+enum { STACK_BYTES = 1 << 20 };
+
+struct job {
+    void (*fn)(void *arg);
+    void *arg;
+    struct job *next;
+};
+
+/* The thread ends when the queue is empty, and the next job starts another: an idle thread of ours would keep a process
+ * alive whose own threads have all ended, and costs more than the start of one, which is far below the cost of a
+ * window. Polled locks, as only they can be waited for with a limit where a signal handler ends the program. */
+static struct {
+    struct kp_lock lock;
+    struct job *first, **end;
+    pthread_t thread;
+    bool unjoined; /* the thread was started and has not been joined */
+    bool running;  /* a thread is there and will look at the queue again */
+    bool forked;
+} queue = {.end = &queue.first};
+
+static __thread bool on_worker;
+
+/* The next job; NULL when there is none, and then no more are taken. */
+static struct job *next_job(void)
+{
+    kp_lock_take(&queue.lock, KP_FOREVER);
+    struct job *j = queue.first;
+    if (j) {
+        queue.first = j->next;
+        if (!j->next)
+            queue.end = &queue.first;
+    } else {
+        queue.running = false;
+    }
+    kp_lock_give(&queue.lock);
+    return j;
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    prctl(PR_SET_NAME, "kprof");
+    kp_guard = 1;
+    on_worker = true;
+    for (struct job *j; (j = next_job()); free(j))
+        j->fn(j->arg);
+    /* The C library runs the exit handlers on the thread that ends last, and that may be this one. */
+    on_worker = false;
+    kp_guard = 0;
+    return NULL;
+}
+
+struct threads {
+    int (*create)(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+    int (*set_stack)(pthread_attr_t *attr, size_t size);
+    int (*join)(pthread_t thread, void **result);
+    int (*key_create)(pthread_key_t *key, void (*at_end)(void *value));
+    int (*set_specific)(pthread_key_t key, const void *value);
+};
+
+/* glibc before 2.34 keeps these outside libc. A program that does not use threads has them once the driver is loaded,
+ * but out of sight of its own look-ups when that came by dlopen. */
+static void *find_function(const char *name)
+{
+    const struct kp_dl *dl = kp_symbols_dl();
+    void *found = dl->sym(RTLD_DEFAULT, name);
+    void *library = !found && dl->open ? dl->open("libpthread.so.0", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    return library ? dl->sym(library, name) : found;
+}
+
+static struct threads find_threads(void)
+{
+    struct threads t = {.create = NULL};
+    void *create = find_function("pthread_create"), *set_stack = find_function("pthread_attr_setstacksize");
+    void *join = find_function("pthread_join");
+    void *key_create = find_function("pthread_key_create"), *set_specific = find_function("pthread_setspecific");
+    memcpy(&t.create, &create, sizeof(create));
+    memcpy(&t.set_stack, &set_stack, sizeof(set_stack));
+    memcpy(&t.join, &join, sizeof(join));
+    memcpy(&t.key_create, &key_create, sizeof(key_create));
+    memcpy(&t.set_specific, &set_specific, sizeof(set_specific));
+    return t;
+}
+
+static struct threads t; /* threads that look for them at the same time find the same */
+
+enum state { RUNS, RETURNS, PARKED };
+
+/* A thread that was started and has not been joined. */
+static struct started {
+    void *(*fn)(void *arg);
+    void *arg;
+    pthread_t thread;
+    atomic_int state;
+    struct started *next;
+} * started;
+static struct kp_lock started_lock;
+static atomic_bool parking;
+
+static void *run(void *arg)
+{
+    struct started *s = arg;
+    static const struct timespec while_parked = {.tv_nsec = 5000000};
+    s->fn(s->arg);
+    atomic_store(&s->state, atomic_load(&parking) ? PARKED : RETURNS); /* the joiner frees `s`, or it is left */
+    while (atomic_load(&parking))
+        nanosleep(&while_parked, NULL);
+    return NULL;
+}
+
+static bool start(struct started *s)
+{
+    pthread_attr_t attr;
+    sigset_t all, before;
+    if (pthread_attr_init(&attr))
+        return false;
+    if (t.set_stack)
+        t.set_stack(&attr, STACK_BYTES);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); /* of this thread, on Linux; inherited by the new one */
+    int rc = t.create(&s->thread, &attr, run, s);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return !rc;
+}
+
+bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
+{
+    if (!t.create)
+        t = find_threads();
+    struct started *s = t.create && t.join ? malloc(sizeof(*s)) : NULL;
+    if (!s)
+        return false;
+    *s = (struct started){.fn = fn, .arg = arg};
+    if (!start(s)) {
+        free(s);
+        return false;
+    }
+    *thread = s->thread;
+    kp_lock_take(&started_lock, KP_FOREVER);
+    s->next = started;
+    started = s;
+    kp_lock_give(&started_lock);
+    return true;
+}
+
+static struct started *take_started(pthread_t thread)
+{
+    kp_lock_take(&started_lock, KP_FOREVER);
+    struct started **link = &started, *s;
+    while (*link && (*link)->thread != thread)
+        link = &(*link)->next;
+    if ((s = *link))
+        *link = s->next;
+    kp_lock_give(&started_lock);
+    return s;
+}
+
+/* What is parked is left there, with its entry. */
+void kp_thread_join(pthread_t thread)
+{
+    struct started *s = take_started(thread);
+    int state;
+    if (!s)
+        return;
+    while ((state = atomic_load(&s->state)) == RUNS)
+        kp_nap();
+    if (state == PARKED)
+        return;
+    t.join(thread, NULL);
+    free(s);
+}
+
+/* The thread that runs the exit handlers ends by pthread_exit in one of them: the last thread then runs the others. */
+static void let_go(void *value)
+{
+    void (*at_end)(void);
+    memcpy(&at_end, &value, sizeof(at_end));
+    at_end();
+    atomic_store(&parking, false);
+}
+
+void kp_thread_park(void (*at_end)(void))
+{
+    void *value;
+    static pthread_key_t key;
+    static atomic_int state; /* of the key: none, being made (or it could not be), there */
+    int none = 0;
+    if (!t.create)
+        t = find_threads();
+    if (!t.key_create || !t.set_specific)
+        return; /* there are no threads */
+    if (atomic_compare_exchange_strong(&state, &none, 1) && !t.key_create(&key, let_go))
+        atomic_store(&state, 2);
+    memcpy(&value, &at_end, sizeof(value));
+    if (atomic_load(&state) == 2 && !t.set_specific(key, value))
+        atomic_store(&parking, true);
+}
+
+/* Starts the thread anew; the last one has left the queue and is ending. Under the lock. */
+static bool start_worker(void)
+{
+    if (queue.unjoined)
+        kp_thread_join(queue.thread);
+    queue.unjoined = kp_thread_start(work, NULL, &queue.thread);
+    return queue.unjoined;
+}
+
+/* Under the lock. */
+static bool take(struct job *j)
+{
+    if (queue.forked)
+        return false;
+    if (!queue.running && !(queue.running = start_worker()))
+        return false;
+    *queue.end = j;
+    queue.end = &j->next;
+    return true;
+}
+
+bool kp_worker_submit(void (*fn)(void *arg), void *arg)
+{
+    struct job *j = malloc(sizeof(*j));
+    if (!j)
+        return false;
+    *j = (struct job){.fn = fn, .arg = arg};
+    kp_lock_take(&queue.lock, KP_FOREVER);
+    bool taken = take(j);
+    kp_lock_give(&queue.lock);
+    if (!taken)
+        free(j);
+    return taken;
+}
+
+/* Whether everything is done, as far as can be told within `patience_ms`. */
+static bool idle(long patience_ms)
+{
+    if (!kp_lock_take(&queue.lock, patience_ms))
+        return false;
+    bool yes = !queue.running;
+    if (yes && queue.unjoined) {
+        kp_thread_join(queue.thread);
+        queue.unjoined = false;
+    }
+    kp_lock_give(&queue.lock);
+    return yes;
+}
+
+bool kp_worker_drain(long patience_ms)
+{
+    long start = kp_now_ms(), left = patience_ms;
+    while (!on_worker && !idle(left)) {
+        if (patience_ms != KP_FOREVER) {
+            left = patience_ms - (kp_now_ms() - start);
+            if (left <= 0)
+                return false;
+        }
+        kp_nap();
+    }
+    return true;
+}
+
+void kp_worker_forked(void)
+{
+    kp_lock_give(&started_lock);
+    kp_lock_give(&queue.lock);
+    queue.forked = true;
+    queue.running = false;
+    queue.unjoined = false;
+    queue.first = NULL;
+    queue.end = &queue.first;
+}

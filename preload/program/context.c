@@ -1,0 +1,681 @@
+#include "preload/program/context.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/code/cubin.h"
+#include "collectors/facts/topology.h"
+#include "cupti/source.h"
+#include "preload/os/elf.h"
+#include "preload/gate/gate.h"
+#include "preload/program/loaded_modules.h"
+#include "base/lock.h"
+#include "preload/os/outcome.h"
+#include "preload/process.h"
+#include "preload/os/progress.h"
+#include "preload/gate/handle_set.h"
+#include "preload/session/session.h"
+#include "preload/os/symbols.h"
+#include "preload/os/worker.h"
+#include "base/demangle.h"
+#include "base/text.h"
+
+static struct kp_context *contexts;
+static atomic_uint generation;
+static atomic_bool foreign_activity;
+
+/* Modules and libraries that were unloaded, whose handles may come again for others. A program that unloads more than
+ * this list holds makes all be taken for new, which costs windows, no more. */
+enum { MOST_GONE = 4096 };
+
+static struct {
+    pthread_mutex_t lock;
+    const void *list[MOST_GONE];
+    atomic_size_t n; /* ever; the list holds the last ones */
+} gone = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* CUPTI, once a process. */
+static struct {
+    bool tried;
+    struct kp_cupti *cupti;
+    char *why_not;
+    struct kp_codes *codes;
+    _Atomic(struct kp_kernels *) kernels; /* NULL where no images are kept; asked by any thread */
+} loaded;
+
+/* Of the images of modules: those of a large library take some hundred megabytes, if all of it is used. */
+static const size_t most_cubins = (size_t)1 << 30;
+
+const struct kp_cupti *kp_context_cupti(void)
+{
+    return loaded.cupti;
+}
+
+void kp_context_forget(void)
+{
+    atomic_fetch_add(&generation, 1);
+}
+
+void kp_context_foreign_activity(void)
+{
+    atomic_store(&foreign_activity, true);
+}
+
+static void load_cupti(const char *dir)
+{
+    char runtime[1024] = "", cublas[1024] = "";
+    const char *near[] = {NULL, NULL, NULL};
+    size_t n = 0;
+    if (loaded.tried)
+        return;
+    loaded.tried = true;
+    if (kp_elf_directory("libcudart.so", runtime, sizeof(runtime)))
+        near[n++] = runtime;
+    if (kp_elf_directory("libcublas.so", cublas, sizeof(cublas)))
+        near[n++] = cublas;
+    if (kp_cupti_load(kp_symbols_dl(), dir, near, &loaded.cupti, &loaded.why_not)) {
+        kp_outcome_failed(KP_FAILURE_CUPTI);
+        return;
+    }
+    int rc = kp_target_init(loaded.cupti);
+    if (rc) {
+        loaded.why_not = kp_cupti_explain(loaded.cupti, "cannot start CUPTI's profiler", rc);
+        kp_cupti_free(loaded.cupti);
+        loaded.cupti = NULL;
+        kp_outcome_failed(KP_FAILURE_CUPTI);
+        return;
+    }
+    kp_process_exit_first();
+}
+
+/* Launch metrics that only the code tells. */
+static bool wants_code(const char *metrics)
+{
+    static const char *const told[] = {"launch__barrier_count", "launch__function_pcs", "launch__uses_cdp"};
+    const char *item;
+    size_t len;
+    while (kp_word_next(&metrics, &item, &len))
+        for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+            if (strlen(told[i]) == len && !strncmp(item, told[i], len))
+                return true;
+    return false;
+}
+
+static bool runs_once(const void *image, size_t size)
+{
+    return kp_cubin_once(image, size) != 0;
+}
+
+unsigned kp_context_once(const char *mangled)
+{
+    struct kp_kernels *kernels = atomic_load(&loaded.kernels);
+    return kernels ? kp_kernels_once(kernels, mangled) : 0;
+}
+
+static void keep_images(const struct kp_context_setup *setup, size_t most)
+{
+    load_cupti(setup->options->cupti_dir);
+    if (!loaded.cupti || kp_cubins_keep(loaded.cupti, most, runs_once))
+        return;
+    kp_process_exit_first();
+    loaded.kernels = kp_kernels_new(kp_cubins_at);
+}
+
+void kp_context_prepare(const struct kp_context_setup *setup)
+{
+    if ((kp_extras_wanted(setup->sections, setup->n_sections, setup->options->metrics, KP_ANY_CC, 0) &
+         (KP_EXTRA_PCSAMP | KP_EXTRA_SASS)) ||
+        wants_code(setup->options->metrics))
+        keep_images(setup, most_cubins);
+}
+
+void kp_context_prepare_images(const struct kp_context_setup *setup)
+{
+    if (!loaded.kernels && !setup->one_pass)
+        keep_images(setup, 0);
+}
+
+struct kp_codes *kp_context_codes(void)
+{
+    return loaded.codes;
+}
+
+/* Sets why the context has no counters; the first reason stays. */
+static void without_counters(struct kp_context *c, char *why)
+{
+    if (c->no_counters)
+        free(why);
+    else
+        c->no_counters = why ? why : kp_strdup("out of memory");
+}
+
+static atomic_int planning;
+
+bool kp_context_is_planning(void)
+{
+    return atomic_load(&planning) > 0;
+}
+
+static int plan_for(const struct kp_context *c, const struct kp_section *const *sections, size_t n_sections,
+                    const char *metrics, unsigned how, struct kp_plan **out, char **err)
+{
+    atomic_fetch_add(&planning, 1);
+    kp_progress_begin("planning what to collect", true);
+    int rc = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor, sections,
+                          n_sections, metrics, how, out, err);
+    kp_progress_end();
+    atomic_fetch_sub(&planning, 1);
+    return rc;
+}
+
+/* A warning for each item that the chip does not have, but for those of which the command has warned. */
+static void tell_unknown(const char *unknown, const char *told)
+{
+    for (const char *end; *unknown; unknown = end + 1) {
+        const char *text = strchr(unknown, '\t') + 1;
+        end = strchr(text, '\n');
+        char *item = strndup(unknown, (size_t)(text - 1 - unknown)), *line = strndup(text, (size_t)(end - text));
+        if (item && line && (!*item || !kp_list_has(told, item)))
+            kp_session_warn(KP_FAILURE_METRIC, line);
+        kp_outcome_failed(KP_FAILURE_METRIC);
+        free(item);
+        free(line);
+    }
+}
+
+static int make_plan(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
+{
+    const struct kp_options *o = setup->options;
+    char *err = NULL;
+    unsigned how = setup->one_pass ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
+    if (*o->metrics && !strcmp(o->metrics, o->trace_columns)) /* see kp_trace_wants */
+        how |= KP_PLAN_COLUMNS;
+    int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
+    if (!rc)
+        tell_unknown(c->plan->unknown, o->metrics_told);
+    if (rc == -EINVAL && bad_input)
+        *bad_input = err;
+    else if (rc)
+        without_counters(c, err);
+    return rc;
+}
+
+static bool is_curve(const char *metric)
+{
+    return strstr(metric, "__occupancy_per_") || strstr(metric, "__pct_occupancy_per_");
+}
+
+static void note_shown(struct kp_context *c, FILE *list, const char *metric)
+{
+    c->curves |= is_curve(metric);
+    if (kp_device_is_metric(metric))
+        fprintf(list, "%s,", metric);
+}
+
+/* The comma list of what is shown of the device and the machine; malloc'ed. */
+static char *machine_names(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    char *list = NULL;
+    size_t size;
+    FILE *f = open_memstream(&list, &size);
+    if (!f)
+        return NULL;
+    for (size_t i = 0; c->plan && i < c->plan->n_metrics; i++)
+        note_shown(c, f, c->plan->metrics[i].name);
+    for (size_t s = 0; !c->plan && s < setup->n_sections; s++)
+        for (size_t i = 0; i < setup->sections[s]->n_rows; i++)
+            note_shown(c, f, setup->sections[s]->rows[i].metric);
+    const char *items = c->plan ? "" : setup->options->metrics, *item;
+    size_t len;
+    while (items && kp_word_next(&items, &item, &len)) {
+        char *name = strndup(item, len);
+        if (name)
+            note_shown(c, f, name);
+        free(name);
+    }
+    fclose(f);
+    return list;
+}
+
+static void read_machine(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    const struct kp_machine machine = {kp_symbols_dl(), KP_SYSFS, KP_NVML, c->chip};
+    char *names = machine_names(setup, c);
+    if (names && *names)
+        kp_device_metrics(&c->machine, setup->driver, &c->device, &machine, names);
+    free(names);
+}
+
+/* Planned for all counters that the chip can have: asking the device which of them it offers takes 0.1 s, and is only
+ * done when the profiler refuses. */
+static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
+{
+    int rc = kp_target_chip(loaded.cupti, c->device.device, &c->chip);
+    if (!setup->one_pass)
+        c->extras = kp_extras_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
+                                     c->device.cc_minor);
+    if (!rc) {
+        make_plan(setup, c, bad_input);
+        return;
+    }
+    c->chip = "";
+    without_counters(c, kp_cupti_explain(loaded.cupti, "cannot identify the chip", rc));
+}
+
+static void settle(void)
+{
+    kp_worker_drain(KP_FOREVER);
+}
+
+/* What a thread of the collector is to run. */
+struct guarded {
+    void *(*fn)(void *arg);
+    void *arg;
+};
+
+static void *run_guarded(void *arg)
+{
+    struct guarded g = *(struct guarded *)arg;
+    free(arg);
+    kp_guard = 1; /* what CUPTI asks the driver for is not the program's */
+    return g.fn(g.arg);
+}
+
+static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
+{
+    struct guarded *g = malloc(sizeof(*g));
+    if (!g)
+        return false;
+    *g = (struct guarded){.fn = fn, .arg = arg};
+    bool started = kp_thread_start(run_guarded, g, thread);
+    if (!started)
+        free(g);
+    return started;
+}
+
+/* "auto", or what the exponent has beyond the lowest. ncu takes more than CUPTI does: what is beyond is sampled as
+ * rarely as can be, and the report tells the interval in use. */
+static int sampling_interval(const char *text)
+{
+    int interval = strcmp(text, "auto") ? atoi(text) : KP_PCSAMP_INTERVAL_AUTO;
+    return interval < KP_PCSAMP_INTERVAL_MAX ? interval : KP_PCSAMP_INTERVAL_MAX;
+}
+
+static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    const struct kp_options *o = setup->options;
+    if (c->extras && !loaded.codes) {
+        loaded.codes = kp_codes_new(kp_cubins_find, o->import_source || kp_list_has(o->page, "source"));
+        kp_session_codes(loaded.codes);
+    }
+    const struct kp_extras_setup extras = {
+        .driver = setup->driver,
+        .cupti = loaded.cupti,
+        .ctx = c->ctx,
+        .chip = c->chip,
+        .ordinal = c->device.device,
+        .cc_major = c->device.cc_major,
+        .cc_minor = c->device.cc_minor,
+        .kinds = loaded.codes ? c->extras : 0,
+        .codes = loaded.codes,
+        .pcsamp_interval = sampling_interval(o->warp_sampling_interval),
+        .pcsamp_buffer = o->warp_sampling_buffer_size,
+        .sections = setup->sections,
+        .n_sections = setup->n_sections,
+        .metrics = c->plan->listed,
+        .pm_interval = o->pm_sampling_interval,
+        .pm_buffer = o->pm_sampling_buffer_size,
+        .pm_most_passes = o->pm_sampling_max_passes,
+    };
+    struct kp_collector_setup s = {
+        .driver = setup->driver,
+        .cupti = loaded.cupti,
+        .device = &c->device,
+        .ctx = c->ctx,
+        .chip = c->chip,
+        .availability = c->availability,
+        .plan = c->plan,
+        .one_pass = setup->one_pass ? c->plan : c->one_pass,
+        .flush = !strcmp(setup->options->cache_control, "all"),
+        .window = setup->options->window,
+        .memory = setup->options->window_memory,
+        .settle = settle,
+        .start = start_guarded,
+        .join = kp_thread_join,
+        .progress = kp_progress_step,
+        .extras = &extras,
+    };
+    int rc = kp_collector_open(&s, &c->collector);
+    if (rc)
+        without_counters(c, kp_cupti_explain(loaded.cupti, "cannot prepare the collection", rc));
+}
+
+void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    size_t size;
+    if (c->availability || !c->plan || c->no_counters)
+        return;
+    int rc = kp_target_availability(loaded.cupti, c->ctx, &c->availability, &size);
+    if (rc) {
+        without_counters(c, kp_cupti_explain(loaded.cupti, "cannot ask for counters", rc));
+        return;
+    }
+    kp_collector_close(c->collector, true);
+    c->collector = NULL;
+    kp_plan_free(c->plan);
+    c->plan = NULL;
+    kp_plan_free(c->one_pass);
+    c->one_pass = NULL;
+    if (!make_plan(setup, c, NULL))
+        open_collector(setup, c);
+}
+
+bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    const struct kp_section *quick = kp_section_quick();
+    char *err = NULL;
+    if (setup->one_pass)
+        return kp_plan_counts(c->plan);
+    if (!c->one_pass && !c->no_one_pass) {
+        c->no_one_pass = plan_for(c, &quick, 1, "", KP_PLAN_ONE_PASS, &c->one_pass, &err) != 0;
+        free(err);
+        kp_worker_drain(KP_FOREVER); /* which may be evaluating */
+        if (c->one_pass)
+            kp_collector_one_pass(c->collector, c->one_pass);
+    }
+    return c->one_pass && kp_plan_counts(c->one_pass);
+}
+
+bool kp_context_several(const struct kp_context_setup *setup)
+{
+    const struct kp_driver *d = setup->driver;
+    int devices = 0, active;
+    unsigned flags;
+    if (contexts && contexts->next)
+        return true;
+    if (!d->cuDeviceGetCount || !d->cuDevicePrimaryCtxGetState || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
+        return true;
+    for (CUdevice i = 0; i < devices; i++)
+        if ((!contexts || contexts->device_ordinal != i) &&
+            (d->cuDevicePrimaryCtxGetState(i, &flags, &active) != CUDA_SUCCESS || active))
+            return true;
+    return false;
+}
+
+static void free_functions(struct kp_context *c)
+{
+    for (int b = 0; b < KP_FUNCTION_BUCKETS; b++) {
+        while (c->functions[b]) {
+            struct kp_known_function *f = c->functions[b];
+            c->functions[b] = f->next;
+            kp_function_free(&f->facts);
+            free(f->demangled);
+            free(f->base);
+            free(f->configs);
+            free(f);
+        }
+    }
+}
+
+static void free_context(struct kp_context *c, bool alive)
+{
+    kp_collector_close(c->collector, alive && !c->dead);
+    kp_plan_free(c->plan);
+    kp_plan_free(c->one_pass);
+    kp_result_free(&c->machine);
+    free(c->modules);
+    free_functions(c);
+    free(c->availability);
+    free(c->no_counters);
+    free(c);
+}
+
+static bool read_context(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    const struct kp_driver *d = setup->driver;
+    CUdevice device = 0;
+    unsigned long long id = 0;
+    if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS || kp_device_read(d, device, &c->device) != CUDA_SUCCESS ||
+        kp_context_facts_read(d, c->ctx, &c->device, &c->facts) != CUDA_SUCCESS)
+        return false;
+    c->device_ordinal = device;
+    if (loaded.cupti && !kp_target_context_id(loaded.cupti, c->ctx, &c->id))
+        return true;
+    if (d->cuCtxGetId && d->cuCtxGetId(c->ctx, &id) == CUDA_SUCCESS)
+        c->id = (uint32_t)id;
+    return true;
+}
+
+struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontext ctx, char **bad_input)
+{
+    *bad_input = NULL;
+    for (struct kp_context *c = contexts; c; c = c->next)
+        if (c->ctx == ctx)
+            return c;
+    struct kp_context *c = calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    load_cupti(setup->options->cupti_dir);
+    c->ctx = ctx;
+    c->chip = "";
+    c->generation = atomic_load(&generation);
+    c->gone_seen = atomic_load(&gone.n);
+    if (!read_context(setup, c)) {
+        free_context(c, true);
+        return NULL;
+    }
+    if (!loaded.cupti)
+        without_counters(c, kp_strdup(loaded.why_not));
+    else
+        plan_context(setup, c, bad_input);
+    if (c->plan)
+        open_collector(setup, c);
+    if (loaded.cupti)
+        kp_process_exit_first(); /* what was planned with is taken down before an exit handler that is older */
+    read_machine(setup, c);
+    c->next = contexts;
+    contexts = c;
+    return c;
+}
+
+static struct kp_known_function **bucket_of(struct kp_context *c, CUfunction f)
+{
+    uintptr_t h = (uintptr_t)f >> 4;
+    return &c->functions[(h ^ (h >> 8)) % KP_FUNCTION_BUCKETS];
+}
+
+static void drop_module(struct kp_context *c, const void *module)
+{
+    for (size_t i = 0; i < c->n_modules; i++)
+        if (c->modules[i] == module)
+            c->modules[i--] = c->modules[--c->n_modules];
+}
+
+static void drop_gone_modules(struct kp_context *c)
+{
+    if (c->gone_seen == atomic_load(&gone.n))
+        return;
+    pthread_mutex_lock(&gone.lock);
+    size_t n = atomic_load(&gone.n);
+    if (n - c->gone_seen > MOST_GONE)
+        c->n_modules = 0;
+    else
+        for (size_t i = c->gone_seen; i < n; i++)
+            drop_module(c, gone.list[i % MOST_GONE]);
+    c->gone_seen = n;
+    pthread_mutex_unlock(&gone.lock);
+}
+
+/* Functions are forgotten when handles may have been reused, or what was read of them has changed. */
+static void refresh(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    unsigned now = atomic_load(&generation);
+    drop_gone_modules(c);
+    if (c->generation == now)
+        return;
+    free_functions(c);
+    kp_context_facts_read(setup->driver, c->ctx, &c->device, &c->facts);
+    c->generation = now;
+}
+
+static struct kp_known_function *find_function(struct kp_context *c, CUfunction f)
+{
+    for (struct kp_known_function *k = *bucket_of(c, f); k; k = k->next)
+        if (k->key == f)
+            return k;
+    return NULL;
+}
+
+static bool has_module(const struct kp_context *c, const void *module)
+{
+    for (size_t i = 0; i < c->n_modules; i++)
+        if (c->modules[i] == module)
+            return true;
+    return false;
+}
+
+bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
+{
+    refresh(setup, c);
+    if (find_function(c, f))
+        return true;
+    const void *module = kp_launched_module(setup->driver, f);
+    return has_module(c, module) || (module && kp_launched_has(c->ctx, module));
+}
+
+/* Libraries of which a function was asked for, by context. */
+static struct {
+    pthread_mutex_t lock;
+    struct kp_seen seen;
+} libraries = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel)
+{
+    CUcontext ctx = NULL;
+    CUlibrary library = NULL;
+    if (!d->cuKernelGetLibrary || d->cuCtxGetCurrent(&ctx) != CUDA_SUCCESS ||
+        d->cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
+        return true;
+    pthread_mutex_lock(&libraries.lock);
+    bool first = kp_seen_add(&libraries.seen, ctx, library) != -EEXIST;
+    pthread_mutex_unlock(&libraries.lock);
+    return first;
+}
+
+void kp_context_unloaded(const void *handle)
+{
+    pthread_mutex_lock(&gone.lock);
+    size_t n = atomic_load(&gone.n);
+    gone.list[n % MOST_GONE] = handle;
+    atomic_store(&gone.n, n + 1);
+    pthread_mutex_unlock(&gone.lock);
+    pthread_mutex_lock(&libraries.lock);
+    kp_seen_drop(&libraries.seen, handle);
+    pthread_mutex_unlock(&libraries.lock);
+}
+
+static void add_module(struct kp_context *c, const void *module)
+{
+    if (!module || has_module(c, module))
+        return;
+    const void **grown = realloc(c->modules, (c->n_modules + 1) * sizeof(*grown));
+    if (!grown)
+        return; /* taken for unknown the next time */
+    c->modules = grown;
+    grown[c->n_modules++] = module;
+}
+
+struct kp_known_function *kp_context_function(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
+{
+    refresh(setup, c);
+    struct kp_known_function **bucket = bucket_of(c, f);
+    struct kp_known_function *k = find_function(c, f);
+    if (k)
+        return k;
+    k = calloc(1, sizeof(*k));
+    if (!k)
+        return NULL;
+    k->key = f;
+    if (kp_function_read(setup->driver, &c->device, f, &k->facts) != CUDA_SUCCESS) {
+        free(k);
+        return NULL;
+    }
+    /* Loaded lazily, its module would bring new variables along in the middle of a window. */
+    if (setup->driver->cuFuncLoad)
+        setup->driver->cuFuncLoad(k->facts.handle);
+    add_module(c, kp_launched_module(setup->driver, f));
+    k->facts.code_known = loaded.kernels && kp_kernels_find(loaded.kernels, k->facts.mangled, &k->facts.code);
+    k->once = kp_context_once(k->facts.mangled);
+    k->demangled = kp_demangle(k->facts.mangled);
+    k->base = kp_demangle_base(k->facts.mangled);
+    if (!k->demangled || !k->base) {
+        kp_function_free(&k->facts);
+        free(k->demangled);
+        free(k->base);
+        free(k);
+        return NULL;
+    }
+    k->next = *bucket;
+    *bucket = k;
+    return k;
+}
+
+const struct kp_known_config *kp_context_config(const struct kp_known_function *f, uint32_t threads,
+                                                uint64_t dynamic_shared)
+{
+    for (size_t i = 0; i < f->n_configs; i++)
+        if (f->configs[i].threads == threads && f->configs[i].dynamic_shared == dynamic_shared)
+            return &f->configs[i];
+    return NULL;
+}
+
+void kp_context_learn(struct kp_known_function *f, const struct kp_known_config *config)
+{
+    struct kp_known_config *grown = realloc(f->configs, (f->n_configs + 1) * sizeof(*grown));
+    if (!grown)
+        return; /* asked for again the next time */
+    f->configs = grown;
+    grown[f->n_configs++] = *config;
+}
+
+uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct kp_context *c, CUstream stream,
+                              bool ptsz)
+{
+    uint32_t id = 0;
+    unsigned long long driver_id = 0;
+    bool per_thread = stream == CU_STREAM_PER_THREAD || (ptsz && !stream);
+    CUstream asked = stream == CU_STREAM_PER_THREAD || stream == CU_STREAM_LEGACY ? NULL : stream;
+    if (loaded.cupti && !kp_target_stream_id(loaded.cupti, c->ctx, asked, per_thread, &id))
+        return id;
+    if (setup->driver->cuStreamGetId && setup->driver->cuStreamGetId(stream, &driver_id) == CUDA_SUCCESS)
+        return driver_id;
+    return 0;
+}
+
+void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const struct kp_context *c, uint64_t arg),
+                      uint64_t arg, bool alive)
+{
+    const struct kp_driver *d = setup->driver;
+    for (struct kp_context **link = &contexts; *link;) {
+        struct kp_context *c = *link;
+        CUcontext popped;
+        if (match && !match(c, arg)) {
+            link = &c->next;
+            continue;
+        }
+        *link = c->next;
+        bool current = alive && d->cuCtxPushCurrent(c->ctx) == CUDA_SUCCESS;
+        free_context(c, current);
+        if (current)
+            d->cuCtxPopCurrent(&popped);
+    }
+}
+
+bool kp_context_may_probe(void)
+{
+    return loaded.cupti && kp_activity_available(loaded.cupti) && !atomic_load(&foreign_activity);
+}

@@ -1,0 +1,110 @@
+#include "preload/program/ctx_wait.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "preload/gate/gate.h"
+#include "base/lock.h"
+#include "preload/os/worker.h"
+
+/* A wait under way: freed by the waiter that sees its end. */
+static struct wait {
+    const struct kp_driver *d;
+    CUcontext ctx;
+    pthread_t thread;
+    atomic_bool done;
+    CUresult rc;
+    struct wait *next;
+} * waits;
+
+static void *wait_for_context(void *arg)
+{
+    struct wait *w = arg;
+    CUcontext popped;
+    kp_guard = 1;
+    w->rc = w->d->cuCtxPushCurrent(w->ctx);
+    if (w->rc == CUDA_SUCCESS) {
+        w->rc = w->d->cuCtxSynchronize();
+        w->d->cuCtxPopCurrent(&popped);
+    }
+    atomic_store(&w->done, true);
+    return NULL;
+}
+
+static struct wait *find(CUcontext ctx)
+{
+    for (struct wait *w = waits; w; w = w->next)
+        if (w->ctx == ctx)
+            return w;
+    return NULL;
+}
+
+static struct wait *begin(const struct kp_driver *d, CUcontext ctx)
+{
+    struct wait *w = calloc(1, sizeof(*w));
+    if (!w)
+        return NULL;
+    w->d = d;
+    w->ctx = ctx;
+    if (!kp_thread_start(wait_for_context, w, &w->thread)) {
+        free(w);
+        return NULL;
+    }
+    w->next = waits;
+    waits = w;
+    return w;
+}
+
+static CUresult end(struct wait *w)
+{
+    kp_thread_join(w->thread); /* the driver has taken down what it kept for it */
+    CUresult rc = w->rc;
+    struct wait **link = &waits;
+    while (*link != w)
+        link = &(*link)->next;
+    *link = w->next;
+    free(w);
+    return rc;
+}
+
+static bool becomes_done(const struct wait *w, long ms)
+{
+    long start = kp_now_ms();
+    while (!atomic_load(&w->done)) {
+        if (kp_now_ms() - start >= ms)
+            return false;
+        kp_nap();
+    }
+    return true;
+}
+
+CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
+{
+    long start = kp_now_ms();
+    struct wait *earlier = find(ctx);
+    if (earlier) {
+        if (!becomes_done(earlier, ms))
+            return CUDA_ERROR_NOT_READY;
+        end(earlier); /* what came since has yet to be waited for */
+        ms -= kp_now_ms() - start;
+    }
+    struct wait *w = begin(d, ctx);
+    if (!w)
+        return d->cuCtxSynchronize();
+    return becomes_done(w, ms) ? end(w) : CUDA_ERROR_NOT_READY;
+}
+
+void kp_patience_reap(void)
+{
+    for (struct wait *w = waits, *next; w; w = next) {
+        next = w->next;
+        if (atomic_load(&w->done))
+            end(w);
+    }
+}
+
+void kp_patience_forked(void)
+{
+    waits = NULL;
+}

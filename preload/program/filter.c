@@ -1,0 +1,420 @@
+#include "preload/program/filter.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/demangle.h"
+#include "report/model/kernel_id.h"
+#include "report/model/model.h"
+#include "base/pattern.h"
+#include "base/text.h"
+
+enum { SLOTS = 4096, BUCKETS = 1024 };
+
+enum base { FUNCTION, DEMANGLED, MANGLED };
+
+/* A kernel by the name that is looked at; kept to the end. */
+struct kernel {
+    char *name;
+    bool wanted, in_id; /* by kernel-name; by the name in kernel-id */
+    bool outside;
+    uint64_t invocations; /* that kernel-id counts */
+    uint64_t unwanted;
+    struct { /* where kernel-id did not take it last, and what counts it there */
+        uint64_t context, stream;
+        struct kernel *counted;
+    } at;
+    struct kernel *next, *later; /* in the bucket; in the order of coming */
+};
+
+/* What launch-skip and launch-count count together. Compared as bytes: to be zeroed first. */
+struct group {
+    const void *kernel; /* struct kernel, or the graph */
+    uint32_t grid[3], block[3];
+    uint64_t shared; /* byte */
+    int64_t device;
+};
+
+struct counter {
+    struct group group;
+    uint64_t matched;
+    struct counter *next;
+};
+
+struct kp_filter {
+    pthread_mutex_t lock;
+    const struct kp_options *options;
+    struct kp_filter_source source;
+    enum base base;
+    enum { GLOBAL, PER_GPU, PER_CONFIG } mode;
+    struct kp_pattern *name;
+    struct kp_kernel_id *id; /* NULL = any */
+
+    bool before, after;   /* the range of time has not begun; is over */
+    uint64_t from, until; /* ns of the source's clock; until UINT64_MAX = no end */
+
+    uint64_t launches; /* up to launch-skip-before-match */
+    struct counter all;
+    struct counter *counters[BUCKETS];
+
+    struct kernel *kernels[BUCKETS], *first, **end;
+    struct kernel nameless; /* in place of those that there is no memory for */
+    atomic_bool stale;
+    struct slot {
+        CUfunction f;
+        struct kernel *kernel;
+    } slots[SLOTS];
+};
+
+/* ---- names ---- */
+
+bool kp_filter_waits_outside(const char *mangled)
+{
+    static const char *const names[] = {"ncclDevKernel", "ncclKernel", "nvshmem"};
+    char *base = kp_demangle_base(mangled);
+    bool waits = false;
+    for (size_t i = 0; base && i < sizeof(names) / sizeof(*names); i++)
+        waits |= !strncmp(base, names[i], strlen(names[i]));
+    free(base);
+    return waits;
+}
+
+static size_t bucket_of(const void *data, size_t size)
+{
+    return kp_hash(data, size, 0) % BUCKETS;
+}
+
+static struct kernel *intern(struct kp_filter *f, const char *name)
+{
+    struct kernel **bucket = &f->kernels[bucket_of(name, strlen(name))];
+    for (struct kernel *k = *bucket; k; k = k->next)
+        if (!strcmp(k->name, name))
+            return k;
+    struct kernel *k = calloc(1, sizeof(*k));
+    char *copy = k ? strdup(name) : NULL;
+    if (!copy) {
+        free(k);
+        return &f->nameless;
+    }
+    k->name = copy;
+    k->next = *bucket;
+    *f->end = k;
+    f->end = &k->later;
+    return *bucket = k;
+}
+
+static char *name_of(enum base base, const char *mangled)
+{
+    switch (base) {
+    case FUNCTION:
+        return kp_demangle_base(mangled);
+    case DEMANGLED:
+        return kp_demangle(mangled);
+    case MANGLED:
+        break;
+    }
+    return strdup(mangled);
+}
+
+static void judge(const struct kp_filter *f, struct kernel *k, const char *mangled)
+{
+    k->wanted = kp_pattern_match(f->name, k->name);
+    k->in_id = !f->id || kp_kernel_id_name(f->id, k->name);
+    k->outside = kp_filter_waits_outside(mangled);
+}
+
+static struct kernel *read_kernel(struct kp_filter *f, CUfunction function)
+{
+    char *symbol = f->source.mangled(function);
+    const char *mangled = symbol ? symbol : "";
+    char *name = name_of(f->base, mangled);
+    struct kernel *k = name ? intern(f, name) : &f->nameless;
+    judge(f, k, mangled);
+    free(name);
+    free(symbol);
+    return k;
+}
+
+static struct kernel *kernel_of(struct kp_filter *f, CUfunction function)
+{
+    if (atomic_load(&f->stale) && atomic_exchange(&f->stale, false)) /* the load alone is the cheaper one */
+        memset(f->slots, 0, sizeof(f->slots));
+    struct slot *s = &f->slots[((uintptr_t)function >> 4) % SLOTS];
+    if (s->f != function || !s->kernel)
+        *s = (struct slot){function, read_kernel(f, function)};
+    return s->kernel;
+}
+
+void kp_filter_forget(struct kp_filter *f)
+{
+    atomic_store(&f->stale, true);
+}
+
+/* ---- the stages ---- */
+
+/* The clock is only read until the answer cannot change any more. */
+static const char *out_of_time(struct kp_filter *f)
+{
+    if (f->after)
+        return KP_SKIP_DURATION;
+    if (!f->before && f->until == UINT64_MAX)
+        return NULL;
+    uint64_t now = f->source.now();
+    f->before = now < f->from;
+    f->after = now >= f->until;
+    return f->before ? KP_SKIP_DELAY : f->after ? KP_SKIP_DURATION : NULL;
+}
+
+static const char *before_match(struct kp_filter *f)
+{
+    if (f->launches >= f->options->launch_skip_before_match)
+        return NULL;
+    f->launches++;
+    return KP_SKIP_BEFORE_MATCH;
+}
+
+static const char *on_other_device(const struct kp_filter *f, const struct kp_launch *l, int *other)
+{
+    uint64_t devices = f->options->devices;
+    if (!devices)
+        return NULL;
+    int device = f->source.device(l);
+    if (device >= 0 && device < 64 && devices >> device & 1)
+        return NULL;
+    *other = device;
+    return KP_SKIP_DEVICES;
+}
+
+static const char *with_other_name(struct kp_filter *f, const struct kp_launch *l, struct kernel **k)
+{
+    if (l->is_graph)
+        return *f->options->kernel_name ? KP_SKIP_KERNEL_NAME : f->id ? KP_SKIP_KERNEL_ID : NULL;
+    *k = kernel_of(f, l->f);
+    if ((*k)->wanted)
+        return NULL;
+    (*k)->unwanted++;
+    return KP_SKIP_KERNEL_NAME;
+}
+
+/* For the list of what was seen. */
+static void count_at(struct kp_filter *f, struct kernel *k, uint64_t context, uint64_t stream)
+{
+    char *text = NULL;
+    if (!k->at.counted || k->at.context != context || k->at.stream != stream) {
+        if (asprintf(&text, "%s, Context %" PRIu64 ", Stream %" PRIu64, k->name, context, stream) < 0)
+            return;
+        k->at.context = context;
+        k->at.stream = stream;
+        k->at.counted = intern(f, text);
+        free(text);
+    }
+    k->at.counted->unwanted++;
+}
+
+/* Asking for the place may wait for other threads, which may be in here: the lock is given away for that. */
+static const char *with_other_id(struct kp_filter *f, const struct kp_launch *l, struct kernel *k)
+{
+    bool asks = kp_kernel_id_asks_place(f->id);
+    uint64_t context = 0, stream = 0;
+    if (asks) {
+        pthread_mutex_unlock(&f->lock);
+        const char *why = f->source.place(l, &context, &stream);
+        pthread_mutex_lock(&f->lock);
+        if (why)
+            return why;
+    }
+    if (k->in_id && (!asks || kp_kernel_id_place(f->id, context, stream)) &&
+        kp_kernel_id_invocation(f->id, ++k->invocations))
+        return NULL;
+    if (asks)
+        count_at(f, k, context, stream);
+    else
+        k->unwanted++;
+    return KP_SKIP_KERNEL_ID;
+}
+
+static struct group group_of(const struct kp_filter *f, const struct kp_launch *l, const struct kernel *k)
+{
+    struct group g;
+    memset(&g, 0, sizeof(g));
+    if (f->mode == PER_GPU) {
+        g.device = f->source.device(l);
+        return g;
+    }
+    g.kernel = l->is_graph ? (const void *)l->graph : k;
+    memcpy(g.grid, l->shape.grid, sizeof(g.grid));
+    memcpy(g.block, l->shape.block, sizeof(g.block));
+    g.shared = l->shape.dynamic_shared;
+    return g;
+}
+
+static struct counter *counter_of(struct kp_filter *f, const struct kp_launch *l, const struct kernel *k)
+{
+    if (f->mode == GLOBAL)
+        return &f->all;
+    struct group g = group_of(f, l, k);
+    struct counter **bucket = &f->counters[bucket_of(&g, sizeof(g))];
+    for (struct counter *c = *bucket; c; c = c->next)
+        if (!memcmp(&c->group, &g, sizeof(g)))
+            return c;
+    struct counter *c = calloc(1, sizeof(*c));
+    if (!c)
+        return &f->all;
+    c->group = g;
+    c->next = *bucket;
+    return *bucket = c;
+}
+
+static const char *by_number(struct kp_filter *f, const struct kp_launch *l, const struct kernel *k, bool *last)
+{
+    uint64_t first = f->options->launch_skip, count = f->options->launch_count;
+    if (!first && !count)
+        return NULL;
+    uint64_t index = counter_of(f, l, k)->matched++;
+    if (index < first)
+        return KP_SKIP_LAUNCH_SKIP;
+    if (count && index - first >= count)
+        return KP_SKIP_LAUNCH_COUNT;
+    *last = f->mode == GLOBAL && count && index - first + 1 == count;
+    return NULL;
+}
+
+void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out)
+{
+    struct kernel *k = NULL;
+    *out = (struct kp_filter_choice){.other_device = -1};
+    pthread_mutex_lock(&f->lock);
+    out->unwanted = out_of_time(f);
+    if (!out->unwanted)
+        out->unwanted = before_match(f);
+    if (!out->unwanted)
+        out->unwanted = on_other_device(f, l, &out->other_device);
+    if (!out->unwanted)
+        out->unwanted = with_other_name(f, l, &k);
+    if (!out->unwanted && f->id)
+        out->unwanted = with_other_id(f, l, k);
+    if (!out->unwanted && f->source.inside && !f->source.inside(l))
+        out->unwanted = KP_SKIP_NVTX;
+    if (!out->unwanted)
+        out->unwanted = by_number(f, l, k, &out->last);
+    out->outside = !out->unwanted && k && k->outside;
+    pthread_mutex_unlock(&f->lock);
+}
+
+bool kp_filter_outside(struct kp_filter *f, CUfunction function)
+{
+    pthread_mutex_lock(&f->lock);
+    bool outside = kernel_of(f, function)->outside;
+    pthread_mutex_unlock(&f->lock);
+    return outside;
+}
+
+void kp_filter_unwanted(struct kp_filter *f, void (*fn)(void *arg, const char *name, uint64_t launches), void *arg)
+{
+    pthread_mutex_lock(&f->lock);
+    for (const struct kernel *k = f->first; k; k = k->later)
+        if (k->unwanted)
+            fn(arg, k->name, k->unwanted);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* ---- making ---- */
+
+/* What lies beyond the clock's reach never comes. */
+static uint64_t later(uint64_t time, uint64_t ns)
+{
+    return ns < UINT64_MAX - time ? time + ns : UINT64_MAX;
+}
+
+static void set_range(struct kp_filter *f)
+{
+    const struct kp_options *o = f->options;
+    f->before = o->delay > 0;
+    f->until = UINT64_MAX;
+    if (!o->delay && !o->duration)
+        return;
+    f->from = later(f->source.now(), o->delay);
+    if (o->duration)
+        f->until = later(f->from, o->duration);
+}
+
+int kp_filter_new(const struct kp_options *o, const struct kp_filter_source *source, struct kp_filter **out, char **err)
+{
+    *out = NULL;
+    *err = NULL;
+    struct kp_filter *f = calloc(1, sizeof(*f));
+    if (!f)
+        return -ENOMEM;
+    pthread_mutex_init(&f->lock, NULL);
+    f->options = o;
+    f->source = *source;
+    f->nameless.name = "";
+    f->end = &f->first;
+    f->base = !strcmp(o->kernel_name_base, "mangled")     ? MANGLED
+              : !strcmp(o->kernel_name_base, "demangled") ? DEMANGLED
+                                                          : FUNCTION;
+    f->mode = !strcmp(o->filter_mode, "per-gpu")             ? PER_GPU
+              : !strcmp(o->filter_mode, "per-launch-config") ? PER_CONFIG
+                                                             : GLOBAL;
+    set_range(f);
+    int rc = kp_pattern_new(o->kernel_name, &f->name, err);
+    if (!rc && *o->kernel_id)
+        rc = kp_kernel_id_new(o->kernel_id, &f->id, err);
+    if (rc)
+        kp_filter_free(f);
+    else
+        *out = f;
+    return rc;
+}
+
+void kp_filter_free(struct kp_filter *f)
+{
+    if (!f)
+        return;
+    for (struct kernel *k = f->first, *later; k; k = later) {
+        later = k->later;
+        free(k->name);
+        free(k);
+    }
+    for (size_t b = 0; b < BUCKETS; b++) {
+        for (struct counter *c = f->counters[b], *next; c; c = next) {
+            next = c->next;
+            free(c);
+        }
+    }
+    kp_pattern_free(f->name);
+    kp_kernel_id_free(f->id);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+/* ---- processes ---- */
+
+static bool item_matches(const char *item, size_t len, const char *name)
+{
+    struct kp_pattern *pattern = NULL;
+    char *text = strndup(item, len), *err = NULL;
+    bool matches = text && !kp_pattern_new(text, &pattern, &err) && kp_pattern_match(pattern, name);
+    kp_pattern_free(pattern);
+    free(text);
+    free(err);
+    return matches;
+}
+
+bool kp_filter_process(const char *list, const char *name)
+{
+    const char *item;
+    size_t len;
+    bool empty = true;
+    while (kp_list_next(&list, &item, &len)) {
+        empty = false;
+        if (item_matches(item, len, name))
+            return true;
+    }
+    return empty;
+}

@@ -1,0 +1,610 @@
+#include "preload/program/hostmem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/gate/gate.h"
+#include "base/lock.h"
+#include "preload/os/mappings.h"
+#include "preload/process.h"
+
+enum { SMALLEST_SLOT = 512, FEWEST_RANGES = 64 };
+
+/* A mapped piece of host memory: one allocation, or (an arena) slots of one size. Arenas are kept for good: a program
+ * that pins small buffers pins them again, and mapping takes the driver far longer than it takes to pin. */
+struct piece {
+    CUdeviceptr base;
+    size_t bytes;
+    int node; /* of the host's memory */
+    size_t slot_bytes;
+    size_t slots, used; /* the slots from `used` on were never handed out, and are zero */
+    size_t n_freed;
+    struct piece *next; /* of `arenas` */
+    uint32_t freed[];   /* of an arena: slots to hand out again */
+};
+
+enum kind {
+    OURS,       /* made here */
+    PINNED,     /* by the driver */
+    REGISTERED, /* the program's own memory */
+};
+
+struct range {
+    uint64_t base;
+    size_t bytes; /* as the program asked for */
+    enum kind kind;
+    bool rewound;        /* by a restore */
+    bool shared;         /* with other processes, maybe, and rewound */
+    struct piece *piece; /* of OURS */
+    struct range *next;  /* of a list of those that are leaving */
+};
+
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_HOST_MEMORY];
+
+/* Under the lock. The ranges are sorted by address and never overlap. */
+static struct range **ranges;
+static size_t n_ranges, room;
+static struct piece *arenas;
+static struct range *leaving; /* freed while a stream was captured */
+
+/* So that most numbers that are no such address cost no lock. */
+static atomic_uint_fast64_t lowest = UINT64_MAX, beyond;
+static atomic_size_t n_rewound, n_shared;
+
+/* Set before there is memory of ours, which must be freed in every phase of the process. */
+static _Atomic(const struct kp_driver *) driver;
+
+/* ---- ranges ---- */
+
+/* The first range that ends beyond `address`. Under the lock, as all of this section. */
+static size_t place_of(uint64_t address)
+{
+    size_t from = 0, to = n_ranges;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (ranges[middle]->base + ranges[middle]->bytes > address)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return from;
+}
+
+static void changed(void)
+{
+    const struct range *last = n_ranges ? ranges[n_ranges - 1] : NULL;
+    atomic_store(&lowest, n_ranges ? ranges[0]->base : UINT64_MAX);
+    atomic_store(&beyond, last ? last->base + last->bytes : 0);
+}
+
+static void count(const struct range *r)
+{
+    atomic_fetch_add(&n_rewound, r->rewound);
+    atomic_fetch_add(&n_shared, r->shared);
+}
+
+static struct range *remove_at(size_t i)
+{
+    struct range *r = ranges[i];
+    n_ranges--;
+    memmove(&ranges[i], &ranges[i + 1], (n_ranges - i) * sizeof(*ranges));
+    atomic_fetch_sub(&n_rewound, r->rewound);
+    atomic_fetch_sub(&n_shared, r->shared);
+    changed();
+    return r;
+}
+
+/* Pinned memory and registrations end with their context, which nobody tells of: what new memory lies upon is gone. */
+static bool evict(uint64_t base, size_t bytes)
+{
+    size_t i = place_of(base);
+    while (i < n_ranges && ranges[i]->base < base + bytes) {
+        if (ranges[i]->kind == OURS)
+            return false;
+        free(remove_at(i));
+    }
+    return true;
+}
+
+static bool make_room(void)
+{
+    if (n_ranges < room)
+        return true;
+    size_t wanted = room ? 2 * room : FEWEST_RANGES;
+    struct range **grown = realloc(ranges, wanted * sizeof(*grown));
+    if (!grown)
+        return false;
+    ranges = grown;
+    room = wanted;
+    return true;
+}
+
+/* False: `r` is not in the table. */
+static bool insert(struct range *r)
+{
+    if (!make_room() || !evict(r->base, r->bytes))
+        return false;
+    size_t i = place_of(r->base);
+    memmove(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof(*ranges));
+    ranges[i] = r;
+    n_ranges++;
+    count(r);
+    changed();
+    return true;
+}
+
+/* Takes the range that begins at `p` out of the table. NULL: there is none of these kinds. */
+static struct range *take(const void *p, bool registered)
+{
+    uint64_t address = (uintptr_t)p;
+    struct range *r = NULL;
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = place_of(address);
+    if (i < n_ranges && ranges[i]->base == address && (ranges[i]->kind == REGISTERED) == registered)
+        r = remove_at(i);
+    kp_lock_give(lock);
+    return r;
+}
+
+/* What cannot be kept in the table counts for good. */
+static void put(struct range *r)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    bool kept = insert(r);
+    kp_lock_give(lock);
+    if (kept)
+        return;
+    count(r);
+    free(r);
+}
+
+static void note(const struct range *what)
+{
+    struct range *r = malloc(sizeof(*r));
+    if (!r) {
+        count(what);
+        return;
+    }
+    *r = *what;
+    put(r);
+}
+
+bool kp_hostmem_rewound(void)
+{
+    return atomic_load(&n_rewound) > 0;
+}
+
+bool kp_hostmem_shared(void)
+{
+    return atomic_load(&n_shared) > 0;
+}
+
+bool kp_hostmem_find(uint64_t address, void **base, size_t *bytes)
+{
+    if (address < atomic_load(&lowest) || address >= atomic_load(&beyond))
+        return false;
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = place_of(address);
+    bool found = i < n_ranges && ranges[i]->base <= address;
+    if (found) {
+        *base = (void *)(uintptr_t)ranges[i]->base;
+        *bytes = ranges[i]->bytes;
+    }
+    kp_lock_give(lock);
+    return found;
+}
+
+static bool is_ours(uint64_t address)
+{
+    if (address < atomic_load(&lowest) || address >= atomic_load(&beyond))
+        return false;
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = place_of(address);
+    bool ours = i < n_ranges && ranges[i]->base <= address && ranges[i]->kind == OURS;
+    kp_lock_give(lock);
+    return ours;
+}
+
+/* CUDA is no use here, and what another thread was changing at the fork is half done: all is forgotten, and frees reach
+ * the driver, which refuses them. */
+void kp_hostmem_forked(void)
+{
+    n_ranges = 0;
+    arenas = NULL;
+    leaving = NULL;
+    atomic_store(&n_rewound, 0);
+    atomic_store(&n_shared, 0);
+    changed();
+}
+
+/* ---- pieces ---- */
+
+static CUresult unmap(const struct kp_driver *d, CUdeviceptr base, size_t bytes)
+{
+    CUresult rc = d->cuMemUnmap(base, bytes);
+    return rc == CUDA_SUCCESS ? d->cuMemAddressFree(base, bytes) : rc;
+}
+
+/* Pinned memory is there for the host and, since all contexts share one address space, for every device. */
+static CUresult grant(const struct kp_driver *d, CUdeviceptr base, size_t bytes, const CUmemLocation *host)
+{
+    int devices = 0;
+    CUresult rc = d->cuDeviceGetCount(&devices);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    CUmemAccessDesc *access = calloc(1 + (size_t)devices, sizeof(*access));
+    if (!access)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (int i = 0; i <= devices; i++) {
+        access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        access[i].location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i - 1};
+    }
+    access[0].location = *host;
+    rc = d->cuMemSetAccess(base, bytes, access, 1 + (size_t)devices);
+    free(access);
+    return rc;
+}
+
+static CUresult map(const struct kp_driver *d, const CUmemAllocationProp *what, size_t bytes, CUdeviceptr *base)
+{
+    CUmemGenericAllocationHandle memory;
+    CUdeviceptr address = 0;
+    CUresult rc = d->cuMemCreate(&memory, bytes, what, 0);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    rc = d->cuMemAddressReserve(&address, bytes, 0, 0, 0);
+    if (rc == CUDA_SUCCESS && (rc = d->cuMemMap(address, bytes, 0, memory, 0)) != CUDA_SUCCESS)
+        d->cuMemAddressFree(address, bytes);
+    else if (rc == CUDA_SUCCESS && (rc = grant(d, address, bytes, &what->location)) != CUDA_SUCCESS)
+        unmap(d, address, bytes);
+    d->cuMemRelease(memory); /* lives as long as it is mapped */
+    *base = address;
+    return rc;
+}
+
+static struct piece *new_piece(const struct kp_driver *d, const CUmemAllocationProp *what, size_t bytes,
+                               size_t slot_bytes)
+{
+    size_t slots = bytes / slot_bytes;
+    struct piece *piece = malloc(sizeof(*piece) + slots * sizeof(*piece->freed));
+    if (!piece)
+        return NULL;
+    *piece = (struct piece){.bytes = bytes, .node = what->location.id, .slot_bytes = slot_bytes, .slots = slots};
+    if (map(d, what, bytes, &piece->base) != CUDA_SUCCESS) {
+        free(piece);
+        return NULL;
+    }
+    return piece;
+}
+
+static CUresult free_piece(const struct kp_driver *d, struct piece *piece)
+{
+    CUresult rc = unmap(d, piece->base, piece->bytes);
+    free(piece);
+    return rc;
+}
+
+static bool is_arena(const struct piece *piece)
+{
+    return piece->slots > 1;
+}
+
+/* ---- making ---- */
+
+static bool is_capable(const struct kp_driver *d)
+{
+    return d->cuDeviceGetCount && d->cuMemGetAllocationGranularity && d->cuMemCreate && d->cuMemRelease &&
+           d->cuMemAddressReserve && d->cuMemAddressFree && d->cuMemMap && d->cuMemUnmap && d->cuMemSetAccess;
+}
+
+/* Whether the driver itself might refuse, because a stream is being captured: then it has to be asked. */
+static bool capture_forbids(const struct kp_driver *d)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED, back;
+    if (!kp_gate_captures())
+        return false;
+    if (!d->cuThreadExchangeStreamCaptureMode || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+        return true;
+    back = mode;
+    d->cuThreadExchangeStreamCaptureMode(&back);
+    return mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+/* Memory of the node next to the current device. Fails without a context, as the driver's own function would. */
+static CUresult place(const struct kp_driver *d, CUmemAllocationProp *what)
+{
+    CUdevice device;
+    int node = 0;
+    CUresult rc = d->cuCtxGetDevice(&device);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (d->cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device) != CUDA_SUCCESS || node < 0)
+        node = 0;
+    memset(what, 0, sizeof(*what));
+    what->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    what->location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = node};
+    return CUDA_SUCCESS;
+}
+
+/* Hands out a slot; *again: it was used before. Under the lock. */
+static uint64_t take_slot(struct piece *piece, bool *again)
+{
+    *again = piece->n_freed > 0;
+    size_t slot = *again ? piece->freed[--piece->n_freed] : piece->used++;
+    return piece->base + slot * piece->slot_bytes;
+}
+
+/* A slot of an arena that there is. */
+static struct piece *slot_of(size_t slot_bytes, int node, uint64_t *base)
+{
+    bool again = false;
+    kp_lock_take(lock, KP_FOREVER);
+    struct piece *piece = arenas;
+    while (piece &&
+           (piece->slot_bytes != slot_bytes || piece->node != node || (!piece->n_freed && piece->used == piece->slots)))
+        piece = piece->next;
+    if (piece)
+        *base = take_slot(piece, &again);
+    kp_lock_give(lock);
+    if (again)
+        memset((void *)(uintptr_t)*base, 0, slot_bytes);
+    return piece;
+}
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* Memory for `r`: its base and its piece. */
+static bool provide(const struct kp_driver *d, struct range *r)
+{
+    CUmemAllocationProp what;
+    size_t unit = 0, slot = SMALLEST_SLOT;
+    if (place(d, &what) != CUDA_SUCCESS ||
+        d->cuMemGetAllocationGranularity(&unit, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS || !unit ||
+        r->bytes > SIZE_MAX - unit)
+        return false;
+    /* Powers of two are aligned to themselves, and so to pages where a program would expect that. */
+    while (slot < r->bytes && slot < unit)
+        slot *= 2;
+    bool small = slot < unit;
+    r->piece = small ? slot_of(slot, what.location.id, &r->base) : NULL;
+    if (r->piece)
+        return true;
+    size_t bytes = small ? unit : round_up(r->bytes, unit);
+    r->piece = new_piece(d, &what, bytes, small ? slot : bytes);
+    if (!r->piece)
+        return false;
+    kp_lock_take(lock, KP_FOREVER);
+    bool again;
+    r->base = take_slot(r->piece, &again);
+    if (is_arena(r->piece)) {
+        r->piece->next = arenas;
+        arenas = r->piece;
+    }
+    kp_lock_give(lock);
+    return true;
+}
+
+/* Gives back what `r` stands for, and `r`. */
+static CUresult release(const struct kp_driver *d, struct range *r)
+{
+    struct piece *piece = r->piece;
+    CUresult rc = CUDA_SUCCESS;
+    if (is_arena(piece)) {
+        kp_lock_take(lock, KP_FOREVER);
+        piece->freed[piece->n_freed++] = (uint32_t)((r->base - piece->base) / piece->slot_bytes);
+        kp_lock_give(lock);
+    } else {
+        rc = free_piece(d, piece);
+    }
+    free(r);
+    return rc;
+}
+
+/* Memory of ours instead of pinned memory. It does not end with the current context, as that would: a program that
+ * destroys its context cannot tell, and may still free it. */
+static bool make(void **p, size_t bytes)
+{
+    const struct kp_driver *d = kp_process_driver();
+    if (!kp_process_replays() || !p || !bytes || !d || !is_capable(d) || capture_forbids(d))
+        return false;
+    struct range *r = calloc(1, sizeof(*r));
+    if (!r)
+        return false;
+    atomic_store(&driver, d);
+    r->bytes = bytes;
+    r->kind = OURS;
+    if (!provide(d, r)) {
+        free(r);
+        return false;
+    }
+    void *base = (void *)(uintptr_t)r->base;
+    kp_lock_take(lock, KP_FOREVER);
+    bool kept = insert(r);
+    kp_lock_give(lock);
+    if (kept)
+        *p = base;
+    else
+        release(d, r);
+    return kept;
+}
+
+/* ---- freeing ---- */
+
+static CUresult wait_for_gpu(const struct kp_driver *d)
+{
+    CUcontext ctx = NULL;
+    CUresult rc = d->cuCtxGetCurrent(&ctx);
+    return rc == CUDA_SUCCESS && ctx ? d->cuCtxSynchronize() : rc;
+}
+
+static void leave(struct range *list)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    while (list) {
+        struct range *r = list;
+        list = r->next;
+        r->next = leaving;
+        leaving = r;
+    }
+    kp_lock_give(lock);
+}
+
+/* Frees `r` of ours, once the GPU is done with it, and what left before. While a stream is captured there is no
+ * waiting: that would end the capture. */
+static CUresult free_ours(struct range *r)
+{
+    const struct kp_driver *d = atomic_load(&driver);
+    if (kp_gate_captures()) {
+        leave(r);
+        return CUDA_SUCCESS;
+    }
+    kp_lock_take(lock, KP_FOREVER);
+    r->next = leaving;
+    leaving = NULL;
+    kp_lock_give(lock);
+    CUresult rc = wait_for_gpu(d);
+    if (rc != CUDA_SUCCESS) {
+        leave(r);
+        return rc;
+    }
+    while (r) {
+        struct range *next = r->next;
+        CUresult freed = release(d, r);
+        rc = rc == CUDA_SUCCESS ? freed : rc;
+        r = next;
+    }
+    return rc;
+}
+
+/* ---- doors ---- */
+
+/* `symbol`: the function of the driver that is called, which may close a window. */
+static bool enter(const char *symbol)
+{
+    if (kp_guard || !kp_process_active())
+        return false;
+    kp_gate_enter_shared(symbol);
+    kp_guard++;
+    return true;
+}
+
+static void leave_gate(void)
+{
+    kp_guard--;
+    kp_gate_leave_shared();
+}
+
+static CUresult noted_alloc(CUresult rc, void **p, size_t bytes)
+{
+    if (rc == CUDA_SUCCESS)
+        note(&(struct range){.base = (uintptr_t)*p, .bytes = bytes, .kind = PINNED, .rewound = true});
+    return rc;
+}
+
+CUresult kp_cuMemHostAlloc(PFN_cuMemHostAlloc_v2020 real, bool ptsz, void **p, size_t bytes, unsigned flags)
+{
+    /* They ask for what is always so with one address space, or for speed. */
+    const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    CUresult rc = CUDA_SUCCESS;
+    (void)ptsz;
+    if (!enter("cuMemHostAlloc"))
+        return real(p, bytes, flags);
+    if ((flags & ~known) || !make(p, bytes))
+        rc = noted_alloc(real(p, bytes, flags), p, bytes);
+    leave_gate();
+    return rc;
+}
+
+CUresult kp_cuMemAllocHost(PFN_cuMemAllocHost_v3020 real, bool ptsz, void **p, size_t bytes)
+{
+    CUresult rc = CUDA_SUCCESS;
+    (void)ptsz;
+    if (!enter("cuMemAllocHost"))
+        return real(p, bytes);
+    if (!make(p, bytes))
+        rc = noted_alloc(real(p, bytes), p, bytes);
+    leave_gate();
+    return rc;
+}
+
+CUresult kp_cuMemAllocHost_v1(kp_pfn_alloc_host_v1 real, bool ptsz, void **p, unsigned bytes)
+{
+    CUresult rc = CUDA_SUCCESS;
+    (void)ptsz;
+    if (!enter("cuMemAllocHost_v1"))
+        return real(p, bytes);
+    if (!make(p, bytes))
+        rc = noted_alloc(real(p, bytes), p, bytes);
+    leave_gate();
+    return rc;
+}
+
+/* Frees or unregisters through the driver what `r` stands for, or (NULL) what is in no table. `r` goes first, as
+ * another thread may be given the same memory next; what the driver refuses is put back. */
+static CUresult through(CUresult (*real)(void *p), void *p, struct range *r)
+{
+    CUresult rc = real(p);
+    if (r && rc != CUDA_SUCCESS)
+        put(r);
+    else
+        free(r);
+    return rc;
+}
+
+/* Memory of ours is freed in every phase of the process, and within other calls; the gate is not always there. */
+CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
+{
+    (void)ptsz;
+    bool entered = enter("cuMemFreeHost");
+    struct range *r = take(p, false);
+    CUresult rc = r && r->kind == OURS ? free_ours(r) : through(real, p, r);
+    if (entered)
+        leave_gate();
+    return rc;
+}
+
+/* NCCL's and MPI's segments of shared memory are mapped so, and a tensor in /dev/shm. What the device only reads, such
+ * as the mapped file of a model, no restore writes to. Where nothing is replayed, nobody asks. */
+static void note_registered(const void *p, size_t bytes, bool rewound)
+{
+    bool shared = rewound && kp_process_replays() && kp_mappings_shared(p, bytes);
+    note(&(struct range){
+        .base = (uintptr_t)p, .bytes = bytes, .kind = REGISTERED, .rewound = rewound, .shared = shared});
+}
+
+CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void *p, size_t bytes, unsigned flags)
+{
+    (void)ptsz;
+    if (!enter("cuMemHostRegister"))
+        return real(p, bytes, flags);
+    CUresult rc = real(p, bytes, flags);
+    if (rc == CUDA_SUCCESS)
+        note_registered(p, bytes, !(flags & CU_MEMHOSTREGISTER_READ_ONLY));
+    leave_gate();
+    return rc;
+}
+
+CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, void *p)
+{
+    (void)ptsz;
+    bool entered = enter("cuMemHostUnregister");
+    CUresult rc = through(real, p, take(p, true));
+    if (entered)
+        leave_gate();
+    return rc;
+}
+
+/* KP_VENDOR: for an address inside a mapping the driver (580) gives the mapping's begin. */
+CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, bool ptsz, CUdeviceptr *out, void *p,
+                                      unsigned flags)
+{
+    (void)ptsz;
+    if (!out || flags || !is_ours((uintptr_t)p))
+        return real(out, p, flags);
+    *out = (CUdeviceptr)(uintptr_t)p;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,83 @@
+#include "preload/program/loaded_modules.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "preload/gate/gate.h"
+#include "preload/program/launch_ids.h"
+#include "preload/gate/handle_set.h"
+
+/* Functions that have been noted. One that finds its set full takes another's place, which is then noted again. */
+enum { SETS = 2048, WAYS = 4 };
+static _Atomic(CUfunction) noted[SETS][WAYS];
+
+static struct {
+    pthread_mutex_t lock;
+    struct kp_seen seen;
+} modules = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+const void *kp_launched_module(const struct kp_driver *d, CUfunction f)
+{
+    CUmodule module = NULL;
+    CUlibrary library = NULL;
+    if (d->cuFuncGetModule && d->cuFuncGetModule(&module, f) == CUDA_SUCCESS)
+        return module;
+    if (d->cuKernelGetLibrary && d->cuKernelGetLibrary(&library, (CUkernel)f) == CUDA_SUCCESS)
+        return library;
+    return NULL;
+}
+
+static _Atomic(CUfunction) *set_of(CUfunction f)
+{
+    uint64_t h = (uint64_t)(uintptr_t)f * 0x9e3779b97f4a7c15u;
+    return noted[h >> 32 & (SETS - 1)];
+}
+
+/* The function takes the first free place of its set, or the last. */
+static void remember(CUfunction f)
+{
+    _Atomic(CUfunction) *set = set_of(f);
+    int way = 0;
+    while (way < WAYS - 1 && atomic_load_explicit(&set[way], memory_order_relaxed))
+        way++;
+    atomic_store_explicit(&set[way], f, memory_order_relaxed);
+}
+
+bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
+{
+    _Atomic(CUfunction) *set = set_of(l->f);
+    bool current;
+    if (l->is_graph)
+        return false;
+    for (int way = 0; way < WAYS; way++)
+        if (atomic_load_explicit(&set[way], memory_order_relaxed) == l->f)
+            return false;
+    kp_guard++;
+    const void *module = kp_launched_module(d, l->f);
+    CUcontext ctx = module ? kp_place_context(d, l, &current) : NULL;
+    kp_guard--;
+    pthread_mutex_lock(&modules.lock);
+    if (!module || (ctx && kp_seen_add(&modules.seen, ctx, module) != -ENOMEM))
+        remember(l->f);
+    pthread_mutex_unlock(&modules.lock);
+    return true;
+}
+
+bool kp_launched_has(CUcontext ctx, const void *module)
+{
+    pthread_mutex_lock(&modules.lock);
+    bool yes = kp_seen_has(&modules.seen, ctx, module);
+    pthread_mutex_unlock(&modules.lock);
+    return yes;
+}
+
+void kp_launched_forget(void)
+{
+    pthread_mutex_lock(&modules.lock);
+    kp_seen_empty(&modules.seen);
+    for (int set = 0; set < SETS; set++)
+        for (int way = 0; way < WAYS; way++)
+            atomic_store_explicit(&noted[set][way], NULL, memory_order_relaxed);
+    pthread_mutex_unlock(&modules.lock);
+}

@@ -1,0 +1,750 @@
+#include "preload/session/session.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cupti/loader.h"
+#include "base/lock.h"
+#include "preload/os/log.h"
+#include "preload/os/outcome.h"
+#include "preload/who/stack.h"
+#include "base/environment.h"
+#include "report/model/nvtx_expr.h"
+#include "report/pages/page.h"
+#include "report/store/store.h"
+#include "base/version.h"
+
+enum { CLOSE_PATIENCE_MS = 3000 };
+
+/* A result that the store would not take: kept, so that the report has it. */
+struct kept {
+    struct kp_result result;
+    struct kept *next;
+};
+
+/* Two locks, so that a launch that is only counted does not wait for a window that is being stored. Who needs both
+ * takes `storing` first. */
+static struct {
+    struct kp_lock storing; /* the store, what was kept, and the order of the ids */
+    struct kp_store *store;
+    struct kp_codes *codes;
+    uint64_t codes_put; /* of them, to the store */
+    char *file;         /* the store's */
+    char *own_folder;   /* that it lies in, when nobody asked for it; malloc'ed */
+    char *folder;       /* of the process, when the session was opened */
+    bool begun;         /* log and store have been opened */
+    const struct kp_options *options;
+    bool temporary; /* nobody asked for the file: it is removed at the end */
+    struct kept *kept, **kept_end;
+    bool store_failed;
+    uint64_t next_id;
+    atomic_bool open; /* changed under `storing` */
+
+    struct kp_display display; /* set when the session is opened */
+    char *trace_columns;       /* the display's */
+
+    struct kp_lock lock; /* the rest */
+    struct kp_session facts;
+    char *warned[64];
+    size_t n_warned;
+} session;
+
+static int64_t now_unix_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- facts of the process ---- */
+
+char *kp_session_executable(void)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = '\0';
+    return kp_strdup(path);
+}
+
+/* An argument as a shell would have to be given it. */
+static void quote(FILE *to, const char *argument)
+{
+    if (*argument && strspn(argument, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-") ==
+                         strlen(argument)) {
+        fputs(argument, to);
+        return;
+    }
+    fputc('\'', to);
+    for (; *argument; argument++)
+        fputs(*argument == '\'' ? "'\\''" : (char[]){*argument, '\0'}, to);
+    fputc('\'', to);
+}
+
+static char *command_line(void)
+{
+    char *text = NULL, argument[4096];
+    size_t size = 0, n = 0;
+    int c;
+    bool first = true;
+    FILE *from = fopen("/proc/self/cmdline", "re"), *to = open_memstream(&text, &size);
+    while (from && to && (c = fgetc(from)) != EOF) {
+        if (c && n < sizeof(argument) - 1) {
+            argument[n++] = (char)c;
+            continue;
+        }
+        if (c)
+            continue;
+        argument[n] = '\0';
+        fputs(first ? "" : " ", to);
+        quote(to, argument);
+        first = false;
+        n = 0;
+    }
+    if (from)
+        fclose(from);
+    if (to)
+        fclose(to);
+    return text ? text : kp_strdup("");
+}
+
+static char *join_sections(const struct kp_section *const *sections, size_t n)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        fprintf(to, "%s%s", i ? "," : "", sections[i]->id);
+    fclose(to);
+    return text;
+}
+
+static int note_facts(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
+                      size_t n_sections)
+{
+    static char *no_environment[] = {NULL}; /* after clearenv() */
+    struct kp_session *s = &session.facts;
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    s->pid = (uint64_t)getpid();
+    s->exe = kp_session_executable();
+    s->cmdline = command_line();
+    s->host = kp_strdup(host);
+    s->kprof_version = kp_strdup(KP_VERSION);
+    s->start_unix_ns = now_unix_ns();
+    d->cuDriverGetVersion(&s->driver_version);
+    s->cupti_version = kp_strdup("");
+    s->set = kp_strdup(o->set);
+    s->sections = join_sections(sections, n_sections);
+    s->metrics = kp_strdup(o->metrics);
+    s->section_folder = kp_strdup(o->section_folder);
+    s->cache_control = kp_strdup(o->cache_control);
+    s->clock_control = kp_strdup(o->clock_control);
+    s->environment = kp_environment_lines(environ ? environ : no_environment);
+    return s->exe && s->cmdline && s->host && s->kprof_version && s->cupti_version && s->set && s->sections &&
+                   s->metrics && s->section_folder && s->cache_control && s->clock_control && s->environment
+               ? 0
+               : -ENOMEM;
+}
+
+/* ---- the store ---- */
+
+/* A file of our own, in a folder that nobody else may enter: beside a file in a folder of all, others could put a
+ * journal for SQLite to replay. */
+static int own_file(char **path)
+{
+    const char *base = getenv("TMPDIR");
+    char *folder = NULL;
+    base = base && *base ? base : "/tmp";
+    bool is_relative = *base != '/' && session.folder;
+    if (asprintf(&folder, "%s%s%s/kprof-%llu-XXXXXX", is_relative ? session.folder : "", is_relative ? "/" : "", base,
+                 (unsigned long long)session.facts.pid) < 0)
+        return -ENOMEM;
+    if (!mkdtemp(folder)) {
+        int rc = -errno;
+        free(folder);
+        return rc;
+    }
+    session.own_folder = folder;
+    return asprintf(path, "%s/session.kprof", folder) < 0 ? -ENOMEM : 0;
+}
+
+static void remove_own_file(void)
+{
+    if (session.file)
+        kp_store_remove(session.file);
+    if (session.own_folder)
+        rmdir(session.own_folder);
+}
+
+/* Where the session is kept while the program runs: the export, else the file that the kprof command waits for, else
+ * one of our own. *path is malloc'ed. */
+static int choose_file(const struct kp_options *o, char **path, bool *ours, char **err)
+{
+    const char *pattern = *o->export_file ? o->export_file : o->session_file;
+    *ours = !*pattern;
+    if (*pattern)
+        return kp_expand_path(pattern, session.facts.pid, session.facts.host, path, err);
+    int rc = own_file(path);
+    if (rc) {
+        *path = NULL;
+        if (rc != -ENOMEM && asprintf(err, "cannot make a folder for the session: %s; set TMPDIR", strerror(-rc)) < 0)
+            *err = NULL;
+    }
+    return rc;
+}
+
+/* The process may have gone to another folder since. */
+static int anchor(char **path)
+{
+    char now[PATH_MAX], *there;
+    if (**path == '/' || !session.folder || (getcwd(now, sizeof(now)) && !strcmp(now, session.folder)))
+        return 0;
+    if (asprintf(&there, "%s/%s", session.folder, *path) < 0)
+        return -ENOMEM;
+    free(*path);
+    *path = there;
+    return 0;
+}
+
+static int open_store(const struct kp_options *o, char **err)
+{
+    char *path = NULL;
+    bool ours = false;
+    int rc = choose_file(o, &path, &ours, err);
+    if (!rc)
+        rc = anchor(&path);
+    if (!rc)
+        rc = kp_store_create(path, o->force_overwrite, &session.store, err);
+    if (!rc)
+        rc = kp_store_put_session(session.store, &session.facts, err);
+    if (rc && !*o->export_file) {
+        /* Nobody asked for the file: the results are kept in memory instead. */
+        kp_log_warning("%s; results are lost if the program is killed", *err ? *err : "no session file");
+        free(*err);
+        *err = NULL;
+        kp_store_close(session.store);
+        session.store = NULL;
+        rc = 0;
+    }
+    if (!rc && *o->export_file)
+        kp_outcome_stored(path);
+    session.temporary = ours && session.store;
+    session.file = path;
+    if (ours && !session.store)
+        remove_own_file();
+    return rc;
+}
+
+static bool is_stream(const char *log_file)
+{
+    return !strcmp(log_file, "stderr") || !strcmp(log_file, "stdout");
+}
+
+static int open_log(const struct kp_options *o, char **err)
+{
+    char *path = NULL;
+    if (!strcmp(o->log_file, "stderr"))
+        return 0;
+    int rc = kp_expand_path(o->log_file, session.facts.pid, session.facts.host, &path, err);
+    if (!rc && !is_stream(o->log_file))
+        rc = anchor(&path);
+    if (!rc && (rc = kp_log_to(path)) && asprintf(err, "KPROF_LOG_FILE: cannot write %s: %s", path, strerror(-rc)) < 0)
+        *err = NULL;
+    free(path);
+    return rc;
+}
+
+int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
+                    size_t n_sections)
+{
+    session.options = o;
+    session.folder = getcwd(NULL, 0);
+    session.kept_end = &session.kept;
+    session.display = kp_display_of(o);
+    session.display.trace_columns = session.trace_columns = kp_strdup(o->trace_columns);
+    if (session.display.format != KP_FORMAT_TEXT)
+        kp_log_apart(); /* what is in the log file is for programs to read */
+    int rc = note_facts(o, d, sections, n_sections);
+    atomic_store(&session.open, !rc);
+    return rc;
+}
+
+/* Under the lock, in an open session. */
+static int begin(char **err)
+{
+    session.begun = true;
+    enum kp_failure kind = KP_FAILURE_LOG;
+    int rc = open_log(session.options, err);
+    if (!rc) {
+        kind = KP_FAILURE_EXPORT;
+        rc = open_store(session.options, err);
+    }
+    if (rc) {
+        kp_outcome_failed(kind);
+        atomic_store(&session.open, false);
+        return rc;
+    }
+    kp_log_progress("Connected to process %llu (%s)", (unsigned long long)session.facts.pid, session.facts.exe);
+    if (session.temporary)
+        kp_log_progress("Session file %s, removed at the end; after a kill: kprof report %s", session.file,
+                        session.file);
+    return 0;
+}
+
+int kp_session_begin(char **err)
+{
+    int rc = 0;
+    *err = NULL;
+    kp_lock_take(&session.storing, KP_FOREVER);
+    if (atomic_load(&session.open) && !session.begun) {
+        struct kp_quiet q = kp_quiet_begin();
+        rc = begin(err);
+        kp_quiet_end(&q);
+    }
+    kp_lock_give(&session.storing);
+    return rc;
+}
+
+/* Whether there is a file that was written to since the session was opened, and not by this process. */
+static bool is_others(const char *pattern)
+{
+    struct stat st;
+    char *path = NULL, *err = NULL;
+    int64_t written = 0;
+    if (*pattern && !is_stream(pattern) &&
+        !kp_expand_path(pattern, session.facts.pid, session.facts.host, &path, &err) && !anchor(&path) &&
+        !stat(path, &st) && S_ISREG(st.st_mode) && kp_log_own_output(&st) < 0)
+        written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    free(path);
+    free(err);
+    return written > session.facts.start_unix_ns;
+}
+
+/* Begins a session at its end, as no launch was made. False: a child has taken the files meanwhile, as the one that
+ * made the launches. */
+static bool begin_late(void)
+{
+    char *err = NULL;
+    if (is_others(session.options->export_file) || is_others(session.options->log_file))
+        return false;
+    if (begin(&err)) {
+        kp_log_error("%s", err ? err : "out of memory");
+        free(err);
+        return false;
+    }
+    return true;
+}
+
+/* ---- results ---- */
+
+static void keep(struct kp_result *r)
+{
+    struct kept *k = calloc(1, sizeof(*k));
+    if (!k) {
+        kp_log_error("out of memory: the result of launch %llu is lost", (unsigned long long)r->launch.id);
+        kp_outcome_failed(KP_FAILURE_MEMORY);
+        kp_result_free(r);
+        return;
+    }
+    k->result = *r;
+    *r = (struct kp_result){.n_metrics = 0};
+    *session.kept_end = k;
+    session.kept_end = &k->next;
+}
+
+static void count(const struct kp_session_entry *entries, size_t n)
+{
+    struct kp_session *s = &session.facts;
+    kp_lock_take(&session.lock, KP_FOREVER);
+    for (size_t i = 0; i < n; i++) {
+        const struct kp_launch_info *l = &entries[i].result->launch;
+        if (entries[i].profiled && l->note)
+            kp_outcome_failed(KP_FAILURE_IN_PART);
+        if (entries[i].profiled)
+            s->launches_profiled++;
+        else
+            kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, 1);
+        s->profiling_ns += l->profiler_ns;
+    }
+    if (n) /* the passes of a window are those of each of its launches */
+        s->passes += entries[0].result->launch.passes;
+    kp_lock_give(&session.lock);
+}
+
+static void number(struct kp_session_entry *entries, size_t n)
+{
+    struct kp_log_lines lines = {.to = NULL};
+    for (size_t i = 0; i < n; i++) {
+        struct kp_launch_info *l = &entries[i].result->launch;
+        l->id = session.next_id++;
+        kp_log_lines_add(&lines, "Profiling \"%s\" - %llu: %u pass%s, %.1f ms", entries[i].base,
+                         (unsigned long long)l->id, l->passes, l->passes == 1 ? "" : "es", l->profiler_ns / 1e6);
+    }
+    kp_log_lines_write(&lines);
+}
+
+/* The counters of the run go with the launches, so that a session cut short accounts for what it holds. */
+static int put_facts(char **err)
+{
+    kp_lock_take(&session.lock, KP_FOREVER);
+    int rc = kp_store_put_session(session.store, &session.facts, err);
+    kp_lock_give(&session.lock);
+    return rc;
+}
+
+void kp_session_codes(struct kp_codes *codes)
+{
+    kp_lock_take(&session.storing, KP_FOREVER);
+    session.codes = codes;
+    kp_lock_give(&session.storing);
+}
+
+/* The functions that came up since the last results. One that cannot be stored is left out. */
+static int put_codes(char **err)
+{
+    uint64_t n = session.codes ? kp_codes_count(session.codes) : 0;
+    int rc = 0;
+    if (n > session.codes_put)
+        kp_codes_prepare(session.codes, session.codes_put + 1, n + 1);
+    while (!rc && session.codes_put < n) {
+        const struct kp_code *code = kp_codes_get(session.codes, session.codes_put + 1);
+        rc = code ? kp_store_put_code(session.store, code, err) : 0;
+        if (rc == -EINVAL) {
+            free(*err);
+            *err = NULL;
+            rc = 0;
+        }
+        session.codes_put += !rc;
+    }
+    return rc;
+}
+
+/* `err` as of the store's functions. */
+static int put_stack(const struct kp_stack *s, void *err)
+{
+    return kp_store_put_stack(session.store, s, err);
+}
+
+static int store_all(const struct kp_session_entry *entries, size_t n, char **err)
+{
+    int rc = kp_store_begin(session.store, err);
+    if (!rc)
+        rc = put_codes(err);
+    if (!rc)
+        rc = kp_stack_each_new(put_stack, err);
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = kp_store_put_result(session.store, entries[i].result, err);
+    if (!rc)
+        rc = put_facts(err);
+    return rc ? rc : kp_store_commit(session.store, err);
+}
+
+/* A file that nobody asked for is not missed: the report has it all. */
+static void failed_to_store(void)
+{
+    if (*session.options->export_file)
+        kp_outcome_failed(KP_FAILURE_EXPORT);
+}
+
+static bool stored(const struct kp_session_entry *entries, size_t n)
+{
+    char *err = NULL;
+    if (!session.store || session.store_failed)
+        return false;
+    if (!store_all(entries, n, &err))
+        return true;
+    session.store_failed = true;
+    failed_to_store();
+    kp_log_error("%s; results from here on are in the report only", err ? err : "the session file failed");
+    free(err);
+    return false;
+}
+
+void kp_session_results(struct kp_session_entry *entries, size_t n)
+{
+    kp_lock_take(&session.storing, KP_FOREVER);
+    struct kp_quiet q = kp_quiet_begin();
+    bool taken = !atomic_load(&session.open);
+    if (!taken) {
+        count(entries, n);
+        number(entries, n);
+        taken = stored(entries, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (taken)
+            kp_result_free(entries[i].result);
+        else
+            keep(entries[i].result);
+    }
+    kp_quiet_end(&q);
+    kp_lock_give(&session.storing);
+}
+
+/* ---- counting ---- */
+
+uint64_t kp_session_seen(uint64_t launches)
+{
+    kp_lock_take(&session.lock, KP_FOREVER);
+    uint64_t before = session.facts.launches_seen;
+    session.facts.launches_seen += launches;
+    kp_lock_give(&session.lock);
+    return before;
+}
+
+void kp_session_skip(const char *reason, uint64_t launches)
+{
+    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_session_add_skip(&session.facts, reason, launches);
+    kp_lock_give(&session.lock);
+}
+
+void kp_session_unwanted(const char *base, uint64_t n)
+{
+    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_session_add_kernel(&session.facts, base, n);
+    kp_lock_give(&session.lock);
+}
+
+void kp_session_range(const struct kp_nvtx_range *r, uint64_t n)
+{
+    char *expression = kp_nvtx_expression(r);
+    kp_lock_take(&session.lock, KP_FOREVER);
+    if (expression)
+        kp_session_add_range(&session.facts, expression, n);
+    kp_lock_give(&session.lock);
+    free(expression);
+}
+
+static void add_device(const struct kp_device *device, const char *chip, const char *breakdowns)
+{
+    struct kp_session *s = &session.facts;
+    for (size_t i = 0; i < s->n_devices; i++)
+        if (s->devices[i].ordinal == device->device)
+            return;
+    struct kp_device_info *grown = realloc(s->devices, (s->n_devices + 1) * sizeof(*grown));
+    if (!grown)
+        return;
+    s->devices = grown;
+    struct kp_device_info *i = &grown[s->n_devices++];
+    *i = (struct kp_device_info){.ordinal = device->device,
+                                 .name = kp_strdup(device->name),
+                                 .chip = kp_strdup(chip),
+                                 .pci_bus_id = kp_strdup(device->pci_bus_id),
+                                 .cc_major = device->cc_major,
+                                 .cc_minor = device->cc_minor,
+                                 .sm_count = device->sm_count,
+                                 .breakdowns = kp_strdup(breakdowns)};
+}
+
+void kp_session_device(const struct kp_device *device, const char *chip, const char *breakdowns)
+{
+    kp_lock_take(&session.lock, KP_FOREVER);
+    add_device(device, chip, breakdowns);
+    kp_lock_give(&session.lock);
+}
+
+static void replace(char **text, const char *with)
+{
+    char *copy = kp_strdup(with);
+    if (copy) {
+        free(*text);
+        *text = copy;
+    }
+}
+
+void kp_session_collection(const char *metrics, const char *cupti_version)
+{
+    kp_lock_take(&session.lock, KP_FOREVER);
+    if (metrics && strcmp(session.facts.metrics, metrics))
+        replace(&session.facts.metrics, metrics);
+    if (cupti_version && strcmp(session.facts.cupti_version, cupti_version))
+        replace(&session.facts.cupti_version, cupti_version);
+    kp_lock_give(&session.lock);
+}
+
+void kp_session_warn_once(const char *text)
+{
+    kp_session_warn(KP_FAILURE_COUNTERS, text);
+}
+
+void kp_session_warn(enum kp_failure kind, const char *text)
+{
+    bool known = false;
+    kp_outcome_failed(kind);
+    kp_lock_take(&session.lock, KP_FOREVER);
+    for (size_t i = 0; i < session.n_warned && !known; i++)
+        known = !strcmp(session.warned[i], text);
+    if (!known && session.n_warned < sizeof(session.warned) / sizeof(*session.warned) &&
+        (session.warned[session.n_warned] = kp_strdup(text)))
+        session.n_warned++;
+    kp_lock_give(&session.lock);
+    if (!known)
+        kp_log_warning("%s", text);
+}
+
+/* ---- the end ---- */
+
+/* What the store took before it failed, then what was kept since. */
+static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
+{
+    (void)from;
+    int rc = session.store ? kp_store_each_result(session.store, fn, arg, err) : 0;
+    if (*err) { /* the store's failure, not that of `fn` */
+        kp_log_error("%s", *err);
+        failed_to_store();
+        free(*err);
+        *err = NULL;
+        rc = 0;
+    }
+    for (struct kept *k = session.kept; !rc && k; k = k->next)
+        rc = fn(&k->result, arg);
+    return rc;
+}
+
+/* Where the store has failed, code is still in memory. */
+static int find_code(void *arg, uint64_t id, struct kp_code *out)
+{
+    struct kp_lookup here = kp_codes_lookup(session.codes);
+    int rc = kp_lookup_code(arg, id, out);
+    return rc && session.codes ? kp_lookup_code(&here, id, out) : rc;
+}
+
+/* Stacks are stored as places in modules while the program runs; now they get their names. */
+static int put_names(uint64_t stacks, char **err)
+{
+    int rc = kp_store_begin(session.store, err);
+    for (uint64_t id = 1; !rc && id <= stacks; id++) {
+        struct kp_stack s;
+        if (kp_stack_get(id, &s))
+            continue;
+        rc = put_stack(&s, err);
+        kp_stack_free(&s);
+    }
+    return rc ? rc : kp_store_commit(session.store, err);
+}
+
+static void name_stacks(void)
+{
+    char *err = NULL;
+    uint64_t stacks = kp_stack_name_all();
+    if (kp_stack_python_missing()) {
+        kp_outcome_failed(KP_FAILURE_STACKS);
+        kp_log_warning("Call stacks have no Python frames: %s", kp_stack_python_missing());
+    }
+    if (stacks && session.store && !session.store_failed && put_names(stacks, &err))
+        kp_log_error("%s", err ? err : "the session file has no names of call stacks");
+    free(err);
+}
+
+static int stack_of(void *arg, uint64_t id, struct kp_stack *out)
+{
+    (void)arg;
+    return kp_stack_get(id, out);
+}
+
+static void report(void)
+{
+    struct kp_lookup stored = kp_store_lookup(session.store);
+    /* Stacks and code are in memory also where the file did not take them. */
+    const struct kp_launches launches = {.each = each_result,
+                                         .lookup = {.code = find_code, .stack = stack_of, .arg = &stored}};
+    char *err = NULL;
+    struct kp_session in_file = session.facts;
+    in_file.complete = !session.store_failed;
+    if (session.store && kp_store_put_session(session.store, &in_file, &err) && !session.store_failed) {
+        kp_log_error("%s", err ? err : "the session file cannot be written");
+        failed_to_store();
+    }
+    free(err);
+    if (kp_page_print(kp_log_sink(), &session.display, &session.facts, &launches, &err)) {
+        kp_log_error("%s", err ? err : "the report could not be written");
+        kp_outcome_failed(KP_FAILURE_REPORT);
+    }
+    free(err);
+}
+
+bool kp_session_is_open(void)
+{
+    return atomic_load(&session.open);
+}
+
+void kp_session_discard_if_empty(void)
+{
+    kp_lock_take(&session.storing, KP_FOREVER);
+    if (atomic_load(&session.open) && !session.next_id) {
+        atomic_store(&session.open, false);
+        kp_store_close(session.store);
+        session.store = NULL;
+        remove_own_file();
+    }
+    kp_lock_give(&session.storing);
+}
+
+/* Tells how the launches fared, once all is written. */
+static void tell_outcome(void)
+{
+    const struct kp_session *s = &session.facts;
+    uint64_t unwanted = 0, skipped = 0;
+    for (size_t i = 0; i < s->n_skips; i++) {
+        skipped += s->skips[i].count;
+        unwanted += kp_skip_is_choice(s->skips[i].reason) ? s->skips[i].count : 0;
+    }
+    if (skipped > unwanted || s->launches_seen > s->launches_profiled + skipped)
+        kp_outcome_failed(KP_FAILURE_NOT_COUNTED);
+    if (kp_cupti_denied())
+        kp_outcome_failed(KP_FAILURE_PERMISSION);
+    kp_outcome_ended(s->launches_seen, s->launches_seen - unwanted);
+}
+
+static void close_session(void)
+{
+    struct kp_quiet q = kp_quiet_begin();
+    bool begun = session.begun || begin_late();
+    atomic_store(&session.open, false);
+    if (!begun) {
+        tell_outcome();
+        kp_quiet_end(&q);
+        return;
+    }
+    session.facts.end_unix_ns = now_unix_ns();
+    session.facts.complete = true;
+    kp_log_progress("Disconnected from process %llu", (unsigned long long)session.facts.pid);
+    name_stacks();
+    report();
+    kp_store_close(session.store);
+    session.store = NULL;
+    if (session.temporary && !session.store_failed)
+        remove_own_file();
+    tell_outcome();
+    kp_quiet_end(&q);
+}
+
+void kp_session_close(void)
+{
+    /* An exit from a signal handler may have interrupted a holder on this very thread. */
+    if (!kp_lock_take(&session.storing, CLOSE_PATIENCE_MS))
+        return;
+    if (kp_lock_take(&session.lock, CLOSE_PATIENCE_MS)) {
+        close_session();
+        kp_lock_give(&session.lock);
+    }
+    kp_lock_give(&session.storing);
+}
+
+void kp_session_forked(void)
+{
+    kp_lock_give(&session.storing);
+    kp_lock_give(&session.lock);
+    session.store = NULL; /* the parent's: not even closed, which could touch its file */
+    session.temporary = false;
+    atomic_store(&session.open, false);
+}

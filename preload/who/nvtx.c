@@ -1,0 +1,638 @@
+#include "preload/who/nvtx.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "report/model/nvtx_expr.h"
+#include "base/text.h"
+
+enum {
+    MOST_THREADS = 1024,
+    MOST_OPEN = 4096, /* start-end ranges */
+    MOST_DOMAINS = 1024,
+    MOST_LABELS = 4096,
+    MOST_STRINGS = 16384,
+    STRING_LISTS = 1024,
+    MOST_SEEN = 512,
+    SEEN_SLOTS = 2 * MOST_SEEN, /* a power of 2 */
+    NUMBER_SIZE = 32,
+};
+
+struct kp_nvtx_domain {
+    struct kp_nvtx_domain *next;
+    char name[KP_NVTX_NAME];
+};
+
+/* An open range. */
+struct range {
+    const struct kp_nvtx_domain *domain;
+    uint64_t id; /* of a start-end range */
+    uint64_t thread;
+    int level;
+    uint32_t category;
+    int32_t payload_type;
+    union kp_nvtx_payload payload;
+    char name[KP_NVTX_NAME];
+};
+
+/* The push-pop ranges of a thread, of all domains in the order they were opened. Its thread alone changes it, and so
+ * reads it without the lock; only what is in use of it is ever touched, so it costs little more than that. */
+struct stack {
+    struct kp_lock lock;
+    struct stack *next;
+    unsigned n;
+    uint64_t beyond; /* ranges pushed onto the full stack */
+    struct range ranges[KP_NVTX_DEPTH];
+};
+
+/* A name given to a category, a thread or a stream. */
+struct label {
+    enum kp_nvtx_named what;
+    const struct kp_nvtx_domain *domain;
+    uint64_t id;
+    char *name;
+};
+
+struct string {
+    struct string *next;
+    char text[];
+};
+
+struct seen {
+    enum kp_nvtx_kind kind;
+    const struct kp_nvtx_domain *domain;
+    uint64_t hash;
+    atomic_uint_fast64_t times;
+    char name[];
+};
+
+/* Locks are taken in the order in which they stand here, and a stack's after `stacks`. */
+static struct {
+    struct kp_lock *lock;
+    struct stack *first;
+    size_t n;
+} stacks = {.lock = &kp_locks[KP_LOCK_NVTX_STACKS]};
+
+static struct {
+    struct kp_lock *lock;
+    struct range *list[MOST_OPEN]; /* by id, which is by age */
+    size_t n;
+    uint64_t last_id;
+} started = {.lock = &kp_locks[KP_LOCK_NVTX_STARTED]};
+
+static struct {
+    struct kp_lock *lock;
+    struct kp_nvtx_domain *domains;
+    size_t n_domains;
+    struct string *strings[STRING_LISTS];
+    size_t n_strings;
+    struct label *labels;
+    size_t n_labels;
+} names = {.lock = &kp_locks[KP_LOCK_NVTX_NAMES]};
+
+/* Filled under the lock of `names`, read without. */
+static struct {
+    _Atomic(struct seen *) slots[SEEN_SLOTS];
+    struct seen *list[MOST_SEEN]; /* as they came */
+    atomic_size_t n;
+} seen;
+
+static struct kp_nvtx_domain default_domain;
+static struct kp_nvtx_domain no_domain; /* of those that there was no memory for: nothing is kept of their ranges */
+
+static struct {
+    bool on, all_threads;
+    struct kp_nvtx_filter *include, *exclude;
+} choice;
+
+#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+THREAD_LOCAL struct stack *own;
+THREAD_LOCAL bool untracked; /* a push of this thread's found no stack: what follows would have wrong levels */
+THREAD_LOCAL uint64_t own_id;
+THREAD_LOCAL bool inside; /* a function of this file runs on this thread */
+
+static bool enter(void)
+{
+    if (inside || kp_locks_forking())
+        return false;
+    inside = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    return true;
+}
+
+static void leave(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    inside = false;
+}
+
+static uint64_t thread_id(void)
+{
+    if (!own_id)
+        own_id = (uint64_t)syscall(SYS_gettid);
+    return own_id;
+}
+
+static const struct kp_nvtx_domain *domain_or_default(const struct kp_nvtx_domain *d)
+{
+    return d ? d : &default_domain;
+}
+
+/* At most KP_NVTX_NAME - 1 byte of `text`, and no part of a UTF-8 character. */
+static size_t name_length(const char *text)
+{
+    size_t len = strnlen(text, KP_NVTX_NAME);
+    if (len < KP_NVTX_NAME)
+        return len;
+    len--;
+    while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
+        len--;
+    return len;
+}
+
+/* ---- what was seen ---- */
+
+/* The slot with the range, or the empty one where it would be: half of them stay empty. */
+static _Atomic(struct seen *) *find_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len, uint64_t hash)
+{
+    for (size_t i = hash;; i++) {
+        _Atomic(struct seen *) *slot = &seen.slots[i & (SEEN_SLOTS - 1)];
+        const struct seen *s = atomic_load_explicit(slot, memory_order_acquire);
+        if (!s || (s->hash == hash && s->kind == kind && s->domain == r->domain && !memcmp(s->name, r->name, len + 1)))
+            return slot;
+    }
+}
+
+static void add_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len, uint64_t hash)
+{
+    kp_lock_take(names.lock, KP_FOREVER);
+    _Atomic(struct seen *) *slot = find_seen(kind, r, len, hash);
+    struct seen *s = atomic_load(slot);
+    size_t n = atomic_load(&seen.n);
+    if (!s && n < MOST_SEEN && (s = malloc(sizeof(*s) + len + 1))) {
+        *s = (struct seen){.kind = kind, .domain = r->domain, .hash = hash};
+        memcpy(s->name, r->name, len + 1);
+        seen.list[n] = s;
+        atomic_store(&seen.n, n + 1);
+        atomic_store_explicit(slot, s, memory_order_release);
+    }
+    if (s)
+        atomic_fetch_add_explicit(&s->times, 1, memory_order_relaxed);
+    kp_lock_give(names.lock);
+}
+
+static void note_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len)
+{
+    uint64_t hash = kp_hash(r->name, len, (uintptr_t)r->domain + kind);
+    struct seen *s = atomic_load_explicit(find_seen(kind, r, len, hash), memory_order_acquire);
+    if (s)
+        atomic_fetch_add_explicit(&s->times, 1, memory_order_relaxed);
+    else if (atomic_load_explicit(&seen.n, memory_order_relaxed) < MOST_SEEN)
+        add_seen(kind, r, len, hash);
+}
+
+void kp_nvtx_each_seen(void (*fn)(const struct kp_nvtx_range *r, uint64_t times))
+{
+    size_t n = atomic_load(&seen.n);
+    for (size_t i = 0; i < n; i++)
+        fn(&(struct kp_nvtx_range){.kind = seen.list[i]->kind,
+                                   .domain = (char *)(uintptr_t)seen.list[i]->domain->name,
+                                   .name = seen.list[i]->name,
+                                   .category = "",
+                                   .payload = ""},
+           atomic_load(&seen.list[i]->times));
+}
+
+static void fill(struct range *r, enum kp_nvtx_kind kind, const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
+{
+    size_t len = name_length(e->text);
+    r->domain = domain_or_default(d);
+    r->thread = thread_id();
+    r->category = e->category;
+    r->payload_type = e->payload_type;
+    r->payload = e->payload;
+    memcpy(r->name, e->text, len);
+    r->name[len] = '\0';
+    note_seen(kind, r, len);
+}
+
+/* ---- stacks ---- */
+
+/* Late symbols of an older glibc's libpthread (see tools/glibc_compat.h): without it there are no threads that end. */
+#pragma weak pthread_key_create
+#pragma weak pthread_setspecific
+
+static pthread_key_t key;
+static bool has_key;
+
+static void thread_ends(void *arg)
+{
+    struct stack *s = arg;
+    inside = true; /* a handler of this thread would find it half gone */
+    kp_lock_take(stacks.lock, KP_FOREVER);
+    for (struct stack **at = &stacks.first; *at; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            stacks.n--;
+            break;
+        }
+    own = NULL;
+    kp_lock_give(stacks.lock);
+    free(s);
+    inside = false;
+}
+
+/* The stack of this thread; NULL when there is none to be had. */
+static struct stack *own_stack(void)
+{
+    if (own || untracked)
+        return own;
+    struct stack *s = malloc(sizeof(*s));
+    untracked = !s;
+    if (!s)
+        return NULL;
+    kp_lock_take(stacks.lock, KP_FOREVER);
+    if (stacks.n < MOST_THREADS) {
+        s->lock = (struct kp_lock){0};
+        s->n = 0;
+        s->beyond = 0;
+        s->next = stacks.first;
+        stacks.first = own = s;
+        stacks.n++;
+    }
+    kp_lock_give(stacks.lock);
+    untracked = !own;
+    if (!own)
+        free(s);
+    else if (has_key)
+        pthread_setspecific(key, own);
+    return own;
+}
+
+/* The innermost range of the domain in the stack; -1 when it has none. */
+static int top_of(const struct stack *s, const struct kp_nvtx_domain *d)
+{
+    int i = (int)s->n - 1;
+    while (i >= 0 && s->ranges[i].domain != d)
+        i--;
+    return i;
+}
+
+static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
+{
+    int level = 0, below = top_of(s, d);
+    if (below >= 0)
+        level = s->ranges[below].level + 1;
+    kp_lock_take(&s->lock, KP_FOREVER);
+    if (s->n < KP_NVTX_DEPTH) {
+        struct range *r = &s->ranges[s->n];
+        fill(r, KP_NVTX_PUSH_POP, d, e);
+        r->level = level;
+        s->n++;
+    } else {
+        level += (int)s->beyond++;
+    }
+    kp_lock_give(&s->lock);
+    return level;
+}
+
+int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
+{
+    if (!enter())
+        return KP_NVTX_NOT_TRACKED;
+    struct stack *s = d != &no_domain ? own_stack() : NULL;
+    int level = s ? push(s, domain_or_default(d), e) : KP_NVTX_NOT_TRACKED;
+    leave();
+    return level;
+}
+
+static int pop(struct stack *s, const struct kp_nvtx_domain *d)
+{
+    int i = top_of(s, d);
+    int level = i >= 0 ? s->ranges[i].level : -1;
+    if (s->beyond)
+        return level + (int)s->beyond--;
+    if (i < 0)
+        return level;
+    kp_lock_take(&s->lock, KP_FOREVER);
+    s->n--;
+    /* ranges of another domain that are open inside of this one */
+    memmove(&s->ranges[i], &s->ranges[i + 1], (s->n - (unsigned)i) * sizeof(*s->ranges));
+    kp_lock_give(&s->lock);
+    return level;
+}
+
+int kp_nvtx_pop(const struct kp_nvtx_domain *d)
+{
+    if (!enter())
+        return KP_NVTX_NOT_TRACKED;
+    int level = -1;
+    if (untracked || d == &no_domain)
+        level = KP_NVTX_NOT_TRACKED;
+    else if (own)
+        level = pop(own, domain_or_default(d));
+    leave();
+    return level;
+}
+
+/* ---- start-end ranges ---- */
+
+uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
+{
+    static const uint64_t not_kept = UINT64_MAX;
+    if (!enter())
+        return not_kept;
+    struct range *r = d != &no_domain ? malloc(sizeof(*r)) : NULL;
+    if (r)
+        fill(r, KP_NVTX_START_END, d, e);
+    kp_lock_take(started.lock, KP_FOREVER);
+    uint64_t id = ++started.last_id;
+    if (r && started.n < MOST_OPEN) {
+        r->id = id;
+        started.list[started.n++] = r;
+        r = NULL;
+    }
+    kp_lock_give(started.lock);
+    free(r);
+    leave();
+    return id;
+}
+
+/* The place in the list of the first range whose id is not below `id`. */
+static size_t place_of(uint64_t id)
+{
+    size_t low = 0, high = started.n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (started.list[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void kp_nvtx_end(uint64_t id)
+{
+    struct range *r = NULL;
+    if (!enter())
+        return;
+    kp_lock_take(started.lock, KP_FOREVER);
+    size_t i = place_of(id);
+    if (i < started.n && started.list[i]->id == id) {
+        r = started.list[i];
+        started.n--;
+        memmove(&started.list[i], &started.list[i + 1], (started.n - i) * sizeof(*started.list));
+    }
+    kp_lock_give(started.lock);
+    free(r);
+    leave();
+}
+
+/* ---- names ---- */
+
+static struct kp_nvtx_domain *find_domain(const char *name)
+{
+    size_t len = name_length(name);
+    struct kp_nvtx_domain *d = names.domains;
+    while (d && (strncmp(d->name, name, len) || d->name[len]))
+        d = d->next;
+    if (d || names.n_domains == MOST_DOMAINS || !(d = malloc(sizeof(*d))))
+        return d;
+    memcpy(d->name, name, len);
+    d->name[len] = '\0';
+    d->next = names.domains;
+    names.domains = d;
+    names.n_domains++;
+    return d;
+}
+
+const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name)
+{
+    if (!enter())
+        return &no_domain;
+    kp_lock_take(names.lock, KP_FOREVER);
+    const struct kp_nvtx_domain *d = find_domain(name);
+    kp_lock_give(names.lock);
+    leave();
+    return d ? d : &no_domain;
+}
+
+static struct string *find_string(const char *text)
+{
+    size_t len = name_length(text);
+    struct string **list = &names.strings[kp_hash(text, len, 0) % STRING_LISTS], *s = *list;
+    while (s && (strncmp(s->text, text, len) || s->text[len]))
+        s = s->next;
+    if (s || names.n_strings == MOST_STRINGS || !(s = malloc(sizeof(*s) + len + 1)))
+        return s;
+    memcpy(s->text, text, len);
+    s->text[len] = '\0';
+    s->next = *list;
+    *list = s;
+    names.n_strings++;
+    return s;
+}
+
+const char *kp_nvtx_register(const char *text)
+{
+    static const char too_many[] = "(one of too many registered strings)";
+    if (!enter())
+        return too_many;
+    kp_lock_take(names.lock, KP_FOREVER);
+    const struct string *s = find_string(text);
+    kp_lock_give(names.lock);
+    leave();
+    return s ? s->text : too_many;
+}
+
+/* Under the lock. */
+static struct label *find_label(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id)
+{
+    for (size_t i = 0; i < names.n_labels; i++) {
+        struct label *l = &names.labels[i];
+        if (l->what == what && l->domain == d && l->id == id)
+            return l;
+    }
+    return NULL;
+}
+
+static struct label *new_label(void)
+{
+    size_t n = names.n_labels;
+    bool full = !(n & (n - 1)); /* room is a power of 2 */
+    struct label *grown = full ? realloc(names.labels, (n ? 2 * n : 1) * sizeof(*grown)) : names.labels;
+    if (!grown)
+        return NULL;
+    names.labels = grown;
+    grown[n] = (struct label){.name = NULL};
+    return &grown[names.n_labels++];
+}
+
+void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id, const char *name)
+{
+    char *copy = strndup(name, name_length(name));
+    if (!copy || !enter()) {
+        free(copy);
+        return;
+    }
+    d = what == KP_NVTX_CATEGORY ? domain_or_default(d) : NULL;
+    kp_lock_take(names.lock, KP_FOREVER);
+    struct label *l = find_label(what, d, id);
+    if (!l && names.n_labels < MOST_LABELS)
+        l = new_label();
+    if (l) {
+        free(l->name);
+        *l = (struct label){what, d, id, copy};
+        copy = NULL;
+    }
+    kp_lock_give(names.lock);
+    free(copy);
+    leave();
+}
+
+/* malloc'ed; NULL when it has none. */
+static char *label_of(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id)
+{
+    kp_lock_take(names.lock, KP_FOREVER);
+    const struct label *l = find_label(what, d, id);
+    char *name = l ? strdup(l->name) : NULL;
+    kp_lock_give(names.lock);
+    return name;
+}
+
+/* ---- what a launch is inside of ---- */
+
+static void write_payload(char out[NUMBER_SIZE], int32_t type, const union kp_nvtx_payload *p)
+{
+    *out = '\0';
+    if (type == KP_NVTX_PAYLOAD_U64)
+        snprintf(out, NUMBER_SIZE, "%llu", (unsigned long long)p->u64);
+    else if (type == KP_NVTX_PAYLOAD_I64)
+        snprintf(out, NUMBER_SIZE, "%lld", (long long)p->i64);
+    else if (type == KP_NVTX_PAYLOAD_DOUBLE)
+        snprintf(out, NUMBER_SIZE, "%.17g", p->real);
+    else if (type == KP_NVTX_PAYLOAD_U32)
+        snprintf(out, NUMBER_SIZE, "%lu", (unsigned long)p->u32);
+    else if (type == KP_NVTX_PAYLOAD_I32)
+        snprintf(out, NUMBER_SIZE, "%ld", (long)p->i32);
+    else if (type == KP_NVTX_PAYLOAD_FLOAT)
+        snprintf(out, NUMBER_SIZE, "%.9g", (double)p->single);
+}
+
+/* Without memory the range is left out. */
+static void add(struct kp_nvtx *out, enum kp_nvtx_kind kind, const struct range *r)
+{
+    char payload[NUMBER_SIZE], category[NUMBER_SIZE] = "";
+    char *name = r->category ? label_of(KP_NVTX_CATEGORY, r->domain, r->category) : NULL;
+    if (r->category)
+        snprintf(category, sizeof(category), "%lu", (unsigned long)r->category);
+    write_payload(payload, r->payload_type, &r->payload);
+    kp_nvtx_add(out, &(struct kp_nvtx_range){.kind = kind,
+                                             .domain = (char *)(uintptr_t)r->domain->name,
+                                             .name = (char *)(uintptr_t)r->name,
+                                             .category = name ? name : category,
+                                             .payload = payload,
+                                             .thread = r->thread});
+    free(name);
+}
+
+static void add_stack(struct kp_nvtx *out, const struct stack *s)
+{
+    for (unsigned i = 0; i < s->n; i++)
+        add(out, KP_NVTX_PUSH_POP, &s->ranges[i]);
+}
+
+static void add_other_threads(struct kp_nvtx *out)
+{
+    kp_lock_take(stacks.lock, KP_FOREVER);
+    for (struct stack *s = stacks.first; s; s = s->next) {
+        if (s == own)
+            continue;
+        kp_lock_take(&s->lock, KP_FOREVER);
+        add_stack(out, s);
+        kp_lock_give(&s->lock);
+    }
+    kp_lock_give(stacks.lock);
+}
+
+static void add_started(struct kp_nvtx *out)
+{
+    kp_lock_take(started.lock, KP_FOREVER);
+    for (size_t i = 0; i < started.n; i++)
+        add(out, KP_NVTX_START_END, started.list[i]);
+    kp_lock_give(started.lock);
+}
+
+static bool takes(const struct kp_nvtx *n)
+{
+    bool included =
+        kp_nvtx_filter_empty(choice.include) || kp_nvtx_filter_match(choice.include, n->ranges, n->n_ranges);
+    return included && !kp_nvtx_filter_match(choice.exclude, n->ranges, n->n_ranges);
+}
+
+bool kp_nvtx_judge(CUstream stream, struct kp_nvtx *out)
+{
+    if (!choice.on || !enter())
+        return true;
+    if (own)
+        add_stack(out, own);
+    if (choice.all_threads)
+        add_other_threads(out);
+    add_started(out);
+    bool wanted = takes(out);
+    if (wanted) {
+        out->thread = thread_id();
+        out->thread_name = label_of(KP_NVTX_THREAD, NULL, out->thread);
+        out->stream_name = label_of(KP_NVTX_STREAM, NULL, (uintptr_t)stream);
+    }
+    leave();
+    return wanted;
+}
+
+/* ---- start ---- */
+
+int kp_nvtx_configure(const struct kp_options *o)
+{
+    char *err = NULL;
+    kp_nvtx_filter_free(choice.include);
+    kp_nvtx_filter_free(choice.exclude);
+    choice.include = choice.exclude = NULL;
+    int rc = kp_nvtx_filter_new(o->nvtx_include, &choice.include, &err);
+    if (!rc)
+        rc = kp_nvtx_filter_new(o->nvtx_exclude, &choice.exclude, &err);
+    free(err);
+    if (rc)
+        return rc;
+    choice.all_threads = !strcmp(o->nvtx_push_pop_scope, "process");
+    choice.on = o->nvtx;
+    return 0;
+}
+
+/* The thread that forked is the only one, with another id. */
+void kp_nvtx_forked(void)
+{
+    stacks.first = own;
+    stacks.n = own != NULL;
+    if (own) {
+        own->next = NULL;
+        own->lock = (struct kp_lock){0};
+    }
+    own_id = 0;
+}
+
+void kp_nvtx_attached(void)
+{
+    static atomic_bool done;
+    if (atomic_exchange(&done, true))
+        return;
+    if (pthread_key_create && pthread_setspecific)
+        has_key = !pthread_key_create(&key, thread_ends);
+}

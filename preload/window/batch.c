@@ -1,0 +1,155 @@
+#include "preload/window/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/code/sass.h"
+#include "base/lock.h"
+#include "preload/session/session.h"
+#include "preload/os/worker.h"
+#include "report/define/derive_source.h"
+#include "base/text.h"
+
+/* Few results are stored at once: what the worker has not come to is lost when the program is killed. */
+enum { FEW = 16 };
+
+struct kp_batch {
+    struct kp_result **results;
+    char **bases;
+    size_t n;
+    const struct kp_context_setup *setup;
+    const struct kp_context *context;
+    struct kp_counters *counters;
+    char *why; /* of missing values; NULL = there are none to speak of */
+};
+
+static void free_batch(struct kp_batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        kp_result_free(b->results[i]);
+        free(b->results[i]);
+        free(b->bases[i]);
+    }
+    kp_counters_free(b->counters);
+    free(b->results);
+    free(b->bases);
+    free(b->why);
+    free(b);
+}
+
+struct kp_batch *kp_batch_new(size_t n)
+{
+    struct kp_batch *b = calloc(1, sizeof(*b));
+    if (!b)
+        return NULL;
+    b->results = calloc(n + 1, sizeof(*b->results));
+    b->bases = calloc(n + 1, sizeof(*b->bases));
+    if (b->results && b->bases)
+        return b;
+    free_batch(b);
+    return NULL;
+}
+
+/* Each launch keeps its place, whatever fails: counters are given out by it. */
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base)
+{
+    b->results[b->n] = r;
+    b->bases[b->n++] = kp_strdup(base);
+}
+
+/* What was asked for by name, which the driver alone may have told. */
+static void mark_listed(const char *list, struct kp_result *r, const char *why)
+{
+    const char *item;
+    size_t len;
+    while (list && kp_word_next(&list, &item, &len)) {
+        char *name = memchr(item, ':', len) ? NULL : strndup(item, len); /* expressions stay as they are */
+        if (name && !kp_result_find(r, name))
+            kp_result_set_na(r, name, why);
+        free(name);
+    }
+}
+
+/* Sections without a plan: CUPTI was never reached, so what to show as missing comes from the table. */
+static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, const char *why)
+{
+    const struct kp_context *c = b->context;
+    for (size_t s = 0; s < b->setup->n_sections; s++)
+        for (size_t i = 0; i < b->setup->sections[s]->n_rows; i++) {
+            const struct kp_row *row = &b->setup->sections[s]->rows[i];
+            bool counted = row->source == KP_SRC_COUNTER || row->source == KP_SRC_DERIVED;
+            if (kp_row_required(row) && counted && kp_cc_matches(row->cc, c->device.cc_major, c->device.cc_minor) &&
+                !kp_result_find(r, row->metric))
+                kp_result_set_na(r, row->metric, why);
+        }
+}
+
+static void complete(const struct kp_batch *b, struct kp_result *r)
+{
+    const char *why = b->why ? b->why : "not collected";
+    if (b->context->plan) {
+        kp_plan_store_missing(b->context->plan, why, r);
+        struct kp_lookup code = kp_codes_lookup(kp_context_codes());
+        kp_derive_source(r, kp_context_codes() ? &code : NULL, kp_sass_category);
+        kp_plan_derive(b->context->plan, r);
+    } else {
+        mark_section_rows(b, r, why);
+        mark_listed(b->setup->options->metrics, r, why);
+    }
+    if (b->why && !b->context->no_counters)
+        r->launch.note = kp_strdup(b->why);
+    if (r->lossy)
+        kp_session_warn_once("out of memory: values of launches are missing");
+}
+
+/* Each result by itself where there is no memory for the list. */
+static void store(struct kp_batch *b)
+{
+    struct kp_session_entry *entries = calloc(b->n + 1, sizeof(*entries));
+    const struct kp_plan *plan = b->context->plan;
+    bool profiled = b->counters || (plan && !kp_plan_counts(plan));
+    for (size_t i = 0; i < b->n; i++) {
+        complete(b, b->results[i]);
+        struct kp_session_entry one = {
+            .result = b->results[i], .base = b->bases[i] ? b->bases[i] : "", .profiled = profiled};
+        if (entries)
+            entries[i] = one;
+        else
+            kp_session_results(&one, 1);
+    }
+    if (entries)
+        kp_session_results(entries, b->n);
+    free(entries);
+}
+
+static void finish(void *arg)
+{
+    struct kp_batch *b = arg;
+    char *wrong = b->counters ? kp_counters_evaluate(b->counters, b->results) : NULL;
+    if (wrong) {
+        kp_session_warn_once(wrong);
+        free(b->why);
+        b->why = wrong;
+    }
+    store(b);
+    free_batch(b);
+}
+
+void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,
+                     struct kp_counters *counters, const char *why)
+{
+    if (!b || !b->n) {
+        kp_counters_free(counters);
+        if (b)
+            free_batch(b);
+        return;
+    }
+    b->setup = setup;
+    b->context = c;
+    b->counters = counters;
+    b->why = why ? kp_strdup(why) : NULL;
+    if (b->n >= FEW && kp_worker_submit(finish, b))
+        return;
+    kp_worker_drain(KP_FOREVER); /* one evaluation at a time */
+    finish(b);
+}

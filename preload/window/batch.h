@@ -1,0 +1,20 @@
+/*
+ * The results of one window on their way to the session: evaluated and stored by the worker while the program goes on.
+ */
+#ifndef KP_PRELOAD_WINDOW_BATCH_H
+#define KP_PRELOAD_WINDOW_BATCH_H
+
+#include "preload/program/context.h"
+
+struct kp_batch;
+
+/* Room for `n` results; NULL without memory. */
+struct kp_batch *kp_batch_new(size_t n);
+/* Takes `r` over, the next of as many as there is room for. */
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base);
+/* Takes `counters` (may be NULL) and `b` (may be NULL) over: evaluates, marks as missing for `why` (copied) what is not
+ * there, stores. `c` must live until the worker was drained. */
+void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,
+                     struct kp_counters *counters, const char *why);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * Operations that join a window: memsets, copies to the device, event records and waits. What is kept of one is all it
+ * takes to issue it again: its arguments, and a copy of the host memory it reads, as that was at the call.
+ *
+ * All their arguments are integers or pointers, at most six, so one record serves them all; join.def says for each
+ * function which argument is what.
+ */
+#ifndef KP_PRELOAD_WINDOW_JOIN_H
+#define KP_PRELOAD_WINDOW_JOIN_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectors/facts/driver.h"
+
+enum { KP_OP_ARGS = 6 };
+
+struct kp_op {
+    void *real;                /* the driver's function */
+    uint64_t args[KP_OP_ARGS]; /* as the program gave them, but for pointers into `copy` */
+    void *copy;                /* storage of what was copied at the call; NULL for none */
+    size_t copied;             /* byte */
+    CUstream stream;           /* where it runs; NULL: the legacy default stream */
+    unsigned event;            /* which argument is an event, from 1; 0 = none */
+    bool waits;                /* the program's call returned when it was done */
+};
+
+/* What a call does to an open window. */
+enum kp_join {
+    KP_JOIN_YES,   /* recorded in *op: belongs to the window */
+    KP_JOIN_CLOSE, /* the window must be closed first: the host would see a result, or it cannot be issued again */
+};
+
+/* Judges the call of `symbol` (an exported symbol or a base name, of class JOIN) with integer arguments `args` and
+ * records it. `reaches_host(address)` tells whether an address is host memory that the device can reach, or managed
+ * memory. At most `most` byte are copied: a call that reads more closes the window. Nothing is to be freed unless YES.
+ * The context of the call is current. */
+enum kp_join kp_join_record(const struct kp_driver *d, const char *symbol, void *real, const uint64_t args[KP_OP_ARGS],
+                            bool (*reaches_host)(uint64_t address), size_t most, struct kp_op *op);
+
+/* Issues it again. Returns what the driver says. */
+CUresult kp_op_issue(const struct kp_op *op);
+void kp_op_free(struct kp_op *op);
+
+/* Whether join.def has a row for `symbol`. */
+bool kp_join_known(const char *symbol);
+
+#endif

@@ -1,0 +1,174 @@
+/* What messages say, and how they look in the text report. */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/pages/render_body.h"
+#include "report/judge/rules.h"
+#include "base/text.h"
+#include "base/wrap.h"
+
+enum { INDENT = 10, TEXT_WIDTH = 110 };
+
+static const char *const severity_names[] = {
+    [KP_SEVERITY_OPT] = "OPT", [KP_SEVERITY_INF] = "INF", [KP_SEVERITY_WRN] = "WRN"};
+
+const char *kp_severity_name(enum kp_severity severity)
+{
+    return severity_names[severity];
+}
+
+/* --- what they say --- */
+
+bool kp_result_has_lines(const struct kp_result *r)
+{
+    static const char *const metrics[] = {"smsp__pcsamp_sample_count", "memory_l2_theoretical_sectors_global",
+                                          "memory_l1_wavefronts_shared"};
+    double value;
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
+        if (kp_metric_number(kp_result_find(r, metrics[i]), &value))
+            return true;
+    return false;
+}
+
+/* These outnumber all others of their section, and come from collectors of their own. */
+static bool is_by_instruction(const struct kp_row *row)
+{
+    return row->source == KP_SRC_PCSAMP || row->source == KP_SRC_SASS;
+}
+
+/* Most of the section's rows: a few may be those of another section, or of a later version. */
+static bool has_section(const struct kp_result *r, const struct kp_section *s)
+{
+    size_t rows = 0, found = 0;
+    for (size_t i = 0; i < s->n_rows; i++) {
+        const struct kp_row *row = &s->rows[i];
+        if (row->kind == KP_ROW_BODY || is_by_instruction(row) ||
+            !strncmp(row->metric, KP_BREAKDOWN, strlen(KP_BREAKDOWN)) ||
+            !kp_cc_matches(row->cc, r->launch.cc_major, r->launch.cc_minor))
+            continue;
+        rows++;
+        found += kp_result_find(r, row->metric) != NULL;
+    }
+    return 2 * found >= rows;
+}
+
+/* The smallest set comes first in the section's list. */
+static void put_section(FILE *f, const struct kp_result *r, const char *id, size_t n)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)n, id);
+    const struct kp_section *s = kp_section_find(name);
+    fprintf(f, "%s", s ? s->display : name);
+    if (s && !has_section(r, s))
+        fprintf(f, *s->sets ? " (set %.*s)" : " (section %.*s)", (int)(*s->sets ? strcspn(s->sets, ",") : n),
+                *s->sets ? s->sets : id);
+}
+
+/* A number with separators between thousands; returns its length. */
+static size_t put_number(FILE *f, const char *digits)
+{
+    size_t whole = strspn(digits, "0123456789"), n = whole;
+    for (size_t i = 0; i < whole; i++)
+        fprintf(f, i && (whole - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
+    if (digits[n] == '.') {
+        n += 1 + strspn(digits + n + 1, "0123456789");
+        fprintf(f, "%.*s", (int)(n - whole), digits + whole);
+    }
+    return n;
+}
+
+/* "FP32" and "l1tex" are no numbers. */
+static size_t word_length(const char *text)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)text[n]) || text[n] == '_')
+        n++;
+    return n;
+}
+
+char *kp_message_text(const struct kp_result *r, const char *text)
+{
+    char *out = NULL;
+    size_t size, n;
+    bool lines = kp_result_has_lines(r);
+    FILE *f = open_memstream(&out, &size);
+    if (!f)
+        return NULL;
+    for (; *text; text += n) {
+        n = 1;
+        if (*text == *KP_VERBATIM) {
+            size_t len = strcspn(text + 1, KP_VERBATIM);
+            fprintf(f, "%.*s", (int)len, text + 1);
+            n = 1 + len + (text[1 + len] != '\0');
+        } else if (*text == '{')
+            n = lines ? 1 : strcspn(text, "}");
+        else if (*text == '@') {
+            n += word_length(text + 1);
+            put_section(f, r, text + 1, n - 1);
+        } else if (isdigit((unsigned char)*text))
+            n = put_number(f, text);
+        else if ((n = word_length(text)))
+            fprintf(f, "%.*s", (int)n, text);
+        else if (n = 1, *text != '}')
+            fputc(*text, f);
+    }
+    if (kp_text_end(f, &out)) {
+        free(out);
+        return NULL;
+    }
+    return out;
+}
+
+/* --- how they look --- */
+
+/* One line, padded with blanks to the full width as ncu does. */
+static int put_line(const struct kp_sink *out, const char *head, const char *text, size_t len)
+{
+    char line[INDENT + TEXT_WIDTH + 2];
+    int n = snprintf(line, sizeof line, "    %-*s%-*.*s\n", INDENT - 4, head, TEXT_WIDTH, (int)len, text);
+    kp_blank_controls(line, (size_t)n - 1);
+    return out->write(out->arg, line, (size_t)n);
+}
+
+static int put_message(const struct kp_sink *out, const struct kp_message *m)
+{
+    const char *head = kp_severity_name(m->severity), *line;
+    struct kp_wrap wrap = {m->text, TEXT_WIDTH};
+    char estimate[64];
+    size_t len;
+    int rc = 0;
+    if (!isnan(m->speedup)) {
+        int n = snprintf(estimate, sizeof estimate, "Est. %sSpeedup: %.4g%%", m->global ? "" : "Local ", m->speedup);
+        rc = put_line(out, head, estimate, (size_t)n);
+        head = "";
+    }
+    for (; !rc && kp_wrap_next(&wrap, &line, &len); head = "")
+        rc = put_line(out, head, line, len);
+    return rc;
+}
+
+static int put_separator(const struct kp_sink *out)
+{
+    char dashes[TEXT_WIDTH];
+    memset(dashes, '-', sizeof dashes);
+    return put_line(out, "-----", dashes, sizeof dashes);
+}
+
+int kp_render_messages(const struct kp_sink *out, const struct kp_messages *m, const char *section_id)
+{
+    size_t n = 0;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < m->n; i++) {
+        if (strcmp(m->list[i].rule->section, section_id))
+            continue;
+        if (n++)
+            rc = put_separator(out);
+        if (!rc)
+            rc = put_message(out, &m->list[i]);
+    }
+    return rc || !n ? rc : out->write(out->arg, "\n", 1);
+}

@@ -1,0 +1,43 @@
+/*
+ * The verdict on a launch: what bounds it, and the rules that promise most.
+ * Threads: pure functions.
+ */
+#ifndef KP_REPORT_JUDGE_VERDICT_H
+#define KP_REPORT_JUDGE_VERDICT_H
+
+#include "report/judge/rules.h"
+
+enum kp_bound {
+    KP_BOUND_UNKNOWN, /* the section SpeedOfLight was not collected */
+    KP_BOUND_MEMORY,
+    KP_BOUND_COMPUTE,
+    KP_BOUND_LATENCY,
+    KP_BOUND_LAUNCH, /* the grid does not fill the GPU */
+};
+
+enum {
+    KP_VERDICT_GAINS = 3,
+    KP_BOUND_NAME_MAX = 32,
+    KP_GAIN_FROM = 1, /* percent of the duration: smaller gains are not named */
+};
+
+struct kp_verdict {
+    enum kp_bound bound;
+    char what[KP_BOUND_NAME_MAX];  /* "DRAM", "L2", "L1", "FMA pipe", "issue slots", "latency", "launch size" ... */
+    double compute, memory, waves; /* percent of peak; waves of blocks; NaN when not known */
+    char stall[KP_BOUND_NAME_MAX]; /* what warps wait for most, as the warp state chart calls it; "" when not known */
+    double stall_share;            /* of their time, in percent */
+    const struct kp_message *gains[KP_VERDICT_GAINS]; /* best first; NULL: no more. Valid as long as the messages */
+};
+
+/* Whether the estimate is a gain of the kernel: neither that of one unit alone (local), nor a ceiling, nor too small to
+ * be named. */
+bool kp_is_gain(const struct kp_message *m);
+
+/* `s` as for kp_rules_apply; `m` are the launch's messages. */
+void kp_verdict(const struct kp_result *r, const struct kp_session *s, const struct kp_messages *m,
+                struct kp_verdict *out);
+/* One or two lines (wrapped to the report's width); nothing where nothing is known. */
+int kp_render_verdict(const struct kp_sink *out, const struct kp_verdict *v);
+
+#endif

@@ -1,0 +1,23 @@
+/* The identifier of launches that kernel-id takes: context:stream:[regex:]name:invocation. */
+#ifndef KP_REPORT_MODEL_KERNEL_ID_H
+#define KP_REPORT_MODEL_KERNEL_ID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kp_kernel_id;
+
+/* Context, stream and invocation are numbers, lists of them separated by commas, or expressions that match a whole
+ * number; the name is as kp_pattern_new takes it. An empty field matches everything. Names may have colons: the first
+ * two and the last one separate. Returns 0; -EINVAL with *err (malloc'ed line); -ENOMEM. */
+int kp_kernel_id_new(const char *text, struct kp_kernel_id **out, char **err);
+void kp_kernel_id_free(struct kp_kernel_id *id);
+
+/* All thread-safe. The first one: whether context or stream matter. */
+bool kp_kernel_id_asks_place(const struct kp_kernel_id *id);
+bool kp_kernel_id_place(const struct kp_kernel_id *id, uint64_t context, uint64_t stream);
+bool kp_kernel_id_name(const struct kp_kernel_id *id, const char *name);
+/* `nth` is 1 for the first invocation. */
+bool kp_kernel_id_invocation(const struct kp_kernel_id *id, uint64_t nth);
+
+#endif

@@ -1,0 +1,400 @@
+#include "report/model/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/model/instances.h"
+
+char *kp_strdup(const char *s)
+{
+    return strdup(s ? s : "");
+}
+
+/* Index of the first metric whose name is not before `name`. */
+static size_t lower_bound(const struct kp_result *r, const char *name)
+{
+    size_t lo = 0, hi = r->n_metrics;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(r->metrics[mid].name, name) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void metric_free(struct kp_metric *m)
+{
+    free(m->name);
+    free(m->unit);
+    free(m->text);
+    free(m->instances);
+}
+
+static int reserve_one(struct kp_result *r)
+{
+    if (r->n_metrics < r->cap_metrics)
+        return 0;
+    size_t cap = r->cap_metrics ? 2 * r->cap_metrics : 64;
+    struct kp_metric *grown = realloc(r->metrics, cap * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    r->metrics = grown;
+    r->cap_metrics = cap;
+    return 0;
+}
+
+/* Puts `value` (its strings are still the caller's, and are copied) in its place by name. */
+static int put(struct kp_result *r, const struct kp_metric *value)
+{
+    struct kp_metric m = *value;
+    m.name = kp_strdup(value->name);
+    m.unit = kp_strdup(value->unit);
+    m.text = value->text ? strdup(value->text) : NULL;
+    /* Room is made before anything is replaced, so that a failure leaves `r` as it was. */
+    if (!m.name || !m.unit || (value->text && !m.text) || reserve_one(r)) {
+        metric_free(&m);
+        r->lossy = true;
+        return -ENOMEM;
+    }
+    size_t i = lower_bound(r, m.name);
+    if (i < r->n_metrics && !strcmp(r->metrics[i].name, m.name)) {
+        metric_free(&r->metrics[i]);
+    } else {
+        memmove(&r->metrics[i + 1], &r->metrics[i], (r->n_metrics - i) * sizeof m);
+        r->n_metrics++;
+    }
+    r->metrics[i] = m;
+    return 0;
+}
+
+int kp_result_set_real(struct kp_result *r, const char *name, const char *unit, double value)
+{
+    return put(r,
+               &(struct kp_metric){.name = (char *)name, .unit = (char *)unit, .kind = KP_VALUE_REAL, .real = value});
+}
+
+int kp_result_set_count(struct kp_result *r, const char *name, const char *unit, uint64_t value)
+{
+    return put(r,
+               &(struct kp_metric){.name = (char *)name, .unit = (char *)unit, .kind = KP_VALUE_COUNT, .count = value});
+}
+
+int kp_result_set_text(struct kp_result *r, const char *name, const char *unit, const char *value)
+{
+    return put(r, &(struct kp_metric){.name = (char *)name,
+                                      .unit = (char *)unit,
+                                      .kind = KP_VALUE_TEXT,
+                                      .text = (char *)(value ? value : "")});
+}
+
+/* The instances and the text of their keys are one block, as curves of hundreds of points are made for each launch. */
+static struct kp_instance *instances_new(const char *const *keys, const double *values, size_t n)
+{
+    size_t text = 0;
+    for (size_t i = 0; i < n; i++)
+        text += keys ? strlen(keys[i]) + 1 : KP_KEY_SIZE;
+    struct kp_instance *list = malloc(n * sizeof *list + text);
+    if (!list)
+        return NULL;
+    char *to = (char *)(list + n), number[KP_KEY_SIZE];
+    for (size_t i = 0; i < n; i++) {
+        const char *key = keys ? keys[i] : kp_instance_key(number, i);
+        size_t size = strlen(key) + 1;
+        list[i] = (struct kp_instance){memcpy(to, key, size), values[i]};
+        to += size;
+    }
+    return list;
+}
+
+int kp_result_set_instances(struct kp_result *r, const char *name, const char *const *keys, const double *values,
+                            size_t n)
+{
+    size_t at = lower_bound(r, name);
+    if (at == r->n_metrics || strcmp(r->metrics[at].name, name))
+        return -ENOENT;
+    struct kp_instance *list = n ? instances_new(keys, values, n) : NULL;
+    if (n && !list) {
+        r->lossy = true;
+        return -ENOMEM;
+    }
+    free(r->metrics[at].instances);
+    r->metrics[at].instances = list;
+    r->metrics[at].n_instances = n;
+    return 0;
+}
+
+int kp_result_set_na(struct kp_result *r, const char *name, const char *why)
+{
+    return put(r, &(struct kp_metric){.name = (char *)name, .kind = KP_VALUE_NA, .text = (char *)(why ? why : "")});
+}
+
+const struct kp_metric *kp_result_find(const struct kp_result *r, const char *name)
+{
+    size_t i = lower_bound(r, name);
+    return i < r->n_metrics && !strcmp(r->metrics[i].name, name) ? &r->metrics[i] : NULL;
+}
+
+bool kp_metric_number(const struct kp_metric *m, double *out)
+{
+    if (m && m->kind == KP_VALUE_REAL)
+        *out = m->real;
+    else if (m && m->kind == KP_VALUE_COUNT)
+        *out = (double)m->count;
+    else
+        return false;
+    return true;
+}
+
+void kp_result_free(struct kp_result *r)
+{
+    free(r->launch.mangled);
+    free(r->launch.demangled);
+    free(r->launch.chip);
+    free(r->launch.note);
+    free(r->launch.reason);
+    kp_nvtx_free(&r->launch.nvtx);
+    for (size_t i = 0; i < r->n_metrics; i++)
+        metric_free(&r->metrics[i]);
+    free(r->metrics);
+    for (size_t i = 0; i < r->n_counts; i++)
+        kp_code_counts_free(&r->counts[i]);
+    free(r->counts);
+    for (size_t i = 0; i < r->n_series; i++)
+        kp_series_free(&r->series[i]);
+    free(r->series);
+    *r = (struct kp_result){0};
+}
+
+void kp_session_free(struct kp_session *s)
+{
+    char *texts[] = {s->exe,      s->cmdline, s->host,           s->kprof_version, s->cupti_version, s->set,
+                     s->sections, s->metrics, s->section_folder, s->cache_control, s->clock_control, s->environment};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        free(texts[i]);
+    for (size_t i = 0; i < s->n_skips; i++)
+        free(s->skips[i].reason);
+    free(s->skips);
+    for (size_t i = 0; i < s->n_kernels; i++)
+        free(s->kernels[i].name);
+    free(s->kernels);
+    for (size_t i = 0; i < s->n_ranges; i++)
+        free(s->ranges[i].name);
+    free(s->ranges);
+    for (size_t i = 0; i < s->n_devices; i++) {
+        free(s->devices[i].name);
+        free(s->devices[i].chip);
+        free(s->devices[i].pci_bus_id);
+        free(s->devices[i].breakdowns);
+    }
+    free(s->devices);
+    *s = (struct kp_session){0};
+}
+
+bool kp_skip_is_choice(const char *reason)
+{
+    static const char *const choices[] = {
+        KP_SKIP_PROFILER,    KP_SKIP_DELAY,     KP_SKIP_DURATION, KP_SKIP_BEFORE_MATCH, KP_SKIP_DEVICES,
+        KP_SKIP_KERNEL_NAME, KP_SKIP_KERNEL_ID, KP_SKIP_NVTX,     KP_SKIP_LAUNCH_SKIP,  KP_SKIP_LAUNCH_COUNT};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (!strcmp(choices[i], reason))
+            return true;
+    return false;
+}
+
+int kp_session_add_skip(struct kp_session *s, const char *reason, uint64_t n)
+{
+    for (size_t i = 0; i < s->n_skips; i++) {
+        if (!strcmp(s->skips[i].reason, reason)) {
+            s->skips[i].count += n;
+            return 0;
+        }
+    }
+    char *copy = kp_strdup(reason);
+    struct kp_skip *grown = copy ? realloc(s->skips, (s->n_skips + 1) * sizeof *grown) : NULL;
+    if (!grown) {
+        free(copy);
+        return -ENOMEM;
+    }
+    s->skips = grown;
+    s->skips[s->n_skips++] = (struct kp_skip){.reason = copy, .count = n};
+    return 0;
+}
+
+/* Counts in one of the lists of what was seen. */
+static int add_seen(struct kp_kernel_count **list, size_t *n_list, const char *name, uint64_t n)
+{
+    for (size_t i = 0; i < *n_list; i++) {
+        if (!strcmp((*list)[i].name, name)) {
+            (*list)[i].count += n;
+            return 0;
+        }
+    }
+    char *copy = kp_strdup(name);
+    struct kp_kernel_count *grown = copy ? realloc(*list, (*n_list + 1) * sizeof *grown) : NULL;
+    if (!grown) {
+        free(copy);
+        return -ENOMEM;
+    }
+    *list = grown;
+    grown[(*n_list)++] = (struct kp_kernel_count){.name = copy, .count = n};
+    return 0;
+}
+
+int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n)
+{
+    return add_seen(&s->kernels, &s->n_kernels, name, n);
+}
+
+int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t n)
+{
+    return add_seen(&s->ranges, &s->n_ranges, expression, n);
+}
+
+/* The texts of a range are one block, which begins with `domain`: launches have many ranges. */
+static int copy_texts(struct kp_nvtx_range *r)
+{
+    char **texts[] = {&r->domain, &r->name, &r->category, &r->payload};
+    enum { TEXTS = sizeof texts / sizeof *texts };
+    size_t sizes[TEXTS], all = 0;
+    for (size_t i = 0; i < TEXTS; i++)
+        all += sizes[i] = strlen(*texts[i]) + 1;
+    char *to = malloc(all);
+    if (!to)
+        return -ENOMEM;
+    for (size_t i = 0; i < TEXTS; i++) {
+        *texts[i] = memcpy(to, *texts[i], sizes[i]);
+        to += sizes[i];
+    }
+    return 0;
+}
+
+int kp_nvtx_add(struct kp_nvtx *n, const struct kp_nvtx_range *r)
+{
+    struct kp_nvtx_range copy = *r;
+    bool full = !(n->n_ranges & (n->n_ranges - 1)); /* room is a power of 2 */
+    if (full) {
+        struct kp_nvtx_range *grown = realloc(n->ranges, (n->n_ranges ? 2 * n->n_ranges : 1) * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        n->ranges = grown;
+    }
+    if (copy_texts(&copy))
+        return -ENOMEM;
+    n->ranges[n->n_ranges++] = copy;
+    return 0;
+}
+
+void kp_nvtx_free(struct kp_nvtx *n)
+{
+    for (size_t i = 0; i < n->n_ranges; i++)
+        free(n->ranges[i].domain); /* and the texts behind it */
+    free(n->ranges);
+    free(n->thread_name);
+    free(n->stream_name);
+    *n = (struct kp_nvtx){.ranges = NULL};
+}
+
+void kp_stack_free(struct kp_stack *s)
+{
+    for (size_t i = 0; i < s->n_frames; i++) {
+        free(s->frames[i].function);
+        free(s->frames[i].file);
+        free(s->frames[i].module);
+    }
+    free(s->frames);
+    *s = (struct kp_stack){0};
+}
+
+void kp_code_free(struct kp_code *c)
+{
+    for (size_t i = 0; i < c->n_instructions; i++) {
+        free(c->instructions[i].opcode);
+        free(c->instructions[i].text);
+    }
+    for (size_t i = 0; i < c->n_locations; i++)
+        free(c->locations[i].function);
+    for (size_t i = 0; i < c->n_files; i++) {
+        free(c->files[i].path);
+        free(c->files[i].text);
+    }
+    free(c->instructions);
+    free(c->locations);
+    free(c->files);
+    free(c->function);
+    *c = (struct kp_code){0};
+}
+
+void kp_code_counts_free(struct kp_code_counts *s)
+{
+    for (size_t i = 0; i < s->n_metrics; i++) {
+        free(s->metrics[i].name);
+        free(s->metrics[i].values);
+    }
+    free(s->metrics);
+    free(s->offsets);
+    *s = (struct kp_code_counts){0};
+}
+
+void kp_series_free(struct kp_series *s)
+{
+    free(s->name);
+    free(s->unit);
+    free(s->values);
+    *s = (struct kp_series){0};
+}
+
+int kp_result_add_counts(struct kp_result *r, struct kp_code_counts *counts)
+{
+    struct kp_code_counts *grown = realloc(r->counts, (r->n_counts + 1) * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    r->counts = grown;
+    grown[r->n_counts++] = *counts;
+    *counts = (struct kp_code_counts){0};
+    return 0;
+}
+
+int kp_result_add_series(struct kp_result *r, struct kp_series *series)
+{
+    struct kp_series *grown = realloc(r->series, (r->n_series + 1) * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    r->series = grown;
+    grown[r->n_series++] = *series;
+    *series = (struct kp_series){0};
+    return 0;
+}
+
+const struct kp_series *kp_result_find_series(const struct kp_result *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_series; i++)
+        if (!strcmp(r->series[i].name, name))
+            return &r->series[i];
+    return NULL;
+}
+
+const uint64_t *kp_code_counts_find(const struct kp_code_counts *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_metrics; i++)
+        if (!strcmp(s->metrics[i].name, name))
+            return s->metrics[i].values;
+    return NULL;
+}
+
+const struct kp_instruction *kp_code_at(const struct kp_code *c, uint32_t offset)
+{
+    size_t low = 0, high = c->n_instructions;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->instructions[middle].offset == offset)
+            return &c->instructions[middle];
+        if (c->instructions[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}

@@ -1,0 +1,236 @@
+#include "report/options/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/options/options.h"
+#include "base/text.h"
+
+/* The most that is read, byte: it may be a file without an end. */
+enum { MOST = 1 << 20 };
+
+enum { LEAST_ROOM = 64 };
+
+static const char prefix[] = KP_OPTION_PREFIX, own_name[] = KP_OPTION_PREFIX "CONFIG=";
+
+/* "launch-skip" is KPROF_LAUNCH_SKIP; a name that begins as those do stays as it is. */
+static char *entry_of(const char *name, size_t name_len, const char *value, size_t value_len)
+{
+    bool whole = !strncmp(name, prefix, sizeof prefix - 1);
+    char *entry;
+    if (asprintf(&entry, "%s%.*s=%.*s", whole ? "" : prefix, (int)name_len, name, (int)value_len, value) < 0)
+        return NULL;
+    if (!whole)
+        kp_option_env_spell(entry);
+    return entry;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    size_t len = strcspn(a, "=");
+    return !strncmp(a, b, len) && b[len] == '=';
+}
+
+/* A file in the making: a table with open addressing tells where a name has its entry, as a file may have very many. */
+struct reading {
+    struct kp_config_file *c;
+    size_t *slots; /* by the hash of the name: index + 1 in c->entries, 0 = free; never more than half of them taken */
+    size_t room;   /* slots, a power of two; the arrays of c have room for half as many */
+};
+
+/* The slot that has the entry of the same name, or the free one for it. */
+static size_t slot_of(const struct reading *r, const char *entry)
+{
+    size_t at = kp_hash(entry, strcspn(entry, "="), 0) & (r->room - 1);
+    while (r->slots[at] && !same_name(r->c->entries[r->slots[at] - 1], entry))
+        at = (at + 1) & (r->room - 1);
+    return at;
+}
+
+static int make_room(struct reading *r)
+{
+    struct kp_config_file *c = r->c;
+    if (2 * c->n < r->room)
+        return 0;
+    size_t room = r->room ? 2 * r->room : LEAST_ROOM;
+    char **entries = realloc(c->entries, room / 2 * sizeof *entries);
+    c->entries = entries ? entries : c->entries;
+    size_t *lines = realloc(c->lines, room / 2 * sizeof *lines);
+    c->lines = lines ? lines : c->lines;
+    size_t *slots = calloc(room, sizeof *slots);
+    if (!entries || !lines || !slots) {
+        free(slots);
+        return -ENOMEM;
+    }
+    free(r->slots);
+    r->slots = slots;
+    r->room = room;
+    for (size_t i = 0; i < c->n; i++)
+        slots[slot_of(r, c->entries[i])] = i + 1;
+    return 0;
+}
+
+/* Takes the entry over. */
+static int add(struct reading *r, char *entry, size_t line)
+{
+    struct kp_config_file *c = r->c;
+    if (make_room(r)) {
+        free(entry);
+        return -ENOMEM;
+    }
+    size_t *slot = &r->slots[slot_of(r, entry)];
+    if (!*slot) {
+        c->entries[c->n++] = NULL;
+        *slot = c->n;
+    }
+    free(c->entries[*slot - 1]);
+    c->entries[*slot - 1] = entry;
+    c->lines[*slot - 1] = line;
+    return 0;
+}
+
+static size_t trimmed(const char **text, size_t len)
+{
+    while (len && isspace((unsigned char)**text))
+        (*text)++, len--;
+    while (len && isspace((unsigned char)(*text)[len - 1]))
+        len--;
+    return len;
+}
+
+static int read_line(struct reading *r, const char *text, size_t len, size_t line, char **err)
+{
+    size_t rest = trimmed(&text, len), name_len = 0;
+    const char *name = text;
+    if (!rest || *text == '#')
+        return 0;
+    while (name_len < rest &&
+           (isalnum((unsigned char)text[name_len]) || text[name_len] == '_' || text[name_len] == '-'))
+        name_len++;
+    text += name_len;
+    rest = trimmed(&text, rest - name_len);
+    if (!name_len || !rest || *text != '=' || memchr(text, '\0', rest))
+        return kp_error(err, "%s:%zu: no line of the form NAME = VALUE", r->c->path, line);
+    text++;
+    rest = trimmed(&text, rest - 1);
+    char *entry = entry_of(name, name_len, text, rest);
+    if (entry && same_name(own_name, entry)) {
+        free(entry);
+        return kp_error(err, "%s:%zu: a file of options cannot name another", r->c->path, line);
+    }
+    return entry ? add(r, entry, line) : -ENOMEM;
+}
+
+static int cannot_read(const char *path, const char *why, char **err)
+{
+    return kp_error(err, "cannot read the options in %s: %s", path, why);
+}
+
+/* Nothing is waited for. A pipe is refused: each process reads the file, and more than once. */
+static int open_file(const char *path, int *fd, char **err)
+{
+    struct stat st;
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0 || fstat(*fd, &st))
+        return cannot_read(path, strerror(errno), err);
+    return S_ISFIFO(st.st_mode) ? cannot_read(path, "a pipe cannot be read by every process", err) : 0;
+}
+
+static int read_text(const char *path, int fd, char *text, size_t *len, char **err)
+{
+    ssize_t n;
+    *len = 0;
+    while ((n = read(fd, text + *len, MOST + 1 - *len)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return cannot_read(path, strerror(errno), err);
+        *len += (size_t)n;
+        if (*len > MOST)
+            return cannot_read(path, "it is longer than 1 MiB", err);
+    }
+    return 0;
+}
+
+static int read_lines(struct kp_config_file *c, const char *text, size_t len, char **err)
+{
+    struct reading r = {.c = c};
+    int rc = 0;
+    for (size_t line = 1; !rc && len; line++) {
+        const char *end = memchr(text, '\n', len);
+        size_t size = end ? (size_t)(end - text) : len, step = size + (end != NULL);
+        rc = read_line(&r, text, size, line, err);
+        text += step;
+        len -= step;
+    }
+    free(r.slots);
+    return rc;
+}
+
+int kp_config_file_read(const char *path, struct kp_config_file *out, char **err)
+{
+    size_t len;
+    int fd = -1;
+    *err = NULL;
+    *out = (struct kp_config_file){.path = strdup(path)};
+    char *text = malloc(MOST + 1);
+    int rc = out->path && text ? open_file(path, &fd, err) : -ENOMEM;
+    if (!rc)
+        rc = read_text(path, fd, text, &len, err);
+    if (!rc)
+        rc = read_lines(out, text, len, err);
+    free(text);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+void kp_config_file_free(struct kp_config_file *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        free(c->entries[i]);
+    free(c->entries);
+    free(c->lines);
+    free(c->path);
+    *c = (struct kp_config_file){.n = 0};
+}
+
+/* An empty value is as good as none. */
+static bool sets(char *const *env, const char *entry)
+{
+    for (; *env; env++)
+        if (same_name(entry, *env) && (*env)[strcspn(*env, "=") + 1])
+            return true;
+    return false;
+}
+
+char **kp_config_file_over(const struct kp_config_file *c, char *const *env)
+{
+    size_t n = 0;
+    while (env[n])
+        n++;
+    char **all = malloc((n + c->n + 1) * sizeof *all);
+    if (!all)
+        return NULL;
+    memcpy(all, env, n * sizeof *all);
+    for (size_t i = 0; i < c->n; i++)
+        if (!sets(env, c->entries[i]))
+            all[n++] = c->entries[i];
+    all[n] = NULL;
+    return all;
+}
+
+size_t kp_config_file_line(const struct kp_config_file *c, const char *entry)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->entries[i] == entry)
+            return c->lines[i];
+    return 0;
+}

@@ -1,0 +1,671 @@
+#include "report/options/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "report/options/config.h"
+#include "report/model/kernel_id.h"
+#include "report/model/model.h"
+#include "report/model/nvtx_expr.h"
+#include "report/pages/page.h"
+#include "base/pattern.h"
+#include "report/judge/rules.h"
+#include "report/define/section_files.h"
+#include "report/define/sections.h"
+#include "base/text.h"
+#include "report/pages/page_trace.h"
+
+static const char ENV_PREFIX[] = KP_OPTION_PREFIX;
+
+static const struct kp_option rows[] = {
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
+    {flag, letter, KP_OPT_##kind, fallback, values, KP_OPT_##group, help, offsetof(struct kp_options, field)},
+#include "report/options/options.def"
+};
+
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+/* A row whose kind does not fit its field's type does not compile. */
+#define KP_TYPE_FILE       char *
+#define KP_TYPE_SET        char *
+#define KP_TYPE_SECTIONS   char *
+#define KP_TYPE_RULES      char *
+#define KP_TYPE_NAMES      char *
+#define KP_TYPE_PATTERN    char *
+#define KP_TYPE_PATTERNS   char *
+#define KP_TYPE_KERNEL_ID  char *
+#define KP_TYPE_RANGES     char *
+#define KP_TYPE_CHOICE     char *
+#define KP_TYPE_CHOICES    char *
+#define KP_TYPE_COUNT      uint64_t
+#define KP_TYPE_AUTO_COUNT char *
+#define KP_TYPE_SIZE       uint64_t
+#define KP_TYPE_TIME       uint64_t
+#define KP_TYPE_DEVICES    uint64_t
+#define KP_TYPE_PATH       char *
+#define KP_TYPE_FOLDER     char *
+#define KP_TYPE_SWITCH     bool
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
+    _Static_assert(_Generic(((struct kp_options *)0)->field, KP_TYPE_##kind : 1, default : 0), flag);
+#include "report/options/options.def"
+
+static const char *const switch_words[] = {"on", "off", "yes", "no", "true", "false", "1", "0", NULL};
+
+const struct kp_option *kp_option_rows(size_t *n)
+{
+    *n = N_ROWS;
+    return rows;
+}
+
+void kp_option_env_spell(char *flag)
+{
+    for (char *c = flag; *c && *c != '='; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX])
+{
+    snprintf(out, KP_OPTION_NAME_MAX, "%s%s", ENV_PREFIX, row->flag);
+    kp_option_env_spell(out);
+}
+
+static int check_choice(const char *allowed, const char *value, char **err)
+{
+    const char *choices[32] = {0}, *item;
+    char *copy = kp_strdup(allowed);
+    size_t len, n = 0;
+    if (!copy)
+        return -ENOMEM;
+    const char *cursor = copy;
+    while (n + 1 < sizeof choices / sizeof *choices && kp_list_next(&cursor, &item, &len)) {
+        choices[n++] = item;
+        cursor += *cursor == ',';
+        ((char *)item)[len] = '\0';
+    }
+    int rc = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(choices[i], value))
+            goto out;
+    rc = kp_error_choice(err, "unknown value", value, choices);
+out:
+    free(copy);
+    return rc;
+}
+
+static int check_choices(const char *allowed, const char *list, char **err)
+{
+    const char *cursor = list, *item;
+    size_t len;
+    int rc = 0;
+    while (!rc && kp_list_next(&cursor, &item, &len)) {
+        char *word = strndup(item, len);
+        rc = word ? check_choice(allowed, word, err) : -ENOMEM;
+        free(word);
+    }
+    return rc;
+}
+
+static int read_switch(const char *value, bool *out, char **err)
+{
+    for (size_t i = 0; switch_words[i]; i++) {
+        if (!strcasecmp(switch_words[i], value)) {
+            *out = i % 2 == 0; /* the words alternate: yes, no */
+            return 0;
+        }
+    }
+    return kp_error_choice(err, "unknown value", value, switch_words);
+}
+
+static int read_count(const char *value, const char *lowest, uint64_t *out, char **err)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(value, &end, 10);
+    /* strtoull would take blanks, a sign and, with it, wrap around */
+    if (errno == ERANGE)
+        return kp_error(err, "%s is too large", value);
+    if (!isdigit((unsigned char)*value) || *end)
+        return kp_error(err, "'%s' is not a whole number", value);
+    if (*out < strtoull(lowest, NULL, 10))
+        return kp_error(err, "%s is too small; the lowest value is %s", value, lowest);
+    return 0;
+}
+
+static int check_auto_count(const char *value, const char *highest, char **err)
+{
+    uint64_t count;
+    if (!strcmp(value, "auto"))
+        return 0;
+    int rc = read_count(value, "0", &count, err);
+    if (!rc && count > strtoull(highest, NULL, 10))
+        return kp_error(err, "%s is too large; the highest value is %s", value, highest);
+    if (rc != -EINVAL || isdigit((unsigned char)*value))
+        return rc;
+    free(*err);
+    return kp_error(err, "'%s' is neither auto nor a whole number from 0 to %s", value, highest);
+}
+
+static int read_size(const char *value, const char *lowest, uint64_t *out, char **err)
+{
+    uint64_t least = 0;
+    static const char units[] = "KMG";
+    char *end;
+    errno = 0;
+    *out = strtoull(value, &end, 10);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (!isdigit((unsigned char)*value) || end[unit != NULL])
+        return kp_error(err, "'%s' is not a size; write a number and, where wanted, K, M or G, such as 512M", value);
+    if (errno == ERANGE || *out > UINT64_MAX >> shift)
+        return kp_error(err, "%s is too large", value);
+    *out <<= shift;
+    if (lowest && !read_size(lowest, NULL, &least, err) && *out < least)
+        return kp_error(err, "%s is too small; the lowest value is %s", value, lowest);
+    return 0;
+}
+
+static int not_a_time(const char *value, char **err)
+{
+    return kp_error(err, "'%s' is not a time; write a number of seconds, or one with ms, s or m, such as 500ms", value);
+}
+
+/* Not by strtod, which takes the decimal point that the program's locale has. */
+static int read_time(const char *value, uint64_t *out, char **err)
+{
+    static const struct {
+        const char *name;
+        uint64_t ns;
+    } units[] = {{"", UINT64_C(1000000000)},
+                 {"s", UINT64_C(1000000000)},
+                 {"ms", UINT64_C(1000000)},
+                 {"m", UINT64_C(60000000000)}};
+    char *end;
+    size_t u = 0;
+    errno = 0;
+    uint64_t whole = strtoull(value, &end, 10), part = 0;
+    const char *fraction = *end == '.' ? end + 1 : NULL, *unit = fraction ? fraction : end;
+    while (fraction && isdigit((unsigned char)*unit))
+        unit++;
+    while (u < sizeof units / sizeof *units && strcmp(units[u].name, unit))
+        u++;
+    if (!isdigit((unsigned char)*value) || fraction == unit || u == sizeof units / sizeof *units)
+        return not_a_time(value, err);
+    if (errno == ERANGE || whole > UINT64_MAX / units[u].ns - 1)
+        return kp_error(err, "%s is too large", value);
+    uint64_t place = units[u].ns;
+    for (; fraction && fraction < unit; fraction++)
+        part += (uint64_t)(*fraction - '0') * (place /= 10);
+    *out = whole * units[u].ns + part;
+    return 0;
+}
+
+enum { MOST_DEVICES = 64 };
+
+static int read_devices(const char *value, uint64_t *out, char **err)
+{
+    const char *item;
+    size_t len;
+    *out = 0;
+    while (kp_list_next(&value, &item, &len)) {
+        char *end;
+        uint64_t device = strtoull(item, &end, 10);
+        if (!isdigit((unsigned char)*item) || end != item + len)
+            return kp_error(err, "'%.*s' is not the number of a device", (int)len, item);
+        if (device >= MOST_DEVICES)
+            return kp_error(err, "%.*s is too large; the highest device is %d", (int)len, item, MOST_DEVICES - 1);
+        *out |= UINT64_C(1) << device;
+    }
+    return 0;
+}
+
+static int check_sections(const char *set, const char *list, char **err)
+{
+    const struct kp_section **chosen = NULL;
+    size_t n;
+    int rc = kp_sections_select(set, list, &chosen, &n, err);
+    free(chosen);
+    return rc;
+}
+
+static int check_pattern(const char *value, char **err)
+{
+    struct kp_pattern *pattern = NULL;
+    int rc = kp_pattern_new(value, &pattern, err);
+    kp_pattern_free(pattern);
+    return rc;
+}
+
+/* Names depend on the chip, expressions do not. They are separated by blanks, too. */
+static int check_names(const char *list, char **err)
+{
+    char *copy = kp_strdup(list), *save = NULL;
+    int rc = copy ? 0 : -ENOMEM;
+    char *name = copy ? strtok_r(copy, ", \t", &save) : NULL;
+    for (; !rc && name; name = strtok_r(NULL, ", \t", &save))
+        rc = check_pattern(name, err);
+    free(copy);
+    return rc;
+}
+
+static int check_patterns(const char *list, char **err)
+{
+    const char *item;
+    size_t len;
+    int rc = 0;
+    while (!rc && kp_list_next(&list, &item, &len)) {
+        char *pattern = strndup(item, len);
+        rc = pattern ? check_pattern(pattern, err) : -ENOMEM;
+        free(pattern);
+    }
+    return rc;
+}
+
+static int check_kernel_id(const char *value, char **err)
+{
+    struct kp_kernel_id *id = NULL;
+    int rc = kp_kernel_id_new(value, &id, err);
+    kp_kernel_id_free(id);
+    return rc;
+}
+
+static int check_ranges(const char *value, char **err)
+{
+    struct kp_nvtx_filter *filter = NULL;
+    int rc = kp_nvtx_filter_new(value, &filter, err);
+    kp_nvtx_filter_free(filter);
+    return rc;
+}
+
+static int check_path(const char *value, char **err)
+{
+    char *path = NULL;
+    int rc = kp_expand_path(value, 0, "", &path, err);
+    free(path);
+    return rc;
+}
+
+static int check_value(const struct kp_option *row, const char *value, char **err)
+{
+    bool flag;
+    uint64_t count;
+    kp_rule_choice rules;
+    switch (row->kind) {
+    case KP_OPT_SET:
+        return check_sections(value, "", err);
+    case KP_OPT_RULES:
+        return kp_rules_select(value, &rules, err);
+    case KP_OPT_SECTIONS:
+        return check_sections("", value, err);
+    case KP_OPT_PATTERN:
+        return check_pattern(value, err);
+    case KP_OPT_PATTERNS:
+        return check_patterns(value, err);
+    case KP_OPT_KERNEL_ID:
+        return check_kernel_id(value, err);
+    case KP_OPT_RANGES:
+        return check_ranges(value, err);
+    case KP_OPT_CHOICE:
+        return check_choice(row->values, value, err);
+    case KP_OPT_CHOICES:
+        return check_choices(row->values, value, err);
+    case KP_OPT_COUNT:
+        return read_count(value, row->values, &count, err);
+    case KP_OPT_AUTO_COUNT:
+        return check_auto_count(value, row->values, err);
+    case KP_OPT_SIZE:
+        return read_size(value, row->values, &count, err);
+    case KP_OPT_TIME:
+        return read_time(value, &count, err);
+    case KP_OPT_DEVICES:
+        return read_devices(value, &count, err);
+    case KP_OPT_PATH:
+        return check_path(value, err);
+    case KP_OPT_FILE:
+        return 0;
+    case KP_OPT_FOLDER:
+        return kp_sections_load(value, err);
+    case KP_OPT_SWITCH:
+        return read_switch(value, &flag, err);
+    case KP_OPT_NAMES:
+        return check_names(value, err);
+    }
+    return 0;
+}
+
+static bool is_list(enum kp_option_kind kind)
+{
+    return kind == KP_OPT_SECTIONS || kind == KP_OPT_RULES || kind == KP_OPT_NAMES || kind == KP_OPT_PATTERNS ||
+           kind == KP_OPT_CHOICES || kind == KP_OPT_DEVICES;
+}
+
+int kp_option_check(const struct kp_option *row, const char *shown, const char *value, char **err)
+{
+    char *why = NULL;
+    *err = NULL;
+    /* What is only separators would be as if not given, or select nothing. */
+    bool names_nothing = *value && is_list(row->kind) && !value[strspn(value, ", \t")];
+    int rc = names_nothing ? kp_error(&why, "nothing is named in '%s'", value)
+             : *value      ? check_value(row, value, &why)
+                           : 0;
+    if (rc == -EINVAL)
+        rc = kp_error(err, "%s: %s", shown, why);
+    free(why);
+    return rc;
+}
+
+/* Stores a value that has been checked. */
+static int store(struct kp_options *o, const struct kp_option *row, const char *value)
+{
+    void *field = (char *)o + row->offset;
+    char *err = NULL;
+    if (row->kind == KP_OPT_SWITCH)
+        return read_switch(value, field, &err);
+    if (row->kind == KP_OPT_COUNT)
+        return read_count(value, row->values, field, &err);
+    if (row->kind == KP_OPT_SIZE)
+        return read_size(value, row->values, field, &err);
+    if (row->kind == KP_OPT_TIME)
+        return read_time(value, field, &err);
+    if (row->kind == KP_OPT_DEVICES)
+        return read_devices(value, field, &err);
+    bool folder = row->kind == KP_OPT_FOLDER && *value;
+    char *copy = folder ? realpath(value, NULL) : kp_strdup(value), **text = field;
+    if (!copy)
+        return -ENOMEM;
+    free(*text);
+    *text = copy;
+    return 0;
+}
+
+static int store_defaults(struct kp_options *o)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < N_ROWS; i++)
+        rc = store(o, &rows[i], rows[i].fallback);
+    return rc;
+}
+
+#define NO_WARP_SAMPLING_MAX_PASSES                                                                                    \
+    "there is no limit of passes for samples of warps; pm-sampling-max-passes is for those of metrics over time"
+
+static const struct {
+    struct kp_option row; /* its flag and letter */
+    const char *instead;
+} of_ncu[] = {
+    {{.flag = "replay-mode"}, "launches are always replayed in windows of many, see --window"},
+    {{.flag = "graph-profiling"}, "a graph is always profiled as one workload"},
+    {{.flag = "call-stack-type"}, "call-stack takes the types, as in --call-stack native,python"},
+    {{.flag = "import", .letter = 'i'}, "`kprof report FILE` prints a stored session"},
+    {{.flag = "sampling-interval"}, "it is called warp-sampling-interval"},
+    {{.flag = "sampling-buffer-size"}, "it is called warp-sampling-buffer-size"},
+    {{.flag = "sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
+    {{.flag = "warp-sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
+    {{.flag = "print-kernel-base"}, "kernels are printed with their whole signature; kernel-name-base is for filters"},
+    {{.flag = "rename-kernels"}, "kernels are never renamed, as with off"},
+};
+
+const char *kp_option_instead(const char *flag)
+{
+    for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++)
+        if (!strcmp(of_ncu[i].row.flag, flag))
+            return of_ncu[i].instead;
+    return NULL;
+}
+
+const char *kp_option_instead_of_letter(int letter)
+{
+    for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++)
+        if (letter && of_ncu[i].row.letter == letter)
+            return of_ncu[i].instead;
+    return NULL;
+}
+
+static const char *instead_of(const char *env_name)
+{
+    char name[KP_OPTION_NAME_MAX];
+    for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++) {
+        kp_option_env_name(&of_ncu[i].row, name);
+        if (!strcmp(name, env_name))
+            return of_ncu[i].instead;
+    }
+    return NULL;
+}
+
+static int unknown_name(const char *name, char **err)
+{
+    char names[N_ROWS][KP_OPTION_NAME_MAX];
+    const char *list[N_ROWS + 1] = {0};
+    size_t prefix = sizeof ENV_PREFIX - 1; /* left out, or it would make all names look alike */
+    for (size_t i = 0; i < N_ROWS; i++) {
+        kp_option_env_name(&rows[i], names[i]);
+        list[i] = names[i] + prefix;
+    }
+    const char *instead = instead_of(name), *near = kp_nearest(name + prefix, list);
+    if (instead)
+        return kp_error(err, "unknown %s; %s", name, instead);
+    if (near)
+        return kp_error(err, "unknown %s; did you mean %s%s?", name, ENV_PREFIX, near);
+    return kp_error(err, "unknown %s; `kprof --help` lists the options", name);
+}
+
+/* The row of a NAME=value of the environment, NULL when there is none. */
+static const struct kp_option *find_row(const char *entry)
+{
+    char name[KP_OPTION_NAME_MAX];
+    size_t len = strcspn(entry, "=");
+    for (size_t i = 0; i < N_ROWS; i++) {
+        kp_option_env_name(&rows[i], name);
+        if (strlen(name) == len && !strncmp(name, entry, len))
+            return &rows[i];
+    }
+    return NULL;
+}
+
+/* One NAME=value of the environment, whose name starts as ours do. */
+static int take(struct kp_options *o, const struct kp_option *row, const char *entry, bool *set_given, char **err)
+{
+    const char *value = entry + strcspn(entry, "=");
+    char *name = strndup(entry, (size_t)(value - entry));
+    if (!name)
+        return -ENOMEM;
+    value += *value == '=';
+    int rc = row ? kp_option_check(row, name, value, err) : unknown_name(name, err);
+    if (!rc && *value) {
+        rc = store(o, row, value);
+        *set_given |= row->kind == KP_OPT_SET;
+    }
+    free(name);
+    return rc;
+}
+
+/* Where a value comes from that is wrong. */
+static int say_where(const struct kp_config_file *c, const char *entry, char **err)
+{
+    size_t line = kp_config_file_line(c, entry);
+    char *what = *err;
+    if (!line)
+        return -EINVAL;
+    int rc = kp_error(err, "%s:%zu: %s", c->path, line, what);
+    free(what);
+    return rc;
+}
+
+/* The entries that name a folder, or all others. */
+static int take_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, bool folders,
+                    bool *set_given, char **err)
+{
+    int rc = 0;
+    for (; !rc && *env; env++) {
+        if (strncmp(*env, ENV_PREFIX, sizeof ENV_PREFIX - 1))
+            continue;
+        const struct kp_option *row = find_row(*env);
+        if ((row && row->kind == KP_OPT_FOLDER) == folders)
+            rc = take(o, row, *env, set_given, err);
+        if (rc == -EINVAL)
+            rc = say_where(c, *env, err);
+    }
+    return rc;
+}
+
+/* The value of a variable that is not empty, or NULL. */
+static const char *value_of(char *const *env, const char *name)
+{
+    size_t len = strlen(name);
+    for (; *env; env++)
+        if (!strncmp(*env, name, len) && (*env)[len] == '=' && (*env)[len + 1])
+            return *env + len + 1;
+    return NULL;
+}
+
+/* The environment with what its file of options adds, in *all, to be freed; NULL without one. */
+static int add_config(char *const *env, struct kp_config_file *c, char ***all, char **err)
+{
+    const char *path = value_of(env, "KPROF_CONFIG");
+    *c = (struct kp_config_file){.n = 0};
+    *all = NULL;
+    if (!path)
+        return 0;
+    int rc = kp_config_file_read(path, c, err);
+    if (!rc && !(*all = kp_config_file_over(c, env)))
+        rc = -ENOMEM;
+    return rc;
+}
+
+char *kp_options_value(char *const *env, const char *name)
+{
+    struct kp_config_file c;
+    char **all = NULL, *err = NULL;
+    const char *value = NULL;
+    if (!add_config(env, &c, &all, &err))
+        value = value_of(all ? all : env, name);
+    char *copy = value ? strdup(value) : NULL;
+    free(err);
+    free(all);
+    kp_config_file_free(&c);
+    return copy;
+}
+
+static const char *without_dots(const char *path)
+{
+    while (path[0] == '.' && path[1] == '/')
+        for (path += 2; *path == '/'; path++)
+            ;
+    return path;
+}
+
+/* Whether report and session would be written over each other. `stdout` and `stderr` are no files as log-file. */
+static bool share_a_file(const char *log_file, const char *export_file)
+{
+    return *export_file && strcmp(log_file, "stdout") && strcmp(log_file, "stderr") &&
+           !strcmp(without_dots(log_file), without_dots(export_file));
+}
+
+/* What is wrong with values that are right each by itself. */
+static int check_together(const struct kp_options *o, char **err)
+{
+    if (o->csv && o->json)
+        return kp_error(err, "csv and json exclude each other; a stored session can be printed as both, one by one");
+    if (o->csv && strchr(o->page, ','))
+        return kp_error(err, "csv takes one page, not '%s'; a stored session can be printed page by page", o->page);
+    if (share_a_file(o->log_file, o->export_file))
+        return kp_error(err,
+                        "log-file and export are the same file '%s'; name another for the report, such as '%s.txt'",
+                        o->export_file, o->export_file);
+    return 0;
+}
+
+static bool is_text(enum kp_option_kind kind)
+{
+    return kind != KP_OPT_COUNT && kind != KP_OPT_SIZE && kind != KP_OPT_TIME && kind != KP_OPT_DEVICES &&
+           kind != KP_OPT_SWITCH;
+}
+
+/* Whether an option's value, which is not empty, cannot be had without NVTX. */
+static bool needs_nvtx(const struct kp_option *row, const char *value)
+{
+    char *err = NULL;
+    bool on = false;
+    switch (row->offset) {
+    case offsetof(struct kp_options, nvtx):
+        on = !read_switch(value, &on, &err) && on;
+        free(err);
+        return on;
+    case offsetof(struct kp_options, print_nvtx_rename):
+        return !strcmp(value, "kernel");
+    case offsetof(struct kp_options, print_summary):
+        return !strcmp(value, "per-nvtx");
+    default:
+        return row->kind == KP_OPT_RANGES;
+    }
+}
+
+static bool want_nvtx(char *const *env)
+{
+    bool wanted = false;
+    for (; *env && !wanted; env++) {
+        const char *value = strchr(*env, '=');
+        const struct kp_option *row =
+            value && value[1] && !strncmp(*env, ENV_PREFIX, sizeof ENV_PREFIX - 1) ? find_row(*env) : NULL;
+        wanted = row && needs_nvtx(row, value + 1);
+    }
+    return wanted;
+}
+
+bool kp_options_want_nvtx(char *const *env)
+{
+    struct kp_config_file c;
+    char **all, *err = NULL;
+    add_config(env, &c, &all, &err);
+    bool wanted = want_nvtx(all ? all : env);
+    free(err);
+    free(all);
+    kp_config_file_free(&c);
+    return wanted;
+}
+
+/* From what is set by the environment and by its file of options. */
+static int read_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, char **err)
+{
+    bool set_given = false;
+    int rc = store_defaults(o);
+    if (!rc)
+        rc = take_all(o, env, c, true, &set_given, err);
+    if (!rc)
+        rc = take_all(o, env, c, false, &set_given, err);
+    if (!rc && !set_given && (*o->section || *o->metrics))
+        *o->set = '\0';
+    else if (!rc && !set_given && !(rc = kp_trace_wants(o)))
+        rc = kp_page_wants(o);
+    if (!rc)
+        rc = check_together(o, err);
+    o->nvtx = !rc && want_nvtx(env);
+    return rc;
+}
+
+int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
+{
+    struct kp_config_file c;
+    char **all;
+    *err = NULL;
+    *o = (struct kp_options){0};
+    int rc = add_config(env, &c, &all, err);
+    if (!rc)
+        rc = read_all(o, all ? all : env, &c, err);
+    if (rc)
+        kp_options_free(o);
+    free(all);
+    kp_config_file_free(&c);
+    return rc;
+}
+
+void kp_options_free(struct kp_options *o)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (is_text(rows[i].kind))
+            free(*(char **)((char *)o + rows[i].offset));
+    *o = (struct kp_options){0};
+}

@@ -1,0 +1,367 @@
+/* print-summary: the metrics of many launches put together, in place of each launch of the pages details and raw. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/pages/page_body.h"
+
+/* One metric over launches; text has no such values and is left out. */
+struct spread {
+    char *name, *title, *unit;
+    uint64_t n;
+    double low, high, sum;
+};
+
+/* The metrics of one section, or all of them. */
+struct part {
+    const char *title;    /* of the section; NULL: of all */
+    struct spread *stats; /* by name */
+    size_t n, capacity;
+};
+
+struct group {
+    char *name; /* of the kernel or of the NVTX range; NULL: all of the device, or what is in no range */
+    int device, cc_major, cc_minor;
+    uint64_t launches;
+    struct part *parts;
+    size_t n;
+};
+
+struct groups {
+    const struct kp_page *page;
+    struct group *at; /* by first launch */
+    size_t n;
+};
+
+static bool is_same_group(const struct group *g, const char *name, const struct kp_launch_info *l, bool by_device)
+{
+    if (by_device)
+        return g->device == l->device;
+    return g->name && name ? !strcmp(g->name, name) : g->name == name;
+}
+
+/* NULL without memory. */
+static struct group *find_group(struct groups *all, const char *name, const struct kp_launch_info *l)
+{
+    bool by_device = all->page->display->grouping == KP_GROUPING_GPU;
+    for (size_t i = 0; i < all->n; i++)
+        if (is_same_group(&all->at[i], name, l, by_device))
+            return &all->at[i];
+    char *copy = name ? kp_strdup(name) : NULL;
+    struct group *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
+    if (grown)
+        all->at = grown;
+    if (!grown || (name && !copy)) {
+        free(copy);
+        return NULL;
+    }
+    grown[all->n] = (struct group){.name = copy, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
+    return &grown[all->n++];
+}
+
+static struct part *find_part(struct group *g, const char *title)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (g->parts[i].title == title)
+            return &g->parts[i];
+    struct part *grown = realloc(g->parts, (g->n + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    g->parts = grown;
+    grown[g->n] = (struct part){.title = title};
+    return &grown[g->n++];
+}
+
+static int insert(struct part *p, size_t at, const char *title, const struct kp_metric *m)
+{
+    if (p->n == p->capacity) {
+        size_t capacity = p->capacity ? 2 * p->capacity : 32;
+        struct spread *grown = realloc(p->stats, capacity * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        p->stats = grown;
+        p->capacity = capacity;
+    }
+    struct spread s = {kp_strdup(m->name), kp_strdup(title), kp_strdup(m->unit), 0, INFINITY, -INFINITY, 0};
+    if (!s.name || !s.title || !s.unit) {
+        free(s.name);
+        free(s.title);
+        free(s.unit);
+        return -ENOMEM;
+    }
+    memmove(&p->stats[at + 1], &p->stats[at], (p->n - at) * sizeof *p->stats);
+    p->stats[at] = s;
+    p->n++;
+    return 0;
+}
+
+/* Values that are no numbers do not count. `at` moves on: metrics come by name, as the part has them. */
+static int add_value(struct part *p, size_t *at, const char *title, const struct kp_metric *m)
+{
+    double value;
+    if (!kp_metric_number(m, &value) || isnan(value))
+        return 0;
+    while (*at < p->n && strcmp(p->stats[*at].name, m->name) < 0)
+        ++*at;
+    if (*at == p->n || strcmp(p->stats[*at].name, m->name)) {
+        int rc = insert(p, *at, title, m);
+        if (rc)
+            return rc;
+    }
+    struct spread *s = &p->stats[*at];
+    s->n++;
+    s->sum += value;
+    s->low = value < s->low ? value : s->low;
+    s->high = value > s->high ? value : s->high;
+    return 0;
+}
+
+static int add_lines(struct group *g, const struct kp_display *d, const char *title, const struct kp_lines *l)
+{
+    struct kp_out words = {.display = d};
+    struct part *p = find_part(g, title);
+    size_t at = 0;
+    int rc = p ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < l->n; i++) {
+        if (i && !strcmp(l->at[i].name, l->at[i - 1].name))
+            continue; /* shown at several places, but measured once */
+        char *shown = kp_line_full_title(&words, &l->at[i]);
+        rc = shown ? add_value(p, &at, shown, l->at[i].metric) : words.rc;
+        free(shown);
+    }
+    return rc;
+}
+
+static int add_sections(struct group *g, const struct kp_page *page, const struct kp_result *r)
+{
+    struct kp_display quiet = *page->display;
+    struct kp_shown shown;
+    quiet.rules = 0;
+    int rc = kp_shown_of(&quiet, page->session, r, &shown);
+    if (rc)
+        return rc;
+    for (size_t i = 0; !rc && i <= shown.n; i++) {
+        struct kp_lines lines = {0};
+        rc = kp_shown_lines(&shown, i, quiet.details, &lines);
+        if (!rc)
+            rc = add_lines(g, &quiet, kp_shown_title(&shown, i), &lines);
+        kp_lines_free(&lines);
+    }
+    kp_shown_free(&shown);
+    return rc;
+}
+
+static int add_all_metrics(struct group *g, const struct kp_result *r)
+{
+    struct part *p = find_part(g, NULL);
+    size_t at = 0;
+    int rc = p ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < r->n_metrics; i++)
+        rc = add_value(p, &at, r->metrics[i].name, &r->metrics[i]);
+    return rc;
+}
+
+static bool is_raw(const struct kp_page *p)
+{
+    return p->display->n_pages && p->display->pages[0] == KP_PAGE_RAW;
+}
+
+static int add_to(struct groups *all, const char *name, const struct kp_result *r)
+{
+    struct group *g = find_group(all, name, &r->launch);
+    if (!g)
+        return -ENOMEM;
+    g->launches++;
+    return is_raw(all->page) ? add_all_metrics(g, r) : add_sections(g, all->page, r);
+}
+
+static int add_to_ranges(struct groups *all, const struct kp_result *r)
+{
+    const struct kp_nvtx *n = &r->launch.nvtx;
+    int rc = n->n_ranges ? 0 : add_to(all, NULL, r);
+    for (size_t i = 0; !rc && i < n->n_ranges; i++) {
+        if (!kp_range_is_new(n, i))
+            continue;
+        char *title = kp_range_title(&n->ranges[i]);
+        rc = title ? add_to(all, title, r) : -ENOMEM;
+        free(title);
+    }
+    return rc;
+}
+
+static int add_launch(struct kp_result *r, void *arg)
+{
+    struct groups *all = arg;
+    switch (all->page->display->grouping) {
+    case KP_GROUPING_NVTX:
+        return add_to_ranges(all, r);
+    case KP_GROUPING_KERNEL:
+        return add_to(all, kp_launch_name(&r->launch), r);
+    default:
+        return add_to(all, NULL, r);
+    }
+}
+
+static void free_groups(struct groups *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct group *g = &all->at[i];
+        for (size_t j = 0; j < g->n; j++) {
+            for (size_t k = 0; k < g->parts[j].n; k++) {
+                free(g->parts[j].stats[k].name);
+                free(g->parts[j].stats[k].title);
+                free(g->parts[j].stats[k].unit);
+            }
+            free(g->parts[j].stats);
+        }
+        free(g->parts);
+        free(g->name);
+    }
+    free(all->at);
+}
+
+/* --- rows --- */
+
+enum { NAME, UNIT, COUNT, LOWEST, HIGHEST, AVERAGE, COLUMNS };
+static const char *const headings[COLUMNS] = {"Metric Name", "Metric Unit", "Count", "Minimum", "Maximum", "Average"};
+static const bool to_the_left[COLUMNS] = {[NAME] = true};
+
+struct cells {
+    char unit[KP_UNIT_MAX], number[COLUMNS][KP_NUMBER_MAX];
+    const char *at[COLUMNS];
+};
+
+/* One unit serves the three values: that which fits the average, as extremes may be of another order. */
+static void fill_cells(struct cells *c, const struct spread *s, bool base, bool plain)
+{
+    double average = s->sum / (double)s->n, divisor = kp_unit_divisor(s->unit, average, base, c->unit);
+    kp_count_cell(s->n, plain, c->number[COUNT]);
+    kp_number_cell(s->low / divisor, plain, c->number[LOWEST]);
+    kp_number_cell(s->high / divisor, plain, c->number[HIGHEST]);
+    kp_number_cell(average / divisor, plain, c->number[AVERAGE]);
+    for (int i = COUNT; i < COLUMNS; i++)
+        c->at[i] = c->number[i];
+    c->at[NAME] = s->title;
+    c->at[UNIT] = c->unit;
+}
+
+static int print_part(struct kp_out *o, const struct part *p, bool base)
+{
+    static const struct kp_columns_look look = {KP_INDENT, 1, true};
+    struct kp_columns table = {.headings = headings, .to_the_left = to_the_left, .n = COLUMNS};
+    struct cells cells;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < p->n; i++) {
+        fill_cells(&cells, &p->stats[i], base, false);
+        rc = kp_columns_add(&table, cells.at);
+    }
+    if (!rc && table.n_cells) {
+        if (p->title)
+            kp_out_print(o, "    Section: %s\n", p->title);
+        kp_columns_print(o, &table, &look);
+        kp_out_print(o, "\n");
+    }
+    kp_columns_free(&table);
+    return rc;
+}
+
+static const char *device_name(const struct kp_session *s, int ordinal)
+{
+    for (size_t i = 0; i < s->n_devices; i++)
+        if (s->devices[i].ordinal == ordinal)
+            return s->devices[i].name;
+    return "?";
+}
+
+static void print_head(struct kp_out *o, const struct kp_page *p, const struct group *g)
+{
+    bool by_range = p->display->grouping == KP_GROUPING_NVTX;
+    if (g->name) {
+        kp_out_print(o, by_range ? "  NVTX range " : "  ");
+        kp_out_one_line(o, g->name, strlen(g->name));
+    } else if (by_range) {
+        kp_out_print(o, "  In no NVTX range");
+    } else {
+        kp_out_print(o, "  Device %d (%s), CC %d.%d", g->device, device_name(p->session, g->device), g->cc_major,
+                     g->cc_minor);
+    }
+    kp_out_print(o, ", Invocations %" PRIu64 "\n", g->launches);
+}
+
+/* Else the reader of a session that was made without NVTX would look for the ranges. */
+static void print_without_ranges(struct kp_out *o, const struct groups *all)
+{
+    if (all->page->display->grouping == KP_GROUPING_NVTX && all->n == 1 && !all->at->name)
+        kp_out_print(o, "  No launch of this session has an NVTX range: it was made without KPROF_NVTX=on, or the "
+                        "program opened none\n");
+}
+
+int kp_grouped_text(const struct kp_page *p)
+{
+    struct kp_out o = {.sink = p->out, .display = p->display};
+    struct groups all = {.page = p};
+    int rc = kp_page_each(p, add_launch, &all);
+    if (!rc)
+        print_without_ranges(&o, &all);
+    for (size_t i = 0; !rc && i < all.n; i++) {
+        print_head(&o, p, &all.at[i]);
+        for (size_t j = 0; !rc && j < all.at[i].n; j++)
+            rc = print_part(&o, &all.at[i].parts[j], p->display->base_units || is_raw(p));
+    }
+    free_groups(&all);
+    return rc ? rc : o.rc;
+}
+
+/* What the group is of: a kernel, a device, or a range. */
+static void write_group(struct kp_csv *to, const struct kp_page *p, const struct group *g)
+{
+    kp_csv_field(to, g->name);
+    if (p->display->grouping == KP_GROUPING_GPU)
+        kp_csv_formatted(to, "%d", g->device);
+    else if (p->display->grouping == KP_GROUPING_KERNEL)
+        kp_csv_field(to, "");
+}
+
+static void write_part(struct kp_csv *to, const struct kp_page *page, const struct group *g, const struct part *p)
+{
+    struct cells cells;
+    for (size_t i = 0; i < p->n; i++) {
+        fill_cells(&cells, &p->stats[i], true, true);
+        kp_csv_process(to, page->session);
+        write_group(to, page, g);
+        kp_csv_formatted(to, "%" PRIu64, g->launches);
+        kp_csv_field(to, p->title);
+        kp_csv_fields(to, cells.at, COLUMNS);
+        kp_csv_end_row(to);
+    }
+}
+
+static void write_headings(struct kp_csv *to, bool by_range)
+{
+    static const char *const group[] = {"Kernel Name", "Device"}, *const all[] = {"Invocations", "Section Name"};
+    kp_csv_process_headings(to);
+    if (by_range)
+        kp_csv_field(to, KP_NVTX_RANGE);
+    else
+        kp_csv_fields(to, group, sizeof group / sizeof *group);
+    kp_csv_fields(to, all, sizeof all / sizeof *all);
+    kp_csv_fields(to, headings, COLUMNS);
+    kp_csv_end_row(to);
+}
+
+int kp_grouped_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
+{
+    int rc = 0;
+    write_headings(to, pages->display->grouping == KP_GROUPING_NVTX);
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct groups all = {.page = &pages[i]};
+        rc = kp_page_each(&pages[i], add_launch, &all);
+        for (size_t j = 0; !rc && j < all.n; j++)
+            for (size_t k = 0; k < all.at[j].n; k++)
+                write_part(to, &pages[i], &all.at[j], &all.at[j].parts[k]);
+        free_groups(&all);
+    }
+    return rc;
+}

@@ -1,0 +1,87 @@
+/*
+ * The details page as text, in ncu's layout. Pure functions of the model: the same in the profiled process at exit and
+ * in `kprof report`.
+ */
+#ifndef KP_REPORT_PAGES_RENDER_H
+#define KP_REPORT_PAGES_RENDER_H
+
+#include "report/model/lookup.h"
+#include "report/model/model.h"
+
+/* Where text goes: `write` gets a chunk and returns 0 or a negative errno, which ends the rendering. */
+struct kp_sink {
+    int (*write)(void *arg, const char *text, size_t len);
+    void *arg;
+};
+
+/* How much is printed, and how. */
+enum kp_details { KP_DETAILS_HEADER, KP_DETAILS_BODY, KP_DETAILS_ALL };
+enum kp_naming { KP_NAMING_LABEL, KP_NAMING_NAME, KP_NAMING_BOTH };
+enum kp_instances { KP_INSTANCES_NONE, KP_INSTANCES_VALUES, KP_INSTANCES_DETAILS };
+struct kp_pattern;
+struct kp_code_cache;
+enum kp_format { KP_FORMAT_TEXT, KP_FORMAT_CSV, KP_FORMAT_JSON };
+enum kp_grouping { KP_GROUPING_NONE, KP_GROUPING_GPU, KP_GROUPING_KERNEL, KP_GROUPING_NVTX };
+enum kp_page_id {
+    KP_PAGE_DETAILS,
+    KP_PAGE_RAW,
+    KP_PAGE_SESSION,
+    KP_PAGE_SUMMARY,
+    KP_PAGE_TRACE,
+    KP_PAGE_SOURCE,
+    KP_PAGE_PM,
+    KP_PAGE_IDS,
+};
+enum { KP_PAGES_MAX = 16 /* pages that are asked for in one go; what is beyond is not printed */ };
+struct kp_display {
+    enum kp_details details;
+    enum kp_naming naming;
+    bool base_units;
+    enum kp_instances instances;
+    uint64_t rules; /* kp_rule_choice: those that give advice */
+    /* What is shown instead of what the session asked for, where `choose` is set: as in kp_sections_select, and a comma
+     * list; NULL is "". Not owned. */
+    bool choose;
+    const char *set, *sections, *metrics;
+    /* The stored launches that a page shows: of those whose kernel's base name matches, `launch_count` (0 = all) after
+     * the first `launch_skip`; `kernel` NULL matches all. Not owned. */
+    const struct kp_pattern *kernel;
+    uint64_t launch_skip, launch_count;
+    enum kp_page_id pages[KP_PAGES_MAX]; /* in this order */
+    size_t n_pages;                      /* 0: the details page alone */
+    enum kp_format format;
+    bool csv_defuse;                /* see csv.h */
+    enum kp_grouping grouping;      /* of the pages details and raw: over what launches are put together */
+    const struct kp_lookup *lookup; /* of the call stacks that launches name; NULL: they are not shown. Not owned */
+    const char *trace_columns;      /* metrics, a comma list; NULL or "": the page's own. Not owned */
+    bool range_names;               /* kernels are named after the NVTX range that they were launched in, too */
+    bool source_lines, source_sass; /* what the page source shows */
+    const char *source_folders;     /* where files are looked for that moved, a comma list; NULL is "". Not owned */
+    struct kp_code_cache *codes;    /* of the session; set by what prints its pages, NULL where there is no code */
+};
+
+struct kp_summary;
+struct kp_options;
+/* What the print-* and page options say; they must have been checked. Of `o` only trace_columns and source_folders are
+ * needed afterwards. */
+struct kp_display kp_display_of(const struct kp_options *o);
+
+/* `[pid] program@host` line that opens the report. */
+int kp_render_process(const struct kp_sink *out, const struct kp_session *s);
+/* One launch: header line, note, verdict, sections, each with the advice of its rules. It is added to `summary`, unless
+ * that is NULL. The sections and metrics are those the session asked for, or `d` chooses,
+ * and of the sections that which `d` wants; a section that has nothing to show is left out. Of a metric list,
+ * "regex:EXPR" means those of the launch and "breakdown:X" the constituents on its device. Before them
+ * comes the section of one pass (kp_section_quick) where the launch has its counters instead. What is missing for the
+ * reason that the note gives is left out, so a launch without counters has no section of counters only. */
+int kp_render_launch(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
+                     const struct kp_result *r, struct kp_summary *summary);
+/* Of the launches of a stored session, those that were chosen to be shown. */
+struct kp_choice {
+    uint64_t shown, stored;
+};
+/* The closing account: launches seen, profiled, skipped and why, passes, time; and, where nothing was profiled, why.
+ * With `choice` (else NULL) it is called that of the whole session, and a last line counts what is shown. */
+int kp_render_account(const struct kp_sink *out, const struct kp_session *s, const struct kp_choice *choice);
+
+#endif

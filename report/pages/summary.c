@@ -1,0 +1,490 @@
+#include "report/pages/summary.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/plain.h"
+#include "report/pages/render_body.h"
+#include "base/text.h"
+#include "report/define/units.h"
+#include "report/judge/verdict.h"
+#include "base/wrap.h"
+
+enum {
+    BOUNDS_MAX = 8,   /* kinds of bound that are kept of one kernel: more than launches of one kernel differ in */
+    RULES_MAX = 64,   /* the most that a kp_rule_choice can hold */
+    KERNELS_MAX = 20, /* lines of the table */
+    LINE_WIDTH = 120,
+    NAME_MIN = 30,   /* columns that a kernel's name gets however wide the others are */
+    NAME_FIRST = 90, /* and in the sentence on what to fix first */
+};
+
+struct bound {
+    char what[KP_BOUND_NAME_MAX];
+    double weight; /* time, or launches where no launch has a time */
+};
+
+struct kernel {
+    char *name;
+    size_t range; /* how much of it is the NVTX range that it is named after, see kp_launch_range_length */
+    uint64_t launches;
+    double ns;
+    struct bound bounds[BOUNDS_MAX];
+    double saved[RULES_MAX]; /* by rules of the table, firm and of the whole kernel: ns of all launches */
+};
+
+/* A place in a list that is sorted. */
+struct entry {
+    struct kernel *kernel;
+};
+
+struct kp_summary {
+    struct entry *kernels; /* by name */
+    size_t n, capacity;
+    const struct kp_section *sections[RULES_MAX]; /* of the rules that spoke */
+    uint64_t launches;
+    double ns;
+};
+
+struct kp_summary *kp_summary_new(void)
+{
+    return calloc(1, sizeof(struct kp_summary));
+}
+
+void kp_summary_free(struct kp_summary *s)
+{
+    for (size_t i = 0; s && i < s->n; i++) {
+        free(s->kernels[i].kernel->name);
+        free(s->kernels[i].kernel);
+    }
+    free(s ? s->kernels : NULL);
+    free(s);
+}
+
+/* Where `name` stands, or would have to. */
+static size_t place(const struct kp_summary *s, const char *name)
+{
+    size_t low = 0, high = s->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(s->kernels[middle].kernel->name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int grow(struct kp_summary *s)
+{
+    if (s->n < s->capacity)
+        return 0;
+    size_t grown = s->capacity ? 2 * s->capacity : 32;
+    struct entry *kernels = realloc(s->kernels, grown * sizeof *kernels);
+    if (!kernels)
+        return -ENOMEM;
+    s->kernels = kernels;
+    s->capacity = grown;
+    return 0;
+}
+
+static struct kernel *insert(struct kp_summary *s, size_t at, const char *name)
+{
+    struct kernel *k = calloc(1, sizeof *k);
+    if (!k || !(k->name = kp_strdup(name)) || grow(s)) {
+        free(k ? k->name : NULL);
+        free(k);
+        return NULL;
+    }
+    memmove(&s->kernels[at + 1], &s->kernels[at], (s->n - at) * sizeof *s->kernels);
+    s->kernels[at].kernel = k;
+    s->n++;
+    return k;
+}
+
+static struct kernel *find_or_add(struct kp_summary *s, const struct kp_launch_info *l)
+{
+    const char *name = kp_launch_name(l);
+    size_t at = place(s, name);
+    if (at < s->n && !strcmp(s->kernels[at].kernel->name, name))
+        return s->kernels[at].kernel;
+    struct kernel *k = insert(s, at, name);
+    if (k)
+        k->range = kp_launch_range_length(l);
+    return k;
+}
+
+static void add_bound(struct kernel *k, const char *what, double weight)
+{
+    for (size_t i = 0; *what && i < BOUNDS_MAX; i++) {
+        struct bound *b = &k->bounds[i];
+        if (*b->what && strcmp(b->what, what) != 0)
+            continue;
+        snprintf(b->what, sizeof b->what, "%s", what);
+        b->weight += weight;
+        return;
+    }
+}
+
+/* Of several messages of a rule the best counts: they are about the same time. */
+static void add_savings(struct kp_summary *s, struct kernel *k, const struct kp_messages *m, double ns)
+{
+    double best[RULES_MAX] = {0};
+    size_t n;
+    const struct kp_rule *rules = kp_rules(&n);
+    for (size_t i = 0; i < m->n; i++) {
+        size_t rule = (size_t)(m->list[i].rule - rules);
+        s->sections[rule] = m->list[i].section;
+        if (m->list[i].global && !rules[rule].ceiling && m->list[i].speedup > best[rule])
+            best[rule] = m->list[i].speedup;
+    }
+    for (size_t i = 0; i < n; i++)
+        k->saved[i] += best[i] / 100 * ns;
+}
+
+int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const struct kp_result *r,
+                   const struct kp_messages *m)
+{
+    struct kernel *k = find_or_add(s, &r->launch);
+    struct kp_verdict v;
+    double ns = 0;
+    if (!k)
+        return -ENOMEM;
+    kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns);
+    if (!isfinite(ns) || ns < 0) /* of a session file that was edited: it must not spoil the sums */
+        ns = 0;
+    kp_verdict(r, session, m, &v);
+    add_bound(k, v.what, ns > 0 ? ns : 1);
+    add_savings(s, k, m, ns);
+    k->launches++;
+    k->ns += ns;
+    s->launches++;
+    s->ns += ns;
+    return 0;
+}
+
+static const char *main_bound(const struct kernel *k)
+{
+    const struct bound *best = k->bounds;
+    for (size_t i = 1; i < BOUNDS_MAX; i++)
+        if (k->bounds[i].weight > best->weight)
+            best = &k->bounds[i];
+    return best->what;
+}
+
+/* The rule that would save most of the kernel's time, NULL when none would save enough to be named. */
+static const struct kp_rule *best_rule(const struct kernel *k, double *saved)
+{
+    size_t n;
+    const struct kp_rule *rules = kp_rules(&n), *best = NULL;
+    *saved = 0;
+    for (size_t i = 0; i < n; i++)
+        if (k->saved[i] > *saved && 100 * k->saved[i] >= KP_GAIN_FROM * k->ns) {
+            *saved = k->saved[i];
+            best = &rules[i];
+        }
+    return best;
+}
+
+enum { TIME, TOTAL, LAUNCHES, BOUND, GAIN, RULE, KERNEL, COLUMNS };
+enum { CELL_MAX = KP_NUMBER_MAX + KP_UNIT_MAX };
+static const char *const heading[COLUMNS] = {"Time %", "Total Time", "Launches", "Bound by",
+                                             "Gain %", "By Rule",    "Kernel"};
+static const bool to_the_left[COLUMNS] = {[BOUND] = true, [RULE] = true, [KERNEL] = true};
+
+/* A line of the table; the kernel's name, for which there is room when the others are known, is not in `cell`. */
+struct line {
+    char cell[KERNEL][CELL_MAX];
+    char name[LINE_WIDTH + 1];
+};
+
+static void fill_line(const struct kp_summary *s, const struct kernel *k, struct line *l)
+{
+    double saved;
+    const struct kp_rule *rule = best_rule(k, &saved);
+    const char *bound = main_bound(k);
+    snprintf(l->cell[TIME], CELL_MAX, "%.1f", s->ns > 0 ? 100 * k->ns / s->ns : 0);
+    kp_format_quantity(k->ns, "ns", false, l->cell[TOTAL]);
+    kp_format_count(k->launches, l->cell[LAUNCHES]);
+    snprintf(l->cell[BOUND], CELL_MAX, "%s", *bound ? bound : "not known");
+    *l->cell[GAIN] = '\0';
+    if (rule) /* a long list of kernels has many that matter little to the run */
+        snprintf(l->cell[GAIN], CELL_MAX, 100 * saved < 0.05 * s->ns ? "<0.1" : "%.1f", 100 * saved / s->ns);
+    snprintf(l->cell[RULE], CELL_MAX, "%s", rule ? rule->id : "");
+}
+
+/* --- names that fit --- */
+
+/* Where the parts of a demangled name are; all are its end where it has none. */
+struct parts {
+    size_t scoped; /* the function with its scopes, behind what it returns */
+    size_t function;
+    size_t arguments; /* of a template */
+    size_t parameters;
+};
+
+/* Where the bracket that ends before `end` was opened; that bracket where it never was. */
+static size_t opening(const char *name, size_t end)
+{
+    int depth = 0;
+    for (size_t at = end; at--;) {
+        depth += strchr(")>]", name[at]) ? 1 : strchr("(<[", name[at]) ? -1 : 0;
+        if (!depth)
+            return at;
+    }
+    return end - 1;
+}
+
+static struct parts find_parts(const char *name)
+{
+    size_t end = strlen(name), at;
+    struct parts p = {.parameters = end};
+    if (end && name[end - 1] == ')')
+        p.parameters = end = opening(name, end);
+    p.arguments = end;
+    if (end && name[end - 1] == '>')
+        p.arguments = end = opening(name, end);
+    for (at = end; at && name[at - 1] != ':' && name[at - 1] != ' '; at--)
+        ;
+    p.function = at;
+    while (at && name[at - 1] != ' ')
+        at = strchr(")>]", name[at - 1]) ? opening(name, at) : at - 1;
+    p.scoped = at;
+    return p;
+}
+
+/* The name, or as much of it as fits into `room`: first without what the function returns and its parameters, then
+ * without its scopes, then without the end. */
+static void cut_name(const char *name, size_t room, char out[LINE_WIDTH + 1])
+{
+    static const char cut[] = "...", parameters[] = "(...)";
+    struct parts p = find_parts(name);
+    const char *tail = name[p.parameters] ? parameters : "";
+    const size_t starts[] = {p.scoped, p.function};
+    if (strlen(name) <= room) {
+        snprintf(out, LINE_WIDTH + 1, "%s", name);
+        return;
+    }
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (p.parameters - starts[i] + strlen(tail) <= room) {
+            snprintf(out, LINE_WIDTH + 1, "%.*s%s", (int)(p.parameters - starts[i]), name + starts[i], tail);
+            return;
+        }
+    snprintf(out, LINE_WIDTH + 1, "%.*s%s", (int)(room - strlen(cut)), name + p.function, cut);
+}
+
+static size_t common(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n;
+}
+
+/* The function, and what of the name is from `differs` on: the only part by which it can be told from another one. */
+static void cut_to_difference(const char *name, size_t differs, size_t room, char out[LINE_WIDTH + 1])
+{
+    static const char cut[] = "...";
+    struct parts p = find_parts(name);
+    size_t head = p.arguments - p.function, gap = strlen(cut);
+    if (head > room / 2)
+        head = room / 2;
+    for (size_t back = 0; differs && back < room / 8 && !strchr(" ,<", name[differs - 1]); back++)
+        differs--; /* to where the word begins */
+    int left = (int)(room - head - 2 * gap);
+    bool ends = strlen(name + differs) <= (size_t)left + gap;
+    snprintf(out, LINE_WIDTH + 1, "%.*s%s%.*s%s", (int)head, name + p.function, cut, ends ? left + (int)gap : left,
+             name + differs, ends ? "" : cut);
+}
+
+/* `differs` 0: the name may begin where it does. A range before it has at most half of the room. */
+static void cut_at(const struct kernel *k, size_t differs, size_t room, char out[LINE_WIDTH + 1])
+{
+    size_t range = strlen(k->name) > room ? k->range : 0;
+    size_t used = kp_range_cut(k->name, range, room / 2, out);
+    char name[LINE_WIDTH + 1];
+    if (differs > range)
+        cut_to_difference(k->name + range, differs - range, room - used, name);
+    else
+        cut_name(k->name + range, room - used, name);
+    strcpy(out + used, name); /* no more than the room */
+    kp_blank_controls(out, strlen(out));
+}
+
+/* The name of kernel `which`, so that it can be told from those of the others: it is cut at the first difference from
+ * those that look the same, then at the next one where it still looks like some of them. */
+static void name_kernel(const struct entry *kernels, size_t n, size_t which, size_t room, char out[LINE_WIDTH + 1])
+{
+    const char *name = kernels[which].kernel->name;
+    char other[LINE_WIDTH + 1];
+    size_t differs = 0, next = 0;
+    do {
+        differs = next;
+        next = SIZE_MAX;
+        cut_at(kernels[which].kernel, differs, room, out);
+        for (size_t i = 0; i < n; i++) {
+            size_t same = i == which ? SIZE_MAX : common(name, kernels[i].kernel->name);
+            if (same <= differs || same >= next) /* shows already, or later than another one */
+                continue;
+            cut_at(kernels[i].kernel, differs, room, other);
+            if (!strcmp(out, other))
+                next = same;
+        }
+    } while (next != SIZE_MAX);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct kernel *x = ((const struct entry *)a)->kernel, *y = ((const struct entry *)b)->kernel;
+    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static void print_line(FILE *f, const int width[COLUMNS], const char *const cell[COLUMNS])
+{
+    fprintf(f, "  ");
+    for (int i = 0; i < KERNEL; i++)
+        fprintf(f, to_the_left[i] ? "%-*s " : "%*s ", width[i], cell[i]);
+    fprintf(f, "%s\n", cell[KERNEL]);
+}
+
+static void print_dashes(FILE *f, const int width[COLUMNS])
+{
+    static const char dashes[] = "------------------------------------------------------------";
+    const char *cell[COLUMNS];
+    char rule[COLUMNS][sizeof dashes];
+    for (int i = 0; i < COLUMNS; i++) {
+        snprintf(rule[i], sizeof rule[i], "%.*s", width[i], dashes);
+        cell[i] = rule[i];
+    }
+    print_line(f, width, cell);
+}
+
+/* Widths of the columns before the kernel's name; returns what is left for that. */
+static size_t measure(const struct line *lines, size_t n, int width[COLUMNS])
+{
+    size_t used = 2;
+    for (int i = 0; i < KERNEL; i++) {
+        width[i] = (int)strlen(heading[i]);
+        for (size_t j = 0; j < n; j++)
+            if ((int)strlen(lines[j].cell[i]) > width[i])
+                width[i] = (int)strlen(lines[j].cell[i]);
+        used += (size_t)width[i] + 1;
+    }
+    width[KERNEL] = (int)strlen(heading[KERNEL]);
+    return used + NAME_MIN < LINE_WIDTH ? LINE_WIDTH - used : NAME_MIN;
+}
+
+static void print_table(FILE *f, struct line *lines, const struct entry *kernels, size_t n)
+{
+    int width[COLUMNS];
+    const char *cell[COLUMNS];
+    size_t room = measure(lines, n, width);
+    print_dashes(f, width);
+    print_line(f, width, heading);
+    print_dashes(f, width);
+    for (size_t j = 0; j < n; j++) {
+        for (int i = 0; i < KERNEL; i++)
+            cell[i] = lines[j].cell[i];
+        name_kernel(kernels, n, j, room, lines[j].name);
+        cell[KERNEL] = lines[j].name;
+        print_line(f, width, cell);
+    }
+    print_dashes(f, width);
+}
+
+/* The kernel whose best rule saves most of the run; the longest one where no rule saves anything. */
+static size_t fix_first(const struct entry *by_ns, size_t n)
+{
+    size_t first = 0;
+    double most = 0, saved;
+    for (size_t i = 0; i < n; i++)
+        if (best_rule(by_ns[i].kernel, &saved) && saved > most) {
+            most = saved;
+            first = i;
+        }
+    return first;
+}
+
+static void print_wrapped(FILE *f, const char *head, const char *text)
+{
+    struct kp_wrap wrap = {text, LINE_WIDTH - strlen(head)};
+    const char *line;
+    int indent = (int)strlen(head);
+    size_t len;
+    for (; kp_wrap_next(&wrap, &line, &len); head = "")
+        fprintf(f, "%-*s%.*s\n", indent, head, (int)len, line);
+}
+
+static int print_first(FILE *f, const struct kp_summary *s, const struct entry *by_ns)
+{
+    double saved;
+    size_t first = fix_first(by_ns, s->n), n;
+    const struct kernel *k = by_ns[first].kernel;
+    const struct kp_rule *rule = best_rule(k, &saved);
+    const char *bound = main_bound(k), *by = *bound ? ", bound by " : "";
+    char name[LINE_WIDTH + 1], *text;
+    name_kernel(by_ns, s->n, first, NAME_FIRST, name);
+    int len = rule ? asprintf(&text,
+                              "%s%s%s: rule %s (%s) would save up to %.1f%% of the run's GPU time (%.1f%% of "
+                              "this kernel's)",
+                              name, by, bound, rule->id, s->sections[rule - kp_rules(&n)]->display, 100 * saved / s->ns,
+                              100 * saved / k->ns)
+                   : asprintf(&text, "%s%s%s: no rule names a gain for a whole kernel", name, by, bound);
+    if (len < 0)
+        return -ENOMEM;
+    print_wrapped(f, rule ? "==KPROF== Fix first: " : "==KPROF== Look first at: ", text);
+    free(text);
+    return 0;
+}
+
+static void print_totals(FILE *f, const struct kp_summary *s, size_t shown)
+{
+    char total[CELL_MAX];
+    kp_format_quantity(s->ns, "ns", false, total);
+    fprintf(f, "==KPROF== %" PRIu64 " %s of %zu %s, %s of GPU time; gains are of the run", s->launches,
+            s->launches == 1 ? "launch" : "launches", s->n, s->n == 1 ? "kernel" : "kernels", total);
+    fprintf(f, shown < s->n ? "; the %zu longest:\n" : "\n", shown);
+}
+
+static int print_all(FILE *f, const struct kp_summary *s, struct entry *by_ns, struct line *lines)
+{
+    size_t shown = s->n < KERNELS_MAX ? s->n : KERNELS_MAX;
+    memcpy(by_ns, s->kernels, s->n * sizeof *by_ns);
+    qsort(by_ns, s->n, sizeof *by_ns, by_time);
+    int rc = print_first(f, s, by_ns);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < shown; i++)
+        fill_line(s, by_ns[i].kernel, &lines[i]);
+    print_totals(f, s, shown);
+    print_table(f, lines, by_ns, shown);
+    return 0;
+}
+
+int kp_summary_render(const struct kp_summary *s, const struct kp_sink *out)
+{
+    char *text = NULL;
+    size_t size = 0;
+    if (!s->n)
+        return 0;
+    struct entry *by_ns = malloc(s->n * sizeof *by_ns);
+    struct line *lines = malloc(KERNELS_MAX * sizeof *lines);
+    FILE *f = by_ns && lines ? open_memstream(&text, &size) : NULL;
+    int rc = f ? 0 : -ENOMEM;
+    if (f) {
+        locale_t before = kp_plain_begin();
+        rc = print_all(f, s, by_ns, lines);
+        kp_plain_end(before);
+        rc = kp_text_end(f, &text) ? -ENOMEM : rc;
+    }
+    if (!rc)
+        rc = out->write(out->arg, text, size);
+    free(text);
+    free(lines);
+    free(by_ns);
+    return rc;
+}

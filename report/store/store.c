@@ -1,0 +1,939 @@
+/*
+ * The session file, schema version 5. Users may query it: most tables are a struct of model.h.
+ *
+ *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
+ *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
+ *   device   one row a device: columns as the fields of struct kp_device_info
+ *   skip     one row a reason: reason, count (launches not profiled)
+ *   kernel   one row a kernel that no filter took: name, count
+ *   range_seen    one row an NVTX range that was opened, written as nvtx-include takes it: name, count
+ *   launch   one row a launch: columns as the fields of struct kp_launch_info; grid and block as _x, _y, _z
+ *   launch_range  one row an NVTX range that was open around a launch: launch, position (0 ...; push-pop ranges of a
+ *            thread from the outermost on), kind (enum kp_nvtx_kind), and the other fields of struct kp_nvtx_range
+ *   name     id, name, unit: each metric name with its base unit, once
+ *   metric   launch, name (an id of `name`), kind (enum kp_value_kind), value; REAL, INTEGER or TEXT by kind, and for
+ *            kind 0 the reason why there is none. A REAL that is not a number is NULL. instances: NULL when the metric
+ *            has none, else a JSON array of [key, value] pairs.
+ *   metrics  a view of launch, name and metric: launch, kernel, name, unit, value
+ *   frame    one row a frame of a call stack: stack (what launch.stack names), position (0 ...; the innermost first),
+ *            and the fields of struct kp_frame
+ *   code     one row a function that runs on the GPU: id, function, crc
+ *   source_file   id, path, text (NULL: not embedded); each file that a line table names, once
+ *   location      code, position (1 ...), file (an id of `source_file`), and the other fields of struct kp_location;
+ *            parent is a position, or 0
+ *   instruction   code, and the fields of struct kp_instruction; location is a position, or 0
+ *   code_counts   one row a launch and function that has counts: launch, position (0 ...; the kernel's own first),
+ *            code, and offsets, a JSON array of those of the instructions
+ *   code_metric   launch, position (that of `code_counts`), name, and "values", a JSON array: one for each offset
+ *   series   launch, and the fields of struct kp_series; "values" is a JSON array, in it null what is not a number
+ *   code_values   a view of the counts: one row a launch, instruction and metric
+ *   line_values   a view of that, summed up by source line
+ * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
+ *
+ * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and what it lacks
+ * reads as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances; version 3 the tables
+ * range_seen and launch_range, and launch.thread, thread_name and stream_name; version 4 launch.stack, frame, and all
+ * that is after it; version 5 session.environment.
+ *
+ * Why a rollback journal and not WAL: a killed process would leave its last launches in a side file. Why synchronous is
+ * off: what must be survived is the death of the process, and what it wrote is then in the kernel's hands.
+ */
+#include "report/store/store_body.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/descriptor.h"
+#include "report/model/instances.h"
+#include "base/text.h"
+
+enum {
+    APPLICATION_ID = 0x4b505246,
+    SCHEMA_VERSION = 5,
+    HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
+    HAS_CODE = 4,   /* those of call stacks, code, counts and series */
+    /* A reader holds the file for one launch or function at a time, a few milliseconds. */
+    BUSY_TIMEOUT_MS = 2000,
+};
+
+static const char schema[] =
+    "CREATE TABLE session(id INTEGER PRIMARY KEY, pid INTEGER, exe TEXT, cmdline TEXT, host TEXT, kprof_version TEXT,"
+    " start_unix_ns INTEGER, end_unix_ns INTEGER, driver_version INTEGER, cupti_version TEXT, \"set\" TEXT,"
+    " sections TEXT, metrics TEXT, cache_control TEXT, clock_control TEXT, launches_seen INTEGER,"
+    " launches_profiled INTEGER, passes INTEGER, profiling_ns REAL, complete INTEGER, section_folder TEXT,"
+    " environment TEXT);"
+    "CREATE TABLE device(ordinal INTEGER, name TEXT, chip TEXT, pci_bus_id TEXT, cc_major INTEGER, cc_minor INTEGER,"
+    " sm_count INTEGER, breakdowns TEXT);"
+    "CREATE TABLE skip(reason TEXT, count INTEGER);"
+    "CREATE TABLE kernel(name TEXT, count INTEGER);"
+    "CREATE TABLE range_seen(name TEXT, count INTEGER);"
+    "CREATE TABLE launch(id INTEGER PRIMARY KEY, ordinal INTEGER, kind INTEGER, mangled TEXT, demangled TEXT,"
+    " grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,"
+    " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
+    " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT, thread INTEGER, thread_name TEXT, stream_name TEXT,"
+    " stack INTEGER);"
+    "CREATE TABLE launch_range(launch INTEGER, position INTEGER, kind INTEGER, domain TEXT, name TEXT, category TEXT,"
+    " payload TEXT, thread INTEGER, PRIMARY KEY(launch, position)) WITHOUT ROWID;"
+    "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
+    "CREATE TABLE metric(launch INTEGER, name INTEGER, kind INTEGER, value, instances TEXT, PRIMARY KEY(launch, name))"
+    " WITHOUT ROWID;"
+    "CREATE VIEW metrics AS SELECT m.launch, l.demangled AS kernel, n.name, n.unit, m.value FROM metric m"
+    " JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name;";
+
+/* A row of table `name`. */
+struct name {
+    sqlite3_int64 id;
+    const char *name, *unit;
+};
+
+/* Error code and message after the SQLite code `rc`. Where we have found the fault, SQLite has no message of it. */
+static int failed(struct kp_store *s, const char *what, int rc, char **err)
+{
+    const char *why = sqlite3_errcode(s->db) == rc ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
+    if (s->is_guarded && (rc == SQLITE_TOOBIG || rc == SQLITE_INTERRUPT))
+        why = "it asks for more than a file of its size can hold; it is damaged, or kprof did not write it";
+    rc = kp_error(err, "cannot %s '%s': %s", what, s->path, why);
+    return rc == -EINVAL ? -EIO : rc;
+}
+
+static int run(struct kp_store *s, enum kp_sql_id id)
+{
+    struct kp_sql r = kp_sql_begin(s, id);
+    return kp_sql_end(&r);
+}
+
+static bool forked(const struct kp_store *s)
+{
+    return s->pid != getpid();
+}
+
+static int cannot_create(const char *path, int why, char **err)
+{
+    const char *advice = why == -EEXIST ? "use force-overwrite, or %i, %p or %r in the name" : "choose another path";
+    return kp_error(err, "cannot create '%s': %s; %s", path, strerror(-why), advice) == -ENOMEM ? -ENOMEM : why;
+}
+
+/* The journal is there from the start, and stays: where others may write to the folder, nobody can put one of his own
+ * there for SQLite to replay. One that a killed writer of an earlier file of this name left is not this one's. */
+static int claim_journal(const char *path, char **err)
+{
+    char *journal = NULL;
+    if (asprintf(&journal, "%s-journal", path) < 0)
+        return -ENOMEM;
+    unlink(journal);
+    int fd = open(journal, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    int rc = fd < 0 ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    else if (kp_error(err, "cannot create '%s': %s; remove it, or choose another path", journal, strerror(-rc)) ==
+             -ENOMEM)
+        rc = -ENOMEM;
+    free(journal);
+    return rc;
+}
+
+/* Claims the name: the file must be ours alone, and never a device or a folder that happens to have the name. It holds
+ * what the environment does, so that nobody else may read it. */
+static int claim(const char *path, bool overwrite, char **err)
+{
+    struct stat st;
+    int rc = 0;
+    if (overwrite && !stat(path, &st)) {
+        if (!S_ISREG(st.st_mode))
+            return kp_error(err, "'%s' is not a regular file; choose another path", path);
+        if (unlink(path))
+            rc = -errno;
+    }
+    int fd = rc ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd < 0)
+        return cannot_create(path, rc ? rc : -errno, err);
+    close(fd);
+    rc = claim_journal(path, err);
+    if (rc)
+        unlink(path);
+    return rc;
+}
+
+static int connect_to(struct kp_store *s, int flags)
+{
+    int rc = sqlite3_open_v2(s->copy ? s->copy : s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    if (s->db)
+        sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
+    return rc;
+}
+
+void kp_store_remove(const char *path)
+{
+    char *journal = NULL;
+    unlink(path);
+    if (asprintf(&journal, "%s-journal", path) < 0)
+        return;
+    unlink(journal);
+    free(journal);
+}
+
+static int store_new(const char *path, struct kp_store **out)
+{
+    struct kp_store *s = calloc(1, sizeof *s);
+    if (!s || !(s->path = strdup(path))) {
+        free(s);
+        return -ENOMEM;
+    }
+    s->pid = getpid();
+    s->version = SCHEMA_VERSION;
+    *out = s;
+    return 0;
+}
+
+int kp_store_create(const char *path, bool overwrite, struct kp_store **out, char **err)
+{
+    struct kp_store *s = NULL;
+    char *setup = NULL;
+    *out = NULL;
+    *err = NULL;
+    int rc = store_new(path, &s);
+    if (!rc)
+        rc = claim(path, overwrite, err);
+    if (rc) {
+        kp_store_close(s);
+        return rc;
+    }
+    /* The schema and the version number come in one transaction, so there is no half-made file. The cache must not
+     * spill: then the file itself is touched only for the short time of a commit. */
+    if (asprintf(
+            &setup,
+            "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
+            "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s COMMIT;",
+            APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema) < 0)
+        setup = NULL;
+    rc = setup ? connect_to(s, SQLITE_OPEN_READWRITE) : SQLITE_NOMEM;
+    rc = rc ? rc : sqlite3_exec(s->db, setup, NULL, NULL, NULL);
+    free(setup);
+    if (rc) {
+        rc = failed(s, "set up", rc, err);
+        kp_store_close(s);
+        kp_store_remove(path);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+static int read_pragma(struct kp_store *s, const char *pragma, int *value)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(s->db, pragma, -1, &statement, NULL);
+    if (!rc && (rc = sqlite3_step(statement)) == SQLITE_ROW)
+        *value = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+static int nothing_yet(const struct kp_store *s, char **err)
+{
+    return kp_error(err, "'%s' holds nothing yet: its program is still running, or ended before anything was stored",
+                    s->path);
+}
+
+static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
+{
+    int id = 0, pages = 0;
+    *rc_sqlite = read_pragma(s, "PRAGMA application_id", &id);
+    if (!*rc_sqlite)
+        *rc_sqlite = read_pragma(s, "PRAGMA user_version", &s->version);
+    if (!*rc_sqlite)
+        *rc_sqlite = read_pragma(s, "PRAGMA page_count", &pages);
+    if (!*rc_sqlite && !pages)
+        return nothing_yet(s, err);
+    if (*rc_sqlite == SQLITE_NOTADB || (!*rc_sqlite && (id != APPLICATION_ID || s->version < 1)))
+        return kp_error(err, "'%s' is not a kprof session", s->path);
+    if (*rc_sqlite)
+        return failed(s, "read", *rc_sqlite, err);
+    if (s->version > SCHEMA_VERSION)
+        return kp_error(err, "'%s' was written by a newer kprof (format %d, this one reads up to %d)", s->path,
+                        s->version, SCHEMA_VERSION);
+    return kp_store_check_tables(s, schema, err);
+}
+
+static int connect_and_check(struct kp_store *s, int flags, int *rc_sqlite, char **err)
+{
+    int rc = connect_to(s, flags);
+    rc = rc ? rc : kp_store_guard(s);
+    return rc ? failed(s, "open", rc, err) : check_schema(s, rc_sqlite, err);
+}
+
+/* Where SQLite would leave something beside the file, or take something away: a file without a page, and one in a mode
+ * that kprof does not use. */
+static int check_file(const struct kp_store *s, char **err)
+{
+    enum { WRITTEN_BY = 18, WAL = 2, HEADER = 20 };
+    unsigned char header[HEADER] = {0};
+    if (!s->size)
+        return nothing_yet(s, err);
+    int fd = kp_descriptor_raise(open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (fd < 0)
+        return kp_error(err, "cannot open '%s': %s", s->path, strerror(errno));
+    ssize_t n = pread(fd, header, sizeof header, 0);
+    close(fd);
+    if (n == HEADER && header[WRITTEN_BY] == WAL)
+        return kp_error(err, "'%s' has been changed to WAL mode; `sqlite3 '%s' 'PRAGMA journal_mode=DELETE'` undoes it",
+                        s->path, s->path);
+    return 0;
+}
+
+static int open_read_only(struct kp_store *s, char **err)
+{
+    int sqlite_rc = SQLITE_OK;
+    int rc = check_file(s, err);
+    rc = rc ? rc : connect_and_check(s, SQLITE_OPEN_READONLY, &sqlite_rc, err);
+    if (sqlite_rc != SQLITE_READONLY && sqlite_rc != SQLITE_CANTOPEN)
+        return rc;
+    free(*err);
+    *err = NULL;
+    sqlite3_close(s->db);
+    s->db = NULL;
+    rc = kp_store_copy(s, err);
+    return rc ? rc : connect_and_check(s, SQLITE_OPEN_READWRITE, &sqlite_rc, err);
+}
+
+int kp_store_open(const char *path, struct kp_store **out, char **err)
+{
+    struct kp_store *s = NULL;
+    struct stat st;
+    *out = NULL;
+    *err = NULL;
+    int why = stat(path, &st) || access(path, R_OK) ? errno : 0;
+    if (why || !S_ISREG(st.st_mode)) {
+        if (kp_error(err, "cannot open '%s': %s", path, why ? strerror(why) : "not a regular file") == -ENOMEM)
+            return -ENOMEM;
+        return why == ENOENT ? -ENOENT : -EINVAL;
+    }
+    int rc = store_new(path, &s);
+    if (rc)
+        return rc;
+    s->size = (uint64_t)st.st_size;
+    rc = open_read_only(s, err);
+    if (rc) {
+        kp_store_close(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+static void forget_names(struct kp_store *s)
+{
+    tdestroy(s->names, free);
+    s->names = NULL;
+}
+
+void kp_store_close(struct kp_store *s)
+{
+    if (!s)
+        return;
+    forget_names(s);
+    /* In a forked child SQLite would take the parent's unfinished work for its own and undo it: leave it alone. */
+    if (!forked(s)) {
+        for (int i = 0; i < KP_SQL_COUNT; i++)
+            sqlite3_finalize(s->statements[i]);
+        if (s->db && !s->is_guarded)
+            sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL); /* which takes the journal away */
+        sqlite3_close(s->db);
+        kp_store_remove_copy(s);
+    }
+    free(s->path);
+    free(s);
+}
+
+static int put_session_row(struct kp_store *s, const struct kp_session *f)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_SESSION);
+    kp_bind_uint(&r, f->pid);
+    kp_bind_text(&r, f->exe);
+    kp_bind_text(&r, f->cmdline);
+    kp_bind_text(&r, f->host);
+    kp_bind_text(&r, f->kprof_version);
+    kp_bind_int(&r, f->start_unix_ns);
+    kp_bind_int(&r, f->end_unix_ns);
+    kp_bind_int(&r, f->driver_version);
+    kp_bind_text(&r, f->cupti_version);
+    kp_bind_text(&r, f->set);
+    kp_bind_text(&r, f->sections);
+    kp_bind_text(&r, f->metrics);
+    kp_bind_text(&r, f->cache_control);
+    kp_bind_text(&r, f->clock_control);
+    kp_bind_uint(&r, f->launches_seen);
+    kp_bind_uint(&r, f->launches_profiled);
+    kp_bind_uint(&r, f->passes);
+    kp_bind_real(&r, f->profiling_ns);
+    kp_bind_int(&r, f->complete);
+    kp_bind_text(&r, f->section_folder);
+    kp_bind_text(&r, f->environment);
+    return kp_sql_end(&r);
+}
+
+static int put_device(struct kp_store *s, const struct kp_device_info *d)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_DEVICE);
+    kp_bind_int(&r, d->ordinal);
+    kp_bind_text(&r, d->name);
+    kp_bind_text(&r, d->chip);
+    kp_bind_text(&r, d->pci_bus_id);
+    kp_bind_int(&r, d->cc_major);
+    kp_bind_int(&r, d->cc_minor);
+    kp_bind_uint(&r, d->sm_count);
+    kp_bind_text(&r, d->breakdowns);
+    return kp_sql_end(&r);
+}
+
+/* A row of `skip`, `kernel` or `range_seen`. */
+static int put_count(struct kp_store *s, enum kp_sql_id q, const char *text, uint64_t count)
+{
+    struct kp_sql r = kp_sql_begin(s, q);
+    kp_bind_text(&r, text);
+    kp_bind_uint(&r, count);
+    return kp_sql_end(&r);
+}
+
+static int put_session(struct kp_store *s, const struct kp_session *f)
+{
+    int rc = put_session_row(s, f);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_DEVICES);
+    for (size_t i = 0; !rc && i < f->n_devices; i++)
+        rc = put_device(s, &f->devices[i]);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_SKIPS);
+    for (size_t i = 0; !rc && i < f->n_skips; i++)
+        rc = put_count(s, KP_SQL_PUT_SKIP, f->skips[i].reason, f->skips[i].count);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_KERNELS);
+    for (size_t i = 0; !rc && i < f->n_kernels; i++)
+        rc = put_count(s, KP_SQL_PUT_KERNEL, f->kernels[i].name, f->kernels[i].count);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_RANGES_SEEN);
+    for (size_t i = 0; !rc && i < f->n_ranges; i++)
+        rc = put_count(s, KP_SQL_PUT_RANGE_SEEN, f->ranges[i].name, f->ranges[i].count);
+    return rc;
+}
+
+static int put_launch(struct kp_store *s, const struct kp_launch_info *l)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_LAUNCH);
+    kp_bind_uint(&r, l->id);
+    kp_bind_uint(&r, l->ordinal);
+    kp_bind_int(&r, l->kind);
+    kp_bind_text(&r, l->mangled);
+    kp_bind_text(&r, l->demangled);
+    for (int i = 0; i < 3; i++)
+        kp_bind_uint(&r, l->grid[i]);
+    for (int i = 0; i < 3; i++)
+        kp_bind_uint(&r, l->block[i]);
+    kp_bind_uint(&r, l->context_id);
+    kp_bind_uint(&r, l->stream_id);
+    kp_bind_int(&r, l->device);
+    kp_bind_int(&r, l->cc_major);
+    kp_bind_int(&r, l->cc_minor);
+    kp_bind_text(&r, l->chip);
+    kp_bind_uint(&r, l->passes);
+    kp_bind_real(&r, l->profiler_ns);
+    kp_bind_text(&r, l->note);
+    kp_bind_text(&r, l->reason);
+    kp_bind_uint(&r, l->nvtx.thread);
+    kp_bind_text(&r, l->nvtx.thread_name);
+    kp_bind_text(&r, l->nvtx.stream_name);
+    kp_bind_uint(&r, l->stack);
+    return kp_sql_end(&r);
+}
+
+static int put_range(struct kp_store *s, uint64_t launch, size_t position, const struct kp_nvtx_range *range)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_RANGE);
+    kp_bind_uint(&r, launch);
+    kp_bind_uint(&r, position);
+    kp_bind_int(&r, range->kind);
+    kp_bind_text(&r, range->domain);
+    kp_bind_text(&r, range->name);
+    kp_bind_text(&r, range->category);
+    kp_bind_text(&r, range->payload);
+    kp_bind_uint(&r, range->thread);
+    return kp_sql_end(&r);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : strcmp(x->unit, y->unit);
+}
+
+/* Makes sure that the file has the name. */
+static int put_name(struct kp_store *s, struct name *n)
+{
+    struct kp_sql put = kp_sql_begin(s, KP_SQL_PUT_NAME);
+    kp_bind_text(&put, n->name);
+    kp_bind_text(&put, n->unit);
+    int rc = kp_sql_end(&put);
+    if (rc)
+        return rc;
+    struct kp_sql get = kp_sql_begin(s, KP_SQL_GET_NAME);
+    kp_bind_text(&get, n->name);
+    kp_bind_text(&get, n->unit);
+    if (kp_sql_next(&get))
+        n->id = kp_column_int(&get);
+    return kp_sql_finish(&get);
+}
+
+/* Without memory for it the name is looked up in the file again the next time. */
+static void remember_name(struct kp_store *s, const struct name *n)
+{
+    size_t name = strlen(n->name) + 1, unit = strlen(n->unit) + 1;
+    struct name *copy = malloc(sizeof *copy + name + unit);
+    if (!copy)
+        return;
+    char *text = (char *)(copy + 1);
+    *copy = (struct name){n->id, memcpy(text, n->name, name), memcpy(text + name, n->unit, unit)};
+    if (!tsearch(copy, &s->names, compare_names))
+        free(copy);
+}
+
+static int name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 *id)
+{
+    struct name n = {0, m->name, m->unit};
+    struct name **known = tfind(&n, &s->names, compare_names);
+    int rc = known ? SQLITE_OK : put_name(s, &n);
+    if (!known && !rc)
+        remember_name(s, &n);
+    *id = known ? (*known)->id : n.id;
+    return rc;
+}
+
+static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metric *m)
+{
+    sqlite3_int64 name = 0;
+    char *instances = NULL;
+    int rc = name_id(s, m, &name);
+    if (rc)
+        return rc;
+    if (m->n_instances && !(instances = kp_instances_write(m->instances, m->n_instances)))
+        return SQLITE_NOMEM;
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_METRIC);
+    kp_bind_uint(&r, launch);
+    kp_bind_int(&r, name);
+    kp_bind_int(&r, m->kind);
+    if (m->kind == KP_VALUE_REAL)
+        kp_bind_real(&r, m->real);
+    else if (m->kind == KP_VALUE_COUNT)
+        kp_bind_uint(&r, m->count);
+    else
+        kp_bind_text(&r, m->text);
+    kp_bind_text(&r, instances);
+    rc = kp_sql_end(&r);
+    free(instances);
+    return rc;
+}
+
+static int put_result(struct kp_store *s, const struct kp_result *result)
+{
+    const struct kp_launch_info *l = &result->launch;
+    int rc = put_launch(s, l);
+    for (size_t i = 0; !rc && i < l->nvtx.n_ranges; i++)
+        rc = put_range(s, l->id, i, &l->nvtx.ranges[i]);
+    for (size_t i = 0; !rc && i < result->n_metrics; i++)
+        rc = put_metric(s, l->id, &result->metrics[i]);
+    rc = rc ? rc : kp_store_write_counts(s, result);
+    return rc ? rc : kp_store_write_series(s, result);
+}
+
+/* ---- transactions ---- */
+
+static bool in_transaction(const struct kp_store *s)
+{
+    return !sqlite3_get_autocommit(s->db);
+}
+
+/* A put joins the transaction that the caller has begun, else it is one of its own: *alone. */
+static int enter(struct kp_store *s, bool *alone, char **err)
+{
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    *alone = !in_transaction(s);
+    int rc = *alone ? run(s, KP_SQL_BEGIN) : SQLITE_OK;
+    return rc ? failed(s, "write", rc, err) : 0;
+}
+
+/* After a write with the outcome `rc`, an SQLite code. */
+static int leave(struct kp_store *s, bool commit, int rc, char **err)
+{
+    if (!rc && commit)
+        rc = run(s, KP_SQL_COMMIT);
+    if (!rc)
+        return 0;
+    rc = failed(s, "write", rc, err); /* before the rollback, which has a message of its own */
+    if (in_transaction(s))
+        run(s, KP_SQL_ROLLBACK);
+    forget_names(s);
+    return rc;
+}
+
+int kp_store_begin(struct kp_store *s, char **err)
+{
+    bool alone;
+    return enter(s, &alone, err);
+}
+
+int kp_store_commit(struct kp_store *s, char **err)
+{
+    *err = NULL;
+    return forked(s) ? -ECHILD : leave(s, true, SQLITE_OK, err);
+}
+
+int kp_store_put_session(struct kp_store *s, const struct kp_session *session, char **err)
+{
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, put_session(s, session), err);
+}
+
+int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err)
+{
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, put_result(s, result), err);
+}
+
+int kp_store_put_stack(struct kp_store *s, const struct kp_stack *stack, char **err)
+{
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, kp_store_write_stack(s, stack), err);
+}
+
+int kp_store_put_code(struct kp_store *s, const struct kp_code *code, char **err)
+{
+    bool alone;
+    *err = NULL;
+    if (!kp_store_code_is_sound(code))
+        return kp_error(err, "the line table of '%s' contradicts itself", code->function ? code->function : "");
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, kp_store_write_code(s, code), err);
+}
+
+/* ---- reading back ---- */
+
+static void get_session_row(struct kp_sql *r, struct kp_session *f)
+{
+    kp_column_int(r); /* id */
+    f->pid = kp_column_uint(r);
+    f->exe = kp_column_text(r);
+    f->cmdline = kp_column_text(r);
+    f->host = kp_column_text(r);
+    f->kprof_version = kp_column_text(r);
+    f->start_unix_ns = kp_column_int(r);
+    f->end_unix_ns = kp_column_int(r);
+    f->driver_version = (int)kp_column_int(r);
+    f->cupti_version = kp_column_text(r);
+    f->set = kp_column_text(r);
+    f->sections = kp_column_text(r);
+    f->metrics = kp_column_text(r);
+    f->cache_control = kp_column_text(r);
+    f->clock_control = kp_column_text(r);
+    f->launches_seen = kp_column_uint(r);
+    f->launches_profiled = kp_column_uint(r);
+    f->passes = kp_column_uint(r);
+    f->profiling_ns = kp_column_real(r);
+    f->complete = kp_column_int(r);
+    f->section_folder = kp_column_text(r);
+    f->environment = kp_column_text(r);
+}
+
+static int get_devices(struct kp_store *s, struct kp_session *f)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_DEVICES);
+    while (kp_sql_next(&r)) {
+        struct kp_device_info *grown = realloc(f->devices, (f->n_devices + 1) * sizeof *grown);
+        if (!grown) {
+            r.rc = SQLITE_NOMEM;
+            break;
+        }
+        f->devices = grown;
+        struct kp_device_info *d = &grown[f->n_devices++];
+        *d = (struct kp_device_info){.ordinal = (int)kp_column_int(&r)};
+        d->name = kp_column_text(&r);
+        d->chip = kp_column_text(&r);
+        d->pci_bus_id = kp_column_text(&r);
+        d->cc_major = (int)kp_column_int(&r);
+        d->cc_minor = (int)kp_column_int(&r);
+        d->sm_count = (uint32_t)kp_column_uint(&r);
+        d->breakdowns = kp_column_text(&r);
+    }
+    return kp_sql_finish(&r);
+}
+
+/* Rows of `skip`, `kernel` or `range_seen`, each into `add`. */
+static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f,
+                      int (*add)(struct kp_session *, const char *, uint64_t))
+{
+    struct kp_sql r = kp_sql_begin(s, q);
+    while (kp_sql_next(&r)) {
+        const char *text = (const char *)sqlite3_column_text(r.statement, 0);
+        if (add(f, text ? text : "", (uint64_t)sqlite3_column_int64(r.statement, 1)))
+            r.rc = SQLITE_NOMEM;
+    }
+    return kp_sql_finish(&r);
+}
+
+/* The same of a read that ended with the SQLite code `rc`. */
+static int read_error(struct kp_store *s, int rc, char **err)
+{
+    return rc == SQLITE_NOMEM ? -ENOMEM : rc ? failed(s, "read", rc, err) : 0;
+}
+
+int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
+{
+    *out = (struct kp_session){0};
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    kp_store_next_object(s);
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_SESSION);
+    bool found = kp_sql_next(&r);
+    if (found)
+        get_session_row(&r, out);
+    int rc = kp_sql_finish(&r);
+    rc = rc ? rc : get_devices(s, out);
+    rc = rc ? rc : get_counts(s, KP_SQL_GET_SKIPS, out, kp_session_add_skip);
+    rc = rc ? rc : get_counts(s, KP_SQL_GET_KERNELS, out, kp_session_add_kernel);
+    if (!rc && s->version >= HAS_RANGES)
+        rc = get_counts(s, KP_SQL_GET_RANGES_SEEN, out, kp_session_add_range);
+    rc = read_error(s, rc, err);
+    if (!rc && !found)
+        rc = nothing_yet(s, err);
+    if (rc)
+        kp_session_free(out);
+    return rc;
+}
+
+static void get_launch(struct kp_sql *r, struct kp_launch_info *l)
+{
+    l->id = kp_column_uint(r);
+    l->ordinal = kp_column_uint(r);
+    l->kind = (enum kp_workload_kind)kp_column_int(r);
+    l->mangled = kp_column_text(r);
+    l->demangled = kp_column_text(r);
+    for (int i = 0; i < 3; i++)
+        l->grid[i] = (uint32_t)kp_column_uint(r);
+    for (int i = 0; i < 3; i++)
+        l->block[i] = (uint32_t)kp_column_uint(r);
+    l->context_id = kp_column_uint(r);
+    l->stream_id = kp_column_uint(r);
+    l->device = (int)kp_column_int(r);
+    l->cc_major = (int)kp_column_int(r);
+    l->cc_minor = (int)kp_column_int(r);
+    l->chip = kp_column_text(r);
+    l->passes = (uint32_t)kp_column_uint(r);
+    l->profiler_ns = kp_column_real(r);
+    l->note = kp_column_text_or_null(r);
+    l->reason = kp_column_text(r);
+    l->nvtx.thread = kp_column_uint(r);
+    l->nvtx.thread_name = kp_column_text(r);
+    l->nvtx.stream_name = kp_column_text(r);
+    l->stack = kp_column_uint(r);
+}
+
+static const char *text_at(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    return text ? text : "";
+}
+
+static int get_ranges(struct kp_store *s, struct kp_launch_info *l)
+{
+    enum { R_LAUNCH, R_POSITION, R_KIND, R_DOMAIN, R_NAME, R_CATEGORY, R_PAYLOAD, R_THREAD };
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_RANGES);
+    kp_bind_uint(&r, l->id);
+    while (kp_sql_next(&r)) {
+        struct kp_nvtx_range range = {.kind = (enum kp_nvtx_kind)sqlite3_column_int(r.statement, R_KIND),
+                                      .domain = (char *)text_at(r.statement, R_DOMAIN),
+                                      .name = (char *)text_at(r.statement, R_NAME),
+                                      .category = (char *)text_at(r.statement, R_CATEGORY),
+                                      .payload = (char *)text_at(r.statement, R_PAYLOAD),
+                                      .thread = (uint64_t)sqlite3_column_int64(r.statement, R_THREAD)};
+        if (kp_nvtx_add(&l->nvtx, &range))
+            r.rc = SQLITE_NOMEM;
+    }
+    return kp_sql_finish(&r);
+}
+
+/* Columns of KP_SQL_GET_METRICS. */
+enum { C_NAME, C_UNIT, C_LAUNCH, C_NAME_ID, C_KIND, C_VALUE, C_INSTANCES };
+
+static int get_value(sqlite3_stmt *row, const char *name, const char *unit, struct kp_result *result)
+{
+    switch ((enum kp_value_kind)sqlite3_column_int(row, C_KIND)) {
+    case KP_VALUE_REAL:
+        return kp_result_set_real(result, name, unit, kp_column_real(&(struct kp_sql){row, C_VALUE, 0, NULL}));
+    case KP_VALUE_COUNT:
+        return kp_result_set_count(result, name, unit, (uint64_t)sqlite3_column_int64(row, C_VALUE));
+    case KP_VALUE_TEXT:
+        return kp_result_set_text(result, name, unit, (const char *)sqlite3_column_text(row, C_VALUE));
+    case KP_VALUE_NA:
+        break;
+    }
+    return kp_result_set_na(result, name, (const char *)sqlite3_column_text(row, C_VALUE));
+}
+
+/* An SQLite code. */
+static int get_metric(sqlite3_stmt *row, struct kp_result *result)
+{
+    const char *name = (const char *)sqlite3_column_text(row, C_NAME),
+               *unit = (const char *)sqlite3_column_text(row, C_UNIT), *instances = NULL;
+    int rc = name && unit ? get_value(row, name, unit, result) : -ENOMEM;
+    if (!rc && sqlite3_column_count(row) > C_INSTANCES)
+        instances = (const char *)sqlite3_column_text(row, C_INSTANCES);
+    if (instances)
+        rc = kp_instances_read(instances, result, name);
+    return rc == -EINVAL ? SQLITE_CORRUPT : rc ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+static int get_metrics(struct kp_store *s, struct kp_result *result)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_METRICS);
+    kp_bind_uint(&r, result->launch.id);
+    while (kp_sql_next(&r))
+        r.rc = get_metric(r.statement, result);
+    return kp_sql_finish(&r);
+}
+
+/* The first launch from `id` on. The statements are finished when this returns, so that a reader who is slow to print
+ * does not hold up the program that writes. */
+static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result, bool *found)
+{
+    kp_store_next_object(s);
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_NEXT_LAUNCH);
+    kp_bind_uint(&r, id);
+    *found = kp_sql_next(&r);
+    if (*found)
+        get_launch(&r, &result->launch);
+    int rc = kp_sql_finish(&r);
+    if (!rc && *found && s->version >= HAS_RANGES)
+        rc = get_ranges(s, &result->launch);
+    rc = rc || !*found ? rc : get_metrics(s, result);
+    if (rc || !*found || s->version < HAS_CODE)
+        return rc;
+    rc = kp_store_read_counts(s, result);
+    return rc ? rc : kp_store_read_series(s, result);
+}
+
+/* The same in one transaction, which takes a fifth of the calls into the system. */
+static int take_launch(struct kp_store *s, uint64_t id, struct kp_result *result, bool *found)
+{
+    bool alone = !in_transaction(s);
+    int rc = alone ? run(s, KP_SQL_BEGIN_READING) : SQLITE_OK;
+    rc = rc ? rc : next_launch(s, id, result, found);
+    if (alone && in_transaction(s)) {
+        int end = run(s, KP_SQL_COMMIT);
+        rc = rc ? rc : end;
+    }
+    return rc;
+}
+
+int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
+{
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    bool found = true;
+    uint64_t id = 0;
+    int rc = 0;
+    while (!rc && found) {
+        struct kp_result result = {0};
+        rc = read_error(s, take_launch(s, id, &result, &found), err);
+        if (!rc && found)
+            rc = fn(&result, arg);
+        found = found && result.launch.id < INT64_MAX; /* the next one would be SQLite's lowest: all over again */
+        id = result.launch.id + 1;
+        kp_result_free(&result);
+    }
+    return rc;
+}
+
+/* After a look-up that ended with the SQLite code `rc`. */
+static int looked_up(struct kp_store *s, int rc, bool found, char **err)
+{
+    return rc ? read_error(s, rc, err) : found ? 0 : -ENOENT;
+}
+
+int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, char **err)
+{
+    bool found = false;
+    *out = (struct kp_stack){0};
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    kp_store_next_object(s);
+    int rc = s->version < HAS_CODE ? SQLITE_OK : kp_store_read_stack(s, id, out, &found);
+    rc = looked_up(s, rc, found, err);
+    if (rc)
+        kp_stack_free(out);
+    return rc;
+}
+
+int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char **err)
+{
+    bool found = false;
+    *out = (struct kp_code){0};
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    kp_store_next_object(s);
+    int rc = s->version < HAS_CODE ? SQLITE_OK : kp_store_read_code(s, id, out, &found);
+    rc = looked_up(s, rc, found, err);
+    if (rc)
+        kp_code_free(out);
+    return rc;
+}
+
+/* ---- for pages ---- */
+
+static int look_up_code(void *arg, uint64_t id, struct kp_code *out)
+{
+    struct kp_store *s = arg;
+    char *err = NULL;
+    int rc = kp_store_get_code(s, id, out, &err);
+    s->lost_codes += rc && rc != -ECHILD;
+    free(err);
+    return rc;
+}
+
+static int look_up_stack(void *arg, uint64_t id, struct kp_stack *out)
+{
+    struct kp_store *s = arg;
+    char *err = NULL;
+    int rc = kp_store_get_stack(s, id, out, &err);
+    s->lost_stacks += rc && rc != -ENOENT && rc != -ECHILD; /* one without frames leaves nothing */
+    free(err);
+    return rc;
+}
+
+struct kp_lookup kp_store_lookup(struct kp_store *s)
+{
+    return s ? (struct kp_lookup){look_up_code, look_up_stack, s} : (struct kp_lookup){0};
+}
+
+char *kp_store_missing(const struct kp_store *s)
+{
+    char *text = NULL, *err = NULL;
+    if (!s->lost_codes && !s->lost_stacks)
+        return NULL;
+    const char *what = !s->lost_stacks ? "the code of functions that launches name: their source lines and instructions"
+                       : !s->lost_codes ? "call stacks that launches name: they"
+                                        : "code and call stacks that launches name: they";
+    if (kp_error(&err, "'%s' is damaged or was cut short, and has not all of %s are left out", s->path, what) ==
+        -EINVAL)
+        text = err;
+    return text;
+}

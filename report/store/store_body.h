@@ -1,0 +1,106 @@
+/*
+ * What the files of the store share. Functions return SQLite codes, SQLITE_OK being 0; store.c turns them into those of
+ * store.h, and keeps transactions.
+ */
+#ifndef KP_REPORT_STORE_STORE_BODY_H
+#define KP_REPORT_STORE_STORE_BODY_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "report/model/model.h"
+#include "report/store/store.h"
+
+enum kp_sql_id {
+#define KP_SQL(name, text) KP_SQL_##name,
+#include "report/store/store.def"
+#undef KP_SQL
+    KP_SQL_COUNT,
+};
+
+struct kp_store {
+    sqlite3 *db;
+    pid_t pid; /* of the process that opened it: SQLite's handles are useless, and harmful, in a forked child */
+    char *path;
+    int version;                            /* of the schema of a file that is read */
+    sqlite3_stmt *statements[KP_SQL_COUNT]; /* prepared at first use, kept */
+    void *names; /* a tree (tsearch) of the struct name written so far: launches repeat them */
+
+    /* Of a file that is read: see store_guard.c. */
+    size_t lost_codes, lost_stacks; /* that launches name, and that could not be read */
+    char *copy, *copy_folder;       /* that is read in its place, or NULL: see store_copy.c */
+    bool is_guarded, is_checked;
+    uint64_t size;                       /* bytes */
+    uint64_t steps, bytes, bytes_of_one; /* spent */
+};
+
+/* ---- files that kprof may not have written: store_guard.c ---- */
+
+/* To be called with `size` set, before the first statement that looks into the file. */
+int kp_store_guard(struct kp_store *s);
+/* To be called once the version is known: 0, or -EINVAL or -ENOMEM as of store.h, where a table is none of ours.
+ * `schema`: of store.c. */
+int kp_store_check_tables(struct kp_store *s, const char *schema, char **err);
+/* A session, launch, stack or function begins, all of which is held in memory. */
+void kp_store_next_object(struct kp_store *s);
+/* A row with that many bytes of text has been read. SQLITE_TOOBIG: there was more than the file can hold. */
+int kp_store_charge(struct kp_store *s, size_t bytes);
+
+/* Makes a private copy of file and journal, to be removed also after a failure: 0, -ENOMEM, or -EINVAL with *err. */
+int kp_store_copy(struct kp_store *s, char **err);
+void kp_store_remove_copy(struct kp_store *s);
+
+/* ---- one statement ---- */
+
+/* A statement that is being filled or read, one column after the other. The first failure is kept in `rc`. */
+struct kp_sql {
+    sqlite3_stmt *statement;
+    int column, rc;
+    struct kp_store *store;
+};
+
+struct kp_sql kp_sql_begin(struct kp_store *s, enum kp_sql_id q);
+
+/* The next parameter. A text that is NULL stays NULL; it must live until kp_sql_end. */
+void kp_bind_uint(struct kp_sql *r, uint64_t value);
+void kp_bind_int(struct kp_sql *r, int64_t value);
+void kp_bind_real(struct kp_sql *r, double value);
+void kp_bind_text(struct kp_sql *r, const char *text);
+/* Runs a statement that gives no rows. */
+int kp_sql_end(struct kp_sql *r);
+
+/* Moves to the next row of a result; false at its end or on an error, see `rc`. */
+bool kp_sql_next(struct kp_sql *r);
+/* Ends reading, which releases the file for the writer. */
+int kp_sql_finish(struct kp_sql *r);
+
+/* The next column; one that a file of an earlier version does not have is NULL. NULL is 0, or not a number. Texts are
+ * malloc'ed, and "" or NULL for NULL. */
+int64_t kp_column_int(struct kp_sql *r);
+uint64_t kp_column_uint(struct kp_sql *r);
+double kp_column_real(struct kp_sql *r);
+char *kp_column_text(struct kp_sql *r);
+char *kp_column_text_or_null(struct kp_sql *r);
+
+/* ---- call stacks, code and what launches have of it: store_code.c ---- */
+
+extern const char kp_store_code_schema[];
+
+/* Whether all that its parts say of each other holds, so that readers may follow it. */
+bool kp_store_code_is_sound(const struct kp_code *c);
+
+int kp_store_write_stack(struct kp_store *s, const struct kp_stack *stack);
+int kp_store_write_code(struct kp_store *s, const struct kp_code *code); /* which must be sound */
+int kp_store_write_counts(struct kp_store *s, const struct kp_result *r);
+int kp_store_write_series(struct kp_store *s, const struct kp_result *r);
+
+/* The reading ones add to what they are given, which was all 0. What cannot have been written by the above is
+ * SQLITE_CORRUPT. */
+int kp_store_read_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, bool *found);
+int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool *found);
+int kp_store_read_counts(struct kp_store *s, struct kp_result *r);
+int kp_store_read_series(struct kp_store *s, struct kp_result *r);
+
+#endif

@@ -1,0 +1,179 @@
+#include "report/pages/render_body.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BAR_MAX = 50,
+    BAR_MIN = 10, /* where less is left, the numbers stand alone */
+};
+
+struct bar {
+    char *title;
+    const char *name, *base; /* of the metric, and its unit */
+    double value, key;       /* as measured, and as printed; NaN when there is none */
+    size_t place;            /* among its rows */
+    const char *other;       /* what is printed in place of a number; NULL = the number */
+    char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
+};
+
+static const char *text_of(const struct bar *b)
+{
+    return b->other ? b->other : b->number;
+}
+
+/* What a reader sees of a number, as a number: values that look alike are alike. */
+static double as_printed(const char *text)
+{
+    char digits[KP_NUMBER_MAX], *to = digits;
+    for (; *text; text++)
+        if (*text != ',')
+            *to++ = *text;
+    *to = '\0';
+    /* The decimal point is the program's locale's, the text's is not: a whole number of hundredths has none. */
+    char *point = strchr(digits, '.');
+    if (!point)
+        return strtod(digits, NULL);
+    memmove(point, point + 1, strlen(point));
+    return strtod(digits, NULL) / 100;
+}
+
+static void set_number(struct bar *b, double value, double divisor)
+{
+    b->value = value;
+    b->key = as_printed(b->number) * divisor;
+}
+
+/* One bar for the metric; false without memory. */
+static bool fill_bar(struct kp_out *o, const struct kp_line *l, struct bar *b)
+{
+    double value, divisor;
+    b->title = kp_line_title(o, l);
+    b->name = l->name;
+    b->base = kp_line_unit(l);
+    b->value = b->key = NAN;
+    if (kp_metric_number(l->metric, &value)) {
+        divisor = kp_unit_divisor(b->base, value, o->display->base_units, b->unit);
+        kp_format_scaled(l->metric, divisor, b->number);
+        set_number(b, value, divisor);
+    } else {
+        b->other = kp_format_metric(l->metric, o->display->base_units, b->number, b->unit);
+    }
+    return b->title != NULL;
+}
+
+/* One bar for one of the instances. */
+static bool fill_instance(struct kp_out *o, const struct kp_metric *m, size_t i, struct bar *b)
+{
+    double value = m->instances[i].value;
+    double divisor = kp_unit_divisor(m->unit, value, o->display->base_units, b->unit);
+    b->title = strdup(m->instances[i].key);
+    b->name = m->name;
+    b->base = m->unit;
+    kp_format_real(value / divisor, b->number);
+    set_number(b, value, divisor);
+    return kp_out_has(o, b->title);
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct bar *x = a, *y = b;
+    if (isnan(x->key) != isnan(y->key))
+        return isnan(x->key) ? 1 : -1;
+    if (!isnan(x->key) && x->key != y->key)
+        return x->key < y->key ? 1 : -1;
+    int by_name = strcmp(x->name, y->name);
+    return by_name ? by_name : (x->place > y->place) - (x->place < y->place);
+}
+
+/* What a full bar stands for: of percentages 100, else the largest value of the unit. */
+static double full_bar(const struct bar *b, const struct bar *bars, size_t n)
+{
+    double most = 0;
+    if (!strcmp(b->base, "%"))
+        return 100;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(bars[i].value) && bars[i].value > most && !strcmp(bars[i].base, b->base))
+            most = bars[i].value;
+    return most;
+}
+
+/* A bar compares: alone in its unit it would be full whatever its value. A percentage is one of a hundred. */
+static bool is_comparable(const struct bar *b, const struct bar *bars, size_t n)
+{
+    size_t same = 0;
+    for (size_t i = 0; i < n; i++)
+        same += !isnan(bars[i].value) && !strcmp(bars[i].base, b->base);
+    return same > 1 || !strcmp(b->base, "%");
+}
+
+static void draw_bar(struct kp_out *o, const struct bar *b, double full, size_t width)
+{
+    bool over = b->value > full;
+    double part = over ? 1 : full > 0 && b->value > 0 ? b->value / full : 0;
+    size_t filled = (size_t)(part * (double)width + 0.5);
+    kp_out_text(o, " |", 2);
+    kp_out_repeat(o, '#', filled);
+    kp_out_repeat(o, '.', width - filled);
+    kp_out_text(o, over ? ">" : "|", 1);
+}
+
+static void print_bars(struct kp_out *o, const struct bar *bars, size_t n)
+{
+    size_t title = 0, text = 0, unit = 0;
+    for (size_t i = 0; i < n; i++) {
+        text = strlen(text_of(&bars[i])) > text ? strlen(text_of(&bars[i])) : text;
+        unit = strlen(bars[i].unit) > unit ? strlen(bars[i].unit) : unit;
+    }
+    size_t taken = KP_INDENT + 2 + text + !!unit + unit + strlen(" ||"), room = KP_LINE_WIDTH - BAR_MIN;
+    room = room > taken ? room - taken : 0;
+    for (size_t i = 0; i < n; i++)
+        if (strlen(bars[i].title) > title && (strlen(bars[i].title) <= room || !room))
+            title = strlen(bars[i].title);
+    taken += title;
+    size_t width = taken + BAR_MIN > KP_LINE_WIDTH ? 0 : KP_LINE_WIDTH - taken;
+    for (size_t i = 0; i < n; i++) {
+        const struct bar *b = &bars[i];
+        bool drawn = width && !isnan(b->value) && is_comparable(b, bars, n);
+        bool fits = strlen(b->title) <= title;
+        if (!fits) /* a line of its own */
+            kp_out_print(o, "    %s\n", b->title);
+        kp_out_print(o, "    %-*s  %*s", (int)title, fits ? b->title : "", (int)text, text_of(b));
+        if (*b->unit || (unit && drawn))
+            kp_out_print(o, " %-*s", drawn ? (int)unit : 0, b->unit);
+        if (drawn)
+            draw_bar(o, b, full_bar(b, bars, n), width < BAR_MAX ? width : BAR_MAX);
+        kp_out_text(o, "\n", 1);
+    }
+}
+
+static bool fill_bars(struct kp_out *o, const struct kp_lines *l, const struct kp_metric *only, struct bar *bars,
+                      size_t n)
+{
+    bool complete = true;
+    for (size_t i = 0; i < n; i++) {
+        bars[i].place = i;
+        complete &= only ? fill_instance(o, only, i, &bars[i]) : fill_bar(o, &l->at[i], &bars[i]);
+    }
+    return complete;
+}
+
+void kp_bars_draw(struct kp_out *o, const struct kp_lines *l, bool sorted)
+{
+    /* a chart of one metric is one of its instances */
+    const struct kp_metric *only = l->n == 1 && l->at->metric->n_instances ? l->at->metric : NULL;
+    size_t n = only ? only->n_instances : l->n;
+    struct bar *bars = calloc(n, sizeof *bars);
+    if (!kp_out_has(o, bars))
+        return;
+    bool complete = fill_bars(o, l, only, bars, n);
+    if (complete && sorted)
+        qsort(bars, n, sizeof *bars, longest_first);
+    if (complete)
+        print_bars(o, bars, n);
+    for (size_t i = 0; i < n; i++)
+        free(bars[i].title);
+    free(bars);
+    kp_table_print_instances(o, l);
+}

@@ -1,0 +1,30 @@
+/* A table of text, made as a whole and then printed, in a frame or plainly. */
+#ifndef KP_REPORT_WRITE_COLUMNS_H
+#define KP_REPORT_WRITE_COLUMNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "report/pages/render_body.h"
+
+/* How a table looks as text: blanks before a line and between columns, and whether dashes stand around the headings and
+ * the rows (else below the headings alone). */
+struct kp_columns_look {
+    int indent, gap;
+    bool framed;
+};
+
+struct kp_columns {
+    const char *const *headings;
+    const bool *to_the_left; /* NULL: none is */
+    size_t n;                /* columns */
+    char **cells;            /* row by row; owned */
+    size_t n_cells, capacity;
+};
+
+/* Adds a row of copies. 0 or -ENOMEM, with the table as it was. */
+int kp_columns_add(struct kp_columns *c, const char *const *cells);
+void kp_columns_free(struct kp_columns *c);
+
+void kp_columns_print(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look);
+#endif

@@ -1,0 +1,278 @@
+#include "report/pages/render_body.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum {
+    PLOT_WIDTH = 100,
+    PLOT_HEIGHT = 8,
+    Y_LABEL = 12, /* and the axis beside it */
+};
+
+/* A metric over what its instances are keyed by. */
+struct curve {
+    const struct kp_metric *metric;
+    double *x;
+    double most;    /* of the finite values, at least 0 */
+    bool is_axis;   /* the keys are numbers, ascending */
+    double divisor; /* of the values, so that the largest is printed in `unit` */
+    char unit[KP_UNIT_MAX];
+};
+
+static bool read_key(const char *key, double *out)
+{
+    char *end;
+    *out = strtod(key, &end);
+    return end != key && !*end && isfinite(*out);
+}
+
+static bool curve_new(struct kp_out *o, const struct kp_metric *m, struct curve *c)
+{
+    *c = (struct curve){.metric = m, .x = calloc(m->n_instances, sizeof *c->x), .is_axis = true};
+    if (!kp_out_has(o, c->x))
+        return false;
+    for (size_t i = 0; i < m->n_instances; i++) {
+        double value = m->instances[i].value;
+        c->is_axis &= read_key(m->instances[i].key, &c->x[i]) && (!i || c->x[i] > c->x[i - 1]);
+        if (isfinite(value) && value > c->most)
+            c->most = value;
+    }
+    c->divisor = kp_unit_divisor(m->unit, c->most, o->display->base_units, c->unit);
+    if (*c->unit == '%') /* what a step of x is measured in says nothing of y */
+        c->unit[1] = '\0';
+    return true;
+}
+
+/* How wide the plot is: a short curve has the same number of columns for each of its points. */
+static int width_of(const struct curve *c)
+{
+    size_t n = c->metric->n_instances;
+    return n > PLOT_WIDTH ? PLOT_WIDTH : (int)(n * (PLOT_WIDTH / n));
+}
+
+static double last_x(const struct curve *c)
+{
+    return c->x[c->metric->n_instances - 1];
+}
+
+/* The column of `x`, which may lie outside of the plot; so does what is no number. */
+static int column_at(const struct curve *c, double x)
+{
+    double range = last_x(c) - c->x[0];
+    double part = range > 0 ? (x - c->x[0]) / range : 0;
+    return !(part >= 0) ? -1 : part > 1 ? width_of(c) : (int)(part * (width_of(c) - 1) + 0.5);
+}
+
+/* The value that holds in a column: a curve is made of steps, each of which ends where the next point is. */
+static double value_at(const struct curve *c, int column)
+{
+    size_t i = 0;
+    while (i + 1 < c->metric->n_instances && column_at(c, c->x[i + 1]) <= column)
+        i++;
+    return c->metric->instances[i].value;
+}
+
+/* Lines that a value fills from below: any value above zero fills one. */
+static int filled(const struct curve *c, double value)
+{
+    if (isnan(value) || value <= 0 || c->most <= 0)
+        return 0;
+    if (value >= c->most)
+        return PLOT_HEIGHT;
+    int lines = (int)(value / c->most * PLOT_HEIGHT + 0.5);
+    return lines ? lines : 1;
+}
+
+static void draw_steps(struct kp_canvas *canvas, const struct curve *c)
+{
+    for (int x = 0; x < width_of(c); x++) {
+        int lines = filled(c, value_at(c, x));
+        for (int y = 0; y < lines; y++)
+            kp_canvas_put(canvas, x, PLOT_HEIGHT - 1 - y, y + 1 == lines ? '*' : '.');
+    }
+}
+
+static void print_plot(struct kp_out *o, const struct curve *c, const struct kp_canvas *canvas)
+{
+    char number[KP_NUMBER_MAX];
+    kp_format_real(c->most / c->divisor, number);
+    for (int y = 0; y < PLOT_HEIGHT; y++) {
+        const char *label = y == 0 ? number : y == 1 ? c->unit : "";
+        kp_out_print(o, "    %*s |", Y_LABEL - 1, label);
+        kp_canvas_print_line(o, canvas, y);
+    }
+    kp_out_print(o, "    %*s +", Y_LABEL - 1, "0");
+    kp_out_repeat(o, '-', (size_t)width_of(c));
+    kp_out_text(o, "\n", 1);
+}
+
+/* A launch's own value on the x axis. */
+struct mark {
+    const struct kp_line *line; /* NULL = none */
+    double x;
+};
+
+static bool is_on_axis(const struct curve *c, const struct mark *m)
+{
+    return m->line && column_at(c, m->x) >= 0 && column_at(c, m->x) < width_of(c);
+}
+
+/* Below the axis: where it begins and ends, and the launch's own value. */
+static void print_axis_labels(struct kp_out *o, const struct curve *c, const struct mark *m)
+{
+    struct kp_canvas labels;
+    const struct kp_instance *at = c->metric->instances, *last = at + c->metric->n_instances - 1;
+    if (!kp_out_has(o, kp_canvas_new(&labels, KP_DRAWING_WIDTH, 1) ? NULL : labels.cells))
+        return;
+    int end = Y_LABEL + 1 + width_of(c), last_length = (int)strnlen(last->key, PLOT_WIDTH);
+    kp_canvas_text(&labels, Y_LABEL + 1, 0, at->key);
+    kp_canvas_text(&labels, end - last_length, 0, last->key);
+    if (is_on_axis(c, m))
+        kp_canvas_put(&labels, Y_LABEL + 1 + column_at(c, m->x), 0, '^');
+    kp_out_repeat(o, ' ', KP_INDENT);
+    kp_canvas_print_line(o, &labels, 0);
+    free(labels.cells);
+}
+
+static void print_mark(struct kp_out *o, const struct curve *c, const struct mark *m)
+{
+    char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX], *title = kp_line_title(o, m->line);
+    const char *value = kp_format_metric(m->line->metric, o->display->base_units, number, unit);
+    if (title)
+        kp_out_print(o, "    %sthis launch: %s %s%s%s\n", is_on_axis(c, m) ? "^ " : "", title, value, *unit ? " " : "",
+                     unit);
+    free(title);
+}
+
+/* Each value with the last key up to which it holds: `64 up to 32, 48 up to 40, 0 up to 255`. */
+static void print_steps(struct kp_out *o, const struct curve *c)
+{
+    char *text = NULL, number[KP_NUMBER_MAX], next[KP_NUMBER_MAX], prefix[KP_UNIT_MAX + sizeof "    Steps (): "];
+    size_t size, n = c->metric->n_instances;
+    FILE *f = open_memstream(&text, &size);
+    if (!kp_out_has(o, f))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        const struct kp_instance *at = &c->metric->instances[i];
+        kp_format_real(at->value / c->divisor, number);
+        if (i + 1 < n)
+            kp_format_real(at[1].value / c->divisor, next);
+        if (i + 1 == n || strcmp(number, next))
+            fprintf(f, "%s up to %s%s", number, at->key, i + 1 < n ? ", " : "");
+    }
+    snprintf(prefix, sizeof prefix, *c->unit ? "    Steps (%s): " : "    Steps: ", c->unit);
+    if (kp_out_has(o, kp_text_end(f, &text) ? NULL : text))
+        kp_out_wrapped(o, prefix, text);
+    free(text);
+}
+
+static bool same_keys(const struct kp_metric *a, const struct kp_metric *b)
+{
+    bool same = a->n_instances == b->n_instances;
+    for (size_t i = 0; same && i < a->n_instances; i++)
+        same = !strcmp(a->instances[i].key, b->instances[i].key);
+    return same;
+}
+
+static void print_drawing(struct kp_out *o, const struct curve *c, const struct mark *m)
+{
+    struct kp_canvas canvas;
+    if (!kp_out_has(o, kp_canvas_new(&canvas, PLOT_WIDTH, PLOT_HEIGHT) ? NULL : canvas.cells))
+        return;
+    draw_steps(&canvas, c);
+    print_plot(o, c, &canvas);
+    print_axis_labels(o, c, m);
+    if (m->line)
+        print_mark(o, c, m);
+    free(canvas.cells);
+}
+
+/* `drawn` is the curve before, NULL for the first: the same in another unit has the same shape. What is keyed by names
+ * is no curve. */
+static void draw_curve(struct kp_out *o, const struct kp_line *l, const struct kp_metric *drawn, const struct mark *m)
+{
+    struct curve c;
+    const struct kp_lines alone = {.at = (struct kp_line *)l, .n = 1};
+    char *title = kp_line_title(o, l);
+    if (title)
+        kp_out_print(o, "    %s\n", title);
+    free(title);
+    if (!curve_new(o, l->metric, &c))
+        return;
+    if (!c.is_axis)
+        kp_bars_draw(o, &alone, false);
+    else {
+        if (!drawn || !same_keys(drawn, l->metric))
+            print_drawing(o, &c, m);
+        print_steps(o, &c);
+        kp_table_print_instances(o, &alone);
+    }
+    free(c.x);
+}
+
+static bool is_zero(const struct kp_metric *m)
+{
+    size_t i = 0;
+    while (i < m->n_instances && m->instances[i].value == 0)
+        i++;
+    return i == m->n_instances;
+}
+
+static bool is_curve(const struct kp_line *l)
+{
+    return kp_line_has_value(l) && l->metric->n_instances;
+}
+
+/* A property of the launch beside the curves is its own value of what they are over. */
+static struct mark find_mark(const struct kp_lines *l)
+{
+    static const char of_launch[] = "launch__";
+    struct mark m = {0};
+    for (size_t i = 0; !m.line && i < l->n; i++)
+        if (!strncmp(l->at[i].name, of_launch, strlen(of_launch)) && !is_curve(&l->at[i]) &&
+            kp_metric_number(l->at[i].metric, &m.x))
+            m.line = &l->at[i];
+    return m;
+}
+
+/* Draws the curves; false when there is none. */
+static bool draw_curves(struct kp_out *o, const struct kp_lines *l, const struct mark *mark)
+{
+    const struct kp_metric *drawn = NULL;
+    for (size_t i = 0; i < l->n; i++) {
+        if (!is_curve(&l->at[i]) || is_zero(l->at[i].metric))
+            continue;
+        draw_curve(o, &l->at[i], drawn, mark);
+        drawn = l->at[i].metric;
+    }
+    return drawn != NULL;
+}
+
+/* What is neither a curve nor told by the mark. */
+static void print_others(struct kp_out *o, const struct kp_lines *l, const struct kp_line *told)
+{
+    struct kp_lines others = {0};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < l->n; i++)
+        if (kp_line_has_value(&l->at[i]) && !is_curve(&l->at[i]) && &l->at[i] != told) {
+            struct kp_line line = l->at[i];
+            line.made_label = NULL;
+            rc = kp_lines_add(&others, &line);
+        }
+    if (rc)
+        kp_out_has(o, NULL);
+    else if (others.n)
+        kp_table_print(o, &others);
+    kp_lines_free(&others);
+}
+
+void kp_curve_draw(struct kp_out *o, const struct kp_lines *l)
+{
+    struct mark mark = find_mark(l);
+    bool drawn = draw_curves(o, l, &mark);
+    print_others(o, l, drawn ? mark.line : NULL);
+}

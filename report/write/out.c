@@ -1,0 +1,126 @@
+#include "report/pages/render_body.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/wrap.h"
+
+static void write_text(struct kp_out *o, const char *text, size_t len)
+{
+    if (!o->rc && len)
+        o->rc = o->sink->write(o->sink->arg, text, len);
+}
+
+/* A blank for each character that is not to be shown (text.h), but for those of `kept`. */
+static void write_shown(struct kp_out *o, const char *text, size_t len, const char *kept)
+{
+    size_t done = 0;
+    bool shown;
+    for (size_t i = 0, n; i < len; i += n) {
+        n = kp_shown_len(text + i, len - i, &shown);
+        if (shown || (text[i] && strchr(kept, text[i])))
+            continue;
+        write_text(o, text + done, i - done);
+        write_text(o, " ", 1);
+        done = i + n;
+    }
+    write_text(o, text + done, len - done);
+}
+
+void kp_out_text(struct kp_out *o, const char *text, size_t len)
+{
+    write_shown(o, text, len, "\n\t");
+}
+
+void kp_out_one_line(struct kp_out *o, const char *text, size_t len)
+{
+    write_shown(o, text, len, "");
+}
+
+/* Ends of lines that the format begins and ends with are its own; others came with an argument, and would forge a line.
+ */
+void kp_out_print(struct kp_out *o, const char *format, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    if (!kp_out_has(o, n < 0 ? NULL : text))
+        return;
+    size_t len = strlen(format), first = strspn(format, "\n"), last = 0;
+    while (last < len - first && format[len - 1 - last] == '\n')
+        last++;
+    kp_out_text(o, text, first);
+    write_shown(o, text + first, (size_t)n - first - last, "");
+    kp_out_text(o, text + (size_t)n - last, last);
+    free(text);
+}
+
+void kp_out_wrapped(struct kp_out *o, const char *prefix, const char *text)
+{
+    size_t indent = strlen(prefix), len;
+    struct kp_wrap w = {text, KP_LINE_WIDTH - indent};
+    const char *line;
+    for (; kp_wrap_next(&w, &line, &len); prefix = "") {
+        while (len && line[len - 1] == ' ')
+            len--;
+        kp_out_print(o, "%-*s%.*s\n", (int)indent, prefix, (int)len, line);
+    }
+}
+
+void kp_out_repeat(struct kp_out *o, char c, size_t n)
+{
+    char chunk[KP_LINE_WIDTH];
+    memset(chunk, c, sizeof chunk);
+    for (size_t part; n; n -= part) {
+        part = n < sizeof chunk ? n : sizeof chunk;
+        kp_out_text(o, chunk, part);
+    }
+}
+
+int kp_canvas_new(struct kp_canvas *c, int width, int height)
+{
+    size_t size = (size_t)width * (size_t)height;
+    *c = (struct kp_canvas){width, height, malloc(size)};
+    if (!c->cells)
+        return -ENOMEM;
+    memset(c->cells, ' ', size);
+    return 0;
+}
+
+static bool is_inside(const struct kp_canvas *c, int x, int y)
+{
+    return x >= 0 && x < c->width && y >= 0 && y < c->height;
+}
+
+void kp_canvas_put(struct kp_canvas *c, int x, int y, char what)
+{
+    if (is_inside(c, x, y))
+        c->cells[y * c->width + x] = what;
+}
+
+void kp_canvas_text(struct kp_canvas *c, int x, int y, const char *text)
+{
+    for (; *text && x < c->width; x++)
+        kp_canvas_put(c, x, y, *text++);
+}
+
+char kp_canvas_at(const struct kp_canvas *c, int x, int y)
+{
+    return is_inside(c, x, y) ? c->cells[y * c->width + x] : ' ';
+}
+
+void kp_canvas_print_line(struct kp_out *o, const struct kp_canvas *c, int y)
+{
+    const char *line = c->cells + (size_t)y * (size_t)c->width;
+    int n = c->width;
+    while (n && line[n - 1] == ' ')
+        n--;
+    kp_out_text(o, line, (size_t)n);
+    kp_out_text(o, "\n", 1);
+}

@@ -1,0 +1,21 @@
+/* Source lines and instructions of a launch as text; see render_body.h for errors and width. */
+#ifndef KP_REPORT_WRITE_SOURCE_TABLE_H
+#define KP_REPORT_WRITE_SOURCE_TABLE_H
+
+#include "report/pages/render_body.h"
+#include "report/define/source.h"
+
+/* The hottest lines, at most `limit`, each with its numbers, its place, the call that it was inlined at, and its text
+ * where that is found; then what is missing, with `help` also how to find files. Begins with a title and ends with a
+ * blank line. */
+void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t limit, bool help);
+/* How many samples of warps were lost, and what keeps them; nothing where none was. Whether there was. */
+bool kp_source_dropped_print(struct kp_out *o, const struct kp_view *v);
+/* All instructions of one function, below the source lines that they come from. */
+void kp_source_listing_print(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f);
+
+enum { KP_SHORT_MAX = 16 };
+/* At most five characters: 9999, 12.3k, 123k, 1.23M. */
+void kp_format_short(uint64_t value, char out[KP_SHORT_MAX]);
+
+#endif

@@ -1,0 +1,189 @@
+#include "report/pages/render_body.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/wrap.h"
+
+enum { VALUE_WIDTH_MAX = 30 /* longer values are wrapped */ };
+
+static const char not_collected[] = "not collected";
+
+/* The texts of one line. */
+struct cells {
+    char *label, *instances;
+    const char *value; /* `number`, `instances`, or text of the metric */
+    char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
+};
+
+struct widths {
+    size_t label, unit, value;
+};
+
+static size_t widest(size_t width, const char *text)
+{
+    size_t n = strlen(text);
+    return n > width ? n : width;
+}
+
+static void print_rule(struct kp_out *o, const struct widths *w)
+{
+    kp_out_repeat(o, ' ', KP_INDENT);
+    kp_out_repeat(o, '-', w->label);
+    kp_out_text(o, " ", 1);
+    kp_out_repeat(o, '-', w->unit);
+    kp_out_text(o, " ", 1);
+    kp_out_repeat(o, '-', w->value);
+    kp_out_text(o, "\n", 1);
+}
+
+static void print_line(struct kp_out *o, const struct widths *w, const char *label, const char *unit, const char *value)
+{
+    struct kp_wrap wrap = {value, VALUE_WIDTH_MAX};
+    const char *part;
+    size_t len;
+    for (; kp_wrap_next(&wrap, &part, &len); label = unit = "")
+        kp_out_print(o, "    %-*s %*s %*.*s\n", (int)w->label, label, (int)w->unit, unit, (int)w->value, (int)len,
+                     part);
+}
+
+static char *instances_text(struct kp_out *o, const struct kp_metric *m)
+{
+    const struct kp_display *d = o->display;
+    if (d->instances == KP_INSTANCES_NONE || !m || !m->n_instances)
+        return NULL;
+    char *text = kp_format_instances(m, d->base_units, d->instances == KP_INSTANCES_DETAILS);
+    return kp_out_has(o, text) ? text : NULL;
+}
+
+/* Fills `c` of a line; false without memory. */
+static bool fill_cells(struct kp_out *o, const struct kp_line *l, struct cells *c)
+{
+    c->label = kp_line_title(o, l);
+    c->instances = instances_text(o, l->metric);
+    c->value = kp_format_metric(l->metric, o->display->base_units, c->number, c->unit);
+    if (c->instances)
+        c->value = c->instances;
+    return c->label != NULL;
+}
+
+static void print_cells(struct kp_out *o, const struct cells *cells, size_t n)
+{
+    static const char *const heading[] = {"Metric Name", "Metric Unit", "Metric Value"};
+    struct widths w = {strlen(heading[0]), strlen(heading[1]), strlen(heading[2])};
+    for (size_t i = 0; i < n; i++) {
+        w.label = widest(w.label, cells[i].label);
+        w.unit = widest(w.unit, cells[i].unit);
+        w.value = widest(w.value, cells[i].value);
+    }
+    if (w.value > VALUE_WIDTH_MAX)
+        w.value = VALUE_WIDTH_MAX;
+    print_rule(o, &w);
+    print_line(o, &w, heading[0], heading[1], heading[2]);
+    print_rule(o, &w);
+    for (size_t i = 0; i < n; i++)
+        print_line(o, &w, cells[i].label, cells[i].unit, cells[i].value);
+    print_rule(o, &w);
+}
+
+void kp_table_print(struct kp_out *o, const struct kp_lines *l)
+{
+    struct cells *cells = calloc(l->n ? l->n : 1, sizeof *cells);
+    if (!kp_out_has(o, cells))
+        return;
+    bool complete = true;
+    for (size_t i = 0; i < l->n; i++)
+        complete &= fill_cells(o, &l->at[i], &cells[i]);
+    if (complete)
+        print_cells(o, cells, l->n);
+    for (size_t i = 0; i < l->n; i++) {
+        free(cells[i].label);
+        free(cells[i].instances);
+    }
+    free(cells);
+}
+
+void kp_table_print_instances(struct kp_out *o, const struct kp_lines *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        char *text = instances_text(o, l->at[i].metric), *title = text ? kp_line_title(o, &l->at[i]) : NULL;
+        if (title) {
+            kp_out_print(o, "    %s:\n", title);
+            kp_out_wrapped(o, "      ", text);
+        }
+        free(title);
+        free(text);
+    }
+}
+
+/* --- what has no value --- */
+
+static const char *why_missing(const struct kp_line *l)
+{
+    if (kp_line_has_value(l))
+        return NULL;
+    return l->metric && *l->metric->text ? l->metric->text : not_collected;
+}
+
+static bool missing_for(const struct kp_line *l, const char *why)
+{
+    const char *reason = why_missing(l);
+    return reason && !strcmp(reason, why);
+}
+
+/* Bodies may show a metric at several places. */
+static bool named_before(const struct kp_lines *l, size_t i)
+{
+    const char *name = l->at[i].name;
+    while (i--)
+        if (!strcmp(l->at[i].name, name))
+            return true;
+    return false;
+}
+
+/* Why and, unless all lines lack their values for that one reason, which lines. malloc'ed. */
+static char *describe_missing(const struct kp_lines *l, const char *why)
+{
+    char *text = NULL;
+    size_t size, n = 0, without = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        n += missing_for(&l->at[i], why) && !named_before(l, i);
+        without += missing_for(&l->at[i], why);
+    }
+    bool named = without < l->n || n == 1;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    for (size_t i = 0; named && i < l->n; i++)
+        if (missing_for(&l->at[i], why) && !named_before(l, i))
+            fprintf(f, "%s%s", l->at[i].name, --n ? ", " : ": ");
+    fputs(why, f);
+    if (!kp_text_end(f, &text))
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Whether `why` was already given for a line before the one at `i`. */
+static bool said_before(const struct kp_lines *l, size_t i, const char *why)
+{
+    while (i--)
+        if (missing_for(&l->at[i], why))
+            return true;
+    return false;
+}
+
+void kp_table_print_missing(struct kp_out *o, const struct kp_lines *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const char *why = why_missing(&l->at[i]);
+        if (!why || (l->note && !strcmp(l->note, why)) || said_before(l, i, why))
+            continue;
+        char *text = describe_missing(l, why);
+        if (kp_out_has(o, text))
+            kp_out_wrapped(o, "    n/a: ", text);
+        free(text);
+    }
+}

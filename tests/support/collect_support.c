@@ -1,0 +1,99 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/os/elf.h"
+#include "tests/support/collect_support.h"
+#include "tests/support/report_support.h"
+
+const struct kp_dl *kp_test_dl(void)
+{
+    static const struct kp_dl dl = {.open = dlopen, .sym = dlsym, .directory_of = kp_elf_directory_of};
+    return &dl;
+}
+
+const struct kp_cupti *kp_test_real_cupti(void)
+{
+    static struct kp_cupti *cupti;
+    const char *folder = getenv("KP_REAL_CUPTI");
+    char *err = NULL;
+    if (!folder || !*folder) {
+        print_message("KP_REAL_CUPTI does not name the folder of a libcupti.so.13: nothing to test against\n");
+        skip();
+    }
+    if (!cupti && kp_cupti_load(kp_test_dl(), folder, NULL, &cupti, &err))
+        fail_msg("%s", err);
+    return cupti;
+}
+
+void kp_test_write(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "we");
+    if (!f)
+        fail_msg("cannot write %s: %s", path, strerror(errno));
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+const char *kp_test_shared_object(const char *folder, const char *name, const char *source, const char *flags)
+{
+    static char path[PATH_MAX];
+    char from[PATH_MAX + 2], command[3 * PATH_MAX];
+    const char *compiler = getenv("CC");
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(from, sizeof(from), "%s.c", path);
+    kp_test_write(from, source);
+    /* The dynamic linker is asked by name in these tests: soname is the file's own. */
+    snprintf(command, sizeof(command), "%s -w -shared -fPIC -Wl,-soname,%s -o '%s' '%s' %s", compiler ? compiler : "cc",
+             name, path, from, flags);
+    if (system(command))
+        fail_msg("the compiler failed: %s", command);
+    return path;
+}
+
+/* One folder after the other of a variable in build/cuda.mk, which tools/cuda.sh wrote. */
+static char *next_folder(const char *text, const char **at)
+{
+    const char *line = *at ? *at : strstr(text, "CUDA_CPPFLAGS :=");
+    size_t mark = strlen("-isystem ");
+    line = line ? strstr(line, "-isystem ") : NULL;
+    if (!line)
+        return NULL;
+    *at = line + mark;
+    return strndup(*at, strcspn(*at, " \n"));
+}
+
+char *kp_test_toolkit_file(const char *const *below, const char *name)
+{
+    char *text = kp_test_read(kp_test_source("build/cuda.mk")), *folder, *found = NULL;
+    const char *at = NULL;
+    while (!found && (folder = next_folder(text, &at))) {
+        for (size_t i = 0; below[i] && !found; i++) {
+            assert_true(asprintf(&found, "%s/%s/%s", folder, below[i], name) > 0);
+            if (access(found, R_OK)) {
+                free(found);
+                found = NULL;
+            }
+        }
+        free(folder);
+    }
+    free(text);
+    return found;
+}
+
+void kp_test_skip_sanitized(void)
+{
+    const char *variant = getenv("KP_TEST_VARIANT");
+    if (variant && (!strcmp(variant, "asan") || !strcmp(variant, "ubsan") || !strcmp(variant, "tsan")))
+        skip();
+}

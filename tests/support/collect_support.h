@@ -1,0 +1,32 @@
+/* What the tests of preload/, collectors/ and cupti/ share: the real CUPTI, a compiler, and files of the toolkit. */
+#ifndef KP_TESTS_SUPPORT_COLLECT_SUPPORT_H
+#define KP_TESTS_SUPPORT_COLLECT_SUPPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cupti/loader.h"
+
+/* The C library's own loader functions. */
+const struct kp_dl *kp_test_dl(void);
+
+/* The CUPTI that this tree was built against, loaded once for the process. Skips the test, saying why, where
+ * KP_REAL_CUPTI does not name its folder; fails it when it cannot be loaded from there. */
+const struct kp_cupti *kp_test_real_cupti(void);
+
+/* Skips the test in the builds with sanitisers: it takes minutes there, nearly all of them in the library's own code,
+ * and others do the same for one chip. */
+void kp_test_skip_sanitized(void);
+
+/* Writes a file; fails the test when it cannot. */
+void kp_test_write(const char *path, const char *text);
+
+/* Compiles the text `source` into the shared object folder/name with the linker flags `flags`. Fails the test when
+ * there is no compiler or it refuses. Returns the path; static storage of the next call. */
+const char *kp_test_shared_object(const char *folder, const char *name, const char *source, const char *flags);
+
+/* The file `name` in one of the folders `below` (NULL-terminated) of the CUDA toolkit that the build uses; malloc'ed,
+ * or NULL when it is not there. */
+char *kp_test_toolkit_file(const char *const *below, const char *name);
+
+#endif

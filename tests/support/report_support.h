@@ -1,0 +1,46 @@
+/* What the tests of report/ share: a sink into memory, files, and the recorded launches of an H200. */
+#ifndef KP_TESTS_SUPPORT_REPORT_SUPPORT_H
+#define KP_TESTS_SUPPORT_REPORT_SUPPORT_H
+
+#include <stddef.h>
+
+#include "report/model/model.h"
+#include "report/pages/render.h"
+
+/* Text collected by a sink; free `text` in the end. */
+struct kp_test_text {
+    char *text;
+    size_t len;
+};
+
+struct kp_sink kp_test_sink(struct kp_test_text *t);
+
+/* A file of the source tree ("tests/golden/x"), or of the build ("kprof"); static storage, overwritten by the next
+ * call of the same function. */
+const char *kp_test_source(const char *name);
+const char *kp_test_build(const char *name);
+
+/* Whole content, malloc'ed and terminated; fails the test when it cannot be read. */
+char *kp_test_read(const char *path);
+/* Fails the test, saying at which line, when `text` is not what the file holds. */
+void kp_test_reference(const char *text, const char *reference);
+/* The same for what is our own wording: with KP_TEST_UPDATE set in the environment the file is rewritten. */
+void kp_test_golden(const char *text, const char *golden);
+
+/* A new folder under TMPDIR or /tmp, and its removal with the files in it; static storage. */
+const char *kp_test_folder(void);
+void kp_test_remove_folder(const char *folder);
+
+/* The session and the launches of tests/golden/h200_basic.tsv. Free with kp_test_recording_free. */
+struct kp_recording {
+    struct kp_session session;
+    struct kp_result *results;
+    size_t n;
+};
+
+struct kp_recording kp_test_recording(void);
+/* The same from another file of that form. */
+struct kp_recording kp_test_recording_of(const char *data);
+void kp_test_recording_free(struct kp_recording *r);
+
+#endif

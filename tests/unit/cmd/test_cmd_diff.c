@@ -1,0 +1,800 @@
+/* Two sessions compared: over sessions that are made of recorded launches, and as the kprof command does it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/diff.h"
+#include "report/pages/page.h"
+#include "report/judge/rules.h"
+#include "report/pages/summary.h"
+#include "tests/support/report_support.h"
+
+static const struct kp_display plain = {.rules = KP_RULES_ALL};
+static const struct kp_diff_options by_launch = {.threshold = 1};
+
+static char folder[PATH_MAX / 4];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", kp_test_folder());
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    kp_test_remove_folder(folder);
+    return 0;
+}
+
+static const char *inside(const char *name)
+{
+    static char paths[4][PATH_MAX];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    return path;
+}
+
+/* Stores the recording as folder/name, and frees it. */
+static void save(struct kp_recording *r, const char *name)
+{
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    assert_int_equal(kp_store_create(inside(name), true, &s, &err), 0);
+    assert_int_equal(kp_store_put_session(s, &r->session, &err), 0);
+    for (size_t i = 0; i < r->n; i++)
+        assert_int_equal(kp_store_put_result(s, &r->results[i], &err), 0);
+    kp_store_close(s);
+    kp_test_recording_free(r);
+}
+
+/* A session of launches of our own making, with no set: their metrics are asked for by name. */
+static struct kp_recording made(const char *metrics)
+{
+    struct kp_recording r = kp_test_recording();
+    for (size_t i = 0; i < r.n; i++)
+        kp_result_free(&r.results[i]);
+    r.n = 0;
+    free(r.session.set);
+    free(r.session.metrics);
+    r.session.set = kp_strdup("");
+    r.session.metrics = kp_strdup(metrics);
+    return r;
+}
+
+static struct kp_result *add_launch(struct kp_recording *r, const char *name, uint32_t grid, double ns)
+{
+    struct kp_result *l = &r->results[r->n]; /* there is room for those of the recording */
+    *l = (struct kp_result){.launch = {.id = r->n, .ordinal = r->n, .cc_major = 9, .passes = 3}};
+    l->launch.mangled = kp_strdup(name);
+    l->launch.demangled = kp_strdup(name);
+    l->launch.chip = kp_strdup("GH100");
+    l->launch.reason = kp_strdup("");
+    for (int i = 0; i < 3; i++)
+        l->launch.grid[i] = l->launch.block[i] = i ? 1 : grid;
+    kp_result_set_real(l, KP_DIFF_DURATION, "ns", ns);
+    r->n++;
+    return l;
+}
+
+struct compared {
+    int rc;
+    char *text, *err;
+    struct kp_diff_outcome outcome;
+};
+
+static struct compared compare(const struct kp_display *d, const struct kp_diff_options *o)
+{
+    struct compared c = {0};
+    struct kp_test_text t = {calloc(1, 1), 0};
+    struct kp_sink out = kp_test_sink(&t);
+    struct kp_diff_input input[2] = {{"a.kprof", NULL}, {"b.kprof", NULL}};
+    char *err = NULL;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(kp_store_open(inside(input[i].name), &input[i].store, &err), 0);
+    c.rc = kp_diff(&out, d, o, input, &c.outcome, &c.err);
+    for (int i = 0; i < 2; i++)
+        kp_store_close(input[i].store);
+    c.text = t.text;
+    return c;
+}
+
+static void compared_free(struct compared *c)
+{
+    free(c->text);
+    free(c->err);
+    free(c->outcome.warnings);
+}
+
+static void assert_says(const struct compared *c, const char *text)
+{
+    if (!strstr(c->text, text))
+        fail_msg("no '%s' in\n%s", text, c->text);
+}
+
+static void assert_silent(const struct compared *c, const char *text)
+{
+    if (strstr(c->text, text))
+        fail_msg("'%s' in\n%s", text, c->text);
+}
+
+/* Runs `kprof arguments` in the folder; *out and *err stay until the next call. Returns the exit status. */
+static int run(const char *arguments, const char **out, const char **err)
+{
+    static char *texts[2];
+    char line[2 * PATH_MAX], kprof[PATH_MAX];
+    snprintf(kprof, sizeof kprof, "%s", kp_test_build("kprof"));
+    snprintf(line, sizeof line, "cd '%s' && ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" '%s' %s >out 2>err", folder,
+             kprof, arguments);
+    int status = system(line);
+    free(texts[0]);
+    free(texts[1]);
+    *out = texts[0] = kp_test_read(inside("out"));
+    *err = texts[1] = kp_test_read(inside("err"));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* ---- the page ---- */
+
+static void scale(struct kp_result *r, const char *metric, double factor)
+{
+    const struct kp_metric *m = kp_result_find(r, metric);
+    double value;
+    assert_true(kp_metric_number(m, &value));
+    char *unit = strdup(m->unit);
+    assert_int_equal(kp_result_set_real(r, metric, unit, value * factor), 0);
+    free(unit);
+}
+
+/* Of the same 14 launches: one slower, one faster with other limits, one as good as the same, one with another grid. */
+static void save_two_builds(void)
+{
+    struct kp_recording a = kp_test_recording(), b = kp_test_recording();
+    b.session.pid = 1001;
+    scale(&b.results[0], KP_DIFF_DURATION, 1.1);
+    scale(&b.results[0], "gpc__cycles_elapsed.max", 1.1);
+    scale(&b.results[1], KP_DIFF_DURATION, 0.5);
+    scale(&b.results[1], "sm__warps_active.avg.pct_of_peak_sustained_active", 0.4);
+    scale(&b.results[2], KP_DIFF_DURATION, 1.005);
+    b.results[3].launch.grid[0]++;
+    assert_int_equal(kp_result_set_count(&b.results[4], "launch__grid_size", "", 1), 0);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+}
+
+static void the_page_shows_what_changed(void **state)
+{
+    (void)state;
+    save_two_builds();
+    struct compared c = compare(&plain, &by_launch);
+    assert_int_equal(c.rc, 0);
+    assert_int_equal(c.outcome.pairs, 13);
+    kp_test_golden(c.text, "tests/golden/diff_launches.txt");
+    compared_free(&c);
+}
+
+static void all_rows_are_shown_when_asked_for(void **state)
+{
+    (void)state;
+    struct kp_diff_options all = {.all = true, .threshold = 1};
+    struct kp_display base = {.rules = KP_RULES_ALL, .base_units = true, .naming = KP_NAMING_NAME};
+    save_two_builds();
+    struct compared c = compare(&plain, &by_launch);
+    assert_silent(&c, "Registers Per Thread");
+    compared_free(&c);
+    c = compare(&plain, &all);
+    assert_says(&c, "Registers Per Thread             register/thread");
+    assert_silent(&c, "not shown");
+    compared_free(&c);
+    c = compare(&base, &all);
+    assert_says(&c, "\n    gpu__time_duration.sum ");
+    assert_says(&c, "of all launches: 4,");
+    assert_says(&c, " ns in A, ");
+    compared_free(&c);
+}
+
+/* The same in both is nothing. */
+static void a_session_does_not_differ_from_itself(void **state)
+{
+    (void)state;
+    struct kp_diff_options none = {.threshold = 0};
+    struct kp_recording a = kp_test_recording(), b = kp_test_recording();
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&(struct kp_display){.rules = KP_RULES_ALL, .details = KP_DETAILS_ALL}, &none);
+    assert_says(&c, "==KPROF== 14 launches compared, 0 of them changed; ");
+    assert_silent(&c, "Section");
+    assert_silent(&c, "Only in");
+    compared_free(&c);
+}
+
+static void bodies_are_compared_where_they_are_shown(void **state)
+{
+    (void)state;
+    struct kp_recording a = kp_test_recording_of("tests/golden/h200_bodies.tsv");
+    struct kp_recording b = kp_test_recording_of("tests/golden/h200_bodies.tsv");
+    struct kp_display d = {.details = KP_DETAILS_BODY, .choose = true, .set = "full"};
+    scale(&b.results[0], "lts__t_sectors_srcunit_tex_op_read.sum", 1.5);
+    scale(&b.results[0], "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed", 2); /* of rooflines */
+    scale(&b.results[0], KP_DIFF_DURATION, 2);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&d, &by_launch);
+    kp_test_golden(c.text, "tests/golden/diff_bodies.txt");
+    compared_free(&c);
+    d.details = KP_DETAILS_HEADER;
+    c = compare(&d, &by_launch);
+    assert_says(&c, "\n    Duration ");
+    assert_silent(&c, "L1/TEX Load");
+    compared_free(&c);
+}
+
+/* ---- pairs ---- */
+
+static void launches_of_a_key_are_paired_in_order(void **state)
+{
+    (void)state;
+    struct kp_recording a = made(""), b = made("");
+    add_launch(&a, "k", 1, 100);
+    add_launch(&a, "z", 1, 10);
+    add_launch(&a, "k", 2, 1000);
+    add_launch(&a, "k", 1, 200);
+    add_launch(&a, "k", 1, 300);
+    add_launch(&b, "k", 1, 200);
+    add_launch(&b, "k", 2, 1500);
+    add_launch(&b, "k", 1, 100);
+    add_launch(&b, "k", 3, 100);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct kp_diff_limit limit = {KP_DIFF_DURATION, 0};
+    struct compared c = compare(&plain, &(struct kp_diff_options){.limits = &limit, .n_limits = 1});
+    assert_int_equal(c.rc, 0);
+    assert_int_equal(c.outcome.pairs, 3);
+    assert_int_equal(c.outcome.exceeded, 2);
+    kp_test_golden(c.text, "tests/golden/diff_pairs.txt");
+    compared_free(&c);
+}
+
+static void without_a_pair_there_is_a_hint(void **state)
+{
+    (void)state;
+    struct kp_recording a = made(""), b = made("");
+    add_launch(&a, "k", 1, 100);
+    add_launch(&b, "k", 2, 100);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&plain, &by_launch);
+    assert_int_equal(c.outcome.pairs, 0);
+    assert_says(&c, "--by kernel pairs by name alone");
+    compared_free(&c);
+    c = compare(&plain, &(struct kp_diff_options){.by = KP_DIFF_BY_KERNEL});
+    assert_int_equal(c.outcome.pairs, 1);
+    assert_silent(&c, "--by kernel");
+    compared_free(&c);
+}
+
+static void kernels_are_averaged(void **state)
+{
+    (void)state;
+    struct kp_diff_options by_kernel = {.by = KP_DIFF_BY_KERNEL, .all = true};
+    struct kp_recording a = made("gpu__time_duration.sum,text.same,text.other,some.only"), b = made("");
+    static const double ns[] = {100, 200, 600};
+    for (int i = 0; i < 3; i++) {
+        struct kp_result *l = add_launch(&a, "k", (uint32_t)i + 1, ns[i]);
+        kp_result_set_text(l, "text.same", "", "x");
+        kp_result_set_text(l, "text.other", "", i ? "x" : "y");
+        if (i)
+            kp_result_set_count(l, "some.only", "", (uint64_t)i * 10);
+    }
+    add_launch(&a, "long", 1, 9000);
+    add_launch(&b, "long", 1, 9000);
+    struct kp_result *l = add_launch(&b, "k", 1, 450);
+    kp_result_set_text(l, "text.same", "", "x");
+    kp_result_set_text(l, "text.other", "", "y");
+    kp_result_set_count(l, "some.only", "", 15);
+    free(b.session.metrics);
+    b.session.metrics = kp_strdup(a.session.metrics);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&plain, &by_kernel);
+    assert_int_equal(c.rc, 0);
+    assert_int_equal(c.outcome.pairs, 2);
+    kp_test_golden(c.text, "tests/golden/diff_kernels.txt");
+    compared_free(&c);
+}
+
+/* A rule counts where it spoke for half of the launches. */
+static void a_rule_of_a_kernel_speaks_for_most_launches(void **state)
+{
+    (void)state;
+    struct kp_diff_options by_kernel = {.by = KP_DIFF_BY_KERNEL};
+    for (size_t speaking = 1; speaking <= 2; speaking++) {
+        struct kp_recording a = kp_test_recording(), b = kp_test_recording();
+        for (size_t i = 0; i < 4; i++) { /* of four launches of one kernel, `speaking` are tiny */
+            bool tiny = i < speaking;
+            free(b.results[i].launch.demangled);
+            free(a.results[i].launch.demangled);
+            a.results[i].launch.demangled = kp_strdup("k");
+            b.results[i].launch.demangled = kp_strdup("k");
+            for (struct kp_recording *r = &a; r; r = r == &a ? &b : NULL) {
+                kp_result_set_count(&r->results[i], "launch__grid_size", "", r == &b && tiny ? 1 : 1 << 20);
+                kp_result_set_count(&r->results[i], "launch__waves_per_multiprocessor", "", 1000);
+            }
+        }
+        a.session.n_devices = b.session.n_devices = 0;
+        for (size_t i = 4; i < a.n; i++) {
+            kp_result_free(&a.results[i]);
+            kp_result_free(&b.results[i]);
+        }
+        a.n = b.n = 4;
+        save(&a, "a.kprof");
+        save(&b, "b.kprof");
+        struct compared c = compare(&plain, &by_kernel);
+        (speaking == 2 ? assert_says : assert_silent)(&c, "appeared OPT LaunchConfiguration");
+        compared_free(&c);
+    }
+}
+
+/* ---- values ---- */
+
+static void what_is_a_change(void **state)
+{
+    static const struct {
+        double a, b;
+        const char *change; /* NULL: none */
+    } rows[] = {{100, 101, NULL},    {100, 99, NULL},      {100, 101.5, "+1.50"},  {100, 98, "-2.00"},
+                {0, 0, NULL},        {0, 5, "+inf"},       {0, -5, "-inf"},        {5, 0, "-100.00"},
+                {-10, -5, "+50.00"}, {-10, 10, "+200.00"}, {1000, 2000, "+100.00"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kp_recording a = made("m"), b = made("m");
+        kp_result_set_real(add_launch(&a, "k", 1, 100), "m", "byte", rows[i].a);
+        kp_result_set_real(add_launch(&b, "k", 1, 100), "m", "byte", rows[i].b);
+        save(&a, "a.kprof");
+        save(&b, "b.kprof");
+        struct compared c = compare(&plain, &by_launch);
+        char cell[64];
+        snprintf(cell, sizeof cell, " %s\n", rows[i].change ? rows[i].change : "");
+        if (rows[i].change)
+            assert_says(&c, cell);
+        else
+            assert_silent(&c, "Section");
+        compared_free(&c);
+    }
+}
+
+static void both_values_are_in_one_unit(void **state)
+{
+    (void)state;
+    struct kp_recording a = made("m"), b = made("m");
+    kp_result_set_real(add_launch(&a, "k", 1, 100), "m", "byte", 900);
+    kp_result_set_real(add_launch(&b, "k", 1, 100), "m", "byte", 1.5e6);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&plain, &by_launch);
+    assert_says(&c, "    m                 Mbyte 0.00 1.50 +166566.67\n");
+    compared_free(&c);
+}
+
+static void what_is_no_number_differs_or_not(void **state)
+{
+    (void)state;
+    struct kp_recording a = made("t,same,gone,never,unit,only"), b = made("t,same,gone,never,unit,only");
+    struct kp_result *x = add_launch(&a, "k", 1, 100), *y = add_launch(&b, "k", 1, 100);
+    kp_result_set_text(x, "t", "", "none");
+    kp_result_set_text(y, "t", "", "shared");
+    kp_result_set_text(x, "same", "", "s");
+    kp_result_set_text(y, "same", "", "s");
+    kp_result_set_real(x, "gone", "byte", 1);
+    kp_result_set_na(y, "gone", "no permission");
+    kp_result_set_na(x, "never", "no permission");
+    kp_result_set_na(y, "never", "no permission");
+    kp_result_set_real(x, "unit", "byte", 1);
+    kp_result_set_real(y, "unit", "sector", 1);
+    kp_result_set_real(x, "only", "byte", 1);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&plain, &by_launch);
+    kp_test_golden(c.text, "tests/golden/diff_texts.txt");
+    compared_free(&c);
+}
+
+/* ---- sections ---- */
+
+static void sections_that_only_one_has_are_left_out(void **state)
+{
+    (void)state;
+    struct kp_recording a = kp_test_recording(), b = kp_test_recording();
+    free(b.session.set);
+    b.session.set = kp_strdup("");
+    free(b.session.sections);
+    b.session.sections = kp_strdup("LaunchStats");
+    scale(&b.results[0], KP_DIFF_DURATION, 3);
+    scale(&b.results[0], "launch__registers_per_thread", 3);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&plain, &by_launch);
+    assert_says(&c, "Section: Launch Statistics");
+    assert_silent(&c, "Section: GPU Speed Of Light Throughput");
+    compared_free(&c);
+    c = compare(&(struct kp_display){.choose = true, .set = "", .sections = "SpeedOfLight"}, &by_launch);
+    assert_says(&c, "Section: GPU Speed Of Light Throughput");
+    assert_silent(&c, "Section: Launch Statistics");
+    compared_free(&c);
+}
+
+static void launches_of_one_pass_are_compared(void **state)
+{
+    (void)state;
+    struct kp_recording a = made(""), b = made("");
+    for (int i = 0; i < 2; i++) {
+        struct kp_result *l = add_launch(i ? &b : &a, "ncclDevKernel", 1, 100 * (i + 1));
+        l->launch.passes = 1;
+        kp_result_set_real(l, "smsp__inst_executed.sum", "inst", 1);
+    }
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&plain, &by_launch);
+    assert_says(&c, "Section: Quick Look");
+    assert_says(&c, "+100.00");
+    compared_free(&c);
+}
+
+/* ---- limits and errors ---- */
+
+static void limits_are_exceeded_by_more_only(void **state)
+{
+    static const struct {
+        double percent;
+        size_t exceeded;
+    } rows[] = {{0, 1}, {9.99, 1}, {10, 0}, {50, 0}};
+    (void)state;
+    struct kp_recording a = made(""), b = made("");
+    add_launch(&a, "k", 1, 1000);
+    add_launch(&a, "j", 1, 1000);
+    add_launch(&b, "k", 1, 1100);
+    add_launch(&b, "j", 1, 10);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kp_diff_limit limit = {KP_DIFF_DURATION, rows[i].percent};
+        struct compared c = compare(&plain, &(struct kp_diff_options){.limits = &limit, .n_limits = 1});
+        assert_int_equal(c.rc, 0);
+        assert_int_equal(c.outcome.exceeded, rows[i].exceeded);
+        (rows[i].exceeded ? assert_says : assert_silent)(&c, "gpu__time_duration.sum 1 us -> 1.10 us (+10.00%):  k (1");
+        compared_free(&c);
+    }
+}
+
+static void metrics_that_nobody_has_are_errors(void **state)
+{
+    (void)state;
+    struct kp_diff_limit near = {"gpu__time_duraton.sum", 1}, far = {"zebra", 1};
+    const struct kp_diff_limit *limits[] = {&near, &far};
+    static const char *const says[] = {
+        "--fail-above: no launch has 'gpu__time_duraton.sum'; did you mean 'gpu__time_duration.sum'?",
+        "--fail-above: no launch has 'zebra'",
+    };
+    struct kp_recording a = made(""), b = made("");
+    kp_result_set_real(add_launch(&a, "k", 1, 1000), "only.a", "", 1);
+    add_launch(&b, "k", 1, 1100);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct compared c = compare(&plain, &(struct kp_diff_options){.limits = limits[i], .n_limits = 1});
+        assert_int_equal(c.rc, -EINVAL);
+        assert_string_equal(c.err, says[i]);
+        assert_string_equal(c.text, "");
+        compared_free(&c);
+    }
+    struct kp_display d = {.choose = true, .set = "", .sections = "", .metrics = "only.a,regex:zzz,onlyy.a"};
+    struct compared c = compare(&d, &by_launch);
+    assert_int_equal(c.rc, -EINVAL);
+    assert_string_equal(c.err, "--metrics: no launch has 'onlyy.a'; did you mean 'only.a'?");
+    compared_free(&c);
+}
+
+static void assert_unchecked(const char *metric, size_t unchecked, const char *warning)
+{
+    struct kp_diff_limit limit = {metric, 5};
+    struct compared c = compare(&plain, &(struct kp_diff_options){.limits = &limit, .n_limits = 1});
+    assert_int_equal(c.rc, 0);
+    assert_int_equal(c.outcome.exceeded, 0);
+    assert_int_equal(c.outcome.unchecked, unchecked);
+    assert_string_equal(c.outcome.warnings ? c.outcome.warnings : "", warning);
+    compared_free(&c);
+}
+
+/* A launch that could not be measured must not pass for one that did not grow. */
+static void what_cannot_be_compared_does_not_pass_in_silence(void **state)
+{
+    (void)state;
+    const char *out, *err;
+    struct kp_recording a = made(""), b = made("");
+    struct kp_result *l = add_launch(&a, "k", 1, 1000);
+    kp_result_set_real(l, "only.a", "", 1);
+    kp_result_set_real(l, "both", "", 1);
+    add_launch(&a, "j", 1, 1000);
+    kp_result_set_real(add_launch(&b, "k", 1, 1000), "both", "", 1);
+    kp_result_set_na(add_launch(&b, "j", 1, 1000), KP_DIFF_DURATION, "lost");
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    assert_unchecked(KP_DIFF_DURATION, 0,
+                     "--fail-above: 1 of 2 pairs of launches could not be compared, as A or B has no number of "
+                     "gpu__time_duration.sum\n");
+    assert_unchecked("only.a", 1,
+                     "--fail-above: 2 of 2 pairs of launches could not be compared, as A or B has no number of only.a, "
+                     "which counts as over the limit\n");
+    assert_int_equal(run("diff a.kprof b.kprof --fail-above 5%", &out, &err), 0);
+    assert_memory_equal(err, "==WARNING== --fail-above: 1 of 2 pairs ", 39);
+    assert_int_equal(run("diff a.kprof b.kprof --fail-above only.a:5%", &out, &err), 1);
+    assert_memory_equal(err, "==WARNING== --fail-above: 2 of 2 pairs ", 39);
+    assert_int_equal(run("diff a.kprof a.kprof --fail-above 5%", &out, &err), 0);
+    assert_string_equal(err, "");
+
+    b = made("");
+    add_launch(&b, "other", 1, 1000);
+    save(&b, "b.kprof");
+    assert_unchecked(KP_DIFF_DURATION, 1,
+                     "--fail-above: A and B have no launches in common to compare gpu__time_duration.sum of, which "
+                     "counts as over the limit\n");
+}
+
+static int refuse(void *arg, const char *text, size_t len)
+{
+    (void)arg;
+    (void)text;
+    (void)len;
+    return -ENOSPC;
+}
+
+static void what_the_sink_returns_is_returned(void **state)
+{
+    (void)state;
+    struct kp_sink out = {refuse, NULL};
+    struct kp_diff_outcome outcome;
+    struct kp_diff_input input[2] = {{"a.kprof", NULL}, {"b.kprof", NULL}};
+    char *err = NULL;
+    save_two_builds();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(kp_store_open(inside(input[i].name), &input[i].store, &err), 0);
+    assert_int_equal(kp_diff(&out, &plain, &by_launch, input, &outcome, &err), -ENOSPC);
+    for (int i = 0; i < 2; i++)
+        kp_store_close(input[i].store);
+}
+
+/* ---- the command ---- */
+
+/* A comparison of nothing must not pass as one that found no change. */
+static void without_a_pair_the_status_tells(void **state)
+{
+    struct kp_recording a = made(""), b = made(""), none = made("");
+    const char *out, *err;
+    (void)state;
+    add_launch(&a, "k", 1, 100);
+    add_launch(&b, "k", 2, 100);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    save(&none, "none.kprof");
+    assert_int_equal(run("diff a.kprof b.kprof", &out, &err), 1);
+    assert_string_equal(err, "==ERROR== a.kprof and b.kprof have no launch in common: nothing was compared\n");
+    assert_non_null(strstr(out, "==KPROF== 0 launches compared"));
+    assert_int_equal(run("diff --by kernel a.kprof b.kprof", &out, &err), 0);
+    assert_string_equal(err, "");
+    assert_int_equal(run("diff --by kernel a.kprof none.kprof", &out, &err), 1);
+    assert_string_equal(err, "==ERROR== a.kprof and none.kprof have no kernel in common: nothing was compared\n");
+    assert_int_equal(run("diff none.kprof none.kprof", &out, &err), 1);
+}
+
+/* Part of a run is not taken for all of it. */
+static void a_session_that_is_not_complete_is_told_of(void **state)
+{
+    struct kp_recording a = made(""), b = made("");
+    const char *out, *err;
+    (void)state;
+    add_launch(&a, "k", 1, 100);
+    add_launch(&b, "k", 1, 100);
+    a.session.complete = true;
+    b.session.complete = false;
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    assert_int_equal(run("diff a.kprof b.kprof", &out, &err), 0);
+    const char *second = strstr(out, "\nB: b.kprof, ");
+    assert_non_null(second);
+    assert_ptr_equal(strstr(out, ", not complete: the program had not finished"),
+                     strstr(second, ", not complete: the program had not finished"));
+    assert_non_null(strstr(second, ", not complete: "));
+}
+
+static void the_command_compares(void **state)
+{
+    const char *out, *err;
+    (void)state;
+    save_two_builds();
+    struct compared c = compare(&plain, &by_launch);
+    assert_int_equal(run("diff a.kprof b.kprof", &out, &err), 0);
+    assert_string_equal(out, c.text);
+    assert_string_equal(err, "");
+    compared_free(&c);
+
+    struct kp_display d = {.rules = 0,
+                           .choose = true,
+                           .set = "",
+                           .sections = "Occupancy",
+                           .metrics = "",
+                           .base_units = true,
+                           .naming = KP_NAMING_BOTH};
+    c = compare(&d, &(struct kp_diff_options){.by = KP_DIFF_BY_KERNEL, .all = true, .threshold = 3});
+    assert_int_equal(run("diff a.kprof --by kernel --show=all b.kprof --threshold 3 --section Occupancy "
+                         "--print-units base --print-metric-name label-name --apply-rules no",
+                         &out, &err),
+                     0);
+    assert_string_equal(out, c.text);
+    compared_free(&c);
+}
+
+static void the_exit_status_is_for_scripts(void **state)
+{
+    static const struct {
+        const char *arguments;
+        int status;
+    } rows[] = {
+        {"diff a.kprof b.kprof --fail-above 5%", 1},
+        {"diff a.kprof b.kprof --fail-above 5", 1},
+        {"diff a.kprof b.kprof --fail-above 11%", 0},
+        {"diff a.kprof b.kprof --fail-above gpc__cycles_elapsed.max:9.5%", 1},
+        {"diff a.kprof b.kprof --fail-above 11% --fail-above launch__block_size:0", 0},
+        {"diff a.kprof b.kprof --fail-above launch__block_size:0 --fail-above 5%", 1},
+        {"diff b.kprof a.kprof --fail-above 150%", 0},
+        {"diff b.kprof a.kprof --fail-above 90%", 1},
+        {"diff a.kprof b.kprof >/dev/full 2>/dev/null #", 1},
+    };
+    const char *out, *err;
+    (void)state;
+    save_two_builds();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int status = run(rows[i].arguments, &out, &err);
+        if (status != rows[i].status)
+            fail_msg("%s: %d\n%s%s", rows[i].arguments, status, out, err);
+    }
+}
+
+static void wrong_use_is_told(void **state)
+{
+    static const char *const rows[] = {
+        "diff",
+        "diff a.kprof",
+        "diff a.kprof b.kprof a.kprof",
+        "diff a.kprof c.kprof",
+        "diff a.kprof b.kprof --by kernle",
+        "diff a.kprof b.kprof --show change",
+        "diff a.kprof b.kprof --threshold 1x",
+        "diff a.kprof b.kprof --threshold -1",
+        "diff a.kprof b.kprof --threshold nan",
+        "diff a.kprof b.kprof --threshold ''",
+        "diff a.kprof b.kprof --fail-above duration",
+        "diff a.kprof b.kprof --fail-above :5%",
+        "diff a.kprof b.kprof --fail-above m:",
+        "diff a.kprof b.kprof --fail-above gpu__time_duration.su:5%",
+        "diff a.kprof b.kprof --fail-abve 5%",
+        "diff a.kprof b.kprof --fail-above",
+        "diff a.kprof b.kprof --set basci",
+        "diff a.kprof b.kprof --metrics launch__block_siz",
+        "dif a.kprof b.kprof",
+    };
+    struct kp_test_text t = {0};
+    struct kp_sink all = kp_test_sink(&t);
+    const char *out, *err;
+    (void)state;
+    save_two_builds();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int status = run(rows[i], &out, &err);
+        if (status != (strncmp(rows[i], "dif ", 4) ? 2 : 127))
+            fail_msg("%s: %d\n%s%s", rows[i], status, out, err);
+        assert_string_equal(out, "");
+        all.write(all.arg, err, strlen(err));
+    }
+    kp_test_golden(t.text, "tests/golden/diff_errors.txt");
+    free(t.text);
+}
+
+/* ---- several sessions in one report ---- */
+
+/* The page of a file as one of several; its launches go into `summary`. */
+static void add_part(struct kp_test_text *t, const char *name, struct kp_summary *summary)
+{
+    struct kp_sink out = kp_test_sink(t);
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    assert_int_equal(kp_store_open(inside(name), &s, &err), 0);
+    assert_int_equal(kp_page_part(&out, &plain, s, summary, &err), 0);
+    kp_store_close(s);
+}
+
+static void a_report_of_several_has_one_summary(void **state)
+{
+    struct kp_test_text t = {0};
+    struct kp_sink sink = kp_test_sink(&t);
+    struct kp_summary *summary = kp_summary_new();
+    const char *out, *err, together[] = "==KPROF== All 2 processes together:\n",
+                           counted[] = "==KPROF== 28 launches of ";
+    (void)state;
+    save_two_builds();
+    add_part(&t, "a.kprof", summary);
+    assert_null(strstr(t.text, "Fix first"));
+    add_part(&t, "b.kprof", summary);
+    sink.write(sink.arg, together, strlen(together));
+    assert_int_equal(kp_summary_render(summary, &sink), 0);
+    kp_summary_free(summary);
+    assert_non_null(strstr(t.text, counted));
+    assert_non_null(strstr(t.text, "[994] patterns@"));
+    assert_non_null(strstr(t.text, "[1001] patterns@"));
+    assert_int_equal(run("report a.kprof b.kprof", &out, &err), 0);
+    assert_string_equal(out, t.text);
+    assert_string_equal(err, "");
+    free(t.text);
+    assert_int_equal(run("report --apply-rules no a.kprof b.kprof", &out, &err), 0);
+    assert_null(strstr(out, "together"));
+}
+
+static void one_bad_file_does_not_lose_the_others(void **state)
+{
+    const char *out, *err;
+    (void)state;
+    save_two_builds();
+    FILE *f = fopen(inside("notes"), "we");
+    fputs("some text\n", f);
+    fclose(f);
+    assert_int_equal(run("report a.kprof notes nowhere b.kprof", &out, &err), 2);
+    assert_string_equal(err, "==ERROR== 'notes' is not a kprof session\n"
+                             "==ERROR== cannot open 'nowhere': No such file or directory\n");
+    assert_non_null(strstr(out, "[994] patterns@"));
+    assert_non_null(strstr(out, "[1001] patterns@"));
+    assert_non_null(strstr(out, "==KPROF== All 2 processes together:\n"));
+    assert_int_equal(run("report notes a.kprof", &out, &err), 2);
+    assert_null(strstr(out, "together"));
+    assert_non_null(strstr(out, "==KPROF== 14 launches of "));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_page_shows_what_changed),
+        cmocka_unit_test(all_rows_are_shown_when_asked_for),
+        cmocka_unit_test(a_session_does_not_differ_from_itself),
+        cmocka_unit_test(bodies_are_compared_where_they_are_shown),
+        cmocka_unit_test(launches_of_a_key_are_paired_in_order),
+        cmocka_unit_test(without_a_pair_there_is_a_hint),
+        cmocka_unit_test(kernels_are_averaged),
+        cmocka_unit_test(a_rule_of_a_kernel_speaks_for_most_launches),
+        cmocka_unit_test(what_is_a_change),
+        cmocka_unit_test(both_values_are_in_one_unit),
+        cmocka_unit_test(what_is_no_number_differs_or_not),
+        cmocka_unit_test(sections_that_only_one_has_are_left_out),
+        cmocka_unit_test(launches_of_one_pass_are_compared),
+        cmocka_unit_test(limits_are_exceeded_by_more_only),
+        cmocka_unit_test(metrics_that_nobody_has_are_errors),
+        cmocka_unit_test(what_cannot_be_compared_does_not_pass_in_silence),
+        cmocka_unit_test(what_the_sink_returns_is_returned),
+        cmocka_unit_test(without_a_pair_the_status_tells),
+        cmocka_unit_test(a_session_that_is_not_complete_is_told_of),
+        cmocka_unit_test(the_command_compares),
+        cmocka_unit_test(the_exit_status_is_for_scripts),
+        cmocka_unit_test(wrong_use_is_told),
+        cmocka_unit_test(a_report_of_several_has_one_summary),
+        cmocka_unit_test(one_bad_file_does_not_lose_the_others),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

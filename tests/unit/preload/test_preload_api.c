@@ -1,0 +1,717 @@
+/* The table of driver functions against the header, the driver's stub, what the library exports and the table of those
+ * that join a window; and that every door leads to the function whose name it bears. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/window/join.h"
+#include "tests/support/collect_support.h"
+#include "tests/support/report_support.h"
+
+/* ---- the tables ---- */
+
+enum class {
+    LAUNCH,
+    DOOR,
+    GATE,
+    JOIN,
+    ALLOC,
+    LOAD,
+    HOLD,
+    SHARE,
+    MANAGED,
+    VIRTUAL,
+    IMAGE,
+    CTX_END,
+    FORGET,
+    CAPTURE_BEGIN,
+    CAPTURE_END,
+    INIT,
+    SYNC,
+    PURE
+};
+
+static const struct row {
+    const char *symbol, *base;
+    enum class class;
+} rows[] = {
+#define KP_API(symbol, base, class) {#symbol, #base, class},
+#include "preload/gate/cuda_api.def"
+#undef KP_API
+};
+
+static const struct door {
+    const char *symbol, *base;
+    int since;
+    bool ptsz;
+} doors[] = {
+#define KP_DOOR(symbol, base, since, ptsz, logic, type, result, parameters, arguments) {#symbol, base, since, ptsz},
+#include "preload/doors/doors.def"
+#undef KP_DOOR
+};
+
+static const struct join {
+    const char *base;
+    unsigned to, from, host, any, bytes, copy2d, event, flags, stream;
+} joins[] = {
+#define KP_JOIN(function, ...) {.base = #function, __VA_ARGS__},
+#include "preload/window/join.def"
+#undef KP_JOIN
+};
+
+static const char *const runtime[] = {
+#define KP_RUNTIME(function, host, parameters, arguments) #function,
+#include "preload/doors/runtime.def"
+#undef KP_RUNTIME
+};
+
+enum {
+    ROWS = sizeof(rows) / sizeof(*rows),
+    DOORS = sizeof(doors) / sizeof(*doors),
+    JOINS = sizeof(joins) / sizeof(*joins),
+    RUNTIMES = sizeof(runtime) / sizeof(*runtime)
+};
+
+/* What the library exports besides: lookups, the ends of a process, what tells of another user of CUPTI, and what NVTX
+ * looks for. */
+static const char *const others[] = {"dlsym",
+                                     "dlvsym",
+                                     "exit",
+                                     "_exit",
+                                     "_Exit",
+                                     "quick_exit",
+                                     "cuptiActivityRegisterCallbacks",
+                                     "InitializeInjectionNvtx2",
+                                     NULL};
+
+static const struct row *row_of(const char *symbol)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (!strcmp(rows[i].symbol, symbol))
+            return &rows[i];
+    return NULL;
+}
+
+static const struct door *door_of(const char *symbol)
+{
+    for (size_t i = 0; i < DOORS; i++)
+        if (!strcmp(doors[i].symbol, symbol))
+            return &doors[i];
+    return NULL;
+}
+
+static bool is_intercepted(const struct row *r)
+{
+    return r->class != PURE;
+}
+
+static bool listed(const char *const *list, const char *name)
+{
+    for (; *list; list++)
+        if (!strcmp(*list, name))
+            return true;
+    return false;
+}
+
+/* ---- lists of names ---- */
+
+struct names {
+    char **list;
+    size_t n;
+};
+
+static void add(struct names *names, const char *name, size_t length, const char *suffix)
+{
+    names->list = realloc(names->list, (names->n + 1) * sizeof(*names->list));
+    assert_non_null(names->list);
+    assert_true(asprintf(&names->list[names->n++], "%.*s%s", (int)length, name, suffix) > 0);
+}
+
+static bool has(const struct names *names, const char *name)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (!strcmp(names->list[i], name))
+            return true;
+    return false;
+}
+
+static void free_names(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        free(names->list[i]);
+    free(names->list);
+}
+
+/* ---- the header ---- */
+
+static size_t identifier(const char *at)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)at[n]) || at[n] == '_')
+        n++;
+    return n;
+}
+
+static const char *blanks(const char *at)
+{
+    return at + strspn(at, " \t");
+}
+
+/* "CUresult CUDAAPI name(": an exported function. */
+static void read_declarations(const char *text, struct names *out)
+{
+    static const char mark[] = "CUresult CUDAAPI ";
+    for (const char *at = text; (at = strstr(at, mark));) {
+        at = blanks(at + sizeof(mark) - 1);
+        size_t n = identifier(at);
+        if (n > 2 && !strncmp(at, "cu", 2) && *blanks(at + n) == '(')
+            add(out, at, n, "");
+    }
+}
+
+/* "#define name name_v2" and "#define name __CUDA_API_PTSZ(name_v2)" (or PTDS): what a program that uses the name binds
+ * to, with and without a default stream a thread. What the header defines itself as an inline function is none. */
+static void read_renames(const char *text, struct names *out)
+{
+    static const char define[] = "#define ";
+    for (const char *at = text; (at = strstr(at, define));) {
+        at = blanks(at + sizeof(define) - 1);
+        size_t n = identifier(at);
+        if (strncmp(at, "cu", 2) || !strchr(" \t", at[n]))
+            continue;
+        const char *to = blanks(at + n), *suffix = NULL;
+        char inline_form[256];
+        if (!strncmp(to, "__CUDA_API_PTSZ(", 16))
+            suffix = "_ptsz";
+        else if (!strncmp(to, "__CUDA_API_PTDS(", 16))
+            suffix = "_ptds";
+        to += suffix ? 16 : 0;
+        n = identifier(to);
+        snprintf(inline_form, sizeof(inline_form), "static inline CUresult %.*s(", (int)n, to);
+        if (n < 3 || strncmp(to, "cu", 2) || strstr(text, inline_form))
+            continue;
+        add(out, to, n, "");
+        if (suffix)
+            add(out, to, n, suffix);
+    }
+}
+
+static void test_functions_of_the_header(void **state)
+{
+    static const char *const here[] = {".", NULL};
+    struct names declared = {NULL, 0};
+    size_t missing = 0;
+    (void)state;
+    char *path = kp_test_toolkit_file(here, "cuda.h");
+    assert_non_null(path);
+    char *text = kp_test_read(path);
+    read_declarations(text, &declared);
+    assert_true(declared.n > 400);
+    size_t before = declared.n;
+    read_renames(text, &declared);
+    assert_true(declared.n > before + 100);
+    assert_true(has(&declared, "cuLaunchKernel_ptsz") && has(&declared, "cuMemAlloc_v2"));
+    assert_true(has(&declared, "cuMemcpyDtoH_v2_ptds") && has(&declared, "cuInit"));
+    for (size_t i = 0; i < declared.n; i++)
+        if (!row_of(declared.list[i])) {
+            print_message("%s has no row in preload/gate/cuda_api.def\n", declared.list[i]);
+            missing++;
+        }
+    assert_int_equal(missing, 0);
+    free_names(&declared);
+    free(text);
+    free(path);
+}
+
+/* The name of a parameter of cuda.h, as a column of join.def. */
+static const struct column {
+    const char *parameter;
+    size_t offset;
+} columns[] = {
+    {"dstDevice", offsetof(struct join, to)},   {"dst", offsetof(struct join, to)},
+    {"srcDevice", offsetof(struct join, from)}, {"src", offsetof(struct join, any)},
+    {"srcHost", offsetof(struct join, host)},   {"ByteCount", offsetof(struct join, bytes)},
+    {"pCopy", offsetof(struct join, copy2d)},   {"hEvent", offsetof(struct join, event)},
+    {"flags", offsetof(struct join, flags)},    {"Flags", offsetof(struct join, flags)},
+    {"hStream", offsetof(struct join, stream)},
+};
+
+/* Sets the columns of `out` from the declaration of its function. */
+static void read_columns(const char *text, struct join *out)
+{
+    char mark[128];
+    snprintf(mark, sizeof(mark), "CUresult CUDAAPI %s(", out->base);
+    const char *at = strstr(text, mark);
+    if (!at)
+        fail_msg("the header does not declare %s", out->base);
+    at += strlen(mark);
+    for (unsigned number = 1; number == 1 || at[-1] == ','; number++) {
+        const char *end = at + strcspn(at, ",)"), *name = end;
+        while (isalnum((unsigned char)name[-1]))
+            name--;
+        for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+            if (strlen(columns[i].parameter) == (size_t)(end - name) &&
+                !strncmp(columns[i].parameter, name, (size_t)(end - name)))
+                memcpy((char *)out + columns[i].offset, &number, sizeof(number));
+        at = end + 1;
+    }
+}
+
+static void test_columns_of_joins(void **state)
+{
+    static const char *const here[] = {".", NULL};
+    (void)state;
+    char *path = kp_test_toolkit_file(here, "cuda.h");
+    assert_non_null(path);
+    char *text = kp_test_read(path);
+    for (size_t i = 0; i < JOINS; i++) {
+        struct join header = {.base = joins[i].base};
+        read_columns(text, &header);
+        if (!header.any && !header.host)
+            header.bytes = 0; /* nothing is copied */
+        if (memcmp(&header, &joins[i], sizeof(header)))
+            fail_msg("the columns of %s are not its parameters", joins[i].base);
+    }
+    free(text);
+    free(path);
+}
+
+/* ---- ELF files ---- */
+
+struct file {
+    unsigned char *bytes;
+    size_t size;
+};
+
+static struct file read_file(const char *path)
+{
+    struct file f = {NULL, 0};
+    FILE *in = fopen(path, "re");
+    if (!in)
+        fail_msg("cannot read %s", path);
+    assert_int_equal(fseek(in, 0, SEEK_END), 0);
+    f.size = (size_t)ftell(in);
+    rewind(in);
+    f.bytes = malloc(f.size);
+    assert_non_null(f.bytes);
+    assert_int_equal(fread(f.bytes, 1, f.size, in), f.size);
+    fclose(in);
+    return f;
+}
+
+/* The functions that a shared object defines for others. */
+static struct names exports(const char *path)
+{
+    struct names names = {NULL, 0};
+    struct file f = read_file(path);
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)f.bytes;
+    assert_memory_equal(header->e_ident, ELFMAG, SELFMAG);
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(f.bytes + header->e_shoff);
+    for (size_t s = 0; s < header->e_shnum; s++) {
+        if (sections[s].sh_type != SHT_DYNSYM)
+            continue;
+        const Elf64_Sym *symbols = (const Elf64_Sym *)(f.bytes + sections[s].sh_offset);
+        const char *strings = (const char *)f.bytes + sections[sections[s].sh_link].sh_offset;
+        for (size_t i = 0; i < sections[s].sh_size / sizeof(*symbols); i++) {
+            const char *name = strings + symbols[i].st_name;
+            if (symbols[i].st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC)
+                add(&names, name, strlen(name), "");
+        }
+    }
+    free(f.bytes);
+    return names;
+}
+
+static void test_functions_of_the_driver(void **state)
+{
+    static const char *const below[] = {"../lib64/stubs", "../lib/stubs", "../lib", "../../../lib64/stubs", NULL};
+    size_t missing = 0, functions = 0;
+    (void)state;
+    char *path = kp_test_toolkit_file(below, "libcuda.so");
+    if (!path) {
+        print_message("this toolkit has no stub of libcuda: its list of functions is not compared\n");
+        skip();
+    }
+    struct names names = exports(path);
+    for (size_t i = 0; i < names.n; i++) {
+        if (strncmp(names.list[i], "cu", 2))
+            continue;
+        functions++;
+        if (!row_of(names.list[i])) {
+            print_message("%s has no row in preload/gate/cuda_api.def\n", names.list[i]);
+            missing++;
+        }
+    }
+    assert_true(functions > 500);
+    assert_int_equal(missing, 0);
+    free_names(&names);
+    free(path);
+}
+
+static void test_exports(void **state)
+{
+    struct names names = exports(kp_test_build("libkprof.so"));
+    size_t wrong = 0;
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++)
+        if (has(&names, rows[i].symbol) != is_intercepted(&rows[i])) {
+            print_message("%s is %sexported\n", rows[i].symbol, is_intercepted(&rows[i]) ? "not " : "");
+            wrong++;
+        }
+    for (size_t i = 0; i < DOORS + RUNTIMES; i++) {
+        const char *symbol = i < DOORS ? doors[i].symbol : runtime[i - DOORS];
+        if (!has(&names, symbol)) {
+            print_message("%s is not exported\n", symbol);
+            wrong++;
+        }
+    }
+    for (size_t i = 0; others[i]; i++)
+        assert_true(has(&names, others[i]));
+    free_names(&names);
+    assert_int_equal(wrong, 0);
+}
+
+/* Nothing else shows: an export would stand in front of the program's own function of that name. */
+static void test_no_other_exports(void **state)
+{
+    struct names names = exports(kp_test_build("libkprof.so"));
+    size_t wrong = 0;
+    (void)state;
+    for (size_t i = 0; i < names.n; i++) {
+        bool of_runtime = false;
+        for (size_t r = 0; r < RUNTIMES; r++)
+            of_runtime |= !strcmp(runtime[r], names.list[i]);
+        /* a sanitiser's own */
+        if (of_runtime || row_of(names.list[i]) || listed(others, names.list[i]) || strstr(names.list[i], "san"))
+            continue;
+        print_message("%s is exported\n", names.list[i]);
+        wrong++;
+    }
+    free_names(&names);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- the tables among themselves ---- */
+
+static void test_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct row *r = &rows[i];
+        char base[128];
+        assert_ptr_equal(row_of(r->symbol), r); /* once */
+        snprintf(base, sizeof(base), "%s", r->symbol);
+        for (const char *const *s = (const char *const[]){"_ptsz", "_ptds", NULL}; *s; s++)
+            if (strlen(base) > 5 && !strcmp(base + strlen(base) - 5, *s))
+                base[strlen(base) - 5] = '\0';
+        char *v = strrchr(base, '_');
+        if (v && v[1] == 'v' && isdigit((unsigned char)v[2]) && !v[3])
+            *v = '\0';
+        assert_string_equal(r->base, base);
+    }
+}
+
+static void test_typed_doors(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        bool typed = rows[i].class == LAUNCH || rows[i].class == DOOR;
+        if (typed != (door_of(rows[i].symbol) != NULL))
+            fail_msg("%s has %s door in doors.def", rows[i].symbol, typed ? "no" : "a");
+    }
+    for (size_t i = 0; i < DOORS; i++) {
+        size_t length = strlen(doors[i].symbol);
+        bool ptsz = length > 5 && !strcmp(doors[i].symbol + length - 5, "_ptsz");
+        assert_non_null(row_of(doors[i].symbol));
+        assert_ptr_equal(door_of(doors[i].symbol), &doors[i]);
+        assert_int_equal(doors[i].ptsz, ptsz);
+        assert_true(doors[i].since >= 2000);
+    }
+}
+
+/* What changes memory, modules or streams waits for a replay, whatever its version or flavour. */
+static void test_what_is_gated(void **state)
+{
+    static const char *const prefixes[] = {
+        "cuMemcpy",        "cuMemset",       "cuMemAlloc",           "cuMemFree",         "cuMemPrefetch",
+        "cuModuleLoad",    "cuModuleUnload", "cuLibraryLoad",        "cuLibraryUnload",   "cuStreamCreate",
+        "cuStreamDestroy", "cuArrayCreate",  "cuArrayDestroy",       "cuCtxCreate",       "cuCtxDestroy",
+        "cuLaunch",        "cuGraphLaunch",  "cuStreamBeginCapture", "cuStreamEndCapture"};
+    (void)state;
+    for (size_t p = 0; p < sizeof(prefixes) / sizeof(*prefixes); p++) {
+        size_t found = 0;
+        for (size_t i = 0; i < ROWS; i++) {
+            if (strncmp(rows[i].symbol, prefixes[p], strlen(prefixes[p])))
+                continue;
+            found++;
+            if (!is_intercepted(&rows[i]))
+                fail_msg("%s is not intercepted", rows[i].symbol);
+        }
+        if (!found)
+            fail_msg("no row begins with %s", prefixes[p]);
+    }
+}
+
+/* Who joins a window has a row in both tables. */
+static void test_joins(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        char later[128];
+        snprintf(later, sizeof(later), "%s_v2", rows[i].symbol);
+        if (rows[i].class == JOIN && !kp_join_known(rows[i].symbol))
+            fail_msg("%s has no row in join.def", rows[i].symbol);
+        if (rows[i].class == JOIN && row_of(later))
+            fail_msg("%s has 32-bit parameters", rows[i].symbol);
+        if (rows[i].class == ALLOC && strcmp(rows[i].symbol, "cuMemAlloc_v2")) /* which is called again as that */
+            fail_msg("%s is called with other parameters", rows[i].symbol);
+    }
+    for (size_t j = 0; j < JOINS; j++) {
+        size_t found = 0;
+        for (size_t i = 0; i < ROWS; i++)
+            found += rows[i].class == JOIN && !strcmp(rows[i].base, joins[j].base);
+        if (!found)
+            fail_msg("%s joins no window in cuda_api.def", joins[j].base);
+    }
+    assert_false(kp_join_known("cuMemcpyDtoH_v2"));
+    assert_false(kp_join_known("cuMemcpy3D"));
+}
+
+/* The first row of the base name of row `i`. */
+static size_t first_of_base(size_t i)
+{
+    for (size_t first = 0; first < i; first++)
+        if (!strcmp(rows[first].base, rows[i].base))
+            return first;
+    return i;
+}
+
+/* Only the interfaces with 32-bit sizes are of another class than those that came after them, and they come first: what
+ * cuGetProcAddress returned is classified by the first or the last row of its base name, as the version says. */
+static void test_classes_of_a_base(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        size_t first = first_of_base(i);
+        for (size_t k = i; first < i && k < ROWS && !strcmp(rows[k].base, rows[i].base); k++)
+            if (rows[k].class != rows[i].class)
+                fail_msg("%s and %s differ", rows[k].symbol, rows[i].symbol);
+        if (first == i || rows[first].class == rows[i].class)
+            continue;
+        bool typed = rows[i].class == JOIN || rows[i].class == ALLOC || rows[i].class == DOOR;
+        if (rows[first].class != GATE || !typed || strcmp(rows[first].symbol, rows[first].base))
+            fail_msg("%s and %s differ", rows[first].symbol, rows[i].symbol);
+    }
+}
+
+/* What is left alone has a name of a query, or is known to be harmless. */
+static void test_what_is_pure(void **state)
+{
+    static const char *const queries[] = {"Get", "Is", "CanAccess", "Occupancy", "Enumerate", "Encode", NULL};
+    static const char *const harmless[] = {"cuCoredumpSetAttribute",
+                                           "cuCoredumpSetAttributeGlobal",
+                                           "cuCtxPopCurrent",
+                                           "cuCtxPushCurrent",
+                                           "cuCtxSetCurrent",
+                                           "cuDevResourceGenerateDesc",
+                                           "cuDevSmResourceSplitByCount",
+                                           "cuDeviceComputeCapability",
+                                           "cuDeviceTotalMem",
+                                           "cuEventCreate",
+                                           "cuGraphDebugDotPrint",
+                                           "cuGraphNodeFindInClone",
+                                           "cuLogsCurrent",
+                                           "cuLogsDumpToFile",
+                                           "cuLogsDumpToMemory",
+                                           "cuLogsRegisterCallback",
+                                           "cuLogsUnregisterCallback",
+                                           "cuProfilerInitialize",
+                                           "cuTensorMapReplaceAddress",
+                                           "cuThreadExchangeStreamCaptureMode",
+                                           NULL};
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        bool query = listed(harmless, rows[i].base);
+        for (const char *const *q = queries; *q && !query; q++)
+            query = strstr(rows[i].base, *q) != NULL;
+        if (rows[i].class == PURE && !query)
+            fail_msg("%s is left alone", rows[i].symbol);
+    }
+    for (const char *const *h = harmless; *h; h++) {
+        const struct row *r = row_of(*h);
+        if (!r || r->class != PURE)
+            fail_msg("%s is not left alone", *h);
+    }
+}
+
+/* All functions whose names begin so have one of the classes, but for `except`. */
+static void check_classes(const char *prefix, enum class class, const char *except)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (strncmp(rows[i].base, prefix, strlen(prefix)) || !strcmp(rows[i].base, except))
+            continue;
+        found++;
+        if (rows[i].class != class)
+            fail_msg("%s is not of the class of its kind", rows[i].symbol);
+    }
+    if (!found)
+        fail_msg("no row begins with %s", prefix);
+}
+
+static void test_what_is_shared_or_asked(void **state)
+{
+    (void)state;
+    check_classes("cuIpc", SHARE, "cuIpcCloseMemHandle");
+    check_classes("cuImportExternal", SHARE, "");
+    check_classes("cuExternalMemoryGetMapped", SHARE, "");
+    check_classes("cuMemExport", SHARE, "");
+    check_classes("cuMemImport", SHARE, "");
+    check_classes("cuMemPoolExport", SHARE, "");
+    check_classes("cuMemPoolImport", SHARE, "");
+    check_classes("cuMemGetHandleForAddressRange", SHARE, "");
+    check_classes("cuMulticastAdd", SHARE, "");
+    check_classes("cuMulticastBind", SHARE, "");
+    check_classes("cuMulticastCreate", SHARE, "");
+    check_classes("cuGraphicsMap", SHARE, "");
+    check_classes("cuMemAllocManaged", MANAGED, "");
+    check_classes("cuLibraryGetManaged", MANAGED, "");
+    check_classes("cuStreamAttachMem", MANAGED, "");
+    check_classes("cuMemCreate", VIRTUAL, "");
+    check_classes("cuModuleLoad", IMAGE, "");
+    check_classes("cuLibraryLoad", IMAGE, "");
+    check_classes("cuCtxCreate", IMAGE, "");
+    check_classes("cuDevicePrimaryCtxRetain", IMAGE, "");
+    check_classes("cuKernelGetFunction", LOAD, "");
+    check_classes("cuStreamSynchronize", SYNC, "");
+    check_classes("cuStreamQuery", SYNC, "");
+    check_classes("cuCtxSynchronize", SYNC, "");
+    check_classes("cuEventSynchronize", SYNC, "");
+    check_classes("cuEventQuery", SYNC, "");
+    check_classes("cuEventElapsedTime", SYNC, "");
+}
+
+/* ---- where doors lead ---- */
+
+typedef int (*any_function)(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
+                            void *, void *, void *, void *, void *);
+
+static int call(void *f)
+{
+    return ((any_function)(uintptr_t)f)(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+}
+
+/* Above every code that means something to the gate. */
+enum { FIRST_ANSWER = 1000 };
+
+static const char *name_of(size_t i)
+{
+    return i < ROWS ? rows[i].symbol : runtime[i - ROWS];
+}
+
+/* A driver and a runtime in one, each of whose functions answers with its own number. */
+static void *open_answering_driver(const char *folder)
+{
+    size_t size = 0;
+    char *source = NULL;
+    FILE *out = open_memstream(&source, &size);
+    assert_non_null(out);
+    for (size_t i = 0; i < ROWS + RUNTIMES; i++)
+        fprintf(out, "int %s(void) { return %zu; }\n", name_of(i), FIRST_ANSWER + i);
+    fclose(out);
+    void *driver = dlopen(kp_test_shared_object(folder, "libcuda.so.1", source, "-O0"), RTLD_NOW | RTLD_LOCAL);
+    free(source);
+    if (!driver)
+        fail_msg("%s", dlerror());
+    return driver;
+}
+
+/* Trampolines find their function by a number that is counted in two places; typed doors by name. */
+static void test_doors_lead_to_their_functions(void **state)
+{
+    const char *folder = kp_test_folder();
+    size_t wrong = 0;
+    (void)state;
+    void *driver = open_answering_driver(folder);
+    void *library = dlopen(kp_test_build("libkprof.so"), RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail_msg("%s", dlerror());
+    for (size_t i = 0; i < ROWS + RUNTIMES; i++) {
+        if (i < ROWS && !is_intercepted(&rows[i]))
+            continue;
+        void *door = dlsym(library, name_of(i));
+        assert_non_null(door);
+        assert_ptr_not_equal(door, dlsym(driver, name_of(i)));
+        int answer = call(door);
+        if (answer != (int)(FIRST_ANSWER + i)) {
+            print_message("%s leads to %s\n", name_of(i),
+                          answer >= FIRST_ANSWER && answer < FIRST_ANSWER + ROWS
+                              ? name_of((size_t)answer - FIRST_ANSWER)
+                              : "nothing");
+            wrong++;
+        }
+    }
+    assert_int_equal(wrong, 0);
+    dlclose(driver);
+    kp_test_remove_folder(folder);
+}
+
+/* What a program gets that asks dlsym for the driver's functions: a door in front of each intercepted one, the bare
+ * function for the others, and both lead to what was asked for. */
+static void test_looked_up_doors(void **state)
+{
+    const char *folder = kp_test_folder();
+    size_t wrong = 0;
+    (void)state;
+    void *driver = open_answering_driver(folder);
+    void *library = dlopen(kp_test_build("libkprof.so"), RTLD_NOW | RTLD_LOCAL);
+    void *(*lookup)(void *, const char *) = (void *(*)(void *, const char *))(uintptr_t)dlsym(library, "dlsym");
+    assert_non_null(lookup);
+    for (size_t i = 0; i < ROWS + RUNTIMES; i++) {
+        bool intercepted = i >= ROWS || is_intercepted(&rows[i]);
+        void *real = dlsym(driver, name_of(i)), *given = lookup(driver, name_of(i));
+        assert_non_null(given);
+        if ((given != real) != intercepted || call(given) != (int)(FIRST_ANSWER + i)) {
+            print_message("%s: not what was asked for\n", name_of(i));
+            wrong++;
+        }
+        assert_ptr_equal(lookup(driver, name_of(i)), given); /* and the same again */
+    }
+    assert_null(lookup(driver, "cuNoSuchFunction"));
+    assert_null(lookup(driver, "cudaNoSuchFunction"));
+    assert_ptr_equal(lookup(RTLD_DEFAULT, "malloc"), dlsym(RTLD_DEFAULT, "malloc"));
+    assert_int_equal(wrong, 0);
+    kp_test_remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_functions_of_the_header),
+        cmocka_unit_test(test_columns_of_joins),
+        cmocka_unit_test(test_functions_of_the_driver),
+        cmocka_unit_test(test_exports),
+        cmocka_unit_test(test_no_other_exports),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_typed_doors),
+        cmocka_unit_test(test_what_is_gated),
+        cmocka_unit_test(test_joins),
+        cmocka_unit_test(test_classes_of_a_base),
+        cmocka_unit_test(test_what_is_pure),
+        cmocka_unit_test(test_what_is_shared_or_asked),
+        cmocka_unit_test(test_doors_lead_to_their_functions),
+        cmocka_unit_test(test_looked_up_doors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,349 @@
+/* A window's results between the counters and the session: what is missing is marked with its reason, what comes of
+ * counts by instruction is computed, and each goes to the session once, by the worker where there are many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/window/batch.h"
+#include "base/lock.h"
+#include "preload/session/session.h"
+#include "preload/os/worker.h"
+#include "tests/support/report_support.h"
+#include "tests/support/source_support.h"
+
+/* ---- what a batch calls, in the place of the real ones ---- */
+
+enum { MOST = 32, FEW = 16 };
+
+static struct {
+    char calls[1024];
+    /* what is to be answered */
+    bool worker_takes;
+    const char *evaluation; /* what is wrong with it; NULL = nothing */
+    struct kp_codes *codes;
+    /* what was handed over */
+    void (*job)(void *arg);
+    void *job_arg;
+    struct kp_result stored[MOST];
+    char bases[MOST][64];
+    bool profiled[MOST];
+    size_t n_stored;
+    char warning[128];
+} t;
+
+static void note(const char *call)
+{
+    size_t len = strlen(t.calls);
+    snprintf(t.calls + len, sizeof(t.calls) - len, "%s%s", len ? " " : "", call);
+}
+
+bool kp_worker_submit(void (*fn)(void *arg), void *arg)
+{
+    note("submit");
+    if (!t.worker_takes)
+        return false;
+    t.job = fn;
+    t.job_arg = arg;
+    return true;
+}
+
+bool kp_worker_drain(long ms)
+{
+    assert_int_equal(ms, KP_FOREVER);
+    note("drain");
+    return true;
+}
+
+/* The address is all that a batch knows of it. */
+static struct kp_counters *const counters = (struct kp_counters *)&t;
+
+char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *results)
+{
+    assert_ptr_equal(k, counters);
+    note("evaluate");
+    kp_result_set_count(results[0], "counted", "", 7);
+    return t.evaluation ? kp_strdup(t.evaluation) : NULL;
+}
+
+void kp_counters_free(struct kp_counters *k)
+{
+    if (k) {
+        assert_ptr_equal(k, counters);
+        note("free");
+    }
+}
+
+void kp_session_results(struct kp_session_entry *entries, size_t n)
+{
+    note("store");
+    assert_true(t.n_stored + n <= MOST);
+    for (size_t i = 0; i < n; i++, t.n_stored++) {
+        t.stored[t.n_stored] = *entries[i].result;
+        *entries[i].result = (struct kp_result){.n_metrics = 0};
+        snprintf(t.bases[t.n_stored], sizeof(t.bases[0]), "%s", entries[i].base);
+        t.profiled[t.n_stored] = entries[i].profiled;
+    }
+}
+
+void kp_session_warn_once(const char *text)
+{
+    note("warn");
+    snprintf(t.warning, sizeof(t.warning), "%s", text);
+}
+
+struct kp_codes *kp_context_codes(void)
+{
+    return t.codes;
+}
+
+/* ---- windows ---- */
+
+static struct kp_planned planned[] = {
+    {.name = (char *)"counted", .group = 0},
+    {.name = (char *)"lacking", .group = KP_CANNOT_COLLECT, .why = (char *)"not on this chip"},
+    {.name = (char *)"of_launch", .group = KP_NOT_A_COUNTER}};
+static struct kp_plan plan = {.metrics = planned, .n_metrics = sizeof(planned) / sizeof(*planned)};
+
+static struct kp_context context;
+static struct kp_options options;
+static struct kp_context_setup setup;
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&t, 0, sizeof(t));
+    plan.n_groups = 1;
+    context = (struct kp_context){.plan = &plan, .device = {.cc_major = 9}};
+    options = (struct kp_options){.metrics = ""};
+    setup = (struct kp_context_setup){.options = &options};
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < t.n_stored; i++)
+        kp_result_free(&t.stored[i]);
+    t.n_stored = 0;
+    return 0;
+}
+
+/* Launches called k0, k1 ... */
+static struct kp_batch *batch_of(size_t n)
+{
+    struct kp_batch *b = kp_batch_new(n);
+    assert_non_null(b);
+    for (size_t i = 0; i < n; i++) {
+        char base[16];
+        struct kp_result *r = calloc(1, sizeof(*r));
+        assert_non_null(r);
+        r->launch.ordinal = i;
+        r->launch.cc_major = 9;
+        snprintf(base, sizeof(base), "k%zu", i);
+        kp_batch_add(b, r, base); /* which it copies */
+    }
+    return b;
+}
+
+static const char *missing(size_t launch, const char *metric)
+{
+    const struct kp_metric *m = kp_result_find(&t.stored[launch], metric);
+    return !m ? "not there" : m->kind == KP_VALUE_NA ? m->text : "there";
+}
+
+static void finish(size_t n, struct kp_counters *k, const char *why)
+{
+    char *passing = why ? kp_strdup(why) : NULL;
+    kp_batch_finish(batch_of(n), &setup, &context, k, passing);
+    if (passing)
+        memset(passing, 'x', strlen(passing)); /* it has a copy */
+    free(passing);
+}
+
+/* ---- the way ---- */
+
+static void test_few_are_stored_at_once(void **state)
+{
+    (void)state;
+    t.worker_takes = true;
+    finish(FEW - 1, counters, NULL);
+    assert_string_equal(t.calls, "drain evaluate store free");
+    assert_int_equal(t.n_stored, FEW - 1);
+    for (size_t i = 0; i < t.n_stored; i++) {
+        char base[16];
+        snprintf(base, sizeof(base), "k%zu", i);
+        assert_int_equal(t.stored[i].launch.ordinal, i);
+        assert_string_equal(t.bases[i], base);
+        assert_true(t.profiled[i]);
+    }
+}
+
+static void test_many_are_the_workers(void **state)
+{
+    (void)state;
+    t.worker_takes = true;
+    finish(FEW, counters, "a reason");
+    assert_string_equal(t.calls, "submit");
+    t.job(t.job_arg);
+    assert_string_equal(t.calls, "submit evaluate store free");
+    assert_int_equal(t.n_stored, FEW);
+    assert_string_equal(missing(1, "counted"), "a reason");
+}
+
+static void test_without_a_worker(void **state)
+{
+    (void)state;
+    finish(FEW, counters, NULL);
+    assert_string_equal(t.calls, "submit drain evaluate store free");
+    assert_int_equal(t.n_stored, FEW);
+}
+
+/* Nothing is left behind, and nobody is waited for. */
+static void test_no_results(void **state)
+{
+    (void)state;
+    kp_batch_finish(kp_batch_new(3), &setup, &context, counters, "a reason");
+    kp_batch_finish(NULL, &setup, &context, counters, NULL); /* there was no memory */
+    assert_string_equal(t.calls, "free free");
+}
+
+/* ---- what is missing ---- */
+
+static void test_reasons(void **state)
+{
+    (void)state;
+    finish(2, counters, NULL);
+    assert_string_equal(missing(0, "counted"), "there");
+    assert_string_equal(missing(1, "counted"), "not collected");
+    assert_string_equal(missing(1, "lacking"), "not on this chip");
+    assert_string_equal(missing(1, "of_launch"), "not there");
+    assert_null(t.stored[0].launch.note);
+    finish(1, NULL, "a reason");
+    assert_string_equal(missing(2, "counted"), "a reason");
+    assert_string_equal(t.stored[2].launch.note, "a reason");
+    assert_false(t.profiled[2]);
+    /* the context's own reason is no launch's */
+    context.no_counters = (char *)"none at all";
+    finish(1, NULL, "none at all");
+    assert_string_equal(missing(3, "counted"), "none at all");
+    assert_null(t.stored[3].launch.note);
+}
+
+static void test_evaluation_fails(void **state)
+{
+    (void)state;
+    t.evaluation = "cannot evaluate";
+    finish(2, counters, "of before");
+    assert_string_equal(t.calls, "drain evaluate warn store free");
+    assert_string_equal(t.warning, "cannot evaluate");
+    assert_string_equal(missing(0, "counted"), "there");
+    assert_string_equal(missing(1, "counted"), "cannot evaluate");
+    assert_string_equal(t.stored[1].launch.note, "cannot evaluate");
+}
+
+/* Where nothing was to be counted a launch without counters is as it should be. */
+static void test_nothing_to_count(void **state)
+{
+    (void)state;
+    plan.n_groups = 0;
+    finish(1, NULL, NULL);
+    assert_string_equal(t.calls, "drain store");
+    assert_true(t.profiled[0]);
+    context.plan = NULL;
+    finish(1, NULL, NULL);
+    assert_false(t.profiled[1]);
+}
+
+/* Without a plan the sections say what is missing: counted rows of their header tables, of this chip. */
+static void test_without_a_plan(void **state)
+{
+    static const struct kp_section *sections[2];
+    (void)state;
+    sections[0] = kp_section_find("SpeedOfLight");
+    sections[1] = kp_section_find("LaunchStats");
+    setup = (struct kp_context_setup){.options = &options, .sections = sections, .n_sections = 2};
+    options.metrics = "sm__cycles_active.avg, regex:sm__ sm__warps_active.avg\tlts__t_sectors.sum";
+    context.plan = NULL;
+    finish(1, NULL, "no CUPTI");
+    assert_string_equal(missing(0, "gpu__time_duration.sum"), "no CUPTI");
+    assert_string_equal(missing(0, "launch__grid_size"), "not there");
+    assert_string_equal(missing(0, "counted"), "not there");
+    assert_string_equal(missing(0, "sm__cycles_active.avg"), "no CUPTI"); /* asked for by name */
+    assert_string_equal(missing(0, "sm__warps_active.avg"), "no CUPTI");
+    assert_string_equal(missing(0, "lts__t_sectors.sum"), "no CUPTI");
+    assert_string_equal(missing(0, "regex:sm__"), "not there");
+    for (size_t i = 0; i < t.stored[0].n_metrics; i++)
+        assert_string_equal(t.stored[0].metrics[i].text, "no CUPTI");
+}
+
+/* ---- counts by instruction ---- */
+
+static const void *no_cubin(uint32_t crc, size_t *size)
+{
+    (void)crc;
+    *size = 0;
+    return NULL;
+}
+
+static void test_counts_by_instruction(void **state)
+{
+    double total = 0;
+    (void)state;
+    t.codes = kp_codes_new(no_cubin, false);
+    uint64_t id = kp_codes_id(t.codes, 1, "k0");
+    struct kp_batch *b = kp_batch_new(1);
+    struct kp_result *r = calloc(1, sizeof(*r));
+    struct kp_code_counts counts = kp_test_counts(id, 3);
+    r->launch.cc_major = 9;
+    kp_test_metric(&counts, "inst_executed")[1] = 5;
+    uint64_t *threads = kp_test_metric(&counts, "thread_inst_executed");
+    threads[0] = 32;
+    threads[1] = 8;
+    assert_int_equal(kp_result_add_counts(r, &counts), 0);
+    kp_batch_add(b, r, "k0");
+    kp_batch_finish(b, &setup, &context, counters, NULL);
+    assert_true(kp_metric_number(kp_result_find(&t.stored[0], "thread_inst_executed"), &total));
+    assert_int_equal(total, 40);
+    kp_codes_free(t.codes);
+}
+
+/* Values that there was no memory for are not missing without a word. */
+static void test_values_that_were_lost(void **state)
+{
+    (void)state;
+    struct kp_batch *b = batch_of(1);
+    kp_batch_finish(b, &setup, &context, counters, NULL);
+    assert_string_equal(t.warning, "");
+    b = kp_batch_new(1);
+    struct kp_result *r = calloc(1, sizeof(*r));
+    r->launch.cc_major = 9;
+    r->lossy = true;
+    kp_batch_add(b, r, "k0");
+    kp_batch_finish(b, &setup, &context, counters, NULL);
+    assert_string_equal(t.warning, "out of memory: values of launches are missing");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_few_are_stored_at_once),
+        TEST(test_many_are_the_workers),
+        TEST(test_without_a_worker),
+        TEST(test_no_results),
+        TEST(test_reasons),
+        TEST(test_evaluation_fails),
+        TEST(test_nothing_to_count),
+        TEST(test_without_a_plan),
+        TEST(test_counts_by_instruction),
+        TEST(test_values_that_were_lost),
+    };
+    return cmocka_run_group_tests_name("preload/batch", tests, NULL, NULL);
+}

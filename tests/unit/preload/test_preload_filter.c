@@ -1,0 +1,530 @@
+/* Which launches the filter takes, over kernels, devices, places and a clock that the test names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/program/filter.h"
+#include "report/model/kernel_id.h"
+#include "report/model/model.h"
+
+/* ---- the source ---- */
+
+static struct {
+    int names_read, devices_read, clock_read, places_asked;
+    uint64_t now;
+    const char *no_place;
+} source;
+
+/* A handle is its number, as the filter only compares it. */
+static CUfunction handle(uintptr_t n)
+{
+    return (CUfunction)(n << 4);
+}
+
+enum { GEMM, GEMM_FLOAT, COPY, NCCL, NAMELESS };
+
+static const char *symbols[] = {"_ZN4math4gemmIiEEvPT_", "_ZN4math4gemmIfEEvPT_", "copy", "_Z13ncclDevKernelIiEvT_",
+                                NULL};
+
+static char *mangled(CUfunction f)
+{
+    const char *symbol = symbols[((uintptr_t)f >> 4) - 1];
+    source.names_read++;
+    return symbol ? strdup(symbol) : NULL;
+}
+
+/* The stream tells where a launch goes: context, stream and device in decimal, as 1-7-0 in 170. */
+static int device(const struct kp_launch *l)
+{
+    source.devices_read++;
+    return (int)((uintptr_t)l->stream % 10);
+}
+
+static const char *place(const struct kp_launch *l, uint64_t *context, uint64_t *stream)
+{
+    source.places_asked++;
+    *stream = (uintptr_t)l->stream / 10 % 10;
+    *context = (uintptr_t)l->stream / 100;
+    return source.no_place;
+}
+
+static uint64_t now(void)
+{
+    source.clock_read++;
+    return source.now;
+}
+
+static bool inside_all = true;
+
+/* As a launch is told of its ranges, too. */
+static bool is_inside(struct kp_launch *l)
+{
+    (void)l;
+    return inside_all;
+}
+
+static const struct kp_filter_source test_source = {mangled, device, now, place, is_inside};
+
+/* ---- the filter under test ---- */
+
+static struct kp_filter *filter;
+static struct kp_options options;
+static struct kp_filter_choice choice;
+
+#define FILTER(...) new_filter((char *const[]){__VA_ARGS__, NULL})
+
+static void new_filter(char *const *env)
+{
+    char *err = NULL;
+    memset(&source, 0, sizeof(source));
+    source.now = UINT64_C(1000000000000);
+    int rc = kp_options_from_env(&options, env, &err);
+    if (rc)
+        fail_msg("%d: %s", rc, err ? err : "(no message)");
+    assert_int_equal(kp_filter_new(&options, &test_source, &filter, &err), 0);
+}
+
+static void end_filter(void)
+{
+    kp_filter_free(filter);
+    kp_options_free(&options);
+}
+
+static struct kp_launch launch_at(int kernel, int where)
+{
+    struct kp_launch l = {.f = handle((uintptr_t)kernel + 1), .stream = (CUstream)(uintptr_t)where};
+    for (int i = 0; i < 3; i++)
+        l.shape.grid[i] = l.shape.block[i] = 1;
+    return l;
+}
+
+/* Why the launch is not wanted; "" when it is. */
+static const char *choose(const struct kp_launch *l)
+{
+    struct kp_launch own = *l; /* which is told its ranges */
+    kp_filter_choose(filter, &own, &choice);
+    return choice.unwanted ? choice.unwanted : "";
+}
+
+static const char *at(int kernel, int where)
+{
+    struct kp_launch l = launch_at(kernel, where);
+    return choose(&l);
+}
+
+enum { HERE = 170 };
+
+static const char *one(int kernel)
+{
+    return at(kernel, HERE);
+}
+
+/* ---- names ---- */
+
+static void all_are_wanted_by_default(void **state)
+{
+    (void)state;
+    struct kp_launch graph = {.is_graph = true};
+    FILTER("HOME=x");
+    for (int k = GEMM; k <= NAMELESS; k++)
+        assert_string_equal(one(k), "");
+    assert_string_equal(choose(&graph), "");
+    assert_false(choice.last);
+    assert_int_equal(source.devices_read + source.clock_read + source.places_asked, 0);
+    end_filter();
+}
+
+/* What is made outside of the wanted ranges is not counted by launch-skip and launch-count. */
+static void ranges_come_before_numbers(void **state)
+{
+    (void)state;
+    FILTER("KPROF_LAUNCH_SKIP=1", "KPROF_LAUNCH_COUNT=1");
+    inside_all = false;
+    assert_string_equal(one(GEMM), KP_SKIP_NVTX);
+    assert_string_equal(one(GEMM), KP_SKIP_NVTX);
+    inside_all = true;
+    assert_string_equal(one(GEMM), KP_SKIP_LAUNCH_SKIP);
+    assert_string_equal(one(GEMM), "");
+    assert_string_equal(one(GEMM), KP_SKIP_LAUNCH_COUNT);
+    end_filter();
+}
+
+static void each_base_is_matched(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base, *name;
+        bool gemm, gemm_float, copy;
+    } rows[] = {
+        {"function", "gemm", true, true, false},
+        {"function", "math::gemm", false, false, false},
+        {"function", "regex:^g|^c", true, true, true},
+        {"demangled", "gemm", false, false, false},
+        {"demangled", "void math::gemm<int>(T1 *)", true, false, false},
+        {"demangled", "regex:gemm<float>", false, true, false},
+        {"demangled", "copy", false, false, true},
+        {"mangled", "_ZN4math4gemmIfEEvPT_", false, true, false},
+        {"mangled", "gemm", false, false, false},
+        {"mangled", "regex:gemm", true, true, false},
+        {"mangled", "copy", false, false, true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char base[64], name[64];
+        snprintf(base, sizeof(base), "KPROF_KERNEL_NAME_BASE=%s", rows[i].base);
+        snprintf(name, sizeof(name), "KPROF_KERNEL_NAME=%s", rows[i].name);
+        FILTER(base, name);
+        const bool wanted[] = {rows[i].gemm, rows[i].gemm_float, rows[i].copy};
+        for (int k = GEMM; k <= COPY; k++)
+            if (strcmp(one(k), wanted[k] ? "" : KP_SKIP_KERNEL_NAME))
+                fail_msg("%s, %s, kernel %d: '%s'", rows[i].base, rows[i].name, k, choice.unwanted);
+        end_filter();
+    }
+}
+
+static void names_are_read_once(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_NAME=copy");
+    for (int i = 0; i < 100; i++)
+        for (int k = GEMM; k <= NAMELESS; k++)
+            assert_string_equal(one(k), k == COPY ? "" : KP_SKIP_KERNEL_NAME);
+    assert_int_equal(source.names_read, NAMELESS + 1);
+    const char *before = symbols[GEMM];
+    symbols[GEMM] = "copy"; /* the handle has come again */
+    assert_string_equal(one(GEMM), KP_SKIP_KERNEL_NAME);
+    kp_filter_forget(filter);
+    assert_string_equal(one(GEMM), "");
+    symbols[GEMM] = before;
+    end_filter();
+}
+
+/* Handles that share a slot take it from each other. */
+static void handles_of_one_slot_are_told_apart(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_NAME=copy");
+    struct kp_launch copy = launch_at(COPY, HERE), other = launch_at(COPY, HERE);
+    other.f = (CUfunction)((uintptr_t)copy.f + 4); /* read as the same symbol, but another handle */
+    assert_string_equal(choose(&copy), "");
+    int before = source.names_read;
+    assert_string_equal(choose(&other), "");
+    assert_string_equal(choose(&copy), "");
+    assert_int_equal(source.names_read, before + 2);
+    end_filter();
+}
+
+static void what_waits_outside_is_known_by_name(void **state)
+{
+    (void)state;
+    static const char *const bases[] = {"KPROF_KERNEL_NAME_BASE=function", "KPROF_KERNEL_NAME_BASE=demangled",
+                                        "KPROF_KERNEL_NAME_BASE=mangled"};
+    for (int i = 0; i < 3; i++) {
+        FILTER((char *)bases[i]);
+        one(NCCL);
+        assert_true(choice.outside);
+        one(COPY);
+        assert_false(choice.outside);
+        assert_true(kp_filter_outside(filter, handle(NCCL + 1)));
+        assert_false(kp_filter_outside(filter, handle(COPY + 1)));
+        end_filter();
+    }
+    assert_true(kp_filter_waits_outside("_Z20ncclKernel_AllReducev"));
+    assert_true(kp_filter_waits_outside("nvshmemi_barrier"));
+    assert_false(kp_filter_waits_outside("my_ncclKernel"));
+}
+
+static void graphs_have_no_name(void **state)
+{
+    (void)state;
+    struct kp_launch graph = {.is_graph = true};
+    FILTER("KPROF_KERNEL_NAME=copy");
+    assert_string_equal(choose(&graph), KP_SKIP_KERNEL_NAME);
+    end_filter();
+    FILTER("KPROF_KERNEL_ID=:::1");
+    assert_string_equal(choose(&graph), KP_SKIP_KERNEL_ID);
+    end_filter();
+    FILTER("KPROF_LAUNCH_SKIP=1");
+    assert_string_equal(choose(&graph), KP_SKIP_LAUNCH_SKIP);
+    assert_string_equal(choose(&graph), "");
+    end_filter();
+}
+
+/* ---- numbers ---- */
+
+static void skip_and_count_are_of_matching_launches(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_NAME=copy", "KPROF_LAUNCH_SKIP=2", "KPROF_LAUNCH_COUNT=2");
+    static const char *const expected[] = {KP_SKIP_LAUNCH_SKIP, KP_SKIP_LAUNCH_SKIP, "", "", KP_SKIP_LAUNCH_COUNT};
+    for (int i = 0; i < 5; i++) {
+        assert_string_equal(one(GEMM), KP_SKIP_KERNEL_NAME);
+        assert_string_equal(one(COPY), expected[i]);
+        assert_int_equal(choice.last, i == 3);
+    }
+    end_filter();
+}
+
+static void skip_before_match_is_of_all_launches(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_NAME=copy", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=3", "KPROF_LAUNCH_SKIP=1");
+    assert_string_equal(one(COPY), KP_SKIP_BEFORE_MATCH);
+    assert_string_equal(one(GEMM), KP_SKIP_BEFORE_MATCH);
+    assert_string_equal(one(GEMM), KP_SKIP_BEFORE_MATCH);
+    assert_int_equal(source.names_read, 0);
+    assert_string_equal(one(GEMM), KP_SKIP_KERNEL_NAME);
+    assert_string_equal(one(COPY), KP_SKIP_LAUNCH_SKIP);
+    assert_string_equal(one(COPY), "");
+    end_filter();
+}
+
+static void each_device_counts_for_itself(void **state)
+{
+    (void)state;
+    FILTER("KPROF_FILTER_MODE=per-gpu", "KPROF_LAUNCH_SKIP=1", "KPROF_LAUNCH_COUNT=1");
+    assert_string_equal(at(COPY, 170), KP_SKIP_LAUNCH_SKIP);
+    assert_string_equal(at(COPY, 171), KP_SKIP_LAUNCH_SKIP);
+    assert_string_equal(at(GEMM, 171), "");
+    assert_false(choice.last); /* others may come on another device */
+    assert_string_equal(at(COPY, 170), "");
+    assert_string_equal(at(COPY, 280), KP_SKIP_LAUNCH_COUNT);
+    assert_string_equal(at(COPY, 281), KP_SKIP_LAUNCH_COUNT);
+    end_filter();
+}
+
+static void each_configuration_counts_for_itself(void **state)
+{
+    (void)state;
+    FILTER("KPROF_FILTER_MODE=per-launch-config", "KPROF_LAUNCH_COUNT=1");
+    struct kp_launch l[7];
+    for (int i = 0; i < 7; i++)
+        l[i] = launch_at(COPY, 170 + i); /* devices and streams make no difference */
+    l[1].f = handle(GEMM + 1);
+    l[2].shape.grid[1] = 2;
+    l[3].shape.block[2] = 2;
+    l[4].shape.dynamic_shared = 1024;
+    l[5].is_graph = l[6].is_graph = true;
+    l[6].graph = (CUgraphExec)(uintptr_t)16;
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(choose(&l[i]), "");
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(choose(&l[i]), KP_SKIP_LAUNCH_COUNT);
+    assert_int_equal(source.devices_read, 0);
+    end_filter();
+}
+
+/* ---- devices ---- */
+
+static void devices_come_before_names(void **state)
+{
+    (void)state;
+    FILTER("KPROF_DEVICES=3, 1", "KPROF_KERNEL_ID=::copy:2");
+    assert_string_equal(at(COPY, 170), KP_SKIP_DEVICES);
+    assert_int_equal(choice.other_device, 0);
+    assert_int_equal(source.names_read, 0);
+    assert_string_equal(at(COPY, 171), KP_SKIP_KERNEL_ID);
+    assert_int_equal(choice.other_device, -1);
+    assert_string_equal(at(COPY, 172), KP_SKIP_DEVICES);
+    assert_string_equal(at(COPY, 173), ""); /* the second one on these devices */
+    end_filter();
+}
+
+/* ---- kernel-id ---- */
+
+static void invocations_are_those_of_a_name(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_ID=::regex:.:2,4");
+    static const char *const expected[] = {KP_SKIP_KERNEL_ID, "", KP_SKIP_KERNEL_ID, "", KP_SKIP_KERNEL_ID};
+    for (int i = 0; i < 5; i++) {
+        assert_string_equal(one(COPY), expected[i]);
+        assert_string_equal(one(NCCL), expected[i]);
+    }
+    assert_string_equal(one(GEMM), KP_SKIP_KERNEL_ID);
+    assert_string_equal(one(GEMM_FLOAT), ""); /* the same function name */
+    assert_int_equal(source.places_asked, 0);
+    end_filter();
+    FILTER("KPROF_KERNEL_ID=:::2", "KPROF_KERNEL_NAME_BASE=demangled");
+    assert_string_equal(one(GEMM), KP_SKIP_KERNEL_ID);
+    assert_string_equal(one(GEMM_FLOAT), KP_SKIP_KERNEL_ID); /* another signature */
+    assert_string_equal(one(GEMM_FLOAT), "");
+    end_filter();
+}
+
+static void places_are_those_of_the_report(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_ID=1:7|8:copy:2", "KPROF_LAUNCH_SKIP=1", "KPROF_KERNEL_NAME=regex:copy|gemm");
+    assert_string_equal(at(COPY, 170), KP_SKIP_KERNEL_ID); /* the first one there */
+    assert_string_equal(at(COPY, 270), KP_SKIP_KERNEL_ID);
+    assert_string_equal(at(COPY, 190), KP_SKIP_KERNEL_ID);
+    assert_string_equal(at(COPY, 180), KP_SKIP_LAUNCH_SKIP); /* the second one */
+    assert_string_equal(at(COPY, 180), KP_SKIP_KERNEL_ID);
+    assert_string_equal(at(GEMM, 180), KP_SKIP_KERNEL_ID);
+    assert_int_equal(source.places_asked, 6); /* ids are given in launch order, so also for other names, */
+    assert_string_equal(at(NCCL, 180), KP_SKIP_KERNEL_NAME);
+    assert_int_equal(source.places_asked, 6); /* but not for those that a run without kernel-id would not report */
+    source.no_place = "no idea";
+    assert_string_equal(at(COPY, 180), "no idea");
+    end_filter();
+}
+
+static void identifiers(void **state)
+{
+    (void)state;
+    struct kp_kernel_id *id;
+    char *err;
+    assert_int_equal(kp_kernel_id_new("1,12:.*3:regex:ns::f<[0-9:]+>:.*5|3", &id, &err), 0);
+    assert_true(kp_kernel_id_asks_place(id));
+    assert_true(kp_kernel_id_place(id, 12, 13));
+    assert_true(kp_kernel_id_place(id, 1, 3));
+    assert_false(kp_kernel_id_place(id, 2, 3));
+    assert_false(kp_kernel_id_place(id, 1, 31));
+    assert_true(kp_kernel_id_name(id, "ns::f<1:2>"));
+    assert_false(kp_kernel_id_name(id, "ns::f<>"));
+    static const bool wanted[] = {false, false, false, true, false, true};
+    for (uint64_t i = 0; i < 6; i++)
+        assert_int_equal(kp_kernel_id_invocation(id, i), wanted[i]);
+    assert_true(kp_kernel_id_invocation(id, 15));
+    assert_false(kp_kernel_id_invocation(id, 13)); /* whole numbers */
+    assert_false(kp_kernel_id_invocation(id, 51));
+    kp_kernel_id_free(id);
+    assert_int_equal(kp_kernel_id_new("::2", &id, &err), -EINVAL); /* a field is missing */
+    assert_null(id);
+    free(err);
+    assert_int_equal(kp_kernel_id_new(":::", &id, &err), 0);
+    assert_false(kp_kernel_id_asks_place(id));
+    assert_true(kp_kernel_id_place(id, 0, 99) && kp_kernel_id_name(id, "x") && kp_kernel_id_invocation(id, 1));
+    kp_kernel_id_free(id);
+}
+
+/* ---- time ---- */
+
+static void a_range_of_time(void **state)
+{
+    (void)state;
+    FILTER("KPROF_DELAY=5ms", "KPROF_DURATION=2s", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=1");
+    source.now += 4999999;
+    assert_string_equal(one(COPY), KP_SKIP_DELAY);
+    source.now++;
+    assert_string_equal(one(COPY), KP_SKIP_BEFORE_MATCH); /* counts from here on */
+    source.now += 1999999999;
+    assert_string_equal(one(COPY), "");
+    source.now++;
+    assert_string_equal(one(COPY), KP_SKIP_DURATION);
+    int before = source.clock_read;
+    assert_string_equal(one(COPY), KP_SKIP_DURATION);
+    assert_int_equal(source.clock_read, before); /* it stays so */
+    end_filter();
+}
+
+static void a_delay_alone(void **state)
+{
+    (void)state;
+    FILTER("KPROF_DELAY=0.5");
+    assert_string_equal(one(COPY), KP_SKIP_DELAY);
+    source.now += 500000000;
+    assert_string_equal(one(COPY), "");
+    int before = source.clock_read;
+    assert_string_equal(one(COPY), "");
+    assert_int_equal(source.clock_read, before);
+    end_filter();
+    FILTER("KPROF_DURATION=1m");
+    assert_string_equal(one(COPY), "");
+    source.now += UINT64_C(60000000000);
+    assert_string_equal(one(COPY), KP_SKIP_DURATION);
+    end_filter();
+    FILTER("KPROF_DELAY=200000000m", "KPROF_DURATION=200000000m"); /* an end that the clock does not reach */
+    source.now = UINT64_MAX - 1;
+    assert_string_equal(one(COPY), "");
+    end_filter();
+    FILTER("KPROF_DELAY=307445733.9m"); /* nor this beginning: the clock is not at 0 */
+    assert_string_equal(one(COPY), KP_SKIP_DELAY);
+    end_filter();
+}
+
+/* ---- what was seen ---- */
+
+static void list(void *arg, const char *name, uint64_t launches)
+{
+    char *text = arg;
+    snprintf(text + strlen(text), 512 - strlen(text), "%s: %d\n", name, (int)launches);
+}
+
+static void assert_seen(const char *expected)
+{
+    char text[512] = "";
+    kp_filter_unwanted(filter, list, text);
+    assert_string_equal(text, expected);
+}
+
+static void the_unwanted_are_listed_in_order(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_NAME=copy", "KPROF_LAUNCH_COUNT=1");
+    assert_seen("");
+    one(NCCL);
+    one(COPY);
+    one(COPY); /* taken by its name */
+    one(GEMM);
+    one(GEMM_FLOAT);
+    kp_filter_forget(filter);
+    one(NCCL);
+    assert_seen("ncclDevKernel: 2\ngemm: 2\n");
+    end_filter();
+    FILTER("KPROF_KERNEL_ID=1:8:copy:", "KPROF_KERNEL_NAME_BASE=mangled");
+    at(COPY, 170);
+    at(COPY, 180);
+    at(COPY, 280);
+    at(COPY, 170);
+    at(GEMM, 180);
+    assert_seen("copy, Context 1, Stream 7: 2\ncopy, Context 2, Stream 8: 1\n"
+                "_ZN4math4gemmIiEEvPT_, Context 1, Stream 8: 1\n");
+    end_filter();
+}
+
+/* ---- processes ---- */
+
+static void processes(void **state)
+{
+    (void)state;
+    assert_true(kp_filter_process("", "python3.11"));
+    assert_true(kp_filter_process(" , ", "python3.11"));
+    assert_true(kp_filter_process("sh, python3.11", "python3.11"));
+    assert_true(kp_filter_process("sh,regex:^py", "python3.11"));
+    assert_false(kp_filter_process("python", "python3.11"));
+    assert_false(kp_filter_process("sh,regex:^th", "python3.11"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_are_wanted_by_default),
+        cmocka_unit_test(ranges_come_before_numbers),
+        cmocka_unit_test(each_base_is_matched),
+        cmocka_unit_test(names_are_read_once),
+        cmocka_unit_test(handles_of_one_slot_are_told_apart),
+        cmocka_unit_test(what_waits_outside_is_known_by_name),
+        cmocka_unit_test(graphs_have_no_name),
+        cmocka_unit_test(skip_and_count_are_of_matching_launches),
+        cmocka_unit_test(skip_before_match_is_of_all_launches),
+        cmocka_unit_test(each_device_counts_for_itself),
+        cmocka_unit_test(each_configuration_counts_for_itself),
+        cmocka_unit_test(devices_come_before_names),
+        cmocka_unit_test(invocations_are_those_of_a_name),
+        cmocka_unit_test(places_are_those_of_the_report),
+        cmocka_unit_test(identifiers),
+        cmocka_unit_test(a_range_of_time),
+        cmocka_unit_test(a_delay_alone),
+        cmocka_unit_test(the_unwanted_are_listed_in_order),
+        cmocka_unit_test(processes),
+    };
+    return cmocka_run_group_tests_name("preload/filter", tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/model/model.h"
+
+static void metrics_are_sorted_and_unique(void **state)
+{
+    (void)state;
+    struct kp_result r = {0};
+    char name[32];
+    for (int i = 0; i < 500; i++) { /* a multiplicative walk: every number once, in no order */
+        snprintf(name, sizeof name, "m%03d", i * 77 % 500);
+        assert_int_equal(kp_result_set_count(&r, name, "inst", (uint64_t)i), 0);
+    }
+    assert_int_equal(r.n_metrics, 500);
+    for (size_t i = 1; i < r.n_metrics; i++)
+        assert_true(strcmp(r.metrics[i - 1].name, r.metrics[i].name) < 0);
+    assert_int_equal(kp_result_find(&r, "m077")->count, 1);
+    assert_null(kp_result_find(&r, "m500"));
+    assert_null(kp_result_find(&r, ""));
+    kp_result_free(&r);
+    assert_int_equal(r.n_metrics, 0);
+    assert_null(kp_result_find(&r, "m077"));
+}
+
+static void setting_replaces(void **state)
+{
+    (void)state;
+    struct kp_result r = {0};
+    double value;
+    assert_int_equal(kp_result_set_na(&r, "a", "no permission"), 0);
+    assert_string_equal(kp_result_find(&r, "a")->text, "no permission");
+    assert_string_equal(kp_result_find(&r, "a")->unit, "");
+    assert_false(kp_metric_number(kp_result_find(&r, "a"), &value));
+    assert_int_equal(kp_result_set_text(&r, "a", NULL, "PolicySpread"), 0);
+    assert_int_equal(kp_result_find(&r, "a")->kind, KP_VALUE_TEXT);
+    assert_false(kp_metric_number(kp_result_find(&r, "a"), &value));
+    assert_int_equal(kp_result_set_count(&r, "a", "block", 7), 0);
+    assert_null(kp_result_find(&r, "a")->text);
+    assert_true(kp_metric_number(kp_result_find(&r, "a"), &value));
+    assert_true(value == 7);
+    assert_int_equal(kp_result_set_real(&r, "a", "%", 0.5), 0);
+    assert_string_equal(kp_result_find(&r, "a")->unit, "%");
+    assert_true(kp_metric_number(kp_result_find(&r, "a"), &value));
+    assert_true(value == 0.5);
+    assert_false(kp_metric_number(NULL, &value));
+    assert_int_equal(r.n_metrics, 1);
+    kp_result_free(&r);
+}
+
+static void assert_instance(const struct kp_metric *m, size_t i, const char *key, double value)
+{
+    assert_true(i < m->n_instances);
+    assert_string_equal(m->instances[i].key, key);
+    assert_true(m->instances[i].value == value);
+}
+
+static void instances_belong_to_a_metric(void **state)
+{
+    (void)state;
+    static const double values[] = {1.5, -2, 0, 3, 4, 5, 6, 7, 8, 9, 10};
+    struct kp_result r = {0};
+    char key[] = "FADD";
+    const char *const keys[] = {key, ""};
+    assert_int_equal(kp_result_set_instances(&r, "m", NULL, values, 1), -ENOENT);
+    assert_int_equal(kp_result_set_real(&r, "m", "inst", -0.5), 0);
+    assert_int_equal(kp_result_set_instances(&r, "l", NULL, values, 1), -ENOENT);
+    assert_int_equal(kp_result_set_instances(&r, "n", NULL, values, 1), -ENOENT);
+    assert_int_equal(kp_result_set_instances(&r, "m", keys, values, 2), 0);
+    key[0] = 'X';                   /* they are copies */
+    for (int i = 0; i < 200; i++) { /* and move with their metric */
+        char name[16];
+        snprintf(name, sizeof name, "a%d", i);
+        assert_int_equal(kp_result_set_count(&r, name, "", 1), 0);
+    }
+    const struct kp_metric *m = kp_result_find(&r, "m");
+    assert_true(m->real == -0.5);
+    assert_int_equal(m->n_instances, 2);
+    assert_instance(m, 0, "FADD", 1.5);
+    assert_instance(m, 1, "", -2);
+    assert_int_equal(kp_result_set_instances(&r, "m", NULL, values, 11), 0); /* takes the place of the two */
+    m = kp_result_find(&r, "m");
+    assert_int_equal(m->n_instances, 11);
+    assert_instance(m, 0, "0", 1.5);
+    assert_instance(m, 10, "10", 10);
+    assert_int_equal(kp_result_set_instances(&r, "m", NULL, values, 0), 0);
+    assert_null(kp_result_find(&r, "m")->instances);
+    assert_int_equal(kp_result_set_instances(&r, "m", NULL, values, 1), 0);
+    assert_int_equal(kp_result_set_count(&r, "m", "inst", 1), 0); /* a new value has none */
+    assert_null(kp_result_find(&r, "m")->instances);
+    assert_int_equal(kp_result_find(&r, "m")->n_instances, 0);
+    assert_int_equal(kp_result_set_instances(&r, "m", keys, values, 2), 0); /* for a leak checker */
+    kp_result_free(&r);
+}
+
+static void counts_add_up(void **state)
+{
+    (void)state;
+    struct kp_session s = {0};
+    assert_int_equal(kp_session_add_skip(&s, "a", 2), 0);
+    assert_int_equal(kp_session_add_skip(&s, "b", 1), 0);
+    assert_int_equal(kp_session_add_skip(&s, "a", 3), 0);
+    assert_int_equal(kp_session_add_kernel(&s, "k", 1), 0);
+    assert_int_equal(kp_session_add_kernel(&s, "k", 1), 0);
+    assert_int_equal(s.n_skips, 2);
+    assert_int_equal(s.skips[0].count, 5);
+    assert_string_equal(s.skips[1].reason, "b");
+    assert_int_equal(s.n_kernels, 1);
+    assert_int_equal(s.kernels[0].count, 2);
+    kp_session_free(&s);
+    assert_null(s.skips);
+}
+
+static void strdup_of_nothing(void **state)
+{
+    (void)state;
+    char *copy = kp_strdup(NULL);
+    assert_string_equal(copy, "");
+    free(copy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(metrics_are_sorted_and_unique),
+        cmocka_unit_test(setting_replaces),
+        cmocka_unit_test(instances_belong_to_a_metric),
+        cmocka_unit_test(counts_add_up),
+        cmocka_unit_test(strdup_of_nothing),
+    };
+    return cmocka_run_group_tests_name("report/model", tests, NULL, NULL);
+}

@@ -1,0 +1,415 @@
+/* `kprof report` with options: what it prints is what the page is with the display that they mean. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "report/judge/rules.h"
+#include "report/pages/page.h"
+#include "report/store/store.h"
+#include "tests/support/report_support.h"
+#include "tests/support/rules_support.h"
+
+static char folder[PATH_MAX / 4], session[PATH_MAX / 2], command[PATH_MAX];
+
+static int write_session(void **state)
+{
+    struct kp_recording rec = kp_test_recording();
+    struct kp_store *s = NULL;
+    char *err = NULL;
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", kp_test_folder());
+    snprintf(session, sizeof session, "%s/done.kprof", folder);
+    snprintf(command, sizeof command, "%s", kp_test_build("kprof"));
+    assert_int_equal(kp_store_create(session, false, &s, &err), 0);
+    assert_int_equal(kp_store_put_session(s, &rec.session, &err), 0);
+    assert_int_equal(kp_store_put_result(s, &rec.results[0], &err), 0);
+    kp_store_close(s);
+    kp_test_recording_free(&rec);
+    return 0;
+}
+
+static int remove_session(void **state)
+{
+    (void)state;
+    kp_test_remove_folder(folder);
+    return 0;
+}
+
+static const char *inside(const char *name)
+{
+    static char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* Runs the command with the environment variable `env` (NULL = none); returns its exit status, and its outputs. */
+static int run(char *const *argv, const char *env, char **out, char **err)
+{
+    int status;
+    pid_t pid = fork();
+    if (!pid) {
+        dup2(open(inside("out"), O_WRONLY | O_CREAT | O_TRUNC, 0644), 1);
+        dup2(open(inside("err"), O_WRONLY | O_CREAT | O_TRUNC, 0644), 2);
+        setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0", 1);
+        if (env)
+            putenv((char *)env);
+        execv(command, argv);
+        _exit(99);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    *out = kp_test_read(inside("out"));
+    *err = kp_test_read(inside("err"));
+    return WEXITSTATUS(status);
+}
+
+#define ARGS(...) ((char *[]){command, __VA_ARGS__, NULL})
+
+static void assert_shows(const struct kp_display *d, const char *env, char *const *argv)
+{
+    struct kp_test_text page = {0};
+    struct kp_sink sink = kp_test_sink(&page);
+    struct kp_store *s = NULL;
+    char *err = NULL, *out;
+    assert_int_equal(kp_store_open(session, &s, &err), 0);
+    assert_int_equal(kp_page_print_store(&sink, d, s, &err), 0);
+    kp_store_close(s);
+    int status = run(argv, env, &out, &err);
+    assert_string_equal(err, "");
+    assert_int_equal(status, 0);
+    assert_string_equal(out, page.text);
+    free(page.text);
+    free(out);
+    free(err);
+}
+
+static void print_options_are_flags_or_environment(void **state)
+{
+    static const struct kp_display plain = {.rules = KP_RULES_ALL},
+                                   names = {.naming = KP_NAMING_NAME, .rules = KP_RULES_ALL},
+                                   both = {.naming = KP_NAMING_BOTH, .rules = KP_RULES_ALL},
+                                   base = {.base_units = true, .naming = KP_NAMING_NAME, .rules = KP_RULES_ALL},
+                                   body = {.details = KP_DETAILS_BODY, .rules = KP_RULES_ALL}, mute = {.rules = 0};
+    (void)state;
+    assert_shows(&plain, NULL, ARGS("report", session));
+    assert_shows(&names, NULL, ARGS("report", "--print-metric-name", "name", session));
+    assert_shows(&both, "KPROF_PRINT_METRIC_NAME=label-name", ARGS("report", session));
+    assert_shows(&base, "KPROF_PRINT_METRIC_NAME=label",
+                 ARGS("report", session, "--print-units=base", "--print-metric-name=name"));
+    assert_shows(&body, NULL, ARGS("--print-details", "body", "report", session));
+    assert_shows(&mute, NULL, ARGS("report", "--apply-rules", "no", session));
+    assert_shows(&mute, "KPROF_APPLY_RULES=no", ARGS("report", session));
+}
+
+static void what_is_shown_can_be_chosen(void **state)
+{
+    static const struct kp_display section = {.rules = KP_RULES_ALL, .choose = true, .sections = "Occupancy"},
+                                   metrics = {.rules = KP_RULES_ALL,
+                                              .choose = true,
+                                              .metrics = "launch__grid_size,regex:^sm__"},
+                                   several = {.rules = KP_RULES_ALL,
+                                              .choose = true,
+                                              .set = "quick",
+                                              .sections = "LaunchStats",
+                                              .base_units = true};
+    (void)state;
+    assert_shows(&section, NULL, ARGS("report", "--section", "Occupancy", session));
+    assert_shows(&metrics, "KPROF_METRICS=launch__grid_size,regex:^sm__", ARGS("report", session));
+    assert_shows(&several, "KPROF_SET=quick",
+                 ARGS("report", "--print-units", "base", "--section=LaunchStats", session));
+}
+
+/* What is asked for and not in the session is told, once. Where nothing of it is there, so that the page would be
+ * empty, nothing is shown, and the status tells. */
+static void what_the_session_lacks_is_told(void **state)
+{
+    static const struct {
+        char *option, *value;
+        const char *err;
+    } cases[] = {
+        {"--metrics", "sm__cycles_activ", "did you mean 'sm__cycles_active'?"},
+        {"--metrics", "sm__cycles_active.avgg", "did you mean 'sm__cycles_active.avg'?"},
+        {"--metrics", "group:memory_chrt", "did you mean 'group:memory_chart'?"},
+        {"--metrics", "breakdown:sm__throughput", "the session has nothing of 'breakdown:sm__throughput'"},
+        {"--metrics", "pmsampling:sm__cycles_active.avg", "nothing of 'pmsampling:sm__cycles_active.avg'\n"},
+        {"--trace-columns", "sm__cycles_active.agv",
+         "--trace-columns: the session has nothing of "
+         "'sm__cycles_active.agv'; did you mean 'sm__cycles_active.avg'?"},
+        {"--trace-columns", "sm__cycles_active.avg,group:memory_chart", "nothing of 'group:memory_chart'\n"},
+        {"--metrics", "regex:^nothing$", "the session has nothing of 'regex:^nothing$'"},
+        {"--section", "SchedulerStats", "SchedulerStats was not collected in this session"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *out, *err;
+        bool trace = strstr(cases[i].option, "trace");
+        assert_int_equal(
+            run(ARGS("report", "--page", trace ? "trace" : "details", cases[i].option, cases[i].value, session), NULL,
+                &out, &err),
+            trace ? 0 : 2);
+        const char *second = strchr(err, '\n') + 1;
+        if (strncmp(err, "==WARNING== ", 12) || !strstr(err, cases[i].err))
+            fail_msg("%s %s: %s", cases[i].option, cases[i].value, err);
+        if (trace) {
+            assert_string_equal(second, "");
+            assert_non_null(strstr(out, "==KPROF== "));
+        } else {
+            assert_non_null(strstr(second, "==ERROR== "));
+            assert_non_null(strstr(second, " has nothing of what was chosen; nothing is shown of it\n"));
+            assert_string_equal(out, "");
+        }
+        free(out);
+        free(err);
+    }
+}
+
+/* What is there beside it is shown. Where nothing of the metrics is, sections that are do not hide it. */
+static void what_else_was_chosen_is_shown(void **state)
+{
+    static const struct {
+        const char *metrics, *section;
+        int status;
+    } cases[] = {
+        {"launch__grid_size,sm__cycles_activ", NULL, 0},
+        {"sm__cycles_activ", "LaunchStats", 2},
+        {"launch__grid_size", "SchedulerStats", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *out, *err;
+        char *section = (char *)cases[i].section;
+        assert_int_equal(run(section
+                                 ? ARGS("report", "--metrics", (char *)cases[i].metrics, "--section", section, session)
+                                 : ARGS("report", "--metrics", (char *)cases[i].metrics, session),
+                             NULL, &out, &err),
+                         cases[i].status);
+        assert_memory_equal(err, "==WARNING== ", 12);
+        assert_ptr_equal(strchr(err, '\n'), err + strlen(err) - 1);
+        assert_non_null(strstr(out, cases[i].status ? "Grid Size" : "launch__grid_size"));
+        assert_null(strstr(out, "Scheduler Statistics"));
+        free(out);
+        free(err);
+    }
+}
+
+/* The lines of a report that begin so, with those below them that go on; malloc'ed. */
+static char *lines_of(const char *text, const char *start, const char *more)
+{
+    struct kp_test_text t = {calloc(1, 1), 0};
+    struct kp_sink to = kp_test_sink(&t);
+    bool within = false;
+    for (size_t len; *text; text += len) {
+        len = strcspn(text, "\n") + 1;
+        within = !strncmp(text, start, strlen(start)) || (within && !strncmp(text, more, strlen(more)));
+        if (within)
+            to.write(to.arg, text, len);
+    }
+    return t.text;
+}
+
+/* A gain is the launch's, whichever of its sections are shown. */
+static void gains_do_not_depend_on_what_is_shown(void **state)
+{
+    static const struct {
+        const char *start, *more;
+    } of[] = {{"    Gains: ", "           "}, {"==KPROF== Fix first: ", "                     "}};
+    struct kp_recording rec = kp_test_rules_recording();
+    struct kp_store *s = NULL;
+    char *all, *part, *err, path[PATH_MAX];
+    (void)state;
+    free(rec.session.set);
+    rec.session.set = kp_strdup("full");
+    snprintf(path, sizeof path, "%s", inside("gains.kprof"));
+    assert_int_equal(kp_store_create(path, false, &s, &err), 0);
+    assert_int_equal(kp_store_put_session(s, &rec.session, &err), 0);
+    assert_int_equal(kp_store_put_result(s, &rec.results[0], &err), 0);
+    kp_store_close(s);
+    kp_test_recording_free(&rec);
+    assert_int_equal(run(ARGS("report", path), NULL, &all, &err), 0);
+    free(err);
+    assert_int_equal(run(ARGS("report", "--section", "LaunchStats", path), NULL, &part, &err), 0);
+    free(err);
+    unlink(path);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char *whole = lines_of(all, of[i].start, of[i].more), *shown = lines_of(part, of[i].start, of[i].more);
+        assert_true(strlen(whole) > strlen(of[i].start));
+        assert_string_equal(shown, whole);
+        free(whole);
+        free(shown);
+    }
+    assert_null(strstr(part, "    OPT   "));
+    free(all);
+    free(part);
+}
+
+/* The folder's notes are told, and its definitions hold for what was stored before them. */
+static void section_files_hold_for_stored_sessions(void **state)
+{
+    char *out, *err;
+    (void)state;
+    FILE *f = fopen(inside("x.section"), "we");
+    assert_non_null(f);
+    fputs("Identifier: 'X'\nHeadr { }\nHeader { Metrics { Label: 'Twice' Name: 'twice' } }\n"
+          "MetricDefinitions { MetricDefinitions { Name: 'twice' Expression: 'launch__grid_size * 2' } }\n",
+          f);
+    fclose(f);
+    assert_int_equal(run(ARGS("report", "--section-folder", folder, "--section", "X", session), NULL, &out, &err), 0);
+    assert_non_null(
+        strstr(err, "==WARNING== not used of section files: 'Headr' at x.section:2:1 (did you mean 'Header'?)"));
+    assert_non_null(strstr(out, "Twice"));
+    assert_null(strstr(out, "n/a"));
+    free(out);
+    free(err);
+    unlink(inside("x.section"));
+}
+
+static size_t count_launches(const char *text)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, ", CC ")); text++)
+        n++;
+    return n;
+}
+
+/* As when profiling: by the base name, and of those that match. */
+static void launches_can_be_chosen(void **state)
+{
+    static const struct {
+        const char *arguments[6];
+        size_t launches;
+        const char *said; /* where none is left; beside data, if it is */
+    } cases[] = {
+        {{"-c", "2"}, 2, NULL},
+        {{"-s", "1"}, 3, NULL},
+        {{"-s", "3", "-c", "2"}, 1, NULL},
+        {{"-k", "stream_triad"}, 2, NULL},
+        {{"--kernel-name=regex:^fp64"}, 1, NULL},
+        {{"-k", "stream_triad", "--launch-skip", "1"}, 1, NULL},
+        {{"-k", "stream_tria"}, 0, "matches 'stream_tria' (kernel-name); did you mean 'stream_triad'?\n"},
+        {{"-k", "regex:^triad"}, 0, "matches 'regex:^triad' (kernel-name).\n"},
+        {{"-k", "stream_triad", "-s", "2"}, 0, "session 2 match, and all of them come before"},
+        {{"-s", "99"}, 0, "session 4 match, and all of them come before"},
+        {{"-s", "99", "--page", "raw", "--csv"}, 0, "session 4 match"},
+    };
+    static const char *const symbols[] = {"_Z12stream_triadPf", "_Z10fp64_boundPd", "", "_Z9wmma_gemmPf"};
+    struct kp_recording rec = kp_test_recording_of("tests/golden/h200_bodies.tsv");
+    struct kp_store *s = NULL;
+    char *err = NULL, *out, path[PATH_MAX];
+    (void)state;
+    snprintf(path, sizeof path, "%s", inside("many.kprof"));
+    assert_int_equal(kp_store_create(path, false, &s, &err), 0);
+    assert_int_equal(kp_store_put_session(s, &rec.session, &err), 0);
+    for (size_t i = 0; i < 4; i++) { /* the third is one more of the first */
+        struct kp_launch_info *l = &rec.results[i == 2 ? 0 : i].launch;
+        l->id = i;
+        if (i != 2) {
+            free(l->mangled);
+            l->mangled = kp_strdup(symbols[i]);
+        }
+        assert_int_equal(kp_store_put_result(s, &rec.results[i == 2 ? 0 : i], &err), 0);
+    }
+    kp_store_close(s);
+    kp_test_recording_free(&rec);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *argv[10] = {command, "report", path};
+        for (size_t k = 0; k < 6; k++)
+            argv[3 + k] = (char *)cases[i].arguments[k];
+        assert_int_equal(run(argv, NULL, &out, &err), 0);
+        assert_int_equal(count_launches(out), cases[i].launches);
+        assert_null(strstr(cases[i].launches ? out : "", "No launch is shown"));
+        bool data = !strncmp(out, "\"ID\"", 4);
+        char last[160];
+        snprintf(last, sizeof last,
+                 "==KPROF== Shown above: %zu of the 4 stored launches, those that kernel-name, launch-skip and "
+                 "launch-count choose\n",
+                 cases[i].launches);
+        if (!data && !strstr(out, last))
+            fail_msg("no '%s' in %s", last, out);
+        assert_true(data || strstr(out, "==KPROF== The whole session: "));
+        if (cases[i].said && (!strstr(data ? err : out, cases[i].said) || !strstr(data ? err : out, "  seen: ") ||
+                              strstr(data ? out : err, "No launch")))
+            fail_msg("%s %s:\n%s%s", cases[i].arguments[0], cases[i].arguments[1], out, err);
+        free(out);
+        free(err);
+    }
+    unlink(path);
+}
+
+/* What rules say stands below their sections, the verdict above them, the summary before the account. */
+static void the_page_has_advice(void **state)
+{
+    char *out, *err;
+    (void)state;
+    assert_int_equal(
+        run(ARGS("report", "--rule", "SOLBottleneck,regex:.*Occupancy", "--section", "Occupancy,SpeedOfLight", session),
+            NULL, &out, &err),
+        0);
+    assert_string_equal(err, "");
+    kp_test_golden(out, "tests/golden/report_advice.txt");
+    free(out);
+    free(err);
+}
+
+static void wrong_options_are_told(void **state)
+{
+    (void)state;
+    struct {
+        char *const *argv;
+        const char *env;
+    } cases[] = {
+        {ARGS("report", "--cold", session), NULL},
+        {ARGS("report", "--print-detail=all", session), NULL}, /* what it abbreviates is named */
+        {ARGS("report", "--print-detials=all", session), NULL},
+        {ARGS("report", "--log-file", "x", session), NULL},
+        {ARGS("report", "-x", session), NULL},
+        {ARGS("report", "-i", session), NULL},
+        {ARGS("report", "-ix.ncu-rep"), NULL},
+        {ARGS("report", "--import", session), NULL},
+        {ARGS("report", "--rename-kernels=off", session), NULL},
+        {ARGS("report", session, "--section"), NULL},
+        {ARGS("report", "--print-units=bases", session), NULL},
+        {ARGS("report", "--section=Ocupancy", session), NULL},
+        {ARGS("report", session), "KPROF_PRINT_DETAILS=bodies"},
+        {ARGS("report", session), "KPROF_PRINT_DETIALS=body"},
+        {ARGS("report", "--print-units=base"), NULL},
+        {ARGS("report", "--metrics", "regex:(", session), NULL},
+    };
+    struct kp_test_text t = {0};
+    struct kp_sink sink = kp_test_sink(&t);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *out, *err;
+        assert_int_equal(run(cases[i].argv, cases[i].env, &out, &err), 2);
+        assert_string_equal(out, "");
+        sink.write(sink.arg, err, strlen(err));
+        free(out);
+        free(err);
+    }
+    kp_test_golden(t.text, "tests/golden/report_show_errors.txt");
+    free(t.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(print_options_are_flags_or_environment),
+        cmocka_unit_test(what_is_shown_can_be_chosen),
+        cmocka_unit_test(what_the_session_lacks_is_told),
+        cmocka_unit_test(what_else_was_chosen_is_shown),
+        cmocka_unit_test(gains_do_not_depend_on_what_is_shown),
+        cmocka_unit_test(section_files_hold_for_stored_sessions),
+        cmocka_unit_test(launches_can_be_chosen),
+        cmocka_unit_test(the_page_has_advice),
+        cmocka_unit_test(wrong_options_are_told),
+    };
+    return cmocka_run_group_tests_name("report/show", tests, write_session, remove_session);
+}

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Fails on an include or a call that goes from a room to a later one of rooms.txt, or to the wrong vendor's header.
+
+check_layers.py [OBJECTS]   OBJECTS: folder of compiled objects, whose calls are looked at, too
+
+A circle of files that call each other is a fault unless rooms.txt lists it (`circle FILE FILE...`)."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+FOLDERS = ("base", "report", "cupti", "collectors", "cmd", "preload")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')
+# KP_VENDOR: CUPTI's and PerfWorks' headers are cupti/'s alone; report/ and base/ know nothing of CUDA.
+CUPTI_HEADER = re.compile(r"(cupti|nvperf)[^/]*\.h$")
+CUDA_HEADER = re.compile(r"(cu[a-z_]*(Typedefs|Profiler)?\.h|cuda.*\.h|nv.*\.h|crt/.*)$")
+LIMIT_OF_CIRCLES = 11
+
+faults = 0
+
+
+def fault(text):
+    global faults
+    faults += 1
+    print(text)
+
+
+def read_rooms():
+    rooms, circles, upward = [], [], set()
+    for line in open("rooms.txt"):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        if words[0] == "circle":
+            circles.append(set(words[1:]))
+        elif words[0] == "upward":
+            upward.add((words[1], words[2]))
+        else:
+            rooms.append(words[0])
+    return {room: i for i, room in enumerate(rooms)}, circles, upward
+
+
+def check_edge(rank, of, to, how):
+    """An include or a call from file `of` to file `to`."""
+    own, other = os.path.dirname(of), os.path.dirname(to)
+    if other not in rank:
+        fault(f"{of}: {how} {to}, which is in no room")
+    elif rank[other] > rank[own]:
+        fault(f"{of}: {how} {to}, of a later room")
+
+
+def check_includes(path, rank, upward):
+    folder = path.split("/")[0]
+    for number, line in enumerate(open(path, errors="replace"), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        quote, target = match.groups()
+        at = f"{path}:{number}"
+        if target.split("/")[0] in FOLDERS:
+            if (path, target) not in upward:
+                check_edge(rank, path, target, "includes")
+        elif target.startswith("tests/"):
+            fault(f"{at}: the product includes a test file: {target}")
+        elif quote == '"' and "/" not in target:
+            fault(f"{at}: not a path from the root of the repository: {target}")
+        if folder != "cupti" and CUPTI_HEADER.match(target):
+            fault(f"{at}: a vendor header outside cupti/: {target}")
+        if folder in ("report", "base") and CUDA_HEADER.match(target):
+            fault(f"{at}: a CUDA header in {folder}/: {target}")
+
+
+def read_calls(objects):
+    """Which names each file takes from which other file."""
+    defined, wanted = {}, {}
+    paths = glob.glob(objects + "/**/*.o", recursive=True)
+    for path in paths:
+        source = os.path.relpath(path, objects)[: -len(".o")]
+        if source.split("/")[0] not in FOLDERS or not os.path.exists(source):
+            continue
+        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
+            words = line.split()
+            if words[-2] in "Uw":
+                wanted.setdefault(source, set()).add(words[-1])
+            elif words[-2] in "TDBRVWC" and words[-1].startswith("kp_"):
+                defined[words[-1]] = source
+    calls = {}
+    for source, names in wanted.items():
+        for name in names:
+            if defined.get(name, source) != source:
+                calls.setdefault(source, {}).setdefault(defined[name], set()).add(name)
+    return calls
+
+
+def circles_of(calls):
+    """Tarjan's strongly connected components of more than one file."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(file):
+        index[file] = low[file] = len(index)
+        stack.append(file)
+        for other in calls.get(file, ()):
+            if other not in index:
+                visit(other)
+                low[file] = min(low[file], low[other])
+            elif other in stack:
+                low[file] = min(low[file], index[other])
+        if low[file] == index[file]:
+            at = stack.index(file)
+            if len(stack) - at > 1:
+                found.append(set(stack[at:]))
+            del stack[at:]
+
+    for file in sorted(calls):
+        if file not in index:
+            visit(file)
+    return found
+
+
+def check_calls(objects, rank, circles, upward):
+    calls = read_calls(objects)
+    if not calls:
+        fault(f"{objects}: no objects; build first")
+    for of in sorted(calls):
+        for to in sorted(calls[of]):
+            if (of, to) not in upward:
+                check_edge(rank, of, to, f"calls {', '.join(sorted(calls[of][to]))} of")
+    found = circles_of(calls)
+    for circle in found:
+        if not any(circle <= listed for listed in circles):
+            fault("a circle of files: " + " ".join(sorted(circle)))
+    if len(circles) > LIMIT_OF_CIRCLES:
+        fault(f"rooms.txt lists {len(circles)} circles; at most {LIMIT_OF_CIRCLES} are allowed")
+    for listed in circles:
+        if not any(circle <= listed for circle in found):
+            fault("rooms.txt lists a circle that is none: " + " ".join(sorted(listed)))
+
+
+def main():
+    rank, circles, upward = read_rooms()
+    files = [f for folder in FOLDERS for f in glob.glob(folder + "/**/*.*", recursive=True)]
+    files = [f for f in files if f.rsplit(".", 1)[1] in ("c", "h", "S", "def")]
+    for path in sorted(files):
+        if os.path.dirname(path) not in rank:
+            fault(f"{path}: its folder is no room of rooms.txt")
+        else:
+            check_includes(path, rank, upward)
+    if len(sys.argv) > 1:
+        check_calls(sys.argv[1], rank, circles, upward)
+    print(f"check-layers: {len(files)} files in {len(rank)} rooms, {faults} faults")
+    return faults > 0
+
+
+sys.exit(main())
