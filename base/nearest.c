@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "report/options/options.h"
+#include "base/nearest.h"
 
 enum { MAX_WORD = 128 }; /* longer words are no typing mistakes */
 

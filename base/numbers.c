@@ -7,13 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/model/instances.h"
 #include "base/plain.h"
 
 static const size_t sizes[] = {
     [KP_NUMBER_U32] = sizeof(uint32_t), [KP_NUMBER_U64] = sizeof(uint64_t), [KP_NUMBER_REAL] = sizeof(double)};
 
 /* ---- writing ---- */
+
+char *kp_number_digits(char *text, uint64_t number)
+{
+    char *at = &text[KP_KEY_SIZE - 1];
+    *at = '\0';
+    do
+        *--at = (char)('0' + number % 10);
+    while (number /= 10);
+    return at;
+}
 
 static char *write_count(uint64_t value, char *to)
 {
@@ -22,7 +31,7 @@ static char *write_count(uint64_t value, char *to)
         *to = (char)('0' + value);
         return to + 1;
     }
-    const char *digits = kp_instance_key(text, value);
+    const char *digits = kp_number_digits(text, value);
     size_t len = (size_t)(&text[KP_KEY_SIZE - 1] - digits);
     memcpy(to, digits, len);
     return to + len;

@@ -17,6 +17,11 @@ char *kp_numbers_write(enum kp_number type, const void *values, size_t n);
  * not fit into the type; -ENOMEM. */
 int kp_numbers_read(enum kp_number type, const char *json, void **values, size_t *n);
 
+enum { KP_KEY_SIZE = 21 }; /* the longest 64-bit number, terminated */
+
+/* Writes `number` in decimal into text[KP_KEY_SIZE]; returns where in it the digits start. */
+char *kp_number_digits(char *text, uint64_t number);
+
 /* ---- one number; callers take care of the locale (plain.h) ---- */
 
 enum { KP_NUMBER_SIZE = 25 }; /* the longest one, terminated */

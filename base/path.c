@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "report/options/options.h"
+#include "base/path.h"
 #include "base/text.h"
 
 struct macros {

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "report/pages/render.h"
+#include "base/sink.h"
 
 struct kp_stream {
     FILE *to;

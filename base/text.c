@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/options/options.h"
+#include "base/nearest.h"
 
 bool kp_list_next(const char **cursor, const char **item, size_t *len)
 {

@@ -14,6 +14,7 @@
 #include "cmd/main.h"
 #include "report/options/options.h"
 #include "base/text.h"
+#include "base/path.h"
 
 /* The program is not started. */
 static int refuse(const struct kp_options *o, enum kp_failure kind, const char *what, const char *path, const char *why)

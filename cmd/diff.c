@@ -13,6 +13,7 @@
 #include "report/pages/render_body.h"
 #include "report/judge/rules.h"
 #include "base/text.h"
+#include "base/nearest.h"
 
 enum {
     A,

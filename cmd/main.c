@@ -1,3 +1,4 @@
+#include "base/nearest.h"
 #include "cmd/main.h"
 
 #include <errno.h>

@@ -15,6 +15,7 @@
 #include "base/pattern.h"
 #include "report/define/section_files.h"
 #include "report/pages/summary.h"
+#include "base/nearest.h"
 
 /* The name in the folder of `path` that is nearest to `path`'s; malloc'ed, NULL when none is near. */
 static char *nearest_file(const char *path)

@@ -12,6 +12,7 @@
 #include "report/define/section_files.h"
 #include "base/text.h"
 #include "base/wrap.h"
+#include "base/nearest.h"
 
 /* ---- tables ---- */
 

@@ -16,6 +16,8 @@
 #include "report/pages/page.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "base/nearest.h"
+#include "base/path.h"
 
 static const char library_name[] = KP_LIBRARY;
 static const char session_ending[] = ".kprof", status_name[] = "status";

@@ -7,6 +7,7 @@
 #include "collectors/facts/occupancy.h"
 #include "collectors/facts/topology.h"
 #include "report/model/instances.h"
+#include "base/numbers.h"
 
 const char *const kp_launch_metric_names[] = {
     "derived__local_spilling_requests",
@@ -378,7 +379,7 @@ static void cluster_curve(struct source *x, CUlaunchConfig *config, CUlaunchAttr
     if (!p)
         x->rc = x->rc ? x->rc : -ENOMEM;
     for (uint32_t size = 0; p && size < n; size++) {
-        p->keys[size] = kp_instance_key(p->text[size], size);
+        p->keys[size] = kp_number_digits(p->text[size], size);
         p->values[size] = size && size < 2 * largest ? active_clusters(x, config, attribute, size) : 0;
         sum += p->values[size];
     }
@@ -454,7 +455,7 @@ static void curve(struct source *x, struct points *p, enum kp_curve c)
     uint64_t warps = 0, percent = 0;
     size_t n = kp_occupancy_curve(&x->in, c, p->warps, &step);
     for (size_t i = 0; i < n; i++) {
-        p->keys[i] = kp_instance_key(p->text[i], i * step);
+        p->keys[i] = kp_number_digits(p->text[i], i * step);
         warps += p->warps[i];
         p->values[i] = p->warps[i];
     }

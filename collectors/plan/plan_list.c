@@ -11,6 +11,7 @@
 #include "report/options/options.h"
 #include "base/pattern.h"
 #include "base/text.h"
+#include "base/nearest.h"
 
 enum { NAME_MAX_LEN = 512 };
 

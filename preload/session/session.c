@@ -20,6 +20,7 @@
 #include "report/pages/page.h"
 #include "report/store/store.h"
 #include "base/version.h"
+#include "base/path.h"
 
 enum { CLOSE_PATIENCE_MS = 3000 };
 

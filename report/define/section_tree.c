@@ -12,6 +12,7 @@
 #include "report/define/groups.h"
 #include "report/options/options.h"
 #include "base/text.h"
+#include "base/nearest.h"
 
 /* Compute capabilities as ten times major plus minor; the highest stands for all above it, too. */
 enum { N_ARCHS = 256, WORD_BITS = 64 };

@@ -1,4 +1,5 @@
 #include "report/define/sections.h"
+#include "base/nearest.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,16 +8,6 @@
 #include "base/numbers.h"
 #include "base/plain.h"
 
-char *kp_instance_key(char *text, uint64_t number)
-{
-    char *at = &text[KP_KEY_SIZE - 1];
-    *at = '\0';
-    do
-        *--at = (char)('0' + number % 10);
-    while (number /= 10);
-    return at;
-}
-
 /* ---- writing ---- */
 
 struct buffer {

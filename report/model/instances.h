@@ -8,11 +8,6 @@
 
 #include "report/model/model.h"
 
-enum { KP_KEY_SIZE = 21 }; /* the longest 64-bit number, terminated */
-
-/* Writes `number` in decimal into text[KP_KEY_SIZE]; returns where in it the digits start. */
-char *kp_instance_key(char *text, uint64_t number);
-
 /* malloc'ed; NULL without memory. A value that is not a number is null, an infinite one 1e999 or -1e999. */
 char *kp_instances_write(const struct kp_instance *instances, size_t n);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/model/instances.h"
+#include "base/numbers.h"
 
 char *kp_strdup(const char *s)
 {
@@ -101,7 +102,7 @@ static struct kp_instance *instances_new(const char *const *keys, const double *
         return NULL;
     char *to = (char *)(list + n), number[KP_KEY_SIZE];
     for (size_t i = 0; i < n; i++) {
-        const char *key = keys ? keys[i] : kp_instance_key(number, i);
+        const char *key = keys ? keys[i] : kp_number_digits(number, i);
         size_t size = strlen(key) + 1;
         list[i] = (struct kp_instance){memcpy(to, key, size), values[i]};
         to += size;

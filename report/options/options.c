@@ -52,6 +52,8 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 #define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
     _Static_assert(_Generic(((struct kp_options *)0)->field, KP_TYPE_##kind : 1, default : 0), flag);
 #include "report/options/options.def"
+#include "base/nearest.h"
+#include "base/path.h"
 
 static const char *const switch_words[] = {"on", "off", "yes", "no", "true", "false", "1", "0", NULL};
 

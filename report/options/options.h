@@ -146,13 +146,4 @@ bool kp_options_want_nvtx(char *const *env);
  * the file cannot be read. `name`: the variable. */
 char *kp_options_value(char *const *env, const char *name);
 
-/* Expands %p %h %q{NAME} %i %r %% in a path. `pid` and `host` are what %p and %h give. %i is the lowest number for
- * which the file does not exist yet; %r the rank that MPI, Slurm or torchrun gave the process, 0 without one. Returns 0
- * and a malloc'ed path, or -EINVAL with *err (malloc'ed line), -ENOMEM. */
-int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **out, char **err);
-
-/* The entry of the NULL-terminated list nearest to `word` by edit distance (letter case does not count, neighbours
- * swapped count as one); NULL when none is near enough to help. */
-const char *kp_nearest(const char *word, const char *const *list);
-
 #endif

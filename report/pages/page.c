@@ -1,4 +1,5 @@
 #include "report/pages/page_body.h"
+#include "base/nearest.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,14 +5,9 @@
 #ifndef KP_REPORT_PAGES_RENDER_H
 #define KP_REPORT_PAGES_RENDER_H
 
+#include "base/sink.h"
 #include "report/model/lookup.h"
 #include "report/model/model.h"
-
-/* Where text goes: `write` gets a chunk and returns 0 or a negative errno, which ends the rendering. */
-struct kp_sink {
-    int (*write)(void *arg, const char *text, size_t len);
-    void *arg;
-};
 
 /* How much is printed, and how. */
 enum kp_details { KP_DETAILS_HEADER, KP_DETAILS_BODY, KP_DETAILS_ALL };

@@ -1,5 +1,6 @@
 /* The user's own list of metrics: what it stands for in a stored launch. */
 #include "report/pages/render_body.h"
+#include "base/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "report/options/options.h"
+#include "base/path.h"
 #include "report/pages/page.h"
 #include "report/judge/rules.h"
 #include "report/store/store.h"

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "report/options/config.h"
+#include "base/path.h"
+#include "base/nearest.h"
 #include "report/options/options.h"
 #include "tests/support/report_support.h"
 

@@ -1,0 +1,13 @@
+/* Where text goes. */
+#ifndef KP_BASE_SINK_H
+#define KP_BASE_SINK_H
+
+#include <stddef.h>
+
+/* Where text goes: `write` gets a chunk and returns 0 or a negative errno, which ends the rendering. */
+struct kp_sink {
+    int (*write)(void *arg, const char *text, size_t len);
+    void *arg;
+};
+
+#endif
