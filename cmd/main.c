@@ -1,4 +1,3 @@
-#include "base/nearest.h"
 #include "cmd/main.h"
 
 #include <errno.h>
@@ -11,6 +10,7 @@
 #include "report/options/options.h"
 #include "report/judge/rules.h"
 #include "report/define/sections.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "base/wrap.h"

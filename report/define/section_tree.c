@@ -10,7 +10,6 @@
 
 #include "base/expr.h"
 #include "report/define/groups.h"
-#include "report/options/options.h"
 #include "base/text.h"
 #include "base/nearest.h"
 

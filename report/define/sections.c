@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "report/options/options.h"
 #include "base/pattern.h"
 #include "base/text.h"
 
