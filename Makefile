@@ -94,7 +94,7 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: all setup setup-test setup-checks test run-tests test-programs asan ubsan tsan demo docs install uninstall deb \
+.PHONY: check-functions all setup setup-test setup-checks test run-tests test-programs asan ubsan tsan demo docs install uninstall deb \
         check-layers check-abi format format-check lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -381,9 +381,18 @@ format:
 format-check:
 	@$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
+PRODUCT_SRC := $(filter %.c,$(LIBRARY_SRC) $(SYMBOLS_SRC) $(COMMAND_SRC))
+# A finding is an error. LINT_CHECKS='-clang-analyzer-*' leaves out the analyzer, which takes minutes.
+LINT_CHECKS ?=
 lint: | $(BUILD)/include-c/string $(UNWIND)
-	@$(CLANG_TIDY) --quiet $(filter %.c,$(LIBRARY_SRC) $(SYMBOLS_SRC) $(COMMAND_SRC)) -- \
-	    $(BASE_FLAGS) $(CUDA_CPPFLAGS) -I$(BUILD)/include-c -isystem $(UNWIND_DIR)/include
+	@printf '%s\n' $(PRODUCT_SRC) | xargs -P $(shell nproc) -I{} $(CLANG_TIDY) --quiet --warnings-as-errors='*' \
+	    --checks='$(LINT_CHECKS)' {} -- $(BASE_FLAGS) $(CUDA_CPPFLAGS) -I$(BUILD)/include-c \
+	    -isystem $(UNWIND_DIR)/include 2>/dev/null
+
+# Limits of a function: 50 lines, and a cyclomatic complexity of 20 (a switch counts its cases).
+check-functions:
+	@pmccabe $(PRODUCT_SRC) | awk -F '\t' '$$2 > 20 || $$5 > 50 { print $$6 ": " $$7 ": complexity " $$2 ", " $$5 " lines"; n++ } \
+	    END { print "check-functions: " NR " functions, " n + 0 " too large"; exit n > 0 }'
 
 # --- demo ---
 demo: setup

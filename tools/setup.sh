@@ -55,6 +55,8 @@ if [ "$purpose" = fuzz ] || [ "$purpose" = checks ]; then
 fi
 if [ "$purpose" = checks ]; then
     need clang-format has_command "${CLANG_FORMAT:-clang-format}"
+    need clang-tidy has_command "${CLANG_TIDY:-clang-tidy}"
+    need pmccabe has_command pmccabe
 fi
 missing=$(printf '%s\n' $missing | sort -u | xargs)
 [ -n "$missing" ] || exit 0
@@ -67,6 +69,8 @@ as_root=
 [ "$(id -u)" -eq 0 ] || as_root=sudo
 echo "setup: installing $missing"
 export DEBIAN_FRONTEND=noninteractive
-install="$as_root apt-get install -y -q --no-install-recommends $missing"
+# Another process may hold the lock, as on a machine that has just started.
+apt="$as_root apt-get -q -o DPkg::Lock::Timeout=300"
+install="$apt install -y --no-install-recommends $missing"
 # The package list of a fresh machine is empty or old: only then is it worth the wait.
-$install >/dev/null 2>&1 || { $as_root apt-get update -q && $install; }
+$install >/dev/null 2>&1 || { $apt update && $install; }

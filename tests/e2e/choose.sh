@@ -2,6 +2,7 @@
 # Choosing launches, processes and the time: each option over a program whose launches are known, which runs as it would
 # without the profiler.
 . "$(dirname "$0")/e2e.inc"
+one_thread
 
 # p_window mixed 2: five rounds of append (grid 2, block 1), increment, increment (block 64), in one stream.
 mixed="$programs/p_window mixed 2"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Files and folders of others, and names that programs choose: nothing that is in them steers kprof, or who reads its report.
 . "$(dirname "$0")/e2e.inc"
+one_thread
 
 kprof=$build/kprof
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What the report says of the fake's launches: header lines, sections by chip, values, selection.
 . "$(dirname "$0")/e2e.inc"
+one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 
 # Header lines: demangled names, shapes, streams.

@@ -2,6 +2,7 @@
 # A run that is not the one that was asked for does not look like it: what can be checked is checked before the program
 # starts, no export of an earlier run stays, and with --strict each kind of failure has an exit status of its own.
 . "$(dirname "$0")/e2e.inc"
+one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 cd "$tmp" || exit 1
 case $build in /*) ;; *) build=$OLDPWD/$build ;; esac
