@@ -63,12 +63,6 @@ const struct kp_option *kp_option_rows(size_t *n)
     return rows;
 }
 
-void kp_option_env_spell(char *flag)
-{
-    for (char *c = flag; *c && *c != '='; c++)
-        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
-}
-
 void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX])
 {
     snprintf(out, KP_OPTION_NAME_MAX, "%s%s", ENV_PREFIX, row->flag);

@@ -258,7 +258,7 @@ static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
     if (s->version > SCHEMA_VERSION)
         return kp_error(err, "'%s' was written by a newer kprof (format %d, this one reads up to %d)", s->path,
                         s->version, SCHEMA_VERSION);
-    return kp_store_check_tables(s, schema, err);
+    return kp_store_check_tables(s, (const char *const[]){schema, kp_store_code_schema}, err);
 }
 
 static int connect_and_check(struct kp_store *s, int flags, int *rc_sqlite, char **err)

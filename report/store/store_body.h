@@ -41,8 +41,8 @@ struct kp_store {
 /* To be called with `size` set, before the first statement that looks into the file. */
 int kp_store_guard(struct kp_store *s);
 /* To be called once the version is known: 0, or -EINVAL or -ENOMEM as of store.h, where a table is none of ours.
- * `schema`: of store.c. */
-int kp_store_check_tables(struct kp_store *s, const char *schema, char **err);
+ * `schemas`: those of store.c and of store_code.c. */
+int kp_store_check_tables(struct kp_store *s, const char *const schemas[2], char **err);
 /* A session, launch, stack or function begins, all of which is held in memory. */
 void kp_store_next_object(struct kp_store *s);
 /* A row with that many bytes of text has been read. SQLITE_TOOBIG: there was more than the file can hold. */

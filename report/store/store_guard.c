@@ -137,12 +137,12 @@ static bool is_ours(sqlite3 *db, sqlite3 *model, const char *table)
     return same && n;
 }
 
-int kp_store_check_tables(struct kp_store *s, const char *schema, char **err)
+int kp_store_check_tables(struct kp_store *s, const char *const schemas[2], char **err)
 {
     sqlite3 *model = NULL;
     int rc = sqlite3_open(":memory:", &model);
-    rc = rc ? rc : sqlite3_exec(model, schema, NULL, NULL, NULL);
-    rc = rc ? rc : sqlite3_exec(model, kp_store_code_schema, NULL, NULL, NULL);
+    for (int i = 0; !rc && i < 2; i++)
+        rc = sqlite3_exec(model, schemas[i], NULL, NULL, NULL);
     int failed = rc ? -ENOMEM : 0;
     for (size_t i = 0; !failed && i < sizeof tables / sizeof *tables; i++)
         if (tables[i].since <= s->version && !is_ours(s->db, model, tables[i].name))
