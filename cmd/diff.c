@@ -10,10 +10,13 @@
 #include "report/define/derive.h"
 #include "report/options/options.h"
 #include "base/plain.h"
-#include "report/pages/render_body.h"
+#include "report/write/launch.h"
 #include "report/judge/rules.h"
 #include "base/text.h"
 #include "base/nearest.h"
+#include "report/view/shown.h"
+#include "report/model/launch_names.h"
+#include "report/define/units.h"
 
 enum {
     A,
@@ -529,7 +532,7 @@ static int add_row(struct rows *r, char *title, const struct kp_metric *a, const
 /* What a row is called where nothing above it says what its values are of. */
 static char *row_title(struct kp_out *o, const struct kp_line *l)
 {
-    char *label = kp_line_title(o, l), *title = NULL;
+    char *label = kp_out_title(o, l), *title = NULL;
     if (!label || !*l->group || o->display->naming == KP_NAMING_NAME)
         return label;
     if (!kp_out_has(o, asprintf(&title, "%s: %s", l->group, label) < 0 ? NULL : label))

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "report/pages/render.h"
+#include "base/sink.h"
 
 enum { KP_DOCTOR_GPUS = 16, KP_DOCTOR_NAME_MAX = 128, KP_DOCTOR_TEXT_MAX = 512, KP_DOCTOR_FOLDER_MAX = 4096 };
 

@@ -8,8 +8,9 @@
 
 #include "cmd/doctor.h"
 #include "base/failures.h"
-#include "report/pages/render.h"
+#include "report/view/display.h"
 #include "report/define/sections.h"
+#include "base/sink.h"
 
 /* Exit statuses; those of a program that cannot be started are the shell's. */
 enum {

@@ -14,7 +14,7 @@
 #include "report/pages/page.h"
 #include "base/pattern.h"
 #include "report/define/section_files.h"
-#include "report/pages/summary.h"
+#include "report/write/run_summary.h"
 #include "base/nearest.h"
 
 /* The name in the folder of `path` that is nearest to `path`'s; malloc'ed, NULL when none is near. */
@@ -402,7 +402,7 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
     }
     if (has_details(d) && printed > 1)
         printf("==KPROF== All %zu processes together:\n", printed);
-    int rc = summary ? kp_summary_render(summary, &out) : 0;
+    int rc = summary ? kp_run_summary_print(summary, &out) : 0;
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc && !status)

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "report/pages/render.h"
+#include "base/sink.h"
 
 /* Signals that a write of ours may raise, kept from the program; used around the session file's writes too. */
 struct kp_quiet {

@@ -14,6 +14,8 @@ const struct kp_stall_reason kp_stall_reasons[KP_STALL_REASONS] = {
 #include "report/define/stalls.def"
 };
 
+const char kp_source_section[] = "SourceCounters";
+
 /* Those that are counted; the others are made of them. */
 static const char *const counted[KP_AT_VALUES] = {
     [KP_AT_INSTRUCTIONS] = KP_INST_EXECUTED,

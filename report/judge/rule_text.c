@@ -1,17 +1,12 @@
-/* What messages say, and how they look in the text report. */
+/* What messages say. */
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/pages/render_body.h"
 #include "report/judge/rules.h"
 #include "base/text.h"
-#include "base/wrap.h"
-
-enum { INDENT = 10, TEXT_WIDTH = 110 };
+#include "report/define/groups.h"
 
 static const char *const severity_names[] = {
     [KP_SEVERITY_OPT] = "OPT", [KP_SEVERITY_INF] = "INF", [KP_SEVERITY_WRN] = "WRN"};
@@ -20,8 +15,6 @@ const char *kp_severity_name(enum kp_severity severity)
 {
     return severity_names[severity];
 }
-
-/* --- what they say --- */
 
 bool kp_result_has_lines(const struct kp_result *r)
 {
@@ -121,54 +114,4 @@ char *kp_message_text(const struct kp_result *r, const char *text)
         return NULL;
     }
     return out;
-}
-
-/* --- how they look --- */
-
-/* One line, padded with blanks to the full width as ncu does. */
-static int put_line(const struct kp_sink *out, const char *head, const char *text, size_t len)
-{
-    char line[INDENT + TEXT_WIDTH + 2];
-    int n = snprintf(line, sizeof line, "    %-*s%-*.*s\n", INDENT - 4, head, TEXT_WIDTH, (int)len, text);
-    kp_blank_controls(line, (size_t)n - 1);
-    return out->write(out->arg, line, (size_t)n);
-}
-
-static int put_message(const struct kp_sink *out, const struct kp_message *m)
-{
-    const char *head = kp_severity_name(m->severity), *line;
-    struct kp_wrap wrap = {m->text, TEXT_WIDTH};
-    char estimate[64];
-    size_t len;
-    int rc = 0;
-    if (!isnan(m->speedup)) {
-        int n = snprintf(estimate, sizeof estimate, "Est. %sSpeedup: %.4g%%", m->global ? "" : "Local ", m->speedup);
-        rc = put_line(out, head, estimate, (size_t)n);
-        head = "";
-    }
-    for (; !rc && kp_wrap_next(&wrap, &line, &len); head = "")
-        rc = put_line(out, head, line, len);
-    return rc;
-}
-
-static int put_separator(const struct kp_sink *out)
-{
-    char dashes[TEXT_WIDTH];
-    memset(dashes, '-', sizeof dashes);
-    return put_line(out, "-----", dashes, sizeof dashes);
-}
-
-int kp_render_messages(const struct kp_sink *out, const struct kp_messages *m, const char *section_id)
-{
-    size_t n = 0;
-    int rc = 0;
-    for (size_t i = 0; !rc && i < m->n; i++) {
-        if (strcmp(m->list[i].rule->section, section_id))
-            continue;
-        if (n++)
-            rc = put_separator(out);
-        if (!rc)
-            rc = put_message(out, &m->list[i]);
-    }
-    return rc || !n ? rc : out->write(out->arg, "\n", 1);
 }

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "report/model/model.h"
-#include "report/pages/render.h"
 #include "report/define/sections.h"
 
 /* A metric that a rule looks at. Several of one name are alternatives: the first that the chip and the launch have. */
@@ -89,12 +88,8 @@ int kp_rules_apply_at(const struct kp_result *r, const struct kp_session *s, con
                       struct kp_messages *out);
 void kp_messages_free(struct kp_messages *m);
 
-/* "OPT", "INF" or "WRN". */
-const char *kp_severity_name(enum kp_severity severity);
-/* How many messages the section has: where there is none, kp_render_messages prints nothing. */
+/* How many messages the section has. */
 size_t kp_messages_count(const struct kp_messages *m, const char *section_id);
-/* The block of messages below a section's tables, and the blank line that ends it. */
-int kp_render_messages(const struct kp_sink *out, const struct kp_messages *m, const char *section_id);
 
 /* The part of the memory (DRAM, L2, L1) that is busiest, "" when not known. Static data. */
 const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s);

@@ -6,18 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
 #include "base/text.h"
-#include "base/wrap.h"
-
-enum { LINE_WIDTH = 120 };
 
 /* Percent of peak from which a unit counts as the bound, as in rule SOLBottleneck. */
 static const double busy_from = 60;
 /* Of a unit that misses that by fewer points, and is ahead of the other as in rule SOLBottleneck, the gains tell. */
 static const double misses_by = 5, ahead_by = 10;
-/* From this share of the time on, in percent, one thing is most of what warps wait for. */
-static const double mostly_from = 50;
 /* A part that is nearly as busy as the whole explains it. */
 static const double nearly = 0.9;
 
@@ -193,60 +187,4 @@ void kp_verdict(const struct kp_result *r, const struct kp_session *s, const str
     out->bound = find_bound(out);
     out->bound = refine_bound(out);
     name_bound(r, s, out);
-}
-
-static int put_wrapped(const struct kp_sink *out, const char *head, const char *text)
-{
-    struct kp_wrap wrap = {text, LINE_WIDTH - strlen(head)};
-    const char *line;
-    char padded[2 * LINE_WIDTH];
-    size_t len;
-    int rc = 0, indent = (int)strlen(head);
-    for (; !rc && kp_wrap_next(&wrap, &line, &len); head = "") {
-        int n = snprintf(padded, sizeof padded, "%-*s%.*s\n", indent, head, (int)len, line);
-        kp_blank_controls(padded, (size_t)n - 1);
-        rc = out->write(out->arg, padded, (size_t)n);
-    }
-    return rc;
-}
-
-static void describe_bound(FILE *f, const struct kp_verdict *v)
-{
-    fprintf(f, "bound by %s; ", v->what);
-    if (v->bound == KP_BOUND_LAUNCH)
-        fprintf(f, "the grid makes %.2f waves of blocks; ", v->waves);
-    fprintf(f, "compute %.1f%%, memory %.1f%% of peak", v->compute, v->memory);
-    if (*v->stall)
-        fprintf(f, "; %s %s (%.1f%% of the time)",
-                v->stall_share < mostly_from ? "longest wait:" : "warps wait mostly for", v->stall, v->stall_share);
-}
-
-static void describe_gains(FILE *f, const struct kp_verdict *v)
-{
-    for (size_t i = 0; i < KP_VERDICT_GAINS && v->gains[i]; i++) {
-        const struct kp_message *m = v->gains[i];
-        fprintf(f, "%s%.1f%% %s (%s)", i ? "; " : "", m->speedup, m->rule->id, m->section->display);
-    }
-}
-
-static int put_described(const struct kp_sink *out, const char *head, const struct kp_verdict *v,
-                         void (*describe)(FILE *f, const struct kp_verdict *v))
-{
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return -ENOMEM;
-    locale_t before = kp_plain_begin();
-    describe(f, v);
-    kp_plain_end(before);
-    int rc = kp_text_end(f, &text) ? -ENOMEM : put_wrapped(out, head, text);
-    free(text);
-    return rc;
-}
-
-int kp_render_verdict(const struct kp_sink *out, const struct kp_verdict *v)
-{
-    int rc = v->bound == KP_BOUND_UNKNOWN ? 0 : put_described(out, "    Verdict: ", v, describe_bound);
-    return rc || !v->gains[0] ? rc : put_described(out, "    Gains: ", v, describe_gains);
 }

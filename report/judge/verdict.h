@@ -37,7 +37,5 @@ bool kp_is_gain(const struct kp_message *m);
 /* `s` as for kp_rules_apply; `m` are the launch's messages. */
 void kp_verdict(const struct kp_result *r, const struct kp_session *s, const struct kp_messages *m,
                 struct kp_verdict *out);
-/* One or two lines (wrapped to the report's width); nothing where nothing is known. */
-int kp_render_verdict(const struct kp_sink *out, const struct kp_verdict *v);
 
 #endif

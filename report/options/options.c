@@ -8,16 +8,15 @@
 #include <strings.h>
 
 #include "report/options/config.h"
+#include "report/options/pages.h"
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
 #include "report/model/nvtx_expr.h"
-#include "report/pages/page.h"
 #include "base/pattern.h"
 #include "report/judge/rules.h"
 #include "report/define/section_files.h"
 #include "report/define/sections.h"
 #include "base/text.h"
-#include "report/pages/page_trace.h"
 
 static const char ENV_PREFIX[] = KP_OPTION_PREFIX;
 

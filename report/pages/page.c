@@ -8,180 +8,29 @@
 #include <string.h>
 
 #include "base/demangle.h"
-#include "report/define/derive.h"
-#include "report/options/options.h"
+#include "report/model/launch_names.h"
+#include "report/pages/account.h"
 #include "base/pattern.h"
 #include "base/plain.h"
 #include "base/stream.h"
-#include "report/pages/summary.h"
 #include "base/text.h"
+#include "report/define/source.h"
 
 enum { ENOUGH = 1 }; /* what a function returns to see no more launches; errors are negative */
 
 static const struct page_row {
-    const char *name;
     kp_page_text_fn *text;
     kp_page_csv_fn *csv;
-    bool launches;       /* shows each; kp_grouped_text and kp_grouped_csv take its place where they are put together */
-    const char *section; /* without which it has nothing to show; NULL: none */
+    bool launches; /* shows each; kp_grouped_text and kp_grouped_csv take its place where they are put together */
 } rows[KP_PAGE_IDS] = {
-    [KP_PAGE_DETAILS] = {"details", kp_details_text, kp_details_csv, true, NULL},
-    [KP_PAGE_RAW] = {"raw", kp_raw_text, kp_raw_csv, true, NULL},
-    [KP_PAGE_SESSION] = {"session", kp_session_text, kp_session_csv, false, NULL},
-    [KP_PAGE_SUMMARY] = {"summary", kp_summary_text, kp_summary_csv, false, NULL},
-    [KP_PAGE_TRACE] = {"trace", kp_trace_text, kp_trace_csv, false, NULL},
-    [KP_PAGE_SOURCE] = {"source", kp_source_text, kp_source_csv, false, kp_source_section},
-    [KP_PAGE_PM] = {"pm", kp_pm_text, kp_pm_csv, false, "PmSampling"},
+    [KP_PAGE_DETAILS] = {kp_details_text, kp_details_csv, true},
+    [KP_PAGE_RAW] = {kp_raw_text, kp_raw_csv, true},
+    [KP_PAGE_SESSION] = {kp_session_text, kp_session_csv, false},
+    [KP_PAGE_SUMMARY] = {kp_summary_text, kp_summary_csv, false},
+    [KP_PAGE_TRACE] = {kp_trace_text, kp_trace_csv, false},
+    [KP_PAGE_SOURCE] = {kp_source_text, kp_source_csv, false},
+    [KP_PAGE_PM] = {kp_pm_text, kp_pm_csv, false},
 };
-
-const char *kp_page_name(enum kp_page_id page)
-{
-    return rows[page].name;
-}
-
-size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX])
-{
-    const char *item;
-    size_t len, n = 0;
-    while (n < KP_PAGES_MAX && kp_list_next(&list, &item, &len))
-        for (size_t i = 0; i < KP_PAGE_IDS; i++)
-            if (strlen(rows[i].name) == len && !strncmp(rows[i].name, item, len))
-                out[n++] = (enum kp_page_id)i;
-    return n;
-}
-
-int kp_page_wants(struct kp_options *o)
-{
-    enum kp_page_id ids[KP_PAGES_MAX];
-    size_t n = kp_page_ids(o->page, ids), size, found = 0;
-    char *list = NULL;
-    FILE *to = open_memstream(&list, &size);
-    if (!to)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        if (rows[ids[i]].section)
-            fprintf(to, "%s%s", found++ ? "," : "", rows[ids[i]].section);
-    if (kp_text_end(to, &list)) {
-        free(list);
-        return -ENOMEM;
-    }
-    if (!found) {
-        free(list);
-        return 0;
-    }
-    free(o->section);
-    o->section = list;
-    if (found == n)
-        *o->set = '\0';
-    return 0;
-}
-
-/* --- words and numbers --- */
-
-const char *kp_process_name(const struct kp_session *s)
-{
-    const char *exe = s->exe ? s->exe : "", *slash = strrchr(exe, '/');
-    return slash ? slash + 1 : exe;
-}
-
-char *kp_line_full_title(struct kp_out *o, const struct kp_line *l)
-{
-    char *title = kp_line_title(o, l), *full;
-    if (!title || l->kind != KP_ROW_ITEM || !*l->group || o->display->naming == KP_NAMING_NAME)
-        return title;
-    if (asprintf(&full, "%s: %s", l->group, title) < 0)
-        full = NULL;
-    free(title);
-    return kp_out_has(o, full) ? full : NULL;
-}
-
-void kp_number_cell(double value, bool plain, char out[KP_NUMBER_MAX])
-{
-    if (plain)
-        kp_plain_real(value, out);
-    else
-        kp_format_real(value, out);
-}
-
-void kp_count_cell(uint64_t value, bool plain, char out[KP_NUMBER_MAX])
-{
-    if (plain)
-        snprintf(out, KP_NUMBER_MAX, "%" PRIu64, value);
-    else
-        kp_format_count(value, out);
-}
-
-const char *kp_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX])
-{
-    if (!m || m->kind == KP_VALUE_NA)
-        return KP_NO_VALUE;
-    if (m->kind == KP_VALUE_TEXT)
-        return m->text;
-    if (m->kind == KP_VALUE_COUNT)
-        kp_count_cell(m->count, true, number);
-    else
-        kp_plain_real(m->real, number);
-    return number;
-}
-
-struct each {
-    int (*fn)(struct kp_result *r, void *arg);
-    void *arg;
-    bool range_names;
-};
-
-static int one_derived(struct kp_result *r, void *arg)
-{
-    const struct each *e = arg;
-    char *own = r->launch.demangled, *renamed = NULL;
-    int rc = kp_derive_users(r);
-    if (!rc && e->range_names)
-        rc = kp_launch_range_name(&r->launch, &renamed);
-    r->launch.demangled = renamed ? renamed : own;
-    if (!rc)
-        rc = e->fn(r, e->arg);
-    r->launch.demangled = own; /* whose launch it is may show it again */
-    free(renamed);
-    return rc;
-}
-
-int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg)
-{
-    struct each e = {fn, arg, p->display->range_names};
-    return p->launches->each(p->launches->from, one_derived, &e, p->err);
-}
-
-/* --- the details page as text --- */
-
-struct details {
-    struct kp_summary *summary;
-    struct kp_stack_totals stacks;
-    const struct kp_page *page;
-};
-
-static int one_launch(struct kp_result *r, void *arg)
-{
-    struct details *d = arg;
-    int rc = kp_stack_totals_add(&d->stacks, r);
-    return rc ? rc : kp_render_launch(d->page->out, d->page->display, d->page->session, r, d->summary);
-}
-
-int kp_details_text(const struct kp_page *p)
-{
-    struct details details = {.summary = p->summary ? p->summary : kp_summary_new(), .page = p};
-    struct kp_out o = {.sink = p->out, .display = p->display};
-    int rc = kp_page_each(p, one_launch, &details);
-    if (!rc)
-        kp_stack_totals_render(&o, &details.stacks);
-    rc = rc ? rc : o.rc;
-    kp_stack_totals_free(&details.stacks);
-    if (p->summary)
-        return rc;
-    if (!rc && details.summary)
-        rc = kp_summary_render(details.summary, p->out);
-    kp_summary_free(details.summary);
-    return rc;
-}
 
 /* --- all pages --- */
 

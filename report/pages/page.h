@@ -6,9 +6,11 @@
 #define KP_REPORT_PAGES_PAGE_H
 
 #include "report/model/lookup.h"
-#include "report/pages/render.h"
+#include "report/view/display.h"
 #include "report/store/store.h"
+#include "base/sink.h"
 
+struct kp_choice;
 /* Where the launches of a session are. */
 struct kp_launches {
     /* Calls `fn` for each launch by ascending id, as kp_store_each_result does. Pages may call it more than once. */
@@ -32,16 +34,6 @@ int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, s
  * kp_page_print does. */
 int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
                            struct kp_store *store, char **err);
-
-/* Reads a comma list of names of pages, which has been checked, into out[]. Returns their number. */
-size_t kp_page_ids(const char *list, enum kp_page_id out[KP_PAGES_MAX]);
-
-struct kp_options;
-/* What is collected for the pages when neither set, section nor metrics are given: the sections that some of them need,
- * and no set where all do. Changes set and section of `o`. 0 or -ENOMEM. */
-int kp_page_wants(struct kp_options *o);
-/* What the page is called in that list. Static data. */
-const char *kp_page_name(enum kp_page_id page);
 
 /* `n` stored sessions together, as CSV or JSON: one table whose rows say of which process they are, or one document
  * that has those of the sessions. */

@@ -5,7 +5,8 @@
 #include "report/write/columns.h"
 #include "base/csv.h"
 #include "report/pages/page.h"
-#include "report/pages/render_body.h"
+#include "report/define/units.h"
+#include "report/write/out.h"
 
 /* Stands in a cell without a value; readers of tables know it. */
 #define KP_NO_VALUE "n/a"
@@ -43,9 +44,6 @@ int kp_json_page(const struct kp_page *pages, size_t n, FILE *to);
 
 /* The name of the program's file without its folder; valid as long as the session. */
 const char *kp_process_name(const struct kp_session *s);
-/* What the line is called where it stands without its body: a value of a grid or chart with its row or link too.
- * malloc'ed; NULL without memory, which is noted in `o`. */
-char *kp_line_full_title(struct kp_out *o, const struct kp_line *l);
 /* The value as a program reads it, in its base unit: KP_NO_VALUE when there is none. `number`, or text of the metric.
  */
 const char *kp_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX]);

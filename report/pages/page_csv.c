@@ -9,6 +9,8 @@
 #include "report/pages/page_body.h"
 #include "base/plain.h"
 #include "base/text.h"
+#include "report/model/launch_names.h"
+#include "report/view/shown.h"
 
 static const char *const launch_headings[] = {"Kernel Name", "Context", "Stream", "Block Size",
                                               "Grid Size",   "Device",  "CC"};
@@ -165,12 +167,13 @@ static bool is_repeated(const struct kp_lines *l, size_t i)
 
 static int write_metrics(const struct rows *rows, size_t section, const struct kp_lines *l)
 {
-    struct kp_out words = {.display = rows->page->display};
     char number[KP_NUMBER_MAX];
     for (size_t i = 0; i < l->n; i++) {
-        char *title = is_repeated(l, i) ? NULL : kp_line_full_title(&words, &l->at[i]);
-        if (!title)
+        if (is_repeated(l, i))
             continue;
+        char *title = kp_line_full_title(rows->page->display, &l->at[i]);
+        if (!title)
+            return -ENOMEM;
         const struct kp_metric *m = l->at[i].metric;
         int rc = kp_csv_launch(rows->to, rows->page, &rows->shown->view.result->launch);
         kp_csv_field(rows->to, kp_shown_title(rows->shown, section));
@@ -183,7 +186,7 @@ static int write_metrics(const struct rows *rows, size_t section, const struct k
         if (rc)
             return rc;
     }
-    return words.rc;
+    return 0;
 }
 
 static int write_message(const struct rows *rows, const struct kp_message *m)

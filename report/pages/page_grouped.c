@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "report/pages/page_body.h"
+#include "report/model/launch_names.h"
+#include "report/view/shown.h"
 
 /* One metric over launches; text has no such values and is left out. */
 struct spread {
@@ -120,15 +122,14 @@ static int add_value(struct part *p, size_t *at, const char *title, const struct
 
 static int add_lines(struct group *g, const struct kp_display *d, const char *title, const struct kp_lines *l)
 {
-    struct kp_out words = {.display = d};
     struct part *p = find_part(g, title);
     size_t at = 0;
     int rc = p ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < l->n; i++) {
         if (i && !strcmp(l->at[i].name, l->at[i - 1].name))
             continue; /* shown at several places, but measured once */
-        char *shown = kp_line_full_title(&words, &l->at[i]);
-        rc = shown ? add_value(p, &at, shown, l->at[i].metric) : words.rc;
+        char *shown = kp_line_full_title(d, &l->at[i]);
+        rc = shown ? add_value(p, &at, shown, l->at[i].metric) : -ENOMEM;
         free(shown);
     }
     return rc;

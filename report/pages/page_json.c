@@ -13,6 +13,9 @@
 #include "report/pages/json_code.h"
 #include "base/plain.h"
 #include "base/text.h"
+#include "report/view/shown.h"
+#include "report/define/source.h"
+#include "report/model/launch_names.h"
 
 enum { VERSION = 1 };
 static const char schema[] = "kprof-session", schema_of_several[] = "kprof-sessions";

@@ -7,6 +7,8 @@
 
 #include "report/pages/page_body.h"
 #include "base/plain.h"
+#include "report/write/drawings.h"
+#include "report/write/launch.h"
 
 struct text {
     const struct kp_page *page;

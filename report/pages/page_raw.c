@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "report/pages/page_body.h"
+#include "report/write/drawings.h"
+#include "report/write/launch.h"
 
 /* --- text --- */
 

@@ -8,10 +8,9 @@
 #include "report/pages/page_body.h"
 #include "report/write/source_table.h"
 #include "base/text.h"
+#include "report/write/launch.h"
 
 enum { LINES_SHOWN = 20 };
-
-const char kp_source_section[] = "SourceCounters";
 
 /* ---- text ---- */
 

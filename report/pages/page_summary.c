@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/pages/page_body.h"
+#include "report/model/launch_names.h"
 
 enum { TIME, TOTAL, INSTANCES, AVERAGE, MEDIAN, LOWEST, HIGHEST, DEVIATION, NAME, COLUMNS };
 static const char *const headings[COLUMNS] = {"Time (%)", "Total Time (ns)", "Instances",   "Avg (ns)", "Med (ns)",

@@ -1,5 +1,3 @@
-#include "report/pages/page_trace.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,6 +6,7 @@
 
 #include "report/pages/page_body.h"
 #include "base/text.h"
+#include "report/model/launch_names.h"
 
 enum { NAME_WIDTH = 50, CHOSEN_WIDTH = 15 };
 
@@ -24,116 +23,6 @@ static const struct own_column {
 };
 
 enum { OWN_COLUMNS = sizeof own_columns / sizeof *own_columns };
-
-/* --- what is to be collected --- */
-
-static bool is_alone(const char *pages)
-{
-    enum kp_page_id ids[KP_PAGES_MAX];
-    size_t n = kp_page_ids(pages, ids);
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] != KP_PAGE_TRACE)
-            return false;
-    return n > 0;
-}
-
-static bool quick_has(const char *metric, size_t len)
-{
-    const struct kp_section *quick = kp_section_quick();
-    for (size_t i = 0; i < quick->n_rows; i++)
-        if (strlen(quick->rows[i].metric) == len && !strncmp(quick->rows[i].metric, metric, len))
-            return true;
-    return false;
-}
-
-static int replace(char **text, const char *with, size_t len)
-{
-    char *copy = strndup(with, len);
-    if (!copy)
-        return -ENOMEM;
-    free(*text);
-    *text = copy;
-    return 0;
-}
-
-int kp_trace_wants(struct kp_options *o)
-{
-    const char *cursor = o->trace_columns, *item, *sets = kp_section_quick()->sets, *set = "";
-    size_t len, set_len = 0;
-    bool quick = true;
-    if (!is_alone(o->page))
-        return 0;
-    while (kp_word_next(&cursor, &item, &len))
-        quick &= quick_has(item, len);
-    if (quick)
-        return kp_list_next(&sets, &set, &set_len) ? replace(&o->set, set, set_len) : 0;
-    int rc = replace(&o->metrics, o->trace_columns, strlen(o->trace_columns));
-    return rc ? rc : replace(&o->set, "", 0);
-}
-
-/* --- names --- */
-
-/* Behind what closes the bracket at `at`; brackets of other kinds inside count, "->" is none. */
-static const char *behind_bracket(const char *at)
-{
-    int depth = 0;
-    const char *c = at;
-    for (; *c; c++) {
-        if (strchr("<([{", *c))
-            depth++;
-        else if (strchr(">)]}", *c) && (*c != '>' || c == at || c[-1] != '-') && !--depth)
-            return c + 1;
-    }
-    return c;
-}
-
-/* `to` has room for all of `from`. */
-static void write_qualified(const char *from, char *to)
-{
-    char *start = to;
-    while (*from) {
-        const char *behind = strchr("<(", *from) ? behind_bracket(from) : NULL;
-        if (!behind) {
-            *to++ = *from;
-            /* what stands before a blank is the return type */
-            to = *from++ == ' ' ? start : to;
-        } else if ((to == start || to[-1] == ':') && !strncmp(behind, "::", 2)) {
-            from = behind + 2; /* a namespace without a name */
-        } else if (*from == '<') {
-            from = behind;
-        } else {
-            break; /* parameters */
-        }
-    }
-    *to = '\0';
-}
-
-/* What follows the last "::". */
-static const char *without_namespaces(const char *name)
-{
-    const char *last = name;
-    for (const char *c = name; (c = strstr(c, "::")); c += 2)
-        last = c + 2;
-    return last;
-}
-
-char *kp_trace_name(const char *demangled, size_t width)
-{
-    static const char cut[] = "...";
-    char *name = malloc(strlen(demangled) + 1);
-    if (!name)
-        return NULL;
-    write_qualified(demangled, name);
-    if (!*name)
-        strcpy(name, demangled);
-    if (strlen(name) > width) {
-        const char *base = without_namespaces(name);
-        memmove(name, base, strlen(base) + 1);
-    }
-    if (strlen(name) > width)
-        strcpy(name + width - strlen(cut), cut);
-    return name;
-}
 
 /* --- values --- */
 

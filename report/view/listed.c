@@ -1,5 +1,5 @@
 /* The user's own list of metrics: what it stands for in a stored launch. */
-#include "report/pages/render_body.h"
+#include <errno.h>
 #include "base/nearest.h"
 
 #include <stdio.h>
@@ -8,7 +8,9 @@
 
 #include "report/define/derive.h"
 #include "report/define/groups.h"
+#include "report/view/lines.h"
 #include "report/view/listed.h"
+#include "report/view/series.h"
 #include "report/options/options.h"
 #include "base/pattern.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-#include "report/pages/render_body.h"
+#include "report/view/lines.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/define/units.h"
+#include "report/view/display.h"
 #include "base/text.h"
+#include "report/define/groups.h"
 
 int kp_lines_add(struct kp_lines *l, const struct kp_line *line)
 {
@@ -61,15 +64,31 @@ const char *kp_line_unit(const struct kp_line *l)
     return l->unit + (strncmp(l->unit, KP_UNIT_DRAWN, strlen(KP_UNIT_DRAWN)) ? 0 : strlen(KP_UNIT_DRAWN));
 }
 
-char *kp_line_title(struct kp_out *o, const struct kp_line *l)
+char *kp_line_title(const struct kp_display *d, const struct kp_line *l)
 {
-    enum kp_naming naming = o->display->naming;
     char *title;
-    if (naming != KP_NAMING_BOTH || !strcmp(l->label, l->name))
-        title = strdup(naming == KP_NAMING_NAME ? l->name : l->label);
-    else if (asprintf(&title, "%s (%s)", l->label, l->name) < 0)
-        title = NULL;
-    return kp_out_has(o, title) ? title : NULL;
+    if (d->naming != KP_NAMING_BOTH || !strcmp(l->label, l->name))
+        return strdup(d->naming == KP_NAMING_NAME ? l->name : l->label);
+    return asprintf(&title, "%s (%s)", l->label, l->name) < 0 ? NULL : title;
+}
+
+char *kp_line_full_title(const struct kp_display *d, const struct kp_line *l)
+{
+    char *title = kp_line_title(d, l), *full;
+    if (!title || l->kind != KP_ROW_ITEM || !*l->group || d->naming == KP_NAMING_NAME)
+        return title;
+    if (asprintf(&full, "%s: %s", l->group, title) < 0)
+        full = NULL;
+    free(title);
+    return full;
+}
+
+size_t kp_rows_before_bodies(const struct kp_section *s, enum kp_row_kind last)
+{
+    size_t n = 0;
+    while (n < s->n_rows && s->rows[n].kind <= last)
+        n++;
+    return n;
 }
 
 /* --- which rows --- */

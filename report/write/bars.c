@@ -1,8 +1,10 @@
-#include "report/pages/render_body.h"
+#include "report/write/drawings.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "report/define/units.h"
 
 enum {
     BAR_MAX = 50,
@@ -49,7 +51,7 @@ static void set_number(struct bar *b, double value, double divisor)
 static bool fill_bar(struct kp_out *o, const struct kp_line *l, struct bar *b)
 {
     double value, divisor;
-    b->title = kp_line_title(o, l);
+    b->title = kp_out_title(o, l);
     b->name = l->name;
     b->base = kp_line_unit(l);
     b->value = b->key = NAN;

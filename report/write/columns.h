@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "report/pages/render_body.h"
+#include "report/write/out.h"
 
 /* How a table looks as text: blanks before a line and between columns, and whether dashes stand around the headings and
  * the rows (else below the headings alone). */

@@ -1,10 +1,12 @@
-#include "report/pages/render_body.h"
+#include "report/write/canvas.h"
+#include "report/write/drawings.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/define/units.h"
 #include "base/text.h"
 
 enum {
@@ -140,7 +142,7 @@ static void print_axis_labels(struct kp_out *o, const struct curve *c, const str
 
 static void print_mark(struct kp_out *o, const struct curve *c, const struct mark *m)
 {
-    char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX], *title = kp_line_title(o, m->line);
+    char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX], *title = kp_out_title(o, m->line);
     const char *value = kp_format_metric(m->line->metric, o->display->base_units, number, unit);
     if (title)
         kp_out_print(o, "    %sthis launch: %s %s%s%s\n", is_on_axis(c, m) ? "^ " : "", title, value, *unit ? " " : "",
@@ -197,7 +199,7 @@ static void draw_curve(struct kp_out *o, const struct kp_line *l, const struct k
 {
     struct curve c;
     const struct kp_lines alone = {.at = (struct kp_line *)l, .n = 1};
-    char *title = kp_line_title(o, l);
+    char *title = kp_out_title(o, l);
     if (title)
         kp_out_print(o, "    %s\n", title);
     free(title);

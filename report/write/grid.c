@@ -1,10 +1,11 @@
-#include "report/pages/render_body.h"
+#include "report/write/drawings.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/define/units.h"
 #include "base/text.h"
 #include "base/wrap.h"
 

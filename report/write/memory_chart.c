@@ -1,9 +1,11 @@
-#include "report/pages/render_body.h"
+#include "report/write/canvas.h"
+#include "report/write/drawings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/define/units.h"
 #include "base/text.h"
 
 enum {

@@ -1,4 +1,5 @@
-#include "report/pages/render_body.h"
+#include "report/write/canvas.h"
+#include "report/write/drawings.h"
 
 #include <errno.h>
 #include <math.h>
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/define/units.h"
 #include "base/text.h"
 
 enum {

@@ -1,9 +1,10 @@
-#include "report/pages/render_body.h"
+#include "report/write/drawings.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/define/units.h"
 #include "report/write/columns.h"
 
 enum { TITLE, UNIT, LEAST, MEAN, MOST, TIMELINE, COLUMNS };
@@ -146,33 +147,11 @@ static int make_table(struct kp_out *o, const struct kp_series_row *rows, const 
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++) {
         const char *name = rows[i].series->name;
-        char *title = kp_line_title(o, &(struct kp_line){.label = rows[i].label, .name = name});
+        char *title = kp_out_title(o, &(struct kp_line){.label = rows[i].label, .name = name});
         rc = title ? add_row(table, title, &lines[i], end, o->display->base_units) : -ENOMEM;
         free(title);
     }
     return rc;
-}
-
-double kp_series_dropped(const struct kp_result *r)
-{
-    double dropped;
-    return kp_metric_number(kp_result_find(r, "profiler__pmsampler_dropped_samples"), &dropped) ? dropped : 0;
-}
-
-int kp_series_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_result *r,
-                      struct kp_series_row **out, size_t *n)
-{
-    *n = 0;
-    *out = calloc(end > first ? end - first : 1, sizeof **out);
-    if (!*out)
-        return -ENOMEM;
-    for (size_t i = first; i < end; i++) {
-        const struct kp_row *row = &s->rows[i];
-        const struct kp_series *series = kp_result_find_series(r, row->metric);
-        if (series && kp_cc_matches(row->cc, r->launch.cc_major, r->launch.cc_minor))
-            (*out)[(*n)++] = (struct kp_series_row){row->label, series};
-    }
-    return 0;
 }
 
 void kp_series_draw(struct kp_out *o, const struct kp_series_row *rows, size_t n, double dropped)

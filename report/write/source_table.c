@@ -8,6 +8,7 @@
 #include "base/demangle.h"
 #include "base/text.h"
 #include "base/wrap.h"
+#include "report/define/units.h"
 
 enum {
     SITES_SHOWN = 3, /* calls that lead to inlined code, the innermost first */

@@ -1,8 +1,9 @@
-/* Source lines and instructions of a launch as text; see render_body.h for errors and width. */
+/* Source lines and instructions of a launch as text; see out.h for errors and width. */
 #ifndef KP_REPORT_WRITE_SOURCE_TABLE_H
 #define KP_REPORT_WRITE_SOURCE_TABLE_H
 
-#include "report/pages/render_body.h"
+#include "report/view/lines.h"
+#include "report/write/out.h"
 #include "report/define/source.h"
 
 /* The hottest lines, at most `limit`, each with its numbers, its place, the call that it was inlined at, and its text

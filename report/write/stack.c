@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/pages/render_body.h"
+#include "report/define/units.h"
+#include "report/write/stack.h"
 #include "base/text.h"
 
 /* Frames that are shown of a stack; the outer ones are much the same for all. Stacks in the table of them. */

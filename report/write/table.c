@@ -1,9 +1,10 @@
-#include "report/pages/render_body.h"
+#include "report/write/drawings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/define/units.h"
 #include "base/text.h"
 #include "base/wrap.h"
 
@@ -61,7 +62,7 @@ static char *instances_text(struct kp_out *o, const struct kp_metric *m)
 /* Fills `c` of a line; false without memory. */
 static bool fill_cells(struct kp_out *o, const struct kp_line *l, struct cells *c)
 {
-    c->label = kp_line_title(o, l);
+    c->label = kp_out_title(o, l);
     c->instances = instances_text(o, l->metric);
     c->value = kp_format_metric(l->metric, o->display->base_units, c->number, c->unit);
     if (c->instances)
@@ -108,7 +109,7 @@ void kp_table_print(struct kp_out *o, const struct kp_lines *l)
 void kp_table_print_instances(struct kp_out *o, const struct kp_lines *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        char *text = instances_text(o, l->at[i].metric), *title = text ? kp_line_title(o, &l->at[i]) : NULL;
+        char *text = instances_text(o, l->at[i].metric), *title = text ? kp_out_title(o, &l->at[i]) : NULL;
         if (title) {
             kp_out_print(o, "    %s:\n", title);
             kp_out_wrapped(o, "      ", text);

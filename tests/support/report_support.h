@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "report/model/model.h"
-#include "report/pages/render.h"
+#include "base/sink.h"
 
 /* Text collected by a sink; free `text` in the end. */
 struct kp_test_text {

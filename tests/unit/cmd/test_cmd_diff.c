@@ -16,7 +16,7 @@
 #include "cmd/diff.h"
 #include "report/pages/page.h"
 #include "report/judge/rules.h"
-#include "report/pages/summary.h"
+#include "report/write/run_summary.h"
 #include "tests/support/report_support.h"
 
 static const struct kp_display plain = {.rules = KP_RULES_ALL};
@@ -736,7 +736,7 @@ static void a_report_of_several_has_one_summary(void **state)
     assert_null(strstr(t.text, "Fix first"));
     add_part(&t, "b.kprof", summary);
     sink.write(sink.arg, together, strlen(together));
-    assert_int_equal(kp_summary_render(summary, &sink), 0);
+    assert_int_equal(kp_run_summary_print(summary, &sink), 0);
     kp_summary_free(summary);
     assert_non_null(strstr(t.text, counted));
     assert_non_null(strstr(t.text, "[994] patterns@"));

@@ -18,6 +18,7 @@
 #include "report/define/derive.h"
 #include "tests/support/collect_support.h"
 #include "tests/support/report_support.h"
+#include "report/pages/details.h"
 
 enum { MAX_METRICS = 4096, MAX_GROUPS = 4, MAX_RANGES = 2, WARP = 32 };
 

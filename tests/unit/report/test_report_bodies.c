@@ -16,8 +16,10 @@
 #include <string.h>
 
 #include "report/options/options.h"
-#include "report/pages/render_body.h"
+#include "report/pages/details.h"
 #include "tests/support/report_support.h"
+#include "report/define/groups.h"
+#include "report/define/units.h"
 
 #define ROW_OF(kind, body, group, label, metric, unit, cc, source)                                                     \
     {                                                                                                                  \

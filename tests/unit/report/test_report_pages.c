@@ -25,9 +25,10 @@
 #include "report/judge/rules.h"
 #include "base/stream.h"
 #include "base/text.h"
-#include "report/pages/page_trace.h"
 #include "tests/support/code_support.h"
 #include "tests/support/report_support.h"
+#include "report/model/launch_names.h"
+#include "report/pages/account.h"
 
 enum { LAUNCHES = 5, ODD = 3, GRAPH = 4, STACK = 2, CODE = 11 };
 

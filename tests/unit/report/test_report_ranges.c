@@ -12,9 +12,10 @@
 
 #include "report/options/options.h"
 #include "report/pages/page.h"
-#include "report/pages/render_body.h"
+#include "report/pages/details.h"
 #include "report/judge/rules.h"
 #include "tests/support/report_support.h"
+#include "report/model/launch_names.h"
 
 enum { A, B, SESSIONS, LAUNCHES = 7, OWN = 7, OTHER = 8 };
 

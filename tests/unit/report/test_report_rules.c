@@ -15,6 +15,7 @@
 #include "report/define/units.h"
 #include "tests/support/collect_support.h"
 #include "tests/support/rules_support.h"
+#include "report/write/advice.h"
 
 enum { FIELDS = 8, SECTIONS_MAX = 32 };
 

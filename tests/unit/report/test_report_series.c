@@ -12,8 +12,10 @@
 #include <string.h>
 
 #include "report/pages/page.h"
-#include "report/pages/render_body.h"
+#include "report/pages/details.h"
 #include "tests/support/report_support.h"
+#include "report/write/drawings.h"
+#include "report/judge/rules.h"
 
 #define PCT ".avg.pct_of_peak_sustained_elapsed"
 

@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/pages/summary.h"
+#include "report/write/run_summary.h"
 #include "report/judge/verdict.h"
 #include "tests/support/rules_support.h"
+#include "report/write/advice.h"
 
 static void apply(const struct kp_recording *r, size_t i, struct kp_messages *m)
 {
@@ -307,7 +308,7 @@ static char *summary_text(const struct kp_summary *s)
 {
     struct kp_test_text t = {calloc(1, 1), 0};
     struct kp_sink out = kp_test_sink(&t);
-    assert_int_equal(kp_summary_render(s, &out), 0);
+    assert_int_equal(kp_run_summary_print(s, &out), 0);
     return t.text;
 }
 
@@ -540,7 +541,7 @@ static void the_sinks_error_is_returned(void **state)
     apply(&r, 0, &m);
     kp_verdict(&r.results[0], &r.session, &m, &v);
     assert_int_equal(kp_render_verdict(&out, &v), -ENOSPC);
-    assert_int_equal(kp_summary_render(s, &out), -ENOSPC);
+    assert_int_equal(kp_run_summary_print(s, &out), -ENOSPC);
     kp_messages_free(&m);
     kp_summary_free(s);
     kp_test_recording_free(&r);

@@ -1,194 +1,23 @@
-#include "report/pages/summary.h"
+#include "report/write/run_summary.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/plain.h"
-#include "report/pages/render_body.h"
 #include "base/text.h"
-#include "report/define/units.h"
-#include "report/judge/verdict.h"
 #include "base/wrap.h"
+#include "report/define/units.h"
+#include "report/model/launch_names.h"
 
 enum {
-    BOUNDS_MAX = 8,   /* kinds of bound that are kept of one kernel: more than launches of one kernel differ in */
-    RULES_MAX = 64,   /* the most that a kp_rule_choice can hold */
     KERNELS_MAX = 20, /* lines of the table */
     LINE_WIDTH = 120,
     NAME_MIN = 30,   /* columns that a kernel's name gets however wide the others are */
     NAME_FIRST = 90, /* and in the sentence on what to fix first */
 };
-
-struct bound {
-    char what[KP_BOUND_NAME_MAX];
-    double weight; /* time, or launches where no launch has a time */
-};
-
-struct kernel {
-    char *name;
-    size_t range; /* how much of it is the NVTX range that it is named after, see kp_launch_range_length */
-    uint64_t launches;
-    double ns;
-    struct bound bounds[BOUNDS_MAX];
-    double saved[RULES_MAX]; /* by rules of the table, firm and of the whole kernel: ns of all launches */
-};
-
-/* A place in a list that is sorted. */
-struct entry {
-    struct kernel *kernel;
-};
-
-struct kp_summary {
-    struct entry *kernels; /* by name */
-    size_t n, capacity;
-    const struct kp_section *sections[RULES_MAX]; /* of the rules that spoke */
-    uint64_t launches;
-    double ns;
-};
-
-struct kp_summary *kp_summary_new(void)
-{
-    return calloc(1, sizeof(struct kp_summary));
-}
-
-void kp_summary_free(struct kp_summary *s)
-{
-    for (size_t i = 0; s && i < s->n; i++) {
-        free(s->kernels[i].kernel->name);
-        free(s->kernels[i].kernel);
-    }
-    free(s ? s->kernels : NULL);
-    free(s);
-}
-
-/* Where `name` stands, or would have to. */
-static size_t place(const struct kp_summary *s, const char *name)
-{
-    size_t low = 0, high = s->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(s->kernels[middle].kernel->name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static int grow(struct kp_summary *s)
-{
-    if (s->n < s->capacity)
-        return 0;
-    size_t grown = s->capacity ? 2 * s->capacity : 32;
-    struct entry *kernels = realloc(s->kernels, grown * sizeof *kernels);
-    if (!kernels)
-        return -ENOMEM;
-    s->kernels = kernels;
-    s->capacity = grown;
-    return 0;
-}
-
-static struct kernel *insert(struct kp_summary *s, size_t at, const char *name)
-{
-    struct kernel *k = calloc(1, sizeof *k);
-    if (!k || !(k->name = kp_strdup(name)) || grow(s)) {
-        free(k ? k->name : NULL);
-        free(k);
-        return NULL;
-    }
-    memmove(&s->kernels[at + 1], &s->kernels[at], (s->n - at) * sizeof *s->kernels);
-    s->kernels[at].kernel = k;
-    s->n++;
-    return k;
-}
-
-static struct kernel *find_or_add(struct kp_summary *s, const struct kp_launch_info *l)
-{
-    const char *name = kp_launch_name(l);
-    size_t at = place(s, name);
-    if (at < s->n && !strcmp(s->kernels[at].kernel->name, name))
-        return s->kernels[at].kernel;
-    struct kernel *k = insert(s, at, name);
-    if (k)
-        k->range = kp_launch_range_length(l);
-    return k;
-}
-
-static void add_bound(struct kernel *k, const char *what, double weight)
-{
-    for (size_t i = 0; *what && i < BOUNDS_MAX; i++) {
-        struct bound *b = &k->bounds[i];
-        if (*b->what && strcmp(b->what, what) != 0)
-            continue;
-        snprintf(b->what, sizeof b->what, "%s", what);
-        b->weight += weight;
-        return;
-    }
-}
-
-/* Of several messages of a rule the best counts: they are about the same time. */
-static void add_savings(struct kp_summary *s, struct kernel *k, const struct kp_messages *m, double ns)
-{
-    double best[RULES_MAX] = {0};
-    size_t n;
-    const struct kp_rule *rules = kp_rules(&n);
-    for (size_t i = 0; i < m->n; i++) {
-        size_t rule = (size_t)(m->list[i].rule - rules);
-        s->sections[rule] = m->list[i].section;
-        if (m->list[i].global && !rules[rule].ceiling && m->list[i].speedup > best[rule])
-            best[rule] = m->list[i].speedup;
-    }
-    for (size_t i = 0; i < n; i++)
-        k->saved[i] += best[i] / 100 * ns;
-}
-
-int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const struct kp_result *r,
-                   const struct kp_messages *m)
-{
-    struct kernel *k = find_or_add(s, &r->launch);
-    struct kp_verdict v;
-    double ns = 0;
-    if (!k)
-        return -ENOMEM;
-    kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns);
-    if (!isfinite(ns) || ns < 0) /* of a session file that was edited: it must not spoil the sums */
-        ns = 0;
-    kp_verdict(r, session, m, &v);
-    add_bound(k, v.what, ns > 0 ? ns : 1);
-    add_savings(s, k, m, ns);
-    k->launches++;
-    k->ns += ns;
-    s->launches++;
-    s->ns += ns;
-    return 0;
-}
-
-static const char *main_bound(const struct kernel *k)
-{
-    const struct bound *best = k->bounds;
-    for (size_t i = 1; i < BOUNDS_MAX; i++)
-        if (k->bounds[i].weight > best->weight)
-            best = &k->bounds[i];
-    return best->what;
-}
-
-/* The rule that would save most of the kernel's time, NULL when none would save enough to be named. */
-static const struct kp_rule *best_rule(const struct kernel *k, double *saved)
-{
-    size_t n;
-    const struct kp_rule *rules = kp_rules(&n), *best = NULL;
-    *saved = 0;
-    for (size_t i = 0; i < n; i++)
-        if (k->saved[i] > *saved && 100 * k->saved[i] >= KP_GAIN_FROM * k->ns) {
-            *saved = k->saved[i];
-            best = &rules[i];
-        }
-    return best;
-}
 
 enum { TIME, TOTAL, LAUNCHES, BOUND, GAIN, RULE, KERNEL, COLUMNS };
 enum { CELL_MAX = KP_NUMBER_MAX + KP_UNIT_MAX };
@@ -202,19 +31,17 @@ struct line {
     char name[LINE_WIDTH + 1];
 };
 
-static void fill_line(const struct kp_summary *s, const struct kernel *k, struct line *l)
+static void fill_line(const struct kp_summary_total *s, const struct kp_summary_kernel *k, struct line *l)
 {
-    double saved;
-    const struct kp_rule *rule = best_rule(k, &saved);
-    const char *bound = main_bound(k);
     snprintf(l->cell[TIME], CELL_MAX, "%.1f", s->ns > 0 ? 100 * k->ns / s->ns : 0);
     kp_format_quantity(k->ns, "ns", false, l->cell[TOTAL]);
     kp_format_count(k->launches, l->cell[LAUNCHES]);
-    snprintf(l->cell[BOUND], CELL_MAX, "%s", *bound ? bound : "not known");
+    snprintf(l->cell[BOUND], CELL_MAX, "%s", *k->bound ? k->bound : "not known");
     *l->cell[GAIN] = '\0';
-    if (rule) /* a long list of kernels has many that matter little to the run */
-        snprintf(l->cell[GAIN], CELL_MAX, 100 * saved < 0.05 * s->ns ? "<0.1" : "%.1f", 100 * saved / s->ns);
-    snprintf(l->cell[RULE], CELL_MAX, "%s", rule ? rule->id : "");
+    if (k->rule) /* a long list of kernels has many that matter little to the run */
+        snprintf(l->cell[GAIN], CELL_MAX, 100 * k->saved_ns < 0.05 * s->ns ? "<0.1" : "%.1f",
+                 100 * k->saved_ns / s->ns);
+    snprintf(l->cell[RULE], CELL_MAX, "%s", k->rule ? k->rule->id : "");
 }
 
 /* --- names that fit --- */
@@ -302,7 +129,7 @@ static void cut_to_difference(const char *name, size_t differs, size_t room, cha
 }
 
 /* `differs` 0: the name may begin where it does. A range before it has at most half of the room. */
-static void cut_at(const struct kernel *k, size_t differs, size_t room, char out[LINE_WIDTH + 1])
+static void cut_at(const struct kp_summary_kernel *k, size_t differs, size_t room, char out[LINE_WIDTH + 1])
 {
     size_t range = strlen(k->name) > room ? k->range : 0;
     size_t used = kp_range_cut(k->name, range, room / 2, out);
@@ -317,30 +144,25 @@ static void cut_at(const struct kernel *k, size_t differs, size_t room, char out
 
 /* The name of kernel `which`, so that it can be told from those of the others: it is cut at the first difference from
  * those that look the same, then at the next one where it still looks like some of them. */
-static void name_kernel(const struct entry *kernels, size_t n, size_t which, size_t room, char out[LINE_WIDTH + 1])
+static void name_kernel(const struct kp_summary_kernel *kernels, size_t n, size_t which, size_t room,
+                        char out[LINE_WIDTH + 1])
 {
-    const char *name = kernels[which].kernel->name;
+    const char *name = kernels[which].name;
     char other[LINE_WIDTH + 1];
     size_t differs = 0, next = 0;
     do {
         differs = next;
         next = SIZE_MAX;
-        cut_at(kernels[which].kernel, differs, room, out);
+        cut_at(&kernels[which], differs, room, out);
         for (size_t i = 0; i < n; i++) {
-            size_t same = i == which ? SIZE_MAX : common(name, kernels[i].kernel->name);
+            size_t same = i == which ? SIZE_MAX : common(name, kernels[i].name);
             if (same <= differs || same >= next) /* shows already, or later than another one */
                 continue;
-            cut_at(kernels[i].kernel, differs, room, other);
+            cut_at(&kernels[i], differs, room, other);
             if (!strcmp(out, other))
                 next = same;
         }
     } while (next != SIZE_MAX);
-}
-
-static int by_time(const void *a, const void *b)
-{
-    const struct kernel *x = ((const struct entry *)a)->kernel, *y = ((const struct entry *)b)->kernel;
-    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : strcmp(x->name, y->name);
 }
 
 static void print_line(FILE *f, const int width[COLUMNS], const char *const cell[COLUMNS])
@@ -378,7 +200,7 @@ static size_t measure(const struct line *lines, size_t n, int width[COLUMNS])
     return used + NAME_MIN < LINE_WIDTH ? LINE_WIDTH - used : NAME_MIN;
 }
 
-static void print_table(FILE *f, struct line *lines, const struct entry *kernels, size_t n)
+static void print_table(FILE *f, struct line *lines, const struct kp_summary_kernel *kernels, size_t n)
 {
     int width[COLUMNS];
     const char *cell[COLUMNS];
@@ -397,13 +219,13 @@ static void print_table(FILE *f, struct line *lines, const struct entry *kernels
 }
 
 /* The kernel whose best rule saves most of the run; the longest one where no rule saves anything. */
-static size_t fix_first(const struct entry *by_ns, size_t n)
+static size_t fix_first(const struct kp_summary_total *s)
 {
     size_t first = 0;
-    double most = 0, saved;
-    for (size_t i = 0; i < n; i++)
-        if (best_rule(by_ns[i].kernel, &saved) && saved > most) {
-            most = saved;
+    double most = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->kernels[i].rule && s->kernels[i].saved_ns > most) {
+            most = s->kernels[i].saved_ns;
             first = i;
         }
     return first;
@@ -419,29 +241,27 @@ static void print_wrapped(FILE *f, const char *head, const char *text)
         fprintf(f, "%-*s%.*s\n", indent, head, (int)len, line);
 }
 
-static int print_first(FILE *f, const struct kp_summary *s, const struct entry *by_ns)
+static int print_first(FILE *f, const struct kp_summary_total *s)
 {
-    double saved;
-    size_t first = fix_first(by_ns, s->n), n;
-    const struct kernel *k = by_ns[first].kernel;
-    const struct kp_rule *rule = best_rule(k, &saved);
-    const char *bound = main_bound(k), *by = *bound ? ", bound by " : "";
+    size_t first = fix_first(s);
+    const struct kp_summary_kernel *k = &s->kernels[first];
+    const char *by = *k->bound ? ", bound by " : "";
     char name[LINE_WIDTH + 1], *text;
-    name_kernel(by_ns, s->n, first, NAME_FIRST, name);
-    int len = rule ? asprintf(&text,
-                              "%s%s%s: rule %s (%s) would save up to %.1f%% of the run's GPU time (%.1f%% of "
-                              "this kernel's)",
-                              name, by, bound, rule->id, s->sections[rule - kp_rules(&n)]->display, 100 * saved / s->ns,
-                              100 * saved / k->ns)
-                   : asprintf(&text, "%s%s%s: no rule names a gain for a whole kernel", name, by, bound);
+    name_kernel(s->kernels, s->n, first, NAME_FIRST, name);
+    int len = k->rule ? asprintf(&text,
+                                 "%s%s%s: rule %s (%s) would save up to %.1f%% of the run's GPU time (%.1f%% of "
+                                 "this kernel's)",
+                                 name, by, k->bound, k->rule->id, k->section->display, 100 * k->saved_ns / s->ns,
+                                 100 * k->saved_ns / k->ns)
+                      : asprintf(&text, "%s%s%s: no rule names a gain for a whole kernel", name, by, k->bound);
     if (len < 0)
         return -ENOMEM;
-    print_wrapped(f, rule ? "==KPROF== Fix first: " : "==KPROF== Look first at: ", text);
+    print_wrapped(f, k->rule ? "==KPROF== Fix first: " : "==KPROF== Look first at: ", text);
     free(text);
     return 0;
 }
 
-static void print_totals(FILE *f, const struct kp_summary *s, size_t shown)
+static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown)
 {
     char total[CELL_MAX];
     kp_format_quantity(s->ns, "ns", false, total);
@@ -450,34 +270,33 @@ static void print_totals(FILE *f, const struct kp_summary *s, size_t shown)
     fprintf(f, shown < s->n ? "; the %zu longest:\n" : "\n", shown);
 }
 
-static int print_all(FILE *f, const struct kp_summary *s, struct entry *by_ns, struct line *lines)
+static int print_all(FILE *f, const struct kp_summary_total *s, struct line *lines)
 {
     size_t shown = s->n < KERNELS_MAX ? s->n : KERNELS_MAX;
-    memcpy(by_ns, s->kernels, s->n * sizeof *by_ns);
-    qsort(by_ns, s->n, sizeof *by_ns, by_time);
-    int rc = print_first(f, s, by_ns);
+    int rc = print_first(f, s);
     if (rc)
         return rc;
     for (size_t i = 0; i < shown; i++)
-        fill_line(s, by_ns[i].kernel, &lines[i]);
+        fill_line(s, &s->kernels[i], &lines[i]);
     print_totals(f, s, shown);
-    print_table(f, lines, by_ns, shown);
+    print_table(f, lines, s->kernels, shown);
     return 0;
 }
 
-int kp_summary_render(const struct kp_summary *s, const struct kp_sink *out)
+int kp_run_summary_print(const struct kp_summary *summary, const struct kp_sink *out)
 {
     char *text = NULL;
     size_t size = 0;
-    if (!s->n)
-        return 0;
-    struct entry *by_ns = malloc(s->n * sizeof *by_ns);
+    struct kp_summary_total s;
+    int rc = kp_summary_total(summary, &s);
+    if (rc || !s.n)
+        return rc;
     struct line *lines = malloc(KERNELS_MAX * sizeof *lines);
-    FILE *f = by_ns && lines ? open_memstream(&text, &size) : NULL;
-    int rc = f ? 0 : -ENOMEM;
+    FILE *f = lines ? open_memstream(&text, &size) : NULL;
+    rc = f ? 0 : -ENOMEM;
     if (f) {
         locale_t before = kp_plain_begin();
-        rc = print_all(f, s, by_ns, lines);
+        rc = print_all(f, &s, lines);
         kp_plain_end(before);
         rc = kp_text_end(f, &text) ? -ENOMEM : rc;
     }
@@ -485,6 +304,6 @@ int kp_summary_render(const struct kp_summary *s, const struct kp_sink *out)
         rc = out->write(out->arg, text, size);
     free(text);
     free(lines);
-    free(by_ns);
+    kp_summary_total_free(&s);
     return rc;
 }

@@ -1,13 +1,13 @@
-/*
- * The details page as text, in ncu's layout. Pure functions of the model: the same in the profiled process at exit and
- * in `kprof report`.
- */
-#ifndef KP_REPORT_PAGES_RENDER_H
-#define KP_REPORT_PAGES_RENDER_H
+/* What of a session is shown, and how. */
+#ifndef KP_REPORT_VIEW_DISPLAY_H
+#define KP_REPORT_VIEW_DISPLAY_H
 
-#include "base/sink.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "report/model/lookup.h"
-#include "report/model/model.h"
+#include "report/options/pages.h"
 
 /* How much is printed, and how. */
 enum kp_details { KP_DETAILS_HEADER, KP_DETAILS_BODY, KP_DETAILS_ALL };
@@ -17,17 +17,6 @@ struct kp_pattern;
 struct kp_code_cache;
 enum kp_format { KP_FORMAT_TEXT, KP_FORMAT_CSV, KP_FORMAT_JSON };
 enum kp_grouping { KP_GROUPING_NONE, KP_GROUPING_GPU, KP_GROUPING_KERNEL, KP_GROUPING_NVTX };
-enum kp_page_id {
-    KP_PAGE_DETAILS,
-    KP_PAGE_RAW,
-    KP_PAGE_SESSION,
-    KP_PAGE_SUMMARY,
-    KP_PAGE_TRACE,
-    KP_PAGE_SOURCE,
-    KP_PAGE_PM,
-    KP_PAGE_IDS,
-};
-enum { KP_PAGES_MAX = 16 /* pages that are asked for in one go; what is beyond is not printed */ };
 struct kp_display {
     enum kp_details details;
     enum kp_naming naming;
@@ -55,28 +44,9 @@ struct kp_display {
     struct kp_code_cache *codes;    /* of the session; set by what prints its pages, NULL where there is no code */
 };
 
-struct kp_summary;
 struct kp_options;
 /* What the print-* and page options say; they must have been checked. Of `o` only trace_columns and source_folders are
  * needed afterwards. */
 struct kp_display kp_display_of(const struct kp_options *o);
-
-/* `[pid] program@host` line that opens the report. */
-int kp_render_process(const struct kp_sink *out, const struct kp_session *s);
-/* One launch: header line, note, verdict, sections, each with the advice of its rules. It is added to `summary`, unless
- * that is NULL. The sections and metrics are those the session asked for, or `d` chooses,
- * and of the sections that which `d` wants; a section that has nothing to show is left out. Of a metric list,
- * "regex:EXPR" means those of the launch and "breakdown:X" the constituents on its device. Before them
- * comes the section of one pass (kp_section_quick) where the launch has its counters instead. What is missing for the
- * reason that the note gives is left out, so a launch without counters has no section of counters only. */
-int kp_render_launch(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
-                     const struct kp_result *r, struct kp_summary *summary);
-/* Of the launches of a stored session, those that were chosen to be shown. */
-struct kp_choice {
-    uint64_t shown, stored;
-};
-/* The closing account: launches seen, profiled, skipped and why, passes, time; and, where nothing was profiled, why.
- * With `choice` (else NULL) it is called that of the whole session, and a last line counts what is shown. */
-int kp_render_account(const struct kp_sink *out, const struct kp_session *s, const struct kp_choice *choice);
 
 #endif

@@ -1,0 +1,217 @@
+#include "report/judge/summary.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "report/judge/verdict.h"
+#include "report/model/launch_names.h"
+
+enum {
+    BOUNDS_MAX = 8, /* kinds of bound that are kept of one kernel: more than launches of one kernel differ in */
+    RULES_MAX = 64, /* the most that a kp_rule_choice can hold */
+};
+
+struct bound {
+    char what[KP_BOUND_NAME_MAX];
+    double weight; /* time, or launches where no launch has a time */
+};
+
+struct kernel {
+    char *name;
+    size_t range; /* how much of it is the NVTX range that it is named after, see kp_launch_range_length */
+    uint64_t launches;
+    double ns;
+    struct bound bounds[BOUNDS_MAX];
+    double saved[RULES_MAX]; /* by rules of the table, firm and of the whole kernel: ns of all launches */
+};
+
+/* A place in a list that is sorted. */
+struct entry {
+    struct kernel *kernel;
+};
+
+struct kp_summary {
+    struct entry *kernels; /* by name */
+    size_t n, capacity;
+    const struct kp_section *sections[RULES_MAX]; /* of the rules that spoke */
+    uint64_t launches;
+    double ns;
+};
+
+struct kp_summary *kp_summary_new(void)
+{
+    return calloc(1, sizeof(struct kp_summary));
+}
+
+void kp_summary_free(struct kp_summary *s)
+{
+    for (size_t i = 0; s && i < s->n; i++) {
+        free(s->kernels[i].kernel->name);
+        free(s->kernels[i].kernel);
+    }
+    free(s ? s->kernels : NULL);
+    free(s);
+}
+
+/* Where `name` stands, or would have to. */
+static size_t place(const struct kp_summary *s, const char *name)
+{
+    size_t low = 0, high = s->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(s->kernels[middle].kernel->name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int grow(struct kp_summary *s)
+{
+    if (s->n < s->capacity)
+        return 0;
+    size_t grown = s->capacity ? 2 * s->capacity : 32;
+    struct entry *kernels = realloc(s->kernels, grown * sizeof *kernels);
+    if (!kernels)
+        return -ENOMEM;
+    s->kernels = kernels;
+    s->capacity = grown;
+    return 0;
+}
+
+static struct kernel *insert(struct kp_summary *s, size_t at, const char *name)
+{
+    struct kernel *k = calloc(1, sizeof *k);
+    if (!k || !(k->name = kp_strdup(name)) || grow(s)) {
+        free(k ? k->name : NULL);
+        free(k);
+        return NULL;
+    }
+    memmove(&s->kernels[at + 1], &s->kernels[at], (s->n - at) * sizeof *s->kernels);
+    s->kernels[at].kernel = k;
+    s->n++;
+    return k;
+}
+
+static struct kernel *find_or_add(struct kp_summary *s, const struct kp_launch_info *l)
+{
+    const char *name = kp_launch_name(l);
+    size_t at = place(s, name);
+    if (at < s->n && !strcmp(s->kernels[at].kernel->name, name))
+        return s->kernels[at].kernel;
+    struct kernel *k = insert(s, at, name);
+    if (k)
+        k->range = kp_launch_range_length(l);
+    return k;
+}
+
+static void add_bound(struct kernel *k, const char *what, double weight)
+{
+    for (size_t i = 0; *what && i < BOUNDS_MAX; i++) {
+        struct bound *b = &k->bounds[i];
+        if (*b->what && strcmp(b->what, what) != 0)
+            continue;
+        snprintf(b->what, sizeof b->what, "%s", what);
+        b->weight += weight;
+        return;
+    }
+}
+
+/* Of several messages of a rule the best counts: they are about the same time. */
+static void add_savings(struct kp_summary *s, struct kernel *k, const struct kp_messages *m, double ns)
+{
+    double best[RULES_MAX] = {0};
+    size_t n;
+    const struct kp_rule *rules = kp_rules(&n);
+    for (size_t i = 0; i < m->n; i++) {
+        size_t rule = (size_t)(m->list[i].rule - rules);
+        s->sections[rule] = m->list[i].section;
+        if (m->list[i].global && !rules[rule].ceiling && m->list[i].speedup > best[rule])
+            best[rule] = m->list[i].speedup;
+    }
+    for (size_t i = 0; i < n; i++)
+        k->saved[i] += best[i] / 100 * ns;
+}
+
+int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const struct kp_result *r,
+                   const struct kp_messages *m)
+{
+    struct kernel *k = find_or_add(s, &r->launch);
+    struct kp_verdict v;
+    double ns = 0;
+    if (!k)
+        return -ENOMEM;
+    kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns);
+    if (!isfinite(ns) || ns < 0) /* of a session file that was edited: it must not spoil the sums */
+        ns = 0;
+    kp_verdict(r, session, m, &v);
+    add_bound(k, v.what, ns > 0 ? ns : 1);
+    add_savings(s, k, m, ns);
+    k->launches++;
+    k->ns += ns;
+    s->launches++;
+    s->ns += ns;
+    return 0;
+}
+
+static const char *main_bound(const struct kernel *k)
+{
+    const struct bound *best = k->bounds;
+    for (size_t i = 1; i < BOUNDS_MAX; i++)
+        if (k->bounds[i].weight > best->weight)
+            best = &k->bounds[i];
+    return best->what;
+}
+
+/* The rule that would save most of the kernel's time, NULL when none would save enough to be named. */
+static const struct kp_rule *best_rule(const struct kernel *k, double *saved)
+{
+    size_t n;
+    const struct kp_rule *rules = kp_rules(&n), *best = NULL;
+    *saved = 0;
+    for (size_t i = 0; i < n; i++)
+        if (k->saved[i] > *saved && 100 * k->saved[i] >= KP_GAIN_FROM * k->ns) {
+            *saved = k->saved[i];
+            best = &rules[i];
+        }
+    return best;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct kp_summary_kernel *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+int kp_summary_total(const struct kp_summary *s, struct kp_summary_total *out)
+{
+    size_t n;
+    const struct kp_rule *rules = kp_rules(&n);
+    *out = (struct kp_summary_total){.n = s->n, .launches = s->launches, .ns = s->ns};
+    if (!s->n)
+        return 0;
+    out->kernels = calloc(s->n, sizeof *out->kernels);
+    if (!out->kernels)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct kernel *k = s->kernels[i].kernel;
+        struct kp_summary_kernel *to = &out->kernels[i];
+        *to = (struct kp_summary_kernel){k->name, k->range, k->launches, k->ns, main_bound(k), NULL, NULL, 0};
+        to->rule = best_rule(k, &to->saved_ns);
+        to->section = to->rule ? s->sections[to->rule - rules] : NULL;
+    }
+    qsort(out->kernels, s->n, sizeof *out->kernels, by_time);
+    return 0;
+}
+
+void kp_summary_total_free(struct kp_summary_total *t)
+{
+    free(t->kernels);
+    t->kernels = NULL;
+    t->n = 0;
+}

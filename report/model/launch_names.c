@@ -1,0 +1,148 @@
+#include "report/model/launch_names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/model/nvtx_expr.h"
+#include "base/text.h"
+
+const char kp_range_nameless[] = "(no name)";
+
+const char *kp_launch_name(const struct kp_launch_info *l)
+{
+    return l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
+}
+
+/* NULL where the thread has none. */
+static const struct kp_nvtx_range *innermost(const struct kp_nvtx *n)
+{
+    const struct kp_nvtx_range *last = NULL;
+    for (size_t i = 0; i < n->n_ranges; i++)
+        if (n->ranges[i].kind == KP_NVTX_PUSH_POP && n->ranges[i].thread == n->thread)
+            last = &n->ranges[i];
+    return last && *last->name ? last : NULL;
+}
+
+int kp_launch_range_name(const struct kp_launch_info *l, char **out)
+{
+    const struct kp_nvtx_range *range = innermost(&l->nvtx);
+    *out = NULL;
+    if (!range)
+        return 0;
+    if (asprintf(out, "%s/%s", range->name, kp_launch_name(l)) < 0) {
+        *out = NULL;
+        return -ENOMEM;
+    }
+    kp_blank_controls(*out, strlen(range->name));
+    return 0;
+}
+
+size_t kp_launch_range_length(const struct kp_launch_info *l)
+{
+    const struct kp_nvtx_range *range = innermost(&l->nvtx);
+    const char *name = kp_launch_name(l);
+    size_t n = 0;
+    while (range && range->name[n] && (kp_is_control(range->name[n]) ? ' ' : range->name[n]) == name[n])
+        n++;
+    return range && !range->name[n] && name[n] == '/' ? n + 1 : 0;
+}
+
+size_t kp_range_cut(const char *name, size_t range, size_t most, char *out)
+{
+    static const char cut[] = ".../";
+    const char *mark = range > most ? cut : "";
+    size_t kept = range > most ? most - strlen(cut) : range;
+    while (range > most && kept && ((unsigned char)name[kept] & 0xc0) == 0x80)
+        kept--; /* between the bytes of a character */
+    memcpy(out, name, kept);
+    memcpy(out + kept, mark, strlen(mark));
+    return kept + strlen(mark);
+}
+
+/* --- names that fit --- */
+
+/* Behind what closes the bracket at `at`; brackets of other kinds inside count, "->" is none. */
+static const char *behind_bracket(const char *at)
+{
+    int depth = 0;
+    const char *c = at;
+    for (; *c; c++) {
+        if (strchr("<([{", *c))
+            depth++;
+        else if (strchr(">)]}", *c) && (*c != '>' || c == at || c[-1] != '-') && !--depth)
+            return c + 1;
+    }
+    return c;
+}
+
+/* `to` has room for all of `from`. */
+static void write_qualified(const char *from, char *to)
+{
+    char *start = to;
+    while (*from) {
+        const char *behind = strchr("<(", *from) ? behind_bracket(from) : NULL;
+        if (!behind) {
+            *to++ = *from;
+            /* what stands before a blank is the return type */
+            to = *from++ == ' ' ? start : to;
+        } else if ((to == start || to[-1] == ':') && !strncmp(behind, "::", 2)) {
+            from = behind + 2; /* a namespace without a name */
+        } else if (*from == '<') {
+            from = behind;
+        } else {
+            break; /* parameters */
+        }
+    }
+    *to = '\0';
+}
+
+/* What follows the last "::". */
+static const char *without_namespaces(const char *name)
+{
+    const char *last = name;
+    for (const char *c = name; (c = strstr(c, "::")); c += 2)
+        last = c + 2;
+    return last;
+}
+
+char *kp_trace_name(const char *demangled, size_t width)
+{
+    static const char cut[] = "...";
+    char *name = malloc(strlen(demangled) + 1);
+    if (!name)
+        return NULL;
+    write_qualified(demangled, name);
+    if (!*name)
+        strcpy(name, demangled);
+    if (strlen(name) > width) {
+        const char *base = without_namespaces(name);
+        memmove(name, base, strlen(base) + 1);
+    }
+    if (strlen(name) > width)
+        strcpy(name + width - strlen(cut), cut);
+    return name;
+}
+
+/* --- ranges that launches are put together by --- */
+
+char *kp_range_title(const struct kp_nvtx_range *r)
+{
+    struct kp_nvtx_range named = *r;
+    if (!*r->name)
+        named.name = (char *)kp_range_nameless;
+    char *title = kp_nvtx_expression(&named);
+    if (title)
+        kp_blank_controls(title, strlen(title));
+    return title;
+}
+
+bool kp_range_is_new(const struct kp_nvtx *n, size_t i)
+{
+    const struct kp_nvtx_range *r = &n->ranges[i];
+    for (const struct kp_nvtx_range *before = n->ranges; before < r; before++)
+        if (before->kind == r->kind && !strcmp(before->domain, r->domain) && !strcmp(before->name, r->name))
+            return false;
+    return true;
+}

@@ -1,0 +1,196 @@
+#include "report/pages/account.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/define/units.h"
+
+enum { SEEN_SHOWN = 10 /* kernels, devices, or ranges, that no filter took */ };
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+int kp_render_process(const struct kp_sink *sink, const struct kp_session *s)
+{
+    struct kp_out o = {.sink = sink};
+    const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
+    kp_out_print(&o, "[%" PRIu64 "] %s@%s\n", s->pid, slash ? slash + 1 : exe, or_empty(s->host));
+    return o.rc;
+}
+
+static void print_counted(struct kp_out *o, uint64_t n, const char *one, const char *many)
+{
+    char number[KP_NUMBER_MAX];
+    kp_format_count(n, number);
+    kp_out_print(o, "%s %s", number, n == 1 ? one : many);
+}
+
+static uint64_t print_skips(struct kp_out *o, const struct kp_session *s)
+{
+    uint64_t total = 0;
+    char number[KP_NUMBER_MAX];
+    for (size_t i = 0; i < s->n_skips; i++)
+        total += s->skips[i].count;
+    print_counted(o, total, "skipped", "skipped");
+    /* The number comes last, so that a reason may be any clause, of one launch or many. */
+    for (size_t i = 0; i < s->n_skips; i++) {
+        kp_format_count(s->skips[i].count, number);
+        kp_out_print(o, "%s%s: %s", i ? "; " : " (", s->skips[i].reason, number);
+    }
+    kp_out_print(o, s->n_skips ? ")" : "");
+    return total;
+}
+
+static void print_more(struct kp_out *o, size_t n)
+{
+    if (n > SEEN_SHOWN)
+        kp_out_print(o, "==KPROF==   and %zu more\n", n - SEEN_SHOWN);
+}
+
+static void print_seen(struct kp_out *o, const char *what, const char *name, uint64_t count)
+{
+    char number[KP_NUMBER_MAX];
+    kp_format_count(count, number);
+    kp_out_print(o, "==KPROF==   %s: ", what);
+    kp_out_one_line(o, name, strlen(name));
+    kp_out_print(o, " (%s)\n", number);
+}
+
+void kp_render_kernels(struct kp_out *o, const struct kp_session *s)
+{
+    for (size_t i = 0; i < s->n_kernels && i < SEEN_SHOWN; i++)
+        print_seen(o, "seen", s->kernels[i].name, s->kernels[i].count);
+    print_more(o, s->n_kernels);
+}
+
+static void print_ranges(struct kp_out *o, const struct kp_session *s)
+{
+    for (size_t i = 0; i < s->n_ranges && i < SEEN_SHOWN; i++)
+        print_seen(o, "range seen", s->ranges[i].name, s->ranges[i].count);
+    print_more(o, s->n_ranges);
+    if (!s->n_ranges)
+        kp_out_print(o, "==KPROF==   no NVTX range was opened\n");
+}
+
+static void print_devices(struct kp_out *o, const struct kp_session *s)
+{
+    for (size_t i = 0; i < s->n_devices && i < SEEN_SHOWN; i++)
+        kp_out_print(o, "==KPROF==   seen: Device %d (%s, CC %d.%d)\n", s->devices[i].ordinal,
+                     or_empty(s->devices[i].name), s->devices[i].cc_major, s->devices[i].cc_minor);
+    print_more(o, s->n_devices);
+}
+
+/* What to do where nothing was profiled, by the reason that stopped the launches, and what they were. Of several
+ * filters it is the last one that launches came to which let none pass: the last one of them is first. */
+static const struct advice {
+    const char *reason, *text;
+    void (*seen)(struct kp_out *o, const struct kp_session *s);
+} advices[] = {
+    {KP_SKIP_NO_COUNTERS, "the warnings, notes and tables above say what kept the counters from being read", NULL},
+    {KP_SKIP_LAUNCH_COUNT, "the launches to profile were used up; raise KPROF_LAUNCH_COUNT (launch-count)", NULL},
+    {KP_SKIP_NVTX,
+     "no launch was made inside the NVTX ranges that were asked for; change KPROF_NVTX_INCLUDE or KPROF_NVTX_EXCLUDE "
+     "(nvtx-include, nvtx-exclude); for launches of other threads than the one that opened a range, set "
+     "KPROF_NVTX_PUSH_POP_SCOPE=process (nvtx-push-pop-scope)",
+     print_ranges},
+    {KP_SKIP_LAUNCH_SKIP,
+     "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)", NULL},
+    {KP_SKIP_KERNEL_ID,
+     "no launch has the context, stream, name and invocation that were asked for; change KPROF_KERNEL_ID (kernel-id)",
+     kp_render_kernels},
+    {KP_SKIP_KERNEL_NAME, "no kernel has the name that was asked for; change KPROF_KERNEL_NAME (kernel-name)",
+     kp_render_kernels},
+    {KP_SKIP_DEVICES, "no launch was on the devices that were asked for; change KPROF_DEVICES (devices)",
+     print_devices},
+    {KP_SKIP_BEFORE_MATCH,
+     "all launches came before the first one to match; lower KPROF_LAUNCH_SKIP_BEFORE_MATCH (launch-skip-before-match)",
+     NULL},
+    {KP_SKIP_DURATION,
+     "no launch was made in the time to profile; change KPROF_DELAY and KPROF_DURATION (delay, duration)", NULL},
+    {KP_SKIP_DELAY, "all launches were made before the time to profile began; lower KPROF_DELAY (delay)", NULL},
+    {KP_SKIP_PROFILER,
+     "no launch was made between cudaProfilerStart and cudaProfilerStop; KPROF_PROFILE_FROM_START (profile-from-start) "
+     "waits for them",
+     NULL},
+};
+
+static bool was_skipped_for(const struct kp_session *s, const char *reason)
+{
+    for (size_t i = 0; i < s->n_skips; i++)
+        if (!strcmp(s->skips[i].reason, reason))
+            return true;
+    return false;
+}
+
+static const struct advice *find_advice(const struct kp_session *s)
+{
+    static const struct advice unknown = {"", "the line above says what every launch was skipped for", NULL};
+    static const struct advice too_early = {"", "the program ended before the first launch was measured to its end",
+                                            NULL};
+    for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
+        if (was_skipped_for(s, advices[i].reason))
+            return &advices[i];
+    return s->n_skips ? &unknown : &too_early;
+}
+
+static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
+{
+    static const char head[] = "==KPROF== Nothing was profiled:";
+    if (!s->launches_seen && !s->complete) {
+        kp_out_print(
+            o,
+            "%s no launch had been stored. Those of the window that was open when the program was killed are lost; "
+            "KPROF_WINDOW (window) bounds how many.\n",
+            head);
+        return;
+    }
+    if (!s->launches_seen) {
+        kp_out_print(
+            o,
+            "%s the program launched no kernel that kprof could see. Does it use the GPU? Programs that start others "
+            "must hand on LD_PRELOAD; set-user-ID and fully static programs cannot be followed.\n",
+            head);
+        return;
+    }
+    const struct advice *advice = find_advice(s);
+    kp_out_print(o, "%s %s.\n", head, advice->text);
+    if (advice->seen)
+        advice->seen(o, s);
+}
+
+static void print_choice(struct kp_out *o, const struct kp_choice *choice)
+{
+    char shown[KP_NUMBER_MAX], stored[KP_NUMBER_MAX];
+    kp_format_count(choice->shown, shown);
+    kp_format_count(choice->stored, stored);
+    kp_out_print(o,
+                 "==KPROF== Shown above: %s of the %s stored launches, those that kernel-name, launch-skip and "
+                 "launch-count choose\n",
+                 shown, stored);
+}
+
+int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, const struct kp_choice *choice)
+{
+    struct kp_out o = {.sink = sink};
+    char spent[KP_NUMBER_MAX + KP_UNIT_MAX];
+    kp_format_quantity(s->profiling_ns, "ns", false, spent);
+    kp_out_print(&o, choice ? "==KPROF== The whole session: " : "==KPROF== ");
+    print_counted(&o, s->launches_seen, "launch seen, ", "launches seen, ");
+    print_counted(&o, s->launches_profiled, "profiled, ", "profiled, ");
+    uint64_t done = s->launches_profiled + print_skips(&o, s);
+    if (s->launches_seen > done) {
+        kp_out_print(&o, ", ");
+        print_counted(&o, s->launches_seen - done, "not finished", "not finished");
+    }
+    kp_out_print(&o, "; ");
+    print_counted(&o, s->passes, "pass", "passes");
+    kp_out_print(&o, "; %s spent profiling\n", spent);
+    if (!s->launches_profiled)
+        print_why_nothing(&o, s);
+    if (choice)
+        print_choice(&o, choice);
+    return o.rc;
+}

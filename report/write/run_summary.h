@@ -1,0 +1,12 @@
+/* The summary over a run as text. */
+#ifndef KP_REPORT_WRITE_RUN_SUMMARY_H
+#define KP_REPORT_WRITE_RUN_SUMMARY_H
+
+#include "base/sink.h"
+#include "report/judge/summary.h"
+
+/* What to fix first, then the kernels by time, the longest first. Nothing without launches. 0, -ENOMEM, or what the
+ * sink returned. */
+int kp_run_summary_print(const struct kp_summary *s, const struct kp_sink *out);
+
+#endif
