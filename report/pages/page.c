@@ -9,7 +9,7 @@
 
 #include "base/demangle.h"
 #include "report/model/launch_names.h"
-#include "report/pages/account.h"
+#include "report/write/account.h"
 #include "base/pattern.h"
 #include "base/plain.h"
 #include "base/stream.h"

@@ -15,7 +15,7 @@
 #include "report/store/store.h"
 #include "tests/support/report_support.h"
 #include "report/pages/details.h"
-#include "report/pages/account.h"
+#include "report/write/account.h"
 
 /* Ranges, one a word: [THREAD:][DOMAIN@]NAME is a push-pop range, =[DOMAIN@]NAME a start-end range; '~' is a blank. */
 static struct kp_nvtx ranges_of(const char *words)

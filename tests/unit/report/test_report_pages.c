@@ -28,7 +28,7 @@
 #include "tests/support/code_support.h"
 #include "tests/support/report_support.h"
 #include "report/model/launch_names.h"
-#include "report/pages/account.h"
+#include "report/write/account.h"
 
 enum { LAUNCHES = 5, ODD = 3, GRAPH = 4, STACK = 2, CODE = 11 };
 

@@ -11,7 +11,7 @@
 
 #include "report/define/sections.h"
 #include "tests/support/report_support.h"
-#include "report/pages/account.h"
+#include "report/write/account.h"
 #include "report/pages/details.h"
 
 static const struct kp_display plain; /* by default */

@@ -24,7 +24,7 @@
 #include "tests/support/code_support.h"
 #include "tests/support/report_support.h"
 #include "tests/support/store_support.h"
-#include "report/pages/account.h"
+#include "report/write/account.h"
 #include "report/pages/details.h"
 
 static const struct kp_display plain; /* by default */

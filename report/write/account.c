@@ -1,4 +1,4 @@
-#include "report/pages/account.h"
+#include "report/write/account.h"
 
 #include <inttypes.h>
 #include <stdio.h>

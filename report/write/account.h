@@ -1,6 +1,6 @@
 /* What opens a report, and the account that closes it. */
-#ifndef KP_REPORT_PAGES_ACCOUNT_H
-#define KP_REPORT_PAGES_ACCOUNT_H
+#ifndef KP_REPORT_WRITE_ACCOUNT_H
+#define KP_REPORT_WRITE_ACCOUNT_H
 
 #include "report/write/out.h"
 
