@@ -15,6 +15,7 @@
 #include "preload/program/context.h"
 #include "preload/program/filter.h"
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/loaded_modules.h"
 #include "base/lock.h"
@@ -95,7 +96,7 @@ static void unprofiled(enum kp_failure kind, const char *why, char *owned)
     if (kind != KP_FAILURES)
         kp_outcome_failed(kind);
     if (!kp_session_is_open())
-        kp_outcome_ended(0, 0);
+        kp_log_outcome(0, 0);
 }
 
 /* ---- what the filter asks for ---- */

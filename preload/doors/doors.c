@@ -8,6 +8,7 @@
 
 #include "preload/os/elf.h"
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/graphs.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/launch.h"

@@ -1,4 +1,5 @@
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -21,9 +22,6 @@ const struct kp_api_row kp_api[] = {
 const size_t kp_api_rows = sizeof(kp_api) / sizeof(*kp_api);
 
 enum { ROWS = sizeof(kp_api) / sizeof(*kp_api), SLOTS = ROWS + KP_GATE_POOL, TRAMPOLINE_BYTES = 16 };
-
-__thread int kp_guard __attribute__((tls_model("initial-exec")));
-__thread int kp_in_driver __attribute__((tls_model("initial-exec")));
 
 /* A trampoline's target. Slots of exported symbols come first, in the order of cuda_api.def, as gate.S numbers them. */
 static struct slot {

@@ -46,12 +46,6 @@ struct kp_api_row {
 extern const struct kp_api_row kp_api[];
 extern const size_t kp_api_rows;
 
-/* Depth of kprof's own driver calls on this thread: while it is not 0, doors do nothing of their own. */
-extern __thread int kp_guard __attribute__((tls_model("initial-exec")));
-
-/* Depth of the program's own driver calls on this thread, those behind trampolines. */
-extern __thread int kp_in_driver __attribute__((tls_model("initial-exec")));
-
 /* Until armed, trampolines jump straight to the driver. Disarming is for a forked child and for the end. */
 void kp_gate_arm(bool on);
 

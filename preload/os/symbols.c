@@ -5,7 +5,6 @@
 
 #include "preload/doors/doors.h"
 #include "preload/os/elf.h"
-#include "preload/gate/gate.h"
 
 static const char driver_soname[] = "libcuda.so";
 

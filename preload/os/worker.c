@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "base/lock.h"
 #include "preload/os/symbols.h"
 

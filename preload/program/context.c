@@ -11,7 +11,7 @@
 #include "collectors/facts/topology.h"
 #include "cupti/source.h"
 #include "preload/os/elf.h"
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/loaded_modules.h"
 #include "base/lock.h"
 #include "preload/os/outcome.h"

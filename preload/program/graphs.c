@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/hostmem.h"
 #include "base/lock.h"
 #include "preload/process.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "base/lock.h"
 #include "preload/process.h"
 #include "preload/window/window.h"

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "base/lock.h"
 #include "preload/process.h"
 #include "report/model/model.h"

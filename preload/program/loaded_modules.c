@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/launch_ids.h"
 #include "preload/gate/handle_set.h"
 

@@ -14,6 +14,7 @@
 #include "base/lock.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
+#include "preload/os/quiet.h"
 #include "preload/who/stack.h"
 #include "base/environment.h"
 #include "report/model/nvtx_expr.h"
@@ -702,7 +703,7 @@ static void tell_outcome(void)
         kp_outcome_failed(KP_FAILURE_NOT_COUNTED);
     if (kp_cupti_denied())
         kp_outcome_failed(KP_FAILURE_PERMISSION);
-    kp_outcome_ended(s->launches_seen, s->launches_seen - unwanted);
+    kp_log_outcome(s->launches_seen, s->launches_seen - unwanted);
 }
 
 static void close_session(void)

@@ -5,7 +5,6 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "preload/os/elf.h"
 #include "base/lock.h"
@@ -151,12 +150,6 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
     strncpy(s->path, info->dlpi_name ? info->dlpi_name : "", sizeof(s->path) - 1);
     s->base = info->dlpi_addr;
     return 1;
-}
-
-void kp_stack_program(char *path, size_t size)
-{
-    ssize_t n = readlink("/proc/self/exe", path, size - 1);
-    path[n > 0 ? n : 0] = '\0';
 }
 
 static bool is_same(const struct kp_stack_module *a, const struct kp_stack_module *b)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/gate/pool.h"
 #include "preload/process.h"
 #include "preload/window/window.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/launch.h"
 #include "preload/process.h"
 
