@@ -346,6 +346,8 @@ static bool is_watched(void)
     return true;
 }
 
+static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_watches, kp_process_close_window};
+
 static void wake(void)
 {
     const char *missing = kp_driver_fill(&process.driver, kp_symbols_driver);
@@ -376,6 +378,7 @@ static void wake(void)
         .one_pass = kp_sections_one_pass(process.sections, process.n_sections, process.options.metrics)};
     kp_context_prepare(&process.setup);
     kp_process_exit_first(); /* after cuInit, so before the driver's own handlers */
+    kp_gate_set_window(&gate_window);
     go_to(AWAKE);
 }
 

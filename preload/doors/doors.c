@@ -7,7 +7,8 @@
 #include <cuda.h>
 
 #include "preload/os/elf.h"
-#include "preload/gate/gate.h"
+#include "preload/doors/api.h"
+#include "preload/doors/trampolines.h"
 #include "preload/os/guard.h"
 #include "preload/program/graphs.h"
 #include "preload/program/hostmem.h"
@@ -188,7 +189,7 @@ void *kp_door_wrap_symbol(const char *symbol, void *real)
     if (!row)
         return real; /* no function of the driver */
     int d = door_of_symbol(symbol);
-    return d >= 0 ? hand_out(d, real) : kp_gate_wrap(row->class, row->symbol, real);
+    return d >= 0 ? hand_out(d, real) : kp_trampoline_for(row->class, row->symbol, real);
 }
 
 void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *real)
@@ -200,5 +201,5 @@ void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *rea
     if (d >= 0)
         return hand_out(d, real);
     /* A function of a later driver: it may change anything, so it is gated. */
-    return row ? kp_gate_wrap(row->class, row->base, real) : kp_gate_wrap(KP_CLASS_GATE, "", real);
+    return row ? kp_trampoline_for(row->class, row->base, real) : kp_trampoline_for(KP_CLASS_GATE, "", real);
 }

@@ -47,7 +47,7 @@ static const struct row {
     enum class class;
 } rows[] = {
 #define KP_API(symbol, base, class) {#symbol, #base, class},
-#include "preload/gate/cuda_api.def"
+#include "preload/doors/cuda_api.def"
 #undef KP_API
 };
 
@@ -225,7 +225,7 @@ static void test_functions_of_the_header(void **state)
     assert_true(has(&declared, "cuMemcpyDtoH_v2_ptds") && has(&declared, "cuInit"));
     for (size_t i = 0; i < declared.n; i++)
         if (!row_of(declared.list[i])) {
-            print_message("%s has no row in preload/gate/cuda_api.def\n", declared.list[i]);
+            print_message("%s has no row in preload/doors/cuda_api.def\n", declared.list[i]);
             missing++;
         }
     assert_int_equal(missing, 0);
@@ -349,7 +349,7 @@ static void test_functions_of_the_driver(void **state)
             continue;
         functions++;
         if (!row_of(names.list[i])) {
-            print_message("%s has no row in preload/gate/cuda_api.def\n", names.list[i]);
+            print_message("%s has no row in preload/doors/cuda_api.def\n", names.list[i]);
             missing++;
         }
     }

@@ -17,7 +17,8 @@
 
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
-#include "preload/gate/pool.h"
+#include "preload/doors/pool.h"
+#include "preload/doors/trampolines.h"
 #include "preload/process.h"
 #include "preload/window/window.h"
 
@@ -223,6 +224,8 @@ void kp_process_finish(void)
 {
 }
 
+static const struct kp_gate_window window = {kp_window_is_open, kp_window_watches, kp_process_close_window};
+
 static int reset(void **state)
 {
     (void)state;
@@ -234,13 +237,14 @@ static int reset(void **state)
     kp_guard = 0;
     kp_in_driver = 0;
     kp_gate_reset();
+    kp_gate_set_window(&window);
     kp_gate_arm(true);
     return 0;
 }
 
 static void *wrap(enum kp_api_class class, const char *symbol, void *real)
 {
-    void *given = kp_gate_wrap(class, symbol, real);
+    void *given = kp_trampoline_for(class, symbol, real);
     assert_ptr_not_equal(given, real);
     return given;
 }
@@ -459,8 +463,8 @@ static int plain(void)
 static void test_classes_that_are_not_wrapped(void **state)
 {
     (void)state;
-    assert_ptr_equal(kp_gate_wrap(KP_CLASS_PURE, "cuDeviceGet", ADDRESS(plain)), ADDRESS(plain));
-    assert_null(kp_gate_wrap(KP_CLASS_GATE, "cuMemFree", NULL));
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_PURE, "cuDeviceGet", ADDRESS(plain)), ADDRESS(plain));
+    assert_null(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL));
 }
 
 static int plain_too(void)
@@ -473,7 +477,7 @@ static void test_one_trampoline_a_function(void **state)
     (void)state;
     void *first = wrap(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)),
          *second = wrap(KP_CLASS_GATE, "", ADDRESS(plain_too));
-    assert_ptr_equal(kp_gate_wrap(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)), first);
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)), first);
     assert_ptr_not_equal(first, second);
     assert_int_equal(((int (*)(void))(uintptr_t)first)(), 0);
     assert_int_equal(((int (*)(void))(uintptr_t)second)(), 1);
@@ -486,10 +490,10 @@ static void test_no_trampoline_left(void **state)
     unsigned bare = 0;
     (void)state;
     for (size_t i = 0; i < KP_GATE_POOL; i++)
-        bare += kp_gate_wrap(KP_CLASS_GATE, "", &functions[i]) == (void *)&functions[i];
+        bare += kp_trampoline_for(KP_CLASS_GATE, "", &functions[i]) == (void *)&functions[i];
     assert_true(bare > 0 && bare < KP_GATE_POOL);
-    assert_ptr_equal(kp_gate_wrap(KP_CLASS_GATE, "", ADDRESS(takes_mixed)),
-                     kp_gate_wrap(KP_CLASS_GATE, "", ADDRESS(takes_mixed)));
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "", ADDRESS(takes_mixed)),
+                     kp_trampoline_for(KP_CLASS_GATE, "", ADDRESS(takes_mixed)));
     PASS(16); /* those handed out before still lead where they did */
 }
 

@@ -1,20 +1,19 @@
 /*
  * Trampolines of the gate (System V x86-64). One for each intercepted exported symbol of cuda_api.def that has no typed
  * door, and a pool for functions handed out as pointers. Each loads its slot number and jumps to the common part, which
- * knows no signature: it keeps all argument registers, asks kp_gate_enter what to call, and calls it with a copy of the
+ * knows no signature: it keeps all argument registers, asks kp_call_enter what to call, and calls it with a copy of the
  * caller's stack arguments.
  */
 #ifndef __x86_64__
 #error "the trampolines are written for x86-64"
 #endif
 
-#include "preload/gate/pool.h"
+#include "preload/doors/pool.h"
 
 /* More stack arguments than any driver function takes (cuLaunchKernel has 5). */
 #define STACK_WORDS 16
 
-        .hidden kp_gate_enter, kp_gate_leave
-        .hidden kp_dlsym, kp_dlvsym, kp_symbols_init, kp_real_dlsym, kp_real_dlvsym
+        .hidden kp_call_enter, kp_call_leave
 
         .text
         .set    kp_slot, 0
@@ -51,7 +50,7 @@ symbol:                                                                         
 #define KP_ROW_INIT(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_API(symbol, base, class)  KP_ROW_##class(symbol) .set kp_slot, kp_slot + 1;
 
-#include "preload/gate/cuda_api.def"
+#include "preload/doors/cuda_api.def"
 
         .globl  kp_gate_pool
         .hidden kp_gate_pool
@@ -71,8 +70,8 @@ kp_gate_pool:
 
 /*
  * Frame, from %rbp down: 8 slot, 16 rax, then the six integer argument registers to 64 (the first at the lowest address:
- * an array), eight vector registers to 192, 200 what was entered. kp_gate_enter(slot, integer arguments) returns the
- * function in %rax and, in %rdx, what was entered; unless that is 0, kp_gate_leave(slot, result, what was entered) is
+ * an array), eight vector registers to 192, 200 what was entered. kp_call_enter(slot, integer arguments) returns the
+ * function in %rax and, in %rdx, what was entered; unless that is 0, kp_call_leave(slot, result, what was entered) is
  * owed, and says what to return.
  */
         .type   kp_gate_common, @function
@@ -103,7 +102,7 @@ kp_gate_common:
         movups  %xmm7, -192(%rbp)
         leaq    -64(%rbp), %rsi
         movq    %r11, %rdi
-        call    kp_gate_enter
+        call    kp_call_enter
         movq    %rax, %r10
         movq    %rdx, %r11
         movq    %rdx, -200(%rbp)
@@ -139,56 +138,11 @@ kp_gate_common:
         movq    -8(%rbp), %rdi
         movl    %eax, %esi
         movq    -200(%rbp), %rdx
-        call    kp_gate_leave
+        call    kp_call_leave
         leave
         .cfi_def_cfa %rsp, 8
         ret
         .cfi_endproc
         .size   kp_gate_common, .-kp_gate_common
-
-/*
- * dlsym and dlvsym. RTLD_NEXT and RTLD_DEFAULT mean something relative to the caller, which the real function finds by
- * its return address: those, and every name that cannot be a door's, must reach it as a tail jump.
- */
-#define KP_LOOKUP(symbol, real, substitute)                                                                            \
-        .globl  symbol;                                                                                                \
-        .type   symbol, @function;                                                                                     \
-        .p2align 4;                                                                                                    \
-symbol:                                                                                                                \
-        .cfi_startproc;                                                                                                \
-        endbr64;                                                                                                       \
-        leaq    1(%rdi), %rax;      /* RTLD_NEXT is -1, RTLD_DEFAULT is 0 */                                           \
-        cmpq    $1, %rax;                                                                                              \
-        jbe     1f;                                                                                                    \
-        testq   %rsi, %rsi;                                                                                            \
-        jz      1f;                                                                                                    \
-        cmpb    $'c', (%rsi);                                                                                          \
-        jne     1f;                                                                                                    \
-        cmpb    $'u', 1(%rsi);                                                                                         \
-        jne     1f;                                                                                                    \
-        jmp     substitute;                                                                                            \
-1:      movq    real(%rip), %rax;                                                                                      \
-        testq   %rax, %rax;                                                                                            \
-        jz      2f;                                                                                                    \
-        jmp     *%rax;                                                                                                 \
-2:      pushq   %rdi;                                                                                                  \
-        .cfi_adjust_cfa_offset 8;                                                                                      \
-        pushq   %rsi;                                                                                                  \
-        .cfi_adjust_cfa_offset 8;                                                                                      \
-        pushq   %rdx;                                                                                                  \
-        .cfi_adjust_cfa_offset 8;                                                                                      \
-        call    kp_symbols_init;                                                                                       \
-        popq    %rdx;                                                                                                  \
-        .cfi_adjust_cfa_offset -8;                                                                                     \
-        popq    %rsi;                                                                                                  \
-        .cfi_adjust_cfa_offset -8;                                                                                     \
-        popq    %rdi;                                                                                                  \
-        .cfi_adjust_cfa_offset -8;                                                                                     \
-        jmp     *real(%rip);                                                                                           \
-        .cfi_endproc;                                                                                                  \
-        .size   symbol, .-symbol;
-
-KP_LOOKUP(dlsym, kp_real_dlsym, kp_dlsym)
-KP_LOOKUP(dlvsym, kp_real_dlvsym, kp_dlvsym)
 
         .section .note.GNU-stack, "", @progbits
