@@ -17,8 +17,10 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/program/hostmem.h"
+#include "preload/program/kernel.h"
 #include "preload/program/loaded_modules.h"
 #include "base/lock.h"
+#include "preload/os/exit_first.h"
 #include "preload/os/log.h"
 #include "preload/os/stdout_mute.h"
 #include "preload/who/nvtx.h"
@@ -103,15 +105,7 @@ static void unprofiled(enum kp_failure kind, const char *why, char *owned)
 
 static char *read_mangled(CUfunction f)
 {
-    const struct kp_driver *d = &process.driver;
-    const char *mangled = NULL;
-    CUfunction own = f;
-    kp_guard++;
-    if (d->cuFuncGetName && d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS && d->cuKernelGetFunction &&
-        d->cuKernelGetFunction(&own, (CUkernel)f) == CUDA_SUCCESS)
-        d->cuFuncGetName(&mangled, own);
-    kp_guard--;
-    return mangled ? strdup(mangled) : NULL;
+    return kp_kernel_mangled(&process.driver, f);
 }
 
 static int read_device(const struct kp_launch *l)
@@ -139,26 +133,6 @@ static bool is_inside(struct kp_launch *l)
 }
 
 static const struct kp_filter_source filter_source = {read_mangled, read_device, read_clock, read_ids, is_inside};
-
-bool kp_process_waits_outside(CUfunction f)
-{
-    char *mangled = read_mangled(f);
-    bool yes = mangled && kp_filter_waits_outside(mangled);
-    free(mangled);
-    return yes;
-}
-
-bool kp_process_launches_once(CUfunction f)
-{
-    if (!kp_context_once("")) /* as in nearly all programs */
-        return false;
-    char *mangled = read_mangled(f);
-    unsigned once = kp_context_once(mangled ? mangled : "");
-    free(mangled);
-    if (once & KP_ONCE_HEAP)
-        kp_window_heap_blocks();
-    return once != 0;
-}
 
 /* ---- start ---- */
 
@@ -250,14 +224,6 @@ static void at_exit(void)
     kp_thread_park(exiter_ends);
     atomic_store(&process.ending, true); /* before the gate: a launch that waits at it is to see it */
     kp_process_context_ends("exit", 0);
-}
-
-/* A return from main does not come through our exit(): before glibc 2.41 that thread would take the next handler while
- * another is in ours. */
-void kp_process_exit_first(void)
-{
-    atexit(kp_process_exits);
-    atexit(at_exit);
 }
 
 static bool read_options(void)
@@ -352,6 +318,9 @@ static void wake(void)
 {
     const char *missing = kp_driver_fill(&process.driver, kp_symbols_driver);
     process.pid = getpid();
+    /* A return from main does not come through our exit(): before glibc 2.41 that thread would take the next handler
+     * while another is in ours. */
+    kp_exit_handlers(at_exit, kp_process_exits);
     kp_outcome_open();
     /* A program may close the driver before it ends; our table must stay good. */
     kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
@@ -377,7 +346,7 @@ static void wake(void)
         .configs = shows_configs(),
         .one_pass = kp_sections_one_pass(process.sections, process.n_sections, process.options.metrics)};
     kp_context_prepare(&process.setup);
-    kp_process_exit_first(); /* after cuInit, so before the driver's own handlers */
+    kp_exit_first(); /* after cuInit, so before the driver's own handlers */
     kp_gate_set_window(&gate_window);
     go_to(AWAKE);
 }
@@ -433,8 +402,8 @@ static CUresult skip(const struct kp_launch *l, const char *reason)
 {
     CUresult rc = pass_through(l);
     if (rc == CUDA_SUCCESS) {
-        if (kp_launched_note(&process.driver, l))
-            kp_process_launches_once(l->f);
+        if (kp_launched_note(&process.driver, l) && kp_kernel_once(&process.driver, l->f) & KP_ONCE_HEAP)
+            kp_window_heap_blocks();
         kp_process_skip(reason, 1);
     }
     return rc;

@@ -15,7 +15,7 @@
 #include "preload/program/loaded_modules.h"
 #include "base/lock.h"
 #include "preload/os/outcome.h"
-#include "preload/process.h"
+#include "preload/os/exit_first.h"
 #include "preload/os/progress.h"
 #include "preload/gate/handle_set.h"
 #include "preload/session/session.h"
@@ -89,7 +89,7 @@ static void load_cupti(const char *dir)
         kp_outcome_failed(KP_FAILURE_CUPTI);
         return;
     }
-    kp_process_exit_first();
+    kp_exit_first();
 }
 
 /* Launch metrics that only the code tells. */
@@ -121,7 +121,7 @@ static void keep_images(const struct kp_context_setup *setup, size_t most)
     load_cupti(setup->options->cupti_dir);
     if (!loaded.cupti || kp_cubins_keep(loaded.cupti, most, runs_once))
         return;
-    kp_process_exit_first();
+    kp_exit_first();
     loaded.kernels = kp_kernels_new(kp_cubins_at);
 }
 
@@ -475,7 +475,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     if (c->plan)
         open_collector(setup, c);
     if (loaded.cupti)
-        kp_process_exit_first(); /* what was planned with is taken down before an exit handler that is older */
+        kp_exit_first(); /* what was planned with is taken down before an exit handler that is older */
     read_machine(setup, c);
     c->next = contexts;
     contexts = c;

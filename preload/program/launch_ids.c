@@ -6,7 +6,6 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "base/lock.h"
-#include "preload/process.h"
 #include "report/model/model.h"
 
 enum { PATIENCE_MS = 2000, KNOWN = 512 };
@@ -20,16 +19,6 @@ static struct {
         uint64_t context, stream;
     } slots[KNOWN];
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-CUcontext kp_place_context(const struct kp_driver *d, const struct kp_launch *l, bool *current)
-{
-    CUcontext ctx = NULL;
-    bool special = !l->stream || l->stream == CU_STREAM_LEGACY || l->stream == CU_STREAM_PER_THREAD;
-    *current = special || d->cuStreamGetCtx(l->stream, &ctx) != CUDA_SUCCESS || !ctx;
-    if (!*current)
-        return ctx;
-    return d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
-}
 
 /* Makes `ctx` current. *pushed: it was not. */
 static bool enter(const struct kp_driver *d, CUcontext ctx, bool *pushed)
@@ -83,7 +72,7 @@ int kp_place_device(const struct kp_driver *d, const struct kp_launch *l)
 {
     bool current;
     kp_guard++;
-    CUcontext ctx = kp_place_context(d, l, &current);
+    CUcontext ctx = kp_launch_context(d, l, &current);
     int device = ctx ? device_of(d, ctx, current) : -1;
     kp_guard--;
     return device;
@@ -125,7 +114,7 @@ static void keep(const struct known *k)
 static void ask(const struct kp_context_setup *setup, const struct kp_launch *l, CUcontext ctx, struct known *k,
                 char **bad_input)
 {
-    struct kp_context *c = kp_process_active() ? kp_context_get(setup, ctx, bad_input) : NULL;
+    struct kp_context *c = kp_gate_is_armed() ? kp_context_get(setup, ctx, bad_input) : NULL;
     if (!c)
         return;
     k->context = c->id;
@@ -158,7 +147,7 @@ const char *kp_place_ids(const struct kp_context_setup *setup, const struct kp_l
     const char *why = NULL;
     *bad_input = NULL;
     kp_guard++;
-    CUcontext ctx = kp_place_context(d, l, &current);
+    CUcontext ctx = kp_launch_context(d, l, &current);
     if (ctx && (current || enter(d, ctx, &pushed))) {
         why = find(setup, l, ctx, &k, bad_input);
         leave(d, pushed);

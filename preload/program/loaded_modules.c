@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 
 #include "preload/os/guard.h"
-#include "preload/program/launch_ids.h"
 #include "preload/gate/handle_set.h"
 
 /* Functions that have been noted. One that finds its set full takes another's place, which is then noted again. */
@@ -55,7 +54,7 @@ bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
             return false;
     kp_guard++;
     const void *module = kp_launched_module(d, l->f);
-    CUcontext ctx = module ? kp_place_context(d, l, &current) : NULL;
+    CUcontext ctx = module ? kp_launch_context(d, l, &current) : NULL;
     kp_guard--;
     pthread_mutex_lock(&modules.lock);
     if (!module || (ctx && kp_seen_add(&modules.seen, ctx, module) != -ENOMEM))

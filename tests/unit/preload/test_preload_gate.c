@@ -70,10 +70,6 @@ bool kp_process_loads(CUkernel kernel)
     return kernel == process.loads;
 }
 
-void kp_process_exit_first(void)
-{
-}
-
 void kp_window_spoil(void)
 {
     atomic_store(&watches, false);
@@ -92,11 +88,6 @@ void kp_window_virtual_memory(void)
 void kp_window_synchronised(void)
 {
     process.synchronised++;
-}
-
-bool kp_process_launches_once(CUfunction f)
-{
-    return f == NULL;
 }
 
 void kp_process_loads_images(void)
@@ -192,12 +183,6 @@ void kp_process_skip(const char *reason, unsigned launches)
 {
     (void)reason;
     (void)launches;
-}
-
-bool kp_process_waits_outside(CUfunction f)
-{
-    (void)f;
-    return false;
 }
 
 void kp_process_profile(bool on)

@@ -20,6 +20,7 @@
 
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
+#include "preload/doors/hostmem_doors.h"
 #include "preload/program/hostmem.h"
 #include "preload/os/mappings.h"
 #include "preload/process.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "preload/os/guard.h"
-#include "preload/program/launch.h"
+#include "preload/doors/launch_doors.h"
 #include "preload/process.h"
 
 /* ---- the process: keeps the launch that a door hands it ---- */
@@ -88,29 +88,13 @@ bool kp_process_loads(CUkernel kernel)
     return false;
 }
 
-void kp_process_exit_first(void)
-{
-}
-
 bool kp_process_replays(void)
 {
     return true;
 }
 
-bool kp_process_launches_once(CUfunction f)
-{
-    (void)f;
-    return false;
-}
-
 void kp_process_loads_images(void)
 {
-}
-
-bool kp_process_waits_outside(CUfunction f)
-{
-    (void)f;
-    return false;
 }
 
 void kp_process_profile(bool on)
