@@ -215,6 +215,31 @@ void kp_process_exit_called(void)
     kp_process_exits();
 }
 
+typedef bool (*context_match)(const struct kp_context *c, uint64_t arg);
+
+/* Leaves the contexts that match. Waits at the gate as kp_gate_enter_exclusive does. */
+static void leave_contexts(context_match match, uint64_t arg, const char *why, long owner_ms, long patience_ms)
+{
+    int before;
+    if (!kp_process_active() || kp_guard)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    bool alone;
+    do /* what plans is torn down after this */
+        alone = kp_gate_enter_exclusive(owner_ms, patience_ms);
+    while (!alone && kp_context_is_planning());
+    if (alone) {
+        kp_guard++;
+        kp_window_close(&process.setup, why);
+        kp_worker_drain(KP_FOREVER);
+        kp_patience_reap();
+        kp_context_close(&process.setup, match, arg, true);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
 static void at_exit(void)
 {
     if (!is_own_process())
@@ -223,7 +248,7 @@ static void at_exit(void)
     kp_window_hurry();
     kp_thread_park(exiter_ends);
     atomic_store(&process.ending, true); /* before the gate: a launch that waits at it is to see it */
-    kp_process_context_ends("exit", 0);
+    leave_contexts(NULL, 0, the_end, PATIENCE_MS, PATIENCE_MS);
 }
 
 static bool read_options(void)
@@ -534,31 +559,11 @@ static bool is_on_device(const struct kp_context *c, uint64_t arg)
     return c->device_ordinal == (CUdevice)arg;
 }
 
-void kp_process_context_ends(const char *symbol, uint64_t first)
+void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol)
 {
-    bool (*match)(const struct kp_context *, uint64_t) = NULL; /* a green context, or the end: all */
-    if (!kp_process_active() || kp_guard)
-        return;
-    if (!strncmp(symbol, "cuCtx", 5))
-        match = is_context;
-    else if (!strncmp(symbol, "cuDevicePrimaryCtx", 18))
-        match = is_on_device;
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    bool exits = !strcmp(symbol, "exit"), alone;
-    do /* what plans is torn down after this */
-        alone = kp_gate_enter_exclusive(exits ? PATIENCE_MS : KP_FOREVER, exits ? PATIENCE_MS : LAST_PATIENCE_MS);
-    while (!alone && kp_context_is_planning());
-    if (alone) {
-        kp_guard++;
-        kp_window_close(&process.setup, exits ? the_end : symbol);
-        kp_worker_drain(KP_FOREVER);
-        kp_patience_reap();
-        kp_context_close(&process.setup, match, first, true);
-        kp_guard--;
-        kp_gate_leave_exclusive();
-    }
-    pthread_setcancelstate(before, &before);
+    static const context_match matches[] = {
+        [KP_ENDS_CONTEXT] = is_context, [KP_ENDS_DEVICE] = is_on_device, [KP_ENDS_ALL] = NULL};
+    leave_contexts(matches[which], first, symbol, KP_FOREVER, LAST_PATIENCE_MS);
 }
 
 /* ---- windows ---- */
@@ -678,13 +683,13 @@ bool kp_process_replays(void)
     return kp_process_active() && !process.setup.one_pass;
 }
 
-void kp_process_forget(const char *symbol, uint64_t first)
+void kp_process_forget(enum kp_stale what, uint64_t first)
 {
-    if (!strcmp(symbol, "cuModuleUnload") || !strcmp(symbol, "cuLibraryUnload"))
+    if (what == KP_STALE_MODULE)
         kp_context_unloaded((const void *)(uintptr_t)first);
     kp_filter_forget(process.filter);
     kp_place_forget();
-    if (!strstr(symbol, "Set")) /* which only changes how functions are launched */
+    if (what != KP_STALE_SETTINGS)
         kp_launched_forget();
     kp_context_forget();
 }

@@ -60,11 +60,17 @@ void kp_process_close_window(const char *why);
 /* cu(da)ProfilerStart and Stop. */
 void kp_process_profile(bool on);
 
-/* The call `symbol` with first argument `first` is about to end one or more contexts. */
-void kp_process_context_ends(const char *symbol, uint64_t first);
+/* Which contexts a call of the driver's ends, by its first argument. */
+enum kp_ends { KP_ENDS_NONE, KP_ENDS_CONTEXT, KP_ENDS_DEVICE, KP_ENDS_ALL };
 
-/* The call `symbol` with first argument `first` makes what was read of functions and contexts out of date. */
-void kp_process_forget(const char *symbol, uint64_t first);
+/* The call `symbol` is about to end contexts. */
+void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol);
+
+/* What a call makes out of date of what was read: how functions are launched; handles, too, as contexts end; these, and
+ * the module that is its first argument is gone. */
+enum kp_stale { KP_STALE_NOTHING, KP_STALE_SETTINGS, KP_STALE_HANDLES, KP_STALE_MODULE };
+
+void kp_process_forget(enum kp_stale what, uint64_t first);
 
 /* A thread is about to run exit handlers: returns where it is the one to do so. Another one waits until the process
  * ends, or until it seems to be waited for itself. */

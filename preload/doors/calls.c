@@ -2,7 +2,6 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/lock.h"
 #include "preload/doors/pool.h"
@@ -71,38 +70,100 @@ static void *resolve(size_t i)
 /* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. */
 enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, SHARED_HOST, JOINED, ALLOCATING };
 
-/* Changes that leave what was read of functions valid: the dynamic shared-memory limit is set before many launches and
- * is no part of it. A window goes on, unless its launches would no longer be possible. */
-static bool forgets(const struct slot *s, const uint64_t *args)
+/* ---- classes ---- */
+
+/* A call that waits or asks: nothing keeps it apart from replays, since it changes nothing. */
+static enum entered enter_sync(const struct slot *s, void *real, const uint64_t *args)
 {
-    const uint32_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    if (!strcmp(s->symbol, "cuFuncSetAttribute"))
-        return (uint32_t)args[1] != limit || kp_window_needs_shared((uint32_t)args[2]);
-    if (!strcmp(s->symbol, "cuKernelSetAttribute"))
-        return (uint32_t)args[0] != limit || kp_window_needs_shared((uint32_t)args[1]);
-    return true;
+    (void)real, (void)args;
+    if (kp_window_watches() && kp_window_closes_at_sync())
+        kp_process_close_window(s->symbol);
+    return IN_DRIVER;
 }
 
-/* A stream that is destroyed while it captures takes its capture along. */
-static bool ends_capture(const struct slot *s, uint64_t stream)
+static enum entered enter_load(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return kp_window_watches() && kp_process_loads((CUkernel)(uintptr_t)args[1]) ? NOTHING : IN_DRIVER;
+}
+
+static enum entered enter_join(const struct slot *s, void *real, const uint64_t *args)
+{
+    return kp_window_watches() && kp_process_join(s->symbol, real, args) ? JOINED : NOTHING;
+}
+
+static enum entered enter_allocate(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return kp_window_watches() && kp_process_allocates(args) ? ALLOCATING : NOTHING;
+}
+
+/* `attribute`: number and value. */
+static enum entered set_attribute(const uint64_t *attribute)
+{
+    const uint32_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    bool changes = (uint32_t)attribute[0] != limit || kp_window_needs_shared((uint32_t)attribute[1]);
+    return changes ? NOTHING : IN_DRIVER;
+}
+
+static enum entered enter_set_function(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return set_attribute(&args[1]);
+}
+
+static enum entered enter_set_kernel(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return set_attribute(&args[0]);
+}
+
+static void end_stream(uint64_t stream)
 {
     const struct kp_driver *d = kp_process_driver();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (kp_gate_captures() <= 0 || strncmp(s->symbol, "cuStreamDestroy", strlen("cuStreamDestroy")) || !d)
-        return false;
+    if (kp_gate_captures() <= 0 || !d)
+        return;
     kp_guard++;
     CUresult rc = d->cuStreamIsCapturing((CUstream)(uintptr_t)stream, &status);
     kp_guard--;
-    return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)
+        kp_gate_capture_ends();
 }
 
-/* A call that waits or asks: nothing keeps it apart from replays, since it changes nothing. */
-static enum entered enter_sync(const char *symbol)
-{
-    if (kp_window_watches() && kp_window_closes_at_sync())
-        kp_process_close_window(symbol);
-    return IN_DRIVER;
-}
+/* What is done for a call of a class while the gate is armed, in this order. */
+static const struct rule {
+    /* Where the gate need not be entered, or is entered in another way; NOTHING: it is entered. */
+    enum entered (*instead)(const struct slot *s, void *real, const uint64_t *args);
+    void (*before)(void);
+    enum kp_ends ends;
+    bool alone;                     /* no window may be open: one that counts launches as they come is closed, too */
+    void (*inside)(uint64_t first); /* with the first argument */
+    enum kp_stale stale;
+    void (*succeeded)(void); /* what that means for all that follows */
+} rules[] = {
+    [KP_CLASS_GATE] = {NULL},
+    [KP_CLASS_JOIN] = {.instead = enter_join},
+    [KP_CLASS_ALLOC] = {.instead = enter_allocate},
+    [KP_CLASS_LOAD] = {.instead = enter_load},
+    [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
+    [KP_CLASS_SHARE] = {.succeeded = kp_window_shared_memory},
+    [KP_CLASS_MANAGED] = {.succeeded = kp_window_managed_memory},
+    [KP_CLASS_CTX_END] = {.ends = KP_ENDS_CONTEXT, .stale = KP_STALE_HANDLES},
+    [KP_CLASS_DEVICE_END] = {.ends = KP_ENDS_DEVICE, .stale = KP_STALE_HANDLES},
+    [KP_CLASS_ALL_END] = {.ends = KP_ENDS_ALL, .stale = KP_STALE_HANDLES},
+    [KP_CLASS_STREAM_END] = {.inside = end_stream},
+    [KP_CLASS_SET] = {.alone = true, .stale = KP_STALE_SETTINGS},
+    [KP_CLASS_SET_FUNCTION] = {.instead = enter_set_function, .alone = true, .stale = KP_STALE_SETTINGS},
+    [KP_CLASS_SET_KERNEL] = {.instead = enter_set_kernel, .alone = true, .stale = KP_STALE_SETTINGS},
+    [KP_CLASS_UNLOAD] = {.alone = true, .stale = KP_STALE_MODULE},
+    [KP_CLASS_HOLD] = {.alone = true},
+    [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .succeeded = kp_gate_capture_begins},
+    [KP_CLASS_SYNC] = {.instead = enter_sync},
+    [KP_CLASS_PURE] = {NULL},
+};
+
+/* ---- the way in and out ---- */
 
 /* The third argument of cuMemCreate. */
 static bool is_on_host(const CUmemAllocationProp *what)
@@ -110,32 +171,24 @@ static bool is_on_host(const CUmemAllocationProp *what)
     return what && what->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-static enum entered enter_armed(struct slot *s, void *real, const uint64_t *args)
+static enum entered enter_armed(const struct slot *s, void *real, const uint64_t *args)
 {
-    if (s->class == KP_CLASS_SYNC)
-        return enter_sync(s->symbol);
-    bool loads = s->class == KP_CLASS_LOAD && kp_window_watches() && kp_process_loads((CUkernel)(uintptr_t)args[1]);
-    if (s->class == KP_CLASS_LOAD && !loads)
-        return IN_DRIVER;
-    if (s->class == KP_CLASS_FORGET && !forgets(s, args))
-        return IN_DRIVER;
-    if (s->class == KP_CLASS_JOIN && kp_window_watches() && kp_process_join(s->symbol, real, args))
-        return JOINED;
-    if (s->class == KP_CLASS_ALLOC && kp_window_watches() && kp_process_allocates(args))
-        return ALLOCATING;
-    if (s->class == KP_CLASS_IMAGE)
-        kp_process_loads_images();
-    if (s->class == KP_CLASS_CTX_END)
-        kp_process_context_ends(s->symbol, args[0]);
-    /* What was launched is asked for once its window closes: its function must still be there. */
-    if (s->class == KP_CLASS_HOLD || s->class == KP_CLASS_CAPTURE_BEGIN || s->class == KP_CLASS_FORGET)
+    const struct rule *r = &rules[s->class];
+    enum entered entered = r->instead ? r->instead(s, real, args) : NOTHING;
+    if (entered != NOTHING)
+        return entered;
+    if (r->before)
+        r->before();
+    if (r->ends)
+        kp_process_context_ends(r->ends, args[0], s->symbol);
+    if (r->alone)
         kp_gate_enter_alone(s->symbol);
     else
         kp_gate_enter_shared(s->symbol);
-    if (ends_capture(s, args[0]))
-        kp_gate_capture_ends();
-    if (s->class == KP_CLASS_CTX_END || s->class == KP_CLASS_FORGET)
-        kp_process_forget(s->symbol, args[0]);
+    if (r->inside)
+        r->inside(args[0]);
+    if (r->stale)
+        kp_process_forget(r->stale, args[0]);
     return s->class == KP_CLASS_VIRTUAL && is_on_host((const void *)(uintptr_t)args[2]) ? SHARED_HOST : SHARED;
 }
 
@@ -156,17 +209,6 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
     return e;
 }
 
-/* What a successful call means for all that follows. */
-static void note(enum kp_api_class class)
-{
-    if (class == KP_CLASS_CAPTURE_BEGIN)
-        kp_gate_capture_begins();
-    else if (class == KP_CLASS_SHARE)
-        kp_window_shared_memory();
-    else if (class == KP_CLASS_MANAGED)
-        kp_window_managed_memory();
-}
-
 CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
 {
     enum kp_api_class class = slots[slot].class;
@@ -179,8 +221,8 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
         return result;
     }
     kp_guard--;
-    if (result == CUDA_SUCCESS)
-        note(class);
+    if (result == CUDA_SUCCESS && rules[class].succeeded)
+        rules[class].succeeded();
     if (result == CUDA_SUCCESS && entered == SHARED_HOST)
         kp_window_virtual_memory();
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error))

@@ -34,7 +34,13 @@ enum class {
     VIRTUAL,
     IMAGE,
     CTX_END,
-    FORGET,
+    DEVICE_END,
+    ALL_END,
+    STREAM_END,
+    SET,
+    SET_FUNCTION,
+    SET_KERNEL,
+    UNLOAD,
     CAPTURE_BEGIN,
     CAPTURE_END,
     INIT,
@@ -463,6 +469,32 @@ static void test_what_is_gated(void **state)
     }
 }
 
+/* Functions of which the class says what their first arguments are. */
+static void test_what_arguments_are(void **state)
+{
+    static const struct {
+        const char *base;
+        enum class class;
+    } known[] = {{"cuCtxDestroy", CTX_END},
+                 {"cuCtxDetach", CTX_END},
+                 {"cuGreenCtxDestroy", ALL_END},
+                 {"cuDevicePrimaryCtxRelease", DEVICE_END},
+                 {"cuStreamDestroy", STREAM_END},
+                 {"cuDevicePrimaryCtxReset", DEVICE_END},
+                 {"cuFuncSetAttribute", SET_FUNCTION},
+                 {"cuKernelSetAttribute", SET_KERNEL},
+                 {"cuModuleUnload", UNLOAD},
+                 {"cuLibraryUnload", UNLOAD}};
+    (void)state;
+    for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
+        for (size_t i = 0; i < ROWS; i++)
+            if (!strcmp(rows[i].base, known[k].base) && rows[i].class != known[k].class)
+                fail_msg("%s is of another class than %s", rows[i].symbol, known[k].base);
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].class == SET && !strstr(rows[i].symbol, "Set"))
+            fail_msg("%s does more than to change how functions are launched", rows[i].symbol);
+}
+
 /* Who joins a window has a row in both tables. */
 static void test_joins(void **state)
 {
@@ -706,6 +738,7 @@ int main(void)
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_typed_doors),
         cmocka_unit_test(test_what_is_gated),
+        cmocka_unit_test(test_what_arguments_are),
         cmocka_unit_test(test_joins),
         cmocka_unit_test(test_classes_of_a_base),
         cmocka_unit_test(test_what_is_pure),

@@ -27,6 +27,7 @@
 static struct {
     unsigned started, forgotten, ended, closed, joins, join_failures;
     const char *ended_by, *joined;
+    enum kp_ends ended_which;
     uint64_t ended_first;
     int guard_when_ended;
     bool stuck, takes; /* the window does not close; it takes what could join */
@@ -36,7 +37,7 @@ static struct {
     uint64_t needs_shared; /* a launch of the window does */
     CUkernel loads;        /* whose library is not there yet */
     unsigned asked;
-    const char *forgotten_by;
+    enum kp_stale forgotten_what;
     uint64_t forgotten_first;
     unsigned asked_to_allocate, allocated;
     CUresult allocation_rc, allocation_answer;
@@ -169,9 +170,11 @@ void kp_process_cuda_started(void)
     process.started++;
 }
 
+static const struct kp_driver *the_driver;
+
 const struct kp_driver *kp_process_driver(void)
 {
-    return NULL;
+    return the_driver;
 }
 
 CUresult kp_process_launch(struct kp_launch *l)
@@ -190,18 +193,19 @@ void kp_process_profile(bool on)
     (void)on;
 }
 
-void kp_process_context_ends(const char *symbol, uint64_t first)
+void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol)
 {
     process.ended++;
+    process.ended_which = which;
     process.ended_by = symbol;
     process.ended_first = first;
     process.guard_when_ended = kp_guard;
 }
 
-void kp_process_forget(const char *symbol, uint64_t first)
+void kp_process_forget(enum kp_stale what, uint64_t first)
 {
     process.forgotten++;
-    process.forgotten_by = symbol;
+    process.forgotten_what = what;
     process.forgotten_first = first;
 }
 
@@ -540,9 +544,13 @@ static CUresult answers(uint64_t first, uint64_t second)
 
 CALLED_AS(call_gate, KP_CLASS_GATE, "cuMemFree")
 CALLED_AS(call_context_end, KP_CLASS_CTX_END, "cuCtxDestroy")
-CALLED_AS(call_forget, KP_CLASS_FORGET, "cuModuleUnload")
-CALLED_AS(call_set_function_attribute, KP_CLASS_FORGET, "cuFuncSetAttribute")
-CALLED_AS(call_set_kernel_attribute, KP_CLASS_FORGET, "cuKernelSetAttribute")
+CALLED_AS(call_device_end, KP_CLASS_DEVICE_END, "cuDevicePrimaryCtxReset")
+CALLED_AS(call_all_end, KP_CLASS_ALL_END, "cuGreenCtxDestroy")
+CALLED_AS(call_stream_end, KP_CLASS_STREAM_END, "cuStreamDestroy")
+CALLED_AS(call_set, KP_CLASS_SET, "cuCtxSetLimit")
+CALLED_AS(call_forget, KP_CLASS_UNLOAD, "cuModuleUnload")
+CALLED_AS(call_set_function_attribute, KP_CLASS_SET_FUNCTION, "cuFuncSetAttribute")
+CALLED_AS(call_set_kernel_attribute, KP_CLASS_SET_KERNEL, "cuKernelSetAttribute")
 CALLED_AS(call_capture_begin, KP_CLASS_CAPTURE_BEGIN, "cuStreamBeginCapture")
 CALLED_AS(call_capture_end, KP_CLASS_CAPTURE_END, "cuStreamEndCapture")
 CALLED_AS(call_init, KP_CLASS_INIT, "cuInit")
@@ -577,12 +585,66 @@ static void test_context_end(void **state)
     assert_int_equal(process.ended, 1);
     assert_int_equal(callee.ended_before, 1); /* before the driver ends it */
     assert_string_equal(process.ended_by, "cuCtxDestroy");
+    assert_int_equal(process.ended_which, KP_ENDS_CONTEXT);
+    assert_int_equal(process.forgotten_what, KP_STALE_HANDLES);
     assert_int_equal(process.ended_first, 0xc0ffee);
     assert_int_equal(process.guard_when_ended, 0);
     assert_false(callee.alone);
     kp_gate_arm(false);
     call_context_end(CUDA_SUCCESS, 0xc0ffee, 0);
     assert_int_equal(process.ended, 1);
+}
+
+/* Whose first argument is no context. */
+static void test_other_context_ends(void **state)
+{
+    (void)state;
+    call_device_end(CUDA_SUCCESS, 1, 0);
+    assert_int_equal(process.ended_which, KP_ENDS_DEVICE);
+    assert_int_equal(process.ended_first, 1);
+    call_all_end(CUDA_SUCCESS, 0xc0ffee, 0);
+    assert_int_equal(process.ended_which, KP_ENDS_ALL);
+    assert_int_equal(process.ended, 2);
+    assert_int_equal(process.forgotten, 2);
+    assert_int_equal(process.forgotten_what, KP_STALE_HANDLES);
+}
+
+static CUstreamCaptureStatus capture_status;
+
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    assert_int_equal((uintptr_t)stream, 0x57);
+    assert_int_not_equal(kp_guard, 0);
+    *status = capture_status;
+    return CUDA_SUCCESS;
+}
+
+/* One that captures takes its capture along. */
+static void test_stream_end(void **state)
+{
+    const struct kp_driver with_captures = {.cuStreamIsCapturing = is_capturing};
+    (void)state;
+    the_driver = &with_captures;
+    call_capture_begin(CUDA_SUCCESS, 0x57, 0);
+    capture_status = CU_STREAM_CAPTURE_STATUS_NONE;
+    call_stream_end(CUDA_SUCCESS, 0x57, 0);
+    assert_int_equal(kp_gate_captures(), 1);
+    capture_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    call_gate(CUDA_SUCCESS, 0x57, 0);
+    assert_int_equal(kp_gate_captures(), 1);
+    call_stream_end(CUDA_SUCCESS, 0x57, 0);
+    assert_int_equal(kp_gate_captures(), 0);
+    the_driver = NULL;
+}
+
+static void test_set(void **state)
+{
+    (void)state;
+    atomic_store(&counts, true);
+    call_set(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.closed, 1);
+    assert_int_equal(process.forgotten, 1);
+    assert_int_equal(process.forgotten_what, KP_STALE_SETTINGS);
 }
 
 static void test_forget(void **state)
@@ -592,7 +654,7 @@ static void test_forget(void **state)
     (void)state;
     call_forget(CUDA_SUCCESS, 0x10, 0);
     assert_int_equal(process.forgotten, 1);
-    assert_string_equal(process.forgotten_by, "cuModuleUnload");
+    assert_int_equal(process.forgotten_what, KP_STALE_MODULE);
     assert_int_equal(process.forgotten_first, 0x10);
     assert_int_equal(callee.forgotten_before, 1);           /* handles may be reused from the call on */
     call_set_function_attribute(CUDA_SUCCESS, 0x10, limit); /* before many launches, and no part of what was read */
@@ -707,8 +769,8 @@ static CUresult set_kernel(uint64_t attribute, uint64_t value, uint64_t kernel, 
 static void set_limit(bool of_kernel, uint64_t bytes)
 {
     const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    void *function = wrap(KP_CLASS_FORGET, "cuFuncSetAttribute", ADDRESS(set_function)),
-         *kernel = wrap(KP_CLASS_FORGET, "cuKernelSetAttribute", ADDRESS(set_kernel));
+    void *function = wrap(KP_CLASS_SET_FUNCTION, "cuFuncSetAttribute", ADDRESS(set_function)),
+         *kernel = wrap(KP_CLASS_SET_KERNEL, "cuKernelSetAttribute", ADDRESS(set_kernel));
     if (of_kernel)
         ((CUresult(*)(uint64_t, uint64_t, uint64_t, uint64_t))(uintptr_t)kernel)(limit, bytes, 0x10, 0);
     else
@@ -1146,6 +1208,9 @@ int main(void)
         cmocka_unit_test_setup(test_no_driver, reset),
         cmocka_unit_test_setup(test_gate, reset),
         cmocka_unit_test_setup(test_context_end, reset),
+        cmocka_unit_test_setup(test_other_context_ends, reset),
+        cmocka_unit_test_setup(test_stream_end, reset),
+        cmocka_unit_test_setup(test_set, reset),
         cmocka_unit_test_setup(test_forget, reset),
         cmocka_unit_test_setup(test_captures, reset),
         cmocka_unit_test_setup(test_init, reset),

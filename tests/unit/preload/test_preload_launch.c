@@ -102,15 +102,16 @@ void kp_process_profile(bool on)
     (void)on;
 }
 
-void kp_process_context_ends(const char *symbol, uint64_t first)
+void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol)
 {
-    (void)symbol;
+    (void)which;
     (void)first;
+    (void)symbol;
 }
 
-void kp_process_forget(const char *symbol, uint64_t first)
+void kp_process_forget(enum kp_stale what, uint64_t first)
 {
-    (void)symbol;
+    (void)what;
     (void)first;
 }
 
