@@ -49,6 +49,8 @@ SANITIZE += -fno-omit-frame-pointer
 # See base/arena.c.
 CPPFLAGS += -DKP_ARENA_BLOCK=1
 endif
+# See base/lock.c.
+CPPFLAGS += $(if $(filter asan tsan,$(VARIANT)),-DKP_CHECK_LOCKS)
 
 # --- flags ---
 # A sanitiser's extra code confuses the warnings that follow values, so none is an error there.

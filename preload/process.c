@@ -244,6 +244,7 @@ static void at_exit(void)
 {
     if (!is_own_process())
         return;
+    kp_locks_at_end();
     atomic_store(&process.exiter, kp_thread_id());
     kp_window_hurry();
     kp_thread_park(exiter_ends);
@@ -761,6 +762,7 @@ enum { MANY_LAUNCHES = 1000 };
 
 static void finish(void)
 {
+    kp_locks_at_end();
     kp_thread_park(exiter_ends);
     /* An exit from a handler that interrupted our own work on this thread cannot wait for it. */
     long patience = kp_guard ? 0 : LAST_PATIENCE_MS;

@@ -6,7 +6,7 @@
 
 static atomic_bool armed;
 static atomic_int exclusive, waiting, in_flight, captures; /* waiting: threads, for `exclusive` to be 0 */
-static struct kp_lock owner;
+static struct kp_lock *const owner = &kp_locks[KP_LOCK_GATE];
 
 static _Atomic(const struct kp_gate_window *) window;
 
@@ -68,7 +68,7 @@ void kp_gate_leave_shared(void)
 
 bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
 {
-    if (!kp_lock_take(&owner, owner_ms))
+    if (!kp_lock_take(owner, owner_ms))
         return false;
     atomic_store(&exclusive, 1);
     int calls = atomic_load(&in_flight);
@@ -90,7 +90,7 @@ void kp_gate_leave_exclusive(void)
     atomic_store(&exclusive, 0);
     if (atomic_load(&waiting) > 0)
         kp_wake_all(&exclusive);
-    kp_lock_give(&owner);
+    kp_lock_give(owner);
 }
 
 void kp_gate_exclusive_to_shared(void)
@@ -101,7 +101,6 @@ void kp_gate_exclusive_to_shared(void)
 
 void kp_gate_reset(void)
 {
-    kp_lock_give(&owner);
     atomic_store(&exclusive, 0);
     atomic_store(&waiting, 0);
     atomic_store(&in_flight, 0);

@@ -1,6 +1,5 @@
 #include "preload/program/launch_ids.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "preload/gate/gate.h"
@@ -12,13 +11,14 @@ enum { PATIENCE_MS = 2000, KNOWN = 512 };
 
 /* Ids by the driver's own, which are never given twice. CUPTI's are others, and asking for them needs the gate. */
 static struct {
-    pthread_mutex_t lock;
     struct known {
         bool valid;
         unsigned long long driver_context, driver_stream;
         uint64_t context, stream;
     } slots[KNOWN];
-} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} known;
+
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_LAUNCH_IDS];
 
 /* Makes `ctx` current. *pushed: it was not. */
 static bool enter(const struct kp_driver *d, CUcontext ctx, bool *pushed)
@@ -93,21 +93,21 @@ static struct known *slot_of(const struct known *k)
 
 static bool look_up(struct known *k)
 {
-    pthread_mutex_lock(&known.lock);
+    kp_lock_take(lock, KP_FOREVER);
     const struct known *s = slot_of(k);
     bool found = s->valid && s->driver_context == k->driver_context && s->driver_stream == k->driver_stream;
     if (found)
         *k = *s;
-    pthread_mutex_unlock(&known.lock);
+    kp_lock_give(lock);
     return found;
 }
 
 static void keep(const struct known *k)
 {
-    pthread_mutex_lock(&known.lock);
+    kp_lock_take(lock, KP_FOREVER);
     *slot_of(k) = *k;
     slot_of(k)->valid = true;
-    pthread_mutex_unlock(&known.lock);
+    kp_lock_give(lock);
 }
 
 /* Inside the exclusive section. Ids that are not known are 0, which no report has. */
