@@ -49,6 +49,8 @@ SANITIZE += -fno-omit-frame-pointer
 # See base/arena.c.
 CPPFLAGS += -DKP_ARENA_BLOCK=1
 endif
+# See base/lock.c.
+CPPFLAGS += $(if $(filter asan tsan,$(VARIANT)),-DKP_CHECK_LOCKS)
 
 # --- flags ---
 # A sanitiser's extra code confuses the warnings that follow values, so none is an error there.
@@ -126,7 +128,7 @@ $(OBJ)/preload/who/unwind.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) -isystem $(UNWIND
 $(OBJ)/preload/who/unwind.c.o: | $(UNWIND)
 
 # Run before a sanitiser's own initialiser has ended: it looks its functions up through our dlsym.
-$(OBJ)/preload/os/elf.c.o $(OBJ)/preload/os/symbols.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) $(if $(SANITIZE),-fno-sanitize=all)
+$(OBJ)/preload/os/elf.c.o $(OBJ)/preload/os/symbols.c.o $(OBJ)/preload/doors/lookup.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) $(if $(SANITIZE),-fno-sanitize=all)
 
 $(OBJ)/%.c.o: %.c $(OBJ)/flags | $(BUILD)/include-c/string
 	@mkdir -p $(@D)

@@ -4,6 +4,9 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +21,21 @@ static __thread int own_id __attribute__((tls_model("initial-exec")));
 static __thread bool forking __attribute__((tls_model("initial-exec")));
 static __thread bool held[KP_LOCKS] __attribute__((tls_model("initial-exec"))); /* over a fork by this thread */
 
-struct kp_lock kp_locks[KP_LOCKS];
+struct kp_lock kp_locks[KP_LOCKS] = {
+#define KP_LOCK(name, fork, file, what) {.rank = KP_LOCK_##name},
+#include "base/locks.def"
+#undef KP_LOCK
+};
+
+static const enum {
+    HELD,
+    FREED,
+    EACH
+} at_fork[KP_LOCKS] = {
+#define KP_LOCK(name, fork, file, what) fork,
+#include "base/locks.def"
+#undef KP_LOCK
+};
 
 static bool broken[KP_LOCKS];
 
@@ -78,6 +95,77 @@ static bool has_ended(int id)
     return ended;
 }
 
+/* ---- the order ---- */
+
+#ifdef KP_CHECK_LOCKS
+
+_Static_assert(KP_LOCKS <= 64, "a bit each");
+
+static __thread uint64_t taken __attribute__((tls_model("initial-exec"))); /* by rank: locks that this thread holds */
+
+static _Noreturn void complain(int rank, int held_rank)
+{
+    static const char *const names[] = {
+#define KP_LOCK(name, fork, file, what) #name,
+#include "base/locks.def"
+#undef KP_LOCK
+    };
+    char line[128];
+    int n = snprintf(line, sizeof(line), "lock order: a thread that holds %s waits for %s\n", names[held_rank],
+                     names[rank]);
+    if (write(STDERR_FILENO, line, (size_t)n) != n)
+        n = 0;
+    abort();
+}
+
+/* A wait that has an end is no deadlock. */
+static void check_order(const struct kp_lock *l, long patience_ms)
+{
+    uint64_t above = taken >> l->rank;
+    if (patience_ms == KP_FOREVER && above)
+        complain(l->rank, l->rank + __builtin_ctzll(above));
+}
+
+static void note_taken(const struct kp_lock *l)
+{
+    taken |= UINT64_C(1) << l->rank;
+}
+
+static void note_given(const struct kp_lock *l)
+{
+    taken &= ~(UINT64_C(1) << l->rank);
+}
+
+void kp_locks_at_end(void)
+{
+    taken = 0;
+}
+
+#else
+
+static void check_order(const struct kp_lock *l, long patience_ms)
+{
+    (void)l, (void)patience_ms;
+}
+
+static void note_taken(const struct kp_lock *l)
+{
+    (void)l;
+}
+
+static void note_given(const struct kp_lock *l)
+{
+    (void)l;
+}
+
+void kp_locks_at_end(void)
+{
+}
+
+#endif
+
+/* ---- taking and giving ---- */
+
 /* One attempt: takes the lock, or announces that this thread waits for it. */
 static bool take_or_announce(struct kp_lock *l, int *word, bool look)
 {
@@ -90,7 +178,7 @@ static bool take_or_announce(struct kp_lock *l, int *word, bool look)
 }
 
 /* A lock that was waited for is marked as such while others may wait, too. */
-bool kp_lock_take(struct kp_lock *l, long patience_ms)
+static bool take(struct kp_lock *l, long patience_ms)
 {
     int word = 0;
     if (atomic_compare_exchange_strong(&l->word, &word, kp_thread_id())) /* most are free */
@@ -108,8 +196,18 @@ bool kp_lock_take(struct kp_lock *l, long patience_ms)
     return true;
 }
 
+bool kp_lock_take(struct kp_lock *l, long patience_ms)
+{
+    check_order(l, patience_ms);
+    bool got = take(l, patience_ms);
+    if (got)
+        note_taken(l);
+    return got;
+}
+
 void kp_lock_give(struct kp_lock *l)
 {
+    note_given(l);
     if (atomic_exchange(&l->word, 0) & WAITED_FOR)
         wake(&l->word, 1);
 }
@@ -124,7 +222,7 @@ static void before_fork(void)
     forking = true;
     for (int i = 0; i < KP_LOCKS; i++) {
         long left = FORK_PATIENCE_MS - (kp_now_ms() - start);
-        held[i] = kp_lock_take(&kp_locks[i], left > 0 ? left : 0);
+        held[i] = at_fork[i] == HELD && kp_lock_take(&kp_locks[i], left > 0 ? left : 0);
     }
 }
 
@@ -145,6 +243,7 @@ static void in_child(void)
         held[i] = false;
         atomic_store(&kp_locks[i].word, 0);
     }
+    kp_locks_at_end(); /* none is held */
     own_id = 0;
     forking = false;
     then();

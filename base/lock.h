@@ -1,6 +1,7 @@
 /*
- * Locks, clocks and waits. A lock can be waited for with a limit, which a program's end needs: an exit from a signal
- * handler may have interrupted the very thread that holds the lock. Waiting threads sleep in the kernel.
+ * Locks, clocks and waits. There is one kind of lock, and one table of all locks (locks.def), which is their order. A
+ * lock can be waited for with a limit, which a program's end needs: an exit from a signal handler may have interrupted
+ * the very thread that holds the lock. Waiting threads sleep in the kernel.
  *
  * Threads: any. A lock is given back by the thread that took it.
  */
@@ -10,32 +11,42 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Zeroed it is free. */
-struct kp_lock {
-    atomic_int word; /* id of the thread that holds it, and whether others wait; 0 = free */
-};
-
-enum { KP_FOREVER = -1 };
-
-/* Waits at most `patience_ms` (KP_FOREVER: without end; 0: not at all). False when it was not to be had; at once where
- * this very thread holds it and the wait has a limit. A holder that has ended holds nothing any more. */
-bool kp_lock_take(struct kp_lock *l, long patience_ms);
-void kp_lock_give(struct kp_lock *l);
-
-/* ---- locks that a forked child can meet (locks.def) ---- */
-
 enum {
-#define KP_LOCK(name) KP_LOCK_##name,
+#define KP_LOCK(name, fork, file, what) KP_LOCK_##name,
 #include "base/locks.def"
 #undef KP_LOCK
     KP_LOCKS
 };
 
+struct kp_lock {
+    atomic_int word; /* id of the thread that holds it, and whether others wait; 0 = free */
+    int rank;        /* of KP_LOCK_… */
+};
+
+/* By rank. A lock of which there are several is no part of it: it starts as KP_LOCK_FREE(NAME). */
 extern struct kp_lock kp_locks[KP_LOCKS];
 
-/* Over each fork from now on this thread holds them, taken in the order of the table, so that what they guard is whole
- * in the child. Those that are not to be had soon are left: the thread that forks may hold one itself. In the child all
- * are free, and in_child is called. Once. */
+#define KP_LOCK_FREE(name) ((struct kp_lock){.rank = KP_LOCK_##name})
+
+enum { KP_FOREVER = -1 };
+
+/* Waits at most `patience_ms` (KP_FOREVER: without end; 0: not at all). False when it was not to be had; at once where
+ * this very thread holds it and the wait has a limit. A holder that has ended holds nothing any more.
+ *
+ * A thread that waits without end holds only locks that come before this one. The builds with ASan or TSan check that:
+ * they name both locks on stderr and abort. */
+bool kp_lock_take(struct kp_lock *l, long patience_ms);
+void kp_lock_give(struct kp_lock *l);
+
+/* The program ends on this thread, maybe in a handler of a signal that interrupted it while it held locks: the order is
+ * checked among those that it takes from here on. */
+void kp_locks_at_end(void);
+
+/* ---- forks ---- */
+
+/* Over each fork from now on the thread that forks holds the locks that the table says so of, taken in its order, so
+ * that what they guard is whole in the child. Those that are not to be had soon are left: the thread may hold one
+ * itself. In the child all are free, and in_child is called. Once. */
 void kp_locks_watch_forks(void (*in_child)(void));
 /* In the child: whether another thread of the parent's held the lock at the fork, and left its work half done. */
 bool kp_locks_broken(int lock);

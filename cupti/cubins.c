@@ -1,10 +1,10 @@
 /* CUPTI's callback carries no user pointer: what is kept is a static. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "cupti/internal.h"
 #include "cupti/source.h"
 
@@ -25,7 +25,7 @@ static struct {
     struct cubin **list; /* in the order in which they were loaded */
     size_t n, cap;
 } cubins;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_CUBINS];
 
 static struct cubin *find(uint32_t crc)
 {
@@ -50,7 +50,7 @@ static bool room_in_list(void)
 
 static void keep(uint32_t crc, const void *image, size_t size, bool always)
 {
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     bool fits = cubins.most > cubins.kept && size <= cubins.most - cubins.kept;
     if (!find(crc) && (fits || always) && room_in_list()) {
         struct cubin *k = malloc(sizeof(*k) + size);
@@ -64,7 +64,7 @@ static void keep(uint32_t crc, const void *image, size_t size, bool always)
             cubins.list[cubins.n++] = k;
         }
     }
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
 }
 
 /* Called by CUPTI in the thread that loads the module. What is returned is what its records name the module by. */
@@ -92,18 +92,18 @@ int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const v
 
 const void *kp_cubins_at(size_t i, size_t *size)
 {
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     const struct cubin *k = i < cubins.n ? cubins.list[i] : NULL;
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     *size = k ? k->size : 0;
     return k ? k->image : NULL;
 }
 
 const void *kp_cubins_find(uint32_t crc, size_t *size)
 {
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     const struct cubin *k = find(crc);
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     *size = k ? k->size : 0;
     return k ? k->image : NULL;
 }

@@ -1,8 +1,8 @@
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "cupti/internal.h"
 #include "cupti/source.h"
 
@@ -17,7 +17,7 @@ struct kp_sass {
 
 /* The lists in use, one a device: CUPTI has no context for them either. */
 static struct kp_sass *configured;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_SASS];
 
 static bool available(const struct kp_cupti *c)
 {
@@ -143,13 +143,13 @@ int kp_sass_configure(const struct kp_cupti *c, const char *chip, int ordinal, c
 {
     int rc = 0;
     *out = NULL;
-    pthread_mutex_lock(&lock);
+    kp_lock_take(lock, KP_FOREVER);
     for (struct kp_sass *s = configured; s && !*out; s = s->next)
         if (s->ordinal == ordinal && s->c == c)
             *out = s;
     if (!*out)
         rc = make_list(c, chip, ordinal, names, n, out);
-    pthread_mutex_unlock(&lock);
+    kp_lock_give(lock);
     return rc;
 }
 

@@ -15,9 +15,12 @@
 #include "preload/program/context.h"
 #include "preload/program/filter.h"
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/hostmem.h"
+#include "preload/program/kernel.h"
 #include "preload/program/loaded_modules.h"
 #include "base/lock.h"
+#include "preload/os/exit_first.h"
 #include "preload/os/log.h"
 #include "preload/os/stdout_mute.h"
 #include "preload/who/nvtx.h"
@@ -95,22 +98,14 @@ static void unprofiled(enum kp_failure kind, const char *why, char *owned)
     if (kind != KP_FAILURES)
         kp_outcome_failed(kind);
     if (!kp_session_is_open())
-        kp_outcome_ended(0, 0);
+        kp_log_outcome(0, 0);
 }
 
 /* ---- what the filter asks for ---- */
 
 static char *read_mangled(CUfunction f)
 {
-    const struct kp_driver *d = &process.driver;
-    const char *mangled = NULL;
-    CUfunction own = f;
-    kp_guard++;
-    if (d->cuFuncGetName && d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS && d->cuKernelGetFunction &&
-        d->cuKernelGetFunction(&own, (CUkernel)f) == CUDA_SUCCESS)
-        d->cuFuncGetName(&mangled, own);
-    kp_guard--;
-    return mangled ? strdup(mangled) : NULL;
+    return kp_kernel_mangled(&process.driver, f);
 }
 
 static int read_device(const struct kp_launch *l)
@@ -138,26 +133,6 @@ static bool is_inside(struct kp_launch *l)
 }
 
 static const struct kp_filter_source filter_source = {read_mangled, read_device, read_clock, read_ids, is_inside};
-
-bool kp_process_waits_outside(CUfunction f)
-{
-    char *mangled = read_mangled(f);
-    bool yes = mangled && kp_filter_waits_outside(mangled);
-    free(mangled);
-    return yes;
-}
-
-bool kp_process_launches_once(CUfunction f)
-{
-    if (!kp_context_once("")) /* as in nearly all programs */
-        return false;
-    char *mangled = read_mangled(f);
-    unsigned once = kp_context_once(mangled ? mangled : "");
-    free(mangled);
-    if (once & KP_ONCE_HEAP)
-        kp_window_heap_blocks();
-    return once != 0;
-}
 
 /* ---- start ---- */
 
@@ -240,23 +215,41 @@ void kp_process_exit_called(void)
     kp_process_exits();
 }
 
+typedef bool (*context_match)(const struct kp_context *c, uint64_t arg);
+
+/* Leaves the contexts that match. Waits at the gate as kp_gate_enter_exclusive does. */
+static void leave_contexts(context_match match, uint64_t arg, const char *why, long owner_ms, long patience_ms)
+{
+    int before;
+    if (!kp_process_active() || kp_guard)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    bool alone;
+    do /* what plans is torn down after this */
+        alone = kp_gate_enter_exclusive(owner_ms, patience_ms);
+    while (!alone && kp_context_is_planning());
+    if (alone) {
+        kp_guard++;
+        kp_window_close(&process.setup, why);
+        kp_worker_drain(KP_FOREVER);
+        kp_patience_reap();
+        kp_context_close(&process.setup, match, arg, true);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
 static void at_exit(void)
 {
     if (!is_own_process())
         return;
+    kp_locks_at_end();
     atomic_store(&process.exiter, kp_thread_id());
     kp_window_hurry();
     kp_thread_park(exiter_ends);
     atomic_store(&process.ending, true); /* before the gate: a launch that waits at it is to see it */
-    kp_process_context_ends("exit", 0);
-}
-
-/* A return from main does not come through our exit(): before glibc 2.41 that thread would take the next handler while
- * another is in ours. */
-void kp_process_exit_first(void)
-{
-    atexit(kp_process_exits);
-    atexit(at_exit);
+    leave_contexts(NULL, 0, the_end, PATIENCE_MS, PATIENCE_MS);
 }
 
 static bool read_options(void)
@@ -345,10 +338,15 @@ static bool is_watched(void)
     return true;
 }
 
+static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_watches, kp_process_close_window};
+
 static void wake(void)
 {
     const char *missing = kp_driver_fill(&process.driver, kp_symbols_driver);
     process.pid = getpid();
+    /* A return from main does not come through our exit(): before glibc 2.41 that thread would take the next handler
+     * while another is in ours. */
+    kp_exit_handlers(at_exit, kp_process_exits);
     kp_outcome_open();
     /* A program may close the driver before it ends; our table must stay good. */
     kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
@@ -374,7 +372,8 @@ static void wake(void)
         .configs = shows_configs(),
         .one_pass = kp_sections_one_pass(process.sections, process.n_sections, process.options.metrics)};
     kp_context_prepare(&process.setup);
-    kp_process_exit_first(); /* after cuInit, so before the driver's own handlers */
+    kp_exit_first(); /* after cuInit, so before the driver's own handlers */
+    kp_gate_set_window(&gate_window);
     go_to(AWAKE);
 }
 
@@ -429,8 +428,8 @@ static CUresult skip(const struct kp_launch *l, const char *reason)
 {
     CUresult rc = pass_through(l);
     if (rc == CUDA_SUCCESS) {
-        if (kp_launched_note(&process.driver, l))
-            kp_process_launches_once(l->f);
+        if (kp_launched_note(&process.driver, l) && kp_kernel_once(&process.driver, l->f) & KP_ONCE_HEAP)
+            kp_window_heap_blocks();
         kp_process_skip(reason, 1);
     }
     return rc;
@@ -561,31 +560,11 @@ static bool is_on_device(const struct kp_context *c, uint64_t arg)
     return c->device_ordinal == (CUdevice)arg;
 }
 
-void kp_process_context_ends(const char *symbol, uint64_t first)
+void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol)
 {
-    bool (*match)(const struct kp_context *, uint64_t) = NULL; /* a green context, or the end: all */
-    if (!kp_process_active() || kp_guard)
-        return;
-    if (!strncmp(symbol, "cuCtx", 5))
-        match = is_context;
-    else if (!strncmp(symbol, "cuDevicePrimaryCtx", 18))
-        match = is_on_device;
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    bool exits = !strcmp(symbol, "exit"), alone;
-    do /* what plans is torn down after this */
-        alone = kp_gate_enter_exclusive(exits ? PATIENCE_MS : KP_FOREVER, exits ? PATIENCE_MS : LAST_PATIENCE_MS);
-    while (!alone && kp_context_is_planning());
-    if (alone) {
-        kp_guard++;
-        kp_window_close(&process.setup, exits ? the_end : symbol);
-        kp_worker_drain(KP_FOREVER);
-        kp_patience_reap();
-        kp_context_close(&process.setup, match, first, true);
-        kp_guard--;
-        kp_gate_leave_exclusive();
-    }
-    pthread_setcancelstate(before, &before);
+    static const context_match matches[] = {
+        [KP_ENDS_CONTEXT] = is_context, [KP_ENDS_DEVICE] = is_on_device, [KP_ENDS_ALL] = NULL};
+    leave_contexts(matches[which], first, symbol, KP_FOREVER, LAST_PATIENCE_MS);
 }
 
 /* ---- windows ---- */
@@ -705,13 +684,13 @@ bool kp_process_replays(void)
     return kp_process_active() && !process.setup.one_pass;
 }
 
-void kp_process_forget(const char *symbol, uint64_t first)
+void kp_process_forget(enum kp_stale what, uint64_t first)
 {
-    if (!strcmp(symbol, "cuModuleUnload") || !strcmp(symbol, "cuLibraryUnload"))
+    if (what == KP_STALE_MODULE)
         kp_context_unloaded((const void *)(uintptr_t)first);
     kp_filter_forget(process.filter);
     kp_place_forget();
-    if (!strstr(symbol, "Set")) /* which only changes how functions are launched */
+    if (what != KP_STALE_SETTINGS)
         kp_launched_forget();
     kp_context_forget();
 }
@@ -783,6 +762,7 @@ enum { MANY_LAUNCHES = 1000 };
 
 static void finish(void)
 {
+    kp_locks_at_end();
     kp_thread_park(exiter_ends);
     /* An exit from a handler that interrupted our own work on this thread cannot wait for it. */
     long patience = kp_guard ? 0 : LAST_PATIENCE_MS;

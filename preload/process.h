@@ -28,12 +28,6 @@ const struct kp_driver *kp_process_driver(void);
 /* Runs a launch: profiled, or straight through when it is not wanted. Returns what the driver returned for it. */
 CUresult kp_process_launch(struct kp_launch *l);
 
-/* Whether kernel `f` waits for other processes or devices, by its name. */
-bool kp_process_waits_outside(CUfunction f);
-
-/* Kernel `f` is launched, or will be: whether it must not be run twice, by its code. */
-bool kp_process_launches_once(CUfunction f);
-
 /* A context is about to be made, or a module to be loaded: what watches their images is started. */
 void kp_process_loads_images(void);
 
@@ -66,15 +60,17 @@ void kp_process_close_window(const char *why);
 /* cu(da)ProfilerStart and Stop. */
 void kp_process_profile(bool on);
 
-/* The call `symbol` with first argument `first` is about to end one or more contexts. */
-void kp_process_context_ends(const char *symbol, uint64_t first);
+/* Which contexts a call of the driver's ends, by its first argument. */
+enum kp_ends { KP_ENDS_NONE, KP_ENDS_CONTEXT, KP_ENDS_DEVICE, KP_ENDS_ALL };
 
-/* The call `symbol` with first argument `first` makes what was read of functions and contexts out of date. */
-void kp_process_forget(const char *symbol, uint64_t first);
+/* The call `symbol` is about to end contexts. */
+void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol);
 
-/* Exit handlers run in reverse order: ours is to run before those of the libraries loaded so far, which would no longer
- * answer. */
-void kp_process_exit_first(void);
+/* What a call makes out of date of what was read: how functions are launched; handles, too, as contexts end; these, and
+ * the module that is its first argument is gone. */
+enum kp_stale { KP_STALE_NOTHING, KP_STALE_SETTINGS, KP_STALE_HANDLES, KP_STALE_MODULE };
+
+void kp_process_forget(enum kp_stale what, uint64_t first);
 
 /* A thread is about to run exit handlers: returns where it is the one to do so. Another one waits until the process
  * ends, or until it seems to be waited for itself. */

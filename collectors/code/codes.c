@@ -1,7 +1,6 @@
 #include "collectors/code/codes.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "collectors/code/cubin.h"
 #include "collectors/code/disassemble.h"
 #include "report/define/source.h"
+#include "base/lock.h"
 #include "base/text.h"
 
 struct entry {
@@ -19,12 +19,13 @@ struct entry {
 struct kp_codes {
     const void *(*cubin)(uint32_t crc, size_t *size);
     bool texts;
-    pthread_mutex_t lock;
     struct entry **entries; /* by id, from 1 on; each stays where it is */
     size_t n, cap;
     uint64_t *slots; /* hash of the entries by function and CRC: ids, 0 = free */
     size_t n_slots;  /* a power of 2 */
 };
+
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_CODES];
 
 enum { FIRST_SLOTS = 256, DISASSEMBLER_MS = 20000 };
 
@@ -35,7 +36,6 @@ struct kp_codes *kp_codes_new(const void *(*cubin)(uint32_t crc, size_t *size), 
         return NULL;
     c->cubin = cubin;
     c->texts = texts;
-    pthread_mutex_init(&c->lock, NULL);
     return c;
 }
 
@@ -49,7 +49,6 @@ void kp_codes_free(struct kp_codes *c)
     }
     free(c->entries);
     free(c->slots);
-    pthread_mutex_destroy(&c->lock);
     free(c);
 }
 
@@ -111,19 +110,19 @@ static uint64_t add(struct kp_codes *c, uint32_t crc, const char *name)
 
 uint64_t kp_codes_id(struct kp_codes *c, uint32_t crc, const char *name)
 {
-    pthread_mutex_lock(&c->lock);
+    kp_lock_take(lock, KP_FOREVER);
     uint64_t id = c->n_slots ? *slot_of(c, crc, name) : 0;
     if (!id)
         id = add(c, crc, name);
-    pthread_mutex_unlock(&c->lock);
+    kp_lock_give(lock);
     return id;
 }
 
 uint64_t kp_codes_count(struct kp_codes *c)
 {
-    pthread_mutex_lock(&c->lock);
+    kp_lock_take(lock, KP_FOREVER);
     uint64_t n = c->n;
-    pthread_mutex_unlock(&c->lock);
+    kp_lock_give(lock);
     return n;
 }
 
@@ -149,7 +148,7 @@ static void read_image(struct kp_codes *c, struct kp_code *code)
 const struct kp_code *kp_codes_get(struct kp_codes *c, uint64_t id)
 {
     struct entry *e = NULL;
-    pthread_mutex_lock(&c->lock);
+    kp_lock_take(lock, KP_FOREVER);
     if (id && id <= c->n) {
         e = c->entries[id - 1];
         if (!e->read) {
@@ -157,7 +156,7 @@ const struct kp_code *kp_codes_get(struct kp_codes *c, uint64_t id)
             e->read = true;
         }
     }
-    pthread_mutex_unlock(&c->lock);
+    kp_lock_give(lock);
     return e ? &e->code : NULL;
 }
 

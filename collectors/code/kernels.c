@@ -1,10 +1,10 @@
 #include "collectors/code/kernels.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collectors/code/cubin.h"
+#include "base/lock.h"
 #include "base/text.h"
 
 /* A function of a module. */
@@ -17,7 +17,6 @@ struct function {
 
 struct kp_kernels {
     const void *(*cubin_at)(size_t i, size_t *size);
-    pthread_mutex_t lock;
     size_t seen;               /* images looked at */
     struct kp_cubin **modules; /* those of them that can be read */
     unsigned *once;            /* of each: of enum kp_once, what any of its code does */
@@ -28,13 +27,14 @@ struct kp_kernels {
     size_t n_buckets;
 };
 
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_KERNELS];
+
 struct kp_kernels *kp_kernels_new(const void *(*cubin_at)(size_t i, size_t *size))
 {
     struct kp_kernels *k = calloc(1, sizeof(*k));
     if (!k)
         return NULL;
     k->cubin_at = cubin_at;
-    pthread_mutex_init(&k->lock, NULL);
     return k;
 }
 
@@ -48,7 +48,6 @@ void kp_kernels_free(struct kp_kernels *k)
     free(k->once);
     free(k->functions);
     free(k->buckets);
-    pthread_mutex_destroy(&k->lock);
     free(k);
 }
 
@@ -144,7 +143,7 @@ static size_t first_in_bucket(const struct kp_kernels *k, const char *name)
 unsigned kp_kernels_once(struct kp_kernels *k, const char *name)
 {
     unsigned once = 0;
-    pthread_mutex_lock(&k->lock);
+    kp_lock_take(lock, KP_FOREVER);
     look_at_new(k);
     for (size_t i = 0; !*name && i < k->n_modules; i++)
         once |= k->once[i];
@@ -155,7 +154,7 @@ unsigned kp_kernels_once(struct kp_kernels *k, const char *name)
             continue;
         once |= read_code(k, f, &code) ? code.once : k->once[f->module];
     }
-    pthread_mutex_unlock(&k->lock);
+    kp_lock_give(lock);
     return once;
 }
 
@@ -163,7 +162,7 @@ bool kp_kernels_find(struct kp_kernels *k, const char *name, struct kp_kernel_co
 {
     struct kp_kernel_code code = {0};
     bool found = false, agreed = true;
-    pthread_mutex_lock(&k->lock);
+    kp_lock_take(lock, KP_FOREVER);
     look_at_new(k);
     for (size_t i = first_in_bucket(k, name); i; i = k->functions[i - 1].next) {
         const struct function *f = &k->functions[i - 1];
@@ -173,6 +172,6 @@ bool kp_kernels_find(struct kp_kernels *k, const char *name, struct kp_kernel_co
         *out = code;
         found = true;
     }
-    pthread_mutex_unlock(&k->lock);
+    kp_lock_give(lock);
     return found && agreed;
 }

@@ -7,11 +7,12 @@
 #include <cuda.h>
 
 #include "preload/os/elf.h"
-#include "preload/gate/gate.h"
-#include "preload/program/graphs.h"
-#include "preload/program/hostmem.h"
-#include "preload/program/launch.h"
-#include "preload/process.h"
+#include "preload/doors/api.h"
+#include "preload/doors/trampolines.h"
+#include "preload/doors/graph_doors.h"
+#include "preload/doors/hostmem_doors.h"
+#include "preload/doors/launch_doors.h"
+#include "preload/os/guard.h"
 #include "preload/doors/runtime.h"
 #include "preload/os/symbols.h"
 
@@ -187,7 +188,7 @@ void *kp_door_wrap_symbol(const char *symbol, void *real)
     if (!row)
         return real; /* no function of the driver */
     int d = door_of_symbol(symbol);
-    return d >= 0 ? hand_out(d, real) : kp_gate_wrap(row->class, row->symbol, real);
+    return d >= 0 ? hand_out(d, real) : kp_trampoline_for(row->class, row->symbol, real);
 }
 
 void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *real)
@@ -199,5 +200,5 @@ void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *rea
     if (d >= 0)
         return hand_out(d, real);
     /* A function of a later driver: it may change anything, so it is gated. */
-    return row ? kp_gate_wrap(row->class, row->base, real) : kp_gate_wrap(KP_CLASS_GATE, "", real);
+    return row ? kp_trampoline_for(row->class, row->base, real) : kp_trampoline_for(KP_CLASS_GATE, "", real);
 }

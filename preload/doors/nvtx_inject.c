@@ -1,18 +1,10 @@
 /* NVTX calls as the program makes them, and how they come here. */
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "preload/who/nvtx.h"
-#include "base/version.h"
 
 #define EXPORT __attribute__((visibility("default")))
-
-extern char **environ;
-
-static bool wanted;
-static const char *other;
 
 /* ---- messages ---- */
 
@@ -192,6 +184,7 @@ static void stream_w(void *stream, const wchar_t *name)
 /* Resources are another way to name threads and streams. The handle is good for nothing but to be destroyed. */
 static const void *resource(const struct kp_nvtx_domain *d, const struct kp_nvtx_resource *r)
 {
+    static const char any;
     char buffer[KP_NVTX_NAME];
     (void)d;
     if (!r || r->size < sizeof(*r))
@@ -201,7 +194,7 @@ static const void *resource(const struct kp_nvtx_domain *d, const struct kp_nvtx
         kp_nvtx_name(KP_NVTX_THREAD, NULL, r->id.number, name);
     else if (r->type == KP_NVTX_RESOURCE_CUDA_STREAM || r->type == KP_NVTX_RESOURCE_CUDART_STREAM)
         kp_nvtx_name(KP_NVTX_STREAM, NULL, r->id.number, name);
-    return &wanted;
+    return &any;
 }
 
 /* ---- injection ---- */
@@ -248,7 +241,7 @@ static const struct hook {
 
 EXPORT int InitializeInjectionNvtx2(kp_nvtx_get_table get)
 {
-    const struct kp_nvtx_callbacks *callbacks = wanted && get ? get(KP_NVTX_TABLE_CALLBACKS) : NULL;
+    const struct kp_nvtx_callbacks *callbacks = kp_nvtx_wanted() && get ? get(KP_NVTX_TABLE_CALLBACKS) : NULL;
     if (!callbacks || callbacks->struct_size < sizeof(*callbacks))
         return 0;
     for (size_t i = 0; i < sizeof(hooks) / sizeof(*hooks); i++) {
@@ -263,49 +256,4 @@ EXPORT int InitializeInjectionNvtx2(kp_nvtx_get_table get)
         version->set_injection_version(KP_NVTX_VERSION);
     kp_nvtx_attached();
     return 1;
-}
-
-/* getenv and setenv would be the program's own where it has them (shells do), and those are not to be called before
- * main.
- */
-static const char *in_environment(const char *name)
-{
-    size_t len = strlen(name);
-    for (char **entry = environ; *entry; entry++)
-        if (!strncmp(*entry, name, len) && (*entry)[len] == '=')
-            return *entry + len + 1;
-    return NULL;
-}
-
-static void add_to_environment(char *entry)
-{
-    size_t n = 0;
-    while (environ[n])
-        n++;
-    char **grown = malloc((n + 2) * sizeof(*grown));
-    if (!grown)
-        return;
-    memcpy(grown, environ, n * sizeof(*grown));
-    grown[n] = entry;
-    grown[n + 1] = NULL;
-    environ = grown;
-}
-
-/* The library is named by what the loader knows it by already: found without a search in every process that has it,
- * from any folder, and in no other. */
-void kp_nvtx_offer(void)
-{
-    if (!environ || !(wanted = kp_options_want_nvtx(environ)))
-        return;
-    static char entry[] = KP_NVTX_PATH_VARIABLE "=" KP_LIBRARY; /* a shell writes into its environment */
-    const char *path = in_environment(KP_NVTX_PATH_VARIABLE), *slash = path ? strrchr(path, '/') : NULL;
-    if (!path)
-        add_to_environment(entry);
-    else if (strcmp(slash ? slash + 1 : path, KP_LIBRARY))
-        other = kp_strdup(path);
-}
-
-const char *kp_nvtx_other(void)
-{
-    return other;
 }

@@ -8,7 +8,7 @@
 
 #include "preload/program/context.h"
 #include "preload/os/elf.h"
-#include "preload/program/launch.h"
+#include "preload/doors/launch_doors.h"
 #include "base/lock.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -2,8 +2,8 @@
  * The gate: keeps replays and the rest of the program's driver calls apart.
  *
  * A replay rewinds memory, so nothing else may change memory, streams or modules while it runs. Every driver function
- * that may do so is reached through a trampoline (gate.S) that needs no knowledge of its signature: it enters the gate
- * shared, calls the real function with the same registers and stack, and leaves. A replay enters exclusively: it waits
+ * that may do so is reached through a door, most through a trampoline (preload/doors/trampolines.S): it enters the gate
+ * shared, calls the real function, and leaves. A replay enters exclusively: it waits
  * for calls in flight and holds back new ones.
  *
  * Threads: all functions may be called from any thread. A thread inside the exclusive section, or under kp_guard,
@@ -13,47 +13,20 @@
 #define KP_PRELOAD_GATE_GATE_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-enum kp_api_class {
-    KP_CLASS_LAUNCH,
-    KP_CLASS_DOOR,
-    KP_CLASS_GATE,
-    KP_CLASS_JOIN,
-    KP_CLASS_ALLOC,
-    KP_CLASS_LOAD,
-    KP_CLASS_IMAGE,
-    KP_CLASS_SHARE,
-    KP_CLASS_MANAGED,
-    KP_CLASS_VIRTUAL,
-    KP_CLASS_CTX_END,
-    KP_CLASS_FORGET,
-    KP_CLASS_HOLD,
-    KP_CLASS_CAPTURE_BEGIN,
-    KP_CLASS_CAPTURE_END,
-    KP_CLASS_INIT,
-    KP_CLASS_SYNC,
-    KP_CLASS_PURE,
-};
-
-struct kp_api_row {
-    const char *symbol, *base;
-    enum kp_api_class class;
-};
-
-/* cuda_api.def in its order. */
-extern const struct kp_api_row kp_api[];
-extern const size_t kp_api_rows;
-
-/* Depth of kprof's own driver calls on this thread: while it is not 0, doors do nothing of their own. */
-extern __thread int kp_guard __attribute__((tls_model("initial-exec")));
-
-/* Depth of the program's own driver calls on this thread, those behind trampolines. */
-extern __thread int kp_in_driver __attribute__((tls_model("initial-exec")));
 
 /* Until armed, trampolines jump straight to the driver. Disarming is for a forked child and for the end. */
 void kp_gate_arm(bool on);
+bool kp_gate_is_armed(void);
+
+/* The window as the gate sees it; all from any thread. */
+struct kp_gate_window {
+    bool (*is_open)(void);
+    bool (*watches)(void);           /* one is open that will be replayed */
+    void (*close)(const char *what); /* enters the gate exclusively; what it cannot close it spoils */
+};
+
+/* Before the first window is opened; until then there is none. `w` stays. */
+void kp_gate_set_window(const struct kp_gate_window *w);
 
 /* A window that is open and would be replayed is closed first, for `what`: the driver's function that is called, or a
  * reason; static text. */
@@ -74,9 +47,7 @@ void kp_gate_reset(void);
 
 /* Stream captures that the program has open. */
 int kp_gate_captures(void);
-
-/* The function to hand out for the driver's function `real`, which the program asked for by exported symbol, or by the
- * base name of cuGetProcAddress: a trampoline, or `real` itself where the class needs none or no trampoline is left. */
-void *kp_gate_wrap(enum kp_api_class class, const char *symbol, void *real);
+void kp_gate_capture_begins(void);
+void kp_gate_capture_ends(void);
 
 #endif

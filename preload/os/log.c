@@ -2,17 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "preload/os/outcome.h"
+#include "preload/os/quiet.h"
 #include "base/descriptor.h"
 #include "base/text.h"
 
@@ -30,33 +29,6 @@ static struct place error = {.fd = STDERR_FILENO}, log_file = {.fd = -1};
 static _Atomic(struct place *) log_to = &error;
 static bool log_quiet, log_apart;
 static atomic_int writing;
-
-/* A write may raise SIGPIPE or SIGXFSZ, which would end the program for a line that is not its own. */
-struct kp_quiet kp_quiet_begin(void)
-{
-    struct kp_quiet q;
-    sigset_t pending;
-    sigemptyset(&q.raised);
-    sigaddset(&q.raised, SIGPIPE);
-    sigaddset(&q.raised, SIGXFSZ);
-    sigpending(&pending);
-    q.had_pipe = sigismember(&pending, SIGPIPE) == 1;
-    q.had_size = sigismember(&pending, SIGXFSZ) == 1;
-    sigprocmask(SIG_BLOCK, &q.raised, &q.before); /* of this thread, on Linux */
-    return q;
-}
-
-void kp_quiet_end(struct kp_quiet *q)
-{
-    static const struct timespec at_once = {0};
-    if (q->had_pipe)
-        sigdelset(&q->raised, SIGPIPE);
-    if (q->had_size)
-        sigdelset(&q->raised, SIGXFSZ);
-    while (sigtimedwait(&q->raised, NULL, &at_once) > 0)
-        ; /* ours: taken away before it can be delivered */
-    sigprocmask(SIG_SETMASK, &q->before, NULL);
-}
 
 static int write_to(int fd, const char *text, size_t len)
 {
@@ -286,4 +258,12 @@ void kp_log_warning(const char *format, ...)
 void kp_log_error(const char *format, ...)
 {
     LINE("==ERROR==");
+}
+
+void kp_log_outcome(uint64_t seen, uint64_t matched)
+{
+    char *strict = kp_outcome_ended(seen, matched);
+    if (strict)
+        kp_log_error("%s", strict);
+    free(strict);
 }

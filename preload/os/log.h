@@ -7,21 +7,13 @@
 #ifndef KP_PRELOAD_OS_LOG_H
 #define KP_PRELOAD_OS_LOG_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/sink.h"
-
-/* Signals that a write of ours may raise, kept from the program; used around the session file's writes too. */
-struct kp_quiet {
-    sigset_t raised, before;
-    bool had_pipe, had_size;
-};
-struct kp_quiet kp_quiet_begin(void);
-void kp_quiet_end(struct kp_quiet *q);
 
 /* To be called when the library is loaded: a program may later put a file of its own into descriptor 2, and that must
  * not receive our lines. */
@@ -59,6 +51,9 @@ struct kp_log_lines {
 void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes and releases them; `l` is empty again. */
 void kp_log_lines_write(struct kp_log_lines *l);
+
+/* The report is written, or there will be none: see kp_outcome_ended. */
+void kp_log_outcome(uint64_t seen, uint64_t matched);
 
 /* For rendering the report to the same place. */
 const struct kp_sink *kp_log_sink(void);

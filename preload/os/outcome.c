@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "preload/os/log.h"
+#include "preload/os/quiet.h"
 
 static struct {
     char *file; /* NULL: nobody waits for it */
@@ -70,23 +70,23 @@ void kp_outcome_left(void)
 }
 
 /* Without the command nothing can change the exit status: the line names the one that it would have been. */
-static void say_strict(uint64_t seen, uint64_t matched)
+static char *strict_line(uint64_t seen, uint64_t matched)
 {
     kp_failure_set set = atomic_load(&outcome.failures);
     if (!set)
         set = kp_failure_bit(!seen ? KP_FAILURE_NO_LAUNCH : KP_FAILURE_NO_MATCH) * (kp_failure_set)!matched;
-    char *line = set ? kp_failure_line(set) : NULL;
-    if (line)
-        kp_log_error("strict: %s; under the kprof command the exit status would be %d", line,
-                     kp_failure_rows[kp_failure_first(set)].status);
-    free(line);
+    char *failures = set ? kp_failure_line(set) : NULL, *line = NULL;
+    if (failures && asprintf(&line, "strict: %s; under the kprof command the exit status would be %d", failures,
+                             kp_failure_rows[kp_failure_first(set)].status) < 0)
+        line = NULL;
+    free(failures);
+    return line;
 }
 
-void kp_outcome_ended(uint64_t seen, uint64_t matched)
+char *kp_outcome_ended(uint64_t seen, uint64_t matched)
 {
     char counts[64];
     snprintf(counts, sizeof(counts), "%" PRIu64 " %" PRIu64, seen, matched);
     tell("ended", counts);
-    if (outcome.strict && !outcome.file && outcome.pid == getpid())
-        say_strict(seen, matched);
+    return outcome.strict && !outcome.file && outcome.pid == getpid() ? strict_line(seen, matched) : NULL;
 }

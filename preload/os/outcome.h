@@ -1,6 +1,7 @@
 /*
  * What became of the profiling in this process, told to the kprof command that started it, or without one, with
- * `strict`, in a last line. The command hands over a file; a line of it is "PROCESS WORD REST" (see cmd/main.h).
+ * `strict`, in a last line (kp_log_outcome). The command hands over a file; a line of it is "PROCESS WORD REST" (see
+ * cmd/main.h).
  *
  * Threads: any, but for kp_outcome_open and kp_outcome_strict, which come before all others. Nothing is told in a
  * forked child. What cannot be written is not told.
@@ -24,7 +25,8 @@ void kp_outcome_failed(enum kp_failure kind);
 void kp_outcome_stored(const char *path);
 /* The process is left alone, as was asked for. */
 void kp_outcome_left(void);
-/* The report is written, or there will be none: launches seen, and those of them that filters did not hold back. */
-void kp_outcome_ended(uint64_t seen, uint64_t matched);
+/* The report is written, or there will be none: launches seen, and those of them that filters did not hold back.
+ * Returns the line that `strict` asks for where no command waits for the outcome; malloc'ed. NULL: there is none. */
+char *kp_outcome_ended(uint64_t seen, uint64_t matched);
 
 #endif

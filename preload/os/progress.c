@@ -17,13 +17,13 @@ enum { PATIENCE_MS = 200 };
 enum { TEXT = 160 };
 
 static struct {
-    struct kp_lock lock;
     unsigned depth;
     char text[TEXT];
     long began_ms, next_ms;
     bool watched;
     pthread_t thread;
 } work;
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_PROGRESS];
 
 static atomic_int over; /* of the work that the thread watches; waited for by the kernel */
 
@@ -43,10 +43,10 @@ static void *watch(void *unused)
     char line[TEXT + 64];
     (void)unused;
     while (!atomic_load(&over)) {
-        kp_lock_take(&work.lock, KP_FOREVER);
+        kp_lock_take(lock, KP_FOREVER);
         bool due = take_due(line);
         long next = work.next_ms;
-        kp_lock_give(&work.lock);
+        kp_lock_give(lock);
         if (due)
             kp_log_still(line);
         long left = next - kp_now_ms();
@@ -68,32 +68,32 @@ static void say(const char *text, bool takes_long)
 
 void kp_progress_begin(const char *text, bool takes_long)
 {
-    if (!kp_lock_take(&work.lock, PATIENCE_MS))
+    if (!kp_lock_take(lock, PATIENCE_MS))
         return;
     if (!work.depth++) {
         work.began_ms = kp_now_ms();
         work.next_ms = work.began_ms + EVERY_MS;
     }
     say(text, takes_long);
-    kp_lock_give(&work.lock);
+    kp_lock_give(lock);
 }
 
 void kp_progress_step(const char *text, bool takes_long)
 {
     char line[TEXT + 64];
-    if (!kp_lock_take(&work.lock, PATIENCE_MS))
+    if (!kp_lock_take(lock, PATIENCE_MS))
         return;
     if (work.depth)
         say(text, takes_long);
     bool due = !work.watched && take_due(line); /* where there are no threads */
-    kp_lock_give(&work.lock);
+    kp_lock_give(lock);
     if (due)
         kp_log_still(line);
 }
 
 void kp_progress_end(void)
 {
-    if (!kp_lock_take(&work.lock, PATIENCE_MS))
+    if (!kp_lock_take(lock, PATIENCE_MS))
         return;
     bool stops = work.depth && !--work.depth && work.watched;
     pthread_t thread = work.thread;
@@ -102,7 +102,7 @@ void kp_progress_end(void)
         atomic_store(&over, 1);
         kp_wake_all(&over);
     }
-    kp_lock_give(&work.lock);
+    kp_lock_give(lock);
     if (stops)
         kp_thread_join(thread);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "preload/os/log.h"
+#include "preload/os/quiet.h"
 #include "base/descriptor.h"
 
 enum { PATIENCE_MS = 1000 };

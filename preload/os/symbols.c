@@ -3,9 +3,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "preload/doors/doors.h"
 #include "preload/os/elf.h"
-#include "preload/gate/gate.h"
 
 static const char driver_soname[] = "libcuda.so";
 
@@ -50,18 +48,4 @@ const struct kp_dl *kp_symbols_dl(void)
     if (!loader.sym)
         kp_symbols_init();
     return &loader;
-}
-
-void *kp_dlsym(void *handle, const char *name)
-{
-    if (!kp_real_dlsym)
-        kp_symbols_init();
-    return kp_door_wrap_symbol(name, kp_real_dlsym(handle, name));
-}
-
-void *kp_dlvsym(void *handle, const char *name, const char *version)
-{
-    if (!kp_real_dlvsym)
-        kp_symbols_init();
-    return kp_door_wrap_symbol(name, kp_real_dlvsym(handle, name, version));
 }

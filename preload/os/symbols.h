@@ -24,8 +24,4 @@ void *kp_symbols_driver(const char *symbol);
 /* Loader functions for cupti/. Valid after kp_symbols_init; `open` is NULL if the C library hides dlopen. */
 const struct kp_dl *kp_symbols_dl(void);
 
-/* Substitutes of the lookup doors for an explicit handle and a name that may be a door's (called from gate.S). */
-void *kp_dlsym(void *handle, const char *name);
-void *kp_dlvsym(void *handle, const char *name, const char *version);
-
 #endif

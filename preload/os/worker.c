@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "base/lock.h"
 #include "preload/os/symbols.h"
 
@@ -26,20 +26,20 @@ struct job {
  * alive whose own threads have all ended, and costs more than the start of one, which is far below the cost of a
  * window. Polled locks, as only they can be waited for with a limit where a signal handler ends the program. */
 static struct {
-    struct kp_lock lock;
     struct job *first, **end;
     pthread_t thread;
     bool unjoined; /* the thread was started and has not been joined */
     bool running;  /* a thread is there and will look at the queue again */
     bool forked;
 } queue = {.end = &queue.first};
+static struct kp_lock *const queue_lock = &kp_locks[KP_LOCK_WORKER];
 
 static __thread bool on_worker;
 
 /* The next job; NULL when there is none, and then no more are taken. */
 static struct job *next_job(void)
 {
-    kp_lock_take(&queue.lock, KP_FOREVER);
+    kp_lock_take(queue_lock, KP_FOREVER);
     struct job *j = queue.first;
     if (j) {
         queue.first = j->next;
@@ -48,7 +48,7 @@ static struct job *next_job(void)
     } else {
         queue.running = false;
     }
-    kp_lock_give(&queue.lock);
+    kp_lock_give(queue_lock);
     return j;
 }
 
@@ -110,7 +110,7 @@ static struct started {
     atomic_int state;
     struct started *next;
 } * started;
-static struct kp_lock started_lock;
+static struct kp_lock *const started_lock = &kp_locks[KP_LOCK_THREADS];
 static atomic_bool parking;
 
 static void *run(void *arg)
@@ -153,22 +153,22 @@ bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
         return false;
     }
     *thread = s->thread;
-    kp_lock_take(&started_lock, KP_FOREVER);
+    kp_lock_take(started_lock, KP_FOREVER);
     s->next = started;
     started = s;
-    kp_lock_give(&started_lock);
+    kp_lock_give(started_lock);
     return true;
 }
 
 static struct started *take_started(pthread_t thread)
 {
-    kp_lock_take(&started_lock, KP_FOREVER);
+    kp_lock_take(started_lock, KP_FOREVER);
     struct started **link = &started, *s;
     while (*link && (*link)->thread != thread)
         link = &(*link)->next;
     if ((s = *link))
         *link = s->next;
-    kp_lock_give(&started_lock);
+    kp_lock_give(started_lock);
     return s;
 }
 
@@ -240,9 +240,9 @@ bool kp_worker_submit(void (*fn)(void *arg), void *arg)
     if (!j)
         return false;
     *j = (struct job){.fn = fn, .arg = arg};
-    kp_lock_take(&queue.lock, KP_FOREVER);
+    kp_lock_take(queue_lock, KP_FOREVER);
     bool taken = take(j);
-    kp_lock_give(&queue.lock);
+    kp_lock_give(queue_lock);
     if (!taken)
         free(j);
     return taken;
@@ -251,14 +251,14 @@ bool kp_worker_submit(void (*fn)(void *arg), void *arg)
 /* Whether everything is done, as far as can be told within `patience_ms`. */
 static bool idle(long patience_ms)
 {
-    if (!kp_lock_take(&queue.lock, patience_ms))
+    if (!kp_lock_take(queue_lock, patience_ms))
         return false;
     bool yes = !queue.running;
     if (yes && queue.unjoined) {
         kp_thread_join(queue.thread);
         queue.unjoined = false;
     }
-    kp_lock_give(&queue.lock);
+    kp_lock_give(queue_lock);
     return yes;
 }
 
@@ -278,8 +278,6 @@ bool kp_worker_drain(long patience_ms)
 
 void kp_worker_forked(void)
 {
-    kp_lock_give(&started_lock);
-    kp_lock_give(&queue.lock);
     queue.forked = true;
     queue.running = false;
     queue.unjoined = false;

@@ -11,11 +11,11 @@
 #include "collectors/facts/topology.h"
 #include "cupti/source.h"
 #include "preload/os/elf.h"
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/loaded_modules.h"
 #include "base/lock.h"
 #include "preload/os/outcome.h"
-#include "preload/process.h"
+#include "preload/os/exit_first.h"
 #include "preload/os/progress.h"
 #include "preload/gate/handle_set.h"
 #include "preload/session/session.h"
@@ -33,10 +33,10 @@ static atomic_bool foreign_activity;
 enum { MOST_GONE = 4096 };
 
 static struct {
-    pthread_mutex_t lock;
     const void *list[MOST_GONE];
     atomic_size_t n; /* ever; the list holds the last ones */
-} gone = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} gone;
+static struct kp_lock *const gone_lock = &kp_locks[KP_LOCK_UNLOADED];
 
 /* CUPTI, once a process. */
 static struct {
@@ -89,7 +89,7 @@ static void load_cupti(const char *dir)
         kp_outcome_failed(KP_FAILURE_CUPTI);
         return;
     }
-    kp_process_exit_first();
+    kp_exit_first();
 }
 
 /* Launch metrics that only the code tells. */
@@ -121,7 +121,7 @@ static void keep_images(const struct kp_context_setup *setup, size_t most)
     load_cupti(setup->options->cupti_dir);
     if (!loaded.cupti || kp_cubins_keep(loaded.cupti, most, runs_once))
         return;
-    kp_process_exit_first();
+    kp_exit_first();
     loaded.kernels = kp_kernels_new(kp_cubins_at);
 }
 
@@ -475,7 +475,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     if (c->plan)
         open_collector(setup, c);
     if (loaded.cupti)
-        kp_process_exit_first(); /* what was planned with is taken down before an exit handler that is older */
+        kp_exit_first(); /* what was planned with is taken down before an exit handler that is older */
     read_machine(setup, c);
     c->next = contexts;
     contexts = c;
@@ -499,7 +499,7 @@ static void drop_gone_modules(struct kp_context *c)
 {
     if (c->gone_seen == atomic_load(&gone.n))
         return;
-    pthread_mutex_lock(&gone.lock);
+    kp_lock_take(gone_lock, KP_FOREVER);
     size_t n = atomic_load(&gone.n);
     if (n - c->gone_seen > MOST_GONE)
         c->n_modules = 0;
@@ -507,7 +507,7 @@ static void drop_gone_modules(struct kp_context *c)
         for (size_t i = c->gone_seen; i < n; i++)
             drop_module(c, gone.list[i % MOST_GONE]);
     c->gone_seen = n;
-    pthread_mutex_unlock(&gone.lock);
+    kp_lock_give(gone_lock);
 }
 
 /* Functions are forgotten when handles may have been reused, or what was read of them has changed. */
@@ -548,10 +548,8 @@ bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_con
 }
 
 /* Libraries of which a function was asked for, by context. */
-static struct {
-    pthread_mutex_t lock;
-    struct kp_seen seen;
-} libraries = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct kp_seen libraries;
+static struct kp_lock *const libraries_lock = &kp_locks[KP_LOCK_LIBRARIES];
 
 bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel)
 {
@@ -560,22 +558,22 @@ bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel)
     if (!d->cuKernelGetLibrary || d->cuCtxGetCurrent(&ctx) != CUDA_SUCCESS ||
         d->cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
         return true;
-    pthread_mutex_lock(&libraries.lock);
-    bool first = kp_seen_add(&libraries.seen, ctx, library) != -EEXIST;
-    pthread_mutex_unlock(&libraries.lock);
+    kp_lock_take(libraries_lock, KP_FOREVER);
+    bool first = kp_seen_add(&libraries, ctx, library) != -EEXIST;
+    kp_lock_give(libraries_lock);
     return first;
 }
 
 void kp_context_unloaded(const void *handle)
 {
-    pthread_mutex_lock(&gone.lock);
+    kp_lock_take(gone_lock, KP_FOREVER);
     size_t n = atomic_load(&gone.n);
     gone.list[n % MOST_GONE] = handle;
     atomic_store(&gone.n, n + 1);
-    pthread_mutex_unlock(&gone.lock);
-    pthread_mutex_lock(&libraries.lock);
-    kp_seen_drop(&libraries.seen, handle);
-    pthread_mutex_unlock(&libraries.lock);
+    kp_lock_give(gone_lock);
+    kp_lock_take(libraries_lock, KP_FOREVER);
+    kp_seen_drop(&libraries, handle);
+    kp_lock_give(libraries_lock);
 }
 
 static void add_module(struct kp_context *c, const void *module)

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "base/lock.h"
 #include "preload/os/worker.h"
 

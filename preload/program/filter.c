@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
 #include "base/pattern.h"
+#include "base/lock.h"
 #include "base/text.h"
 
 enum { SLOTS = 4096, BUCKETS = 1024 };
@@ -47,7 +47,6 @@ struct counter {
 };
 
 struct kp_filter {
-    pthread_mutex_t lock;
     const struct kp_options *options;
     struct kp_filter_source source;
     enum base base;
@@ -70,6 +69,8 @@ struct kp_filter {
         struct kernel *kernel;
     } slots[SLOTS];
 };
+
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_FILTER];
 
 /* ---- names ---- */
 
@@ -222,9 +223,9 @@ static const char *with_other_id(struct kp_filter *f, const struct kp_launch *l,
     bool asks = kp_kernel_id_asks_place(f->id);
     uint64_t context = 0, stream = 0;
     if (asks) {
-        pthread_mutex_unlock(&f->lock);
+        kp_lock_give(lock);
         const char *why = f->source.place(l, &context, &stream);
-        pthread_mutex_lock(&f->lock);
+        kp_lock_take(lock, KP_FOREVER);
         if (why)
             return why;
     }
@@ -288,7 +289,7 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
 {
     struct kernel *k = NULL;
     *out = (struct kp_filter_choice){.other_device = -1};
-    pthread_mutex_lock(&f->lock);
+    kp_lock_take(lock, KP_FOREVER);
     out->unwanted = out_of_time(f);
     if (!out->unwanted)
         out->unwanted = before_match(f);
@@ -303,24 +304,24 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
     if (!out->unwanted)
         out->unwanted = by_number(f, l, k, &out->last);
     out->outside = !out->unwanted && k && k->outside;
-    pthread_mutex_unlock(&f->lock);
+    kp_lock_give(lock);
 }
 
 bool kp_filter_outside(struct kp_filter *f, CUfunction function)
 {
-    pthread_mutex_lock(&f->lock);
+    kp_lock_take(lock, KP_FOREVER);
     bool outside = kernel_of(f, function)->outside;
-    pthread_mutex_unlock(&f->lock);
+    kp_lock_give(lock);
     return outside;
 }
 
 void kp_filter_unwanted(struct kp_filter *f, void (*fn)(void *arg, const char *name, uint64_t launches), void *arg)
 {
-    pthread_mutex_lock(&f->lock);
+    kp_lock_take(lock, KP_FOREVER);
     for (const struct kernel *k = f->first; k; k = k->later)
         if (k->unwanted)
             fn(arg, k->name, k->unwanted);
-    pthread_mutex_unlock(&f->lock);
+    kp_lock_give(lock);
 }
 
 /* ---- making ---- */
@@ -350,7 +351,6 @@ int kp_filter_new(const struct kp_options *o, const struct kp_filter_source *sou
     struct kp_filter *f = calloc(1, sizeof(*f));
     if (!f)
         return -ENOMEM;
-    pthread_mutex_init(&f->lock, NULL);
     f->options = o;
     f->source = *source;
     f->nameless.name = "";
@@ -389,7 +389,6 @@ void kp_filter_free(struct kp_filter *f)
     }
     kp_pattern_free(f->name);
     kp_kernel_id_free(f->id);
-    pthread_mutex_destroy(&f->lock);
     free(f);
 }
 

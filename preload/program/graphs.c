@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/hostmem.h"
+#include "preload/program/kernel.h"
 #include "base/lock.h"
-#include "preload/process.h"
 
 struct entry {
     CUgraphExec exec;
@@ -89,13 +89,15 @@ static void study_kernel(const struct kp_driver *d, CUgraphNode node, struct kp_
     f = params.func ? params.func : (CUfunction)params.kern;
     if (!params.func && params.kern && d->cuKernelGetFunction)
         d->cuKernelGetFunction(&f, params.kern);
-    if (kp_process_waits_outside(f))
+    if (kp_kernel_waits_outside(d, f))
         out->obstacle = "graph with a kernel that waits for other processes or devices, not replayed";
     else if (reaches_host(d, f, params.kernelParams))
         out->obstacle = "graph with a kernel that can reach host memory, not replayed";
     else {
-        if (kp_process_launches_once(f))
+        unsigned once = kp_kernel_once(d, f);
+        if (once)
             out->obstacle = "graph with a kernel that uses the device's heap or gives the device work, not replayed";
+        out->once |= once;
         return;
     }
     out->waits = true;
@@ -146,7 +148,7 @@ static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out
     free(nodes);
 }
 
-static void forget(CUgraphExec exec)
+void kp_graph_forget(CUgraphExec exec)
 {
     kp_lock_take(lock, KP_FOREVER);
     for (struct entry **e = &entries; *e; e = &(*e)->next)
@@ -159,23 +161,22 @@ static void forget(CUgraphExec exec)
     kp_lock_give(lock);
 }
 
-static void note(CUgraphExec exec, CUgraph graph)
+unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
 {
     struct entry *e = calloc(1, sizeof(*e));
-    const struct kp_driver *d = kp_process_driver();
-    if (!e || !d) {
-        free(e);
-        return;
-    }
-    forget(exec);
+    if (!e)
+        return 0;
+    kp_graph_forget(exec);
     e->exec = exec;
     kp_guard++;
     study(d, graph, &e->graph);
     kp_guard--;
+    unsigned once = e->graph.once;
     kp_lock_take(lock, KP_FOREVER);
     e->next = entries;
     entries = e;
     kp_lock_give(lock);
+    return once;
 }
 
 bool kp_graph_find(CUgraphExec exec, struct kp_graph *out)
@@ -189,63 +190,4 @@ bool kp_graph_find(CUgraphExec exec, struct kp_graph *out)
         }
     kp_lock_give(lock);
     return found;
-}
-
-static bool watching(void)
-{
-    return !kp_guard && kp_process_active();
-}
-
-/* The common end of the three ways to instantiate: what came of it is noted, and the gate left. */
-static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph)
-{
-    if (rc == CUDA_SUCCESS)
-        note(*exec, graph);
-    kp_gate_leave_shared();
-    return rc;
-}
-
-CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraphExec *exec, CUgraph graph,
-                               CUgraphNode *node, char *log, size_t size)
-{
-    (void)ptsz;
-    if (!watching())
-        return real(exec, graph, node, log, size);
-    kp_gate_enter_shared("cuGraphInstantiate");
-    CUresult rc = real(exec, graph, node, log, size);
-    return leave_noted(rc, exec, graph);
-}
-
-CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 real, bool ptsz, CUgraphExec *exec,
-                                        CUgraph graph, unsigned long long flags)
-{
-    (void)ptsz;
-    if (!watching())
-        return real(exec, graph, flags);
-    kp_gate_enter_shared("cuGraphInstantiateWithFlags");
-    CUresult rc = real(exec, graph, flags);
-    return leave_noted(rc, exec, graph);
-}
-
-CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000 real, bool ptsz, CUgraphExec *exec,
-                                         CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-{
-    (void)ptsz;
-    if (!watching())
-        return real(exec, graph, params);
-    kp_gate_enter_shared("cuGraphInstantiateWithParams");
-    CUresult rc = real(exec, graph, params);
-    return leave_noted(rc, exec, graph);
-}
-
-CUresult kp_cuGraphExecDestroy(PFN_cuGraphExecDestroy_v10000 real, bool ptsz, CUgraphExec exec)
-{
-    (void)ptsz;
-    if (!watching())
-        return real(exec);
-    kp_gate_enter_shared("cuGraphExecDestroy");
-    CUresult rc = real(exec);
-    forget(exec);
-    kp_gate_leave_shared();
-    return rc;
 }

@@ -6,8 +6,6 @@
 
 #include "preload/gate/gate.h"
 #include "base/lock.h"
-#include "preload/os/mappings.h"
-#include "preload/process.h"
 
 enum { SMALLEST_SLOT = 512, FEWEST_RANGES = 64 };
 
@@ -195,7 +193,7 @@ bool kp_hostmem_find(uint64_t address, void **base, size_t *bytes)
     return found;
 }
 
-static bool is_ours(uint64_t address)
+bool kp_hostmem_is_ours(uint64_t address)
 {
     if (address < atomic_load(&lowest) || address >= atomic_load(&beyond))
         return false;
@@ -406,10 +404,9 @@ static CUresult release(const struct kp_driver *d, struct range *r)
 
 /* Memory of ours instead of pinned memory. It does not end with the current context, as that would: a program that
  * destroys its context cannot tell, and may still free it. */
-static bool make(void **p, size_t bytes)
+bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes)
 {
-    const struct kp_driver *d = kp_process_driver();
-    if (!kp_process_replays() || !p || !bytes || !d || !is_capable(d) || capture_forbids(d))
+    if (!p || !bytes || !d || !is_capable(d) || capture_forbids(d))
         return false;
     struct range *r = calloc(1, sizeof(*r));
     if (!r)
@@ -480,69 +477,6 @@ static CUresult free_ours(struct range *r)
     return rc;
 }
 
-/* ---- doors ---- */
-
-/* `symbol`: the function of the driver that is called, which may close a window. */
-static bool enter(const char *symbol)
-{
-    if (kp_guard || !kp_process_active())
-        return false;
-    kp_gate_enter_shared(symbol);
-    kp_guard++;
-    return true;
-}
-
-static void leave_gate(void)
-{
-    kp_guard--;
-    kp_gate_leave_shared();
-}
-
-static CUresult noted_alloc(CUresult rc, void **p, size_t bytes)
-{
-    if (rc == CUDA_SUCCESS)
-        note(&(struct range){.base = (uintptr_t)*p, .bytes = bytes, .kind = PINNED, .rewound = true});
-    return rc;
-}
-
-CUresult kp_cuMemHostAlloc(PFN_cuMemHostAlloc_v2020 real, bool ptsz, void **p, size_t bytes, unsigned flags)
-{
-    /* They ask for what is always so with one address space, or for speed. */
-    const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-    CUresult rc = CUDA_SUCCESS;
-    (void)ptsz;
-    if (!enter("cuMemHostAlloc"))
-        return real(p, bytes, flags);
-    if ((flags & ~known) || !make(p, bytes))
-        rc = noted_alloc(real(p, bytes, flags), p, bytes);
-    leave_gate();
-    return rc;
-}
-
-CUresult kp_cuMemAllocHost(PFN_cuMemAllocHost_v3020 real, bool ptsz, void **p, size_t bytes)
-{
-    CUresult rc = CUDA_SUCCESS;
-    (void)ptsz;
-    if (!enter("cuMemAllocHost"))
-        return real(p, bytes);
-    if (!make(p, bytes))
-        rc = noted_alloc(real(p, bytes), p, bytes);
-    leave_gate();
-    return rc;
-}
-
-CUresult kp_cuMemAllocHost_v1(kp_pfn_alloc_host_v1 real, bool ptsz, void **p, unsigned bytes)
-{
-    CUresult rc = CUDA_SUCCESS;
-    (void)ptsz;
-    if (!enter("cuMemAllocHost_v1"))
-        return real(p, bytes);
-    if (!make(p, bytes))
-        rc = noted_alloc(real(p, bytes), p, bytes);
-    leave_gate();
-    return rc;
-}
-
 /* Frees or unregisters through the driver what `r` stands for, or (NULL) what is in no table. `r` goes first, as
  * another thread may be given the same memory next; what the driver refuses is put back. */
 static CUresult through(CUresult (*real)(void *p), void *p, struct range *r)
@@ -555,56 +489,25 @@ static CUresult through(CUresult (*real)(void *p), void *p, struct range *r)
     return rc;
 }
 
-/* Memory of ours is freed in every phase of the process, and within other calls; the gate is not always there. */
-CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
+/* Memory of ours is freed in every phase of the process. */
+CUresult kp_hostmem_free(CUresult (*real)(void *p), void *p)
 {
-    (void)ptsz;
-    bool entered = enter("cuMemFreeHost");
     struct range *r = take(p, false);
-    CUresult rc = r && r->kind == OURS ? free_ours(r) : through(real, p, r);
-    if (entered)
-        leave_gate();
-    return rc;
+    return r && r->kind == OURS ? free_ours(r) : through(real, p, r);
 }
 
-/* NCCL's and MPI's segments of shared memory are mapped so, and a tensor in /dev/shm. What the device only reads, such
- * as the mapped file of a model, no restore writes to. Where nothing is replayed, nobody asks. */
-static void note_registered(const void *p, size_t bytes, bool rewound)
+CUresult kp_hostmem_unregister(CUresult (*real)(void *p), void *p)
 {
-    bool shared = rewound && kp_process_replays() && kp_mappings_shared(p, bytes);
+    return through(real, p, take(p, true));
+}
+
+void kp_hostmem_note_pinned(const void *p, size_t bytes)
+{
+    note(&(struct range){.base = (uintptr_t)p, .bytes = bytes, .kind = PINNED, .rewound = true});
+}
+
+void kp_hostmem_note_registered(const void *p, size_t bytes, bool rewound, bool shared)
+{
     note(&(struct range){
         .base = (uintptr_t)p, .bytes = bytes, .kind = REGISTERED, .rewound = rewound, .shared = shared});
-}
-
-CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void *p, size_t bytes, unsigned flags)
-{
-    (void)ptsz;
-    if (!enter("cuMemHostRegister"))
-        return real(p, bytes, flags);
-    CUresult rc = real(p, bytes, flags);
-    if (rc == CUDA_SUCCESS)
-        note_registered(p, bytes, !(flags & CU_MEMHOSTREGISTER_READ_ONLY));
-    leave_gate();
-    return rc;
-}
-
-CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, void *p)
-{
-    (void)ptsz;
-    bool entered = enter("cuMemHostUnregister");
-    CUresult rc = through(real, p, take(p, true));
-    if (entered)
-        leave_gate();
-    return rc;
-}
-
-/* KP_VENDOR: for an address inside a mapping the driver (580) gives the mapping's begin. */
-CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, bool ptsz, CUdeviceptr *out, void *p,
-                                      unsigned flags)
-{
-    (void)ptsz;
-    if (!out || flags || !is_ours((uintptr_t)p))
-        return real(out, p, flags);
-    *out = (CUdeviceptr)(uintptr_t)p;
-    return CUDA_SUCCESS;
 }

@@ -10,24 +10,24 @@
 #define KP_PRELOAD_PROGRAM_HOSTMEM_H
 
 #include <cuda.h>
-#include <cudaTypedefs.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* cuMemAllocHost of before version 3.2. */
-typedef CUresult(CUDAAPI *kp_pfn_alloc_host_v1)(void **p, unsigned bytes);
+#include "collectors/facts/driver.h"
 
-/* Logic of the doors, named in doors.def. `real` is the function behind the door. */
-CUresult kp_cuMemHostAlloc(PFN_cuMemHostAlloc_v2020 real, bool ptsz, void **p, size_t bytes, unsigned flags);
-CUresult kp_cuMemAllocHost(PFN_cuMemAllocHost_v3020 real, bool ptsz, void **p, size_t bytes);
-CUresult kp_cuMemAllocHost_v1(kp_pfn_alloc_host_v1 real, bool ptsz, void **p, unsigned bytes);
-CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p);
-CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void *p, size_t bytes, unsigned flags);
-CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, void *p);
+/* Makes memory of ours, *p, instead of pinned memory of the current context. False: it could not be made, and the
+ * driver is to be asked. */
+bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes);
+/* Frees memory of ours, or through the driver's function `real` what is none. */
+CUresult kp_hostmem_free(CUresult (*real)(void *p), void *p);
 
-CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, bool ptsz, CUdeviceptr *out, void *p,
-                                      unsigned flags);
+/* Memory that the driver has pinned, or registered as `shared` with other processes. `rewound`: by a restore. */
+void kp_hostmem_note_pinned(const void *p, size_t bytes);
+void kp_hostmem_note_registered(const void *p, size_t bytes, bool rewound, bool shared);
+CUresult kp_hostmem_unregister(CUresult (*real)(void *p), void *p);
+
+bool kp_hostmem_is_ours(uint64_t address);
 
 /* Whether there is pinned or registered memory that a restore would rewind: what could not be replaced. Memory that
  * ended with its context counts until something else is found at its address. */

@@ -1,5 +1,5 @@
 /*
- * Launch records, and the logic behind the launch doors. A record keeps everything needed to issue the launch again:
+ * Launch records. A record keeps everything needed to issue the launch again:
  * arguments are copied when it is made, so it does not depend on the caller's stack.
  */
 #ifndef KP_PRELOAD_PROGRAM_LAUNCH_H
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "collectors/facts/device.h"
+#include "collectors/facts/driver.h"
 #include "collectors/facts/launch.h"
 #include "preload/who/unwind.h"
 #include "report/model/model.h"
@@ -48,31 +49,8 @@ struct kp_launch {
 int kp_launch_copy(struct kp_launch *l, const struct kp_function *f);
 void kp_launch_free(struct kp_launch *l); /* what _copy made, and the ranges; not `l` */
 
-/* What only the runtime knows of the launch that this thread is about to make through the driver. */
-extern __thread const void *kp_runtime_host_function __attribute__((tls_model("initial-exec")));
-
-/* Logic of the doors, named in doors.def. `real` is the function behind the door. */
-CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction f, unsigned gx, unsigned gy,
-                           unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
-                           void **params, void **extra);
-CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const CUlaunchConfig *config, CUfunction f,
-                             void **params, void **extra);
-CUresult kp_cuLaunchCooperativeKernel(PFN_cuLaunchCooperativeKernel_v9000 real, bool ptsz, CUfunction f, unsigned gx,
-                                      unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                                      CUstream stream, void **params);
-CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMultiDevice_v9000 real, bool ptsz,
-                                                 CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags);
-CUresult kp_cuLaunch(PFN_cuLaunch_v2000 real, bool ptsz, CUfunction f);
-CUresult kp_cuLaunchGrid(PFN_cuLaunchGrid_v2000 real, bool ptsz, CUfunction f, int width, int height);
-CUresult kp_cuLaunchGridAsync(PFN_cuLaunchGridAsync_v2000 real, bool ptsz, CUfunction f, int width, int height,
-                              CUstream stream);
-CUresult kp_cuGraphLaunch(PFN_cuGraphLaunch_v10000 real, bool ptsz, CUgraphExec graph, CUstream stream);
-
-/* The old launch interface keeps block shape and shared memory with the function. */
-CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, CUfunction f, int x, int y, int z);
-CUresult kp_cuFuncSetSharedSize(PFN_cuFuncSetSharedSize_v2000 real, bool ptsz, CUfunction f, unsigned bytes);
-
-CUresult kp_cuProfilerStart(PFN_cuProfilerStart_v4000 real, bool ptsz);
-CUresult kp_cuProfilerStop(PFN_cuProfilerStop_v4000 real, bool ptsz);
+/* The context of a launch; NULL when there is none. *current: it is the thread's, as far as is known. The caller is
+ * under the guard. */
+CUcontext kp_launch_context(const struct kp_driver *d, const struct kp_launch *l, bool *current);
 
 #endif

@@ -1,34 +1,24 @@
 #include "preload/program/launch_ids.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "base/lock.h"
-#include "preload/process.h"
 #include "report/model/model.h"
 
 enum { PATIENCE_MS = 2000, KNOWN = 512 };
 
 /* Ids by the driver's own, which are never given twice. CUPTI's are others, and asking for them needs the gate. */
 static struct {
-    pthread_mutex_t lock;
     struct known {
         bool valid;
         unsigned long long driver_context, driver_stream;
         uint64_t context, stream;
     } slots[KNOWN];
-} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} known;
 
-CUcontext kp_place_context(const struct kp_driver *d, const struct kp_launch *l, bool *current)
-{
-    CUcontext ctx = NULL;
-    bool special = !l->stream || l->stream == CU_STREAM_LEGACY || l->stream == CU_STREAM_PER_THREAD;
-    *current = special || d->cuStreamGetCtx(l->stream, &ctx) != CUDA_SUCCESS || !ctx;
-    if (!*current)
-        return ctx;
-    return d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
-}
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_LAUNCH_IDS];
 
 /* Makes `ctx` current. *pushed: it was not. */
 static bool enter(const struct kp_driver *d, CUcontext ctx, bool *pushed)
@@ -82,7 +72,7 @@ int kp_place_device(const struct kp_driver *d, const struct kp_launch *l)
 {
     bool current;
     kp_guard++;
-    CUcontext ctx = kp_place_context(d, l, &current);
+    CUcontext ctx = kp_launch_context(d, l, &current);
     int device = ctx ? device_of(d, ctx, current) : -1;
     kp_guard--;
     return device;
@@ -103,28 +93,28 @@ static struct known *slot_of(const struct known *k)
 
 static bool look_up(struct known *k)
 {
-    pthread_mutex_lock(&known.lock);
+    kp_lock_take(lock, KP_FOREVER);
     const struct known *s = slot_of(k);
     bool found = s->valid && s->driver_context == k->driver_context && s->driver_stream == k->driver_stream;
     if (found)
         *k = *s;
-    pthread_mutex_unlock(&known.lock);
+    kp_lock_give(lock);
     return found;
 }
 
 static void keep(const struct known *k)
 {
-    pthread_mutex_lock(&known.lock);
+    kp_lock_take(lock, KP_FOREVER);
     *slot_of(k) = *k;
     slot_of(k)->valid = true;
-    pthread_mutex_unlock(&known.lock);
+    kp_lock_give(lock);
 }
 
 /* Inside the exclusive section. Ids that are not known are 0, which no report has. */
 static void ask(const struct kp_context_setup *setup, const struct kp_launch *l, CUcontext ctx, struct known *k,
                 char **bad_input)
 {
-    struct kp_context *c = kp_process_active() ? kp_context_get(setup, ctx, bad_input) : NULL;
+    struct kp_context *c = kp_gate_is_armed() ? kp_context_get(setup, ctx, bad_input) : NULL;
     if (!c)
         return;
     k->context = c->id;
@@ -157,7 +147,7 @@ const char *kp_place_ids(const struct kp_context_setup *setup, const struct kp_l
     const char *why = NULL;
     *bad_input = NULL;
     kp_guard++;
-    CUcontext ctx = kp_place_context(d, l, &current);
+    CUcontext ctx = kp_launch_context(d, l, &current);
     if (ctx && (current || enter(d, ctx, &pushed))) {
         why = find(setup, l, ctx, &k, bad_input);
         leave(d, pushed);

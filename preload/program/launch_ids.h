@@ -8,10 +8,6 @@
 #include "preload/program/context.h"
 #include "preload/program/launch.h"
 
-/* The context of a launch; NULL when there is none. *current: it is the thread's, as far as is known. The caller is
- * under the guard. */
-CUcontext kp_place_context(const struct kp_driver *d, const struct kp_launch *l, bool *current);
-
 /* CUDA ordinal; -1 where the driver does not tell. */
 int kp_place_device(const struct kp_driver *d, const struct kp_launch *l);
 

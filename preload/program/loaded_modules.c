@@ -1,21 +1,18 @@
 #include "preload/program/loaded_modules.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
-#include "preload/gate/gate.h"
-#include "preload/program/launch_ids.h"
+#include "preload/os/guard.h"
 #include "preload/gate/handle_set.h"
+#include "base/lock.h"
 
 /* Functions that have been noted. One that finds its set full takes another's place, which is then noted again. */
 enum { SETS = 2048, WAYS = 4 };
 static _Atomic(CUfunction) noted[SETS][WAYS];
 
-static struct {
-    pthread_mutex_t lock;
-    struct kp_seen seen;
-} modules = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_LAUNCHED];
+static struct kp_seen modules;
 
 const void *kp_launched_module(const struct kp_driver *d, CUfunction f)
 {
@@ -55,29 +52,29 @@ bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
             return false;
     kp_guard++;
     const void *module = kp_launched_module(d, l->f);
-    CUcontext ctx = module ? kp_place_context(d, l, &current) : NULL;
+    CUcontext ctx = module ? kp_launch_context(d, l, &current) : NULL;
     kp_guard--;
-    pthread_mutex_lock(&modules.lock);
-    if (!module || (ctx && kp_seen_add(&modules.seen, ctx, module) != -ENOMEM))
+    kp_lock_take(lock, KP_FOREVER);
+    if (!module || (ctx && kp_seen_add(&modules, ctx, module) != -ENOMEM))
         remember(l->f);
-    pthread_mutex_unlock(&modules.lock);
+    kp_lock_give(lock);
     return true;
 }
 
 bool kp_launched_has(CUcontext ctx, const void *module)
 {
-    pthread_mutex_lock(&modules.lock);
-    bool yes = kp_seen_has(&modules.seen, ctx, module);
-    pthread_mutex_unlock(&modules.lock);
+    kp_lock_take(lock, KP_FOREVER);
+    bool yes = kp_seen_has(&modules, ctx, module);
+    kp_lock_give(lock);
     return yes;
 }
 
 void kp_launched_forget(void)
 {
-    pthread_mutex_lock(&modules.lock);
-    kp_seen_empty(&modules.seen);
+    kp_lock_take(lock, KP_FOREVER);
+    kp_seen_empty(&modules);
     for (int set = 0; set < SETS; set++)
         for (int way = 0; way < WAYS; way++)
             atomic_store_explicit(&noted[set][way], NULL, memory_order_relaxed);
-    pthread_mutex_unlock(&modules.lock);
+    kp_lock_give(lock);
 }

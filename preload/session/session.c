@@ -14,6 +14,7 @@
 #include "base/lock.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
+#include "preload/os/quiet.h"
 #include "preload/who/stack.h"
 #include "base/environment.h"
 #include "report/model/nvtx_expr.h"
@@ -30,11 +31,11 @@ struct kept {
     struct kept *next;
 };
 
-/* Two locks, so that a launch that is only counted does not wait for a window that is being stored. Who needs both
- * takes `storing` first. */
+/* Two locks, so that a launch that is only counted does not wait for a window that is being stored. */
+static struct kp_lock *const storing = &kp_locks[KP_LOCK_STORING];
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_SESSION];
 static struct {
-    struct kp_lock storing; /* the store, what was kept, and the order of the ids */
-    struct kp_store *store;
+    struct kp_store *store; /* this and what follows under `storing` */
     struct kp_codes *codes;
     uint64_t codes_put; /* of them, to the store */
     char *file;         /* the store's */
@@ -51,8 +52,7 @@ static struct {
     struct kp_display display; /* set when the session is opened */
     char *trace_columns;       /* the display's */
 
-    struct kp_lock lock; /* the rest */
-    struct kp_session facts;
+    struct kp_session facts; /* this and what follows under `lock` */
     char *warned[64];
     size_t n_warned;
 } session;
@@ -305,13 +305,13 @@ int kp_session_begin(char **err)
 {
     int rc = 0;
     *err = NULL;
-    kp_lock_take(&session.storing, KP_FOREVER);
+    kp_lock_take(storing, KP_FOREVER);
     if (atomic_load(&session.open) && !session.begun) {
         struct kp_quiet q = kp_quiet_begin();
         rc = begin(err);
         kp_quiet_end(&q);
     }
-    kp_lock_give(&session.storing);
+    kp_lock_give(storing);
     return rc;
 }
 
@@ -365,7 +365,7 @@ static void keep(struct kp_result *r)
 static void count(const struct kp_session_entry *entries, size_t n)
 {
     struct kp_session *s = &session.facts;
-    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < n; i++) {
         const struct kp_launch_info *l = &entries[i].result->launch;
         if (entries[i].profiled && l->note)
@@ -378,7 +378,7 @@ static void count(const struct kp_session_entry *entries, size_t n)
     }
     if (n) /* the passes of a window are those of each of its launches */
         s->passes += entries[0].result->launch.passes;
-    kp_lock_give(&session.lock);
+    kp_lock_give(lock);
 }
 
 static void number(struct kp_session_entry *entries, size_t n)
@@ -396,17 +396,17 @@ static void number(struct kp_session_entry *entries, size_t n)
 /* The counters of the run go with the launches, so that a session cut short accounts for what it holds. */
 static int put_facts(char **err)
 {
-    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     int rc = kp_store_put_session(session.store, &session.facts, err);
-    kp_lock_give(&session.lock);
+    kp_lock_give(lock);
     return rc;
 }
 
 void kp_session_codes(struct kp_codes *codes)
 {
-    kp_lock_take(&session.storing, KP_FOREVER);
+    kp_lock_take(storing, KP_FOREVER);
     session.codes = codes;
-    kp_lock_give(&session.storing);
+    kp_lock_give(storing);
 }
 
 /* The functions that came up since the last results. One that cannot be stored is left out. */
@@ -472,7 +472,7 @@ static bool stored(const struct kp_session_entry *entries, size_t n)
 
 void kp_session_results(struct kp_session_entry *entries, size_t n)
 {
-    kp_lock_take(&session.storing, KP_FOREVER);
+    kp_lock_take(storing, KP_FOREVER);
     struct kp_quiet q = kp_quiet_begin();
     bool taken = !atomic_load(&session.open);
     if (!taken) {
@@ -487,41 +487,41 @@ void kp_session_results(struct kp_session_entry *entries, size_t n)
             keep(entries[i].result);
     }
     kp_quiet_end(&q);
-    kp_lock_give(&session.storing);
+    kp_lock_give(storing);
 }
 
 /* ---- counting ---- */
 
 uint64_t kp_session_seen(uint64_t launches)
 {
-    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     uint64_t before = session.facts.launches_seen;
     session.facts.launches_seen += launches;
-    kp_lock_give(&session.lock);
+    kp_lock_give(lock);
     return before;
 }
 
 void kp_session_skip(const char *reason, uint64_t launches)
 {
-    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     kp_session_add_skip(&session.facts, reason, launches);
-    kp_lock_give(&session.lock);
+    kp_lock_give(lock);
 }
 
 void kp_session_unwanted(const char *base, uint64_t n)
 {
-    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     kp_session_add_kernel(&session.facts, base, n);
-    kp_lock_give(&session.lock);
+    kp_lock_give(lock);
 }
 
 void kp_session_range(const struct kp_nvtx_range *r, uint64_t n)
 {
     char *expression = kp_nvtx_expression(r);
-    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     if (expression)
         kp_session_add_range(&session.facts, expression, n);
-    kp_lock_give(&session.lock);
+    kp_lock_give(lock);
     free(expression);
 }
 
@@ -548,9 +548,9 @@ static void add_device(const struct kp_device *device, const char *chip, const c
 
 void kp_session_device(const struct kp_device *device, const char *chip, const char *breakdowns)
 {
-    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     add_device(device, chip, breakdowns);
-    kp_lock_give(&session.lock);
+    kp_lock_give(lock);
 }
 
 static void replace(char **text, const char *with)
@@ -564,12 +564,12 @@ static void replace(char **text, const char *with)
 
 void kp_session_collection(const char *metrics, const char *cupti_version)
 {
-    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     if (metrics && strcmp(session.facts.metrics, metrics))
         replace(&session.facts.metrics, metrics);
     if (cupti_version && strcmp(session.facts.cupti_version, cupti_version))
         replace(&session.facts.cupti_version, cupti_version);
-    kp_lock_give(&session.lock);
+    kp_lock_give(lock);
 }
 
 void kp_session_warn_once(const char *text)
@@ -581,13 +581,13 @@ void kp_session_warn(enum kp_failure kind, const char *text)
 {
     bool known = false;
     kp_outcome_failed(kind);
-    kp_lock_take(&session.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < session.n_warned && !known; i++)
         known = !strcmp(session.warned[i], text);
     if (!known && session.n_warned < sizeof(session.warned) / sizeof(*session.warned) &&
         (session.warned[session.n_warned] = kp_strdup(text)))
         session.n_warned++;
-    kp_lock_give(&session.lock);
+    kp_lock_give(lock);
     if (!known)
         kp_log_warning("%s", text);
 }
@@ -680,14 +680,14 @@ bool kp_session_is_open(void)
 
 void kp_session_discard_if_empty(void)
 {
-    kp_lock_take(&session.storing, KP_FOREVER);
+    kp_lock_take(storing, KP_FOREVER);
     if (atomic_load(&session.open) && !session.next_id) {
         atomic_store(&session.open, false);
         kp_store_close(session.store);
         session.store = NULL;
         remove_own_file();
     }
-    kp_lock_give(&session.storing);
+    kp_lock_give(storing);
 }
 
 /* Tells how the launches fared, once all is written. */
@@ -703,7 +703,7 @@ static void tell_outcome(void)
         kp_outcome_failed(KP_FAILURE_NOT_COUNTED);
     if (kp_cupti_denied())
         kp_outcome_failed(KP_FAILURE_PERMISSION);
-    kp_outcome_ended(s->launches_seen, s->launches_seen - unwanted);
+    kp_log_outcome(s->launches_seen, s->launches_seen - unwanted);
 }
 
 static void close_session(void)
@@ -732,19 +732,17 @@ static void close_session(void)
 void kp_session_close(void)
 {
     /* An exit from a signal handler may have interrupted a holder on this very thread. */
-    if (!kp_lock_take(&session.storing, CLOSE_PATIENCE_MS))
+    if (!kp_lock_take(storing, CLOSE_PATIENCE_MS))
         return;
-    if (kp_lock_take(&session.lock, CLOSE_PATIENCE_MS)) {
+    if (kp_lock_take(lock, CLOSE_PATIENCE_MS)) {
         close_session();
-        kp_lock_give(&session.lock);
+        kp_lock_give(lock);
     }
-    kp_lock_give(&session.storing);
+    kp_lock_give(storing);
 }
 
 void kp_session_forked(void)
 {
-    kp_lock_give(&session.storing);
-    kp_lock_give(&session.lock);
     session.store = NULL; /* the parent's: not even closed, which could touch its file */
     session.temporary = false;
     atomic_store(&session.open, false);

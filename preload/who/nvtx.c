@@ -73,7 +73,6 @@ struct seen {
     char name[];
 };
 
-/* Locks are taken in the order in which they stand here, and a stack's after `stacks`. */
 static struct {
     struct kp_lock *lock;
     struct stack *first;
@@ -260,7 +259,7 @@ static struct stack *own_stack(void)
         return NULL;
     kp_lock_take(stacks.lock, KP_FOREVER);
     if (stacks.n < MOST_THREADS) {
-        s->lock = (struct kp_lock){0};
+        s->lock = KP_LOCK_FREE(NVTX_THREAD);
         s->n = 0;
         s->beyond = 0;
         s->next = stacks.first;
@@ -623,7 +622,7 @@ void kp_nvtx_forked(void)
     stacks.n = own != NULL;
     if (own) {
         own->next = NULL;
-        own->lock = (struct kp_lock){0};
+        own->lock = KP_LOCK_FREE(NVTX_THREAD);
     }
     own_id = 0;
 }

@@ -22,11 +22,13 @@
 
 enum { KP_NVTX_NAME = 512 };
 
-/* ---- injection (nvtx_inject.c) ---- */
+/* ---- injection (nvtx_offer.c) ---- */
 
 /* When the library is loaded: where the environment asks for NVTX, names this library as the one to inject, unless
  * another one is named already. */
 void kp_nvtx_offer(void);
+/* Whether it did ask for NVTX. */
+bool kp_nvtx_wanted(void);
 
 /* A copy of NVTX in the program reports to us from now on. */
 void kp_nvtx_attached(void);

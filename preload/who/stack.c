@@ -5,7 +5,6 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "preload/os/elf.h"
 #include "base/lock.h"
@@ -23,16 +22,16 @@ struct table {
 };
 
 static struct {
-    bool native, python; /* asked for */
-    struct kp_lock lock; /* the rest */
-    struct table by_address, by_content;
-    struct kp_raw_stack *stacks; /* id - 1 */
+    bool native, python;                 /* asked for */
+    struct table by_address, by_content; /* this and what follows under the lock */
+    struct kp_raw_stack *stacks;         /* id - 1 */
     size_t n, cap;
     size_t given; /* how many kp_stack_each_new has been through */
     struct kp_stack_module *modules;
     size_t n_modules;
     struct kp_stack_names names;
 } kept;
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_STACKS];
 
 /* What a capture has read. */
 struct capture {
@@ -151,12 +150,6 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
     strncpy(s->path, info->dlpi_name ? info->dlpi_name : "", sizeof(s->path) - 1);
     s->base = info->dlpi_addr;
     return 1;
-}
-
-void kp_stack_program(char *path, size_t size)
-{
-    ssize_t n = readlink("/proc/self/exe", path, size - 1);
-    path[n > 0 ? n : 0] = '\0';
 }
 
 static bool is_same(const struct kp_stack_module *a, const struct kp_stack_module *b)
@@ -291,11 +284,11 @@ uint64_t kp_stack_capture(const struct kp_registers *from)
     c.n = kept.native ? kp_unwind(from, c.addresses, KP_STACK_FRAMES) : 0;
     c.n_lines = kept.python ? kp_python_frames(c.lines, KP_PYTHON_FRAMES) : 0;
     uint64_t hash = address_hash(&c);
-    kp_lock_take(&kept.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     uint64_t id = find(&kept.by_address, hash);
     if (!id && (c.n || c.n_lines))
         id = add(&c, hash);
-    kp_lock_give(&kept.lock);
+    kp_lock_give(lock);
     errno = error;
     return id;
 }
@@ -306,10 +299,10 @@ int kp_stack_get(uint64_t id, struct kp_stack *out)
 {
     int rc = -ENOENT;
     *out = (struct kp_stack){.id = id};
-    kp_lock_take(&kept.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     if (id && id <= kept.n)
         rc = kp_stack_frames(&kept.stacks[id - 1], kept.modules, &kept.names, out);
-    kp_lock_give(&kept.lock);
+    kp_lock_give(lock);
     return rc;
 }
 
@@ -354,14 +347,14 @@ uint64_t kp_stack_name_all(void)
 {
     struct kp_stack_names names = {.n = 0};
     size_t n = 0;
-    kp_lock_take(&kept.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     struct kp_stack_call *calls = all_calls(&n);
     uint64_t stacks = kept.n;
     if (calls && n && !kp_stack_look_up(calls, n, kept.modules, &names)) {
         kp_stack_names_free(&kept.names);
         kept.names = names;
     }
-    kp_lock_give(&kept.lock);
+    kp_lock_give(lock);
     free(calls);
     return n ? stacks : 0;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "preload/os/log.h"
 #include "preload/os/mappings.h"
@@ -15,6 +16,12 @@
 #include "preload/os/symbols.h"
 #include "base/demangle.h"
 #include "report/dwarf/symbols.h"
+
+void kp_stack_program(char *path, size_t size)
+{
+    ssize_t n = readlink("/proc/self/exe", path, size - 1);
+    path[n > 0 ? n : 0] = '\0';
+}
 
 int kp_stack_compare_calls(const void *a, const void *b)
 {

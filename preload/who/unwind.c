@@ -210,7 +210,6 @@ static struct range own_stack(uintptr_t sp)
 /* ---- unwinding ---- */
 
 static struct {
-    struct kp_lock lock; /* making it */
     _Atomic(unw_addr_space_t) as;
     atomic_uint_fast64_t generation; /* that its rules are of */
 } space;
@@ -233,16 +232,17 @@ static unw_addr_space_t make_space(void)
 
 static unw_addr_space_t the_space(void)
 {
+    struct kp_lock *lock = &kp_locks[KP_LOCK_UNWINDER];
     unw_addr_space_t as = atomic_load(&space.as);
     if (as)
         return as;
-    kp_lock_take(&space.lock, KP_FOREVER);
+    kp_lock_take(lock, KP_FOREVER);
     as = atomic_load(&space.as);
     if (!as) {
         as = make_space();
         atomic_store(&space.as, as);
     }
-    kp_lock_give(&space.lock);
+    kp_lock_give(lock);
     return as;
 }
 

@@ -18,7 +18,7 @@
 #include "preload/os/stdout_mute.h"
 #include "preload/os/outcome.h"
 #include "preload/program/ctx_wait.h"
-#include "preload/program/launch_ids.h"
+#include "preload/os/exit_first.h"
 #include "preload/os/progress.h"
 #include "preload/session/session.h"
 #include "preload/window/snapshot.h"
@@ -826,7 +826,7 @@ static void exit_before_cupti(void)
     enum { FIRST_WINDOWS = 3 };
     static int closed;
     if (closed++ < FIRST_WINDOWS)
-        kp_process_exit_first();
+        kp_exit_first();
 }
 
 /* What the collector lacks beside the counters: for good, or in this window. */
@@ -1320,7 +1320,7 @@ CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch
 {
     const struct kp_driver *d = setup->driver;
     bool current;
-    CUcontext ctx = kp_place_context(d, l, &current);
+    CUcontext ctx = kp_launch_context(d, l, &current);
     *skipped = NULL;
     *bad_input = NULL;
     if (!ctx)

@@ -13,7 +13,6 @@
 #include "preload/program/graphs.h"
 #include "preload/window/join.h"
 #include "preload/program/launch.h"
-#include "preload/process.h"
 
 /* What is known of a launch before it is made. */
 struct kp_candidate {

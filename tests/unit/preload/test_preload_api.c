@@ -34,7 +34,13 @@ enum class {
     VIRTUAL,
     IMAGE,
     CTX_END,
-    FORGET,
+    DEVICE_END,
+    ALL_END,
+    STREAM_END,
+    SET,
+    SET_FUNCTION,
+    SET_KERNEL,
+    UNLOAD,
     CAPTURE_BEGIN,
     CAPTURE_END,
     INIT,
@@ -47,7 +53,7 @@ static const struct row {
     enum class class;
 } rows[] = {
 #define KP_API(symbol, base, class) {#symbol, #base, class},
-#include "preload/gate/cuda_api.def"
+#include "preload/doors/cuda_api.def"
 #undef KP_API
 };
 
@@ -225,7 +231,7 @@ static void test_functions_of_the_header(void **state)
     assert_true(has(&declared, "cuMemcpyDtoH_v2_ptds") && has(&declared, "cuInit"));
     for (size_t i = 0; i < declared.n; i++)
         if (!row_of(declared.list[i])) {
-            print_message("%s has no row in preload/gate/cuda_api.def\n", declared.list[i]);
+            print_message("%s has no row in preload/doors/cuda_api.def\n", declared.list[i]);
             missing++;
         }
     assert_int_equal(missing, 0);
@@ -349,7 +355,7 @@ static void test_functions_of_the_driver(void **state)
             continue;
         functions++;
         if (!row_of(names.list[i])) {
-            print_message("%s has no row in preload/gate/cuda_api.def\n", names.list[i]);
+            print_message("%s has no row in preload/doors/cuda_api.def\n", names.list[i]);
             missing++;
         }
     }
@@ -461,6 +467,32 @@ static void test_what_is_gated(void **state)
         if (!found)
             fail_msg("no row begins with %s", prefixes[p]);
     }
+}
+
+/* Functions of which the class says what their first arguments are. */
+static void test_what_arguments_are(void **state)
+{
+    static const struct {
+        const char *base;
+        enum class class;
+    } known[] = {{"cuCtxDestroy", CTX_END},
+                 {"cuCtxDetach", CTX_END},
+                 {"cuGreenCtxDestroy", ALL_END},
+                 {"cuDevicePrimaryCtxRelease", DEVICE_END},
+                 {"cuStreamDestroy", STREAM_END},
+                 {"cuDevicePrimaryCtxReset", DEVICE_END},
+                 {"cuFuncSetAttribute", SET_FUNCTION},
+                 {"cuKernelSetAttribute", SET_KERNEL},
+                 {"cuModuleUnload", UNLOAD},
+                 {"cuLibraryUnload", UNLOAD}};
+    (void)state;
+    for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
+        for (size_t i = 0; i < ROWS; i++)
+            if (!strcmp(rows[i].base, known[k].base) && rows[i].class != known[k].class)
+                fail_msg("%s is of another class than %s", rows[i].symbol, known[k].base);
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].class == SET && !strstr(rows[i].symbol, "Set"))
+            fail_msg("%s does more than to change how functions are launched", rows[i].symbol);
 }
 
 /* Who joins a window has a row in both tables. */
@@ -706,6 +738,7 @@ int main(void)
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_typed_doors),
         cmocka_unit_test(test_what_is_gated),
+        cmocka_unit_test(test_what_arguments_are),
         cmocka_unit_test(test_joins),
         cmocka_unit_test(test_classes_of_a_base),
         cmocka_unit_test(test_what_is_pure),

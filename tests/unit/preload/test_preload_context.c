@@ -16,7 +16,7 @@
 #include "cupti/source.h"
 #include "preload/program/context.h"
 #include "preload/program/loaded_modules.h"
-#include "preload/process.h"
+#include "preload/os/exit_first.h"
 #include "preload/session/session.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
@@ -40,7 +40,7 @@ const struct kp_dl *kp_symbols_dl(void)
     return kp_test_dl();
 }
 
-void kp_process_exit_first(void)
+void kp_exit_first(void)
 {
     t.exit_first++;
 }

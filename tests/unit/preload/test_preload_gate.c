@@ -15,8 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "preload/gate/gate.h"
-#include "preload/gate/pool.h"
+#include "preload/os/guard.h"
+#include "preload/doors/pool.h"
+#include "preload/doors/trampolines.h"
 #include "preload/process.h"
 #include "preload/window/window.h"
 
@@ -25,6 +28,7 @@
 static struct {
     unsigned started, forgotten, ended, closed, joins, join_failures;
     const char *ended_by, *joined;
+    enum kp_ends ended_which;
     uint64_t ended_first;
     int guard_when_ended;
     bool stuck, takes; /* the window does not close; it takes what could join */
@@ -34,7 +38,7 @@ static struct {
     uint64_t needs_shared; /* a launch of the window does */
     CUkernel loads;        /* whose library is not there yet */
     unsigned asked;
-    const char *forgotten_by;
+    enum kp_stale forgotten_what;
     uint64_t forgotten_first;
     unsigned asked_to_allocate, allocated;
     CUresult allocation_rc, allocation_answer;
@@ -68,10 +72,6 @@ bool kp_process_loads(CUkernel kernel)
     return kernel == process.loads;
 }
 
-void kp_process_exit_first(void)
-{
-}
-
 void kp_window_spoil(void)
 {
     atomic_store(&watches, false);
@@ -90,11 +90,6 @@ void kp_window_virtual_memory(void)
 void kp_window_synchronised(void)
 {
     process.synchronised++;
-}
-
-bool kp_process_launches_once(CUfunction f)
-{
-    return f == NULL;
 }
 
 void kp_process_loads_images(void)
@@ -176,9 +171,11 @@ void kp_process_cuda_started(void)
     process.started++;
 }
 
+static const struct kp_driver *the_driver;
+
 const struct kp_driver *kp_process_driver(void)
 {
-    return NULL;
+    return the_driver;
 }
 
 CUresult kp_process_launch(struct kp_launch *l)
@@ -192,35 +189,32 @@ void kp_process_skip(const char *reason, unsigned launches)
     (void)launches;
 }
 
-bool kp_process_waits_outside(CUfunction f)
-{
-    (void)f;
-    return false;
-}
-
 void kp_process_profile(bool on)
 {
     (void)on;
 }
 
-void kp_process_context_ends(const char *symbol, uint64_t first)
+void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol)
 {
     process.ended++;
+    process.ended_which = which;
     process.ended_by = symbol;
     process.ended_first = first;
     process.guard_when_ended = kp_guard;
 }
 
-void kp_process_forget(const char *symbol, uint64_t first)
+void kp_process_forget(enum kp_stale what, uint64_t first)
 {
     process.forgotten++;
-    process.forgotten_by = symbol;
+    process.forgotten_what = what;
     process.forgotten_first = first;
 }
 
 void kp_process_finish(void)
 {
 }
+
+static const struct kp_gate_window window = {kp_window_is_open, kp_window_watches, kp_process_close_window};
 
 static int reset(void **state)
 {
@@ -233,13 +227,14 @@ static int reset(void **state)
     kp_guard = 0;
     kp_in_driver = 0;
     kp_gate_reset();
+    kp_gate_set_window(&window);
     kp_gate_arm(true);
     return 0;
 }
 
 static void *wrap(enum kp_api_class class, const char *symbol, void *real)
 {
-    void *given = kp_gate_wrap(class, symbol, real);
+    void *given = kp_trampoline_for(class, symbol, real);
     assert_ptr_not_equal(given, real);
     return given;
 }
@@ -458,8 +453,8 @@ static int plain(void)
 static void test_classes_that_are_not_wrapped(void **state)
 {
     (void)state;
-    assert_ptr_equal(kp_gate_wrap(KP_CLASS_PURE, "cuDeviceGet", ADDRESS(plain)), ADDRESS(plain));
-    assert_null(kp_gate_wrap(KP_CLASS_GATE, "cuMemFree", NULL));
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_PURE, "cuDeviceGet", ADDRESS(plain)), ADDRESS(plain));
+    assert_null(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL));
 }
 
 static int plain_too(void)
@@ -472,7 +467,7 @@ static void test_one_trampoline_a_function(void **state)
     (void)state;
     void *first = wrap(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)),
          *second = wrap(KP_CLASS_GATE, "", ADDRESS(plain_too));
-    assert_ptr_equal(kp_gate_wrap(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)), first);
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)), first);
     assert_ptr_not_equal(first, second);
     assert_int_equal(((int (*)(void))(uintptr_t)first)(), 0);
     assert_int_equal(((int (*)(void))(uintptr_t)second)(), 1);
@@ -485,10 +480,10 @@ static void test_no_trampoline_left(void **state)
     unsigned bare = 0;
     (void)state;
     for (size_t i = 0; i < KP_GATE_POOL; i++)
-        bare += kp_gate_wrap(KP_CLASS_GATE, "", &functions[i]) == (void *)&functions[i];
+        bare += kp_trampoline_for(KP_CLASS_GATE, "", &functions[i]) == (void *)&functions[i];
     assert_true(bare > 0 && bare < KP_GATE_POOL);
-    assert_ptr_equal(kp_gate_wrap(KP_CLASS_GATE, "", ADDRESS(takes_mixed)),
-                     kp_gate_wrap(KP_CLASS_GATE, "", ADDRESS(takes_mixed)));
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "", ADDRESS(takes_mixed)),
+                     kp_trampoline_for(KP_CLASS_GATE, "", ADDRESS(takes_mixed)));
     PASS(16); /* those handed out before still lead where they did */
 }
 
@@ -550,9 +545,13 @@ static CUresult answers(uint64_t first, uint64_t second)
 
 CALLED_AS(call_gate, KP_CLASS_GATE, "cuMemFree")
 CALLED_AS(call_context_end, KP_CLASS_CTX_END, "cuCtxDestroy")
-CALLED_AS(call_forget, KP_CLASS_FORGET, "cuModuleUnload")
-CALLED_AS(call_set_function_attribute, KP_CLASS_FORGET, "cuFuncSetAttribute")
-CALLED_AS(call_set_kernel_attribute, KP_CLASS_FORGET, "cuKernelSetAttribute")
+CALLED_AS(call_device_end, KP_CLASS_DEVICE_END, "cuDevicePrimaryCtxReset")
+CALLED_AS(call_all_end, KP_CLASS_ALL_END, "cuGreenCtxDestroy")
+CALLED_AS(call_stream_end, KP_CLASS_STREAM_END, "cuStreamDestroy")
+CALLED_AS(call_set, KP_CLASS_SET, "cuCtxSetLimit")
+CALLED_AS(call_forget, KP_CLASS_UNLOAD, "cuModuleUnload")
+CALLED_AS(call_set_function_attribute, KP_CLASS_SET_FUNCTION, "cuFuncSetAttribute")
+CALLED_AS(call_set_kernel_attribute, KP_CLASS_SET_KERNEL, "cuKernelSetAttribute")
 CALLED_AS(call_capture_begin, KP_CLASS_CAPTURE_BEGIN, "cuStreamBeginCapture")
 CALLED_AS(call_capture_end, KP_CLASS_CAPTURE_END, "cuStreamEndCapture")
 CALLED_AS(call_init, KP_CLASS_INIT, "cuInit")
@@ -587,12 +586,66 @@ static void test_context_end(void **state)
     assert_int_equal(process.ended, 1);
     assert_int_equal(callee.ended_before, 1); /* before the driver ends it */
     assert_string_equal(process.ended_by, "cuCtxDestroy");
+    assert_int_equal(process.ended_which, KP_ENDS_CONTEXT);
+    assert_int_equal(process.forgotten_what, KP_STALE_HANDLES);
     assert_int_equal(process.ended_first, 0xc0ffee);
     assert_int_equal(process.guard_when_ended, 0);
     assert_false(callee.alone);
     kp_gate_arm(false);
     call_context_end(CUDA_SUCCESS, 0xc0ffee, 0);
     assert_int_equal(process.ended, 1);
+}
+
+/* Whose first argument is no context. */
+static void test_other_context_ends(void **state)
+{
+    (void)state;
+    call_device_end(CUDA_SUCCESS, 1, 0);
+    assert_int_equal(process.ended_which, KP_ENDS_DEVICE);
+    assert_int_equal(process.ended_first, 1);
+    call_all_end(CUDA_SUCCESS, 0xc0ffee, 0);
+    assert_int_equal(process.ended_which, KP_ENDS_ALL);
+    assert_int_equal(process.ended, 2);
+    assert_int_equal(process.forgotten, 2);
+    assert_int_equal(process.forgotten_what, KP_STALE_HANDLES);
+}
+
+static CUstreamCaptureStatus capture_status;
+
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    assert_int_equal((uintptr_t)stream, 0x57);
+    assert_int_not_equal(kp_guard, 0);
+    *status = capture_status;
+    return CUDA_SUCCESS;
+}
+
+/* One that captures takes its capture along. */
+static void test_stream_end(void **state)
+{
+    const struct kp_driver with_captures = {.cuStreamIsCapturing = is_capturing};
+    (void)state;
+    the_driver = &with_captures;
+    call_capture_begin(CUDA_SUCCESS, 0x57, 0);
+    capture_status = CU_STREAM_CAPTURE_STATUS_NONE;
+    call_stream_end(CUDA_SUCCESS, 0x57, 0);
+    assert_int_equal(kp_gate_captures(), 1);
+    capture_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    call_gate(CUDA_SUCCESS, 0x57, 0);
+    assert_int_equal(kp_gate_captures(), 1);
+    call_stream_end(CUDA_SUCCESS, 0x57, 0);
+    assert_int_equal(kp_gate_captures(), 0);
+    the_driver = NULL;
+}
+
+static void test_set(void **state)
+{
+    (void)state;
+    atomic_store(&counts, true);
+    call_set(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.closed, 1);
+    assert_int_equal(process.forgotten, 1);
+    assert_int_equal(process.forgotten_what, KP_STALE_SETTINGS);
 }
 
 static void test_forget(void **state)
@@ -602,7 +655,7 @@ static void test_forget(void **state)
     (void)state;
     call_forget(CUDA_SUCCESS, 0x10, 0);
     assert_int_equal(process.forgotten, 1);
-    assert_string_equal(process.forgotten_by, "cuModuleUnload");
+    assert_int_equal(process.forgotten_what, KP_STALE_MODULE);
     assert_int_equal(process.forgotten_first, 0x10);
     assert_int_equal(callee.forgotten_before, 1);           /* handles may be reused from the call on */
     call_set_function_attribute(CUDA_SUCCESS, 0x10, limit); /* before many launches, and no part of what was read */
@@ -717,8 +770,8 @@ static CUresult set_kernel(uint64_t attribute, uint64_t value, uint64_t kernel, 
 static void set_limit(bool of_kernel, uint64_t bytes)
 {
     const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    void *function = wrap(KP_CLASS_FORGET, "cuFuncSetAttribute", ADDRESS(set_function)),
-         *kernel = wrap(KP_CLASS_FORGET, "cuKernelSetAttribute", ADDRESS(set_kernel));
+    void *function = wrap(KP_CLASS_SET_FUNCTION, "cuFuncSetAttribute", ADDRESS(set_function)),
+         *kernel = wrap(KP_CLASS_SET_KERNEL, "cuKernelSetAttribute", ADDRESS(set_kernel));
     if (of_kernel)
         ((CUresult(*)(uint64_t, uint64_t, uint64_t, uint64_t))(uintptr_t)kernel)(limit, bytes, 0x10, 0);
     else
@@ -1053,7 +1106,6 @@ static void test_replay_holds_calls_back(void **state)
 /* In a forked child, whatever its parent's threads held when it was made does not count after a reset. */
 static int child_of_a_busy_process(void)
 {
-    kp_gate_reset();
     kp_gate_enter_shared("a test"); /* would wait for ever */
     kp_gate_leave_shared();
     if (!kp_gate_enter_exclusive(60000, 0))
@@ -1078,6 +1130,7 @@ static void fork_and_check(void)
 static void test_reset_in_a_child(void **state)
 {
     (void)state;
+    kp_locks_watch_forks(kp_gate_reset); /* as the process does */
     kp_gate_enter_shared("a test"); /* a call in flight */
     fork_and_check();
     kp_gate_leave_shared();
@@ -1156,6 +1209,9 @@ int main(void)
         cmocka_unit_test_setup(test_no_driver, reset),
         cmocka_unit_test_setup(test_gate, reset),
         cmocka_unit_test_setup(test_context_end, reset),
+        cmocka_unit_test_setup(test_other_context_ends, reset),
+        cmocka_unit_test_setup(test_stream_end, reset),
+        cmocka_unit_test_setup(test_set, reset),
         cmocka_unit_test_setup(test_forget, reset),
         cmocka_unit_test_setup(test_captures, reset),
         cmocka_unit_test_setup(test_init, reset),

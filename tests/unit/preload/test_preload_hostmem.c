@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "preload/gate/gate.h"
+#include "preload/os/guard.h"
+#include "preload/doors/hostmem_doors.h"
 #include "preload/program/hostmem.h"
 #include "preload/os/mappings.h"
 #include "preload/process.h"

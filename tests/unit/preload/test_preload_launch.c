@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/gate/gate.h"
-#include "preload/program/launch.h"
+#include "preload/os/guard.h"
+#include "preload/doors/launch_doors.h"
 #include "preload/process.h"
 
 /* ---- the process: keeps the launch that a door hands it ---- */
@@ -88,29 +88,13 @@ bool kp_process_loads(CUkernel kernel)
     return false;
 }
 
-void kp_process_exit_first(void)
-{
-}
-
 bool kp_process_replays(void)
 {
     return true;
 }
 
-bool kp_process_launches_once(CUfunction f)
-{
-    (void)f;
-    return false;
-}
-
 void kp_process_loads_images(void)
 {
-}
-
-bool kp_process_waits_outside(CUfunction f)
-{
-    (void)f;
-    return false;
 }
 
 void kp_process_profile(bool on)
@@ -118,15 +102,16 @@ void kp_process_profile(bool on)
     (void)on;
 }
 
-void kp_process_context_ends(const char *symbol, uint64_t first)
+void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol)
 {
-    (void)symbol;
+    (void)which;
     (void)first;
+    (void)symbol;
 }
 
-void kp_process_forget(const char *symbol, uint64_t first)
+void kp_process_forget(enum kp_stale what, uint64_t first)
 {
-    (void)symbol;
+    (void)what;
     (void)first;
 }
 

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/loaded_modules.h"
 
 /* Functions are 16 apart, 64 of them a module; those from KERNELS on are CUkernels. */

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/os/worker.h"
 

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "base/lock.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"

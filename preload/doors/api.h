@@ -1,0 +1,43 @@
+/* The driver's interface, as far as the doors know it. */
+#ifndef KP_PRELOAD_DOORS_API_H
+#define KP_PRELOAD_DOORS_API_H
+
+#include <stddef.h>
+
+enum kp_api_class {
+    KP_CLASS_LAUNCH,
+    KP_CLASS_DOOR,
+    KP_CLASS_GATE,
+    KP_CLASS_JOIN,
+    KP_CLASS_ALLOC,
+    KP_CLASS_LOAD,
+    KP_CLASS_IMAGE,
+    KP_CLASS_SHARE,
+    KP_CLASS_MANAGED,
+    KP_CLASS_VIRTUAL,
+    KP_CLASS_CTX_END,
+    KP_CLASS_DEVICE_END,
+    KP_CLASS_ALL_END,
+    KP_CLASS_STREAM_END,
+    KP_CLASS_SET,
+    KP_CLASS_SET_FUNCTION,
+    KP_CLASS_SET_KERNEL,
+    KP_CLASS_UNLOAD,
+    KP_CLASS_HOLD,
+    KP_CLASS_CAPTURE_BEGIN,
+    KP_CLASS_CAPTURE_END,
+    KP_CLASS_INIT,
+    KP_CLASS_SYNC,
+    KP_CLASS_PURE,
+};
+
+struct kp_api_row {
+    const char *symbol, *base;
+    enum kp_api_class class;
+};
+
+/* cuda_api.def in its order. */
+extern const struct kp_api_row kp_api[];
+extern const size_t kp_api_rows;
+
+#endif

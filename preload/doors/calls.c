@@ -1,0 +1,239 @@
+#include "preload/doors/calls.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/lock.h"
+#include "preload/doors/pool.h"
+#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
+#include "preload/os/symbols.h"
+#include "preload/process.h"
+#include "preload/window/window.h"
+
+enum {
+#define KP_API(symbol, base, class) ROW_##symbol,
+#include "preload/doors/cuda_api.def"
+#undef KP_API
+    ROWS,
+    SLOTS = ROWS + KP_GATE_POOL
+};
+
+/* A trampoline's target. Slots of exported symbols come first, in the order of cuda_api.def, as trampolines.S numbers
+ * them. */
+static struct slot {
+    _Atomic(void *) real;
+    const char *symbol;
+    enum kp_api_class class;
+} slots[SLOTS] = {
+#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class},
+#include "preload/doors/cuda_api.def"
+#undef KP_API
+};
+
+static atomic_int pool_used;
+
+int kp_call_pool_slot(enum kp_api_class class, const char *symbol, void *real)
+{
+    struct kp_lock *const lock = &kp_locks[KP_LOCK_TRAMPOLINES];
+    kp_lock_take(lock, KP_FOREVER);
+    int n = atomic_load(&pool_used), i = 0;
+    while (i < n && atomic_load(&slots[ROWS + i].real) != real)
+        i++;
+    if (i == n && n < KP_GATE_POOL) {
+        slots[ROWS + i].symbol = symbol;
+        slots[ROWS + i].class = class;
+        atomic_store(&slots[ROWS + i].real, real);
+        atomic_store(&pool_used, n + 1);
+    }
+    kp_lock_give(lock);
+    return i < KP_GATE_POOL ? i : -1;
+}
+
+/* An exported door was called in a process without a driver behind it. */
+static CUresult no_driver(void)
+{
+    return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+static void *resolve(size_t i)
+{
+    void *real = atomic_load(&slots[i].real);
+    if (real)
+        return real;
+    real = kp_symbols_behind_door(slots[i].symbol);
+    atomic_store(&slots[i].real, real);
+    return real ? real : (void *)(uintptr_t)no_driver;
+}
+
+/* What was entered on the way in, to be left on the way out. */
+/* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. */
+enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, SHARED_HOST, JOINED, ALLOCATING };
+
+/* ---- classes ---- */
+
+/* A call that waits or asks: nothing keeps it apart from replays, since it changes nothing. */
+static enum entered enter_sync(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)real, (void)args;
+    if (kp_window_watches() && kp_window_closes_at_sync())
+        kp_process_close_window(s->symbol);
+    return IN_DRIVER;
+}
+
+static enum entered enter_load(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return kp_window_watches() && kp_process_loads((CUkernel)(uintptr_t)args[1]) ? NOTHING : IN_DRIVER;
+}
+
+static enum entered enter_join(const struct slot *s, void *real, const uint64_t *args)
+{
+    return kp_window_watches() && kp_process_join(s->symbol, real, args) ? JOINED : NOTHING;
+}
+
+static enum entered enter_allocate(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return kp_window_watches() && kp_process_allocates(args) ? ALLOCATING : NOTHING;
+}
+
+/* `attribute`: number and value. */
+static enum entered set_attribute(const uint64_t *attribute)
+{
+    const uint32_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    bool changes = (uint32_t)attribute[0] != limit || kp_window_needs_shared((uint32_t)attribute[1]);
+    return changes ? NOTHING : IN_DRIVER;
+}
+
+static enum entered enter_set_function(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return set_attribute(&args[1]);
+}
+
+static enum entered enter_set_kernel(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return set_attribute(&args[0]);
+}
+
+static void end_stream(uint64_t stream)
+{
+    const struct kp_driver *d = kp_process_driver();
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (kp_gate_captures() <= 0 || !d)
+        return;
+    kp_guard++;
+    CUresult rc = d->cuStreamIsCapturing((CUstream)(uintptr_t)stream, &status);
+    kp_guard--;
+    if (rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)
+        kp_gate_capture_ends();
+}
+
+/* What is done for a call of a class while the gate is armed, in this order. */
+static const struct rule {
+    /* Where the gate need not be entered, or is entered in another way; NOTHING: it is entered. */
+    enum entered (*instead)(const struct slot *s, void *real, const uint64_t *args);
+    void (*before)(void);
+    enum kp_ends ends;
+    bool alone;                     /* no window may be open: one that counts launches as they come is closed, too */
+    void (*inside)(uint64_t first); /* with the first argument */
+    enum kp_stale stale;
+    void (*succeeded)(void); /* what that means for all that follows */
+} rules[] = {
+    [KP_CLASS_GATE] = {NULL},
+    [KP_CLASS_JOIN] = {.instead = enter_join},
+    [KP_CLASS_ALLOC] = {.instead = enter_allocate},
+    [KP_CLASS_LOAD] = {.instead = enter_load},
+    [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
+    [KP_CLASS_SHARE] = {.succeeded = kp_window_shared_memory},
+    [KP_CLASS_MANAGED] = {.succeeded = kp_window_managed_memory},
+    [KP_CLASS_CTX_END] = {.ends = KP_ENDS_CONTEXT, .stale = KP_STALE_HANDLES},
+    [KP_CLASS_DEVICE_END] = {.ends = KP_ENDS_DEVICE, .stale = KP_STALE_HANDLES},
+    [KP_CLASS_ALL_END] = {.ends = KP_ENDS_ALL, .stale = KP_STALE_HANDLES},
+    [KP_CLASS_STREAM_END] = {.inside = end_stream},
+    [KP_CLASS_SET] = {.alone = true, .stale = KP_STALE_SETTINGS},
+    [KP_CLASS_SET_FUNCTION] = {.instead = enter_set_function, .alone = true, .stale = KP_STALE_SETTINGS},
+    [KP_CLASS_SET_KERNEL] = {.instead = enter_set_kernel, .alone = true, .stale = KP_STALE_SETTINGS},
+    [KP_CLASS_UNLOAD] = {.alone = true, .stale = KP_STALE_MODULE},
+    [KP_CLASS_HOLD] = {.alone = true},
+    [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .succeeded = kp_gate_capture_begins},
+    [KP_CLASS_SYNC] = {.instead = enter_sync},
+    [KP_CLASS_PURE] = {NULL},
+};
+
+/* ---- the way in and out ---- */
+
+/* The third argument of cuMemCreate. */
+static bool is_on_host(const CUmemAllocationProp *what)
+{
+    return what && what->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+static enum entered enter_armed(const struct slot *s, void *real, const uint64_t *args)
+{
+    const struct rule *r = &rules[s->class];
+    enum entered entered = r->instead ? r->instead(s, real, args) : NOTHING;
+    if (entered != NOTHING)
+        return entered;
+    if (r->before)
+        r->before();
+    if (r->ends)
+        kp_process_context_ends(r->ends, args[0], s->symbol);
+    if (r->alone)
+        kp_gate_enter_alone(s->symbol);
+    else
+        kp_gate_enter_shared(s->symbol);
+    if (r->inside)
+        r->inside(args[0]);
+    if (r->stale)
+        kp_process_forget(r->stale, args[0]);
+    return s->class == KP_CLASS_VIRTUAL && is_on_host((const void *)(uintptr_t)args[2]) ? SHARED_HOST : SHARED;
+}
+
+struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
+{
+    struct slot *s = &slots[slot];
+    struct kp_call_entry e = {.real = resolve(slot), .entered = NOTHING};
+    if (kp_guard)
+        return e;
+    if (kp_gate_is_armed())
+        e.entered = enter_armed(s, e.real, args);
+    else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
+        e.entered = GUARD_ONLY;
+    if (e.entered != NOTHING && e.entered != IN_DRIVER)
+        kp_guard++;
+    if (e.entered != NOTHING)
+        kp_in_driver++;
+    return e;
+}
+
+CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
+{
+    enum kp_api_class class = slots[slot].class;
+    bool capture_error =
+        result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    kp_in_driver--;
+    if (entered == IN_DRIVER) {
+        if (class == KP_CLASS_SYNC && result == CUDA_SUCCESS)
+            kp_window_synchronised();
+        return result;
+    }
+    kp_guard--;
+    if (result == CUDA_SUCCESS && rules[class].succeeded)
+        rules[class].succeeded();
+    if (result == CUDA_SUCCESS && entered == SHARED_HOST)
+        kp_window_virtual_memory();
+    if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error))
+        kp_gate_capture_ends();
+    if (entered == JOINED && result != CUDA_SUCCESS)
+        kp_process_join_failed();
+    if (entered == ALLOCATING)
+        result = kp_process_allocated(atomic_load(&slots[slot].real), result);
+    if (entered == SHARED || entered == SHARED_HOST || entered == JOINED)
+        kp_gate_leave_shared();
+    if (class == KP_CLASS_INIT && result == CUDA_SUCCESS)
+        kp_process_cuda_started();
+    return result;
+}

@@ -1,0 +1,259 @@
+#include "preload/doors/launch_doors.h"
+
+#include <string.h>
+
+#include "base/lock.h"
+#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
+#include "preload/process.h"
+#include "preload/window/window.h"
+
+__thread const void *kp_runtime_host_function __attribute__((tls_model("initial-exec")));
+
+static CUresult issue_kernel(const struct kp_launch *l)
+{
+    const struct kp_shape *s = &l->shape;
+    return l->real.kernel(l->f, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2],
+                          (unsigned)s->dynamic_shared, l->stream, l->params, l->extra);
+}
+
+static CUresult issue_kernel_ex(const struct kp_launch *l)
+{
+    return l->real.kernel_ex(&l->config, l->f, l->params, l->extra);
+}
+
+static CUresult issue_cooperative(const struct kp_launch *l)
+{
+    const struct kp_shape *s = &l->shape;
+    return l->real.cooperative(l->f, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2],
+                               (unsigned)s->dynamic_shared, l->stream, l->params);
+}
+
+static CUresult issue_once(const struct kp_launch *l)
+{
+    return l->real.once(l->f);
+}
+
+static CUresult issue_grid(const struct kp_launch *l)
+{
+    return l->real.grid(l->f, (int)l->shape.grid[0], (int)l->shape.grid[1]);
+}
+
+static CUresult issue_grid_async(const struct kp_launch *l)
+{
+    return l->real.grid_async(l->f, (int)l->shape.grid[0], (int)l->shape.grid[1], l->stream);
+}
+
+static CUresult issue_graph(const struct kp_launch *l)
+{
+    return l->real.graph(l->graph, l->stream);
+}
+
+static void set_shape(struct kp_launch *l, const unsigned grid[3], const unsigned block[3], uint64_t shared)
+{
+    for (int i = 0; i < 3; i++) {
+        l->shape.grid[i] = grid[i];
+        l->shape.block[i] = block[i];
+    }
+    l->shape.dynamic_shared = shared;
+}
+
+static CUresult go(struct kp_launch *l)
+{
+    if (kp_guard || !kp_process_active())
+        return l->issue(l);
+    struct kp_registers here;
+    kp_registers_here(&here);
+    l->caller = &here;
+    l->host_function = kp_runtime_host_function;
+    return kp_process_launch(l);
+}
+
+CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction f, unsigned gx, unsigned gy,
+                           unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                           void **params, void **extra)
+{
+    struct kp_launch l = {.issue = issue_kernel,
+                          .real.kernel = real,
+                          .ptsz = ptsz,
+                          .f = f,
+                          .stream = stream,
+                          .params = params,
+                          .extra = extra};
+    set_shape(&l, (const unsigned[]){gx, gy, gz}, (const unsigned[]){bx, by, bz}, shared);
+    return go(&l);
+}
+
+/* Launch attributes that the report shows; the others are only carried along. */
+static void read_attributes(struct kp_launch *l)
+{
+    for (unsigned i = 0; i < l->config.numAttrs; i++) {
+        const CUlaunchAttribute *a = &l->config.attrs[i];
+        if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+            l->shape.cluster[0] = a->value.clusterDim.x;
+            l->shape.cluster[1] = a->value.clusterDim.y;
+            l->shape.cluster[2] = a->value.clusterDim.z;
+        } else if (a->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) {
+            l->shape.preferred_cluster[0] = a->value.preferredClusterDim.x;
+            l->shape.preferred_cluster[1] = a->value.preferredClusterDim.y;
+            l->shape.preferred_cluster[2] = a->value.preferredClusterDim.z;
+        } else if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE) {
+            l->shape.cluster_policy = (int)a->value.clusterSchedulingPolicyPreference;
+        } else if (a->id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING) {
+            l->shape.nvlink_centric = a->value.nvlinkUtilCentricScheduling;
+        }
+    }
+}
+
+CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const CUlaunchConfig *config, CUfunction f,
+                             void **params, void **extra)
+{
+    if (!config || (config->numAttrs && !config->attrs))
+        return real(config, f, params, extra); /* for the driver to refuse */
+    struct kp_launch l = {.issue = issue_kernel_ex,
+                          .real.kernel_ex = real,
+                          .ptsz = ptsz,
+                          .f = f,
+                          .stream = config->hStream,
+                          .config = *config,
+                          .params = params,
+                          .extra = extra};
+    set_shape(&l, (const unsigned[]){config->gridDimX, config->gridDimY, config->gridDimZ},
+              (const unsigned[]){config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes);
+    read_attributes(&l);
+    return go(&l);
+}
+
+CUresult kp_cuLaunchCooperativeKernel(PFN_cuLaunchCooperativeKernel_v9000 real, bool ptsz, CUfunction f, unsigned gx,
+                                      unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                      CUstream stream, void **params)
+{
+    struct kp_launch l = {
+        .issue = issue_cooperative, .real.cooperative = real, .ptsz = ptsz, .f = f, .stream = stream, .params = params};
+    set_shape(&l, (const unsigned[]){gx, gy, gz}, (const unsigned[]){bx, by, bz}, shared);
+    return go(&l);
+}
+
+CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMultiDevice_v9000 real, bool ptsz,
+                                                 CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags)
+{
+    (void)ptsz;
+    if (kp_guard || !kp_process_active())
+        return real(list, devices, flags);
+    /* Its grids wait for each other across devices: replaying one of them would wait for ever. */
+    kp_gate_enter_alone("cuLaunchCooperativeKernelMultiDevice");
+    CUresult rc = real(list, devices, flags);
+    kp_gate_leave_shared();
+    if (rc == CUDA_SUCCESS)
+        kp_process_skip("cooperative over several devices, not replayed", devices);
+    return rc;
+}
+
+/* Block shapes and shared sizes set by the old interface, by function. A program has few of these. */
+enum { OLD_FUNCTIONS = 64 };
+
+static struct old_function {
+    CUfunction f;
+    unsigned block[3], shared;
+} old_functions[OLD_FUNCTIONS];
+
+static struct kp_lock *const old_lock = &kp_locks[KP_LOCK_OLD_LAUNCHES];
+
+/* The entry of `f`, made when absent; NULL when the table is full. Under old_lock. */
+static struct old_function *old_function(CUfunction f)
+{
+    for (int i = 0; i < OLD_FUNCTIONS; i++)
+        if (old_functions[i].f == f || !old_functions[i].f) {
+            old_functions[i].f = f;
+            return &old_functions[i];
+        }
+    return NULL;
+}
+
+/* What a launch of the open window was made with must be there when it is made again. */
+static void close_before_change(const char *symbol)
+{
+    if (!kp_guard && kp_window_watches())
+        kp_process_close_window(symbol);
+}
+
+CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, CUfunction f, int x, int y, int z)
+{
+    (void)ptsz;
+    close_before_change("cuFuncSetBlockShape");
+    CUresult rc = real(f, x, y, z);
+    kp_lock_take(old_lock, KP_FOREVER);
+    struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
+    if (o) {
+        o->block[0] = (unsigned)x;
+        o->block[1] = (unsigned)y;
+        o->block[2] = (unsigned)z;
+    }
+    kp_lock_give(old_lock);
+    return rc;
+}
+
+CUresult kp_cuFuncSetSharedSize(PFN_cuFuncSetSharedSize_v2000 real, bool ptsz, CUfunction f, unsigned bytes)
+{
+    (void)ptsz;
+    close_before_change("cuFuncSetSharedSize");
+    CUresult rc = real(f, bytes);
+    kp_lock_take(old_lock, KP_FOREVER);
+    struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
+    if (o)
+        o->shared = bytes;
+    kp_lock_give(old_lock);
+    return rc;
+}
+
+static CUresult go_old(struct kp_launch *l, unsigned width, unsigned height)
+{
+    struct old_function o = {.block = {1, 1, 1}};
+    kp_lock_take(old_lock, KP_FOREVER);
+    const struct old_function *known = old_function(l->f);
+    if (known && known->block[0])
+        o = *known;
+    kp_lock_give(old_lock);
+    set_shape(l, (const unsigned[]){width, height, 1}, o.block, o.shared);
+    return go(l);
+}
+
+CUresult kp_cuLaunch(PFN_cuLaunch_v2000 real, bool ptsz, CUfunction f)
+{
+    struct kp_launch l = {.issue = issue_once, .real.once = real, .ptsz = ptsz, .f = f};
+    return go_old(&l, 1, 1);
+}
+
+CUresult kp_cuLaunchGrid(PFN_cuLaunchGrid_v2000 real, bool ptsz, CUfunction f, int width, int height)
+{
+    struct kp_launch l = {.issue = issue_grid, .real.grid = real, .ptsz = ptsz, .f = f};
+    return go_old(&l, (unsigned)width, (unsigned)height);
+}
+
+CUresult kp_cuLaunchGridAsync(PFN_cuLaunchGridAsync_v2000 real, bool ptsz, CUfunction f, int width, int height,
+                              CUstream stream)
+{
+    struct kp_launch l = {.issue = issue_grid_async, .real.grid_async = real, .ptsz = ptsz, .f = f, .stream = stream};
+    return go_old(&l, (unsigned)width, (unsigned)height);
+}
+
+CUresult kp_cuGraphLaunch(PFN_cuGraphLaunch_v10000 real, bool ptsz, CUgraphExec graph, CUstream stream)
+{
+    struct kp_launch l = {
+        .issue = issue_graph, .real.graph = real, .is_graph = true, .ptsz = ptsz, .graph = graph, .stream = stream};
+    return go(&l);
+}
+
+CUresult kp_cuProfilerStart(PFN_cuProfilerStart_v4000 real, bool ptsz)
+{
+    (void)ptsz;
+    kp_process_profile(true);
+    return real();
+}
+
+CUresult kp_cuProfilerStop(PFN_cuProfilerStop_v4000 real, bool ptsz)
+{
+    (void)ptsz;
+    kp_process_profile(false);
+    return real();
+}

@@ -1,0 +1,154 @@
+/*
+ * Trampolines of the gate (System V x86-64). One for each intercepted exported symbol of cuda_api.def that has no typed
+ * door, and a pool for functions handed out as pointers. Each loads its slot number and jumps to the common part, which
+ * knows no signature: it keeps all argument registers, asks kp_call_enter what to call, and calls it with a copy of the
+ * caller's stack arguments.
+ */
+#ifndef __x86_64__
+#error "the trampolines are written for x86-64"
+#endif
+
+#include "preload/doors/pool.h"
+
+/* More stack arguments than any driver function takes (cuLaunchKernel has 5). */
+#define STACK_WORDS 16
+
+        .hidden kp_call_enter, kp_call_leave
+
+        .text
+        .set    kp_slot, 0
+
+#define KP_TRAMPOLINE(symbol)                                                                                          \
+        .globl  symbol;                                                                                                \
+        .type   symbol, @function;                                                                                     \
+        .p2align 4;                                                                                                    \
+symbol:                                                                                                                \
+        .cfi_startproc;                                                                                                \
+        endbr64;                                                                                                       \
+        movl    $kp_slot, %r11d;                                                                                       \
+        jmp     kp_gate_common;                                                                                        \
+        .cfi_endproc;                                                                                                  \
+        .size   symbol, .-symbol;
+
+#define KP_ROW_LAUNCH(symbol)
+#define KP_ROW_DOOR(symbol)
+#define KP_ROW_PURE(symbol)
+#define KP_ROW_GATE(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_JOIN(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_ALLOC(symbol)         KP_TRAMPOLINE(symbol)
+#define KP_ROW_LOAD(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_IMAGE(symbol)         KP_TRAMPOLINE(symbol)
+#define KP_ROW_SHARE(symbol)         KP_TRAMPOLINE(symbol)
+#define KP_ROW_MANAGED(symbol)       KP_TRAMPOLINE(symbol)
+#define KP_ROW_VIRTUAL(symbol)       KP_TRAMPOLINE(symbol)
+#define KP_ROW_SYNC(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_CTX_END(symbol)       KP_TRAMPOLINE(symbol)
+#define KP_ROW_DEVICE_END(symbol)    KP_TRAMPOLINE(symbol)
+#define KP_ROW_ALL_END(symbol)       KP_TRAMPOLINE(symbol)
+#define KP_ROW_STREAM_END(symbol)    KP_TRAMPOLINE(symbol)
+#define KP_ROW_SET(symbol)           KP_TRAMPOLINE(symbol)
+#define KP_ROW_SET_FUNCTION(symbol)  KP_TRAMPOLINE(symbol)
+#define KP_ROW_SET_KERNEL(symbol)    KP_TRAMPOLINE(symbol)
+#define KP_ROW_UNLOAD(symbol)        KP_TRAMPOLINE(symbol)
+#define KP_ROW_HOLD(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_CAPTURE_BEGIN(symbol) KP_TRAMPOLINE(symbol)
+#define KP_ROW_CAPTURE_END(symbol)   KP_TRAMPOLINE(symbol)
+#define KP_ROW_INIT(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_API(symbol, base, class)  KP_ROW_##class(symbol) .set kp_slot, kp_slot + 1;
+
+#include "preload/doors/cuda_api.def"
+
+        .globl  kp_gate_pool
+        .hidden kp_gate_pool
+        .type   kp_gate_pool, @function
+        .p2align 4
+kp_gate_pool:
+        .rept   KP_GATE_POOL
+        .p2align 4
+        .cfi_startproc
+        endbr64
+        movl    $kp_slot, %r11d
+        jmp     kp_gate_common
+        .cfi_endproc
+        .set    kp_slot, kp_slot + 1
+        .endr
+        .size   kp_gate_pool, .-kp_gate_pool
+
+/*
+ * Frame, from %rbp down: 8 slot, 16 rax, then the six integer argument registers to 64 (the first at the lowest address:
+ * an array), eight vector registers to 192, 200 what was entered. kp_call_enter(slot, integer arguments) returns the
+ * function in %rax and, in %rdx, what was entered; unless that is 0, kp_call_leave(slot, result, what was entered) is
+ * owed, and says what to return.
+ */
+        .type   kp_gate_common, @function
+        .p2align 4
+kp_gate_common:
+        .cfi_startproc
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        subq    $208, %rsp
+        movq    %r11, -8(%rbp)
+        movq    %rax, -16(%rbp)
+        movq    %rdi, -64(%rbp)
+        movq    %rsi, -56(%rbp)
+        movq    %rdx, -48(%rbp)
+        movq    %rcx, -40(%rbp)
+        movq    %r8, -32(%rbp)
+        movq    %r9, -24(%rbp)
+        movups  %xmm0, -80(%rbp)
+        movups  %xmm1, -96(%rbp)
+        movups  %xmm2, -112(%rbp)
+        movups  %xmm3, -128(%rbp)
+        movups  %xmm4, -144(%rbp)
+        movups  %xmm5, -160(%rbp)
+        movups  %xmm6, -176(%rbp)
+        movups  %xmm7, -192(%rbp)
+        leaq    -64(%rbp), %rsi
+        movq    %r11, %rdi
+        call    kp_call_enter
+        movq    %rax, %r10
+        movq    %rdx, %r11
+        movq    %rdx, -200(%rbp)
+        movq    -16(%rbp), %rax
+        movq    -64(%rbp), %rdi
+        movq    -56(%rbp), %rsi
+        movq    -48(%rbp), %rdx
+        movq    -40(%rbp), %rcx
+        movq    -32(%rbp), %r8
+        movq    -24(%rbp), %r9
+        movups  -80(%rbp), %xmm0
+        movups  -96(%rbp), %xmm1
+        movups  -112(%rbp), %xmm2
+        movups  -128(%rbp), %xmm3
+        movups  -144(%rbp), %xmm4
+        movups  -160(%rbp), %xmm5
+        movups  -176(%rbp), %xmm6
+        movups  -192(%rbp), %xmm7
+        testq   %r11, %r11
+        jnz     1f
+        leave
+        .cfi_remember_state
+        .cfi_def_cfa %rsp, 8
+        jmp     *%r10
+        .cfi_restore_state
+1:
+        .set    kp_word, STACK_WORDS
+        .rept   STACK_WORDS
+        .set    kp_word, kp_word - 1
+        pushq   16 + 8 * kp_word(%rbp)
+        .endr
+        call    *%r10
+        movq    -8(%rbp), %rdi
+        movl    %eax, %esi
+        movq    -200(%rbp), %rdx
+        call    kp_call_leave
+        leave
+        .cfi_def_cfa %rsp, 8
+        ret
+        .cfi_endproc
+        .size   kp_gate_common, .-kp_gate_common
+
+        .section .note.GNU-stack, "", @progbits

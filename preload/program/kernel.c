@@ -1,0 +1,38 @@
+#include "preload/program/kernel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/os/guard.h"
+#include "preload/program/context.h"
+#include "preload/program/filter.h"
+
+char *kp_kernel_mangled(const struct kp_driver *d, CUfunction f)
+{
+    const char *mangled = NULL;
+    CUfunction own = f;
+    kp_guard++;
+    if (d->cuFuncGetName && d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS && d->cuKernelGetFunction &&
+        d->cuKernelGetFunction(&own, (CUkernel)f) == CUDA_SUCCESS)
+        d->cuFuncGetName(&mangled, own);
+    kp_guard--;
+    return mangled ? strdup(mangled) : NULL;
+}
+
+bool kp_kernel_waits_outside(const struct kp_driver *d, CUfunction f)
+{
+    char *mangled = kp_kernel_mangled(d, f);
+    bool yes = mangled && kp_filter_waits_outside(mangled);
+    free(mangled);
+    return yes;
+}
+
+unsigned kp_kernel_once(const struct kp_driver *d, CUfunction f)
+{
+    if (!kp_context_once("")) /* as in nearly all programs */
+        return 0;
+    char *mangled = kp_kernel_mangled(d, f);
+    unsigned once = kp_context_once(mangled ? mangled : "");
+    free(mangled);
+    return once;
+}

@@ -1,0 +1,64 @@
+/* How NVTX in the program is led to this library. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "base/version.h"
+#include "preload/who/nvtx.h"
+
+extern char **environ;
+
+static bool wanted;
+static const char *other;
+
+/* getenv and setenv would be the program's own where it has them (shells do), and those are not to be called before
+ * main.
+ */
+static const char *in_environment(const char *name)
+{
+    size_t len = strlen(name);
+    for (char **entry = environ; *entry; entry++)
+        if (!strncmp(*entry, name, len) && (*entry)[len] == '=')
+            return *entry + len + 1;
+    return NULL;
+}
+
+static void add_to_environment(char *entry)
+{
+    size_t n = 0;
+    while (environ[n])
+        n++;
+    char **grown = malloc((n + 2) * sizeof(*grown));
+    if (!grown)
+        return;
+    memcpy(grown, environ, n * sizeof(*grown));
+    grown[n] = entry;
+    grown[n + 1] = NULL;
+    environ = grown;
+}
+
+/* The library is named by what the loader knows it by already: found without a search in every process that has it,
+ * from any folder, and in no other. */
+void kp_nvtx_offer(void)
+{
+    if (!environ || !(wanted = kp_options_want_nvtx(environ)))
+        return;
+    static char entry[] = KP_NVTX_PATH_VARIABLE "=" KP_LIBRARY; /* a shell writes into its environment */
+    const char *path = in_environment(KP_NVTX_PATH_VARIABLE), *slash = path ? strrchr(path, '/') : NULL;
+    if (!path)
+        add_to_environment(entry);
+    else if (strcmp(slash ? slash + 1 : path, KP_LIBRARY))
+        other = kp_strdup(path);
+}
+
+const char *kp_nvtx_other(void)
+{
+    return other;
+}
+
+bool kp_nvtx_wanted(void)
+{
+    return wanted;
+}
