@@ -10,9 +10,9 @@
 #include <strings.h>
 
 #include "cmd/doctor_cuda.h"
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 #include "collectors/plan/plan.h"
-#include "collectors/plan/pm_list.h"
+#include "collectors/providers/pm_list.h"
 #include "cupti/host.h"
 #include "cupti/loader.h"
 #include "cupti/pm.h"
@@ -281,7 +281,7 @@ static int each_derived(int (*fn)(const struct kp_catalog_metric *m, void *arg),
     const struct kp_derived **all = kp_derived_all(&n);
     int rc = all ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
-        if (!kp_extras_is_metric(all[i]->name)) /* such a one is only derived where it was not counted */
+        if (!kp_providers_is_metric(all[i]->name)) /* such a one is only derived where it was not counted */
             rc = fn(&(struct kp_catalog_metric){KP_CATALOG_DERIVED, all[i]->name, all[i]->unit, all[i]->expression},
                     arg);
     free(all);
@@ -301,7 +301,7 @@ static int each_metric(struct kp_catalog *c, int (*fn)(const struct kp_catalog_m
     if (!rc)
         rc = each_of_launch(fn, arg);
     if (!rc)
-        rc = kp_extras_metrics(c->major, c->minor, take_source, &call);
+        rc = kp_providers_metrics(c->major, c->minor, take_source, &call);
     if (!rc)
         rc = each_derived(fn, arg);
     return rc ? rc : kp_groups_each_name(c->major, c->minor, take_group, &call);
@@ -389,7 +389,7 @@ static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const s
         char text[FULL_NAME_MAX];
         if (!p->metrics[i].listed)
             continue;
-        if (!d && kp_extras_is_metric(p->metrics[i].name)) {
+        if (!d && kp_providers_is_metric(p->metrics[i].name)) {
             describe(p->metrics[i].name, &unit, text, sizeof(text));
             about = text;
         } else if (!d && !kp_host_metric(c->host, p->metrics[i].name, &props)) {
@@ -430,9 +430,9 @@ static int add_sampled(struct kp_catalog *c, const struct kp_section *const *sec
 static int add_extras(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
                       size_t *passes)
 {
-    unsigned kinds = kp_extras_wanted(sections, n, "", c->major, c->minor);
-    *passes += !!(kinds & KP_EXTRA_PCSAMP) + !!(kinds & KP_EXTRA_SASS);
-    return kinds & KP_EXTRA_PM ? add_sampled(c, sections, n, metrics, passes) : 0;
+    unsigned kinds = kp_providers_wanted(sections, n, "", c->major, c->minor);
+    *passes += !!(kinds & KP_PROVIDER_PCSAMP) + !!(kinds & KP_PROVIDER_SASS);
+    return kinds & KP_PROVIDER_PM ? add_sampled(c, sections, n, metrics, passes) : 0;
 }
 
 static int cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,

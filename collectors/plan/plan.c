@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 #include "collectors/facts/launch.h"
 #include "collectors/facts/topology.h"
 #include "collectors/plan/plan_internal.h"
@@ -159,7 +159,7 @@ int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, boo
         return kp_plan_want_breakdown(x, metric + strlen(KP_BREAKDOWN), had);
     if (kp_derived_find(metric))
         return want_derived(x, metric, unit, required, had);
-    if (kp_launch_is_metric(metric) || kp_extras_is_metric(metric))
+    if (kp_launch_is_metric(metric) || kp_providers_is_metric(metric))
         return want_of_launch(x, metric, unit, had);
     return want_counter(x, metric, unit, required, had);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 #include "collectors/facts/launch.h"
 #include "collectors/plan/plan_internal.h"
 #include "cupti/pm.h"
@@ -81,7 +81,7 @@ static int add_other_names(const struct kp_planner *x, struct words *w)
     for (size_t i = 0; !rc && i < n; i++)
         rc = add_word(w, derived[i]->name);
     free(derived);
-    return rc ? rc : kp_extras_metrics(x->major, x->minor, take_word, w);
+    return rc ? rc : kp_providers_metrics(x->major, x->minor, take_word, w);
 }
 
 static int refuse(struct kp_planner *x, const char *what, const char *name, const char *nearest, const char *prefix)
@@ -157,7 +157,7 @@ static bool is_base(struct kp_host *host, const char *name, enum kp_metric_type 
 
 static bool is_other(const char *name)
 {
-    return kp_launch_is_metric(name) || kp_derived_find(name) || kp_extras_is_metric(name);
+    return kp_launch_is_metric(name) || kp_derived_find(name) || kp_providers_is_metric(name);
 }
 
 static int list_name(struct kp_planner *x, const char *name)

@@ -3,18 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/extras_internal.h"
+#include "collectors/providers/provider.h"
 #include "report/define/source.h"
 
 /* The counts of one function in one launch, by metric and offset. */
 struct span {
-    const struct kp_extra_count *counts;
+    const struct kp_gathered_count *counts;
     size_t n;
 };
 
 static int by_place(const void *a, const void *b)
 {
-    const struct kp_extra_count *x = a, *y = b;
+    const struct kp_gathered_count *x = a, *y = b;
     if (x->code != y->code)
         return x->code < y->code ? -1 : 1;
     if (x->metric != y->metric)
@@ -51,7 +51,7 @@ static int list_offsets(struct kp_code_counts *out, const struct span *s)
 }
 
 /* The counts of one metric, counts[0..n), which have the same and are by offset. The same place may come twice. */
-static int add_metric(struct kp_code_counts *out, const char *name, const struct kp_extra_count *counts, size_t n)
+static int add_metric(struct kp_code_counts *out, const char *name, const struct kp_gathered_count *counts, size_t n)
 {
     struct kp_code_metric *grown = realloc(out->metrics, (out->n_metrics + 1) * sizeof(*grown));
     if (!grown)
@@ -93,14 +93,14 @@ static int add_spills(const struct kp_gathered *g, struct kp_code_counts *out)
 {
     const struct kp_code *code = kp_codes_get(g->codes, out->code);
     const uint64_t *executed = kp_code_counts_find(out, KP_INST_EXECUTED);
-    struct kp_extra_count *counts = code && executed ? malloc(out->n_offsets * sizeof(*counts)) : NULL;
+    struct kp_gathered_count *counts = code && executed ? malloc(out->n_offsets * sizeof(*counts)) : NULL;
     int rc = code && executed && !counts ? -ENOMEM : 0;
     for (size_t k = 0; counts && !rc && k < sizeof(spilled) / sizeof(*spilled); k++) {
         size_t n = 0;
         /* What is added moves the metrics, not their values. */
         for (size_t i = 0; i < out->n_offsets; i++)
             if (executed[i] && is_spill(kp_code_at(code, out->offsets[i]), spilled[k].begin, spilled[k].end))
-                counts[n++] = (struct kp_extra_count){.offset = out->offsets[i], .value = executed[i]};
+                counts[n++] = (struct kp_gathered_count){.offset = out->offsets[i], .value = executed[i]};
         rc = n ? add_metric(out, spilled[k].name, counts, n) : 0;
     }
     free(counts);
@@ -201,10 +201,10 @@ static int mark_missing(const char *metric, void *arg)
 static int store_losses(const struct kp_gathered *g, size_t result, struct kp_result *r)
 {
     int rc = 0;
-    for (size_t k = 0; !rc && g->setup && k < KP_EXTRA_KINDS; k++) {
+    for (size_t k = 0; !rc && g->setup && k < KP_PROVIDERS_MOST; k++) {
         struct missing m = {r, g->lost[k].why};
         if (m.why && result >= g->lost[k].first)
-            rc = kp_extras_each_asked(g->setup, k, mark_missing, &m);
+            rc = kp_providers_each_asked(g->setup, k, mark_missing, &m);
     }
     return rc;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/extras_internal.h"
+#include "collectors/providers/provider.h"
 
 static const struct {
     const char *metric, *shown;
@@ -13,7 +13,7 @@ static const struct {
 };
 enum { COUNTED = sizeof(counted) / sizeof(*counted) };
 
-static size_t one_pass(struct kp_extras *x)
+static size_t one_pass(struct kp_providers *x)
 {
     (void)x;
     return 1;
@@ -24,7 +24,7 @@ static void add_count(struct kp_gathered_launch *l, struct kp_codes *codes, cons
 {
     if (l->n_counts == l->cap_counts) {
         size_t cap = l->cap_counts ? 2 * l->cap_counts : 256;
-        struct kp_extra_count *grown = realloc(l->counts, cap * sizeof(*grown));
+        struct kp_gathered_count *grown = realloc(l->counts, cap * sizeof(*grown));
         if (!grown) {
             l->short_of_memory = true;
             return;
@@ -34,20 +34,20 @@ static void add_count(struct kp_gathered_launch *l, struct kp_codes *codes, cons
     }
     uint64_t code = kp_codes_id(codes, pc->crc, pc->function);
     if (code && code <= UINT32_MAX)
-        l->counts[l->n_counts++] = (struct kp_extra_count){(uint32_t)code, pc->offset, (uint32_t)metric, value};
+        l->counts[l->n_counts++] = (struct kp_gathered_count){(uint32_t)code, pc->offset, (uint32_t)metric, value};
     else
         l->short_of_memory = true;
 }
 
 /* Where the counts of a launch go. */
 struct taker {
-    struct kp_extras *x;
+    struct kp_providers *x;
     struct kp_gathered_launch *launch;
 };
 
 /* ---- PC sampling ---- */
 
-static int name_reasons(struct kp_extras *x)
+static int name_reasons(struct kp_providers *x)
 {
     size_t n;
     const char *const *names = kp_pcsamp_reasons(x->pcsamp, &n);
@@ -56,7 +56,7 @@ static int name_reasons(struct kp_extras *x)
     if (!x->reasons)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        long at = *names[i] ? kp_extras_name(x->gathered, names[i]) : 0;
+        long at = *names[i] ? kp_providers_name(x->gathered, names[i]) : 0;
         if (at < 0)
             return -ENOMEM;
         x->reasons[i] = (size_t)at;
@@ -64,14 +64,14 @@ static int name_reasons(struct kp_extras *x)
     return 0;
 }
 
-static int pcsamp_watch(struct kp_extras *x)
+static int pcsamp_watch(struct kp_providers *x)
 {
     return x->pcsamp ? 0
                      : kp_pcsamp_open(x->setup.cupti, x->setup.ctx, x->setup.pcsamp_interval, x->setup.pcsamp_buffer,
                                       &x->pcsamp);
 }
 
-static int pcsamp_begin(struct kp_extras *x)
+static int pcsamp_begin(struct kp_providers *x)
 {
     int rc = pcsamp_watch(x);
     if (!rc)
@@ -92,7 +92,7 @@ static void pass_over(void *arg, const struct kp_pc *pc, size_t reason, uint64_t
 }
 
 /* Launches that have no result were sampled, too. */
-static int pcsamp_before(struct kp_extras *x, struct kp_gathered_launch *l)
+static int pcsamp_before(struct kp_providers *x, struct kp_gathered_launch *l)
 {
     struct kp_pcsamp_totals others = {0};
     (void)l;
@@ -105,7 +105,7 @@ static void take_sample(void *arg, const struct kp_pc *pc, size_t reason, uint64
     add_count(t->launch, t->x->setup.codes, pc, t->x->reasons[reason], samples);
 }
 
-static int pcsamp_after(struct kp_extras *x, struct kp_gathered_launch *l)
+static int pcsamp_after(struct kp_providers *x, struct kp_gathered_launch *l)
 {
     struct taker t = {x, l};
     int rc = kp_pcsamp_take(x->pcsamp, &l->samples, take_sample, &t);
@@ -113,7 +113,7 @@ static int pcsamp_after(struct kp_extras *x, struct kp_gathered_launch *l)
     return rc;
 }
 
-static void pcsamp_end(struct kp_extras *x)
+static void pcsamp_end(struct kp_providers *x)
 {
     if (x->sampling)
         kp_pcsamp_stop(x->pcsamp);
@@ -122,7 +122,7 @@ static void pcsamp_end(struct kp_extras *x)
     x->pcsamp = NULL;
 }
 
-static void pcsamp_close(struct kp_extras *x, bool alive)
+static void pcsamp_close(struct kp_providers *x, bool alive)
 {
     if (alive)
         kp_pcsamp_close(x->pcsamp);
@@ -133,8 +133,8 @@ static void pcsamp_close(struct kp_extras *x, bool alive)
     x->reasons = NULL;
 }
 
-const struct kp_extra_kind kp_extra_pcsamp = {
-    .bit = KP_EXTRA_PCSAMP,
+const struct kp_provider kp_provider_pcsamp = {
+    .bit = KP_PROVIDER_PCSAMP,
     .what = "warp states are not sampled",
     .flushes = true,
     .passes = one_pass,
@@ -156,7 +156,7 @@ static const char *shown_name(const char *metric)
     return counted[i].shown;
 }
 
-static int sass_begin(struct kp_extras *x)
+static int sass_begin(struct kp_providers *x)
 {
     const char *names[COUNTED];
     size_t n;
@@ -168,7 +168,7 @@ static int sass_begin(struct kp_extras *x)
     /* The names of one list are new to those gathered, so they follow each other. */
     const char *const *metrics = kp_sass_metrics(x->sass, &n);
     for (size_t i = 0; i < n; i++) {
-        long at = kp_extras_name(x->gathered, shown_name(metrics[i]));
+        long at = kp_providers_name(x->gathered, shown_name(metrics[i]));
         if (at < 0)
             return -ENOMEM;
         if (!i)
@@ -177,7 +177,7 @@ static int sass_begin(struct kp_extras *x)
     return 0;
 }
 
-static int sass_before(struct kp_extras *x, struct kp_gathered_launch *l)
+static int sass_before(struct kp_providers *x, struct kp_gathered_launch *l)
 {
     (void)l;
     int rc = kp_sass_begin(x->sass, x->setup.ctx);
@@ -191,7 +191,7 @@ static void take_value(void *arg, const struct kp_pc *pc, size_t metric, uint64_
     add_count(t->launch, t->x->setup.codes, pc, t->x->sass_names + metric, value);
 }
 
-static int sass_after(struct kp_extras *x, struct kp_gathered_launch *l)
+static int sass_after(struct kp_providers *x, struct kp_gathered_launch *l)
 {
     struct taker t = {x, l};
     int rc = kp_sass_end(x->sass, x->setup.ctx, take_value, &t);
@@ -200,21 +200,21 @@ static int sass_after(struct kp_extras *x, struct kp_gathered_launch *l)
 }
 
 /* A launch that was refused has not ended. */
-static void sass_end(struct kp_extras *x)
+static void sass_end(struct kp_providers *x)
 {
     if (x->sass_open)
         kp_sass_end(x->sass, x->setup.ctx, pass_over, NULL);
     x->sass_open = false;
 }
 
-static void sass_close(struct kp_extras *x, bool alive)
+static void sass_close(struct kp_providers *x, bool alive)
 {
     (void)x;
     (void)alive;
 }
 
-const struct kp_extra_kind kp_extra_sass = {
-    .bit = KP_EXTRA_SASS,
+const struct kp_provider kp_provider_sass = {
+    .bit = KP_PROVIDER_SASS,
     .what = "instructions are not counted",
     .passes = one_pass,
     .begin = sass_begin,

@@ -3,13 +3,13 @@
  * and turns the counters into results. Calls for one collector are serialised by the caller, with the context current
  * and no other work of the program running on it; only kp_counters_* may be called from another thread.
  */
-#ifndef KP_COLLECTORS_PROVIDERS_COLLECTOR_H
-#define KP_COLLECTORS_PROVIDERS_COLLECTOR_H
+#ifndef KP_COLLECTORS_RUN_COLLECTOR_H
+#define KP_COLLECTORS_RUN_COLLECTOR_H
 
 #include <pthread.h>
 
 #include "collectors/facts/device.h"
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 #include "collectors/replay/flush.h"
 #include "collectors/plan/plan.h"
 #include "collectors/replay/replay.h"
@@ -36,7 +36,7 @@ struct kp_collector_setup {
     void (*join)(pthread_t thread);
     /* Told what is done next; `takes_long`: it may take seconds. NULL = nobody asks. */
     void (*progress)(const char *text, bool takes_long);
-    const struct kp_extras_setup *extras; /* copied; NULL = no passes of their own */
+    const struct kp_providers_setup *providers; /* copied; NULL = no passes of their own */
 };
 
 /* What surrounds each launch that has a result, while a pass runs. `stream` is where the launch goes. A code other than
@@ -93,7 +93,7 @@ void kp_collector_leave(struct kp_collector *c);
  * unless the outcome says damaged. The saved state is kept. */
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out);
 
-/* What extra passes lack since the last call, as kp_extras_complaint. */
+/* What extra passes lack since the last call, as kp_providers_complaint. */
 char *kp_collector_complaint(struct kp_collector *c);
 
 /* Counting in one pass, without replay: between begin and end every launch of the context is counted as it comes, with

@@ -1,4 +1,4 @@
-#include "collectors/providers/collector.h"
+#include "collectors/run/collector.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -50,7 +50,7 @@ struct kp_collector {
     size_t room;     /* 0 = not known yet */
     size_t *passes;  /* of each group of the plan, then of each extra pass */
     size_t n_passes; /* room in it */
-    struct kp_extras *extras;
+    struct kp_providers *providers;
     struct flight *counting; /* between count_begin and count_end */
 };
 
@@ -72,7 +72,7 @@ struct flight {
     unsigned rehearsed;
     size_t pass, all_passes;    /* begun so far, and of the window */
     bool extra, extra_cold;     /* the pass under way is an extra one; it wants cold caches */
-    bool extras;                /* there has been one */
+    bool providers;             /* there has been one */
     unsigned timed;             /* passes that are to be timed yet: what is done once takes the first one longer */
     uint64_t launched, longest; /* ns: when the launch under way was issued; what the longest one took */
 };
@@ -205,7 +205,7 @@ static int disable(struct kp_collector *c)
  * (CUPTI 13.0), so it is not left enabled where the program goes on. */
 static void leave_disabled(struct kp_collector *c)
 {
-    if (c->extras)
+    if (c->providers)
         disable(c);
 }
 
@@ -314,7 +314,7 @@ static CUresult before_launch(void *arg, CUstream stream)
         f->flush = kp_flush_run(f->c->flush, stream);
     CUresult rc = f->flush;
     if (f->extra)
-        return rc == CUDA_SUCCESS ? (f->fault = kp_extras_before(f->c->extras)) : rc;
+        return rc == CUDA_SUCCESS ? (f->fault = kp_providers_before(f->c->providers)) : rc;
     if (rc != CUDA_SUCCESS || (f->mode == KP_RANGE_AUTO && !f->timed))
         return rc;
     rc = f->c->setup.driver->cuCtxSynchronize();
@@ -328,7 +328,7 @@ static CUresult after_launch(void *arg)
 {
     struct flight *f = arg;
     if (f->extra)
-        return f->fault = kp_extras_after(f->c->extras);
+        return f->fault = kp_providers_after(f->c->providers);
     if (f->mode == KP_RANGE_AUTO && !f->timed)
         return CUDA_SUCCESS;
     CUresult rc = f->c->setup.driver->cuCtxSynchronize();
@@ -373,9 +373,9 @@ static int op_rehearse(void *arg)
     const struct kp_cupti *cupti = f->c->setup.cupti;
     bool first = !f->rehearsed++, probe = job->probe && first;
     if (probe)
-        kp_extras_unwatch(f->c->extras);
+        kp_providers_unwatch(f->c->providers);
     else if (!first)
-        kp_extras_watch(f->c->extras);
+        kp_providers_watch(f->c->providers);
     /* A probe that does not start is no reason to give the counters up: its facts are shown as missing. */
     bool probing = probe && !kp_activity_begin(cupti);
     int rc = job->rehearse(job->arg);
@@ -409,12 +409,12 @@ static int begin_extra(struct flight *f, size_t pass)
     int rc = f->extra ? 0 : disable(f->c);
     if (rc)
         return rc;
-    if (!f->extras)
+    if (!f->providers)
         map_ranges(f);
-    f->extra = f->extras = true;
-    kp_extras_longest(f->c->extras, f->longest);
-    f->extra_cold = kp_extras_flushes(f->c->extras, pass);
-    kp_extras_begin(f->c->extras, pass);
+    f->extra = f->providers = true;
+    kp_providers_longest(f->c->providers, f->longest);
+    f->extra_cold = kp_providers_flushes(f->c->providers, pass);
+    kp_providers_begin(f->c->providers, pass);
     return 0;
 }
 
@@ -462,7 +462,7 @@ static int op_stop(void *arg, bool *last)
 {
     struct flight *f = arg;
     if (f->extra) {
-        kp_extras_end(f->c->extras);
+        kp_providers_end(f->c->providers);
         *last = true;
         return 0;
     }
@@ -493,7 +493,7 @@ static int give_up_pass(struct flight *f)
 {
     char *why = f->flush != CUDA_SUCCESS ? explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush)
                                          : explain_driver(f, refused_again, f->refused);
-    kp_extras_refused(f->c->extras, why ? why : refused_again);
+    kp_providers_refused(f->c->providers, why ? why : refused_again);
     free(why);
     f->flush = f->refused = CUDA_SUCCESS;
     return KP_ISSUE_GIVEN_UP;
@@ -713,9 +713,10 @@ int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collecto
         return -ENOMEM;
     c->setup = *setup;
     int rc = kp_host_open(setup->cupti, setup->chip, setup->availability, &c->hosts[0]);
-    if (!rc && setup->extras && setup->extras->kinds)
-        rc = kp_extras_open(setup->extras, &c->extras);
-    kp_extras_passes(c->extras); /* plans what is to be planned: the first window may close while the program ends */
+    if (!rc && setup->providers && setup->providers->kinds)
+        rc = kp_providers_open(setup->providers, &c->providers);
+    kp_providers_passes(
+        c->providers); /* plans what is to be planned: the first window may close while the program ends */
     if (rc)
         kp_collector_close(c, true);
     else
@@ -738,7 +739,7 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
     } else {
         kp_range_abandon(c->range);
     }
-    kp_extras_close(c->extras, context_alive);
+    kp_providers_close(c->providers, context_alive);
     kp_flush_close(c->flush, context_alive);
     for (size_t i = 0; i < MOST_THREADS; i++)
         kp_host_close(c->hosts[i]);
@@ -785,13 +786,13 @@ int kp_collector_save(struct kp_collector *c, char **why)
     if (rc)
         *why = kp_cupti_explain(c->setup.cupti, "cannot save the device memory that a replay must restore", rc);
     else
-        kp_extras_watch(c->extras);
+        kp_providers_watch(c->providers);
     return rc ? -1 : 0;
 }
 
 void kp_collector_drop(struct kp_collector *c)
 {
-    kp_extras_unwatch(c->extras);
+    kp_providers_unwatch(c->providers);
     kp_checkpoint_free(c->saved);
     c->saved = NULL;
     if (c->flush)
@@ -863,9 +864,9 @@ static void conclude(struct flight *f)
 static size_t *passes_of(struct flight *f, size_t *n)
 {
     const struct kp_plan *plan = f->plan;
-    size_t extra = f->mode == KP_RANGE_AUTO ? kp_extras_passes(f->c->extras) : 0;
+    size_t extra = f->mode == KP_RANGE_AUTO ? kp_providers_passes(f->c->providers) : 0;
     size_t *passes = malloc((plan->n_groups + extra + 1) * sizeof(*passes));
-    f->early = extra ? kp_extras_early(f->c->extras) : 0;
+    f->early = extra ? kp_providers_early(f->c->providers) : 0;
     *n = plan->n_groups + extra;
     for (size_t i = 0; passes && i < *n; i++) {
         size_t group = i;
@@ -879,18 +880,18 @@ static void open_extras(struct flight *f)
     size_t results = 0;
     for (size_t i = 0; i < f->job->n_launches; i++)
         results += f->job->wanted[i];
-    if (!f->c->extras || f->mode != KP_RANGE_AUTO)
+    if (!f->c->providers || f->mode != KP_RANGE_AUTO)
         return;
-    kp_extras_window(f->c->extras, results);
-    f->timed = kp_extras_want_longest(f->c->extras) ? 2 : 0;
+    kp_providers_window(f->c->providers, results);
+    f->timed = kp_providers_want_longest(f->c->providers) ? 2 : 0;
 }
 
 static void take_extras(struct flight *f)
 {
     struct kp_window_outcome *out = f->out;
-    if (!f->c->extras || f->mode != KP_RANGE_AUTO)
+    if (!f->c->providers || f->mode != KP_RANGE_AUTO)
         return;
-    struct kp_gathered *g = kp_extras_take(f->c->extras);
+    struct kp_gathered *g = kp_providers_take(f->c->providers);
     if (out->counters)
         out->counters->gathered = g;
     else
@@ -899,7 +900,7 @@ static void take_extras(struct flight *f)
 
 char *kp_collector_complaint(struct kp_collector *c)
 {
-    return kp_extras_complaint(c->extras);
+    return kp_providers_complaint(c->providers);
 }
 
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
@@ -912,7 +913,7 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
     for (size_t g = 0; passes && g < request.groups; g++)
         f.all_passes += passes[g];
     if (!f.early) /* no pass takes over what watched the program */
-        kp_extras_unwatch(c->extras);
+        kp_providers_unwatch(c->providers);
     memset(out, 0, sizeof(*out));
     job->n_executed = 0;
     f.hooks = (struct kp_issue_hooks){.before = before_launch, .after = after_launch, .arg = &f};

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "collectors/providers/extras_internal.h"
-#include "collectors/plan/pm_list.h"
+#include "collectors/providers/provider.h"
+#include "collectors/providers/pm_list.h"
 #include "cupti/pm.h"
 
 enum {
@@ -34,7 +34,7 @@ struct samples {
     size_t n, cap;
 };
 
-struct kp_extra_pm {
+struct pm {
     bool prepared;
     uint8_t *availability; /* NULL = could not be asked for: all is taken to be there */
     struct kp_host *host;
@@ -48,9 +48,9 @@ struct kp_extra_pm {
 
 /* ---- what is sampled ---- */
 
-static int prepare(struct kp_extras *x, struct kp_extra_pm *p)
+static int prepare(struct kp_providers *x, struct pm *p)
 {
-    const struct kp_extras_setup *s = &x->setup;
+    const struct kp_providers_setup *s = &x->setup;
     if (!kp_pm_available(s->cupti))
         return -ENOSYS;
     /* Without it metrics would be sampled that the machine does not have, and with them none (NVLink, CUPTI 13.0). */
@@ -66,7 +66,7 @@ static int prepare(struct kp_extras *x, struct kp_extra_pm *p)
 }
 
 /* What was asked for and is not sampled, and how to have it, in one line. */
-static void tell_left_out(struct kp_extras *x, const struct kp_extra_pm *p)
+static void tell_left_out(struct kp_providers *x, const struct pm *p)
 {
     size_t several = 0, no_room = 0;
     const char *first = NULL;
@@ -88,17 +88,17 @@ static void tell_left_out(struct kp_extras *x, const struct kp_extra_pm *p)
                            "%zu of %zu metrics are not sampled over time, %s first: they cannot be counted in one pass "
                            "on %s",
                            several, p->list.n, first, x->setup.chip);
-    kp_extras_tell(x, &kp_extra_pm, n < 0 ? NULL : text);
+    kp_providers_tell(x, &kp_provider_pm, n < 0 ? NULL : text);
 }
 
-static size_t pm_passes(struct kp_extras *x)
+static size_t pm_passes(struct kp_providers *x)
 {
     if (!x->pm && !(x->pm = calloc(1, sizeof(*x->pm))))
         return 0;
     if (!x->pm->prepared) {
         int rc = prepare(x, x->pm);
         if (rc)
-            kp_extras_complain(x, &kp_extra_pm, rc);
+            kp_providers_complain(x, &kp_provider_pm, rc);
         else
             tell_left_out(x, x->pm);
         x->pm->prepared = true;
@@ -108,7 +108,7 @@ static size_t pm_passes(struct kp_extras *x)
 
 /* ---- settings ---- */
 
-static uint64_t auto_interval(const struct kp_extras *x)
+static uint64_t auto_interval(const struct kp_providers *x)
 {
     uint64_t interval = AUTO_INTERVAL_NS;
     while (x->longest_ns / interval > MOST_AUTO_SAMPLES)
@@ -122,9 +122,9 @@ static uint64_t samples_in(uint64_t ns, enum kp_pm_trigger trigger, uint64_t int
     return ns / (trigger == KP_PM_NANOSECONDS ? interval : interval / 2 + 1);
 }
 
-static struct kp_pm_settings settings(const struct kp_extras *x)
+static struct kp_pm_settings settings(const struct kp_providers *x)
 {
-    const struct kp_extras_setup *s = &x->setup;
+    const struct kp_providers_setup *s = &x->setup;
     struct kp_pm_settings set = {.trigger = kp_pm_trigger(s->cc_major, s->cc_minor),
                                  .interval = s->pm_interval,
                                  .buffer_size = s->pm_buffer,
@@ -140,9 +140,9 @@ static struct kp_pm_settings settings(const struct kp_extras *x)
     return set;
 }
 
-static int pm_begin(struct kp_extras *x)
+static int pm_begin(struct kp_providers *x)
 {
-    struct kp_extra_pm *p = x->pm;
+    struct pm *p = x->pm;
     struct kp_pm_settings set = settings(x);
     int rc = p->stuck ? p->stuck : kp_pm_open(x->setup.cupti, x->setup.ordinal, &p->sampler);
     if (!rc)
@@ -156,7 +156,7 @@ static int pm_begin(struct kp_extras *x)
     return 0;
 }
 
-static int pm_before(struct kp_extras *x, struct kp_gathered_launch *l)
+static int pm_before(struct kp_providers *x, struct kp_gathered_launch *l)
 {
     (void)l;
     int rc = kp_pm_start(x->pm->sampler);
@@ -166,7 +166,7 @@ static int pm_before(struct kp_extras *x, struct kp_gathered_launch *l)
 
 /* Room for all samples of the launch that has ended; where it cannot be had, those that fit are read.
  * KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0). */
-static void make_decoding_room(const struct kp_extras *x, uint64_t ended_ns)
+static void make_decoding_room(const struct kp_providers *x, uint64_t ended_ns)
 {
     const struct kp_gathered *g = x->gathered;
     uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - x->pm->started_ns,
@@ -205,7 +205,7 @@ static void free_samples(struct samples *s)
 }
 
 /* Reads all that was sampled since the start; *full says whether some of it may have had no room. */
-static int read_samples(struct kp_extra_pm *p, const struct kp_config *group, bool *lost, bool *full)
+static int read_samples(struct pm *p, const struct kp_config *group, bool *lost, bool *full)
 {
     struct samples *s = &p->samples;
     struct kp_pm_decoded d = {.more = true};
@@ -263,7 +263,7 @@ static void find_launch(const struct samples *s, const struct kp_config *group, 
         *to = *from;
 }
 
-static int keep_series(struct kp_extra_pm *p, const struct kp_config *group, size_t metric, size_t from, size_t to,
+static int keep_series(struct pm *p, const struct kp_config *group, size_t metric, size_t from, size_t to,
                        uint64_t interval, struct kp_gathered_launch *l)
 {
     const struct samples *s = &p->samples;
@@ -289,9 +289,9 @@ static int keep_series(struct kp_extra_pm *p, const struct kp_config *group, siz
     return 0;
 }
 
-static int pm_after(struct kp_extras *x, struct kp_gathered_launch *l)
+static int pm_after(struct kp_providers *x, struct kp_gathered_launch *l)
 {
-    struct kp_extra_pm *p = x->pm;
+    struct pm *p = x->pm;
     const struct kp_config *group = &p->groups.at[x->part];
     size_t from, to;
     uint64_t ended_ns = kp_clock_ns();
@@ -310,7 +310,7 @@ static int pm_after(struct kp_extras *x, struct kp_gathered_launch *l)
     return rc;
 }
 
-static void pm_end(struct kp_extras *x)
+static void pm_end(struct kp_providers *x)
 {
     int rc = kp_pm_close(x->pm->sampler);
     x->pm->stuck = x->pm->stuck ? x->pm->stuck : rc;
@@ -318,9 +318,9 @@ static void pm_end(struct kp_extras *x)
     free_samples(&x->pm->samples);
 }
 
-static void pm_close(struct kp_extras *x, bool alive)
+static void pm_close(struct kp_providers *x, bool alive)
 {
-    struct kp_extra_pm *p = x->pm;
+    struct pm *p = x->pm;
     if (!p)
         return;
     if (alive)
@@ -336,8 +336,8 @@ static void pm_close(struct kp_extras *x, bool alive)
     x->pm = NULL;
 }
 
-const struct kp_extra_kind kp_extra_pm = {
-    .bit = KP_EXTRA_PM,
+const struct kp_provider kp_provider_pm = {
+    .bit = KP_PROVIDER_PM,
     .what = "nothing is sampled over time",
     .flushes = true,
     .by_time = true,

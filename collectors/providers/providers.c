@@ -1,23 +1,24 @@
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/extras_internal.h"
-#include "collectors/plan/pm_list.h"
+#include "collectors/providers/provider.h"
+#include "collectors/providers/pm_list.h"
 #include "report/define/groups.h"
 #include "base/pattern.h"
 #include "base/text.h"
 
 /* Samples come first, and before the range profiler: see kp_pcsamp_open. */
-static const struct kp_extra_kind *const kinds[KP_EXTRA_KINDS] = {&kp_extra_pcsamp, &kp_extra_sass, &kp_extra_pm};
+static const struct kp_provider *const kinds[KP_PROVIDERS_MOST] = {&kp_provider_pcsamp, &kp_provider_sass,
+                                                                   &kp_provider_pm};
 
 /* The sources of rows that are collected here. PM sampling is asked for by series, see pm_list.h. */
 static unsigned kind_of(enum kp_source source)
 {
-    return source == KP_SRC_PCSAMP ? KP_EXTRA_PCSAMP : source == KP_SRC_SASS ? KP_EXTRA_SASS : 0;
+    return source == KP_SRC_PCSAMP ? KP_PROVIDER_PCSAMP : source == KP_SRC_SASS ? KP_PROVIDER_SASS : 0;
 }
 
 static bool has(const char *cc, int major, int minor)
@@ -35,12 +36,12 @@ struct source_metric {
 static void each_metric(int major, int minor, bool (*fn)(const struct source_metric *m, void *arg), void *arg)
 {
     static const struct source_metric own[] = {
-#define KP_SASS(metric, shown, unit) {shown, unit, KP_EXTRA_SASS},
+#define KP_SASS(metric, shown, unit) {shown, unit, KP_PROVIDER_SASS},
 #include "collectors/providers/sass_metrics.def"
-#define KP_PCSAMP(name, unit, value) {name, unit, KP_EXTRA_PCSAMP},
+#define KP_PCSAMP(name, unit, value) {name, unit, KP_PROVIDER_PCSAMP},
 #include "collectors/providers/pcsamp_metrics.def"
-#define KP_MIX_OF(name, unit, how, counted) {name, unit, KP_EXTRA_SASS},
-#define KP_SPILL(name, unit, begin, end)    {name, unit, KP_EXTRA_SASS},
+#define KP_MIX_OF(name, unit, how, counted) {name, unit, KP_PROVIDER_SASS},
+#define KP_SPILL(name, unit, begin, end)    {name, unit, KP_PROVIDER_SASS},
 #include "report/define/source_metrics.def"
     };
     size_t n;
@@ -86,7 +87,7 @@ static bool see(const struct source_metric *m, void *arg)
     return !s->rc;
 }
 
-int kp_extras_metrics(int major, int minor, int (*fn)(const char *name, const char *unit, void *arg), void *arg)
+int kp_providers_metrics(int major, int minor, int (*fn)(const char *name, const char *unit, void *arg), void *arg)
 {
     struct seen s = {.fn = fn, .arg = arg};
     each_metric(major, minor, see, &s);
@@ -152,16 +153,17 @@ static unsigned kinds_of_item(const char *text, size_t len, int major, int minor
     return i.kinds;
 }
 
-bool kp_extras_is_metric(const char *name)
+bool kp_providers_is_metric(const char *name)
 {
     struct item i = {.text = name, .len = strlen(name)};
     each_metric(KP_ANY_CC, 0, look_at_metric, &i);
     return i.kinds != 0;
 }
 
-unsigned kp_extras_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major, int minor)
+unsigned kp_providers_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major,
+                             int minor)
 {
-    unsigned wanted = major != KP_ANY_CC && kp_pm_wanted(major, minor, sections, n, metrics) ? KP_EXTRA_PM : 0;
+    unsigned wanted = major != KP_ANY_CC && kp_pm_wanted(major, minor, sections, n, metrics) ? KP_PROVIDER_PM : 0;
     for (size_t s = 0; s < n; s++)
         for (size_t r = 0; has(sections[s]->cc, major, minor) && r < sections[s]->n_rows; r++)
             if (has(sections[s]->rows[r].cc, major, minor))
@@ -181,7 +183,7 @@ static bool is_of_series(const struct kp_row *row)
 static unsigned kind_told_by(const struct kp_row *row)
 {
     return row->kind == KP_ROW_BODY || is_of_series(row) ? 0
-           : row->source == KP_SRC_PM                    ? KP_EXTRA_PM
+           : row->source == KP_SRC_PM                    ? KP_PROVIDER_PM
                                                          : kind_of(row->source);
 }
 
@@ -191,7 +193,7 @@ static int asked_by_name(const char *item, size_t len, unsigned bit, int (*fn)(c
 {
     struct item i = {.text = item, .len = len};
     if (takes_off(&i, KP_SAMPLED))
-        i.kinds = KP_EXTRA_PM;
+        i.kinds = KP_PROVIDER_PM;
     else
         each_metric(KP_ANY_CC, 0, look_at_metric, &i);
     char *name = i.kinds & bit ? strndup(i.text, i.len) : NULL;
@@ -200,8 +202,8 @@ static int asked_by_name(const char *item, size_t len, unsigned bit, int (*fn)(c
     return rc;
 }
 
-int kp_extras_each_asked(const struct kp_extras_setup *setup, size_t k, int (*fn)(const char *metric, void *arg),
-                         void *arg)
+int kp_providers_each_asked(const struct kp_providers_setup *setup, size_t k, int (*fn)(const char *metric, void *arg),
+                            void *arg)
 {
     const char *list = setup->metrics ? setup->metrics : "", *item;
     size_t len;
@@ -218,7 +220,7 @@ int kp_extras_each_asked(const struct kp_extras_setup *setup, size_t k, int (*fn
     return rc;
 }
 
-int kp_extras_open(const struct kp_extras_setup *setup, struct kp_extras **out)
+int kp_providers_open(const struct kp_providers_setup *setup, struct kp_providers **out)
 {
     *out = calloc(1, sizeof(**out));
     if (!*out)
@@ -227,11 +229,11 @@ int kp_extras_open(const struct kp_extras_setup *setup, struct kp_extras **out)
     return 0;
 }
 
-void kp_extras_close(struct kp_extras *x, bool alive)
+void kp_providers_close(struct kp_providers *x, bool alive)
 {
     if (!x)
         return;
-    for (size_t k = 0; k < KP_EXTRA_KINDS; k++) {
+    for (size_t k = 0; k < KP_PROVIDERS_MOST; k++) {
         kinds[k]->close(x, alive);
         free(x->complaints[k]);
         free(x->why[k]);
@@ -242,36 +244,36 @@ void kp_extras_close(struct kp_extras *x, bool alive)
 
 /* ---- passes ---- */
 
-static size_t passes_of(struct kp_extras *x, size_t k)
+static size_t passes_of(struct kp_providers *x, size_t k)
 {
     return x->setup.kinds & kinds[k]->bit && !x->gone[k] ? kinds[k]->passes(x) : 0;
 }
 
-size_t kp_extras_passes(struct kp_extras *x)
+size_t kp_providers_passes(struct kp_providers *x)
 {
     size_t n = 0;
-    for (size_t k = 0; x && k < KP_EXTRA_KINDS; k++)
+    for (size_t k = 0; x && k < KP_PROVIDERS_MOST; k++)
         n += x->passes[k] = passes_of(x, k);
     return n;
 }
 
-size_t kp_extras_early(const struct kp_extras *x)
+size_t kp_providers_early(const struct kp_providers *x)
 {
     return x ? x->passes[0] : 0;
 }
 
 /* The kind of a pass, and which of the kind's passes it is. NULL where the kind has failed since the passes were
  * counted: the window is then issued for nothing, as those of the other kinds keep their places. */
-static const struct kp_extra_kind *kind_at(const struct kp_extras *x, size_t pass, size_t *part)
+static const struct kp_provider *kind_at(const struct kp_providers *x, size_t pass, size_t *part)
 {
     size_t k = 0;
-    while (k < KP_EXTRA_KINDS && pass >= x->passes[k])
+    while (k < KP_PROVIDERS_MOST && pass >= x->passes[k])
         pass -= x->passes[k++];
     *part = pass;
-    return k < KP_EXTRA_KINDS && !x->gone[k] ? kinds[k] : NULL;
+    return k < KP_PROVIDERS_MOST && !x->gone[k] ? kinds[k] : NULL;
 }
 
-static size_t number_of(const struct kp_extra_kind *kind)
+static size_t number_of(const struct kp_provider *kind)
 {
     size_t k = 0;
     while (kinds[k] != kind)
@@ -279,7 +281,7 @@ static size_t number_of(const struct kp_extra_kind *kind)
     return k;
 }
 
-void kp_extras_tell(struct kp_extras *x, const struct kp_extra_kind *kind, char *text)
+void kp_providers_tell(struct kp_providers *x, const struct kp_provider *kind, char *text)
 {
     size_t k = number_of(kind);
     free(x->complaints[k]);
@@ -289,16 +291,16 @@ void kp_extras_tell(struct kp_extras *x, const struct kp_extra_kind *kind, char 
 enum { TOLD_FAILURE = 1, TOLD_REFUSAL = 2 };
 
 /* Takes `text` over. */
-static void complain(struct kp_extras *x, size_t k, unsigned what, char *text)
+static void complain(struct kp_providers *x, size_t k, unsigned what, char *text)
 {
     if (x->told[k] & what)
         free(text);
     else
-        kp_extras_tell(x, kinds[k], text);
+        kp_providers_tell(x, kinds[k], text);
     x->told[k] |= what;
 }
 
-void kp_extras_complain(struct kp_extras *x, const struct kp_extra_kind *kind, int rc)
+void kp_providers_complain(struct kp_providers *x, const struct kp_provider *kind, int rc)
 {
     size_t k = number_of(kind);
     free(x->why[k]);
@@ -307,25 +309,25 @@ void kp_extras_complain(struct kp_extras *x, const struct kp_extra_kind *kind, i
 }
 
 /* What kind `k` would tell of the window's launches from `first` on. */
-static void lose(struct kp_extras *x, size_t k, size_t first, const char *why)
+static void lose(struct kp_providers *x, size_t k, size_t first, const char *why)
 {
-    struct kp_extra_loss *loss = x->gathered ? &x->gathered->lost[k] : NULL;
+    struct kp_gathered_loss *loss = x->gathered ? &x->gathered->lost[k] : NULL;
     if (!loss || (loss->why && loss->first <= first))
         return;
     free(loss->why);
-    *loss = (struct kp_extra_loss){kp_strdup(why), first};
+    *loss = (struct kp_gathered_loss){kp_strdup(why), first};
 }
 
 /* The kind of the pass under way is not collected of this window any more. What it has taken hold of is let go. */
-static void fail(struct kp_extras *x, int rc)
+static void fail(struct kp_providers *x, int rc)
 {
-    kp_extras_complain(x, x->kind, rc);
+    kp_providers_complain(x, x->kind, rc);
     lose(x, number_of(x->kind), x->next, x->why[number_of(x->kind)]);
     x->kind->end(x);
     x->kind = NULL;
 }
 
-void kp_extras_refused(struct kp_extras *x, const char *why)
+void kp_providers_refused(struct kp_providers *x, const char *why)
 {
     char *text = NULL;
     if (!x->kind)
@@ -340,39 +342,39 @@ void kp_extras_refused(struct kp_extras *x, const char *why)
 }
 
 /* One that fails here is given up for good: its passes would have nothing to tell. */
-void kp_extras_watch(struct kp_extras *x)
+void kp_providers_watch(struct kp_providers *x)
 {
-    for (size_t k = 0; x && k < KP_EXTRA_KINDS; k++) {
+    for (size_t k = 0; x && k < KP_PROVIDERS_MOST; k++) {
         int rc = kinds[k]->watch && passes_of(x, k) ? kinds[k]->watch(x) : 0;
         if (!rc)
             continue;
-        kp_extras_complain(x, kinds[k], rc);
+        kp_providers_complain(x, kinds[k], rc);
         kinds[k]->end(x);
         x->gone[k] = true;
     }
 }
 
-void kp_extras_unwatch(struct kp_extras *x)
+void kp_providers_unwatch(struct kp_providers *x)
 {
-    for (size_t k = 0; x && k < KP_EXTRA_KINDS; k++)
+    for (size_t k = 0; x && k < KP_PROVIDERS_MOST; k++)
         if (kinds[k]->watch)
             kinds[k]->end(x);
 }
 
-void kp_extras_longest(struct kp_extras *x, uint64_t ns)
+void kp_providers_longest(struct kp_providers *x, uint64_t ns)
 {
     x->longest_ns = ns;
 }
 
-bool kp_extras_want_longest(struct kp_extras *x)
+bool kp_providers_want_longest(struct kp_providers *x)
 {
-    for (size_t k = 0; k < KP_EXTRA_KINDS; k++)
+    for (size_t k = 0; k < KP_PROVIDERS_MOST; k++)
         if (kinds[k]->by_time && passes_of(x, k))
             return true;
     return false;
 }
 
-void kp_extras_window(struct kp_extras *x, size_t results)
+void kp_providers_window(struct kp_providers *x, size_t results)
 {
     struct kp_gathered *g = calloc(1, sizeof(*g));
     kp_gathered_free(x->gathered);
@@ -382,7 +384,7 @@ void kp_extras_window(struct kp_extras *x, size_t results)
         return;
     g->codes = x->setup.codes;
     g->setup = &x->setup;
-    for (size_t k = 0; k < KP_EXTRA_KINDS; k++)
+    for (size_t k = 0; k < KP_PROVIDERS_MOST; k++)
         if (!x->passes[k] && x->why[k]) /* it failed for good */
             lose(x, k, 0, x->why[k]);
     g->launches = calloc(results + 1, sizeof(*g->launches));
@@ -390,14 +392,14 @@ void kp_extras_window(struct kp_extras *x, size_t results)
         g->n_launches = results;
 }
 
-bool kp_extras_flushes(const struct kp_extras *x, size_t pass)
+bool kp_providers_flushes(const struct kp_providers *x, size_t pass)
 {
     size_t part;
-    const struct kp_extra_kind *kind = kind_at(x, pass, &part);
+    const struct kp_provider *kind = kind_at(x, pass, &part);
     return kind && kind->flushes;
 }
 
-void kp_extras_begin(struct kp_extras *x, size_t pass)
+void kp_providers_begin(struct kp_providers *x, size_t pass)
 {
     x->next = 0;
     x->kind = x->gathered ? kind_at(x, pass, &x->part) : NULL;
@@ -409,12 +411,12 @@ void kp_extras_begin(struct kp_extras *x, size_t pass)
     }
 }
 
-static struct kp_gathered_launch *launch(struct kp_extras *x)
+static struct kp_gathered_launch *launch(struct kp_providers *x)
 {
     return x->kind && x->next < x->gathered->n_launches ? &x->gathered->launches[x->next] : NULL;
 }
 
-CUresult kp_extras_before(struct kp_extras *x)
+CUresult kp_providers_before(struct kp_providers *x)
 {
     struct kp_gathered_launch *l = launch(x);
     if (!l)
@@ -426,7 +428,7 @@ CUresult kp_extras_before(struct kp_extras *x)
     return driver;
 }
 
-CUresult kp_extras_after(struct kp_extras *x)
+CUresult kp_providers_after(struct kp_providers *x)
 {
     struct kp_gathered_launch *l = launch(x);
     CUresult driver = l ? x->setup.driver->cuCtxSynchronize() : CUDA_SUCCESS;
@@ -437,23 +439,23 @@ CUresult kp_extras_after(struct kp_extras *x)
     return driver;
 }
 
-void kp_extras_end(struct kp_extras *x)
+void kp_providers_end(struct kp_providers *x)
 {
     if (x->kind)
         x->kind->end(x);
     x->kind = NULL;
 }
 
-struct kp_gathered *kp_extras_take(struct kp_extras *x)
+struct kp_gathered *kp_providers_take(struct kp_providers *x)
 {
     struct kp_gathered *g = x->gathered;
     x->gathered = NULL;
     return g;
 }
 
-char *kp_extras_complaint(struct kp_extras *x)
+char *kp_providers_complaint(struct kp_providers *x)
 {
-    for (size_t k = 0; x && k < KP_EXTRA_KINDS; k++) {
+    for (size_t k = 0; x && k < KP_PROVIDERS_MOST; k++) {
         char *text = x->complaints[k];
         x->complaints[k] = NULL;
         if (text)
@@ -464,7 +466,7 @@ char *kp_extras_complaint(struct kp_extras *x)
 
 /* ---- what is gathered ---- */
 
-long kp_extras_name(struct kp_gathered *g, const char *name)
+long kp_providers_name(struct kp_gathered *g, const char *name)
 {
     for (size_t i = 0; i < g->n_names; i++)
         if (!strcmp(g->names[i], name))
@@ -492,7 +494,7 @@ void kp_gathered_free(struct kp_gathered *g)
     for (size_t i = 0; i < g->n_names; i++)
         free(g->names[i]);
     free(g->names);
-    for (size_t k = 0; k < KP_EXTRA_KINDS; k++)
+    for (size_t k = 0; k < KP_PROVIDERS_MOST; k++)
         free(g->lost[k].why);
     free(g);
 }
