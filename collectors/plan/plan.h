@@ -11,9 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cupti/host.h"
+#include "collectors/model/metrics.h"
 #include "report/model/model.h"
 #include "report/define/sections.h"
+
+struct kp_cupti;
 
 /* What `group` of a planned metric may be beside the index of the list that collects it. */
 enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2 };

@@ -46,6 +46,11 @@ struct pm {
     uint64_t started_ns;
 };
 
+static struct pm *own(const struct kp_providers *x)
+{
+    return kp_provider_own(x, &kp_provider_pm);
+}
+
 /* ---- what is sampled ---- */
 
 static int prepare(struct kp_providers *x, struct pm *p)
@@ -88,22 +93,41 @@ static void tell_left_out(struct kp_providers *x, const struct pm *p)
                            "%zu of %zu metrics are not sampled over time, %s first: they cannot be counted in one pass "
                            "on %s",
                            several, p->list.n, first, x->setup.chip);
-    kp_providers_tell(x, &kp_provider_pm, n < 0 ? NULL : text);
+    kp_provider_tell(x, &kp_provider_pm, n < 0 ? NULL : text);
 }
 
 static size_t pm_passes(struct kp_providers *x)
 {
-    if (!x->pm && !(x->pm = calloc(1, sizeof(*x->pm))))
-        return 0;
-    if (!x->pm->prepared) {
-        int rc = prepare(x, x->pm);
+    struct pm *p = own(x);
+    if (!p->prepared) {
+        int rc = prepare(x, p);
         if (rc)
-            kp_providers_complain(x, &kp_provider_pm, rc);
+            kp_provider_complain(x, &kp_provider_pm, rc);
         else
-            tell_left_out(x, x->pm);
-        x->pm->prepared = true;
+            tell_left_out(x, p);
+        p->prepared = true;
     }
-    return x->pm->groups.n;
+    return p->groups.n;
+}
+
+static int pm_cost(const struct kp_providers_query *q, size_t *metrics, size_t *passes)
+{
+    struct kp_host *host = NULL;
+    struct kp_pm_list list = {.names = NULL};
+    struct kp_pm_groups groups = {.at = NULL};
+    if (!kp_pm_available(q->cupti) || kp_pm_host(q->cupti, q->chip, NULL, &host))
+        return 0;
+    int rc = kp_pm_list(host, q->major, q->minor, q->sections, q->n_sections, "", &list);
+    if (!rc)
+        rc = kp_pm_schedule(q->cupti, q->chip, NULL, (const char *const *)list.names, list.n, 0, &groups);
+    if (!rc) {
+        *metrics += list.n - groups.n_left_out;
+        *passes += groups.n;
+        kp_pm_groups_free(&groups);
+    }
+    kp_pm_list_free(&list);
+    kp_host_close(host);
+    return rc;
 }
 
 /* ---- settings ---- */
@@ -142,7 +166,7 @@ static struct kp_pm_settings settings(const struct kp_providers *x)
 
 static int pm_begin(struct kp_providers *x)
 {
-    struct pm *p = x->pm;
+    struct pm *p = own(x);
     struct kp_pm_settings set = settings(x);
     int rc = p->stuck ? p->stuck : kp_pm_open(x->setup.cupti, x->setup.ordinal, &p->sampler);
     if (!rc)
@@ -156,11 +180,12 @@ static int pm_begin(struct kp_providers *x)
     return 0;
 }
 
-static int pm_before(struct kp_providers *x, struct kp_gathered_launch *l)
+static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
 {
     (void)l;
-    int rc = kp_pm_start(x->pm->sampler);
-    x->pm->started_ns = kp_clock_ns();
+    struct pm *p = own(x);
+    int rc = kp_pm_start(p->sampler);
+    p->started_ns = kp_clock_ns();
     return rc;
 }
 
@@ -168,10 +193,10 @@ static int pm_before(struct kp_providers *x, struct kp_gathered_launch *l)
  * KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0). */
 static void make_decoding_room(const struct kp_providers *x, uint64_t ended_ns)
 {
-    const struct kp_gathered *g = x->gathered;
-    uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - x->pm->started_ns,
+    const struct kp_counters *g = x->gathered;
+    uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - own(x)->started_ns,
                                                  g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
-    kp_pm_make_room(x->pm->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
+    kp_pm_make_room(own(x)->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
 }
 
 /* ---- samples ---- */
@@ -264,7 +289,7 @@ static void find_launch(const struct samples *s, const struct kp_config *group, 
 }
 
 static int keep_series(struct pm *p, const struct kp_config *group, size_t metric, size_t from, size_t to,
-                       uint64_t interval, struct kp_gathered_launch *l)
+                       uint64_t interval, struct kp_counters_launch *l)
 {
     const struct samples *s = &p->samples;
     struct kp_metric_props props;
@@ -289,9 +314,9 @@ static int keep_series(struct pm *p, const struct kp_config *group, size_t metri
     return 0;
 }
 
-static int pm_after(struct kp_providers *x, struct kp_gathered_launch *l)
+static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
 {
-    struct pm *p = x->pm;
+    struct pm *p = own(x);
     const struct kp_config *group = &p->groups.at[x->part];
     size_t from, to;
     uint64_t ended_ns = kp_clock_ns();
@@ -312,17 +337,16 @@ static int pm_after(struct kp_providers *x, struct kp_gathered_launch *l)
 
 static void pm_end(struct kp_providers *x)
 {
-    int rc = kp_pm_close(x->pm->sampler);
-    x->pm->stuck = x->pm->stuck ? x->pm->stuck : rc;
-    x->pm->sampler = NULL;
-    free_samples(&x->pm->samples);
+    struct pm *p = own(x);
+    int rc = kp_pm_close(p->sampler);
+    p->stuck = p->stuck ? p->stuck : rc;
+    p->sampler = NULL;
+    free_samples(&p->samples);
 }
 
 static void pm_close(struct kp_providers *x, bool alive)
 {
-    struct pm *p = x->pm;
-    if (!p)
-        return;
+    struct pm *p = own(x);
     if (alive)
         kp_pm_close(p->sampler);
     else
@@ -332,19 +356,37 @@ static void pm_close(struct kp_providers *x, bool alive)
     kp_pm_list_free(&p->list);
     kp_host_close(p->host);
     free(p->availability);
-    free(p);
-    x->pm = NULL;
+}
+
+static int pm_store(const struct kp_counters *g, struct kp_counters_launch *l, struct kp_result *r)
+{
+    if (!l->n_series)
+        return 0;
+    int rc = g->pm_cycles ? kp_result_set_count(r, "profiler__pmsampler_interval_cycles", "cycle", g->pm_interval)
+                          : kp_result_set_count(r, "profiler__pmsampler_interval_time", "ns", g->pm_interval);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_pass_groups", "", g->pm_groups);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_buffer_size_bytes", "byte", g->pm_buffer);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_dropped_samples", "", l->pm_dropped);
+    for (size_t i = 0; !rc && i < l->n_series; i++)
+        rc = kp_result_add_series(r, &l->series[i]);
+    return rc;
 }
 
 const struct kp_provider kp_provider_pm = {
     .bit = KP_PROVIDER_PM,
     .what = "nothing is sampled over time",
+    .size = sizeof(struct pm),
     .flushes = true,
     .by_time = true,
+    .cost = pm_cost,
     .passes = pm_passes,
     .begin = pm_begin,
     .before = pm_before,
     .after = pm_after,
     .end = pm_end,
     .close = pm_close,
+    .store = pm_store,
 };

@@ -313,10 +313,6 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         kp_session_codes(loaded.codes);
     }
     const struct kp_providers_setup extras = {
-        .driver = setup->driver,
-        .cupti = loaded.cupti,
-        .ctx = c->ctx,
-        .chip = c->chip,
         .ordinal = c->device.device,
         .cc_major = c->device.cc_major,
         .cc_minor = c->device.cc_minor,

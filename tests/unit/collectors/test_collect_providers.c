@@ -16,6 +16,7 @@
 #include "collectors/run/collector.h"
 #include "collectors/providers/provider.h"
 #include "cupti/internal.h"
+#include "cupti/source.h"
 #include "tests/support/collect_support.h"
 #include "tests/fake/fake_image.h"
 #include "tests/support/fake_support.h"
@@ -178,11 +179,7 @@ static int set_up(void **state)
     assert_int_equal(kp_cubins_keep(fake, 64 << 20, NULL), 0);
     kp_test_window_open();
     t.providers =
-        (struct kp_providers_setup){.driver = kp_test_driver(),
-                                    .cupti = &cupti,
-                                    .ctx = t.ctx,
-                                    .chip = chip,
-                                    .cc_major = 9,
+        (struct kp_providers_setup){.cc_major = 9,
                                     .kinds = KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS | KP_PROVIDER_PM,
                                     .codes = kp_codes_new(kp_cubins_find, false),
                                     .pcsamp_interval = KP_PCSAMP_INTERVAL_AUTO,
@@ -643,7 +640,7 @@ static void test_names_of_reasons(void **state)
     two = cupti;
     two.cuptiPCSamplingGetNumStallReasons = number_of_two;
     two.cuptiPCSamplingGetStallReasons = two_reasons;
-    t.providers.cupti = &two;
+    t.setup.cupti = &two;
     open_collector();
     replay("I");
     assert_int_equal(t.results[0].counts[0].n_metrics, 2);
@@ -669,7 +666,7 @@ static void test_first_sample(void **state)
     struct kp_cupti noting = cupti;
     (void)state;
     noting.cuptiProfilerHostEvaluateToGpuValues = evaluate_sample;
-    t.providers.cupti = &noting;
+    t.setup.cupti = &noting;
     t.providers.kinds = KP_PROVIDER_PM;
     open_collector();
     first_is_busy = true;
@@ -701,7 +698,7 @@ static void note_rooms(void)
     static struct kp_cupti noting; /* the collector has it until the test is torn down */
     noting = cupti;
     noting.cuptiPmSamplingGetCounterDataSize = note_room;
-    t.providers.cupti = &noting;
+    t.setup.cupti = &noting;
 }
 
 static void test_room(void **state)
@@ -1079,7 +1076,7 @@ static void test_lacking(void **state)
     take_reference("AiC");
     without = cupti;
     without.cuptiPmSamplingDecodeData = NULL;
-    t.setup.cupti = t.providers.cupti = &without;
+    t.setup.cupti = &without;
     t.providers.kinds = KP_PROVIDER_PM;
     open_collector();
     check_complaints(KP_PROVIDER_PM);
@@ -1289,11 +1286,11 @@ static void test_dropped(void **state)
 
 /* ---- from what was gathered to a result ---- */
 
-static void gather(struct kp_gathered_launch *l, uint64_t code, uint32_t offset, long metric, uint64_t value)
+static void gather(struct kp_counters_launch *l, uint64_t code, uint32_t offset, long metric, uint64_t value)
 {
     l->counts = realloc(l->counts, (l->n_counts + 1) * sizeof(*l->counts));
     assert_true(l->counts && metric >= 0);
-    l->counts[l->n_counts++] = (struct kp_gathered_count){(uint32_t)code, offset, (uint32_t)metric, value};
+    l->counts[l->n_counts++] = (struct kp_counters_count){(uint32_t)code, offset, (uint32_t)metric, value};
 }
 
 static void check_metric(const struct kp_code_counts *s, size_t m, const char *name, const uint64_t *values)
@@ -1313,7 +1310,7 @@ static const void *no_cubin(uint32_t crc, size_t *size)
 static void test_gathered(void **state)
 {
     struct kp_codes *codes = kp_codes_new(no_cubin, false);
-    struct kp_gathered *g = calloc(1, sizeof(*g));
+    struct kp_counters *g = calloc(1, sizeof(*g));
     struct kp_result r = {.launch.mangled = kp_strdup("kernel")};
     (void)state;
     uint64_t callee = kp_codes_id(codes, 1, "callee"), other = kp_codes_id(codes, 2, "kernel_too"),
@@ -1321,17 +1318,17 @@ static void test_gathered(void **state)
     g->codes = codes;
     g->launches = calloc(2, sizeof(*g->launches));
     g->n_launches = 2;
-    long b = kp_providers_name(g, "b"), a = kp_providers_name(g, "a");
-    assert_int_equal(kp_providers_name(g, "b"), b);
+    long b = kp_counters_name(g, "b"), a = kp_counters_name(g, "a");
+    assert_int_equal(kp_counters_name(g, "b"), b);
     assert_int_equal(g->n_names, 2);
-    struct kp_gathered_launch *l = &g->launches[1];
+    struct kp_counters_launch *l = &g->launches[1];
     gather(l, own, 48, b, 5);
     gather(l, callee, 16, a, 1);
     gather(l, own, 16, a, 7);
     gather(l, own, 48, b, 2);
     gather(l, own, 0, b, 3);
     gather(l, other, 32, b, 9);
-    assert_int_equal(kp_gathered_store(g, 1, &r), 0);
+    assert_int_equal(kp_counters_store(g, 1, &r), 0);
     assert_int_equal(r.n_counts, 3);
     const struct kp_code_counts *s = r.counts;
     assert_true(s[0].code == own && s[1].code == callee && s[2].code == other);
@@ -1345,14 +1342,14 @@ static void test_gathered(void **state)
     assert_int_equal(r.n_metrics, 0); /* neither sampled nor over time */
     kp_result_free(&r);
     /* one that has nothing, one that there is not, and one for which there was no memory */
-    assert_int_equal(kp_gathered_store(g, 0, &r), 0);
-    assert_int_equal(kp_gathered_store(g, 2, &r), 0);
+    assert_int_equal(kp_counters_store(g, 0, &r), 0);
+    assert_int_equal(kp_counters_store(g, 2, &r), 0);
     assert_int_equal(r.n_counts + r.n_metrics + r.n_series, 0);
     l->short_of_memory = true;
-    assert_int_equal(kp_gathered_store(g, 1, &r), -ENOMEM);
+    assert_int_equal(kp_counters_store(g, 1, &r), -ENOMEM);
     assert_int_equal(r.n_counts, 0);
-    kp_gathered_free(g);
-    kp_gathered_free(NULL);
+    kp_counters_free(g);
+    kp_counters_free(NULL);
     kp_codes_free(codes);
 }
 
@@ -1381,7 +1378,7 @@ static void test_spills(void **state)
 {
     FILE *f = fopen(kp_test_source("tests/data/calls.sm90-cuda13.cubin"), "re");
     struct kp_codes *codes = kp_codes_new(calls_cubin, false);
-    struct kp_gathered *g = calloc(1, sizeof(*g));
+    struct kp_counters *g = calloc(1, sizeof(*g));
     struct kp_result r = {.launch.mangled = kp_strdup("spilling")};
     (void)state;
     assert_non_null(f);
@@ -1397,8 +1394,8 @@ static void test_spills(void **state)
     g->codes = codes;
     g->launches = calloc(1, sizeof(*g->launches));
     g->n_launches = 1;
-    long executed = kp_providers_name(g, "inst_executed"), threads = kp_providers_name(g, "thread_inst_executed");
-    struct kp_gathered_launch *l = &g->launches[0];
+    long executed = kp_counters_name(g, "inst_executed"), threads = kp_counters_name(g, "thread_inst_executed");
+    struct kp_counters_launch *l = &g->launches[0];
     const uint32_t at[] = {0, 0xa0, 0x120, code->instructions[load].offset};
     for (size_t i = 0; i < 4; i++) {
         gather(l, own, at[i], executed, 10 + i);
@@ -1406,7 +1403,7 @@ static void test_spills(void **state)
     }
     for (uint32_t i = 0; i < 64; i++)
         gather(l, other, 16 * i, executed, 7);
-    assert_int_equal(kp_gathered_store(g, 0, &r), 0);
+    assert_int_equal(kp_counters_store(g, 0, &r), 0);
     assert_int_equal(r.n_counts, 2);
     const struct kp_code_counts *s = &r.counts[0];
     assert_true(s->code == own && s->n_offsets == 4);
@@ -1419,7 +1416,7 @@ static void test_spills(void **state)
         assert_true(strcmp(s->metrics[i - 1].name, s->metrics[i].name) < 0);
     assert_null(of_metric(&r.counts[1], "")); /* local memory, but no spill */
     kp_result_free(&r);
-    kp_gathered_free(g);
+    kp_counters_free(g);
     kp_codes_free(codes);
 }
 
