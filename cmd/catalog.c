@@ -10,13 +10,10 @@
 #include <strings.h>
 
 #include "cmd/doctor_cuda.h"
-#include "collectors/providers/extras.h"
+#include "collectors/providers/library.h"
+#include "collectors/providers/providers.h"
+#include "collectors/providers/tables.h"
 #include "collectors/plan/plan.h"
-#include "collectors/plan/pm_list.h"
-#include "cupti/host.h"
-#include "cupti/loader.h"
-#include "cupti/pm.h"
-#include "cupti/target.h"
 #include "report/define/derive.h"
 #include "report/define/groups.h"
 #include "report/options/options.h"
@@ -88,8 +85,8 @@ static int ask_device(struct kp_catalog *c)
         *(void **)&attribute = dlsym(driver, "cuDeviceGetAttribute");
     }
     if (!init || !attribute || init(0) || attribute(&c->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) ||
-        attribute(&c->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0) || kp_target_init(c->cupti) ||
-        kp_target_chip(c->cupti, 0, &chip))
+        attribute(&c->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0) || kp_library_start(c->cupti) ||
+        kp_library_chip(c->cupti, 0, &chip))
         return 0;
     c->chip = kp_strdup(chip);
     return c->chip ? 0 : -ENOMEM;
@@ -99,14 +96,15 @@ static int unknown_chip(const struct kp_catalog *c, const char *chip, char **err
 {
     const char *const *names;
     size_t n;
-    const char **list = kp_host_chips(c->cupti, &names, &n) ? NULL : calloc(n + 1, sizeof(*list));
+    const char **list = kp_tables_chips(c->cupti, &names, &n) ? NULL : calloc(n + 1, sizeof(*list));
     if (!list)
         return -ENOMEM;
     memcpy(list, names, n * sizeof(*list));
     int rc = 0;
     for (size_t i = 0; i < n; i++)
         if (!strcmp(names[i], chip))
-            rc = kp_error(err, "--chip: CUPTI %s lists %s, but has no metrics of it", kp_cupti_version(c->cupti), chip);
+            rc = kp_error(err, "--chip: CUPTI %s lists %s, but has no metrics of it", kp_library_version(c->cupti),
+                          chip);
     if (!rc)
         rc = kp_error_choice(err, "--chip: unknown chip", chip, list);
     free(list);
@@ -118,7 +116,7 @@ static const char *as_cupti_writes(const struct kp_catalog *c, const char *chip)
 {
     const char *const *names;
     size_t n;
-    if (kp_host_chips(c->cupti, &names, &n))
+    if (kp_tables_chips(c->cupti, &names, &n))
         return chip;
     for (size_t i = 0; i < n; i++)
         if (!strcasecmp(names[i], chip))
@@ -148,8 +146,8 @@ static void close_catalog(struct kp_catalog *c)
 {
     if (!c)
         return;
-    kp_host_close(c->host);
-    kp_cupti_free(c->cupti);
+    kp_tables_close(c->host);
+    kp_library_free(c->cupti);
     free(c->chip);
     free(c->title);
     free(c);
@@ -162,13 +160,13 @@ static int open_catalog(const char *chip, const char *cupti_dir, struct kp_catal
     *note = *err = NULL;
     if (!c)
         return -ENOMEM;
-    int rc = kp_cupti_load(&kp_catalog_dl, cupti_dir, NULL, &c->cupti, err);
+    int rc = kp_library_load(&kp_catalog_dl, cupti_dir, NULL, &c->cupti, err);
     if (!rc)
         rc = choose_chip(c, chip, note);
-    if (!rc && kp_host_open(c->cupti, c->chip, NULL, &c->host))
+    if (!rc && kp_tables_open(c->cupti, KP_TABLES_COUNTED, c->chip, NULL, &c->host))
         rc = unknown_chip(c, c->chip, err);
     if (!rc &&
-        asprintf(&c->title, "%s (CC %d.%d), CUPTI %s", c->chip, c->major, c->minor, kp_cupti_version(c->cupti)) < 0) {
+        asprintf(&c->title, "%s (CC %d.%d), CUPTI %s", c->chip, c->major, c->minor, kp_library_version(c->cupti)) < 0) {
         c->title = NULL;
         rc = -ENOMEM;
     }
@@ -191,14 +189,14 @@ static int each_chip(struct kp_catalog *c, int (*fn)(const char *chip, const cha
     const char *const *names;
     char about[64];
     size_t n;
-    if (kp_host_chips(c->cupti, &names, &n))
+    if (kp_tables_chips(c->cupti, &names, &n))
         return -EIO;
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++) {
         struct kp_host *h = NULL;
         int major, minor;
-        bool opens = !kp_host_open(c->cupti, names[i], NULL, &h);
-        kp_host_close(h);
+        bool opens = !kp_tables_open(c->cupti, KP_TABLES_COUNTED, names[i], NULL, &h);
+        kp_tables_close(h);
         if (kp_catalog_chip_cc(names[i], &major, &minor))
             snprintf(about, sizeof(about), "CC %d.%d%s", major, minor, opens ? "" : ", listed without metrics");
         else
@@ -217,11 +215,11 @@ static int each_counted(struct kp_catalog *c, int (*fn)(const struct kp_catalog_
     for (int type = 0; !rc && type < KP_METRIC_TYPES; type++) {
         const char *const *names;
         size_t n;
-        if (kp_host_names(c->host, (enum kp_metric_type)type, &names, &n))
+        if (kp_tables_names(c->host, (enum kp_metric_type)type, &names, &n))
             return -EIO;
         for (size_t i = 0; !rc && i < n; i++) {
             struct kp_metric_props props;
-            if (kp_host_metric(c->host, names[i], &props))
+            if (kp_tables_metric(c->host, names[i], &props))
                 continue;
             rc = fn(&(struct kp_catalog_metric){kinds[type], names[i], props.unit, props.description}, arg);
         }
@@ -281,7 +279,7 @@ static int each_derived(int (*fn)(const struct kp_catalog_metric *m, void *arg),
     const struct kp_derived **all = kp_derived_all(&n);
     int rc = all ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
-        if (!kp_extras_is_metric(all[i]->name)) /* such a one is only derived where it was not counted */
+        if (!kp_providers_is_metric(all[i]->name)) /* such a one is only derived where it was not counted */
             rc = fn(&(struct kp_catalog_metric){KP_CATALOG_DERIVED, all[i]->name, all[i]->unit, all[i]->expression},
                     arg);
     free(all);
@@ -301,7 +299,7 @@ static int each_metric(struct kp_catalog *c, int (*fn)(const struct kp_catalog_m
     if (!rc)
         rc = each_of_launch(fn, arg);
     if (!rc)
-        rc = kp_extras_metrics(c->major, c->minor, take_source, &call);
+        rc = kp_providers_metrics(c->major, c->minor, take_source, &call);
     if (!rc)
         rc = each_derived(fn, arg);
     return rc ? rc : kp_groups_each_name(c->major, c->minor, take_group, &call);
@@ -321,14 +319,14 @@ static int each_full_name(struct kp_catalog *c, const struct kp_catalog_metric *
     size_t n;
     if (types[m->kind] < 0)
         return fn(m, arg);
-    if (kp_host_suffixes(c->host, (enum kp_metric_type)types[m->kind], m->name, &suffixes, &n))
+    if (kp_tables_suffixes(c->host, (enum kp_metric_type)types[m->kind], m->name, &suffixes, &n))
         return -EIO;
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++) {
         struct kp_metric_props props;
         char full[FULL_NAME_MAX];
         snprintf(full, sizeof(full), "%s%s", m->name, suffixes[i]);
-        if (!kp_host_metric(c->host, full, &props))
+        if (!kp_tables_metric(c->host, full, &props))
             rc = fn(&(struct kp_catalog_metric){m->kind, full, props.unit, m->description}, arg);
     }
     return rc;
@@ -362,7 +360,7 @@ static int check_metrics(const char *cupti_dir, const char *list, bool columns,
     char *err = NULL;
     const char *item;
     size_t len;
-    int rc = kp_cupti_load(&kp_catalog_dl, cupti_dir, NULL, &cupti, &err);
+    int rc = kp_library_load(&kp_catalog_dl, cupti_dir, NULL, &cupti, &err);
     free(err);
     while (!rc && kp_word_next(&list, &item, &len)) {
         char *text = strndup(item, len), *why = NULL;
@@ -372,7 +370,7 @@ static int check_metrics(const char *cupti_dir, const char *list, bool columns,
         free(text);
         free(why);
     }
-    kp_cupti_free(cupti);
+    kp_library_free(cupti);
     return rc;
 }
 
@@ -389,10 +387,10 @@ static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const s
         char text[FULL_NAME_MAX];
         if (!p->metrics[i].listed)
             continue;
-        if (!d && kp_extras_is_metric(p->metrics[i].name)) {
+        if (!d && kp_providers_is_metric(p->metrics[i].name)) {
             describe(p->metrics[i].name, &unit, text, sizeof(text));
             about = text;
-        } else if (!d && !kp_host_metric(c->host, p->metrics[i].name, &props)) {
+        } else if (!d && !kp_tables_metric(c->host, p->metrics[i].name, &props)) {
             about = props.description;
         }
         rc = fn(&(struct kp_catalog_metric){d ? KP_CATALOG_DERIVED : KP_CATALOG_COUNTER, p->metrics[i].name,
@@ -402,37 +400,6 @@ static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const s
     if (p)
         kp_plan_free(p);
     return rc;
-}
-
-/* Adds what is sampled over time, and its passes. */
-static int add_sampled(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
-                       size_t *passes)
-{
-    struct kp_host *host = NULL;
-    struct kp_pm_list list = {.names = NULL};
-    struct kp_pm_groups groups = {.at = NULL};
-    if (!kp_pm_available(c->cupti) || kp_pm_host(c->cupti, c->chip, NULL, &host))
-        return 0;
-    int rc = kp_pm_list(host, c->major, c->minor, sections, n, "", &list);
-    if (!rc)
-        rc = kp_pm_schedule(c->cupti, c->chip, NULL, (const char *const *)list.names, list.n, 0, &groups);
-    if (!rc) {
-        *metrics += list.n - groups.n_left_out;
-        *passes += groups.n;
-        kp_pm_groups_free(&groups);
-    }
-    kp_pm_list_free(&list);
-    kp_host_close(host);
-    return rc;
-}
-
-/* Adds the passes that are not the range profiler's. */
-static int add_extras(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
-                      size_t *passes)
-{
-    unsigned kinds = kp_extras_wanted(sections, n, "", c->major, c->minor);
-    *passes += !!(kinds & KP_EXTRA_PCSAMP) + !!(kinds & KP_EXTRA_SASS);
-    return kinds & KP_EXTRA_PM ? add_sampled(c, sections, n, metrics, passes) : 0;
 }
 
 static int cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
@@ -448,7 +415,10 @@ static int cost(struct kp_catalog *c, const struct kp_section *const *sections, 
         *metrics += p->metrics[i].group != KP_CANNOT_COLLECT;
     *passes = p->passes;
     kp_plan_free(p);
-    return kp_sections_one_pass(sections, n, "") ? 0 : add_extras(c, sections, n, metrics, passes);
+    if (kp_sections_one_pass(sections, n, ""))
+        return 0;
+    const struct kp_providers_query query = {c->cupti, c->chip, c->major, c->minor, sections, n};
+    return kp_providers_cost(&query, metrics, passes);
 }
 
 const struct kp_catalog_ops kp_catalog_ops = {

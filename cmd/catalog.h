@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "cupti/loader.h"
+#include "base/dl.h"
 #include "cmd/main.h"
 
 /* The operations as the command gets them. */

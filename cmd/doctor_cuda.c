@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmd/catalog.h"
-#include "cupti/loader.h"
+#include "collectors/providers/library.h"
 
 #ifdef KP_TOOLS_GLIBC_COMPAT_H
 /* As the names in tools/glibc_compat.h, where it cannot be: other sources define it. */
@@ -77,14 +77,14 @@ static void look_at_cupti(const char *cupti_dir, struct kp_doctor_facts *out)
 {
     struct kp_cupti *cupti = NULL;
     char *err = NULL;
-    if (kp_cupti_load(&kp_catalog_dl, cupti_dir, NULL, &cupti, &err)) {
+    if (kp_library_load(&kp_catalog_dl, cupti_dir, NULL, &cupti, &err)) {
         snprintf(out->cupti_error, sizeof(out->cupti_error), "%s", err ? err : "out of memory");
     } else {
-        const char *path = kp_cupti_path(cupti), *end = strrchr(path, '/');
-        snprintf(out->cupti_version, sizeof(out->cupti_version), "%s", kp_cupti_version(cupti));
+        const char *path = kp_library_path(cupti), *end = strrchr(path, '/');
+        snprintf(out->cupti_version, sizeof(out->cupti_version), "%s", kp_library_version(cupti));
         snprintf(out->cupti_folder, sizeof(out->cupti_folder), "%.*s", end ? (int)(end - path) : 1, end ? path : ".");
     }
-    kp_cupti_free(cupti);
+    kp_library_free(cupti);
     free(err);
 }
 

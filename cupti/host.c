@@ -333,13 +333,6 @@ int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *
     return kp_host_schedule_for(c, CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, availability, names, n, out);
 }
 
-void kp_config_free(struct kp_config *config)
-{
-    free(config->image);
-    free(config->names);
-    memset(config, 0, sizeof(*config));
-}
-
 int kp_host_evaluate(struct kp_host *h, const uint8_t *image, size_t size, size_t range, const char *const *names,
                      size_t n, double *values)
 {

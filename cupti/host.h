@@ -11,26 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collectors/model/metrics.h"
 #include "cupti/loader.h"
 
 struct kp_host;
-
-enum kp_metric_type { KP_METRIC_COUNTER, KP_METRIC_RATIO, KP_METRIC_THROUGHPUT, KP_METRIC_TYPES };
-
-struct kp_metric_props {
-    enum kp_metric_type type;
-    char unit[48];           /* base unit in the report's spelling ("ns", "%", "byte/s", "inst/cycle", "") */
-    const char *description; /* owned by CUPTI */
-};
-
-/* A scheduled list of metrics: what the target side is configured with. */
-struct kp_config {
-    uint8_t *image;
-    size_t size;
-    size_t passes;
-    const char **names; /* points to the caller's strings; the array is owned */
-    size_t n_names;
-};
 
 /* Opens the metric tables of `chip` ("GH100"). `availability` is the device's image (kp_target_availability) or NULL.
  */
@@ -60,7 +44,6 @@ int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n
  * opens a pass group each). 0 and *out to kp_config_free(); non-zero when they cannot be collected together. */
 int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability, const char *const *names,
                      size_t n, struct kp_config *out);
-void kp_config_free(struct kp_config *config);
 
 /* Values of `n` metrics for range `range` of a decoded counter-data image, in base units, into values[n]. */
 int kp_host_evaluate(struct kp_host *h, const uint8_t *image, size_t size, size_t range, const char *const *names,

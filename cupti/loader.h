@@ -10,16 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The dynamic loader as the caller wants it used: the preloaded object passes the real functions, past its own doors.
- */
-struct kp_dl {
-    void *(*open)(const char *path, int flags);
-    void *(*sym)(void *handle, const char *name);
-    /* Directory of the loaded file that `address` lies in, into dir[size]; false when unknown. */
-    bool (*directory_of)(const void *address, char *dir, size_t size);
-    /* Whether two addresses lie in the same loaded file. May be NULL where no sanitiser is to be expected. */
-    bool (*same_file)(const void *a, const void *b);
-};
+#include "base/dl.h"
 
 struct kp_cupti;
 

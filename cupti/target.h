@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collectors/model/launches.h"
 #include "cupti/host.h"
 #include "cupti/loader.h"
 
@@ -31,10 +32,6 @@ int kp_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id);
 int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id);
 
 /* ---- range profiler ---- */
-
-/* Auto range: one range a kernel, whose durations are those of the kernel; each launch then waits for its kernel.
- * User range: one for everything between push and pop; needed for graphs, which auto range does not see. */
-enum kp_range_mode { KP_RANGE_AUTO, KP_RANGE_USER };
 
 /* The profiler enabled on a context. */
 struct kp_range;
@@ -88,14 +85,6 @@ void kp_checkpoint_free(struct kp_checkpoint *k);
 void kp_checkpoint_abandon(struct kp_checkpoint *k);
 
 /* ---- facts of a launch that only an activity record holds ---- */
-
-struct kp_executed {
-    char name[512];              /* mangled name (truncated) of the kernel the record is of */
-    uint32_t shared_config_size; /* shared-memory configuration the kernel ran with, byte */
-    uint32_t block[3];
-    uint32_t dynamic_shared; /* byte */
-    uint32_t registers;      /* a thread, as launched */
-};
 
 /* Whether launches can be asked for (the functions are there). */
 bool kp_activity_available(const struct kp_cupti *c);

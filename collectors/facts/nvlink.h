@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cupti/loader.h"
+#include "base/dl.h"
 
 /* A device's physical links: one bit each, by port. */
 struct kp_nvlink_device {

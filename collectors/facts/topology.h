@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "collectors/facts/device.h"
-#include "cupti/loader.h"
+#include "base/dl.h"
 #include "report/model/model.h"
 
 /* Every metric that kp_device_metrics may set, in the order of strcmp, NULL at the end. None has a unit. */

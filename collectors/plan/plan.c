@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 #include "collectors/facts/launch.h"
 #include "collectors/facts/topology.h"
 #include "collectors/plan/plan_internal.h"
+#include "collectors/providers/library.h"
 #include "report/define/derive.h"
 #include "report/judge/rules.h"
 #include "base/text.h"
@@ -99,7 +100,7 @@ static int want_counter(struct kp_planner *x, const char *metric, const char *un
 {
     struct kp_planned *m = kp_plan_find(x->plan, metric);
     struct kp_metric_props props = {.unit = ""};
-    *had = m ? m->group == KP_NOT_SCHEDULED : !kp_host_metric(x->host, metric, &props);
+    *had = m ? m->group == KP_NOT_SCHEDULED : !kp_tables_metric(x->host, metric, &props);
     if (*had)
         return add(x, metric, strcmp(unit, KP_UNIT_OF_CHIP) ? unit : props.unit, KP_NOT_SCHEDULED, &m);
     return required ? want_absent(x, metric, unit, "this CUPTI does not offer it for this chip") : 0;
@@ -118,7 +119,7 @@ static int take_input(const char *metric, void *arg)
     bool had = true;
     if (in->planning)
         return kp_plan_want(in->x, metric, KP_UNIT_OF_CHIP, true, &had);
-    had = kp_launch_is_metric(metric) || !kp_host_metric(in->x->host, metric, &props);
+    had = kp_launch_is_metric(metric) || !kp_tables_metric(in->x->host, metric, &props);
     in->all_had &= had;
     return 0;
 }
@@ -159,7 +160,7 @@ int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, boo
         return kp_plan_want_breakdown(x, metric + strlen(KP_BREAKDOWN), had);
     if (kp_derived_find(metric))
         return want_derived(x, metric, unit, required, had);
-    if (kp_launch_is_metric(metric) || kp_extras_is_metric(metric))
+    if (kp_launch_is_metric(metric) || kp_providers_is_metric(metric))
         return want_of_launch(x, metric, unit, had);
     return want_counter(x, metric, unit, required, had);
 }
@@ -184,9 +185,9 @@ int kp_plan_want_breakdown(struct kp_planner *x, const char *metric, bool *had)
     bool recording = !is_recorded(x, metric);
     struct kp_metric_props props;
     *had = false;
-    if (kp_host_metric(x->host, metric, &props)) /* its suffix may be none of a throughput's */
+    if (kp_tables_metric(x->host, metric, &props)) /* its suffix may be none of a throughput's */
         return 0;
-    int rc = kp_host_constituents(x->host, metric, &parts, &n);
+    int rc = kp_tables_constituents(x->host, metric, &parts, &n);
     if (rc)
         return rc == -ENOMEM ? rc : 0;
     for (size_t i = 0; !rc && i < n; i++) {
@@ -324,7 +325,7 @@ static int check_known(struct kp_planner *x, size_t n_sections)
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
                 unsigned how)
 {
-    int rc = kp_host_open(x->cupti, x->chip, x->availability, &x->host);
+    int rc = kp_tables_open(x->cupti, KP_TABLES_COUNTED, x->chip, x->availability, &x->host);
     for (size_t i = 0; !rc && i < n_sections; i++)
         rc = want_section(x, sections[i]);
     for (size_t i = 0; !rc && how & KP_PLAN_RULES && i < n_sections; i++)
@@ -337,7 +338,7 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
         rc = bound(x);
     if (!rc)
         rc = how & KP_PLAN_ONE_PASS ? kp_plan_schedule_one_pass(x) : kp_plan_schedule(x);
-    kp_host_close(x->host);
+    kp_tables_close(x->host);
     return rc;
 }
 
@@ -374,7 +375,7 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
         if (lists[i].to && kp_text_end(lists[i].to, lists[i].text) && !rc)
             rc = -ENOMEM;
     if (rc > 0) {
-        *err = kp_cupti_explain(c, "cannot plan the collection", rc);
+        *err = kp_library_explain(c, "cannot plan the collection", rc);
         rc = -EIO;
     }
     if (rc)

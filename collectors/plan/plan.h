@@ -11,9 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cupti/host.h"
+#include "collectors/model/metrics.h"
 #include "report/model/model.h"
 #include "report/define/sections.h"
+
+struct kp_cupti;
 
 /* What `group` of a planned metric may be beside the index of the list that collects it. */
 enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2 };
@@ -55,7 +57,8 @@ enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUE
  *
  * `metrics` is the user's list, separated by commas or blanks ("" = none):
  * - a name: exact, or a base name that stands for its usual suffixes: a counter's avg, max, min, sum; a ratio's ratio;
- * a throughput's percentage of the sustained peak. Also those of launches, derived ones, and those of kp_extras_metrics
+ * a throughput's percentage of the sustained peak. Also those of launches, derived ones, and those of
+ * kp_providers_metrics
  * - regex:EXPR: every base name of the chip, and every other name, that the expression is found in
  * - group:NAME: what a body of a section shows, and more, see kp_groups_each
  * - breakdown:NAME: what a throughput is made of

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "collectors/plan/plan.h"
+#include "collectors/providers/tables.h"
 #include "report/define/groups.h"
 
 enum { KP_NOT_SCHEDULED = -3 };

@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 #include "collectors/facts/launch.h"
 #include "collectors/plan/plan_internal.h"
-#include "cupti/pm.h"
 #include "report/define/derive.h"
 #include "report/options/options.h"
 #include "base/pattern.h"
@@ -55,7 +54,7 @@ static int add_base_names(struct words *w, struct kp_host *h, enum kp_metric_typ
     const char *const *names = NULL;
     size_t n = 0;
     int rc = 0;
-    if (kp_host_names(h, type, &names, &n))
+    if (kp_tables_names(h, type, &names, &n))
         return 0;
     for (size_t i = 0; !rc && i < n; i++)
         rc = add_word(w, names[i]);
@@ -82,7 +81,7 @@ static int add_other_names(const struct kp_planner *x, struct words *w)
     for (size_t i = 0; !rc && i < n; i++)
         rc = add_word(w, derived[i]->name);
     free(derived);
-    return rc ? rc : kp_extras_metrics(x->major, x->minor, take_word, w);
+    return rc ? rc : kp_providers_metrics(x->major, x->minor, take_word, w);
 }
 
 static int refuse(struct kp_planner *x, const char *what, const char *name, const char *nearest, const char *prefix)
@@ -153,12 +152,12 @@ static bool is_base(struct kp_host *host, const char *name, enum kp_metric_type 
     struct kp_metric_props props;
     char full[NAME_MAX_LEN];
     snprintf(full, sizeof(full), "%s%s", name, *default_suffixes[type]);
-    return !kp_host_metric(host, full, &props);
+    return !kp_tables_metric(host, full, &props);
 }
 
 static bool is_other(const char *name)
 {
-    return kp_launch_is_metric(name) || kp_derived_find(name) || kp_extras_is_metric(name);
+    return kp_launch_is_metric(name) || kp_derived_find(name) || kp_providers_is_metric(name);
 }
 
 static int list_name(struct kp_planner *x, const char *name)
@@ -167,7 +166,7 @@ static int list_name(struct kp_planner *x, const char *name)
     bool had;
     if (is_other(name))
         return kp_plan_want(x, name, KP_UNIT_OF_CHIP, true, &had);
-    if (kp_host_metric(x->host, name, &props))
+    if (kp_tables_metric(x->host, name, &props))
         return unknown_metric(x, name);
     if (is_base(x->host, name, props.type))
         return list_base(x, name, props.type);
@@ -320,17 +319,17 @@ static int list_sampled(struct kp_planner *x, const char *name)
 {
     struct kp_metric_props props;
     struct kp_host *host;
-    int rc = kp_pm_host(x->cupti, x->chip, NULL, &host);
+    int rc = kp_tables_open(x->cupti, KP_TABLES_SAMPLED, x->chip, NULL, &host);
     if (rc)
         return rc;
-    if (kp_host_metric(host, name, &props))
+    if (kp_tables_metric(host, name, &props))
         rc = unknown_sampled(x, host, name);
     else if (is_base(host, name, props.type))
         rc = kp_error(x->err, "%s: what %s samples takes a suffix, \"%s%s\" has none; write %s%s%s", x->option,
                       x->owner, KP_SAMPLED, name, KP_SAMPLED, name, *default_suffixes[props.type]);
     else
         kp_plan_note_listed(x, KP_SAMPLED, name);
-    kp_host_close(host);
+    kp_tables_close(host);
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collectors/plan/plan_internal.h"
+#include "collectors/providers/library.h"
 
 /* Units whose counters CUPTI 13.0 schedules only apart from those of the SM, the caches and DRAM, on every chip. */
 static const char *const apart[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__", "mcc__"};
@@ -19,7 +20,7 @@ static bool is_apart(const char *name)
 
 static int schedule_list(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config)
 {
-    return kp_host_schedule(x->cupti, x->chip, x->availability, names, n, config);
+    return kp_tables_schedule(x->cupti, x->chip, x->availability, names, n, config);
 }
 
 /* ---- one list of all ---- */
@@ -160,7 +161,8 @@ static int leave_out(struct pack *o, const char *name, int why)
     if (why == -E2BIG)
         m->why = kp_strdup("it does not fit into one pass beside the others on this chip");
     else
-        m->why = kp_cupti_explain(o->x->cupti, beside ? "CUPTI refuses it beside the others" : "CUPTI refuses it", why);
+        m->why =
+            kp_library_explain(o->x->cupti, beside ? "CUPTI refuses it beside the others" : "CUPTI refuses it", why);
     return m->why ? 0 : -ENOMEM;
 }
 

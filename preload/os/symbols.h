@@ -6,7 +6,7 @@
 #ifndef KP_PRELOAD_OS_SYMBOLS_H
 #define KP_PRELOAD_OS_SYMBOLS_H
 
-#include "cupti/loader.h"
+#include "base/dl.h"
 
 extern void *(*kp_real_dlsym)(void *handle, const char *name);
 extern void *(*kp_real_dlvsym)(void *handle, const char *name, const char *version);

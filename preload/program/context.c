@@ -127,8 +127,8 @@ static void keep_images(const struct kp_context_setup *setup, size_t most)
 
 void kp_context_prepare(const struct kp_context_setup *setup)
 {
-    if ((kp_extras_wanted(setup->sections, setup->n_sections, setup->options->metrics, KP_ANY_CC, 0) &
-         (KP_EXTRA_PCSAMP | KP_EXTRA_SASS)) ||
+    if ((kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, KP_ANY_CC, 0) &
+         (KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS)) ||
         wants_code(setup->options->metrics))
         keep_images(setup, most_cubins);
 }
@@ -256,8 +256,8 @@ static void plan_context(const struct kp_context_setup *setup, struct kp_context
 {
     int rc = kp_target_chip(loaded.cupti, c->device.device, &c->chip);
     if (!setup->one_pass)
-        c->extras = kp_extras_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
-                                     c->device.cc_minor);
+        c->extras = kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
+                                        c->device.cc_minor);
     if (!rc) {
         make_plan(setup, c, bad_input);
         return;
@@ -312,11 +312,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         loaded.codes = kp_codes_new(kp_cubins_find, o->import_source || kp_list_has(o->page, "source"));
         kp_session_codes(loaded.codes);
     }
-    const struct kp_extras_setup extras = {
-        .driver = setup->driver,
-        .cupti = loaded.cupti,
-        .ctx = c->ctx,
-        .chip = c->chip,
+    const struct kp_providers_setup extras = {
         .ordinal = c->device.device,
         .cc_major = c->device.cc_major,
         .cc_minor = c->device.cc_minor,
@@ -347,7 +343,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .start = start_guarded,
         .join = kp_thread_join,
         .progress = kp_progress_step,
-        .extras = &extras,
+        .providers = &extras,
     };
     int rc = kp_collector_open(&s, &c->collector);
     if (rc)

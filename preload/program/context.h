@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectors/providers/collector.h"
+#include "collectors/run/collector.h"
 #include "collectors/facts/device.h"
 #include "collectors/plan/plan.h"
 #include "report/options/options.h"
@@ -47,7 +47,7 @@ struct kp_context {
     const char *chip; /* CUPTI's name, "" when CUPTI is not there */
     uint8_t *availability;
     struct kp_plan *plan;
-    unsigned extras;          /* what passes of their own collect, see extras.h */
+    unsigned extras;          /* what passes of their own collect, see providers.h */
     bool curves;              /* the occupancy curves are shown */
     struct kp_result machine; /* metrics of the device and the machine that are shown, the same for each launch */
     struct kp_plan *one_pass; /* for what must not be replayed; made when first needed */

@@ -4,7 +4,7 @@
 #ifndef KP_TESTS_SUPPORT_WINDOW_SUPPORT_H
 #define KP_TESTS_SUPPORT_WINDOW_SUPPORT_H
 
-#include "collectors/providers/collector.h"
+#include "collectors/run/collector.h"
 
 enum { KP_TEST_MOST_LAUNCHES = 80, KP_TEST_CAPACITY = 4096 };
 enum { KP_TEST_APPEND, KP_TEST_INCREMENT, KP_TEST_ATOMIC, KP_TEST_KERNELS };

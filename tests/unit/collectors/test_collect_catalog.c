@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #include "cmd/catalog.h"
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 #include "cupti/host.h"
 #include "tests/support/collect_support.h"
 #include "tests/support/report_support.h"
@@ -62,7 +62,7 @@ static int count_metric(const struct kp_catalog_metric *m, void *arg)
     assert_true(*m->name && m->unit && m->description);
     n->kinds[m->kind]++;
     if (m->kind > KP_CATALOG_THROUGHPUT) /* counters may have the same base names */
-        assert_int_equal(m->kind == KP_CATALOG_SOURCE, kp_extras_is_metric(m->name));
+        assert_int_equal(m->kind == KP_CATALOG_SOURCE, kp_providers_is_metric(m->name));
     if (strcmp(m->name, "sm__throughput"))
         return 0;
     assert_string_equal(m->unit, "%");

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collectors/providers/collector.h"
+#include "collectors/run/collector.h"
 #include "cupti/internal.h"
 #include "tests/support/collect_support.h"
 #include "tests/fake/fake_image.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 #include "collectors/plan/plan.h"
 #include "cupti/internal.h"
 #include "report/define/derive.h"

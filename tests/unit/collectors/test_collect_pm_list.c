@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/plan/pm_list.h"
+#include "collectors/providers/pm_list.h"
 #include "cupti/pm.h"
 #include "tests/support/chips_support.h"
 #include "tests/support/collect_support.h"

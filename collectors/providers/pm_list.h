@@ -2,8 +2,8 @@
  * Which metrics are to be sampled over time: those of the sections' series, and those that the user lists behind
  * "pmsampling:". What then samples them is cupti/pm.h.
  */
-#ifndef KP_COLLECTORS_PLAN_PM_LIST_H
-#define KP_COLLECTORS_PLAN_PM_LIST_H
+#ifndef KP_COLLECTORS_PROVIDERS_PM_LIST_H
+#define KP_COLLECTORS_PROVIDERS_PM_LIST_H
 
 #include "cupti/host.h"
 #include "report/define/sections.h"

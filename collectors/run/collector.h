@@ -3,13 +3,13 @@
  * and turns the counters into results. Calls for one collector are serialised by the caller, with the context current
  * and no other work of the program running on it; only kp_counters_* may be called from another thread.
  */
-#ifndef KP_COLLECTORS_PROVIDERS_COLLECTOR_H
-#define KP_COLLECTORS_PROVIDERS_COLLECTOR_H
+#ifndef KP_COLLECTORS_RUN_COLLECTOR_H
+#define KP_COLLECTORS_RUN_COLLECTOR_H
 
 #include <pthread.h>
 
 #include "collectors/facts/device.h"
-#include "collectors/providers/extras.h"
+#include "collectors/providers/providers.h"
 #include "collectors/replay/flush.h"
 #include "collectors/plan/plan.h"
 #include "collectors/replay/replay.h"
@@ -36,7 +36,8 @@ struct kp_collector_setup {
     void (*join)(pthread_t thread);
     /* Told what is done next; `takes_long`: it may take seconds. NULL = nobody asks. */
     void (*progress)(const char *text, bool takes_long);
-    const struct kp_extras_setup *extras; /* copied; NULL = no passes of their own */
+    const struct kp_providers_setup
+        *providers; /* what is asked for beside the plan, the rest is put in; NULL = nothing */
 };
 
 /* What surrounds each launch that has a result, while a pass runs. `stream` is where the launch goes. A code other than
@@ -60,9 +61,6 @@ struct kp_window_job {
     size_t n_executed;            /* out */
     bool probe;                   /* read what only an activity record tells */
 };
-
-/* The counters of a window, decoded but not yet evaluated. */
-struct kp_counters;
 
 struct kp_window_outcome {
     struct kp_replay_outcome replay;
@@ -93,7 +91,7 @@ void kp_collector_leave(struct kp_collector *c);
  * unless the outcome says damaged. The saved state is kept. */
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out);
 
-/* What extra passes lack since the last call, as kp_extras_complaint. */
+/* What extra passes lack since the last call, as kp_providers_complaint. */
 char *kp_collector_complaint(struct kp_collector *c);
 
 /* Counting in one pass, without replay: between begin and end every launch of the context is counted as it comes, with
@@ -101,12 +99,5 @@ char *kp_collector_complaint(struct kp_collector *c);
 int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, char **why);
 const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c);
 void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out);
-
-/* Evaluates into results[i], one for each launch that is wanted, all different. Slow (0.5 to 1.6 ms a launch and
- * thread), so the launches of a large window are shared with up to three threads of `setup.start`, all of which have
- * been joined when it returns. One call at a time for a collector, from any thread. Returns NULL, or why values are
- * missing (malloc'ed): what went wrong with the first launch that lacks any. */
-char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *results);
-void kp_counters_free(struct kp_counters *k);
 
 #endif

@@ -1,20 +1,54 @@
-/* From the counts that extra passes gathered to what a result holds. */
+/* Counts by instruction: gathered launch by launch, and put into results. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/extras_internal.h"
+#include "collectors/providers/provider.h"
 #include "report/define/source.h"
+
+long kp_counters_name(struct kp_counters *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_names; i++)
+        if (!strcmp(g->names[i], name))
+            return (long)i;
+    char **grown = realloc(g->names, (g->n_names + 1) * sizeof(*grown));
+    if (!grown)
+        return -1;
+    g->names = grown;
+    if (!(grown[g->n_names] = strdup(name)))
+        return -1;
+    return (long)g->n_names++;
+}
+
+void kp_counters_add(struct kp_counters_launch *l, uint64_t code, uint32_t offset, size_t metric, uint64_t value)
+{
+    if (l->n_counts == l->cap_counts) {
+        size_t cap = l->cap_counts ? 2 * l->cap_counts : 256;
+        struct kp_counters_count *grown = realloc(l->counts, cap * sizeof(*grown));
+        if (!grown) {
+            l->short_of_memory = true;
+            return;
+        }
+        l->counts = grown;
+        l->cap_counts = cap;
+    }
+    if (code && code <= UINT32_MAX)
+        l->counts[l->n_counts++] = (struct kp_counters_count){(uint32_t)code, offset, (uint32_t)metric, value};
+    else
+        l->short_of_memory = true;
+}
+
+/* ---- from counts to a result ---- */
 
 /* The counts of one function in one launch, by metric and offset. */
 struct span {
-    const struct kp_extra_count *counts;
+    const struct kp_counters_count *counts;
     size_t n;
 };
 
 static int by_place(const void *a, const void *b)
 {
-    const struct kp_extra_count *x = a, *y = b;
+    const struct kp_counters_count *x = a, *y = b;
     if (x->code != y->code)
         return x->code < y->code ? -1 : 1;
     if (x->metric != y->metric)
@@ -51,7 +85,7 @@ static int list_offsets(struct kp_code_counts *out, const struct span *s)
 }
 
 /* The counts of one metric, counts[0..n), which have the same and are by offset. The same place may come twice. */
-static int add_metric(struct kp_code_counts *out, const char *name, const struct kp_extra_count *counts, size_t n)
+static int add_metric(struct kp_code_counts *out, const char *name, const struct kp_counters_count *counts, size_t n)
 {
     struct kp_code_metric *grown = realloc(out->metrics, (out->n_metrics + 1) * sizeof(*grown));
     if (!grown)
@@ -89,25 +123,25 @@ static bool is_spill(const struct kp_instruction *i, const char *begin, const ch
 }
 
 /* The compiler tells which instructions spill, the counts how often each was executed. */
-static int add_spills(const struct kp_gathered *g, struct kp_code_counts *out)
+static int add_spills(const struct kp_counters *g, struct kp_code_counts *out)
 {
     const struct kp_code *code = kp_codes_get(g->codes, out->code);
     const uint64_t *executed = kp_code_counts_find(out, KP_INST_EXECUTED);
-    struct kp_extra_count *counts = code && executed ? malloc(out->n_offsets * sizeof(*counts)) : NULL;
+    struct kp_counters_count *counts = code && executed ? malloc(out->n_offsets * sizeof(*counts)) : NULL;
     int rc = code && executed && !counts ? -ENOMEM : 0;
     for (size_t k = 0; counts && !rc && k < sizeof(spilled) / sizeof(*spilled); k++) {
         size_t n = 0;
         /* What is added moves the metrics, not their values. */
         for (size_t i = 0; i < out->n_offsets; i++)
             if (executed[i] && is_spill(kp_code_at(code, out->offsets[i]), spilled[k].begin, spilled[k].end))
-                counts[n++] = (struct kp_extra_count){.offset = out->offsets[i], .value = executed[i]};
+                counts[n++] = (struct kp_counters_count){.offset = out->offsets[i], .value = executed[i]};
         rc = n ? add_metric(out, spilled[k].name, counts, n) : 0;
     }
     free(counts);
     return rc;
 }
 
-static int make_counts(const struct kp_gathered *g, const struct span *s, struct kp_code_counts *out)
+static int make_counts(const struct kp_counters *g, const struct span *s, struct kp_code_counts *out)
 {
     *out = (struct kp_code_counts){.code = s->counts->code};
     int rc = list_offsets(out, s);
@@ -126,7 +160,7 @@ static int make_counts(const struct kp_gathered *g, const struct span *s, struct
 }
 
 /* The kernel's own function goes before those that it calls. */
-static void own_function_first(const struct kp_gathered *g, struct kp_result *r)
+static void own_function_first(const struct kp_counters *g, struct kp_result *r)
 {
     for (size_t i = 1; i < r->n_counts; i++) {
         const struct kp_code *code = kp_codes_get(g->codes, r->counts[i].code);
@@ -139,7 +173,7 @@ static void own_function_first(const struct kp_gathered *g, struct kp_result *r)
     }
 }
 
-static int store_counts(const struct kp_gathered *g, struct kp_gathered_launch *l, struct kp_result *r)
+int kp_counters_store_counts(const struct kp_counters *g, struct kp_counters_launch *l, struct kp_result *r)
 {
     int rc = 0;
     if (l->n_counts)
@@ -155,69 +189,4 @@ static int store_counts(const struct kp_gathered *g, struct kp_gathered_launch *
     }
     own_function_first(g, r);
     return rc;
-}
-
-/* ---- what is told of the collection itself ---- */
-
-static int store_sampling(const struct kp_gathered *g, const struct kp_gathered_launch *l, struct kp_result *r)
-{
-    int rc = 0;
-#define KP_PCSAMP(name, unit, value)                                                                                   \
-    if (!rc)                                                                                                           \
-        rc = kp_result_set_count(r, name, unit, value);
-#include "collectors/providers/pcsamp_metrics.def"
-    return rc;
-}
-
-static int store_series(const struct kp_gathered *g, struct kp_gathered_launch *l, struct kp_result *r)
-{
-    int rc = g->pm_cycles ? kp_result_set_count(r, "profiler__pmsampler_interval_cycles", "cycle", g->pm_interval)
-                          : kp_result_set_count(r, "profiler__pmsampler_interval_time", "ns", g->pm_interval);
-    if (!rc)
-        rc = kp_result_set_count(r, "profiler__pmsampler_pass_groups", "", g->pm_groups);
-    if (!rc)
-        rc = kp_result_set_count(r, "profiler__pmsampler_buffer_size_bytes", "byte", g->pm_buffer);
-    if (!rc)
-        rc = kp_result_set_count(r, "profiler__pmsampler_dropped_samples", "", l->pm_dropped);
-    for (size_t i = 0; !rc && i < l->n_series; i++)
-        rc = kp_result_add_series(r, &l->series[i]);
-    return rc;
-}
-
-/* ---- what was lost ---- */
-
-struct missing {
-    struct kp_result *r;
-    const char *why;
-};
-
-static int mark_missing(const char *metric, void *arg)
-{
-    const struct missing *m = arg;
-    bool there = kp_result_find(m->r, metric) || kp_result_find_series(m->r, metric);
-    return there ? 0 : kp_result_set_na(m->r, metric, m->why);
-}
-
-static int store_losses(const struct kp_gathered *g, size_t result, struct kp_result *r)
-{
-    int rc = 0;
-    for (size_t k = 0; !rc && g->setup && k < KP_EXTRA_KINDS; k++) {
-        struct missing m = {r, g->lost[k].why};
-        if (m.why && result >= g->lost[k].first)
-            rc = kp_extras_each_asked(g->setup, k, mark_missing, &m);
-    }
-    return rc;
-}
-
-int kp_gathered_store(const struct kp_gathered *g, size_t result, struct kp_result *r)
-{
-    if (result >= g->n_launches)
-        return 0;
-    struct kp_gathered_launch *l = &g->launches[result];
-    int rc = l->short_of_memory ? -ENOMEM : store_counts(g, l, r);
-    if (!rc && l->sampled)
-        rc = store_sampling(g, l, r);
-    if (!rc && l->n_series)
-        rc = store_series(g, l, r);
-    return rc ? rc : store_losses(g, result, r);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "collectors/providers/extras_internal.h"
-#include "collectors/plan/pm_list.h"
+#include "collectors/providers/provider.h"
+#include "collectors/providers/pm_list.h"
 #include "cupti/pm.h"
 
 enum {
@@ -34,7 +34,7 @@ struct samples {
     size_t n, cap;
 };
 
-struct kp_extra_pm {
+struct pm {
     bool prepared;
     uint8_t *availability; /* NULL = could not be asked for: all is taken to be there */
     struct kp_host *host;
@@ -46,11 +46,16 @@ struct kp_extra_pm {
     uint64_t started_ns;
 };
 
+static struct pm *own(const struct kp_providers *x)
+{
+    return kp_provider_own(x, &kp_provider_pm);
+}
+
 /* ---- what is sampled ---- */
 
-static int prepare(struct kp_extras *x, struct kp_extra_pm *p)
+static int prepare(struct kp_providers *x, struct pm *p)
 {
-    const struct kp_extras_setup *s = &x->setup;
+    const struct kp_providers_setup *s = &x->setup;
     if (!kp_pm_available(s->cupti))
         return -ENOSYS;
     /* Without it metrics would be sampled that the machine does not have, and with them none (NVLink, CUPTI 13.0). */
@@ -66,7 +71,7 @@ static int prepare(struct kp_extras *x, struct kp_extra_pm *p)
 }
 
 /* What was asked for and is not sampled, and how to have it, in one line. */
-static void tell_left_out(struct kp_extras *x, const struct kp_extra_pm *p)
+static void tell_left_out(struct kp_providers *x, const struct pm *p)
 {
     size_t several = 0, no_room = 0;
     const char *first = NULL;
@@ -88,27 +93,46 @@ static void tell_left_out(struct kp_extras *x, const struct kp_extra_pm *p)
                            "%zu of %zu metrics are not sampled over time, %s first: they cannot be counted in one pass "
                            "on %s",
                            several, p->list.n, first, x->setup.chip);
-    kp_extras_tell(x, &kp_extra_pm, n < 0 ? NULL : text);
+    kp_provider_tell(x, &kp_provider_pm, n < 0 ? NULL : text);
 }
 
-static size_t pm_passes(struct kp_extras *x)
+static size_t pm_passes(struct kp_providers *x)
 {
-    if (!x->pm && !(x->pm = calloc(1, sizeof(*x->pm))))
-        return 0;
-    if (!x->pm->prepared) {
-        int rc = prepare(x, x->pm);
+    struct pm *p = own(x);
+    if (!p->prepared) {
+        int rc = prepare(x, p);
         if (rc)
-            kp_extras_complain(x, &kp_extra_pm, rc);
+            kp_provider_complain(x, &kp_provider_pm, rc);
         else
-            tell_left_out(x, x->pm);
-        x->pm->prepared = true;
+            tell_left_out(x, p);
+        p->prepared = true;
     }
-    return x->pm->groups.n;
+    return p->groups.n;
+}
+
+static int pm_cost(const struct kp_providers_query *q, size_t *metrics, size_t *passes)
+{
+    struct kp_host *host = NULL;
+    struct kp_pm_list list = {.names = NULL};
+    struct kp_pm_groups groups = {.at = NULL};
+    if (!kp_pm_available(q->cupti) || kp_pm_host(q->cupti, q->chip, NULL, &host))
+        return 0;
+    int rc = kp_pm_list(host, q->major, q->minor, q->sections, q->n_sections, "", &list);
+    if (!rc)
+        rc = kp_pm_schedule(q->cupti, q->chip, NULL, (const char *const *)list.names, list.n, 0, &groups);
+    if (!rc) {
+        *metrics += list.n - groups.n_left_out;
+        *passes += groups.n;
+        kp_pm_groups_free(&groups);
+    }
+    kp_pm_list_free(&list);
+    kp_host_close(host);
+    return rc;
 }
 
 /* ---- settings ---- */
 
-static uint64_t auto_interval(const struct kp_extras *x)
+static uint64_t auto_interval(const struct kp_providers *x)
 {
     uint64_t interval = AUTO_INTERVAL_NS;
     while (x->longest_ns / interval > MOST_AUTO_SAMPLES)
@@ -122,9 +146,9 @@ static uint64_t samples_in(uint64_t ns, enum kp_pm_trigger trigger, uint64_t int
     return ns / (trigger == KP_PM_NANOSECONDS ? interval : interval / 2 + 1);
 }
 
-static struct kp_pm_settings settings(const struct kp_extras *x)
+static struct kp_pm_settings settings(const struct kp_providers *x)
 {
-    const struct kp_extras_setup *s = &x->setup;
+    const struct kp_providers_setup *s = &x->setup;
     struct kp_pm_settings set = {.trigger = kp_pm_trigger(s->cc_major, s->cc_minor),
                                  .interval = s->pm_interval,
                                  .buffer_size = s->pm_buffer,
@@ -140,9 +164,9 @@ static struct kp_pm_settings settings(const struct kp_extras *x)
     return set;
 }
 
-static int pm_begin(struct kp_extras *x)
+static int pm_begin(struct kp_providers *x)
 {
-    struct kp_extra_pm *p = x->pm;
+    struct pm *p = own(x);
     struct kp_pm_settings set = settings(x);
     int rc = p->stuck ? p->stuck : kp_pm_open(x->setup.cupti, x->setup.ordinal, &p->sampler);
     if (!rc)
@@ -156,22 +180,23 @@ static int pm_begin(struct kp_extras *x)
     return 0;
 }
 
-static int pm_before(struct kp_extras *x, struct kp_gathered_launch *l)
+static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
 {
     (void)l;
-    int rc = kp_pm_start(x->pm->sampler);
-    x->pm->started_ns = kp_clock_ns();
+    struct pm *p = own(x);
+    int rc = kp_pm_start(p->sampler);
+    p->started_ns = kp_clock_ns();
     return rc;
 }
 
 /* Room for all samples of the launch that has ended; where it cannot be had, those that fit are read.
  * KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0). */
-static void make_decoding_room(const struct kp_extras *x, uint64_t ended_ns)
+static void make_decoding_room(const struct kp_providers *x, uint64_t ended_ns)
 {
-    const struct kp_gathered *g = x->gathered;
-    uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - x->pm->started_ns,
+    const struct kp_counters *g = x->gathered;
+    uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - own(x)->started_ns,
                                                  g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
-    kp_pm_make_room(x->pm->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
+    kp_pm_make_room(own(x)->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
 }
 
 /* ---- samples ---- */
@@ -205,7 +230,7 @@ static void free_samples(struct samples *s)
 }
 
 /* Reads all that was sampled since the start; *full says whether some of it may have had no room. */
-static int read_samples(struct kp_extra_pm *p, const struct kp_config *group, bool *lost, bool *full)
+static int read_samples(struct pm *p, const struct kp_config *group, bool *lost, bool *full)
 {
     struct samples *s = &p->samples;
     struct kp_pm_decoded d = {.more = true};
@@ -263,8 +288,8 @@ static void find_launch(const struct samples *s, const struct kp_config *group, 
         *to = *from;
 }
 
-static int keep_series(struct kp_extra_pm *p, const struct kp_config *group, size_t metric, size_t from, size_t to,
-                       uint64_t interval, struct kp_gathered_launch *l)
+static int keep_series(struct pm *p, const struct kp_config *group, size_t metric, size_t from, size_t to,
+                       uint64_t interval, struct kp_counters_launch *l)
 {
     const struct samples *s = &p->samples;
     struct kp_metric_props props;
@@ -289,9 +314,9 @@ static int keep_series(struct kp_extra_pm *p, const struct kp_config *group, siz
     return 0;
 }
 
-static int pm_after(struct kp_extras *x, struct kp_gathered_launch *l)
+static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
 {
-    struct kp_extra_pm *p = x->pm;
+    struct pm *p = own(x);
     const struct kp_config *group = &p->groups.at[x->part];
     size_t from, to;
     uint64_t ended_ns = kp_clock_ns();
@@ -310,19 +335,18 @@ static int pm_after(struct kp_extras *x, struct kp_gathered_launch *l)
     return rc;
 }
 
-static void pm_end(struct kp_extras *x)
+static void pm_end(struct kp_providers *x)
 {
-    int rc = kp_pm_close(x->pm->sampler);
-    x->pm->stuck = x->pm->stuck ? x->pm->stuck : rc;
-    x->pm->sampler = NULL;
-    free_samples(&x->pm->samples);
+    struct pm *p = own(x);
+    int rc = kp_pm_close(p->sampler);
+    p->stuck = p->stuck ? p->stuck : rc;
+    p->sampler = NULL;
+    free_samples(&p->samples);
 }
 
-static void pm_close(struct kp_extras *x, bool alive)
+static void pm_close(struct kp_providers *x, bool alive)
 {
-    struct kp_extra_pm *p = x->pm;
-    if (!p)
-        return;
+    struct pm *p = own(x);
     if (alive)
         kp_pm_close(p->sampler);
     else
@@ -332,19 +356,37 @@ static void pm_close(struct kp_extras *x, bool alive)
     kp_pm_list_free(&p->list);
     kp_host_close(p->host);
     free(p->availability);
-    free(p);
-    x->pm = NULL;
 }
 
-const struct kp_extra_kind kp_extra_pm = {
-    .bit = KP_EXTRA_PM,
+static int pm_store(const struct kp_counters *g, struct kp_counters_launch *l, struct kp_result *r)
+{
+    if (!l->n_series)
+        return 0;
+    int rc = g->pm_cycles ? kp_result_set_count(r, "profiler__pmsampler_interval_cycles", "cycle", g->pm_interval)
+                          : kp_result_set_count(r, "profiler__pmsampler_interval_time", "ns", g->pm_interval);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_pass_groups", "", g->pm_groups);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_buffer_size_bytes", "byte", g->pm_buffer);
+    if (!rc)
+        rc = kp_result_set_count(r, "profiler__pmsampler_dropped_samples", "", l->pm_dropped);
+    for (size_t i = 0; !rc && i < l->n_series; i++)
+        rc = kp_result_add_series(r, &l->series[i]);
+    return rc;
+}
+
+const struct kp_provider kp_provider_pm = {
+    .bit = KP_PROVIDER_PM,
     .what = "nothing is sampled over time",
+    .size = sizeof(struct pm),
     .flushes = true,
     .by_time = true,
+    .cost = pm_cost,
     .passes = pm_passes,
     .begin = pm_begin,
     .before = pm_before,
     .after = pm_after,
     .end = pm_end,
     .close = pm_close,
+    .store = pm_store,
 };

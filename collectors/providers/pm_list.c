@@ -1,4 +1,4 @@
-#include "collectors/plan/pm_list.h"
+#include "collectors/providers/pm_list.h"
 
 #include <errno.h>
 #include <stdlib.h>

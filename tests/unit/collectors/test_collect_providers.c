@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/collector.h"
-#include "collectors/providers/extras_internal.h"
+#include "collectors/run/collector.h"
+#include "collectors/providers/provider.h"
 #include "cupti/internal.h"
+#include "cupti/source.h"
 #include "tests/support/collect_support.h"
 #include "tests/fake/fake_image.h"
 #include "tests/support/fake_support.h"
@@ -156,7 +157,7 @@ static struct {
     CUcontext ctx;
     struct kp_collector *c;
     struct kp_collector_setup setup;
-    struct kp_extras_setup extras;
+    struct kp_providers_setup providers;
     struct kp_window_outcome out;
     struct kp_result results[MOST];
     uint64_t reference[MOST]; /* samples of the launches, taken by hand */
@@ -177,16 +178,13 @@ static int set_up(void **state)
     assert_int_equal(fake->cuptiProfilerInitialize(&init), 0);
     assert_int_equal(kp_cubins_keep(fake, 64 << 20, NULL), 0);
     kp_test_window_open();
-    t.extras = (struct kp_extras_setup){.driver = kp_test_driver(),
-                                        .cupti = &cupti,
-                                        .ctx = t.ctx,
-                                        .chip = chip,
-                                        .cc_major = 9,
-                                        .kinds = KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM,
-                                        .codes = kp_codes_new(kp_cubins_find, false),
-                                        .pcsamp_interval = KP_PCSAMP_INTERVAL_AUTO,
-                                        .pm_interval = 1500, /* the automatic one depends on how busy the machine is */
-                                        .metrics = metrics_list};
+    t.providers =
+        (struct kp_providers_setup){.cc_major = 9,
+                                    .kinds = KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS | KP_PROVIDER_PM,
+                                    .codes = kp_codes_new(kp_cubins_find, false),
+                                    .pcsamp_interval = KP_PCSAMP_INTERVAL_AUTO,
+                                    .pm_interval = 1500, /* the automatic one depends on how busy the machine is */
+                                    .metrics = metrics_list};
     t.setup = (struct kp_collector_setup){.driver = kp_test_driver(),
                                           .cupti = &cupti,
                                           .device = &device,
@@ -197,7 +195,7 @@ static int set_up(void **state)
                                           .window = MOST,
                                           .memory = UINT64_C(1) << 30,
                                           .settle = settle,
-                                          .extras = &t.extras};
+                                          .providers = &t.providers};
     return 0;
 }
 
@@ -218,7 +216,7 @@ static int tear_down(void **state)
         return 0;
     free_results();
     kp_collector_close(t.c, true);
-    kp_codes_free(t.extras.codes);
+    kp_codes_free(t.providers.codes);
     kp_test_context_end(t.ctx);
     *lose_rest = 0;
     room_given = w->us = 0;
@@ -318,7 +316,7 @@ static double number(const struct kp_result *r, const char *metric)
 static void check_counts(const struct kp_result *r, size_t i)
 {
     assert_int_equal(r->n_counts, 1);
-    const struct kp_code *code = kp_codes_get(t.extras.codes, r->counts[0].code);
+    const struct kp_code *code = kp_codes_get(t.providers.codes, r->counts[0].code);
     assert_string_equal(code->function, kp_test_kernel_names[w->kernel[i]]);
     assert_true(code->n_instructions > 0);
     const uint64_t *executed = kp_code_counts_find(&r->counts[0], EXECUTED),
@@ -377,11 +375,11 @@ static void check_result(const struct kp_result *r, size_t i, size_t range, unsi
 {
     assert_true(number(r, counter) == value_of(counter, kp_test_kernel_names[w->kernel[i]], range));
     check_order(r);
-    if (!(missing & KP_EXTRA_PCSAMP))
+    if (!(missing & KP_PROVIDER_PCSAMP))
         check_samples(r, i);
-    if (!(missing & KP_EXTRA_SASS))
+    if (!(missing & KP_PROVIDER_SASS))
         check_counts(r, i);
-    if (!(missing & KP_EXTRA_PM))
+    if (!(missing & KP_PROVIDER_PM))
         check_series(r, i);
 }
 
@@ -397,11 +395,11 @@ static void check_absent(unsigned kinds)
 {
     for (size_t i = 0; i < w->n_wanted; i++) {
         const struct kp_result *r = &t.results[i];
-        if (kinds & KP_EXTRA_PCSAMP)
+        if (kinds & KP_PROVIDER_PCSAMP)
             assert_true(!sampled(r) && !kp_result_find(r, "smsp__pcsamp_sample_count"));
-        if (kinds & KP_EXTRA_PM)
+        if (kinds & KP_PROVIDER_PM)
             assert_true(!r->n_series && !kp_result_find(r, "profiler__pmsampler_pass_groups"));
-        for (size_t c = 0; kinds & KP_EXTRA_SASS && c < r->n_counts; c++)
+        for (size_t c = 0; kinds & KP_PROVIDER_SASS && c < r->n_counts; c++)
             assert_null(kp_code_counts_find(&r->counts[c], EXECUTED));
     }
 }
@@ -436,18 +434,18 @@ static void take_reference(const char *letters)
 static const struct {
     unsigned kind;
     const char *text;
-} words[] = {{KP_EXTRA_PCSAMP, "warp states are not sampled"},
-             {KP_EXTRA_SASS, "instructions are not counted"},
-             {KP_EXTRA_PM, "nothing is sampled over time"}};
+} words[] = {{KP_PROVIDER_PCSAMP, "warp states are not sampled"},
+             {KP_PROVIDER_SASS, "instructions are not counted"},
+             {KP_PROVIDER_PM, "nothing is sampled over time"}};
 
 /* What a result lacks of each kind that was lost, of sections and of the list. */
 static const struct {
     unsigned kind;
     const char *metric;
 } lost_words[] = {
-    {KP_EXTRA_PCSAMP, "smsp__pcsamp_sample_count"},          {KP_EXTRA_PCSAMP, STALLED "wait_not_issued"},
-    {KP_EXTRA_PCSAMP, "smsp__pcsamp_dropped_samples"},       {KP_EXTRA_SASS, "thread_inst_executed_true"},
-    {KP_EXTRA_SASS, "memory_l2_theoretical_sectors_global"}, {KP_EXTRA_SASS, "derived__avg_thread_executed"}};
+    {KP_PROVIDER_PCSAMP, "smsp__pcsamp_sample_count"},          {KP_PROVIDER_PCSAMP, STALLED "wait_not_issued"},
+    {KP_PROVIDER_PCSAMP, "smsp__pcsamp_dropped_samples"},       {KP_PROVIDER_SASS, "thread_inst_executed_true"},
+    {KP_PROVIDER_SASS, "memory_l2_theoretical_sectors_global"}, {KP_PROVIDER_SASS, "derived__avg_thread_executed"}};
 
 /* Beside the series, what of the kinds is shown. */
 static void ask_for_all(void)
@@ -455,9 +453,9 @@ static void ask_for_all(void)
     static const struct kp_section *section;
     section = kp_section_find("SourceCounters");
     assert_non_null(section);
-    t.extras.sections = &section;
-    t.extras.n_sections = 1;
-    t.extras.metrics = lost_list;
+    t.providers.sections = &section;
+    t.providers.n_sections = 1;
+    t.providers.metrics = lost_list;
 }
 
 /* There is one complaint of each of the kinds, and no other. */
@@ -488,14 +486,14 @@ static void test_sass_configuration_fails(void **state)
         open_collector();
         kp_test_fail(functions[f], 0, FAILS);
         replay("AiC");
-        check_results(KP_EXTRA_SASS);
-        check_absent(KP_EXTRA_SASS);
-        check_complaints(KP_EXTRA_SASS);
+        check_results(KP_PROVIDER_SASS);
+        check_absent(KP_PROVIDER_SASS);
+        check_complaints(KP_PROVIDER_SASS);
         kp_test_fail(functions[f], 0, 0);
         kp_test_forget_calls();
         replay("AiC"); /* it is not tried again */
         assert_int_equal(kp_test_count("sass-number") + kp_test_count("sass-on"), 0);
-        check_results(KP_EXTRA_SASS);
+        check_results(KP_PROVIDER_SASS);
         check_complaints(0);
     }
 }
@@ -512,7 +510,7 @@ static void test_windows(void **state)
     replay("A");
     check_results(0);
     check_complaints(0);
-    assert_int_equal(kp_codes_count(t.extras.codes), KP_TEST_KERNELS);
+    assert_int_equal(kp_codes_count(t.providers.codes), KP_TEST_KERNELS);
 }
 
 static void test_unwanted_between(void **state)
@@ -634,7 +632,7 @@ static void test_names_of_reasons(void **state)
 {
     struct kp_cupti two;
     (void)state;
-    t.extras.kinds = KP_EXTRA_PCSAMP;
+    t.providers.kinds = KP_PROVIDER_PCSAMP;
     open_collector();
     replay("I");
     uint64_t wait = total(&t.results[0], STALLED "wait"), board = total(&t.results[0], STALLED "long_scoreboard");
@@ -642,7 +640,7 @@ static void test_names_of_reasons(void **state)
     two = cupti;
     two.cuptiPCSamplingGetNumStallReasons = number_of_two;
     two.cuptiPCSamplingGetStallReasons = two_reasons;
-    t.extras.cupti = &two;
+    t.setup.cupti = &two;
     open_collector();
     replay("I");
     assert_int_equal(t.results[0].counts[0].n_metrics, 2);
@@ -668,8 +666,8 @@ static void test_first_sample(void **state)
     struct kp_cupti noting = cupti;
     (void)state;
     noting.cuptiProfilerHostEvaluateToGpuValues = evaluate_sample;
-    t.extras.cupti = &noting;
-    t.extras.kinds = KP_EXTRA_PM;
+    t.setup.cupti = &noting;
+    t.providers.kinds = KP_PROVIDER_PM;
     open_collector();
     first_is_busy = true;
     replay("AI");
@@ -700,7 +698,7 @@ static void note_rooms(void)
     static struct kp_cupti noting; /* the collector has it until the test is torn down */
     noting = cupti;
     noting.cuptiPmSamplingGetCounterDataSize = note_room;
-    t.extras.cupti = &noting;
+    t.setup.cupti = &noting;
 }
 
 static void test_room(void **state)
@@ -708,7 +706,7 @@ static void test_room(void **state)
     enum { LAUNCH_US = 2500, INTERVAL_NS = 1500, IDLE = 128, LEAST_BUFFER = 30998528, SAMPLE = 36 << 10 };
     (void)state;
     note_rooms();
-    t.extras.pm_interval = INTERVAL_NS;
+    t.providers.pm_interval = INTERVAL_NS;
     for (unsigned long_one = 0; long_one < 2; long_one++) {
         open_collector();
         w->us = long_one * LAUNCH_US;
@@ -732,8 +730,8 @@ static void test_auto_interval(void **state)
 {
     enum { LAUNCH_US = 6000, MOST_SAMPLES = 3072 };
     (void)state;
-    t.extras.kinds = KP_EXTRA_PM;
-    t.extras.pm_interval = 0;
+    t.providers.kinds = KP_PROVIDER_PM;
+    t.providers.pm_interval = 0;
     open_collector();
     w->us = LAUNCH_US;
     replay("AI");
@@ -748,7 +746,7 @@ static void test_no_room(void **state)
 {
     (void)state;
     note_rooms();
-    t.extras.kinds = KP_EXTRA_PM;
+    t.providers.kinds = KP_PROVIDER_PM;
     open_collector();
     room_asked = 256; /* as it is at first */
     room_fails = true;
@@ -768,7 +766,7 @@ static void test_rest_lost(void **state)
     enum { ROOM = 8 }; /* with the idle ones that come first, too few for any kernel */
     (void)state;
     note_rooms();
-    t.extras.kinds = KP_EXTRA_PM;
+    t.providers.kinds = KP_PROVIDER_PM;
     room_given = ROOM;
     for (*lose_rest = 0; *lose_rest < 2; ++*lose_rest) {
         open_collector();
@@ -800,7 +798,7 @@ static void test_user_range(void **state)
     open_collector();
     w->job.mode = KP_RANGE_USER;
     replay("AiC");
-    check_absent(KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM);
+    check_absent(KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS | KP_PROVIDER_PM);
     assert_true(number(&t.results[0], counter) == value_of(counter, "append", 0));
     assert_true(number(&t.results[1], counter) == value_of(counter, "atomic_count", 1));
     check_none_asked();
@@ -820,7 +818,7 @@ static void test_counting(void **state)
         assert_int_equal(kp_test_window_launch(i), CUDA_SUCCESS);
     kp_collector_count_end(t.c, &w->job, &t.out);
     evaluate();
-    check_absent(KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM);
+    check_absent(KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS | KP_PROVIDER_PM);
     check_none_asked();
     assert_int_equal(kp_test_count("pc-on"), 0);
     assert_int_equal(kp_test_count("disable"), kp_test_count("enable"));
@@ -829,11 +827,11 @@ static void test_counting(void **state)
 /* Each kind by itself. */
 static void test_single_kinds(void **state)
 {
-    enum { ALL = KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM };
+    enum { ALL = KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS | KP_PROVIDER_PM };
     (void)state;
     take_reference("AiC");
     for (unsigned kinds = 0; kinds <= ALL; kinds++) {
-        t.extras.kinds = kinds;
+        t.providers.kinds = kinds;
         open_collector();
         replay("AiC");
         check_results(ALL & ~kinds);
@@ -874,28 +872,28 @@ static const struct {
     unsigned kind;
     bool for_good;
 } failing[] = {
-    {"pc-on", KP_EXTRA_PCSAMP, true},
-    {"pc-set", KP_EXTRA_PCSAMP, true},
-    {"pc-get", KP_EXTRA_PCSAMP, true},
-    {"pc-number", KP_EXTRA_PCSAMP, true},
-    {"pc-reasons", KP_EXTRA_PCSAMP, true},
-    {"pc-start", KP_EXTRA_PCSAMP, true},
-    {"pc-data", KP_EXTRA_PCSAMP, false},
+    {"pc-on", KP_PROVIDER_PCSAMP, true},
+    {"pc-set", KP_PROVIDER_PCSAMP, true},
+    {"pc-get", KP_PROVIDER_PCSAMP, true},
+    {"pc-number", KP_PROVIDER_PCSAMP, true},
+    {"pc-reasons", KP_PROVIDER_PCSAMP, true},
+    {"pc-start", KP_PROVIDER_PCSAMP, true},
+    {"pc-data", KP_PROVIDER_PCSAMP, false},
     {"pc-stop", 0, false},
     {"pc-off", 0, false},
-    {"sass-on", KP_EXTRA_SASS, false},
-    {"sass-size", KP_EXTRA_SASS, false},
-    {"sass-flush", KP_EXTRA_SASS, false},
-    {"sass-off", KP_EXTRA_SASS, false},
-    {"pm-on", KP_EXTRA_PM, true},
-    {"pm-config", KP_EXTRA_PM, true},
-    {"pm-size", KP_EXTRA_PM, true}, /* the first time; see test_no_room for the others */
-    {"pm-start", KP_EXTRA_PM, false},
-    {"pm-stop", KP_EXTRA_PM, false},
-    {"pm-image", KP_EXTRA_PM, false},
-    {"pm-decode", KP_EXTRA_PM, false},
-    {"pm-info", KP_EXTRA_PM, false},
-    {"pm-sample", KP_EXTRA_PM, false},
+    {"sass-on", KP_PROVIDER_SASS, false},
+    {"sass-size", KP_PROVIDER_SASS, false},
+    {"sass-flush", KP_PROVIDER_SASS, false},
+    {"sass-off", KP_PROVIDER_SASS, false},
+    {"pm-on", KP_PROVIDER_PM, true},
+    {"pm-config", KP_PROVIDER_PM, true},
+    {"pm-size", KP_PROVIDER_PM, true}, /* the first time; see test_no_room for the others */
+    {"pm-start", KP_PROVIDER_PM, false},
+    {"pm-stop", KP_PROVIDER_PM, false},
+    {"pm-image", KP_PROVIDER_PM, false},
+    {"pm-decode", KP_PROVIDER_PM, false},
+    {"pm-info", KP_PROVIDER_PM, false},
+    {"pm-sample", KP_PROVIDER_PM, false},
     {"pm-off", 0, false},
 };
 
@@ -912,7 +910,7 @@ static void check_whole_samples(void)
 
 static uint32_t passes_without(unsigned kinds)
 {
-    return 1 + !(kinds & KP_EXTRA_PCSAMP) + !(kinds & KP_EXTRA_SASS) + (kinds & KP_EXTRA_PM ? 0 : SERIES);
+    return 1 + !(kinds & KP_PROVIDER_PCSAMP) + !(kinds & KP_PROVIDER_SASS) + (kinds & KP_PROVIDER_PM ? 0 : SERIES);
 }
 
 /* The call fails at one place after the other, each time on a collector that is new. Returns at how many. */
@@ -989,17 +987,17 @@ static void test_sampler_that_does_not_stop(void **state)
         open_collector();
         unstopped = for_good ? UINT_MAX : 1;
         replay("AiC");
-        check_results(KP_EXTRA_PM);
-        check_complaints(KP_EXTRA_PM);
+        check_results(KP_PROVIDER_PM);
+        check_complaints(KP_PROVIDER_PM);
         for (int again = 0; again < 2; again++) {
             kp_test_forget_calls();
             replay("AiC");
-            check_results(for_good ? KP_EXTRA_PM : 0);
+            check_results(for_good ? KP_PROVIDER_PM : 0);
             check_complaints(0);
             assert_true((kp_test_count("pm-on") > 0) != for_good);
             assert_true((kp_test_count("pm-decode") > 0) != for_good);
         }
-        assert_int_equal(t.out.replay.passes, passes_without(for_good ? KP_EXTRA_PM : 0));
+        assert_int_equal(t.out.replay.passes, passes_without(for_good ? KP_PROVIDER_PM : 0));
     }
     unstopped = 0;
     end_what_runs();
@@ -1038,9 +1036,9 @@ static void test_all_fail(void **state)
     kp_test_fail("pm-start", 0, FAILS);
     for (int window = 0; window < 3; window++) {
         replay("AiC");
-        check_results(KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM);
-        check_absent(KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM);
-        check_complaints(window ? 0 : KP_EXTRA_PCSAMP | KP_EXTRA_SASS | KP_EXTRA_PM);
+        check_results(KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS | KP_PROVIDER_PM);
+        check_absent(KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS | KP_PROVIDER_PM);
+        check_complaints(window ? 0 : KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS | KP_PROVIDER_PM);
     }
     kp_test_fail("pc-data", 0, 0);
     kp_test_fail("sass-flush", 0, 0);
@@ -1055,7 +1053,7 @@ static void test_out_of_memory(void **state)
     static const struct {
         const char *word;
         unsigned kind;
-    } rows[] = {{"pc-start", KP_EXTRA_PCSAMP}, {"pm-on", KP_EXTRA_PM}};
+    } rows[] = {{"pc-start", KP_PROVIDER_PCSAMP}, {"pm-on", KP_PROVIDER_PM}};
     (void)state;
     take_reference("AiC");
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -1078,19 +1076,19 @@ static void test_lacking(void **state)
     take_reference("AiC");
     without = cupti;
     without.cuptiPmSamplingDecodeData = NULL;
-    t.setup.cupti = t.extras.cupti = &without;
-    t.extras.kinds = KP_EXTRA_PM;
+    t.setup.cupti = &without;
+    t.providers.kinds = KP_PROVIDER_PM;
     open_collector();
-    check_complaints(KP_EXTRA_PM);
+    check_complaints(KP_PROVIDER_PM);
     replay("AiC");
-    check_absent(KP_EXTRA_PM);
+    check_absent(KP_PROVIDER_PM);
     check_complaints(0);
     without.cuptiPCSamplingStop = NULL;
-    t.extras.kinds |= KP_EXTRA_PCSAMP;
+    t.providers.kinds |= KP_PROVIDER_PCSAMP;
     open_collector();
     replay("AiC");
-    check_absent(KP_EXTRA_PM | KP_EXTRA_PCSAMP);
-    check_complaints(KP_EXTRA_PM | KP_EXTRA_PCSAMP);
+    check_absent(KP_PROVIDER_PM | KP_PROVIDER_PCSAMP);
+    check_complaints(KP_PROVIDER_PM | KP_PROVIDER_PCSAMP);
     assert_int_equal(kp_test_count("pc-on"), 0);
 }
 
@@ -1113,7 +1111,7 @@ static void check_losses(unsigned kinds, size_t first, const char *why)
         for (size_t s = 0; s < SERIES; s++)
             assert_true(!kp_result_find_series(r, series[s]) ==
                         (kp_result_find(r, series[s]) && !strcmp(kp_result_find(r, series[s])->text, why)));
-        assert_int_equal(r->n_series, SERIES - (kinds & KP_EXTRA_PM && i >= first));
+        assert_int_equal(r->n_series, SERIES - (kinds & KP_PROVIDER_PM && i >= first));
     }
 }
 
@@ -1121,7 +1119,7 @@ static void check_losses(unsigned kinds, size_t first, const char *why)
  * what it would have told of the launches from there on. The next window is whole. */
 static void test_refused(void **state)
 {
-    static const unsigned kind_of[] = {KP_EXTRA_PCSAMP, 0, KP_EXTRA_SASS, KP_EXTRA_PM, KP_EXTRA_PM};
+    static const unsigned kind_of[] = {KP_PROVIDER_PCSAMP, 0, KP_PROVIDER_SASS, KP_PROVIDER_PM, KP_PROVIDER_PM};
     enum { PASSES = sizeof(kind_of) / sizeof(*kind_of) };
     static const char why[] = "the driver refused a launch when it was run again: CUDA_ERROR_INVALID_VALUE";
     unsigned told = 0;
@@ -1170,17 +1168,17 @@ static void test_fails_after_refusal(void **state)
     kp_test_fail("launch", 0, 0);
     kp_collector_drop(t.c);
     evaluate();
-    check_complaints(KP_EXTRA_PCSAMP);
+    check_complaints(KP_PROVIDER_PCSAMP);
     kp_test_fail("pc-data", 0, FAILS);
     replay("AiC");
     kp_test_fail("pc-data", 0, 0);
-    check_losses(KP_EXTRA_PCSAMP, 0, "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)");
-    check_complaints(KP_EXTRA_PCSAMP);
+    check_losses(KP_PROVIDER_PCSAMP, 0, "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)");
+    check_complaints(KP_PROVIDER_PCSAMP);
     /* and one for good is why they are missing of each window that follows */
     kp_test_fail("pc-on", 0, FAILS);
     for (int window = 0; window < 2; window++) {
         replay("AiC");
-        check_losses(KP_EXTRA_PCSAMP, 0, "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)");
+        check_losses(KP_PROVIDER_PCSAMP, 0, "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)");
     }
     kp_test_fail("pc-on", 0, 0);
     check_complaints(0);
@@ -1202,9 +1200,9 @@ static void test_flush_refused(void **state)
     kp_collector_drop(t.c);
     kp_test_window_check_memory();
     evaluate();
-    check_losses(KP_EXTRA_PCSAMP, 0,
+    check_losses(KP_PROVIDER_PCSAMP, 0,
                  "cannot flush the caches (KPROF_CACHE_CONTROL=none does without): CUDA_ERROR_INVALID_VALUE");
-    check_complaints(KP_EXTRA_PCSAMP);
+    check_complaints(KP_PROVIDER_PCSAMP);
     replay("AiC");
     check_results(0);
     check_losses(0, 0, "");
@@ -1245,7 +1243,7 @@ static void test_fault(void **state)
         kp_test_context_end(t.ctx);
         kp_collector_close(t.c, false);
         kp_test_calls(NULL, "");
-        kp_codes_free(t.extras.codes);
+        kp_codes_free(t.providers.codes);
         free_results();
         set_up(NULL);
         take_reference("AC");
@@ -1288,11 +1286,11 @@ static void test_dropped(void **state)
 
 /* ---- from what was gathered to a result ---- */
 
-static void gather(struct kp_gathered_launch *l, uint64_t code, uint32_t offset, long metric, uint64_t value)
+static void gather(struct kp_counters_launch *l, uint64_t code, uint32_t offset, long metric, uint64_t value)
 {
     l->counts = realloc(l->counts, (l->n_counts + 1) * sizeof(*l->counts));
     assert_true(l->counts && metric >= 0);
-    l->counts[l->n_counts++] = (struct kp_extra_count){(uint32_t)code, offset, (uint32_t)metric, value};
+    l->counts[l->n_counts++] = (struct kp_counters_count){(uint32_t)code, offset, (uint32_t)metric, value};
 }
 
 static void check_metric(const struct kp_code_counts *s, size_t m, const char *name, const uint64_t *values)
@@ -1312,7 +1310,7 @@ static const void *no_cubin(uint32_t crc, size_t *size)
 static void test_gathered(void **state)
 {
     struct kp_codes *codes = kp_codes_new(no_cubin, false);
-    struct kp_gathered *g = calloc(1, sizeof(*g));
+    struct kp_counters *g = calloc(1, sizeof(*g));
     struct kp_result r = {.launch.mangled = kp_strdup("kernel")};
     (void)state;
     uint64_t callee = kp_codes_id(codes, 1, "callee"), other = kp_codes_id(codes, 2, "kernel_too"),
@@ -1320,17 +1318,17 @@ static void test_gathered(void **state)
     g->codes = codes;
     g->launches = calloc(2, sizeof(*g->launches));
     g->n_launches = 2;
-    long b = kp_extras_name(g, "b"), a = kp_extras_name(g, "a");
-    assert_int_equal(kp_extras_name(g, "b"), b);
+    long b = kp_counters_name(g, "b"), a = kp_counters_name(g, "a");
+    assert_int_equal(kp_counters_name(g, "b"), b);
     assert_int_equal(g->n_names, 2);
-    struct kp_gathered_launch *l = &g->launches[1];
+    struct kp_counters_launch *l = &g->launches[1];
     gather(l, own, 48, b, 5);
     gather(l, callee, 16, a, 1);
     gather(l, own, 16, a, 7);
     gather(l, own, 48, b, 2);
     gather(l, own, 0, b, 3);
     gather(l, other, 32, b, 9);
-    assert_int_equal(kp_gathered_store(g, 1, &r), 0);
+    assert_int_equal(kp_counters_store(g, 1, &r), 0);
     assert_int_equal(r.n_counts, 3);
     const struct kp_code_counts *s = r.counts;
     assert_true(s[0].code == own && s[1].code == callee && s[2].code == other);
@@ -1344,14 +1342,14 @@ static void test_gathered(void **state)
     assert_int_equal(r.n_metrics, 0); /* neither sampled nor over time */
     kp_result_free(&r);
     /* one that has nothing, one that there is not, and one for which there was no memory */
-    assert_int_equal(kp_gathered_store(g, 0, &r), 0);
-    assert_int_equal(kp_gathered_store(g, 2, &r), 0);
+    assert_int_equal(kp_counters_store(g, 0, &r), 0);
+    assert_int_equal(kp_counters_store(g, 2, &r), 0);
     assert_int_equal(r.n_counts + r.n_metrics + r.n_series, 0);
     l->short_of_memory = true;
-    assert_int_equal(kp_gathered_store(g, 1, &r), -ENOMEM);
+    assert_int_equal(kp_counters_store(g, 1, &r), -ENOMEM);
     assert_int_equal(r.n_counts, 0);
-    kp_gathered_free(g);
-    kp_gathered_free(NULL);
+    kp_counters_free(g);
+    kp_counters_free(NULL);
     kp_codes_free(codes);
 }
 
@@ -1380,7 +1378,7 @@ static void test_spills(void **state)
 {
     FILE *f = fopen(kp_test_source("tests/data/calls.sm90-cuda13.cubin"), "re");
     struct kp_codes *codes = kp_codes_new(calls_cubin, false);
-    struct kp_gathered *g = calloc(1, sizeof(*g));
+    struct kp_counters *g = calloc(1, sizeof(*g));
     struct kp_result r = {.launch.mangled = kp_strdup("spilling")};
     (void)state;
     assert_non_null(f);
@@ -1396,8 +1394,8 @@ static void test_spills(void **state)
     g->codes = codes;
     g->launches = calloc(1, sizeof(*g->launches));
     g->n_launches = 1;
-    long executed = kp_extras_name(g, "inst_executed"), threads = kp_extras_name(g, "thread_inst_executed");
-    struct kp_gathered_launch *l = &g->launches[0];
+    long executed = kp_counters_name(g, "inst_executed"), threads = kp_counters_name(g, "thread_inst_executed");
+    struct kp_counters_launch *l = &g->launches[0];
     const uint32_t at[] = {0, 0xa0, 0x120, code->instructions[load].offset};
     for (size_t i = 0; i < 4; i++) {
         gather(l, own, at[i], executed, 10 + i);
@@ -1405,7 +1403,7 @@ static void test_spills(void **state)
     }
     for (uint32_t i = 0; i < 64; i++)
         gather(l, other, 16 * i, executed, 7);
-    assert_int_equal(kp_gathered_store(g, 0, &r), 0);
+    assert_int_equal(kp_counters_store(g, 0, &r), 0);
     assert_int_equal(r.n_counts, 2);
     const struct kp_code_counts *s = &r.counts[0];
     assert_true(s->code == own && s->n_offsets == 4);
@@ -1418,7 +1416,7 @@ static void test_spills(void **state)
         assert_true(strcmp(s->metrics[i - 1].name, s->metrics[i].name) < 0);
     assert_null(of_metric(&r.counts[1], "")); /* local memory, but no spill */
     kp_result_free(&r);
-    kp_gathered_free(g);
+    kp_counters_free(g);
     kp_codes_free(codes);
 }
 
@@ -1428,7 +1426,7 @@ static unsigned wanted(const char *section, const char *metrics, int major, int 
 {
     const struct kp_section *s = section ? kp_section_find(section) : NULL;
     assert_true(!section || s);
-    return kp_extras_wanted(&s, s ? 1 : 0, metrics, major, minor);
+    return kp_providers_wanted(&s, s ? 1 : 0, metrics, major, minor);
 }
 
 static void test_wanted(void **state)
@@ -1436,26 +1434,26 @@ static void test_wanted(void **state)
     (void)state;
     assert_int_equal(wanted(NULL, "", 9, 0), 0);
     assert_int_equal(wanted("SpeedOfLight", "", 9, 0), 0);
-    assert_int_equal(wanted("SourceCounters", "", 9, 0), KP_EXTRA_PCSAMP | KP_EXTRA_SASS);
-    assert_int_equal(wanted("SourceCounters", "", KP_ANY_CC, 0), KP_EXTRA_PCSAMP | KP_EXTRA_SASS);
-    assert_int_equal(wanted("PmSampling", "", 9, 0), KP_EXTRA_PM);
+    assert_int_equal(wanted("SourceCounters", "", 9, 0), KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS);
+    assert_int_equal(wanted("SourceCounters", "", KP_ANY_CC, 0), KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS);
+    assert_int_equal(wanted("PmSampling", "", 9, 0), KP_PROVIDER_PM);
     assert_int_equal(wanted("PmSampling", "", KP_ANY_CC, 0), 0);
-    assert_int_equal(wanted(NULL, "sm__cycles_active.avg pmsampling:sm__cycles_active.avg", 9, 0), KP_EXTRA_PM);
-    assert_int_equal(wanted(NULL, "a,smsp__pcsamp_sample_count", 9, 0), KP_EXTRA_PCSAMP);
-    assert_int_equal(wanted(NULL, "inst_executed,a", 9, 0), KP_EXTRA_SASS);
-    assert_int_equal(wanted(NULL, "smsp__pcsamp_sample_coun,derived__avg_thread_executed", 9, 0), KP_EXTRA_SASS);
+    assert_int_equal(wanted(NULL, "sm__cycles_active.avg pmsampling:sm__cycles_active.avg", 9, 0), KP_PROVIDER_PM);
+    assert_int_equal(wanted(NULL, "a,smsp__pcsamp_sample_count", 9, 0), KP_PROVIDER_PCSAMP);
+    assert_int_equal(wanted(NULL, "inst_executed,a", 9, 0), KP_PROVIDER_SASS);
+    assert_int_equal(wanted(NULL, "smsp__pcsamp_sample_coun,derived__avg_thread_executed", 9, 0), KP_PROVIDER_SASS);
     assert_int_equal(wanted(NULL, "inst_execute,inst_executed_more", 9, 0), 0);
-    assert_int_equal(wanted(NULL, "smsp__pcsamp_interval", 9, 0), KP_EXTRA_PCSAMP);
+    assert_int_equal(wanted(NULL, "smsp__pcsamp_interval", 9, 0), KP_PROVIDER_PCSAMP);
     for (int major = KP_ANY_CC; major <= 9; major += 10) { /* before the device is known, and after */
-        assert_int_equal(wanted(NULL, "group:smsp__pcsamp_warp_stall_reasons", major, 0), KP_EXTRA_PCSAMP);
+        assert_int_equal(wanted(NULL, "group:smsp__pcsamp_warp_stall_reasons", major, 0), KP_PROVIDER_PCSAMP);
         assert_int_equal(wanted(NULL, "a group:smsp__pcsamp_warp_stall_reasons_not_issued,b", major, 0),
-                         KP_EXTRA_PCSAMP);
+                         KP_PROVIDER_PCSAMP);
         assert_int_equal(wanted(NULL, "group:memory__dram_table,group:smsp__pcsamp_warp_stall_reason", major, 0), 0);
-        assert_int_equal(wanted(NULL, "regex:^smsp__pcsamp_", major, 0), KP_EXTRA_PCSAMP);
+        assert_int_equal(wanted(NULL, "regex:^smsp__pcsamp_", major, 0), KP_PROVIDER_PCSAMP);
         assert_int_equal(wanted(NULL, "regex:(^thread_inst|pcsamp_interval)", major, 0),
-                         KP_EXTRA_PCSAMP | KP_EXTRA_SASS);
+                         KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS);
         assert_int_equal(wanted(NULL, "regex:^sm__,regex:(,regex:", major, 0), 0);
-        assert_int_equal(wanted(NULL, "regex:_warpgroup_arrive$", major, 0), KP_EXTRA_PCSAMP);
+        assert_int_equal(wanted(NULL, "regex:_warpgroup_arrive$", major, 0), KP_PROVIDER_PCSAMP);
     }
     assert_int_equal(wanted(NULL, "regex:_warpgroup_arrive$", 8, 6), 0); /* which has none */
 }

@@ -1,0 +1,27 @@
+/* What a metric is to whoever plans for it, and a list of them that can be counted. Threads: none of it is shared. */
+#ifndef KP_COLLECTORS_MODEL_METRICS_H
+#define KP_COLLECTORS_MODEL_METRICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum kp_metric_type { KP_METRIC_COUNTER, KP_METRIC_RATIO, KP_METRIC_THROUGHPUT, KP_METRIC_TYPES };
+
+struct kp_metric_props {
+    enum kp_metric_type type;
+    char unit[48];           /* base unit in the report's spelling ("ns", "%", "byte/s", "inst/cycle", "") */
+    const char *description; /* owned by CUPTI */
+};
+
+/* A scheduled list of metrics: what the target side is configured with. */
+struct kp_config {
+    uint8_t *image;
+    size_t size;
+    size_t passes;
+    const char **names; /* points to the caller's strings; the array is owned */
+    size_t n_names;
+};
+/* Frees what it owns and zeroes it. */
+void kp_config_free(struct kp_config *config);
+
+#endif

@@ -1,0 +1,87 @@
+/* What the passes of a window gathered, on its way into results. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/providers/library.h"
+#include "collectors/providers/provider.h"
+
+/* ---- what was lost ---- */
+
+struct missing {
+    struct kp_result *r;
+    const char *why;
+};
+
+static int mark_missing(const char *metric, void *arg)
+{
+    const struct missing *m = arg;
+    bool there = kp_result_find(m->r, metric) || kp_result_find_series(m->r, metric);
+    return there ? 0 : kp_result_set_na(m->r, metric, m->why);
+}
+
+static int store_losses(const struct kp_counters *g, size_t result, struct kp_result *r)
+{
+    int rc = 0;
+    for (size_t k = 0; !rc && g->rows && g->rows[k]; k++) {
+        struct missing m = {r, g->lost[k].why};
+        if (m.why && result >= g->lost[k].first)
+            rc = kp_providers_each_asked(g->setup, g->rows[k]->bit, mark_missing, &m);
+    }
+    return rc;
+}
+
+int kp_counters_store(const struct kp_counters *g, size_t result, struct kp_result *r)
+{
+    if (result >= g->n_launches)
+        return 0;
+    struct kp_counters_launch *l = &g->launches[result];
+    int rc = l->short_of_memory ? -ENOMEM : kp_counters_store_counts(g, l, r);
+    for (size_t k = 0; !rc && g->rows && g->rows[k]; k++)
+        if (g->rows[k]->store)
+            rc = g->rows[k]->store(g, l, r);
+    return rc ? rc : store_losses(g, result, r);
+}
+
+char *kp_counters_evaluate(struct kp_counters *g, struct kp_result *const *results)
+{
+    int rc = 0;
+    for (size_t k = 0; g->rows[k]; k++) {
+        int one = g->of[k] && g->rows[k]->evaluate ? g->rows[k]->evaluate(g->of[k], results) : 0;
+        if (!rc)
+            rc = one;
+    }
+    for (size_t i = 0; i < g->n_launches; i++) {
+        int one = kp_counters_store(g, i, results[i]);
+        if (!rc)
+            rc = one;
+    }
+    return rc ? kp_library_explain(g->setup->cupti, "cannot evaluate the counters", rc) : NULL;
+}
+
+bool kp_counters_any(const struct kp_counters *g)
+{
+    return g->any;
+}
+
+void kp_counters_free(struct kp_counters *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < g->n_launches; i++) {
+        for (size_t s = 0; s < g->launches[i].n_series; s++)
+            kp_series_free(&g->launches[i].series[s]);
+        free(g->launches[i].series);
+        free(g->launches[i].counts);
+    }
+    free(g->launches);
+    for (size_t i = 0; i < g->n_names; i++)
+        free(g->names[i]);
+    free(g->names);
+    for (size_t k = 0; k < KP_PROVIDERS_MOST; k++) {
+        free(g->lost[k].why);
+        if (g->of[k])
+            g->rows[k]->free(g->of[k]);
+    }
+    free(g);
+}

@@ -1,0 +1,60 @@
+#include "collectors/providers/library.h"
+
+#include "cupti/loader.h"
+#include "cupti/target.h"
+
+int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
+{
+    return kp_cupti_load(dl, dir, near, out, err);
+}
+
+int kp_library_start(const struct kp_cupti *c)
+{
+    return kp_target_init(c);
+}
+
+void kp_library_free(struct kp_cupti *c)
+{
+    kp_cupti_free(c);
+}
+
+const char *kp_library_version(const struct kp_cupti *c)
+{
+    return kp_cupti_version(c);
+}
+
+const char *kp_library_path(const struct kp_cupti *c)
+{
+    return kp_cupti_path(c);
+}
+
+char *kp_library_explain(const struct kp_cupti *c, const char *what, int code)
+{
+    return kp_cupti_explain(c, what, code);
+}
+
+bool kp_library_denied(void)
+{
+    return kp_cupti_denied();
+}
+
+int kp_library_chip(const struct kp_cupti *c, int ordinal, const char **chip)
+{
+    return kp_target_chip(c, ordinal, chip);
+}
+
+int kp_library_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image)
+{
+    size_t size;
+    return kp_target_availability(c, ctx, image, &size);
+}
+
+int kp_library_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id)
+{
+    return kp_target_context_id(c, ctx, id);
+}
+
+int kp_library_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id)
+{
+    return kp_target_stream_id(c, ctx, stream, per_thread, id);
+}

@@ -1,0 +1,50 @@
+/*
+ * The vendor's library of counters: finding it, and what its codes mean. All that is collected goes through it; outside
+ * of this room it is a handle.
+ *
+ * Errors: int results are 0, a negative errno, or a positive code of the library (see kp_library_explain). Threads:
+ * loading is done once, by the caller under its own lock; the handle is read-only afterwards.
+ */
+#ifndef KP_COLLECTORS_PROVIDERS_LIBRARY_H
+#define KP_COLLECTORS_PROVIDERS_LIBRARY_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dl.h"
+
+struct kp_cupti;
+
+/* Opens the library: `dir` and `near` as kp_cupti_load has them. Returns 0; -ENOENT, -EINVAL or -ENOTSUP with *err, a
+ * malloc'ed line that says what to do. The files stay loaded for the life of the process. */
+int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out,
+                    char **err);
+/* Starts its profiler; once a process, before what asks a device or a context. */
+int kp_library_start(const struct kp_cupti *c);
+/* Frees the handle. */
+void kp_library_free(struct kp_cupti *c);
+
+/* "13.0", or ""; the file that was opened. Valid while `c` is. */
+const char *kp_library_version(const struct kp_cupti *c);
+const char *kp_library_path(const struct kp_cupti *c);
+
+/* What a code, or a negative errno, means to a user, and what to do: a malloc'ed line, NULL without memory. `what`
+ * names the operation. */
+char *kp_library_explain(const struct kp_cupti *c, const char *what, int code);
+/* Whether one of the codes explained so far was the want of permission. Any thread. */
+bool kp_library_denied(void);
+
+/* ---- devices and contexts ---- */
+
+/* The library's name of the chip of device `ordinal` ("GH100"); the string is the library's. */
+int kp_library_chip(const struct kp_cupti *c, int ordinal, const char **chip);
+/* Which counters the device behind `ctx` offers: *image malloc'ed. */
+int kp_library_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image);
+/* Ids as NVIDIA's tools print them. `per_thread`: the launch came through a per-thread-default-stream entry point.
+ * Asking for a stream gives it the next free id, so only streams that are shown should be asked for. */
+int kp_library_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id);
+int kp_library_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id);
+
+#endif

@@ -1,0 +1,44 @@
+#include "collectors/providers/provider.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/providers/library.h"
+
+size_t kp_provider_number(const struct kp_providers *x, const struct kp_provider *p)
+{
+    size_t k = 0;
+    while (x->rows[k] != p)
+        k++;
+    return k;
+}
+
+void *kp_provider_own(const struct kp_providers *x, const struct kp_provider *p)
+{
+    return x->own[kp_provider_number(x, p)];
+}
+
+void kp_provider_tell(struct kp_providers *x, const struct kp_provider *p, char *text)
+{
+    size_t k = kp_provider_number(x, p);
+    free(x->complaints[k]);
+    x->complaints[k] = text;
+}
+
+void kp_provider_tell_once(struct kp_providers *x, const struct kp_provider *p, unsigned what, char *text)
+{
+    size_t k = kp_provider_number(x, p);
+    if (x->told[k] & what)
+        free(text);
+    else
+        kp_provider_tell(x, p, text);
+    x->told[k] |= what;
+}
+
+void kp_provider_complain(struct kp_providers *x, const struct kp_provider *p, int rc)
+{
+    size_t k = kp_provider_number(x, p);
+    free(x->why[k]);
+    x->why[k] = kp_library_explain(x->setup.cupti, p->what, rc);
+    kp_provider_tell_once(x, p, KP_TOLD_FAILURE, x->why[k] ? strdup(x->why[k]) : NULL);
+}

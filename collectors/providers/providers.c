@@ -1,0 +1,389 @@
+/* Runs the providers' passes. */
+#include "collectors/providers/providers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "collectors/providers/provider.h"
+#include "cupti/loader.h"
+
+int kp_providers_open(const struct kp_providers_setup *setup, struct kp_providers **out)
+{
+    struct kp_providers *x = calloc(1, sizeof(*x));
+    *out = NULL;
+    if (!x)
+        return -ENOMEM;
+    x->setup = *setup;
+    x->rows = kp_provider_table;
+    int rc = 0;
+    for (size_t k = 0; !rc && x->rows[k]; k++) {
+        const struct kp_provider *p = x->rows[k];
+        if (!(x->own[k] = calloc(1, p->size)))
+            rc = -ENOMEM;
+        else if (p->open)
+            rc = p->open(x);
+    }
+    if (rc)
+        kp_providers_close(x, true);
+    else
+        *out = x;
+    return rc;
+}
+
+void kp_providers_close(struct kp_providers *x, bool alive)
+{
+    if (!x)
+        return;
+    kp_counters_free(x->gathered);
+    for (size_t k = 0; x->rows[k]; k++) {
+        if (x->own[k] && x->rows[k]->close)
+            x->rows[k]->close(x, alive);
+        free(x->own[k]);
+        free(x->complaints[k]);
+        free(x->why[k]);
+    }
+    free(x);
+}
+
+void kp_providers_one_pass(struct kp_providers *x, const struct kp_lists *lists)
+{
+    x->setup.one_pass = *lists;
+}
+
+size_t kp_providers_room(struct kp_providers *x)
+{
+    size_t room = x->setup.window ? x->setup.window : 1;
+    for (size_t k = 0; x->rows[k]; k++) {
+        size_t own = x->rows[k]->room ? x->rows[k]->room(x) : room;
+        room = own < room ? own : room;
+    }
+    return room;
+}
+
+/* ---- passes ---- */
+
+static bool takes_part(const struct kp_providers *x, size_t k)
+{
+    const struct kp_provider *p = x->rows[k];
+    return (!p->bit || x->setup.kinds & p->bit) && !x->gone[k];
+}
+
+static size_t passes_of(struct kp_providers *x, size_t k)
+{
+    return !takes_part(x, k) ? 0 : x->rows[k]->passes ? x->rows[k]->passes(x) : 1;
+}
+
+size_t kp_providers_groups(struct kp_providers *x, enum kp_range_mode mode)
+{
+    size_t n = 0;
+    for (size_t k = 0; x->rows[k]; k++)
+        n += x->passes[k] = mode == KP_RANGE_AUTO || x->rows[k]->carries ? passes_of(x, k) : 0;
+    return n;
+}
+
+bool kp_providers_watched(const struct kp_providers *x)
+{
+    for (size_t k = 0; x->rows[k]; k++)
+        if (x->rows[k]->watch && x->passes[k])
+            return true;
+    return false;
+}
+
+/* The provider of a group, and which of the provider's groups it is. */
+static size_t place_of(const struct kp_providers *x, size_t group, size_t *part)
+{
+    size_t k = 0;
+    while (x->rows[k] && group >= x->passes[k])
+        group -= x->passes[k++];
+    *part = group;
+    return k;
+}
+
+/* NULL where the provider has failed since the groups were counted: the window is then issued for nothing, as those of
+ * the others keep their places. */
+static const struct kp_provider *kind_at(const struct kp_providers *x, size_t group, size_t *part)
+{
+    size_t k = place_of(x, group, part);
+    return x->rows[k] && !x->gone[k] ? x->rows[k] : NULL;
+}
+
+size_t kp_providers_repeats(const struct kp_providers *x, size_t group)
+{
+    size_t part;
+    const struct kp_provider *kind = kind_at(x, group, &part);
+    return kind && kind->repeats ? kind->repeats(x, part) : 1;
+}
+
+/* What provider `k` would tell of the window's launches from `first` on. */
+static void lose(struct kp_providers *x, size_t k, size_t first, const char *why)
+{
+    struct kp_counters_loss *loss = x->gathered ? &x->gathered->lost[k] : NULL;
+    if (!loss || (loss->why && loss->first <= first))
+        return;
+    free(loss->why);
+    *loss = (struct kp_counters_loss){kp_strdup(why), first};
+}
+
+/* The provider of the pass under way collects nothing of this window any more. What it has taken hold of is let go. */
+static void fail(struct kp_providers *x, int rc)
+{
+    size_t k = kp_provider_number(x, x->kind);
+    kp_provider_complain(x, x->kind, rc);
+    lose(x, k, x->next, x->why[k]);
+    x->kind->end(x);
+    x->kind = NULL;
+}
+
+void kp_providers_refused(struct kp_providers *x, const char *why)
+{
+    char *text = NULL;
+    if (!x->kind)
+        return;
+    if (asprintf(&text, "%s in a window: %s", x->kind->what, why) < 0)
+        text = NULL;
+    lose(x, kp_provider_number(x, x->kind), x->next, why);
+    kp_provider_tell_once(x, x->kind, KP_TOLD_REFUSAL, text);
+    x->kind->end(x);
+    x->kind = NULL;
+}
+
+/* One that fails here is given up for good: its passes would have nothing to tell. */
+void kp_providers_watch(struct kp_providers *x)
+{
+    for (size_t k = 0; x->rows[k]; k++) {
+        int rc = x->rows[k]->watch && passes_of(x, k) ? x->rows[k]->watch(x) : 0;
+        if (!rc)
+            continue;
+        kp_provider_complain(x, x->rows[k], rc);
+        x->rows[k]->end(x);
+        x->gone[k] = true;
+    }
+}
+
+void kp_providers_unwatch(struct kp_providers *x)
+{
+    for (size_t k = 0; x->rows[k]; k++)
+        if (x->rows[k]->watch)
+            x->rows[k]->end(x);
+}
+
+void kp_providers_longest(struct kp_providers *x, uint64_t ns)
+{
+    x->longest_ns = ns;
+}
+
+bool kp_providers_want_longest(const struct kp_providers *x)
+{
+    for (size_t k = 0; x->rows[k]; k++)
+        if (x->rows[k]->by_time && x->passes[k])
+            return true;
+    return false;
+}
+
+/* ---- a window ---- */
+
+static size_t count_results(const struct kp_providers_window *w)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_launches; i++)
+        n += w->wanted[i];
+    return n;
+}
+
+/* What those gather that are beside the counters. Without memory for the launches they gather nothing. */
+static void open_launches(struct kp_providers *x, struct kp_counters *g)
+{
+    size_t results = count_results(&x->window);
+    g->any = true;
+    for (size_t k = 0; x->rows[k]; k++)
+        if (!x->passes[k] && x->why[k]) /* it failed for good */
+            lose(x, k, 0, x->why[k]);
+    g->launches = calloc(results + 1, sizeof(*g->launches));
+    if (g->launches)
+        g->n_launches = results;
+}
+
+int kp_providers_window(struct kp_providers *x, const struct kp_providers_window *w)
+{
+    struct kp_counters *g = calloc(1, sizeof(*g));
+    kp_counters_free(x->gathered);
+    x->gathered = g;
+    x->window = *w;
+    x->swept = false;
+    x->longest_ns = 0;
+    int rc = 0;
+    if (g) {
+        g->codes = x->setup.codes;
+        g->setup = &x->setup;
+        g->rows = x->rows;
+        if (x->setup.kinds && w->mode == KP_RANGE_AUTO && !w->counted)
+            open_launches(x, g);
+    }
+    for (size_t k = 0; !rc && x->rows[k]; k++)
+        rc = x->rows[k]->window ? x->rows[k]->window(x) : 0;
+    if (g && !rc)
+        return 0;
+    kp_counters_free(g);
+    x->gathered = NULL;
+    return rc ? rc : -ENOMEM;
+}
+
+struct kp_counters *kp_providers_take(struct kp_providers *x)
+{
+    struct kp_counters *g = x->gathered;
+    for (size_t k = 0; x->rows[k]; k++)
+        if (x->rows[k]->over)
+            x->rows[k]->over(x);
+    x->gathered = NULL;
+    x->kind = NULL;
+    return g;
+}
+
+bool kp_providers_carries(const struct kp_providers *x, size_t group)
+{
+    size_t part, k = place_of(x, group, &part);
+    return x->rows[k] && x->rows[k]->carries;
+}
+
+bool kp_providers_flushes(const struct kp_providers *x, size_t group)
+{
+    size_t part;
+    const struct kp_provider *kind = kind_at(x, group, &part);
+    return kind && kind->flushes;
+}
+
+/* Those whose pass does not come now let go. */
+static int make_way(struct kp_providers *x)
+{
+    int rc = 0;
+    for (size_t k = 0; !rc && x->rows[k]; k++)
+        if (x->rows[k] != x->kind && x->rows[k]->release)
+            rc = x->rows[k]->release(x);
+    return rc;
+}
+
+int kp_providers_begin(struct kp_providers *x, size_t group, bool swept)
+{
+    x->next = 0;
+    x->swept = swept;
+    x->kind = kind_at(x, group, &x->part);
+    int rc = make_way(x);
+    if (rc || !x->kind || !(rc = x->kind->begin(x)) || x->kind->carries)
+        return rc;
+    size_t k = kp_provider_number(x, x->kind);
+    fail(x, rc);
+    x->gone[k] = rc != -ENOMEM && rc != KP_CUPTI_OUT_OF_MEMORY;
+    return 0;
+}
+
+int kp_providers_start(struct kp_providers *x)
+{
+    return x->kind && x->kind->start ? x->kind->start(x) : 0;
+}
+
+int kp_providers_stop(struct kp_providers *x, bool *last)
+{
+    if (x->kind && x->kind->stop)
+        return x->kind->stop(x, last);
+    if (x->kind)
+        x->kind->end(x);
+    x->kind = NULL;
+    *last = true;
+    return 0;
+}
+
+int kp_providers_decode(struct kp_providers *x)
+{
+    return x->kind && x->kind->decode ? x->kind->decode(x) : 0;
+}
+
+/* ---- launches ---- */
+
+static struct kp_counters_launch *launch(const struct kp_providers *x)
+{
+    return x->kind && x->gathered && x->next < x->gathered->n_launches ? &x->gathered->launches[x->next] : NULL;
+}
+
+/* Whether the provider has something to do at a launch, for which the context must be idle. */
+static bool is_due(const struct kp_providers *x, bool before, bool timed)
+{
+    return x->kind && x->kind->idle ? timed || x->kind->idle(x, before) : launch(x) != NULL;
+}
+
+/* What came of a provider's function. */
+static bool has_failed(struct kp_providers *x, int rc)
+{
+    if (rc && !x->kind->carries)
+        fail(x, rc);
+    return rc && x->kind;
+}
+
+CUresult kp_providers_before(struct kp_providers *x, bool timed, bool *failed)
+{
+    *failed = false;
+    if (!is_due(x, true, timed))
+        return CUDA_SUCCESS;
+    CUresult driver = x->setup.driver->cuCtxSynchronize();
+    if (driver == CUDA_SUCCESS)
+        *failed = has_failed(x, x->kind->before(x, launch(x)));
+    return driver;
+}
+
+CUresult kp_providers_after(struct kp_providers *x, bool timed, bool *failed)
+{
+    bool due = is_due(x, false, timed);
+    CUresult driver = due ? x->setup.driver->cuCtxSynchronize() : CUDA_SUCCESS;
+    *failed = due && has_failed(x, x->kind->after(x, launch(x)));
+    x->next++;
+    return driver;
+}
+
+int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room)
+{
+    size_t k = 0;
+    while (x->rows[k] && !x->rows[k]->count)
+        k++;
+    x->kind = x->rows[k];
+    x->part = 0;
+    x->window = (struct kp_providers_window){.mode = mode, .counted = true};
+    return x->kind ? x->kind->count(x, room) : -ENOENT;
+}
+
+/* ---- afterwards ---- */
+
+void kp_providers_release(struct kp_providers *x)
+{
+    for (size_t k = 0; x->setup.kinds && x->rows[k]; k++)
+        if (x->rows[k]->release)
+            x->rows[k]->release(x);
+}
+
+bool kp_providers_stuck(const struct kp_providers *x)
+{
+    for (size_t k = 0; x->rows[k]; k++)
+        if (x->rows[k]->stuck && x->rows[k]->stuck(x))
+            return true;
+    return false;
+}
+
+char *kp_providers_explain(const struct kp_providers *x, int code)
+{
+    char *text = NULL;
+    for (size_t k = 0; !text && x->rows[k]; k++)
+        text = x->rows[k]->explain ? x->rows[k]->explain(x, code) : NULL;
+    return text;
+}
+
+char *kp_providers_complaint(struct kp_providers *x)
+{
+    for (size_t k = 0; x->rows[k]; k++) {
+        char *text = x->complaints[k];
+        x->complaints[k] = NULL;
+        if (text)
+            return text;
+    }
+    return NULL;
+}

@@ -1,0 +1,615 @@
+/* The range profiler: the counters of the plan's lists. */
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "collectors/providers/library.h"
+#include "collectors/providers/provider.h"
+#include "cupti/target.h"
+
+/* The code of the decode stage that is neither CUPTI's nor an errno. */
+enum { WRONG_RANGES = INT_MIN };
+
+/* Room for counters, made in steps of four, so that a small window does not pay for emptying a large image; large ones
+ * in smaller steps, as each range costs memory and time. */
+enum { ROOM_STEP = 4, LARGE_ROOM = 256, LARGE_STEP = 64 };
+
+/* Evaluation is shared among at most so many threads, with at least so many launches each: a thread has to be worth its
+ * start and, the first time, the opening of its host. */
+enum { MOST_THREADS = 4, LEAST_SHARE = 16 };
+
+/* Room in a set of CPUs; the kernel refuses one that is smaller than its own. */
+enum { MOST_CPUS = 8192 };
+
+struct lease {
+    struct kp_image *image;
+    const struct kp_config *config;
+    size_t bytes;
+    atomic_bool busy; /* handed out; given back by any thread */
+    struct lease *next;
+};
+
+/* The profiler of a context. */
+struct range {
+    const struct kp_providers_setup *setup;
+    struct kp_host *hosts[MOST_THREADS]; /* for evaluation: the caller's, and those opened when first needed */
+    struct kp_range *profiler;           /* enabled on the context */
+    int stuck;                           /* CUPTI's code: one could not be disabled, and there can be no other */
+    enum kp_range_mode mode;
+    bool used;                           /* the profiler has run, in `mode`, */
+    size_t used_ranges;                  /* with room for so many */
+    const struct kp_config *used_config; /* for this list */
+    struct lease *leases;
+    size_t room; /* 0 = not known yet */
+    /* Of the window under way. */
+    struct lease *lease;   /* of the list under way */
+    bool marked;           /* the range of a launch is open */
+    int hook;              /* CUPTI's code of a push or pop that failed */
+    size_t seen, expected; /* ranges */
+};
+
+/* The decoded counters of one list. */
+struct part {
+    size_t list;
+    struct lease *lease;
+};
+
+/* Those of a window. */
+struct counted {
+    struct range *r;
+    struct kp_lists lists;
+    struct part *parts;
+    size_t n_parts;
+    size_t *ranges; /* of each result */
+    size_t n_results;
+};
+
+static struct range *own(const struct kp_providers *x)
+{
+    return kp_provider_own(x, &kp_provider_range);
+}
+
+static struct counted *gathered(const struct kp_providers *x)
+{
+    return x->gathered ? x->gathered->of[kp_provider_number(x, &kp_provider_range)] : NULL;
+}
+
+/* ---- images ---- */
+
+static size_t room_step(size_t n, size_t most)
+{
+    size_t room = 1;
+    if (n > most) /* with sweeps, two ranges a launch */
+        most *= 2;
+    while (room < n)
+        room *= ROOM_STEP;
+    if (room > LARGE_ROOM)
+        room = (n + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
+    return room > most && n <= most ? most : room;
+}
+
+static size_t lease_bytes(const struct range *r)
+{
+    size_t sum = 0;
+    for (const struct lease *l = r->leases; l; l = l->next)
+        sum += l->bytes;
+    return sum;
+}
+
+/* Frees images that nobody uses until `wanted` more byte keep within the bound. */
+static void make_way(struct range *r, size_t wanted)
+{
+    for (struct lease **link = &r->leases; *link && lease_bytes(r) + wanted > r->setup->memory;) {
+        struct lease *l = *link;
+        if (atomic_load(&l->busy)) {
+            link = &l->next;
+            continue;
+        }
+        *link = l->next;
+        kp_image_free(l->image);
+        free(l);
+    }
+}
+
+/* The smallest image with room for `ranges`, but none that wastes more than the steps of room may: emptying one copies
+ * it whole. */
+static struct lease *idle_lease(const struct range *r, const struct kp_config *config, size_t ranges)
+{
+    struct lease *best = NULL;
+    for (struct lease *l = r->leases; l; l = l->next) {
+        size_t room = kp_image_ranges(l->image);
+        if (l->config == config && room >= ranges && room <= ROOM_STEP * ranges && !atomic_load(&l->busy) &&
+            (!best || room < kp_image_ranges(best->image)))
+            best = l;
+    }
+    return best;
+}
+
+static int new_lease(struct range *r, const struct kp_config *config, size_t room, size_t bytes, struct lease **out)
+{
+    struct lease *l = calloc(1, sizeof(*l));
+    if (!l)
+        return -ENOMEM;
+    int rc = kp_image_make(r->profiler, config, room, &l->image);
+    if (rc) {
+        free(l);
+        return rc;
+    }
+    l->config = config;
+    l->bytes = bytes;
+    l->next = r->leases;
+    r->leases = l;
+    *out = l;
+    return 0;
+}
+
+/* A new image with `room`, or one with room for `ranges` that became idle while room was made for it. */
+static int make_lease(struct range *r, const struct kp_config *config, size_t ranges, size_t room, struct lease **out)
+{
+    size_t bytes = 0;
+    int rc = kp_image_bytes(r->profiler, config, room, &bytes);
+    if (rc)
+        return rc;
+    make_way(r, bytes);
+    if (lease_bytes(r) + bytes > r->setup->memory && r->leases) {
+        r->setup->settle(); /* the images still being evaluated */
+        if ((*out = idle_lease(r, config, ranges)))
+            return 0;
+        make_way(r, bytes);
+    }
+    return new_lease(r, config, room, bytes, out);
+}
+
+/* ---- the profiler ---- */
+
+static int enable(struct range *r)
+{
+    if (r->stuck)
+        return r->stuck;
+    return r->profiler ? 0 : kp_range_open(r->setup->cupti, r->setup->ctx, &r->profiler);
+}
+
+/* Lets go of the hardware. Where that fails, nothing is collected of the context any more: a second profiler must not
+ * be enabled beside the first, and what has its own passes finds the counters taken. */
+static int disable(struct range *r)
+{
+    int rc = kp_range_close(r->profiler);
+    r->stuck = r->stuck ? r->stuck : rc;
+    r->profiler = NULL;
+    r->used = false;
+    return r->stuck;
+}
+
+/* KP_VENDOR: PC sampling never recognises a function that is launched the first time while the profiler is enabled
+ * (CUPTI 13.0), so it is not left enabled where the program goes on. */
+static void leave_disabled(struct range *r)
+{
+    if (r->setup->kinds)
+        disable(r);
+}
+
+/* KP_VENDOR: one that has run in one mode refuses the other until it was disabled, one that has run with room for some
+ * ranges drops what goes beyond, whatever it is configured for later, and one that has run the passes of one list
+ * expects as many of the next (CUPTI 13.0). `room` is that of the image, which it is configured for, and may be more
+ * than the window needs. */
+static int enable_for(struct range *r, enum kp_range_mode mode, const struct kp_config *config, size_t room)
+{
+    if (r->used && (r->mode != mode || r->used_config != config || r->used_ranges < room))
+        disable(r);
+    int rc = enable(r);
+    r->mode = mode;
+    r->used_config = config;
+    if (!r->used)
+        r->used_ranges = room;
+    r->used = !rc;
+    return rc;
+}
+
+/* Lists of one plan are held together until they are evaluated. */
+static size_t room_for(const struct range *r, const struct kp_lists *lists, size_t room)
+{
+    size_t one = 0, two = 0, each = 0;
+    for (size_t i = 0; i < lists->n; i++) {
+        if (kp_image_bytes(r->profiler, &lists->at[i], 1, &one) ||
+            kp_image_bytes(r->profiler, &lists->at[i], 2, &two) || two <= one)
+            continue;
+        each += two - one;
+        if (r->setup->memory / each < room)
+            room = r->setup->memory / each;
+    }
+    return room;
+}
+
+static size_t find_room(struct range *r)
+{
+    size_t most = r->setup->window ? r->setup->window : 1;
+    if (r->room)
+        return r->room;
+    if (enable(r)) /* it may be there later: nothing to keep */
+        return most;
+    r->room = room_for(r, &r->setup->one_pass, room_for(r, &r->setup->replayed, most));
+    if (!r->room)
+        r->room = 1;
+    leave_disabled(r);
+    return r->room;
+}
+
+/* An image with room for `ranges`, and the profiler enabled for it. */
+static int take_lease(struct range *r, enum kp_range_mode mode, const struct kp_config *config, size_t ranges,
+                      struct lease **out)
+{
+    struct lease *l = NULL;
+    int rc = enable(r); /* or the room is not known */
+    if (rc)
+        return rc;
+    if (!ranges)
+        ranges = 1; /* no image has less */
+    size_t room = room_step(ranges, find_room(r));
+    l = idle_lease(r, config, ranges);
+    rc = enable_for(r, mode, config, l ? kp_image_ranges(l->image) : room);
+    if (!rc && !l) {
+        rc = make_lease(r, config, ranges, room, &l);
+        if (!rc) /* again, as it may have more room */
+            rc = enable_for(r, mode, config, kp_image_ranges(l->image));
+    }
+    if (rc)
+        return rc;
+    atomic_store(&l->busy, true);
+    *out = l;
+    return 0;
+}
+
+/* ---- ranges ---- */
+
+static size_t ranges_expected(const struct kp_providers *x)
+{
+    const struct kp_providers_window *w = &x->window;
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_launches; i++)
+        if (w->mode == KP_RANGE_AUTO)
+            n += 1 + (x->swept && w->wanted[i]);
+        else
+            n += w->wanted[i];
+    return n;
+}
+
+/* The range of each launch that has a result. */
+static void map_ranges(const struct kp_providers *x, struct counted *k)
+{
+    const struct kp_providers_window *w = &x->window;
+    size_t range = 0;
+    k->n_results = 0;
+    for (size_t i = 0; i < w->n_launches; i++) {
+        range += x->swept && w->mode == KP_RANGE_AUTO && w->wanted[i];
+        if (w->wanted[i])
+            k->ranges[k->n_results++] = range;
+        range += w->mode == KP_RANGE_AUTO || w->wanted[i];
+    }
+}
+
+/* The first mark that fails is the one that is explained. */
+static int mark(struct range *r, bool begin)
+{
+    int rc = begin ? kp_range_push(r->profiler) : kp_range_pop(r->profiler);
+    r->marked = begin && !rc;
+    if (rc && !r->hook)
+        r->hook = rc;
+    return rc;
+}
+
+/* ---- the provider ---- */
+
+static int range_open(struct kp_providers *x)
+{
+    struct range *r = own(x);
+    r->setup = &x->setup;
+    return kp_host_open(r->setup->cupti, r->setup->chip, r->setup->availability, &r->hosts[0]);
+}
+
+static void range_close(struct kp_providers *x, bool alive)
+{
+    struct range *r = own(x);
+    if (alive)
+        kp_range_close(r->profiler);
+    else
+        kp_range_abandon(r->profiler);
+    for (size_t i = 0; i < MOST_THREADS; i++)
+        kp_host_close(r->hosts[i]);
+    while (r->leases) {
+        struct lease *l = r->leases;
+        r->leases = l->next;
+        kp_image_free(l->image);
+        free(l);
+    }
+}
+
+static size_t range_room(struct kp_providers *x)
+{
+    return find_room(own(x));
+}
+
+static size_t range_passes(struct kp_providers *x)
+{
+    return x->setup.replayed.n;
+}
+
+static size_t range_repeats(const struct kp_providers *x, size_t list)
+{
+    return x->setup.replayed.at[list].passes;
+}
+
+static const struct kp_lists *lists_of(const struct kp_providers *x)
+{
+    return x->window.counted ? &x->setup.one_pass : &x->setup.replayed;
+}
+
+static int range_window(struct kp_providers *x)
+{
+    struct range *r = own(x);
+    r->hook = x->window.counted ? r->hook : 0;
+    r->expected = ranges_expected(x);
+    struct counted *k = x->gathered ? calloc(1, sizeof(*k)) : NULL;
+    if (!k || !(k->ranges = calloc(x->window.n_launches + 1, sizeof(*k->ranges)))) {
+        free(k);
+        return -ENOMEM;
+    }
+    k->r = r;
+    k->lists = *lists_of(x);
+    map_ranges(x, k);
+    x->gathered->of[kp_provider_number(x, &kp_provider_range)] = k;
+    return 0;
+}
+
+static int begin_list(struct kp_providers *x, size_t list, size_t ranges)
+{
+    struct range *r = own(x);
+    int rc = take_lease(r, x->window.mode, &lists_of(x)->at[list], ranges, &r->lease);
+    return rc ? rc : kp_range_begin(r->profiler, x->window.mode, r->lease->image);
+}
+
+static int range_begin(struct kp_providers *x)
+{
+    struct range *r = own(x);
+    r->expected = ranges_expected(x);
+    map_ranges(x, gathered(x));
+    return begin_list(x, x->part, r->expected);
+}
+
+static int range_start(struct kp_providers *x)
+{
+    return kp_range_start(own(x)->profiler);
+}
+
+static int range_count(struct kp_providers *x, size_t room)
+{
+    own(x)->hook = 0;
+    int rc = x->setup.one_pass.n ? begin_list(x, 0, room) : -ENOENT;
+    return rc ? rc : range_start(x);
+}
+
+/* The range of a launch is opened and closed while nothing runs. */
+static bool range_idle(const struct kp_providers *x, bool before)
+{
+    return before ? x->window.mode == KP_RANGE_USER : own(x)->marked;
+}
+
+static int range_before(struct kp_providers *x, struct kp_counters_launch *l)
+{
+    (void)l;
+    return x->window.mode == KP_RANGE_USER ? mark(own(x), true) : 0;
+}
+
+static int range_after(struct kp_providers *x, struct kp_counters_launch *l)
+{
+    (void)l;
+    return own(x)->marked ? mark(own(x), false) : 0;
+}
+
+static int range_stop(struct kp_providers *x, bool *last)
+{
+    struct range *r = own(x);
+    int rc = kp_range_stop(r->profiler, last);
+    if (kp_range_runs(r->profiler) && disable(r))
+        r->lease = NULL;      /* it stays busy: CUPTI may write to its image */
+    return rc ? rc : r->hook; /* the ranges are not those of the launches */
+}
+
+static int keep_part(struct kp_providers *x)
+{
+    struct range *r = own(x);
+    struct counted *k = gathered(x);
+    struct part *grown = k ? realloc(k->parts, (k->n_parts + 1) * sizeof(*grown)) : NULL;
+    if (!grown)
+        return -ENOMEM;
+    k->parts = grown;
+    grown[k->n_parts++] = (struct part){.list = x->part, .lease = r->lease};
+    r->lease = NULL;
+    x->gathered->any = true;
+    return 0;
+}
+
+static int range_decode(struct kp_providers *x)
+{
+    struct range *r = own(x);
+    size_t ranges = 0, dropped = 0;
+    int rc = kp_range_decode(r->profiler, &ranges, &dropped);
+    if (rc)
+        return rc;
+    r->seen = ranges + dropped;
+    return r->seen != r->expected || dropped ? WRONG_RANGES : keep_part(x);
+}
+
+static void range_over(struct kp_providers *x)
+{
+    struct range *r = own(x);
+    if (r->lease)
+        atomic_store(&r->lease->busy, false);
+    r->lease = NULL;
+    r->marked = false;
+}
+
+static int range_release(struct kp_providers *x)
+{
+    return disable(own(x));
+}
+
+static bool range_stuck(const struct kp_providers *x)
+{
+    return own(x)->stuck;
+}
+
+static char *range_explain(const struct kp_providers *x, int code)
+{
+    const struct range *r = own(x);
+    char *note = NULL;
+    if (r->hook)
+        return kp_library_explain(x->setup.cupti, "cannot mark the range of a launch", r->hook);
+    if (code != WRONG_RANGES)
+        return NULL;
+    return asprintf(&note, "the counters saw %zu kernels instead of %zu (another tool, or kernels of a library)",
+                    r->seen, r->expected) < 0
+               ? NULL
+               : note;
+}
+
+static void range_free(void *of)
+{
+    struct counted *k = of;
+    for (size_t p = 0; p < k->n_parts; p++)
+        atomic_store(&k->parts[p].lease->busy, false);
+    free(k->parts);
+    free(k->ranges);
+    free(k);
+}
+
+/* ---- evaluation ---- */
+
+/* One part, for the threads that evaluate it. */
+struct evaluation {
+    const struct counted *k;
+    const struct part *part;
+    struct kp_result *const *results;
+    atomic_size_t next; /* launch that no thread has taken */
+};
+
+/* One of the threads. */
+struct turn {
+    struct evaluation *of;
+    struct kp_host **host;
+    pthread_t thread;
+    int rc; /* of its first launch that failed, */
+    size_t at;
+};
+
+static int evaluate_launch(const struct evaluation *e, struct kp_host *host, size_t i, double *values)
+{
+    const struct counted *k = e->k;
+    const struct kp_config *config = &k->lists.at[e->part->list];
+    const uint8_t *image;
+    size_t size;
+    kp_image_data(e->part->lease->image, &image, &size);
+    int rc = kp_host_evaluate(host, image, size, k->ranges[i], config->names, config->n_names, values);
+    return rc ? rc : k->lists.store(k->lists.of, e->part->list, values, e->results[i]);
+}
+
+/* Takes launches until there are none. Without a host or memory it takes none, and leaves them to the others. */
+static void *take_launches(void *arg)
+{
+    struct turn *turn = arg;
+    struct evaluation *e = turn->of;
+    const struct kp_providers_setup *setup = e->k->r->setup;
+    if (!*turn->host && kp_host_open(setup->cupti, setup->chip, setup->availability, turn->host))
+        return NULL;
+    double *values = calloc(e->k->lists.at[e->part->list].n_names + 1, sizeof(*values));
+    if (!values)
+        return NULL;
+    for (size_t i; (i = atomic_fetch_add(&e->next, 1)) < e->k->n_results;) {
+        int rc = evaluate_launch(e, *turn->host, i, values);
+        if (rc && !turn->rc) {
+            turn->rc = rc;
+            turn->at = i;
+        }
+    }
+    free(values);
+    return NULL;
+}
+
+/* How many threads are worth it for so many launches. One CPU is left to the program. */
+static size_t threads_for(const struct range *r, size_t launches)
+{
+    cpu_set_t set[MOST_CPUS / CPU_SETSIZE];
+    size_t n = launches / LEAST_SHARE;
+    if (n < 2 || !r->setup->start || sched_getaffinity(0, sizeof(set), set))
+        return 1;
+    size_t cpus = (size_t)CPU_COUNT_S(sizeof(set), set);
+    if (n >= cpus)
+        n = cpus > 1 ? cpus - 1 : 1;
+    return n < MOST_THREADS ? n : MOST_THREADS;
+}
+
+/* Returns what went wrong with the first launch that failed. */
+static int evaluate_part(const struct counted *k, const struct part *part, struct kp_result *const *results)
+{
+    struct range *r = k->r;
+    struct evaluation e = {.k = k, .part = part, .results = results};
+    struct turn turns[MOST_THREADS];
+    size_t n = 0, most = threads_for(r, k->n_results);
+    for (size_t i = 0; i < most; i++)
+        turns[i] = (struct turn){.of = &e, .host = &r->hosts[i], .at = SIZE_MAX};
+    while (n + 1 < most && r->setup->start(take_launches, &turns[n + 1], &turns[n + 1].thread))
+        n++;
+    const struct turn *first = &turns[0];
+    take_launches(&turns[0]);
+    for (; n; n--) { /* what libraries keep for a thread is taken down after its function has returned */
+        r->setup->join(turns[n].thread);
+        if (turns[n].at < first->at)
+            first = &turns[n];
+    }
+    if (!first->rc && atomic_load(&e.next) < k->n_results) /* nobody had the memory */
+        return -ENOMEM;
+    return first->rc;
+}
+
+static int range_evaluate(void *of, struct kp_result *const *results)
+{
+    const struct counted *k = of;
+    int rc = 0;
+    for (size_t p = 0; p < k->n_parts; p++) {
+        int one = evaluate_part(k, &k->parts[p], results);
+        if (!rc)
+            rc = one;
+    }
+    return rc;
+}
+
+const struct kp_provider kp_provider_range = {
+    .what = "nothing is counted",
+    .size = sizeof(struct range),
+    .flushes = true,
+    .carries = true,
+    .open = range_open,
+    .close = range_close,
+    .passes = range_passes,
+    .repeats = range_repeats,
+    .room = range_room,
+    .window = range_window,
+    .release = range_release,
+    .stuck = range_stuck,
+    .count = range_count,
+    .begin = range_begin,
+    .start = range_start,
+    .idle = range_idle,
+    .before = range_before,
+    .after = range_after,
+    .stop = range_stop,
+    .decode = range_decode,
+    .over = range_over,
+    .explain = range_explain,
+    .evaluate = range_evaluate,
+    .free = range_free,
+};

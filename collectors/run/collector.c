@@ -1,0 +1,515 @@
+#include "collectors/run/collector.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "collectors/providers/library.h"
+#include "collectors/providers/observe.h"
+#include "collectors/providers/saved.h"
+#include "collectors/replay/footprint.h"
+
+enum { ISSUE_OK, ISSUE_FAULTED };
+
+struct kp_collector {
+    struct kp_collector_setup setup;
+    struct kp_flush *flush;
+    struct kp_checkpoint *saved;
+    struct kp_providers *providers;
+    struct flight *counting; /* between count_begin and count_end */
+};
+
+/* One window in flight: what the operations work on. */
+struct flight {
+    struct kp_collector *c;
+    struct kp_window_job *job;
+    struct kp_window_outcome *out;
+    struct kp_issue_hooks hooks;
+    enum kp_range_mode mode;
+    CUresult refused;      /* what the driver said when it refused a re-issue */
+    CUresult flush, fault; /* ditto of the flush, of the context, which is broken then */
+    bool watched;          /* a pass takes over what watched the program */
+    unsigned rehearsed;
+    size_t pass, all_passes;    /* begun so far, and of the window */
+    bool main, cold;            /* the pass under way is one that the window is for; it wants cold caches */
+    unsigned timed;             /* passes that are to be timed yet: what is done once takes the first one longer */
+    uint64_t launched, longest; /* ns: when the launch under way was issued; what the longest one took */
+};
+
+static const char *const stage_words[] = {
+    [KP_STAGE_NONE] = "",
+    [KP_STAGE_RESTORE] = "cannot restore the device memory",
+    [KP_STAGE_FLUSH] = "cannot flush the caches (KPROF_CACHE_CONTROL=none does without)",
+    [KP_STAGE_REHEARSE] = "the launch failed when it was run again",
+    [KP_STAGE_BEGIN] = "cannot enable the counters",
+    [KP_STAGE_START] = "cannot start the counters",
+    [KP_STAGE_ISSUE] = "the launch failed",
+    [KP_STAGE_STOP] = "cannot stop the counters",
+    [KP_STAGE_DECODE] = "cannot read the counters",
+    [KP_STAGE_PASSES] = "the counters did not finish in the passes announced",
+};
+
+static char *explain_driver(const struct flight *f, const char *what, CUresult rc)
+{
+    char *note = NULL;
+    return asprintf(&note, "%s: %s", what, kp_driver_error(f->c->setup.driver, rc)) < 0 ? NULL : note;
+}
+
+/* ---- operations of the replay loop ---- */
+
+/* What the driver says of a context that has to be idle. Beside the passes that the window is for, it is taken for a
+ * fault there and then. */
+static CUresult noted(struct flight *f, CUresult rc)
+{
+    if (!f->main)
+        f->fault = rc;
+    return rc;
+}
+
+static bool is_timed(const struct flight *f)
+{
+    return f->main && f->timed;
+}
+
+static CUresult before_launch(void *arg, CUstream stream)
+{
+    struct flight *f = arg;
+    bool failed = false;
+    if (f->c->flush && f->cold)
+        f->flush = kp_flush_run(f->c->flush, stream);
+    if (f->flush != CUDA_SUCCESS)
+        return f->flush;
+    CUresult rc = noted(f, kp_providers_before(f->c->providers, is_timed(f), &failed));
+    if (is_timed(f))
+        f->launched = kp_clock_ns();
+    return rc == CUDA_SUCCESS && failed ? CUDA_ERROR_UNKNOWN : rc;
+}
+
+static CUresult after_launch(void *arg)
+{
+    struct flight *f = arg;
+    bool failed = false;
+    CUresult rc = noted(f, kp_providers_after(f->c->providers, is_timed(f), &failed));
+    if (is_timed(f) && kp_clock_ns() - f->launched > f->longest)
+        f->longest = kp_clock_ns() - f->launched;
+    return rc == CUDA_SUCCESS && failed ? CUDA_ERROR_UNKNOWN : rc;
+}
+
+/* A kernel's instructions come late in its first launch after PC sampling was enabled: up to a tenth more samples than
+ * Nsight Compute has, most of them in no_instructions (H200, Triton's kernels of 5 us). The probe comes between what
+ * watched the program and the pass, so that the launches are rehearsed once more. */
+static unsigned rehearsals(const struct flight *f)
+{
+    return f->job->probe && f->watched ? 2 : 1;
+}
+
+/* Which pass of how many is under way, its restore included. */
+static void tell_pass(struct flight *f)
+{
+    char text[96];
+    if (!f->c->setup.progress || f->rehearsed < rehearsals(f))
+        return;
+    snprintf(text, sizeof(text), "pass %zu of %zu of a window of %zu launches", ++f->pass, f->all_passes,
+             f->job->n_launches);
+    f->c->setup.progress(text, false);
+}
+
+static int op_restore(void *arg)
+{
+    tell_pass(arg);
+    return kp_saved_restore(((struct flight *)arg)->c->saved);
+}
+
+/* The first is the probe's, where there is one: it is by another part of CUPTI than what watches. The second, if any,
+ * is watched again, see rehearsals(). */
+static int op_rehearse(void *arg)
+{
+    struct flight *f = arg;
+    struct kp_window_job *job = f->job;
+    const struct kp_cupti *cupti = f->c->setup.cupti;
+    bool first = !f->rehearsed++, probe = job->probe && first;
+    if (probe)
+        kp_providers_unwatch(f->c->providers);
+    else if (!first)
+        kp_providers_watch(f->c->providers);
+    /* A probe that does not start is no reason to give the counters up: its facts are shown as missing. */
+    bool probing = probe && !kp_probe_begin(cupti);
+    int rc = job->rehearse(job->arg);
+    if (probing)
+        kp_probe_end(cupti, job->executed, job->n_launches, &job->n_executed);
+    if (rc && rc != KP_ISSUE_REFUSED && rc != KP_ISSUE_TOO_LONG)
+        f->fault = (CUresult)rc;
+    return rc;
+}
+
+/* The flush takes its memory now, outside of the passes; now it also knows whether it needs a kernel. */
+static int prepare_flush(struct flight *f)
+{
+    if (f->c->flush)
+        f->flush = kp_flush_run(f->c->flush, CU_STREAM_LEGACY);
+    if (f->flush == CUDA_SUCCESS)
+        f->flush = f->c->setup.driver->cuCtxSynchronize();
+    return f->flush == CUDA_SUCCESS ? 0 : -EIO; /* explained by f->flush */
+}
+
+static int op_begin(void *arg, size_t group)
+{
+    struct flight *f = arg;
+    struct kp_collector *c = f->c;
+    f->main = kp_providers_carries(c->providers, group);
+    f->cold = kp_providers_flushes(c->providers, group);
+    int rc = f->main ? prepare_flush(f) : 0;
+    kp_providers_longest(c->providers, f->longest);
+    return rc ? rc : kp_providers_begin(c->providers, group, c->flush && kp_flush_is_kernel(c->flush));
+}
+
+static int op_start(void *arg)
+{
+    struct flight *f = arg;
+    if (is_timed(f))
+        f->longest = 0;
+    return kp_providers_start(f->c->providers);
+}
+
+static int op_stop(void *arg, bool *last)
+{
+    struct flight *f = arg;
+    if (is_timed(f))
+        f->timed--;
+    return kp_providers_stop(f->c->providers, last);
+}
+
+/* What came of an issue that returned `rc`: a fault breaks the context, a refusal does not. */
+static int judge_issue(struct flight *f, CUresult rc)
+{
+    CUresult end = f->c->setup.driver->cuCtxSynchronize();
+    if (f->fault == CUDA_SUCCESS)
+        f->fault = end;
+    if (f->fault != CUDA_SUCCESS)
+        return ISSUE_FAULTED;
+    if (f->refused == CUDA_SUCCESS)
+        f->refused = rc;
+    return rc == CUDA_SUCCESS ? ISSUE_OK : KP_ISSUE_REFUSED;
+}
+
+static const char refused_again[] = "the driver refused a launch when it was run again";
+
+/* Beside the passes that the window is for, a refusal costs what that pass would have told, no more. */
+static int give_up_pass(struct flight *f)
+{
+    char *why = f->flush != CUDA_SUCCESS ? explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush)
+                                         : explain_driver(f, refused_again, f->refused);
+    kp_providers_refused(f->c->providers, why ? why : refused_again);
+    free(why);
+    f->flush = f->refused = CUDA_SUCCESS;
+    return KP_ISSUE_GIVEN_UP;
+}
+
+static int op_issue(void *arg)
+{
+    struct flight *f = arg;
+    int code = judge_issue(f, f->job->issue(f->job->arg, &f->hooks));
+    return !f->main && code == KP_ISSUE_REFUSED ? give_up_pass(f) : code;
+}
+
+static int op_plain(void *arg)
+{
+    struct flight *f = arg;
+    return judge_issue(f, f->job->issue(f->job->arg, NULL));
+}
+
+static int op_decode(void *arg, size_t group)
+{
+    (void)group;
+    return kp_providers_decode(((struct flight *)arg)->c->providers);
+}
+
+static const struct kp_replay_ops operations = {
+    .restore = op_restore,
+    .rehearse = op_rehearse,
+    .begin = op_begin,
+    .start = op_start,
+    .issue = op_issue,
+    .stop = op_stop,
+    .decode = op_decode,
+    .plain = op_plain,
+};
+
+/* ---- opening and closing ---- */
+
+static int store_values(const void *plan, size_t group, const double *values, struct kp_result *r)
+{
+    return kp_plan_store(plan, group, values, r);
+}
+
+static struct kp_lists lists_of(const struct kp_plan *p)
+{
+    return p ? (struct kp_lists){p->groups, p->n_groups, store_values, p} : (struct kp_lists){.n = 0};
+}
+
+int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collector **out)
+{
+    struct kp_collector *c = calloc(1, sizeof(*c));
+    *out = NULL;
+    if (!c)
+        return -ENOMEM;
+    c->setup = *setup;
+    struct kp_providers_setup s = setup->providers ? *setup->providers : (struct kp_providers_setup){0};
+    s.driver = setup->driver;
+    s.cupti = setup->cupti;
+    s.ctx = setup->ctx;
+    s.chip = setup->chip;
+    s.availability = setup->availability;
+    s.replayed = lists_of(setup->plan);
+    s.one_pass = lists_of(setup->one_pass);
+    s.window = setup->window;
+    s.memory = setup->memory;
+    s.settle = setup->settle;
+    s.start = setup->start;
+    s.join = setup->join;
+    int rc = kp_providers_open(&s, &c->providers);
+    if (rc) {
+        free(c);
+        return rc;
+    }
+    /* Plans what is to be planned: the first window may close while the program ends. */
+    kp_providers_groups(c->providers, KP_RANGE_AUTO);
+    *out = c;
+    return 0;
+}
+
+void kp_collector_one_pass(struct kp_collector *c, const struct kp_plan *one_pass)
+{
+    struct kp_lists lists = lists_of(one_pass);
+    kp_providers_one_pass(c->providers, &lists);
+}
+
+size_t kp_collector_room(struct kp_collector *c)
+{
+    return kp_providers_room(c->providers);
+}
+
+void kp_collector_close(struct kp_collector *c, bool context_alive)
+{
+    if (!c)
+        return;
+    if (context_alive)
+        kp_collector_drop(c);
+    kp_providers_close(c->providers, context_alive);
+    kp_flush_close(c->flush, context_alive);
+    free(c->counting);
+    free(c);
+}
+
+/* ---- saved state ---- */
+
+/* Where much memory is in use, a save takes seconds: up to half a second a gigabyte, where it goes to the host. */
+static void tell_save(const struct kp_collector *c)
+{
+    size_t left = 0, total = 0;
+    char text[96];
+    if (!c->setup.progress || c->setup.driver->cuMemGetInfo(&left, &total) != CUDA_SUCCESS)
+        return;
+    snprintf(text, sizeof(text), "saving %.1f GB of device memory", (double)(total - left) / 1e9);
+    c->setup.progress(text, true);
+}
+
+int kp_collector_save(struct kp_collector *c, char **why)
+{
+    *why = NULL;
+    if (c->saved)
+        return 0;
+    if (!kp_saved_available(c->setup.cupti)) {
+        *why = kp_strdup("libcheckpoint.so is missing beside libcupti: memory could not be restored between passes");
+        return -1;
+    }
+    if (!kp_footprint_fits(c->setup.driver, why))
+        return -1;
+    tell_save(c);
+    CUmemGenericAllocationHandle kept_free;
+    bool reserved = kp_footprint_reserve(c->setup.driver, c->setup.device->device, &kept_free);
+    int rc = kp_saved_make(c->setup.cupti, c->setup.ctx, &c->saved);
+    if (reserved)
+        c->setup.driver->cuMemRelease(kept_free);
+    if (rc)
+        *why = kp_library_explain(c->setup.cupti, "cannot save the device memory that a replay must restore", rc);
+    else
+        kp_providers_watch(c->providers);
+    return rc ? -1 : 0;
+}
+
+void kp_collector_drop(struct kp_collector *c)
+{
+    kp_providers_unwatch(c->providers);
+    kp_saved_free(c->saved);
+    c->saved = NULL;
+    if (c->flush)
+        kp_flush_give(c->flush);
+}
+
+void kp_collector_leave(struct kp_collector *c)
+{
+    kp_saved_leave(c->saved);
+    c->saved = NULL;
+}
+
+/* ---- running ---- */
+
+static char *explain(const struct flight *f)
+{
+    const struct kp_replay_outcome *r = &f->out->replay;
+    if (r->failed == KP_STAGE_NONE)
+        return NULL;
+    if (r->code == KP_ISSUE_TOO_LONG)
+        return kp_strdup("a launch did not end when it was run again by itself: it waits for the host or for another "
+                         "kernel; not replayed");
+    if (f->flush != CUDA_SUCCESS && !r->dead)
+        return explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush);
+    char *told = kp_providers_explain(f->c->providers, r->code);
+    if (told)
+        return told;
+    if (r->failed == KP_STAGE_REHEARSE && !r->dead)
+        return kp_strdup(refused_again);
+    if (r->failed == KP_STAGE_ISSUE || r->failed == KP_STAGE_REHEARSE)
+        return explain_driver(f, stage_words[r->failed], r->dead ? f->fault : f->refused);
+    if (r->failed == KP_STAGE_PASSES)
+        return kp_strdup(stage_words[r->failed]);
+    return kp_library_explain(f->c->setup.cupti, stage_words[r->failed], r->code);
+}
+
+/* What is handed out: all counters, or none and the reason. */
+static void conclude(struct flight *f)
+{
+    struct kp_window_outcome *out = f->out;
+    if (kp_providers_stuck(f->c->providers) && out->replay.failed == KP_STAGE_BEGIN)
+        out->replay.failed = KP_STAGE_STOP; /* which no other plan mends, unlike counters that cannot be enabled */
+    if (out->replay.failed == KP_STAGE_NONE && out->counters && kp_counters_any(out->counters))
+        return;
+    kp_counters_free(out->counters);
+    out->counters = NULL;
+    char *note = explain(f);
+    if (note) {
+        free(out->note);
+        out->note = note;
+    }
+}
+
+/* How many passes each group of the replay has. malloc'ed, NULL without memory. */
+static size_t *passes_of(struct flight *f, size_t *n)
+{
+    struct kp_providers *p = f->c->providers;
+    *n = kp_providers_groups(p, f->mode);
+    size_t *passes = malloc((*n + 1) * sizeof(*passes));
+    for (size_t i = 0; passes && i < *n; i++)
+        f->all_passes += passes[i] = kp_providers_repeats(p, i);
+    f->watched = kp_providers_watched(p);
+    return passes;
+}
+
+char *kp_collector_complaint(struct kp_collector *c)
+{
+    return kp_providers_complaint(c->providers);
+}
+
+static int open_window(struct flight *f, bool counted)
+{
+    const struct kp_providers_window w = {f->mode, counted, f->job->wanted, f->job->n_launches};
+    return kp_providers_window(f->c->providers, &w);
+}
+
+void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
+{
+    struct flight f = {.c = c, .job = job, .out = out, .mode = job->mode};
+    struct kp_replay_request request = {0};
+    size_t *passes = passes_of(&f, &request.groups);
+    request.passes = passes;
+    request.rehearsals = rehearsals(&f);
+    if (!f.watched)
+        kp_providers_unwatch(c->providers);
+    memset(out, 0, sizeof(*out));
+    job->n_executed = 0;
+    f.hooks = (struct kp_issue_hooks){.before = before_launch, .after = after_launch, .arg = &f};
+    if (c->setup.flush && !c->flush && kp_flush_open(c->setup.driver, c->setup.device, &c->flush) != CUDA_SUCCESS)
+        out->note = kp_strdup("the cache flush could not be prepared: caches were warm");
+    if (open_window(&f, false) || !passes)
+        request.groups = 0;
+    f.timed = kp_providers_want_longest(c->providers) ? 2 : 0;
+    kp_replay_run(&operations, &f, &request, &out->replay);
+    out->counters = kp_providers_take(c->providers);
+    if (c->flush)
+        kp_flush_give(c->flush);
+    conclude(&f);
+    free(passes);
+    kp_providers_release(c->providers);
+}
+
+/* ---- one pass, no replay ---- */
+
+static CUresult count_before(void *arg, CUstream stream)
+{
+    const struct flight *f = arg;
+    bool failed; /* which is no reason not to launch */
+    (void)stream;
+    return kp_providers_before(f->c->providers, false, &failed);
+}
+
+/* The launch was made: what goes wrong now is not its error, and a fault of its kernel is told by the next call. */
+static CUresult count_after(void *arg)
+{
+    const struct flight *f = arg;
+    bool failed;
+    kp_providers_after(f->c->providers, false, &failed);
+    return CUDA_SUCCESS;
+}
+
+int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, char **why)
+{
+    struct flight *f = calloc(1, sizeof(*f));
+    *why = NULL;
+    int rc = f ? kp_providers_count(c->providers, mode, room) : -ENOMEM;
+    if (rc) {
+        *why = kp_library_explain(c->setup.cupti, stage_words[KP_STAGE_START], rc);
+        kp_counters_free(kp_providers_take(c->providers));
+        free(f);
+        return -1;
+    }
+    *f = (struct flight){.c = c, .mode = mode, .main = true};
+    f->hooks = (struct kp_issue_hooks){.before = count_before, .after = count_after, .arg = f};
+    c->counting = f;
+    return 0;
+}
+
+const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c)
+{
+    return &c->counting->hooks;
+}
+
+static void end_pass(struct flight *f)
+{
+    struct kp_replay_outcome *r = &f->out->replay;
+    bool last = false;
+    r->passes = 1;
+    r->code = op_stop(f, &last);
+    r->failed = r->code ? KP_STAGE_STOP : last ? KP_STAGE_NONE : KP_STAGE_PASSES;
+    if (r->failed == KP_STAGE_NONE && (r->code = op_decode(f, 0)))
+        r->failed = KP_STAGE_DECODE;
+}
+
+void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out)
+{
+    struct kp_window_job copy = *job;
+    struct flight *f = c->counting;
+    memset(out, 0, sizeof(*out));
+    c->counting = NULL;
+    f->job = &copy;
+    f->out = out;
+    open_window(f, true); /* without memory the counters are decoded for nobody */
+    end_pass(f);
+    out->counters = kp_providers_take(c->providers);
+    conclude(f);
+    free(f);
+    kp_providers_release(c->providers);
+}
