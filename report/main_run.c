@@ -14,6 +14,7 @@
 #include "report/main.h"
 #include "report/options.h"
 #include "report/page.h"
+#include "report/stream.h"
 #include "report/text.h"
 #include "report/version.h"
 
@@ -204,7 +205,7 @@ static void print_session(FILE *log, const struct kp_display *d, struct kp_store
                           const struct child *c)
 {
     char *err = NULL;
-    struct kp_sink out = kp_main_sink(log);
+    struct kp_sink out = kp_stream_sink(log);
     FILE *words = d->format == KP_FORMAT_TEXT ? log : stderr;
     if (WIFSIGNALED(c->status) && s->pid == (uint64_t)c->pid)
         fprintf(words, "==KPROF== Process %" PRIu64 " was killed by signal %d (%s); its report, as far as it got:\n",
