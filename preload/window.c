@@ -279,11 +279,13 @@ static CUresult settle(void)
 /* Waits for the launch's stream. CUDA_ERROR_NOT_READY: not done in time. */
 static CUresult wait_for(const struct kp_driver *d, CUstream stream, long ms)
 {
-    long start = kp_now_ms();
+    long start = kp_now_ms(), waited = 0;
     CUresult rc = d->cuStreamQuery(stream);
-    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && kp_now_ms() - start < ms; rc = d->cuStreamQuery(stream))
+    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && waited < ms; rc = d->cuStreamQuery(stream)) {
         if (spins++ > 100)
-            kp_nap();
+            kp_nap(waited);
+        waited = kp_now_ms() - start;
+    }
     return rc;
 }
 
