@@ -115,6 +115,19 @@ void kp_lock_give(struct kp_lock *l)
         wake(&l->word, 1);
 }
 
+sigset_t kp_signals_hold(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); /* of this thread, on Linux */
+    return before;
+}
+
+void kp_signals_let(const sigset_t *before)
+{
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
 /* ---- forks ---- */
 
 static void (*then)(void);

@@ -7,6 +7,7 @@
 #ifndef KP_PRELOAD_LOCK_H
 #define KP_PRELOAD_LOCK_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -41,6 +42,14 @@ void kp_locks_watch_forks(void (*in_child)(void));
 bool kp_locks_broken(int lock);
 /* Whether this thread forks and holds them: a signal handler that interrupts it must not wait for one. */
 bool kp_locks_forking(void);
+
+/* ---- signals ---- */
+
+/* Signals wait on this thread while it allocates or frees, and nothing may take long meanwhile: an exit() from a
+ * handler that interrupted an allocation would wait for ever for the C library's lock, which what runs at the end
+ * needs. */
+sigset_t kp_signals_hold(void);
+void kp_signals_let(const sigset_t *before);
 
 /* ---- waiting ---- */
 

@@ -128,15 +128,13 @@ static void *run(void *arg)
 static bool start(struct started *s)
 {
     pthread_attr_t attr;
-    sigset_t all, before;
     if (pthread_attr_init(&attr))
         return false;
     if (t.set_stack)
         t.set_stack(&attr, STACK_BYTES);
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before); /* of this thread, on Linux; inherited by the new one */
+    sigset_t before = kp_signals_hold(); /* the new thread inherits it */
     int rc = t.create(&s->thread, &attr, run, s);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    kp_signals_let(&before);
     pthread_attr_destroy(&attr);
     return !rc;
 }
