@@ -60,10 +60,11 @@ double kp_now_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-void kp_nap(void)
+void kp_nap(long waited_ms)
 {
-    static const struct timespec nap = {.tv_nsec = 50 * 1000};
-    nanosleep(&nap, NULL);
+    enum { LEAST_US = 50, MOST_US = 5000, SHARE = 16 };
+    long us = waited_ms < MOST_US * SHARE / 1000 ? waited_ms * 1000 / SHARE : MOST_US;
+    nanosleep(&(struct timespec){.tv_nsec = (us > LEAST_US ? us : LEAST_US) * 1000}, NULL);
 }
 
 void kp_wait_while(atomic_int *word, int value, long ms)
@@ -210,6 +211,19 @@ void kp_lock_give(struct kp_lock *l)
     note_given(l);
     if (atomic_exchange(&l->word, 0) & WAITED_FOR)
         wake(&l->word, 1);
+}
+
+sigset_t kp_signals_hold(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); /* of this thread, on Linux */
+    return before;
+}
+
+void kp_signals_let(const sigset_t *before)
+{
+    sigprocmask(SIG_SETMASK, before, NULL);
 }
 
 /* ---- forks ---- */

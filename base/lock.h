@@ -8,6 +8,7 @@
 #ifndef KP_BASE_LOCK_H
 #define KP_BASE_LOCK_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -53,6 +54,14 @@ bool kp_locks_broken(int lock);
 /* Whether this thread forks and holds them: a signal handler that interrupts it must not wait for one. */
 bool kp_locks_forking(void);
 
+/* ---- signals ---- */
+
+/* Signals wait on this thread while it allocates or frees, and nothing may take long meanwhile: an exit() from a
+ * handler that interrupted an allocation would wait for ever for the C library's lock, which what runs at the end
+ * needs. */
+sigset_t kp_signals_hold(void);
+void kp_signals_let(const sigset_t *before);
+
 /* ---- waiting ---- */
 
 /* Sleeps while *word is `value`, at most `ms` (KP_FOREVER: without end), and wakes early now and then. */
@@ -67,7 +76,8 @@ int kp_thread_id(void);
 long kp_now_ms(void);
 double kp_now_ns(void);
 
-/* The shortest wait worth a system call when polling. */
-void kp_nap(void);
+/* For polling what nobody tells of: sleeps for a sixteenth of what has been waited so far, in all from 50 us to 5 ms.
+ */
+void kp_nap(long waited_ms);
 
 #endif

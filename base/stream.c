@@ -7,7 +7,10 @@ static ssize_t hand_on(void *cookie, const char *text, size_t len)
     struct kp_stream *s = cookie;
     if (!s->rc)
         s->rc = s->sink->write(s->sink->arg, text, len);
-    return s->rc ? 0 : (ssize_t)len; /* 0 is an error to stdio */
+    if (!s->rc)
+        return (ssize_t)len;
+    errno = -s->rc;
+    return 0; /* an error to stdio */
 }
 
 int kp_stream_open(struct kp_stream *s, const struct kp_sink *sink)
@@ -15,6 +18,16 @@ int kp_stream_open(struct kp_stream *s, const struct kp_sink *sink)
     *s = (struct kp_stream){.sink = sink};
     s->to = fopencookie(s, "w", (cookie_io_functions_t){.write = hand_on});
     return s->to ? 0 : -ENOMEM;
+}
+
+static int print(void *arg, const char *text, size_t len)
+{
+    return fwrite(text, 1, len, arg) == len ? 0 : -errno;
+}
+
+struct kp_sink kp_stream_sink(FILE *to)
+{
+    return (struct kp_sink){print, to};
 }
 
 int kp_stream_close(struct kp_stream *s)

@@ -86,16 +86,6 @@ void kp_main_warn(const char *text)
     }
 }
 
-static int write_stream(void *arg, const char *text, size_t len)
-{
-    return fwrite(text, 1, len, arg) == len ? 0 : -errno;
-}
-
-struct kp_sink kp_main_sink(FILE *stream)
-{
-    return (struct kp_sink){write_stream, stream};
-}
-
 int kp_main_end(int rc, const char *err)
 {
     if (fflush(stdout) && !rc)

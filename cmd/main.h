@@ -33,9 +33,6 @@ int kp_main_check_folder(const struct kp_option *row);
 /* A switch that is thrown by naming it. */
 bool kp_main_is_plain_switch(const struct kp_option *row);
 
-/* Text into a stdio stream. */
-struct kp_sink kp_main_sink(FILE *stream);
-
 /* What has been printed to stdout, `rc` telling how that went, is written out; `err` tells of rc where it is not NULL.
  * Returns the exit status, of which a line on stderr tells when it is no success. */
 int kp_main_end(int rc, const char *err);

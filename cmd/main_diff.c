@@ -9,6 +9,7 @@
 #include "cmd/main.h"
 #include "report/options/options.h"
 #include "base/text.h"
+#include "base/stream.h"
 
 enum { MAX_LIMITS = 64 };
 
@@ -114,7 +115,7 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
 {
     struct kp_diff_input input[2] = {{paths[0], NULL}, {paths[1], NULL}};
     struct kp_diff_outcome outcome = {0};
-    struct kp_sink out = kp_main_sink(stdout);
+    struct kp_sink out = kp_stream_sink(stdout);
     char *err = NULL;
     int status = 0, rc;
     for (int i = 0; !status && i < 2; i++)

@@ -12,6 +12,7 @@
 #include "cmd/main.h"
 #include "report/options/options.h"
 #include "report/dwarf/symbols.h"
+#include "base/stream.h"
 
 /* Why the library of symbols, which lies beside `library`, cannot be loaded; NULL when it can. */
 static const char *symbols_error(const char *library)
@@ -27,7 +28,7 @@ static const char *symbols_error(const char *library)
 int kp_main_doctor(const struct kp_catalog_ops *ops)
 {
     struct kp_doctor_facts *facts = calloc(1, sizeof *facts);
-    struct kp_sink out = kp_main_sink(stdout);
+    struct kp_sink out = kp_stream_sink(stdout);
     struct kp_options o = {0};
     char *library = kp_main_library(), *err = NULL;
     size_t faults = 0;

@@ -16,6 +16,7 @@
 #include "report/define/section_files.h"
 #include "report/write/run_summary.h"
 #include "base/nearest.h"
+#include "base/stream.h"
 
 /* The name in the folder of `path` that is nearest to `path`'s; malloc'ed, NULL when none is near. */
 static char *nearest_file(const char *path)
@@ -349,7 +350,7 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
 /* What is chosen and in no launch of the session: behind its text, or, where that is data, beside it. */
 static int tell_unmatched(struct kp_store *store, const struct kp_options *o, const struct kp_display *d, char **err)
 {
-    struct kp_sink sink = kp_main_sink(d->format == KP_FORMAT_TEXT ? stdout : stderr);
+    struct kp_sink sink = kp_stream_sink(d->format == KP_FORMAT_TEXT ? stdout : stderr);
     return kp_page_tell_unmatched(&sink, d, o->kernel_name, store, err);
 }
 
@@ -364,7 +365,7 @@ static void warn_missing(const struct kp_store *store)
 static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d,
                       struct kp_summary *summary, size_t *printed)
 {
-    struct kp_sink out = kp_main_sink(stdout);
+    struct kp_sink out = kp_stream_sink(stdout);
     struct opened file;
     char *err = NULL;
     int status = open_file(path, o, d, &file);
@@ -393,7 +394,7 @@ static bool has_details(const struct kp_display *d)
 static int print_files(char *const *paths, const struct kp_options *o, const struct kp_display *d)
 {
     struct kp_summary *summary = kp_summary_new();
-    struct kp_sink out = kp_main_sink(stdout);
+    struct kp_sink out = kp_stream_sink(stdout);
     int status = summary ? EXIT_SUCCESS : kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     size_t printed = 0;
     for (; summary && *paths; paths++) {
@@ -414,7 +415,7 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
 /* The same as one table or document. */
 static int print_together(char *const *paths, size_t n, const struct kp_options *o, const struct kp_display *d)
 {
-    struct kp_sink out = kp_main_sink(stdout);
+    struct kp_sink out = kp_stream_sink(stdout);
     struct kp_store **stores = calloc(n, sizeof *stores);
     char *err = NULL;
     size_t opened = 0;

@@ -18,6 +18,7 @@
 #include "base/version.h"
 #include "base/nearest.h"
 #include "base/path.h"
+#include "base/stream.h"
 
 static const char library_name[] = KP_LIBRARY;
 static const char session_ending[] = ".kprof", status_name[] = "status";
@@ -206,7 +207,7 @@ static void print_session(FILE *log, const struct kp_display *d, struct kp_store
                           const struct child *c)
 {
     char *err = NULL;
-    struct kp_sink out = kp_main_sink(log);
+    struct kp_sink out = kp_stream_sink(log);
     FILE *words = d->format == KP_FORMAT_TEXT ? log : stderr;
     if (WIFSIGNALED(c->status) && s->pid == (uint64_t)c->pid)
         fprintf(words, "==KPROF== Process %" PRIu64 " was killed by signal %d (%s); its report, as far as it got:\n",

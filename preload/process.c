@@ -55,7 +55,7 @@ static struct {
     atomic_bool ending;    /* exit handlers run: the driver may go at any time */
     atomic_int exiter;     /* id of the thread that called exit(), or runs the exit handlers; 0 = none yet */
     atomic_int finisher;   /* id of the thread that writes the report; 0 = none yet */
-    atomic_bool finished;  /* it has */
+    atomic_int finished;   /* whether it has; waited for by the kernel */
     atomic_uint_fast64_t devices_seen; /* of those that were not wanted: a bit each */
     pid_t pid;
     pid_t forked; /* in a forked child: its own, until it has been told of */
@@ -734,7 +734,7 @@ static void wait_for_finisher(int id)
     double before = cpu_time_of(id);
     long start = kp_now_ms();
     while (!atomic_load(&process.finished) && before >= 0) {
-        kp_nap();
+        kp_wait_while(&process.finished, 0, EXITER_STEP_MS);
         double now = cpu_time_of(id);
         if (now != before || kp_log_is_writing())
             start = kp_now_ms();
@@ -790,7 +790,8 @@ static void finish(void)
     kp_guard--;
     if (alone)
         kp_gate_leave_exclusive();
-    atomic_store(&process.finished, true);
+    atomic_store(&process.finished, 1);
+    kp_wake_all(&process.finished);
 }
 
 void kp_process_finish(void)

@@ -23,9 +23,10 @@ static bool lock_stream(FILE *f)
 {
     long start = kp_now_ms();
     while (ftrylockfile(f)) {
-        if (kp_now_ms() - start >= PATIENCE_MS)
+        long waited = kp_now_ms() - start;
+        if (waited >= PATIENCE_MS)
             return false;
-        kp_nap();
+        kp_nap(waited);
     }
     return true;
 }

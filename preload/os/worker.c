@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "preload/os/guard.h"
 #include "base/lock.h"
@@ -24,12 +23,12 @@ struct job {
 
 /* The thread ends when the queue is empty, and the next job starts another: an idle thread of ours would keep a process
  * alive whose own threads have all ended, and costs more than the start of one, which is far below the cost of a
- * window. Polled locks, as only they can be waited for with a limit where a signal handler ends the program. */
+ * window. No locks but our own, as only they can be waited for with a limit where a signal handler ends the program. */
 static struct {
     struct job *first, **end;
     pthread_t thread;
-    bool unjoined; /* the thread was started and has not been joined */
-    bool running;  /* a thread is there and will look at the queue again */
+    bool unjoined;      /* the thread was started and has not been joined */
+    atomic_int running; /* 1: a thread is there and will look at the queue again; waited for by the kernel */
     bool forked;
 } queue = {.end = &queue.first};
 static struct kp_lock *const queue_lock = &kp_locks[KP_LOCK_WORKER];
@@ -46,9 +45,11 @@ static struct job *next_job(void)
         if (!j->next)
             queue.end = &queue.first;
     } else {
-        queue.running = false;
+        atomic_store(&queue.running, 0);
     }
     kp_lock_give(queue_lock);
+    if (!j)
+        kp_wake_all(&queue.running);
     return j;
 }
 
@@ -111,31 +112,29 @@ static struct started {
     struct started *next;
 } * started;
 static struct kp_lock *const started_lock = &kp_locks[KP_LOCK_THREADS];
-static atomic_bool parking;
+static atomic_int parking; /* whether; waited for by the kernel */
 
 static void *run(void *arg)
 {
     struct started *s = arg;
-    static const struct timespec while_parked = {.tv_nsec = 5000000};
     s->fn(s->arg);
-    atomic_store(&s->state, atomic_load(&parking) ? PARKED : RETURNS); /* the joiner frees `s`, or it is left */
+    atomic_store(&s->state, atomic_load(&parking) ? PARKED : RETURNS);
+    kp_wake_all(&s->state); /* the joiner frees `s` when this thread has ended, or it is left */
     while (atomic_load(&parking))
-        nanosleep(&while_parked, NULL);
+        kp_wait_while(&parking, 1, KP_FOREVER);
     return NULL;
 }
 
 static bool start(struct started *s)
 {
     pthread_attr_t attr;
-    sigset_t all, before;
     if (pthread_attr_init(&attr))
         return false;
     if (t.set_stack)
         t.set_stack(&attr, STACK_BYTES);
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before); /* of this thread, on Linux; inherited by the new one */
+    sigset_t before = kp_signals_hold(); /* the new thread inherits it */
     int rc = t.create(&s->thread, &attr, run, s);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    kp_signals_let(&before);
     pthread_attr_destroy(&attr);
     return !rc;
 }
@@ -180,7 +179,7 @@ void kp_thread_join(pthread_t thread)
     if (!s)
         return;
     while ((state = atomic_load(&s->state)) == RUNS)
-        kp_nap();
+        kp_wait_while(&s->state, RUNS, KP_FOREVER);
     if (state == PARKED)
         return;
     t.join(thread, NULL);
@@ -193,7 +192,8 @@ static void let_go(void *value)
     void (*at_end)(void);
     memcpy(&at_end, &value, sizeof(at_end));
     at_end();
-    atomic_store(&parking, false);
+    atomic_store(&parking, 0);
+    kp_wake_all(&parking);
 }
 
 void kp_thread_park(void (*at_end)(void))
@@ -210,7 +210,7 @@ void kp_thread_park(void (*at_end)(void))
         atomic_store(&state, 2);
     memcpy(&value, &at_end, sizeof(value));
     if (atomic_load(&state) == 2 && !t.set_specific(key, value))
-        atomic_store(&parking, true);
+        atomic_store(&parking, 1);
 }
 
 /* Starts the thread anew; the last one has left the queue and is ending. Under the lock. */
@@ -227,8 +227,9 @@ static bool take(struct job *j)
 {
     if (queue.forked)
         return false;
-    if (!queue.running && !(queue.running = start_worker()))
+    if (!atomic_load(&queue.running) && !start_worker())
         return false;
+    atomic_store(&queue.running, 1);
     *queue.end = j;
     queue.end = &j->next;
     return true;
@@ -253,7 +254,7 @@ static bool idle(long patience_ms)
 {
     if (!kp_lock_take(queue_lock, patience_ms))
         return false;
-    bool yes = !queue.running;
+    bool yes = !atomic_load(&queue.running);
     if (yes && queue.unjoined) {
         kp_thread_join(queue.thread);
         queue.unjoined = false;
@@ -271,7 +272,7 @@ bool kp_worker_drain(long patience_ms)
             if (left <= 0)
                 return false;
         }
-        kp_nap();
+        kp_wait_while(&queue.running, 1, left);
     }
     return true;
 }
@@ -279,7 +280,7 @@ bool kp_worker_drain(long patience_ms)
 void kp_worker_forked(void)
 {
     queue.forked = true;
-    queue.running = false;
+    atomic_store(&queue.running, 0);
     queue.unjoined = false;
     queue.first = NULL;
     queue.end = &queue.first;

@@ -13,7 +13,7 @@ static struct wait {
     const struct kp_driver *d;
     CUcontext ctx;
     pthread_t thread;
-    atomic_bool done;
+    atomic_int done; /* waited for by the kernel */
     CUresult rc;
     struct wait *next;
 } * waits;
@@ -28,7 +28,8 @@ static void *wait_for_context(void *arg)
         w->rc = w->d->cuCtxSynchronize();
         w->d->cuCtxPopCurrent(&popped);
     }
-    atomic_store(&w->done, true);
+    atomic_store(&w->done, 1);
+    kp_wake_all(&w->done);
     return NULL;
 }
 
@@ -68,15 +69,12 @@ static CUresult end(struct wait *w)
     return rc;
 }
 
-static bool becomes_done(const struct wait *w, long ms)
+static bool becomes_done(struct wait *w, long ms)
 {
-    long start = kp_now_ms();
-    while (!atomic_load(&w->done)) {
-        if (kp_now_ms() - start >= ms)
-            return false;
-        kp_nap();
-    }
-    return true;
+    long start = kp_now_ms(), left = ms;
+    for (; !atomic_load(&w->done) && left > 0; left = ms - (kp_now_ms() - start))
+        kp_wait_while(&w->done, 0, left);
+    return atomic_load(&w->done);
 }
 
 CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)

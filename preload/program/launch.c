@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
+
 /* Arguments are copied at this alignment: that of the widest vector type a kernel can take by value. */
 enum { ARGUMENT_ALIGN = 16 };
 
@@ -103,7 +105,9 @@ int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
         bytes += aligned(EXTRA_WORDS * sizeof(void *)) + aligned(sizeof(size_t)) + aligned(extra.size);
     if (!bytes)
         return 0;
+    sigset_t before = kp_signals_hold();
     char *to = aligned_alloc(ARGUMENT_ALIGN, aligned(bytes));
+    kp_signals_let(&before);
     if (!to)
         return -ENOMEM;
     memset(to, 0, aligned(bytes));

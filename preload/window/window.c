@@ -279,11 +279,13 @@ static CUresult settle(void)
 /* Waits for the launch's stream. CUDA_ERROR_NOT_READY: not done in time. */
 static CUresult wait_for(const struct kp_driver *d, CUstream stream, long ms)
 {
-    long start = kp_now_ms();
+    long start = kp_now_ms(), waited = 0;
     CUresult rc = d->cuStreamQuery(stream);
-    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && kp_now_ms() - start < ms; rc = d->cuStreamQuery(stream))
+    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && waited < ms; rc = d->cuStreamQuery(stream)) {
         if (spins++ > 100)
-            kp_nap();
+            kp_nap(waited);
+        waited = kp_now_ms() - start;
+    }
     return rc;
 }
 
@@ -621,6 +623,7 @@ static void hand_on(struct kp_window_outcome *out)
     if (w.ours_ns < each)
         each = w.ours_ns;
     each = w.wanted ? each / (double)w.wanted : 0;
+    sigset_t before = kp_signals_hold();
     for (size_t k = 0; k < w.n; k++) {
         struct item *i = &w.items[k];
         if (!i->result)
@@ -635,6 +638,7 @@ static void hand_on(struct kp_window_outcome *out)
             i->result = NULL;
         }
     }
+    kp_signals_let(&before);
     if (!b)
         kp_session_warn(KP_FAILURE_MEMORY, "out of memory: results of a window are lost");
     const char *obstacle = w.setup->one_pass ? NULL : w.obstacle; /* where nothing is replayed it is no news */
@@ -793,10 +797,12 @@ static void free_backups(void)
 
 static void reset(void)
 {
+    sigset_t before = kp_signals_hold();
     free(w.twins);
     for (size_t k = 0; k < w.n; k++)
         free_item(&w.items[k]);
     kp_snapshot_free(&w.host);
+    kp_signals_let(&before);
     struct item *items = w.items;
     size_t cap = w.cap;
     memset(&w, 0, sizeof(w));
@@ -1100,7 +1106,7 @@ static const char *misfit(const struct kp_context *c, const struct kp_launch *l,
 }
 
 /* Takes the launch over, with the copy of its arguments. */
-static bool record(struct kp_launch *l, const struct kp_candidate *what, struct kp_known_function *f)
+static bool take_over(struct kp_launch *l, const struct kp_candidate *what, struct kp_known_function *f)
 {
     struct kp_result *result = what->wanted ? calloc(1, sizeof(*result)) : NULL;
     struct item *i = what->wanted && !result ? NULL : new_item();
@@ -1134,6 +1140,14 @@ static bool record(struct kp_launch *l, const struct kp_candidate *what, struct 
     }
     i->launch.caller = NULL;
     return true;
+}
+
+static bool record(struct kp_launch *l, const struct kp_candidate *what, struct kp_known_function *f)
+{
+    sigset_t before = kp_signals_hold();
+    bool recorded = take_over(l, what, f);
+    kp_signals_let(&before);
+    return recorded;
 }
 
 /* Whether what was launched ends by itself, in reasonable time. */

@@ -100,6 +100,13 @@ static int print_csv(struct kp_page *pages, size_t n, FILE *to)
     return rc ? rc : rows[id].csv(pages, n, &csv);
 }
 
+/* What has come of a page that was printed into the stream. */
+static int end(struct kp_stream *stream, int rc)
+{
+    int closed = kp_stream_close(stream);
+    return stream->rc ? stream->rc : rc ? rc : closed;
+}
+
 static int print_data(struct kp_page *pages, size_t n)
 {
     struct kp_stream stream;
@@ -107,8 +114,19 @@ static int print_data(struct kp_page *pages, size_t n)
     if (rc)
         return rc;
     rc = pages->display->format == KP_FORMAT_CSV ? print_csv(pages, n, stream.to) : kp_json_page(pages, n, stream.to);
-    int closed = kp_stream_close(&stream);
-    return stream.rc ? stream.rc : rc ? rc : closed;
+    return end(&stream, rc);
+}
+
+/* In large pieces: each costs the log of a profiled process several system calls. */
+static int print_text_page(const struct kp_page *p)
+{
+    struct kp_stream stream;
+    struct kp_page page = *p;
+    if (kp_stream_open(&stream, p->out))
+        return print_texts(p);
+    struct kp_sink sink = kp_stream_sink(stream.to);
+    page.out = &sink;
+    return end(&stream, print_texts(&page));
 }
 
 static int print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
@@ -123,7 +141,7 @@ static int print(const struct kp_sink *out, const struct kp_display *d, const st
         return -ENOMEM;
     with_code.lookup = &launches->lookup;
     locale_t before = kp_plain_begin();
-    int rc = d->format == KP_FORMAT_TEXT ? print_texts(&page) : print_data(&page, 1);
+    int rc = d->format == KP_FORMAT_TEXT ? print_text_page(&page) : print_data(&page, 1);
     kp_plain_end(before);
     kp_code_cache_free(with_code.codes);
     return rc;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 static struct session session;
@@ -365,6 +366,26 @@ static int end_handler(void)
     return 0;
 }
 
+static void exit_at_once(int signal)
+{
+    (void)signal;
+    exit(7);
+}
+
+/* A handler exits at a time that differs from run to run, whatever it interrupted: most of the loop is a profiler's. */
+static int end_alarm(void)
+{
+    struct itimerval t = {.it_value = {.tv_usec = 15000 + getpid() % 16 * 600}};
+    CUfunction f = get_function(&linked, &session, "increment");
+    int n = 8;
+    void *params[] = {&values, &n};
+
+    signal(SIGALRM, exit_at_once);
+    setitimer(ITIMER_REAL, &t, NULL);
+    for (;;)
+        MUST(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, session.stream, params, NULL));
+}
+
 static const struct {
     const char *name;
     int (*end)(void);
@@ -398,6 +419,7 @@ static const struct {
     {"nested", end_nested},
     {"joined", end_return},
     {"destructor", end_destructor},
+    {"alarm", end_alarm},
 };
 
 int main(int argc, char **argv)

@@ -24,13 +24,14 @@ static void wait_for_context(void);
 /* Everything made in a context ends with it; a primary context keeps its handle and may come back. */
 static void end_context(struct context *ctx)
 {
-    for (struct object *o = objects; o; o = o->next) {
-        if (o->ctx != ctx || o->dead)
-            continue;
-        if (o->kind == KIND_ALLOCATION)
-            release_memory(o);
-        o->dead = true;
-    }
+    for (int kind = 0; kind < KINDS; kind++)
+        for (struct object *o = objects[kind]; o; o = o->next) {
+            if (o->ctx != ctx || o->dead)
+                continue;
+            if (kind == KIND_ALLOCATION)
+                release_memory(o);
+            o->dead = true;
+        }
     ctx->head.dead = true;
     ctx->sticky = CUDA_SUCCESS;
 }
@@ -260,10 +261,10 @@ static bool breaks_capture(struct context *ctx)
 
     if (thread_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return false;
-    for (struct object *o = objects; o; o = o->next) {
+    for (struct object *o = objects[KIND_STREAM]; o; o = o->next) {
         struct stream *stream = (struct stream *)o;
 
-        if (o->kind != KIND_STREAM || o->dead || o->ctx != ctx || stream->capture != CAPTURE_ACTIVE)
+        if (o->dead || o->ctx != ctx || stream->capture != CAPTURE_ACTIVE)
             continue;
         if (stream->mode == CU_STREAM_CAPTURE_MODE_RELAXED ||
             (stream->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL && !pthread_equal(stream->capturer, pthread_self())))
@@ -282,8 +283,8 @@ static bool breaks_capture(struct context *ctx)
 CUresult cuCtxSynchronize(void)
 {
     ENTER(NEED_CONTEXT);
-    for (struct object *o = objects; o; o = o->next)
-        if (o->kind == KIND_STREAM && !o->dead && o->ctx == current() && ((struct stream *)o)->capture) {
+    for (struct object *o = objects[KIND_STREAM]; o; o = o->next)
+        if (!o->dead && o->ctx == current() && ((struct stream *)o)->capture) {
             ((struct stream *)o)->capture = CAPTURE_INVALIDATED;
             return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }

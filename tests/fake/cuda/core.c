@@ -4,7 +4,7 @@
 #include <time.h>
 
 static pthread_mutex_t big_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static struct object *objects, *by_address[4096];
+static struct object *objects[KINDS], *by_address[4096];
 static pid_t init_pid;
 static bool deinitialised;
 static uint64_t next_context_id = 1, next_stream_id = 20;
@@ -70,8 +70,8 @@ static void *make(size_t size, enum kind kind, struct context *ctx)
         fake_misuse("out of host memory");
     object->kind = kind;
     object->ctx = ctx;
-    object->next = objects;
-    objects = object;
+    object->next = objects[kind];
+    objects[kind] = object;
     object->same = *bucket_of(object);
     *bucket_of(object) = object;
     return object;
@@ -80,7 +80,7 @@ static void *make(size_t size, enum kind kind, struct context *ctx)
 /* For an object that the program has no handle of. */
 static void unmake(struct object *object)
 {
-    struct object **link = &objects;
+    struct object **link = &objects[object->kind];
 
     while (*link != object)
         link = &(*link)->next;

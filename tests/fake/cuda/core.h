@@ -21,15 +21,17 @@ enum kind {
     KIND_EXEC,
     KIND_ALLOCATION,
     KIND_PHYSICAL,
-    KIND_RESERVATION
+    KIND_RESERVATION,
+    KINDS
 };
 
 /* The head of every object that a program holds a handle to. */
 struct object {
     enum kind kind;
     bool dead;
-    struct context *ctx;        /* it dies with this one; NULL for what belongs to no context */
-    struct object *next, *same; /* same: of one bucket of addresses */
+    struct context *ctx; /* it dies with this one; NULL for what belongs to no context */
+    struct object *next; /* of its kind */
+    struct object *same; /* of one bucket of addresses */
 };
 
 struct context {

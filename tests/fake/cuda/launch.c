@@ -26,10 +26,10 @@ static CUresult resolve_stream(CUstream handle, bool per_thread, struct stream_r
     ref->id = ref->per_thread ? PER_THREAD_ID : LEGACY_ID;
     if (ref->per_thread)
         return CUDA_SUCCESS;
-    for (struct object *o = objects; o; o = o->next) {
+    for (struct object *o = objects[KIND_STREAM]; o; o = o->next) {
         struct stream *stream = (struct stream *)o;
 
-        if (o->kind == KIND_STREAM && !o->dead && o->ctx == current() && stream->capture == CAPTURE_ACTIVE &&
+        if (!o->dead && o->ctx == current() && stream->capture == CAPTURE_ACTIVE &&
             !(stream->flags & CU_STREAM_NON_BLOCKING)) {
             stream->capture = CAPTURE_INVALIDATED;
             return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

@@ -74,16 +74,27 @@ static void release_memory(struct object *object)
     object->dead = true;
 }
 
+static bool is_in(const struct allocation *a, uintptr_t pointer)
+{
+    return pointer >= (uintptr_t)a->info.base && pointer - (uintptr_t)a->info.base < a->info.size;
+}
+
+/* Where the last look-up ended. Mappings side by side, which a sweep of a large cache has, mostly follow each other. */
+static struct allocation *last_found;
+
 /* The allocation that `pointer` lies in, or NULL: the live one where addresses were used again, else a dead one. */
 static struct allocation *allocation_of(uintptr_t pointer)
 {
-    struct allocation *dead = NULL;
+    struct allocation *dead = NULL, *a = last_found;
 
-    for (struct allocation *a = allocations; a; a = a->next) {
-        if (pointer < (uintptr_t)a->info.base || pointer >= (uintptr_t)a->info.base + a->info.size)
+    for (int i = 0; a && i < 2; i++, a = a->next)
+        if (!a->head.dead && is_in(a, pointer))
+            return last_found = a;
+    for (a = allocations; a; a = a->next) {
+        if (!is_in(a, pointer))
             continue;
         if (!a->head.dead)
-            return a;
+            return last_found = a;
         dead = a;
     }
     return dead;

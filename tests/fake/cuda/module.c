@@ -305,12 +305,10 @@ CUresult cuLibraryUnload(CUlibrary handle)
     library->head.dead = true;
     for (struct kernel *k = library->kernels; k; k = k->next)
         k->head.dead = true;
-    for (struct object *o = objects; o; o = o->next) {
-        if (o->kind == KIND_MODULE && ((struct module *)o)->library == library)
-            o->dead = true;
-        if (o->kind == KIND_FUNCTION && ((struct function *)o)->module->library == library)
-            o->dead = true;
-    }
+    for (struct object *o = objects[KIND_MODULE]; o; o = o->next)
+        o->dead |= ((struct module *)o)->library == library;
+    for (struct object *o = objects[KIND_FUNCTION]; o; o = o->next)
+        o->dead |= ((struct function *)o)->module->library == library;
     return CUDA_SUCCESS;
 }
 
@@ -341,8 +339,8 @@ CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name)
 /* A library has one module in each context that it was used in. */
 static struct module *library_module(struct library *library)
 {
-    for (struct object *o = objects; o; o = o->next)
-        if (o->kind == KIND_MODULE && !o->dead && o->ctx == current() && ((struct module *)o)->library == library)
+    for (struct object *o = objects[KIND_MODULE]; o; o = o->next)
+        if (!o->dead && o->ctx == current() && ((struct module *)o)->library == library)
             return (struct module *)o;
     return new_module(library->image, library);
 }

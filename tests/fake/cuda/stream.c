@@ -463,8 +463,8 @@ static int api_context_capturing(CUcontext ctx)
 {
     int held __attribute__((cleanup(unlock), unused)) = lock();
 
-    for (const struct object *o = objects; o; o = o->next)
-        if (o->kind == KIND_STREAM && !o->dead && (CUcontext)o->ctx == ctx && ((const struct stream *)o)->capture)
+    for (const struct object *o = objects[KIND_STREAM]; o; o = o->next)
+        if (!o->dead && (CUcontext)o->ctx == ctx && ((const struct stream *)o)->capture)
             return 1;
     return 0;
 }

@@ -174,6 +174,7 @@ static void bury(uintptr_t pointer, size_t size)
 {
     struct allocation *grave = NULL, *a;
 
+    last_found = NULL;
     for (struct allocation **link = &allocations; (a = *link);) {
         if (!overlaps(a, pointer, size)) {
             link = &a->next;
@@ -262,13 +263,13 @@ struct fake_virtual fake_cuda_virtual(void)
     int held __attribute__((cleanup(unlock), unused)) = lock();
     struct fake_virtual live = {0, 0, 0, 0};
 
-    for (const struct object *o = objects; o; o = o->next) {
-        live.reservations += o->kind == KIND_RESERVATION && !o->dead;
-        live.mappings += o->kind == KIND_ALLOCATION && !o->dead && ((const struct allocation *)o)->physical;
-        if (o->kind == KIND_PHYSICAL) {
-            live.handles += !o->dead;
-            live.physical += !o->dead || ((const struct physical *)o)->mappings;
-        }
+    for (const struct object *o = objects[KIND_RESERVATION]; o; o = o->next)
+        live.reservations += !o->dead;
+    for (const struct object *o = objects[KIND_ALLOCATION]; o; o = o->next)
+        live.mappings += !o->dead && ((const struct allocation *)o)->physical;
+    for (const struct object *o = objects[KIND_PHYSICAL]; o; o = o->next) {
+        live.handles += !o->dead;
+        live.physical += !o->dead || ((const struct physical *)o)->mappings;
     }
     return live;
 }

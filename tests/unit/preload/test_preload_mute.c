@@ -202,7 +202,7 @@ static void beside_printers(void)
         CHECK(m.on);
         for (int k = 0; k < 20; k++) {
             puts("DROPPED");
-            kp_nap();
+            kp_nap(0);
         }
         kp_mute_end(&m);
     }
@@ -243,7 +243,7 @@ static void *hold(void *arg)
     flockfile(stdout);
     atomic_store(&holds, 1);
     while (!atomic_load(&let_go))
-        kp_nap();
+        kp_nap(0);
     funlockfile(stdout);
     return NULL;
 }
@@ -255,7 +255,7 @@ static void held_by_another(void)
     pthread_t t;
     CHECK(!pthread_create(&t, NULL, hold, NULL));
     while (!atomic_load(&holds))
-        kp_nap();
+        kp_nap(0);
     long start = kp_now_ms();
     kp_mute_begin(&m);
     long took = kp_now_ms() - start;

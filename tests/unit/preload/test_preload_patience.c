@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -177,6 +178,20 @@ static void test_done_in_time(void **state)
     }
 }
 
+/* A wait that polls wakes thousands of times meanwhile. */
+static void test_no_polling(void **state)
+{
+    (void)state;
+    struct rusage before, after;
+    atomic_store(&gpu.busy[0], true);
+    getrusage(RUSAGE_THREAD, &before);
+    assert_int_equal(wait_here(20 * SHORT_MS), CUDA_ERROR_NOT_READY);
+    getrusage(RUSAGE_THREAD, &after);
+    assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 1, 20);
+    let_end(0);
+    assert_int_equal(wait_here(LONG_MS), CUDA_SUCCESS);
+}
+
 static void test_contexts(void **state)
 {
     (void)state;
@@ -241,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup(test_not_done, set_up),
         cmocka_unit_test_setup(test_fault_after_an_earlier_wait, set_up),
         cmocka_unit_test_setup(test_done_in_time, set_up),
+        cmocka_unit_test_setup(test_no_polling, set_up),
         cmocka_unit_test_setup(test_contexts, set_up),
         cmocka_unit_test_setup(test_no_threads, set_up),
         cmocka_unit_test_setup(test_forked, set_up),

@@ -13,7 +13,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "preload/os/guard.h"
@@ -89,7 +91,7 @@ static void count(void *arg)
 static void wait_for_release(void *arg)
 {
     while (!atomic_load(&released))
-        kp_nap();
+        kp_nap(0);
     count(arg);
 }
 
@@ -196,7 +198,7 @@ static void *submit_many(void *arg)
 {
     for (int i = 0; i < MANY; i++)
         while (!kp_worker_submit(in_turn, (void *)((intptr_t)arg * MANY + i)))
-            kp_nap();
+            kp_nap(0);
     return NULL;
 }
 
@@ -228,6 +230,55 @@ static void draining_has_a_limit(void **state)
     atomic_store(&released, 1);
     assert_true(kp_worker_drain(KP_FOREVER));
     assert_int_equal(atomic_load(&done), 2);
+}
+
+enum { LONG_MS = 300, MOST_WAKES = 20 }; /* a wait that polls wakes thousands of times meanwhile */
+
+static long wakes(void)
+{
+    struct rusage use;
+    assert_int_equal(getrusage(RUSAGE_THREAD, &use), 0);
+    return use.ru_nvcsw;
+}
+
+static void sleep_long(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = LONG_MS * 1000000L}, NULL);
+}
+
+static void take_long(void *arg)
+{
+    sleep_long();
+    count(arg);
+}
+
+static void *end_late(void *arg)
+{
+    sleep_long();
+    return arg;
+}
+
+static void waits_do_not_poll(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    long before = wakes();
+    assert_true(kp_worker_submit(take_long, NULL));
+    assert_true(kp_worker_drain(KP_FOREVER));
+    assert_in_range(wakes() - before, 1, MOST_WAKES);
+    assert_true(kp_thread_start(end_late, NULL, &thread));
+    before = wakes();
+    kp_thread_join(thread);
+    assert_in_range(wakes() - before, 1, MOST_WAKES);
+}
+
+static void a_nap_grows_with_what_was_waited(void **state)
+{
+    (void)state;
+    long start = kp_now_ms(), naps = 0;
+    for (long waited = 0; waited < LONG_MS; waited = kp_now_ms() - start, naps++)
+        kp_nap(waited);
+    assert_in_range(naps, 10, 400); /* of 50 us it would take thousands */
 }
 
 static void drain_here(void *arg)
@@ -291,7 +342,7 @@ static void at_the_end(void)
 static void release_later(void *arg)
 {
     for (int i = 0; i < 1000; i++) /* until the main thread has most probably gone */
-        kp_nap();
+        kp_nap(0);
     count(arg);
 }
 
@@ -321,6 +372,8 @@ int main(void)
         cmocka_unit_test_setup(no_thread_is_left_when_there_is_nothing_to_do, begin),
         cmocka_unit_test_setup(many_threads_may_submit, begin),
         cmocka_unit_test_setup(draining_has_a_limit, begin),
+        cmocka_unit_test_setup(waits_do_not_poll, begin),
+        cmocka_unit_test_setup(a_nap_grows_with_what_was_waited, begin),
         cmocka_unit_test_setup(a_job_does_not_wait_for_itself, begin),
         cmocka_unit_test_setup(a_forked_child_has_no_worker, begin),
         cmocka_unit_test_setup(the_worker_does_not_keep_the_process_alive, begin),

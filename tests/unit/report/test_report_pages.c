@@ -575,6 +575,30 @@ static void a_sink_that_fails_ends_each_page(void **state)
         }
 }
 
+struct counted {
+    size_t writes, bytes;
+};
+
+static int count(void *arg, const char *text, size_t len)
+{
+    struct counted *c = arg;
+    (void)text;
+    c->writes++;
+    c->bytes += len;
+    return 0;
+}
+
+static void each_page_is_written_in_large_pieces(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CASES; i++) {
+        struct counted c = {0};
+        struct kp_sink sink = {count, &c};
+        assert_int_equal(print_to(&sink, &cases[i].display), 0);
+        assert_in_range(c.writes, 1, 1 + c.bytes / 1024);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -591,6 +615,7 @@ int main(void)
         cmocka_unit_test(controls_in_names_are_blanks_but_in_data),
         cmocka_unit_test(long_lists_of_the_session_are_wrapped),
         cmocka_unit_test(a_sink_that_fails_ends_each_page),
+        cmocka_unit_test(each_page_is_written_in_large_pieces),
     };
     return cmocka_run_group_tests_name("report/pages", tests, make_session, drop_session);
 }
