@@ -152,6 +152,9 @@ def triton():
 
 def numba():
     import numpy as np
+
+    if not hasattr(np, "row_stack"):
+        np.row_stack = np.vstack  # Numba 0.68 asks for it, NumPy 2.5 has it no more
     from numba import cuda
 
     @cuda.jit
