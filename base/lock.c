@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/debug.h"
+
 enum {
     WAITED_FOR = 1 << 30, /* thread ids are below 2^22 */
     SLICE_MS = 1000,      /* after which a waiter looks whether the holder still lives */
@@ -33,6 +35,12 @@ static const enum {
     EACH
 } at_fork[KP_LOCKS] = {
 #define KP_LOCK(name, fork, file, what) fork,
+#include "base/locks.def"
+#undef KP_LOCK
+};
+
+static const char *const names[KP_LOCKS] = {
+#define KP_LOCK(name, fork, file, what) #name,
 #include "base/locks.def"
 #undef KP_LOCK
 };
@@ -106,11 +114,6 @@ static __thread uint64_t taken __attribute__((tls_model("initial-exec"))); /* by
 
 static _Noreturn void complain(int rank, int held_rank)
 {
-    static const char *const names[] = {
-#define KP_LOCK(name, fork, file, what) #name,
-#include "base/locks.def"
-#undef KP_LOCK
-    };
     char line[128];
     int n = snprintf(line, sizeof(line), "lock order: a thread that holds %s waits for %s\n", names[held_rank],
                      names[rank]);
@@ -186,14 +189,19 @@ static bool take(struct kp_lock *l, long patience_ms)
         return true;
     if (patience_ms != KP_FOREVER && (word & ~WAITED_FOR) == kp_thread_id())
         return false;
+    kp_debug(KP_DEBUG_LOCK, "waits for %s, which thread %d holds", names[l->rank], word & ~WAITED_FOR);
     long start = kp_now_ms(), waited = 0;
     while (!take_or_announce(l, &word, waited >= SLICE_MS)) {
         waited = kp_now_ms() - start;
-        if (patience_ms != KP_FOREVER && waited >= patience_ms)
+        if (patience_ms != KP_FOREVER && waited >= patience_ms) {
+            kp_debug(KP_DEBUG_LOCK, "gives up %s after %ld ms; thread %d holds it", names[l->rank], waited,
+                     word & ~WAITED_FOR);
             return false;
+        }
         if (word & WAITED_FOR)
             kp_wait_while(&l->word, word, patience_ms == KP_FOREVER ? KP_FOREVER : patience_ms - waited);
     }
+    kp_debug(KP_DEBUG_LOCK, "has %s after %ld ms", names[l->rank], kp_now_ms() - start);
     return true;
 }
 

@@ -24,6 +24,7 @@
 #include "preload/os/log.h"
 #include "preload/os/stdout_mute.h"
 #include "preload/who/nvtx.h"
+#include "base/debug.h"
 #include "preload/os/outcome.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/program/launch_ids.h"
@@ -138,6 +139,7 @@ static const struct kp_filter_source filter_source = {read_mangled, read_device,
 
 static void in_forked_child(void)
 {
+    kp_debug(KP_DEBUG_FORK, "a forked child: locks are free, windows and threads of the parent's are forgotten");
     kp_gate_reset();
     kp_nvtx_forked();
     if (atomic_load(&process.phase) != ASLEEP || kp_locks_broken(KP_LOCK_PROCESS)) {
@@ -260,6 +262,7 @@ static bool read_options(void)
         unprofiled(err ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", err);
         return false;
     }
+    kp_debug_show(process.options.debug);
     kp_outcome_strict(process.options.strict);
     kp_log_quiet(process.options.quiet);
     if (*kp_sections_note())

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/debug.h"
 #include "base/text.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/observe.h"
@@ -110,11 +111,15 @@ static unsigned rehearsals(const struct flight *f)
 static void tell_pass(struct flight *f)
 {
     char text[96];
-    if (!f->c->setup.progress || f->rehearsed < rehearsals(f))
+    if (f->rehearsed < rehearsals(f)) {
+        kp_debug(KP_DEBUG_REPLAY, "rehearsal of a window of %zu launches", f->job->n_launches);
         return;
+    }
     snprintf(text, sizeof(text), "pass %zu of %zu of a window of %zu launches", ++f->pass, f->all_passes,
              f->job->n_launches);
-    f->c->setup.progress(text, false);
+    kp_debug(KP_DEBUG_REPLAY, "%s", text);
+    if (f->c->setup.progress)
+        f->c->setup.progress(text, false);
 }
 
 static int op_restore(void *arg)

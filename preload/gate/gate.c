@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "base/debug.h"
 #include "base/lock.h"
 
 static atomic_bool armed;
@@ -39,9 +40,11 @@ void kp_gate_enter_shared(const char *what)
             return;
         kp_gate_leave_shared();
         if (watches(w)) {
+            kp_debug(KP_DEBUG_GATE, "%s closes the window", what);
             w->close(what);
             continue;
         }
+        kp_debug(KP_DEBUG_GATE, "%s waits: another thread has the gate", what);
         atomic_fetch_add(&waiting, 1);
         while (atomic_load(&exclusive))
             kp_wait_while(&exclusive, 1, KP_FOREVER);
@@ -55,6 +58,7 @@ void kp_gate_enter_alone(const char *what)
     kp_gate_enter_shared(what);
     while (w && w->is_open()) {
         kp_gate_leave_shared();
+        kp_debug(KP_DEBUG_GATE, "%s, which runs alone, closes the window", what);
         w->close(what);
         kp_gate_enter_shared(what);
     }
@@ -74,9 +78,11 @@ bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
     int calls = atomic_load(&in_flight);
     if (calls <= 0) /* most often, and reading the clock costs more */
         return true;
+    kp_debug(KP_DEBUG_GATE, "waits for %d calls in flight", calls);
     for (long start = kp_now_ms(), waited = 0; calls > 0; calls = atomic_load(&in_flight)) {
         waited = kp_now_ms() - start;
         if (waited >= patience_ms) {
+            kp_debug(KP_DEBUG_GATE, "gives up after %ld ms: %d calls are in flight", waited, calls);
             kp_gate_leave_exclusive();
             return false;
         }

@@ -12,6 +12,7 @@
 
 #include "preload/os/outcome.h"
 #include "preload/os/quiet.h"
+#include "base/debug.h"
 #include "base/descriptor.h"
 #include "base/text.h"
 
@@ -116,12 +117,18 @@ void kp_log_remember_stderr(void)
     first_stderr = kp_descriptor_file(STDERR_FILENO);
 }
 
+static void write_debug(const char *line, size_t len)
+{
+    write_at(&error, line, len);
+}
+
 void kp_log_open(void)
 {
     bool same = kp_descriptor_is(STDERR_FILENO, &first_stderr);
     int copy = same ? kp_descriptor_copy(STDERR_FILENO) : -1;
     error.file = first_stderr;
     error.fd = copy >= 0 ? copy : same ? STDERR_FILENO : -1;
+    kp_debug_to(write_debug);
 }
 
 int kp_log_own_output(const struct stat *s)

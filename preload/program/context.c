@@ -21,6 +21,7 @@
 #include "preload/session/session.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
+#include "base/debug.h"
 #include "base/demangle.h"
 #include "base/text.h"
 
@@ -169,6 +170,11 @@ static int plan_for(const struct kp_context *c, const struct kp_section *const *
                           n_sections, metrics, how, out, err);
     kp_progress_end();
     atomic_fetch_sub(&planning, 1);
+    if (rc)
+        kp_debug(KP_DEBUG_PLAN, "%zu sections and metrics '%s' of %s: %s", n_sections, metrics, c->chip, strerror(-rc));
+    else
+        kp_debug(KP_DEBUG_PLAN, "%zu sections and metrics '%s' of %s: %zu metrics, %zu passes", n_sections, metrics,
+                 c->chip, (*out)->n_metrics, (*out)->passes);
     return rc;
 }
 

@@ -54,6 +54,7 @@ struct kp_options {
     char *source_folders;         /* comma list; "" = none */
     bool import_source;           /* the texts of source files are stored in the session */
     bool quiet;                   /* no progress lines */
+    char *debug;                  /* comma list of debug.def; "" = none */
     bool strict;                  /* each kind of failure is told as an exit status: see failures.def */
     bool profile_from_start;
     bool nvtx;                 /* also set by all that needs it, see kp_options_want_nvtx */

@@ -88,6 +88,7 @@ static void defaults(void **state)
     assert_string_equal(o.print_source, "cuda,sass");
     assert_false(o.import_source);
     assert_string_equal(o.source_folders, "");
+    assert_string_equal(o.debug, "");
     kp_options_free(&o);
     assert_null(o.set);
 }
@@ -100,19 +101,19 @@ static void every_field_has_its_variable(void **state)
              "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
              "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
              "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE",
-             "KPROF_STRICT=on", "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t", "KPROF_PROFILE_FROM_START=off",
-             "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
-             "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values",
-             "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled",
-             "KPROF_KERNEL_ID=1:7:regex:f:2", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu",
-             "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms", "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only",
-             "KPROF_TARGET_PROCESSES_FILTER=a,regex:b", "KPROF_APPLICATION=4711", "KPROF_NVTX=on",
-             "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/", "KPROF_NVTX_PUSH_POP_SCOPE=process",
-             "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_CSV_DEFUSE=yes", "KPROF_PRINT_SUMMARY=per-gpu",
-             "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass",
-             "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000",
-             "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_CALL_STACK=python,native",
-             "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
+             "KPROF_STRICT=on", "KPROF_DEBUG=lock,window", "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t",
+             "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s",
+             "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all", "KPROF_PRINT_METRIC_NAME=label-name",
+             "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values", "KPROF_APPLY_RULES=no",
+             "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled", "KPROF_KERNEL_ID=1:7:regex:f:2",
+             "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu", "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms",
+             "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only", "KPROF_TARGET_PROCESSES_FILTER=a,regex:b",
+             "KPROF_APPLICATION=4711", "KPROF_NVTX=on", "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/",
+             "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_CSV_DEFUSE=yes",
+             "KPROF_PRINT_SUMMARY=per-gpu", "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel",
+             "KPROF_PRINT_SOURCE=sass", "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b",
+             "KPROF_PM_SAMPLING_INTERVAL=2000", "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3",
+             "KPROF_CALL_STACK=python,native", "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
     assert_string_equal(o.config, "/dev/null");
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
@@ -142,6 +143,7 @@ static void every_field_has_its_variable(void **state)
     assert_true(o.force_overwrite);
     assert_true(o.quiet);
     assert_true(o.strict);
+    assert_string_equal(o.debug, "lock,window");
     assert_string_equal(o.metrics_told, "a,c");
     assert_string_equal(o.status_file, "/tmp/t");
     assert_false(o.profile_from_start);
@@ -197,6 +199,24 @@ static void every_row_is_tested_here(void **state)
         assert_true(strlen(rows[i].help) > 0);
     }
     free(source);
+}
+
+static void debug_takes_the_domains(void **state)
+{
+    (void)state;
+    static const char *const domains[] = {
+#define KP_DEBUG_DOMAIN(id, name, what) name,
+#include "base/debug.def"
+#undef KP_DEBUG_DOMAIN
+    };
+    char all[256] = "";
+    for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? "," : "", domains[i]);
+    size_t n;
+    const struct kp_option *row = kp_option_rows(&n);
+    while (n-- && strcmp(row->flag, "debug"))
+        row++;
+    assert_string_equal(row->values, all);
 }
 
 static void the_set_gives_way(void **state)
@@ -762,6 +782,7 @@ int main(void)
         cmocka_unit_test(defaults),
         cmocka_unit_test(every_field_has_its_variable),
         cmocka_unit_test(every_row_is_tested_here),
+        cmocka_unit_test(debug_takes_the_domains),
         cmocka_unit_test(the_set_gives_way),
         cmocka_unit_test(the_trace_chooses_what_is_collected),
         cmocka_unit_test(values_that_do_not_go_together),

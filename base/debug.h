@@ -1,0 +1,38 @@
+/*
+ * Lines for whoever looks into kprof itself: KPROF_DEBUG names domains, the rows of debug.def.
+ *
+ * Threads: any. A line is written whole, in one call.
+ */
+#ifndef KP_BASE_DEBUG_H
+#define KP_BASE_DEBUG_H
+
+#include <stddef.h>
+
+enum kp_debug_domain {
+#define KP_DEBUG_DOMAIN(id, name, what) KP_DEBUG_##id,
+#include "base/debug.def"
+#undef KP_DEBUG_DOMAIN
+    KP_DEBUG_DOMAINS
+};
+
+/* A bit for each domain that is shown; 0 at first. To be read only. */
+extern unsigned kp_debug_shown;
+
+/* Writes `==KPROF== debug DOMAIN [thread]: text`, where the domain is shown. The arguments are not evaluated elsewhere.
+ */
+#define kp_debug(domain, ...)                                                                                          \
+    do {                                                                                                               \
+        if (__builtin_expect(kp_debug_shown & 1U << (domain), 0))                                                      \
+            kp_debug_line(domain, __VA_ARGS__);                                                                        \
+    } while (0)
+
+void kp_debug_line(enum kp_debug_domain domain, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Shows the domains of a comma list, and no others. Names that are none are passed over: whoever read the list has
+ * checked it. To be called before there are threads that write. */
+void kp_debug_show(const char *list);
+
+/* Sends lines, each with its end, to `write` instead of descriptor 2; NULL: to descriptor 2 again. */
+void kp_debug_to(void (*write)(const char *line, size_t len));
+
+#endif
