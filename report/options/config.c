@@ -23,7 +23,7 @@ static const char prefix[] = KP_OPTION_PREFIX, own_name[] = KP_OPTION_PREFIX "CO
 /* "launch-skip" is KPROF_LAUNCH_SKIP; a name that begins as those do stays as it is. */
 static char *entry_of(const char *name, size_t name_len, const char *value, size_t value_len)
 {
-    bool whole = !strncmp(name, prefix, sizeof prefix - 1);
+    bool whole = name_len >= sizeof prefix - 1 && !memcmp(name, prefix, sizeof prefix - 1);
     char *entry;
     if (asprintf(&entry, "%s%.*s=%.*s", whole ? "" : prefix, (int)name_len, name, (int)value_len, value) < 0)
         return NULL;
