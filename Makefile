@@ -295,6 +295,13 @@ $(OUT)/e2e/%.so: tests/e2e/%.c $(FAKE_LIBS) $(OBJ)/flags
 	$(call say,CC)
 	$(Q)$(PLAIN_COMPILE) -MMD -MP -MF $(OBJ)/e2e_$*.d -shared -o $@ $< -L$(OUT)/fake $(LINK_LINE)
 
+# libkprof.so with the strategies of the tests.
+TOY := $(OUT)/e2e/libkprof_toy.so
+$(TOY): $(LIBRARY_OBJ) $(call objects,tests/toy/strategy.c) $(SQLITE) $(UNWIND)
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/window/strategies.c.o,$(filter %.o,$^)) $(SQLITE) $(UNWIND)
+
 # What a preloaded sanitiser needs in front of it (tests/shim/nodeepbind.c), and its runtime.
 SHIM := $(OUT)/nodeepbind.so
 $(SHIM): tests/shim/nodeepbind.c $(OBJ)/flags
@@ -311,7 +318,7 @@ $(OUT)/tests/libkprof-symbols.so: $(OUT)/libkprof-symbols.so
 	@mkdir -p $(@D)
 	@ln -sf ../$(<F) $@
 
-test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS) $(OUT)/tests/libkprof-symbols.so
+test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS) $(TOY) $(OUT)/tests/libkprof-symbols.so
 
 run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) KP_TEST_VARIANT=$(VARIANT) $(if $(SANITIZE),E2E_LIMIT=120) \

@@ -1,0 +1,89 @@
+#!/bin/sh
+# What KPROF_DEBUG shows of the inside: opens and closes of windows with their reasons, calls that close them, passes,
+# plans. And a strategy that is part of no release runs in libkprof_toy.so, without a change to the windows' own files.
+. "$(dirname "$0")/e2e.inc"
+
+shown() { # DOMAIN PATTERN
+    grep -cE "^==KPROF== debug $1 \[[0-9]+\]: $2" "$tmp/kprof.err"
+}
+
+windows() {
+    KPROF_DEBUG=window both "windows" "$programs/p_window" copies-out
+    opens=$(shown window 'opens \(replay\): context 1$')
+    [ "$opens" -gt 2 ] || fail "windows: $opens opens"
+    expect "windows: closes" "$(shown window 'closes \(replay\): cuMem[A-Za-z]*(_v2)?; launches [0-9]+, with results')" "$opens"
+    expect "windows: in turn" "$(sed -n 's/.*debug window \[[0-9]*\]: \([a-z]*\) .*/\1/p' "$tmp/kprof.err" | paste -sd' ' |
+        sed 's/opens closes *//g')" ""
+    launches=$(sed -n 's/.*closes .* launches \([0-9]*\), .*/\1/p' "$tmp/kprof.err" | awk '{n += $1} END {print n}')
+    grep -q "^==KPROF== $launches launches seen" "$tmp/report" || fail "windows: $launches launches are not all"
+    expect "windows: others" "$(grep 'KPROF== debug' "$tmp/kprof.err" | grep -vc ' debug window ')" 0
+}
+
+obstacles() {
+    KPROF_DEBUG=window both "a kernel with a heap" "$programs/p_repeat" heap
+    shown window 'opens \(count\): context 1, one launch that takes or frees memory of the device.s heap' >/dev/null ||
+        { fail "a kernel with a heap: its reason"; show; }
+    KPROF_SET=quick KPROF_DEBUG=window both "quick" "$programs/p_window" many 20
+    expect "quick: opens" "$(shown window 'opens \(count\): context 1$')" 1
+    expect "quick: closes" "$(shown window 'closes \(count\): ')" 1
+}
+
+others() {
+    KPROF_DEBUG=gate,replay,plan both "others" "$programs/p_window" copies-out
+    expect "others: plans" "$(shown plan '4 sections and metrics .* [0-9]+ metrics, 9 passes$')" 1
+    expect "others: first passes" "$(shown replay 'pass 1 of 9 of a window of ')" "$(shown replay 'pass 9 of 9 of a window of ')"
+    [ "$(shown replay 'rehearsal of a window of ')" -gt 2 ] || fail "others: rehearsals"
+    expect "others: calls that close windows" "$(shown gate 'cuMemcpyDtoH_v2 closes the window$')" 1
+    expect "others: windows" "$(shown window '')" 0
+}
+
+locks() {
+    KPROF_DEBUG=lock both "locks" "$programs/p_threads"
+    waits=$(shown lock 'waits for [A-Z_]*, which thread [0-9]+ holds$')
+    [ "$waits" = "$(shown lock '(has [A-Z_]* after|gives up [A-Z_]* after) [0-9]+ ms')" ] || fail "locks: $waits waits"
+    KPROF_DEBUG=fork both "forks" "$programs/p_window" forks
+    [ "$(shown fork 'a forked child: ')" -gt 0 ] || fail "forks: none"
+}
+
+# They go to stderr also where the report goes elsewhere, and nowhere without being asked for.
+silent() {
+    both "silent" "$programs/p_window" copies-out
+    expect "silent: lines" "$(grep -c ' debug ' "$tmp/kprof.err")" 0
+    KPROF_LOG_FILE=stdout KPROF_DEBUG=window profiled "$programs/p_window" copies-out
+    expect "on stdout" "$(grep -c 'KPROF== debug' "$tmp/kprof.out")" 0
+    [ "$(shown window '')" -gt 4 ] || fail "on stderr beside a report on stdout"
+}
+
+# Four launches make a window of the toy's.
+toy() {
+    library=$build/e2e/libkprof_toy.so
+    KPROF_DEBUG=window both "a toy" "$programs/p_window" many 20
+    seen=$(sed -n 's/^==KPROF== \([0-9]*\) launches seen, .*/\1/p' "$tmp/report")
+    [ "${seen:-0}" -ge 20 ] || fail "a toy: ${seen:-no} launches seen"
+    expect "a toy: windows" "$(shown window 'closes \(toy\): the toy has seen enough; launches 4, with results 4')" $((seen / 4))
+    expect "a toy: told" "$(grep -c '^==WARNING== the toy counts nothing' "$tmp/kprof.err" "$tmp/report" | awk -F: '{n += $2} END {print n}')" 1
+}
+
+# A process that stands still in the middle of a window, seen from outside.
+in_gdb() {
+    case ${KP_TEST_VARIANT:-release} in asan | ubsan | tsan) return ;; esac
+    gdb -nx -batch -ex 'python print("ready")' 2>/dev/null | grep -q ready || { echo "without gdb: kprof-gdb.py is not checked"; return; }
+    LD_LIBRARY_PATH="$build/fake" gdb -nx -batch -ex 'set startup-with-shell off' -ex 'set breakpoint pending on' \
+        -ex "set environment LD_PRELOAD $library" -ex 'set environment KPROF_LOG_FILE /dev/null' \
+        -ex 'break kp_passes_run' -ex run -ex "source $source/tools/kprof-gdb.py" -ex kprof \
+        --args "$programs/p_window" copies-out >"$tmp/gdb" 2>&1 </dev/null
+    for line in 'phase: AWAKE, of process [0-9]+$' 'gate: armed, held by one thread alone; 0 calls in flight, ' \
+        'window: open, strategy replay; 1 launches, 1 with results, 0 operations$' 'worker: ' \
+        "lock GATE: held by thread [0-9]+, gdb's thread 1\$"; do
+        grep -qE "^$line" "$tmp/gdb" || fail "gdb: no line: $line: $(tail -6 "$tmp/gdb")"
+    done
+}
+
+beside windows
+beside in_gdb
+beside obstacles
+beside others
+beside locks
+beside silent
+beside toy
+finish
