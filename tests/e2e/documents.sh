@@ -4,6 +4,8 @@
 . "$(dirname "$0")/e2e.inc"
 release_only "documents are of no build"
 kprof=$(realpath "$build/kprof")
+build=$(realpath "$build")
+programs=$build/programs
 cd "$source" || exit 1
 documents="README.md CONTRIBUTING.md CHANGELOG.md examples/README.md $(echo docs/*.md)"
 
@@ -25,11 +27,16 @@ printf '<!-- table nonesuch: x -->\n<!-- end -->\n' >"$tmp/none.md"
 tools/gen_tables.sh "$kprof" "$tmp/none.md" >/dev/null 2>"$tmp/said" && fail "a table that nobody makes is let through"
 grep -q nonesuch "$tmp/said" || fail "a table that nobody makes is not named: $(cat "$tmp/said")"
 
-# The options' table: a row for each option, with its variable, and no others.
-"$kprof" --list-words | sed -n 's/^option\t\([^\t]*\)\t[^\t]*\t\([^\t]*\)\t.*/\1 \2/p' | sort >"$tmp/options"
-sed -n 's/^| \(`-[a-z]`, \)\{0,1\}`--\([a-z-]*\)[^`]*` | `\(KPROF_[A-Z_]*\)` |.*/\2 \3/p' docs/manual.md | sort >"$tmp/told"
+# The options' table: a row for each option, with its letter, value, variable and default, and no others.
+"$kprof" --list-words | sed -n 's/^option\t//p' | awk -F '\t' '{
+    value = $5 == "" ? "" : " " ($1 == "set" || $4 == "CHOICES" ? "…" : $5)
+    fallback = $6 != "" ? $6 : $5 == "" ? "off" : ""
+    print ($2 == "" ? "" : "`-" $2 "`, ") "`--" $1 value "` | `" $3 "` | " (fallback == "" ? "" : "`" fallback "` ") "|"
+}' | sort >"$tmp/options"
+sed -n 's/^| \(\(`-[a-z]`, \)\{0,1\}`--[^|]*| `KPROF_[A-Z_]*` | [^|]*|\).*/\1/p' docs/manual.md |
+    sed -E 's/^(`--set) [^`]*`/\1 …`/; s/^(`--(page|print-source|call-stack)) [^`]*`/\1 …`/' | sort >"$tmp/told"
 [ "$(wc -l <"$tmp/options")" -gt 20 ] || fail "--list-words shows few options"
-diff "$tmp/options" "$tmp/told" || fail "the manual's table of options has other rows than kprof"
+diff "$tmp/options" "$tmp/told" || fail "the manual's table of options differs from kprof's"
 
 # The statuses of failures: all, in their order, and no others.
 "$kprof" --list-words | sed -n 's/^status\t//p' >"$tmp/statuses"
@@ -75,10 +82,7 @@ for file in $documents; do
         grep -oE -e ' --[a-z-]+' | tr -d ' ' | sort -u >"$tmp/used"
     for flag in $(comm -23 "$tmp/used" "$tmp/flags"); do fail "$file: kprof has no $flag"; done
 done
-{
-    "$kprof" --list-words | sed -n 's/^option\t[^\t]*\t[^\t]*\t\(KPROF_[A-Z_]*\)\t.*/\1/p'
-    echo KPROF_DEBUG
-} | sort -u >"$tmp/variables"
+"$kprof" --list-words | sed -n 's/^option\t[^\t]*\t[^\t]*\t\(KPROF_[A-Z_]*\)\t.*/\1/p' | sort -u >"$tmp/variables"
 for file in $documents; do
     for variable in $(grep -oE 'KPROF_[A-Z]+[A-Z_]*' "$file" | sort -u | comm -23 - "$tmp/variables"); do
         fail "$file: there is no variable $variable"
@@ -108,6 +112,23 @@ for file in $documents; do
     done <"$tmp/commands"
 done
 [ $runs -gt 5 ] || fail "the documents have only $runs commands over recorded sessions"
+
+# --- commands that run a program: each is run over the fakes, with a program of the tests in its place ---
+runs=0
+mkdir "$tmp/runs"
+for file in $documents; do
+    sed -n 's/^ \{4,\}\(.* \)\{0,1\}build\/kprof \(.*\(\.\/program\|python train\.py\)\).*/\2/p' "$file" >"$tmp/commands"
+    while read -r command; do
+        runs=$((runs + 1))
+        line=$(echo "$command" | sed "s@\./program@$programs/p_direct@; s@python train\.py@$programs/p_direct@; s@ examples/@ $source/examples/@")
+        (cd "$tmp/runs" && LD_LIBRARY_PATH="$build/fake" sh -c "$kprof $line") >"$tmp/out" 2>"$tmp/err" </dev/null ||
+            fail "$file: kprof $command: $(cat "$tmp/err")"
+        grep "^==ERROR==" "$tmp/err" && fail "$file: kprof $command"
+        grep -q '==KPROF== .* seen' "$tmp/err" || fail "$file: kprof $command: no report"
+        rm -f "$tmp/runs"/*
+    done <"$tmp/commands"
+done
+[ $runs -gt 15 ] || fail "the documents run a program in $runs commands only"
 
 # --- the README's picture: its lines, but for `...`, are lines of the output, in this order ---
 picture=$(sed -n 's/^<!-- picture: build\/kprof \(.*\) -->$/\1/p' README.md)
