@@ -1,4 +1,4 @@
-# Targets: all (default), setup, test, asan, ubsan, tsan, demo, docs, install, uninstall, deb, check-layers, check-abi,
+# Targets: all (default), setup, test, asan, ubsan, tsan, demo, docs, tables, install, uninstall, deb, check-layers, check-abi,
 # format, format-check, lint, clean. Variables: CC, CFLAGS, WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX,
 # DESTDIR; of deb: DEBFULLNAME, DEBEMAIL.
 
@@ -96,7 +96,7 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: check-functions all setup setup-test setup-checks test run-tests test-programs asan ubsan tsan demo docs install uninstall deb \
+.PHONY: check-functions all setup setup-test setup-checks test run-tests test-programs asan ubsan tsan demo docs tables install uninstall deb \
         check-layers check-abi format format-check lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -175,8 +175,15 @@ ifndef SOURCE_DATE_EPOCH
 SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y base/version.h)
 endif
 export SOURCE_DATE_EPOCH
-DOCS := $(addprefix $(OUT)/docs/,kprof.1 libkprof.7 kprof.bash _kprof)
+MAN1 := kprof.1 kprof-report.1 kprof-diff.1 kprof-doctor.1
+DOCS := $(addprefix $(OUT)/docs/,$(MAN1) libkprof.7 kprof.bash _kprof)
 docs: $(DOCS)
+
+# Tables of the documents that are made of the code; tests/e2e/documents.sh fails when one is stale.
+tables: $(OUT)/kprof
+	@for f in *.md docs/*.md; do CC='$(CC)' tools/gen_tables.sh $(OUT)/kprof $$f > $(OUT)/table.md && \
+	    { cmp -s $(OUT)/table.md $$f || cp $(OUT)/table.md $$f; } || exit 1; done; rm -f $(OUT)/table.md
+	@CC='$(CC)' tools/gen_locks.sh > docs/locks.md
 
 $(OUT)/docs/%: packaging/%.in tools/gen_docs.sh tools/gen_docs.awk $(OUT)/kprof
 	@mkdir -p $(@D)
@@ -196,11 +203,11 @@ INSTALLED := 755=$(OUT)/kprof=bin/kprof \
              644=$(OUT)/libkprof.so=lib/libkprof.so \
              644=$(OUT)/libkprof-symbols.so=lib/libkprof-symbols.so \
              644=$(OUT)/docs/kprof.pc=$(PKGCONFIG_DIR)/kprof.pc \
-             644=$(OUT)/docs/kprof.1=share/man/man1/kprof.1 \
+             $(foreach p,$(MAN1),644=$(OUT)/docs/$(p)=share/man/man1/$(p)) \
              644=$(OUT)/docs/libkprof.7=share/man/man7/libkprof.7 \
              644=$(OUT)/docs/kprof.bash=share/bash-completion/completions/kprof \
              644=$(OUT)/docs/_kprof=$(ZSH_DIR)/_kprof \
-             $(foreach f,LICENSE README.md $(wildcard docs/* examples/sections/*),644=$(f)=share/doc/kprof/$(f))
+             $(foreach f,LICENSE README.md CHANGELOG.md $(wildcard docs/* examples/sections/*),644=$(f)=share/doc/kprof/$(f))
 # A word of such a row.
 part = $(word $(1),$(subst =, ,$(2)))
 

@@ -19,7 +19,7 @@ struct kp_arena {
 void *kp_arena_alloc(struct kp_arena *a, size_t size);
 /* The first `len` characters of `text`, terminated; NULL without memory. */
 char *kp_arena_text(struct kp_arena *a, const char *text, size_t len);
-/* All that `from` holds is held by `to`, and `from` is empty. */
+/* Moves all that `from` holds to `to`; `from` is empty then. */
 void kp_arena_move(struct kp_arena *to, struct kp_arena *from);
 void kp_arena_free(struct kp_arena *a);
 

@@ -1,12 +1,11 @@
-/* The functions of the dynamic loader, as code is to use them that may run inside of another program. */
+/* Functions of the dynamic loader, for code that may run inside of another program. */
 #ifndef KP_BASE_DL_H
 #define KP_BASE_DL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The dynamic loader as the caller wants it used: the preloaded object passes the real functions, past its own doors.
- */
+/* The caller chooses the functions: the preloaded object passes the real ones, past its own doors. */
 struct kp_dl {
     void *(*open)(const char *path, int flags);
     void *(*sym)(void *handle, const char *name);

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /* The variables of `env` (NULL-terminated, NAME=value) that say how the program, CUDA and kprof were to behave, or
- * which rank the process is, as lines NAME=value in the order of their names; nothing else, as others may be secret. A
- * line end in a value becomes a blank. malloc'ed; NULL without memory. Any thread. */
+ * which rank the process is, as lines NAME=value in the order of their names. All others are left out, as they may
+ * be secret. A line end in a value becomes a blank. malloc'ed; NULL without memory. Any thread. */
 char *kp_environment_lines(char *const *env);
 
 /* The next line of such a text: *name and *value point into it, with their lengths. False at the end. */

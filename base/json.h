@@ -28,7 +28,7 @@ void kp_json_end(struct kp_json *j);
 void kp_json_text(struct kp_json *j, const char *key, const char *value);
 void kp_json_count(struct kp_json *j, const char *key, uint64_t value);
 void kp_json_int(struct kp_json *j, const char *key, int64_t value);
-/* What is not finite is null, as JSON has no such numbers. */
+/* A number that is not finite is null, as JSON has none. */
 void kp_json_real(struct kp_json *j, const char *key, double value);
 void kp_json_bool(struct kp_json *j, const char *key, bool value);
 

@@ -1,7 +1,7 @@
 /*
- * Locks, clocks and waits. There is one kind of lock, and one table of all locks (locks.def), which is their order. A
- * lock can be waited for with a limit, which a program's end needs: an exit from a signal handler may have interrupted
- * the very thread that holds the lock. Waiting threads sleep in the kernel.
+ * Locks, clocks and waits. There is one kind of lock. The table of all locks (locks.def) gives their order. A wait for
+ * a lock can have a limit. The end of a program needs that: an exit from a signal handler may have interrupted the
+ * thread that holds the lock. Waiting threads sleep in the kernel.
  *
  * Threads: any. A lock is given back by the thread that took it.
  */
@@ -31,34 +31,33 @@ extern struct kp_lock kp_locks[KP_LOCKS];
 
 enum { KP_FOREVER = -1 };
 
-/* Waits at most `patience_ms` (KP_FOREVER: without end; 0: not at all). False when it was not to be had; at once where
- * this very thread holds it and the wait has a limit. A holder that has ended holds nothing any more.
+/* Waits at most `patience_ms` (KP_FOREVER: without end; 0: not at all). False when the time is over; at once where this
+ * thread holds the lock itself and the wait has a limit. A thread that has ended holds nothing any more.
  *
- * A thread that waits without end holds only locks that come before this one. The builds with ASan or TSan check that:
- * they name both locks on stderr and abort. */
+ * A thread that waits without end holds only locks that come before this one. The builds with ASan or TSan check
+ * that: they name both locks on stderr and abort. */
 bool kp_lock_take(struct kp_lock *l, long patience_ms);
 void kp_lock_give(struct kp_lock *l);
 
-/* The program ends on this thread, maybe in a handler of a signal that interrupted it while it held locks: the order is
- * checked among those that it takes from here on. */
+/* Tells that the program ends on this thread. A signal may have interrupted it while it held locks: the order is
+ * checked only among those that it takes from here on. */
 void kp_locks_at_end(void);
 
 /* ---- forks ---- */
 
-/* Over each fork from now on the thread that forks holds the locks that the table says so of, taken in its order, so
- * that what they guard is whole in the child. Those that are not to be had soon are left: the thread may hold one
- * itself. In the child all are free, and in_child is called. Once. */
+/* Watches forks from now on. The forking thread holds the locks that the table marks, taken in its order, so that
+ * what they guard is whole in the child. It leaves a lock that does not come free soon: it may hold that one itself.
+ * In the child all locks are free, and in_child is called. To be called once. */
 void kp_locks_watch_forks(void (*in_child)(void));
-/* In the child: whether another thread of the parent's held the lock at the fork, and left its work half done. */
+/* In the child: whether another thread of the parent held the lock at the fork, so that its work is half done. */
 bool kp_locks_broken(int lock);
-/* Whether this thread forks and holds them: a signal handler that interrupts it must not wait for one. */
+/* Whether this thread is forking and holds them. A signal handler that interrupts it must not wait for one. */
 bool kp_locks_forking(void);
 
 /* ---- signals ---- */
 
-/* Signals wait on this thread while it allocates or frees, and nothing may take long meanwhile: an exit() from a
- * handler that interrupted an allocation would wait for ever for the C library's lock, which what runs at the end
- * needs. */
+/* Holds signals back on this thread while it allocates or frees; nothing may take long meanwhile. A handler that
+ * interrupts an allocation and calls exit() would wait for ever: exit handlers need the C library's lock. */
 sigset_t kp_signals_hold(void);
 void kp_signals_let(const sigset_t *before);
 
@@ -76,8 +75,7 @@ int kp_thread_id(void);
 long kp_now_ms(void);
 double kp_now_ns(void);
 
-/* For polling what nobody tells of: sleeps for a sixteenth of what has been waited so far, in all from 50 us to 5 ms.
- */
+/* Sleeps between two polls: a sixteenth of what has been waited so far, at least 50 us and at most 5 ms. */
 void kp_nap(long waited_ms);
 
 #endif

@@ -26,9 +26,9 @@ char *kp_number_digits(char *text, uint64_t number);
 
 enum { KP_NUMBER_SIZE = 25 }; /* the longest one, terminated */
 
-/* Returns the end. What is not a number is null, what is infinite 1e999 or -1e999; others read back as they were. */
+/* Returns the end. NaN is null, infinity 1e999 or -1e999; all other numbers read back as they were. */
 char *kp_number_write(double value, char to[KP_NUMBER_SIZE]);
-/* Returns what is behind the number at `at`, or NULL when there is none. */
+/* Reads the number at `at`. Returns the place behind it, or NULL when there is none. */
 char *kp_number_read(const char *at, double *value);
 
 #endif

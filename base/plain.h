@@ -4,8 +4,8 @@
 
 #include <locale.h>
 
-/* From here to kp_plain_end, printf of the calling thread writes numbers as in the C locale. Returns what to end it
- * with. Where there is no memory for it, nothing changes. */
+/* From here to kp_plain_end, printf of the calling thread writes numbers as in the C locale. Returns the argument of
+ * kp_plain_end. Without memory nothing changes. */
 locale_t kp_plain_begin(void);
 void kp_plain_end(locale_t before);
 

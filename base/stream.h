@@ -17,10 +17,10 @@ struct kp_stream {
 
 /* `s` and the sink must stay where they are until the stream is closed. 0 or -ENOMEM. */
 int kp_stream_open(struct kp_stream *s, const struct kp_sink *sink);
-/* What prints into a stdio stream. */
+/* A sink that prints into a stdio stream. */
 struct kp_sink kp_stream_sink(FILE *to);
 
-/* Hands on what is left. 0, what the sink returned, or -ENOMEM. */
+/* Closes the stream, once the sink has the rest. 0, what the sink returned, or -ENOMEM. */
 int kp_stream_close(struct kp_stream *s);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is left of a text, at first all of it. */
+/* The rest of a text; at first all of it. */
 struct kp_wrap {
     const char *rest;
     size_t width;

@@ -32,9 +32,10 @@ int kp_host_names(struct kp_host *h, enum kp_metric_type type, const char *const
 int kp_host_suffixes(struct kp_host *h, enum kp_metric_type type, const char *name, const char *const **suffixes,
                      size_t *n);
 
-/* What throughput `name`, with or without suffix, is the largest of: base names, those of its sub-throughputs in their
- * place, each once. *names is malloc'ed, what it points to is the library's and valid while `h` is. -EINVAL for what is
- * no throughput of the chip, -ENOSYS without libnvperf_host, -EIO when that fails. Source: the PerfWorks library. */
+/* The metrics of which throughput `name`, with or without suffix, is the largest: base names, each once. Those of a
+ * sub-throughput stand in its place. *names is malloc'ed, what it points to is the library's and valid while `h` is.
+ * -EINVAL for what is no throughput of the chip, -ENOSYS without libnvperf_host, -EIO when that fails. Source: the
+ * PerfWorks library. */
 int kp_host_constituents(struct kp_host *h, const char *name, const char ***names, size_t *n);
 
 /* Chips the library knows; the array is CUPTI's. */

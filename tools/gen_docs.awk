@@ -2,6 +2,9 @@
 # these lines stand for what is made of that:
 #   @options GROUP@       man: the options of a group of options.def
 #   @environment GROUP@   man: the same as environment variables
+#   @option NAME@         man: one option
+#   @taken NAME@          man: the options that another sub-command takes
+#   @own NAME@            man: the flags that no other command has
 #   @query-commands@      man: sub-commands that list something
 #   @query-options@       man: the flags that only these take
 #   @command NAME@ … @end@  what the template says of another sub-command; each needs such a part, and a part is left out
@@ -66,15 +69,37 @@ function roff_default(text)
     return text == "" ? "" : " (default " roff(text) ")"
 }
 
-function man_options(which,    i, short)
+function man_option(i,    short)
+{
+    print ".TP"
+    short = letter[i] == "" ? "" : "\\fB\\-" letter[i] "\\fR, "
+    print short "\\fB\\-\\-" roff(flag[i]) "\\fR" roff_value(value[i])
+    print roff_text(help[i]) roff_default(fallback[i])
+}
+
+function man_options(which,    i)
 {
     for (i = 1; i <= n; i++)
-        if (group[i] == which) {
-            print ".TP"
-            short = letter[i] == "" ? "" : "\\fB\\-" letter[i] "\\fR, "
-            print short "\\fB\\-\\-" roff(flag[i]) "\\fR" roff_value(value[i])
-            print roff_text(help[i]) roff_default(fallback[i])
-        }
+        if (group[i] == which)
+            man_option(i)
+}
+
+function man_one(name,    i)
+{
+    for (i = 1; i <= n && flag[i] != name; i++)
+        ;
+    if (i > n)
+        wrong("there is no option " name)
+    man_option(i)
+}
+
+function man_taken(name,    i)
+{
+    if (!(name in is_command))
+        wrong("there is no command " name)
+    for (i = 1; i <= n; i++)
+        if ((name, flag[i]) in takes)
+            man_option(i)
 }
 
 function man_environment(which,    i)
@@ -119,14 +144,12 @@ function man_takes(name,    i, list)
 
 function man_own(name,    i)
 {
-    print ".RS"
     for (i = 1; i <= owns; i++)
         if (own_of[i] == name) {
             print ".TP"
             print "\\fB\\-\\-" roff(own[i]) "\\fR" roff_value(own_value[i])
             print roff_text(own_help[i])
         }
-    print ".RE"
 }
 
 # --- completions ---
@@ -253,7 +276,15 @@ part != "" && !(part in is_command) { next }
 /^@query-options@$/ { man_queries(0); next }
 /^@takes@$/ { man_takes(part); next }
 /^@statuses@$/ { man_statuses(); next }
-/^@own@$/ { man_own(part); next }
+/^@own@$/ {
+    print ".RS"
+    man_own(part)
+    print ".RE"
+    next
+}
+/^@option [^ ]+@$/ { man_one(substr($2, 1, length($2) - 1)); next }
+/^@taken [^ ]+@$/ { man_taken(substr($2, 1, length($2) - 1)); next }
+/^@own [^ ]+@$/ { man_own(substr($2, 1, length($2) - 1)); next }
 /^@bash-table@$/ { bash_table(); next }
 /^@zsh-specs@$/ { zsh_specs(); next }
 /^@.*@$/ { wrong("unknown mark " $0) }

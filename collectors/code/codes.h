@@ -1,6 +1,6 @@
 /*
- * The functions that counts by instruction were collected of, once each in a process: what they are called, their
- * instructions, and the lines these come from. Threads: any.
+ * The functions that have counts by instruction, each once in a process: their names, their instructions, and the lines
+ * these come from. Threads: any.
  */
 #ifndef KP_COLLECTORS_CODE_CODES_H
 #define KP_COLLECTORS_CODE_CODES_H
@@ -27,9 +27,9 @@ uint64_t kp_codes_count(struct kp_codes *c);
 /* The code of an id, read from the image on the first call; it has no instructions where there is no image, or none
  * that can be read. NULL for no id, and without memory. Valid until kp_codes_free. */
 const struct kp_code *kp_codes_get(struct kp_codes *c, uint64_t id);
-/* Adds texts, where they are wanted, to the code of the ids [from, to): of the source files that are there, and by
- * NVIDIA's disassembler where it is installed, which is run once a module and may take seconds. To be called once for
- * each id. */
+/* Adds texts, where they are wanted, to the code of the ids [from, to): those of the source files that are there,
+ * and disassembly where NVIDIA's tool is installed. The tool is run once a module and may take seconds. To be called
+ * once for each id. */
 void kp_codes_prepare(struct kp_codes *c, uint64_t from, uint64_t to);
 /* A look-up of code, which hands out copies; it has no stacks. Good until kp_codes_free. */
 struct kp_lookup kp_codes_lookup(struct kp_codes *c);

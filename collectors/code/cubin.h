@@ -2,7 +2,7 @@
  * What a cubin, the ELF image of a module's code, tells of its functions: instructions, places in the source,
  * resources.
  *
- * The image is not trusted: whatever is in it, nothing outside of it is read, and all ends in time.
+ * The image is not trusted: whatever is in it, no function reads beyond it or runs without end.
  * KP_VENDOR: NVIDIA does not document the format beyond what ELF and DWARF say. What is read here was found in the
  * output of nvcc 11.8, 12.8 and 13.0 for compute capabilities 7.5 to 12.1.
  * Threads: an open cubin is only read, so any number of threads may use it.
@@ -34,7 +34,7 @@ enum kp_once {
     KP_ONCE_LAUNCHES = 2, /* gives the device work of its own: kernels, copies, memsets, graphs */
 };
 
-/* What a function does, or one that it calls, as far as the module tells of calls: not of those through pointers. */
+/* What a function does, itself or through those that it calls. The module does not tell of calls through pointers. */
 struct kp_cubin_reach {
     uint32_t functions; /* with code in the module, itself included */
     bool launches;      /* other kernels */
@@ -56,7 +56,7 @@ int kp_cubin_code(const struct kp_cubin *c, const char *name, struct kp_code *ou
 /* The function with ELF symbol index `symbol`. Returns 0 with *name in the image, or -ENOENT. */
 int kp_cubin_function_at(const struct kp_cubin *c, uint32_t symbol, const char **name);
 
-/* The same for what the function with that symbol reaches; recursion is no matter. Returns 0, -ENOENT, -ENOMEM, or
+/* Fills *out with what the function with that symbol reaches; it may be recursive. Returns 0, -ENOENT, -ENOMEM, or
  * -E2BIG where calls are nested too deep to follow. */
 int kp_cubin_reach(const struct kp_cubin *c, uint32_t symbol, struct kp_cubin_reach *out);
 

@@ -1,5 +1,5 @@
 /*
- * What the code of the modules that were loaded tells of kernels, and the driver does not. Threads: any.
+ * What the code of loaded modules tells of kernels, beyond what the driver tells. Threads: any.
  */
 #ifndef KP_COLLECTORS_CODE_KERNELS_H
 #define KP_COLLECTORS_CODE_KERNELS_H
@@ -23,12 +23,12 @@ struct kp_kernel_code {
 struct kp_kernels *kp_kernels_new(const void *(*cubin_at)(size_t i, size_t *size));
 void kp_kernels_free(struct kp_kernels *k);
 
-/* Of kernel `name` (mangled). False when no module has it, or several that do not agree; what has been loaded since the
- * last call is looked at first. */
+/* Fills *out for kernel `name` (mangled). False when no module has it, or when several have it that do not agree.
+ * Reads the modules first that were loaded since the last call. */
 bool kp_kernels_find(struct kp_kernels *k, const char *name, struct kp_kernel_code *out);
 
-/* Why kernel `name` must not be run twice: of enum kp_once, 0 for a kernel of modules that tell nothing of the kind.
- * Where several modules have it, or its calls cannot be followed, it may do what any of them may. "": any kernel there
+/* Why kernel `name` must not be run twice: bits of enum kp_once, 0 where no module tells of a reason. Where several
+ * modules have it, or its calls cannot be followed, it has the reasons of them all. "" stands for any kernel there
  * is. */
 unsigned kp_kernels_once(struct kp_kernels *k, const char *name);
 

@@ -1,6 +1,6 @@
 /*
  * NVLink, and whether computing is confidential, as NVIDIA's management library (NVML) tells it. The library is opened
- * when this is asked for and never needed. Threads: none is shared; NVML is initialised and let go in each call.
+ * when this is asked for; all goes on without it. Threads: none is shared; NVML is initialised and let go in each call.
  */
 #ifndef KP_COLLECTORS_FACTS_NVLINK_H
 #define KP_COLLECTORS_FACTS_NVLINK_H

@@ -50,9 +50,9 @@ enum kp_curve {
 
 enum { KP_CURVE_POINTS = 512 }; /* no curve has more */
 
-/* Writes the curve's points, active warps a multiprocessor, to warps[KP_CURVE_POINTS]; point i is at i * *step. Returns
- * their number. Of the other limits, one that is not known is taken not to bind. Formulas: the curves of 14 launches on
- * an H200, every point of which they give. */
+/* Writes the curve's points, active warps a multiprocessor, to warps[KP_CURVE_POINTS]; point i is at i * *step.
+ * Returns their number. A limit that is not known does not bind. Formulas: the curves of 14 launches on an H200,
+ * every point of which they give. */
 size_t kp_occupancy_curve(const struct kp_occupancy_in *in, enum kp_curve curve, uint32_t *warps, uint32_t *step);
 
 /* Resident blocks for `threads` threads and `shared` bytes (driver's part not included) if only registers, warps, the

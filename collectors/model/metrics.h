@@ -1,4 +1,4 @@
-/* What a metric is to whoever plans for it, and a list of them that can be counted. Threads: none of it is shared. */
+/* The properties of a metric, and a list of metrics that can be counted together. Threads: none of it is shared. */
 #ifndef KP_COLLECTORS_MODEL_METRICS_H
 #define KP_COLLECTORS_MODEL_METRICS_H
 
@@ -13,7 +13,7 @@ struct kp_metric_props {
     const char *description; /* owned by CUPTI */
 };
 
-/* A scheduled list of metrics: what the target side is configured with. */
+/* A scheduled list of metrics, with which the target side is configured. */
 struct kp_config {
     uint8_t *image;
     size_t size;

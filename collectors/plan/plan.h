@@ -1,8 +1,8 @@
 /*
- * The plan: from the sections and metrics asked for to scheduled lists of counters. Made once a context.
+ * The plan turns sections and metrics asked for into scheduled lists of counters. Made once a context.
  *
- * All counters go into one list, which packs them into the fewest passes; what the library refuses to combine with the
- * rest goes into a list of its own. A plan of one pass leaves out what would open a second one.
+ * All counters go into one list, which packs them into the fewest passes. Counters that the library refuses to combine
+ * with the rest go into a list of their own. A plan of one pass leaves out each counter that would open a second one.
  */
 #ifndef KP_COLLECTORS_PLAN_PLAN_H
 #define KP_COLLECTORS_PLAN_PLAN_H

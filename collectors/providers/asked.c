@@ -129,7 +129,7 @@ static bool takes_off(struct item *i, const char *mark)
     return true;
 }
 
-/* An expression that is none is told of by whoever plans for it. */
+/* Ignores invalid expressions; the planner reports them. */
 static unsigned kinds_of_item(const char *text, size_t len, int major, int minor)
 {
     struct item i = {.text = text, .len = len, .major = major, .minor = minor};

@@ -1,6 +1,6 @@
 /*
- * The vendor's library of counters: finding it, and what its codes mean. All that is collected goes through it; outside
- * of this room it is a handle.
+ * The vendor's library of counters: finds it, and explains its codes. All collecting goes through it; outside of this
+ * room it is a handle.
  *
  * Errors: int results are 0, a negative errno, or a positive code of the library (see kp_library_explain). Threads:
  * loading is done once, by the caller under its own lock; the handle is read-only afterwards.

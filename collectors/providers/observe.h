@@ -1,6 +1,5 @@
 /*
- * What is noted while the program runs its own modules and launches: the images of modules, and what only an activity
- * record tells of a launch.
+ * Notes of the program's own run: the images of its modules, and what only an activity record tells of a launch.
  *
  * Errors: as library.h has them. Threads: images may be asked for by any thread; a probe is one at a time.
  */

@@ -1,6 +1,6 @@
 /*
- * What a provider is: one way of collecting, a row of kp_provider_table. Shared by the files of this room; a row, and
- * what it defines, is all that a new way of collecting takes.
+ * A provider is one way of collecting, a row of kp_provider_table. Shared by the files of this room. A new way of
+ * collecting takes a row, and what the row names.
  */
 #ifndef KP_COLLECTORS_PROVIDERS_PROVIDER_H
 #define KP_COLLECTORS_PROVIDERS_PROVIDER_H
@@ -28,7 +28,7 @@ struct kp_counters_launch {
 
 enum { KP_PROVIDERS_MOST = 8 };
 
-/* What a provider does not tell of a window: of its launches from `first` on, for `why`. */
+/* What a window lacks of a provider: the values of its launches from `first` on, for `why`. */
 struct kp_counters_loss {
     char *why; /* NULL = nothing is lost */
     size_t first;
@@ -148,8 +148,8 @@ void kp_counters_add(struct kp_counters_launch *l, uint64_t code, uint32_t offse
 /* Puts the counts of a launch into `r`. 0 or -ENOMEM. */
 int kp_counters_store_counts(const struct kp_counters *g, struct kp_counters_launch *l, struct kp_result *r);
 
-/* Calls `fn` for each metric of the provider with that bit that was asked for, by sections or by name; series of
- * sections are left out. Ends when it returns other than 0, which is returned. */
+/* Calls `fn` for each metric of the provider with that bit that sections or names ask for, without the series of
+ * sections. Ends when `fn` returns other than 0, and returns that. */
 int kp_providers_each_asked(const struct kp_providers_setup *setup, unsigned bit,
                             int (*fn)(const char *metric, void *arg), void *arg);
 

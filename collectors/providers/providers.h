@@ -1,11 +1,10 @@
 /*
- * The providers: what counts and samples launches, each in passes of its own. They are rows of one table, and whoever
- * runs a window knows none of them by name: counters of the range profiler, which the window is for, and beside them
- * warp states by PC sampling, counts by instruction from patched code (SASS metrics), and counters over time (PM
- * sampling).
+ * The providers count and sample launches, each in passes of its own. They are rows of one table; whoever runs a window
+ * knows none of them by name. A window is for the counters of the range profiler. Beside them stand warp states by PC
+ * sampling, counts by instruction from patched code (SASS metrics), and counters over time (PM sampling).
  *
- * A pass is one more issue of the window: memory is restored before it, and what surrounds its launches is done here.
- * What fails in a pass of those beside costs their values and a note, never the window.
+ * A pass issues the window once more, from restored memory; the providers do what surrounds its launches. A failure of
+ * those beside costs their values and a note, never the window.
  * Threads: as collector.h has it; what was gathered may be evaluated and freed by any thread.
  */
 #ifndef KP_COLLECTORS_PROVIDERS_PROVIDERS_H
@@ -125,9 +124,9 @@ void kp_providers_one_pass(struct kp_providers *x, const struct kp_lists *lists)
 /* The most launches a window may hold, by number and by memory for their counters; at least 1. */
 size_t kp_providers_room(struct kp_providers *x);
 
-/* Before the program's own launches of a window, until its first pass: what has to see them is enabled. */
+/* Enables what has to see the program's own launches: before those of a window, until its first pass. */
 void kp_providers_watch(struct kp_providers *x);
-/* It lets go: the window has no passes, or somebody else must have the hardware. */
+/* Disables it again: the window has no passes, or somebody else must have the hardware. */
 void kp_providers_unwatch(struct kp_providers *x);
 
 /* The groups of passes that the next window takes; may be fewer than the last time, as what failed for good is not
@@ -140,7 +139,8 @@ bool kp_providers_watched(const struct kp_providers *x);
 
 /* A window begins. 0 or a code; without it nothing is gathered. */
 int kp_providers_window(struct kp_providers *x, const struct kp_providers_window *w);
-/* Whether some pass wants to know what the longest of its launches took, at most; and that, before such a pass. */
+/* Whether some pass wants to know how long the longest launch took, at most. The second tells it, before such a
+ * pass. */
 bool kp_providers_want_longest(const struct kp_providers *x);
 void kp_providers_longest(struct kp_providers *x, uint64_t ns);
 
@@ -161,8 +161,8 @@ int kp_providers_decode(struct kp_providers *x);
  * launch cannot be told from others. */
 CUresult kp_providers_before(struct kp_providers *x, bool timed, bool *failed);
 CUresult kp_providers_after(struct kp_providers *x, bool timed, bool *failed);
-/* An operation of the pass under way was not taken, for `why`: the launches from there on lack what it would have told.
- */
+/* The driver refused an operation of the pass under way, for `why`. The launches from there on lack the values of
+ * this pass. */
 void kp_providers_refused(struct kp_providers *x, const char *why);
 
 /* Counting in one pass, without replay: begins and starts it, for at most `room` launches. kp_providers_window is
@@ -171,12 +171,12 @@ int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t r
 
 /* The window is over: what its passes gathered, to be freed; NULL without memory. */
 struct kp_counters *kp_providers_take(struct kp_providers *x);
-/* What one provider alone has of the hardware is let go, where there are others. */
+/* Where there are several providers, makes each let go of hardware that only one can have. */
 void kp_providers_release(struct kp_providers *x);
 /* Whether a provider could not let go, once and for all. */
 bool kp_providers_stuck(const struct kp_providers *x);
 
-/* Why code `code` of a pass came, where the code does not tell: malloc'ed line, or NULL. */
+/* The reason of code `code` of a pass, where the code does not tell it: malloc'ed line, or NULL. */
 char *kp_providers_explain(const struct kp_providers *x, int code);
 /* Why a provider failed since the last call, for the user: malloc'ed line, or NULL. To be called until it is NULL. */
 char *kp_providers_complaint(struct kp_providers *x);

@@ -33,7 +33,7 @@ int kp_tables_names(struct kp_host *h, enum kp_metric_type type, const char *con
  * library does not tell. */
 int kp_tables_suffixes(struct kp_host *h, enum kp_metric_type type, const char *name, const char *const **suffixes,
                        size_t *n);
-/* What throughput `name` is the largest of, as kp_host_constituents. *names is malloc'ed. */
+/* The metrics of which throughput `name` is the largest, as kp_host_constituents. *names is malloc'ed. */
 int kp_tables_constituents(struct kp_host *h, const char *name, const char ***names, size_t *n);
 
 /* Chips the library knows; the array is the library's. */

@@ -1,11 +1,11 @@
 /*
- * Cache control: what stands in the caches is replaced by clean lines that are none of the program's, and the
- * instruction caches are emptied, as Nsight Compute does before each pass.
+ * Cache control: fills the caches with clean lines that are none of the program's, and empties the instruction caches,
+ * as Nsight Compute does before each pass.
  *
- * A kernel that reads a large buffer would do, but the profiler would count it as a range of its own, at the price of
- * one. A copy is no range. Its destination is a range of addresses behind which one and the same small piece of memory
- * stands again and again, so that what it leaves modified is no more than that piece: reads of twice the L2 evict
- * everything else. On the H200 DRAM bytes and hit rates are then those of Nsight Compute.
+ * A kernel that reads a large buffer would do, but the profiler counts a kernel as a range, at the price of one. A copy
+ * is no range. One small piece of memory stands behind all addresses of its destination, again and again, so that the
+ * copy leaves no more than that piece modified. Its reads of twice the L2 evict everything else. On the H200 DRAM bytes
+ * and hit rates are then those of Nsight Compute.
  */
 #ifndef KP_COLLECTORS_REPLAY_FLUSH_H
 #define KP_COLLECTORS_REPLAY_FLUSH_H
@@ -26,8 +26,8 @@ CUresult kp_flush_run(struct kp_flush *f, CUstream stream);
 /* Whether kp_flush_run launches a kernel, because memory cannot be mapped twice here (known after the first run). */
 bool kp_flush_is_kernel(const struct kp_flush *f);
 
-/* Gives the device memory back: it is held only while a window is replayed, so that the program finds its memory as
- * large as without kprof. */
+/* Gives the device memory back. It is held only while a window is replayed: the program then finds as much free
+ * memory as without kprof. */
 void kp_flush_give(struct kp_flush *f);
 
 #endif

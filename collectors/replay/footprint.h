@@ -7,14 +7,13 @@
 
 #include "collectors/facts/driver.h"
 
-/* Whether a copy of the device memory in use fits into what is free of it and, beyond that, of the host's memory. If
- * not, *why is a malloc'ed line. The checkpoint library would go on to files, and fill the disk. */
+/* Whether a copy of the device memory in use fits into its free part and, beyond that, into the free memory of the
+ * host. If not, *why is a malloc'ed line. The checkpoint library would then go on to files, and fill the disk. */
 bool kp_footprint_fits(const struct kp_driver *d, char **why);
 
-/* Takes the memory that has to stay free on the device where a copy of what is in use would fill it: the checkpoint
- * library takes all there is before it goes on to host memory, and the profiler then cannot start. What is taken has no
- * address, so nothing of it is saved; give it back with cuMemRelease once the copy is made. False: nothing was taken.
- */
+/* Takes some of the device's memory where a copy of what is in use would fill it. The checkpoint library takes all
+ * there is before it goes on to host memory; without a free part the profiler cannot start. The part has no address,
+ * so it is not saved. Give it back with cuMemRelease once the copy is made. False: nothing was taken. */
 bool kp_footprint_reserve(const struct kp_driver *d, CUdevice device, CUmemGenericAllocationHandle *out);
 
 /* The host memory that this process may still take, byte: what the system has available, or what is left of the

@@ -40,7 +40,7 @@ struct kp_collector_setup {
         *providers; /* what is asked for beside the plan, the rest is put in; NULL = nothing */
 };
 
-/* What surrounds each launch that has a result, while a pass runs. `stream` is where the launch goes. A code other than
+/* Called around each launch that has a result, while a pass runs. `stream` is that of the launch. A code other than
  * CUDA_SUCCESS ends the issue. */
 struct kp_issue_hooks {
     CUresult (*before)(void *arg, CUstream stream);
@@ -48,8 +48,8 @@ struct kp_issue_hooks {
     void *arg;
 };
 
-/* One window. `issue` runs its operations through the driver, in order, without waiting; `hooks` may be NULL. It
- * returns the driver's code. `rehearse` runs them each for itself: 0, or a code of replay.h. */
+/* One window. `issue` hands its operations to the driver, in order, without waiting, and returns the driver's code;
+ * `hooks` may be NULL. `rehearse` runs one operation after the other, and returns 0 or a code of replay.h. */
 struct kp_window_job {
     CUresult (*issue)(void *arg, const struct kp_issue_hooks *hooks);
     int (*rehearse)(void *arg);
@@ -84,7 +84,8 @@ size_t kp_collector_room(struct kp_collector *c);
 int kp_collector_save(struct kp_collector *c, char **why);
 /* Gives the saved state back. */
 void kp_collector_drop(struct kp_collector *c);
-/* Lets go of it without a driver call, which would wait for a kernel that does not end: it goes with the context. */
+/* Forgets the saved state without a driver call, which would wait for a kernel that does not end. The context takes
+ * it along. */
 void kp_collector_leave(struct kp_collector *c);
 
 /* After kp_collector_save and one execution by the program: runs the passes. Memory is then what one execution leaves,

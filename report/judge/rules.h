@@ -1,8 +1,8 @@
 /*
- * The rules: what limits a launch, what it would gain, where to look. One table, rules.def.
+ * Rules say what limits a launch, what it would gain, and where to look. They are one table, rules.def.
  * Facts: rules of Nsight Compute 2025.3 (thresholds, formulas, which sections have them).
  *
- * Threads: everything here is read-only but what is passed in.
+ * Threads: all is read-only, except what is passed in.
  */
 #ifndef KP_REPORT_JUDGE_RULES_H
 #define KP_REPORT_JUDGE_RULES_H
@@ -49,9 +49,9 @@ typedef uint64_t kp_rule_choice;
  * with *err a malloc'ed line that names the nearest valid choice; -ENOMEM. */
 int kp_rules_select(const char *list, kp_rule_choice *out, char **err);
 
-/* Calls `fn` for each metric that the rules of section `section_id` may look at on a chip of that compute capability
- * and that has to be collected for it. The same metric may come several times, and some chips lack some of them. A
- * non-zero return ends it and is returned. */
+/* Calls `fn` for each metric to be collected for the rules of section `section_id` on a chip of that compute
+ * capability. A metric may come several times, and a chip may lack some of them. A non-zero return ends it and is
+ * returned. */
 int kp_rule_inputs(const char *section_id, int major, int minor,
                    int (*fn)(const struct kp_rule_input *input, void *arg), void *arg);
 /* The value of the input `name` of a rule for this launch, or `other`. */
@@ -96,8 +96,7 @@ const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s
 
 /* Around a name in a message, in which nothing is special. */
 #define KP_VERBATIM "\x1f"
-/* What a rule says of launch `r`: its text with what is special in the texts of rules.def put in place. malloc'ed;
- * NULL without memory. */
+/* The text of a rule for launch `r`, with the marks of rules.def replaced. malloc'ed; NULL without memory. */
 char *kp_message_text(const struct kp_result *r, const char *text);
 /* Whether the launch has values by source line: samples of its warps, or counts of its instructions. */
 bool kp_result_has_lines(const struct kp_result *r);

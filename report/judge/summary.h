@@ -37,7 +37,7 @@ struct kp_summary_total {
     double ns;
 };
 
-/* What the launches come to. Overwrites *out, which is to be freed. 0 or -ENOMEM. */
+/* Sums up the launches. Overwrites *out, which is to be freed. 0 or -ENOMEM. */
 int kp_summary_total(const struct kp_summary *s, struct kp_summary_total *out);
 void kp_summary_total_free(struct kp_summary_total *t);
 

@@ -13,7 +13,7 @@ struct kp_kernel_id;
 int kp_kernel_id_new(const char *text, struct kp_kernel_id **out, char **err);
 void kp_kernel_id_free(struct kp_kernel_id *id);
 
-/* All thread-safe. The first one: whether context or stream matter. */
+/* Any thread. Whether context or stream matter; whether they, the name and the invocation match. */
 bool kp_kernel_id_asks_place(const struct kp_kernel_id *id);
 bool kp_kernel_id_place(const struct kp_kernel_id *id, uint64_t context, uint64_t stream);
 bool kp_kernel_id_name(const struct kp_kernel_id *id, const char *name);

@@ -9,20 +9,20 @@
 
 /* The kernel's name as reports have it; valid as long as `l`. */
 const char *kp_launch_name(const struct kp_launch_info *l);
-/* That name with the range before it that print-nvtx-rename means, the innermost push-pop range of the launching
- * thread, as ncu writes it: RANGE/NAME. malloc'ed in *out, which is NULL where there is no such range. 0 or -ENOMEM. */
+/* That name behind the innermost push-pop range of the launching thread, as print-nvtx-rename and ncu write it:
+ * RANGE/NAME. malloc'ed in *out, which is NULL where there is no such range. 0 or -ENOMEM. */
 int kp_launch_range_name(const struct kp_launch_info *l, char **out);
 /* How much of kp_launch_name is that range with its '/', where kp_launch_range_name has become the name; else 0. */
 size_t kp_launch_range_length(const struct kp_launch_info *l);
-/* The first `range` bytes of such a name or, where these are more than `most`, their beginning and ".../", which `most`
- * has to have room for. *out, which is not terminated, has `most` bytes; returns how many of them were written. */
+/* Writes the first `range` bytes of such a name into *out, which has `most` bytes and is not terminated. Where they
+ * are more, writes their beginning and ".../", for which `most` must have room. Returns how many bytes were written. */
 size_t kp_range_cut(const char *name, size_t range, size_t most, char *out);
 /* A kernel's name without return type, template arguments and parameters; where that is longer than `width`, without
  * namespaces, and if need be cut and ended by "...". malloc'ed; NULL without memory. */
 char *kp_trace_name(const char *demangled, size_t width);
 
-/* What a range is called where launches are put together by ranges: as a filter would name it, without what would break
- * a line. malloc'ed; NULL without memory. */
+/* The name of a range where launches are put together by ranges: as a filter names it, without line ends. malloc'ed;
+ * NULL without memory. */
 char *kp_range_title(const struct kp_nvtx_range *r);
 /* Stands for the name of a range that has none. */
 extern const char kp_range_nameless[];

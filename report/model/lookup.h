@@ -10,9 +10,9 @@
 
 #include "report/model/model.h"
 
-/* Each fills *out, which the caller frees with kp_code_free or kp_stack_free. 0, -ENOENT when there is none of that id,
- * -EIO when it cannot be read, -ENOMEM; *out is then empty. They may be called for a launch that is being shown. One
- * that is NULL has nothing: to be called by the functions below. */
+/* Each fills *out, which the caller frees with kp_code_free or kp_stack_free. 0, -ENOENT when there is none of that
+ * id, -EIO when it cannot be read, -ENOMEM; *out is then empty. They may be called for a launch that is being shown.
+ * One that is NULL has nothing. Call them through the functions below. */
 struct kp_lookup {
     int (*code)(void *arg, uint64_t id, struct kp_code *out);
     int (*stack)(void *arg, uint64_t id, struct kp_stack *out);

@@ -1,6 +1,7 @@
 /*
- * The stored session: one SQLite file. Each put is one transaction, or several are, so a killed program keeps what it
- * had. Threads: a store belongs to one thread at a time (the caller locks). No function prints.
+ * The stored session: one SQLite file. Each put is a transaction of its own, or part of one that the caller began: a
+ * killed program keeps what it had. Threads: a store belongs to one thread at a time (the caller locks). No function
+ * prints.
  */
 #ifndef KP_REPORT_STORE_STORE_H
 #define KP_REPORT_STORE_STORE_H
@@ -12,9 +13,9 @@
 
 struct kp_store;
 
-/* Creates `path` for writing, for its owner alone. An existing file is -EEXIST unless `overwrite`. The file is never
- * opened for the whole process in a way that a forked child could damage: a child that calls any function here after
- * fork gets -ECHILD. On failure *err is a malloc'ed one-line message naming the path and what to do. */
+/* Creates `path` for writing, for its owner alone. An existing file is -EEXIST unless `overwrite`. A forked child
+ * cannot damage the file: any function here returns -ECHILD to it. On failure *err is a malloc'ed one-line message
+ * naming the path and what to do. */
 int kp_store_create(const char *path, bool overwrite, struct kp_store **out, char **err);
 /* Opens an existing session to read it, which changes nothing on disk: -ENOENT, -EINVAL (not a kprof session, a newer
  * schema, tables that are not ours, nothing in it yet) with *err. Where the file's program was killed as it wrote, a
@@ -24,9 +25,9 @@ void kp_store_close(struct kp_store *s);
 /* Removes a session that is not open, with what belongs to it. */
 void kp_store_remove(const char *path);
 
-/* Several puts as one transaction: they are all in the file, durable against the death of the process, when commit
- * returns 0. As soon as a put or the commit fails, the transaction is over and nothing of it is in the file. 0 or -EIO
- * with *err. */
+/* Makes several puts one transaction. When commit returns 0, all are in the file, and survive the death of the
+ * process. When a put or the commit fails, the transaction is over and nothing of it is in the file. 0 or -EIO with
+ * *err. */
 int kp_store_begin(struct kp_store *s, char **err);
 int kp_store_commit(struct kp_store *s, char **err);
 
@@ -55,8 +56,8 @@ int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, ch
 int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char **err);
 /* The same for pages; valid as long as the store. Of NULL it has nothing. */
 struct kp_lookup kp_store_lookup(struct kp_store *s);
-/* A line that says what such look-ups did not find though launches name it; malloc'ed, NULL where nothing is missing.
- */
+/* A line about stacks and code that launches name and look-ups did not find; malloc'ed, NULL where nothing is
+ * missing. */
 char *kp_store_missing(const struct kp_store *s);
 
 #endif

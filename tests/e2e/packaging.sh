@@ -42,12 +42,23 @@ cat >"$tmp/wanted" <<'END'
 644 lib/libkprof.so
 644 lib/pkgconfig/kprof.pc
 644 share/bash-completion/completions/kprof
+644 share/doc/kprof/CHANGELOG.md
 644 share/doc/kprof/LICENSE
 644 share/doc/kprof/README.md
+644 share/doc/kprof/docs/adding.md
+644 share/doc/kprof/docs/architecture.md
+644 share/doc/kprof/docs/coming-from-ncu.md
+644 share/doc/kprof/docs/coming-from-nsys.md
 644 share/doc/kprof/docs/kprof.schema.json
 644 share/doc/kprof/docs/limits.md
+644 share/doc/kprof/docs/locks.md
+644 share/doc/kprof/docs/manual.md
+644 share/doc/kprof/docs/pytorch.md
 644 share/doc/kprof/docs/session.md
 644 share/doc/kprof/examples/sections/tensor.section
+644 share/man/man1/kprof-diff.1
+644 share/man/man1/kprof-doctor.1
+644 share/man/man1/kprof-report.1
 644 share/man/man1/kprof.1
 644 share/man/man7/libkprof.7
 644 share/zsh/site-functions/_kprof
@@ -109,7 +120,7 @@ mkdir "$tmp/unpacked" "$tmp/scratch"
 quietly dpkg-deb -R "$deb" "$tmp/unpacked"
 (cd "$tmp/unpacked" && md5sum --quiet -c DEBIAN/md5sums) || fail "md5sums are wrong"
 expect "files with a sum" "$(wc -l <"$tmp/unpacked/DEBIAN/md5sums")" "$(find "$tmp/unpacked/usr" -type f | wc -l)"
-for page in man1/kprof.1 man7/libkprof.7; do
+for page in man1/kprof.1 man1/kprof-report.1 man1/kprof-diff.1 man1/kprof-doctor.1 man7/libkprof.7; do
     gzip -dc "$tmp/unpacked/usr/share/man/$page.gz" | cmp - "$build/docs/${page#*/}" || fail "the package's $page"
 done
 

@@ -540,7 +540,7 @@ static void check_zero_copy_input()
     drop(z);
 }
 
-// The kernel finds the address of pinned memory in device memory. Such memory is not rewound, which the README says: the
+// The kernel finds the address of pinned memory in device memory. Such memory is not rewound, which docs/limits.md says: the
 // kernel writes what does not depend on how often it runs.
 static void check_indirect()
 {

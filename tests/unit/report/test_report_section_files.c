@@ -375,7 +375,7 @@ static int exists(const char *metric, void *arg)
     return 0;
 }
 
-/* The example of the README: all of it is used, and every chip that it is for has its metrics. */
+/* The example of the manual (examples/sections): all of it is used, and every chip that it is for has its metrics. */
 static void the_example(void **state)
 {
     static struct chip chips[] = {

@@ -1,0 +1,144 @@
+#!/bin/sh
+# The Markdown documents: their tables are those of the code, their links and paths exist, the options and variables that
+# they name are kprof's, their commands over recorded sessions work, and the README's picture is what is printed.
+. "$(dirname "$0")/e2e.inc"
+release_only "documents are of no build"
+kprof=$(realpath "$build/kprof")
+build=$(realpath "$build")
+programs=$build/programs
+cd "$source" || exit 1
+documents="README.md CONTRIBUTING.md CHANGELOG.md examples/README.md $(echo docs/*.md)"
+
+[ "$(wc -c <README.md)" -le 12288 ] || fail "README.md has more than 12 KB: $(wc -c <README.md)"
+
+# --- tables that are made of the code: `make tables` writes them ---
+for file in $documents; do
+    tools/gen_tables.sh "$kprof" "$file" >"$tmp/made" || fail "gen_tables.sh $file"
+    diff "$file" "$tmp/made" >"$tmp/diff" || { fail "$file is stale, run make tables"; cat "$tmp/diff"; }
+done
+tools/gen_locks.sh | diff docs/locks.md - || fail "docs/locks.md is stale, run make tables"
+for table in statuses queries diff_flags sets sections rules; do
+    expect "tables $table of the manual" "$(grep -c "^<!-- table $table:" docs/manual.md)" 1
+done
+# A stale table is seen, and so is one that nobody makes.
+sed 's/^| 80 | `damage`/| 80 | `damages`/' docs/manual.md >"$tmp/stale.md"
+tools/gen_tables.sh "$kprof" "$tmp/stale.md" | diff -q - "$tmp/stale.md" >/dev/null && fail "a stale table is not seen"
+printf '<!-- table nonesuch: x -->\n<!-- end -->\n' >"$tmp/none.md"
+tools/gen_tables.sh "$kprof" "$tmp/none.md" >/dev/null 2>"$tmp/said" && fail "a table that nobody makes is let through"
+grep -q nonesuch "$tmp/said" || fail "a table that nobody makes is not named: $(cat "$tmp/said")"
+
+# The options' table: a row for each option, with its letter, value, variable and default, and no others.
+"$kprof" --list-words | sed -n 's/^option\t//p' | awk -F '\t' '{
+    value = $5 == "" ? "" : " " ($1 == "set" || $4 == "CHOICES" ? "…" : $5)
+    fallback = $6 != "" ? $6 : $5 == "" ? "off" : ""
+    print ($2 == "" ? "" : "`-" $2 "`, ") "`--" $1 value "` | `" $3 "` | " (fallback == "" ? "" : "`" fallback "` ") "|"
+}' | sort >"$tmp/options"
+sed -n 's/^| \(\(`-[a-z]`, \)\{0,1\}`--[^|]*| `KPROF_[A-Z_]*` | [^|]*|\).*/\1/p' docs/manual.md |
+    sed -E 's/^(`--set) [^`]*`/\1 …`/; s/^(`--(page|print-source|call-stack)) [^`]*`/\1 …`/' | sort >"$tmp/told"
+[ "$(wc -l <"$tmp/options")" -gt 20 ] || fail "--list-words shows few options"
+diff "$tmp/options" "$tmp/told" || fail "the manual's table of options differs from kprof's"
+
+# The statuses of failures: all, in their order, and no others.
+"$kprof" --list-words | sed -n 's/^status\t//p' >"$tmp/statuses"
+expect "statuses in the manual" "$(sed -n 's/^| \([0-9][0-9]*\) | `\([a-z-]*\)` | \(.*\) |$/\1\t\2\t\3/p' docs/manual.md)" \
+    "$(cat "$tmp/statuses")"
+
+# --- links: files, and headings of the documents ---
+slugs() { sed -n 's/^##* //p' "$1" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-'; }
+for file in $documents; do
+    for link in $(grep -oE '\]\([^)]+\)' "$file" | sed 's/^](//; s/)$//'); do
+        case $link in http*) continue ;; esac
+        target=${link%%#*}
+        path=$file
+        [ -z "$target" ] || path=$(dirname "$file")/$target
+        [ -e "$path" ] || { fail "$file: no file $link"; continue; }
+        case $link in *'#'*) slugs "$path" | grep -qx -e "${link#*#}" || fail "$file: no heading $link" ;; esac
+    done
+done
+
+# --- paths in backticks: files of the repository, wherever a document names one ---
+folders='base|cmd|collectors|cupti|docs|examples|packaging|preload|report|tests|tools'
+for file in $documents; do
+    for path in $(grep -oE '`('"$folders"')/[A-Za-z0-9_./*{},-]*`' "$file" | tr -d '`' | sort -u); do
+        # NAME stands for one of many, as in test_NAME.c
+        case $path in *[A-Z]*) path=$(echo "$path" | sed 's/[A-Z][A-Z]*/*/g') ;; esac
+        ls -d $path >/dev/null 2>&1 || case $path in *RESULTS* | *README*) ;; *) fail "$file: there is no $path" ;; esac
+    done
+done
+[ "$(grep -oE '`('"$folders"')/[A-Za-z0-9_./-]*`' docs/adding.md | sort -u | wc -l)" -gt 20 ] || fail "docs/adding.md names few paths"
+
+# --- every room has its row ---
+sed 's/#.*//' rooms.txt | awk 'NF == 1' | sort >"$tmp/rooms"
+sed -n 's/^| `\([a-z/]*\)` |.*/\1/p' docs/architecture.md | sed 's@/$@@' | sort >"$tmp/told"
+diff "$tmp/rooms" "$tmp/told" || fail "docs/architecture.md has other rooms than rooms.txt"
+
+# --- options and variables ---
+{
+    "$kprof" --help | grep -oE -e '--[a-z-]+'
+    "$kprof" --list-words | sed -n 's/^own\tdiff\t\([a-z-]*\)\t.*/--\1/p'
+} | sort -u >"$tmp/flags"
+for file in $documents; do
+    sed -n 's/^ \{4,\}\(.* \)\{0,1\}\(build\/\)\{0,1\}kprof / /p' "$file" | sed 's/ -- .*//; s/#.*//' |
+        grep -oE -e ' --[a-z-]+' | tr -d ' ' | sort -u >"$tmp/used"
+    for flag in $(comm -23 "$tmp/used" "$tmp/flags"); do fail "$file: kprof has no $flag"; done
+done
+"$kprof" --list-words | sed -n 's/^option\t[^\t]*\t[^\t]*\t\(KPROF_[A-Z_]*\)\t.*/\1/p' | sort -u >"$tmp/variables"
+for file in $documents; do
+    for variable in $(grep -oE 'KPROF_[A-Z]+[A-Z_]*' "$file" | sort -u | comm -23 - "$tmp/variables"); do
+        fail "$file: there is no variable $variable"
+    done
+done
+
+# --- what stands in place of ncu's options: the table's texts are kprof's answers ---
+sed -n 's/^| `\(--[a-z-]*\)` | \(.*\) |$/\1 \2/p' docs/coming-from-ncu.md | sed '/^--graph-profiling node/d' >"$tmp/answers"
+answers=0
+while read -r flag answer; do
+    said=$("$kprof" "$flag" x 2>&1)
+    case $said in "==ERROR== unknown option $flag; "*) ;; *) continue ;; esac
+    answers=$((answers + 1))
+    expect "what kprof says of ncu's $flag" "${said#*; }" "$answer"
+done <"$tmp/answers"
+[ $answers -gt 5 ] || fail "docs/coming-from-ncu.md has the answers to $answers options"
+
+# --- commands over recorded sessions: each line of code that names one is run as it stands ---
+runs=0
+for file in $documents; do
+    sed -n 's/^ \{4,\}\(build\/kprof [a-z].*examples\/.*\.kprof.*\)/\1/p' "$file" >"$tmp/commands"
+    while read -r command; do
+        runs=$((runs + 1))
+        command=$kprof${command#build/kprof}
+        LC_ALL=C sh -c "$command" >"$tmp/out" 2>"$tmp/err" || fail "$file: $command: $(cat "$tmp/err")"
+        [ -s "$tmp/out" ] || fail "$file: $command prints nothing"
+    done <"$tmp/commands"
+done
+[ $runs -gt 5 ] || fail "the documents have only $runs commands over recorded sessions"
+
+# --- commands that run a program: each is run over the fakes, with a program of the tests in its place ---
+runs=0
+mkdir "$tmp/runs"
+for file in $documents; do
+    sed -n 's/^ \{4,\}\(.* \)\{0,1\}build\/kprof \(.*\(\.\/program\|python train\.py\)\).*/\2/p' "$file" >"$tmp/commands"
+    while read -r command; do
+        runs=$((runs + 1))
+        line=$(echo "$command" | sed "s@\./program@$programs/p_direct@; s@python train\.py@$programs/p_direct@; s@ examples/@ $source/examples/@")
+        (cd "$tmp/runs" && LD_LIBRARY_PATH="$build/fake" sh -c "$kprof $line") >"$tmp/out" 2>"$tmp/err" </dev/null ||
+            fail "$file: kprof $command: $(cat "$tmp/err")"
+        grep "^==ERROR==" "$tmp/err" && fail "$file: kprof $command"
+        grep -q '==KPROF== .* seen' "$tmp/err" || fail "$file: kprof $command: no report"
+        rm -f "$tmp/runs"/*
+    done <"$tmp/commands"
+done
+[ $runs -gt 15 ] || fail "the documents run a program in $runs commands only"
+
+# --- the README's picture: its lines, but for `...`, are lines of the output, in this order ---
+picture=$(sed -n 's/^<!-- picture: build\/kprof \(.*\) -->$/\1/p' README.md)
+# shellcheck disable=SC2086 # words of a command
+"$kprof" $picture 2>&1 | sed 's/ *$//' >"$tmp/out"
+sed -n '/^<!-- picture/,/^## /s/^    //p' README.md >"$tmp/picture"
+[ "$(wc -l <"$tmp/picture")" -gt 20 ] || fail "the README has no picture"
+awk 'NR == FNR { out[++n] = $0; next }
+    /^ *\.\.\.$/ { next }
+    { while (at < n && out[at + 1] != $0) at++; if (at++ >= n) { print "not in the output: " $0; exit 1 } }' "$tmp/out" "$tmp/picture" ||
+    fail "the README's picture is not what kprof $picture prints"
+
+finish
