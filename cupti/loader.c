@@ -174,29 +174,36 @@ static const char *find_sanitiser(const struct kp_dl *dl)
     return NULL;
 }
 
-int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
+/* CUPTI would end the process. 0, or why it must not be loaded. */
+static int check_process(const struct kp_dl *dl, char **err)
 {
-    char where[PATH_MAX] = "";
-    struct kp_cupti *c = calloc(1, sizeof(*c));
     const char *sanitiser = find_sanitiser(dl);
-    int rc = -ENOMEM;
-    *out = NULL;
-    *err = NULL;
-    if (!c)
-        return -ENOMEM;
     if (sanitiser) {
         *err = kp_cupti_text("the program is built with %s, which would end it as soon as CUPTI opens its libraries: "
                              "build it without the sanitizer to get counters",
                              sanitiser);
-        rc = -ENOTSUP;
-        goto out;
+        return -ENOTSUP;
     }
     if (room_for(ROOM_TO_LOAD)) {
         *err = kp_cupti_text("the process may take too little memory for CUPTI, which would end it: raise the limit "
                              "(`ulimit -v`, `ulimit -d`) by %d MB",
                              ROOM_TO_LOAD >> 20);
-        goto out;
+        return -ENOMEM;
     }
+    return 0;
+}
+
+int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
+{
+    char where[PATH_MAX] = "";
+    struct kp_cupti *c = calloc(1, sizeof(*c));
+    *out = NULL;
+    *err = NULL;
+    if (!c)
+        return -ENOMEM;
+    int rc = check_process(dl, err);
+    if (rc)
+        goto out;
     void *libraries[LIBRARIES] = {[LIB_CUPTI] = find_cupti(dl, dir, near)};
     if (!libraries[LIB_CUPTI]) {
         *err = kp_cupti_text("libcupti not found%s%s: install the CUDA toolkit's CUPTI (or `pip install "

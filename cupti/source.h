@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collectors/model/sampling.h"
 #include "cupti/loader.h"
 
 /* Where a count belongs. */
@@ -33,12 +34,6 @@ struct kp_pc {
  * started or not; the samples of all others are in the totals alone, for ever. The same is true of a function that SASS
  * metrics saw first. While the range profiler is configured, there are no samples at all. */
 struct kp_pcsamp;
-
-enum {
-    KP_PCSAMP_INTERVAL_AUTO = -1,
-    KP_PCSAMP_INTERVAL_BASE = 5, /* an interval is a power of 2 of cycles, this the lowest exponent */
-    KP_PCSAMP_INTERVAL_MAX = 31 - KP_PCSAMP_INTERVAL_BASE,
-};
 
 struct kp_pcsamp_totals {
     uint64_t samples; /* of all warps, issued or not, those of kernels without a module among them */

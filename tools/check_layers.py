@@ -3,7 +3,7 @@
 
 check_layers.py [OBJECTS]   OBJECTS: folder of compiled objects, whose calls are looked at, too
 
-A circle of files that call each other is a fault unless rooms.txt lists it (`circle FILE FILE...`)."""
+`only ROOM ROOMS...` in rooms.txt: no other room calls the room's functions. A circle of files that call each other is a fault unless rooms.txt lists it (`circle FILE FILE...`)."""
 import glob
 import os
 import re
@@ -15,7 +15,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')
 # KP_VENDOR: CUPTI's and PerfWorks' headers are cupti/'s alone; report/ and base/ know nothing of CUDA.
 CUPTI_HEADER = re.compile(r"(cupti|nvperf)[^/]*\.h$")
 CUDA_HEADER = re.compile(r"(cu[a-z_]*(Typedefs|Profiler)?\.h|cuda.*\.h|nv.*\.h|crt/.*)$")
-LIMIT_OF_CIRCLES = 11
+LIMIT_OF_CIRCLES = 2
 
 faults = 0
 
@@ -27,18 +27,18 @@ def fault(text):
 
 
 def read_rooms():
-    rooms, circles, upward = [], [], set()
+    rooms, circles, only = [], [], {}
     for line in open("rooms.txt"):
         words = line.split("#")[0].split()
         if not words:
             continue
         if words[0] == "circle":
             circles.append(set(words[1:]))
-        elif words[0] == "upward":
-            upward.add((words[1], words[2]))
+        elif words[0] == "only":
+            only[words[1]] = set(words[1:])
         else:
             rooms.append(words[0])
-    return {room: i for i, room in enumerate(rooms)}, circles, upward
+    return {room: i for i, room in enumerate(rooms)}, circles, only
 
 
 def check_edge(rank, of, to, how):
@@ -50,7 +50,7 @@ def check_edge(rank, of, to, how):
         fault(f"{of}: {how} {to}, of a later room")
 
 
-def check_includes(path, rank, upward):
+def check_includes(path, rank):
     folder = path.split("/")[0]
     for number, line in enumerate(open(path, errors="replace"), 1):
         match = INCLUDE.match(line)
@@ -59,8 +59,7 @@ def check_includes(path, rank, upward):
         quote, target = match.groups()
         at = f"{path}:{number}"
         if target.split("/")[0] in FOLDERS:
-            if (path, target) not in upward:
-                check_edge(rank, path, target, "includes")
+            check_edge(rank, path, target, "includes")
         elif target.startswith("tests/"):
             fault(f"{at}: the product includes a test file: {target}")
         elif quote == '"' and "/" not in target:
@@ -118,14 +117,17 @@ def circles_of(calls):
     return found
 
 
-def check_calls(objects, rank, circles, upward):
+def check_calls(objects, rank, circles, only):
     calls = read_calls(objects)
     if not calls:
         fault(f"{objects}: no objects; build first")
     for of in sorted(calls):
         for to in sorted(calls[of]):
-            if (of, to) not in upward:
-                check_edge(rank, of, to, f"calls {', '.join(sorted(calls[of][to]))} of")
+            names = ", ".join(sorted(calls[of][to]))
+            check_edge(rank, of, to, f"calls {names} of")
+            room = os.path.dirname(to)
+            if os.path.dirname(of) not in only.get(room, {os.path.dirname(of)}):
+                fault(f"{of}: calls {names} of {to}; only {', '.join(sorted(only[room] - {room}))} may")
     found = circles_of(calls)
     for circle in found:
         if not any(circle <= listed for listed in circles):
@@ -138,16 +140,16 @@ def check_calls(objects, rank, circles, upward):
 
 
 def main():
-    rank, circles, upward = read_rooms()
+    rank, circles, only = read_rooms()
     files = [f for folder in FOLDERS for f in glob.glob(folder + "/**/*.*", recursive=True)]
     files = [f for f in files if f.rsplit(".", 1)[1] in ("c", "h", "S", "def")]
     for path in sorted(files):
         if os.path.dirname(path) not in rank:
             fault(f"{path}: its folder is no room of rooms.txt")
         else:
-            check_includes(path, rank, upward)
+            check_includes(path, rank)
     if len(sys.argv) > 1:
-        check_calls(sys.argv[1], rank, circles, upward)
+        check_calls(sys.argv[1], rank, circles, only)
     print(f"check-layers: {len(files)} files in {len(rank)} rooms, {faults} faults")
     return faults > 0
 

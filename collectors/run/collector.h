@@ -13,7 +13,7 @@
 #include "collectors/replay/flush.h"
 #include "collectors/plan/plan.h"
 #include "collectors/replay/replay.h"
-#include "cupti/target.h"
+#include "collectors/model/launches.h"
 #include "report/model/model.h"
 
 struct kp_collector;

@@ -9,7 +9,9 @@
 
 #include "collectors/code/cubin.h"
 #include "collectors/facts/topology.h"
-#include "cupti/source.h"
+#include "collectors/model/sampling.h"
+#include "collectors/providers/library.h"
+#include "collectors/providers/observe.h"
 #include "preload/os/elf.h"
 #include "preload/os/guard.h"
 #include "preload/program/loaded_modules.h"
@@ -78,14 +80,14 @@ static void load_cupti(const char *dir)
         near[n++] = runtime;
     if (kp_elf_directory("libcublas.so", cublas, sizeof(cublas)))
         near[n++] = cublas;
-    if (kp_cupti_load(kp_symbols_dl(), dir, near, &loaded.cupti, &loaded.why_not)) {
+    if (kp_library_load(kp_symbols_dl(), dir, near, &loaded.cupti, &loaded.why_not)) {
         kp_outcome_failed(KP_FAILURE_CUPTI);
         return;
     }
-    int rc = kp_target_init(loaded.cupti);
+    int rc = kp_library_start(loaded.cupti);
     if (rc) {
-        loaded.why_not = kp_cupti_explain(loaded.cupti, "cannot start CUPTI's profiler", rc);
-        kp_cupti_free(loaded.cupti);
+        loaded.why_not = kp_library_explain(loaded.cupti, "cannot start CUPTI's profiler", rc);
+        kp_library_free(loaded.cupti);
         loaded.cupti = NULL;
         kp_outcome_failed(KP_FAILURE_CUPTI);
         return;
@@ -120,10 +122,10 @@ unsigned kp_context_once(const char *mangled)
 static void keep_images(const struct kp_context_setup *setup, size_t most)
 {
     load_cupti(setup->options->cupti_dir);
-    if (!loaded.cupti || kp_cubins_keep(loaded.cupti, most, runs_once))
+    if (!loaded.cupti || kp_images_keep(loaded.cupti, most, runs_once))
         return;
     kp_exit_first();
-    loaded.kernels = kp_kernels_new(kp_cubins_at);
+    loaded.kernels = kp_kernels_new(kp_images_at);
 }
 
 void kp_context_prepare(const struct kp_context_setup *setup)
@@ -260,7 +262,7 @@ static void read_machine(const struct kp_context_setup *setup, struct kp_context
  * done when the profiler refuses. */
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
-    int rc = kp_target_chip(loaded.cupti, c->device.device, &c->chip);
+    int rc = kp_library_chip(loaded.cupti, c->device.device, &c->chip);
     if (!setup->one_pass)
         c->extras = kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
                                         c->device.cc_minor);
@@ -269,7 +271,7 @@ static void plan_context(const struct kp_context_setup *setup, struct kp_context
         return;
     }
     c->chip = "";
-    without_counters(c, kp_cupti_explain(loaded.cupti, "cannot identify the chip", rc));
+    without_counters(c, kp_library_explain(loaded.cupti, "cannot identify the chip", rc));
 }
 
 static void settle(void)
@@ -315,7 +317,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
 {
     const struct kp_options *o = setup->options;
     if (c->extras && !loaded.codes) {
-        loaded.codes = kp_codes_new(kp_cubins_find, o->import_source || kp_list_has(o->page, "source"));
+        loaded.codes = kp_codes_new(kp_images_find, o->import_source || kp_list_has(o->page, "source"));
         kp_session_codes(loaded.codes);
     }
     const struct kp_providers_setup extras = {
@@ -353,17 +355,16 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
     };
     int rc = kp_collector_open(&s, &c->collector);
     if (rc)
-        without_counters(c, kp_cupti_explain(loaded.cupti, "cannot prepare the collection", rc));
+        without_counters(c, kp_library_explain(loaded.cupti, "cannot prepare the collection", rc));
 }
 
 void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    size_t size;
     if (c->availability || !c->plan || c->no_counters)
         return;
-    int rc = kp_target_availability(loaded.cupti, c->ctx, &c->availability, &size);
+    int rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);
     if (rc) {
-        without_counters(c, kp_cupti_explain(loaded.cupti, "cannot ask for counters", rc));
+        without_counters(c, kp_library_explain(loaded.cupti, "cannot ask for counters", rc));
         return;
     }
     kp_collector_close(c->collector, true);
@@ -445,7 +446,7 @@ static bool read_context(const struct kp_context_setup *setup, struct kp_context
         kp_context_facts_read(d, c->ctx, &c->device, &c->facts) != CUDA_SUCCESS)
         return false;
     c->device_ordinal = device;
-    if (loaded.cupti && !kp_target_context_id(loaded.cupti, c->ctx, &c->id))
+    if (loaded.cupti && !kp_library_context_id(loaded.cupti, c->ctx, &c->id))
         return true;
     if (d->cuCtxGetId && d->cuCtxGetId(c->ctx, &id) == CUDA_SUCCESS)
         c->id = (uint32_t)id;
@@ -649,7 +650,7 @@ uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct
     unsigned long long driver_id = 0;
     bool per_thread = stream == CU_STREAM_PER_THREAD || (ptsz && !stream);
     CUstream asked = stream == CU_STREAM_PER_THREAD || stream == CU_STREAM_LEGACY ? NULL : stream;
-    if (loaded.cupti && !kp_target_stream_id(loaded.cupti, c->ctx, asked, per_thread, &id))
+    if (loaded.cupti && !kp_library_stream_id(loaded.cupti, c->ctx, asked, per_thread, &id))
         return id;
     if (setup->driver->cuStreamGetId && setup->driver->cuStreamGetId(stream, &driver_id) == CUDA_SUCCESS)
         return driver_id;
@@ -677,5 +678,5 @@ void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const 
 
 bool kp_context_may_probe(void)
 {
-    return loaded.cupti && kp_activity_available(loaded.cupti) && !atomic_load(&foreign_activity);
+    return loaded.cupti && kp_probe_available(loaded.cupti) && !atomic_load(&foreign_activity);
 }

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cupti/loader.h"
+#include "collectors/providers/library.h"
 #include "base/lock.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
@@ -701,7 +701,7 @@ static void tell_outcome(void)
     }
     if (skipped > unwanted || s->launches_seen > s->launches_profiled + skipped)
         kp_outcome_failed(KP_FAILURE_NOT_COUNTED);
-    if (kp_cupti_denied())
+    if (kp_library_denied())
         kp_outcome_failed(KP_FAILURE_PERMISSION);
     kp_log_outcome(s->launches_seen, s->launches_seen - unwanted);
 }

@@ -1,5 +1,6 @@
 #include <stddef.h>
 
+#include "collectors/providers/observe.h"
 #include "preload/window/issue.h"
 #include "preload/window/probe.h"
 #include "preload/window/strategy.h"
@@ -31,7 +32,7 @@ static CUresult issue(struct kp_item *i)
     const struct kp_cupti *cupti = kp_context_cupti();
     struct kp_executed record;
     size_t n = 0;
-    bool probing = i->result && kp_probe_wanted() && !kp_activity_begin(cupti);
+    bool probing = i->result && kp_probe_wanted() && !kp_probe_begin(cupti);
     CUresult rc = kp_issue_launch(i, NULL);
     if (!probing)
         return rc;
@@ -40,7 +41,7 @@ static CUresult issue(struct kp_item *i)
                        : CUDA_SUCCESS;
     if (end != CUDA_SUCCESS && end != CUDA_ERROR_NOT_READY)
         kp_window.context->dead = true;
-    kp_activity_end(cupti, &record, 1, &n);
+    kp_probe_end(cupti, &record, 1, &n);
     kp_probe_learn(&record, n);
     return rc;
 }

@@ -34,7 +34,7 @@ grep -q nonesuch "$tmp/said" || fail "a table that nobody makes is not named: $(
     print ($2 == "" ? "" : "`-" $2 "`, ") "`--" $1 value "` | `" $3 "` | " (fallback == "" ? "" : "`" fallback "` ") "|"
 }' | sort >"$tmp/options"
 sed -n 's/^| \(\(`-[a-z]`, \)\{0,1\}`--[^|]*| `KPROF_[A-Z_]*` | [^|]*|\).*/\1/p' docs/manual.md |
-    sed -E 's/^(`--set) [^`]*`/\1 …`/; s/^(`--(page|print-source|call-stack)) [^`]*`/\1 …`/' | sort >"$tmp/told"
+    sed -E 's/^(`--set) [^`]*`/\1 …`/; s/^(`--(page|print-source|call-stack|debug)) [^`]*`/\1 …`/' | sort >"$tmp/told"
 [ "$(wc -l <"$tmp/options")" -gt 20 ] || fail "--list-words shows few options"
 diff "$tmp/options" "$tmp/told" || fail "the manual's table of options differs from kprof's"
 

@@ -1,0 +1,11 @@
+/* How often warps are sampled. */
+#ifndef KP_COLLECTORS_MODEL_SAMPLING_H
+#define KP_COLLECTORS_MODEL_SAMPLING_H
+
+enum {
+    KP_PCSAMP_INTERVAL_AUTO = -1,
+    KP_PCSAMP_INTERVAL_BASE = 5, /* an interval is a power of 2 of cycles, this the lowest exponent */
+    KP_PCSAMP_INTERVAL_MAX = 31 - KP_PCSAMP_INTERVAL_BASE,
+};
+
+#endif
