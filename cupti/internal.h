@@ -35,9 +35,9 @@ int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, cons
 int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
                          const uint8_t *availability, const char *const *names, size_t n, struct kp_config *out);
 
-/* Whether the process may still take as much memory as a call of CUPTI's may need: 0, or -ENOMEM. KP_VENDOR: libcupti
- * ends the process by an exception that nobody can catch where it gets no memory. Only limits of the process are looked
- * at. Any thread. */
+/* Whether the process may still take as much memory as a call of CUPTI may need: 0, or -ENOMEM. Looks at limits of
+ * the process only. Any thread. KP_VENDOR: without memory libcupti ends the process by an exception that nobody can
+ * catch. */
 int kp_cupti_room(void);
 
 /* printf into a malloc'ed string; NULL without memory. */

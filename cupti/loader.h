@@ -1,6 +1,6 @@
 /*
- * Finding and loading CUPTI. Nothing of CUPTI is linked: the libraries are opened when the first launch is profiled,
- * so a process that launches nothing never sees them.
+ * Finds and loads CUPTI. Nothing of CUPTI is linked: the libraries are opened when the first launch is profiled. A
+ * process that launches nothing never sees them.
  *
  * Threads: loading is done once by the caller under its own lock; the loaded table is read-only afterwards.
  */
@@ -16,9 +16,9 @@ struct kp_cupti;
 
 /* Opens libcupti (and the libraries it needs beside it): a copy already in the process, the loader's search path,
  * `dir` when given, the toolkit under CUDA_HOME or CUDA_PATH, the folders of `near` (NULL-terminated list of
- * directories, for instance those of the CUDA libraries in the process), and the usual installation folders.
- * Returns 0; -ENOENT with *err (malloc'ed line that says what to install or set) when there is none; -EINVAL with *err
- * when what was found lacks a function; -ENOTSUP with *err in a program that a sanitiser would end for it. The library
+ * directories, for instance those of the CUDA libraries in the process), and the usual installation folders. Returns
+ * 0; -ENOENT with *err (malloc'ed line that says what to install or set) when there is none; -EINVAL with *err when
+ * the library found lacks a function; -ENOTSUP with *err in a program that a sanitiser would end for it. The library
  * stays loaded for the life of the process. */
 int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
 

@@ -1,6 +1,6 @@
 /*
- * PM sampling: counters of a whole device, read at fixed intervals while kernels run. What is sampled together must fit
- * into one pass, so a list of metrics is split into groups, of which one at a time is sampled.
+ * PM sampling: counters of a whole device, read at fixed intervals while kernels run. Metrics that are sampled together
+ * must fit into one pass. So a list is split into groups, which are sampled one at a time.
  *
  * Errors: int results are 0, -ENOMEM, or a positive CUPTI code (see kp_cupti_explain). Threads: calls for one device
  * are serialised by the caller.
@@ -73,8 +73,8 @@ struct kp_pm;
 
 /* Enables it; one at a time per device. */
 int kp_pm_open(const struct kp_cupti *c, int ordinal, struct kp_pm **out);
-/* Disables it. Safe on NULL. Not to be called once the driver is gone: use kp_pm_abandon then. Memory is given back in
- * any case. A code: it runs and cannot be stopped; it is left as it is, and no other is to be opened on the device. */
+/* Disables it. Safe on NULL. Not to be called once the driver is gone: use kp_pm_abandon then. Frees its memory in
+ * any case. With a code sampling runs and cannot be stopped: open no other one on the device. */
 int kp_pm_close(struct kp_pm *p);
 void kp_pm_abandon(struct kp_pm *p);
 
@@ -84,7 +84,7 @@ int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct
  * memory (seen with CUPTI 13.0). Where it fails, the room is what it was. */
 int kp_pm_make_room(struct kp_pm *p, uint32_t max_samples);
 int kp_pm_start(struct kp_pm *p);
-/* Nothing where it does not run. One that fails leaves it running: it is then to be closed, not decoded or started. */
+/* Does nothing where it does not run. After a failure it still runs: close it then, do not decode or start it. */
 int kp_pm_stop(struct kp_pm *p);
 
 struct kp_pm_decoded {

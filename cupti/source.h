@@ -1,6 +1,5 @@
 /*
- * What CUPTI counts by instruction: PC sampling, SASS metrics, and the images of the modules that the instructions are
- * of.
+ * CUPTI's counts by instruction: PC sampling, SASS metrics, and the images of the modules that hold the instructions.
  *
  * Errors: int results are 0, -ENOMEM, or a positive CUPTI code; -ENOSYS where the library found lacks the functions.
  * Threads: calls for one context are serialised by the caller, and the context must be current; the cubins may be asked
@@ -29,10 +28,10 @@ struct kp_pc {
 /* Enabled on a context: between start and stop the warps of each kernel are sampled, and each launch waits for its
  * kernel.
  *
- * KP_VENDOR: which functions samples are told of was found by trial (CUPTI 13.0). Once the range profiler has been
- * enabled on the context, a function is recognised only if its first launch was made while PC sampling was enabled,
- * started or not; the samples of all others are in the totals alone, for ever. The same is true of a function that SASS
- * metrics saw first. While the range profiler is configured, there are no samples at all. */
+ * KP_VENDOR: found by trial (CUPTI 13.0). Once the range profiler has been enabled on the context, a function is
+ * recognised only if its first launch was made while PC sampling was enabled, started or not. The samples of all
+ * others are in the totals alone, for ever. So are those of a function that SASS metrics saw first. While the range
+ * profiler is configured, there are no samples at all. */
 struct kp_pcsamp;
 
 struct kp_pcsamp_totals {
@@ -72,8 +71,8 @@ int kp_sass_configure(const struct kp_cupti *c, const char *chip, int ordinal, c
                       struct kp_sass **out);
 /* The metrics configured; *n receives how many. */
 const char *const *kp_sass_metrics(const struct kp_sass *s, size_t *n);
-/* Between begin and end all instructions of what is launched on `ctx` are counted, by patched code. To be used for each
- * launch by itself: what is launched after counts were taken is not counted (CUPTI 13.0). */
+/* Between begin and end all instructions of what is launched on `ctx` are counted, by patched code. Use it for each
+ * launch by itself: CUPTI 13.0 does not count launches after counts were taken. */
 int kp_sass_begin(struct kp_sass *s, CUcontext ctx);
 /* Hands out the counts since begin, which must be those of kernels that have ended, and ends. `metric`: an index. */
 int kp_sass_end(struct kp_sass *s, CUcontext ctx,

@@ -39,8 +39,8 @@ struct kp_range;
 /* Enables the profiler on `ctx`. One at a time per context. */
 int kp_range_open(const struct kp_cupti *c, CUcontext ctx, struct kp_range **out);
 /* Disables it, after the end of a pass that runs. Safe on NULL. Not to be called once the context is gone: use
- * kp_range_abandon then. Memory is given back in any case. A code: it is left enabled, and no other is to be opened on
- * the context. */
+ * kp_range_abandon then. Frees its memory in any case. With a code the profiler is still enabled: open no other one
+ * on the context. */
 int kp_range_close(struct kp_range *r);
 void kp_range_abandon(struct kp_range *r);
 
@@ -56,20 +56,20 @@ void kp_image_free(struct kp_image *i);
 void kp_image_data(const struct kp_image *i, const uint8_t **data, size_t *size);
 size_t kp_image_ranges(const struct kp_image *i); /* the room it has */
 
-/* Empties the image and configures the profiler for it: pass 0 comes next. A profiler that has run in one mode must be
- * closed and opened again for the other. */
+/* Empties the image and configures the profiler for it: pass 0 comes next. A profiler cannot change its mode: close
+ * it and open another one. */
 int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i);
 int kp_range_start(struct kp_range *r); /* starts a pass */
 /* User range: opens a range, and closes it. One whose pop failed stays open until the next push or stop, which close it
  * first, and fail when they cannot. */
 int kp_range_push(struct kp_range *r);
 int kp_range_pop(struct kp_range *r);
-/* Ends the pass, if one runs; *last: every pass has been run. One that fails ends it all the same, but not before its
- * range is closed: where that fails, the pass goes on (kp_range_runs), and there is nothing for it but kp_range_close.
- */
+/* Ends the pass, if one runs; *last: every pass has been run. Closes an open range first. Where that fails, the pass
+ * goes on (kp_range_runs) and only kp_range_close helps. After any other failure the pass has ended. */
 int kp_range_stop(struct kp_range *r, bool *last);
 bool kp_range_runs(const struct kp_range *r);
-/* Decodes what the passes left into the image. *n receives the number of ranges, *dropped those that found no room. */
+/* Decodes the data of the passes into the image. *n receives the number of ranges, *dropped that of ranges without
+ * room. */
 int kp_range_decode(struct kp_range *r, size_t *n, size_t *dropped);
 
 /* ---- checkpoint ---- */
