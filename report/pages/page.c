@@ -10,6 +10,8 @@
 #include "base/demangle.h"
 #include "report/model/launch_names.h"
 #include "report/write/account.h"
+#include "report/write/csv_writer.h"
+#include "report/write/text_writer.h"
 #include "base/pattern.h"
 #include "base/plain.h"
 #include "base/stream.h"
@@ -19,23 +21,34 @@
 enum { ENOUGH = 1 }; /* what a function returns to see no more launches; errors are negative */
 
 static const struct page_row {
+    kp_page_fn *page;
     kp_page_text_fn *text;
     kp_page_csv_fn *csv;
     bool launches; /* shows each; kp_grouped_text and kp_grouped_csv take its place where they are put together */
 } rows[KP_PAGE_IDS] = {
-    [KP_PAGE_DETAILS] = {kp_details_text, kp_details_csv, true},
-    [KP_PAGE_RAW] = {kp_raw_text, kp_raw_csv, true},
-    [KP_PAGE_SESSION] = {kp_session_text, kp_session_csv, false},
-    [KP_PAGE_SUMMARY] = {kp_summary_text, kp_summary_csv, false},
-    [KP_PAGE_TRACE] = {kp_trace_text, kp_trace_csv, false},
-    [KP_PAGE_SOURCE] = {kp_source_text, kp_source_csv, false},
-    [KP_PAGE_PM] = {kp_pm_text, kp_pm_csv, false},
+    [KP_PAGE_DETAILS] = {NULL, kp_details_text, kp_details_csv, true},
+    [KP_PAGE_RAW] = {NULL, kp_raw_text, kp_raw_csv, true},
+    [KP_PAGE_SESSION] = {kp_session_page, NULL, NULL, false},
+    [KP_PAGE_SUMMARY] = {kp_summary_page, NULL, NULL, false},
+    [KP_PAGE_TRACE] = {NULL, kp_trace_text, kp_trace_csv, false},
+    [KP_PAGE_SOURCE] = {NULL, kp_source_text, kp_source_csv, false},
+    [KP_PAGE_PM] = {NULL, kp_pm_text, kp_pm_csv, false},
 };
 
 /* --- all pages --- */
 
+static int write_text(const struct kp_page *p, enum kp_page_id id)
+{
+    struct kp_text_writer t;
+    kp_text_writer_init(&t, p->out, p->display);
+    int rc = rows[id].page(p, 1, &t.base), failed = kp_write_end(&t.base);
+    return rc ? rc : failed;
+}
+
 static int print_text(const struct kp_page *p, enum kp_page_id id)
 {
+    if (rows[id].page)
+        return write_text(p, id);
     return p->display->grouping && rows[id].launches ? kp_grouped_text(p) : rows[id].text(p);
 }
 
@@ -89,6 +102,16 @@ static int find_nvtx(struct kp_page *pages, size_t n)
     return rc;
 }
 
+static int write_csv(const struct kp_page *pages, size_t n, FILE *to, enum kp_page_id id)
+{
+    struct kp_csv_writer c;
+    kp_csv_writer_init(&c, to, pages->display);
+    c.base.shared = pages->shared;
+    c.base.nvtx = pages->nvtx;
+    int rc = rows[id].page(pages, n, &c.base), failed = kp_write_end(&c.base);
+    return rc ? rc : failed;
+}
+
 static int print_csv(struct kp_page *pages, size_t n, FILE *to)
 {
     const struct kp_display *d = pages->display;
@@ -97,6 +120,8 @@ static int print_csv(struct kp_page *pages, size_t n, FILE *to)
     if (d->grouping && rows[id].launches)
         return kp_grouped_csv(pages, n, &csv);
     int rc = rows[id].launches ? find_nvtx(pages, n) : 0;
+    if (rows[id].page)
+        return rc ? rc : write_csv(pages, n, to, id);
     return rc ? rc : rows[id].csv(pages, n, &csv);
 }
 

@@ -105,7 +105,7 @@ static int write_values(struct kp_result *r, void *arg)
 {
     struct names *n = arg;
     char number[KP_NUMBER_MAX];
-    int rc = kp_csv_launch(n->to, n->page, &r->launch);
+    int rc = kp_csv_launch(n->to, n->page->session, &r->launch, n->page->nvtx);
     for (size_t at = 0, i = 0; at < n->n; at++) {
         bool has = i < r->n_metrics && !strcmp(n->at[at].name, r->metrics[i].name);
         kp_csv_field(n->to, has ? kp_plain_value(&r->metrics[i], number) : "");
@@ -117,7 +117,7 @@ static int write_values(struct kp_result *r, void *arg)
 
 static void write_heads(const struct names *n)
 {
-    kp_csv_launch_headings(n->to, n->page);
+    kp_csv_launch_headings(n->to, n->page->nvtx);
     size_t others = n->to->fields;
     for (size_t i = 0; i < n->n; i++)
         kp_csv_field(n->to, n->at[i].name);

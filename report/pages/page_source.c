@@ -147,7 +147,7 @@ static int write_function(const struct rows *rows, const struct kp_result *r, co
         values[k] = kp_code_counts_find(f->counts, rows->names[k]);
     for (size_t i = f->first; !rc && i < f->end; i++) {
         const struct kp_source_instruction *at = &s->instructions[i];
-        rc = kp_csv_launch(rows->to, rows->page, &r->launch);
+        rc = kp_csv_launch(rows->to, rows->page->session, &r->launch, rows->page->nvtx);
         if (!rc)
             rc = write_place(rows->to, f->code, at);
         for (size_t k = 0; k < rows->n; k++)
@@ -177,7 +177,7 @@ int kp_source_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++)
         rc = kp_page_each(&pages[i], note_names, &rows);
-    kp_csv_launch_headings(to, pages);
+    kp_csv_launch_headings(to, pages->nvtx);
     kp_csv_fields(to, headings, sizeof headings / sizeof *headings);
     kp_csv_fields(to, (const char *const *)rows.names, rows.n);
     kp_csv_end_row(to);
