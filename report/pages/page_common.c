@@ -1,5 +1,7 @@
 #include "report/pages/page_body.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "report/define/derive.h"
@@ -9,6 +11,26 @@ void kp_page_enter(const struct kp_page *p, struct kp_writer *w)
 {
     w->session = p->session;
     w->out.display = p->display;
+}
+
+int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *told)
+{
+    char lost[KP_NUMBER_MAX], all[KP_NUMBER_MAX], *text;
+    double dropped, kept = 0;
+    *told = kp_metric_number(kp_result_find(v->result, "smsp__pcsamp_dropped_samples"), &dropped) && dropped > 0;
+    if (!*told)
+        return 0;
+    kp_metric_number(kp_result_find(v->result, KP_SAMPLE_COUNT), &kept);
+    kp_format_real(dropped, lost);
+    kp_format_real(dropped + kept, all);
+    if (asprintf(&text,
+                 "%s of %s warp samples were dropped: raise KPROF_WARP_SAMPLING_BUFFER_SIZE "
+                 "(warp-sampling-buffer-size) or KPROF_WARP_SAMPLING_INTERVAL (warp-sampling-interval)",
+                 lost, all) < 0)
+        return -ENOMEM;
+    kp_write_note(w, KP_LEVEL_BODY, "Note", text);
+    free(text);
+    return 0;
 }
 
 struct each {

@@ -12,7 +12,7 @@
 /* A range is named in a field of its own, which is there where ranges are. */
 enum { TIME, TOTAL, INSTANCES, AVERAGE, MEDIAN, LOWEST, HIGHEST, DEVIATION, NAME, COLUMNS, RANGE = COLUMNS, FIELDS };
 static const char *const fields[FIELDS] = {"Time (%)", "Total Time (ns)", "Instances",   "Avg (ns)", "Med (ns)",
-                                           "Min (ns)", "Max (ns)",        "StdDev (ns)", "Name",     "NVTX Range"};
+                                           "Min (ns)", "Max (ns)",        "StdDev (ns)", "Name",     KP_NVTX_RANGE};
 
 struct group {
     char *name;

@@ -36,6 +36,9 @@ static void write_process(struct kp_writer *w)
 static void write_account(struct kp_writer *w, const struct kp_choice *choice)
 {
     keep(w, kp_render_account(w->out.sink, w->session, choice));
+    if (!w->session->complete)
+        kp_out_print(&w->out, "==KPROF== The program had not finished (it was killed, or is still running), or not all "
+                              "could be written to the file. Above is what had been stored.\n");
 }
 
 static void write_gap(struct kp_writer *w)
@@ -190,7 +193,8 @@ static void write_launch(struct kp_writer *w, bool quick)
 
 static void write_metrics(struct kp_writer *w, const struct kp_lines *lines)
 {
-    kp_table_print(&w->out, lines);
+    if (lines->n)
+        kp_table_print(&w->out, lines);
 }
 
 static void write_missing(struct kp_writer *w, const struct kp_lines *lines)
