@@ -4,51 +4,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/judge/summary.h"
+#include "report/judge/verdict.h"
 #include "report/pages/page_body.h"
-#include "report/write/run_summary.h"
-#include "report/write/stack.h"
 #include "report/view/series.h"
 #include "report/view/shown.h"
-#include "report/write/advice.h"
-#include "report/write/drawings.h"
-#include "report/write/launch.h"
-#include "report/write/source_table.h"
-#include "base/text.h"
-#include "report/judge/verdict.h"
 
 enum { LINES_SHOWN = 5 /* the hottest ones */ };
 
 /* --- sections --- */
 
-/* A section while it is printed: its title comes with the first thing that it has to show. */
-struct printed {
+/* A section while it is written: its title comes with the first thing that it has to show. */
+struct written {
+    struct kp_writer *to;
     const struct kp_section *section;
     const struct kp_view *view;
     bool asked_for, begun;
     const char *body_title; /* of the last body */
 };
 
-static void begin(struct kp_out *o, struct printed *p)
+static void begin(struct written *s)
 {
-    if (!p->begun)
-        kp_out_print(o, "    Section: %s\n", p->section->display);
-    p->begun = true;
+    if (!s->begun)
+        kp_write_heading(s->to, KP_LEVEL_SECTION, s->section->display);
+    s->begun = true;
 }
 
-static int render_header(struct kp_out *o, struct printed *p)
+static int write_header(struct written *s)
 {
-    const struct kp_section *s = p->section;
     struct kp_lines lines = {0};
-    enum kp_row_kind last = o->display->details == KP_DETAILS_ALL ? KP_ROW_EXTRA : KP_ROW_HEADER;
-    int rc = kp_lines_of_rows(s, 0, kp_rows_before_bodies(s, last), p->view, p->asked_for, &lines);
+    enum kp_row_kind last = s->to->out.display->details == KP_DETAILS_ALL ? KP_ROW_EXTRA : KP_ROW_HEADER;
+    size_t end = kp_rows_before_bodies(s->section, last);
+    int rc = kp_lines_of_rows(s->section, 0, end, s->view, s->asked_for, &lines);
     if (!rc && lines.n) {
-        if (s->passes != KP_PASSES_ONE) /* there, the rows that tell most come first */
+        if (s->section->passes != KP_PASSES_ONE) /* there, the rows that tell most come first */
             kp_lines_sort(&lines);
-        begin(o, p);
-        kp_table_print(o, &lines);
-        kp_table_print_missing(o, &lines);
-        kp_out_print(o, "\n");
+        begin(s);
+        kp_write_metrics(s->to, &lines);
+        kp_write_missing(s->to, &lines);
+        kp_write_gap(s->to);
     }
     kp_lines_free(&lines);
     return rc;
@@ -62,89 +57,67 @@ static bool has_any_value(const struct kp_lines *l)
     return false;
 }
 
-static void draw(struct kp_out *o, enum kp_body kind, const struct kp_lines *l)
-{
-    switch (kind) {
-    case KP_BODY_BARS:
-    case KP_BODY_BARS_AS:
-        kp_bars_draw(o, l, kind == KP_BODY_BARS);
-        break;
-    case KP_BODY_GRID:
-        kp_grid_draw(o, l);
-        break;
-    case KP_BODY_ROOFLINE:
-        kp_roofline_draw(o, l);
-        break;
-    case KP_BODY_CURVE:
-        kp_curve_draw(o, l);
-        break;
-    case KP_BODY_CHART:
-        kp_chart_draw(o, l);
-        break;
-    case KP_BODY_SERIES: /* see render_timelines */
-    case KP_BODY_TABLE:
-    case KP_BODY_NONE:
-        kp_table_print(o, l);
-        break;
-    }
-}
-
 /* A body of series: those that the launch has, and why it lacks the others, where that is known. */
-static int render_timelines(struct kp_out *o, struct printed *p, size_t at, size_t end)
+static int write_timelines(struct written *s, size_t at, size_t end)
 {
-    const struct kp_section *s = p->section;
     struct kp_lines missing = {0};
     struct kp_series_row *rows = NULL;
     size_t n = 0;
-    int rc = kp_series_of_rows(s, at + 1, end, p->view->result, &rows, &n);
+    int rc = kp_series_of_rows(s->section, at + 1, end, s->view->result, &rows, &n);
     if (!rc)
-        rc = kp_lines_of_rows(s, at + 1, end, p->view, p->asked_for, &missing);
+        rc = kp_lines_of_rows(s->section, at + 1, end, s->view, s->asked_for, &missing);
     if (!rc && (n || missing.n)) {
-        begin(o, p);
-        kp_out_print(o, "    %s\n", s->rows[at].label);
+        begin(s);
+        kp_write_heading(s->to, KP_LEVEL_BODY, s->section->rows[at].label);
         if (n)
-            kp_series_draw(o, rows, n, kp_series_dropped(p->view->result));
-        kp_table_print_missing(o, &missing);
-        kp_out_print(o, "\n");
+            kp_write_series(s->to, rows, n, kp_series_dropped(s->view->result));
+        kp_write_missing(s->to, &missing);
+        kp_write_gap(s->to);
     }
     kp_lines_free(&missing);
     free(rows);
     return rc;
 }
 
-/* The body that row `at` opens, whose rows end before `end`. */
-static int render_body(struct kp_out *o, struct printed *p, size_t at, size_t end)
+/* Bodies of one title follow each other, told apart by what stands above their values. */
+static void write_body_titles(struct written *s, const struct kp_row *row)
 {
-    const struct kp_row *row = &p->section->rows[at];
+    if (*row->label && (!s->body_title || strcmp(s->body_title, row->label)))
+        kp_write_heading(s->to, KP_LEVEL_BODY, row->label);
+    if (*row->group && strcmp(row->group, row->label))
+        kp_write_heading(s->to, KP_LEVEL_BODY, row->group);
+    s->body_title = row->label;
+}
+
+/* The body that row `at` opens, whose rows end before `end`. */
+static int write_body(struct written *s, size_t at, size_t end)
+{
+    const struct kp_row *row = &s->section->rows[at];
     struct kp_lines lines = {0};
     if (row->body == KP_BODY_SERIES)
-        return render_timelines(o, p, at, end);
-    int rc = kp_lines_of_rows(p->section, at + 1, end, p->view, p->asked_for, &lines);
+        return write_timelines(s, at, end);
+    int rc = kp_lines_of_rows(s->section, at + 1, end, s->view, s->asked_for, &lines);
     if (!rc && lines.n) {
-        begin(o, p);
-        /* bodies of one title follow each other, told apart by what stands above their values */
-        if (*row->label && (!p->body_title || strcmp(p->body_title, row->label)))
-            kp_out_print(o, "    %s\n", row->label);
-        if (*row->group && strcmp(row->group, row->label))
-            kp_out_print(o, "    %s\n", row->group);
-        p->body_title = row->label;
+        begin(s);
+        write_body_titles(s, row);
         if (has_any_value(&lines))
-            draw(o, row->body, &lines);
-        kp_table_print_missing(o, &lines);
-        kp_out_print(o, "\n");
+            kp_write_drawing(s->to, row->body, &lines);
+        kp_write_missing(s->to, &lines);
+        kp_write_gap(s->to);
     }
     kp_lines_free(&lines);
     return rc;
 }
 
-static int render_bodies(struct kp_out *o, struct printed *p)
+static int write_bodies(struct written *s)
 {
-    const struct kp_section *s = p->section;
+    const struct kp_section *section = s->section;
+    const struct kp_launch_info *l = &s->view->result->launch;
     int rc = 0;
-    for (size_t at = kp_rows_before_bodies(s, KP_ROW_EXTRA), end; !rc && at < s->n_rows; at = end) {
-        end = kp_section_body_end(s, at + 1);
-        if (kp_cc_matches(s->rows[at].cc, p->view->result->launch.cc_major, p->view->result->launch.cc_minor))
-            rc = render_body(o, p, at, end);
+    for (size_t at = kp_rows_before_bodies(section, KP_ROW_EXTRA), end; !rc && at < section->n_rows; at = end) {
+        end = kp_section_body_end(section, at + 1);
+        if (kp_cc_matches(section->rows[at].cc, l->cc_major, l->cc_minor))
+            rc = write_body(s, at, end);
     }
     return rc;
 }
@@ -191,64 +164,81 @@ static bool is_named(const struct kp_display *d, const struct kp_section *s, con
     return !*(session->set ? session->set : "") && kp_list_has(session->sections, s->id);
 }
 
+static void write_absence(struct written *s, const char *absence)
+{
+    if (s->to->out.display->details == KP_DETAILS_HEADER && !is_named(s->to->out.display, s->section, s->view->session))
+        return;
+    begin(s);
+    kp_write_note(s->to, KP_LEVEL_BODY, NULL, absence);
+    kp_write_gap(s->to);
+}
+
 /* A section of drawings alone, of which header tables are to be printed: whoever named it gets to know why there is
  * nothing. */
-static void tell_not_drawn(struct kp_out *o, struct printed *p)
+static void tell_not_drawn(struct written *s)
 {
-    if (o->display->details != KP_DETAILS_HEADER || p->begun || !p->asked_for ||
-        kp_rows_before_bodies(p->section, KP_ROW_HEADER) || !kp_section_has_any(p->section, p->view->result) ||
-        !is_named(o->display, p->section, p->view->session))
+    const struct kp_display *d = s->to->out.display;
+    if (d->details != KP_DETAILS_HEADER || s->begun || !s->asked_for ||
+        kp_rows_before_bodies(s->section, KP_ROW_HEADER) || !kp_section_has_any(s->section, s->view->result) ||
+        !is_named(d, s->section, s->view->session))
         return;
-    begin(o, p);
-    kp_out_print(o, "    only charts and tables: --print-details all\n\n");
+    begin(s);
+    kp_write_note(s->to, KP_LEVEL_BODY, NULL, "only charts and tables: --print-details all");
+    kp_write_gap(s->to);
 }
 
-static void render_samples(struct kp_out *o, struct printed *p)
+static int write_samples(struct written *s)
 {
-    const struct kp_view *v = p->view;
-    bool sampled = v->source && v->source->has_samples;
+    const struct kp_view *v = s->view;
+    bool sampled = v->source && v->source->has_samples, told = false;
+    int rc = 0;
     if (sampled)
-        begin(o, p);
-    if (p->begun && kp_source_dropped_print(o, v) && !sampled)
-        kp_out_text(o, "\n", 1);
-    if (sampled)
-        kp_source_lines_print(o, v, LINES_SHOWN, false);
+        begin(s);
+    if (s->begun)
+        rc = kp_page_tell_dropped(s->to, v, &told);
+    if (told && !sampled)
+        kp_write_gap(s->to);
+    if (!rc && sampled)
+        kp_write_source_lines(s->to, v, LINES_SHOWN, false);
+    return rc;
 }
 
-int kp_render_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for)
+static int write_present(struct written *s)
+{
+    enum kp_details details = s->to->out.display->details;
+    int rc = details != KP_DETAILS_BODY || !s->asked_for ? write_header(s) : 0;
+    if (!rc && !strcmp(s->section->id, kp_source_section))
+        rc = write_samples(s);
+    if (!rc && details != KP_DETAILS_HEADER)
+        rc = write_bodies(s);
+    if (rc)
+        return rc;
+    tell_not_drawn(s);
+    if (s->view->messages && kp_messages_count(s->view->messages, s->section->id)) {
+        begin(s);
+        kp_write_messages(s->to, s->view->messages, s->section->id);
+    }
+    return 0;
+}
+
+int kp_details_section(struct kp_writer *w, const struct kp_section *s, const struct kp_view *v, bool asked_for)
 {
     const struct kp_launch_info *l = &v->result->launch;
     const char *absence = absence_of(s, v->result);
+    struct written written = {.to = w, .section = s, .view = v, .asked_for = asked_for};
     if (!kp_cc_matches(s->cc, l->cc_major, l->cc_minor))
         return 0;
-    if (o->display->choose && !kp_section_has_any(s, v->result)) /* see kp_listed_check */
+    if (w->out.display->choose && !kp_section_has_any(s, v->result)) /* see kp_listed_check */
         return 0;
-    if (absence) {
-        if (o->display->details != KP_DETAILS_HEADER || is_named(o->display, s, v->session)) {
-            kp_out_print(o, "    Section: %s\n", s->display);
-            kp_out_print(o, "    %s\n\n", absence);
-        }
-        return 0;
-    }
-    struct printed p = {.section = s, .view = v, .asked_for = asked_for};
-    int rc = o->display->details != KP_DETAILS_BODY || !asked_for ? render_header(o, &p) : 0;
-    if (!rc && !strcmp(s->id, kp_source_section))
-        render_samples(o, &p);
-    if (!rc && o->display->details != KP_DETAILS_HEADER)
-        rc = render_bodies(o, &p);
-    if (!rc)
-        tell_not_drawn(o, &p);
-    if (rc || !v->messages || !kp_messages_count(v->messages, s->id))
-        return rc;
-    begin(o, &p);
-    if (!o->rc)
-        o->rc = kp_render_messages(o->sink, v->messages, s->id);
+    if (!absence)
+        return write_present(&written);
+    write_absence(&written, absence);
     return 0;
 }
 
 /* --- the user's own metrics --- */
 
-static int render_metrics(struct kp_out *o, const char *list, const struct kp_view *v)
+static int write_metrics(struct kp_writer *w, const char *list, const struct kp_view *v)
 {
     struct kp_lines lines = {0};
     struct kp_series_row *rows = NULL;
@@ -257,16 +247,16 @@ static int render_metrics(struct kp_out *o, const char *list, const struct kp_vi
     if (!rc)
         rc = kp_series_of_list(list, v->result, &rows, &n);
     if (!rc && (lines.n || n))
-        kp_out_print(o, "    Section: %s\n", kp_metrics_title);
+        kp_write_heading(w, KP_LEVEL_SECTION, kp_metrics_title);
     if (!rc && lines.n) {
         kp_lines_sort(&lines);
-        kp_table_print(o, &lines);
-        kp_table_print_missing(o, &lines);
+        kp_write_metrics(w, &lines);
+        kp_write_missing(w, &lines);
     }
     if (!rc && n)
-        kp_series_draw(o, rows, n, kp_series_dropped(v->result));
+        kp_write_series(w, rows, n, kp_series_dropped(v->result));
     if (!rc && (lines.n || n))
-        kp_out_print(o, "\n");
+        kp_write_gap(w);
     kp_lines_free(&lines);
     free(rows);
     return rc;
@@ -274,68 +264,99 @@ static int render_metrics(struct kp_out *o, const char *list, const struct kp_vi
 
 /* --- a launch --- */
 
-static int render_tables(struct kp_out *o, const struct kp_shown *s)
+/* Fields of the page as rows. */
+enum { SECTION, METRIC, RULE = METRIC + 3, FIELDS = RULE + 5 };
+static const char *const fields[FIELDS] = {
+    "Section Name",     "Metric Name", "Metric Unit",      "Metric Value",
+    "Rule Name",        "Rule Type",   "Rule Description", "Estimated Speedup Type",
+    "Estimated Speedup"};
+
+/* As rows, all metrics of a section are alike, in whatever way they are drawn. */
+static int write_rows(struct kp_writer *w, const struct kp_shown *s)
+{
+    int rc = 0;
+    for (size_t at = 0; !rc && at <= s->n; at++) {
+        struct kp_lines lines = {0};
+        kp_write_field(w, SECTION, kp_shown_title(s, at));
+        rc = kp_shown_lines(s, at, w->out.display->details, &lines);
+        if (!rc)
+            kp_write_metrics(w, &lines);
+        if (!rc && at < s->n)
+            kp_write_messages(w, &s->messages, s->sections[at]->id);
+        kp_lines_free(&lines);
+    }
+    return rc;
+}
+
+static int write_sections(struct kp_writer *w, const struct kp_shown *s)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < s->n; i++)
-        rc = kp_render_section(o, s->sections[i], &s->view, kp_shown_is_asked_for(s, i));
-    return rc ? rc : render_metrics(o, s->metrics, &s->view);
+        rc = kp_details_section(w, s->sections[i], &s->view, kp_shown_is_asked_for(s, i));
+    return rc ? rc : write_metrics(w, s->metrics, &s->view);
 }
 
-static void print_verdict(struct kp_out *o, const struct kp_shown *s)
+static void write_verdict(struct kp_writer *w, const struct kp_shown *s)
 {
     struct kp_verdict verdict;
     kp_verdict(s->view.result, s->view.session, s->gains, &verdict);
-    if (!o->rc)
-        o->rc = kp_render_verdict(o->sink, &verdict);
+    kp_write_verdict(w, &verdict);
 }
 
-int kp_render_launch(const struct kp_sink *sink, const struct kp_display *d, const struct kp_session *s,
-                     const struct kp_result *r, struct kp_summary *summary)
+int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_summary *summary)
 {
-    struct kp_out o = {.sink = sink, .display = d};
+    const struct kp_display *d = w->out.display;
     struct kp_shown shown;
-    int rc = kp_shown_of(d, s, r, &shown);
+    int rc = kp_shown_of(d, w->session, r, &shown);
     if (rc)
         return rc;
-    kp_launch_head(&o, &r->launch, shown.quick);
+    w->launch = &r->launch;
+    kp_write_launch(w, shown.quick);
     if (d->rules)
-        print_verdict(&o, &shown);
-    rc = render_tables(&o, &shown);
+        write_verdict(w, &shown);
+    rc = w->kind->rows ? write_rows(w, &shown) : write_sections(w, &shown);
     if (!rc && d->rules && summary)
-        rc = kp_summary_add(summary, s, r, shown.gains);
+        rc = kp_summary_add(summary, w->session, r, shown.gains);
     kp_shown_free(&shown);
-    return rc ? rc : o.rc;
+    return rc ? rc : w->out.rc;
 }
 
 /* --- the page --- */
 
 struct details {
-    struct kp_summary *summary;
+    struct kp_writer *to;
+    struct kp_summary *summary; /* NULL in rows, too */
     struct kp_stack_totals stacks;
-    const struct kp_page *page;
 };
 
-static int one_launch(struct kp_result *r, void *arg)
+static int write_launch(struct kp_result *r, void *arg)
 {
     struct details *d = arg;
-    int rc = kp_stack_totals_add(&d->stacks, r);
-    return rc ? rc : kp_render_launch(d->page->out, d->page->display, d->page->session, r, d->summary);
+    int rc = d->to->kind->rows ? 0 : kp_stack_totals_add(&d->stacks, r);
+    return rc ? rc : kp_details_launch(d->to, r, d->summary);
 }
 
-int kp_details_text(const struct kp_page *p)
+static int write_session(const struct kp_page *p, struct kp_writer *w)
 {
-    struct details details = {.summary = p->summary ? p->summary : kp_summary_new(), .page = p};
-    struct kp_out o = {.sink = p->out, .display = p->display};
-    int rc = kp_page_each(p, one_launch, &details);
+    struct kp_summary *own = p->summary || w->kind->rows ? NULL : kp_summary_new();
+    struct details details = {.to = w, .summary = own ? own : p->summary};
+    kp_page_enter(p, w);
+    int rc = kp_page_each(p, write_launch, &details);
     if (!rc)
-        kp_stack_totals_render(&o, &details.stacks);
-    rc = rc ? rc : o.rc;
+        kp_write_stacks(w, &details.stacks);
+    if (!rc && own)
+        kp_write_summary(w, own);
     kp_stack_totals_free(&details.stacks);
-    if (p->summary)
-        return rc;
-    if (!rc && details.summary)
-        rc = kp_run_summary_print(details.summary, p->out);
-    kp_summary_free(details.summary);
+    kp_summary_free(own);
+    return rc;
+}
+
+int kp_details_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+{
+    static const struct kp_layout layout = {KP_START_LAUNCH, fields, FIELDS, .metric = METRIC, .rule = RULE};
+    int rc = 0;
+    kp_write_begin(w, &layout);
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = write_session(&pages[i], w);
     return rc;
 }

@@ -1,70 +1,66 @@
-#include "report/pages/page_body.h"
-#include "base/nearest.h"
-
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/demangle.h"
-#include "report/model/launch_names.h"
-#include "report/write/account.h"
+#include "base/nearest.h"
 #include "base/pattern.h"
 #include "base/plain.h"
 #include "base/stream.h"
-#include "base/text.h"
 #include "report/define/source.h"
+#include "report/model/launch_names.h"
+#include "report/pages/page_body.h"
+#include "report/write/csv_writer.h"
+#include "report/write/text_writer.h"
 
 enum { ENOUGH = 1 }; /* what a function returns to see no more launches; errors are negative */
 
 static const struct page_row {
-    kp_page_text_fn *text;
-    kp_page_csv_fn *csv;
-    bool launches; /* shows each; kp_grouped_text and kp_grouped_csv take its place where they are put together */
+    kp_page_fn *page;
+    bool launches; /* shows each; kp_grouped_page takes its place where they are put together */
 } rows[KP_PAGE_IDS] = {
-    [KP_PAGE_DETAILS] = {kp_details_text, kp_details_csv, true},
-    [KP_PAGE_RAW] = {kp_raw_text, kp_raw_csv, true},
-    [KP_PAGE_SESSION] = {kp_session_text, kp_session_csv, false},
-    [KP_PAGE_SUMMARY] = {kp_summary_text, kp_summary_csv, false},
-    [KP_PAGE_TRACE] = {kp_trace_text, kp_trace_csv, false},
-    [KP_PAGE_SOURCE] = {kp_source_text, kp_source_csv, false},
-    [KP_PAGE_PM] = {kp_pm_text, kp_pm_csv, false},
+    [KP_PAGE_DETAILS] = {kp_details_page, true},  [KP_PAGE_RAW] = {kp_raw_page, true},
+    [KP_PAGE_SESSION] = {kp_session_page, false}, [KP_PAGE_SUMMARY] = {kp_summary_page, false},
+    [KP_PAGE_TRACE] = {kp_trace_page, false},     [KP_PAGE_SOURCE] = {kp_source_page, false},
+    [KP_PAGE_PM] = {kp_pm_page, false},
 };
 
-/* --- all pages --- */
+/* --- pages with any writer --- */
 
-static int print_text(const struct kp_page *p, enum kp_page_id id)
+static bool is_grouped(const struct kp_display *d, enum kp_page_id id)
 {
-    return p->display->grouping && rows[id].launches ? kp_grouped_text(p) : rows[id].text(p);
+    return d->grouping && rows[id].launches;
 }
 
-/* All others end with a blank line. */
+static int write_page(const struct kp_page *pages, size_t n, struct kp_writer *w, enum kp_page_id id)
+{
+    return (is_grouped(pages->display, id) ? kp_grouped_page : rows[id].page)(pages, n, w);
+}
+
+/* All others end with a gap. */
 static bool page_ends_with_a_table(const struct kp_page *p, enum kp_page_id id)
 {
     return id == KP_PAGE_DETAILS && p->display->rules && !p->display->grouping && !p->summary;
 }
 
-static int print_texts(const struct kp_page *p)
+static int write_document(const struct kp_page *p, struct kp_writer *w)
 {
-    static const char unfinished[] = "==KPROF== The program had not finished (it was killed, or is still running), or "
-                                     "not all could be written to the file. Above is what had been stored.\n";
     struct kp_display one = *p->display;
     struct kp_page page = *p;
-    int rc = kp_render_process(p->out, p->session);
+    int rc = 0;
+    kp_page_enter(p, w);
+    kp_write_process(w);
     page.display = &one;
     one.n_pages = 1;
-    for (size_t i = 0; !rc && (!i || i < p->display->n_pages); i++) {
+    for (size_t i = 0; !rc && !w->out.rc && (!i || i < p->display->n_pages); i++) {
         one.pages[0] = p->display->n_pages ? p->display->pages[i] : KP_PAGE_DETAILS;
         if (i && page_ends_with_a_table(p, p->display->pages[i - 1]))
-            rc = p->out->write(p->out->arg, "\n", 1);
-        if (!rc)
-            rc = print_text(&page, one.pages[0]);
+            kp_write_gap(w);
+        rc = write_page(&page, 1, w, one.pages[0]);
     }
+    kp_page_enter(p, w);
     if (!rc)
-        rc = kp_render_account(p->out, p->session, p->launches->choice);
-    if (!rc && !p->session->complete)
-        rc = p->out->write(p->out->arg, unfinished, strlen(unfinished));
+        kp_write_account(w, p->launches->choice);
     return rc;
 }
 
@@ -76,75 +72,136 @@ static int has_thread(struct kp_result *r, void *arg)
 }
 
 /* Whether launches of one of the pages have NVTX: then all have its columns. */
-static int find_nvtx(struct kp_page *pages, size_t n)
+static int find_nvtx(const struct kp_page *pages, size_t n, bool *found)
 {
-    bool found = false;
     int rc = 0;
-    for (size_t i = 0; !rc && !found && i < n; i++) {
-        rc = kp_page_each(&pages[i], has_thread, &found);
+    for (size_t i = 0; !rc && !*found && i < n; i++) {
+        rc = kp_page_each(&pages[i], has_thread, found);
         rc = rc == ENOUGH ? 0 : rc;
     }
-    for (size_t i = 0; i < n; i++)
-        pages[i].nvtx = found;
     return rc;
 }
 
-static int print_csv(struct kp_page *pages, size_t n, FILE *to)
+/* One page of all sessions. */
+static int write_rows(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const struct kp_display *d = pages->display;
-    struct kp_csv csv = {.to = to, .defuse = d->csv_defuse};
     enum kp_page_id id = d->n_pages ? d->pages[0] : KP_PAGE_DETAILS;
-    if (d->grouping && rows[id].launches)
-        return kp_grouped_csv(pages, n, &csv);
-    int rc = rows[id].launches ? find_nvtx(pages, n) : 0;
-    return rc ? rc : rows[id].csv(pages, n, &csv);
+    int rc = rows[id].launches && !is_grouped(d, id) ? find_nvtx(pages, n, &w->nvtx) : 0;
+    w->shared = pages->shared;
+    return rc ? rc : write_page(pages, n, w, id);
 }
 
-/* What has come of a page that was printed into the stream. */
-static int end(struct kp_stream *stream, int rc)
+static int write_pages(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
-    int closed = kp_stream_close(stream);
-    return stream->rc ? stream->rc : rc ? rc : closed;
+    int rc = 0;
+    if (w->kind->rows)
+        return write_rows(pages, n, w);
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = write_document(&pages[i], w);
+    return rc;
 }
 
-static int print_data(struct kp_page *pages, size_t n)
+/* --- formats --- */
+
+static int end_writer(struct kp_writer *w, int rc)
 {
-    struct kp_stream stream;
-    int rc = kp_stream_open(&stream, pages->out);
-    if (rc)
-        return rc;
-    rc = pages->display->format == KP_FORMAT_CSV ? print_csv(pages, n, stream.to) : kp_json_page(pages, n, stream.to);
-    return end(&stream, rc);
+    int failed = kp_write_end(w);
+    return rc ? rc : failed;
 }
+
+static int print_text(const struct kp_page *pages, size_t n, const struct kp_sink *to)
+{
+    struct kp_text_writer t;
+    kp_text_writer_init(&t, to, pages->display);
+    return end_writer(&t.base, write_pages(pages, n, &t.base));
+}
+
+static int text_pages(const struct kp_page *pages, size_t n, FILE *to)
+{
+    struct kp_sink sink = kp_stream_sink(to);
+    return print_text(pages, n, &sink);
+}
+
+static int csv_pages(const struct kp_page *pages, size_t n, FILE *to)
+{
+    struct kp_csv_writer c;
+    kp_csv_writer_init(&c, to, pages->display);
+    return end_writer(&c.base, write_pages(pages, n, &c.base));
+}
+
+static int (*const formats[])(const struct kp_page *pages, size_t n, FILE *to) = {
+    [KP_FORMAT_TEXT] = text_pages,
+    [KP_FORMAT_CSV] = csv_pages,
+    [KP_FORMAT_JSON] = kp_json_page,
+};
 
 /* In large pieces: each costs the log of a profiled process several system calls. */
-static int print_text_page(const struct kp_page *p)
+static int print_pages(const struct kp_sink *out, const struct kp_page *pages, size_t n)
 {
     struct kp_stream stream;
-    struct kp_page page = *p;
-    if (kp_stream_open(&stream, p->out))
-        return print_texts(p);
-    struct kp_sink sink = kp_stream_sink(stream.to);
-    page.out = &sink;
-    return end(&stream, print_texts(&page));
+    enum kp_format format = pages->display->format;
+    int rc = kp_stream_open(&stream, out);
+    if (rc)
+        return format == KP_FORMAT_TEXT ? print_text(pages, n, out) : rc;
+    rc = formats[format](pages, n, stream.to);
+    int closed = kp_stream_close(&stream);
+    return stream.rc ? stream.rc : rc ? rc : closed;
+}
+
+/* --- a session --- */
+
+/* A page with the code of its session. */
+struct opened {
+    struct kp_page page;
+    struct kp_display display;
+    locale_t before;
+};
+
+/* `o` must stay where it is until it is closed. 0, or -ENOMEM with nothing to close. */
+static int open_page(struct opened *o, const struct kp_display *d, const struct kp_session *s,
+                     const struct kp_launches *launches, char **err)
+{
+    *err = NULL;
+    o->display = *d;
+    o->display.lookup = &launches->lookup;
+    o->display.codes = kp_code_cache_new(&launches->lookup, d->source_folders);
+    if (!o->display.codes)
+        return -ENOMEM;
+    o->page = (struct kp_page){.display = &o->display, .session = s, .launches = launches, .err = err};
+    o->before = kp_plain_begin();
+    return 0;
+}
+
+static void close_page(struct opened *o)
+{
+    kp_plain_end(o->before);
+    kp_code_cache_free(o->display.codes);
 }
 
 static int print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
                  const struct kp_launches *launches, struct kp_summary *summary, char **err)
 {
-    struct kp_display with_code = *d;
-    struct kp_page page = {
-        .out = out, .display = &with_code, .session = s, .launches = launches, .summary = summary, .err = err};
-    *err = NULL;
-    with_code.codes = kp_code_cache_new(&launches->lookup, d->source_folders);
-    if (!with_code.codes)
-        return -ENOMEM;
-    with_code.lookup = &launches->lookup;
-    locale_t before = kp_plain_begin();
-    int rc = d->format == KP_FORMAT_TEXT ? print_text_page(&page) : print_data(&page, 1);
-    kp_plain_end(before);
-    kp_code_cache_free(with_code.codes);
+    struct opened o;
+    int rc = open_page(&o, d, s, launches, err);
+    if (rc)
+        return rc;
+    o.page.summary = summary;
+    rc = print_pages(out, &o.page, 1);
+    close_page(&o);
     return rc;
+}
+
+int kp_page_write(struct kp_writer *w, const struct kp_display *d, const struct kp_session *s,
+                  const struct kp_launches *launches, char **err)
+{
+    struct opened o;
+    int rc = open_page(&o, d, s, launches, err);
+    if (rc)
+        return rc;
+    rc = write_pages(&o.page, 1, w);
+    close_page(&o);
+    return rc ? rc : w->out.rc;
 }
 
 int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
@@ -240,32 +297,16 @@ static int one_unmatched(struct kp_result *r, void *arg)
     return rc ? rc : kp_session_add_kernel(&u->seen, kp_launch_name(&r->launch), 1);
 }
 
-static void print_unmatched(struct kp_out *o, const struct unmatched *u)
-{
-    char number[KP_NUMBER_MAX];
-    kp_format_count(u->chosen.matched, number);
-    if (u->chosen.matched)
-        kp_out_print(o,
-                     "==KPROF== No launch is shown: of this session %s match, and all of them come before the first "
-                     "one to show; lower launch-skip.\n",
-                     number);
-    else
-        kp_out_print(o, "==KPROF== No launch is shown: no kernel of this session matches '%s' (kernel-name)%s%s%s\n",
-                     u->kernel_name, u->near ? "; did you mean '" : ".", u->near ? u->near : "", u->near ? "'?" : "");
-    kp_render_kernels(o, &u->seen);
-}
-
 int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
                            struct kp_store *store, char **err)
 {
     struct unmatched u = {.chosen = {.display = d}, .kernel_name = kernel_name};
-    struct kp_out o = {.sink = out, .display = d};
     int rc = kp_store_each_result(store, one_unmatched, &u, err);
     if (!rc && u.launches)
-        print_unmatched(&o, &u);
+        rc = kp_render_unmatched(out, kernel_name, u.near, u.chosen.matched, &u.seen);
     free(u.near);
     kp_session_free(&u.seen);
-    return rc == ENOUGH ? 0 : rc ? rc : o.rc;
+    return rc == ENOUGH ? 0 : rc;
 }
 
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err)
@@ -322,15 +363,14 @@ int kp_page_print_stores(const struct kp_sink *out, const struct kp_display *d, 
     for (size_t i = 0; !rc && i < n; i++) {
         struct part *part = &parts[i];
         rc = open_part(part, d, stores[i], err);
-        pages[i] = (struct kp_page){.out = out,
-                                    .display = &part->display,
+        pages[i] = (struct kp_page){.display = &part->display,
                                     .session = &part->session,
                                     .launches = &part->launches,
                                     .err = err,
                                     .shared = true};
     }
     locale_t before = kp_plain_begin();
-    rc = rc ? rc : print_data(pages, n);
+    rc = rc ? rc : print_pages(out, pages, n);
     kp_plain_end(before);
     for (size_t i = 0; parts && i < n; i++)
         close_part(&parts[i]);

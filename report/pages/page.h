@@ -11,6 +11,7 @@
 #include "base/sink.h"
 
 struct kp_choice;
+struct kp_writer;
 /* Where the launches of a session are. */
 struct kp_launches {
     /* Calls `fn` for each launch by ascending id, as kp_store_each_result does. Pages may call it more than once. */
@@ -26,7 +27,10 @@ struct kp_launches {
  * launches; *err is a malloc'ed line or NULL. */
 int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
                   const struct kp_launches *launches, char **err);
-/* The same for a stored session. */
+/* The same with any writer, whose caller ends it: what `d` wants, but for its format. Of a format of rows one page. */
+int kp_page_write(struct kp_writer *w, const struct kp_display *d, const struct kp_session *s,
+                  const struct kp_launches *launches, char **err);
+/* As kp_page_print for a stored session. */
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err);
 
 /* Where `d` shows none of the launches that are stored: a line that says so and names the kernel nearest to

@@ -1,47 +1,36 @@
 #include "report/pages/page_body.h"
 
-#include <inttypes.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/plain.h"
 #include "report/define/derive.h"
 #include "report/model/launch_names.h"
 
-const char *kp_process_name(const struct kp_session *s)
+void kp_page_enter(const struct kp_page *p, struct kp_writer *w)
 {
-    const char *exe = s->exe ? s->exe : "", *slash = strrchr(exe, '/');
-    return slash ? slash + 1 : exe;
+    w->session = p->session;
+    w->out.display = p->display;
 }
 
-void kp_number_cell(double value, bool plain, char out[KP_NUMBER_MAX])
+int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *told)
 {
-    if (plain)
-        kp_plain_real(value, out);
-    else
-        kp_format_real(value, out);
-}
-
-void kp_count_cell(uint64_t value, bool plain, char out[KP_NUMBER_MAX])
-{
-    if (plain)
-        snprintf(out, KP_NUMBER_MAX, "%" PRIu64, value);
-    else
-        kp_format_count(value, out);
-}
-
-const char *kp_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX])
-{
-    if (!m || m->kind == KP_VALUE_NA)
-        return KP_NO_VALUE;
-    if (m->kind == KP_VALUE_TEXT)
-        return m->text;
-    if (m->kind == KP_VALUE_COUNT)
-        kp_count_cell(m->count, true, number);
-    else
-        kp_plain_real(m->real, number);
-    return number;
+    char lost[KP_NUMBER_MAX], all[KP_NUMBER_MAX], *text;
+    double dropped, kept = 0;
+    *told = kp_metric_number(kp_result_find(v->result, "smsp__pcsamp_dropped_samples"), &dropped) && dropped > 0;
+    if (!*told)
+        return 0;
+    kp_metric_number(kp_result_find(v->result, KP_SAMPLE_COUNT), &kept);
+    kp_format_real(dropped, lost);
+    kp_format_real(dropped + kept, all);
+    if (asprintf(&text,
+                 "%s of %s warp samples were dropped: raise KPROF_WARP_SAMPLING_BUFFER_SIZE "
+                 "(warp-sampling-buffer-size) or KPROF_WARP_SAMPLING_INTERVAL (warp-sampling-interval)",
+                 lost, all) < 0)
+        return -ENOMEM;
+    kp_write_note(w, KP_LEVEL_BODY, "Note", text);
+    free(text);
+    return 0;
 }
 
 struct each {

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,7 +228,15 @@ static void free_groups(struct groups *all)
 
 enum { NAME, UNIT, COUNT, LOWEST, HIGHEST, AVERAGE, COLUMNS };
 static const char *const headings[COLUMNS] = {"Metric Name", "Metric Unit", "Count", "Minimum", "Maximum", "Average"};
-static const bool to_the_left[COLUMNS] = {[NAME] = true};
+
+/* Before them stands what the group is of, with a field in between for one of a kernel or a device. */
+enum { GROUP_NAME, GROUP_DEVICE, FIELDS_MAX = 4 + COLUMNS };
+
+/* Where in the layout the fields are that not all groupings have at the same place. */
+struct fields {
+    const char *heading[FIELDS_MAX];
+    size_t launches, section, metric, n;
+};
 
 struct cells {
     char unit[KP_UNIT_MAX], number[COLUMNS][KP_NUMBER_MAX];
@@ -248,24 +257,24 @@ static void fill_cells(struct cells *c, const struct spread *s, bool base, bool 
     c->at[UNIT] = c->unit;
 }
 
-static int print_part(struct kp_out *o, const struct part *p, bool base)
+static void write_part(struct kp_writer *w, const struct fields *f, const struct part *p, bool base)
 {
-    static const struct kp_columns_look look = {KP_INDENT, 1, true};
-    struct kp_columns table = {.headings = headings, .to_the_left = to_the_left, .n = COLUMNS};
+    struct kp_column columns[COLUMNS];
     struct cells cells;
-    int rc = 0;
-    for (size_t i = 0; !rc && i < p->n; i++) {
-        fill_cells(&cells, &p->stats[i], base, false);
-        rc = kp_columns_add(&table, cells.at);
+    if (!p->n)
+        return;
+    for (size_t i = 0; i < COLUMNS; i++)
+        columns[i] = (struct kp_column){.heading = headings[i], .field = f->metric + i, .to_the_left = i == NAME};
+    kp_write_field(w, f->section, p->title);
+    if (p->title)
+        kp_write_heading(w, KP_LEVEL_SECTION, p->title);
+    kp_write_table(w, &(struct kp_table){.kind = KP_TABLE_FRAMED, .columns = columns, .n = COLUMNS});
+    for (size_t i = 0; i < p->n; i++) {
+        fill_cells(&cells, &p->stats[i], base, w->kind->plain);
+        kp_write_row(w, cells.at);
     }
-    if (!rc && table.n_cells) {
-        if (p->title)
-            kp_out_print(o, "    Section: %s\n", p->title);
-        kp_columns_print(o, &table, &look);
-        kp_out_print(o, "\n");
-    }
-    kp_columns_free(&table);
-    return rc;
+    kp_write_table_end(w);
+    kp_write_gap(w);
 }
 
 static const char *device_name(const struct kp_session *s, int ordinal)
@@ -276,92 +285,82 @@ static const char *device_name(const struct kp_session *s, int ordinal)
     return "?";
 }
 
-static void print_head(struct kp_out *o, const struct kp_page *p, const struct group *g)
+/* malloc'ed; NULL without memory. */
+static char *group_title(const struct kp_page *p, const struct group *g)
 {
     bool by_range = p->display->grouping == KP_GROUPING_NVTX;
-    if (g->name) {
-        kp_out_print(o, by_range ? "  NVTX range " : "  ");
-        kp_out_one_line(o, g->name, strlen(g->name));
-    } else if (by_range) {
-        kp_out_print(o, "  In no NVTX range");
-    } else {
-        kp_out_print(o, "  Device %d (%s), CC %d.%d", g->device, device_name(p->session, g->device), g->cc_major,
-                     g->cc_minor);
+    char *text;
+    int n;
+    if (g->name)
+        n = asprintf(&text, "%s%s, Invocations %" PRIu64, by_range ? "NVTX range " : "", g->name, g->launches);
+    else if (by_range)
+        n = asprintf(&text, "In no NVTX range, Invocations %" PRIu64, g->launches);
+    else
+        n = asprintf(&text, "Device %d (%s), CC %d.%d, Invocations %" PRIu64, g->device,
+                     device_name(p->session, g->device), g->cc_major, g->cc_minor, g->launches);
+    return n < 0 ? NULL : text;
+}
+
+static int write_group(struct kp_writer *w, const struct kp_page *p, const struct fields *f, const struct group *g)
+{
+    char number[KP_NUMBER_MAX], *title = group_title(p, g);
+    if (!title)
+        return -ENOMEM;
+    kp_write_heading(w, KP_LEVEL_LAUNCH, title);
+    free(title);
+    kp_write_field(w, GROUP_NAME, g->name);
+    if (p->display->grouping == KP_GROUPING_GPU) {
+        snprintf(number, sizeof number, "%d", g->device);
+        kp_write_field(w, GROUP_DEVICE, number);
     }
-    kp_out_print(o, ", Invocations %" PRIu64 "\n", g->launches);
+    kp_count_cell(g->launches, true, number);
+    kp_write_field(w, f->launches, number);
+    for (size_t i = 0; i < g->n; i++)
+        write_part(w, f, &g->parts[i], p->display->base_units || w->kind->plain || is_raw(p));
+    return w->out.rc;
 }
 
 /* Else the reader of a session that was made without NVTX would look for the ranges. */
-static void print_without_ranges(struct kp_out *o, const struct groups *all)
+static void tell_without_ranges(struct kp_writer *w, const struct groups *all)
 {
     if (all->page->display->grouping == KP_GROUPING_NVTX && all->n == 1 && !all->at->name)
-        kp_out_print(o, "  No launch of this session has an NVTX range: it was made without KPROF_NVTX=on, or the "
-                        "program opened none\n");
+        kp_write_note(w, KP_LEVEL_LAUNCH, NULL,
+                      "No launch of this session has an NVTX range: it was made without KPROF_NVTX=on, or the program "
+                      "opened none");
 }
 
-int kp_grouped_text(const struct kp_page *p)
+static struct fields fields_of(enum kp_grouping grouping)
 {
-    struct kp_out o = {.sink = p->out, .display = p->display};
-    struct groups all = {.page = p};
-    int rc = kp_page_each(p, add_launch, &all);
-    if (!rc)
-        print_without_ranges(&o, &all);
-    for (size_t i = 0; !rc && i < all.n; i++) {
-        print_head(&o, p, &all.at[i]);
-        for (size_t j = 0; !rc && j < all.at[i].n; j++)
-            rc = print_part(&o, &all.at[i].parts[j], p->display->base_units || is_raw(p));
+    struct fields f = {.n = 0};
+    if (grouping == KP_GROUPING_NVTX) {
+        f.heading[f.n++] = KP_NVTX_RANGE;
+    } else {
+        f.heading[f.n++] = "Kernel Name";
+        f.heading[f.n++] = "Device";
     }
-    free_groups(&all);
-    return rc ? rc : o.rc;
+    f.launches = f.n;
+    f.heading[f.n++] = "Invocations";
+    f.section = f.n;
+    f.heading[f.n++] = "Section Name";
+    f.metric = f.n;
+    for (size_t i = 0; i < COLUMNS; i++)
+        f.heading[f.n++] = headings[i];
+    return f;
 }
 
-/* What the group is of: a kernel, a device, or a range. */
-static void write_group(struct kp_csv *to, const struct kp_page *p, const struct group *g)
+int kp_grouped_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
-    kp_csv_field(to, g->name);
-    if (p->display->grouping == KP_GROUPING_GPU)
-        kp_csv_formatted(to, "%d", g->device);
-    else if (p->display->grouping == KP_GROUPING_KERNEL)
-        kp_csv_field(to, "");
-}
-
-static void write_part(struct kp_csv *to, const struct kp_page *page, const struct group *g, const struct part *p)
-{
-    struct cells cells;
-    for (size_t i = 0; i < p->n; i++) {
-        fill_cells(&cells, &p->stats[i], true, true);
-        kp_csv_process(to, page->session);
-        write_group(to, page, g);
-        kp_csv_formatted(to, "%" PRIu64, g->launches);
-        kp_csv_field(to, p->title);
-        kp_csv_fields(to, cells.at, COLUMNS);
-        kp_csv_end_row(to);
-    }
-}
-
-static void write_headings(struct kp_csv *to, bool by_range)
-{
-    static const char *const group[] = {"Kernel Name", "Device"}, *const all[] = {"Invocations", "Section Name"};
-    kp_csv_process_headings(to);
-    if (by_range)
-        kp_csv_field(to, KP_NVTX_RANGE);
-    else
-        kp_csv_fields(to, group, sizeof group / sizeof *group);
-    kp_csv_fields(to, all, sizeof all / sizeof *all);
-    kp_csv_fields(to, headings, COLUMNS);
-    kp_csv_end_row(to);
-}
-
-int kp_grouped_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
-{
+    const struct fields f = fields_of(pages->display->grouping);
     int rc = 0;
-    write_headings(to, pages->display->grouping == KP_GROUPING_NVTX);
+    kp_write_begin(w, &(struct kp_layout){KP_START_PROCESS, f.heading, f.n, .metric = f.metric});
     for (size_t i = 0; !rc && i < n; i++) {
         struct groups all = {.page = &pages[i]};
+        kp_page_enter(&pages[i], w);
         rc = kp_page_each(&pages[i], add_launch, &all);
+        if (!rc)
+            tell_without_ranges(w, &all);
         for (size_t j = 0; !rc && j < all.n; j++)
-            for (size_t k = 0; k < all.at[j].n; k++)
-                write_part(to, &pages[i], &all.at[j], &all.at[j].parts[k]);
+            rc = write_group(w, &pages[i], &f, &all.at[j]);
         free_groups(&all);
     }
     return rc;

@@ -1,17 +1,13 @@
-/* The page pm: all that was sampled while kernels ran, as timelines, or in CSV each sample by itself. */
+/* The page pm: all that was sampled while kernels ran. */
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/pages/page_body.h"
-#include "base/plain.h"
-#include "report/write/drawings.h"
-#include "report/write/launch.h"
 
-struct text {
-    const struct kp_page *page;
+struct sampled {
+    struct kp_writer *to;
     uint64_t without; /* launches that were not sampled */
 };
 
@@ -27,11 +23,10 @@ static const char *label_of(const struct kp_series *series)
     return series->name;
 }
 
-static int print_launch(struct kp_result *r, void *arg)
+static int write_launch(struct kp_result *r, void *arg)
 {
-    struct text *text = arg;
-    struct kp_out o = {.sink = text->page->out, .display = text->page->display};
-    text->without += !r->n_series;
+    struct sampled *s = arg;
+    s->without += !r->n_series;
     if (!r->n_series)
         return 0;
     struct kp_series_row *rows = calloc(r->n_series, sizeof *rows);
@@ -39,72 +34,37 @@ static int print_launch(struct kp_result *r, void *arg)
         return -ENOMEM;
     for (size_t i = 0; i < r->n_series; i++)
         rows[i] = (struct kp_series_row){label_of(&r->series[i]), &r->series[i]};
-    kp_launch_head(&o, &r->launch, false);
-    kp_series_draw(&o, rows, r->n_series, kp_series_dropped(r));
-    kp_out_print(&o, "\n");
+    s->to->launch = &r->launch;
+    kp_write_launch(s->to, false);
+    kp_write_series(s->to, rows, r->n_series, kp_series_dropped(r));
+    kp_write_gap(s->to);
     free(rows);
-    return o.rc;
+    return s->to->out.rc;
 }
 
-int kp_pm_text(const struct kp_page *p)
+static void tell_without(struct kp_writer *w, uint64_t without)
 {
-    struct text text = {p, 0};
-    struct kp_out o = {.sink = p->out, .display = p->display};
-    char number[KP_NUMBER_MAX];
-    int rc = kp_page_each(p, print_launch, &text);
-    if (!rc && text.without) {
-        kp_format_count(text.without, number);
-        kp_out_print(&o, "  %s %s not sampled: the section PmSampling was not collected there\n\n", number,
-                     text.without == 1 ? "launch was" : "launches were");
-    }
-    return rc ? rc : o.rc;
+    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 128];
+    kp_format_count(without, number);
+    snprintf(text, sizeof text, "%s %s not sampled: the section PmSampling was not collected there", number,
+             without == 1 ? "launch was" : "launches were");
+    kp_write_note(w, KP_LEVEL_LAUNCH, NULL, text);
+    kp_write_gap(w);
 }
 
-/* --- CSV --- */
-
-static void write_sample(struct kp_csv *to, const struct kp_page *p, const struct kp_launch_info *l,
-                         const struct kp_series *s, size_t i)
+int kp_pm_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
-    char time[KP_PLAIN_MAX], value[KP_PLAIN_MAX];
-    kp_plain_real(s->start_ns + (double)i * s->interval_ns, time);
-    if (isnan(s->values[i]))
-        snprintf(value, sizeof value, "%s", KP_NO_VALUE);
-    else
-        kp_plain_real(s->values[i], value);
-    if (p->shared)
-        kp_csv_process(to, p->session);
-    kp_csv_formatted(to, "%" PRIu64, l->id);
-    kp_csv_field(to, s->name);
-    kp_csv_field(to, s->unit);
-    kp_csv_formatted(to, "%zu", i);
-    kp_csv_field(to, time);
-    kp_csv_field(to, value);
-    kp_csv_end_row(to);
-}
-
-struct rows {
-    const struct kp_page *page;
-    struct kp_csv *to;
-};
-
-static int write_launch(struct kp_result *r, void *arg)
-{
-    const struct rows *rows = arg;
-    for (size_t i = 0; i < r->n_series; i++)
-        for (size_t j = 0; j < r->series[i].n_values; j++)
-            write_sample(rows->to, rows->page, &r->launch, &r->series[i], j);
-    return ferror(rows->to->to) ? -EIO : 0;
-}
-
-int kp_pm_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
-{
-    static const char *const headings[] = {"ID", "Metric Name", "Metric Unit", "Sample", "Time (ns)", "Metric Value"};
+    static const char *const fields[] = {"Metric Name", "Metric Unit", "Sample", "Time (ns)", "Metric Value"};
+    static const struct kp_layout layout = {
+        .start = KP_START_ID, .fields = fields, .n = sizeof fields / sizeof *fields};
     int rc = 0;
-    if (pages->shared)
-        kp_csv_process_headings(to);
-    kp_csv_fields(to, headings, sizeof headings / sizeof *headings);
-    kp_csv_end_row(to);
-    for (size_t i = 0; !rc && i < n; i++)
-        rc = kp_page_each(&pages[i], write_launch, &(struct rows){&pages[i], to});
+    kp_write_begin(w, &layout);
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct sampled sampled = {.to = w};
+        kp_page_enter(&pages[i], w);
+        rc = kp_page_each(&pages[i], write_launch, &sampled);
+        if (!rc && sampled.without)
+            tell_without(w, sampled.without);
+    }
     return rc;
 }

@@ -4,17 +4,10 @@
 #include <string.h>
 
 #include "report/pages/page_body.h"
-#include "report/write/drawings.h"
-#include "report/write/launch.h"
 
-/* --- text --- */
-
-static int print_launch(struct kp_result *r, void *arg)
+static int write_launch(struct kp_result *r, void *arg)
 {
-    const struct kp_page *p = arg;
-    struct kp_display base = *p->display;
-    base.base_units = true;
-    struct kp_out o = {.sink = p->out, .display = &base};
+    struct kp_writer *w = arg;
     struct kp_lines lines = {.note = r->launch.note};
     int rc = 0;
     for (size_t i = 0; !rc && i < r->n_metrics; i++)
@@ -24,30 +17,23 @@ static int print_launch(struct kp_result *r, void *arg)
                                                     .name = r->metrics[i].name,
                                                     .metric = &r->metrics[i]});
     if (!rc) {
-        kp_launch_head(&o, &r->launch, false);
-        if (lines.n)
-            kp_table_print(&o, &lines);
-        kp_table_print_missing(&o, &lines);
-        kp_out_print(&o, "\n");
+        w->launch = &r->launch;
+        kp_write_launch(w, false);
+        kp_write_metrics(w, &lines);
+        kp_write_missing(w, &lines);
+        kp_write_gap(w);
     }
     kp_lines_free(&lines);
-    return rc ? rc : o.rc;
+    return rc ? rc : w->out.rc;
 }
 
-int kp_raw_text(const struct kp_page *p)
-{
-    return kp_page_each(p, print_launch, (void *)p);
-}
-
-/* --- CSV: a column a metric, so all of them have to be known before the first launch is written --- */
+/* --- in rows, a field a metric: all of them have to be known before the first launch is written --- */
 
 struct names {
     struct name {
         char *name, *unit;
     } * at; /* by name */
     size_t n, capacity;
-    const struct kp_page *page; /* whose launches are written */
-    struct kp_csv *to;
 };
 
 static int insert(struct names *n, size_t at, const struct kp_metric *m)
@@ -101,50 +87,51 @@ static int note_names(struct kp_result *r, void *arg)
     return rc;
 }
 
-static int write_values(struct kp_result *r, void *arg)
+static void free_names(struct names *names)
 {
-    struct names *n = arg;
-    char number[KP_NUMBER_MAX];
-    int rc = kp_csv_launch(n->to, n->page, &r->launch);
-    for (size_t at = 0, i = 0; at < n->n; at++) {
-        bool has = i < r->n_metrics && !strcmp(n->at[at].name, r->metrics[i].name);
-        kp_csv_field(n->to, has ? kp_plain_value(&r->metrics[i], number) : "");
-        i += has;
+    for (size_t i = 0; i < names->n; i++) {
+        free(names->at[i].name);
+        free(names->at[i].unit);
     }
-    kp_csv_end_row(n->to);
-    return rc ? rc : ferror(n->to->to) ? -EIO : 0;
+    free(names->at);
 }
 
-static void write_heads(const struct names *n)
+static int write_session(const struct kp_page *p, struct kp_writer *w)
 {
-    kp_csv_launch_headings(n->to, n->page);
-    size_t others = n->to->fields;
-    for (size_t i = 0; i < n->n; i++)
-        kp_csv_field(n->to, n->at[i].name);
-    kp_csv_end_row(n->to);
-    for (size_t i = 0; i < others; i++)
-        kp_csv_field(n->to, "");
-    for (size_t i = 0; i < n->n; i++)
-        kp_csv_field(n->to, n->at[i].unit);
-    kp_csv_end_row(n->to);
+    struct kp_display base = *p->display;
+    kp_page_enter(p, w);
+    base.base_units = true;
+    w->out.display = &base;
+    int rc = kp_page_each(p, write_launch, w);
+    w->out.display = p->display;
+    return rc;
 }
 
-int kp_raw_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
+static int write_sessions(const struct kp_page *pages, size_t n, struct kp_writer *w, const struct names *names)
 {
-    struct names names = {.page = pages, .to = to};
+    const char **fields = calloc(2 * names->n + 1, sizeof *fields), **units = fields + names->n;
     int rc = 0;
+    if (!fields)
+        return -ENOMEM;
+    for (size_t i = 0; i < names->n; i++) {
+        fields[i] = names->at[i].name;
+        units[i] = names->at[i].unit;
+    }
+    kp_write_begin(w, &(struct kp_layout){KP_START_LAUNCH, fields, names->n, units, .by_metric = true});
     for (size_t i = 0; !rc && i < n; i++)
+        rc = write_session(&pages[i], w);
+    free(fields);
+    return rc;
+}
+
+int kp_raw_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+{
+    struct names names = {.n = 0};
+    int rc = 0;
+    for (size_t i = 0; w->kind->rows && !rc && i < n; i++)
         rc = kp_page_each(&pages[i], note_names, &names);
     if (!rc)
-        write_heads(&names);
-    for (size_t i = 0; !rc && i < n; i++) {
-        names.page = &pages[i];
-        rc = kp_page_each(&pages[i], write_values, &names);
-    }
-    for (size_t i = 0; i < names.n; i++) {
-        free(names.at[i].name);
-        free(names.at[i].unit);
-    }
-    free(names.at);
+        rc = write_sessions(pages, n, w, &names);
+    free_names(&names);
     return rc;
 }

@@ -9,56 +9,28 @@
 #include "base/environment.h"
 #include "report/pages/page_body.h"
 
-enum { GROUP, ATTRIBUTE, VALUE, COLUMNS };
-enum { LIST_WIDTH = 100 }; /* what the attributes beside them leave of a line */
-static const char *const headings[COLUMNS] = {"Group", "Attribute", "Value"};
-static const bool to_the_left[COLUMNS] = {true, true, true};
-
+/* The facts of one group at a time. */
 struct facts {
-    struct kp_columns table;
-    const char *group; /* that the next facts belong to */
-    bool plain;        /* values as a program reads them */
+    struct kp_facts group;
+    bool plain; /* values as a program reads them */
     int rc;
 };
+
+static void add_any(struct facts *f, const char *attribute, const char *value, bool is_list)
+{
+    if (!f->rc)
+        f->rc = kp_facts_add(&f->group, attribute, value, is_list);
+}
 
 /* What is empty was not given, or is not known. */
 static void add(struct facts *f, const char *attribute, const char *value)
 {
-    if (!f->rc && value && *value)
-        f->rc = kp_columns_add(&f->table, (const char *[COLUMNS]){f->group, attribute, value});
+    add_any(f, attribute, value, false);
 }
 
-/* How much of a list goes on one line: all, or what ends with its last comma or blank that fits. No item is broken. */
-static size_t list_line(const char *list)
-{
-    static const char separators[] = ", \t";
-    size_t end = 0;
-    if (strlen(list) <= LIST_WIDTH)
-        return strlen(list);
-    for (size_t at = 0; list[at] && (!end || at < LIST_WIDTH); at++)
-        if (strchr(separators, list[at]))
-            end = at + 1;
-    return end ? end : strlen(list);
-}
-
-/* A list for the reader is wrapped. */
 static void add_list(struct facts *f, const char *attribute, const char *list)
 {
-    static const char blanks[] = " \t";
-    while (!f->rc && list && *list) {
-        size_t len = f->plain ? strlen(list) : list_line(list);
-        size_t end = len;
-        while (!f->plain && end && strchr(blanks, list[end - 1]))
-            end--;
-        char *line = strndup(list, end);
-        if (line)
-            add(f, attribute, line);
-        else
-            f->rc = -ENOMEM;
-        free(line);
-        list += len + strspn(list + len, blanks);
-        attribute = "";
-    }
+    add_any(f, attribute, list, true);
 }
 
 static void add_count(struct facts *f, const char *attribute, uint64_t value)
@@ -110,9 +82,8 @@ static void add_version(struct facts *f, const char *attribute, int version)
     add(f, attribute, text);
 }
 
-static void add_run(struct facts *f, const struct kp_session *s)
+static void add_process(struct facts *f, const struct kp_session *s)
 {
-    f->group = "Process";
     add_id(f, "Process ID", s->pid);
     add(f, "Program", s->exe);
     add(f, "Command Line", s->cmdline);
@@ -125,17 +96,19 @@ static void add_run(struct facts *f, const struct kp_session *s)
             add_range(f, "Time", (double)ns, (double)ns, "ns");
     }
     add(f, "Complete", s->complete ? "yes" : "no");
-    f->group = "Software";
+}
+
+static void add_software(struct facts *f, const struct kp_session *s)
+{
     add(f, "kprof", s->kprof_version);
     add_version(f, "CUDA Driver", s->driver_version);
     add(f, "CUPTI", s->cupti_version);
 }
 
-static void add_environment(struct facts *f, const char *lines)
+static void add_environment(struct facts *f, const struct kp_session *s)
 {
-    const char *name, *value;
+    const char *lines = s->environment, *name, *value;
     size_t name_len, value_len;
-    f->group = "Environment";
     while (!f->rc && kp_environment_next(&lines, &name, &name_len, &value, &value_len)) {
         char *attribute = strndup(name, name_len), *text = strndup(value, value_len);
         if (attribute && text)
@@ -149,14 +122,16 @@ static void add_environment(struct facts *f, const char *lines)
 
 static void add_collection(struct facts *f, const struct kp_session *s)
 {
-    f->group = "Collection";
     add(f, "Set", s->set);
     add_list(f, "Sections", s->sections);
     add_list(f, "Metrics", s->metrics);
     add(f, "Section Folder", s->section_folder);
     add(f, "Cache Control", s->cache_control);
     add(f, "Clock Control", s->clock_control);
-    f->group = "Counts";
+}
+
+static void add_counts(struct facts *f, const struct kp_session *s)
+{
     add_count(f, "Launches Seen", s->launches_seen);
     add_count(f, "Launches Profiled", s->launches_profiled);
     for (size_t i = 0; i < s->n_skips; i++) {
@@ -217,10 +192,8 @@ static int see_clocks(struct kp_result *r, void *arg)
 
 static void add_device(struct facts *f, const struct kp_device_info *d, const struct clocks *c)
 {
-    char group[32], cc[32];
-    snprintf(group, sizeof group, "Device %d", d->ordinal);
+    char cc[32];
     snprintf(cc, sizeof cc, "%d.%d", d->cc_major, d->cc_minor);
-    f->group = group;
     add(f, "Name", d->name);
     add(f, "Chip", d->chip);
     add(f, "Compute Capability", cc);
@@ -231,59 +204,54 @@ static void add_device(struct facts *f, const struct kp_device_info *d, const st
             add_range(f, c->at[i].row->label, c->at[i].low, c->at[i].high, c->at[i].row->unit);
 }
 
-static int find_facts(const struct kp_page *p, struct facts *f)
+/* --- the page --- */
+
+static const struct group {
+    const char *title;
+    void (*add)(struct facts *f, const struct kp_session *s);
+} groups[] = {
+    {"Process", add_process}, {"Software", add_software},       {"Collection", add_collection},
+    {"Counts", add_counts},   {"Environment", add_environment},
+};
+
+/* Frees the group. */
+static int write_group(struct kp_writer *w, struct facts *f, const char *title)
+{
+    f->group.title = title;
+    if (!f->rc && f->group.n)
+        kp_write_facts(w, &f->group);
+    kp_facts_free(&f->group);
+    return f->rc;
+}
+
+static int write_session(const struct kp_page *p, struct kp_writer *w)
 {
     struct clocks clocks = {.n = 0};
-    f->table = (struct kp_columns){.headings = headings, .to_the_left = to_the_left, .n = COLUMNS};
+    struct facts f = {.plain = w->kind->plain};
+    const struct kp_session *s = p->session;
+    char title[32];
     int rc = kp_page_each(p, see_clocks, &clocks);
-    add_run(f, p->session);
-    add_collection(f, p->session);
-    add_environment(f, p->session->environment);
-    for (size_t i = 0; i < p->session->n_devices; i++)
-        add_device(f, &p->session->devices[i], &clocks);
-    return rc ? rc : f->rc;
+    for (size_t i = 0; !rc && i < sizeof groups / sizeof *groups; i++) {
+        groups[i].add(&f, s);
+        rc = write_group(w, &f, groups[i].title);
+    }
+    for (size_t i = 0; !rc && i < s->n_devices; i++) {
+        snprintf(title, sizeof title, "Device %d", s->devices[i].ordinal);
+        add_device(&f, &s->devices[i], &clocks);
+        rc = write_group(w, &f, title);
+    }
+    return rc;
 }
 
-/* The facts of one group, from the one at `at` on. Returns where the next group starts. */
-static size_t print_group(struct kp_out *o, const struct kp_columns *all, size_t at)
+int kp_session_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
-    static const struct kp_columns_look look = {KP_INDENT, 1, true};
-    const char *group = all->cells[at];
-    struct kp_columns part = {.headings = &headings[ATTRIBUTE], .to_the_left = to_the_left, .n = COLUMNS - ATTRIBUTE};
-    for (; at < all->n_cells && !strcmp(all->cells[at], group); at += COLUMNS)
-        if (kp_columns_add(&part, (const char *const *)&all->cells[at + ATTRIBUTE]))
-            o->rc = o->rc ? o->rc : -ENOMEM;
-    kp_out_print(o, "    %s\n", group);
-    kp_columns_print(o, &part, &look);
-    kp_out_print(o, "\n");
-    kp_columns_free(&part);
-    return at;
-}
-
-int kp_session_text(const struct kp_page *p)
-{
-    struct kp_out o = {.sink = p->out, .display = p->display};
-    struct facts f = {.plain = false};
-    int rc = find_facts(p, &f);
-    for (size_t at = 0; !rc && at < f.table.n_cells;)
-        at = print_group(&o, &f.table, at);
-    kp_columns_free(&f.table);
-    return rc ? rc : o.rc;
-}
-
-int kp_session_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
-{
+    static const char *const fields[] = {"Group", "Attribute", "Value"};
+    static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = 3};
     int rc = 0;
-    if (pages->shared)
-        kp_csv_process_headings(to);
-    kp_csv_fields(to, headings, COLUMNS);
-    kp_csv_end_row(to);
+    kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
-        struct facts f = {.plain = true};
-        rc = find_facts(&pages[i], &f);
-        if (!rc)
-            kp_csv_rows(to, &pages[i], &f.table);
-        kp_columns_free(&f.table);
+        kp_page_enter(&pages[i], w);
+        rc = write_session(&pages[i], w);
     }
     return rc;
 }

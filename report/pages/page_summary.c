@@ -9,10 +9,10 @@
 #include "report/pages/page_body.h"
 #include "report/model/launch_names.h"
 
-enum { TIME, TOTAL, INSTANCES, AVERAGE, MEDIAN, LOWEST, HIGHEST, DEVIATION, NAME, COLUMNS };
-static const char *const headings[COLUMNS] = {"Time (%)", "Total Time (ns)", "Instances",   "Avg (ns)", "Med (ns)",
-                                              "Min (ns)", "Max (ns)",        "StdDev (ns)", "Name"};
-static const bool to_the_left[COLUMNS] = {[NAME] = true};
+/* A range is named in a field of its own, which is there where ranges are. */
+enum { TIME, TOTAL, INSTANCES, AVERAGE, MEDIAN, LOWEST, HIGHEST, DEVIATION, NAME, COLUMNS, RANGE = COLUMNS, FIELDS };
+static const char *const fields[FIELDS] = {"Time (%)", "Total Time (ns)", "Instances",   "Avg (ns)", "Med (ns)",
+                                           "Min (ns)", "Max (ns)",        "StdDev (ns)", "Name",     KP_NVTX_RANGE};
 
 struct group {
     char *name;
@@ -184,80 +184,54 @@ static void fill_cells(struct cells *c, struct group *g, double total, bool plai
     c->at[NAME] = g->name;
 }
 
-static int print_groups(struct kp_out *o, const struct groups *g, double total)
+static void write_groups(struct kp_writer *w, const struct groups *g, double total, size_t name_field)
 {
-    static const struct kp_columns_look look = {1, 2, false};
-    struct kp_columns table = {.headings = headings, .to_the_left = to_the_left, .n = COLUMNS};
+    struct kp_column columns[COLUMNS];
     struct cells cells;
-    int rc = 0;
-    for (size_t i = 0; !rc && i < g->n; i++) {
-        fill_cells(&cells, &g->at[i], total, false);
-        rc = kp_columns_add(&table, cells.at);
-    }
-    if (!rc)
-        kp_columns_print(o, &table, &look);
-    kp_columns_free(&table);
-    return rc;
-}
-
-int kp_summary_text(const struct kp_page *p)
-{
-    struct kp_out o = {.sink = p->out, .display = p->display};
-    struct times t = {.total = 0};
-    char number[KP_NUMBER_MAX];
-    int rc = find_times(p, &t);
-    if (!rc)
-        rc = print_groups(&o, &t.kernels, t.total);
-    if (!rc && t.without) {
-        kp_format_count(t.without, number);
-        kp_out_print(&o, " %s without a duration: not in the table\n", number);
-    }
-    if (!rc && t.ranges.n) {
-        kp_out_print(&o, "\n NVTX ranges, each with the time of all launches inside\n");
-        rc = print_groups(&o, &t.ranges, t.total);
-    }
-    kp_out_print(&o, "\n");
-    free_times(&t);
-    return rc ? rc : o.rc;
-}
-
-/* A range is named in a column of its own, which is there where ranges are. */
-static void write_groups(struct kp_csv *to, const struct kp_page *p, const struct groups *g, double total,
-                         bool has_ranges, bool are_ranges)
-{
-    struct cells cells;
+    for (size_t i = 0; i < COLUMNS; i++)
+        columns[i] = (struct kp_column){.heading = fields[i], .field = i};
+    columns[NAME].field = name_field;
+    columns[NAME].to_the_left = true;
+    kp_write_table(w, &(struct kp_table){.kind = KP_TABLE_OPEN, .columns = columns, .n = COLUMNS});
     for (size_t i = 0; i < g->n; i++) {
-        fill_cells(&cells, &g->at[i], total, true);
-        if (p->shared)
-            kp_csv_process(to, p->session);
-        kp_csv_fields(to, cells.at, NAME);
-        kp_csv_field(to, are_ranges ? "" : cells.at[NAME]);
-        if (has_ranges)
-            kp_csv_field(to, are_ranges ? cells.at[NAME] : "");
-        kp_csv_end_row(to);
+        fill_cells(&cells, &g->at[i], total, w->kind->plain);
+        kp_write_row(w, cells.at);
     }
+    kp_write_table_end(w);
 }
 
-int kp_summary_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
+static void write_times(struct kp_writer *w, const struct times *t)
+{
+    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 64];
+    write_groups(w, &t->kernels, t->total, NAME);
+    if (t->without) {
+        kp_format_count(t->without, number);
+        snprintf(text, sizeof text, "%s without a duration: not in the table", number);
+        kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
+    }
+    if (t->ranges.n) {
+        kp_write_gap(w);
+        kp_write_heading(w, KP_LEVEL_PAGE, "NVTX ranges, each with the time of all launches inside");
+        write_groups(w, &t->ranges, t->total, RANGE);
+    }
+    kp_write_gap(w);
+}
+
+int kp_summary_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     struct times *times = calloc(n, sizeof *times);
-    bool has_ranges = false;
+    struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = COLUMNS};
     int rc = times ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++) {
         rc = find_times(&pages[i], &times[i]);
-        has_ranges |= times[i].ranges.n > 0;
+        if (times[i].ranges.n)
+            layout.n = FIELDS;
     }
-    if (!rc) {
-        if (pages->shared)
-            kp_csv_process_headings(to);
-        kp_csv_fields(to, headings, COLUMNS);
-        if (has_ranges)
-            kp_csv_field(to, KP_NVTX_RANGE);
-        kp_csv_end_row(to);
-    }
+    if (!rc)
+        kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
-        write_groups(to, &pages[i], &times[i].kernels, times[i].total, has_ranges, false);
-        write_groups(to, &pages[i], &times[i].ranges, times[i].total, has_ranges, true);
+        kp_page_enter(&pages[i], w);
+        write_times(w, &times[i]);
     }
     for (size_t i = 0; times && i < n; i++)
         free_times(&times[i]);

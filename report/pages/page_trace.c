@@ -1,5 +1,5 @@
+/* The page trace: a row for each launch, in the order that they were made. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "report/model/launch_names.h"
 
-enum { NAME_WIDTH = 50, CHOSEN_WIDTH = 15 };
+enum { CHOSEN_WIDTH = 15 };
 
 /* The columns that the page has of itself: rows of the section of one pass. Facts: a trace of a training step in this
  * form, with utilisations as fractions. */
@@ -37,115 +37,79 @@ static const struct kp_metric *own_metric(const struct kp_result *r, const char 
 }
 
 struct trace {
-    const struct kp_page *page;
-    struct kp_out out;
-    struct kp_csv *to;  /* NULL: text */
-    const char *chosen; /* metrics; "" when the columns are the page's own */
+    struct kp_writer *to;
+    const char *chosen;             /* metrics; "" when the columns are the page's own */
+    char **names;                   /* of them; owned */
+    struct kp_column *columns;      /* behind that of the kernel; owned, as the rest is */
+    size_t n;                       /* with that */
+    const char **cells;             /* of a row */
+    char (*numbers)[KP_NUMBER_MAX]; /* what they point to */
 };
-
-static void cell(struct trace *t, int width, const char *text)
-{
-    if (t->to)
-        kp_csv_field(t->to, text);
-    else
-        kp_out_print(&t->out, " %*s", width, text);
-}
 
 static void own_cells(struct trace *t, const struct kp_result *r)
 {
-    char text[KP_NUMBER_MAX];
     double value;
     for (size_t i = 0; i < OWN_COLUMNS; i++) {
         const struct own_column *c = &own_columns[i];
+        char *text = t->numbers[i + 1];
         if (!kp_metric_number(own_metric(r, c->label), &value))
-            snprintf(text, sizeof text, KP_NO_VALUE);
-        else if (t->to)
+            snprintf(text, KP_NUMBER_MAX, KP_NO_VALUE);
+        else if (t->to->kind->plain)
             kp_number_cell(value / c->divisor, true, text);
         else
-            snprintf(text, sizeof text, "%.*f", c->decimals, value / c->divisor);
-        cell(t, c->width, text);
+            snprintf(text, KP_NUMBER_MAX, "%.*f", c->decimals, value / c->divisor);
+        t->cells[i + 1] = text;
     }
 }
 
-static int chosen_cells(struct trace *t, const struct kp_result *r)
+static void chosen_cells(struct trace *t, const struct kp_result *r)
 {
-    char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
-    const char *cursor = t->chosen, *item;
-    size_t len;
-    while (kp_word_next(&cursor, &item, &len)) {
-        char *name = strndup(item, len);
-        if (!name)
-            return -ENOMEM;
-        const struct kp_metric *m = kp_result_find(r, name);
-        bool as_data = t->to || !m || m->kind == KP_VALUE_NA;
-        cell(t, CHOSEN_WIDTH, as_data ? kp_plain_value(m, number) : kp_format_metric(m, true, number, unit));
-        free(name);
+    char unit[KP_UNIT_MAX];
+    for (size_t i = 1; i < t->n; i++) {
+        const struct kp_metric *m = kp_result_find(r, t->names[i]);
+        bool as_data = t->to->kind->plain || !m || m->kind == KP_VALUE_NA;
+        t->cells[i] = as_data ? kp_plain_value(m, t->numbers[i]) : kp_format_metric(m, true, t->numbers[i], unit);
     }
-    return 0;
 }
 
 /* What stands for a graph is no signature. A range that the kernel is named after has half of the column at most. */
-static char *short_name(const struct kp_launch_info *l)
+static char *short_name(const struct kp_launch_info *l, size_t room)
 {
     const char *name = kp_launch_name(l);
     size_t range = kp_launch_range_length(l);
-    char head[NAME_WIDTH / 2], *both = NULL;
-    size_t used = kp_range_cut(name, range, sizeof head, head), rest = NAME_WIDTH - used;
+    char *head = malloc(room), *both = NULL;
+    if (!head)
+        return NULL;
+    size_t used = kp_range_cut(name, range, room / 2, head), rest = room - used;
     char *kernel = l->kind == KP_WORKLOAD_GRAPH ? strndup(name + range, rest) : kp_trace_name(name + range, rest);
     if (kernel && asprintf(&both, "%.*s%s", (int)used, head, kernel) < 0)
         both = NULL;
+    if (both)
+        kp_blank_controls(both, strlen(both)); /* a launch is one line */
     free(kernel);
+    free(head);
     return both;
 }
 
 static int write_launch(struct kp_result *r, void *arg)
 {
     struct trace *t = arg;
-    char *name = t->to ? NULL : short_name(&r->launch);
-    if (t->to) {
-        if (t->page->shared)
-            kp_csv_process(t->to, t->page->session);
-        kp_csv_formatted(t->to, "%" PRIu64, r->launch.id);
-        kp_csv_field(t->to, kp_launch_name(&r->launch));
-    } else if (kp_out_has(&t->out, name)) {
-        kp_blank_controls(name, strlen(name)); /* a launch is one line */
-        kp_out_print(&t->out, "%-*s|", NAME_WIDTH, name);
-    }
-    free(name);
-    int rc = 0;
+    size_t room = t->to->kind->name_room;
+    char *name = room ? short_name(&r->launch, room) : NULL;
+    if (room && !name)
+        return -ENOMEM;
+    t->to->launch = &r->launch;
+    t->cells[0] = name ? name : kp_launch_name(&r->launch);
     if (*t->chosen)
-        rc = chosen_cells(t, r);
+        chosen_cells(t, r);
     else
         own_cells(t, r);
-    if (t->to)
-        kp_csv_end_row(t->to);
-    else
-        kp_out_print(&t->out, "\n");
-    return rc ? rc : t->to && ferror(t->to->to) ? -EIO : t->out.rc;
+    kp_write_row(t->to, t->cells);
+    free(name);
+    return t->to->out.rc;
 }
 
-/* Names of metrics are too long to stand above columns: there they have numbers, and a line each before. */
-static void chosen_headings(struct trace *t)
-{
-    const char *cursor = t->chosen, *item;
-    char mark[16];
-    size_t len;
-    for (int i = 1; kp_word_next(&cursor, &item, &len); i++)
-        kp_out_print(&t->out, "[%d] %.*s\n", i, (int)len, item);
-    kp_out_print(&t->out, "%-*s ", NAME_WIDTH, "Kernel");
-    cursor = t->chosen;
-    for (int i = 1; kp_word_next(&cursor, &item, &len); i++) {
-        snprintf(mark, sizeof mark, "[%d]", i);
-        cell(t, CHOSEN_WIDTH, mark);
-    }
-}
-
-static void own_headings(struct trace *t)
-{
-    kp_out_print(&t->out, "%-*s ", NAME_WIDTH, "Kernel");
-    for (size_t i = 0; i < OWN_COLUMNS; i++)
-        cell(t, own_columns[i].width, own_columns[i].heading);
-}
+/* --- columns --- */
 
 static const char *chosen_columns(const struct kp_page *p)
 {
@@ -154,41 +118,86 @@ static const char *chosen_columns(const struct kp_page *p)
     return list && kp_word_next(&cursor, &item, &len) ? list : "";
 }
 
-int kp_trace_text(const struct kp_page *p)
+static size_t count_columns(const struct trace *t)
 {
-    struct trace t = {.page = p, .out = {.sink = p->out, .display = p->display}, .chosen = chosen_columns(p)};
-    if (*t.chosen)
-        chosen_headings(&t);
-    else
-        own_headings(&t);
-    kp_out_print(&t.out, "\n");
-    int rc = kp_page_each(p, write_launch, &t);
-    kp_out_print(&t.out, "\n");
-    return rc ? rc : t.out.rc;
+    const char *cursor = t->chosen, *item;
+    size_t len, n = 1;
+    while (kp_word_next(&cursor, &item, &len))
+        n++;
+    return *t->chosen ? n : 1 + OWN_COLUMNS;
 }
 
-int kp_trace_csv(const struct kp_page *pages, size_t n, struct kp_csv *to)
+static int fill_columns(struct trace *t)
 {
-    struct trace t = {.to = to, .chosen = chosen_columns(pages)};
-    const char *cursor = t.chosen, *item;
+    const char *cursor = t->chosen, *item;
     size_t len;
-    int rc = 0;
-    if (pages->shared)
-        kp_csv_process_headings(to);
-    kp_csv_fields(to, (const char *const[]){"ID", "Kernel Name"}, 2);
-    for (size_t i = 0; !*t.chosen && i < OWN_COLUMNS; i++)
-        kp_csv_field(to, own_columns[i].heading);
-    while (kp_word_next(&cursor, &item, &len)) {
-        char *name = strndup(item, len);
-        if (!name)
+    for (size_t i = 1; i < t->n; i++) {
+        t->columns[i].field = i;
+        if (!*t->chosen) {
+            t->columns[i].heading = own_columns[i - 1].heading;
+            t->columns[i].width = own_columns[i - 1].width;
+            continue;
+        }
+        if (!kp_word_next(&cursor, &item, &len) || !(t->names[i] = strndup(item, len)))
             return -ENOMEM;
-        kp_csv_field(to, name);
-        free(name);
+        t->columns[i].heading = t->names[i];
+        t->columns[i].width = CHOSEN_WIDTH;
     }
-    kp_csv_end_row(to);
+    return 0;
+}
+
+/* *t is to be freed whatever is returned. */
+static int make_columns(const struct kp_page *p, struct kp_writer *w, struct trace *t)
+{
+    *t = (struct trace){.to = w, .chosen = chosen_columns(p)};
+    t->n = count_columns(t);
+    t->names = calloc(t->n, sizeof *t->names);
+    t->columns = calloc(t->n, sizeof *t->columns);
+    t->cells = calloc(t->n, sizeof *t->cells);
+    t->numbers = calloc(t->n, sizeof *t->numbers);
+    if (!t->names || !t->columns || !t->cells || !t->numbers)
+        return -ENOMEM;
+    t->columns[0] = (struct kp_column){"Kernel", 0, (int)w->kind->name_room, true};
+    return fill_columns(t);
+}
+
+static void drop_columns(struct trace *t)
+{
+    for (size_t i = 0; t->names && i < t->n; i++)
+        free(t->names[i]);
+    free(t->names);
+    free(t->columns);
+    free(t->cells);
+    free(t->numbers);
+}
+
+static int write_sessions(const struct kp_page *pages, size_t n, struct trace *t, const char **fields)
+{
+    const struct kp_layout layout = {.start = KP_START_ID, .fields = fields, .n = t->n};
+    const struct kp_table table = {KP_TABLE_STREAMED, t->columns, t->n, *t->chosen};
+    int rc = 0;
+    fields[0] = "Kernel Name";
+    for (size_t i = 1; i < t->n; i++)
+        fields[i] = t->columns[i].heading;
+    kp_write_begin(t->to, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
-        t.page = &pages[i];
-        rc = kp_page_each(t.page, write_launch, &t);
+        kp_page_enter(&pages[i], t->to);
+        kp_write_table(t->to, &table);
+        rc = kp_page_each(&pages[i], write_launch, t);
+        kp_write_table_end(t->to);
+        kp_write_gap(t->to);
     }
+    return rc;
+}
+
+int kp_trace_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+{
+    struct trace t;
+    int rc = make_columns(pages, w, &t);
+    const char **fields = rc ? NULL : calloc(t.n, sizeof *fields);
+    if (!rc)
+        rc = fields ? write_sessions(pages, n, &t, fields) : -ENOMEM;
+    free(fields);
+    drop_columns(&t);
     return rc;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/define/units.h"
+#include "report/write/cells.h"
 
 enum { SEEN_SHOWN = 10 /* kernels, devices, or ranges, that no filter took */ };
 
@@ -16,8 +16,7 @@ static const char *or_empty(const char *s)
 int kp_render_process(const struct kp_sink *sink, const struct kp_session *s)
 {
     struct kp_out o = {.sink = sink};
-    const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
-    kp_out_print(&o, "[%" PRIu64 "] %s@%s\n", s->pid, slash ? slash + 1 : exe, or_empty(s->host));
+    kp_out_print(&o, "[%" PRIu64 "] %s@%s\n", s->pid, kp_process_name(s), or_empty(s->host));
     return o.rc;
 }
 
@@ -192,5 +191,23 @@ int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, co
         print_why_nothing(&o, s);
     if (choice)
         print_choice(&o, choice);
+    return o.rc;
+}
+
+int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, const char *near, uint64_t matched,
+                        const struct kp_session *seen)
+{
+    struct kp_out o = {.sink = out};
+    char number[KP_NUMBER_MAX];
+    kp_format_count(matched, number);
+    if (matched)
+        kp_out_print(&o,
+                     "==KPROF== No launch is shown: of this session %s match, and all of them come before the first "
+                     "one to show; lower launch-skip.\n",
+                     number);
+    else
+        kp_out_print(&o, "==KPROF== No launch is shown: no kernel of this session matches '%s' (kernel-name)%s%s%s\n",
+                     kernel_name, near ? "; did you mean '" : ".", near ? near : "", near ? "'?" : "");
+    kp_render_kernels(&o, seen);
     return o.rc;
 }

@@ -320,27 +320,6 @@ static void print_missing_file(struct kp_out *o, const struct kp_source_map *s, 
     }
 }
 
-bool kp_source_dropped_print(struct kp_out *o, const struct kp_view *v)
-{
-    char lost[KP_NUMBER_MAX], all[KP_NUMBER_MAX], *text;
-    double dropped, kept = 0;
-    if (!kp_metric_number(kp_result_find(v->result, "smsp__pcsamp_dropped_samples"), &dropped) || !(dropped > 0))
-        return false;
-    kp_metric_number(kp_result_find(v->result, KP_SAMPLE_COUNT), &kept);
-    kp_format_real(dropped, lost);
-    kp_format_real(dropped + kept, all);
-    if (!kp_out_has(o, asprintf(&text,
-                                "%s of %s warp samples were dropped: raise KPROF_WARP_SAMPLING_BUFFER_SIZE "
-                                "(warp-sampling-buffer-size) or KPROF_WARP_SAMPLING_INTERVAL (warp-sampling-interval)",
-                                lost, all) < 0
-                           ? NULL
-                           : text))
-        return false;
-    kp_out_wrapped(o, "    Note: ", text);
-    free(text);
-    return true;
-}
-
 static void print_title(struct kp_out *o, const struct kp_view *v, size_t shown, size_t lines)
 {
     const struct kp_source_map *s = v->source;

@@ -10,8 +10,6 @@
  * where that is found; then what is missing, with `help` also how to find files. Begins with a title and ends with a
  * blank line. */
 void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t limit, bool help);
-/* How many samples of warps were lost, and what keeps them; nothing where none was. Whether there was. */
-bool kp_source_dropped_print(struct kp_out *o, const struct kp_view *v);
 /* All instructions of one function, below the source lines that they come from. */
 void kp_source_listing_print(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f);
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "report/pages/details.h"
+#include "report/write/text_writer.h"
 #include "tests/support/report_support.h"
 
 static int append(void *arg, const char *text, size_t len)
@@ -212,4 +214,25 @@ void kp_test_recording_free(struct kp_recording *r)
         kp_result_free(&r->results[i]);
     free(r->results);
     kp_session_free(&r->session);
+}
+
+int kp_test_launch(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
+                   const struct kp_result *r)
+{
+    struct kp_text_writer t;
+    kp_text_writer_init(&t, out, d);
+    t.base.session = s;
+    int rc = kp_details_launch(&t.base, r, NULL), failed = kp_write_end(&t.base);
+    return rc ? rc : failed;
+}
+
+int kp_test_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for)
+{
+    struct kp_text_writer t;
+    kp_text_writer_init(&t, o->sink, o->display);
+    t.base.session = v->session;
+    t.base.launch = &v->result->launch;
+    int rc = kp_details_section(&t.base, s, v, asked_for);
+    o->rc = kp_write_end(&t.base);
+    return rc;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "report/model/model.h"
+#include "report/write/out.h"
 #include "base/sink.h"
 
 /* Text collected by a sink; free `text` in the end. */
@@ -42,5 +43,10 @@ struct kp_recording kp_test_recording(void);
 /* The same from another file of that form. */
 struct kp_recording kp_test_recording_of(const char *data);
 void kp_test_recording_free(struct kp_recording *r);
+
+/* A launch of the page details, and one of its sections, as text; see details.h. */
+int kp_test_launch(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
+                   const struct kp_result *r);
+int kp_test_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for);
 
 #endif

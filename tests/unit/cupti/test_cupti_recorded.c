@@ -211,7 +211,7 @@ static void show(const char *sections, struct kp_result *r)
     const struct kp_display d = {
         .details = KP_DETAILS_BODY, .choose = true, .set = "", .sections = sections, .metrics = ""};
     struct kp_session s = {.set = "", .sections = "", .metrics = ""};
-    assert_int_equal(kp_render_launch(&sink, &d, &s, r, NULL), 0);
+    assert_int_equal(kp_test_launch(&sink, &d, &s, r), 0);
     shown = t.text;
 }
 

@@ -196,7 +196,7 @@ static void draw(struct kp_test_text *t, const struct kp_display *d, const struc
     struct kp_sink sink = kp_test_sink(t);
     struct kp_out o = {.sink = &sink, .display = d};
     struct kp_view view = {.session = session, .result = r};
-    assert_int_equal(kp_render_section(&o, s, &view, true), 0);
+    assert_int_equal(kp_test_section(&o, s, &view, true), 0);
     assert_int_equal(o.rc, 0);
 }
 
@@ -545,18 +545,18 @@ static void a_launch_is_printed_as_the_display_chooses(void **state)
     struct kp_test_text t = {0};
     struct kp_sink out = kp_test_sink(&t);
     struct kp_display d = {.choose = true, .sections = "Occupancy", .metrics = "regex:^sm__cycles,launch__grid_size"};
-    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
+    assert_int_equal(kp_test_launch(&out, &d, &r.session, &r.results[0]), 0);
     d = (struct kp_display){.choose = true, .metrics = KP_BREAKDOWN "sm__throughput" PCT ",gpu__time_duration.sum"};
     add_devices(&r.session, "sm__throughput" PCT "\tlts__cycles_active.avg,sm__cycles_active.avg,sm__missing.avg\n");
-    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
+    assert_int_equal(kp_test_launch(&out, &d, &r.session, &r.results[0]), 0);
     d.metrics = KP_BREAKDOWN "sm__throughput,gpu__time_duration,nothing__known";
-    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
+    assert_int_equal(kp_test_launch(&out, &d, &r.session, &r.results[0]), 0);
     kp_result_set_count(&r.results[0], "dram__bytes_read.sum", "byte", 2500);
     d.metrics = "group:memory__dram_table";
-    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
+    assert_int_equal(kp_test_launch(&out, &d, &r.session, &r.results[0]), 0);
     d.metrics = ""; /* none of it was collected */
     d.sections = "SchedulerStats";
-    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
+    assert_int_equal(kp_test_launch(&out, &d, &r.session, &r.results[0]), 0);
     compare(&t, "tests/golden/bodies_chosen.txt");
     kp_test_recording_free(&r);
 }
@@ -674,7 +674,7 @@ static void a_named_section_of_charts_says_how_to_see_them(void **state)
         struct kp_sink sink = kp_test_sink(&t);
         struct kp_session s = {
             .set = (char *)cases[i].set, .sections = (char *)cases[i].sections, .metrics = (char *)""};
-        assert_int_equal(kp_render_launch(&sink, &cases[i].d, &s, &r.results[0], NULL), 0);
+        assert_int_equal(kp_test_launch(&sink, &cases[i].d, &s, &r.results[0]), 0);
         if (!strstr(t.text, told) == cases[i].told)
             fail_msg("%zu:\n%s", i, t.text);
         free(t.text);
@@ -751,9 +751,9 @@ static void what_is_not_known_any_more_is_left_out(void **state)
     struct kp_test_text known = {0}, t = {0};
     struct kp_sink out = kp_test_sink(&t), known_out = kp_test_sink(&known);
     struct kp_display d = {.choose = true, .set = "of-files", .sections = "Mine,Occupancy,Others,LaunchStats"};
-    assert_int_equal(kp_render_launch(&out, &d, &r.session, &r.results[0], NULL), 0);
+    assert_int_equal(kp_test_launch(&out, &d, &r.session, &r.results[0]), 0);
     d = (struct kp_display){.choose = true, .sections = "Occupancy,LaunchStats"};
-    assert_int_equal(kp_render_launch(&known_out, &d, &r.session, &r.results[0], NULL), 0);
+    assert_int_equal(kp_test_launch(&known_out, &d, &r.session, &r.results[0]), 0);
     assert_string_equal(t.text, known.text);
     free(t.text);
     free(known.text);
@@ -899,7 +899,7 @@ static void a_sink_that_fails_in_a_body_ends_it(void **state)
             struct kp_sink sink = {fills_up, &room};
             struct kp_out o = {.sink = &sink, .display = &all};
             struct kp_view view = {.session = &r.session, .result = &r.results[STREAM]};
-            assert_int_equal(kp_render_section(&o, every_section[i], &view, true), 0);
+            assert_int_equal(kp_test_section(&o, every_section[i], &view, true), 0);
             assert_true(o.rc == -ENOSPC || (o.rc == 0 && bytes > 500));
         }
     kp_test_recording_free(&r);

@@ -326,7 +326,7 @@ static char *nvtx_lines(const struct kp_result *r)
     struct kp_display d = {.rules = 0};
     struct kp_test_text t = {0};
     struct kp_sink out = kp_test_sink(&t);
-    assert_int_equal(kp_render_launch(&out, &d, &s, r, NULL), 0);
+    assert_int_equal(kp_test_launch(&out, &d, &s, r), 0);
     char *lines = calloc(1, t.len + 1), *save = NULL;
     for (char *line = strtok_r(t.text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
         if (strstr(line, "NVTX"))

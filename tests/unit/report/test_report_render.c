@@ -28,7 +28,7 @@ static void basic_set_of_14_launches_is_ncus_text(void **state)
     assert_int_equal(r.n, 14);
     assert_int_equal(kp_render_process(&out, &r.session), 0);
     for (size_t i = 0; i < r.n; i++)
-        assert_int_equal(kp_render_launch(&out, &plain, &r.session, &r.results[i], NULL), 0);
+        assert_int_equal(kp_test_launch(&out, &plain, &r.session, &r.results[i]), 0);
     kp_test_reference(t.text, "tests/golden/h200_basic.txt");
     free(t.text);
     kp_test_recording_free(&r);
@@ -68,7 +68,7 @@ static char *replace_session_text(char **field, const char *text)
 static void render_one(struct kp_test_text *t, const struct kp_session *s, const struct kp_result *r)
 {
     struct kp_sink out = kp_test_sink(t);
-    assert_int_equal(kp_render_launch(&out, &plain, s, r, NULL), 0);
+    assert_int_equal(kp_test_launch(&out, &plain, s, r), 0);
 }
 
 /* Whatever a kernel is called, the terminal stays as it is. */
@@ -343,7 +343,7 @@ static void a_sink_that_fails_ends_the_rendering(void **state)
     int calls = 0;
     struct kp_sink out = {full_disk, &calls};
     assert_int_equal(kp_render_process(&out, &r.session), -ENOSPC);
-    assert_int_equal(kp_render_launch(&out, &plain, &r.session, &r.results[0], NULL), -ENOSPC);
+    assert_int_equal(kp_test_launch(&out, &plain, &r.session, &r.results[0]), -ENOSPC);
     assert_int_equal(kp_render_account(&out, &r.session, NULL), -ENOSPC);
     assert_int_equal(calls, 3); /* one call each, none after its failure */
     kp_test_recording_free(&r);

@@ -1153,7 +1153,7 @@ static void the_page_is_what_was_rendered_in_the_process(void **state)
     char *err = NULL;
     kp_render_process(&direct_out, &rec.session);
     for (size_t i = 0; i < rec.n; i++) {
-        kp_render_launch(&direct_out, &plain, &rec.session, &rec.results[i], NULL);
+        kp_test_launch(&direct_out, &plain, &rec.session, &rec.results[i]);
         put_result(s, &rec.results[i]);
     }
     kp_render_account(&direct_out, &rec.session, NULL);

@@ -1,0 +1,42 @@
+#include "report/write/cells.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/plain.h"
+
+const char *kp_process_name(const struct kp_session *s)
+{
+    const char *exe = s->exe ? s->exe : "", *slash = strrchr(exe, '/');
+    return slash ? slash + 1 : exe;
+}
+
+void kp_number_cell(double value, bool plain, char out[KP_NUMBER_MAX])
+{
+    if (plain)
+        kp_plain_real(value, out);
+    else
+        kp_format_real(value, out);
+}
+
+void kp_count_cell(uint64_t value, bool plain, char out[KP_NUMBER_MAX])
+{
+    if (plain)
+        snprintf(out, KP_NUMBER_MAX, "%" PRIu64, value);
+    else
+        kp_format_count(value, out);
+}
+
+const char *kp_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX])
+{
+    if (!m || m->kind == KP_VALUE_NA)
+        return KP_NO_VALUE;
+    if (m->kind == KP_VALUE_TEXT)
+        return m->text;
+    if (m->kind == KP_VALUE_COUNT)
+        kp_count_cell(m->count, true, number);
+    else
+        kp_plain_real(m->real, number);
+    return number;
+}

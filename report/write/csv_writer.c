@@ -1,0 +1,316 @@
+#include "report/write/csv_writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/plain.h"
+#include "base/text.h"
+#include "report/write/cells.h"
+#include "report/write/csv_launch.h"
+
+static struct kp_csv_writer *csv_of(struct kp_writer *w)
+{
+    return (struct kp_csv_writer *)w;
+}
+
+static void keep(struct kp_writer *w, int rc)
+{
+    w->out.rc = w->out.rc ? w->out.rc : rc;
+}
+
+static void leave_empty(struct kp_csv *c, size_t n)
+{
+    while (n--)
+        kp_csv_field(c, "");
+}
+
+/* --- the page and its rows --- */
+
+static void write_headings(struct kp_csv_writer *c)
+{
+    const struct kp_layout *l = c->layout;
+    if (l->start == KP_START_LAUNCH)
+        kp_csv_launch_headings(&c->csv, c->base.nvtx);
+    else if (l->start == KP_START_PROCESS || c->base.shared)
+        kp_csv_process_headings(&c->csv);
+    if (l->start == KP_START_ID)
+        kp_csv_field(&c->csv, "ID");
+    size_t before = c->csv.fields;
+    kp_csv_fields(&c->csv, l->fields, l->n);
+    kp_csv_end_row(&c->csv);
+    if (!l->units)
+        return;
+    leave_empty(&c->csv, before);
+    kp_csv_fields(&c->csv, l->units, l->n);
+    kp_csv_end_row(&c->csv);
+}
+
+/* What the rows begin with. */
+static void start_row(struct kp_csv_writer *c)
+{
+    const struct kp_writer *w = &c->base;
+    enum kp_row_start start = c->layout->start;
+    if (start == KP_START_LAUNCH)
+        keep(&c->base, kp_csv_launch(&c->csv, w->session, w->launch, w->nvtx));
+    else if (start == KP_START_PROCESS || w->shared)
+        kp_csv_process(&c->csv, w->session);
+    if (start == KP_START_ID)
+        kp_csv_formatted(&c->csv, "%" PRIu64, w->launch->id);
+}
+
+static void end_row(struct kp_csv_writer *c)
+{
+    kp_csv_end_row(&c->csv);
+    if (ferror(c->csv.to))
+        keep(&c->base, -EIO);
+}
+
+/* Writes the fields of `row` and empties it for the next one. */
+static void put_row(struct kp_csv_writer *c)
+{
+    start_row(c);
+    for (size_t i = 0; i < c->n; i++)
+        kp_csv_field(&c->csv, c->row[i] ? c->row[i] : c->said[i]);
+    memset(c->row, 0, c->n * sizeof *c->row);
+    end_row(c);
+}
+
+static void drop_fields(struct kp_csv_writer *c)
+{
+    for (size_t i = 0; c->said && i < c->n; i++)
+        free(c->said[i]);
+    free(c->said);
+    free(c->row);
+    c->said = NULL;
+    c->row = NULL;
+    c->n = 0;
+}
+
+static void begin(struct kp_writer *w, const struct kp_layout *layout)
+{
+    struct kp_csv_writer *c = csv_of(w);
+    drop_fields(c);
+    c->layout = layout;
+    c->n = layout->n;
+    c->said = calloc(c->n + 1, sizeof *c->said);
+    c->row = calloc(c->n + 1, sizeof *c->row);
+    if (kp_out_has(&w->out, c->said) && kp_out_has(&w->out, c->row))
+        write_headings(c);
+}
+
+static void write_field(struct kp_writer *w, size_t field, const char *text)
+{
+    char **said = &csv_of(w)->said[field], *copy = text ? strdup(text) : NULL;
+    if (text && !kp_out_has(&w->out, copy))
+        return;
+    free(*said);
+    *said = copy;
+}
+
+static void end(struct kp_writer *w)
+{
+    drop_fields(csv_of(w));
+}
+
+/* --- tables and facts --- */
+
+static void begin_table(struct kp_writer *w, const struct kp_table *table)
+{
+    csv_of(w)->table = table;
+}
+
+static void write_cells(struct kp_writer *w, const char *const *cells)
+{
+    struct kp_csv_writer *c = csv_of(w);
+    for (size_t i = 0; i < c->table->n; i++)
+        c->row[c->table->columns[i].field] = cells[i];
+    put_row(c);
+}
+
+static void write_facts(struct kp_writer *w, const struct kp_facts *facts)
+{
+    enum { TITLE, ATTRIBUTE, VALUE };
+    struct kp_csv_writer *c = csv_of(w);
+    for (size_t i = 0; i < facts->n; i++) {
+        c->row[TITLE] = facts->title;
+        c->row[ATTRIBUTE] = facts->at[i].attribute;
+        c->row[VALUE] = facts->at[i].value;
+        put_row(c);
+    }
+}
+
+/* --- metrics --- */
+
+/* The launch as one row. Fields and lines are sorted by the names of metrics. */
+static void write_columns(struct kp_csv_writer *c, const struct kp_lines *lines)
+{
+    char number[KP_NUMBER_MAX];
+    start_row(c);
+    for (size_t at = 0, i = 0; at < c->n; at++) {
+        bool has = i < lines->n && !strcmp(c->layout->fields[at], lines->at[i].name);
+        kp_csv_field(&c->csv, has ? kp_plain_value(lines->at[i].metric, number) : "");
+        i += has;
+    }
+    end_row(c);
+}
+
+/* Bodies show some metrics at several places; a row is enough. */
+static bool is_repeated(const struct kp_lines *l, size_t i)
+{
+    const struct kp_line *line = &l->at[i], *before = &l->at[i ? i - 1 : 0];
+    return i && !strcmp(line->name, before->name) && !strcmp(line->label, before->label) &&
+           (line->kind != KP_ROW_ITEM || !strcmp(line->group, before->group));
+}
+
+static void write_line(struct kp_csv_writer *c, const struct kp_line *line)
+{
+    char number[KP_NUMBER_MAX], *title = kp_line_full_title(c->base.out.display, line);
+    const struct kp_metric *m = line->metric;
+    const char **row = &c->row[c->layout->metric];
+    if (!kp_out_has(&c->base.out, title))
+        return;
+    row[0] = title;
+    row[1] = m && m->kind != KP_VALUE_NA ? m->unit : "";
+    row[2] = kp_plain_value(m, number);
+    put_row(c);
+    free(title);
+}
+
+static void write_metrics(struct kp_writer *w, const struct kp_lines *lines)
+{
+    struct kp_csv_writer *c = csv_of(w);
+    if (c->layout->by_metric) {
+        write_columns(c, lines);
+        return;
+    }
+    for (size_t i = 0; !w->out.rc && i < lines->n; i++)
+        if (!is_repeated(lines, i))
+            write_line(c, &lines->at[i]);
+}
+
+static void write_message(struct kp_csv_writer *c, const struct kp_message *m)
+{
+    char number[KP_PLAIN_MAX];
+    const char **row = &c->row[c->layout->rule];
+    row[0] = m->rule->id;
+    row[1] = kp_severity_name(m->severity);
+    row[2] = m->text;
+    if (!isnan(m->speedup)) {
+        kp_plain_real(m->speedup, number);
+        row[3] = m->global ? "global" : "local";
+        row[4] = number;
+    }
+    put_row(c);
+}
+
+static void write_messages(struct kp_writer *w, const struct kp_messages *messages, const char *section)
+{
+    for (size_t i = 0; !w->out.rc && i < messages->n; i++)
+        if (!strcmp(messages->list[i].rule->section, section))
+            write_message(csv_of(w), &messages->list[i]);
+}
+
+/* --- samples --- */
+
+static void write_sample(struct kp_csv_writer *c, const struct kp_series *s, size_t i)
+{
+    char number[32], time[KP_PLAIN_MAX], value[KP_PLAIN_MAX];
+    const char **row = &c->row[c->layout->metric];
+    snprintf(number, sizeof number, "%zu", i);
+    kp_plain_real(s->start_ns + (double)i * s->interval_ns, time);
+    kp_plain_real(s->values[i], value);
+    row[0] = s->name;
+    row[1] = s->unit;
+    row[2] = number;
+    row[3] = time;
+    row[4] = isnan(s->values[i]) ? KP_NO_VALUE : value;
+    put_row(c);
+}
+
+static void write_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped)
+{
+    (void)dropped;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; !w->out.rc && j < rows[i].series->n_values; j++)
+            write_sample(csv_of(w), rows[i].series, j);
+}
+
+/* --- instructions --- */
+
+/* "file:line" of each call that leads to inlined code, the innermost first, separated by blanks. */
+static void write_sites(struct kp_csv_writer *c, const struct kp_code *code, const struct kp_location *l)
+{
+    char *text = NULL;
+    size_t size;
+    unsigned steps = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!kp_out_has(&c->base.out, f))
+        return;
+    const char *gap = "";
+    while ((l = kp_location_parent(code, l, &steps))) {
+        fprintf(f, "%s%s:%" PRIu32, gap, kp_location_path(code, l), l->line);
+        gap = " ";
+    }
+    if (kp_text_end(f, &text))
+        keep(&c->base, -ENOMEM);
+    kp_csv_field(&c->csv, text);
+    free(text);
+}
+
+static void write_place(struct kp_csv_writer *c, const struct kp_code *code, const struct kp_source_instruction *i)
+{
+    kp_csv_field(&c->csv, code ? code->function : "");
+    kp_csv_formatted(&c->csv, "%" PRIu32, i->offset);
+    if (i->location) {
+        kp_csv_field(&c->csv, kp_location_path(code, i->location));
+        kp_csv_formatted(&c->csv, "%" PRIu32, i->location->line);
+        write_sites(c, code, i->location);
+    } else {
+        leave_empty(&c->csv, 3);
+    }
+    kp_csv_field(&c->csv, i->code ? i->code->opcode : "");
+    kp_csv_field(&c->csv, i->code ? i->code->text : "");
+}
+
+static void write_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)
+{
+    struct kp_csv_writer *c = csv_of(w);
+    const uint64_t **values = calloc(c->n + 1, sizeof *values);
+    if (!kp_out_has(&w->out, values))
+        return;
+    for (size_t k = c->layout->metric; k < c->n; k++)
+        values[k] = kp_code_counts_find(f->counts, c->layout->fields[k]);
+    for (size_t i = f->first; !w->out.rc && i < f->end; i++) {
+        const struct kp_source_instruction *at = &v->source->instructions[i];
+        start_row(c);
+        write_place(c, f->code, at);
+        for (size_t k = c->layout->metric; k < c->n; k++)
+            kp_csv_formatted(&c->csv, "%" PRIu64, values[k] && at->at != SIZE_MAX ? values[k][at->at] : 0);
+        end_row(c);
+    }
+    free(values);
+}
+
+static const struct kp_writer_kind kind = {
+    .rows = true,
+    .plain = true,
+    .begin = begin,
+    .field = write_field,
+    .facts = write_facts,
+    .table = begin_table,
+    .row = write_cells,
+    .metrics = write_metrics,
+    .series = write_series,
+    .messages = write_messages,
+    .source_code = write_source_code,
+    .end = end,
+};
+
+void kp_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d)
+{
+    *c = (struct kp_csv_writer){.base = {.kind = &kind, .out = {.display = d}},
+                                .csv = {.to = to, .defuse = d->csv_defuse}};
+}

@@ -1,0 +1,23 @@
+/* The report as CSV: the one table that the page's layout describes, with ncu's columns of the process and launch. */
+#ifndef KP_REPORT_WRITE_CSV_WRITER_H
+#define KP_REPORT_WRITE_CSV_WRITER_H
+
+#include <stdio.h>
+
+#include "base/csv.h"
+#include "report/write/writer.h"
+
+struct kp_csv_writer {
+    struct kp_writer base;
+    struct kp_csv csv;
+    const struct kp_layout *layout; /* of the page */
+    const struct kp_table *table;   /* that is being written */
+    char **said;                    /* of each field, what kp_write_field said; NULL = nothing */
+    const char **row;               /* of each field, what the next row has in place of that; NULL = nothing */
+    size_t n;                       /* fields */
+};
+
+/* To be ended with kp_write_end(&c->base). `to` stays open; its errors end the page with -EIO. */
+void kp_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d);
+
+#endif

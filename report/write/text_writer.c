@@ -1,0 +1,289 @@
+#include "report/write/text_writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/write/advice.h"
+#include "report/write/drawings.h"
+#include "report/write/launch.h"
+#include "report/write/run_summary.h"
+#include "report/write/source_table.h"
+
+enum {
+    NAME_WIDTH = 50, /* of a kernel in a table of launches */
+    LIST_WIDTH = 100 /* what the attributes beside a list leave of a line */
+};
+
+static const char *const indents[] = {
+    [KP_LEVEL_PAGE] = " ", [KP_LEVEL_LAUNCH] = "  ", [KP_LEVEL_SECTION] = "    ", [KP_LEVEL_BODY] = "    "};
+
+static struct kp_text_writer *text_of(struct kp_writer *w)
+{
+    return (struct kp_text_writer *)w;
+}
+
+static void keep(struct kp_writer *w, int rc)
+{
+    w->out.rc = w->out.rc ? w->out.rc : rc;
+}
+
+static void write_process(struct kp_writer *w)
+{
+    keep(w, kp_render_process(w->out.sink, w->session));
+}
+
+static void write_account(struct kp_writer *w, const struct kp_choice *choice)
+{
+    keep(w, kp_render_account(w->out.sink, w->session, choice));
+    if (!w->session->complete)
+        kp_out_print(&w->out, "==KPROF== The program had not finished (it was killed, or is still running), or not all "
+                              "could be written to the file. Above is what had been stored.\n");
+}
+
+static void write_gap(struct kp_writer *w)
+{
+    kp_out_text(&w->out, "\n", 1);
+}
+
+static void write_heading(struct kp_writer *w, enum kp_level level, const char *text)
+{
+    kp_out_print(&w->out, "%s%s%s\n", indents[level], level == KP_LEVEL_SECTION ? "Section: " : "", text);
+}
+
+static void write_note(struct kp_writer *w, enum kp_level level, const char *mark, const char *text)
+{
+    char *prefix;
+    if (!mark) {
+        kp_out_print(&w->out, "%s%s\n", indents[level], text);
+        return;
+    }
+    if (!kp_out_has(&w->out, asprintf(&prefix, "%s%s: ", indents[level], mark) < 0 ? NULL : prefix))
+        return;
+    kp_out_wrapped(&w->out, prefix, text);
+    free(prefix);
+}
+
+/* --- tables --- */
+
+static const struct kp_columns_look looks[] = {
+    [KP_TABLE_FRAMED] = {KP_INDENT, 1, true},
+    [KP_TABLE_OPEN] = {1, 2, false},
+};
+
+/* Names of metrics have numbers above the columns, and a line each before. */
+static void begin_streamed(struct kp_writer *w, const struct kp_table *table)
+{
+    char mark[32];
+    for (size_t i = 1; table->long_headings && i < table->n; i++)
+        kp_out_print(&w->out, "[%zu] %s\n", i, table->columns[i].heading);
+    kp_out_print(&w->out, "%-*s ", table->columns->width, table->columns->heading);
+    for (size_t i = 1; i < table->n; i++) {
+        snprintf(mark, sizeof mark, "[%zu]", i);
+        kp_out_print(&w->out, " %*s", table->columns[i].width, table->long_headings ? mark : table->columns[i].heading);
+    }
+    write_gap(w);
+}
+
+static void write_streamed(struct kp_writer *w, const struct kp_table *table, const char *const *cells)
+{
+    kp_out_print(&w->out, "%-*s|", table->columns->width, cells[0]);
+    for (size_t i = 1; i < table->n; i++)
+        kp_out_print(&w->out, " %*s", table->columns[i].width, cells[i]);
+    write_gap(w);
+}
+
+static void begin_table(struct kp_writer *w, const struct kp_table *table)
+{
+    struct kp_text_writer *t = text_of(w);
+    t->table = table;
+    if (table->kind == KP_TABLE_STREAMED) {
+        begin_streamed(w, table);
+        return;
+    }
+    t->headings = calloc(table->n, sizeof *t->headings);
+    t->to_the_left = calloc(table->n, sizeof *t->to_the_left);
+    if (!kp_out_has(&w->out, t->headings) || !kp_out_has(&w->out, t->to_the_left))
+        return;
+    for (size_t i = 0; i < table->n; i++) {
+        t->headings[i] = table->columns[i].heading;
+        t->to_the_left[i] = table->columns[i].to_the_left;
+    }
+    t->cells = (struct kp_columns){.headings = t->headings, .to_the_left = t->to_the_left, .n = table->n};
+}
+
+static void write_row(struct kp_writer *w, const char *const *cells)
+{
+    struct kp_text_writer *t = text_of(w);
+    if (t->table->kind == KP_TABLE_STREAMED)
+        write_streamed(w, t->table, cells);
+    else
+        keep(w, kp_columns_add(&t->cells, cells));
+}
+
+static void drop_table(struct kp_text_writer *t)
+{
+    kp_columns_free(&t->cells);
+    free(t->headings);
+    free(t->to_the_left);
+    t->headings = NULL;
+    t->to_the_left = NULL;
+}
+
+static void end_table(struct kp_writer *w)
+{
+    struct kp_text_writer *t = text_of(w);
+    if (t->table->kind != KP_TABLE_STREAMED)
+        kp_columns_print(&w->out, &t->cells, &looks[t->table->kind]);
+    drop_table(t);
+}
+
+/* --- facts --- */
+
+/* How much of a list goes on one line: all, or what ends with its last comma or blank that fits. No item is broken. */
+static size_t list_line(const char *list)
+{
+    static const char separators[] = ", \t";
+    size_t end = 0;
+    if (strlen(list) <= LIST_WIDTH)
+        return strlen(list);
+    for (size_t at = 0; list[at] && (!end || at < LIST_WIDTH); at++)
+        if (strchr(separators, list[at]))
+            end = at + 1;
+    return end ? end : strlen(list);
+}
+
+static void write_list(struct kp_writer *w, const char *attribute, const char *list)
+{
+    static const char blanks[] = " \t";
+    while (!w->out.rc && *list) {
+        size_t len = list_line(list), end = len;
+        while (end && strchr(blanks, list[end - 1]))
+            end--;
+        char *line = strndup(list, end);
+        if (kp_out_has(&w->out, line) && *line)
+            write_row(w, (const char *const[]){attribute, line});
+        free(line);
+        list += len + strspn(list + len, blanks);
+        attribute = "";
+    }
+}
+
+static void write_facts(struct kp_writer *w, const struct kp_facts *f)
+{
+    static const struct kp_column columns[] = {{"Attribute", 0, 0, true}, {"Value", 0, 0, true}};
+    static const struct kp_table table = {KP_TABLE_FRAMED, columns, 2, false};
+    write_heading(w, KP_LEVEL_BODY, f->title);
+    begin_table(w, &table);
+    for (size_t i = 0; !w->out.rc && i < f->n; i++)
+        if (f->at[i].is_list)
+            write_list(w, f->at[i].attribute, f->at[i].value);
+        else
+            write_row(w, (const char *const[]){f->at[i].attribute, f->at[i].value});
+    end_table(w);
+    write_gap(w);
+}
+
+/* --- launches --- */
+
+static void write_launch(struct kp_writer *w, bool quick)
+{
+    kp_launch_head(&w->out, w->launch, quick);
+}
+
+static void write_metrics(struct kp_writer *w, const struct kp_lines *lines)
+{
+    if (lines->n)
+        kp_table_print(&w->out, lines);
+}
+
+static void write_missing(struct kp_writer *w, const struct kp_lines *lines)
+{
+    kp_table_print_missing(&w->out, lines);
+}
+
+static void write_drawing(struct kp_writer *w, enum kp_body body, const struct kp_lines *lines)
+{
+    static void (*const drawings[])(struct kp_out * o, const struct kp_lines *l) = {
+        [KP_BODY_GRID] = kp_grid_draw,
+        [KP_BODY_ROOFLINE] = kp_roofline_draw,
+        [KP_BODY_CURVE] = kp_curve_draw,
+        [KP_BODY_CHART] = kp_chart_draw,
+    };
+    if (body == KP_BODY_BARS || body == KP_BODY_BARS_AS)
+        kp_bars_draw(&w->out, lines, body == KP_BODY_BARS);
+    else if (body < sizeof drawings / sizeof *drawings && drawings[body])
+        drawings[body](&w->out, lines);
+    else
+        kp_table_print(&w->out, lines);
+}
+
+static void write_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped)
+{
+    kp_series_draw(&w->out, rows, n, dropped);
+}
+
+static void write_verdict(struct kp_writer *w, const struct kp_verdict *verdict)
+{
+    keep(w, kp_render_verdict(w->out.sink, verdict));
+}
+
+static void write_messages(struct kp_writer *w, const struct kp_messages *messages, const char *section)
+{
+    keep(w, kp_render_messages(w->out.sink, messages, section));
+}
+
+static void write_source_lines(struct kp_writer *w, const struct kp_view *v, size_t limit, bool help)
+{
+    kp_source_lines_print(&w->out, v, limit, help);
+}
+
+static void write_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)
+{
+    kp_source_listing_print(&w->out, v, f);
+}
+
+static void write_stacks(struct kp_writer *w, struct kp_stack_totals *stacks)
+{
+    kp_stack_totals_render(&w->out, stacks);
+}
+
+static void write_summary(struct kp_writer *w, const struct kp_summary *summary)
+{
+    keep(w, kp_run_summary_print(summary, w->out.sink));
+}
+
+static void end(struct kp_writer *w)
+{
+    drop_table(text_of(w));
+}
+
+static const struct kp_writer_kind kind = {
+    .name_room = NAME_WIDTH,
+    .process = write_process,
+    .heading = write_heading,
+    .facts = write_facts,
+    .table = begin_table,
+    .row = write_row,
+    .table_end = end_table,
+    .launch = write_launch,
+    .metrics = write_metrics,
+    .missing = write_missing,
+    .drawing = write_drawing,
+    .series = write_series,
+    .verdict = write_verdict,
+    .messages = write_messages,
+    .source_lines = write_source_lines,
+    .source_code = write_source_code,
+    .stacks = write_stacks,
+    .summary = write_summary,
+    .note = write_note,
+    .gap = write_gap,
+    .account = write_account,
+    .end = end,
+};
+
+void kp_text_writer_init(struct kp_text_writer *t, const struct kp_sink *sink, const struct kp_display *d)
+{
+    *t = (struct kp_text_writer){.base = {.kind = &kind, .out = {.sink = sink, .display = d}}};
+}
