@@ -15,7 +15,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')
 # KP_VENDOR: CUPTI's and PerfWorks' headers are cupti/'s alone; report/ and base/ know nothing of CUDA.
 CUPTI_HEADER = re.compile(r"(cupti|nvperf)[^/]*\.h$")
 CUDA_HEADER = re.compile(r"(cu[a-z_]*(Typedefs|Profiler)?\.h|cuda.*\.h|nv.*\.h|crt/.*)$")
-LIMIT_OF_CIRCLES = 11
+LIMIT_OF_CIRCLES = 2
 
 faults = 0
 
