@@ -68,16 +68,15 @@ SO_LDFLAGS  = -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-
               -Wl,-z,noexecstack -Wl,--as-needed
 
 # --- sources ---
-# What only the command is made of stays out of the library.
-COMMAND_SRC := $(wildcard cmd/*.c)
+FOLDERS     := preload cmd collectors cupti report base
+SOURCES     := $(wildcard $(foreach d,$(FOLDERS),$(foreach x,c S,$(d)/*.$(x) $(d)/*/*.$(x))))
 # A library of its own: see report/dwarf/symbols.h.
 SYMBOLS_SRC := $(wildcard report/dwarf/*.c)
-LIBRARY_SRC := $(filter-out $(SYMBOLS_SRC), \
-                 $(wildcard $(foreach d,base cupti report collectors preload,$(foreach x,c S,$(d)/*.$(x) $(d)/*/*.$(x)))))
+# The command stays out of the library.
+LIBRARY_SRC := $(filter-out $(SYMBOLS_SRC) cmd/%,$(SOURCES))
 
 objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
 LIBRARY_OBJ := $(call objects,$(LIBRARY_SRC))
-KPROF_OBJ   := $(call objects,$(COMMAND_SRC))
 SQLITE      := $(OBJ)/libsqlite3.a
 # Built once for all variants. The second archive has what the first one takes from it.
 UNWIND_DIR  := $(BUILD)/libunwind
@@ -115,7 +114,7 @@ $(BUILD)/include-c/string:
 # Rewritten only when a compiler or a flag has changed, so that everything is compiled again, or when a source has come or
 # gone, so that everything is linked again.
 $(OBJ)/flags: NOW = $(CC) $(BASE_FLAGS) $(COMPAT) $(CUDA_CPPFLAGS) $(CPPFLAGS) $(CFLAGS)
-$(OBJ)/sources: NOW = $(LDFLAGS) $(LIBRARY_SRC) $(SYMBOLS_SRC) $(COMMAND_SRC)
+$(OBJ)/sources: NOW = $(LDFLAGS) $(SOURCES)
 $(OBJ)/flags $(OBJ)/sources: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NOW)' | cmp -s - $@ || echo '$(NOW)' > $@
@@ -163,11 +162,12 @@ $(OUT)/libkprof-symbols.so: $(call objects,$(SYMBOLS_SRC)) $(OBJ)/sources
 	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(call objects,$(SYMBOLS_SRC)) -ldw
 
 # Of collectors/ and cupti/ it takes what it calls: CUPTI's host side, which answers the queries.
-KPROF_LIBS := $(patsubst %,$(OUT)/lib%.a,collectors cupti report base) $(SQLITE)
-$(OUT)/kprof: $(KPROF_OBJ) $(KPROF_LIBS) $(OBJ)/sources
+KPROF_MAIN := $(OBJ)/cmd/command.c.o
+KPROF_LIBS := $(patsubst %,$(OUT)/lib%.a,cmd collectors cupti report base) $(SQLITE)
+$(OUT)/kprof: $(KPROF_MAIN) $(KPROF_LIBS) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_OBJ) -Wl,--start-group $(KPROF_LIBS) -Wl,--end-group $(KPROF_LDFLAGS)
+	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_MAIN) -Wl,--start-group $(KPROF_LIBS) -Wl,--end-group $(KPROF_LDFLAGS)
 
 # --- man pages and completions: templates, filled with what the command says of itself ---
 # Their date, and that of a package and of what is in it.
@@ -239,7 +239,6 @@ setup-checks:
 
 # --- tests ---
 # Archives, so that a test takes the objects it calls and no door that it does not.
-FOLDERS      := preload cmd collectors cupti report base
 ARCHIVES     := $(patsubst %,$(OUT)/lib%.a,$(FOLDERS))
 TEST_SRC     := $(wildcard tests/unit/*/test_*.c)
 TEST_SUPPORT := $(call objects,$(wildcard tests/support/*.c))
@@ -248,7 +247,7 @@ TEST_SCRIPTS := $(wildcard tests/e2e/*.sh)
 
 # main() is a test's own.
 $(foreach f,$(FOLDERS),$(eval $(OUT)/lib$(f).a: \
-    $(filter-out %/command.c.o,$(filter $(OBJ)/$(f)/%,$(LIBRARY_OBJ) $(KPROF_OBJ)))))
+    $(call objects,$(filter-out $(SYMBOLS_SRC) cmd/command.c,$(filter $(f)/%,$(SOURCES))))))
 $(ARCHIVES): $(OBJ)/sources
 	@mkdir -p $(@D)
 	@rm -f $@
@@ -397,7 +396,7 @@ format:
 format-check:
 	@$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
-PRODUCT_SRC := $(filter %.c,$(LIBRARY_SRC) $(SYMBOLS_SRC) $(COMMAND_SRC))
+PRODUCT_SRC := $(filter %.c,$(SOURCES))
 # A finding is an error. LINT_CHECKS='-clang-analyzer-*' leaves out the analyzer, which takes minutes.
 LINT_CHECKS ?=
 lint: | $(BUILD)/include-c/string $(UNWIND)

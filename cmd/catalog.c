@@ -5,11 +5,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "cmd/doctor_cuda.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/providers.h"
 #include "collectors/providers/tables.h"
@@ -142,7 +142,7 @@ static int choose_chip(struct kp_catalog *c, const char *chip, char **note)
     return 0;
 }
 
-static void close_catalog(struct kp_catalog *c)
+void kp_catalog_close(struct kp_catalog *c)
 {
     if (!c)
         return;
@@ -153,7 +153,7 @@ static void close_catalog(struct kp_catalog *c)
     free(c);
 }
 
-static int open_catalog(const char *chip, const char *cupti_dir, struct kp_catalog **out, char **note, char **err)
+int kp_catalog_open(const char *chip, const char *cupti_dir, struct kp_catalog **out, char **note, char **err)
 {
     struct kp_catalog *c = calloc(1, sizeof(*c));
     *out = NULL;
@@ -171,20 +171,20 @@ static int open_catalog(const char *chip, const char *cupti_dir, struct kp_catal
         rc = -ENOMEM;
     }
     if (rc)
-        close_catalog(c);
+        kp_catalog_close(c);
     else
         *out = c;
     return rc;
 }
 
-static const char *title(const struct kp_catalog *c)
+const char *kp_catalog_title(const struct kp_catalog *c)
 {
     return c->title;
 }
 
 /* ---- lists ---- */
 
-static int each_chip(struct kp_catalog *c, int (*fn)(const char *chip, const char *about, void *arg), void *arg)
+int kp_catalog_chips(struct kp_catalog *c, int (*fn)(const char *chip, const char *about, void *arg), void *arg)
 {
     const char *const *names;
     char about[64];
@@ -292,7 +292,7 @@ static int take_group(const struct kp_group *group, void *arg)
     return call->fn(&(struct kp_catalog_metric){KP_CATALOG_GROUP, group->name, "", group->title}, call->arg);
 }
 
-static int each_metric(struct kp_catalog *c, int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
+int kp_catalog_metrics(struct kp_catalog *c, int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
 {
     struct callback call = {fn, arg};
     int rc = each_counted(c, fn, arg);
@@ -305,7 +305,7 @@ static int each_metric(struct kp_catalog *c, int (*fn)(const struct kp_catalog_m
     return rc ? rc : kp_groups_each_name(c->major, c->minor, take_group, &call);
 }
 
-static int each_full_name(struct kp_catalog *c, const struct kp_catalog_metric *m,
+int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *m,
                           int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
 {
     static const int types[KP_CATALOG_KINDS] = {[KP_CATALOG_COUNTER] = KP_METRIC_COUNTER,
@@ -353,8 +353,8 @@ static int ask_all(struct kp_cupti *cupti, const char *item, unsigned how, char 
     return rc == -EINVAL ? 0 : rc;
 }
 
-static int check_metrics(const char *cupti_dir, const char *list, bool columns,
-                         int (*fn)(const char *item, const char *why, void *arg), void *arg)
+int kp_catalog_check_metrics(const char *cupti_dir, const char *list, bool columns,
+                             int (*fn)(const char *item, const char *why, void *arg), void *arg)
 {
     struct kp_cupti *cupti = NULL;
     char *err = NULL;
@@ -375,8 +375,8 @@ static int check_metrics(const char *cupti_dir, const char *list, bool columns,
 }
 
 /* A plan resolves the item, as it will when it is profiled. */
-static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const struct kp_catalog_metric *m, void *arg),
-                       void *arg, char **err)
+int kp_catalog_listed(struct kp_catalog *c, const char *item, int (*fn)(const struct kp_catalog_metric *m, void *arg),
+                      void *arg, char **err)
 {
     struct kp_plan *p = NULL;
     int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, NULL, 0, item, KP_PLAN_QUERY, &p, err);
@@ -402,8 +402,8 @@ static int each_listed(struct kp_catalog *c, const char *item, int (*fn)(const s
     return rc;
 }
 
-static int cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
-                size_t *passes, char **err)
+int kp_catalog_cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
+                    size_t *passes, char **err)
 {
     struct kp_plan *p = NULL;
     int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, sections, n, "",
@@ -420,16 +420,3 @@ static int cost(struct kp_catalog *c, const struct kp_section *const *sections, 
     const struct kp_providers_query query = {c->cupti, c->chip, c->major, c->minor, sections, n};
     return kp_providers_cost(&query, metrics, passes);
 }
-
-const struct kp_catalog_ops kp_catalog_ops = {
-    .open = open_catalog,
-    .close = close_catalog,
-    .title = title,
-    .chips = each_chip,
-    .metrics = each_metric,
-    .full_names = each_full_name,
-    .listed = each_listed,
-    .check_metrics = check_metrics,
-    .cost = cost,
-    .machine = kp_doctor_machine,
-};

@@ -1,17 +1,21 @@
-/* What can be known before the program starts, so that no run is lost to it. */
+#include "cmd/check.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/main.h"
+#include "base/failures.h"
+#include "cmd/catalog.h"
+#include "cmd/console.h"
 #include "report/options/options.h"
 #include "base/text.h"
 #include "base/path.h"
@@ -19,8 +23,8 @@
 /* The program is not started. */
 static int refuse(const struct kp_options *o, enum kp_failure kind, const char *what, const char *path, const char *why)
 {
-    return kp_main_error(o->strict ? kp_failure_rows[kind].status : KP_EXIT_USAGE,
-                         "%s: %s: %s; the program was not started", what, path, why);
+    return kp_console_error(o->strict ? kp_failure_rows[kind].status : KP_EXIT_USAGE,
+                            "%s: %s: %s; the program was not started", what, path, why);
 }
 
 /* ---- paths ---- */
@@ -53,7 +57,7 @@ static char *known_path(const char *pattern)
     return path;
 }
 
-char *kp_main_export_path(const struct kp_options *o)
+char *kp_check_export_path(const struct kp_options *o)
 {
     return known_path(o->export_file);
 }
@@ -156,7 +160,7 @@ static int tell_item(const char *item, const char *why, void *arg)
 
 /* Some versions of CUPTI crash where there is no driver, and a library that was loaded stays: a child asks. Returns
  * what it says, "ITEM\tTEXT" in a line each; malloc'ed, NULL when it cannot tell. */
-static char *ask_child(const struct kp_options *o, const char *list, bool columns, const struct kp_catalog_ops *ops)
+static char *ask_child(const struct kp_options *o, const char *list, bool columns)
 {
     int ends[2], status;
     char *said = NULL, chunk[4096];
@@ -172,7 +176,7 @@ static char *ask_child(const struct kp_options *o, const char *list, bool column
         dup2(quiet, STDERR_FILENO);
         signal(SIGALRM, SIG_DFL);
         alarm(CUPTI_PATIENCE);
-        _exit(!to || ops->check_metrics(o->cupti_dir, list, columns, tell_item, to) || fclose(to));
+        _exit(!to || kp_catalog_check_metrics(o->cupti_dir, list, columns, tell_item, to) || fclose(to));
     }
     close(ends[1]);
     FILE *f = open_memstream(&said, &size);
@@ -219,10 +223,10 @@ static size_t count_lines(const char *text)
 
 /* The library knows the chip, and another copy of CUPTI may be the program's: what this one does not have is told, and
  * only stops the program where nothing else was to be collected. */
-static int check_metrics(const struct kp_options *o, const struct kp_catalog_ops *ops)
+static int check_metrics(const struct kp_options *o)
 {
     bool columns = !strcmp(o->metrics, o->trace_columns); /* see kp_trace_wants */
-    char *said = *o->metrics ? ask_child(o, o->metrics, columns, ops) : NULL, *told = NULL;
+    char *said = *o->metrics ? ask_child(o, o->metrics, columns) : NULL, *told = NULL;
     size_t size;
     int status = 0;
     FILE *f = said && *said ? open_memstream(&told, &size) : NULL;
@@ -231,9 +235,10 @@ static int check_metrics(const struct kp_options *o, const struct kp_catalog_ops
         tell_lines(said, nothing, f);
         fclose(f);
         if (nothing)
-            status = kp_main_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
-                                   "nothing is left to collect; the program was not started (if it has a newer CUPTI, "
-                                   "name its folder with --cupti-dir)");
+            status =
+                kp_console_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
+                                 "nothing is left to collect; the program was not started (if it has a newer CUPTI, "
+                                 "name its folder with --cupti-dir)");
         else
             setenv("KPROF_METRICS_TOLD", told, 1);
     }
@@ -242,14 +247,14 @@ static int check_metrics(const struct kp_options *o, const struct kp_catalog_ops
     return status;
 }
 
-int kp_main_check_run(struct kp_options *o, const struct kp_catalog_ops *ops)
+int kp_check_run(struct kp_options *o)
 {
     if (anchor(&o->export_file, "KPROF_EXPORT") || anchor(&o->log_file, "KPROF_LOG_FILE"))
-        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     int status = *o->export_file ? check_export(o) : 0;
     if (!status && !is_stream(o->log_file))
         status = check_log(o);
-    return status ? status : check_metrics(o, ops);
+    return status ? status : check_metrics(o);
 }
 
 /* ---- the program ---- */
@@ -260,7 +265,7 @@ static bool is_program(const char *path)
     return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
 }
 
-char *kp_main_find_program(const char *name)
+char *kp_check_find_program(const char *name)
 {
     const char *folders = getenv("PATH");
     if (strchr(name, '/'))
@@ -289,7 +294,7 @@ static bool has_loader(FILE *f, const Elf64_Ehdr *head)
     return false;
 }
 
-const char *kp_main_not_followed(const char *program)
+const char *kp_check_not_followed(const char *program)
 {
     Elf64_Ehdr head;
     struct stat st;

@@ -1,5 +1,5 @@
 /* The kprof command as a program. What only it is made of stays out of libkprof.so. */
-#include "cmd/catalog.h"
+#include "cmd/main.h"
 
 #ifdef KP_TOOLS_GLIBC_COMPAT_H
 /* The entry point asks for the start-up function under the version that the glibc of the build has. The linker sends
@@ -20,5 +20,5 @@ int __wrap___libc_start_main(int (*program)(int, char **, char **), int argc, ch
 
 int main(int argc, char **argv)
 {
-    return kp_main(argc, argv, &kp_catalog_ops);
+    return kp_main(argc, argv);
 }

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "cmd/diff.h"
+#include "cmd/console.h"
 #include "cmd/main.h"
+#include "cmd/open.h"
 #include "report/options/options.h"
 #include "base/text.h"
 #include "base/stream.h"
@@ -38,7 +40,7 @@ static int take_choice(const char *flag, const char *value, const char *const ch
     if (asprintf(&head, "--%s: unknown value", flag) < 0)
         head = NULL;
     kp_error_choice(&err, head ? head : flag, value, choices);
-    kp_main_error(0, "%s", err ? err : strerror(ENOMEM));
+    kp_console_error(0, "%s", err ? err : strerror(ENOMEM));
     free(head);
     free(err);
     return KP_EXIT_USAGE;
@@ -71,7 +73,7 @@ static int take_threshold(const char *value, void *arg)
     struct flags *f = arg;
     if (read_percent(value, &f->options.threshold))
         return 0;
-    return kp_main_error(KP_EXIT_USAGE, "--threshold: '%s' is not a percentage; write one such as 1%%", value);
+    return kp_console_error(KP_EXIT_USAGE, "--threshold: '%s' is not a percentage; write one such as 1%%", value);
 }
 
 static int take_limit(const char *value, void *arg)
@@ -81,13 +83,13 @@ static int take_limit(const char *value, void *arg)
     const char *colon = strrchr(value, ':');
     struct kp_diff_limit limit = {.metric = KP_DIFF_DURATION};
     if (!read_percent(colon ? colon + 1 : value, &limit.percent) || colon == value)
-        return kp_main_error(KP_EXIT_USAGE, "--fail-above: '%s' is no limit; write 5%% or METRIC:5%%", value);
+        return kp_console_error(KP_EXIT_USAGE, "--fail-above: '%s' is no limit; write 5%% or METRIC:5%%", value);
     if (n == MAX_LIMITS)
-        return kp_main_error(KP_EXIT_USAGE, "--fail-above: more than %d limits", MAX_LIMITS);
+        return kp_console_error(KP_EXIT_USAGE, "--fail-above: more than %d limits", MAX_LIMITS);
     if (colon) {
         f->names[n] = strndup(value, (size_t)(colon - value));
         if (!f->names[n])
-            return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+            return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
         limit.metric = f->names[n];
     }
     f->limits[n] = limit;
@@ -95,7 +97,7 @@ static int take_limit(const char *value, void *arg)
     return 0;
 }
 
-static const struct kp_main_flag own[] = {
+static const struct kp_own_flag own[] = {
     {"by", " {launch,kernel}",
      "launch: launches are paired by name, grid and order; kernel: averages by kernel name (default launch)", take_by},
     {"show", " {changed,all}", "rows that changed by more than the threshold, or all (default changed)", take_show},
@@ -105,7 +107,7 @@ static const struct kp_main_flag own[] = {
      take_limit},
 };
 
-const struct kp_main_flag *kp_main_diff_flags(size_t *n)
+const struct kp_own_flag *kp_main_diff_flags(size_t *n)
 {
     *n = sizeof own / sizeof *own;
     return own;
@@ -119,7 +121,7 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
     char *err = NULL;
     int status = 0, rc;
     for (int i = 0; !status && i < 2; i++)
-        status = kp_main_open(paths[i], !*o->section_folder, &input[i].store);
+        status = kp_open_session(paths[i], !*o->section_folder, &input[i].store);
     if (status) {
         status = KP_EXIT_USAGE; /* 1 is for values that differ */
         goto out;
@@ -129,14 +131,14 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc)
-        status = kp_main_error(unreadable ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+        status = kp_console_error(unreadable ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
     else if (!outcome.pairs)
-        status = kp_main_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
-                               paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
+        status = kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
+                                  paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
     else if (outcome.exceeded || outcome.unchecked)
         status = KP_EXIT_FAILED;
     if (!rc && outcome.warnings)
-        kp_main_warn(outcome.warnings);
+        kp_console_warn(outcome.warnings);
 out:
     free(outcome.warnings);
     kp_store_close(input[0].store);
@@ -157,18 +159,16 @@ static const size_t showing[] = {
 int kp_main_diff(int argc, char **argv)
 {
     struct flags f = {.options = {.threshold = 1}};
-    struct kp_main_flags flags = {"diff", "two session files",      showing, sizeof showing / sizeof *showing,
-                                  own,    sizeof own / sizeof *own, &f};
+    struct kp_flags_of flags = {"diff", "two session files",      showing, sizeof showing / sizeof *showing,
+                                own,    sizeof own / sizeof *own, &f};
     struct kp_options o = {0};
     struct kp_display d;
-    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-        return kp_main_help();
     f.options.limits = f.limits;
-    int status = kp_main_take_flags(&flags, argc, argv);
+    int status = kp_flags_take(&flags, argc, argv);
     if (!status && argc - optind != 2)
-        status = kp_main_error(KP_EXIT_USAGE, "kprof diff takes two session files");
+        status = kp_console_error(KP_EXIT_USAGE, "kprof diff takes two session files");
     if (!status)
-        status = kp_main_display(&o, &d);
+        status = kp_open_display(&o, &d);
     if (!status) {
         status = print_diff(argv + optind, &f, &o, &d);
         kp_options_free(&o);

@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "cmd/doctor.h"
+#include "cmd/console.h"
+#include "cmd/doctor_cuda.h"
 #include "cmd/main.h"
+#include "cmd/run.h"
 #include "report/options/options.h"
 #include "report/dwarf/symbols.h"
 #include "base/stream.h"
@@ -25,19 +28,19 @@ static const char *symbols_error(const char *library)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL) ? NULL : dlerror();
 }
 
-int kp_main_doctor(const struct kp_catalog_ops *ops)
+int kp_main_doctor(void)
 {
     struct kp_doctor_facts *facts = calloc(1, sizeof *facts);
     struct kp_sink out = kp_stream_sink(stdout);
     struct kp_options o = {0};
-    char *library = kp_main_library(), *err = NULL;
+    char *library = kp_run_library(), *err = NULL;
     size_t faults = 0;
     int status = EXIT_SUCCESS, rc = facts ? kp_options_from_env(&o, environ, &err) : -ENOMEM;
     if (rc) {
-        status = kp_main_error(rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+        status = kp_console_error(rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
         goto out;
     }
-    ops->machine(o.cupti_dir, facts);
+    kp_doctor_machine(o.cupti_dir, facts);
     rc = kp_doctor(
         &out,
         &(struct kp_doctor_input){facts, kp_doctor_paths, library, gnu_get_libc_version(), symbols_error(library)},
@@ -45,7 +48,7 @@ int kp_main_doctor(const struct kp_catalog_ops *ops)
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc)
-        status = kp_main_error(KP_EXIT_FAILED, "%s", strerror(-rc));
+        status = kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc));
     else if (faults)
         status = KP_EXIT_FAILED;
     kp_options_free(&o);

@@ -1,11 +1,11 @@
-/* How the processes of a run fared, by what they wrote into the status file. */
+#include "cmd/outcome.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cmd/main.h"
 
 /* Processes that have started and not ended. */
 struct running {

@@ -1,11 +1,13 @@
 /* What can be collected: metrics, sets, sections and chips, as tables. */
+#include "cmd/query.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "report/define/groups.h"
-#include "cmd/main.h"
+#include "cmd/catalog.h"
+#include "cmd/console.h"
 #include "report/options/options.h"
 #include "base/pattern.h"
 #include "report/judge/rules.h"
@@ -13,6 +15,32 @@
 #include "base/text.h"
 #include "base/wrap.h"
 #include "base/nearest.h"
+
+/* ---- flags ---- */
+
+static const struct kp_query_flag flags[] = {
+    {"query-metrics", "",
+     "lists the metrics of a chip, or those of --metrics: names, regex:EXPR, and what group:NAME and breakdown:NAME "
+     "stand for",
+     offsetof(struct kp_query, command)},
+    {"list-sets", "", "lists the sets, what is in them and how many passes they take",
+     offsetof(struct kp_query, command)},
+    {"list-sections", "", "lists the sections; enabled are those of --set and --section",
+     offsetof(struct kp_query, command)},
+    {"list-rules", "", "lists the rules that give advice, with their sections and what they look at; needs no CUPTI",
+     offsetof(struct kp_query, command)},
+    {"list-chips", "", "lists the chips that --chip takes", offsetof(struct kp_query, command)},
+    {"chip", " NAME", "the chip that is meant; without it, that of the first GPU", offsetof(struct kp_query, chip)},
+    {"query-metrics-mode", " {base,suffix,all}",
+     "base: base names; suffix: and what may follow them; all: each full name (default base)",
+     offsetof(struct kp_query, mode)},
+};
+
+const struct kp_query_flag *kp_query_flags(size_t *n)
+{
+    *n = sizeof flags / sizeof *flags;
+    return flags;
+}
 
 /* ---- tables ---- */
 
@@ -139,7 +167,6 @@ struct wanted {
 
 /* The metrics on their way to the page. */
 struct metric_printer {
-    const struct kp_catalog_ops *ops;
     struct kp_catalog *catalog;
     struct wanted *wanted; /* without pattern at the end; none: all metrics */
     enum mode mode;
@@ -157,7 +184,7 @@ static int is_name(const struct kp_catalog_metric *m, void *arg)
 static int is_full_name(const struct metric_printer *p, const struct kp_catalog_metric *m, char *text)
 {
     size_t base = strlen(m->name);
-    return !strncmp(m->name, text, base) && text[base] == '.' ? p->ops->full_names(p->catalog, m, is_name, text) : 0;
+    return !strncmp(m->name, text, base) && text[base] == '.' ? kp_catalog_full_names(p->catalog, m, is_name, text) : 0;
 }
 
 /* 1, 0, or an error. */
@@ -180,7 +207,7 @@ static void open_kind(struct metric_printer *p, enum kp_catalog_kind kind)
     if ((int)kind == p->last_kind)
         return;
     if (p->last_kind < 0)
-        printf("Metrics of %s\n", p->ops->title(p->catalog));
+        printf("Metrics of %s\n", kp_catalog_title(p->catalog));
     printf("\n%s\n\n", kind_titles[kind]);
     if (p->mode != MODE_SUFFIX)
         print_head(metric_columns);
@@ -210,7 +237,7 @@ static int print_suffixes(struct metric_printer *p, const struct kp_catalog_metr
     if (!(p->suffixes = open_memstream(&text, &size)))
         return -ENOMEM;
     p->base = strlen(m->name);
-    int rc = p->ops->full_names(p->catalog, m, add_suffix, p);
+    int rc = kp_catalog_full_names(p->catalog, m, add_suffix, p);
     if (kp_text_end(p->suffixes, &text))
         rc = rc ? rc : -ENOMEM;
     struct kp_wrap w = {rc ? NULL : text, PAGE_WIDTH - SUFFIX_INDENT};
@@ -229,7 +256,7 @@ static int take_metric(const struct kp_catalog_metric *m, void *arg)
     if (wanted <= 0)
         return wanted;
     if (p->mode == MODE_ALL)
-        return p->ops->full_names(p->catalog, m, print_metric, p);
+        return kp_catalog_full_names(p->catalog, m, print_metric, p);
     return p->mode == MODE_SUFFIX ? print_suffixes(p, m) : print_metric(m, p);
 }
 
@@ -254,7 +281,7 @@ static void open_item(struct listed_printer *l)
 {
     struct metric_printer *p = l->page;
     if (p->last_kind < 0)
-        printf("Metrics of %s\n", p->ops->title(p->catalog));
+        printf("Metrics of %s\n", kp_catalog_title(p->catalog));
     p->last_kind = KP_CATALOG_GROUP;
     printf("\n%s\n\n", l->item);
     print_head(metric_columns);
@@ -281,7 +308,7 @@ static int print_listed(struct metric_printer *p, const char *list, char **err)
             continue;
         char *text = strndup(item, len);
         struct listed_printer one = {p, text, false};
-        rc = text ? p->ops->listed(p->catalog, text, print_listed_metric, &one, err) : -ENOMEM;
+        rc = text ? kp_catalog_listed(p->catalog, text, print_listed_metric, &one, err) : -ENOMEM;
         free(text);
     }
     return rc;
@@ -334,18 +361,17 @@ static int check_found(const struct metric_printer *p, const char *list, char **
     if (!len)
         return 0;
     struct nearest near = {.word = p->wanted[i].text};
-    int rc = p->ops->metrics(p->catalog, take_nearer, &near);
+    int rc = kp_catalog_metrics(p->catalog, take_nearer, &near);
     if (!rc)
-        rc = kp_error(err, "--metrics: no base name of %s matches '%s'%s%s%s", p->ops->title(p->catalog), near.word,
+        rc = kp_error(err, "--metrics: no base name of %s matches '%s'%s%s%s", kp_catalog_title(p->catalog), near.word,
                       near.name ? "; did you mean '" : "", near.name ? near.name : "", near.name ? "'?" : "");
     free(near.name);
     return rc;
 }
 
-static int print_metrics(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
-                         struct kp_catalog *c, char **err)
+static int print_metrics(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
 {
-    struct metric_printer p = {.ops = ops, .catalog = c, .last_kind = -1};
+    struct metric_printer p = {.catalog = c, .last_kind = -1};
     while (q->mode && mode_names[p.mode] && strcmp(mode_names[p.mode], q->mode))
         p.mode++;
     if (!mode_names[p.mode])
@@ -354,7 +380,7 @@ static int print_metrics(const struct kp_query *q, const struct kp_options *o, c
     const char *list = o->metrics, *item;
     size_t len;
     if (!rc && (p.wanted->pattern || !kp_word_next(&list, &item, &len)))
-        rc = ops->metrics(c, take_metric, &p);
+        rc = kp_catalog_metrics(c, take_metric, &p);
     if (!rc)
         rc = check_found(&p, o->metrics, err);
     if (!rc)
@@ -374,18 +400,17 @@ struct numbers {
     char metrics[24], passes[24];
 };
 
-static int count(const struct kp_catalog_ops *ops, struct kp_catalog *c, const struct kp_section *const *sections,
-                 size_t n, struct numbers *out, char **err)
+static int count(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, struct numbers *out,
+                 char **err)
 {
     size_t metrics, passes;
-    int rc = ops->cost(c, sections, n, &metrics, &passes, err);
+    int rc = kp_catalog_cost(c, sections, n, &metrics, &passes, err);
     snprintf(out->metrics, sizeof out->metrics, "%zu", metrics);
     snprintf(out->passes, sizeof out->passes, "%zu", passes);
     return rc;
 }
 
-static int print_set(const char *set, const struct kp_options *o, const struct kp_catalog_ops *ops,
-                     struct kp_catalog *c, char **err)
+static int print_set(const char *set, const struct kp_options *o, struct kp_catalog *c, char **err)
 {
     static const struct column columns[] = {{"Set", SET_WIDTH, NAME},
                                             {"Enabled", NUMBER_WIDTH, LEFT},
@@ -406,7 +431,7 @@ static int print_set(const char *set, const struct kp_options *o, const struct k
     if (f && kp_text_end(f, &names))
         rc = rc ? rc : -ENOMEM;
     if (!rc)
-        rc = count(ops, c, sections, n, &numbers, err);
+        rc = count(c, sections, n, &numbers, err);
     if (!rc)
         print_row(columns, (const char *const[]){set, strcmp(set, o->set) ? "no" : "yes", numbers.metrics,
                                                  numbers.passes, names});
@@ -415,14 +440,13 @@ static int print_set(const char *set, const struct kp_options *o, const struct k
     return rc;
 }
 
-static int print_sets(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
-                      struct kp_catalog *c, char **err)
+static int print_sets(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
 {
     int rc = 0;
     (void)q;
-    printf("Sets on %s\n\n", ops->title(c));
+    printf("Sets on %s\n\n", kp_catalog_title(c));
     for (const char *const *set = kp_set_names(); *set && !rc; set++)
-        rc = print_set(*set, o, ops, c, err);
+        rc = print_set(*set, o, c, err);
     return rc;
 }
 
@@ -436,8 +460,7 @@ static bool is_builtin(const struct kp_section *s)
     return false;
 }
 
-static int print_sections(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
-                          struct kp_catalog *c, char **err)
+static int print_sections(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
 {
     static const struct column columns[] = {
         {"Identifier", ID_WIDTH, NAME},
@@ -453,7 +476,7 @@ static int print_sections(const struct kp_query *q, const struct kp_options *o, 
     int rc = kp_sections_select(o->set, o->section, &enabled, &n_enabled, err);
     (void)q;
     if (!rc) {
-        printf("Sections on %s\n\n", ops->title(c));
+        printf("Sections on %s\n\n", kp_catalog_title(c));
         print_head(columns);
     }
     for (size_t i = 0, next = 0; !rc && i < n; i++) {
@@ -461,7 +484,7 @@ static int print_sections(const struct kp_query *q, const struct kp_options *o, 
         const struct kp_section *one = &s[i];
         bool on = next < n_enabled && enabled[next] == one; /* both are in the same order */
         next += on;
-        rc = count(ops, c, &one, 1, &numbers, err);
+        rc = count(c, &one, 1, &numbers, err);
         if (!rc)
             print_row(columns, (const char *const[]){one->id, one->display, on ? "yes" : "no", numbers.metrics,
                                                      numbers.passes, is_builtin(one) ? "built-in" : "section folder"});
@@ -472,8 +495,7 @@ static int print_sections(const struct kp_query *q, const struct kp_options *o, 
 
 /* ---- rules ---- */
 
-static int print_rules(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
-                       struct kp_catalog *c, char **err)
+static int print_rules(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
 {
     static const struct column columns[] = {{"Identifier", RULE_WIDTH, NAME},
                                             {"Section", SECTION_WIDTH, NAME},
@@ -483,7 +505,6 @@ static int print_rules(const struct kp_query *q, const struct kp_options *o, con
     const struct kp_rule *rule = kp_rules(&n);
     (void)q;
     (void)o;
-    (void)ops;
     (void)c;
     (void)err;
     puts("Rules\n");
@@ -501,23 +522,21 @@ static int print_chip(const char *chip, const char *about, void *arg)
     return 0;
 }
 
-static int print_chips(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
-                       struct kp_catalog *c, char **err)
+static int print_chips(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
 {
     static struct column columns[] = {
         {"Chip", CHIP_WIDTH, NAME}, {"", PAGE_WIDTH - CHIP_WIDTH - 1, LEFT}, {NULL, 0, LEFT}};
     (void)q;
     (void)o;
     (void)err;
-    return ops->chips(c, print_chip, columns);
+    return kp_catalog_chips(c, print_chip, columns);
 }
 
 /* ---- all of them ---- */
 
 static const struct {
     const char *command;
-    int (*print)(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops,
-                 struct kp_catalog *c, char **err);
+    int (*print)(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err);
     bool any_chip; /* is the same whatever the chip */
     bool alone;    /* needs no catalog, and so no CUPTI */
 } queries[] = {
@@ -526,37 +545,37 @@ static const struct {
     {"list-chips", print_chips, true, false},
 };
 
-static int run(const struct kp_query *q, const struct kp_options *o, const struct kp_catalog_ops *ops, char **err)
+static int run(const struct kp_query *q, const struct kp_options *o, char **err)
 {
     struct kp_catalog *c = NULL;
     char *note = NULL;
     size_t i = 0;
     while (strcmp(queries[i].command, q->command))
         i++;
-    int rc = queries[i].alone ? 0 : ops->open(q->chip ? q->chip : "", o->cupti_dir, &c, &note, err);
+    int rc = queries[i].alone ? 0 : kp_catalog_open(q->chip ? q->chip : "", o->cupti_dir, &c, &note, err);
     if (!rc && note && !queries[i].any_chip)
         fprintf(stderr, "==KPROF== %s\n", note);
     if (!rc)
-        rc = queries[i].print(q, o, ops, c, err);
+        rc = queries[i].print(q, o, c, err);
     if (!rc && fflush(stdout))
         rc = -errno;
     free(note);
-    ops->close(c);
+    kp_catalog_close(c);
     return rc;
 }
 
-int kp_main_query(const struct kp_query *q, const struct kp_catalog_ops *ops)
+int kp_main_query(const struct kp_query *q)
 {
     struct kp_options o;
     char *err = NULL;
     int rc = kp_options_from_env(&o, environ, &err);
     if (!rc) {
-        kp_main_warn(kp_sections_note());
-        rc = run(q, &o, ops, &err);
+        kp_console_warn(kp_sections_note());
+        rc = run(q, &o, &err);
         kp_options_free(&o);
     }
     if (rc)
-        kp_main_error(0, "%s", err ? err : strerror(-rc));
+        kp_console_error(0, "%s", err ? err : strerror(-rc));
     free(err);
     return !rc ? EXIT_SUCCESS : rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
 }

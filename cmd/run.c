@@ -1,9 +1,12 @@
+#include "cmd/run.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,7 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/main.h"
+#include "cmd/check.h"
+#include "cmd/console.h"
+#include "cmd/outcome.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
 #include "base/text.h"
@@ -28,7 +33,7 @@ static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUS
 
 /* --- before the program starts --- */
 
-char *kp_main_library(void)
+char *kp_run_library(void)
 {
     static const char *const folders[] = {"", "../lib/"};
     char exe[PATH_MAX], path[PATH_MAX + 64];
@@ -55,23 +60,23 @@ static int let_sanitiser_start(void)
     bool set = asprintf(&list, "verify_asan_link_order=0%s%s", own && *own ? ":" : "", own ? own : "") >= 0 &&
                !setenv(variable, list, 1);
     free(list);
-    return set ? 0 : kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    return set ? 0 : kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
 }
 
 static int set_preload(void)
 {
     const char *others = getenv("LD_PRELOAD");
-    char *library = kp_main_library(), *list = NULL;
+    char *library = kp_run_library(), *list = NULL;
     int status = 0;
     if (!library)
-        status = kp_main_error(KP_EXIT_FAILED, "cannot find %s: it belongs beside the kprof command or in ../lib",
-                               library_name);
+        status = kp_console_error(KP_EXIT_FAILED, "cannot find %s: it belongs beside the kprof command or in ../lib",
+                                  library_name);
     else if (strpbrk(library, " :"))
-        status = kp_main_error(KP_EXIT_FAILED, "LD_PRELOAD cannot name '%s': move it to a path without blank or colon",
-                               library);
+        status = kp_console_error(KP_EXIT_FAILED,
+                                  "LD_PRELOAD cannot name '%s': move it to a path without blank or colon", library);
     else if (asprintf(&list, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") < 0 ||
              setenv("LD_PRELOAD", list, 1))
-        status = kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+        status = kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     free(list);
     free(library);
     return status;
@@ -149,26 +154,26 @@ static void wait_for(struct child *c, const sigset_t *awaited)
     }
 }
 
-static int cannot_execute(const char *name, int why)
+static int cannot_execute(const char *name, int why, const char *const *commands)
 {
-    const char *near = why == ENOENT ? kp_nearest(name, kp_main_commands) : NULL;
+    const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
     if (near)
-        return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
+        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
     if (why == ENOENT && (!strcmp(name, "help") || !strcmp(name, "version")))
-        return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof --%s`?", name, name);
+        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof --%s`?", name, name);
     if (why == ENOENT)
-        return kp_main_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
-    return kp_main_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));
+        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
+    return kp_console_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));
 }
 
 /* Returns 0 when the program ran, else an exit status. */
-static int run_program(char **argv, struct child *c)
+static int run_program(char **argv, const char *const *commands, struct child *c)
 {
     struct sigaction plain = {.sa_handler = SIG_DFL}, on_child;
     sigset_t awaited, mask;
     int failure[2], why = 0;
     if (pipe2(failure, O_CLOEXEC))
-        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(errno));
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
     sigemptyset(&awaited);
     sigaddset(&awaited, SIGCHLD);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
@@ -180,11 +185,11 @@ static int run_program(char **argv, struct child *c)
         become(argv, &mask, &on_child, failure[1]);
     close(failure[1]);
     if (c->pid < 0)
-        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(errno));
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
     ssize_t n = read(failure[0], &why, sizeof why);
     close(failure[0]);
     wait_for(c, &awaited);
-    return n == sizeof why ? cannot_execute(argv[0], why) : 0;
+    return n == sizeof why ? cannot_execute(argv[0], why, commands) : 0;
 }
 
 /* --- after the program has ended --- */
@@ -216,7 +221,7 @@ static void print_session(FILE *log, const struct kp_display *d, struct kp_store
         fprintf(words, "==KPROF== Process %" PRIu64 " ended without its report; here it is, as far as it got:\n",
                 s->pid);
     if (kp_page_print_store(&out, d, store, &err))
-        kp_main_error(0, "%s", err ? err : "the report could not be written");
+        kp_console_error(0, "%s", err ? err : "the report could not be written");
     fflush(log);
     free(err);
 }
@@ -299,7 +304,7 @@ struct run {
 /* Else a program that has nothing to do with CUDA would leave its user waiting for a report. */
 static void say_why_nothing(const struct run *r)
 {
-    const char *why = kp_main_not_followed(r->program);
+    const char *why = kp_check_not_followed(r->program);
     fprintf(stderr, *r->o.export_file ? "==KPROF== Nothing was written to %s. " : "==KPROF== No session was stored. ",
             r->o.export_file);
     if (why)
@@ -314,10 +319,10 @@ static void say_why_nothing(const struct run *r)
 static void say_not_stored(const struct run *r)
 {
     struct stat st;
-    char *path = kp_main_export_path(&r->o);
+    char *path = kp_check_export_path(&r->o);
     bool there = path && !lstat(path, &st);
-    kp_main_error(0, "nothing was written to %s, a line above says why%s", path ? path : r->o.export_file,
-                  there ? "; the file that is there is not of this run" : "");
+    kp_console_error(0, "nothing was written to %s, a line above says why%s", path ? path : r->o.export_file,
+                     there ? "; the file that is there is not of this run" : "");
     free(path);
 }
 
@@ -335,7 +340,7 @@ static kp_failure_set judge(const struct run *r)
     if (out->unfinished)
         set |= kp_failure_bit(KP_FAILURE_INCOMPLETE);
     if (!r->used)
-        set |= kp_failure_bit(kp_main_not_followed(r->program) ? KP_FAILURE_NOT_FOLLOWED : KP_FAILURE_NO_CUDA);
+        set |= kp_failure_bit(kp_check_not_followed(r->program) ? KP_FAILURE_NOT_FOLLOWED : KP_FAILURE_NO_CUDA);
     else if (!set && out->started && !out->matched)
         set |= kp_failure_bit(out->seen || out->left ? KP_FAILURE_NO_MATCH : KP_FAILURE_NO_LAUNCH);
     return set;
@@ -366,9 +371,10 @@ static int strict_status(const struct run *r)
     bool own = WIFSIGNALED(r->child.status) || WEXITSTATUS(r->child.status);
     int status = set ? kp_failure_rows[kp_failure_first(set)].status : 0;
     if (set && own)
-        kp_main_error(0, "strict: %s; the exit status is that of the program, which failed itself", line ? line : "");
+        kp_console_error(0, "strict: %s; the exit status is that of the program, which failed itself",
+                         line ? line : "");
     else if (set)
-        kp_main_error(0, "strict: %s; the exit status is %d", line ? line : "", status);
+        kp_console_error(0, "strict: %s; the exit status is %d", line ? line : "", status);
     free(line);
     return set && !own ? status : -1;
 }
@@ -393,11 +399,11 @@ static int prepare_folder(struct run *r)
 {
     r->folder = make_folder(&r->status_file);
     if (!r->folder && r->o.strict)
-        return kp_main_error(KP_EXIT_FAILED, "no folder can be made in TMPDIR, or /tmp: %s", strerror(errno));
+        return kp_console_error(KP_EXIT_FAILED, "no folder can be made in TMPDIR, or /tmp: %s", strerror(errno));
     if (r->folder && !*r->o.export_file && !*r->o.session_file && set_session_file(r->folder))
-        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     if (r->status_file && setenv("KPROF_STATUS_FILE", r->status_file, 1))
-        return kp_main_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     return 0;
 }
 
@@ -405,15 +411,15 @@ static int prepare_folder(struct run *r)
 static void remove_old(const struct run *r)
 {
     struct stat st;
-    char *path = r->o.force_overwrite && r->program ? kp_main_export_path(&r->o) : NULL;
+    char *path = r->o.force_overwrite && r->program ? kp_check_export_path(&r->o) : NULL;
     if (path && !stat(path, &st) && S_ISREG(st.st_mode))
         unlink(path);
     free(path);
 }
 
-static int run(struct run *r, char **argv, const struct kp_catalog_ops *ops)
+static int run(struct run *r, char **argv, const char *const *commands)
 {
-    int status = kp_main_check_run(&r->o, ops);
+    int status = kp_check_run(&r->o);
     if (!status)
         status = set_preload();
     if (!status)
@@ -422,23 +428,23 @@ static int run(struct run *r, char **argv, const struct kp_catalog_ops *ops)
         status = prepare_folder(r);
     if (status)
         return status;
-    r->program = kp_main_find_program(argv[0]);
+    r->program = kp_check_find_program(argv[0]);
     remove_old(r);
-    status = run_program(argv, &r->child);
+    status = run_program(argv, commands, &r->child);
     return status ? status : settle(r);
 }
 
-int kp_main_run(char **argv, const struct kp_catalog_ops *ops)
+int kp_main_run(char **argv, const char *const *commands)
 {
     struct run r = {.folder = NULL};
     char *err = NULL;
     int rc = kp_options_from_env(&r.o, environ, &err);
     if (rc) {
-        kp_main_error(0, "%s", err ? err : strerror(-rc));
+        kp_console_error(0, "%s", err ? err : strerror(-rc));
         free(err);
         return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
     }
-    int status = run(&r, argv, ops);
+    int status = run(&r, argv, commands);
     if (r.status_file)
         unlink(r.status_file);
     if (r.folder)

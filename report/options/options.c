@@ -62,6 +62,14 @@ const struct kp_option *kp_option_rows(size_t *n)
     return rows;
 }
 
+const struct kp_option *kp_option_row(size_t offset)
+{
+    const struct kp_option *row = rows;
+    while (row->offset != offset)
+        row++;
+    return row;
+}
+
 void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX])
 {
     snprintf(out, KP_OPTION_NAME_MAX, "%s%s", ENV_PREFIX, row->flag);

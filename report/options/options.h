@@ -115,6 +115,8 @@ enum { KP_OPTION_NAME_MAX = 64 };
 
 /* All rows; *n receives their number. Static data. */
 const struct kp_option *kp_option_rows(size_t *n);
+/* The row of a field of struct kp_options, by its offset. */
+const struct kp_option *kp_option_row(size_t offset);
 /* The environment variable of a row: KPROF_LAUNCH_SKIP for launch-skip. */
 void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX]);
 /* Turns a flag, up to its end or the first '=', into what its variable has behind the prefix: LAUNCH_SKIP of

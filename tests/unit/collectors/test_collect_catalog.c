@@ -66,7 +66,7 @@ static int count_metric(const struct kp_catalog_metric *m, void *arg)
     if (strcmp(m->name, "sm__throughput"))
         return 0;
     assert_string_equal(m->unit, "%");
-    return kp_catalog_ops.full_names(n->catalog, m, count_full_name, n);
+    return kp_catalog_full_names(n->catalog, m, count_full_name, n);
 }
 
 static int stop(const struct kp_catalog_metric *m, void *arg)
@@ -84,19 +84,19 @@ static void test_operations(void **state)
     size_t metrics, passes;
     (void)state;
     kp_test_real_cupti(); /* or skip */
-    assert_int_equal(kp_catalog_ops.open("GH100", getenv("KP_REAL_CUPTI"), &n.catalog, &note, &err), 0);
+    assert_int_equal(kp_catalog_open("GH100", getenv("KP_REAL_CUPTI"), &n.catalog, &note, &err), 0);
     assert_null(note);
-    assert_int_equal(kp_catalog_ops.metrics(n.catalog, count_metric, &n), 0);
+    assert_int_equal(kp_catalog_metrics(n.catalog, count_metric, &n), 0);
     for (size_t i = 0; i < KP_CATALOG_KINDS; i++)
         assert_true(n.kinds[i] > 0);
     assert_true(n.full_names > 4);
-    assert_int_equal(kp_catalog_ops.metrics(n.catalog, stop, NULL), -7);
-    assert_int_equal(kp_catalog_ops.cost(n.catalog, &quick, 1, &metrics, &passes, &err), 0);
+    assert_int_equal(kp_catalog_metrics(n.catalog, stop, NULL), -7);
+    assert_int_equal(kp_catalog_cost(n.catalog, &quick, 1, &metrics, &passes, &err), 0);
     assert_int_equal(passes, 1);
     assert_true(metrics > 10);
-    kp_catalog_ops.close(n.catalog);
-    kp_catalog_ops.close(NULL);
-    assert_int_equal(kp_catalog_ops.open("GH10", getenv("KP_REAL_CUPTI"), &n.catalog, &note, &err), -EINVAL);
+    kp_catalog_close(n.catalog);
+    kp_catalog_close(NULL);
+    assert_int_equal(kp_catalog_open("GH10", getenv("KP_REAL_CUPTI"), &n.catalog, &note, &err), -EINVAL);
     assert_null(n.catalog);
     free(err);
 }

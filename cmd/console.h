@@ -1,0 +1,27 @@
+/* What the command says of itself, on stderr, and its exit statuses. Only cmd/ may print and exit. */
+#ifndef KP_CMD_CONSOLE_H
+#define KP_CMD_CONSOLE_H
+
+/* Exit statuses; those of a program that cannot be started are the shell's. */
+enum {
+    KP_EXIT_FAILED = 1,
+    KP_EXIT_USAGE = 2,
+    KP_EXIT_NOT_EXECUTABLE = 126,
+    KP_EXIT_NOT_FOUND = 127,
+    KP_EXIT_SIGNAL = 128, /* plus the signal's number */
+};
+
+/* Ends a line about the command line. */
+#define KP_TRY_HELP "`kprof --help` lists the options"
+
+/* Prints `==ERROR== text` to stderr and returns `status`. */
+int kp_console_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints `==WARNING== line` to stderr for each line of `text`. */
+void kp_console_warn(const char *text);
+
+/* Flushes stdout and reports a failure: that of the flush, or `rc`, which `err` describes unless it is NULL. Returns
+ * the exit status. */
+int kp_console_end(int rc, const char *err);
+
+#endif

@@ -1,0 +1,166 @@
+#include "cmd/flags.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/nearest.h"
+#include "cmd/console.h"
+#include "report/options/options.h"
+
+enum {
+    MAX_FLAGS = 64,   /* that a sub-command may have */
+    FIRST_FLAG = 256, /* getopt_long's value for the first row: above all letters */
+    FIRST_OWN = 512,  /* and for the first flag of the sub-command's own */
+};
+
+bool kp_flags_is_plain_switch(const struct kp_option *row)
+{
+    return row->kind == KP_OPT_SWITCH && !*row->values;
+}
+
+/* The flags that begin with a word, as `--a, --b or --c`; empty when there is none. */
+static void list_longer(const char *word, size_t len, const char *const *names, FILE *to)
+{
+    size_t n = 0;
+    for (size_t i = 0; names[i]; i++)
+        n += !strncmp(names[i], word, len);
+    for (size_t i = 0; names[i]; i++)
+        if (!strncmp(names[i], word, len))
+            fprintf(to, "--%s%s", names[i], --n > 1 ? ", " : n ? " or " : "");
+}
+
+char *kp_flags_meant(const char *word, const char *const *names)
+{
+    char *list = NULL, *text = NULL, *name = strndup(word, strcspn(word, "="));
+    size_t size;
+    FILE *to = name && *name ? open_memstream(&list, &size) : NULL;
+    if (to) {
+        list_longer(name, strlen(name), names, to);
+        const char *near = ftell(to) > 0 ? NULL : kp_nearest(name, names);
+        if (near)
+            fprintf(to, "--%s", near);
+        fclose(to);
+    }
+    if (list && *list && asprintf(&text, "did you mean %s?", list) < 0)
+        text = NULL;
+    free(list);
+    free(name);
+    return text;
+}
+
+bool kp_flags_is_abbreviated(const struct option *flag, const char **word, char *const *argv)
+{
+    *word = argv[optind - (optarg && optarg == argv[optind - 1] ? 2 : 1)];
+    return strlen(flag->name) != strcspn(*word + 2, "=");
+}
+
+int kp_flags_check_folder(const struct kp_option *row)
+{
+    char name[KP_OPTION_NAME_MAX], *err = NULL;
+    kp_option_env_name(row, name);
+    char *value = kp_options_value(environ, name);
+    int rc = value ? kp_option_check(row, name, value, &err) : 0;
+    if (rc)
+        rc = kp_console_error(KP_EXIT_USAGE, "%s", err ? err : strerror(ENOMEM));
+    free(value);
+    free(err);
+    return rc;
+}
+
+/* Which of the rows has the short flag. */
+static size_t row_of_letter(const struct kp_flags_of *f, int letter)
+{
+    size_t i = 0;
+    while (kp_option_row(f->rows[i])->letter != letter)
+        i++;
+    return i;
+}
+
+/* getopt's view of the flags; returns the number of the long ones. */
+static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FLAGS + 1],
+                         char letters[2 * MAX_FLAGS + 2])
+{
+    size_t n = 0;
+    letters = stpcpy(letters, ":");
+    for (size_t i = 0; i < f->n_rows; i++) {
+        const struct kp_option *row = kp_option_row(f->rows[i]);
+        int argument = kp_flags_is_plain_switch(row) ? optional_argument : required_argument;
+        longs[n++] = (struct option){row->flag, argument, NULL, FIRST_FLAG + (int)i};
+        if (row->letter)
+            letters = stpcpy(letters, (char[]){row->letter, ':', '\0'});
+    }
+    for (size_t i = 0; i < f->n_own; i++)
+        longs[n++] = (struct option){f->own[i].flag, required_argument, NULL, FIRST_OWN + (int)i};
+    longs[n] = (struct option){0};
+    return n;
+}
+
+static int unknown_flag(const struct kp_flags_of *f, const struct option *longs, size_t n, const char *word)
+{
+    const char *flags[MAX_FLAGS + 1] = {0};
+    for (size_t i = 0; i < n; i++)
+        flags[i] = longs[i].name;
+    bool is_long = !strncmp(word, "--", 2);
+    char *meant = is_long ? kp_flags_meant(word + 2, flags) : NULL;
+    char *flag = is_long ? strndup(word + 2, strcspn(word + 2, "=")) : NULL, letter[] = {'-', (char)optopt, '\0'};
+    /* letters can stand together: of "-ix" the word is the one before */
+    const char *instead = flag ? kp_option_instead(flag) : is_long ? NULL : kp_option_instead_of_letter(optopt);
+    const char *shown = instead && !is_long ? letter : word, *hint = instead ? instead : meant;
+    int status = kp_console_error(KP_EXIT_USAGE,
+                                  hint ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
+                                  f->command, shown, hint ? hint : f->takes);
+    free(flag);
+    free(meant);
+    return status;
+}
+
+/* The flag's value, else that of the environment, is checked; the flag's goes into the environment. 0 or an exit
+ * status. */
+static int take_option(const struct kp_option *row, const char *flag)
+{
+    char name[KP_OPTION_NAME_MAX], shown[KP_OPTION_NAME_MAX], *err = NULL;
+    if (!flag && row->kind == KP_OPT_FOLDER)
+        return kp_flags_check_folder(row);
+    kp_option_env_name(row, name);
+    snprintf(shown, sizeof shown, flag ? "--%s" : "%s", flag ? row->flag : name);
+    const char *value = flag ? flag : getenv(name);
+    int rc = value ? kp_option_check(row, shown, value, &err) : 0;
+    if (rc == -EINVAL)
+        kp_console_error(0, "%s", err);
+    free(err);
+    if (rc || (flag && setenv(name, flag, 1)))
+        return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    return 0;
+}
+
+int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
+{
+    struct option longs[MAX_FLAGS + 1];
+    char letters[2 * MAX_FLAGS + 2];
+    const char *values[MAX_FLAGS] = {0};
+    size_t n = list_flags(f, longs, letters);
+    int c, status = 0;
+    optind = 0; /* begins anew, after the command's own flags */
+    opterr = 0;
+    for (int at = -1; !status && (c = getopt_long(argc, argv, letters, longs, &at)) != -1; at = -1) {
+        const char *word;
+        if (c == ':')
+            return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; `kprof --help` lists the options",
+                                    argv[optind - 1]);
+        if (c == '?')
+            return unknown_flag(f, longs, n, argv[optind - 1]);
+        if (at >= 0 && kp_flags_is_abbreviated(&longs[at], &word, argv))
+            return unknown_flag(f, longs, n, word);
+        if (c >= FIRST_OWN)
+            status = f->own[c - FIRST_OWN].take(optarg, f->arg);
+        else
+            values[c < FIRST_FLAG ? row_of_letter(f, c) : (size_t)(c - FIRST_FLAG)] = optarg ? optarg : "on";
+    }
+    for (size_t i = 0; !status && i < f->n_rows; i++)
+        status = take_option(kp_option_row(f->rows[i]), values[i]);
+    return status;
+}

@@ -1,0 +1,189 @@
+#include "cmd/help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/failures.h"
+#include "base/wrap.h"
+#include "cmd/console.h"
+#include "cmd/flags.h"
+#include "cmd/main.h"
+#include "cmd/query.h"
+#include "report/define/sections.h"
+#include "report/judge/rules.h"
+#include "report/options/options.h"
+
+enum { HELP_COLUMN = 32, HELP_WIDTH = 100 };
+
+static const char usage[] = "Usage: kprof [run] [options] [--] program [arguments]\n"
+                            "       kprof report [options] FILE...\n"
+                            "       kprof diff [options] A B\n"
+                            "       kprof doctor\n"
+                            "       kprof {query-metrics,list-sets,list-sections,list-rules,list-chips} [options]\n";
+
+void kp_help_usage(void)
+{
+    fputs(usage, stderr);
+}
+
+static void name_sets(char *out, size_t size)
+{
+    size_t len = 0;
+    for (const char *const *set = kp_set_names(); *set && len < size; set++)
+        len += (size_t)snprintf(out + len, size - len, "%s%s", set == kp_set_names() ? " {" : ",", *set);
+    if (len < size)
+        snprintf(out + len, size - len, "}");
+}
+
+/* How --help names the value of an option. */
+static void value_name(const struct kp_option *row, char *out, size_t size)
+{
+    if (kp_flags_is_plain_switch(row))
+        *out = '\0';
+    else if (row->kind == KP_OPT_COUNT || row->kind == KP_OPT_AUTO_COUNT)
+        snprintf(out, size, " N");
+    else if (row->kind == KP_OPT_SIZE)
+        snprintf(out, size, " SIZE");
+    else if (row->kind == KP_OPT_SET)
+        name_sets(out, size);
+    else
+        snprintf(out, size,
+                 row->kind == KP_OPT_CHOICE || row->kind == KP_OPT_CHOICES || row->kind == KP_OPT_SWITCH ? " {%s}"
+                                                                                                         : " %s",
+                 row->values);
+}
+
+static void print_option(const char *flags, const char *text)
+{
+    struct kp_wrap w = {text, HELP_WIDTH - HELP_COLUMN};
+    const char *line;
+    size_t len;
+    printf("%-*s", HELP_COLUMN, flags);
+    if (strlen(flags) >= HELP_COLUMN)
+        printf("\n%*s", HELP_COLUMN, "");
+    for (const char *indent = ""; kp_wrap_next(&w, &line, &len); indent = " ")
+        printf("%*s%.*s\n", *indent ? HELP_COLUMN : 0, "", (int)len, line);
+}
+
+static void print_row(const struct kp_option *row)
+{
+    char letter[8] = "    ", value[64] = "", flags[160], text[512];
+    if (row->letter)
+        snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    value_name(row, value, sizeof value);
+    snprintf(flags, sizeof flags, "  %s--%s%s", letter, row->flag, value);
+    if (*row->fallback && !kp_flags_is_plain_switch(row))
+        snprintf(text, sizeof text, "%s (default %s)", row->help, row->fallback);
+    else
+        snprintf(text, sizeof text, "%s", row->help);
+    print_option(flags, text);
+}
+
+static void print_rows(enum kp_option_group group)
+{
+    size_t n;
+    const struct kp_option *rows = kp_option_rows(&n);
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].group == group)
+            print_row(&rows[i]);
+}
+
+static void print_query_flags(void)
+{
+    size_t n;
+    const struct kp_query_flag *f = kp_query_flags(&n);
+    for (; n; n--, f++) {
+        char flags[64];
+        snprintf(flags, sizeof flags, "      --%s%s", f->flag, f->value);
+        print_option(flags, f->help);
+    }
+}
+
+static void print_diff_flags(void)
+{
+    size_t n;
+    const struct kp_own_flag *own = kp_main_diff_flags(&n);
+    printf("\nWhat `kprof diff` takes beside set, section, metrics, print-details and the like:\n");
+    for (size_t i = 0; i < n; i++) {
+        char flags[64];
+        snprintf(flags, sizeof flags, "      --%s%s", own[i].flag, own[i].value);
+        print_option(flags, own[i].help);
+    }
+}
+
+static void print_statuses(void)
+{
+    printf("\nExit statuses with --strict, where the program's is 0:\n");
+    for (size_t i = 0; i < KP_FAILURES; i++) {
+        char status[32];
+        snprintf(status, sizeof status, "  %d  %s", kp_failure_rows[i].status, kp_failure_rows[i].name);
+        print_option(status, kp_failure_rows[i].text);
+    }
+}
+
+int kp_help(void)
+{
+    printf("%s\n"
+           "Runs a program with libkprof.so preloaded and reports on every GPU kernel that it launches, prints the\n"
+           "report of stored sessions again, compares two of them, lists what can be collected, or says what would\n"
+           "stop profiling here (doctor).\n\n"
+           "Each option is also an environment variable, in capitals and with '_' for '-', so that\n"
+           "`--launch-skip 5` is KPROF_LAUNCH_SKIP=5; LD_PRELOAD=libkprof.so and these variables do without this\n"
+           "command. A switch is on or off there.\n\nOptions:\n",
+           usage);
+    print_rows(KP_OPT_USER);
+    print_option("  -h, --help", "this text");
+    print_option("  -v, --version", "the version");
+    printf("\nWhat can be collected, on any chip, without a GPU:\n");
+    print_query_flags();
+    print_diff_flags();
+    print_statuses();
+    printf("\nAdvanced:\n");
+    print_rows(KP_OPT_ADVANCED);
+    return kp_console_end(0, NULL);
+}
+
+static void list_options(void)
+{
+    static const char *const kinds[] = {
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help) #kind,
+#include "report/options/options.def"
+    };
+    size_t n;
+    const struct kp_option *row = kp_option_rows(&n);
+    for (size_t i = 0; i < n; i++, row++) {
+        char env[KP_OPTION_NAME_MAX], value[64];
+        kp_option_env_name(row, env);
+        value_name(row, value, sizeof value);
+        printf("option\t%s\t%.1s\t%s\t%s\t%s\t%s\t%s\t%s\n", row->flag, &row->letter, env, kinds[i],
+               *value ? value + 1 : value, kp_flags_is_plain_switch(row) ? "" : row->fallback,
+               row->group == KP_OPT_USER ? "user" : "advanced", row->help);
+    }
+}
+
+int kp_help_words(const char *const *commands)
+{
+    size_t sections, rules;
+    const struct kp_section *section = kp_sections(&sections);
+    const struct kp_rule *rule = kp_rules(&rules);
+    list_options();
+    size_t queries;
+    const struct kp_query_flag *f = kp_query_flags(&queries);
+    for (; queries; queries--, f++)
+        printf("query\t%s\t%s\t%s\n", f->flag, *f->value ? f->value + 1 : f->value, f->help);
+    size_t own;
+    const struct kp_own_flag *flag = kp_main_diff_flags(&own);
+    for (size_t i = 0; i < own; i++)
+        printf("own\tdiff\t%s\t%s\t%s\n", flag[i].flag, flag[i].value + 1, flag[i].help);
+    for (; *commands; commands++)
+        printf("command\t%s\n", *commands);
+    for (const char *const *set = kp_set_names(); *set; set++)
+        printf("set\t%s\n", *set);
+    for (size_t i = 0; i < sections; i++)
+        printf("section\t%s\n", section[i].id);
+    for (size_t i = 0; i < rules; i++)
+        printf("rule\t%s\n", rule[i].id);
+    for (size_t i = 0; i < KP_FAILURES; i++)
+        printf("status\t%d\t%s\t%s\n", kp_failure_rows[i].status, kp_failure_rows[i].name, kp_failure_rows[i].text);
+    return kp_console_end(0, NULL);
+}

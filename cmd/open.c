@@ -1,0 +1,131 @@
+#include "cmd/open.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <libgen.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/nearest.h"
+#include "cmd/console.h"
+#include "report/define/section_files.h"
+#include "report/model/model.h"
+#include "report/options/options.h"
+#include "report/store/store.h"
+
+/* The name in the folder of `path` that is nearest to `path`'s; malloc'ed, NULL when none is near. */
+static char *nearest_file(const char *path)
+{
+    char *for_dir = kp_strdup(path), *for_base = kp_strdup(path), *found = NULL;
+    struct dirent **entries = NULL;
+    const char **names = NULL;
+    int n = for_dir && for_base ? scandir(dirname(for_dir), &entries, NULL, alphasort) : -1;
+    if (n < 0 || !(names = calloc((size_t)n + 1, sizeof *names)))
+        goto out;
+    size_t used = 0;
+    for (int i = 0; i < n; i++)
+        if (entries[i]->d_name[0] != '.')
+            names[used++] = entries[i]->d_name;
+    const char *near = kp_nearest(basename(for_base), names);
+    found = near ? strdup(near) : NULL;
+out:
+    for (int i = 0; i < n; i++)
+        free(entries[i]);
+    free(entries);
+    free(names);
+    free(for_dir);
+    free(for_base);
+    return found;
+}
+
+static int cannot_open(const char *path, int rc, const char *err)
+{
+    char *near = rc == -ENOENT ? nearest_file(path) : NULL;
+    if (near)
+        kp_console_error(0, "%s; did you mean '%s'?", err, near);
+    else
+        kp_console_error(0, "%s", err ? err : strerror(-rc));
+    free(near);
+    return rc == -ENOENT || rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+}
+
+/* Options that say what is shown of a session. */
+static const size_t choosing[] = {
+    offsetof(struct kp_options, set),
+    offsetof(struct kp_options, section),
+    offsetof(struct kp_options, metrics),
+};
+
+/* Whether something else is to be shown than what the session was made for. */
+static bool is_chosen(void)
+{
+    char name[KP_OPTION_NAME_MAX];
+    for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++) {
+        kp_option_env_name(kp_option_row(choosing[i]), name);
+        char *value = kp_options_value(environ, name);
+        free(value);
+        if (value)
+            return true;
+    }
+    return false;
+}
+
+/* --- the session --- */
+
+/* Sections of the session may come from a folder of its own. Where that is gone, all others are shown. */
+static void load_folder_of(struct kp_store *store)
+{
+    struct kp_session s = {0};
+    char *err = NULL;
+    if (!kp_store_get_session(store, &s, &err) && s.section_folder && *s.section_folder) {
+        free(err);
+        const struct kp_option *row = kp_option_row(offsetof(struct kp_options, section_folder));
+        if (kp_option_check(row, row->flag, s.section_folder, &err))
+            kp_console_error(0, "%s; sections of the session that are in no other folder are left out", err ? err : "");
+    }
+    kp_session_free(&s);
+    free(err);
+}
+
+/* What of section files is not used. What was told for one session is not told again for the next. */
+static void tell_note(void)
+{
+    static char *told;
+    const char *note = kp_sections_note();
+    if (told && !strcmp(told, note))
+        return;
+    kp_console_warn(note);
+    free(told);
+    told = strdup(note);
+}
+
+int kp_open_session(const char *path, bool load_folder, struct kp_store **out)
+{
+    char *err = NULL;
+    int rc = kp_store_open(path, out, &err);
+    int status = rc ? cannot_open(path, rc, err) : EXIT_SUCCESS;
+    if (!rc && load_folder)
+        load_folder_of(*out);
+    tell_note();
+    free(err);
+    return status;
+}
+
+int kp_open_display(struct kp_options *o, struct kp_display *d)
+{
+    char *err = NULL;
+    int rc = kp_options_from_env(o, environ, &err);
+    if (rc) {
+        kp_console_error(0, "%s", err ? err : strerror(-rc));
+        free(err);
+        return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    }
+    *d = kp_display_of(o);
+    d->choose = is_chosen();
+    d->set = o->set;
+    d->sections = o->section;
+    d->metrics = o->metrics;
+    return 0;
+}
