@@ -121,31 +121,50 @@ static void draw_bar(struct kp_out *o, const struct bar *b, double full, size_t 
     kp_out_text(o, over ? ">" : "|", 1);
 }
 
-static void print_bars(struct kp_out *o, const struct bar *bars, size_t n)
+static size_t longer(size_t width, const char *text)
 {
-    size_t title = 0, text = 0, unit = 0;
+    size_t len = strlen(text);
+    return len > width ? len : width;
+}
+
+/* The widest of what stands in each column, and what is left for the drawing (0 = none). */
+struct widths {
+    size_t title, text, unit, bar;
+};
+
+/* Titles that leave no room for a bar do not count: they get lines of their own. */
+static struct widths measure(const struct bar *bars, size_t n)
+{
+    struct widths w = {0};
     for (size_t i = 0; i < n; i++) {
-        text = strlen(text_of(&bars[i])) > text ? strlen(text_of(&bars[i])) : text;
-        unit = strlen(bars[i].unit) > unit ? strlen(bars[i].unit) : unit;
+        w.text = longer(w.text, text_of(&bars[i]));
+        w.unit = longer(w.unit, bars[i].unit);
     }
-    size_t taken = KP_INDENT + 2 + text + !!unit + unit + strlen(" ||"), room = KP_LINE_WIDTH - BAR_MIN;
+    size_t taken = KP_INDENT + 2 + w.text + !!w.unit + w.unit + strlen(" ||"), room = KP_LINE_WIDTH - BAR_MIN;
     room = room > taken ? room - taken : 0;
     for (size_t i = 0; i < n; i++)
-        if (strlen(bars[i].title) > title && (strlen(bars[i].title) <= room || !room))
-            title = strlen(bars[i].title);
-    taken += title;
-    size_t width = taken + BAR_MIN > KP_LINE_WIDTH ? 0 : KP_LINE_WIDTH - taken;
+        if (!room || strlen(bars[i].title) <= room)
+            w.title = longer(w.title, bars[i].title);
+    taken += w.title;
+    w.bar = taken + BAR_MIN > KP_LINE_WIDTH ? 0 : KP_LINE_WIDTH - taken;
+    w.bar = w.bar < BAR_MAX ? w.bar : BAR_MAX;
+    return w;
+}
+
+static void print_bars(struct kp_out *o, const struct bar *bars, size_t n)
+{
+    const struct widths w = measure(bars, n);
     for (size_t i = 0; i < n; i++) {
         const struct bar *b = &bars[i];
-        bool drawn = width && !isnan(b->value) && is_comparable(b, bars, n);
-        bool fits = strlen(b->title) <= title;
+        bool drawn = w.bar && !isnan(b->value) && is_comparable(b, bars, n);
+        bool fits = strlen(b->title) <= w.title;
         if (!fits) /* a line of its own */
             kp_out_print(o, "    %s\n", b->title);
-        kp_out_print(o, "    %-*s  %*s", (int)title, fits ? b->title : "", (int)text, text_of(b));
-        if (*b->unit || (unit && drawn))
-            kp_out_print(o, " %-*s", drawn ? (int)unit : 0, b->unit);
+        kp_out_print(o, "    %-*s  %*s", (int)w.title, fits ? b->title : "", (int)w.text, text_of(b));
+        if (*b->unit || (w.unit && drawn))
+            kp_out_print(o, " %-*s", drawn ? (int)w.unit : 0, b->unit);
         if (drawn)
-            draw_bar(o, b, full_bar(b, bars, n), width < BAR_MAX ? width : BAR_MAX);
+            draw_bar(o, b, full_bar(b, bars, n), w.bar);
         kp_out_text(o, "\n", 1);
     }
 }

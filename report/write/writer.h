@@ -131,7 +131,7 @@ void kp_write_row(struct kp_writer *w, const char *const *cells);
 void kp_write_table_end(struct kp_writer *w);
 /* The head of the writer's launch. `quick`: as in kp_shown. */
 void kp_write_launch(struct kp_writer *w, bool quick);
-/* Lines as a table of name, unit and value. */
+/* Lines, perhaps none, as a table of name, unit and value. */
 void kp_write_metrics(struct kp_writer *w, const struct kp_lines *lines);
 /* Which of the lines have no value, and why. */
 void kp_write_missing(struct kp_writer *w, const struct kp_lines *lines);
