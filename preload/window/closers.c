@@ -17,7 +17,6 @@ static struct {
 static uint64_t windows, launches, full_windows;
 
 const char kp_closed_full[] = "as many launches as fit";
-const char kp_closed_by_host_memory[] = "a kernel that can reach host memory";
 
 void kp_closers_note(const char *what, size_t n_launches)
 {

@@ -9,8 +9,6 @@
 
 /* The reason of a window that holds as many launches as it may. */
 extern const char kp_closed_full[];
-/* The reason of a launch that can reach host memory. */
-extern const char kp_closed_by_host_memory[];
 
 /* A window of so many launches was closed by `what`: static text, the driver's function or a reason. */
 void kp_closers_note(const char *what, size_t launches);
