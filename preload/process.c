@@ -31,6 +31,7 @@
 #include "preload/session/session.h"
 #include "preload/who/stack.h"
 #include "preload/os/symbols.h"
+#include "preload/window/flags.h"
 #include "preload/window/window.h"
 #include "preload/os/worker.h"
 #include "report/options/options.h"
@@ -418,7 +419,7 @@ static bool is_captured(const struct kp_launch *l)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     kp_guard++;
-    CUresult rc = process.driver.cuStreamIsCapturing(l->ptsz && !l->stream ? CU_STREAM_PER_THREAD : l->stream, &status);
+    CUresult rc = process.driver.cuStreamIsCapturing(kp_launch_stream(l), &status);
     kp_guard--;
     return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }

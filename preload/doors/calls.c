@@ -9,7 +9,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 #include "preload/process.h"
-#include "preload/window/window.h"
+#include "preload/window/flags.h"
 
 enum {
 #define KP_API(symbol, base, class) ROW_##symbol,

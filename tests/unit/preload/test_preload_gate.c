@@ -21,7 +21,7 @@
 #include "preload/doors/pool.h"
 #include "preload/doors/trampolines.h"
 #include "preload/process.h"
-#include "preload/window/window.h"
+#include "preload/window/flags.h"
 
 /* ---- the process, and its window ---- */
 
@@ -1131,7 +1131,7 @@ static void test_reset_in_a_child(void **state)
 {
     (void)state;
     kp_locks_watch_forks(kp_gate_reset); /* as the process does */
-    kp_gate_enter_shared("a test"); /* a call in flight */
+    kp_gate_enter_shared("a test");      /* a call in flight */
     fork_and_check();
     kp_gate_leave_shared();
     assert_true(kp_gate_enter_exclusive(60000, 0)); /* a replay */

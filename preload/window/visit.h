@@ -1,0 +1,22 @@
+/*
+ * A stay in a context of the program's: it is current meanwhile, and captures of other threads do not notice what we do
+ * in it.
+ */
+#ifndef KP_PRELOAD_WINDOW_VISIT_H
+#define KP_PRELOAD_WINDOW_VISIT_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+#include "collectors/facts/driver.h"
+
+struct kp_visit {
+    bool pushed, relaxed;
+    CUstreamCaptureMode mode;
+};
+
+/* They come in pairs, on one thread. */
+struct kp_visit kp_visit_begin(const struct kp_driver *d, CUcontext ctx);
+void kp_visit_end(const struct kp_driver *d, struct kp_visit *v);
+
+#endif
