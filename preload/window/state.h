@@ -14,12 +14,7 @@
 #include "preload/window/join.h"
 #include "preload/window/snapshot.h"
 
-/* How the counters of a window are come by. */
-enum kp_way {
-    REPLAYED, /* memory was saved; passes follow when it closes */
-    COUNTED,  /* one pass, as the launches come */
-    PLAIN,    /* none */
-};
+struct kp_strategy;
 
 /* The most operations of a window, launches included: each is issued again for every pass. */
 enum { KP_MOST_ITEMS = 1 << 16 };
@@ -50,7 +45,7 @@ struct kp_window {
     bool open;
     const struct kp_context_setup *setup;
     struct kp_context *context;
-    enum kp_way way;
+    const struct kp_strategy *strategy;
     enum kp_range_mode mode;
     const char *obstacle; /* why it is counted instead of replayed */
     size_t most;          /* launches that it may hold; 0: as many as the context's collector has room for */

@@ -1,7 +1,10 @@
 /*
- * A window: the launches, memsets and copies that share one series of replay passes. It opens at the first wanted
- * launch, with memory saved; what follows runs as the program issues it and is recorded; when it closes, the recorded
- * operations are issued again once for each pass, and the counters evaluated.
+ * A window: the launches, memsets and copies that share one series of counter passes. It opens at the first wanted
+ * launch; what follows runs as the program issues it and is recorded; when it closes, its results are handed on. How
+ * its launches are counted in between is the strategy's: strategy.h.
+ *
+ * A launch is judged (admit.c), may close the window (close.c) or open one (open.c), is recorded (record.c) and issued
+ * by the strategy (launches.c). A window that closes ends its strategy's work and hands its results on (harvest.c).
  *
  * At most one window is open in a process. All functions are called inside the gate's exclusive section, under
  * kp_guard; flags.h has what any thread may ask.
@@ -39,7 +42,7 @@ void kp_window_allocated(const struct kp_context_setup *setup, const char *symbo
 
 /* Closes the window that is open, if any: its passes are run and its results handed on. `why`, static text, is for
  * closers.h: the driver's function that closes it, or a reason. */
-void kp_window_close(const struct kp_context_setup *setup, const char *why);
+void kp_window_close(const char *why);
 
 /* The same without any driver call, because the driver must not be called any more: its launches are reported without
  * counters. */
