@@ -10,25 +10,25 @@
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
 
-/* Unwanted launches between wanted ones are taken along, since closing costs as much as a few dozen of them. After this
- * many in a row the window closes. */
+/* Unwanted launches in a row after which a window closes. It takes fewer along, since closing costs as much as a few
+ * dozen of them. */
 enum { MOST_UNWANTED = 16 };
 
-/* Room of a window whose launches are counted as they come. Starting and stopping the counters once for so many adds a
- * tenth to what each takes; more only delays the evaluation. */
+/* Launches of a window that is counted in one pass. Starting and stopping the counters once for so many adds a tenth to
+ * each; more only delays the evaluation. */
 enum { COUNTED_ROOM = 256 };
 
-/* A row holds where `holds` says so, for `why`; or where `says` has a reason of its own. */
+/* A predicate and its reason. */
 struct row {
     bool (*holds)(const struct kp_question *q);
     const char *why;
-    const char *(*says)(const struct kp_question *q);
-    bool once; /* it must not be run again, but waits for nobody */
+    const char *(*says)(const struct kp_question *q); /* instead of both: the reason, or NULL */
+    bool once;                                        /* it must not be run again, but waits for nobody */
 };
 
 const char kp_reaches_host[] = "a kernel that can reach host memory";
 
-/* The reason of the first row that holds, or NULL. */
+/* Returns the reason of the first row that holds, and that row; or NULL. */
 static const char *first_of(const struct row *r, const struct kp_question *q, const struct row **found)
 {
     const char *why = NULL;
@@ -42,8 +42,8 @@ static const char *first_of(const struct row *r, const struct kp_question *q, co
 
 /* ---- why it must not be replayed ---- */
 
-/* Where nothing is replayed, only what waits for other devices of this process is in the way. KP_VENDOR: and of several
- * graphs that allocate memory CUPTI counts the first range alone, seen on an H200. */
+/* The obstacle that the process found. Without replays only waiting for other devices of this process is one.
+ * KP_VENDOR: and of several graphs that allocate memory CUPTI counts the first range alone, seen on an H200. */
 static const char *told_before(const struct kp_question *q)
 {
     const struct kp_graph *graph = q->what->graph;
@@ -56,8 +56,7 @@ static bool reaches_heap(const struct kp_question *q)
     return q->fit.heap;
 }
 
-/* What others write while a window is replayed would be rewound: a partner's message, and with it all that wait for
- * it. */
+/* A replay would rewind what others write meanwhile: a partner's message, and with it all that wait for it. */
 static bool is_memory_shared(const struct kp_question *q)
 {
     (void)q;
@@ -125,7 +124,7 @@ static bool reaches_host(const struct kp_question *q)
     return q->fit.host;
 }
 
-/* Arguments of unknown size cannot be copied, so the launch must be over when the call returns. */
+/* Arguments of unknown size are the program's own, good only until the call returns. */
 static bool has_uncopied(const struct kp_question *q)
 {
     const struct kp_launch *l = q->launch;
@@ -215,7 +214,7 @@ static bool is_other_kind(const struct kp_question *q)
     return q->fit.mode != w->mode && (q->what->wanted || q->fit.mode == KP_RANGE_USER || !w->strategy->rewinds);
 }
 
-/* Issued into one stream again, they may wait for each other. */
+/* A replay issues both into one stream, where they may wait for each other. */
 static bool is_other_thread(const struct kp_question *q)
 {
     const struct kp_window *w = q->window;
@@ -264,7 +263,7 @@ bool kp_admit_may_hang(const struct kp_question *q)
     return q->fit.host && (q->setup->one_pass || q->fit.obstacle) && !q->fit.ends;
 }
 
-/* Counted at once it would wait for its partners on devices not yet launched on. */
+/* Counting would wait for partners on devices that the program has yet to launch on. */
 static const char *partners_of(const struct kp_question *q)
 {
     return !q->fit.once && kp_context_several(q->setup) ? q->fit.obstacle : NULL;

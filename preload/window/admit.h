@@ -1,6 +1,6 @@
 /*
- * Whether a launch is replayed, joins the open window, or gets a window at all. Each answer is a table of predicate and
- * reason, in order: the first row that holds gives the reason.
+ * Decides whether a launch is replayed, joins the open window, or gets a window at all. Each decision is a table of
+ * predicate and reason, and the first row that holds gives the reason.
  */
 #ifndef KP_PRELOAD_WINDOW_ADMIT_H
 #define KP_PRELOAD_WINDOW_ADMIT_H
@@ -11,7 +11,7 @@
 /* The reason of a launch that can reach host memory. */
 extern const char kp_reaches_host[];
 
-/* What is decided of a launch once its context and function are known. */
+/* Decided of a launch once its context and function are known. */
 struct kp_fit {
     enum kp_range_mode mode;
     const char *obstacle; /* why it must not be replayed, or NULL */
@@ -19,8 +19,8 @@ struct kp_fit {
     const char *waits;    /* why it must not be waited for, or NULL */
     bool heap;            /* it can reach host memory that CUDA does not know */
     bool host;            /* it can reach host memory */
-    bool ends;            /* and is known to end by itself */
-    bool once;            /* the obstacle is that it must not be run again: it waits for nobody */
+    bool ends;            /* one of its function was seen to end by itself */
+    bool once;            /* it must not be run again, but waits for nobody */
 };
 
 /* A launch that asks to be taken. */
@@ -37,7 +37,7 @@ struct kp_question {
 /* Fills in `fit`. */
 void kp_admit_judge(struct kp_question *q);
 
-/* Whether its context can count, and something is to be counted: now, as closing a window may change that. */
+/* Whether its context can count, and something is to be counted. Closing a window may change that. */
 bool kp_admit_counters(const struct kp_question *q);
 
 /* The most launches that `w`, which is open or opens, may hold. */
@@ -49,8 +49,8 @@ const char *kp_admit_misfit(const struct kp_question *q);
 /* Why no window can be opened for it (static text), or NULL. */
 const char *kp_admit_hindrance(const struct kp_question *q);
 
-/* A launch that is counted at once blocks until its kernel is done. One that can reach host memory may wait for what
- * the host does after the launch: that it does not has to be seen first. */
+/* Whether counting it may hang. Counting blocks until the kernel is done, and a kernel that can reach host memory may
+ * wait for what the host does next. One has to be seen to end first. */
 bool kp_admit_may_hang(const struct kp_question *q);
 
 #endif

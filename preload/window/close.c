@@ -26,8 +26,8 @@ static void free_backups(void)
             w->setup->driver->cuMemFree(w->items[k].backup);
 }
 
-/* KP_VENDOR: CUPTI registers exit handlers of its own when parts of it are first used. Ours, which may close a last
- * window, has to run before them. */
+/* KP_VENDOR: CUPTI registers its own exit handlers when its parts are first used. Ours may close a last window, so it
+ * has to run before them. */
 static void exit_before_cupti(void)
 {
     enum { FIRST_WINDOWS = 3 };
@@ -87,10 +87,11 @@ void kp_window_give_up(void)
     kp_record_reset(w);
 }
 
-void kp_window_abandon(struct kp_window *window)
+void kp_window_abandon(void)
 {
-    kp_collector_leave(window->context->collector);
-    kp_record_reset(window);
+    if (w->strategy->abandon)
+        w->strategy->abandon(w);
+    kp_record_reset(w);
 }
 
 void kp_window_forked(void)

@@ -1,13 +1,11 @@
 /*
- * Closes windows: the one place where that happens. window.h declares what others call.
+ * Every window ends in close.c: closed, given up, abandoned. window.h declares what other rooms call.
  */
 #ifndef KP_PRELOAD_WINDOW_CLOSE_H
 #define KP_PRELOAD_WINDOW_CLOSE_H
 
-#include "preload/window/state.h"
-
-/* Lets go of the window without waiting for its launches: the program goes on to what the last one waits for. Nothing
- * of it is reported. */
-void kp_window_abandon(struct kp_window *w);
+/* Ends the window without waiting for its launches, and reports none of them: the program goes on to do what the last
+ * one waits for. */
+void kp_window_abandon(void);
 
 #endif

@@ -4,11 +4,11 @@
 
 #include "base/lock.h"
 
-/* Operations of a window that the driver may refuse before it is given up: a program that errs all the time. */
+/* Refusals by the driver that spoil a window: the program errs all the time. */
 enum { MOST_REFUSED = 16 };
 
-/* A window that has been open for so long closes where the program waits, so that a program which is killed after hours
- * has lost little: closing takes a tenth of that, ms. */
+/* The age of a window from which it closes where the program waits, ms. A program that is killed after hours then loses
+ * little, and closing takes a tenth of that. */
 enum { OLD_MS = 2000 };
 
 static atomic_uint epoch;

@@ -40,7 +40,7 @@ void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out)
 
 /* ---- results ---- */
 
-/* Why a launch lacks what only an activity record tells. */
+/* Says why a launch lacks what only an activity record tells. */
 static const char *why_no_config(const struct kp_window *w)
 {
     if (!kp_context_cupti())
@@ -50,7 +50,7 @@ static const char *why_no_config(const struct kp_window *w)
     return w->strategy->no_config ? w->strategy->no_config : no_record;
 }
 
-/* The values of a launch that need no counter. Attributes of the launch win over those of the function. */
+/* Fills in what needs no counter. Attributes of the launch win over those of the function. */
 static void fill_launch(const struct kp_window *w, struct kp_item *i)
 {
     struct kp_shape shape = i->launch.shape;
@@ -67,14 +67,14 @@ static void fill_launch(const struct kp_window *w, struct kp_item *i)
     kp_device_metrics_copy(i->result, &w->context->machine);
 }
 
-/* What the window cost the program, for each launch that has a result, ns. */
+/* Returns what the window cost the program for each launch that has a result, ns. */
 static double cost_of_each(const struct kp_window *w)
 {
     double open_ns = kp_now_ns() - w->opened_ns, ns = w->ours_ns < open_ns ? w->ours_ns : open_ns;
     return w->wanted ? ns / (double)w->wanted : 0;
 }
 
-/* Why launches without counters lack them, or NULL. */
+/* Says why launches without counters lack them, or NULL. */
 static const char *why_missing(const struct kp_window *w, const struct kp_window_outcome *out)
 {
     if (w->context->no_counters)
@@ -112,7 +112,7 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
 
 /* ---- what follows ---- */
 
-/* The profiler refused the plan: perhaps the device lacks some of the counters, or offers none to this user. */
+/* Asks the device for its counters and plans with those: it refused the plan for all of the chip. */
 static void plan_again(const struct kp_window *w)
 {
     struct kp_context *c = w->context;

@@ -1,6 +1,5 @@
 /*
- * What comes of a window: its results are handed to the worker, which evaluates and stores them, and its failures are
- * told.
+ * Hands the results of a window to the worker, which evaluates and stores them, and tells what failed.
  */
 #ifndef KP_PRELOAD_WINDOW_HARVEST_H
 #define KP_PRELOAD_WINDOW_HARVEST_H

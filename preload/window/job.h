@@ -1,5 +1,5 @@
 /*
- * What strategies share when a window closes: the window as the collector takes it.
+ * Describes a window that closes to the collector: for the strategies that count.
  */
 #ifndef KP_PRELOAD_WINDOW_JOB_H
 #define KP_PRELOAD_WINDOW_JOB_H
@@ -7,7 +7,7 @@
 #include "preload/window/state.h"
 
 struct kp_job {
-    struct kp_window_job job; /* without what issues the window */
+    struct kp_window_job job; /* but for the functions that issue it */
     bool *wanted;             /* NULL: memory was short, no launch of the job has a result */
 };
 
@@ -15,7 +15,7 @@ struct kp_job {
 struct kp_job kp_job_make(struct kp_window *w);
 void kp_job_free(struct kp_job *j);
 
-/* A launch of the window has faulted. That is the program's own fault, which its next call tells it. */
+/* Ends a window of which a launch has faulted. The program's next call tells it of its fault. */
 void kp_job_failed(struct kp_window *w, struct kp_window_outcome *out);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Operations between the launches: memsets, copies, events and new memory join the open window, or close it.
+ */
 #include "preload/program/hostmem.h"
 #include "preload/window/flags.h"
 #include "preload/window/record.h"
@@ -5,7 +8,7 @@
 #include "preload/window/waits.h"
 #include "preload/window/window.h"
 
-/* How long a copy of new memory may take, which waits for what runs, ms. */
+/* The wait for a copy of new memory, which the driver makes behind the work that runs, ms. */
 enum { COPY_MS = 1000 };
 
 static struct kp_window *const w = &kp_window_now;
@@ -44,8 +47,8 @@ bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, vo
     return true;
 }
 
-/* Keeps what new memory contains, as an operation of the window. Device to device, so that it costs next to nothing.
- * False: it is not known to be kept; what was taken for it goes with the window. */
+/* Keeps what new memory contains, as an operation of the window. The copy stays on the device and costs next to
+ * nothing. False: the contents may not be kept; the memory of the copy goes with the window. */
 static bool back_up(const struct kp_driver *d, struct kp_item *i, CUdeviceptr memory, size_t bytes)
 {
     if (d->cuMemAlloc(&i->backup, bytes) != CUDA_SUCCESS) {
@@ -65,8 +68,8 @@ void kp_window_allocated(const struct kp_context_setup *setup, const char *symbo
     struct kp_item *i = takes_operations(setup->driver) ? kp_record_new(w) : NULL;
     if (i)
         i->epoch = kp_flags_epoch();
-    /* When it waits for long-running launches the copy is still made, in order, before anything can change the memory:
-     * all that is lost is the window. */
+    /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window is
+     * lost. */
     if (!i || !back_up(setup->driver, i, memory, bytes))
         kp_window_close(symbol);
 }

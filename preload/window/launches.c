@@ -1,3 +1,6 @@
+/*
+ * The way of a launch: judged, taken by the open window or by a new one, issued by the strategy.
+ */
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "preload/session/session.h"
@@ -15,7 +18,7 @@ static struct kp_window *const w = &kp_window_now;
 
 static const char no_context[] = "of a context that the driver gives no facts of";
 
-/* What the window keeps of the device's memory may be what the launch lacks. */
+/* Closes the window first, whose copies may hold the memory that the launch lacks. */
 static CUresult without_window(struct kp_item *i)
 {
     struct kp_launch l = i->launch;
@@ -27,7 +30,7 @@ static CUresult without_window(struct kp_item *i)
     return rc;
 }
 
-/* The time of launches that are done with as they come is ours. */
+/* Takes the time of the call for ours where the launch is done with when it returns. */
 static CUresult issue_first(struct kp_item *i)
 {
     double start = kp_now_ns();
@@ -37,7 +40,7 @@ static CUresult issue_first(struct kp_item *i)
     return rc;
 }
 
-/* Why the window closes behind the launch, or NULL. */
+/* Says why the window closes behind the launch, or NULL. */
 static const char *closes_behind(const struct kp_question *q)
 {
     if (w->strategy->rewinds && q->fit.alone)
@@ -47,7 +50,7 @@ static const char *closes_behind(const struct kp_question *q)
     return w->launches >= kp_admit_room(w) ? kp_closed_full : NULL;
 }
 
-/* The launch itself, with its record already the last of the window. */
+/* Makes the launch, whose record is the window's last. */
 static CUresult run_recorded(const struct kp_question *q, const char **skipped)
 {
     struct kp_item *i = &w->items[w->n - 1];
@@ -60,8 +63,7 @@ static CUresult run_recorded(const struct kp_question *q, const char **skipped)
     if (rc != CUDA_SUCCESS) {
         kp_record_drop_last(w);
     } else if (q->fit.host && w->strategy->rewinds && !kp_stuck_watch(w->setup->driver, w->context, i->function)) {
-        /* It can reach host memory and waits for the host: the program goes on with it. */
-        kp_window_abandon(w);
+        kp_window_abandon();
         *skipped = kp_waits_for_host;
         return rc;
     } else if (i->result) {
@@ -88,7 +90,7 @@ static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, st
     return rc;
 }
 
-/* The launch, whose context is current, with all that is known of its function. */
+/* Runs the launch in a window or outside of any, now that its function is known. */
 static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_known_function *f, const char **skipped)
 {
     const char *why = NULL;
@@ -112,7 +114,7 @@ static CUresult run_in(const struct kp_context_setup *setup, struct kp_context *
                        const struct kp_candidate *what, const char **skipped)
 {
     struct kp_known_function *f = NULL;
-    /* The first function of a module brings the module's variables along, which the saved memory must hold. */
+    /* The first function of a module brings its variables along, and the saved memory must hold these. */
     if (!l->is_graph && !kp_context_module_known(setup, c, l->f))
         kp_window_close("the first launch of a module's kernels");
     if (!l->is_graph && (!(f = kp_context_function(setup, c, l->f)) || kp_launch_copy(l, &f->facts))) {

@@ -10,14 +10,13 @@
 #include "preload/window/strategy.h"
 #include "preload/window/waits.h"
 
-/* How long a window that is to open waits for the work that came before it, ms; the second where that did not end when
- * it was last waited for. */
+/* The wait for the work before a window, ms; the second where the last such wait was in vain. */
 enum { OPEN_MS = 5000, STALLED_MS = 10 };
 
 const char kp_after_failure[] = "after a kernel had failed";
 
-/* Why the launch cannot have a window now, or NULL: the work before it has ended. To find out once that it does not is
- * enough: while it goes on, the launches that follow find out at once. */
+/* Waits for the work before the launch. Returns why it cannot have a window, or NULL. One long wait in vain is enough:
+ * while that work goes on, the launches that follow wait shortly. */
 static const char *wait_for_work_before(const struct kp_question *q)
 {
     struct kp_context *c = q->context;
@@ -30,7 +29,7 @@ static const char *wait_for_work_before(const struct kp_question *q)
     return c->dead ? kp_after_failure : "made while other work of the context did not end";
 }
 
-/* Whether there is a strategy that counts the window. */
+/* Asks the strategies in order. Whether one counts the window. */
 static bool choose_strategy(struct kp_window *w, const struct kp_question *q, const char **refusal)
 {
     *refusal = NULL;

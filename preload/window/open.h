@@ -1,12 +1,12 @@
 /*
- * Opens windows: the one place where that happens.
+ * Every window opens here.
  */
 #ifndef KP_PRELOAD_WINDOW_OPEN_H
 #define KP_PRELOAD_WINDOW_OPEN_H
 
 #include "preload/window/admit.h"
 
-/* The reason of a launch in a context that a fault has ended. */
+/* The reason of launches in a context that a fault has ended. */
 extern const char kp_after_failure[];
 
 /* Opens `w` for the launch of `q`, which has been judged; the launch's context is current, and no window is open.

@@ -1,5 +1,5 @@
 /*
- * What only an activity record tells of a launch: the shared memory that it was configured with, and its registers.
+ * Learns what only an activity record tells of a launch: its configured shared memory and its registers.
  */
 #ifndef KP_PRELOAD_WINDOW_PROBE_H
 #define KP_PRELOAD_WINDOW_PROBE_H
@@ -7,10 +7,10 @@
 #include "cupti/target.h"
 #include "preload/window/state.h"
 
-/* Fills in what is known of the window's launches. Whether something is missing that a record would tell. */
+/* Fills in what is known of the window's launches. Whether a record would tell something that is missing. */
 bool kp_probe_wanted(struct kp_window *w);
 
-/* Takes over what `n` records say, which come in launch order. */
+/* Takes over what `n` records say, in launch order. */
 void kp_probe_learn(struct kp_window *w, const struct kp_executed *records, size_t n);
 
 #endif

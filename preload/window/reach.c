@@ -33,7 +33,7 @@ bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct 
         void *base;
         size_t bytes;
         memcpy(&word, (const char *)l->copy + at, sizeof(word));
-        /* Pinned memory ends with its context, of which the table is not told. */
+        /* The table may list memory that ended with its context. */
         if (!kp_hostmem_find(word, &base, &bytes) ||
             (d->cuPointerGetAttribute &&
              (d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) != CUDA_SUCCESS ||

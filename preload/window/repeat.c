@@ -7,8 +7,8 @@
 #include "preload/window/stuck.h"
 #include "preload/window/waits.h"
 
-/* New memory as it was when it was allocated. Nothing may use it before the copy is done, in whatever stream; it waits
- * for what was issued before it, which has ended once already. */
+/* Gives new memory the contents of its allocation, before any stream can use it. The copy waits for what was issued
+ * before, all of which has ended once already. */
 static CUresult put_back(struct kp_window *w, const struct kp_item *i)
 {
     CUresult rc = kp_op_issue(&i->op);
@@ -25,7 +25,7 @@ static CUevent twin_of(const struct kp_window *w, uint64_t event)
     return NULL;
 }
 
-/* Only for several streams: in one, records and waits change nothing. */
+/* Makes them for several streams only: in one stream, records and waits change nothing. */
 void kp_repeat_make_twins(struct kp_window *w)
 {
     const struct kp_driver *d = w->setup->driver;
@@ -50,8 +50,8 @@ void kp_repeat_free_twins(struct kp_window *w)
 
 /* ---- operations ---- */
 
-/* The program's events keep what its own execution recorded. Without a twin the operation is left out: it makes orders
- * between streams only, which hold where each operation waits for the one before it. */
+/* Uses the twin, so that the program's events keep what its own execution recorded. Without one it leaves the operation
+ * out: events only order streams, and each operation waits for the one before it anyway. */
 static CUresult issue_op(const struct kp_window *w, const struct kp_op *op)
 {
     struct kp_op with_twin = *op;
@@ -66,8 +66,8 @@ static CUresult issue_op(const struct kp_window *w, const struct kp_op *op)
     return kp_op_issue(&with_twin);
 }
 
-/* The host of the program may have ordered operations of several streams by waiting in between: there, `serial`, each
- * waits for the end of the one before it. Within one stream they are in order anyway. */
+/* `serial`: an operation waits for the end of the one before it, as the program's host may have done between streams.
+ * One stream keeps the order by itself. */
 static CUresult issue_again(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks, bool serial)
 {
     serial = serial && w->several;
@@ -99,9 +99,9 @@ CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
 
 /* ---- the rehearsal ---- */
 
-/* Behind a launch that does not end: where the program has waited for something before it went on, what comes next may
- * need that. All that was issued is waited for, in limited time, unless that was of no use before: what the launch
- * waits for may come only later. Whether everything has ended. */
+/* Waits for all that was issued, in limited time, where the program waited before it issued operation `at`, which may
+ * need that. Not if such waits were in vain: the launch that does not end may wait for something later. Whether all has
+ * ended. */
 static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *waits)
 {
     enum { MOST_WAITS = 2 };
@@ -112,9 +112,8 @@ static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *wait
     return kp_wait_context(w->setup->driver, w->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
-/* Dry run: waits after each launch, as counter passes do. A launch that waits for another one, or for something that
- * the host does later, would wait for ever there; here it is found out. The rest is issued without such waits, so that
- * all comes to its end. */
+/* Dry run: waits after each launch, as counter passes do. A launch that waits for a later one, or for the host, would
+ * hang there; a timeout detects it here. The rest then runs without such waits, so that all comes to its end. */
 int kp_repeat_rehearse(void *arg)
 {
     const struct kp_repeat *r = arg;

@@ -1,5 +1,5 @@
 /*
- * Issues the operations of a window again, for a window that is replayed: memory was saved when it opened.
+ * Issues the operations of a window again, from the memory of its opening.
  */
 #ifndef KP_PRELOAD_WINDOW_REPEAT_H
 #define KP_PRELOAD_WINDOW_REPEAT_H

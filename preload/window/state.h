@@ -1,7 +1,7 @@
 /*
- * The open window as the files of this room share it: what was recorded, and how its counters are come by.
+ * The open window, as the files of this room share it.
  *
- * At most one window is open in a process. It is touched inside the gate's exclusive section only.
+ * A process has at most one. Only the gate's exclusive section touches it.
  */
 #ifndef KP_PRELOAD_WINDOW_STATE_H
 #define KP_PRELOAD_WINDOW_STATE_H
@@ -66,7 +66,7 @@ struct kp_window {
     size_t stuck; /* index + 1 of the launch that did not end when it was rehearsed, 0 = none */
 };
 
-/* The window of the process, open or not. */
+/* The window of the process; see `open`. */
 extern struct kp_window kp_window_now;
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * No counters: a launch runs as the program makes it, and what needs no counter is reported of it.
+ * No counters: runs one launch as the program makes it, and reports what needs no counter.
  */
 #include "preload/window/issue.h"
 #include "preload/window/probe.h"
@@ -18,7 +18,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     return true;
 }
 
-/* What only an activity record tells can be read from this one execution. */
+/* Reads from this one execution what only an activity record tells. */
 static CUresult issue(struct kp_window *w, struct kp_item *i)
 {
     const struct kp_cupti *cupti = kp_context_cupti();

@@ -10,17 +10,16 @@
 /* The reason of a launch that waits for the host. */
 extern const char kp_waits_for_host[];
 
-/* Why a launch of function `f` (NULL for a graph) is not to be waited for (static text), or NULL. */
+/* Says why nothing may wait for a launch of function `f` (NULL for a graph): static text, or NULL. */
 const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f);
 
-/* The launch at index `at` did not end when it was rehearsed. */
+/* Notes that the launch at index `at` did not end when it was rehearsed. */
 void kp_stuck_note(struct kp_window *w, size_t at);
 
-/* The window's launches have not ended: the first of each stream that is not done waits, or what it waits behind. */
+/* Notes of a window that did not end the first launch of each stream that is not done. */
 void kp_stuck_note_unended(struct kp_window *w);
 
-/* Waits for a launch of `f` (NULL for a graph) in the current context, in reasonable time. Whether it ends by itself.
- */
+/* Waits up to 2 s for a launch of `f` (NULL for a graph) in the current context. Whether it ends by itself. */
 bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f);
 
 #endif

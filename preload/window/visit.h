@@ -1,6 +1,5 @@
 /*
- * A stay in a context of the program's: it is current meanwhile, and captures of other threads do not notice what we do
- * in it.
+ * Makes a context of the program's current for a while, and hides what we do in it from other threads' captures.
  */
 #ifndef KP_PRELOAD_WINDOW_VISIT_H
 #define KP_PRELOAD_WINDOW_VISIT_H
@@ -15,7 +14,7 @@ struct kp_visit {
     CUstreamCaptureMode mode;
 };
 
-/* They come in pairs, on one thread. */
+/* Call them in pairs, on one thread. */
 struct kp_visit kp_visit_begin(const struct kp_driver *d, CUcontext ctx);
 void kp_visit_end(const struct kp_driver *d, struct kp_visit *v);
 

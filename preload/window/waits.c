@@ -16,8 +16,8 @@ CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms)
     return rc;
 }
 
-/* Waits for what does not end cost the program time that it would not need without us: all of them together take no
- * more than this; then they are short, as what hangs is likely to hang again. ms. */
+/* All waits in vain of a process, ms: time that the program would not need without us. Later waits are short, as what
+ * hangs is likely to hang again. */
 enum { WASTED_MS = 20000 };
 static long wasted_ms;
 

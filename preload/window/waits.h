@@ -1,7 +1,7 @@
 /*
- * Waiting for the program's work with a limit: a launch may wait for something that the program does only later.
+ * Waits for the program's work, with a limit: a launch may wait for something that the program does only later.
  *
- * The waits that were of no use share a budget of 20 s; once it is spent, each is short. All return
+ * Waits in vain share a budget of 20 s; once it is spent, each is short. All return
  * CUDA_ERROR_NOT_READY for what is not done in time.
  */
 #ifndef KP_PRELOAD_WINDOW_WAITS_H
@@ -21,7 +21,7 @@ enum {
 
 /* For a stream; not from the budget. */
 CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms);
-/* For a launch that is rehearsed. What it took when the program made it is no waste. */
+/* For a launch that is rehearsed. Only the time beyond that of the program's own launch counts as waste. */
 CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms);
 /* For a context, which is current, at least `least` ms. */
 CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long least);
