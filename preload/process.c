@@ -32,6 +32,7 @@
 #include "preload/session/session.h"
 #include "preload/who/stack.h"
 #include "preload/os/symbols.h"
+#include "preload/window/flags.h"
 #include "preload/window/window.h"
 #include "preload/os/worker.h"
 #include "report/options/options.h"
@@ -232,7 +233,7 @@ static void leave_contexts(context_match match, uint64_t arg, const char *why, l
     while (!alone && kp_context_is_planning());
     if (alone) {
         kp_guard++;
-        kp_window_close(&process.setup, why);
+        kp_window_close(why);
         kp_worker_drain(KP_FOREVER);
         kp_patience_reap();
         kp_context_close(&process.setup, match, arg, true);
@@ -421,7 +422,7 @@ static bool is_captured(const struct kp_launch *l)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     kp_guard++;
-    CUresult rc = process.driver.cuStreamIsCapturing(l->ptsz && !l->stream ? CU_STREAM_PER_THREAD : l->stream, &status);
+    CUresult rc = process.driver.cuStreamIsCapturing(kp_launch_stream(l), &status);
     kp_guard--;
     return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
@@ -578,7 +579,7 @@ void kp_process_close_window(const char *why)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (kp_gate_enter_exclusive(KP_FOREVER, LAST_PATIENCE_MS)) {
         kp_guard++;
-        kp_window_close(&process.setup, why);
+        kp_window_close(why);
         kp_guard--;
         kp_gate_leave_exclusive();
     } else {
@@ -649,7 +650,7 @@ CUresult kp_process_allocated(void *real, CUresult rc)
     if (rc == CUDA_SUCCESS) {
         kp_window_allocated(&process.setup, allocates, *memory, allocation[1]);
     } else if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
-        kp_window_close(&process.setup, allocates);
+        kp_window_close(allocates);
         rc = again(memory, allocation[1]);
     }
     kp_guard--;
@@ -775,7 +776,7 @@ static void finish(void)
     bool may_call = alone && !kp_guard && !kp_in_driver && !atomic_load(&process.ending);
     kp_guard++;
     if (may_call)
-        kp_window_close(&process.setup, the_end);
+        kp_window_close(the_end);
     else if (alone)
         kp_window_give_up();
     go_to(FINISHED);

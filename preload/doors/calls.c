@@ -9,7 +9,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 #include "preload/process.h"
-#include "preload/window/window.h"
+#include "preload/window/flags.h"
 
 enum {
 #define KP_API(symbol, base, class) ROW_##symbol,
@@ -142,7 +142,7 @@ static const struct rule {
     enum kp_stale stale;
     void (*succeeded)(void); /* what that means for all that follows */
 } rules[] = {
-    [KP_CLASS_GATE] = {NULL},
+    [KP_CLASS_GATE] = {.instead = NULL},
     [KP_CLASS_JOIN] = {.instead = enter_join},
     [KP_CLASS_ALLOC] = {.instead = enter_allocate},
     [KP_CLASS_LOAD] = {.instead = enter_load},
@@ -160,7 +160,7 @@ static const struct rule {
     [KP_CLASS_HOLD] = {.alone = true},
     [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .succeeded = kp_gate_capture_begins},
     [KP_CLASS_SYNC] = {.instead = enter_sync},
-    [KP_CLASS_PURE] = {NULL},
+    [KP_CLASS_PURE] = {.instead = NULL},
 };
 
 /* ---- the way in and out ---- */
@@ -209,18 +209,11 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
     return e;
 }
 
-CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
+/* Notes what the call's answer means for all that follows. */
+static void note_answer(enum kp_api_class class, uint64_t entered, CUresult result)
 {
-    enum kp_api_class class = slots[slot].class;
     bool capture_error =
         result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    kp_in_driver--;
-    if (entered == IN_DRIVER) {
-        if (class == KP_CLASS_SYNC && result == CUDA_SUCCESS)
-            kp_window_synchronised();
-        return result;
-    }
-    kp_guard--;
     if (result == CUDA_SUCCESS && rules[class].succeeded)
         rules[class].succeeded();
     if (result == CUDA_SUCCESS && entered == SHARED_HOST)
@@ -229,6 +222,19 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
         kp_gate_capture_ends();
     if (entered == JOINED && result != CUDA_SUCCESS)
         kp_process_join_failed();
+}
+
+CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
+{
+    enum kp_api_class class = slots[slot].class;
+    kp_in_driver--;
+    if (entered == IN_DRIVER) {
+        if (class == KP_CLASS_SYNC && result == CUDA_SUCCESS)
+            kp_window_synchronised();
+        return result;
+    }
+    kp_guard--;
+    note_answer(class, entered, result);
     if (entered == ALLOCATING)
         result = kp_process_allocated(atomic_load(&slots[slot].real), result);
     if (entered == SHARED || entered == SHARED_HOST || entered == JOINED)

@@ -5,7 +5,7 @@
 #include "preload/os/guard.h"
 #include "preload/process.h"
 #include "preload/program/graphs.h"
-#include "preload/window/window.h"
+#include "preload/window/flags.h"
 
 static bool watching(void)
 {

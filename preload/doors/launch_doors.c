@@ -6,7 +6,7 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/process.h"
-#include "preload/window/window.h"
+#include "preload/window/flags.h"
 
 __thread const void *kp_runtime_host_function __attribute__((tls_model("initial-exec")));
 

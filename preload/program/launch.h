@@ -49,6 +49,12 @@ struct kp_launch {
 int kp_launch_copy(struct kp_launch *l, const struct kp_function *f);
 void kp_launch_free(struct kp_launch *l); /* what _copy made, and the ranges; not `l` */
 
+/* The stream that it goes to. */
+static inline CUstream kp_launch_stream(const struct kp_launch *l)
+{
+    return l->ptsz && !l->stream ? CU_STREAM_PER_THREAD : l->stream;
+}
+
 /* The context of a launch; NULL when there is none. *current: it is the thread's, as far as is known. The caller is
  * under the guard. */
 CUcontext kp_launch_context(const struct kp_driver *d, const struct kp_launch *l, bool *current);

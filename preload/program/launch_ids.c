@@ -81,7 +81,7 @@ int kp_place_device(const struct kp_driver *d, const struct kp_launch *l)
 /* Fills the driver's ids of `k`. */
 static bool read_key(const struct kp_driver *d, const struct kp_launch *l, CUcontext ctx, struct known *k)
 {
-    CUstream stream = l->ptsz && !l->stream ? CU_STREAM_PER_THREAD : l->stream;
+    CUstream stream = kp_launch_stream(l);
     return d->cuCtxGetId && d->cuStreamGetId && d->cuCtxGetId(ctx, &k->driver_context) == CUDA_SUCCESS &&
            d->cuStreamGetId(stream, &k->driver_stream) == CUDA_SUCCESS;
 }

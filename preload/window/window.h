@@ -1,17 +1,19 @@
 /*
- * A window: the launches, memsets and copies that share one series of replay passes. It opens at the first wanted
- * launch, with memory saved; what follows runs as the program issues it and is recorded; when it closes, the recorded
- * operations are issued again once for each pass, and the counters evaluated.
+ * A window: the launches, memsets and copies that share one series of counter passes. It opens at the first wanted
+ * launch; what follows runs as the program issues it and is recorded; when it closes, its results are handed on. How
+ * its launches are counted in between is the strategy's: strategy.h.
+ *
+ * A launch is judged (admit.c), may close the window (close.c) or open one (open.c), is recorded (record.c) and issued
+ * by the strategy (launches.c). A window that closes ends its strategy's work and hands its results on (harvest.c).
  *
  * At most one window is open in a process. All functions are called inside the gate's exclusive section, under
- * kp_guard, except where noted.
+ * kp_guard; flags.h has what any thread may ask.
  */
 #ifndef KP_PRELOAD_WINDOW_WINDOW_H
 #define KP_PRELOAD_WINDOW_WINDOW_H
 
 #include "preload/program/context.h"
 #include "preload/program/graphs.h"
-#include "preload/window/join.h"
 #include "preload/program/launch.h"
 
 /* What is known of a launch before it is made. */
@@ -33,8 +35,6 @@ CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch
  * the window has been closed. *ticket names the record to kp_window_refused, should the driver refuse the operation. */
 bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real, const uint64_t *args,
                     uint64_t *ticket);
-/* Any thread that is inside the gate: it is not to be issued again. */
-void kp_window_refused(uint64_t ticket);
 
 /* The program has allocated device memory, which the saved memory does not hold: what it contains is kept, and put back
  * in each replay. Where that cannot be, the window is closed, before the program can use the memory. */
@@ -42,39 +42,11 @@ void kp_window_allocated(const struct kp_context_setup *setup, const char *symbo
 
 /* Closes the window that is open, if any: its passes are run and its results handed on. `why`, static text, is for
  * closers.h: the driver's function that closes it, or a reason. */
-void kp_window_close(const struct kp_context_setup *setup, const char *why);
+void kp_window_close(const char *why);
 
 /* The same without any driver call, because the driver must not be called any more: its launches are reported without
  * counters. */
 void kp_window_give_up(void);
-
-/* Any thread, at any time: whether a window is open; whether one is that will be replayed, so that operations on memory
- * must join or close it; whether it has to be closed before the program waits for the GPU or asks how far it is. */
-bool kp_window_is_open(void);
-bool kp_window_watches(void);
-bool kp_window_closes_at_sync(void);
-
-/* Any thread: the program has waited for the GPU, or asked and heard that something is done. What it issues from now on
- * may depend on that. */
-void kp_window_synchronised(void);
-
-/* Any thread: the program ends, and does not wait for kernels that hang. */
-void kp_window_hurry(void);
-
-/* Any thread: whether a launch of the open window could not be made again with a limit of so much dynamic shared
- * memory. */
-bool kp_window_needs_shared(uint64_t bytes);
-
-/* Any thread: memory is shared with other processes, or is read by the host without a driver call, from now on. */
-void kp_window_shared_memory(void);
-void kp_window_managed_memory(void);
-/* Any thread: from now on, launches may reach memory of cuMemCreate; or blocks of the device's heap. */
-void kp_window_virtual_memory(void);
-void kp_window_heap_blocks(void);
-
-/* Any thread, when the gate could not be entered: something changes memory although the window is open, which will not
- * be replayed. */
-void kp_window_spoil(void);
 
 /* In a forked child: nothing is open. */
 void kp_window_forked(void);

@@ -21,7 +21,7 @@
 #include "preload/doors/pool.h"
 #include "preload/doors/trampolines.h"
 #include "preload/process.h"
-#include "preload/window/window.h"
+#include "preload/window/flags.h"
 
 /* ---- the process, and its window ---- */
 

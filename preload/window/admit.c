@@ -1,0 +1,284 @@
+#include "preload/window/admit.h"
+
+#include "base/lock.h"
+#include "collectors/code/cubin.h"
+#include "collectors/replay/rewound.h"
+#include "preload/program/hostmem.h"
+#include "preload/window/closers.h"
+#include "preload/window/flags.h"
+#include "preload/window/reach.h"
+#include "preload/window/strategy.h"
+#include "preload/window/stuck.h"
+
+/* Unwanted launches in a row after which a window closes. It takes fewer along, since closing costs as much as a few
+ * dozen of them. */
+enum { MOST_UNWANTED = 16 };
+
+/* Launches of a window that is counted in one pass. Starting and stopping the counters once for so many adds a tenth to
+ * each; more only delays the evaluation. */
+enum { COUNTED_ROOM = 256 };
+
+/* A predicate and its reason. */
+struct row {
+    bool (*holds)(const struct kp_question *q);
+    const char *why;
+    const char *(*says)(const struct kp_question *q); /* instead of both: the reason, or NULL */
+    bool once;                                        /* it must not be run again, but waits for nobody */
+};
+
+const char kp_reaches_host[] = "a kernel that can reach host memory";
+
+/* Returns the reason of the first row that holds, and that row; or NULL. */
+static const char *first_of(const struct row *r, const struct kp_question *q, const struct row **found)
+{
+    const char *why = NULL;
+    while (!why && (r->holds || r->says)) {
+        *found = r;
+        why = r->says ? r->says(q) : r->holds(q) ? r->why : NULL;
+        r++;
+    }
+    return why;
+}
+
+/* ---- why it must not be replayed ---- */
+
+/* The obstacle that the process found. Without replays only waiting for other devices of this process is one.
+ * KP_VENDOR: and of several graphs that allocate memory CUPTI counts the first range alone, seen on an H200. */
+static const char *told_before(const struct kp_question *q)
+{
+    const struct kp_graph *graph = q->what->graph;
+    bool harmless = q->setup->one_pass && !kp_context_several(q->setup) && !(graph && graph->allocates);
+    return harmless ? NULL : q->what->obstacle;
+}
+
+static bool reaches_heap(const struct kp_question *q)
+{
+    return q->fit.heap;
+}
+
+/* A replay would rewind what others write meanwhile: a partner's message, and with it all that wait for it. */
+static bool is_memory_shared(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_SHARED);
+}
+
+static bool is_registered_shared(const struct kp_question *q)
+{
+    (void)q;
+    return kp_hostmem_shared();
+}
+
+static bool takes_heap(const struct kp_question *q)
+{
+    return q->function && q->function->once & KP_ONCE_HEAP;
+}
+
+static bool launches_more(const struct kp_question *q)
+{
+    return q->function && q->function->once & KP_ONCE_LAUNCHES;
+}
+
+static const char *met_heap_blocks(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_HEAP_BLOCKS) ? kp_not_rewound(KP_MEMORY_HEAP_BLOCKS) : NULL;
+}
+
+static const char *met_virtual_memory(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_VIRTUAL) ? kp_not_rewound(KP_MEMORY_HOST_VIRTUAL) : NULL;
+}
+
+/* Only where launches are replayed. */
+static const struct row obstacles[] = {
+    {.holds = reaches_heap, .why = "can reach memory of the host that cannot be rewound, not replayed"},
+    {.holds = is_memory_shared, .why = "memory is shared with other processes or devices, not replayed"},
+    {.holds = is_registered_shared, .why = "host memory that other processes can map is registered, not replayed"},
+    {.holds = takes_heap,
+     .why = "takes or frees memory of the device's heap, which cannot be rewound, not replayed",
+     .once = true},
+    {.holds = launches_more,
+     .why = "gives the device work of its own (dynamic parallelism), not replayed",
+     .once = true},
+    {.says = met_heap_blocks, .once = true},
+    {.says = met_virtual_memory, .once = true},
+    {.holds = NULL},
+};
+
+static void find_obstacle(struct kp_question *q)
+{
+    const struct row *row;
+    q->fit.obstacle = told_before(q);
+    if (q->fit.obstacle || q->setup->one_pass)
+        return;
+    q->fit.obstacle = first_of(obstacles, q, &row);
+    q->fit.once = q->fit.obstacle && row->once;
+}
+
+/* ---- why it takes a window of its own ---- */
+
+static bool reaches_host(const struct kp_question *q)
+{
+    return q->fit.host;
+}
+
+/* Arguments of unknown size are the program's own, good only until the call returns. */
+static bool has_uncopied(const struct kp_question *q)
+{
+    const struct kp_launch *l = q->launch;
+    return q->function && ((l->params && !q->function->facts.params_known) || (l->extra && !l->extra_copied));
+}
+
+static bool is_reading_graph(const struct kp_question *q)
+{
+    return q->what->graph && q->what->graph->reads_host;
+}
+
+static bool met_managed_memory(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_MANAGED);
+}
+
+static bool is_host_rewound(const struct kp_question *q)
+{
+    (void)q;
+    return kp_hostmem_rewound();
+}
+
+static const struct row reasons_alone[] = {
+    {.holds = reaches_host, .why = kp_reaches_host},
+    {.holds = has_uncopied, .why = "arguments of unknown size"},
+    {.holds = is_reading_graph, .why = "a graph that reads host memory"},
+    {.holds = met_managed_memory, .why = "managed memory"},
+    {.holds = is_host_rewound, .why = "pinned memory that a replay would rewind"},
+    {.holds = NULL},
+};
+
+/* ---- what is decided of it ---- */
+
+bool kp_admit_counters(const struct kp_question *q)
+{
+    const struct kp_context *c = q->context;
+    return c->collector && !c->no_counters && (q->setup->one_pass || kp_plan_counts(c->plan) || c->extras);
+}
+
+void kp_admit_judge(struct kp_question *q)
+{
+    const struct kp_known_function *f = q->function;
+    const struct kp_driver *d = q->setup->driver;
+    const struct row *row;
+    q->fit = (struct kp_fit){.mode = q->launch->is_graph ? KP_RANGE_USER : KP_RANGE_AUTO,
+                             .waits = kp_stuck_known(q->launch, f),
+                             .ends = f && f->ends};
+    q->fit.heap = f && q->context->device.pageable_access && kp_reach_heap(d, q->launch);
+    q->fit.host = f && (q->fit.heap || kp_flags_met(KP_MET_MANAGED) || kp_reach_host(d, q->launch, NULL, 0, NULL));
+    find_obstacle(q);
+    q->fit.alone = first_of(reasons_alone, q, &row);
+}
+
+/* ---- why the open window does not take it ---- */
+
+/* The most launches a window of this context may hold. */
+static size_t room_of(const struct kp_context_setup *setup, const struct kp_context *c)
+{
+    size_t room = c->collector ? kp_collector_room(c->collector) : 1;
+    return setup->one_pass && room > COUNTED_ROOM ? COUNTED_ROOM : room;
+}
+
+size_t kp_admit_room(const struct kp_window *w)
+{
+    return w->most ? w->most : room_of(w->setup, w->context);
+}
+
+static const char *waits_of(const struct kp_question *q)
+{
+    return q->fit.waits;
+}
+
+static bool is_elsewhere(const struct kp_question *q)
+{
+    return q->window->context != q->context;
+}
+
+static const char *obstacle_of(const struct kp_question *q)
+{
+    return q->fit.obstacle;
+}
+
+static bool is_other_kind(const struct kp_question *q)
+{
+    const struct kp_window *w = q->window;
+    return q->fit.mode != w->mode && (q->what->wanted || q->fit.mode == KP_RANGE_USER || !w->strategy->rewinds);
+}
+
+/* A replay issues both into one stream, where they may wait for each other. */
+static bool is_other_thread(const struct kp_question *q)
+{
+    const struct kp_window *w = q->window;
+    return kp_launch_stream(q->launch) == CU_STREAM_PER_THREAD && w->has_per_thread &&
+           !pthread_equal(w->per_thread, pthread_self());
+}
+
+static bool is_full(const struct kp_question *q)
+{
+    return q->window->launches >= kp_admit_room(q->window);
+}
+
+static bool are_many_unwanted(const struct kp_question *q)
+{
+    return !q->what->wanted && q->window->unwanted_in_a_row >= MOST_UNWANTED;
+}
+
+static const char *of_strategy(const struct kp_question *q)
+{
+    const struct kp_strategy *s = q->window->strategy;
+    return s->admit ? s->admit(q) : NULL;
+}
+
+static const struct row misfits[] = {
+    {.says = waits_of},
+    {.holds = is_elsewhere, .why = "a launch in another context"},
+    {.says = obstacle_of},
+    {.holds = is_other_kind, .why = "a launch of another kind"},
+    {.holds = is_other_thread, .why = "default streams of several threads"},
+    {.holds = is_full, .why = kp_closed_full},
+    {.holds = are_many_unwanted, .why = "many launches that were not asked for"},
+    {.says = of_strategy},
+    {.holds = NULL},
+};
+
+const char *kp_admit_misfit(const struct kp_question *q)
+{
+    const struct row *row;
+    return first_of(misfits, q, &row);
+}
+
+/* ---- why no window opens for it ---- */
+
+bool kp_admit_may_hang(const struct kp_question *q)
+{
+    return q->fit.host && (q->setup->one_pass || q->fit.obstacle) && !q->fit.ends;
+}
+
+/* Counting would wait for partners on devices that the program has yet to launch on. */
+static const char *partners_of(const struct kp_question *q)
+{
+    return !q->fit.once && kp_context_several(q->setup) ? q->fit.obstacle : NULL;
+}
+
+static const struct row hindrances[] = {
+    {.says = waits_of},
+    {.holds = kp_admit_may_hang,
+     .why = "the first of a kernel that can reach host memory, watched for waiting for it, not counted"},
+    {.says = partners_of},
+    {.holds = NULL},
+};
+
+const char *kp_admit_hindrance(const struct kp_question *q)
+{
+    const struct row *row;
+    return first_of(hindrances, q, &row);
+}

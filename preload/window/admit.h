@@ -1,0 +1,56 @@
+/*
+ * Decides whether a launch is replayed, joins the open window, or gets a window at all. Each decision is a table of
+ * predicate and reason, and the first row that holds gives the reason.
+ */
+#ifndef KP_PRELOAD_WINDOW_ADMIT_H
+#define KP_PRELOAD_WINDOW_ADMIT_H
+
+#include "preload/window/state.h"
+#include "preload/window/window.h"
+
+/* The reason of a launch that can reach host memory. */
+extern const char kp_reaches_host[];
+
+/* Decided of a launch once its context and function are known. */
+struct kp_fit {
+    enum kp_range_mode mode;
+    const char *obstacle; /* why it must not be replayed, or NULL */
+    const char *alone;    /* why it takes a window of its own, or NULL */
+    const char *waits;    /* why it must not be waited for, or NULL */
+    bool heap;            /* it can reach host memory that CUDA does not know */
+    bool host;            /* it can reach host memory */
+    bool ends;            /* one of its function was seen to end by itself */
+    bool once;            /* it must not be run again, but waits for nobody */
+};
+
+/* A launch that asks to be taken. */
+struct kp_question {
+    const struct kp_window *window; /* the one that is open, or opens for it */
+    const struct kp_context_setup *setup;
+    struct kp_context *context;
+    const struct kp_launch *launch;
+    const struct kp_candidate *what;
+    const struct kp_known_function *function; /* NULL for a graph */
+    struct kp_fit fit;
+};
+
+/* Fills in `fit`. */
+void kp_admit_judge(struct kp_question *q);
+
+/* Whether its context can count, and something is to be counted. Closing a window may change that. */
+bool kp_admit_counters(const struct kp_question *q);
+
+/* The most launches that `w`, which is open or opens, may hold. */
+size_t kp_admit_room(const struct kp_window *w);
+
+/* Why the open window does not take the launch (static text), or NULL. */
+const char *kp_admit_misfit(const struct kp_question *q);
+
+/* Why no window can be opened for it (static text), or NULL. */
+const char *kp_admit_hindrance(const struct kp_question *q);
+
+/* Whether counting it may hang. Counting blocks until the kernel is done, and a kernel that can reach host memory may
+ * wait for what the host does next. One has to be seen to end first. */
+bool kp_admit_may_hang(const struct kp_question *q);
+
+#endif

@@ -1,0 +1,102 @@
+#include "preload/window/close.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "preload/os/exit_first.h"
+#include "preload/os/progress.h"
+#include "preload/program/ctx_wait.h"
+#include "preload/window/closers.h"
+#include "preload/window/flags.h"
+#include "preload/window/harvest.h"
+#include "preload/window/record.h"
+#include "preload/window/repeat.h"
+#include "preload/window/strategy.h"
+#include "preload/window/visit.h"
+#include "preload/window/window.h"
+
+static struct kp_window *const w = &kp_window_now;
+
+/* In the window's context. */
+static void free_backups(void)
+{
+    for (size_t k = 0; k < w->n; k++)
+        if (w->items[k].backup)
+            w->setup->driver->cuMemFree(w->items[k].backup);
+}
+
+/* KP_VENDOR: CUPTI registers its own exit handlers when its parts are first used. Ours may close a last window, so it
+ * has to run before them. */
+static void exit_before_cupti(void)
+{
+    enum { FIRST_WINDOWS = 3 };
+    static int closed;
+    if (closed++ < FIRST_WINDOWS)
+        kp_exit_first();
+}
+
+static void close_in_context(struct kp_window_outcome *out)
+{
+    double start = kp_now_ns();
+    struct kp_visit v = kp_visit_begin(w->setup->driver, w->context->ctx);
+    kp_progress_begin("waiting for the launches of a window to end", w->strategy->close);
+    kp_record_drop_refused(w);
+    if (w->strategy->close)
+        w->strategy->close(w, out);
+    kp_harvest_judge(w, out);
+    w->ours_ns += kp_now_ns() - start;
+    kp_harvest_hand_on(w, out);
+    kp_harvest_follow_up(w, out);
+    if (!w->context->dead && !w->hangs) {
+        free_backups();
+        kp_repeat_free_twins(w);
+    }
+    kp_visit_end(w->setup->driver, &v);
+}
+
+void kp_window_close(const char *why)
+{
+    struct kp_window_outcome out = {.note = NULL};
+    if (!w->open)
+        return;
+    bool noted = w->strategy->rewinds && w->wanted;
+    if (noted)
+        kp_closers_note(why, w->launches);
+    close_in_context(&out);
+    kp_counters_free(out.counters);
+    free(out.note);
+    if (w->strategy->close)
+        exit_before_cupti();
+    kp_progress_end();
+    if (noted)
+        kp_closers_tell_early(w->ours_ns);
+    kp_record_reset(w);
+}
+
+void kp_window_give_up(void)
+{
+    struct kp_window_outcome out = {.note = NULL};
+    if (!w->open)
+        return;
+    out.note = kp_strdup("the program ended while the window was open, where the driver could not be called");
+    w->context->dead = true; /* nothing of it is to be touched any more */
+    w->hands_off = true;
+    kp_harvest_hand_on(w, &out);
+    free(out.note);
+    kp_record_reset(w);
+}
+
+void kp_window_abandon(void)
+{
+    if (w->strategy->abandon)
+        w->strategy->abandon(w);
+    kp_record_reset(w);
+}
+
+void kp_window_forked(void)
+{
+    kp_flags_closed();
+    kp_patience_forked();
+    memset(w, 0, sizeof(*w));
+}

@@ -1,0 +1,143 @@
+#include "preload/window/flags.h"
+
+#include <stdatomic.h>
+
+#include "base/lock.h"
+
+/* Refusals by the driver that spoil a window: the program errs all the time. */
+enum { MOST_REFUSED = 16 };
+
+/* The age of a window from which it closes where the program waits, ms. A program that is killed after hours then loses
+ * little, and closing takes a tenth of that. */
+enum { OLD_MS = 2000 };
+
+static atomic_uint epoch;
+static atomic_long old_at_ms;
+static atomic_uint_fast64_t refused[MOST_REFUSED]; /* tickets of operations that the driver did not take */
+
+static atomic_uint_fast64_t shared_bytes; /* the most dynamic shared memory of a launch in the open window */
+static atomic_bool is_open, watched, spoiled, in_a_hurry, met[KP_MET_KINDS];
+
+bool kp_window_is_open(void)
+{
+    return atomic_load_explicit(&is_open, memory_order_acquire);
+}
+
+bool kp_window_watches(void)
+{
+    return atomic_load_explicit(&watched, memory_order_acquire);
+}
+
+bool kp_window_closes_at_sync(void)
+{
+    return kp_flags_met(KP_MET_SHARED) || kp_flags_met(KP_MET_MANAGED) || kp_now_ms() > atomic_load(&old_at_ms);
+}
+
+void kp_window_spoil(void)
+{
+    atomic_store(&spoiled, true);
+    atomic_store(&watched, false);
+}
+
+void kp_window_synchronised(void)
+{
+    if (kp_window_watches())
+        atomic_fetch_add(&epoch, 1);
+}
+
+void kp_window_hurry(void)
+{
+    atomic_store(&in_a_hurry, true);
+}
+
+bool kp_window_needs_shared(uint64_t bytes)
+{
+    return kp_window_watches() && atomic_load(&shared_bytes) > bytes;
+}
+
+void kp_window_shared_memory(void)
+{
+    atomic_store(&met[KP_MET_SHARED], true);
+}
+
+void kp_window_managed_memory(void)
+{
+    atomic_store(&met[KP_MET_MANAGED], true);
+}
+
+void kp_window_virtual_memory(void)
+{
+    atomic_store(&met[KP_MET_VIRTUAL], true);
+}
+
+void kp_window_heap_blocks(void)
+{
+    atomic_store(&met[KP_MET_HEAP_BLOCKS], true);
+}
+
+void kp_window_refused(uint64_t ticket)
+{
+    for (int i = 0; i < MOST_REFUSED; i++) {
+        uint_fast64_t none = 0;
+        if (atomic_compare_exchange_strong(&refused[i], &none, ticket))
+            return;
+    }
+    kp_window_spoil();
+}
+
+/* ---- for this room ---- */
+
+void kp_flags_opened(bool watches)
+{
+    atomic_store(&spoiled, false);
+    atomic_store(&shared_bytes, 0);
+    atomic_store(&old_at_ms, kp_now_ms() + OLD_MS);
+    atomic_store(&watched, watches);
+    atomic_store(&is_open, true);
+}
+
+void kp_flags_closed(void)
+{
+    atomic_store(&watched, false);
+    atomic_store(&is_open, false);
+}
+
+bool kp_flags_spoiled(void)
+{
+    return atomic_load(&spoiled);
+}
+
+bool kp_flags_hurried(void)
+{
+    return atomic_load(&in_a_hurry);
+}
+
+bool kp_flags_met(enum kp_met what)
+{
+    return atomic_load(&met[what]);
+}
+
+unsigned kp_flags_epoch(void)
+{
+    return atomic_load(&epoch);
+}
+
+unsigned kp_flags_next_epoch(void)
+{
+    return atomic_fetch_add(&epoch, 1);
+}
+
+void kp_flags_note_shared(uint64_t bytes)
+{
+    if (bytes > atomic_load(&shared_bytes))
+        atomic_store(&shared_bytes, bytes);
+}
+
+void kp_flags_each_refused(void (*tell)(void *arg, uint64_t ticket), void *arg)
+{
+    for (int r = 0; r < MOST_REFUSED; r++) {
+        uint64_t ticket = atomic_exchange(&refused[r], 0);
+        if (ticket)
+            tell(arg, ticket);
+    }
+}

@@ -1,0 +1,20 @@
+#include "preload/window/issue.h"
+
+CUresult kp_issue_settle(struct kp_window *w)
+{
+    bool wait = w->unsettled;
+    w->unsettled = false;
+    return wait ? w->setup->driver->cuCtxSynchronize() : CUDA_SUCCESS;
+}
+
+CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks)
+{
+    if (!hooks || !i->result)
+        return i->launch.issue(&i->launch);
+    CUresult rc = kp_issue_settle(w);
+    if (rc == CUDA_SUCCESS)
+        rc = hooks->before(hooks->arg, kp_launch_stream(&i->launch));
+    if (rc == CUDA_SUCCESS)
+        rc = i->launch.issue(&i->launch);
+    return rc == CUDA_SUCCESS ? hooks->after(hooks->arg) : rc;
+}

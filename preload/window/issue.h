@@ -1,0 +1,15 @@
+/*
+ * Issues a recorded launch through the driver: the program's own execution, or a further one.
+ */
+#ifndef KP_PRELOAD_WINDOW_ISSUE_H
+#define KP_PRELOAD_WINDOW_ISSUE_H
+
+#include "preload/window/state.h"
+
+/* Waits for copies and memsets that may still run, and must not run beside the next kernel. */
+CUresult kp_issue_settle(struct kp_window *w);
+
+/* Issues it, between the hooks where it has a result and there are any (may be NULL). Returns what the driver says. */
+CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks);
+
+#endif

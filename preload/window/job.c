@@ -1,0 +1,40 @@
+#include "preload/window/job.h"
+
+#include <stdlib.h>
+
+#include "preload/window/probe.h"
+
+static bool *launches_wanted(const struct kp_window *w)
+{
+    bool *list = calloc(w->launches + 1, sizeof(*list));
+    size_t n = 0;
+    for (size_t k = 0; list && k < w->n; k++)
+        if (w->items[k].is_launch)
+            list[n++] = w->items[k].result != NULL;
+    return list;
+}
+
+struct kp_job kp_job_make(struct kp_window *w)
+{
+    struct kp_job j = {.wanted = launches_wanted(w)};
+    struct kp_executed *records = calloc(w->launches + 1, sizeof(*records));
+    j.job = (struct kp_window_job){.mode = w->mode,
+                                   .wanted = j.wanted,
+                                   .n_launches = j.wanted ? w->launches : 0,
+                                   .executed = records,
+                                   .probe = records && kp_probe_wanted(w)};
+    return j;
+}
+
+void kp_job_free(struct kp_job *j)
+{
+    free(j->wanted);
+    free(j->job.executed);
+}
+
+void kp_job_failed(struct kp_window *w, struct kp_window_outcome *out)
+{
+    w->context->dead = true;
+    kp_collector_leave(w->context->collector);
+    out->note = kp_strdup("a kernel of the window failed");
+}

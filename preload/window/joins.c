@@ -1,0 +1,75 @@
+/*
+ * Operations between the launches: memsets, copies, events and new memory join the open window, or close it.
+ */
+#include "preload/program/hostmem.h"
+#include "preload/window/flags.h"
+#include "preload/window/record.h"
+#include "preload/window/strategy.h"
+#include "preload/window/waits.h"
+#include "preload/window/window.h"
+
+/* The wait for a copy of new memory, which the driver makes behind the work that runs, ms. */
+enum { COPY_MS = 1000 };
+
+static struct kp_window *const w = &kp_window_now;
+
+/* Whether the open window records operations of the current context, and has room for one. */
+static bool takes_operations(const struct kp_driver *d)
+{
+    CUcontext current = NULL;
+    d->cuCtxGetCurrent(&current);
+    return current == w->context->ctx && w->strategy->rewinds && w->n < KP_MOST_ITEMS;
+}
+
+static bool is_host(uint64_t address)
+{
+    void *base;
+    size_t bytes;
+    return kp_hostmem_find(address, &base, &bytes);
+}
+
+bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real, const uint64_t *args,
+                    uint64_t *ticket)
+{
+    struct kp_op op;
+    if (!w->open)
+        return false;
+    bool joins = takes_operations(setup->driver) && kp_join_record(setup->driver, symbol, real, args, is_host,
+                                                                   KP_MOST_COPIED - w->copied, &op) == KP_JOIN_YES;
+    struct kp_item *i = joins ? kp_record_new(w) : NULL;
+    if (!i) {
+        if (joins)
+            kp_op_free(&op);
+        kp_window_close(symbol);
+        return false;
+    }
+    *ticket = kp_record_op(w, i, &op);
+    return true;
+}
+
+/* Keeps what new memory contains, as an operation of the window. The copy stays on the device and costs next to
+ * nothing. False: the contents may not be kept; the memory of the copy goes with the window. */
+static bool back_up(const struct kp_driver *d, struct kp_item *i, CUdeviceptr memory, size_t bytes)
+{
+    if (d->cuMemAlloc(&i->backup, bytes) != CUDA_SUCCESS) {
+        i->backup = 0;
+        return false;
+    }
+    i->op = (struct kp_op){.real = (void *)(uintptr_t)d->cuMemcpyDtoDAsync,
+                           .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
+    return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS &&
+           kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+}
+
+void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes)
+{
+    if (!w->open || !w->strategy->rewinds)
+        return;
+    struct kp_item *i = takes_operations(setup->driver) ? kp_record_new(w) : NULL;
+    if (i)
+        i->epoch = kp_flags_epoch();
+    /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window is
+     * lost. */
+    if (!i || !back_up(setup->driver, i, memory, bytes))
+        kp_window_close(symbol);
+}

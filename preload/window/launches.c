@@ -1,0 +1,155 @@
+/*
+ * The way of a launch: judged, taken by the open window or by a new one, issued by the strategy.
+ */
+#include "base/lock.h"
+#include "collectors/code/cubin.h"
+#include "preload/session/session.h"
+#include "preload/window/close.h"
+#include "preload/window/closers.h"
+#include "preload/window/flags.h"
+#include "preload/window/open.h"
+#include "preload/window/record.h"
+#include "preload/window/strategy.h"
+#include "preload/window/stuck.h"
+#include "preload/window/visit.h"
+#include "preload/window/window.h"
+
+static struct kp_window *const w = &kp_window_now;
+
+static const char no_context[] = "of a context that the driver gives no facts of";
+
+/* Closes the window first, whose copies may hold the memory that the launch lacks. */
+static CUresult without_window(struct kp_item *i)
+{
+    struct kp_launch l = i->launch;
+    i->launch.copy = NULL;
+    kp_record_drop_last(w);
+    kp_window_close("want of device memory");
+    CUresult rc = l.issue(&l);
+    kp_launch_free(&l);
+    return rc;
+}
+
+/* Takes the time of the call for ours where the launch is done with when it returns. */
+static CUresult issue_first(struct kp_item *i)
+{
+    double start = kp_now_ns();
+    CUresult rc = w->strategy->issue(w, i);
+    if (!w->strategy->rewinds)
+        w->ours_ns += kp_now_ns() - start;
+    return rc;
+}
+
+/* Says why the window closes behind the launch, or NULL. */
+static const char *closes_behind(const struct kp_question *q)
+{
+    if (w->strategy->rewinds && q->fit.alone)
+        return q->fit.alone;
+    if (q->what->last || !w->launches)
+        return "the last launch that was asked for";
+    return w->launches >= kp_admit_room(w) ? kp_closed_full : NULL;
+}
+
+/* Makes the launch, whose record is the window's last. */
+static CUresult run_recorded(const struct kp_question *q, const char **skipped)
+{
+    struct kp_item *i = &w->items[w->n - 1];
+    CUresult rc = issue_first(i);
+    w->unwanted_in_a_row = q->what->wanted ? 0 : w->unwanted_in_a_row + 1;
+    if (rc == CUDA_ERROR_OUT_OF_MEMORY && w->strategy->rewinds) {
+        *skipped = "made again when the window had given its memory back";
+        return without_window(i);
+    }
+    if (rc != CUDA_SUCCESS) {
+        kp_record_drop_last(w);
+    } else if (q->fit.host && w->strategy->rewinds && !kp_stuck_watch(w->setup->driver, w->context, i->function)) {
+        kp_window_abandon();
+        *skipped = kp_waits_for_host;
+        return rc;
+    } else if (i->result) {
+        i->result->launch.ordinal = kp_session_seen(1);
+    }
+    const char *closer = closes_behind(q);
+    if (closer)
+        kp_window_close(closer);
+    return rc;
+}
+
+static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
+{
+    *skipped = why;
+    return l->issue(l);
+}
+
+static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
+                            const char *why, const char **skipped)
+{
+    CUresult rc = pass(l, why, skipped);
+    if (rc == CUDA_SUCCESS && kp_admit_may_hang(q) && !q->fit.waits)
+        kp_stuck_watch(q->setup->driver, q->context, f);
+    return rc;
+}
+
+/* Runs the launch in a window or outside of any, now that its function is known. */
+static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_known_function *f, const char **skipped)
+{
+    const char *why = NULL;
+    kp_admit_judge(q);
+    const char *closer = w->open ? kp_admit_misfit(q) : NULL;
+    q->context->stalled |= q->fit.waits != NULL; /* what follows need not wait long to find that out */
+    if (closer)
+        kp_window_close(closer);
+    if (!w->open && !q->what->wanted)
+        return l->issue(l);
+    if (!w->open && !kp_window_open(w, q, &why))
+        return run_outside(q, l, f, why, skipped);
+    if (!kp_record_launch(w, l, q->what->wanted, q->what->graph, f)) {
+        kp_window_close("want of memory");
+        return pass(l, "lost for want of memory", skipped);
+    }
+    return run_recorded(q, skipped);
+}
+
+static CUresult run_in(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
+                       const struct kp_candidate *what, const char **skipped)
+{
+    struct kp_known_function *f = NULL;
+    /* The first function of a module brings its variables along, and the saved memory must hold these. */
+    if (!l->is_graph && !kp_context_module_known(setup, c, l->f))
+        kp_window_close("the first launch of a module's kernels");
+    if (!l->is_graph && (!(f = kp_context_function(setup, c, l->f)) || kp_launch_copy(l, &f->facts))) {
+        kp_window_close("a kernel that the driver gives no facts of");
+        return pass(l, "of a kernel that the driver gives no facts of", skipped);
+    }
+    if (f && f->once & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
+    struct kp_question q = {w, setup, c, l, what, f, {.obstacle = NULL}};
+    return run_known(&q, l, f, skipped);
+}
+
+CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
+                          const char **skipped, char **bad_input)
+{
+    const struct kp_driver *d = setup->driver;
+    bool current;
+    CUcontext ctx = kp_launch_context(d, l, &current);
+    *skipped = NULL;
+    *bad_input = NULL;
+    if (!ctx)
+        return pass(l, no_context, skipped);
+    struct kp_visit v = kp_visit_begin(d, ctx);
+    struct kp_context *c = kp_context_get(setup, ctx, bad_input);
+    CUresult rc;
+    if (!c || *bad_input || c->dead) {
+        kp_window_close("a launch in another context");
+        rc = pass(l, c && c->dead ? kp_after_failure : no_context, skipped);
+    } else {
+        kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
+        kp_session_collection(c->plan ? c->plan->listed : NULL,
+                              kp_context_cupti() ? kp_cupti_version(kp_context_cupti()) : NULL);
+        rc = run_in(setup, c, l, what, skipped);
+    }
+    kp_launch_free(l);
+    kp_visit_end(d, &v);
+    return rc;
+}

@@ -1,0 +1,73 @@
+#include "preload/window/open.h"
+
+#include <stdlib.h>
+
+#include "base/lock.h"
+#include "preload/os/progress.h"
+#include "preload/session/session.h"
+#include "preload/window/flags.h"
+#include "preload/window/record.h"
+#include "preload/window/strategy.h"
+#include "preload/window/waits.h"
+
+/* The wait for the work before a window, ms; the second where the last such wait was in vain. */
+enum { OPEN_MS = 5000, STALLED_MS = 10 };
+
+const char kp_after_failure[] = "after a kernel had failed";
+
+/* Waits for the work before the launch. Returns why it cannot have a window, or NULL. One long wait in vain is enough:
+ * while that work goes on, the launches that follow wait shortly. */
+static const char *wait_for_work_before(const struct kp_question *q)
+{
+    struct kp_context *c = q->context;
+    long patience = c->stalled ? STALLED_MS : OPEN_MS;
+    CUresult rc = kp_admit_counters(q) ? kp_wait_context(q->setup->driver, c->ctx, patience, STALLED_MS) : CUDA_SUCCESS;
+    c->stalled = rc == CUDA_ERROR_NOT_READY;
+    if (rc == CUDA_SUCCESS)
+        return NULL;
+    c->dead = !c->stalled;
+    return c->dead ? kp_after_failure : "made while other work of the context did not end";
+}
+
+/* Asks the strategies in order. Whether one counts the window. */
+static bool choose_strategy(struct kp_window *w, const struct kp_question *q, const char **refusal)
+{
+    *refusal = NULL;
+    w->strategy = NULL;
+    for (const struct kp_strategy *const *s = kp_strategies; *s && !w->strategy && !*refusal; s++) {
+        char *why = NULL;
+        if ((*s)->suits(q) && (*s)->open(w, q, &why, refusal))
+            w->strategy = *s;
+        if (why)
+            kp_session_warn_once(why);
+        free(why);
+    }
+    if (!w->strategy && !*refusal)
+        *refusal = q->fit.obstacle;
+    return w->strategy;
+}
+
+bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **refusal)
+{
+    *refusal = kp_admit_hindrance(q);
+    if (!*refusal)
+        *refusal = wait_for_work_before(q);
+    if (*refusal)
+        return false;
+    kp_progress_begin("", false);
+    w->open = true;
+    w->setup = q->setup;
+    w->context = q->context;
+    w->mode = q->fit.mode;
+    w->obstacle = q->fit.obstacle;
+    w->opened_ns = kp_now_ns();
+    bool opened = choose_strategy(w, q, refusal);
+    kp_progress_end();
+    if (!opened) {
+        kp_record_reset(w);
+        return false;
+    }
+    w->ours_ns = kp_now_ns() - w->opened_ns;
+    kp_flags_opened(w->strategy->rewinds);
+    return true;
+}

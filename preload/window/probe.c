@@ -1,0 +1,49 @@
+#include "preload/window/probe.h"
+
+#include <string.h>
+
+static uint32_t threads_of(const struct kp_launch *l)
+{
+    return l->shape.block[0] * l->shape.block[1] * l->shape.block[2];
+}
+
+bool kp_probe_wanted(struct kp_window *w)
+{
+    bool missing = false;
+    for (size_t k = 0; w->setup->configs && k < w->n; k++) {
+        struct kp_item *i = &w->items[k];
+        if (!i->function || !i->result)
+            continue;
+        const struct kp_known_config *known =
+            kp_context_config(i->function, threads_of(&i->launch), i->launch.shape.dynamic_shared);
+        if (known)
+            i->config = *known;
+        else
+            missing = true;
+    }
+    return missing && kp_context_may_probe();
+}
+
+/* Passes over records of other kernels, which a kernel launched itself. */
+void kp_probe_learn(struct kp_window *w, const struct kp_executed *records, size_t n)
+{
+    size_t next = 0;
+    for (size_t k = 0; k < w->n; k++) {
+        struct kp_item *i = &w->items[k];
+        if (!i->function)
+            continue;
+        while (next < n && strncmp(records[next].name, i->function->facts.mangled, sizeof(records[next].name) - 1))
+            next++;
+        if (next == n)
+            return;
+        const struct kp_executed *r = &records[next++];
+        if (!r->shared_config_size || i->config.shared_config)
+            continue;
+        i->config = (struct kp_known_config){.threads = threads_of(&i->launch),
+                                             .dynamic_shared = i->launch.shape.dynamic_shared,
+                                             .shared_config = r->shared_config_size,
+                                             .registers = r->registers};
+        if (!kp_context_config(i->function, i->config.threads, i->config.dynamic_shared))
+            kp_context_learn(i->function, &i->config);
+    }
+}

@@ -1,0 +1,27 @@
+/*
+ * Records the launches of the open window and the operations between them, in order.
+ */
+#ifndef KP_PRELOAD_WINDOW_RECORD_H
+#define KP_PRELOAD_WINDOW_RECORD_H
+
+#include "preload/window/state.h"
+
+/* Appends a record, all 0. NULL without memory. */
+struct kp_item *kp_record_new(struct kp_window *w);
+
+/* Takes `l` over, with the copy of its arguments, its ranges and its call stack; a wanted one gets a result. False
+ * without memory: it is still the caller's. */
+bool kp_record_launch(struct kp_window *w, struct kp_launch *l, bool wanted, const struct kp_graph *graph,
+                      struct kp_known_function *f);
+
+/* Makes the new record `i` the operation `op`, which it takes over. Returns its ticket, never 0. */
+uint64_t kp_record_op(struct kp_window *w, struct kp_item *i, const struct kp_op *op);
+
+/* Drops the last record. */
+void kp_record_drop_last(struct kp_window *w);
+/* Drops those that the driver refused, once all calls of the program have returned. */
+void kp_record_drop_refused(struct kp_window *w);
+/* Drops all, with all that the window knows: no window is open any more. */
+void kp_record_reset(struct kp_window *w);
+
+#endif

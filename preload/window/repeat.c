@@ -1,0 +1,146 @@
+#include "preload/window/repeat.h"
+
+#include <stdlib.h>
+
+#include "preload/os/progress.h"
+#include "preload/window/issue.h"
+#include "preload/window/stuck.h"
+#include "preload/window/waits.h"
+
+/* Gives new memory the contents of its allocation, before any stream can use it. The copy waits for what was issued
+ * before, all of which has ended once already. */
+static CUresult put_back(struct kp_window *w, const struct kp_item *i)
+{
+    CUresult rc = kp_op_issue(&i->op);
+    return rc == CUDA_SUCCESS ? kp_wait_stream(w->setup->driver, CU_STREAM_LEGACY, KP_END_MS) : rc;
+}
+
+/* ---- events ---- */
+
+static CUevent twin_of(const struct kp_window *w, uint64_t event)
+{
+    for (size_t i = 0; i < w->n_twins; i++)
+        if ((uint64_t)(uintptr_t)w->twins[i].of == event)
+            return w->twins[i].event;
+    return NULL;
+}
+
+/* Makes them for several streams only: in one stream, records and waits change nothing. */
+void kp_repeat_make_twins(struct kp_window *w)
+{
+    const struct kp_driver *d = w->setup->driver;
+    for (size_t k = 0; w->several && d->cuEventCreate && d->cuEventDestroy && k < w->n; k++) {
+        const struct kp_op *op = &w->items[k].op;
+        uint64_t of = !w->items[k].is_launch && op->real && op->event ? op->args[op->event - 1] : 0;
+        struct kp_twin *grown;
+        if (!of || twin_of(w, of) || !(grown = realloc(w->twins, (w->n_twins + 1) * sizeof(*grown))))
+            continue;
+        w->twins = grown;
+        grown[w->n_twins] = (struct kp_twin){.of = (CUevent)(uintptr_t)of};
+        w->n_twins += d->cuEventCreate(&grown[w->n_twins].event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+    }
+}
+
+void kp_repeat_free_twins(struct kp_window *w)
+{
+    for (size_t k = 0; k < w->n_twins; k++)
+        w->setup->driver->cuEventDestroy(w->twins[k].event);
+    w->n_twins = 0;
+}
+
+/* ---- operations ---- */
+
+/* Uses the twin, so that the program's events keep what its own execution recorded. Without one it leaves the operation
+ * out: events only order streams, and each operation waits for the one before it anyway. */
+static CUresult issue_op(const struct kp_window *w, const struct kp_op *op)
+{
+    struct kp_op with_twin = *op;
+    if (!op->real)
+        return CUDA_SUCCESS;
+    if (!op->event)
+        return kp_op_issue(op);
+    CUevent twin = twin_of(w, op->args[op->event - 1]);
+    if (!twin)
+        return CUDA_SUCCESS;
+    with_twin.args[op->event - 1] = (uintptr_t)twin;
+    return kp_op_issue(&with_twin);
+}
+
+/* `serial`: an operation waits for the end of the one before it, as the program's host may have done between streams.
+ * One stream keeps the order by itself. */
+static CUresult issue_again(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks, bool serial)
+{
+    serial = serial && w->several;
+    CUresult rc = serial ? kp_issue_settle(w) : CUDA_SUCCESS;
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (i->backup)
+        return put_back(w, i);
+    if (!i->is_launch) {
+        w->unsettled = true;
+        return issue_op(w, &i->op);
+    }
+    rc = kp_issue_launch(w, i, hooks);
+    w->unsettled |= serial;
+    return rc;
+}
+
+CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
+{
+    const struct kp_repeat *r = arg;
+    struct kp_window *w = r->w;
+    CUresult rc = CUDA_SUCCESS;
+    kp_snapshot_restore(&w->host);
+    w->unsettled = false; /* the context has been waited for */
+    for (size_t i = 0; i < w->n && rc == CUDA_SUCCESS; i++)
+        rc = issue_again(w, &w->items[i], hooks, !w->stuck || i < w->stuck);
+    return rc;
+}
+
+/* ---- the rehearsal ---- */
+
+/* Waits for all that was issued, in limited time, where the program waited before it issued operation `at`, which may
+ * need that. Not if such waits were in vain: the launch that does not end may wait for something later. Whether all has
+ * ended. */
+static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *waits)
+{
+    enum { MOST_WAITS = 2 };
+    struct kp_window *w = r->w;
+    if (!at || w->items[at].epoch == w->items[at - 1].epoch || *waits >= MOST_WAITS)
+        return false;
+    ++*waits;
+    return kp_wait_context(w->setup->driver, w->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_SUCCESS;
+}
+
+/* Dry run: waits after each launch, as counter passes do. A launch that waits for a later one, or for the host, would
+ * hang there; a timeout detects it here. The rest then runs without such waits, so that all comes to its end. */
+int kp_repeat_rehearse(void *arg)
+{
+    const struct kp_repeat *r = arg;
+    struct kp_window *w = r->w;
+    const struct kp_driver *d = w->setup->driver;
+    bool late = false;
+    unsigned waits = 0;
+    kp_snapshot_restore(&w->host);
+    w->unsettled = false;
+    kp_progress_step("a first repetition of a window, without counters", false);
+    for (size_t i = 0; i < w->n; i++) {
+        struct kp_item *item = &w->items[i];
+        late = late && !wait_as_program(r, i, &waits);
+        CUresult rc = issue_again(w, item, NULL, !late);
+        if (rc == CUDA_SUCCESS && item->is_launch && !late) {
+            rc = kp_wait_rehearsed(d, kp_launch_stream(&item->launch), r->limit_ms);
+            if (rc == CUDA_ERROR_NOT_READY) {
+                late = true;
+                rc = CUDA_SUCCESS;
+                kp_stuck_note(w, i);
+            }
+        }
+        if (late)
+            kp_snapshot_release(&w->host); /* what the host had set when the program's own launches ended */
+        if (rc != CUDA_SUCCESS)
+            return d->cuCtxSynchronize() == CUDA_SUCCESS ? KP_ISSUE_REFUSED : (int)rc;
+    }
+    CUresult rc = d->cuCtxSynchronize();
+    return rc != CUDA_SUCCESS ? (int)rc : w->stuck ? KP_ISSUE_TOO_LONG : 0;
+}

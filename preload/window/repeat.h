@@ -1,0 +1,23 @@
+/*
+ * Issues the operations of a window again, from the memory of its opening.
+ */
+#ifndef KP_PRELOAD_WINDOW_REPEAT_H
+#define KP_PRELOAD_WINDOW_REPEAT_H
+
+#include "preload/window/state.h"
+
+struct kp_repeat {
+    struct kp_window *w;
+    long limit_ms; /* what one launch may take when it is rehearsed */
+};
+
+/* The callbacks of struct kp_window_job; `arg` is a struct kp_repeat. */
+CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks);
+int kp_repeat_rehearse(void *arg);
+
+/* Makes events that stand for the program's when records and waits are issued again, and destroys them. In the window's
+ * context. */
+void kp_repeat_make_twins(struct kp_window *w);
+void kp_repeat_free_twins(struct kp_window *w);
+
+#endif

@@ -1,0 +1,8 @@
+#include "preload/window/strategy.h"
+
+const struct kp_strategy *const kp_strategies[] = {
+    &kp_strategy_replay,
+    &kp_strategy_count,
+    &kp_strategy_plain,
+    NULL,
+};

@@ -1,0 +1,150 @@
+/*
+ * Replay: saves memory when the window opens, and issues its operations again, once for each pass, when it closes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/lock.h"
+#include "preload/os/stdout_mute.h"
+#include "preload/program/ctx_wait.h"
+#include "preload/session/session.h"
+#include "preload/window/flags.h"
+#include "preload/window/issue.h"
+#include "preload/window/job.h"
+#include "preload/window/probe.h"
+#include "preload/window/reach.h"
+#include "preload/window/repeat.h"
+#include "preload/window/strategy.h"
+#include "preload/window/stuck.h"
+#include "preload/window/waits.h"
+
+/* The wait for the end of a window where earlier waits were of no use, ms. */
+enum { SHORT_END_MS = 500 };
+
+static bool suits(const struct kp_question *q)
+{
+    return kp_admit_counters(q) && !q->setup->one_pass && !q->fit.obstacle;
+}
+
+static const char *admit(const struct kp_question *q)
+{
+    return q->fit.alone;
+}
+
+/* Counts once what cannot be saved, unless the launch may wait for the host or for partners on other devices. */
+static void leave_to_counting(struct kp_window *w, const struct kp_question *q, char **why)
+{
+    if ((q->fit.host && !q->fit.ends) || kp_context_several(w->setup))
+        return;
+    kp_session_warn(KP_FAILURE_IN_PART, *why ? *why : "memory cannot be saved");
+    w->obstacle = "its memory could not be saved, not replayed";
+    free(*why);
+    *why = NULL;
+}
+
+static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+{
+    bool kept = true;
+    if (kp_collector_save(w->context->collector, why)) {
+        leave_to_counting(w, q, why);
+        return false;
+    }
+    if (q->fit.host)
+        kp_reach_host(w->setup->driver, q->launch, &w->host, KP_MOST_COPIED, &kept);
+    if (!kept) {
+        kp_collector_drop(w->context->collector);
+        *refusal = "can reach more host memory than is kept for a replay";
+    }
+    return kept;
+}
+
+static CUresult issue(struct kp_window *w, struct kp_item *i)
+{
+    return kp_issue_launch(w, i, NULL);
+}
+
+/* ---- closing ---- */
+
+static void run_passes(struct kp_window *w, struct kp_window_outcome *out)
+{
+    /* No launch takes longer alone than all of them took together when the program made them. */
+    struct kp_repeat repeat = {w, KP_REHEARSAL_MS + 2 * (long)((kp_now_ns() - w->opened_ns) / 1e6)};
+    kp_repeat_make_twins(w);
+    struct kp_job j = kp_job_make(w);
+    j.job.issue = kp_repeat_issue;
+    j.job.rehearse = kp_repeat_rehearse;
+    j.job.arg = &repeat;
+    if (j.wanted) {
+        struct kp_mute mute;
+        kp_mute_begin(&mute);
+        kp_collector_replay(w->context->collector, &j.job, out);
+        kp_mute_end(&mute);
+        kp_probe_learn(w, j.job.executed, j.job.n_executed);
+    } else {
+        out->note = kp_strdup("out of memory");
+    }
+    kp_job_free(&j);
+}
+
+/* Repeats nothing: a call of another thread may have changed memory in the middle of the window. */
+static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
+{
+    w->hangs = kp_patience_wait(w->setup->driver, w->context->ctx, KP_EXIT_MS) != CUDA_SUCCESS;
+    if (w->hangs)
+        kp_collector_leave(w->context->collector);
+    else
+        kp_collector_drop(w->context->collector);
+    out->note = kp_strdup("a call of another thread did not end while the window was open: not replayed");
+}
+
+static void give_up_waiting(struct kp_window *w, long waited_ms, struct kp_window_outcome *out)
+{
+    kp_stuck_note_unended(w);
+    kp_collector_leave(w->context->collector);
+    w->hangs = true;
+    if (asprintf(&out->note,
+                 "the window's launches did not end within %ld s (one of them waits for something that comes later): "
+                 "not replayed",
+                 waited_ms / 1000) < 0)
+        out->note = NULL;
+}
+
+/* Waits with a limit: the program itself may go on where a window closes, and a launch may wait for just that. */
+static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+{
+    long end_ms = kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
+    if (kp_flags_spoiled()) {
+        close_spoiled(w, out);
+        return;
+    }
+    CUresult rc = kp_wait_context(w->setup->driver, w->context->ctx, end_ms, SHORT_END_MS);
+    if (rc == CUDA_ERROR_NOT_READY) {
+        give_up_waiting(w, end_ms, out);
+        return;
+    }
+    if (rc != CUDA_SUCCESS) {
+        kp_job_failed(w, out);
+        return;
+    }
+    if (w->wanted) {
+        kp_snapshot_keep(&w->host);
+        run_passes(w, out);
+        kp_snapshot_settle(&w->host);
+    }
+    kp_collector_drop(w->context->collector);
+}
+
+static void abandon(struct kp_window *w)
+{
+    kp_collector_leave(w->context->collector);
+}
+
+const struct kp_strategy kp_strategy_replay = {
+    .rewinds = true,
+    .suits = suits,
+    .admit = admit,
+    .open = open_window,
+    .issue = issue,
+    .close = close_window,
+    .abandon = abandon,
+};

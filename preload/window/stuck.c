@@ -1,0 +1,53 @@
+#include "preload/window/stuck.h"
+
+#include "preload/window/waits.h"
+
+const char kp_waits_for_host[] = "waits for the host, not replayed";
+static const char waits_for_more[] = "does not end by itself (waits for the host or another kernel), not replayed";
+
+/* The last graphs of which a launch did not end by itself. */
+enum { MOST_STUCK = 64 };
+static CUgraphExec stuck_graphs[MOST_STUCK];
+static size_t n_stuck_graphs;
+
+const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f)
+{
+    for (size_t i = 0; l->is_graph && i < n_stuck_graphs && i < MOST_STUCK; i++)
+        if (stuck_graphs[i] == l->graph)
+            return waits_for_more;
+    return f ? f->waits : NULL;
+}
+
+void kp_stuck_note(struct kp_window *w, size_t at)
+{
+    w->stuck = w->stuck ? w->stuck : at + 1;
+    if (w->items[at].function)
+        w->items[at].function->waits = waits_for_more;
+    else
+        stuck_graphs[n_stuck_graphs++ % MOST_STUCK] = w->items[at].launch.graph;
+}
+
+void kp_stuck_note_unended(struct kp_window *w)
+{
+    for (size_t k = 0; k < w->n; k++) {
+        struct kp_item *i = &w->items[k];
+        CUstream stream = kp_launch_stream(&i->launch);
+        bool first = i->is_launch;
+        for (size_t before = 0; first && before < k; before++)
+            first = !w->items[before].is_launch || kp_launch_stream(&w->items[before].launch) != stream;
+        if (first && i->function && w->setup->driver->cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+            i->function->waits = waits_for_more;
+    }
+    w->context->stalled = true;
+}
+
+bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f)
+{
+    bool ends = kp_wait_context(d, c->ctx, KP_ALONE_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
+    c->stalled = !ends; /* later launches need not wait as long to find that out */
+    if (f) {
+        f->ends = ends;
+        f->waits = ends ? NULL : kp_waits_for_host;
+    }
+    return ends;
+}

@@ -1,0 +1,21 @@
+#include "preload/window/visit.h"
+
+struct kp_visit kp_visit_begin(const struct kp_driver *d, CUcontext ctx)
+{
+    struct kp_visit v = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
+    CUcontext current = NULL;
+    d->cuCtxGetCurrent(&current);
+    v.pushed = ctx != current && d->cuCtxPushCurrent(ctx) == CUDA_SUCCESS;
+    /* Allocations and waits of ours must not break a capture that another thread opens in global mode. */
+    v.relaxed = d->cuThreadExchangeStreamCaptureMode && d->cuThreadExchangeStreamCaptureMode(&v.mode) == CUDA_SUCCESS;
+    return v;
+}
+
+void kp_visit_end(const struct kp_driver *d, struct kp_visit *v)
+{
+    CUcontext popped;
+    if (v->relaxed)
+        d->cuThreadExchangeStreamCaptureMode(&v->mode);
+    if (v->pushed)
+        d->cuCtxPopCurrent(&popped);
+}

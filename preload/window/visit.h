@@ -1,0 +1,21 @@
+/*
+ * Makes a context of the program's current for a while, and hides what we do in it from other threads' captures.
+ */
+#ifndef KP_PRELOAD_WINDOW_VISIT_H
+#define KP_PRELOAD_WINDOW_VISIT_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+#include "collectors/facts/driver.h"
+
+struct kp_visit {
+    bool pushed, relaxed;
+    CUstreamCaptureMode mode;
+};
+
+/* Call them in pairs, on one thread. */
+struct kp_visit kp_visit_begin(const struct kp_driver *d, CUcontext ctx);
+void kp_visit_end(const struct kp_driver *d, struct kp_visit *v);
+
+#endif

@@ -1,0 +1,50 @@
+#include "preload/window/waits.h"
+
+#include "base/lock.h"
+#include "preload/os/progress.h"
+#include "preload/program/ctx_wait.h"
+
+CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms)
+{
+    long start = kp_now_ms(), waited = 0;
+    CUresult rc = d->cuStreamQuery(stream);
+    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && waited < ms; rc = d->cuStreamQuery(stream)) {
+        if (spins++ > 100)
+            kp_nap(waited);
+        waited = kp_now_ms() - start;
+    }
+    return rc;
+}
+
+/* All waits in vain of a process, ms: time that the program would not need without us. Later waits are short, as what
+ * hangs is likely to hang again. */
+enum { WASTED_MS = 20000 };
+static long wasted_ms;
+
+static long within_budget(long ms, long least)
+{
+    long left = WASTED_MS - wasted_ms;
+    left = left < least ? least : left;
+    return ms < left ? ms : left;
+}
+
+static CUresult note_wasted(CUresult rc, long since)
+{
+    if (rc == CUDA_ERROR_NOT_READY)
+        wasted_ms += kp_now_ms() - since;
+    return rc;
+}
+
+CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms)
+{
+    long start = kp_now_ms(), least = ms - KP_REHEARSAL_MS + KP_SHORT_MS;
+    return note_wasted(kp_wait_stream(d, stream, within_budget(ms, least)), start);
+}
+
+CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long least)
+{
+    long start = kp_now_ms();
+    ms = within_budget(ms, least);
+    kp_progress_step("waiting for launches to end", false);
+    return note_wasted(kp_patience_wait(d, ctx, ms), start);
+}

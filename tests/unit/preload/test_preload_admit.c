@@ -1,0 +1,318 @@
+/* What is decided of a launch before it is made: each reason holds for its cause alone, and of several causes the first
+ * in the order of the tables gives the reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "collectors/code/cubin.h"
+#include "collectors/replay/rewound.h"
+#include "preload/program/hostmem.h"
+#include "preload/window/admit.h"
+#include "preload/window/closers.h"
+#include "preload/window/flags.h"
+#include "preload/window/reach.h"
+#include "preload/window/strategy.h"
+#include "preload/window/stuck.h"
+
+/* ---- what is known of the process, in the place of the real ones ---- */
+
+enum { MANY = 16 }; /* unwanted launches in a row, after which a window closes */
+
+/* The causes of a test, a bit each. */
+enum {
+    TOLD = 1 << 0, /* the process has found an obstacle */
+    ALLOCATES = 1 << 1,
+    SEVERAL = 1 << 2,
+    HEAP = 1 << 3,
+    SHARED = 1 << 4,
+    REGISTERED = 1 << 5,
+    TAKES_HEAP = 1 << 6,
+    LAUNCHES = 1 << 7,
+    BLOCKS = 1 << 8,
+    VIRTUAL = 1 << 9,
+    HOST = 1 << 10,
+    UNCOPIED = 1 << 11,
+    READS = 1 << 12,
+    MANAGED = 1 << 13,
+    REWOUND = 1 << 14,
+    ENDS = 1 << 15,
+    STUCK = 1 << 16,
+    ONE_PASS = 1 << 17,
+    /* of the open window */
+    ELSEWHERE = 1 << 18,
+    OTHER_KIND = 1 << 19,
+    OTHER_THREAD = 1 << 20,
+    FULL = 1 << 21,
+    UNWANTED = 1 << 22,
+    STRATEGY = 1 << 23,
+    COUNTED = 1 << 24
+};
+
+static unsigned causes;
+
+static const char told[] = "an obstacle of the process", stuck[] = "stuck", of_strategy[] = "not with this strategy";
+
+bool kp_flags_met(enum kp_met what)
+{
+    static const unsigned of[] = {[KP_MET_SHARED] = SHARED,
+                                  [KP_MET_MANAGED] = MANAGED,
+                                  [KP_MET_VIRTUAL] = VIRTUAL,
+                                  [KP_MET_HEAP_BLOCKS] = BLOCKS};
+    return causes & of[what];
+}
+
+bool kp_hostmem_shared(void)
+{
+    return causes & REGISTERED;
+}
+
+bool kp_hostmem_rewound(void)
+{
+    return causes & REWOUND;
+}
+
+bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
+{
+    (void)d, (void)l;
+    return causes & HEAP;
+}
+
+bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct kp_snapshot *into, size_t most,
+                   bool *kept)
+{
+    (void)d, (void)l, (void)most, (void)kept;
+    assert_null(into);
+    return causes & HOST;
+}
+
+const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f)
+{
+    (void)l, (void)f;
+    return causes & STUCK ? stuck : NULL;
+}
+
+bool kp_context_several(const struct kp_context_setup *setup)
+{
+    (void)setup;
+    return causes & SEVERAL;
+}
+
+/* ---- a launch, and a window ---- */
+
+static const char *admit(const struct kp_question *q)
+{
+    (void)q;
+    return causes & STRATEGY ? of_strategy : NULL;
+}
+
+static const struct kp_strategy rewinding = {.rewinds = true, .admit = admit}, counting = {.admit = admit};
+
+/* All that a question points to. */
+static struct {
+    struct kp_window window;
+    struct kp_context_setup setup;
+    struct kp_context context, other;
+    struct kp_launch launch;
+    struct kp_candidate what;
+    struct kp_graph graph;
+    struct kp_known_function function;
+    void *params;
+} t;
+
+static struct kp_question judged(unsigned of)
+{
+    memset(&t, 0, sizeof(t));
+    causes = of;
+    bool is_graph = of & (ALLOCATES | READS | OTHER_KIND);
+    t.setup.one_pass = of & ONE_PASS;
+    t.context.device.pageable_access = true;
+    t.graph = (struct kp_graph){.allocates = of & ALLOCATES, .reads_host = of & READS};
+    t.what = (struct kp_candidate){
+        .wanted = !(of & UNWANTED), .graph = is_graph ? &t.graph : NULL, .obstacle = of & TOLD ? told : NULL};
+    t.function.once = (of & TAKES_HEAP ? KP_ONCE_HEAP : 0) | (of & LAUNCHES ? KP_ONCE_LAUNCHES : 0);
+    t.function.ends = of & ENDS;
+    t.function.facts.params_known = !(of & UNCOPIED);
+    t.launch.params = &t.params;
+    t.launch.is_graph = is_graph;
+    t.launch.stream = of & OTHER_THREAD ? CU_STREAM_PER_THREAD : NULL;
+    t.window = (struct kp_window){.open = true,
+                                  .setup = &t.setup,
+                                  .context = of & ELSEWHERE ? &t.other : &t.context,
+                                  .strategy = of & COUNTED ? &counting : &rewinding,
+                                  .mode = KP_RANGE_AUTO,
+                                  .most = 3,
+                                  .launches = of & FULL ? 3 : 2,
+                                  .unwanted_in_a_row = MANY,
+                                  .has_per_thread = true};
+    struct kp_question q = {&t.window, &t.setup, &t.context, &t.launch, &t.what, is_graph ? NULL : &t.function, {0}};
+    kp_admit_judge(&q);
+    return q;
+}
+
+static void check(unsigned of, const char *what, const char *got, const char *expected)
+{
+    if (!got != !expected || (got && strcmp(got, expected)))
+        fail_msg("%#x: %s: %s instead of %s", of, what, got ? got : "nothing", expected ? expected : "nothing");
+}
+
+/* ---- tests ---- */
+
+#define HEAP_TEXT       "can reach memory of the host that cannot be rewound, not replayed"
+#define SHARED_TEXT     "memory is shared with other processes or devices, not replayed"
+#define REGISTERED_TEXT "host memory that other processes can map is registered, not replayed"
+#define TAKES_TEXT      "takes or frees memory of the device's heap, which cannot be rewound, not replayed"
+#define LAUNCHES_TEXT   "gives the device work of its own (dynamic parallelism), not replayed"
+#define BLOCKS_TEXT     "can reach blocks of the device's heap, which cannot be rewound, not replayed"
+#define VIRTUAL_TEXT    "can reach memory of cuMemCreate on the host, which cannot be rewound, not replayed"
+
+static void test_obstacles(void **state)
+{
+    static const struct {
+        unsigned of;
+        const char *why;
+        bool once;
+    } rows[] = {
+        {0, NULL, false},
+        {HOST | UNCOPIED | MANAGED | REWOUND | STUCK | SEVERAL, NULL, false},
+        {TOLD, told, false},
+        {HEAP, HEAP_TEXT, false},
+        {SHARED, SHARED_TEXT, false},
+        {REGISTERED, REGISTERED_TEXT, false},
+        {TAKES_HEAP, TAKES_TEXT, true},
+        {LAUNCHES, LAUNCHES_TEXT, true},
+        {BLOCKS, BLOCKS_TEXT, true},
+        {VIRTUAL, VIRTUAL_TEXT, true},
+        /* the order */
+        {TOLD | HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, told, false},
+        {HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, HEAP_TEXT, false},
+        {SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, SHARED_TEXT, false},
+        {REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, REGISTERED_TEXT, false},
+        {TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, TAKES_TEXT, true},
+        {LAUNCHES | BLOCKS | VIRTUAL, LAUNCHES_TEXT, true},
+        {BLOCKS | VIRTUAL, BLOCKS_TEXT, true},
+        /* where nothing is replayed */
+        {ONE_PASS | HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, NULL, false},
+        {ONE_PASS | TOLD, NULL, false},
+        {ONE_PASS | TOLD | SEVERAL, told, false},
+        {ONE_PASS | TOLD | ALLOCATES, told, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_question q = judged(rows[i].of);
+        check(rows[i].of, "obstacle", q.fit.obstacle, rows[i].why);
+        assert_int_equal(q.fit.once, rows[i].once);
+    }
+}
+
+static void test_alone(void **state)
+{
+    static const struct {
+        unsigned of;
+        const char *why;
+    } rows[] = {
+        {0, NULL},
+        {HOST, "a kernel that can reach host memory"},
+        {HEAP, "a kernel that can reach host memory"},
+        {MANAGED, "a kernel that can reach host memory"},
+        {UNCOPIED, "arguments of unknown size"},
+        {READS, "a graph that reads host memory"},
+        {READS | MANAGED | REWOUND, "a graph that reads host memory"},
+        {ALLOCATES | MANAGED | REWOUND, "managed memory"},
+        {REWOUND, "pinned memory that a replay would rewind"},
+        {HOST | UNCOPIED | REWOUND, "a kernel that can reach host memory"},
+        {UNCOPIED | REWOUND, "arguments of unknown size"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        check(rows[i].of, "alone", judged(rows[i].of).fit.alone, rows[i].why);
+}
+
+static void test_misfits(void **state)
+{
+    static const char elsewhere[] = "a launch in another context", kind[] = "a launch of another kind",
+                      thread[] = "default streams of several threads", many[] = "many launches that were not asked for";
+    static const struct {
+        unsigned of;
+        const char *why;
+    } rows[] = {
+        {0, NULL},
+        {STUCK, stuck},
+        {ELSEWHERE, elsewhere},
+        {TOLD, told},
+        {OTHER_KIND, kind},
+        {OTHER_THREAD, thread},
+        {FULL, kp_closed_full},
+        {UNWANTED, many},
+        {STRATEGY, of_strategy},
+        /* the order */
+        {STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, stuck},
+        {ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, elsewhere},
+        {TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, told},
+        {OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, kind},
+        {OTHER_THREAD | FULL | UNWANTED | STRATEGY, thread},
+        {FULL | UNWANTED | STRATEGY, kp_closed_full},
+        {UNWANTED | STRATEGY, many},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_question q = judged(rows[i].of);
+        check(rows[i].of, "misfit", kp_admit_misfit(&q), rows[i].why);
+    }
+}
+
+/* An unwanted kernel stays in a window of graphs where that is replayed, but is counted along where that is not. */
+static void test_other_kind(void **state)
+{
+    (void)state;
+    for (unsigned of = 0; of <= COUNTED; of += COUNTED) {
+        struct kp_question q = judged(of | UNWANTED);
+        t.window.mode = KP_RANGE_USER;
+        t.window.unwanted_in_a_row = MANY - 1;
+        check(of, "unwanted kernel", kp_admit_misfit(&q), of ? "a launch of another kind" : NULL);
+        q = judged(of);
+        t.window.mode = KP_RANGE_USER;
+        check(of, "wanted kernel", kp_admit_misfit(&q), "a launch of another kind");
+    }
+}
+
+static void test_hindrances(void **state)
+{
+    static const char first[] =
+        "the first of a kernel that can reach host memory, watched for waiting for it, not counted";
+    static const struct {
+        unsigned of;
+        const char *why;
+    } rows[] = {
+        {0, NULL},
+        {STUCK, stuck},
+        {HOST, NULL}, /* it is replayed, in a window of its own */
+        {HOST | TOLD, first},
+        {HOST | TOLD | ENDS, NULL},
+        {HOST | ONE_PASS, first},
+        {HOST | ONE_PASS | ENDS, NULL},
+        {TOLD | SEVERAL, told},
+        {TAKES_HEAP | SEVERAL, NULL}, /* it waits for nobody */
+        {SEVERAL, NULL},
+        {STUCK | HOST | TOLD | SEVERAL, stuck},
+        {HOST | TOLD | SEVERAL, first},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_question q = judged(rows[i].of);
+        check(rows[i].of, "hindrance", kp_admit_hindrance(&q), rows[i].why);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_obstacles),  cmocka_unit_test(test_alone),      cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_other_kind), cmocka_unit_test(test_hindrances),
+    };
+    return cmocka_run_group_tests_name("preload/admit", tests, NULL, NULL);
+}

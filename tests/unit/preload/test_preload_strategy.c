@@ -1,0 +1,329 @@
+/* Strategies of this test's own count windows of the room as it stands: the table here takes the place of the room's.
+ * Each is asked in turn, opens, takes launches or does not, issues them, and closes with a note that the results
+ * carry. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "preload/os/exit_first.h"
+#include "preload/os/symbols.h"
+#include "preload/os/worker.h"
+#include "preload/session/session.h"
+#include "preload/who/stack.h"
+#include "preload/window/closers.h"
+#include "preload/window/flags.h"
+#include "preload/window/issue.h"
+#include "preload/window/repeat.h"
+#include "preload/window/strategy.h"
+#include "preload/window/window.h"
+#include "tests/support/collect_support.h"
+#include "tests/support/fake_support.h"
+#include "tests/support/report_support.h"
+#include "tests/support/window_support.h"
+
+/* ---- what a window calls, in the place of the real ones ---- */
+
+static struct {
+    char notes[8][128]; /* of the results, in order */
+    size_t n_results;
+    uint64_t seen;
+    char warning[128];
+} t;
+
+const struct kp_dl *kp_symbols_dl(void)
+{
+    return kp_test_dl();
+}
+
+void kp_exit_first(void)
+{
+}
+
+uint64_t kp_stack_capture(const struct kp_registers *from)
+{
+    (void)from;
+    return 0;
+}
+
+uint64_t kp_session_seen(uint64_t launches)
+{
+    return t.seen += launches;
+}
+
+void kp_session_device(const struct kp_device *device, const char *chip, const char *breakdowns)
+{
+    (void)device, (void)chip, (void)breakdowns;
+}
+
+void kp_session_collection(const char *metrics, const char *cupti_version)
+{
+    (void)metrics, (void)cupti_version;
+}
+
+void kp_session_codes(struct kp_codes *codes)
+{
+    (void)codes;
+}
+
+void kp_session_results(struct kp_session_entry *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        snprintf(t.notes[t.n_results++ % 8], sizeof(t.notes[0]), "%s", entries[i].result->launch.note);
+}
+
+void kp_session_warn(enum kp_failure kind, const char *text)
+{
+    (void)kind;
+    snprintf(t.warning, sizeof(t.warning), "%s", text);
+}
+
+void kp_session_warn_once(const char *text)
+{
+    snprintf(t.warning, sizeof(t.warning), "%s", text);
+}
+
+/* ---- strategies ---- */
+
+static const char toy_refuses[] = "the toy refuses it", note_of_toy[] = "counted by a toy",
+                  note_of_twice[] = "run twice";
+
+static struct {
+    bool suits, opens, refuses;
+    size_t takes; /* launches, then it has enough */
+} toy;
+
+static bool toy_suits(const struct kp_question *q)
+{
+    kp_test_met("suits");
+    assert_ptr_equal(q->window, &kp_window_now);
+    return toy.suits;
+}
+
+static const char *toy_admit(const struct kp_question *q)
+{
+    kp_test_met("admit");
+    return q->window->launches >= toy.takes ? "the toy has enough" : NULL;
+}
+
+static bool toy_open(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+{
+    kp_test_met("open");
+    (void)w, (void)q;
+    *why = toy.opens ? NULL : kp_strdup("the toy does not open");
+    *refusal = toy.refuses ? toy_refuses : NULL;
+    return toy.opens && !toy.refuses;
+}
+
+static CUresult toy_issue(struct kp_window *w, struct kp_item *i)
+{
+    kp_test_met("issue");
+    return kp_issue_launch(w, i, NULL);
+}
+
+static void toy_close(struct kp_window *w, struct kp_window_outcome *out)
+{
+    kp_test_met("close");
+    (void)w;
+    out->note = kp_strdup(note_of_toy);
+}
+
+static const struct kp_strategy toy_strategy = {
+    .suits = toy_suits,
+    .admit = toy_admit,
+    .open = toy_open,
+    .issue = toy_issue,
+    .close = toy_close,
+};
+
+/* One that issues the window a second time when it closes. */
+static bool twice_suits(const struct kp_question *q)
+{
+    return q->what->obstacle == NULL;
+}
+
+static bool twice_open(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+{
+    kp_test_met("open-twice");
+    (void)w, (void)q, (void)why, (void)refusal;
+    return true;
+}
+
+static void twice_close(struct kp_window *w, struct kp_window_outcome *out)
+{
+    struct kp_repeat repeat = {.w = w};
+    kp_test_met("close-twice");
+    assert_int_equal(kp_repeat_issue(&repeat, NULL), CUDA_SUCCESS);
+    out->note = kp_strdup(note_of_twice);
+}
+
+static const struct kp_strategy twice_strategy = {
+    .rewinds = true,
+    .suits = twice_suits,
+    .open = twice_open,
+    .issue = toy_issue,
+    .close = twice_close,
+};
+
+const struct kp_strategy *const kp_strategies[] = {&toy_strategy, &twice_strategy, NULL};
+
+/* ---- the program ---- */
+
+static struct kp_context_setup setup;
+static const char steps[] = "suits open open-twice admit issue launch close close-twice";
+
+static CUresult issue(const struct kp_launch *l)
+{
+    (void)l;
+    return kp_test_window_launch(0);
+}
+
+/* A launch as a door hands it on; returns why it has no result. */
+static const char *launch(const struct kp_candidate *what)
+{
+    struct kp_launch l = {.issue = issue,
+                          .f = kp_test_window.kernels[KP_TEST_INCREMENT],
+                          .shape = {.grid = {1, 1, 1}, .block = {32, 1, 1}}};
+    const char *skipped = NULL;
+    char *bad_input = NULL;
+    assert_int_equal(kp_window_launch(&setup, &l, what, &skipped, &bad_input), CUDA_SUCCESS);
+    assert_null(bad_input);
+    return skipped;
+}
+
+static const char *launch_wanted(void)
+{
+    return launch(&(struct kp_candidate){.wanted = true});
+}
+
+static unsigned executions(void)
+{
+    int n = 0;
+    assert_int_equal(KP_TEST_FAKE(cuMemcpyDtoH)(&n, kp_test_window.cursor, sizeof(n)), CUDA_SUCCESS);
+    return (unsigned)n;
+}
+
+static void check_notes(size_t n, const char *note)
+{
+    assert_int_equal(t.n_results, n);
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(t.notes[i], note);
+}
+
+/* ---- tests ---- */
+
+static void counts(void)
+{
+    toy.suits = toy.opens = true;
+    toy.takes = 2;
+    assert_null(launch_wanted());
+    kp_test_calls(steps, "suits open issue launch");
+    assert_true(kp_window_is_open());
+    assert_false(kp_window_watches());
+    assert_null(launch_wanted());
+    kp_test_calls(steps, "admit issue launch");
+    check_notes(0, "");
+    assert_null(launch_wanted()); /* it has enough */
+    kp_test_calls(steps, "admit close suits open issue launch");
+    check_notes(2, note_of_toy);
+    kp_window_close("the end of the test");
+    kp_test_calls(steps, "close");
+    check_notes(3, note_of_toy);
+    assert_false(kp_window_is_open());
+    assert_int_equal(t.seen, 3);
+    assert_int_equal(executions(), 3);
+}
+
+static void is_asked_in_order(void)
+{
+    assert_null(launch_wanted());
+    kp_test_calls(steps, "suits open-twice issue launch");
+    kp_window_close("a step of the test");
+    kp_test_forget_calls();
+    toy.suits = true; /* but does not open: the next one is asked, and the user told */
+    assert_null(launch_wanted());
+    kp_test_calls(steps, "suits open open-twice issue launch");
+    assert_string_equal(t.warning, "the toy does not open");
+    kp_window_close("a step of the test");
+    kp_test_forget_calls();
+    toy.opens = toy.refuses = true; /* nobody else is asked */
+    assert_string_equal(launch_wanted(), toy_refuses);
+    kp_test_calls(steps, "suits open launch");
+    assert_false(kp_window_is_open());
+    toy.suits = false; /* nobody suits */
+    assert_string_equal(launch(&(struct kp_candidate){.wanted = true, .obstacle = "an obstacle"}), "an obstacle");
+    kp_test_calls(steps, "suits launch");
+    assert_false(kp_window_is_open());
+}
+
+/* Only a window that rewinds takes operations on memory, and is closed by launches that must be alone. */
+static void records_what_it_repeats(void)
+{
+    uint64_t args[6] = {kp_test_window.cursor, 0, sizeof(int)}, ticket = 0;
+    void *real = kp_test_fake("cuMemsetD8_v2");
+    toy.suits = toy.opens = true;
+    toy.takes = 9;
+    launch_wanted();
+    assert_false(kp_window_join(&setup, "cuMemsetD8_v2", real, args, &ticket));
+    check_notes(1, note_of_toy);
+    toy.suits = false;
+    launch_wanted();
+    assert_true(kp_window_watches());
+    assert_true(kp_window_join(&setup, "cuMemsetD8_v2", real, args, &ticket));
+    assert_int_not_equal(ticket, 0);
+    launch_wanted();
+    kp_test_forget_calls();
+    unsigned before = executions();
+    kp_window_close("the end of the test");
+    kp_test_calls(steps, "close-twice launch*2");
+    assert_int_equal(before, 3);
+    assert_int_equal(executions(), 1); /* the memset came between */
+    assert_int_equal(t.n_results, 3);
+    assert_string_equal(t.notes[2], note_of_twice);
+}
+
+static void (*const bodies[])(void) = {counts, is_asked_in_order, records_what_it_repeats};
+
+/* CUPTI is one a process, and so are contexts. */
+static void in_child(void (*body)(void))
+{
+    char folder[4096], *environment[] = {"KPROF_METRICS=sm__cycles_active.avg", folder, NULL}, *err = NULL;
+    struct kp_options options;
+    snprintf(folder, sizeof(folder), "KPROF_CUPTI_DIR=%s", kp_test_build("fake"));
+    assert_int_equal(kp_options_from_env(&options, environment, &err), 0);
+    alarm(60);
+    kp_test_context();
+    setup = (struct kp_context_setup){.driver = kp_test_driver(), .options = &options};
+    kp_test_window_open();
+    kp_test_window_of("I");
+    kp_test_forget_calls();
+    body();
+    _exit(0);
+}
+
+static void test_bodies(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+        int status = -1;
+        fflush(NULL);
+        pid_t child = fork();
+        if (!child)
+            in_child(bodies[i]);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bodies)};
+    return cmocka_run_group_tests_name("preload/strategy", tests, NULL, NULL);
+}
