@@ -45,7 +45,7 @@ def show_gate():
 
 
 def show_window():
-    w = value("kp_window", "preload/window/record.c")
+    w = value("kp_window_now", "preload/window/record.c")
     if not w["open"]:
         print("window: none is open")
         return

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "base/lock.h"
 #include "preload/os/exit_first.h"
 #include "preload/os/progress.h"
@@ -60,6 +61,8 @@ void kp_window_close(const char *why)
     struct kp_window_outcome out = {.note = NULL};
     if (!w->open)
         return;
+    kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", w->strategy->name, why,
+             w->launches, w->wanted, w->n - w->launches);
     bool noted = w->strategy->rewinds && w->wanted;
     if (noted)
         kp_closers_note(why, w->launches);

@@ -3,6 +3,7 @@
  */
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
+#include "collectors/providers/library.h"
 #include "preload/session/session.h"
 #include "preload/window/close.h"
 #include "preload/window/closers.h"
@@ -146,7 +147,7 @@ CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch
     } else {
         kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
         kp_session_collection(c->plan ? c->plan->listed : NULL,
-                              kp_context_cupti() ? kp_cupti_version(kp_context_cupti()) : NULL);
+                              kp_context_cupti() ? kp_library_version(kp_context_cupti()) : NULL);
         rc = run_in(setup, c, l, what, skipped);
     }
     kp_launch_free(l);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/debug.h"
 #include "base/lock.h"
 #include "preload/os/progress.h"
 #include "preload/session/session.h"
@@ -69,5 +70,7 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     }
     w->ours_ns = kp_now_ns() - w->opened_ns;
     kp_flags_opened(w->strategy->rewinds);
+    kp_debug(KP_DEBUG_WINDOW, "opens (%s): context %u%s%s", w->strategy->name, w->context->id,
+             w->obstacle ? ", one launch that " : "", w->obstacle ? w->obstacle : "");
     return true;
 }

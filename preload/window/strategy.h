@@ -11,6 +11,8 @@
 #include "preload/window/state.h"
 
 struct kp_strategy {
+    const char *name; /* that KPROF_DEBUG=window prints */
+
     /* It issues the window's operations again when the window closes, from the memory of the opening. So operations on
      * memory join the window or close it, and unwanted launches may be of another kind than the wanted ones. Otherwise
      * each launch is done with when its call returns. */

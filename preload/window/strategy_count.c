@@ -45,6 +45,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 }
 
 const struct kp_strategy kp_strategy_count = {
+    .name = "count",
     .no_config = "read from an activity record of a run without counters, and this launch was counted as the program "
                  "ran it",
     .suits = suits,

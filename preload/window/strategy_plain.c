@@ -1,6 +1,7 @@
 /*
  * No counters: runs one launch as the program makes it, and reports what needs no counter.
  */
+#include "collectors/providers/observe.h"
 #include "preload/window/issue.h"
 #include "preload/window/probe.h"
 #include "preload/window/strategy.h"
@@ -24,7 +25,7 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
     const struct kp_cupti *cupti = kp_context_cupti();
     struct kp_executed record;
     size_t n = 0;
-    bool probing = i->result && kp_probe_wanted(w) && !kp_activity_begin(cupti);
+    bool probing = i->result && kp_probe_wanted(w) && !kp_probe_begin(cupti);
     CUresult rc = kp_issue_launch(w, i, NULL);
     if (!probing)
         return rc;
@@ -32,12 +33,13 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
                                       : CUDA_SUCCESS;
     if (end != CUDA_SUCCESS && end != CUDA_ERROR_NOT_READY)
         w->context->dead = true;
-    kp_activity_end(cupti, &record, 1, &n);
+    kp_probe_end(cupti, &record, 1, &n);
     kp_probe_learn(w, &record, n);
     return rc;
 }
 
 const struct kp_strategy kp_strategy_plain = {
+    .name = "plain",
     .suits = suits,
     .open = open_window,
     .issue = issue,

@@ -140,6 +140,7 @@ static void abandon(struct kp_window *w)
 }
 
 const struct kp_strategy kp_strategy_replay = {
+    .name = "replay",
     .rewinds = true,
     .suits = suits,
     .admit = admit,

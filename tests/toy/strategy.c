@@ -10,50 +10,33 @@
 
 enum { TOY_LAUNCHES = 4 };
 
-static unsigned issued; /* of the window that is open */
-
-static bool admit(const struct kp_fit *fit)
+static bool suits(const struct kp_question *q)
 {
-    return fit->wanted && !kp_window.obstacle;
+    return q->what->wanted && !q->fit.obstacle;
 }
 
-static bool begin(const struct kp_fit *fit, char **why)
+static bool begin(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
-    (void)fit, (void)why;
-    issued = 0;
+    (void)q, (void)why, (void)refusal;
+    w->most = TOY_LAUNCHES;
     return true;
 }
 
-static bool takes(const struct kp_fit *fit)
+static CUresult issue(struct kp_window *w, struct kp_item *i)
 {
-    return fit->mode == kp_window.mode;
+    return kp_issue_launch(w, i, NULL);
 }
 
-static const char *alone(const struct kp_fit *fit)
+static void finish(struct kp_window *w, struct kp_window_outcome *out)
 {
-    (void)fit;
-    return issued == TOY_LAUNCHES ? "the toy has seen enough" : NULL;
-}
-
-static CUresult issue(struct kp_item *i)
-{
-    issued++;
-    return kp_issue_launch(i, NULL);
-}
-
-static void finish(struct kp_window_outcome *out)
-{
-    if (asprintf(&out->note, "the toy counts nothing") < 0)
+    if (asprintf(&out->note, "the toy counts nothing of %zu launches", w->launches) < 0)
         out->note = NULL;
 }
 
 static const struct kp_strategy toy = {
     .name = "toy",
-    .in_account = true,
-    .admit = admit,
+    .suits = suits,
     .open = begin,
-    .takes = takes,
-    .alone = alone,
     .issue = issue,
     .close = finish,
 };

@@ -528,6 +528,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_STRICT=no",
         "KPROF_FORCE_OVERWRITE=on",
         "KPROF_QUIET=off",
+        "KPROF_DEBUG=lock,fork",
         "KPROF_PROFILE_FROM_START=off",
         "KPROF_CUPTI_DIR=dir",
         "KPROF_SESSION_FILE=ses",
@@ -579,7 +580,7 @@ static void every_flag_reaches_the_environment(void **state)
     struct outcome o = RUN_WITH(
         ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k", "regex:k", "-s",
         "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log", "-o", "out", "-f",
-        "--quiet=off", "--profile-from-start=off", "--cupti-dir=dir", "--session-file", "ses", "--window", "7",
+        "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir=dir", "--session-file", "ses", "--window", "7",
         "--window-memory=2G", "--print-details", "all", "--print-metric-name=name", "--print-units=base",
         "--print-metric-instances", "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall",
         "--kernel-name-base", "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode",

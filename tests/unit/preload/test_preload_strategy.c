@@ -136,6 +136,7 @@ static void toy_close(struct kp_window *w, struct kp_window_outcome *out)
 }
 
 static const struct kp_strategy toy_strategy = {
+    .name = "toy",
     .suits = toy_suits,
     .admit = toy_admit,
     .open = toy_open,
@@ -165,6 +166,7 @@ static void twice_close(struct kp_window *w, struct kp_window_outcome *out)
 }
 
 static const struct kp_strategy twice_strategy = {
+    .name = "twice",
     .rewinds = true,
     .suits = twice_suits,
     .open = twice_open,
