@@ -1,6 +1,6 @@
 #!/bin/bash
 # Usage: run_tests.sh LIMIT LOGS TEST...
-# Runs each test for at most LIMIT seconds, as many at a time as there are processors: a cmocka program, whose own counts
+# Runs each test for at most LIMIT seconds, three at a time for two processors, as many of them wait for something: a cmocka program, whose own counts
 # are added up, or an end-to-end script (*.sh), which is one test (exit code 77: skipped). Prints a line when a test has
 # ended, then the log of what failed, and last the sums.
 set -u
@@ -61,7 +61,7 @@ failed=0
 skipped=0
 rm -rf "$logs"
 mkdir -p "$logs"
-printf '%s\0' "$@" | xargs -0 -n 1 -P "${KP_TEST_JOBS:-$(nproc)}" "$0" --one "$limit" "$logs"
+printf '%s\0' "$@" | xargs -0 -n 1 -P "${KP_TEST_JOBS:-$((($(nproc) * 3 + 1) / 2))}" "$0" --one "$limit" "$logs"
 
 for test in "$@"; do
     name=$(basename "$test")
