@@ -1,8 +1,8 @@
 #!/bin/bash
 # Usage: run_tests.sh LIMIT LOGS TEST...
-# Runs each test for at most LIMIT seconds, three at a time for two processors, as many of them wait for something: a cmocka program, whose own counts
-# are added up, or an end-to-end script (*.sh), which is one test (exit code 77: skipped). Prints a line when a test has
-# ended, then the log of what failed, and last the sums.
+# Runs each test for at most LIMIT seconds, three at a time for two processors, as many of them wait for something. A
+# test is a cmocka program, whose own counts are added up, or an end-to-end script (*.sh), which is one test (exit code
+# 77: skipped). Prints a line when a test has ended, then the log of what failed, and last the sums.
 set -u
 
 # NAME=VALUE words for the cmocka programs alone.
