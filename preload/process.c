@@ -66,7 +66,6 @@ extern char **environ;
 static const char the_end[] = "the end", allocates[] = "cuMemAlloc_v2"; /* what closes a window */
 static const char waits_outside_reason[] = "waits for other processes or devices, not replayed";
 static const char late[] = "made while the program ended";
-static const char application_only[] = "application-only";
 
 bool kp_process_active(void)
 {
@@ -284,14 +283,11 @@ static bool read_options(void)
  * a script, the first one never uses CUDA. Costs a look at the environment where the option is not given. */
 __attribute__((constructor)) static void note_application(void)
 {
-    char pid[16], *targets = NULL;
-    if (getenv("KPROF_TARGET_PROCESSES") || getenv("KPROF_CONFIG"))
-        targets = kp_options_value(environ, "KPROF_TARGET_PROCESSES");
-    if (targets && !strcmp(targets, application_only)) {
+    char pid[16];
+    if ((getenv("KPROF_TARGET_PROCESSES") || getenv("KPROF_CONFIG")) && kp_options_want_application(environ)) {
         snprintf(pid, sizeof(pid), "%d", (int)getpid());
         setenv("KPROF_APPLICATION", pid, 0);
     }
-    free(targets);
 }
 
 static bool leave_alone(const char *name, const char *why)
@@ -309,7 +305,7 @@ static bool is_target(void)
     bool target = true;
     char *exe = kp_session_executable();
     const char *slash = exe ? strrchr(exe, '/') : NULL, *name = slash ? slash + 1 : program_invocation_short_name;
-    if (!strcmp(o->target_processes, application_only) && o->application != (uint64_t)process.pid)
+    if (o->target_processes == KP_TARGETS_APPLICATION && o->application != (uint64_t)process.pid)
         target = leave_alone(name, "target-processes has the application only");
     else if (!kp_filter_process(o->target_processes_filter, name) &&
              !kp_filter_process(o->target_processes_filter, program_invocation_short_name))

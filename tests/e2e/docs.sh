@@ -36,14 +36,22 @@ for letter in $("$kprof" --help | sed -n 's/^  *-\([a-z]\),.*/\1/p'); do
     has "$docs/kprof.bash" " -$letter " "-$letter"
 done
 # The library's side: the names under which the rows reach the environment.
-for row in $(sed -n 's/^KP_OPTION([a-z_]*, "\([a-z-]*\)".*/\1/p' "$source/report/options/options.def"); do
+rows=$(sed -n 's/^KP_\(OPTION\|CHOICES*\)([^"]* "\([a-z-]*\)".*/\2/p' "$source/report/options/options.def")
+expect "rows of options.def" "$(echo "$rows" | wc -l)" "$("$kprof" --list-words | grep -c ^option)"
+for row in $rows; do
     has "$tmp/libkprof.7" "^.fBKPROF_$(echo "$row" | tr a-z- A-Z_).fR=" "the variable of $row"
 done
-# The statuses of failures, which the README and the manual repeat: all, and no others.
+# The tables of the README or the manual are what the command says: tools/gen_manual.sh writes them.
+for table in options statuses; do
+    grep -qx "<!-- $table -->" "$source"/README.md "$source"/docs/*.md || fail "no document has the table of $table"
+done
+for page in $(grep -lE '^<!-- (options|statuses) -->$' "$source"/README.md "$source"/docs/*.md); do
+    "$source/tools/gen_manual.sh" "$kprof" "$page" >"$tmp/page" || fail "gen_manual.sh $page"
+    diff "$page" "$tmp/page" || fail "$(basename "$page"): a table is stale; tools/gen_manual.sh writes it"
+done
+# The statuses of failures, which the man page repeats: all, and no others.
 "$kprof" --list-words | sed -n 's/^status\t//p' >"$tmp/statuses"
 [ "$(wc -l <"$tmp/statuses")" -gt 10 ] || fail "--list-words shows few statuses"
-expect "statuses in the README" "$(sed -n 's/^| \([0-9][0-9]*\) | `\([a-z-]*\)` | \(.*\) |$/\1\t\2\t\3/p' "$source/README.md")" \
-    "$(cat "$tmp/statuses")"
 expect "statuses in kprof.1" "$(sed -n '/^\.SS With .*strict/,/^\.SH/{/^\.TP$/{n;N;s/\\fB\([0-9]*\)\\fR \(.*\)\n/\1\t\2\t/;s/\\-/-/g;p;}}' "$docs/kprof.1")" \
     "$(cat "$tmp/statuses")"
 expect "statuses in --help" "$("$kprof" --help | sed -n 's/^  \([0-9][0-9]\)  \([a-z-]*\) .*/\1 \2/p')" "$(cut -f1,2 "$tmp/statuses" | tr '\t' ' ')"
@@ -69,7 +77,7 @@ if needs man "the pages as man sees them"; then
 fi
 if needs shellcheck "the shell scripts' form"; then
     shellcheck -s bash "$docs/kprof.bash" || fail "shellcheck on the bash completion"
-    shellcheck "$source/tools/gen_docs.sh" "$source/tools/make_deb.sh" || fail "shellcheck"
+    shellcheck "$source/tools/gen_docs.sh" "$source/tools/gen_manual.sh" "$source/tools/make_deb.sh" || fail "shellcheck"
 fi
 
 # What bash offers after a line, sorted, in one line.
@@ -133,7 +141,6 @@ cat >"$tmp/kprof" <<END
 #!/bin/sh
 case \$1 in
 --list-words) cat "$tmp/more" ;;
-diff) [ "\$2" = --set ] || echo "kprof diff has no option \$2;" >&2; exit 2 ;;
 esac
 exec "$kprof" "\$@"
 END
@@ -160,7 +167,7 @@ if [ -n "$bash" ]; then
     offers 'kprof diff --onl' '--only-here'
     offers 'kprof --onl' ''
     offers 'kprof report --onl' ''
-    offers 'kprof diff --se' '--set'
+    offers 'kprof diff --se' '--section --section-folder --set'
     offers 'kprof diff --only-here ' 'x y'
     offers 'kprof --pages details,r' 'details,raw compopt -o nospace'
     offers 'kprof -p r' 'raw compopt -o nospace'
