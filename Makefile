@@ -183,6 +183,8 @@ docs: $(DOCS)
 tables: $(OUT)/kprof
 	@for f in *.md docs/*.md; do CC='$(CC)' tools/gen_tables.sh $(OUT)/kprof $$f > $(OUT)/table.md && \
 	    { cmp -s $(OUT)/table.md $$f || cp $(OUT)/table.md $$f; } || exit 1; done; rm -f $(OUT)/table.md
+	@tools/gen_manual.sh $(OUT)/kprof docs/manual.md > $(OUT)/table.md && \
+	    { cmp -s $(OUT)/table.md docs/manual.md || cp $(OUT)/table.md docs/manual.md; }; rm -f $(OUT)/table.md
 	@CC='$(CC)' tools/gen_locks.sh > docs/locks.md
 
 $(OUT)/docs/%: packaging/%.in tools/gen_docs.sh tools/gen_docs.awk $(OUT)/kprof

@@ -6,8 +6,6 @@
 
 #include <sys/syscall.h>
 
-#include "base/text.h"
-
 enum { LINE_MAX_BYTES = 512 };
 
 static const char *const names[] = {
@@ -31,12 +29,9 @@ void kp_debug_to(void (*write)(const char *line, size_t len))
     write_line = write ? write : to_stderr;
 }
 
-void kp_debug_show(const char *list)
+void kp_debug_show(unsigned domains)
 {
-    unsigned shown = 0;
-    for (int i = 0; i < KP_DEBUG_DOMAINS; i++)
-        shown |= kp_list_has(list, names[i]) ? 1U << i : 0;
-    kp_debug_shown = shown;
+    kp_debug_shown = domains;
 }
 
 void kp_debug_line(enum kp_debug_domain domain, const char *format, ...)

@@ -28,9 +28,8 @@ extern unsigned kp_debug_shown;
 
 void kp_debug_line(enum kp_debug_domain domain, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Shows the domains of a comma list, and no others. Names that are none are passed over: whoever read the list has
- * checked it. To be called before there are threads that write. */
-void kp_debug_show(const char *list);
+/* Shows these domains, a bit each, and no others. To be called before there are threads that write. */
+void kp_debug_show(unsigned domains);
 
 /* Sends lines, each with its end, to `write` instead of descriptor 2; NULL: to descriptor 2 again. */
 void kp_debug_to(void (*write)(const char *line, size_t len));

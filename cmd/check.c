@@ -31,7 +31,7 @@ static int refuse(const struct kp_options *o, enum kp_failure kind, const char *
 
 static bool is_stream(const char *path)
 {
-    return !strcmp(path, "stderr") || !strcmp(path, "stdout");
+    return kp_options_log_target(path) != KP_LOG_TO_FILE;
 }
 
 /* Whether each process makes something else of it, which nobody knows before. */
@@ -225,8 +225,7 @@ static size_t count_lines(const char *text)
  * only stops the program where nothing else was to be collected. */
 static int check_metrics(const struct kp_options *o)
 {
-    bool columns = !strcmp(o->metrics, o->trace_columns); /* see kp_trace_wants */
-    char *said = *o->metrics ? ask_child(o, o->metrics, columns) : NULL, *told = NULL;
+    char *said = *o->metrics ? ask_child(o, o->metrics, o->only_columns) : NULL, *told = NULL;
     size_t size;
     int status = 0;
     FILE *f = said && *said ? open_memstream(&told, &size) : NULL;

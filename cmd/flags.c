@@ -9,12 +9,13 @@
 
 #include "base/nearest.h"
 #include "cmd/console.h"
+#include "cmd/query.h"
 #include "report/options/options.h"
 
 enum {
-    MAX_FLAGS = 64,   /* that a sub-command may have */
-    FIRST_FLAG = 256, /* getopt_long's value for the first row: above all letters */
-    FIRST_OWN = 512,  /* and for the first flag of the sub-command's own */
+    MAX_FLAGS = 256,                    /* that a sub-command may have */
+    FIRST_FLAG = 256,                   /* getopt_long's value for the first row: above all letters */
+    FIRST_OWN = FIRST_FLAG + MAX_FLAGS, /* and for the first flag of the sub-command's own */
 };
 
 bool kp_flags_is_plain_switch(const struct kp_option *row)
@@ -71,11 +72,51 @@ int kp_flags_check_folder(const struct kp_option *row)
     return rc;
 }
 
-/* Which of the rows has the short flag. */
-static size_t row_of_letter(const struct kp_flags_of *f, int letter)
+/* ---- whose a flag is ---- */
+
+/* The sub-commands that take the options of a group. */
+static const char *const takers[] = {
+    [KP_OPT_TOOLS] = "it belongs to `kprof run`",
+    [KP_OPT_RUN] = "it belongs to `kprof run`",
+    [KP_OPT_REPORT] = "it belongs to `kprof run` and `kprof report`",
+    [KP_OPT_DIFF] = "it belongs to `kprof run`, `kprof report` and `kprof diff`",
+};
+
+const char *kp_flags_home(const char *flag, const struct kp_own_flag *diff, size_t n_diff)
 {
-    size_t i = 0;
-    while (kp_option_row(f->rows[i])->letter != letter)
+    size_t n;
+    const struct kp_option *row = kp_option_rows(&n);
+    for (; n; n--, row++)
+        if (!strcmp(row->flag, flag))
+            return takers[row->group];
+    const struct kp_query_flag *query = kp_query_flags(&n);
+    for (; n; n--, query++)
+        if (!strcmp(query->flag, flag))
+            return "it belongs to `kprof query-metrics` and the lists, such as `kprof list-sets`";
+    for (size_t i = 0; i < n_diff; i++)
+        if (!strcmp(diff[i].flag, flag))
+            return "it belongs to `kprof diff`";
+    return NULL;
+}
+
+static const char *home_of_letter(int letter)
+{
+    size_t n;
+    const struct kp_option *row = kp_option_rows(&n);
+    for (; n; n--, row++)
+        if (letter && row->letter == letter)
+            return takers[row->group];
+    return NULL;
+}
+
+/* ---- taking flags ---- */
+
+/* Which row has the short flag. */
+static size_t row_of_letter(int letter)
+{
+    size_t n, i = 0;
+    const struct kp_option *rows = kp_option_rows(&n);
+    while (rows[i].letter != letter)
         i++;
     return i;
 }
@@ -84,14 +125,16 @@ static size_t row_of_letter(const struct kp_flags_of *f, int letter)
 static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FLAGS + 1],
                          char letters[2 * MAX_FLAGS + 2])
 {
-    size_t n = 0;
+    size_t n = 0, n_rows;
+    const struct kp_option *rows = kp_option_rows(&n_rows);
     letters = stpcpy(letters, ":");
-    for (size_t i = 0; i < f->n_rows; i++) {
-        const struct kp_option *row = kp_option_row(f->rows[i]);
-        int argument = kp_flags_is_plain_switch(row) ? optional_argument : required_argument;
-        longs[n++] = (struct option){row->flag, argument, NULL, FIRST_FLAG + (int)i};
-        if (row->letter)
-            letters = stpcpy(letters, (char[]){row->letter, ':', '\0'});
+    for (size_t i = 0; i < n_rows; i++) {
+        if (rows[i].group < f->least)
+            continue;
+        int argument = kp_flags_is_plain_switch(&rows[i]) ? optional_argument : required_argument;
+        longs[n++] = (struct option){rows[i].flag, argument, NULL, FIRST_FLAG + (int)i};
+        if (rows[i].letter)
+            letters = stpcpy(letters, (char[]){rows[i].letter, ':', '\0'});
     }
     for (size_t i = 0; i < f->n_own; i++)
         longs[n++] = (struct option){f->own[i].flag, required_argument, NULL, FIRST_OWN + (int)i};
@@ -99,22 +142,34 @@ static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FL
     return n;
 }
 
+/* What there is for a flag that the sub-command does not take; malloc'ed. `word`: as it was given, with its dashes. */
+static char *advice_on(const struct kp_flags_of *f, const struct option *longs, size_t n, const char *word)
+{
+    const char *flags[MAX_FLAGS + 1] = {0}, *known = NULL;
+    if (!strncmp(word, "--", 2)) {
+        char *flag = strndup(word + 2, strcspn(word + 2, "="));
+        known = flag ? kp_option_instead(flag) : NULL;
+        if (flag && !known)
+            known = kp_flags_home(flag, f->diff, f->n_diff);
+        free(flag);
+        for (size_t i = 0; i < n; i++)
+            flags[i] = longs[i].name;
+        return known ? strdup(known) : kp_flags_meant(word + 2, flags);
+    }
+    known = kp_option_instead_of_letter(optopt);
+    known = known ? known : home_of_letter(optopt);
+    return known ? strdup(known) : NULL;
+}
+
 static int unknown_flag(const struct kp_flags_of *f, const struct option *longs, size_t n, const char *word)
 {
-    const char *flags[MAX_FLAGS + 1] = {0};
-    for (size_t i = 0; i < n; i++)
-        flags[i] = longs[i].name;
     bool is_long = !strncmp(word, "--", 2);
-    char *meant = is_long ? kp_flags_meant(word + 2, flags) : NULL;
-    char *flag = is_long ? strndup(word + 2, strcspn(word + 2, "=")) : NULL, letter[] = {'-', (char)optopt, '\0'};
-    /* letters can stand together: of "-ix" the word is the one before */
-    const char *instead = flag ? kp_option_instead(flag) : is_long ? NULL : kp_option_instead_of_letter(optopt);
-    const char *shown = instead && !is_long ? letter : word, *hint = instead ? instead : meant;
+    char *advice = advice_on(f, longs, n, word), letter[] = {'-', (char)optopt, '\0'};
+    const char *shown = advice && !is_long ? letter : word; /* letters can stand together */
     int status = kp_console_error(KP_EXIT_USAGE,
-                                  hint ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
-                                  f->command, shown, hint ? hint : f->takes);
-    free(flag);
-    free(meant);
+                                  advice ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
+                                  f->command, shown, advice ? advice : f->takes);
+    free(advice);
     return status;
 }
 
@@ -137,6 +192,18 @@ static int take_option(const struct kp_option *row, const char *flag)
     return 0;
 }
 
+/* What other options may name depends on the section folder: `folders` or all others. */
+static int take_options(const struct kp_flags_of *f, const char *const *values, bool folders)
+{
+    size_t n;
+    const struct kp_option *rows = kp_option_rows(&n);
+    int status = 0;
+    for (size_t i = 0; !status && i < n; i++)
+        if (rows[i].group >= f->least && (rows[i].kind == KP_OPT_FOLDER) == folders)
+            status = take_option(&rows[i], values[i]);
+    return status;
+}
+
 int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
 {
     struct option longs[MAX_FLAGS + 1];
@@ -149,8 +216,7 @@ int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
     for (int at = -1; !status && (c = getopt_long(argc, argv, letters, longs, &at)) != -1; at = -1) {
         const char *word;
         if (c == ':')
-            return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; `kprof --help` lists the options",
-                                    argv[optind - 1]);
+            return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; " KP_TRY_HELP, argv[optind - 1]);
         if (c == '?')
             return unknown_flag(f, longs, n, argv[optind - 1]);
         if (at >= 0 && kp_flags_is_abbreviated(&longs[at], &word, argv))
@@ -158,9 +224,9 @@ int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
         if (c >= FIRST_OWN)
             status = f->own[c - FIRST_OWN].take(optarg, f->arg);
         else
-            values[c < FIRST_FLAG ? row_of_letter(f, c) : (size_t)(c - FIRST_FLAG)] = optarg ? optarg : "on";
+            values[c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG)] = optarg ? optarg : "on";
     }
-    for (size_t i = 0; !status && i < f->n_rows; i++)
-        status = take_option(kp_option_row(f->rows[i]), values[i]);
-    return status;
+    if (!status)
+        status = take_options(f, values, true);
+    return status ? status : take_options(f, values, false);
 }

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct kp_option;
+#include "report/options/options.h"
+
 struct option;
 
 /* A switch that is thrown by naming it. */
@@ -32,12 +33,17 @@ struct kp_own_flag {
 /* The flags of a sub-command. */
 struct kp_flags_of {
     const char *command, *takes; /* "report", "session files" */
-    const size_t *rows;          /* options of options.def, by the offset of their field; the section folder first */
-    size_t n_rows;
+    enum kp_option_group least;  /* it takes the options of this group and of those behind it */
     const struct kp_own_flag *own;
     size_t n_own;
-    void *arg; /* of their take */
+    void *arg;                      /* of their take */
+    const struct kp_own_flag *diff; /* flags that are those of `kprof diff` alone */
+    size_t n_diff;
 };
+
+/* The sub-commands that a flag (without its dashes) belongs to, as the end of a sentence; NULL where there is no such
+ * flag. `diff`: those of `kprof diff` alone. Static text. */
+const char *kp_flags_home(const char *flag, const struct kp_own_flag *diff, size_t n_diff);
 
 /* Puts the options into the environment, having checked them, and hands over the sub-command's own. Returns 0, or an
  * exit status; optind is then that of the first file. */

@@ -26,11 +26,11 @@ void kp_help_usage(void)
     fputs(usage, stderr);
 }
 
-static void name_sets(char *out, size_t size)
+static void join_words(const char *const *words, char *out, size_t size)
 {
     size_t len = 0;
-    for (const char *const *set = kp_set_names(); *set && len < size; set++)
-        len += (size_t)snprintf(out + len, size - len, "%s%s", set == kp_set_names() ? " {" : ",", *set);
+    for (size_t i = 0; words[i] && len < size; i++)
+        len += (size_t)snprintf(out + len, size - len, "%s%s", i ? "," : " {", words[i]);
     if (len < size)
         snprintf(out + len, size - len, "}");
 }
@@ -45,12 +45,11 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
     else if (row->kind == KP_OPT_SIZE)
         snprintf(out, size, " SIZE");
     else if (row->kind == KP_OPT_SET)
-        name_sets(out, size);
+        join_words(kp_set_names(), out, size);
+    else if (row->words)
+        join_words(row->words, out, size);
     else
-        snprintf(out, size,
-                 row->kind == KP_OPT_CHOICE || row->kind == KP_OPT_CHOICES || row->kind == KP_OPT_SWITCH ? " {%s}"
-                                                                                                         : " %s",
-                 row->values);
+        snprintf(out, size, row->kind == KP_OPT_SWITCH ? " {%s}" : " %s", row->values);
 }
 
 static void print_option(const char *flags, const char *text)
@@ -79,12 +78,12 @@ static void print_row(const struct kp_option *row)
     print_option(flags, text);
 }
 
-static void print_rows(enum kp_option_group group)
+static void print_rows(bool for_tools)
 {
     size_t n;
     const struct kp_option *rows = kp_option_rows(&n);
     for (size_t i = 0; i < n; i++)
-        if (rows[i].group == group)
+        if ((rows[i].group == KP_OPT_TOOLS) == for_tools)
             print_row(&rows[i]);
 }
 
@@ -131,7 +130,7 @@ int kp_help(void)
            "`--launch-skip 5` is KPROF_LAUNCH_SKIP=5; LD_PRELOAD=libkprof.so and these variables do without this\n"
            "command. A switch is on or off there.\n\nOptions:\n",
            usage);
-    print_rows(KP_OPT_USER);
+    print_rows(false);
     print_option("  -h, --help", "this text");
     print_option("  -v, --version", "the version");
     printf("\nWhat can be collected, on any chip, without a GPU:\n");
@@ -139,7 +138,7 @@ int kp_help(void)
     print_diff_flags();
     print_statuses();
     printf("\nAdvanced:\n");
-    print_rows(KP_OPT_ADVANCED);
+    print_rows(true);
     return kp_console_end(0, NULL);
 }
 
@@ -147,6 +146,8 @@ static void list_options(void)
 {
     static const char *const kinds[] = {
 #define KP_OPTION(field, flag, letter, kind, fallback, values, group, help) #kind,
+#define KP_CHOICE(field, tag, flag, letter, fallback, values, group, help)  "CHOICE",
+#define KP_CHOICES(field, tag, flag, letter, fallback, values, group, help) "CHOICES",
 #include "report/options/options.def"
     };
     size_t n;
@@ -157,8 +158,32 @@ static void list_options(void)
         value_name(row, value, sizeof value);
         printf("option\t%s\t%.1s\t%s\t%s\t%s\t%s\t%s\t%s\n", row->flag, &row->letter, env, kinds[i],
                *value ? value + 1 : value, kp_flags_is_plain_switch(row) ? "" : row->fallback,
-               row->group == KP_OPT_USER ? "user" : "advanced", row->help);
+               row->group == KP_OPT_TOOLS ? "advanced" : "user", row->help);
     }
+}
+
+static bool is_query(const char *command)
+{
+    size_t n;
+    const struct kp_query_flag *f = kp_query_flags(&n);
+    while (n && strcmp(f->flag, command)) {
+        n--;
+        f++;
+    }
+    return n;
+}
+
+/* Which options a sub-command takes. The queries take those of a run, too, and are left out here. */
+static void list_takes(const char *command)
+{
+    enum kp_option_group least = !strcmp(command, "diff")     ? KP_OPT_DIFF
+                                 : !strcmp(command, "report") ? KP_OPT_REPORT
+                                                              : KP_OPT_TOOLS;
+    size_t n;
+    const struct kp_option *row = kp_option_rows(&n);
+    for (; n; n--, row++)
+        if (row->group >= least)
+            printf("takes\t%s\t%s\n", command, row->flag);
 }
 
 int kp_help_words(const char *const *commands)
@@ -175,8 +200,11 @@ int kp_help_words(const char *const *commands)
     const struct kp_own_flag *flag = kp_main_diff_flags(&own);
     for (size_t i = 0; i < own; i++)
         printf("own\tdiff\t%s\t%s\t%s\n", flag[i].flag, flag[i].value + 1, flag[i].help);
-    for (; *commands; commands++)
+    for (; *commands; commands++) {
         printf("command\t%s\n", *commands);
+        if (!is_query(*commands))
+            list_takes(*commands);
+    }
     for (const char *const *set = kp_set_names(); *set; set++)
         printf("set\t%s\n", *set);
     for (size_t i = 0; i < sections; i++)

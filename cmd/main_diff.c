@@ -147,20 +147,15 @@ out:
     return status;
 }
 
-/* What others may name depends on the section folder, so it comes first. */
-static const size_t showing[] = {
-    offsetof(struct kp_options, section_folder), offsetof(struct kp_options, set),
-    offsetof(struct kp_options, section),        offsetof(struct kp_options, metrics),
-    offsetof(struct kp_options, print_details),  offsetof(struct kp_options, print_metric_name),
-    offsetof(struct kp_options, print_units),    offsetof(struct kp_options, apply_rules),
-    offsetof(struct kp_options, rule),
-};
-
 int kp_main_diff(int argc, char **argv)
 {
     struct flags f = {.options = {.threshold = 1}};
-    struct kp_flags_of flags = {"diff", "two session files",      showing, sizeof showing / sizeof *showing,
-                                own,    sizeof own / sizeof *own, &f};
+    struct kp_flags_of flags = {.command = "diff",
+                                .takes = "two session files",
+                                .least = KP_OPT_DIFF,
+                                .own = own,
+                                .n_own = sizeof own / sizeof *own,
+                                .arg = &f};
     struct kp_options o = {0};
     struct kp_display d;
     f.options.limits = f.limits;

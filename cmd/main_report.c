@@ -17,36 +17,6 @@
 #include "report/write/run_summary.h"
 #include "base/stream.h"
 
-/* --- options: those that say what is shown of a session, and how --- */
-
-/* What others may name depends on the section folder, so it comes first. */
-static const size_t showing[] = {
-    offsetof(struct kp_options, section_folder),
-    offsetof(struct kp_options, set),
-    offsetof(struct kp_options, section),
-    offsetof(struct kp_options, metrics),
-    offsetof(struct kp_options, print_details),
-    offsetof(struct kp_options, print_metric_name),
-    offsetof(struct kp_options, print_units),
-    offsetof(struct kp_options, print_metric_instances),
-    offsetof(struct kp_options, apply_rules),
-    offsetof(struct kp_options, rule),
-    offsetof(struct kp_options, kernel_name),
-    offsetof(struct kp_options, launch_skip),
-    offsetof(struct kp_options, launch_count),
-    offsetof(struct kp_options, page),
-    offsetof(struct kp_options, csv),
-    offsetof(struct kp_options, csv_defuse),
-    offsetof(struct kp_options, json),
-    offsetof(struct kp_options, print_summary),
-    offsetof(struct kp_options, trace_columns),
-    offsetof(struct kp_options, print_nvtx_rename),
-    offsetof(struct kp_options, print_source),
-    offsetof(struct kp_options, source_folders),
-};
-
-enum { N_SHOWING = sizeof showing / sizeof *showing };
-
 /* What is chosen and not in the session. */
 static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,
                         char **err)
@@ -241,9 +211,10 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
 
 int kp_main_report(int argc, char **argv)
 {
-    static const struct kp_flags_of flags = {"report", "session files", showing, N_SHOWING, NULL, 0, NULL};
+    struct kp_flags_of flags = {.command = "report", .takes = "session files", .least = KP_OPT_REPORT};
     struct kp_options o;
     struct kp_display d;
+    flags.diff = kp_main_diff_flags(&flags.n_diff);
     int status = kp_flags_take(&flags, argc, argv);
     if (status)
         return status;

@@ -433,7 +433,7 @@ static int print_set(const char *set, const struct kp_options *o, struct kp_cata
     if (!rc)
         rc = count(c, sections, n, &numbers, err);
     if (!rc)
-        print_row(columns, (const char *const[]){set, strcmp(set, o->set) ? "no" : "yes", numbers.metrics,
+        print_row(columns, (const char *const[]){set, set == kp_set_find(o->set) ? "yes" : "no", numbers.metrics,
                                                  numbers.passes, names});
     free(sections);
     free(names);

@@ -197,10 +197,9 @@ static int run_program(char **argv, const char *const *commands, struct child *c
 static FILE *open_log(const char *log_file, const struct kp_session *s)
 {
     char *path = NULL, *err = NULL;
-    if (!strcmp(log_file, "stderr"))
-        return stderr;
-    if (!strcmp(log_file, "stdout"))
-        return stdout;
+    enum kp_log_target target = kp_options_log_target(log_file);
+    if (target != KP_LOG_TO_FILE)
+        return target == KP_LOG_TO_STDERR ? stderr : stdout;
     int rc = kp_expand_path(log_file, s->pid, s->host, &path, &err);
     FILE *log = rc ? NULL : fopen(path, "ae"); /* appended: the lines of the program's own time may be in it */
     free(path);

@@ -68,7 +68,6 @@ extern char **environ;
 static const char the_end[] = "the end", allocates[] = "cuMemAlloc_v2"; /* what closes a window */
 static const char waits_outside_reason[] = "waits for other processes or devices, not replayed";
 static const char late[] = "made while the program ended";
-static const char application_only[] = "application-only";
 
 bool kp_process_active(void)
 {
@@ -255,6 +254,15 @@ static void at_exit(void)
     leave_contexts(NULL, 0, the_end, PATIENCE_MS, PATIENCE_MS);
 }
 
+/* The option's words are the domains in their order. */
+static unsigned domains_of(const struct kp_choices *c)
+{
+    unsigned domains = 0;
+    for (size_t i = 0; i < c->n; i++)
+        domains |= 1U << c->at[i];
+    return domains;
+}
+
 static bool read_options(void)
 {
     static char *no_environment[] = {NULL}; /* after clearenv() */
@@ -263,7 +271,7 @@ static bool read_options(void)
         unprofiled(err ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", err);
         return false;
     }
-    kp_debug_show(process.options.debug);
+    kp_debug_show(domains_of(&process.options.debug));
     kp_outcome_strict(process.options.strict);
     kp_log_quiet(process.options.quiet);
     if (*kp_sections_note())
@@ -288,14 +296,11 @@ static bool read_options(void)
  * a script, the first one never uses CUDA. Costs a look at the environment where the option is not given. */
 __attribute__((constructor)) static void note_application(void)
 {
-    char pid[16], *targets = NULL;
-    if (getenv("KPROF_TARGET_PROCESSES") || getenv("KPROF_CONFIG"))
-        targets = kp_options_value(environ, "KPROF_TARGET_PROCESSES");
-    if (targets && !strcmp(targets, application_only)) {
+    char pid[16];
+    if ((getenv("KPROF_TARGET_PROCESSES") || getenv("KPROF_CONFIG")) && kp_options_want_application(environ)) {
         snprintf(pid, sizeof(pid), "%d", (int)getpid());
         setenv("KPROF_APPLICATION", pid, 0);
     }
-    free(targets);
 }
 
 static bool leave_alone(const char *name, const char *why)
@@ -313,7 +318,7 @@ static bool is_target(void)
     bool target = true;
     char *exe = kp_session_executable();
     const char *slash = exe ? strrchr(exe, '/') : NULL, *name = slash ? slash + 1 : program_invocation_short_name;
-    if (!strcmp(o->target_processes, application_only) && o->application != (uint64_t)process.pid)
+    if (o->target_processes == KP_TARGETS_APPLICATION && o->application != (uint64_t)process.pid)
         target = leave_alone(name, "target-processes has the application only");
     else if (!kp_filter_process(o->target_processes_filter, name) &&
              !kp_filter_process(o->target_processes_filter, program_invocation_short_name))

@@ -1,4 +1,4 @@
-# First file: what `kprof --list-words` prints, and lines `takes COMMAND FLAG` (gen_docs.sh). Second: a template, in which
+# First file: what `kprof --list-words` prints. Second: a template, in which
 # these lines stand for what is made of that:
 #   @options GROUP@       man: the options of a group of options.def
 #   @environment GROUP@   man: the same as environment variables

@@ -5,6 +5,7 @@
 
 #include "collectors/providers/provider.h"
 #include "cupti/source.h"
+#include "report/options/options.h"
 
 struct pcsamp {
     struct kp_pcsamp *sampler;
@@ -128,9 +129,9 @@ static int pcsamp_store(const struct kp_counters *g, struct kp_counters_launch *
     return rc;
 }
 
-int kp_providers_pcsamp_interval(const char *text)
+int kp_providers_pcsamp_interval(int option)
 {
-    int interval = strcmp(text, "auto") ? atoi(text) : KP_PCSAMP_INTERVAL_AUTO;
+    int interval = option == KP_OPTION_AUTO ? KP_PCSAMP_INTERVAL_AUTO : option;
     return interval < KP_PCSAMP_INTERVAL_MAX ? interval : KP_PCSAMP_INTERVAL_MAX;
 }
 

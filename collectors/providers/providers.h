@@ -57,9 +57,9 @@ struct kp_providers_query {
 /* Adds the passes that the sections take beside those of the plan, and metrics that no plan counts. Needs no GPU. */
 int kp_providers_cost(const struct kp_providers_query *q, size_t *metrics, size_t *passes);
 
-/* The interval of PC sampling for "auto", or for what the exponent has beyond the lowest. ncu takes more than CUPTI
- * does: what is beyond is sampled as rarely as can be, and the report tells the interval in use. */
-int kp_providers_pcsamp_interval(const char *text);
+/* The interval of PC sampling for KP_OPTION_AUTO, or for what the exponent has beyond the lowest. ncu takes more than
+ * CUPTI does: what is beyond is sampled as rarely as can be, and the report tells the interval in use. */
+int kp_providers_pcsamp_interval(int option);
 
 /* ---- collecting ---- */
 

@@ -13,6 +13,7 @@
 #include "preload/os/outcome.h"
 #include "preload/os/quiet.h"
 #include "base/debug.h"
+#include "report/options/options.h"
 #include "base/descriptor.h"
 #include "base/text.h"
 
@@ -143,10 +144,11 @@ int kp_log_own_output(const struct stat *s)
 
 int kp_log_to(const char *path)
 {
+    enum kp_log_target target = kp_options_log_target(path);
     struct stat s;
-    if (!strcmp(path, "stderr"))
+    if (target == KP_LOG_TO_STDERR)
         return 0;
-    bool is_stream = !strcmp(path, "stdout");
+    bool is_stream = target == KP_LOG_TO_STDOUT;
     int fd, own = is_stream ? STDOUT_FILENO : stat(path, &s) ? -1 : kp_log_own_output(&s);
     if (own >= 0) /* a file that is opened again would be emptied */
         fd = kp_descriptor_copy(own);

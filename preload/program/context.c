@@ -200,7 +200,7 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
     const struct kp_options *o = setup->options;
     char *err = NULL;
     unsigned how = setup->one_pass ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
-    if (*o->metrics && !strcmp(o->metrics, o->trace_columns)) /* see kp_trace_wants */
+    if (o->only_columns)
         how |= KP_PLAN_COLUMNS;
     int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
     if (!rc)
@@ -305,19 +305,11 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return started;
 }
 
-/* "auto", or what the exponent has beyond the lowest. ncu takes more than CUPTI does: what is beyond is sampled as
- * rarely as can be, and the report tells the interval in use. */
-static int sampling_interval(const char *text)
-{
-    int interval = strcmp(text, "auto") ? atoi(text) : KP_PCSAMP_INTERVAL_AUTO;
-    return interval < KP_PCSAMP_INTERVAL_MAX ? interval : KP_PCSAMP_INTERVAL_MAX;
-}
-
 static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
     if (c->extras && !loaded.codes) {
-        loaded.codes = kp_codes_new(kp_images_find, o->import_source || kp_list_has(o->page, "source"));
+        loaded.codes = kp_codes_new(kp_images_find, o->import_source || kp_choices_has(&o->page, KP_PAGE_SOURCE));
         kp_session_codes(loaded.codes);
     }
     const struct kp_providers_setup extras = {
@@ -326,7 +318,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .cc_minor = c->device.cc_minor,
         .kinds = loaded.codes ? c->extras : 0,
         .codes = loaded.codes,
-        .pcsamp_interval = sampling_interval(o->warp_sampling_interval),
+        .pcsamp_interval = kp_providers_pcsamp_interval(o->warp_sampling_interval),
         .pcsamp_buffer = o->warp_sampling_buffer_size,
         .sections = setup->sections,
         .n_sections = setup->n_sections,
@@ -344,7 +336,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .availability = c->availability,
         .plan = c->plan,
         .one_pass = setup->one_pass ? c->plan : c->one_pass,
-        .flush = !strcmp(setup->options->cache_control, "all"),
+        .flush = setup->options->cache_control == KP_CACHES_FLUSHED,
         .window = setup->options->window,
         .memory = setup->options->window_memory,
         .settle = settle,

@@ -16,8 +16,6 @@
 
 enum { SLOTS = 4096, BUCKETS = 1024 };
 
-enum base { FUNCTION, DEMANGLED, MANGLED };
-
 /* A kernel by the name that is looked at; kept to the end. */
 struct kernel {
     char *name;
@@ -49,8 +47,6 @@ struct counter {
 struct kp_filter {
     const struct kp_options *options;
     struct kp_filter_source source;
-    enum base base;
-    enum { GLOBAL, PER_GPU, PER_CONFIG } mode;
     struct kp_pattern *name;
     struct kp_kernel_id *id; /* NULL = any */
 
@@ -109,14 +105,14 @@ static struct kernel *intern(struct kp_filter *f, const char *name)
     return *bucket = k;
 }
 
-static char *name_of(enum base base, const char *mangled)
+static char *name_of(enum kp_name_base base, const char *mangled)
 {
     switch (base) {
-    case FUNCTION:
+    case KP_NAME_BASE_FUNCTION:
         return kp_demangle_base(mangled);
-    case DEMANGLED:
+    case KP_NAME_BASE_DEMANGLED:
         return kp_demangle(mangled);
-    case MANGLED:
+    case KP_NAME_BASE_MANGLED:
         break;
     }
     return strdup(mangled);
@@ -133,7 +129,7 @@ static struct kernel *read_kernel(struct kp_filter *f, CUfunction function)
 {
     char *symbol = f->source.mangled(function);
     const char *mangled = symbol ? symbol : "";
-    char *name = name_of(f->base, mangled);
+    char *name = name_of(f->options->kernel_name_base, mangled);
     struct kernel *k = name ? intern(f, name) : &f->nameless;
     judge(f, k, mangled);
     free(name);
@@ -243,7 +239,7 @@ static struct group group_of(const struct kp_filter *f, const struct kp_launch *
 {
     struct group g;
     memset(&g, 0, sizeof(g));
-    if (f->mode == PER_GPU) {
+    if (f->options->filter_mode == KP_FILTER_PER_GPU) {
         g.device = f->source.device(l);
         return g;
     }
@@ -256,7 +252,7 @@ static struct group group_of(const struct kp_filter *f, const struct kp_launch *
 
 static struct counter *counter_of(struct kp_filter *f, const struct kp_launch *l, const struct kernel *k)
 {
-    if (f->mode == GLOBAL)
+    if (f->options->filter_mode == KP_FILTER_GLOBAL)
         return &f->all;
     struct group g = group_of(f, l, k);
     struct counter **bucket = &f->counters[bucket_of(&g, sizeof(g))];
@@ -281,7 +277,7 @@ static const char *by_number(struct kp_filter *f, const struct kp_launch *l, con
         return KP_SKIP_LAUNCH_SKIP;
     if (count && index - first >= count)
         return KP_SKIP_LAUNCH_COUNT;
-    *last = f->mode == GLOBAL && count && index - first + 1 == count;
+    *last = f->options->filter_mode == KP_FILTER_GLOBAL && count && index - first + 1 == count;
     return NULL;
 }
 
@@ -355,12 +351,6 @@ int kp_filter_new(const struct kp_options *o, const struct kp_filter_source *sou
     f->source = *source;
     f->nameless.name = "";
     f->end = &f->first;
-    f->base = !strcmp(o->kernel_name_base, "mangled")     ? MANGLED
-              : !strcmp(o->kernel_name_base, "demangled") ? DEMANGLED
-                                                          : FUNCTION;
-    f->mode = !strcmp(o->filter_mode, "per-gpu")             ? PER_GPU
-              : !strcmp(o->filter_mode, "per-launch-config") ? PER_CONFIG
-                                                             : GLOBAL;
     set_range(f);
     int rc = kp_pattern_new(o->kernel_name, &f->name, err);
     if (!rc && *o->kernel_id)

@@ -147,8 +147,8 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
     s->sections = join_sections(sections, n_sections);
     s->metrics = kp_strdup(o->metrics);
     s->section_folder = kp_strdup(o->section_folder);
-    s->cache_control = kp_strdup(o->cache_control);
-    s->clock_control = kp_strdup(o->clock_control);
+    s->cache_control = kp_strdup(kp_option_word(offsetof(struct kp_options, cache_control), o->cache_control));
+    s->clock_control = kp_strdup(kp_option_word(offsetof(struct kp_options, clock_control), o->clock_control));
     s->environment = kp_environment_lines(environ ? environ : no_environment);
     return s->exe && s->cmdline && s->host && s->kprof_version && s->cupti_version && s->set && s->sections &&
                    s->metrics && s->section_folder && s->cache_control && s->clock_control && s->environment
@@ -245,18 +245,14 @@ static int open_store(const struct kp_options *o, char **err)
     return rc;
 }
 
-static bool is_stream(const char *log_file)
-{
-    return !strcmp(log_file, "stderr") || !strcmp(log_file, "stdout");
-}
-
 static int open_log(const struct kp_options *o, char **err)
 {
+    enum kp_log_target target = kp_options_log_target(o->log_file);
     char *path = NULL;
-    if (!strcmp(o->log_file, "stderr"))
+    if (target == KP_LOG_TO_STDERR)
         return 0;
     int rc = kp_expand_path(o->log_file, session.facts.pid, session.facts.host, &path, err);
-    if (!rc && !is_stream(o->log_file))
+    if (!rc && target == KP_LOG_TO_FILE)
         rc = anchor(&path);
     if (!rc && (rc = kp_log_to(path)) && asprintf(err, "KPROF_LOG_FILE: cannot write %s: %s", path, strerror(-rc)) < 0)
         *err = NULL;
@@ -321,7 +317,7 @@ static bool is_others(const char *pattern)
     struct stat st;
     char *path = NULL, *err = NULL;
     int64_t written = 0;
-    if (*pattern && !is_stream(pattern) &&
+    if (*pattern && kp_options_log_target(pattern) == KP_LOG_TO_FILE &&
         !kp_expand_path(pattern, session.facts.pid, session.facts.host, &path, &err) && !anchor(&path) &&
         !stat(path, &st) && S_ISREG(st.st_mode) && kp_log_own_output(&st) < 0)
         written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;

@@ -610,7 +610,7 @@ int kp_nvtx_configure(const struct kp_options *o)
     free(err);
     if (rc)
         return rc;
-    choice.all_threads = !strcmp(o->nvtx_push_pop_scope, "process");
+    choice.all_threads = o->nvtx_push_pop_scope == KP_SCOPE_PROCESS;
     choice.on = o->nvtx;
     return 0;
 }

@@ -43,12 +43,8 @@ struct capture {
 
 void kp_stack_configure(const struct kp_options *o)
 {
-    const char *list = o->call_stack, *item;
-    size_t length;
-    while (kp_list_next(&list, &item, &length)) {
-        kept.native |= length == strlen("native") && !strncmp(item, "native", length);
-        kept.python |= length == strlen("python") && !strncmp(item, "python", length);
-    }
+    kept.native |= kp_choices_has(&o->call_stack, KP_CALL_STACK_NATIVE);
+    kept.python |= kp_choices_has(&o->call_stack, KP_CALL_STACK_PYTHON);
 }
 
 /* ---- tables ---- */

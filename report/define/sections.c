@@ -109,6 +109,14 @@ const char *const *kp_set_names(void)
     return all.sets;
 }
 
+const char *kp_set_find(const char *name)
+{
+    const char *const *set = all.sets;
+    while (*set && strcmp(*set, name))
+        set++;
+    return *set;
+}
+
 /* Puts `s` into the list of *n by its order; one of its identifier makes room first. */
 static void insert(struct kp_section *list, size_t *n, const struct kp_section *s)
 {

@@ -101,6 +101,8 @@ int kp_sections_add(const struct kp_section *added, size_t n);
 const struct kp_section *kp_section_find(const char *id);
 /* Names of all sets; NULL-terminated array that lasts as long as the process. */
 const char *const *kp_set_names(void);
+/* The one of them that is equal to `name`; NULL when there is none. */
+const char *kp_set_find(const char *name);
 bool kp_section_in_set(const struct kp_section *s, const char *set);
 /* Whether a selection (see kp_sections_select) with the user's `metrics` ("" = none) is collected in one pass: it is
  * made of KP_PASSES_ONE sections only, at least one, and no metric is listed. Beside others such a section is collected

@@ -12,6 +12,8 @@
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
 #include "report/model/nvtx_expr.h"
+#include "base/nearest.h"
+#include "base/path.h"
 #include "base/pattern.h"
 #include "report/judge/rules.h"
 #include "report/define/section_files.h"
@@ -20,39 +22,26 @@
 
 static const char ENV_PREFIX[] = KP_OPTION_PREFIX;
 
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)
+#define KP_CHOICE(field, tag, flag, letter, fallback, values, group, help)                                             \
+    static const char *const words_##field[] = {values NULL};
+#define KP_CHOICES         KP_CHOICE
+#define KP_VALUE(id, word) word,
+#include "report/options/options.def"
+
+#define KP_ROW(field, flag, letter, kind, fallback, values, words, group, help)                                        \
+    {flag, letter, kind, fallback, values, words, KP_OPT_##group, help, offsetof(struct kp_options, field)},
 static const struct kp_option rows[] = {
 #define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
-    {flag, letter, KP_OPT_##kind, fallback, values, KP_OPT_##group, help, offsetof(struct kp_options, field)},
+    KP_ROW(field, flag, letter, KP_OPT_##kind, fallback, values, NULL, group, help)
+#define KP_CHOICE(field, tag, flag, letter, fallback, values, group, help)                                             \
+    KP_ROW(field, flag, letter, KP_OPT_CHOICE, fallback, "", words_##field, group, help)
+#define KP_CHOICES(field, tag, flag, letter, fallback, values, group, help)                                            \
+    KP_ROW(field, flag, letter, KP_OPT_CHOICES, fallback, "", words_##field, group, help)
 #include "report/options/options.def"
 };
 
 enum { N_ROWS = sizeof rows / sizeof *rows };
-
-/* A row whose kind does not fit its field's type does not compile. */
-#define KP_TYPE_FILE       char *
-#define KP_TYPE_SET        char *
-#define KP_TYPE_SECTIONS   char *
-#define KP_TYPE_RULES      char *
-#define KP_TYPE_NAMES      char *
-#define KP_TYPE_PATTERN    char *
-#define KP_TYPE_PATTERNS   char *
-#define KP_TYPE_KERNEL_ID  char *
-#define KP_TYPE_RANGES     char *
-#define KP_TYPE_CHOICE     char *
-#define KP_TYPE_CHOICES    char *
-#define KP_TYPE_COUNT      uint64_t
-#define KP_TYPE_AUTO_COUNT char *
-#define KP_TYPE_SIZE       uint64_t
-#define KP_TYPE_TIME       uint64_t
-#define KP_TYPE_DEVICES    uint64_t
-#define KP_TYPE_PATH       char *
-#define KP_TYPE_FOLDER     char *
-#define KP_TYPE_SWITCH     bool
-#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)                                            \
-    _Static_assert(_Generic(((struct kp_options *)0)->field, KP_TYPE_##kind : 1, default : 0), flag);
-#include "report/options/options.def"
-#include "base/nearest.h"
-#include "base/path.h"
 
 static const char *const switch_words[] = {"on", "off", "yes", "no", "true", "false", "1", "0", NULL};
 
@@ -76,40 +65,34 @@ void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX
     kp_option_env_spell(out);
 }
 
-static int check_choice(const char *allowed, const char *value, char **err)
+static int read_choice(const struct kp_option *row, const char *value, unsigned *out, char **err)
 {
-    const char *choices[32] = {0}, *item;
-    char *copy = kp_strdup(allowed);
-    size_t len, n = 0;
-    if (!copy)
-        return -ENOMEM;
-    const char *cursor = copy;
-    while (n + 1 < sizeof choices / sizeof *choices && kp_list_next(&cursor, &item, &len)) {
-        choices[n++] = item;
-        cursor += *cursor == ',';
-        ((char *)item)[len] = '\0';
-    }
-    int rc = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(choices[i], value))
-            goto out;
-    rc = kp_error_choice(err, "unknown value", value, choices);
-out:
-    free(copy);
-    return rc;
+    for (*out = 0; row->words[*out]; ++*out)
+        if (!strcmp(row->words[*out], value))
+            return 0;
+    return kp_error_choice(err, "unknown value", value, row->words);
 }
 
-static int check_choices(const char *allowed, const char *list, char **err)
+static int read_choices(const struct kp_option *row, const char *list, struct kp_choices *out, char **err)
 {
-    const char *cursor = list, *item;
+    const char *item;
     size_t len;
     int rc = 0;
-    while (!rc && kp_list_next(&cursor, &item, &len)) {
+    out->n = 0;
+    while (!rc && kp_list_next(&list, &item, &len)) {
         char *word = strndup(item, len);
-        rc = word ? check_choice(allowed, word, err) : -ENOMEM;
+        unsigned choice;
+        rc = word ? read_choice(row, word, &choice, err) : -ENOMEM;
+        if (!rc && out->n < KP_CHOICES_MAX)
+            out->at[out->n++] = (unsigned char)choice;
         free(word);
     }
     return rc;
+}
+
+const char *kp_option_word(size_t offset, unsigned value)
+{
+    return kp_option_row(offset)->words[value];
 }
 
 static int read_switch(const char *value, bool *out, char **err)
@@ -138,16 +121,19 @@ static int read_count(const char *value, const char *lowest, uint64_t *out, char
     return 0;
 }
 
-static int check_auto_count(const char *value, const char *highest, char **err)
+static int read_auto_count(const char *value, const char *highest, int *out, char **err)
 {
     uint64_t count;
+    *out = KP_OPTION_AUTO;
     if (!strcmp(value, "auto"))
         return 0;
     int rc = read_count(value, "0", &count, err);
     if (!rc && count > strtoull(highest, NULL, 10))
         return kp_error(err, "%s is too large; the highest value is %s", value, highest);
-    if (rc != -EINVAL || isdigit((unsigned char)*value))
+    if (rc != -EINVAL || isdigit((unsigned char)*value)) {
+        *out = rc ? KP_OPTION_AUTO : (int)count;
         return rc;
+    }
     free(*err);
     return kp_error(err, "'%s' is neither auto nor a whole number from 0 to %s", value, highest);
 }
@@ -294,7 +280,10 @@ static int check_path(const char *value, char **err)
 static int check_value(const struct kp_option *row, const char *value, char **err)
 {
     bool flag;
+    int number;
+    unsigned choice;
     uint64_t count;
+    struct kp_choices choices;
     kp_rule_choice rules;
     switch (row->kind) {
     case KP_OPT_SET:
@@ -312,13 +301,13 @@ static int check_value(const struct kp_option *row, const char *value, char **er
     case KP_OPT_RANGES:
         return check_ranges(value, err);
     case KP_OPT_CHOICE:
-        return check_choice(row->values, value, err);
+        return read_choice(row, value, &choice, err);
     case KP_OPT_CHOICES:
-        return check_choices(row->values, value, err);
+        return read_choices(row, value, &choices, err);
     case KP_OPT_COUNT:
         return read_count(value, row->values, &count, err);
     case KP_OPT_AUTO_COUNT:
-        return check_auto_count(value, row->values, err);
+        return read_auto_count(value, row->values, &number, err);
     case KP_OPT_SIZE:
         return read_size(value, row->values, &count, err);
     case KP_OPT_TIME:
@@ -360,28 +349,42 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
     return rc;
 }
 
-/* Stores a value that has been checked. */
-static int store(struct kp_options *o, const struct kp_option *row, const char *value)
+static int store_text(const struct kp_option *row, const char *value, char **text)
 {
-    void *field = (char *)o + row->offset;
-    char *err = NULL;
-    if (row->kind == KP_OPT_SWITCH)
-        return read_switch(value, field, &err);
-    if (row->kind == KP_OPT_COUNT)
-        return read_count(value, row->values, field, &err);
-    if (row->kind == KP_OPT_SIZE)
-        return read_size(value, row->values, field, &err);
-    if (row->kind == KP_OPT_TIME)
-        return read_time(value, field, &err);
-    if (row->kind == KP_OPT_DEVICES)
-        return read_devices(value, field, &err);
     bool folder = row->kind == KP_OPT_FOLDER && *value;
-    char *copy = folder ? realpath(value, NULL) : kp_strdup(value), **text = field;
+    char *copy = folder ? realpath(value, NULL) : kp_strdup(value);
     if (!copy)
         return -ENOMEM;
     free(*text);
     *text = copy;
     return 0;
+}
+
+/* Stores a value that has been checked. */
+static int store(struct kp_options *o, const struct kp_option *row, const char *value)
+{
+    void *field = (char *)o + row->offset;
+    char *err = NULL;
+    switch (row->kind) {
+    case KP_OPT_SWITCH:
+        return read_switch(value, field, &err);
+    case KP_OPT_COUNT:
+        return read_count(value, row->values, field, &err);
+    case KP_OPT_AUTO_COUNT:
+        return read_auto_count(value, row->values, field, &err);
+    case KP_OPT_SIZE:
+        return read_size(value, row->values, field, &err);
+    case KP_OPT_TIME:
+        return read_time(value, field, &err);
+    case KP_OPT_DEVICES:
+        return read_devices(value, field, &err);
+    case KP_OPT_CHOICE:
+        return read_choice(row, value, field, &err);
+    case KP_OPT_CHOICES:
+        return read_choices(row, value, field, &err);
+    default:
+        return store_text(row, value, field);
+    }
 }
 
 static int store_defaults(struct kp_options *o)
@@ -552,6 +555,17 @@ char *kp_options_value(char *const *env, const char *name)
     return copy;
 }
 
+bool kp_options_want_application(char *const *env)
+{
+    const struct kp_option *row = kp_option_row(offsetof(struct kp_options, target_processes));
+    char name[KP_OPTION_NAME_MAX];
+    kp_option_env_name(row, name);
+    char *value = kp_options_value(env, name);
+    bool wanted = value && !strcmp(value, row->words[KP_TARGETS_APPLICATION]);
+    free(value);
+    return wanted;
+}
+
 static const char *without_dots(const char *path)
 {
     while (path[0] == '.' && path[1] == '/')
@@ -560,11 +574,34 @@ static const char *without_dots(const char *path)
     return path;
 }
 
+enum kp_log_target kp_options_log_target(const char *log_file)
+{
+    return !strcmp(log_file, "stderr")   ? KP_LOG_TO_STDERR
+           : !strcmp(log_file, "stdout") ? KP_LOG_TO_STDOUT
+                                         : KP_LOG_TO_FILE;
+}
+
 /* Whether report and session would be written over each other. `stdout` and `stderr` are no files as log-file. */
 static bool share_a_file(const char *log_file, const char *export_file)
 {
-    return *export_file && strcmp(log_file, "stdout") && strcmp(log_file, "stderr") &&
+    return *export_file && kp_options_log_target(log_file) == KP_LOG_TO_FILE &&
            !strcmp(without_dots(log_file), without_dots(export_file));
+}
+
+static int several_pages(const struct kp_choices *pages, char **err)
+{
+    char *names = NULL;
+    size_t size;
+    FILE *to = open_memstream(&names, &size);
+    for (size_t i = 0; to && i < pages->n; i++)
+        fprintf(to, "%s%s", i ? "," : "", kp_option_word(offsetof(struct kp_options, page), pages->at[i]));
+    int rc = to && !kp_text_end(to, &names) ? kp_error(err,
+                                                       "csv takes one page, not '%s'; a stored session can be printed "
+                                                       "page by page",
+                                                       names)
+                                            : -ENOMEM;
+    free(names);
+    return rc;
 }
 
 /* What is wrong with values that are right each by itself. */
@@ -572,8 +609,8 @@ static int check_together(const struct kp_options *o, char **err)
 {
     if (o->csv && o->json)
         return kp_error(err, "csv and json exclude each other; a stored session can be printed as both, one by one");
-    if (o->csv && strchr(o->page, ','))
-        return kp_error(err, "csv takes one page, not '%s'; a stored session can be printed page by page", o->page);
+    if (o->csv && o->page.n > 1)
+        return several_pages(&o->page, err);
     if (share_a_file(o->log_file, o->export_file))
         return kp_error(err,
                         "log-file and export are the same file '%s'; name another for the report, such as '%s.txt'",
@@ -583,8 +620,19 @@ static int check_together(const struct kp_options *o, char **err)
 
 static bool is_text(enum kp_option_kind kind)
 {
-    return kind != KP_OPT_COUNT && kind != KP_OPT_SIZE && kind != KP_OPT_TIME && kind != KP_OPT_DEVICES &&
-           kind != KP_OPT_SWITCH;
+    switch (kind) {
+    case KP_OPT_COUNT:
+    case KP_OPT_AUTO_COUNT:
+    case KP_OPT_SIZE:
+    case KP_OPT_TIME:
+    case KP_OPT_DEVICES:
+    case KP_OPT_SWITCH:
+    case KP_OPT_CHOICE:
+    case KP_OPT_CHOICES:
+        return false;
+    default:
+        return true;
+    }
 }
 
 /* Whether an option's value, which is not empty, cannot be had without NVTX. */
@@ -598,9 +646,9 @@ static bool needs_nvtx(const struct kp_option *row, const char *value)
         free(err);
         return on;
     case offsetof(struct kp_options, print_nvtx_rename):
-        return !strcmp(value, "kernel");
+        return !strcmp(value, row->words[KP_NVTX_RENAME_KERNEL]);
     case offsetof(struct kp_options, print_summary):
-        return !strcmp(value, "per-nvtx");
+        return !strcmp(value, row->words[KP_GROUPING_NVTX]);
     default:
         return row->kind == KP_OPT_RANGES;
     }

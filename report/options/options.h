@@ -8,72 +8,67 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One field a row of options.def. */
-struct kp_options {
-    char *config; /* "" = none */
-    char *set; /* "basic" unless section or metrics were given, "" then; of pages see kp_trace_wants and kp_page_wants
-                */
-    char *section;     /* comma list */
-    char *metrics;     /* comma list */
-    char *kernel_name; /* exact or regex:, "" = all */
-    uint64_t launch_skip;
-    uint64_t launch_count;  /* 0 = no limit */
-    char *kernel_name_base; /* function | demangled | mangled */
-    char *kernel_id;        /* as kp_kernel_id_new takes it, "" = all */
-    uint64_t launch_skip_before_match;
-    char *filter_mode;                  /* global | per-gpu | per-launch-config */
-    uint64_t devices;                   /* a bit each, the lowest for device 0; 0 = all */
-    uint64_t delay;                     /* ns */
-    uint64_t duration;                  /* ns; 0 = to the end */
-    char *target_processes;             /* all | application-only */
-    char *target_processes_filter;      /* comma list of exact or regex:, "" = all */
-    uint64_t application;               /* process number; 0 = not known */
-    uint64_t window;                    /* the most launches that share one series of passes; 1 = each for itself */
-    uint64_t window_memory;             /* byte of host memory that the counters of windows may take */
-    char *warp_sampling_interval;       /* auto | 0 to 31: exponent less 5, in cycles */
-    uint64_t warp_sampling_buffer_size; /* byte; 0 = automatic */
-    char *cache_control;                /* all | none */
-    char *clock_control;                /* none */
-    char *log_file;                     /* path with %-macros, "stdout", "stderr" */
-    char *export_file;                  /* path with %-macros, "" = none */
-    bool force_overwrite;
-    char *section_folder; /* absolute; "" = none */
-    bool apply_rules;
-    char *rule;                   /* comma list; "" = all */
-    char *print_details;          /* header | body | all */
-    char *print_metric_name;      /* label | name | label-name */
-    char *print_units;            /* auto | base */
-    char *print_metric_instances; /* none | values | details */
-    char *page;                   /* comma list, at least one */
-    bool csv, json;               /* at most one of them */
-    bool csv_defuse;              /* texts in CSV are no formulas */
-    char *print_summary;          /* none | per-gpu | per-kernel | per-nvtx */
-    char *print_nvtx_rename;      /* none | kernel */
-    char *trace_columns;          /* comma list; "" = the page's own */
-    char *print_source;           /* comma list of cuda, sass */
-    char *source_folders;         /* comma list; "" = none */
-    bool import_source;           /* the texts of source files are stored in the session */
-    bool quiet;                   /* no progress lines */
-    char *debug;                  /* comma list of debug.def; "" = none */
-    bool strict;                  /* each kind of failure is told as an exit status: see failures.def */
-    bool profile_from_start;
-    bool nvtx;                 /* also set by all that needs it, see kp_options_want_nvtx */
-    char *nvtx_include;        /* "" = all */
-    char *nvtx_exclude;        /* "" = none */
-    char *nvtx_push_pop_scope; /* thread | process */
-    char *call_stack;          /* comma list of native, python; "" = none */
-    char *cupti_dir;           /* "" = searched for */
-    char *status_file;         /* where processes note how they fared; "" = nowhere */
-    char *metrics_told;        /* items of `metrics` of which the user has been warned */
-    char *session_file; /* path with %-macros: where the session is kept without an export; "" = a file of our own */
-    /* 0 = automatic, of the passes no limit */
-    uint64_t pm_sampling_interval;    /* ns; of CC 7.5 and 8.0 cycles */
-    uint64_t pm_sampling_buffer_size; /* byte */
-    uint64_t pm_sampling_max_passes;
+/* The enumerations of options that are choices. */
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)
+#define KP_CHOICE(field, tag, flag, letter, fallback, values, group, help)  enum tag { values };
+#define KP_CHOICES(field, tag, flag, letter, fallback, values, group, help) enum tag { values };
+#define KP_VALUE(id, word)                                                  id,
+#include "report/options/options.def"
+
+/* How many values each has: kp_page_id_values. */
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help)
+#define KP_CHOICE(field, tag, flag, letter, fallback, values, group, help)  enum { tag##_values = values };
+#define KP_CHOICES(field, tag, flag, letter, fallback, values, group, help) enum { tag##_values = values };
+#define KP_VALUE(id, word)                                                  +1
+#include "report/options/options.def"
+
+/* Several of an enumeration, in the order given; what is beyond the most is left out. */
+enum { KP_CHOICES_MAX = 16 };
+struct kp_choices {
+    size_t n;
+    unsigned char at[KP_CHOICES_MAX];
 };
 
-/* How the value of an option is checked and stored: SWITCH as bool, COUNT, SIZE, TIME and
- * DEVICES as uint64_t, all others as text. */
+static inline bool kp_choices_has(const struct kp_choices *c, unsigned value)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->at[i] == value)
+            return true;
+    return false;
+}
+
+/* What a field is, by the row's kind. A text that is not given is ""; those of lists are separated by commas. */
+enum { KP_OPTION_AUTO = -1 }; /* of AUTO_COUNT */
+#define KP_FIELD_FILE       char *
+#define KP_FIELD_SET        char *
+#define KP_FIELD_SECTIONS   char *
+#define KP_FIELD_RULES      char *
+#define KP_FIELD_NAMES      char *
+#define KP_FIELD_PATTERN    char *
+#define KP_FIELD_PATTERNS   char *
+#define KP_FIELD_KERNEL_ID  char *
+#define KP_FIELD_RANGES     char *
+#define KP_FIELD_PATH       char *
+#define KP_FIELD_FOLDER     char *   /* absolute */
+#define KP_FIELD_COUNT      uint64_t /* 0 = no limit, or automatic, where the help does not say more */
+#define KP_FIELD_SIZE       uint64_t /* byte */
+#define KP_FIELD_TIME       uint64_t /* ns */
+#define KP_FIELD_DEVICES    uint64_t /* a bit each, the lowest for device 0; 0 = all */
+#define KP_FIELD_AUTO_COUNT int
+#define KP_FIELD_SWITCH     bool
+
+/* One field a row of options.def. `set` is "basic" unless section or metrics are given, "" then; see also
+ * kp_trace_wants and kp_page_wants. */
+struct kp_options {
+#define KP_OPTION(field, flag, letter, kind, fallback, values, group, help) KP_FIELD_##kind field;
+#define KP_CHOICE(field, tag, flag, letter, fallback, values, group, help)  enum tag field;
+#define KP_CHOICES(field, tag, flag, letter, fallback, values, group, help) struct kp_choices field;
+#include "report/options/options.def"
+    bool only_columns; /* `metrics` are the columns of the page trace, as nothing else is asked for: see kp_trace_wants
+                        */
+};
+
+/* How the value of an option is checked and stored. */
 enum kp_option_kind {
     KP_OPT_FILE,     /* read when the others are */
     KP_OPT_SET,      /* a name of kp_set_names() */
@@ -83,28 +78,30 @@ enum kp_option_kind {
     KP_OPT_PATTERN,  /* as kp_pattern_new() takes it */
     KP_OPT_PATTERNS, /* a comma list of these */
     KP_OPT_KERNEL_ID,
-    KP_OPT_RANGES, /* as kp_nvtx_filter_new() takes it */
-    KP_OPT_CHOICE,
+    KP_OPT_RANGES,  /* as kp_nvtx_filter_new() takes it */
+    KP_OPT_CHOICE,  /* a word, stored as its place among them */
     KP_OPT_CHOICES, /* a comma list of them */
     KP_OPT_COUNT,
     KP_OPT_AUTO_COUNT, /* a whole number, or auto */
-    KP_OPT_SIZE,       /* byte; K, M, G for binary multiples */
-    KP_OPT_TIME,       /* ns; written in seconds, or with ms, s, m */
-    KP_OPT_DEVICES,    /* a bit each; written as a comma list of numbers */
+    KP_OPT_SIZE,       /* K, M, G for binary multiples */
+    KP_OPT_TIME,       /* in seconds, or with ms, s, m */
+    KP_OPT_DEVICES,    /* a comma list of numbers */
     KP_OPT_PATH,       /* as kp_expand_path() takes it */
     KP_OPT_FOLDER,     /* as kp_sections_load() takes it, which checking does; stored as an absolute path */
     KP_OPT_SWITCH,
 };
 
-enum kp_option_group { KP_OPT_USER, KP_OPT_ADVANCED };
+/* Which sub-commands take an option: each group's, and those of all groups before it. */
+enum kp_option_group { KP_OPT_TOOLS /* run */, KP_OPT_RUN, KP_OPT_REPORT, KP_OPT_DIFF };
 
 /* A row of options.def; see there. */
 struct kp_option {
     const char *flag;
     char letter;
     enum kp_option_kind kind;
-    const char *fallback; /* the default, as it would be written */
-    const char *values;
+    const char *fallback;     /* the default, as it would be written */
+    const char *values;       /* "" of choices */
+    const char *const *words; /* CHOICE, CHOICES: the values, NULL at the end; NULL of others */
     enum kp_option_group group;
     const char *help;
     size_t offset; /* of the field in struct kp_options */
@@ -126,6 +123,8 @@ void kp_option_env_spell(char *flag);
  * any other name. Static text. */
 const char *kp_option_instead(const char *flag);
 const char *kp_option_instead_of_letter(int letter);
+/* The word for a value of a choice. Static text. */
+const char *kp_option_word(size_t offset, unsigned value);
 /* Checks one value as kp_options_from_env does; `shown` is what the message calls the option (--launch-skip). Empty
  * text stands for the default and is always valid. Returns 0, -EINVAL with *err (malloc'ed line), -ENOMEM. */
 int kp_option_check(const struct kp_option *row, const char *shown, const char *value, char **err);
@@ -144,6 +143,13 @@ void kp_options_free(struct kp_options *o);
 /* Whether the environment asks for NVTX: by `nvtx`, by a filter over ranges, or by names or a summary that need them.
  * Nothing else is looked at, and what is wrong with a value is left for kp_options_from_env to say. */
 bool kp_options_want_nvtx(char *const *env);
+
+/* Whether the environment asks for the application alone. As in kp_options_want_nvtx, nothing else is looked at. */
+bool kp_options_want_application(char *const *env);
+
+/* Where the report goes, by the value of log-file. */
+enum kp_log_target { KP_LOG_TO_STDERR, KP_LOG_TO_STDOUT, KP_LOG_TO_FILE };
+enum kp_log_target kp_options_log_target(const char *log_file);
 
 /* What the environment, or the file of options that it names, sets an option to: malloc'ed, NULL where neither does, or
  * the file cannot be read. `name`: the variable. */

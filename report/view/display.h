@@ -9,14 +9,10 @@
 #include "report/model/lookup.h"
 #include "report/options/pages.h"
 
-/* How much is printed, and how. */
-enum kp_details { KP_DETAILS_HEADER, KP_DETAILS_BODY, KP_DETAILS_ALL };
-enum kp_naming { KP_NAMING_LABEL, KP_NAMING_NAME, KP_NAMING_BOTH };
-enum kp_instances { KP_INSTANCES_NONE, KP_INSTANCES_VALUES, KP_INSTANCES_DETAILS };
 struct kp_pattern;
 struct kp_code_cache;
 enum kp_format { KP_FORMAT_TEXT, KP_FORMAT_CSV, KP_FORMAT_JSON };
-enum kp_grouping { KP_GROUPING_NONE, KP_GROUPING_GPU, KP_GROUPING_KERNEL, KP_GROUPING_NVTX };
+/* How much is printed, and how. */
 struct kp_display {
     enum kp_details details;
     enum kp_naming naming;
@@ -44,7 +40,6 @@ struct kp_display {
     struct kp_code_cache *codes;    /* of the session; set by what prints its pages, NULL where there is no code */
 };
 
-struct kp_options;
 /* What the print-* and page options say; they must have been checked. Of `o` only trace_columns and source_folders are
  * needed afterwards. */
 struct kp_display kp_display_of(const struct kp_options *o);

@@ -59,9 +59,15 @@ for command in report diff doctor; do
     has "$docs/kprof.1" "^.BR kprof.-$command \(1\)" "the page of kprof $command"
 done
 # The library's side: the names under which the rows reach the environment.
-for row in $(sed -n 's/^KP_OPTION([a-z_]*, "\([a-z-]*\)".*/\1/p' "$source/report/options/options.def"); do
+rows=$(sed -n 's/^KP_\(OPTION\|CHOICES*\)([^"]* "\([a-z-]*\)".*/\2/p' "$source/report/options/options.def")
+expect "rows of options.def" "$(echo "$rows" | wc -l)" "$("$kprof" --list-words | grep -c ^option)"
+for row in $rows; do
     has "$tmp/libkprof.7" "^.fBKPROF_$(echo "$row" | tr a-z- A-Z_).fR=" "the variable of $row"
 done
+# The manual's table of options is what the command says: tools/gen_manual.sh writes it.
+"$source/tools/gen_manual.sh" "$kprof" "$source/docs/manual.md" >"$tmp/page" || fail "gen_manual.sh"
+grep -qx '<!-- options -->' "$tmp/page" || fail "the manual has no table of options"
+diff "$source/docs/manual.md" "$tmp/page" || fail "the manual's table of options is stale: make tables"
 # The statuses of failures, which the man page repeats: all, and no others. documents.sh looks into the manual.
 "$kprof" --list-words | sed -n 's/^status\t//p' >"$tmp/statuses"
 [ "$(wc -l <"$tmp/statuses")" -gt 10 ] || fail "--list-words shows few statuses"
@@ -90,7 +96,7 @@ if needs man "the pages as man sees them"; then
 fi
 if needs shellcheck "the shell scripts' form"; then
     shellcheck -s bash "$docs/kprof.bash" || fail "shellcheck on the bash completion"
-    shellcheck "$source/tools/gen_docs.sh" "$source/tools/gen_tables.sh" "$source/tools/gen_locks.sh" \
+    shellcheck "$source/tools/gen_docs.sh" "$source/tools/gen_manual.sh" "$source/tools/gen_tables.sh" "$source/tools/gen_locks.sh" \
         "$source/tools/make_deb.sh" || fail "shellcheck"
 fi
 
@@ -155,7 +161,6 @@ cat >"$tmp/kprof" <<END
 #!/bin/sh
 case \$1 in
 --list-words) cat "$tmp/more" ;;
-diff) [ "\$2" = --set ] || echo "kprof diff has no option \$2;" >&2; exit 2 ;;
 esac
 exec "$kprof" "\$@"
 END
@@ -182,7 +187,7 @@ if [ -n "$bash" ]; then
     offers 'kprof diff --onl' '--only-here'
     offers 'kprof --onl' ''
     offers 'kprof report --onl' ''
-    offers 'kprof diff --se' '--set'
+    offers 'kprof diff --se' '--section --section-folder --set'
     offers 'kprof diff --only-here ' 'x y'
     offers 'kprof --pages details,r' 'details,raw compopt -o nospace'
     offers 'kprof -p r' 'raw compopt -o nospace'

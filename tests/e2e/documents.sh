@@ -27,17 +27,6 @@ printf '<!-- table nonesuch: x -->\n<!-- end -->\n' >"$tmp/none.md"
 tools/gen_tables.sh "$kprof" "$tmp/none.md" >/dev/null 2>"$tmp/said" && fail "a table that nobody makes is let through"
 grep -q nonesuch "$tmp/said" || fail "a table that nobody makes is not named: $(cat "$tmp/said")"
 
-# The options' table: a row for each option, with its letter, value, variable and default, and no others.
-"$kprof" --list-words | sed -n 's/^option\t//p' | awk -F '\t' '{
-    value = $5 == "" ? "" : " " ($1 == "set" || $4 == "CHOICES" ? "…" : $5)
-    fallback = $6 != "" ? $6 : $5 == "" ? "off" : ""
-    print ($2 == "" ? "" : "`-" $2 "`, ") "`--" $1 value "` | `" $3 "` | " (fallback == "" ? "" : "`" fallback "` ") "|"
-}' | sort >"$tmp/options"
-sed -n 's/^| \(\(`-[a-z]`, \)\{0,1\}`--[^|]*| `KPROF_[A-Z_]*` | [^|]*|\).*/\1/p' docs/manual.md |
-    sed -E 's/^(`--set) [^`]*`/\1 …`/; s/^(`--(page|print-source|call-stack|debug)) [^`]*`/\1 …`/' | sort >"$tmp/told"
-[ "$(wc -l <"$tmp/options")" -gt 20 ] || fail "--list-words shows few options"
-diff "$tmp/options" "$tmp/told" || fail "the manual's table of options differs from kprof's"
-
 # The statuses of failures: all, in their order, and no others.
 "$kprof" --list-words | sed -n 's/^status\t//p' >"$tmp/statuses"
 expect "statuses in the manual" "$(sed -n 's/^| \([0-9][0-9]*\) | `\([a-z-]*\)` | \(.*\) |$/\1\t\2\t\3/p' docs/manual.md)" \

@@ -151,12 +151,10 @@ static void end(uint64_t id)
 
 /* ---- what a launch is inside of ---- */
 
-static void configure(const char *include, const char *exclude, const char *scope)
+static void configure(const char *include, const char *exclude, enum kp_push_pop_scope scope)
 {
-    struct kp_options o = {.nvtx = true,
-                           .nvtx_include = (char *)include,
-                           .nvtx_exclude = (char *)exclude,
-                           .nvtx_push_pop_scope = (char *)scope};
+    struct kp_options o = {
+        .nvtx = true, .nvtx_include = (char *)include, .nvtx_exclude = (char *)exclude, .nvtx_push_pop_scope = scope};
     assert_int_equal(kp_nvtx_configure(&o), 0);
 }
 
@@ -203,7 +201,7 @@ static int attach(void **state)
     kp_locks_watch_forks(kp_nvtx_forked);
     kp_nvtx_offer();
     assert_int_equal(InitializeInjectionNvtx2(get_table), 1);
-    configure("", "", "thread");
+    configure("", "", KP_SCOPE_THREAD);
     return 0;
 }
 
@@ -448,22 +446,22 @@ static void a_thread_has_its_own_stack(void **state)
     assert_int_equal(pthread_create(&thread, NULL, with_a_range, "there"), 0);
     assert_int_equal(read(first[0], &c, 1), 1);
     assert_string_equal(around(), "here");
-    configure("there/", "", "thread");
+    configure("there/", "", KP_SCOPE_THREAD);
     assert_false(wanted());
-    configure("", "", "process");
+    configure("", "", KP_SCOPE_PROCESS);
     assert_string_equal(around(), "here/there/inner");
-    configure("there/inner]", "", "process");
+    configure("there/inner]", "", KP_SCOPE_PROCESS);
     assert_true(wanted());
-    configure("here/there", "", "process");
+    configure("here/there", "", KP_SCOPE_PROCESS);
     assert_false(wanted());
-    configure("here/", "inner/", "process");
+    configure("here/", "inner/", KP_SCOPE_PROCESS);
     assert_false(wanted());
     assert_int_equal(write(then[1], &c, 1), 1);
     pthread_join(thread, NULL);
     assert_true(wanted());
-    configure("", "", "process");
+    configure("", "", KP_SCOPE_PROCESS);
     assert_string_equal(around(), "here");
-    configure("", "", "thread");
+    configure("", "", KP_SCOPE_THREAD);
     pop();
     for (int i = 0; i < 2; i++) {
         close(first[i]);
@@ -494,7 +492,7 @@ static void threads_do_not_get_into_each_others_way(void **state)
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
     (void)state;
-    configure("", "", "process");
+    configure("", "", KP_SCOPE_PROCESS);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, many_ranges, NULL), 0);
     for (int i = 0; i < 300; i++) {
@@ -506,7 +504,7 @@ static void threads_do_not_get_into_each_others_way(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_string_equal(around(), "");
-    configure("", "", "thread");
+    configure("", "", KP_SCOPE_THREAD);
 }
 
 static volatile int in_handler = 1;
@@ -537,7 +535,7 @@ static void signal_handlers_may_use_it(void **state)
 
 static int check_child(void)
 {
-    configure("", "", "process");
+    configure("", "", KP_SCOPE_PROCESS);
     CHECK(!strcmp(around(), "here;started")); /* and nothing of a thread that is no more */
     push("more");
     CHECK(!strcmp(around(), "here/more;started"));
@@ -763,31 +761,31 @@ static void includes_and_excludes(void **state)
     (void)state;
     push("a");
     push("b");
-    configure("", "", "thread");
+    configure("", "", KP_SCOPE_THREAD);
     assert_true(wanted());
-    configure("a/", "", "thread");
+    configure("a/", "", KP_SCOPE_THREAD);
     assert_true(wanted());
-    configure("c/;b/", "", "thread");
+    configure("c/;b/", "", KP_SCOPE_THREAD);
     assert_true(wanted());
-    configure("c/", "", "thread");
+    configure("c/", "", KP_SCOPE_THREAD);
     assert_false(wanted());
-    configure("", "b]", "thread");
+    configure("", "b]", KP_SCOPE_THREAD);
     assert_false(wanted());
-    configure("", "c/", "thread");
+    configure("", "c/", KP_SCOPE_THREAD);
     assert_true(wanted());
-    configure("a/", "b/", "thread");
+    configure("a/", "b/", KP_SCOPE_THREAD);
     assert_false(wanted());
     pop();
     assert_true(wanted());
     pop();
-    configure("", "", "thread");
+    configure("", "", KP_SCOPE_THREAD);
 }
 
 /* Without NVTX nothing is told of a launch, whatever is open. */
 static void off_is_off(void **state)
 {
     (void)state;
-    struct kp_options o = {.nvtx_include = "", .nvtx_exclude = "", .nvtx_push_pop_scope = "thread"};
+    struct kp_options o = {.nvtx_include = "", .nvtx_exclude = "", .nvtx_push_pop_scope = KP_SCOPE_THREAD};
     struct kp_nvtx n = {.ranges = NULL};
     push("a");
     assert_int_equal(kp_nvtx_configure(&o), 0);
@@ -795,7 +793,7 @@ static void off_is_off(void **state)
     assert_int_equal(n.n_ranges, 0);
     assert_int_equal(n.thread, 0);
     pop();
-    configure("", "", "thread");
+    configure("", "", KP_SCOPE_THREAD);
 }
 
 int main(void)

@@ -558,7 +558,7 @@ static void cost(void **state)
 
 int main(void)
 {
-    const struct kp_options options = {.call_stack = (char *)"native,python"};
+    const struct kp_options options = {.call_stack = {2, {KP_CALL_STACK_NATIVE, KP_CALL_STACK_PYTHON}}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_lines),
         cmocka_unit_test(depth_has_a_limit),

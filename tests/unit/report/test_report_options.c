@@ -33,6 +33,15 @@ static struct kp_options read_options(char *const *env)
     return o;
 }
 
+static void assert_chosen(const struct kp_choices *c, const unsigned char *wanted, size_t n)
+{
+    assert_int_equal(c->n, n);
+    assert_memory_equal(c->at, wanted, n);
+    for (size_t i = 0; i < n; i++)
+        assert_true(kp_choices_has(c, wanted[i]));
+    assert_false(kp_choices_has(c, UINT8_MAX));
+}
+
 static void defaults(void **state)
 {
     (void)state;
@@ -44,20 +53,20 @@ static void defaults(void **state)
     assert_string_equal(o.kernel_name, "");
     assert_int_equal(o.launch_skip, 0);
     assert_int_equal(o.launch_count, 0);
-    assert_string_equal(o.kernel_name_base, "function");
+    assert_int_equal(o.kernel_name_base, KP_NAME_BASE_FUNCTION);
     assert_string_equal(o.kernel_id, "");
     assert_int_equal(o.launch_skip_before_match, 0);
-    assert_string_equal(o.filter_mode, "global");
+    assert_int_equal(o.filter_mode, KP_FILTER_GLOBAL);
     assert_int_equal(o.devices, 0);
     assert_int_equal(o.delay, 0);
     assert_int_equal(o.duration, 0);
-    assert_string_equal(o.target_processes, "all");
+    assert_int_equal(o.target_processes, KP_TARGETS_ALL);
     assert_string_equal(o.target_processes_filter, "");
     assert_int_equal(o.application, 0);
     assert_int_equal(o.window, 512);
     assert_int_equal(o.window_memory, 1 << 30);
-    assert_string_equal(o.cache_control, "all");
-    assert_string_equal(o.clock_control, "none");
+    assert_int_equal(o.cache_control, KP_CACHES_FLUSHED);
+    assert_int_equal(o.clock_control, KP_CLOCKS_LEFT);
     assert_int_equal(o.pm_sampling_interval, 0);
     assert_int_equal(o.pm_sampling_buffer_size, 0);
     assert_int_equal(o.pm_sampling_max_passes, 0);
@@ -69,26 +78,26 @@ static void defaults(void **state)
     assert_false(o.nvtx);
     assert_string_equal(o.nvtx_include, "");
     assert_string_equal(o.nvtx_exclude, "");
-    assert_string_equal(o.nvtx_push_pop_scope, "thread");
+    assert_int_equal(o.nvtx_push_pop_scope, KP_SCOPE_THREAD);
     assert_string_equal(o.cupti_dir, "");
     assert_string_equal(o.session_file, "");
     assert_string_equal(o.section_folder, "");
-    assert_string_equal(o.print_details, "header");
-    assert_string_equal(o.print_metric_name, "label");
-    assert_string_equal(o.print_units, "auto");
-    assert_string_equal(o.print_metric_instances, "none");
-    assert_string_equal(o.page, "details");
+    assert_int_equal(o.print_details, KP_DETAILS_HEADER);
+    assert_int_equal(o.print_metric_name, KP_NAMING_LABEL);
+    assert_int_equal(o.print_units, KP_SCALING_AUTO);
+    assert_int_equal(o.print_metric_instances, KP_INSTANCES_NONE);
+    assert_chosen(&o.page, (const unsigned char[]){KP_PAGE_DETAILS}, 1);
     assert_false(o.csv);
     assert_false(o.json);
-    assert_string_equal(o.print_summary, "none");
-    assert_string_equal(o.print_nvtx_rename, "none");
-    assert_string_equal(o.warp_sampling_interval, "auto");
+    assert_int_equal(o.print_summary, KP_GROUPING_NONE);
+    assert_int_equal(o.print_nvtx_rename, KP_NVTX_RENAME_NONE);
+    assert_int_equal(o.warp_sampling_interval, KP_OPTION_AUTO);
     assert_int_equal(o.warp_sampling_buffer_size, 0);
     assert_string_equal(o.trace_columns, "");
-    assert_string_equal(o.print_source, "cuda,sass");
+    assert_chosen(&o.print_source, (const unsigned char[]){KP_SOURCE_LINES, KP_SOURCE_SASS}, 2);
     assert_false(o.import_source);
     assert_string_equal(o.source_folders, "");
-    assert_string_equal(o.debug, "");
+    assert_int_equal(o.debug.n, 0);
     kp_options_free(&o);
     assert_null(o.set);
 }
@@ -121,20 +130,20 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.kernel_name, "regex:^k");
     assert_int_equal(o.launch_skip, 5);
     assert_true(o.launch_count == UINT64_MAX);
-    assert_string_equal(o.kernel_name_base, "mangled");
+    assert_int_equal(o.kernel_name_base, KP_NAME_BASE_MANGLED);
     assert_string_equal(o.kernel_id, "1:7:regex:f:2");
     assert_int_equal(o.launch_skip_before_match, 8);
-    assert_string_equal(o.filter_mode, "per-gpu");
+    assert_int_equal(o.filter_mode, KP_FILTER_PER_GPU);
     assert_true(o.devices == (UINT64_C(1) << 63 | 1));
     assert_int_equal(o.delay, 500000000);
     assert_int_equal(o.duration, 2000000000);
-    assert_string_equal(o.target_processes, "application-only");
+    assert_int_equal(o.target_processes, KP_TARGETS_APPLICATION);
     assert_string_equal(o.target_processes_filter, "a,regex:b");
     assert_int_equal(o.application, 4711);
     assert_int_equal(o.window, 1);
     assert_int_equal(o.window_memory, 64 << 20);
-    assert_string_equal(o.cache_control, "none");
-    assert_string_equal(o.clock_control, "none");
+    assert_int_equal(o.cache_control, KP_CACHES_LEFT);
+    assert_int_equal(o.clock_control, KP_CLOCKS_LEFT);
     assert_int_equal(o.pm_sampling_interval, 2000);
     assert_int_equal(o.pm_sampling_buffer_size, 8 << 20);
     assert_int_equal(o.pm_sampling_max_passes, 3);
@@ -143,43 +152,45 @@ static void every_field_has_its_variable(void **state)
     assert_true(o.force_overwrite);
     assert_true(o.quiet);
     assert_true(o.strict);
-    assert_string_equal(o.debug, "lock,window");
+    assert_int_equal(o.debug.n, 2);
+    assert_int_equal(o.debug.at[0], KP_DEBUGS_LOCK);
+    assert_int_equal(o.debug.at[1], KP_DEBUGS_WINDOW);
     assert_string_equal(o.metrics_told, "a,c");
     assert_string_equal(o.status_file, "/tmp/t");
     assert_false(o.profile_from_start);
     assert_true(o.nvtx);
     assert_string_equal(o.nvtx_include, "a/;[b");
     assert_string_equal(o.nvtx_exclude, "regex:c.*/");
-    assert_string_equal(o.nvtx_push_pop_scope, "process");
+    assert_int_equal(o.nvtx_push_pop_scope, KP_SCOPE_PROCESS);
     assert_string_equal(o.cupti_dir, "/opt/c");
     assert_string_equal(o.session_file, "/tmp/s");
     assert_string_equal(o.section_folder, "/");
-    assert_string_equal(o.print_details, "all");
-    assert_string_equal(o.print_metric_name, "label-name");
-    assert_string_equal(o.print_units, "base");
-    assert_string_equal(o.print_metric_instances, "values");
+    assert_int_equal(o.print_details, KP_DETAILS_ALL);
+    assert_int_equal(o.print_metric_name, KP_NAMING_BOTH);
+    assert_int_equal(o.print_units, KP_SCALING_BASE);
+    assert_int_equal(o.print_metric_instances, KP_INSTANCES_VALUES);
     assert_false(o.apply_rules);
     assert_string_equal(o.rule, "CPIStall,regex:SOL.*");
-    assert_string_equal(o.page, "raw");
+    assert_chosen(&o.page, (const unsigned char[]){KP_PAGE_RAW}, 1);
     assert_true(o.csv);
     assert_true(o.csv_defuse);
     assert_false(o.json);
-    assert_string_equal(o.print_summary, "per-gpu");
+    assert_int_equal(o.print_summary, KP_GROUPING_GPU);
     assert_string_equal(o.trace_columns, "a,b");
-    assert_string_equal(o.call_stack, "python,native");
-    assert_string_equal(o.warp_sampling_interval, "31");
+    assert_chosen(&o.call_stack, (const unsigned char[]){KP_CALL_STACK_PYTHON, KP_CALL_STACK_NATIVE}, 2);
+    assert_int_equal(o.warp_sampling_interval, 31);
     assert_int_equal(o.warp_sampling_buffer_size, 2048);
-    assert_string_equal(o.print_nvtx_rename, "kernel");
-    assert_string_equal(o.print_source, "sass");
+    assert_int_equal(o.print_nvtx_rename, KP_NVTX_RENAME_KERNEL);
+    assert_chosen(&o.print_source, (const unsigned char[]){KP_SOURCE_SASS}, 1);
     assert_true(o.import_source);
     assert_string_equal(o.source_folders, "a, /b");
     kp_options_free(&o);
     o = READ("KPROF_CALL_STACK=");
-    assert_string_equal(o.call_stack, "");
+    assert_chosen(&o.call_stack, (const unsigned char[]){0}, 0);
     kp_options_free(&o);
     o = READ("KPROF_JSON=yes", "KPROF_PAGE=raw, trace");
     assert_true(o.json);
-    assert_string_equal(o.page, "raw, trace");
+    assert_chosen(&o.page, (const unsigned char[]){KP_PAGE_RAW, KP_PAGE_TRACE}, 2);
     kp_options_free(&o);
 }
 
@@ -209,14 +220,10 @@ static void debug_takes_the_domains(void **state)
 #include "base/debug.def"
 #undef KP_DEBUG_DOMAIN
     };
-    char all[256] = "";
+    const struct kp_option *row = kp_option_row(offsetof(struct kp_options, debug));
     for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? "," : "", domains[i]);
-    size_t n;
-    const struct kp_option *row = kp_option_rows(&n);
-    while (n-- && strcmp(row->flag, "debug"))
-        row++;
-    assert_string_equal(row->values, all);
+        assert_string_equal(row->words[i], domains[i]);
+    assert_null(row->words[sizeof domains / sizeof *domains]);
 }
 
 static void the_set_gives_way(void **state)
@@ -259,6 +266,7 @@ static void the_trace_chooses_what_is_collected(void **state)
         struct kp_options o = read_options(rows[i].env);
         assert_string_equal(o.set, rows[i].set);
         assert_string_equal(o.metrics, rows[i].metrics);
+        assert_int_equal(o.only_columns, strchr(rows[i].metrics, ',') != NULL);
         kp_options_free(&o);
     }
 }
@@ -336,7 +344,7 @@ static void assert_clash(char *a, char *b, const char *message)
     struct kp_options o;
     assert_int_equal(kp_options_from_env(&o, env, &err), -EINVAL);
     assert_string_equal(err, message);
-    assert_null(o.page);
+    assert_null(o.set);
     free(err);
 }
 
@@ -659,7 +667,7 @@ static void a_file_sets_what_the_environment_does_not(void **state)
     assert_string_equal(o.set, "detailed"); /* the environment's */
     assert_int_equal(o.launch_skip, 3);
     assert_int_equal(o.launch_count, 5); /* the last one */
-    assert_string_equal(o.print_units, "base");
+    assert_int_equal(o.print_units, KP_SCALING_BASE);
     assert_string_equal(o.metrics, "a,b"); /* an empty variable is none */
     assert_false(o.quiet);
     assert_string_equal(o.source_folders, "a b, c");
