@@ -10,14 +10,14 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+#include "collectors/plan/plan.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/providers.h"
 #include "collectors/providers/tables.h"
-#include "collectors/plan/plan.h"
 #include "report/define/derive.h"
 #include "report/define/groups.h"
 #include "report/options/options.h"
-#include "base/text.h"
 
 #ifdef KP_TOOLS_GLIBC_COMPAT_H
 /* As the names in tools/glibc_compat.h, where it cannot be: other sources define it. */

@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "base/failures.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "cmd/catalog.h"
 #include "cmd/console.h"
 #include "report/options/options.h"
-#include "base/text.h"
-#include "base/path.h"
 
 /* The program is not started. */
 static int refuse(const struct kp_options *o, enum kp_failure kind, const char *what, const char *path, const char *why)

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/define/derive.h"
-#include "report/options/options.h"
-#include "base/plain.h"
-#include "report/write/launch.h"
-#include "report/judge/rules.h"
-#include "base/text.h"
 #include "base/nearest.h"
-#include "report/view/shown.h"
-#include "report/model/launch_names.h"
+#include "base/plain.h"
+#include "base/text.h"
+#include "report/define/derive.h"
 #include "report/define/units.h"
+#include "report/judge/rules.h"
+#include "report/model/launch_names.h"
+#include "report/options/options.h"
+#include "report/view/shown.h"
+#include "report/write/launch.h"
 
 enum {
     A,

@@ -7,9 +7,9 @@
 #ifndef KP_CMD_DIFF_H
 #define KP_CMD_DIFF_H
 
-#include "report/view/display.h"
-#include "report/store/store.h"
 #include "base/sink.h"
+#include "report/store/store.h"
+#include "report/view/display.h"
 
 /* What the totals are of, and a limit that names no metric. */
 #define KP_DIFF_DURATION "gpu__time_duration.sum"

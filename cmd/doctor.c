@@ -11,10 +11,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "report/model/model.h"
-#include "report/dwarf/symbols.h"
 #include "base/text.h"
 #include "report/define/units.h"
+#include "report/dwarf/symbols.h"
+#include "report/model/model.h"
 
 const char *const kp_doctor_paths[KP_DOCTOR_PATHS] = {
     [KP_DOCTOR_PARAMS] = "/proc/driver/nvidia/params",

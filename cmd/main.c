@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/version.h"
 #include "cmd/console.h"
 #include "cmd/help.h"
 #include "cmd/query.h"
 #include "cmd/run.h"
 #include "report/options/options.h"
-#include "base/version.h"
 
 enum {
     MAX_ROWS = 256,    /* rows of options.def that the arrays here have room for */

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/diff.h"
+#include "base/stream.h"
+#include "base/text.h"
 #include "cmd/console.h"
+#include "cmd/diff.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
 #include "report/options/options.h"
-#include "base/text.h"
-#include "base/stream.h"
 
 enum { MAX_LIMITS = 64 };
 

@@ -8,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/doctor.h"
+#include "base/stream.h"
 #include "cmd/console.h"
+#include "cmd/doctor.h"
 #include "cmd/doctor_cuda.h"
 #include "cmd/main.h"
 #include "cmd/run.h"
-#include "report/options/options.h"
 #include "report/dwarf/symbols.h"
-#include "base/stream.h"
+#include "report/options/options.h"
 
 /* Why the library of symbols, which lies beside `library`, cannot be loaded; NULL when it can. */
 static const char *symbols_error(const char *library)

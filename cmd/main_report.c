@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/view/listed.h"
+#include "base/pattern.h"
+#include "base/stream.h"
 #include "cmd/console.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
 #include "report/model/model.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
-#include "base/pattern.h"
+#include "report/view/listed.h"
 #include "report/write/run_summary.h"
-#include "base/stream.h"
 
 /* What is chosen and not in the session. */
 static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,

@@ -5,16 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/define/groups.h"
-#include "cmd/catalog.h"
-#include "cmd/console.h"
-#include "report/options/options.h"
+#include "base/nearest.h"
 #include "base/pattern.h"
-#include "report/judge/rules.h"
-#include "report/define/section_files.h"
 #include "base/text.h"
 #include "base/wrap.h"
-#include "base/nearest.h"
+#include "cmd/catalog.h"
+#include "cmd/console.h"
+#include "report/define/groups.h"
+#include "report/define/section_files.h"
+#include "report/judge/rules.h"
+#include "report/options/options.h"
 
 /* ---- flags ---- */
 

@@ -14,16 +14,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
+#include "base/path.h"
+#include "base/stream.h"
+#include "base/text.h"
+#include "base/version.h"
 #include "cmd/check.h"
 #include "cmd/console.h"
 #include "cmd/outcome.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
-#include "base/text.h"
-#include "base/version.h"
-#include "base/nearest.h"
-#include "base/path.h"
-#include "base/stream.h"
 
 static const char library_name[] = KP_LIBRARY;
 static const char session_ending[] = ".kprof", status_name[] = "status";

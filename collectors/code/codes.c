@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
+#include "base/text.h"
 #include "collectors/code/cubin.h"
 #include "collectors/code/disassemble.h"
 #include "report/define/source.h"
-#include "base/lock.h"
-#include "base/text.h"
 
 struct entry {
     struct kp_code code;

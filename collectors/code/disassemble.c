@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collectors/code/cubin_internal.h"
 #include "base/arena.h"
 #include "base/descriptor.h"
 #include "base/text.h"
+#include "collectors/code/cubin_internal.h"
 
 extern char **environ;
 

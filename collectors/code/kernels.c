@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/code/cubin.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "collectors/code/cubin.h"
 
 /* A function of a module. */
 struct function {

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectors/facts/driver.h"
 #include "collectors/code/kernels.h"
+#include "collectors/facts/driver.h"
 
 struct kp_device {
     CUdevice device;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "collectors/facts/occupancy.h"
 #include "collectors/facts/topology.h"
 #include "report/model/instances.h"
-#include "base/numbers.h"
 
 const char *const kp_launch_metric_names[] = {
     "derived__local_spilling_requests",

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/facts/nvlink.h"
 #include "base/text.h"
+#include "collectors/facts/nvlink.h"
 
 /* From compute capability 3.5 on (CUDA programming guide, technical specifications). */
 enum { REGISTERS_PER_THREAD = 255 };

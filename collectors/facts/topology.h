@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "collectors/facts/device.h"
 #include "base/dl.h"
+#include "collectors/facts/device.h"
 #include "report/model/model.h"
 
 /* Every metric that kp_device_metrics may set, in the order of strcmp, NULL at the end. None has a unit. */

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/providers.h"
+#include "base/text.h"
 #include "collectors/facts/launch.h"
 #include "collectors/facts/topology.h"
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
+#include "collectors/providers/providers.h"
 #include "report/define/derive.h"
 #include "report/judge/rules.h"
-#include "base/text.h"
 
 /* ---- the metrics of a plan, by name ---- */
 

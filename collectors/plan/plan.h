@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "collectors/model/metrics.h"
-#include "report/model/model.h"
 #include "report/define/sections.h"
+#include "report/model/model.h"
 
 struct kp_cupti;
 

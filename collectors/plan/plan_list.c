@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/providers.h"
-#include "collectors/facts/launch.h"
-#include "collectors/plan/plan_internal.h"
-#include "report/define/derive.h"
-#include "report/options/options.h"
+#include "base/nearest.h"
 #include "base/pattern.h"
 #include "base/text.h"
-#include "base/nearest.h"
+#include "collectors/facts/launch.h"
+#include "collectors/plan/plan_internal.h"
+#include "collectors/providers/providers.h"
+#include "report/define/derive.h"
+#include "report/options/options.h"
 
 enum { NAME_MAX_LEN = 512 };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "collectors/providers/provider.h"
 #include "collectors/providers/pm_list.h"
+#include "collectors/providers/provider.h"
 #include "cupti/pm.h"
 
 enum {

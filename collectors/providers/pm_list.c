@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/define/groups.h"
 #include "report/model/model.h"
-#include "base/text.h"
 
 /* What the walk over the sections and the list tells. */
 struct walk {

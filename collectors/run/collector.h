@@ -9,11 +9,11 @@
 #include <pthread.h>
 
 #include "collectors/facts/device.h"
+#include "collectors/model/launches.h"
+#include "collectors/plan/plan.h"
 #include "collectors/providers/providers.h"
 #include "collectors/replay/flush.h"
-#include "collectors/plan/plan.h"
 #include "collectors/replay/replay.h"
-#include "collectors/model/launches.h"
 #include "report/model/model.h"
 
 struct kp_collector;

@@ -6,14 +6,14 @@
 
 #include <cuda.h>
 
-#include "preload/os/elf.h"
 #include "preload/doors/api.h"
-#include "preload/doors/trampolines.h"
 #include "preload/doors/graph_doors.h"
 #include "preload/doors/hostmem_doors.h"
 #include "preload/doors/launch_doors.h"
-#include "preload/os/guard.h"
 #include "preload/doors/runtime.h"
+#include "preload/doors/trampolines.h"
+#include "preload/os/elf.h"
+#include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 
 /* cuda.h renames functions to their newest version; the doors are named by exported symbol. */

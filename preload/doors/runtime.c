@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "preload/program/context.h"
-#include "preload/os/elf.h"
-#include "preload/doors/launch_doors.h"
 #include "base/lock.h"
+#include "preload/doors/launch_doors.h"
+#include "preload/os/elf.h"
+#include "preload/program/context.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "preload/os/log.h"
-#include "preload/who/nvtx.h"
-#include "preload/process.h"
 #include "preload/os/symbols.h"
+#include "preload/process.h"
+#include "preload/who/nvtx.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/os/outcome.h"
-#include "preload/os/quiet.h"
 #include "base/debug.h"
-#include "report/options/options.h"
 #include "base/descriptor.h"
 #include "base/text.h"
+#include "preload/os/outcome.h"
+#include "preload/os/quiet.h"
+#include "report/options/options.h"
 
 static const char progress_mark[] = "==KPROF==";
 

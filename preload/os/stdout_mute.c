@@ -9,9 +9,9 @@
 #include <stdio_ext.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/lock.h"
 #include "preload/os/quiet.h"
-#include "base/descriptor.h"
 
 enum { PATIENCE_MS = 1000 };
 

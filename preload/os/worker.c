@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "preload/os/guard.h"
 #include "base/lock.h"
+#include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 
 /* SQLite and CUPTI's evaluation run on it. Memory is used only as far as they get. */

@@ -7,25 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
+#include "base/demangle.h"
+#include "base/lock.h"
+#include "base/text.h"
 #include "collectors/code/cubin.h"
 #include "collectors/facts/topology.h"
 #include "collectors/model/sampling.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/observe.h"
-#include "preload/os/elf.h"
-#include "preload/os/guard.h"
-#include "preload/program/loaded_modules.h"
-#include "base/lock.h"
-#include "preload/os/outcome.h"
-#include "preload/os/exit_first.h"
-#include "preload/os/progress.h"
 #include "preload/gate/handle_set.h"
-#include "preload/session/session.h"
+#include "preload/os/elf.h"
+#include "preload/os/exit_first.h"
+#include "preload/os/guard.h"
+#include "preload/os/outcome.h"
+#include "preload/os/progress.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
-#include "base/debug.h"
-#include "base/demangle.h"
-#include "base/text.h"
+#include "preload/program/loaded_modules.h"
+#include "preload/session/session.h"
 
 static struct kp_context *contexts;
 static atomic_uint generation;

@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectors/run/collector.h"
 #include "collectors/facts/device.h"
 #include "collectors/plan/plan.h"
-#include "report/options/options.h"
+#include "collectors/run/collector.h"
 #include "report/define/sections.h"
+#include "report/options/options.h"
 
 /* What was read once for a way of launching a kernel. */
 struct kp_known_config {

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "preload/os/guard.h"
 #include "base/lock.h"
+#include "preload/os/guard.h"
 #include "preload/os/worker.h"
 
 /* A wait under way: freed by the waiter that sees its end. */

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/demangle.h"
+#include "base/lock.h"
+#include "base/pattern.h"
+#include "base/text.h"
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
-#include "base/pattern.h"
-#include "base/lock.h"
-#include "base/text.h"
 
 enum { SLOTS = 4096, BUCKETS = 1024 };
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "preload/os/guard.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/kernel.h"
-#include "base/lock.h"
 
 struct entry {
     CUgraphExec exec;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/gate/gate.h"
 #include "base/lock.h"
+#include "preload/gate/gate.h"
 
 enum { SMALLEST_SLOT = 512, FEWEST_RANGES = 64 };
 

@@ -2,9 +2,9 @@
 
 #include <stdatomic.h>
 
+#include "base/lock.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
-#include "base/lock.h"
 #include "report/model/model.h"
 
 enum { PATIENCE_MS = 2000, KNOWN = 512 };

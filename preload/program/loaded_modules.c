@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "preload/os/guard.h"
-#include "preload/gate/handle_set.h"
 #include "base/lock.h"
+#include "preload/gate/handle_set.h"
+#include "preload/os/guard.h"
 
 /* Functions that have been noted. One that finds its set full takes another's place, which is then noted again. */
 enum { SETS = 2048, WAYS = 4 };

@@ -10,18 +10,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collectors/providers/library.h"
+#include "base/environment.h"
 #include "base/lock.h"
+#include "base/path.h"
+#include "base/version.h"
+#include "collectors/providers/library.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
 #include "preload/os/quiet.h"
 #include "preload/who/stack.h"
-#include "base/environment.h"
 #include "report/model/nvtx_expr.h"
 #include "report/pages/page.h"
 #include "report/store/store.h"
-#include "base/version.h"
-#include "base/path.h"
 
 enum { CLOSE_PATIENCE_MS = 3000 };
 

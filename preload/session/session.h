@@ -5,12 +5,12 @@
 #ifndef KP_PRELOAD_SESSION_SESSION_H
 #define KP_PRELOAD_SESSION_SESSION_H
 
+#include "base/failures.h"
 #include "collectors/code/codes.h"
 #include "collectors/facts/device.h"
-#include "base/failures.h"
+#include "report/define/sections.h"
 #include "report/model/model.h"
 #include "report/options/options.h"
-#include "report/define/sections.h"
 
 /* The path of the program; malloc'ed, "" where it cannot be read, NULL without memory. */
 char *kp_session_executable(void);

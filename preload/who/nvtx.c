@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "report/model/nvtx_expr.h"
 #include "base/text.h"
+#include "report/model/nvtx_expr.h"
 
 enum {
     MOST_THREADS = 1024,

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/os/elf.h"
 #include "base/lock.h"
+#include "base/text.h"
+#include "preload/os/elf.h"
 #include "preload/who/python.h"
 #include "preload/who/stack_body.h"
-#include "base/text.h"
 
 /* A hash and the id found by it, in a table with open addressing; id 0 = free. */
 struct slot {

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/demangle.h"
 #include "preload/os/log.h"
 #include "preload/os/mappings.h"
 #include "preload/os/outcome.h"
-#include "preload/who/stack_body.h"
 #include "preload/os/symbols.h"
-#include "base/demangle.h"
+#include "preload/who/stack_body.h"
 #include "report/dwarf/symbols.h"
 
 void kp_stack_program(char *path, size_t size)

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/code/sass.h"
 #include "base/lock.h"
-#include "preload/session/session.h"
-#include "preload/os/worker.h"
-#include "report/define/derive_source.h"
 #include "base/text.h"
+#include "collectors/code/sass.h"
+#include "preload/os/worker.h"
+#include "preload/session/session.h"
+#include "report/define/derive_source.h"
 
 /* Few results are stored at once: what the worker has not come to is lost when the program is killed. */
 enum { FEW = 16 };

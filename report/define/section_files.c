@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/define/section_tree.h"
 #include "base/text.h"
+#include "report/define/section_tree.h"
 
 enum {
     MAX_FILE = 16 << 20, /* byte; the largest that Nsight Compute comes with has 1.5 MB */

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/expr.h"
-#include "report/define/groups.h"
-#include "base/text.h"
 #include "base/nearest.h"
+#include "base/text.h"
+#include "report/define/groups.h"
 
 /* Compute capabilities as ten times major plus minor; the highest stands for all above it, too. */
 enum { N_ARCHS = 256, WORD_BITS = 64 };

@@ -6,8 +6,8 @@
 #define KP_REPORT_DEFINE_SECTION_TREE_H
 
 #include "base/arena.h"
-#include "report/define/derive.h"
 #include "base/prototext.h"
+#include "report/define/derive.h"
 #include "report/define/sections.h"
 
 /* Something of a file that is not used. */

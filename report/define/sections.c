@@ -1,5 +1,5 @@
-#include "report/define/sections.h"
 #include "base/nearest.h"
+#include "report/define/sections.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/define/code_cache.h"
 #include "base/demangle.h"
 #include "base/text.h"
+#include "report/define/code_cache.h"
 
 const struct kp_stall_reason kp_stall_reasons[KP_STALL_REASONS] = {
 #define KP_STALL_REASON(reason, state, label, unit, cc) {KP_STALL_PREFIX #reason, #state, label},

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/judge/rules.h"
 #include "base/text.h"
 #include "report/define/groups.h"
+#include "report/judge/rules.h"
 
 static const char *const severity_names[] = {
     [KP_SEVERITY_OPT] = "OPT", [KP_SEVERITY_INF] = "INF", [KP_SEVERITY_WRN] = "WRN"};

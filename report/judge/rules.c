@@ -9,8 +9,8 @@
 
 #include "base/pattern.h"
 #include "base/plain.h"
-#include "report/define/source.h"
 #include "base/text.h"
+#include "report/define/source.h"
 #include "report/define/units.h"
 
 /* What a rule passes on to its children; NaN where nobody did. Fractions of 1. */

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "report/model/model.h"
 #include "report/define/sections.h"
+#include "report/model/model.h"
 
 /* A metric that a rule looks at. Several of one name are alternatives: the first that the chip and the launch have. */
 struct kp_rule_input {

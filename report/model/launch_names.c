@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/model/nvtx_expr.h"
 #include "base/text.h"
+#include "report/model/nvtx_expr.h"
 
 const char kp_range_nameless[] = "(no name)";
 

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/options/options.h"
 #include "base/text.h"
+#include "report/options/options.h"
 
 /* The most that is read, byte: it may be a file without an end. */
 enum { MOST = 1 << 20 };

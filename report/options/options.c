@@ -7,18 +7,18 @@
 #include <string.h>
 #include <strings.h>
 
-#include "report/options/config.h"
-#include "report/options/pages.h"
-#include "report/model/kernel_id.h"
-#include "report/model/model.h"
-#include "report/model/nvtx_expr.h"
 #include "base/nearest.h"
 #include "base/path.h"
 #include "base/pattern.h"
-#include "report/judge/rules.h"
+#include "base/text.h"
 #include "report/define/section_files.h"
 #include "report/define/sections.h"
-#include "base/text.h"
+#include "report/judge/rules.h"
+#include "report/model/kernel_id.h"
+#include "report/model/model.h"
+#include "report/model/nvtx_expr.h"
+#include "report/options/config.h"
+#include "report/options/pages.h"
 
 static const char ENV_PREFIX[] = KP_OPTION_PREFIX;
 

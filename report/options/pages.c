@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/define/sections.h"
 #include "report/define/source.h"
-#include "base/text.h"
 
 /* The section without which a page has nothing to show; NULL: none. */
 static const char *const section_of[KP_PAGE_IDS] = {[KP_PAGE_SOURCE] = kp_source_section, [KP_PAGE_PM] = "PmSampling"};

@@ -5,10 +5,10 @@
 #ifndef KP_REPORT_PAGES_PAGE_H
 #define KP_REPORT_PAGES_PAGE_H
 
-#include "report/model/lookup.h"
-#include "report/view/display.h"
-#include "report/store/store.h"
 #include "base/sink.h"
+#include "report/model/lookup.h"
+#include "report/store/store.h"
+#include "report/view/display.h"
 
 struct kp_choice;
 struct kp_writer;

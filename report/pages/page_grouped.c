@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/pages/page_body.h"
 #include "report/model/launch_names.h"
+#include "report/pages/page_body.h"
 #include "report/view/shown.h"
 
 /* One metric over launches; text has no such values and is left out. */

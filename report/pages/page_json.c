@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/pages/page_body.h"
 #include "base/environment.h"
 #include "base/json.h"
-#include "report/pages/json_code.h"
 #include "base/plain.h"
 #include "base/text.h"
-#include "report/view/shown.h"
 #include "report/define/source.h"
 #include "report/model/launch_names.h"
+#include "report/pages/json_code.h"
+#include "report/pages/page_body.h"
+#include "report/view/shown.h"
 
 enum { VERSION = 1 };
 static const char schema[] = "kprof-session", schema_of_several[] = "kprof-sessions";

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/pages/page_body.h"
 #include "report/model/launch_names.h"
+#include "report/pages/page_body.h"
 
 /* A range is named in a field of its own, which is there where ranges are. */
 enum { TIME, TOTAL, INSTANCES, AVERAGE, MEDIAN, LOWEST, HIGHEST, DEVIATION, NAME, COLUMNS, RANGE = COLUMNS, FIELDS };

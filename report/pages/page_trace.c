@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/pages/page_body.h"
 #include "base/text.h"
 #include "report/model/launch_names.h"
+#include "report/pages/page_body.h"
 
 enum { CHOSEN_WIDTH = 15 };
 

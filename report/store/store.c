@@ -50,8 +50,8 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
-#include "report/model/instances.h"
 #include "base/text.h"
+#include "report/model/instances.h"
 
 enum {
     APPLICATION_ID = 0x4b505246,

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
-#include "report/store/store_body.h"
 #include "base/text.h"
+#include "report/store/store_body.h"
 
 enum { BLOCK = 1 << 18 };
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "report/store/store_body.h"
 #include "base/text.h"
+#include "report/store/store_body.h"
 
 enum {
     STEPS_A_CALL = 1000, /* between two looks at the budget */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/judge/rules.h"
 #include "report/options/options.h"
-#include "base/text.h"
 
 struct kp_display kp_display_of(const struct kp_options *o)
 {

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pattern.h"
+#include "base/text.h"
 #include "report/define/derive.h"
 #include "report/define/groups.h"
+#include "report/options/options.h"
 #include "report/view/lines.h"
 #include "report/view/listed.h"
 #include "report/view/series.h"
-#include "report/options/options.h"
-#include "base/pattern.h"
-#include "base/text.h"
 
 static const char separators[] = ", \t";
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/define/units.h"
-#include "report/view/display.h"
 #include "base/text.h"
 #include "report/define/groups.h"
+#include "report/define/units.h"
+#include "report/view/display.h"
 
 int kp_lines_add(struct kp_lines *l, const struct kp_line *line)
 {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/define/units.h"
 #include "base/text.h"
 #include "base/wrap.h"
+#include "report/define/units.h"
 
 enum {
     GAP = 2,       /* between columns */

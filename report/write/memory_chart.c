@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/define/units.h"
 #include "base/text.h"
+#include "report/define/units.h"
 
 enum {
     CHART_WIDTH = KP_DRAWING_WIDTH,

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/model/launch_names.h"
 #include "report/write/launch.h"
-#include "base/text.h"
 
 /* A range as it is written in a filter expression, but for the '\\' of special characters: those would only be in the
  * way of reading. */

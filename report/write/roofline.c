@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/define/units.h"
 #include "base/text.h"
+#include "report/define/units.h"
 
 enum {
     PLOT_WIDTH = 100,

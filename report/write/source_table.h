@@ -2,9 +2,9 @@
 #ifndef KP_REPORT_WRITE_SOURCE_TABLE_H
 #define KP_REPORT_WRITE_SOURCE_TABLE_H
 
+#include "report/define/source.h"
 #include "report/view/lines.h"
 #include "report/write/out.h"
-#include "report/define/source.h"
 
 /* The hottest lines, at most `limit`, each with its numbers, its place, the call that it was inlined at, and its text
  * where that is found; then what is missing, with `help` also how to find files. Begins with a title and ends with a

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/define/units.h"
 #include "report/write/stack.h"
-#include "base/text.h"
 
 /* Frames that are shown of a stack; the outer ones are much the same for all. Stacks in the table of them. */
 enum { FRAMES_MAX = 20, STACKS_MAX = 20 };

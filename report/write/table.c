@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/define/units.h"
 #include "base/text.h"
 #include "base/wrap.h"
+#include "report/define/units.h"
 
 enum { VALUE_WIDTH_MAX = 30 /* longer values are wrapped */ };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/model/instances.h"
 #include "base/numbers.h"
+#include "report/model/instances.h"
 #include "tests/fuzz/fuzz.h"
 
 static const size_t sizes[] = {

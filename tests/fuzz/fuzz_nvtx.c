@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/model/nvtx_expr.h"
 #include "base/text.h"
+#include "report/model/nvtx_expr.h"
 #include "tests/fuzz/fuzz.h"
 
 static char empty[] = "", alpha[] = "A", beta[] = "B", domain[] = "D";

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmd/diff.h"
-#include "report/view/listed.h"
-#include "report/pages/page.h"
-#include "report/judge/rules.h"
-#include "report/store/store.h"
 #include "base/text.h"
+#include "cmd/diff.h"
+#include "report/judge/rules.h"
+#include "report/pages/page.h"
+#include "report/store/store.h"
+#include "report/view/listed.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/session_base.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/define/sections.h"
 #include "report/store/store.h"
-#include "base/text.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Of the code of each function, so that a session is read and shown in a few milliseconds. */

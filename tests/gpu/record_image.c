@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/replay/flush.h"
 #include "collectors/plan/plan.h"
+#include "collectors/replay/flush.h"
 #include "collectors/replay/replay.h"
 #include "cupti/target.h"
 #include "preload/os/elf.h"

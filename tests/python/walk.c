@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "preload/who/python.h"
 #include "preload/os/symbols.h"
+#include "preload/who/python.h"
 
 void *(*kp_real_dlsym)(void *handle, const char *name) = dlsym;
 

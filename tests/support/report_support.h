@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
+#include "base/sink.h"
 #include "report/model/model.h"
 #include "report/write/out.h"
-#include "base/sink.h"
 
 /* Text collected by a sink; free `text` in the end. */
 struct kp_test_text {

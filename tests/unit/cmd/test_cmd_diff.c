@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "cmd/diff.h"
-#include "report/pages/page.h"
 #include "report/judge/rules.h"
+#include "report/pages/page.h"
 #include "report/write/run_summary.h"
 #include "tests/support/report_support.h"
 

@@ -19,12 +19,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "report/options/options.h"
 #include "base/path.h"
-#include "report/pages/page.h"
-#include "report/judge/rules.h"
-#include "report/store/store.h"
 #include "base/version.h"
+#include "report/judge/rules.h"
+#include "report/options/options.h"
+#include "report/pages/page.h"
+#include "report/store/store.h"
 #include "tests/support/report_support.h"
 
 static const struct kp_display plain = {.rules = KP_RULES_ALL}; /* by default */
@@ -577,21 +577,22 @@ static void every_flag_reaches_the_environment(void **state)
     size_t n;
     kp_option_rows(&n);
     assert_int_equal(sizeof lines / sizeof *lines, n);
-    struct outcome o = RUN_WITH(
-        ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k", "regex:k", "-s",
-        "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log", "-o", "out", "-f",
-        "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir=dir", "--session-file", "ses", "--window", "7",
-        "--window-memory=2G", "--print-details", "all", "--print-metric-name=name", "--print-units=base",
-        "--print-metric-instances", "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall",
-        "--kernel-name-base", "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode",
-        "per-gpu", "--devices", "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only",
-        "--target-processes-filter=env", "--application", "1", "--config=/dev/null", "--nvtx", "--nvtx-include", "a/",
-        "--nvtx-exclude=c", "--nvtx-include=b/", "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off",
-        "--csv-defuse", "--json", "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel",
-        "--print-source=cuda", "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
-        "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
-        "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--strict=no", "--status-file", "s",
-        "--metrics-told=m", "env");
+    struct outcome o =
+        RUN_WITH(ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k",
+                 "regex:k", "-s", "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log",
+                 "-o", "out", "-f", "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir=dir",
+                 "--session-file", "ses", "--window", "7", "--window-memory=2G", "--print-details", "all",
+                 "--print-metric-name=name", "--print-units=base", "--print-metric-instances", "values",
+                 "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base",
+                 "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode", "per-gpu",
+                 "--devices", "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only",
+                 "--target-processes-filter=env", "--application", "1", "--config=/dev/null", "--nvtx",
+                 "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/", "--nvtx-push-pop-scope", "process",
+                 "--page", "raw,trace", "--csv=off", "--csv-defuse", "--json", "--print-summary=per-gpu",
+                 "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda", "--import-source",
+                 "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000", "--pm-sampling-buffer-size=8M",
+                 "--pm-sampling-max-passes", "3", "--call-stack=native", "--warp-sampling-interval=3",
+                 "--warp-sampling-buffer-size", "1M", "--strict=no", "--status-file", "s", "--metrics-told=m", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s", lines[i], o.out);

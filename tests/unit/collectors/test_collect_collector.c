@@ -21,8 +21,8 @@
 
 #include "collectors/run/collector.h"
 #include "cupti/internal.h"
-#include "tests/support/collect_support.h"
 #include "tests/fake/fake_image.h"
+#include "tests/support/collect_support.h"
 #include "tests/support/fake_support.h"
 #include "tests/support/report_support.h"
 #include "tests/support/window_support.h"

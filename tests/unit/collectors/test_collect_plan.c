@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/providers/providers.h"
 #include "collectors/plan/plan.h"
+#include "collectors/providers/providers.h"
 #include "cupti/internal.h"
 #include "report/define/derive.h"
 #include "report/define/groups.h"

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectors/run/collector.h"
 #include "collectors/providers/provider.h"
+#include "collectors/run/collector.h"
 #include "cupti/internal.h"
 #include "cupti/source.h"
-#include "tests/support/collect_support.h"
 #include "tests/fake/fake_image.h"
+#include "tests/support/collect_support.h"
 #include "tests/support/fake_support.h"
 #include "tests/support/report_support.h"
 #include "tests/support/window_support.h"

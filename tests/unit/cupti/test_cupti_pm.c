@@ -15,8 +15,8 @@
 #include "cupti/internal.h"
 #include "cupti/pm.h"
 #include "cupti/target.h"
-#include "tests/support/collect_support.h"
 #include "tests/fake/fake_image.h"
+#include "tests/support/collect_support.h"
 #include "tests/support/fake_support.h"
 #include "tests/support/report_support.h"
 

@@ -16,9 +16,9 @@
 #include "collectors/plan/plan.h"
 #include "cupti/host.h"
 #include "report/define/derive.h"
+#include "report/pages/details.h"
 #include "tests/support/collect_support.h"
 #include "tests/support/report_support.h"
-#include "report/pages/details.h"
 
 enum { MAX_METRICS = 4096, MAX_GROUPS = 4, MAX_RANGES = 2, WARP = 32 };
 

@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "cupti/checkpoint_abi.h"
-#include "tests/support/child_support.h"
 #include "tests/fake/fake_hooks.h"
 #include "tests/fake/fake_image.h"
+#include "tests/support/child_support.h"
 
 enum { N = 64 };
 

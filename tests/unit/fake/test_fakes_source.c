@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/child_support.h"
 #include "tests/fake/fake_hooks.h"
+#include "tests/support/child_support.h"
 
 enum { N = 64, MOST_RECORDS = 64, MOST_REASONS = 64, MOST_METRICS = 128, WARPS = N / 32 };
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/window/batch.h"
 #include "base/lock.h"
-#include "preload/session/session.h"
 #include "preload/os/worker.h"
+#include "preload/session/session.h"
+#include "preload/window/batch.h"
 #include "tests/support/report_support.h"
 #include "tests/support/source_support.h"
 

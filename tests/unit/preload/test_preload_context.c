@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include "cupti/source.h"
-#include "preload/program/context.h"
-#include "preload/program/loaded_modules.h"
 #include "preload/os/exit_first.h"
-#include "preload/session/session.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
+#include "preload/program/context.h"
+#include "preload/program/loaded_modules.h"
+#include "preload/session/session.h"
 #include "tests/support/collect_support.h"
 #include "tests/support/fake_support.h"
 #include "tests/support/report_support.h"

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "preload/gate/gate.h"
-#include "preload/os/guard.h"
 #include "preload/doors/pool.h"
 #include "preload/doors/trampolines.h"
+#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
 #include "preload/process.h"
 #include "preload/window/flags.h"
 

@@ -18,12 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "preload/doors/hostmem_doors.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
-#include "preload/doors/hostmem_doors.h"
-#include "preload/program/hostmem.h"
 #include "preload/os/mappings.h"
 #include "preload/process.h"
+#include "preload/program/hostmem.h"
 #include "tests/fake/fake_hooks.h"
 #include "tests/support/report_support.h"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/os/guard.h"
 #include "preload/doors/launch_doors.h"
+#include "preload/os/guard.h"
 #include "preload/process.h"
 
 /* ---- the process: keeps the launch that a door hands it ---- */

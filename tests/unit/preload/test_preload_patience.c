@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "preload/os/guard.h"
-#include "preload/program/ctx_wait.h"
 #include "preload/os/worker.h"
+#include "preload/program/ctx_wait.h"
 
 enum { LONG_MS = 20000, SHORT_MS = 20 };
 

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "preload/who/python.h"
 #include "preload/os/symbols.h"
+#include "preload/who/python.h"
 
 enum { KP_NONE = -1, OWNED_BY_C_STACK = 3 };
 

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/os/guard.h"
 #include "base/lock.h"
+#include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
 

@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/define/groups.h"
+#include "report/define/units.h"
 #include "report/options/options.h"
 #include "report/pages/details.h"
 #include "tests/support/report_support.h"
-#include "report/define/groups.h"
-#include "report/define/units.h"
 
 #define ROW_OF(kind, body, group, label, metric, unit, cc, source)                                                     \
     {                                                                                                                  \

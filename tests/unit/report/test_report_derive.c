@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/define/derive.h"
 #include "base/expr.h"
+#include "report/define/derive.h"
 
 static void add(const char *name, const char *unit, const char *expression)
 {

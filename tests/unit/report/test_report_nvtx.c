@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "report/model/nvtx_expr.h"
-#include "report/store/store.h"
-#include "tests/support/report_support.h"
 #include "report/pages/details.h"
+#include "report/store/store.h"
 #include "report/write/account.h"
+#include "tests/support/report_support.h"
 
 /* Ranges, one a word: [THREAD:][DOMAIN@]NAME is a push-pop range, =[DOMAIN@]NAME a start-end range; '~' is a blank. */
 static struct kp_nvtx ranges_of(const char *words)

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "report/options/config.h"
-#include "base/path.h"
 #include "base/nearest.h"
+#include "base/path.h"
+#include "report/options/config.h"
 #include "report/options/options.h"
 #include "tests/support/report_support.h"
 

@@ -16,19 +16,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "report/write/columns.h"
 #include "base/csv.h"
 #include "base/json.h"
-#include "report/options/options.h"
-#include "report/pages/page.h"
 #include "base/plain.h"
-#include "report/judge/rules.h"
 #include "base/stream.h"
 #include "base/text.h"
+#include "report/judge/rules.h"
+#include "report/model/launch_names.h"
+#include "report/options/options.h"
+#include "report/pages/page.h"
+#include "report/write/account.h"
+#include "report/write/columns.h"
 #include "tests/support/code_support.h"
 #include "tests/support/report_support.h"
-#include "report/model/launch_names.h"
-#include "report/write/account.h"
 
 enum { LAUNCHES = 5, ODD = 3, GRAPH = 4, STACK = 2, CODE = 11 };
 

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/options/options.h"
-#include "report/pages/page.h"
-#include "report/pages/details.h"
 #include "report/judge/rules.h"
-#include "tests/support/report_support.h"
 #include "report/model/launch_names.h"
+#include "report/options/options.h"
+#include "report/pages/details.h"
+#include "report/pages/page.h"
+#include "tests/support/report_support.h"
 
 enum { A, B, SESSIONS, LAUNCHES = 7, OWN = 7, OTHER = 8 };
 

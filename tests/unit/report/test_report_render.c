@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "report/define/sections.h"
-#include "tests/support/report_support.h"
-#include "report/write/account.h"
 #include "report/pages/details.h"
+#include "report/write/account.h"
+#include "tests/support/report_support.h"
 
 static const struct kp_display plain; /* by default */
 

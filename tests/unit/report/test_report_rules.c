@@ -13,9 +13,9 @@
 
 #include "cupti/host.h"
 #include "report/define/units.h"
+#include "report/write/advice.h"
 #include "tests/support/collect_support.h"
 #include "tests/support/rules_support.h"
-#include "report/write/advice.h"
 
 enum { FIELDS = 8, SECTIONS_MAX = 32 };
 

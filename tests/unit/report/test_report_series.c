@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/pages/page.h"
-#include "report/pages/details.h"
-#include "tests/support/report_support.h"
-#include "report/write/drawings.h"
 #include "report/judge/rules.h"
+#include "report/pages/details.h"
+#include "report/pages/page.h"
+#include "report/write/drawings.h"
+#include "tests/support/report_support.h"
 
 #define PCT ".avg.pct_of_peak_sustained_elapsed"
 

@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "report/define/derive_source.h"
+#include "report/define/source.h"
+#include "report/judge/rules.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
 #include "report/write/source_table.h"
-#include "report/judge/rules.h"
-#include "report/define/source.h"
 #include "tests/support/report_support.h"
 #include "tests/support/rules_support.h"
 #include "tests/support/source_support.h"

@@ -20,12 +20,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "report/pages/details.h"
 #include "report/pages/page.h"
+#include "report/write/account.h"
 #include "tests/support/code_support.h"
 #include "tests/support/report_support.h"
 #include "tests/support/store_support.h"
-#include "report/write/account.h"
-#include "report/pages/details.h"
 
 static const struct kp_display plain; /* by default */
 

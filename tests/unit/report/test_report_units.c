@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/define/units.h"
 #include "base/wrap.h"
+#include "report/define/units.h"
 
 static void numbers(void **state)
 {

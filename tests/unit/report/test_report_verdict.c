@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/write/run_summary.h"
 #include "report/judge/verdict.h"
-#include "tests/support/rules_support.h"
 #include "report/write/advice.h"
+#include "report/write/run_summary.h"
+#include "tests/support/rules_support.h"
 
 static void apply(const struct kp_recording *r, size_t i, struct kp_messages *m)
 {
