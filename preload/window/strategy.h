@@ -43,7 +43,8 @@ struct kp_strategy {
     void (*abandon)(struct kp_window *w);
 };
 
-/* The first row that suits, and opens, counts the window. NULL ends the table. */
+/* The first row that suits, and opens, counts the window. The last one takes every launch without an obstacle; NULL
+ * ends the table. */
 extern const struct kp_strategy *const kp_strategies[];
 
 extern const struct kp_strategy kp_strategy_replay, kp_strategy_count, kp_strategy_plain;
