@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cmd/catalog.h"
 #include "cmd/console.h"
+#include "collectors/providers/library.h"
 #include "report/options/options.h"
 
 /* The program is not started. */
@@ -148,6 +149,20 @@ static int check_log(const struct kp_options *o)
     return status;
 }
 
+/* The folder is the only one that is looked in. */
+static int check_cupti(const struct kp_options *o)
+{
+    struct stat st;
+    const char *why = NULL;
+    if (stat(o->cupti_dir, &st))
+        why = strerror(errno);
+    else if (!S_ISDIR(st.st_mode))
+        why = strerror(ENOTDIR);
+    else if (!kp_library_lies_in(o->cupti_dir))
+        why = "the folder has no libcupti";
+    return why ? refuse(o, KP_FAILURE_CUPTI, "--cupti-dir", o->cupti_dir, why) : 0;
+}
+
 /* ---- metrics ---- */
 
 /* Seconds that CUPTI is given to answer. */
@@ -253,6 +268,8 @@ int kp_check_run(struct kp_options *o)
     int status = *o->export_file ? check_export(o) : 0;
     if (!status && !is_stream(o->log_file))
         status = check_log(o);
+    if (!status && *o->cupti_dir)
+        status = check_cupti(o);
     return status ? status : check_metrics(o);
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* Of address space and of data. Opening the libraries and planning took 60 MB. */
 enum { ROOM_TO_LOAD = 160 << 20, ROOM_TO_CALL = 64 << 20 };
@@ -110,6 +111,15 @@ static void *find_loaded(const struct kp_dl *dl)
     return NULL;
 }
 
+bool kp_cupti_lies_in(const char *dir)
+{
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof(cupti_names) / sizeof(*cupti_names); i++)
+        if (snprintf(path, sizeof(path), "%s/%s", dir, cupti_names[i]) < (int)sizeof(path) && !access(path, R_OK))
+            return true;
+    return false;
+}
+
 static void *find_cupti(const struct kp_dl *dl, const char *dir, const char *const *near)
 {
     void *h = NULL;
@@ -206,9 +216,12 @@ int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *ne
         goto out;
     void *libraries[LIBRARIES] = {[LIB_CUPTI] = find_cupti(dl, dir, near)};
     if (!libraries[LIB_CUPTI]) {
-        *err = kp_cupti_text("libcupti not found%s%s: install the CUDA toolkit's CUPTI (or `pip install "
-                             "nvidia-cuda-cupti`) and set KPROF_CUPTI_DIR or LD_LIBRARY_PATH to its folder",
-                             dir && *dir ? " in " : "", dir && *dir ? dir : "");
+        *err = dir && *dir
+                   ? kp_cupti_text("libcupti not found in %s, the only folder to look in (cupti-dir): name one that "
+                                   "has it, or leave cupti-dir (KPROF_CUPTI_DIR) out",
+                                   dir)
+                   : kp_cupti_text("libcupti not found: install the CUDA toolkit's CUPTI (or `pip install "
+                                   "nvidia-cuda-cupti`) and set KPROF_CUPTI_DIR or LD_LIBRARY_PATH to its folder");
         rc = -ENOENT;
         goto out;
     }

@@ -506,12 +506,15 @@ static void help_lists_every_option(void **state)
 
 static void every_flag_reaches_the_environment(void **state)
 {
-    char now[PATH_MAX / 2], log_file[PATH_MAX], export_file[PATH_MAX], status_file[PATH_MAX], nothing[2 * PATH_MAX];
+    char now[PATH_MAX / 2], log_file[PATH_MAX], export_file[PATH_MAX], status_file[PATH_MAX], cupti_dir[PATH_MAX],
+        nothing[2 * PATH_MAX];
     assert_non_null(getcwd(now, sizeof now));
     snprintf(log_file, sizeof log_file, "KPROF_LOG_FILE=%s/log", now);
     snprintf(export_file, sizeof export_file, "KPROF_EXPORT=%s/out", now);
     snprintf(status_file, sizeof status_file, "KPROF_STATUS_FILE=%s/kprof.", tmp);
     snprintf(nothing, sizeof nothing, "==KPROF== Nothing was written to %s/out. %s", now, nothing_more);
+    snprintf(cupti_dir, sizeof cupti_dir, "KPROF_CUPTI_DIR=%s", tmp);
+    fclose(fopen(inside("tmp/libcupti.so"), "we")); /* has to be there, is not opened yet */
     const char *const lines[] = {
         "KPROF_SET=basic",
         "KPROF_SECTION=Occupancy",
@@ -530,7 +533,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_QUIET=off",
         "KPROF_DEBUG=lock,fork",
         "KPROF_PROFILE_FROM_START=off",
-        "KPROF_CUPTI_DIR=dir",
+        cupti_dir,
         "KPROF_SESSION_FILE=ses",
         "KPROF_WINDOW=7",
         "KPROF_WINDOW_MEMORY=2G",
@@ -580,10 +583,10 @@ static void every_flag_reaches_the_environment(void **state)
     struct outcome o =
         RUN_WITH(ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k",
                  "regex:k", "-s", "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log",
-                 "-o", "out", "-f", "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir=dir",
-                 "--session-file", "ses", "--window", "7", "--window-memory=2G", "--print-details", "all",
-                 "--print-metric-name=name", "--print-units=base", "--print-metric-instances", "values",
-                 "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base",
+                 "-o", "out", "-f", "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir",
+                 strchr(cupti_dir, '/'), "--session-file", "ses", "--window", "7", "--window-memory=2G",
+                 "--print-details", "all", "--print-metric-name=name", "--print-units=base", "--print-metric-instances",
+                 "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base",
                  "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode", "per-gpu",
                  "--devices", "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only",
                  "--target-processes-filter=env", "--application", "1", "--config=/dev/null", "--nvtx",
@@ -595,8 +598,9 @@ static void every_flag_reaches_the_environment(void **state)
                  "--warp-sampling-buffer-size", "1M", "--strict=no", "--status-file", "s", "--metrics-told=m", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
-            fail_msg("no line %s in\n%s", lines[i], o.out);
+            fail_msg("no line %s in\n%s%s", lines[i], o.out, o.err);
     assert_exited(o, 0, NULL, nothing);
+    unlink(inside("tmp/libcupti.so"));
     o = RUN("--quiet", "env");
     assert_true(has_line(o.out, "KPROF_QUIET=on"));
     assert_exited(o, 0, NULL, "");
