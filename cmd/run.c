@@ -300,12 +300,25 @@ struct run {
     bool used; /* CUDA was, as far as is known */
 };
 
+/* An export that is not this run's must not be taken for it: where a session would go, and what lies there. */
+static char *find_earlier(const struct run *r, const char **earlier)
+{
+    struct stat st;
+    char *path = kp_check_export_path(&r->o);
+    *earlier = path && !lstat(path, &st) ? "; the file that is there is not of this run" : "";
+    return path;
+}
+
 /* Else a program that has nothing to do with CUDA would leave its user waiting for a report. */
 static void say_why_nothing(const struct run *r)
 {
-    const char *why = kp_check_not_followed(r->program);
-    fprintf(stderr, *r->o.export_file ? "==KPROF== Nothing was written to %s. " : "==KPROF== No session was stored. ",
-            r->o.export_file);
+    const char *why = kp_check_not_followed(r->program), *earlier;
+    char *path = find_earlier(r, &earlier);
+    if (*r->o.export_file)
+        fprintf(stderr, "==KPROF== Nothing was written to %s%s. ", r->o.export_file, earlier);
+    else
+        fputs("==KPROF== No session was stored. ", stderr);
+    free(path);
     if (why)
         fprintf(stderr, "%s cannot be followed: %s.\n", r->program, why);
     else
@@ -314,14 +327,11 @@ static void say_why_nothing(const struct run *r)
               stderr);
 }
 
-/* An export that is not this run's must not be taken for it. */
 static void say_not_stored(const struct run *r)
 {
-    struct stat st;
-    char *path = kp_check_export_path(&r->o);
-    bool there = path && !lstat(path, &st);
-    kp_console_error(0, "nothing was written to %s, a line above says why%s", path ? path : r->o.export_file,
-                     there ? "; the file that is there is not of this run" : "");
+    const char *earlier;
+    char *path = find_earlier(r, &earlier);
+    kp_console_error(0, "nothing was written to %s, a line above says why%s", path ? path : r->o.export_file, earlier);
     free(path);
 }
 
@@ -406,16 +416,6 @@ static int prepare_folder(struct run *r)
     return 0;
 }
 
-/* A session that is to be replaced goes before the program starts: it cannot be taken for the one that was not made. */
-static void remove_old(const struct run *r)
-{
-    struct stat st;
-    char *path = r->o.force_overwrite && r->program ? kp_check_export_path(&r->o) : NULL;
-    if (path && !stat(path, &st) && S_ISREG(st.st_mode))
-        unlink(path);
-    free(path);
-}
-
 static int run(struct run *r, char **argv, const char *const *commands)
 {
     int status = kp_check_run(&r->o);
@@ -428,7 +428,6 @@ static int run(struct run *r, char **argv, const char *const *commands)
     if (status)
         return status;
     r->program = kp_check_find_program(argv[0]);
-    remove_old(r);
     status = run_program(argv, commands, &r->child);
     return status ? status : settle(r);
 }

@@ -101,7 +101,13 @@ run -o nothing true
 says "-o without CUDA" "^==KPROF== Nothing was written to $tmp/nothing. Unless a line above" 1
 [ ! -e nothing ] || fail "-o without CUDA makes a file"
 run -f -o good true
-[ ! -e good ] || fail "-f leaves an earlier session of which nothing is new"
+cmp -s good before || fail "-f costs an earlier session where nothing is collected"
+says "-f without CUDA" "^==KPROF== Nothing was written to $tmp/good; the file that is there is not of this run. Unless" 1
+run -f --set nosuch -o good "$p"
+cmp -s good before || fail "-f costs an earlier session where an option is wrong"
+run -f -o good "$p"
+expect "-f: status" "$code" 0
+cmp -s good before && fail "-f leaves an earlier session"
 run -f -o before no-such-program
 expect "no such program: status" "$code" 127
 [ -s before ] || fail "a program that there is not costs the earlier session"
