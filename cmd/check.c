@@ -238,7 +238,7 @@ static size_t count_lines(const char *text)
 
 /* The library knows the chip, and another copy of CUPTI may be the program's: what this one does not have is told, and
  * only stops the program where nothing else was to be collected. */
-static int check_metrics(const struct kp_options *o)
+static int check_metrics(const struct kp_options *o, kp_failure_set *failures)
 {
     char *said = *o->metrics ? ask_child(o, o->metrics, o->only_columns) : NULL, *told = NULL;
     size_t size;
@@ -248,6 +248,7 @@ static int check_metrics(const struct kp_options *o)
         bool nothing = !*o->set && !*o->section && count_lines(said) == count_items(o->metrics);
         tell_lines(said, nothing, f);
         fclose(f);
+        *failures |= kp_failure_bit(KP_FAILURE_METRIC);
         if (nothing)
             status =
                 kp_console_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
@@ -261,8 +262,9 @@ static int check_metrics(const struct kp_options *o)
     return status;
 }
 
-int kp_check_run(struct kp_options *o)
+int kp_check_run(struct kp_options *o, kp_failure_set *failures)
 {
+    *failures = 0;
     if (anchor(&o->export_file, "KPROF_EXPORT") || anchor(&o->log_file, "KPROF_LOG_FILE"))
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     int status = *o->export_file ? check_export(o) : 0;
@@ -270,7 +272,7 @@ int kp_check_run(struct kp_options *o)
         status = check_log(o);
     if (!status && *o->cupti_dir)
         status = check_cupti(o);
-    return status ? status : check_metrics(o);
+    return status ? status : check_metrics(o, failures);
 }
 
 /* ---- the program ---- */

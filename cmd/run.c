@@ -154,6 +154,16 @@ static void wait_for(struct child *c, const sigset_t *awaited)
     }
 }
 
+static bool is_session(const char *path)
+{
+    struct kp_store *store = NULL;
+    char *err = NULL;
+    bool is = !kp_store_open(path, &store, &err);
+    kp_store_close(store);
+    free(err);
+    return is;
+}
+
 static int cannot_execute(const char *name, int why, const char *const *commands)
 {
     const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
@@ -163,6 +173,9 @@ static int cannot_execute(const char *name, int why, const char *const *commands
         return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof --%s`?", name, name);
     if (why == ENOENT)
         return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
+    if (is_session(name))
+        return kp_console_error(KP_EXIT_NOT_EXECUTABLE,
+                                "%s is no program, but a stored session; `kprof report %s` prints it", name, name);
     return kp_console_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));
 }
 
@@ -296,6 +309,7 @@ struct run {
     struct child child;
     char *folder, *status_file; /* see make_folder */
     char *program;              /* the file that is executed; NULL where it is not found */
+    kp_failure_set found;       /* before the program started */
     struct kp_run_outcome outcome;
     bool used; /* CUDA was, as far as is known */
 };
@@ -345,7 +359,7 @@ static bool has_stored(const struct run *r)
 static kp_failure_set judge(const struct run *r)
 {
     const struct kp_run_outcome *out = &r->outcome;
-    kp_failure_set set = out->failures;
+    kp_failure_set set = r->found | out->failures;
     if (out->unfinished)
         set |= kp_failure_bit(KP_FAILURE_INCOMPLETE);
     if (!r->used)
@@ -418,7 +432,7 @@ static int prepare_folder(struct run *r)
 
 static int run(struct run *r, char **argv, const char *const *commands)
 {
-    int status = kp_check_run(&r->o);
+    int status = kp_check_run(&r->o, &r->found);
     if (!status)
         status = set_preload();
     if (!status)

@@ -129,6 +129,10 @@ expect "a wrong metric beside a set: status" "$code" 0
 says "a wrong metric beside a set" 'did you mean gpu__time_duration.sum?' 1
 says "a wrong metric beside a set" '^    Section: Occupancy$' 19
 
+run --strict --set basic --metrics gpu__time_duratio.sum true # nobody uses CUDA, who could tell once more
+expect "a wrong metric and no CUDA: status" "$code" "$(status_of metric)"
+says "a wrong metric and no CUDA" '^==ERROR== strict: metric: .*(also: no-cuda)' 1
+
 # --- each kind ---
 kind no-cuda -- true
 kind no-match -k nothing -- "$p >/dev/null"

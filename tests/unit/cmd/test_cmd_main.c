@@ -360,6 +360,11 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("version"), 127},
         {RUN("run", "list-sets"), 127},
         {RUN("/etc/passwd"), 126},
+        {RUN(path), 126},
+        {RUN("--rule=Nosuch", "true"), 2},
+        {RUN("report", "--quiet", path), 2},
+        {RUN("report", "-o", "x", path), 2},
+        {RUN("--fail-above=5", "true"), 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         collect(&t, cases[i].o, cases[i].status);
