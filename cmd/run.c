@@ -21,6 +21,7 @@
 #include "base/version.h"
 #include "cmd/check.h"
 #include "cmd/console.h"
+#include "cmd/idle.h"
 #include "cmd/outcome.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
@@ -441,6 +442,7 @@ static int run(struct run *r, char **argv, const char *const *commands)
         status = prepare_folder(r);
     if (status)
         return status;
+    kp_idle_tell(&r->o);
     r->program = kp_check_find_program(argv[0]);
     status = run_program(argv, commands, &r->child);
     return status ? status : settle(r);

@@ -517,7 +517,12 @@ static void every_flag_reaches_the_environment(void **state)
     snprintf(log_file, sizeof log_file, "KPROF_LOG_FILE=%s/log", now);
     snprintf(export_file, sizeof export_file, "KPROF_EXPORT=%s/out", now);
     snprintf(status_file, sizeof status_file, "KPROF_STATUS_FILE=%s/kprof.", tmp);
-    snprintf(nothing, sizeof nothing, "==KPROF== Nothing was written to %s/out. %s", now, nothing_more);
+    snprintf(nothing, sizeof nothing,
+             "==WARNING== --csv-defuse has no effect without --csv\n"
+             "==WARNING== --print-source has no effect without --page source\n"
+             "==WARNING== --rule has no effect without --apply-rules\n"
+             "==KPROF== Nothing was written to %s/out. %s",
+             now, nothing_more);
     snprintf(cupti_dir, sizeof cupti_dir, "KPROF_CUPTI_DIR=%s", tmp);
     fclose(fopen(inside("tmp/libcupti.so"), "we")); /* has to be there, is not opened yet */
     const char *const lines[] = {
@@ -610,6 +615,33 @@ static void every_flag_reaches_the_environment(void **state)
     assert_true(has_line(o.out, "KPROF_QUIET=on"));
     assert_exited(o, 0, NULL, "");
     assert_exited(RUN("echo", "--zebra", "-k", "--"), 0, "--zebra -k --\n", no_session); /* the program's own */
+}
+
+/* A variable may hold for many runs, a flag is of this one. */
+static void flags_without_effect_are_told_of(void **state)
+{
+    static const char defuse[] = "==WARNING== --csv-defuse has no effect without --csv\n";
+    char variable[] = "KPROF_CSV_DEFUSE=on", csv[] = "KPROF_CSV=on";
+    (void)state;
+    assert_exited(RUN("--quiet", "--csv-defuse", "true"), 0, "", defuse);
+    assert_exited(RUN("--quiet", "--csv-defuse", "run", "--csv", "true"), 0, "", "");
+    assert_exited(RUN_WITH(ENV(csv), "--quiet", "--csv-defuse", "true"), 0, "", "");
+    assert_exited(RUN_WITH(ENV(variable), "--quiet", "true"), 0, "", "");
+    assert_exited(RUN("--quiet", "--csv-defuse=off", "--filter-mode", "global", "true"), 0, "", "");
+    assert_exited(
+        RUN("--quiet", "--page", "raw", "--print-summary=per-gpu", "-c", "2", "--filter-mode=per-gpu", "true"), 0, "",
+        "");
+    assert_exited(RUN("--quiet", "--page", "trace", "--print-summary=per-gpu", "--filter-mode=per-gpu", "true"), 0, "",
+                  "==WARNING== --print-summary has no effect without --page details or --page raw\n"
+                  "==WARNING== --filter-mode has no effect without --launch-skip or --launch-count\n");
+    assert_exited(RUN("--quiet", "-f", "--nvtx-push-pop-scope=process", "--kernel-name-base", "mangled", "true"), 0, "",
+                  "==WARNING== --kernel-name-base has no effect without --kernel-name or --kernel-id\n"
+                  "==WARNING== --nvtx-push-pop-scope has no effect without --nvtx\n"
+                  "==WARNING== --force-overwrite has no effect without --export or --session-file\n");
+    struct outcome o = RUN("report", "--csv-defuse", "--trace-columns=m", "none");
+    assert_int_equal(strncmp(o.err, defuse, strlen(defuse)), 0);
+    assert_non_null(strstr(o.err, "==WARNING== --trace-columns has no effect without --page trace\n"));
+    assert_exited(o, 2, "", NULL);
 }
 
 static void the_library_is_preloaded_before_others(void **state)
@@ -833,6 +865,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(report_puts_sessions_together),
         cmocka_unit_test(help_lists_every_option),
         cmocka_unit_test(every_flag_reaches_the_environment),
+        cmocka_unit_test(flags_without_effect_are_told_of),
         cmocka_unit_test(the_library_is_preloaded_before_others),
         cmocka_unit_test(without_the_library_nothing_runs),
         cmocka_unit_test(the_programs_end_is_the_commands_end),
