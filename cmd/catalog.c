@@ -57,6 +57,12 @@ bool kp_catalog_chip_cc(const char *chip, int *major, int *minor)
     return false;
 }
 
+/* What the range profiler takes; older chips have metrics of the older profiler. */
+static bool is_profiled(int major, int minor)
+{
+    return major > 7 || (major == 7 && minor >= 5);
+}
+
 /* ---- opening ---- */
 
 static bool directory_of(const void *address, char *dir, size_t size)
@@ -187,7 +193,7 @@ const char *kp_catalog_title(const struct kp_catalog *c)
 int kp_catalog_chips(struct kp_catalog *c, int (*fn)(const char *chip, const char *about, void *arg), void *arg)
 {
     const char *const *names;
-    char about[64];
+    char about[80];
     size_t n;
     if (kp_tables_chips(c->cupti, &names, &n))
         return -EIO;
@@ -198,7 +204,8 @@ int kp_catalog_chips(struct kp_catalog *c, int (*fn)(const char *chip, const cha
         bool opens = !kp_tables_open(c->cupti, KP_TABLES_COUNTED, names[i], NULL, &h);
         kp_tables_close(h);
         if (kp_catalog_chip_cc(names[i], &major, &minor))
-            snprintf(about, sizeof(about), "CC %d.%d%s", major, minor, opens ? "" : ", listed without metrics");
+            snprintf(about, sizeof(about), "CC %d.%d%s%s", major, minor, opens ? "" : ", listed without metrics",
+                     is_profiled(major, minor) ? "" : ", not profiled: 7.5 or newer is needed");
         else
             snprintf(about, sizeof(about), "newer than this kprof");
         rc = fn(names[i], about, arg);

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cmd/catalog.h"
 #include "cmd/console.h"
+#include "collectors/providers/library.h"
 #include "report/options/options.h"
 
 /* The program is not started. */
@@ -148,6 +149,20 @@ static int check_log(const struct kp_options *o)
     return status;
 }
 
+/* The folder is the only one that is looked in. */
+static int check_cupti(const struct kp_options *o)
+{
+    struct stat st;
+    const char *why = NULL;
+    if (stat(o->cupti_dir, &st))
+        why = strerror(errno);
+    else if (!S_ISDIR(st.st_mode))
+        why = strerror(ENOTDIR);
+    else if (!kp_library_lies_in(o->cupti_dir))
+        why = "the folder has no libcupti";
+    return why ? refuse(o, KP_FAILURE_CUPTI, "--cupti-dir", o->cupti_dir, why) : 0;
+}
+
 /* ---- metrics ---- */
 
 /* Seconds that CUPTI is given to answer. */
@@ -223,7 +238,7 @@ static size_t count_lines(const char *text)
 
 /* The library knows the chip, and another copy of CUPTI may be the program's: what this one does not have is told, and
  * only stops the program where nothing else was to be collected. */
-static int check_metrics(const struct kp_options *o)
+static int check_metrics(const struct kp_options *o, kp_failure_set *failures)
 {
     char *said = *o->metrics ? ask_child(o, o->metrics, o->only_columns) : NULL, *told = NULL;
     size_t size;
@@ -233,6 +248,7 @@ static int check_metrics(const struct kp_options *o)
         bool nothing = !*o->set && !*o->section && count_lines(said) == count_items(o->metrics);
         tell_lines(said, nothing, f);
         fclose(f);
+        *failures |= kp_failure_bit(KP_FAILURE_METRIC);
         if (nothing)
             status =
                 kp_console_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
@@ -246,14 +262,17 @@ static int check_metrics(const struct kp_options *o)
     return status;
 }
 
-int kp_check_run(struct kp_options *o)
+int kp_check_run(struct kp_options *o, kp_failure_set *failures)
 {
+    *failures = 0;
     if (anchor(&o->export_file, "KPROF_EXPORT") || anchor(&o->log_file, "KPROF_LOG_FILE"))
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     int status = *o->export_file ? check_export(o) : 0;
     if (!status && !is_stream(o->log_file))
         status = check_log(o);
-    return status ? status : check_metrics(o);
+    if (!status && *o->cupti_dir)
+        status = check_cupti(o);
+    return status ? status : check_metrics(o, failures);
 }
 
 /* ---- the program ---- */

@@ -55,6 +55,7 @@ struct side {
     struct kp_wanted wanted, asked;
     struct unit *units;
     size_t n, capacity;
+    bool counted, timed; /* some launch was, some launch has a duration */
 };
 
 struct diff {
@@ -228,7 +229,8 @@ static int take_launch(struct kp_result *r, void *arg)
     struct kp_view v = view_of(s, &u->result);
     struct keeping k = {s, &u->result, calloc(u->result.n_metrics + 1, sizeof *k.keep)};
     u->quick = kp_has_quick_instead(&v, &s->asked);
-    kp_metric_number(kp_result_find(&u->result, KP_DIFF_DURATION), &u->ns);
+    s->timed |= kp_metric_number(kp_result_find(&u->result, KP_DIFF_DURATION), &u->ns);
+    s->counted |= s->timed || u->result.launch.passes > 0;
     int rc = k.keep ? judge(reading->diff, s, u) : -ENOMEM;
     if (!rc)
         rc = mark_kept(reading->diff, &k, u->quick);
@@ -874,10 +876,13 @@ static void print_total(struct kp_out *o, const struct diff *d, const char *of, 
         const struct side *s = &d->side[side];
         for (size_t i = 0; i < s->n; i++)
             ns[side] += !paired || s->units[i].partner ? s->units[i].ns : 0;
-        kp_format_quantity(ns[side], "ns", o->display->base_units, text[side]);
+        if (s->timed || !s->n)
+            kp_format_quantity(ns[side], "ns", o->display->base_units, text[side]);
+        else
+            snprintf(text[side], sizeof text[side], "not known");
     }
     kp_out_print(o, "==KPROF== Duration of %s: %s in A, %s in B", of, text[A], text[B]);
-    if (ns[A] > 0)
+    if (ns[A] > 0 && d->side[B].timed)
         kp_out_print(o, " (%+.2f%%)", (ns[B] - ns[A]) / ns[A] * 100);
     kp_out_print(o, "\n");
 }
@@ -1079,6 +1084,8 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     if (rc)
         return rc;
     print_totals(o, d);
+    for (int i = 0; i < SIDES; i++)
+        outcome->without_counters[i] = d->side[i].n && !d->side[i].counted;
     return check_limits(o, d, outcome);
 }
 

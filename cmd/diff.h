@@ -42,9 +42,10 @@ struct kp_diff_input {
 };
 
 struct kp_diff_outcome {
-    size_t pairs, exceeded; /* of limits, each counted once for every pair */
-    size_t unchecked;       /* limits for which no pair could be compared */
-    char *warnings;         /* malloc'ed: a line for each limit that not all pairs have numbers for; NULL: none */
+    size_t pairs, exceeded;   /* of limits, each counted once for every pair */
+    size_t unchecked;         /* limits for which no pair could be compared */
+    bool without_counters[2]; /* the session has launches, and nothing was counted of any */
+    char *warnings;           /* malloc'ed: a line for each limit that not all pairs have numbers for; NULL: none */
 };
 
 /* Reads both sessions and writes the comparison. Rows are compared where both launches have them, in the sections and

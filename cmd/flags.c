@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "cmd/console.h"
+#include "cmd/idle.h"
 #include "cmd/query.h"
 #include "report/options/options.h"
 
@@ -189,6 +190,8 @@ static int take_option(const struct kp_option *row, const char *flag)
     free(err);
     if (rc || (flag && setenv(name, flag, 1)))
         return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    if (flag)
+        kp_idle_note(row);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "cmd/console.h"
 #include "cmd/help.h"
+#include "cmd/idle.h"
 #include "cmd/query.h"
 #include "cmd/run.h"
 #include "report/options/options.h"
@@ -156,6 +157,7 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
     if (!rc && setenv(name, whole ? whole : value, 1))
         rc = -ENOMEM;
     free(whole);
+    kp_idle_note(row);
     return !rc ? 0 : rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
 }
 

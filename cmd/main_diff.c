@@ -135,6 +135,10 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
     else if (!outcome.pairs)
         status = kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
                                   paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
+    else if (!f->options.n_limits && (outcome.without_counters[0] || outcome.without_counters[1]))
+        status = kp_console_error(KP_EXIT_FAILED,
+                                  "%s has launches, but no counters: nothing that was counted could be compared",
+                                  paths[!outcome.without_counters[0]]);
     else if (outcome.exceeded || outcome.unchecked)
         status = KP_EXIT_FAILED;
     if (!rc && outcome.warnings)

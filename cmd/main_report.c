@@ -93,11 +93,21 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
     return status;
 }
 
+/* Of several sessions. */
+struct printed {
+    size_t n;         /* that are shown */
+    size_t unmatched; /* of these, those with launches of which none was chosen */
+};
+
 /* What is chosen and in no launch of the session: behind its text, or, where that is data, beside it. */
-static int tell_unmatched(struct kp_store *store, const struct kp_options *o, const struct kp_display *d, char **err)
+static int tell_unmatched(struct kp_store *store, const struct kp_options *o, const struct kp_display *d,
+                          struct printed *printed, char **err)
 {
     struct kp_sink sink = kp_stream_sink(d->format == KP_FORMAT_TEXT ? stdout : stderr);
-    return kp_page_tell_unmatched(&sink, d, o->kernel_name, store, err);
+    bool unmatched = false;
+    int rc = kp_page_tell_unmatched(&sink, d, o->kernel_name, store, &unmatched, err);
+    printed->unmatched += unmatched;
+    return rc;
 }
 
 static void warn_missing(const struct kp_store *store)
@@ -107,9 +117,9 @@ static void warn_missing(const struct kp_store *store)
     free(missing);
 }
 
-/* `summary` as in kp_page_part; *printed counts one more where the session is shown. */
+/* `summary` as in kp_page_part; counts the session in *printed where it is shown. */
 static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d,
-                      struct kp_summary *summary, size_t *printed)
+                      struct kp_summary *summary, struct printed *printed)
 {
     struct kp_sink out = kp_stream_sink(stdout);
     struct opened file;
@@ -118,10 +128,10 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     if (!status) {
         int rc = kp_page_part(&out, d, file.store, summary, &err);
         if (!rc)
-            rc = tell_unmatched(file.store, o, d, &err);
+            rc = tell_unmatched(file.store, o, d, printed, &err);
         status = kp_console_end(rc, err);
         warn_missing(file.store);
-        *printed += !status;
+        printed->n += !status;
         status = status ? status : file.status;
     }
     close_opened(&file);
@@ -137,18 +147,18 @@ static bool has_details(const struct kp_display *d)
 
 /* Several files, as the ranks of a program leave them: one that cannot be read is told of, and the others are printed.
  * Returns the status of the first that failed. */
-static int print_files(char *const *paths, const struct kp_options *o, const struct kp_display *d)
+static int print_files(char *const *paths, const struct kp_options *o, const struct kp_display *d,
+                       struct printed *printed)
 {
     struct kp_summary *summary = kp_summary_new();
     struct kp_sink out = kp_stream_sink(stdout);
     int status = summary ? EXIT_SUCCESS : kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
-    size_t printed = 0;
     for (; summary && *paths; paths++) {
-        int one = print_file(*paths, o, d, summary, &printed);
+        int one = print_file(*paths, o, d, summary, printed);
         status = status ? status : one;
     }
-    if (has_details(d) && printed > 1)
-        printf("==KPROF== All %zu processes together:\n", printed);
+    if (has_details(d) && printed->n > 1)
+        printf("==KPROF== All %zu processes together:\n", printed->n);
     int rc = summary ? kp_run_summary_print(summary, &out) : 0;
     if (fflush(stdout) && !rc)
         rc = -errno;
@@ -159,7 +169,8 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
 }
 
 /* The same as one table or document. */
-static int print_together(char *const *paths, size_t n, const struct kp_options *o, const struct kp_display *d)
+static int print_together(char *const *paths, size_t n, const struct kp_options *o, const struct kp_display *d,
+                          struct printed *printed)
 {
     struct kp_sink out = kp_stream_sink(stdout);
     struct kp_store **stores = calloc(n, sizeof *stores);
@@ -176,10 +187,11 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
     if (opened) {
         int rc = kp_page_print_stores(&out, d, stores, opened, &err);
         for (size_t i = 0; !rc && i < opened; i++)
-            rc = tell_unmatched(stores[i], o, d, &err);
+            rc = tell_unmatched(stores[i], o, d, printed, &err);
         int one = kp_console_end(rc, err);
         status = status ? status : one;
     }
+    printed->n = opened;
     for (size_t i = 0; i < opened; i++)
         warn_missing(stores[i]);
     for (size_t i = 0; i < opened; i++)
@@ -194,7 +206,7 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
 {
     struct kp_pattern *kernel = NULL;
     char *err = NULL;
-    size_t printed = 0;
+    struct printed printed = {0};
     d->launch_skip = o->launch_skip;
     d->launch_count = o->launch_count;
     int rc =
@@ -202,8 +214,10 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
     d->kernel = kernel;
     int status = rc                            ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
                  : n == 1                      ? print_file(*paths, o, d, NULL, &printed)
-                 : d->format != KP_FORMAT_TEXT ? print_together(paths, n, o, d)
-                                               : print_files(paths, o, d);
+                 : d->format != KP_FORMAT_TEXT ? print_together(paths, n, o, d, &printed)
+                                               : print_files(paths, o, d, &printed);
+    if (!status && printed.n && printed.unmatched == printed.n)
+        status = KP_EXIT_USAGE; /* of several sessions some may lack the kernel */
     kp_pattern_free(kernel);
     free(err);
     return status;

@@ -10,6 +10,7 @@
 
 #include "base/nearest.h"
 #include "cmd/console.h"
+#include "cmd/idle.h"
 #include "report/define/section_files.h"
 #include "report/model/model.h"
 #include "report/options/options.h"
@@ -122,6 +123,7 @@ int kp_open_display(struct kp_options *o, struct kp_display *d)
         free(err);
         return rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
     }
+    kp_idle_tell(o);
     *d = kp_display_of(o);
     d->choose = is_chosen();
     d->set = o->set;

@@ -21,6 +21,7 @@
 #include "base/version.h"
 #include "cmd/check.h"
 #include "cmd/console.h"
+#include "cmd/idle.h"
 #include "cmd/outcome.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
@@ -154,6 +155,16 @@ static void wait_for(struct child *c, const sigset_t *awaited)
     }
 }
 
+static bool is_session(const char *path)
+{
+    struct kp_store *store = NULL;
+    char *err = NULL;
+    bool is = !kp_store_open(path, &store, &err);
+    kp_store_close(store);
+    free(err);
+    return is;
+}
+
 static int cannot_execute(const char *name, int why, const char *const *commands)
 {
     const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
@@ -163,6 +174,9 @@ static int cannot_execute(const char *name, int why, const char *const *commands
         return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof --%s`?", name, name);
     if (why == ENOENT)
         return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
+    if (is_session(name))
+        return kp_console_error(KP_EXIT_NOT_EXECUTABLE,
+                                "%s is no program, but a stored session; `kprof report %s` prints it", name, name);
     return kp_console_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));
 }
 
@@ -296,16 +310,30 @@ struct run {
     struct child child;
     char *folder, *status_file; /* see make_folder */
     char *program;              /* the file that is executed; NULL where it is not found */
+    kp_failure_set found;       /* before the program started */
     struct kp_run_outcome outcome;
     bool used; /* CUDA was, as far as is known */
 };
 
+/* An export that is not this run's must not be taken for it: where a session would go, and what lies there. */
+static char *find_earlier(const struct run *r, const char **earlier)
+{
+    struct stat st;
+    char *path = kp_check_export_path(&r->o);
+    *earlier = path && !lstat(path, &st) ? "; the file that is there is not of this run" : "";
+    return path;
+}
+
 /* Else a program that has nothing to do with CUDA would leave its user waiting for a report. */
 static void say_why_nothing(const struct run *r)
 {
-    const char *why = kp_check_not_followed(r->program);
-    fprintf(stderr, *r->o.export_file ? "==KPROF== Nothing was written to %s. " : "==KPROF== No session was stored. ",
-            r->o.export_file);
+    const char *why = kp_check_not_followed(r->program), *earlier;
+    char *path = find_earlier(r, &earlier);
+    if (*r->o.export_file)
+        fprintf(stderr, "==KPROF== Nothing was written to %s%s. ", r->o.export_file, earlier);
+    else
+        fputs("==KPROF== No session was stored. ", stderr);
+    free(path);
     if (why)
         fprintf(stderr, "%s cannot be followed: %s.\n", r->program, why);
     else
@@ -314,14 +342,11 @@ static void say_why_nothing(const struct run *r)
               stderr);
 }
 
-/* An export that is not this run's must not be taken for it. */
 static void say_not_stored(const struct run *r)
 {
-    struct stat st;
-    char *path = kp_check_export_path(&r->o);
-    bool there = path && !lstat(path, &st);
-    kp_console_error(0, "nothing was written to %s, a line above says why%s", path ? path : r->o.export_file,
-                     there ? "; the file that is there is not of this run" : "");
+    const char *earlier;
+    char *path = find_earlier(r, &earlier);
+    kp_console_error(0, "nothing was written to %s, a line above says why%s", path ? path : r->o.export_file, earlier);
     free(path);
 }
 
@@ -335,7 +360,7 @@ static bool has_stored(const struct run *r)
 static kp_failure_set judge(const struct run *r)
 {
     const struct kp_run_outcome *out = &r->outcome;
-    kp_failure_set set = out->failures;
+    kp_failure_set set = r->found | out->failures;
     if (out->unfinished)
         set |= kp_failure_bit(KP_FAILURE_INCOMPLETE);
     if (!r->used)
@@ -406,19 +431,9 @@ static int prepare_folder(struct run *r)
     return 0;
 }
 
-/* A session that is to be replaced goes before the program starts: it cannot be taken for the one that was not made. */
-static void remove_old(const struct run *r)
-{
-    struct stat st;
-    char *path = r->o.force_overwrite && r->program ? kp_check_export_path(&r->o) : NULL;
-    if (path && !stat(path, &st) && S_ISREG(st.st_mode))
-        unlink(path);
-    free(path);
-}
-
 static int run(struct run *r, char **argv, const char *const *commands)
 {
-    int status = kp_check_run(&r->o);
+    int status = kp_check_run(&r->o, &r->found);
     if (!status)
         status = set_preload();
     if (!status)
@@ -427,8 +442,8 @@ static int run(struct run *r, char **argv, const char *const *commands)
         status = prepare_folder(r);
     if (status)
         return status;
+    kp_idle_tell(&r->o);
     r->program = kp_check_find_program(argv[0]);
-    remove_old(r);
     status = run_program(argv, commands, &r->child);
     return status ? status : settle(r);
 }

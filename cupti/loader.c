@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* Of address space and of data. Opening the libraries and planning took 60 MB. */
 enum { ROOM_TO_LOAD = 160 << 20, ROOM_TO_CALL = 64 << 20 };
@@ -110,6 +111,15 @@ static void *find_loaded(const struct kp_dl *dl)
     return NULL;
 }
 
+bool kp_cupti_lies_in(const char *dir)
+{
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof(cupti_names) / sizeof(*cupti_names); i++)
+        if (snprintf(path, sizeof(path), "%s/%s", dir, cupti_names[i]) < (int)sizeof(path) && !access(path, R_OK))
+            return true;
+    return false;
+}
+
 static void *find_cupti(const struct kp_dl *dl, const char *dir, const char *const *near)
 {
     void *h = NULL;
@@ -206,9 +216,12 @@ int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *ne
         goto out;
     void *libraries[LIBRARIES] = {[LIB_CUPTI] = find_cupti(dl, dir, near)};
     if (!libraries[LIB_CUPTI]) {
-        *err = kp_cupti_text("libcupti not found%s%s: install the CUDA toolkit's CUPTI (or `pip install "
-                             "nvidia-cuda-cupti`) and set KPROF_CUPTI_DIR or LD_LIBRARY_PATH to its folder",
-                             dir && *dir ? " in " : "", dir && *dir ? dir : "");
+        *err = dir && *dir
+                   ? kp_cupti_text("libcupti not found in %s, the only folder to look in (cupti-dir): name one that "
+                                   "has it, or leave cupti-dir (KPROF_CUPTI_DIR) out",
+                                   dir)
+                   : kp_cupti_text("libcupti not found: install the CUDA toolkit's CUPTI (or `pip install "
+                                   "nvidia-cuda-cupti`) and set KPROF_CUPTI_DIR or LD_LIBRARY_PATH to its folder");
         rc = -ENOENT;
         goto out;
     }
@@ -287,6 +300,16 @@ static const struct remedy {
 } remedies[] = {
     {CUPTI_ERROR_HARDWARE_BUSY, "the counters are held by another tool; end other profilers, or pause DCGM with "
                                 "`dcgmi profile --pause`"},
+    {CUPTI_ERROR_NOT_INITIALIZED, "CUPTI has no connection to the driver; `kprof doctor` says whether the two fit each "
+                                  "other, and cupti-dir (KPROF_CUPTI_DIR) takes another CUPTI"},
+    {CUPTI_ERROR_API_NOT_IMPLEMENTED, "this CUPTI or its driver lacks the function; `kprof doctor` says which versions "
+                                      "there are, and newer ones may have it"},
+    {CUPTI_ERROR_NOT_SUPPORTED, "this device or driver does not offer it; `kprof doctor` says what profiling needs"},
+    {CUPTI_ERROR_DISABLED, "CUPTI gives way to another profiler or debugger; run the program without it"},
+    {CUPTI_ERROR_HARDWARE, "the counters of the device failed; look for lines of the driver (Xid) in `dmesg`, and try "
+                           "again after a reset of the device"},
+    {CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED,
+     "the device is too new for CUPTI's old profiler, which the program or another tool uses; run without that"},
     {CUPTI_ERROR_OUT_OF_MEMORY, "out of memory; free device memory or select fewer launches or metrics"},
     {CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED, "this virtual GPU does not offer performance counters"},
     {CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES,
@@ -296,8 +319,9 @@ static const struct remedy {
     {CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED, "this WSL driver does not offer performance counters"},
     {CUPTI_ERROR_CMP_DEVICE_NOT_SUPPORTED, "this device does not offer performance counters"},
     {CUPTI_ERROR_SLI_DEVICE_NOT_SUPPORTED, "SLI is on: counters are not available"},
-    {CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED, "the program itself uses CUPTI's old profiler"},
-    {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "another tool in this process holds CUPTI"},
+    {CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED, "the program itself uses CUPTI's old profiler; run it without that"},
+    {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
+     "another tool in this process holds CUPTI; run the program without it"},
     {CUPTI_ERROR_INVALID_CHIP_NAME, "this CUPTI does not know the chip; a newer CUPTI may"},
     {CUPTI_ERROR_INVALID_DEVICE, "the device is not supported (compute capability 7.5 or newer is needed)"},
 };
@@ -312,6 +336,7 @@ bool kp_cupti_denied(void)
 char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
 {
     const char *name = NULL;
+    char unknown[40];
     if (code < 0)
         return kp_cupti_text("%s: %s", what, strerror(-code));
     if (code == KP_CUPTI_NO_PERMISSION) {
@@ -319,9 +344,10 @@ char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
         return explain_permission(what);
     }
     if (!c || c->cuptiGetResultString((CUptiResult)code, &name) != CUPTI_SUCCESS || !name)
-        name = "unknown CUPTI error";
+        name = NULL;
+    snprintf(unknown, sizeof(unknown), "CUPTI error %d", code);
     for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)
         if (remedies[i].code == code)
-            return kp_cupti_text("%s: %s (%s)", what, remedies[i].text, name);
-    return kp_cupti_text("%s: %s (%d)", what, name, code);
+            return kp_cupti_text("%s: %s (%s)", what, remedies[i].text, name ? name : unknown);
+    return kp_cupti_text("%s: %s (%d)", what, name ? name : "unknown CUPTI error", code);
 }

@@ -22,6 +22,9 @@ struct kp_cupti;
  * stays loaded for the life of the process. */
 int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
 
+/* Whether the folder has a file that kp_cupti_load would try with `dir`. Loads nothing. */
+bool kp_cupti_lies_in(const char *dir);
+
 /* Frees the table, not the libraries. */
 void kp_cupti_free(struct kp_cupti *c);
 

@@ -342,6 +342,10 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
     return rc;
 }
 
+/* By whether the items are columns, and whether the command asks, which knows them as flags. */
+static const char *const option_names[2][2] = {{"KPROF_METRICS", "--metrics"},
+                                               {"KPROF_TRACE_COLUMNS", "--trace-columns"}};
+
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,
                  const struct kp_section *const *sections, size_t n_sections, const char *metrics, unsigned how,
                  struct kp_plan **out, char **err)
@@ -352,20 +356,19 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
     *err = NULL;
     if (!p)
         return -ENOMEM;
-    struct kp_planner x = {.plan = p,
-                           .cupti = c,
-                           .chip = chip,
-                           .owner = how & KP_PLAN_ANY_CHIP ? "CUPTI" : chip,
-                           .availability = availability,
-                           .major = major,
-                           .minor = minor,
-                           .option = how & KP_PLAN_COLUMNS ? "KPROF_TRACE_COLUMNS"
-                                     : how & KP_PLAN_QUERY ? "--metrics"
-                                                           : "KPROF_METRICS",
-                           .listed = open_memstream(&p->listed, &size),
-                           .breakdowns = open_memstream(&p->breakdowns, &size),
-                           .unknown = open_memstream(&p->unknown, &size),
-                           .err = err};
+    struct kp_planner x = {
+        .plan = p,
+        .cupti = c,
+        .chip = chip,
+        .owner = how & KP_PLAN_ANY_CHIP ? "CUPTI" : chip,
+        .availability = availability,
+        .major = major,
+        .minor = minor,
+        .option = option_names[(how & KP_PLAN_COLUMNS) != 0][(how & (KP_PLAN_QUERY | KP_PLAN_ANY_CHIP)) != 0],
+        .listed = open_memstream(&p->listed, &size),
+        .breakdowns = open_memstream(&p->breakdowns, &size),
+        .unknown = open_memstream(&p->unknown, &size),
+        .err = err};
     int rc = x.listed && x.breakdowns && x.unknown ? fill(&x, sections, n_sections, metrics, how) : -ENOMEM;
     const struct {
         FILE *to;

@@ -69,9 +69,9 @@ enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUE
  * `how` is a sum of the bits below. With KP_PLAN_RULES what the rules of the sections look at is planned, too. With
  * KP_PLAN_ONE_PASS there is one list, or none, and it takes one pass: a counter is taken when it still fits beside
  * those before it, by the order of the sections' rows, and can else not be collected. KP_PLAN_COLUMNS: `metrics` are
- * those of KPROF_TRACE_COLUMNS, which errors then name; KP_PLAN_QUERY: of the command's --metrics; KP_PLAN_ANY_CHIP:
- * texts are not of this chip, but of all that CUPTI knows. Returns 0; -EINVAL
- * with *err (malloc'ed; lines, the last without its end) for a list of which the chip has nothing, or for more than
+ * those of KPROF_TRACE_COLUMNS, which errors then name; KP_PLAN_QUERY: the command asks, and errors name its flag;
+ * KP_PLAN_ANY_CHIP: the same, and texts are not of this chip, but of all that CUPTI knows. Returns 0; -EINVAL with *err
+ * (malloc'ed; lines, the last without its end) for a list of which the chip has nothing, or for more than
  * KP_PLAN_MOST_COUNTERS; -EIO with *err when the library cannot schedule; -ENOMEM.
  */
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,

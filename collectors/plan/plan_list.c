@@ -92,20 +92,35 @@ static int refuse(struct kp_planner *x, const char *what, const char *name, cons
     return kp_error(x->err, "%s: %s has no %s \"%s\"", x->option, x->owner, what, name);
 }
 
-/* What the chip and its host do not have under `name`, of which `w` are the valid ones without their suffixes. */
-static int refuse_name(struct kp_planner *x, const char *what, const char *name, const struct words *w,
-                       const char *prefix)
+/* The near name with the suffix of the one that was asked for, where there is such a metric; else the near name alone.
+ * Either has as many dots before its suffix. */
+static void add_suffix(struct kp_host *host, const char *nearest, const char *name, char full[NAME_MAX_LEN])
 {
-    char *base = strndup(name, strcspn(name, "."));
+    struct kp_metric_props props;
+    const char *suffix = name + strcspn(name, ".");
+    for (const char *dot = nearest; *suffix && (dot = strchr(dot, '.')); dot++)
+        suffix += 1 + strcspn(suffix + 1, ".");
+    snprintf(full, NAME_MAX_LEN, "%s%s", nearest, suffix);
+    if (kp_tables_metric(host, full, &props))
+        snprintf(full, NAME_MAX_LEN, "%s", nearest);
+}
+
+/* What the chip's `host` does not have under `name`, of which `w` are the valid ones without their suffixes. */
+static int refuse_name(struct kp_planner *x, struct kp_host *host, const char *what, const char *name,
+                       const struct words *w, const char *prefix)
+{
+    char full[NAME_MAX_LEN], *base = strndup(name, strcspn(name, "."));
     if (!base)
         return -ENOMEM;
     const char *nearest = w->n ? kp_nearest(base, w->list) : NULL;
     if (!nearest && w->n)
         nearest = kp_nearest(name, w->list);
+    if (nearest)
+        add_suffix(host, nearest, name, full);
     int rc = nearest && !strcmp(nearest, base) && strcmp(base, name)
                  ? kp_error(x->err, "%s: %s has no %s \"%s\"; its suffix is not one that %s takes", x->option, x->owner,
                             what, name, base)
-                 : refuse(x, what, name, nearest, prefix);
+                 : refuse(x, what, name, nearest ? full : NULL, prefix);
     free(base);
     return rc;
 }
@@ -126,7 +141,7 @@ static int unknown_metric(struct kp_planner *x, const char *name)
     if (!rc && told)
         rc = add_all_base_names(&w, x->host);
     if (!rc)
-        rc = refuse_name(x, "metric", name, &w, "");
+        rc = refuse_name(x, x->host, "metric", name, &w, "");
     free(w.list);
     return rc;
 }
@@ -308,7 +323,7 @@ static int unknown_sampled(struct kp_planner *x, struct kp_host *host, const cha
     struct words w = {.list = NULL};
     int rc = add_all_base_names(&w, host);
     if (!rc)
-        rc = refuse_name(x, "metric to sample", name, &w, KP_SAMPLED);
+        rc = refuse_name(x, host, "metric to sample", name, &w, KP_SAMPLED);
     free(w.list);
     return rc;
 }

@@ -8,6 +8,11 @@ int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *
     return kp_cupti_load(dl, dir, near, out, err);
 }
 
+bool kp_library_lies_in(const char *dir)
+{
+    return kp_cupti_lies_in(dir);
+}
+
 int kp_library_start(const struct kp_cupti *c)
 {
     return kp_target_init(c);

@@ -21,6 +21,8 @@ struct kp_cupti;
  * malloc'ed line that says what to do. The files stay loaded for the life of the process. */
 int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out,
                     char **err);
+/* Whether the folder has a file of the library; loads nothing. */
+bool kp_library_lies_in(const char *dir);
 /* Starts its profiler; once a process, before what asks a device or a context. */
 int kp_library_start(const struct kp_cupti *c);
 /* Frees the handle. */

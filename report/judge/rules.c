@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/pattern.h"
 #include "base/plain.h"
 #include "base/text.h"
@@ -673,7 +674,9 @@ static int select_item(const char *word, kp_rule_choice *chosen, char **err)
             return 0;
         }
     }
-    return kp_error_choice(err, "unknown rule", word, ids);
+    const char *near = kp_nearest(word, ids);
+    return near ? kp_error(err, "unknown rule '%s'; did you mean '%s'?", word, near)
+                : kp_error(err, "unknown rule '%s'; `kprof --list-rules` lists them", word);
 }
 
 int kp_rules_select(const char *list, kp_rule_choice *out, char **err)

@@ -298,11 +298,12 @@ static int one_unmatched(struct kp_result *r, void *arg)
 }
 
 int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
-                           struct kp_store *store, char **err)
+                           struct kp_store *store, bool *unmatched, char **err)
 {
     struct unmatched u = {.chosen = {.display = d}, .kernel_name = kernel_name};
     int rc = kp_store_each_result(store, one_unmatched, &u, err);
-    if (!rc && u.launches)
+    *unmatched = !rc && u.launches;
+    if (*unmatched)
         rc = kp_render_unmatched(out, kernel_name, u.near, u.chosen.matched, &u.seen);
     free(u.near);
     kp_session_free(&u.seen);

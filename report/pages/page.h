@@ -34,10 +34,10 @@ int kp_page_write(struct kp_writer *w, const struct kp_display *d, const struct 
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err);
 
 /* Where `d` shows none of the launches that are stored: a line that says so and names the kernel nearest to
- * `kernel_name`, which d->kernel was made of, and the kernels of the session. Nothing otherwise. Returns as
- * kp_page_print does. */
+ * `kernel_name`, which d->kernel was made of, and the kernels of the session; *unmatched is set then. Nothing
+ * otherwise. Returns as kp_page_print does. */
 int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
-                           struct kp_store *store, char **err);
+                           struct kp_store *store, bool *unmatched, char **err);
 
 /* `n` stored sessions together, as CSV or JSON: one table whose rows say of which process they are, or one document
  * that has those of the sessions. */

@@ -88,7 +88,9 @@ static const struct advice {
     const char *reason, *text;
     void (*seen)(struct kp_out *o, const struct kp_session *s);
 } advices[] = {
-    {KP_SKIP_NO_COUNTERS, "the warnings, notes and tables above say what kept the counters from being read", NULL},
+    {KP_SKIP_NO_COUNTERS,
+     "the warnings and, on the page details, the notes of each launch say what kept the counters from being read",
+     NULL},
     {KP_SKIP_LAUNCH_COUNT, "the launches to profile were used up; raise KPROF_LAUNCH_COUNT (launch-count)", NULL},
     {KP_SKIP_NVTX,
      "no launch was made inside the NVTX ranges that were asked for; change KPROF_NVTX_INCLUDE or KPROF_NVTX_EXCLUDE "

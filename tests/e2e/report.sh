@@ -37,7 +37,7 @@ done
 # A name that there is not is told of by the option that has it.
 unknown() { # OPTION PAGE
     KPROF_PAGE=$2 both "$1" env "KPROF_$1=gpu__time_duratio.sum" "$programs/p_extra"
-    grep -q "KPROF_$1: GH100 has no metric .* did you mean gpu__time_duration" "$tmp/report" "$tmp/kprof.err" ||
+    grep -q "KPROF_$1: GH100 has no metric .* did you mean gpu__time_duration.sum?" "$tmp/report" "$tmp/kprof.err" ||
         { fail "$1: no word of the unknown metric"; show; }
 }
 unknown METRICS details
@@ -47,7 +47,7 @@ grep -q 'program runs unprofiled' "$tmp/report" "$tmp/kprof.err" || { fail "noth
 # In a list it costs a warning, once, and the others are collected.
 KPROF_METRICS=gpu__time_duratio.sum,smsp__inst_executed.sum both "one of two metrics" "$programs/p_extra"
 cat "$tmp/report" "$tmp/kprof.err" >"$tmp/said"
-expect "one of two metrics: warnings" "$(grep -c '^==WARNING== KPROF_METRICS: GH100 has no metric "gpu__time_duratio.sum"; did you mean gpu__time_duration?$' "$tmp/said")" 1
+expect "one of two metrics: warnings" "$(grep -c '^==WARNING== KPROF_METRICS: GH100 has no metric "gpu__time_duratio.sum"; did you mean gpu__time_duration.sum?$' "$tmp/said")" 1
 expect "one of two metrics: the other" "$(grep -c '^    smsp__inst_executed.sum ' "$tmp/said")" 2
 expect "one of two metrics: profiled" "$(account profiled)" 2
 

@@ -82,9 +82,12 @@ early export "$tmp/good/x: Not a directory" -f -o good/x
 [ "$(id -u)" = 0 ] || { chmod 555 folder && early export "folder/x: Permission denied" -o folder/x && chmod 755 folder; }
 log=none/log early log "$tmp/none/log: No such file"
 log=folder early log "$tmp/folder: Is a directory"
-early metric 'has no metric "gpu__time_duratio.sum"; did you mean gpu__time_duration?' --metrics gpu__time_duratio.sum
+early metric '--metrics: CUPTI has no metric "gpu__time_duratio.sum"; did you mean gpu__time_duration.sum?' --metrics gpu__time_duratio.sum
 early metric 'no group "memory_chrt"; did you mean group:memory_chart?' --metrics group:memory_chrt
 cmp -s good before || fail "an export that exists was changed"
+early cupti "--cupti-dir: none: No such file" --cupti-dir none
+early cupti "--cupti-dir: good: Not a directory" --cupti-dir good
+early cupti "--cupti-dir: folder: the folder has no libcupti; the program was not started" --cupti-dir folder
 # What only each process knows is not refused.
 for name in 'r.%r' 'i.%i'; do
     : >r.0
@@ -98,7 +101,13 @@ run -o nothing true
 says "-o without CUDA" "^==KPROF== Nothing was written to $tmp/nothing. Unless a line above" 1
 [ ! -e nothing ] || fail "-o without CUDA makes a file"
 run -f -o good true
-[ ! -e good ] || fail "-f leaves an earlier session of which nothing is new"
+cmp -s good before || fail "-f costs an earlier session where nothing is collected"
+says "-f without CUDA" "^==KPROF== Nothing was written to $tmp/good; the file that is there is not of this run. Unless" 1
+run -f --set nosuch -o good "$p"
+cmp -s good before || fail "-f costs an earlier session where an option is wrong"
+run -f -o good "$p"
+expect "-f: status" "$code" 0
+cmp -s good before && fail "-f leaves an earlier session"
 run -f -o before no-such-program
 expect "no such program: status" "$code" 127
 [ -s before ] || fail "a program that there is not costs the earlier session"
@@ -113,12 +122,16 @@ run -o here sh -c "cd folder && $p" # where the command was started
 run --metrics gpu__time_duratio.sum,smsp__inst_executed.sum "$p"
 expect "one of two metrics: status" "$code" 0
 says "one of two metrics" 'gpu__time_duratio' 1
-says "one of two metrics" '^==WARNING== .*did you mean gpu__time_duration?' 1
+says "one of two metrics" '^==WARNING== --metrics: .*did you mean gpu__time_duration.sum?' 1
 says "one of two metrics" '^    smsp__inst_executed.sum ' 19
 run --set basic --metrics gpu__time_duratio.sum "$p"
 expect "a wrong metric beside a set: status" "$code" 0
-says "a wrong metric beside a set" 'did you mean gpu__time_duration?' 1
+says "a wrong metric beside a set" 'did you mean gpu__time_duration.sum?' 1
 says "a wrong metric beside a set" '^    Section: Occupancy$' 19
+
+run --strict --set basic --metrics gpu__time_duratio.sum true # nobody uses CUDA, who could tell once more
+expect "a wrong metric and no CUDA: status" "$code" "$(status_of metric)"
+says "a wrong metric and no CUDA" '^==ERROR== strict: metric: .*(also: no-cuda)' 1
 
 # --- each kind ---
 kind no-cuda -- true
@@ -149,6 +162,7 @@ kind damage -- "$p >/dev/null"
 unset FAKE_FAIL
 mkdir bare
 cp -P "$build"/fake/libcuda.so* "$build"/fake/libcudart.so* bare/
+: >bare/libcupti.so # is there, and cannot be loaded
 E2E_PATH=$tmp/bare kind cupti --cupti-dir "$tmp/bare" -- "$p >/dev/null"
 kind in-part -- "$programs/p_window exported >/dev/null"
 kind not-counted -- "$programs/p_capture >/dev/null"

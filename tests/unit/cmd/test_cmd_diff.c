@@ -599,6 +599,28 @@ static void without_a_pair_the_status_tells(void **state)
 }
 
 /* Part of a run is not taken for all of it. */
+/* Where the counters could not be read the facts of the launches are left, which are always the same. */
+static void without_counters_the_status_tells(void **state)
+{
+    const char *out, *err;
+    (void)state;
+    struct kp_recording a = made("launch__grid_size"), b = made("launch__grid_size");
+    add_launch(&a, "f", 1, 100);
+    struct kp_result *l = add_launch(&b, "f", 1, 100);
+    assert_int_equal(kp_result_set_na(l, KP_DIFF_DURATION, "no permission"), 0);
+    l->launch.passes = 0;
+    kp_result_set_count(l, "launch__grid_size", "", 1);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    assert_int_equal(run("diff a.kprof b.kprof", &out, &err), 1);
+    assert_non_null(strstr(out, "==KPROF== Duration of all launches: 100 ns in A, not known in B\n"));
+    assert_string_equal(err, "==ERROR== b.kprof has launches, but no counters: nothing that was counted could be "
+                             "compared\n");
+    assert_int_equal(run("diff b.kprof b.kprof", &out, &err), 1);
+    assert_null(strstr(out, "0 ns"));
+    assert_int_equal(run("diff --fail-above launch__grid_size:0 b.kprof b.kprof", &out, &err), 0); /* is known */
+}
+
 static void a_session_that_is_not_complete_is_told_of(void **state)
 {
     struct kp_recording a = made(""), b = made("");
@@ -789,6 +811,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_compared_does_not_pass_in_silence),
         cmocka_unit_test(what_the_sink_returns_is_returned),
         cmocka_unit_test(without_a_pair_the_status_tells),
+        cmocka_unit_test(without_counters_the_status_tells),
         cmocka_unit_test(a_session_that_is_not_complete_is_told_of),
         cmocka_unit_test(the_command_compares),
         cmocka_unit_test(the_exit_status_is_for_scripts),

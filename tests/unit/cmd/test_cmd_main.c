@@ -360,6 +360,11 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("version"), 127},
         {RUN("run", "list-sets"), 127},
         {RUN("/etc/passwd"), 126},
+        {RUN(path), 126},
+        {RUN("--rule=Nosuch", "true"), 2},
+        {RUN("report", "--quiet", path), 2},
+        {RUN("report", "-o", "x", path), 2},
+        {RUN("--fail-above=5", "true"), 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         collect(&t, cases[i].o, cases[i].status);
@@ -506,12 +511,20 @@ static void help_lists_every_option(void **state)
 
 static void every_flag_reaches_the_environment(void **state)
 {
-    char now[PATH_MAX / 2], log_file[PATH_MAX], export_file[PATH_MAX], status_file[PATH_MAX], nothing[2 * PATH_MAX];
+    char now[PATH_MAX / 2], log_file[PATH_MAX], export_file[PATH_MAX], status_file[PATH_MAX], cupti_dir[PATH_MAX],
+        nothing[2 * PATH_MAX];
     assert_non_null(getcwd(now, sizeof now));
     snprintf(log_file, sizeof log_file, "KPROF_LOG_FILE=%s/log", now);
     snprintf(export_file, sizeof export_file, "KPROF_EXPORT=%s/out", now);
     snprintf(status_file, sizeof status_file, "KPROF_STATUS_FILE=%s/kprof.", tmp);
-    snprintf(nothing, sizeof nothing, "==KPROF== Nothing was written to %s/out. %s", now, nothing_more);
+    snprintf(nothing, sizeof nothing,
+             "==WARNING== --csv-defuse has no effect without --csv\n"
+             "==WARNING== --print-source has no effect without --page source\n"
+             "==WARNING== --rule has no effect without --apply-rules\n"
+             "==KPROF== Nothing was written to %s/out. %s",
+             now, nothing_more);
+    snprintf(cupti_dir, sizeof cupti_dir, "KPROF_CUPTI_DIR=%s", tmp);
+    fclose(fopen(inside("tmp/libcupti.so"), "we")); /* has to be there, is not opened yet */
     const char *const lines[] = {
         "KPROF_SET=basic",
         "KPROF_SECTION=Occupancy",
@@ -530,7 +543,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_QUIET=off",
         "KPROF_DEBUG=lock,fork",
         "KPROF_PROFILE_FROM_START=off",
-        "KPROF_CUPTI_DIR=dir",
+        cupti_dir,
         "KPROF_SESSION_FILE=ses",
         "KPROF_WINDOW=7",
         "KPROF_WINDOW_MEMORY=2G",
@@ -580,10 +593,10 @@ static void every_flag_reaches_the_environment(void **state)
     struct outcome o =
         RUN_WITH(ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k",
                  "regex:k", "-s", "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log",
-                 "-o", "out", "-f", "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir=dir",
-                 "--session-file", "ses", "--window", "7", "--window-memory=2G", "--print-details", "all",
-                 "--print-metric-name=name", "--print-units=base", "--print-metric-instances", "values",
-                 "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base",
+                 "-o", "out", "-f", "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir",
+                 strchr(cupti_dir, '/'), "--session-file", "ses", "--window", "7", "--window-memory=2G",
+                 "--print-details", "all", "--print-metric-name=name", "--print-units=base", "--print-metric-instances",
+                 "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base",
                  "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode", "per-gpu",
                  "--devices", "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only",
                  "--target-processes-filter=env", "--application", "1", "--config=/dev/null", "--nvtx",
@@ -595,12 +608,40 @@ static void every_flag_reaches_the_environment(void **state)
                  "--warp-sampling-buffer-size", "1M", "--strict=no", "--status-file", "s", "--metrics-told=m", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
-            fail_msg("no line %s in\n%s", lines[i], o.out);
+            fail_msg("no line %s in\n%s%s", lines[i], o.out, o.err);
     assert_exited(o, 0, NULL, nothing);
+    unlink(inside("tmp/libcupti.so"));
     o = RUN("--quiet", "env");
     assert_true(has_line(o.out, "KPROF_QUIET=on"));
     assert_exited(o, 0, NULL, "");
     assert_exited(RUN("echo", "--zebra", "-k", "--"), 0, "--zebra -k --\n", no_session); /* the program's own */
+}
+
+/* A variable may hold for many runs, a flag is of this one. */
+static void flags_without_effect_are_told_of(void **state)
+{
+    static const char defuse[] = "==WARNING== --csv-defuse has no effect without --csv\n";
+    char variable[] = "KPROF_CSV_DEFUSE=on", csv[] = "KPROF_CSV=on";
+    (void)state;
+    assert_exited(RUN("--quiet", "--csv-defuse", "true"), 0, "", defuse);
+    assert_exited(RUN("--quiet", "--csv-defuse", "run", "--csv", "true"), 0, "", "");
+    assert_exited(RUN_WITH(ENV(csv), "--quiet", "--csv-defuse", "true"), 0, "", "");
+    assert_exited(RUN_WITH(ENV(variable), "--quiet", "true"), 0, "", "");
+    assert_exited(RUN("--quiet", "--csv-defuse=off", "--filter-mode", "global", "true"), 0, "", "");
+    assert_exited(
+        RUN("--quiet", "--page", "raw", "--print-summary=per-gpu", "-c", "2", "--filter-mode=per-gpu", "true"), 0, "",
+        "");
+    assert_exited(RUN("--quiet", "--page", "trace", "--print-summary=per-gpu", "--filter-mode=per-gpu", "true"), 0, "",
+                  "==WARNING== --print-summary has no effect without --page details or --page raw\n"
+                  "==WARNING== --filter-mode has no effect without --launch-skip or --launch-count\n");
+    assert_exited(RUN("--quiet", "-f", "--nvtx-push-pop-scope=process", "--kernel-name-base", "mangled", "true"), 0, "",
+                  "==WARNING== --kernel-name-base has no effect without --kernel-name or --kernel-id\n"
+                  "==WARNING== --nvtx-push-pop-scope has no effect without --nvtx\n"
+                  "==WARNING== --force-overwrite has no effect without --export or --session-file\n");
+    struct outcome o = RUN("report", "--csv-defuse", "--trace-columns=m", "none");
+    assert_int_equal(strncmp(o.err, defuse, strlen(defuse)), 0);
+    assert_non_null(strstr(o.err, "==WARNING== --trace-columns has no effect without --page trace\n"));
+    assert_exited(o, 2, "", NULL);
 }
 
 static void the_library_is_preloaded_before_others(void **state)
@@ -824,6 +865,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(report_puts_sessions_together),
         cmocka_unit_test(help_lists_every_option),
         cmocka_unit_test(every_flag_reaches_the_environment),
+        cmocka_unit_test(flags_without_effect_are_told_of),
         cmocka_unit_test(the_library_is_preloaded_before_others),
         cmocka_unit_test(without_the_library_nothing_runs),
         cmocka_unit_test(the_programs_end_is_the_commands_end),

@@ -351,8 +351,8 @@ static void test_errors(void **state)
         {"", "list-set", 127, "did you mean `kprof list-sets`?"},
         {"", "--lst-sets", 2, "did you mean --list-sets?"},
         {"KPROF_CUPTI_DIR=/nowhere", "list-sets", 1,
-         "libcupti not found in /nowhere: install the CUDA toolkit's CUPTI"},
-        {"", "list-sets --cupti-dir /nowhere", 1, "set KPROF_CUPTI_DIR or LD_LIBRARY_PATH"},
+         "libcupti not found in /nowhere, the only folder to look in (cupti-dir): name one that has it"},
+        {"", "list-sets --cupti-dir /nowhere", 1, "leave cupti-dir (KPROF_CUPTI_DIR) out"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

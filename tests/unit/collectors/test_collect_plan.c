@@ -786,7 +786,10 @@ static void test_unknown_metrics(void **state)
 {
     (void)state;
     refused("sm__cycles_activ", "\"sm__cycles_activ\"", "did you mean sm__cycles_active?");
-    refused("sm__cycles_activ.avg", "\"sm__cycles_activ.avg\"", "did you mean sm__cycles_active?");
+    refused("sm__cycles_activ.avg", "\"sm__cycles_activ.avg\"", "did you mean sm__cycles_active.avg?");
+    refused("sm__throughputs.avg.pct_of_peak_sustained_elapsed", "\"sm__throughputs.avg",
+            "did you mean sm__throughput.avg.pct_of_peak_sustained_elapsed?");
+    refused("sm__cycles_activ.average", "\"sm__cycles_activ.average\"", "did you mean sm__cycles_active?");
     refused("sm__throughputs", "\"sm__throughputs\"", "did you mean sm__throughput?");
     refused("sm__cycles_active.average", "\"sm__cycles_active.average\"", "suffix is not one that sm__cycles_active");
     refused("launch__grid_sise", "\"launch__grid_sise\"", "did you mean launch__grid_size?");
@@ -801,7 +804,7 @@ static void test_unknown_metrics(void **state)
             "suffix is not one that smsp__pcsamp_sample_count");
     refused("thread_inst_execute", "\"thread_inst_execute\"", "did you mean thread_inst_executed?");
     refused("smsp__sass_thread_inst_exected_op_fadd_pred_on.sum", "_exected_",
-            "did you mean smsp__sass_thread_inst_executed_op_fadd_pred_on?");
+            "did you mean smsp__sass_thread_inst_executed_op_fadd_pred_on.sum?");
     refused("sass__inst_executed_per_opcodes", "\"sass__inst_executed_per_opcodes\"",
             "did you mean sass__inst_executed_per_opcode?");
     refused("group:smsp__pcsamp_warp_stall_reason", "no group \"smsp__pcsamp_warp_stall_reason\"",
@@ -809,9 +812,9 @@ static void test_unknown_metrics(void **state)
     refused("group:smsp__pcsamp_warp_stall_reasons_notissued", "no group",
             "did you mean group:smsp__pcsamp_warp_stall_reasons_not_issued?");
     refused("pmsampling:sm__cycle_active.avg", "no metric to sample \"sm__cycle_active.avg\"",
-            "did you mean pmsampling:sm__cycles_active?");
+            "did you mean pmsampling:sm__cycles_active.avg?");
     refused("pmsampling:TPC.TriageCompute.sm__cycles_activ.avg", "\"TPC.TriageCompute.sm__cycles_activ.avg\"",
-            "did you mean pmsampling:TPC.TriageCompute.sm__cycles_active?");
+            "did you mean pmsampling:TPC.TriageCompute.sm__cycles_active.avg?");
     refused("pmsampling:sm__cycles_active.averages", "\"sm__cycles_active.averages\"",
             "suffix is not one that sm__cycles_active");
     refused("pmsampling:sm__cycles_active", "\"pmsampling:sm__cycles_active\"",

@@ -356,7 +356,13 @@ static void test_explain_with_the_real_names(void **state)
     explains(c, CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED, (const char *const[]){"confidential", NULL});
     explains(c, CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED, (const char *const[]){"WSL", NULL});
     explains(c, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, (const char *const[]){"another tool", NULL});
-    explains(c, CUPTI_ERROR_NOT_SUPPORTED, (const char *const[]){"CUPTI_ERROR_NOT_SUPPORTED", "27", NULL});
+    explains(c, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, (const char *const[]){"run the program without", NULL});
+    explains(c, CUPTI_ERROR_NOT_INITIALIZED,
+             (const char *const[]){"`kprof doctor`", "CUPTI_ERROR_NOT_INITIALIZED", NULL});
+    explains(c, CUPTI_ERROR_NOT_SUPPORTED, (const char *const[]){"CUPTI_ERROR_NOT_SUPPORTED", "`kprof doctor`", NULL});
+    explains(c, CUPTI_ERROR_DISABLED, (const char *const[]){"without it", NULL});
+    explains(c, CUPTI_ERROR_HARDWARE, (const char *const[]){"dmesg", NULL});
+    explains(c, CUPTI_ERROR_INVALID_KIND, (const char *const[]){"CUPTI_ERROR_INVALID_KIND", "21", NULL});
     explains(c, 98765, (const char *const[]){"98765", NULL});
 }
 

@@ -482,6 +482,9 @@ static void rules_are_chosen_by_name(void **state)
     assert_int_equal(kp_rules_select("CPIStal", &some, &err), -EINVAL);
     assert_string_equal(err, "unknown rule 'CPIStal'; did you mean 'CPIStall'?");
     free(err);
+    assert_int_equal(kp_rules_select("Nosuch", &some, &err), -EINVAL);
+    assert_string_equal(err, "unknown rule 'Nosuch'; `kprof --list-rules` lists them");
+    free(err);
     assert_int_equal(kp_rules_select("regex:Occupancy", &some, &err), -EINVAL);
     assert_string_equal(err, "no rule matches 'regex:Occupancy'");
     free(err);

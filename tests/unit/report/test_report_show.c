@@ -324,7 +324,7 @@ static void launches_can_be_chosen(void **state)
         char *argv[10] = {command, "report", path};
         for (size_t k = 0; k < 6; k++)
             argv[3 + k] = (char *)cases[i].arguments[k];
-        assert_int_equal(run(argv, NULL, &out, &err), 0);
+        assert_int_equal(run(argv, NULL, &out, &err), cases[i].launches ? 0 : 2);
         assert_int_equal(count_launches(out), cases[i].launches);
         assert_null(strstr(cases[i].launches ? out : "", "No launch is shown"));
         bool data = !strncmp(out, "\"ID\"", 4);
@@ -342,6 +342,10 @@ static void launches_can_be_chosen(void **state)
         free(out);
         free(err);
     }
+    char *several[] = {command, "report", "-k", "stream_tria", path, path, NULL};
+    assert_int_equal(run(several, NULL, &out, &err), 2);
+    free(out);
+    free(err);
     unlink(path);
 }
 
