@@ -312,15 +312,19 @@ struct run {
     char *program;              /* the file that is executed; NULL where it is not found */
     kp_failure_set found;       /* before the program started */
     struct kp_run_outcome outcome;
-    bool used; /* CUDA was, as far as is known */
+    bool used;    /* CUDA was, as far as is known */
+    bool removed; /* an earlier session, as the options say */
 };
 
-/* An export that is not this run's must not be taken for it: where a session would go, and what lies there. */
+/* Where a session would go, and what became of an earlier one, which must not be taken for this run's. */
 static char *find_earlier(const struct run *r, const char **earlier)
 {
     struct stat st;
     char *path = kp_check_export_path(&r->o);
-    *earlier = path && !lstat(path, &st) ? "; the file that is there is not of this run" : "";
+    bool there = path && !lstat(path, &st);
+    *earlier = there        ? "; the file that is there is not of this run"
+               : r->removed ? "; --force-overwrite has removed the earlier file"
+                            : "";
     return path;
 }
 
@@ -431,6 +435,16 @@ static int prepare_folder(struct run *r)
     return 0;
 }
 
+/* A session that is to be replaced goes before the program starts: it cannot be taken for the one that was not made. */
+static void remove_old(struct run *r)
+{
+    struct stat st;
+    char *path = r->o.force_overwrite && r->program ? kp_check_export_path(&r->o) : NULL;
+    if (path && !stat(path, &st) && S_ISREG(st.st_mode))
+        r->removed = !unlink(path);
+    free(path);
+}
+
 static int run(struct run *r, char **argv, const char *const *commands)
 {
     int status = kp_check_run(&r->o, &r->found);
@@ -444,6 +458,7 @@ static int run(struct run *r, char **argv, const char *const *commands)
         return status;
     kp_idle_tell(&r->o);
     r->program = kp_check_find_program(argv[0]);
+    remove_old(r);
     status = run_program(argv, commands, &r->child);
     return status ? status : settle(r);
 }

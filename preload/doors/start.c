@@ -1,4 +1,5 @@
 /* The doors through which a program ends. At its start one thing is noted; this library wakes when CUDA does. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -43,6 +44,32 @@ EXPORT void exit(int status)
 {
     kp_process_exit_called();
     go("exit", status);
+}
+
+typedef int (*main_function)(int argc, char **argv, char **envp);
+typedef int (*start_function)(main_function program, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                              void (*rtld_fini)(void), void *stack_end);
+
+static main_function program_main;
+
+static int call_main(int argc, char **argv, char **envp)
+{
+    int status = program_main(argc, argv, envp);
+    kp_process_exit_called();
+    go("exit", status);
+}
+
+int __libc_start_main(main_function program, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end);
+
+/* The C library ends a return from main by an exit() that does not come by here. Before 2.41 that thread and one in
+ * exit() would run the handlers side by side, and free what the other still reads. */
+EXPORT int __libc_start_main(main_function program, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                             void (*rtld_fini)(void), void *stack_end)
+{
+    start_function real = (start_function)(uintptr_t)kp_symbols_behind_door("__libc_start_main");
+    program_main = program;
+    return real(call_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
 /* One system call, what stderr is, and a look at the environment. */

@@ -22,6 +22,7 @@ $(at helper HELPER)"
 both "native stacks" env KPROF_CALL_STACK=native KPROF_EXPORT="$tmp/stacks.kprof" "$programs/p_stack"
 expect "a helper" "$(frames 1 | head -n 3)" "$inner
 $(at main ROUND)"
+[ "$(grep -c '(libkprof)' "$tmp/report")" = 0 ] || fail "a function of the profiler's in a call stack"
 expect "inlined" "$(frames 2)" "$inner
 $(at inlined INLINED)
 $(at main MAIN)"

@@ -101,8 +101,9 @@ run -o nothing true
 says "-o without CUDA" "^==KPROF== Nothing was written to $tmp/nothing. Unless a line above" 1
 [ ! -e nothing ] || fail "-o without CUDA makes a file"
 run -f -o good true
-cmp -s good before || fail "-f costs an earlier session where nothing is collected"
-says "-f without CUDA" "^==KPROF== Nothing was written to $tmp/good; the file that is there is not of this run. Unless" 1
+[ ! -e good ] || fail "-f leaves an earlier session of which nothing is new"
+says "-f without CUDA" "^==KPROF== Nothing was written to $tmp/good; --force-overwrite has removed the earlier file. Unless" 1
+cp before good
 run -f --set nosuch -o good "$p"
 cmp -s good before || fail "-f costs an earlier session where an option is wrong"
 run -f -o good "$p"

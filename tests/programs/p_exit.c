@@ -303,6 +303,26 @@ static int end_exit_return(void)
     return end_together(with, 2, 1);
 }
 
+static void take_a_while(void)
+{
+    usleep(2000);
+}
+
+static void *exit_soon(void *arg)
+{
+    (void)arg;
+    usleep(10000);
+    exit(7);
+}
+
+/* More handlers than the C library keeps in one block, which both run when main returns while a thread exits. */
+static int end_crowd(void)
+{
+    for (int i = 0; i < 80; i++)
+        atexit(take_a_while);
+    return return_beside(exit_soon, 20000);
+}
+
 /* All ways to end at once. */
 static int end_all_ways(void)
 {
@@ -415,6 +435,7 @@ static const struct {
     {"handler", end_handler},
     {"exits", end_exits},
     {"exit_return", end_exit_return},
+    {"crowd", end_crowd},
     {"all_ways", end_all_ways},
     {"nested", end_nested},
     {"joined", end_return},

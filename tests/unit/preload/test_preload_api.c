@@ -97,6 +97,7 @@ static const char *const others[] = {"dlsym",
                                      "_exit",
                                      "_Exit",
                                      "quick_exit",
+                                     "__libc_start_main",
                                      "cuptiActivityRegisterCallbacks",
                                      "InitializeInjectionNvtx2",
                                      NULL};
