@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/lock.h"
+
 static void (*handlers[2])(void);
 
 void kp_exit_handlers(void (*first)(void), void (*second)(void))
@@ -12,7 +14,10 @@ void kp_exit_handlers(void (*first)(void), void (*second)(void))
 
 void kp_exit_first(void)
 {
+    sigset_t before =
+        kp_signals_hold(); /* a handler that exits must not find the lock of atexit() held by its thread */
     for (int i = 1; i >= 0; i--)
         if (handlers[i])
             atexit(handlers[i]);
+    kp_signals_let(&before);
 }

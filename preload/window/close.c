@@ -67,14 +67,18 @@ void kp_window_close(const char *why)
     if (noted)
         kp_closers_note(why, w->launches);
     close_in_context(&out);
+    sigset_t before = kp_signals_hold(); /* see kp_job_make */
     kp_counters_free(out.counters);
     free(out.note);
+    kp_signals_let(&before);
     if (w->strategy->close)
         exit_before_cupti();
     kp_progress_end();
     if (noted)
         kp_closers_tell_early(w->ours_ns);
+    before = kp_signals_hold();
     kp_record_reset(w);
+    kp_signals_let(&before);
 }
 
 void kp_window_give_up(void)

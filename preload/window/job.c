@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/lock.h"
 #include "preload/window/probe.h"
 
 static bool *launches_wanted(const struct kp_window *w)
@@ -16,8 +17,11 @@ static bool *launches_wanted(const struct kp_window *w)
 
 struct kp_job kp_job_make(struct kp_window *w)
 {
+    sigset_t before =
+        kp_signals_hold(); /* a handler that exits must not find the allocator's lock held by its thread */
     struct kp_job j = {.wanted = launches_wanted(w)};
     struct kp_executed *records = calloc(w->launches + 1, sizeof(*records));
+    kp_signals_let(&before);
     j.job = (struct kp_window_job){.mode = w->mode,
                                    .wanted = j.wanted,
                                    .n_launches = j.wanted ? w->launches : 0,
@@ -28,8 +32,10 @@ struct kp_job kp_job_make(struct kp_window *w)
 
 void kp_job_free(struct kp_job *j)
 {
+    sigset_t before = kp_signals_hold();
     free(j->wanted);
     free(j->job.executed);
+    kp_signals_let(&before);
 }
 
 void kp_job_failed(struct kp_window *w, struct kp_window_outcome *out)

@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -70,6 +71,18 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fake_misuse(const ch
     dprintf(STDERR_FILENO, "FAKE MISUSE: %s\n", text);
     syscall(SYS_exit_group, FAKE_MISUSE_EXIT); /* _exit may be a profiler's door */
     __builtin_unreachable();
+}
+
+/* As realloc(), with signals held back: a handler that exits must not find the allocator's lock held by its thread. */
+__attribute__((unused)) static void *fake_realloc(void *old, size_t bytes)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    old = realloc(old, bytes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return old;
 }
 
 /* True when FAKE_FAIL names this call of `name`; *code is then what to return. */

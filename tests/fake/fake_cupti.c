@@ -593,7 +593,7 @@ CUptiResult cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterD
     if (!params->pMetricNames || !params->numMetrics || !params->maxNumOfRanges ||
         params->maxNumRangeTreeNodes < params->maxNumOfRanges)
         return CUPTI_ERROR_INVALID_PARAMETER;
-    object->metrics = realloc(object->metrics, params->numMetrics * sizeof(*object->metrics));
+    object->metrics = fake_realloc(object->metrics, params->numMetrics * sizeof(*object->metrics));
     if (!object->metrics)
         return CUPTI_ERROR_OUT_OF_MEMORY;
     object->n_metrics = params->numMetrics;
@@ -670,10 +670,10 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
         fake_misuse("%s: the counter-data image holds what earlier passes left", __func__);
     object->mode = params->range;
     object->max_ranges = params->maxRangesPerPass;
-    free(object->ranges);
-    object->ranges = calloc(object->max_ranges, sizeof(*object->ranges));
+    object->ranges = fake_realloc(object->ranges, object->max_ranges * sizeof(*object->ranges));
     if (!object->ranges)
         return CUPTI_ERROR_OUT_OF_MEMORY;
+    memset(object->ranges, 0, object->max_ranges * sizeof(*object->ranges));
     object->configured = true;
     object->pass = 0;
     object->n_dropped = 0;
@@ -850,7 +850,7 @@ static void note_activity(const struct fake_launch *launch)
         return;
     if (n_noted == cap_noted) {
         cap_noted = cap_noted ? 2 * cap_noted : 256;
-        noted = realloc(noted, cap_noted * sizeof(*noted));
+        noted = fake_realloc(noted, cap_noted * sizeof(*noted));
     }
     if (!noted)
         fake_misuse("out of host memory");

@@ -193,7 +193,7 @@ static void run(struct call *call)
     info->ordinal = n_launches;
     if (n_launches == cap_launches) {
         cap_launches = cap_launches ? 2 * cap_launches : 256;
-        launches = realloc(launches, cap_launches * sizeof(*launches));
+        launches = fake_realloc(launches, cap_launches * sizeof(*launches));
     }
     if (!launches)
         fake_misuse("out of host memory");
