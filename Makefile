@@ -318,7 +318,7 @@ $(SHIM): tests/shim/nodeepbind.c $(OBJ)/flags
 	$(Q)$(PLAIN_COMPILE) -shared -o $@ $<
 
 # Tests of code that never sees a second thread, and that TSan would take minutes for.
-UNTHREADED := test_base_demangle test_collect_plan test_collect_catalog test_collect_pm_list
+UNTHREADED := test_report_% test_cmd_% test_base_demangle test_collect_plan test_collect_catalog test_collect_pm_list
 RUN_BIN     = $(if $(filter tsan,$(VARIANT)),$(filter-out $(addprefix $(OUT)/tests/,$(UNTHREADED)),$(TEST_BIN)),$(TEST_BIN))
 
 # The library of symbols is looked for beside whatever the code is part of.
@@ -331,7 +331,7 @@ test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS) $(TOY) $(OUT)/te
 run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) KP_TEST_VARIANT=$(VARIANT) $(if $(SANITIZE),E2E_LIMIT=120) \
 	 KP_TEST_PRELOAD_FIRST=$(if $(RUNTIME_$(VARIANT)),$(abspath $(SHIM)):$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_$(VARIANT))))) \
-	 $(if $(RUNTIME_$(VARIANT)),KP_TEST_SHIM=$(abspath $(SHIM)) ASAN_OPTIONS=verify_asan_link_order=0 \
+	 $(if $(RUNTIME_$(VARIANT)),KP_TEST_SHIM=$(abspath $(SHIM)) ASAN_OPTIONS=verify_asan_link_order=0:quarantine_size_mb=16:malloc_context_size=6 \
 	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \
 	 KP_TEST_PRELOAD_PLAIN=$(if $(filter asan ubsan,$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_ubsan)))) \
 	 KP_TEST_ENV='$(TEST_ENV_$(VARIANT))' tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(TEST_SCRIPTS) $(RUN_BIN)
