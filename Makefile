@@ -1,6 +1,7 @@
-# Targets: all (default), setup, test, asan, ubsan, tsan, demo, docs, tables, install, uninstall, deb, check-layers, check-abi,
-# format, format-check, lint, clean. Variables: CC, CFLAGS, WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX,
-# DESTDIR; of deb: DEBFULLNAME, DEBEMAIL.
+# Targets: all (default), setup, test, run-tests (without setup), goldens, asan, ubsan, tsan, demo, docs, tables, install,
+# uninstall, deb, check-layers, check-functions, check-abi, format, format-check, lint, clean. Variables: CC, CFLAGS,
+# WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX, DESTDIR; of run-tests: TESTS, the paths of some; of deb:
+# DEBFULLNAME, DEBEMAIL.
 
 CC           = gcc
 OBJCOPY     ?= objcopy
@@ -95,7 +96,7 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: check-functions all setup setup-test setup-checks test run-tests test-programs asan ubsan tsan demo docs tables install uninstall deb \
+.PHONY: check-functions all setup setup-test setup-checks test run-tests goldens test-programs asan ubsan tsan demo docs tables install uninstall deb \
         check-layers check-abi format format-check lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -246,6 +247,8 @@ TEST_SRC     := $(wildcard tests/unit/*/test_*.c)
 TEST_SUPPORT := $(call objects,$(wildcard tests/support/*.c))
 TEST_BIN     := $(patsubst %.c,$(OUT)/tests/%,$(notdir $(TEST_SRC)))
 TEST_SCRIPTS := $(wildcard tests/e2e/*.sh)
+# Tests that write files of tests/golden/ anew where KP_TEST_UPDATE is set.
+GOLDEN_BIN    = $(patsubst %.c,$(OUT)/tests/%,$(notdir $(shell grep -l kp_test_golden $(TEST_SRC))))
 
 # main() is a test's own.
 $(foreach f,$(FOLDERS),$(eval $(OUT)/lib$(f).a: \
@@ -334,7 +337,10 @@ run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),
 	 $(if $(RUNTIME_$(VARIANT)),KP_TEST_SHIM=$(abspath $(SHIM)) ASAN_OPTIONS=verify_asan_link_order=0:quarantine_size_mb=16:malloc_context_size=6 \
 	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \
 	 KP_TEST_PRELOAD_PLAIN=$(if $(filter asan ubsan,$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_ubsan)))) \
-	 KP_TEST_ENV='$(TEST_ENV_$(VARIANT))' tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(TEST_SCRIPTS) $(RUN_BIN)
+	 KP_TEST_ENV='$(TEST_ENV_$(VARIANT))' tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(or $(TESTS),$(TEST_SCRIPTS) $(RUN_BIN))
+
+goldens:
+	@KP_TEST_UPDATE=1 $(MAKE) --no-print-directory run-tests TESTS='$(GOLDEN_BIN)'
 
 test: setup-test
 	@$(MAKE) --no-print-directory run-tests

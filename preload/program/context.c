@@ -47,7 +47,7 @@ static struct {
     struct kp_cupti *cupti;
     char *why_not;
     struct kp_codes *codes;
-    _Atomic(struct kp_kernels *) kernels; /* NULL where no images are kept; asked by any thread */
+    struct kp_kernels *_Atomic kernels; /* NULL where no images are kept; asked by any thread */
 } loaded;
 
 /* Of the images of modules: those of a large library take some hundred megabytes, if all of it is used. */

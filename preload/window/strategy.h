@@ -28,9 +28,9 @@ struct kp_strategy {
      * strategy come before (admit.c). May be NULL. */
     const char *(*admit)(const struct kp_question *q);
 
-    /* Prepares the window; may set its `most` and `obstacle`. False: the next strategy that suits is asked. *why
-     * (malloc'ed, may be NULL) then tells the user. With *refusal (static text) nobody else is asked: the launch runs
-     * outside of any window. */
+    /* Prepares the window; may set its `obstacle`, and its `most`, to at most kp_admit_room(w). False: the next
+     * strategy that suits is asked. *why (malloc'ed, may be NULL) then tells the user. With *refusal (static text)
+     * nobody else is asked: the launch runs outside of any window. */
     bool (*open)(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal);
 
     /* Makes the program's own launch; its record is the window's last. Returns what the driver says. */

@@ -211,13 +211,29 @@ static int read_devices(const char *value, uint64_t *out, char **err)
     return 0;
 }
 
-static int check_sections(const char *set, const char *list, char **err)
+static int select_sections(const char *set, const char *list, char **err)
 {
     const struct kp_section **chosen = NULL;
     size_t n;
     int rc = kp_sections_select(set, list, &chosen, &n, err);
     free(chosen);
     return rc;
+}
+
+static int check_set(const char *value, char **err)
+{
+    return select_sections(value, "", err);
+}
+
+static int check_sections(const char *value, char **err)
+{
+    return select_sections("", value, err);
+}
+
+static int check_rules(const char *value, char **err)
+{
+    kp_rule_choice rules;
+    return kp_rules_select(value, &rules, err);
 }
 
 static int check_pattern(const char *value, char **err)
@@ -277,55 +293,51 @@ static int check_path(const char *value, char **err)
     return rc;
 }
 
+/* Of kinds that are stored as text, which is taken as it is where its kind has no row. */
+static int (*const checks[])(const char *value, char **err) = {
+    [KP_OPT_SET] = check_set,
+    [KP_OPT_SECTIONS] = check_sections,
+    [KP_OPT_RULES] = check_rules,
+    [KP_OPT_NAMES] = check_names,
+    [KP_OPT_PATTERN] = check_pattern,
+    [KP_OPT_PATTERNS] = check_patterns,
+    [KP_OPT_KERNEL_ID] = check_kernel_id,
+    [KP_OPT_RANGES] = check_ranges,
+    [KP_OPT_PATH] = check_path,
+    [KP_OPT_FOLDER] = kp_sections_load,
+    [KP_OPT_KINDS] = NULL,
+};
+
+/* Reads into the field what is stored otherwise. */
+static int read_value(const struct kp_option *row, const char *value, void *field, char **err)
+{
+    switch (row->kind) {
+    case KP_OPT_SWITCH:
+        return read_switch(value, field, err);
+    case KP_OPT_COUNT:
+        return read_count(value, row->values, field, err);
+    case KP_OPT_AUTO_COUNT:
+        return read_auto_count(value, row->values, field, err);
+    case KP_OPT_SIZE:
+        return read_size(value, row->values, field, err);
+    case KP_OPT_TIME:
+        return read_time(value, field, err);
+    case KP_OPT_DEVICES:
+        return read_devices(value, field, err);
+    case KP_OPT_CHOICE:
+        return read_choice(row, value, field, err);
+    case KP_OPT_CHOICES:
+        return read_choices(row, value, field, err);
+    default:
+        return 0;
+    }
+}
+
 static int check_value(const struct kp_option *row, const char *value, char **err)
 {
-    bool flag;
-    int number;
-    unsigned choice;
-    uint64_t count;
-    struct kp_choices choices;
-    kp_rule_choice rules;
-    switch (row->kind) {
-    case KP_OPT_SET:
-        return check_sections(value, "", err);
-    case KP_OPT_RULES:
-        return kp_rules_select(value, &rules, err);
-    case KP_OPT_SECTIONS:
-        return check_sections("", value, err);
-    case KP_OPT_PATTERN:
-        return check_pattern(value, err);
-    case KP_OPT_PATTERNS:
-        return check_patterns(value, err);
-    case KP_OPT_KERNEL_ID:
-        return check_kernel_id(value, err);
-    case KP_OPT_RANGES:
-        return check_ranges(value, err);
-    case KP_OPT_CHOICE:
-        return read_choice(row, value, &choice, err);
-    case KP_OPT_CHOICES:
-        return read_choices(row, value, &choices, err);
-    case KP_OPT_COUNT:
-        return read_count(value, row->values, &count, err);
-    case KP_OPT_AUTO_COUNT:
-        return read_auto_count(value, row->values, &number, err);
-    case KP_OPT_SIZE:
-        return read_size(value, row->values, &count, err);
-    case KP_OPT_TIME:
-        return read_time(value, &count, err);
-    case KP_OPT_DEVICES:
-        return read_devices(value, &count, err);
-    case KP_OPT_PATH:
-        return check_path(value, err);
-    case KP_OPT_FILE:
-        return 0;
-    case KP_OPT_FOLDER:
-        return kp_sections_load(value, err);
-    case KP_OPT_SWITCH:
-        return read_switch(value, &flag, err);
-    case KP_OPT_NAMES:
-        return check_names(value, err);
-    }
-    return 0;
+    struct kp_options unused;
+    return checks[row->kind] ? checks[row->kind](value, err)
+                             : read_value(row, value, (char *)&unused + row->offset, err);
 }
 
 static bool is_list(enum kp_option_kind kind)
@@ -360,31 +372,29 @@ static int store_text(const struct kp_option *row, const char *value, char **tex
     return 0;
 }
 
+static bool is_text(enum kp_option_kind kind)
+{
+    switch (kind) {
+    case KP_OPT_COUNT:
+    case KP_OPT_AUTO_COUNT:
+    case KP_OPT_SIZE:
+    case KP_OPT_TIME:
+    case KP_OPT_DEVICES:
+    case KP_OPT_SWITCH:
+    case KP_OPT_CHOICE:
+    case KP_OPT_CHOICES:
+        return false;
+    default:
+        return true;
+    }
+}
+
 /* Stores a value that has been checked. */
 static int store(struct kp_options *o, const struct kp_option *row, const char *value)
 {
     void *field = (char *)o + row->offset;
     char *err = NULL;
-    switch (row->kind) {
-    case KP_OPT_SWITCH:
-        return read_switch(value, field, &err);
-    case KP_OPT_COUNT:
-        return read_count(value, row->values, field, &err);
-    case KP_OPT_AUTO_COUNT:
-        return read_auto_count(value, row->values, field, &err);
-    case KP_OPT_SIZE:
-        return read_size(value, row->values, field, &err);
-    case KP_OPT_TIME:
-        return read_time(value, field, &err);
-    case KP_OPT_DEVICES:
-        return read_devices(value, field, &err);
-    case KP_OPT_CHOICE:
-        return read_choice(row, value, field, &err);
-    case KP_OPT_CHOICES:
-        return read_choices(row, value, field, &err);
-    default:
-        return store_text(row, value, field);
-    }
+    return is_text(row->kind) ? store_text(row, value, field) : read_value(row, value, field, &err);
 }
 
 static int store_defaults(struct kp_options *o)
@@ -616,23 +626,6 @@ static int check_together(const struct kp_options *o, char **err)
                         "log-file and export are the same file '%s'; name another for the report, such as '%s.txt'",
                         o->export_file, o->export_file);
     return 0;
-}
-
-static bool is_text(enum kp_option_kind kind)
-{
-    switch (kind) {
-    case KP_OPT_COUNT:
-    case KP_OPT_AUTO_COUNT:
-    case KP_OPT_SIZE:
-    case KP_OPT_TIME:
-    case KP_OPT_DEVICES:
-    case KP_OPT_SWITCH:
-    case KP_OPT_CHOICE:
-    case KP_OPT_CHOICES:
-        return false;
-    default:
-        return true;
-    }
 }
 
 /* Whether an option's value, which is not empty, cannot be had without NVTX. */

@@ -89,6 +89,7 @@ enum kp_option_kind {
     KP_OPT_PATH,       /* as kp_expand_path() takes it */
     KP_OPT_FOLDER,     /* as kp_sections_load() takes it, which checking does; stored as an absolute path */
     KP_OPT_SWITCH,
+    KP_OPT_KINDS, /* how many there are */
 };
 
 /* Which sub-commands take an option: each group's, and those of all groups before it. */

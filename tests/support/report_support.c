@@ -34,6 +34,16 @@ struct kp_sink kp_test_sink(struct kp_test_text *t)
     return (struct kp_sink){append, t};
 }
 
+/* Sets what is not set, for the time after a change of folder, and for the programs that a test starts. */
+__attribute__((constructor)) static void start_in_the_source(void)
+{
+    char build[PATH_MAX];
+    if (realpath(".", build))
+        setenv("KP_TEST_SRC", build, 0);
+    if (realpath("build", build))
+        setenv("KP_TEST_BUILD", build, 0);
+}
+
 static const char *below(char path[PATH_MAX], const char *variable, const char *otherwise, const char *name)
 {
     const char *root = getenv(variable);
@@ -66,7 +76,7 @@ char *kp_test_read(const char *path)
     return t.text;
 }
 
-void kp_test_reference(const char *text, const char *reference)
+static void compare(const char *text, const char *reference, const char *what_to_do)
 {
     const char *path = kp_test_source(reference);
     char *expected = kp_test_read(path);
@@ -74,11 +84,16 @@ void kp_test_reference(const char *text, const char *reference)
     for (int line = 1; *a || *b; line++) {
         size_t la = strcspn(a, "\n"), lb = strcspn(b, "\n");
         if (la != lb || strncmp(a, b, la + (a[la] == '\n')))
-            fail_msg("%s:%d\nexpected: %.*s\n     got: %.*s", path, line, (int)la, a, (int)lb, b);
+            fail_msg("%s:%d\nexpected: %.*s\n     got: %.*s%s", path, line, (int)la, a, (int)lb, b, what_to_do);
         a += la + (a[la] == '\n');
         b += lb + (b[lb] == '\n');
     }
     free(expected);
+}
+
+void kp_test_reference(const char *text, const char *reference)
+{
+    compare(text, reference, "");
 }
 
 void kp_test_golden(const char *text, const char *golden)
@@ -89,7 +104,7 @@ void kp_test_golden(const char *text, const char *golden)
         fputs(text, f);
         assert_int_equal(fclose(f), 0);
     }
-    kp_test_reference(text, golden);
+    compare(text, golden, "\n(if that is what you meant, `make goldens` writes the file anew)");
 }
 
 const char *kp_test_folder(void)

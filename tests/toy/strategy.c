@@ -17,8 +17,9 @@ static bool suits(const struct kp_question *q)
 
 static bool begin(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
+    size_t room = kp_admit_room(w);
     (void)q, (void)why, (void)refusal;
-    w->most = TOY_LAUNCHES;
+    w->most = room < TOY_LAUNCHES ? room : TOY_LAUNCHES;
     return true;
 }
 

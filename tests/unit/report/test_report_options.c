@@ -206,7 +206,7 @@ static void every_row_is_tested_here(void **state)
         kp_option_env_name(&rows[i], name);
         snprintf(quoted, sizeof quoted, "\"%s=", name);
         if (!strstr(source, quoted))
-            fail_msg("%s is not tested", name);
+            fail_msg("%s is not tested: give it a value in every_field_has_its_variable", name);
         assert_true(strlen(rows[i].help) > 0);
     }
     free(source);

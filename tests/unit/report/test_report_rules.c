@@ -222,8 +222,8 @@ static void expect(struct made_up *c, char *const field[])
     char *words = field[4], got[64];
     estimate(m, got);
     if (strcmp(m->rule->id, field[1]) || strcmp(severity(m), field[2]) || strcmp(got, field[3]))
-        fail_msg("%s: expected %s %s %s, got %s %s %s: %s", c->name, field[1], field[2], field[3], m->rule->id,
-                 severity(m), got, m->text);
+        fail_msg("%s: the next message was to be %s %s %s, but is %s %s %s: %s", c->name, field[1], field[2], field[3],
+                 m->rule->id, severity(m), got, m->text);
     for (char *word; (word = strsep(&words, "|"));)
         if (!strstr(m->text, word))
             fail_msg("%s: no '%s' in: %s", c->name, word, m->text);
@@ -281,7 +281,8 @@ static void made_up_launches_get_their_messages(void **state)
     const struct kp_rule *rules = kp_rules(&n);
     for (size_t i = 0; i < n; i++)
         if (strcmp(rules[i].id, "Compute") && strcmp(rules[i].id, "Memory") && (!fired[i] || !silent[i]))
-            fail_msg("no launch on which %s %s", rules[i].id, fired[i] ? "is silent" : "speaks");
+            fail_msg("no launch on which %s %s: it needs such a case in tests/data/rules/cases.tsv", rules[i].id,
+                     fired[i] ? "is silent" : "speaks");
     free(text);
 }
 
