@@ -1,6 +1,7 @@
 #include "cupti/target.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,7 +67,9 @@ struct kp_range {
     CUpti_RangeProfiler_Object *object;
     struct kp_image *image; /* of kp_range_begin */
     bool running;
-    bool open; /* a range is, of the pass that runs */
+    bool open;     /* a range is, of the pass that runs */
+    size_t pushed; /* ranges of the pass that runs */
+    char name[24]; /* of the last one */
 };
 
 static int counter_data_size(const struct kp_range *r, const struct kp_config *config, size_t ranges, size_t *size)
@@ -243,6 +246,7 @@ int kp_range_start(struct kp_range *r)
     p.pRangeProfilerObject = r->object;
     int rc = r->c->cuptiRangeProfilerStart(&p);
     r->running = !rc;
+    r->pushed = 0;
     return rc;
 }
 
@@ -253,6 +257,7 @@ static int end_range(struct kp_range *r)
     return r->open ? kp_range_pop(r) : 0;
 }
 
+/* KP_VENDOR: two ranges of one name in a pass are one range. */
 int kp_range_push(struct kp_range *r)
 {
     KP_PARAMS(CUpti_RangeProfiler_PushRange_Params, p);
@@ -260,7 +265,8 @@ int kp_range_push(struct kp_range *r)
     if (rc)
         return rc;
     p.pRangeProfilerObject = r->object;
-    p.pRangeName = "workload";
+    snprintf(r->name, sizeof(r->name), "%09zu", r->pushed++);
+    p.pRangeName = r->name;
     rc = r->c->cuptiRangeProfilerPushRange(&p);
     r->open = !rc;
     return rc;

@@ -124,7 +124,6 @@ static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_gr
     if (rule->obstacle)
         out->obstacle = rule->obstacle;
     out->waits |= rule->waits;
-    out->allocates |= type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
     if (rule->kind == COPY)
         study_copy(d, node, out);
     if (rule->kind == KERNEL)

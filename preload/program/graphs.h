@@ -14,7 +14,6 @@ struct kp_graph {
     unsigned kernels, copies, sets, others; /* nodes, those of child graphs included */
     const char *obstacle;                   /* why the graph must not be replayed; NULL when it may */
     bool reads_host;                        /* copies from host memory, as that is when the graph runs */
-    bool allocates;                         /* or frees memory */
     unsigned once;                          /* of enum kp_once: why its kernels must not be run twice */
     bool waits;                             /* for something outside: it must not be waited for at its launch */
 };

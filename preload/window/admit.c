@@ -42,12 +42,10 @@ static const char *first_of(const struct row *r, const struct kp_question *q, co
 
 /* ---- why it must not be replayed ---- */
 
-/* The obstacle that the process found. Without replays only waiting for other devices of this process is one.
- * KP_VENDOR: and of several graphs that allocate memory CUPTI counts the first range alone, seen on an H200. */
+/* The obstacle that the process found. Without replays only waiting for other devices of this process is one. */
 static const char *told_before(const struct kp_question *q)
 {
-    const struct kp_graph *graph = q->what->graph;
-    bool harmless = q->setup->one_pass && !kp_context_several(q->setup) && !(graph && graph->allocates);
+    bool harmless = q->setup->one_pass && !kp_context_several(q->setup);
     return harmless ? NULL : q->what->obstacle;
 }
 

@@ -417,8 +417,9 @@ CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailab
 
 struct CUpti_RangeProfiler_Object {
     CUcontext ctx;
-    bool disabled, configured, started, running, graph_seen, in_range, decoded;
-    uint64_t *metrics; /* hashes of base names, of the last GetCounterDataSize */
+    bool disabled, configured, started, running, graph_seen, decoded;
+    struct fake_image_range *in_range; /* of its own `ranges` */
+    uint64_t *metrics;                 /* hashes of base names, of the last GetCounterDataSize */
     size_t n_metrics;
     CUpti_ProfilerRange mode;
     struct fake_image *image;
@@ -448,11 +449,15 @@ static CUpti_RangeProfiler_Object *object_of(CUpti_RangeProfiler_Object *given, 
     return object;
 }
 
+/* As on the real library: a name that was pushed in this pass before is the same range. */
 static struct fake_image_range *open_range(CUpti_RangeProfiler_Object *object, const char *name)
 {
     size_t index = object->n_ranges;
     struct fake_image_range *range;
 
+    for (size_t i = 0; name && i < object->n_ranges; i++)
+        if (!strcmp(object->ranges[i].name, name))
+            return &object->ranges[i];
     if (index >= object->max_ranges || index >= object->image->max_ranges || index >= object->room) {
         object->n_dropped++;
         return NULL;
@@ -541,7 +546,7 @@ static void on_launch(const struct fake_launch *launch, void *data)
         if (object->mode == CUPTI_AutoRange)
             range = open_range(object, NULL);
         else
-            range = object->in_range && object->n_ranges ? &object->ranges[object->n_ranges - 1] : NULL;
+            range = object->in_range;
         if (range)
             add_kernel(object, range, launch);
     }
@@ -702,6 +707,7 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
     object->graph_seen = false;
     object->n_ranges = 0;
     object->depth = 0;
+    object->in_range = NULL;
     return CUPTI_SUCCESS;
 }
 
@@ -748,7 +754,7 @@ CUptiResult cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params *pa
     if (!object->running || object->mode != CUPTI_UserRange || !params->pRangeName)
         return CUPTI_ERROR_INVALID_OPERATION;
     if (!object->depth++)
-        object->in_range = open_range(object, params->pRangeName) != NULL;
+        object->in_range = open_range(object, params->pRangeName);
     return CUPTI_SUCCESS;
 }
 
@@ -764,7 +770,7 @@ CUptiResult cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params *para
     if (!object->depth)
         fake_misuse("%s: no range is open", __func__);
     if (!--object->depth)
-        object->in_range = false;
+        object->in_range = NULL;
     return CUPTI_SUCCESS;
 }
 

@@ -124,7 +124,8 @@ static void virtual_memory_of_the_host(void)
 
 /* ---- graphs with memory of their own ---- */
 
-static void graph_memory(void)
+/* A graph that is launched three times, with memory of its own or without. */
+static void graphs(int memory_nodes)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS memory = {
         .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
@@ -144,12 +145,24 @@ static void graph_memory(void)
     CUgraphExec exec;
 
     MUST(cuGraphCreate(&graph, 0));
-    MUST(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
-    MUST(cuGraphAddKernelNode(&node, graph, &node, 1, &kernel));
-    MUST(cuGraphAddMemFreeNode(&node, graph, &node, 1, memory.dptr));
+    if (memory_nodes)
+        MUST(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
+    MUST(cuGraphAddKernelNode(&node, graph, &node, memory_nodes, &kernel));
+    if (memory_nodes)
+        MUST(cuGraphAddMemFreeNode(&node, graph, &node, 1, memory.dptr));
     MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
     for (int k = 0; k < 3; k++)
         MUST(cuGraphLaunch(exec, session.stream));
+}
+
+static void graph_memory(void)
+{
+    graphs(1);
+}
+
+static void graphs_in_a_row(void)
+{
+    graphs(0);
 }
 
 /* ---- orders that the host makes ---- */
@@ -288,6 +301,7 @@ static const struct {
     {"virtual", virtual_memory},
     {"virtual-host", virtual_memory_of_the_host},
     {"graph-memory", graph_memory},
+    {"graphs", graphs_in_a_row},
     {"order", order},
     {"order-by-event", order_by_event},
     {"order-behind-a-wait", order_behind_a_wait},

@@ -26,7 +26,7 @@ enum { MANY = 16 }; /* unwanted launches in a row, after which a window closes *
 /* The causes of a test, a bit each. */
 enum {
     TOLD = 1 << 0, /* the process has found an obstacle */
-    ALLOCATES = 1 << 1,
+    GRAPH = 1 << 1,
     SEVERAL = 1 << 2,
     HEAP = 1 << 3,
     SHARED = 1 << 4,
@@ -128,10 +128,10 @@ static struct kp_question judged(unsigned of)
 {
     memset(&t, 0, sizeof(t));
     causes = of;
-    bool is_graph = of & (ALLOCATES | READS | OTHER_KIND);
+    bool is_graph = of & (GRAPH | READS | OTHER_KIND);
     t.setup.one_pass = of & ONE_PASS;
     t.context.device.pageable_access = true;
-    t.graph = (struct kp_graph){.allocates = of & ALLOCATES, .reads_host = of & READS};
+    t.graph = (struct kp_graph){.reads_host = of & READS};
     t.what = (struct kp_candidate){
         .wanted = !(of & UNWANTED), .graph = is_graph ? &t.graph : NULL, .obstacle = of & TOLD ? told : NULL};
     t.function.once = (of & TAKES_HEAP ? KP_ONCE_HEAP : 0) | (of & LAUNCHES ? KP_ONCE_LAUNCHES : 0);
@@ -199,7 +199,6 @@ static void test_obstacles(void **state)
         {ONE_PASS | HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, NULL, false},
         {ONE_PASS | TOLD, NULL, false},
         {ONE_PASS | TOLD | SEVERAL, told, false},
-        {ONE_PASS | TOLD | ALLOCATES, told, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -222,7 +221,7 @@ static void test_alone(void **state)
         {UNCOPIED, "arguments of unknown size"},
         {READS, "a graph that reads host memory"},
         {READS | MANAGED | REWOUND, "a graph that reads host memory"},
-        {ALLOCATES | MANAGED | REWOUND, "managed memory"},
+        {GRAPH | MANAGED | REWOUND, "managed memory"},
         {REWOUND, "pinned memory that a replay would rewind"},
         {HOST | UNCOPIED | REWOUND, "a kernel that can reach host memory"},
         {UNCOPIED | REWOUND, "arguments of unknown size"},
