@@ -20,8 +20,9 @@ nvcc -O2 -std=c++17 -arch="$arch" -o windows "$here/windows.cu" &
 nvcc -O2 -std=c++17 -arch="$arch" --default-stream per-thread -o windows_per_thread "$here/windows.cu" &
 nvcc -O2 -std=c++17 -arch="$arch" -rdc=true -o rewind "$here/rewind.cu" -lcuda -lcudadevrt &
 nvcc -O2 -std=c++17 -arch="$arch" -o order "$here/order.cu" &
+nvcc -O2 -std=c++17 -arch="$arch" -o graphs "$here/graphs.cu" &
 wait
-for program in patterns patterns_shared inplace windows windows_per_thread rewind order; do
+for program in patterns patterns_shared inplace windows windows_per_thread rewind order graphs; do
     [ -x $program ] || fail "build $program"
 done
 gcc -O1 -I"$cuda/include" -o driver "$here/driver.c" -L"$cuda/lib64/stubs" -lcuda || fail "build driver"
@@ -66,6 +67,13 @@ row windows graphs ./windows
 row windows_per_thread graphs ./windows_per_thread 50
 row rewind graphs ./rewind
 row order - ./order
+row graphs graphs ./graphs
+for set in basic quick; do
+    KPROF_SET=$set KPROF_METRICS=smsp__inst_executed.sum KPROF_EXPORT=$out/graphs.$set.kprof KPROF_FORCE_OVERWRITE=yes \
+        KPROF_LOG_FILE=$out/graphs.$set LD_PRELOAD=$lib ./graphs >/dev/null
+    "$kprof" report --page raw --csv "$out/graphs.$set.kprof" >"$out/graphs.$set.csv"
+    echo "graphs, $set: $("$here/compare_graphs.py" "$out/graphs.$set.csv")" || fail "graphs, $set"
+done
 row triton - python3 "$here/triton_add.py"
 row cupy - python3 "$here/cupy_add.py"
 [ "$quick" != quick ] || export KPROF_LAUNCH_COUNT=40
