@@ -171,7 +171,7 @@ def numba():
 
 # Each program, and what kprof is asked for so that it ends in reasonable time.
 PROGRAMS = {
-    gradscaler: {}, pinned: {}, expandable: {}, gpt: {}, decode: {}, jax: {"KPROF_LAUNCH_COUNT": "20"}, cupy: {},
+    gradscaler: {}, pinned: {}, expandable: {}, gpt: {}, decode: {}, jax: {"KPROF_LAUNCH_COUNT": "2"}, cupy: {},
     triton: {}, numba: {},
 }
 

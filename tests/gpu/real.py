@@ -33,6 +33,7 @@ TIMING = re.compile(
 ACCEPTED = {
     "graphMemoryFootprint": "prints how much memory graphs needed at once, and each ends before the next begins",
     "cdpSimplePrint": "numbers its blocks in the order in which the device starts them",
+    "UnifiedMemoryStreams": "draws the sizes of its tasks from the clock, and small ones run on the host",
     "jax": "XLA's autotuner says that its time measurement was disturbed",
 }
 SEEN = re.compile(r"([\d,]+) launch(?:es)? seen, ([\d,]+) profiled")
