@@ -33,7 +33,7 @@ for end in return exit _exit quick_exit abort sigterm sigint sigkill segv reset 
 done
 
 # Several threads end the process at once: one report, whole, and the status that it has without the profiler.
-for round in 1 2 3 4 5 6; do
+for round in $(rounds 6); do
     for end in exits exit_return all_ways nested; do
         both "$end, round $round" "$programs/p_exit" $end
         expect "$end, round $round: launches reported" "$(reported)" 2
@@ -42,7 +42,7 @@ for round in 1 2 3 4 5 6; do
 done
 
 # Before glibc 2.41 this crashes without the profiler. The handlers are called by one thread, the other waits.
-for round in 1 2 3; do
+for round in $(rounds 3); do
     profiled "$programs/p_exit" crowd
     expect "main returns among many handlers, round $round: exit code" "$kprof_code" 7
     expect "main returns among many handlers, round $round: launches reported" "$(reported)" 2
@@ -57,7 +57,7 @@ if [ "$(printf '%s\n' 2.41 "$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)" | sort 
 fi
 
 # A launch that waits for the end of a window meanwhile is let through: planning needs libraries that are gone by then.
-for round in 1 2 3 4; do
+for round in $(rounds 4); do
     both "launches beside the end" "$programs/p_exit" beside
     expect "launches beside the end: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
 done
@@ -107,16 +107,13 @@ done
 unset KPROF_WINDOW
 
 # An exit from a handler that interrupts the results being put together hung two times out of five.
-case ${KP_TEST_VARIANT:-release} in
-asan | tsan | ubsan) ;; # their allocators have locks of their own
-*)
-    for round in 1 2 3 4 5 6 7 8 9 10 11 12; do
+if ! sanitised; then # their allocators have locks of their own
+    for round in $(rounds 12); do
         KPROF_SET=quick limit=10 both "exit from a handler of an alarm, round $round" "$programs/p_exit" alarm
         expect "exit from a handler of an alarm, round $round: code" "$kprof_code" 7
         [ $failures -eq 0 ] || break
     done
-    ;;
-esac
+fi
 
 # Parent and child that runs a program anew: one report each.
 KPROF_LOG_FILE="$tmp/report.%p" profiled "$programs/p_exit" fork_exec

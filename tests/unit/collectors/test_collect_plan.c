@@ -310,6 +310,7 @@ static void test_breakdowns_are_free_on_every_chip(void **state)
 {
     static const char throughputs[] = "sm__throughput,gpu__compute_memory_throughput";
     (void)state;
+    kp_test_skip_sanitized();
     if (strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0"))
         skip();
     for (size_t i = 0; i < CHIPS; i++) {
