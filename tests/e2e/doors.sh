@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every way of reaching the driver: all launches are seen and reported, each once, and the program is left as it was.
 . "$(dirname "$0")/e2e.inc"
+one_thread
 
 # Launches that reach the driver and must not be replayed: one that spans devices, graphs with a host function.
 not_replayed() { # PROGRAM

@@ -4,6 +4,7 @@
 # fake_kernels.cu; the one with arithmetic, which a warp waits at for what it has loaded, is the 8th of each kernel),
 # and what fails of them is missed alone.
 . "$(dirname "$0")/e2e.inc"
+one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 
 # Launches of p_direct.
