@@ -71,10 +71,10 @@ static void keep(uint32_t crc, const void *image, size_t size, bool always)
 static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
 {
     CUpti_GetCubinCrcParams get = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = size, .cubin = image};
-    bool always = image && cubins.always && cubins.always(image, size);
-    if (!cubins.most && !always)
+    bool always = cubins.always && cubins.always(image, size);
+    if (!image || (!cubins.most && !always))
         return; /* nobody asks for its name, and to find it is to read the whole image */
-    if (cubins.c->cuptiGetCubinCrc(&get) == CUPTI_SUCCESS && image) {
+    if (cubins.c->cuptiGetCubinCrc(&get) == CUPTI_SUCCESS) {
         *crc = get.cubinCrc;
         keep((uint32_t)get.cubinCrc, image, size, always);
     }

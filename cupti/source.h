@@ -81,8 +81,9 @@ int kp_sass_end(struct kp_sass *s, CUcontext ctx,
 /* ---- images of modules ---- */
 
 /* From now on the cubin of every module that is loaded is kept, up to `most` byte in all; and, whatever its size, each
- * for which `always` holds, which is called by any thread (NULL: none). With `most` 0, the records of PC sampling do
- * not name their modules. Once a process; the library must have been loaded before the modules are. */
+ * for which `always` holds, which is called by any thread for each module (NULL: none; its image may be NULL, where
+ * CUPTI has none). With `most` 0, the records of PC sampling do not name their modules. Once a process; the library
+ * must have been loaded before the modules are. */
 int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const void *image, size_t size));
 /* The i-th image that was kept; valid for ever. NULL when there are no more. */
 const void *kp_cubins_at(size_t i, size_t *size);

@@ -236,6 +236,7 @@ static void leave_contexts(context_match match, uint64_t arg, const char *why, l
         kp_worker_drain(KP_FOREVER);
         kp_patience_reap();
         kp_context_close(&process.setup, match, arg, true);
+        kp_window_contexts_ended();
         kp_guard--;
         kp_gate_leave_exclusive();
     }
@@ -664,12 +665,53 @@ CUresult kp_process_allocated(void *real, CUresult rc)
     return rc;
 }
 
+/* Enters the gate exclusively while a window watches. False: it is to be closed, or spoiled by now. */
+static bool enter_beside_window(int *before)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, before);
+    if (kp_gate_enter_exclusive(KP_FOREVER, LAST_PATIENCE_MS)) {
+        if (kp_process_active() && kp_window_watches())
+            return true;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(*before, before);
+    return false;
+}
+
 bool kp_process_loads(CUkernel kernel)
 {
     kp_guard++;
     bool loads = kp_context_first_of_library(&process.driver, kernel);
     kp_guard--;
     return loads;
+}
+
+bool kp_process_takes_load(void)
+{
+    int before;
+    if (!kp_context_sees_loads(&process.driver) || !enter_beside_window(&before))
+        return false;
+    kp_guard++;
+    kp_window_makes_room(&process.setup);
+    kp_guard--;
+    kp_gate_exclusive_to_shared();
+    pthread_setcancelstate(before, &before);
+    return true;
+}
+
+bool kp_process_frees(CUdeviceptr memory, CUresult *answer)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    kp_guard++;
+    bool kept = kp_window_frees(&process.setup, memory, answer);
+    kp_guard--;
+    kp_gate_leave_exclusive();
+    pthread_setcancelstate(before, &before);
+    if (kept)
+        kp_window_synchronised();
+    return kept;
 }
 
 void kp_process_loads_images(void)

@@ -51,6 +51,13 @@ CUresult kp_process_allocated(void *real, CUresult rc);
  * memory does not hold: true once for each library and context. */
 bool kp_process_loads(CUkernel kernel);
 
+/* A module is about to be loaded beside a window that watches: enters the gate shared and leaves the window open, which
+ * sees by the next launch what the module brought along. False: the window has to be closed first. */
+bool kp_process_takes_load(void);
+
+/* Whether the window that watches keeps memory that the program frees; *answer is then what cuMemFree returns. */
+bool kp_process_frees(CUdeviceptr memory, CUresult *answer);
+
 /* Whether launches are replayed, which rewinds memory. */
 bool kp_process_replays(void);
 

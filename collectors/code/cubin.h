@@ -64,6 +64,11 @@ int kp_cubin_reach(const struct kp_cubin *c, uint32_t symbol, struct kp_cubin_re
  */
 unsigned kp_cubin_once(const void *image, size_t size);
 
+/* Whether loading the image brings variables or constants of the program's onto the device; texts of assertions and
+ * tables of the mathematical functions, which nobody writes, do not count. Cheap; true for an image that cannot be
+ * read, and for none (NULL). */
+bool kp_cubin_variables(const void *image, size_t size);
+
 /* Calls `fn` for each function by ascending symbol index, until it returns other than 0; what `fn` is given is good
  * during the call. Returns what `fn` returned last, 0 without functions. */
 typedef int kp_cubin_function_fn(const struct kp_cubin_function *f, void *arg);

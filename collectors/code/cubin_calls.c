@@ -138,6 +138,38 @@ unsigned kp_cubin_once(const void *image, size_t size)
     return once;
 }
 
+static bool begins_with_any(const char *name, const char *const *prefixes)
+{
+    while (name && *prefixes && strncmp(name, *prefixes, strlen(*prefixes)))
+        prefixes++;
+    return name && *prefixes;
+}
+
+/* KP_VENDOR: these begin the names of the sections with variables; bank 3 has the program's constants, others those of
+ * the compiler. Constants that the compiler itself puts beside the variables have such names. */
+static bool is_variable(const struct kp_cubin *c, size_t index, const Elf64_Sym *symbol)
+{
+    static const char *const sections[] = {".nv.global", ".nv.constant3", NULL};
+    static const char *const constants[] = {"$str", "__unnamed_", "__cudart_", NULL};
+    Elf64_Shdr s;
+    return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && kp_cubin_section(c, symbol->st_shndx, &s) &&
+           begins_with_any(kp_cubin_section_name(c, &s), sections) &&
+           !begins_with_any(kp_cubin_symbol_name(c, index), constants);
+}
+
+bool kp_cubin_variables(const void *image, size_t size)
+{
+    struct kp_cubin *c;
+    Elf64_Sym symbol;
+    bool found = false;
+    if (!image || kp_cubin_open(image, size, &c))
+        return true;
+    for (size_t i = 1; !found && kp_cubin_symbol(c, i, &symbol); i++)
+        found = is_variable(c, i, &symbol);
+    kp_cubin_close(c);
+    return found;
+}
+
 static int stop_at_first(uint64_t at, void *arg)
 {
     (void)at, (void)arg;

@@ -67,8 +67,8 @@ static void *resolve(size_t i)
 }
 
 /* What was entered on the way in, to be left on the way out. */
-/* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. */
-enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, SHARED_HOST, JOINED, ALLOCATING };
+/* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. ANSWERED: the driver is not called. */
+enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, SHARED_HOST, JOINED, ALLOCATING, ANSWERED };
 
 /* ---- classes ---- */
 
@@ -81,10 +81,36 @@ static enum entered enter_sync(const struct slot *s, void *real, const uint64_t 
     return IN_DRIVER;
 }
 
+static enum entered enter_again(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real, (void)args;
+    return IN_DRIVER;
+}
+
+static enum entered enter_module(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real, (void)args;
+    return kp_window_watches() && kp_process_takes_load() ? SHARED : NOTHING;
+}
+
 static enum entered enter_load(const struct slot *s, void *real, const uint64_t *args)
 {
+    bool loads = kp_window_watches() && kp_process_loads((CUkernel)(uintptr_t)args[1]);
+    return loads ? enter_module(s, real, args) : IN_DRIVER;
+}
+
+static __thread CUresult answer __attribute__((tls_model("initial-exec")));
+
+/* Stands in for a driver function whose call was answered on the way in. */
+static CUresult give_answer(void)
+{
+    return answer;
+}
+
+static enum entered enter_free(const struct slot *s, void *real, const uint64_t *args)
+{
     (void)s, (void)real;
-    return kp_window_watches() && kp_process_loads((CUkernel)(uintptr_t)args[1]) ? NOTHING : IN_DRIVER;
+    return kp_window_watches() && kp_process_frees(args[0], &answer) ? ANSWERED : NOTHING;
 }
 
 static enum entered enter_join(const struct slot *s, void *real, const uint64_t *args)
@@ -98,24 +124,78 @@ static enum entered enter_allocate(const struct slot *s, void *real, const uint6
     return kp_window_watches() && kp_process_allocates(args) ? ALLOCATING : NOTHING;
 }
 
-/* `attribute`: number and value. */
-static enum entered set_attribute(const uint64_t *attribute)
+/* The limit of dynamic shared memory is no part of what was read of a function. */
+static bool is_limit(uint64_t attribute)
 {
-    const uint32_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    bool changes = (uint32_t)attribute[0] != limit || kp_window_needs_shared((uint32_t)attribute[1]);
-    return changes ? NOTHING : IN_DRIVER;
+    return (uint32_t)attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+}
+
+/* Whether no launch of the open window needs more: the usual case, found out without the driver. */
+static bool is_harmless(uint64_t attribute, uint64_t value)
+{
+    return is_limit(attribute) && !kp_window_needs_shared(NULL, (uint32_t)value);
+}
+
+/* The function behind the handle of a function or a kernel; NULL when the driver does not tell. */
+static CUfunction function_behind(const struct kp_driver *d, uint64_t handle, bool kernel)
+{
+    CUfunction f = (CUfunction)(uintptr_t)handle;
+    CUmodule module;
+    if (!kernel && d->cuFuncGetModule && d->cuFuncGetModule(&module, f) == CUDA_SUCCESS)
+        return f;
+    bool found = d->cuKernelGetFunction && d->cuKernelGetFunction(&f, (CUkernel)(uintptr_t)handle) == CUDA_SUCCESS;
+    return found ? f : NULL;
+}
+
+/* An attribute that is being set, and what it is now. */
+struct setting {
+    uint64_t attribute, value, handle;
+    bool kernel; /* the handle is one */
+    CUresult asked;
+    int now;
+};
+
+/* Libraries set what is set already before many launches. A higher limit leaves the launches of a window possible, and
+ * a lower one does where the window's launches of this function need no more. */
+static bool leaves_window(const struct kp_driver *d, const struct setting *s)
+{
+    if (s->asked == CUDA_SUCCESS && (s->now == (int)s->value || (is_limit(s->attribute) && s->now < (int)s->value)))
+        return true;
+    return is_limit(s->attribute) &&
+           !kp_window_needs_shared(function_behind(d, s->handle, s->kernel), (uint32_t)s->value);
 }
 
 static enum entered enter_set_function(const struct slot *s, void *real, const uint64_t *args)
 {
+    const struct kp_driver *d = kp_process_driver();
+    struct setting set = {args[1], args[2], args[0], false, CUDA_SUCCESS, 0};
     (void)s, (void)real;
-    return set_attribute(&args[1]);
+    if (is_harmless(set.attribute, set.value))
+        return IN_DRIVER;
+    if (!d)
+        return NOTHING;
+    kp_guard++;
+    set.asked = d->cuFuncGetAttribute(&set.now, (CUfunction_attribute)set.attribute, (CUfunction)(uintptr_t)set.handle);
+    bool leaves = leaves_window(d, &set);
+    kp_guard--;
+    return leaves ? IN_DRIVER : NOTHING;
 }
 
 static enum entered enter_set_kernel(const struct slot *s, void *real, const uint64_t *args)
 {
+    const struct kp_driver *d = kp_process_driver();
+    struct setting set = {args[0], args[1], args[2], true, CUDA_SUCCESS, 0};
     (void)s, (void)real;
-    return set_attribute(&args[0]);
+    if (is_harmless(set.attribute, set.value))
+        return IN_DRIVER;
+    if (!d || !d->cuKernelGetAttribute)
+        return NOTHING;
+    kp_guard++;
+    set.asked = d->cuKernelGetAttribute(&set.now, (CUfunction_attribute)set.attribute, (CUkernel)(uintptr_t)set.handle,
+                                        (CUdevice)args[3]);
+    bool leaves = leaves_window(d, &set);
+    kp_guard--;
+    return leaves ? IN_DRIVER : NOTHING;
 }
 
 static void end_stream(uint64_t stream)
@@ -145,7 +225,9 @@ static const struct rule {
     [KP_CLASS_GATE] = {.instead = NULL},
     [KP_CLASS_JOIN] = {.instead = enter_join},
     [KP_CLASS_ALLOC] = {.instead = enter_allocate},
+    [KP_CLASS_FREE] = {.instead = enter_free},
     [KP_CLASS_LOAD] = {.instead = enter_load},
+    [KP_CLASS_MODULE] = {.instead = enter_module, .before = kp_process_loads_images},
     [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
     [KP_CLASS_SHARE] = {.succeeded = kp_window_shared_memory},
     [KP_CLASS_MANAGED] = {.succeeded = kp_window_managed_memory},
@@ -160,6 +242,7 @@ static const struct rule {
     [KP_CLASS_HOLD] = {.alone = true},
     [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .succeeded = kp_gate_capture_begins},
     [KP_CLASS_SYNC] = {.instead = enter_sync},
+    [KP_CLASS_INIT] = {.instead = enter_again},
     [KP_CLASS_PURE] = {.instead = NULL},
 };
 
@@ -202,6 +285,8 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
         e.entered = enter_armed(s, e.real, args);
     else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
         e.entered = GUARD_ONLY;
+    if (e.entered == ANSWERED)
+        e.real = (void *)(uintptr_t)give_answer;
     if (e.entered != NOTHING && e.entered != IN_DRIVER)
         kp_guard++;
     if (e.entered != NOTHING)

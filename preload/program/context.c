@@ -25,6 +25,7 @@
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
 #include "preload/program/loaded_modules.h"
+#include "preload/program/variables.h"
 #include "preload/session/session.h"
 
 static struct kp_context *contexts;
@@ -108,9 +109,16 @@ static bool wants_code(const char *metrics)
     return false;
 }
 
-static bool runs_once(const void *image, size_t size)
+bool kp_context_sees_loads(const struct kp_driver *d)
 {
-    return kp_cubin_once(image, size) != 0;
+    return d->cuFuncLoad && atomic_load(&loaded.kernels);
+}
+
+/* Whether an image is one to keep: its code runs once. Called for each that is loaded; NULL where CUPTI has none. */
+static bool note_image(const void *image, size_t size)
+{
+    kp_variables_note(image, size);
+    return image && kp_cubin_once(image, size) != 0;
 }
 
 unsigned kp_context_once(const char *mangled)
@@ -122,7 +130,7 @@ unsigned kp_context_once(const char *mangled)
 static void keep_images(const struct kp_context_setup *setup, size_t most)
 {
     load_cupti(setup->options->cupti_dir);
-    if (!loaded.cupti || kp_images_keep(loaded.cupti, most, runs_once))
+    if (!loaded.cupti || kp_images_keep(loaded.cupti, most, note_image))
         return;
     kp_exit_first();
     loaded.kernels = kp_kernels_new(kp_images_at);

@@ -127,6 +127,10 @@ const struct kp_cupti *kp_context_cupti(void);
 void kp_context_prepare(const struct kp_context_setup *setup);
 void kp_context_prepare_images(const struct kp_context_setup *setup);
 
+/* Whether loads of modules are seen as they happen: images are watched, and a function can be loaded before its launch.
+ * Any thread. */
+bool kp_context_sees_loads(const struct kp_driver *d);
+
 /* Why kernel `mangled` ("" = unknown) must not be run a second time, by its code: of enum kp_once. Any thread. */
 unsigned kp_context_once(const char *mangled);
 /* The functions that were counted by instruction; NULL before there can be any. Any thread. */

@@ -4,6 +4,7 @@
 #include "collectors/code/cubin.h"
 #include "collectors/replay/rewound.h"
 #include "preload/program/hostmem.h"
+#include "preload/program/variables.h"
 #include "preload/window/closers.h"
 #include "preload/window/flags.h"
 #include "preload/window/reach.h"
@@ -191,6 +192,13 @@ size_t kp_admit_room(const struct kp_window *w)
     return w->most ? w->most : room_of(w->setup, w->context);
 }
 
+/* A module that was loaded meanwhile. The saved memory lacks its variables, so a repetition would find them changed. */
+static bool lacks_variables(const struct kp_question *q)
+{
+    const struct kp_window *w = q->window;
+    return w->strategy->rewinds && w->variables != kp_variables_count();
+}
+
 static const char *waits_of(const struct kp_question *q)
 {
     return q->fit.waits;
@@ -237,6 +245,7 @@ static const char *of_strategy(const struct kp_question *q)
 }
 
 static const struct row misfits[] = {
+    {.holds = lacks_variables, .why = "a module with variables of its own"},
     {.says = waits_of},
     {.holds = is_elsewhere, .why = "a launch in another context"},
     {.says = obstacle_of},

@@ -9,6 +9,7 @@
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/window/closers.h"
+#include "preload/window/defer.h"
 #include "preload/window/flags.h"
 #include "preload/window/harvest.h"
 #include "preload/window/record.h"
@@ -51,6 +52,7 @@ static void close_in_context(struct kp_window_outcome *out)
     kp_harvest_follow_up(w, out);
     if (!w->context->dead && !w->hangs) {
         free_backups();
+        kp_defer_free(w->setup->driver, w->context->ctx);
         kp_repeat_free_twins(w);
     }
     kp_visit_end(w->setup->driver, &v);
@@ -105,5 +107,6 @@ void kp_window_forked(void)
 {
     kp_flags_closed();
     kp_patience_forked();
+    kp_defer_forget();
     memset(w, 0, sizeof(*w));
 }

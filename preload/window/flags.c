@@ -15,7 +15,15 @@ static atomic_uint epoch;
 static atomic_long old_at_ms;
 static atomic_uint_fast64_t refused[MOST_REFUSED]; /* tickets of operations that the driver did not take */
 
-static atomic_uint_fast64_t shared_bytes; /* the most dynamic shared memory of a launch in the open window */
+/* Dynamic shared memory of the launches in the open window: the most of each function, and the most of those that there
+ * was no place for. Places are taken inside the gate's exclusive section. */
+enum { MOST_FUNCTIONS = 128 };
+static struct {
+    _Atomic(CUfunction) of;
+    atomic_uint_fast64_t bytes;
+} shared[MOST_FUNCTIONS];
+static atomic_size_t n_shared;
+static atomic_uint_fast64_t shared_by_others;
 static atomic_bool is_open, watched, spoiled, in_a_hurry, met[KP_MET_KINDS];
 
 bool kp_window_is_open(void)
@@ -50,9 +58,13 @@ void kp_window_hurry(void)
     atomic_store(&in_a_hurry, true);
 }
 
-bool kp_window_needs_shared(uint64_t bytes)
+bool kp_window_needs_shared(CUfunction f, uint64_t bytes)
 {
-    return kp_window_watches() && atomic_load(&shared_bytes) > bytes;
+    bool needs = atomic_load(&shared_by_others) > bytes;
+    size_t n = atomic_load(&n_shared);
+    for (size_t i = 0; i < n && !needs; i++)
+        needs = (!f || atomic_load(&shared[i].of) == f) && atomic_load(&shared[i].bytes) > bytes;
+    return needs && kp_window_watches();
 }
 
 void kp_window_shared_memory(void)
@@ -90,7 +102,8 @@ void kp_window_refused(uint64_t ticket)
 void kp_flags_opened(bool watches)
 {
     atomic_store(&spoiled, false);
-    atomic_store(&shared_bytes, 0);
+    atomic_store(&shared_by_others, 0);
+    atomic_store(&n_shared, 0);
     atomic_store(&old_at_ms, kp_now_ms() + OLD_MS);
     atomic_store(&watched, watches);
     atomic_store(&is_open, true);
@@ -127,10 +140,28 @@ unsigned kp_flags_next_epoch(void)
     return atomic_fetch_add(&epoch, 1);
 }
 
-void kp_flags_note_shared(uint64_t bytes)
+static void raise_to(atomic_uint_fast64_t *most, uint64_t bytes)
 {
-    if (bytes > atomic_load(&shared_bytes))
-        atomic_store(&shared_bytes, bytes);
+    if (bytes > atomic_load(most))
+        atomic_store(most, bytes);
+}
+
+void kp_flags_note_shared(CUfunction f, uint64_t bytes)
+{
+    size_t i = 0, n = atomic_load(&n_shared);
+    if (!bytes)
+        return;
+    while (i < n && atomic_load(&shared[i].of) != f)
+        i++;
+    if (i == MOST_FUNCTIONS) {
+        raise_to(&shared_by_others, bytes);
+    } else if (i < n) {
+        raise_to(&shared[i].bytes, bytes);
+    } else {
+        atomic_store(&shared[i].of, f);
+        atomic_store(&shared[i].bytes, bytes);
+        atomic_store(&n_shared, n + 1);
+    }
 }
 
 void kp_flags_each_refused(void (*tell)(void *arg, uint64_t ticket), void *arg)

@@ -6,6 +6,7 @@
 #ifndef KP_PRELOAD_WINDOW_FLAGS_H
 #define KP_PRELOAD_WINDOW_FLAGS_H
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,8 +23,9 @@ void kp_window_synchronised(void);
 /* Notes that the program ends, and does not wait for kernels that hang. */
 void kp_window_hurry(void);
 
-/* Whether a launch of the open window could not be made again with a limit of so much dynamic shared memory, byte. */
-bool kp_window_needs_shared(uint64_t bytes);
+/* Whether a launch of function `f` in the open window (NULL: of any) could not be made again with a limit of so much
+ * dynamic shared memory, byte. */
+bool kp_window_needs_shared(CUfunction f, uint64_t bytes);
 
 /* Note for good: other processes share memory; the host reads memory without a driver call; launches may reach memory
  * of cuMemCreate; launches may reach blocks of the device's heap. */
@@ -56,8 +58,8 @@ bool kp_flags_met(enum kp_met what);
 unsigned kp_flags_epoch(void);
 unsigned kp_flags_next_epoch(void);
 
-/* Notes that a launch of the open window takes so much dynamic shared memory, byte. */
-void kp_flags_note_shared(uint64_t bytes);
+/* Notes that a launch of `f` in the open window takes so much dynamic shared memory, byte. */
+void kp_flags_note_shared(CUfunction f, uint64_t bytes);
 
 /* Tells each ticket that was refused since the last call, once. */
 void kp_flags_each_refused(void (*tell)(void *arg, uint64_t ticket), void *arg);

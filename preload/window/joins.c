@@ -2,6 +2,8 @@
  * Operations between the launches: memsets, copies, events and new memory join the open window, or close it.
  */
 #include "preload/program/hostmem.h"
+#include "preload/program/variables.h"
+#include "preload/window/defer.h"
 #include "preload/window/flags.h"
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
@@ -11,14 +13,19 @@
 /* The wait for a copy of new memory, which the driver makes behind the work that runs, ms. */
 enum { COPY_MS = 1000 };
 
+/* Less free device memory than this may be too little for a module, byte. */
+enum { SCARCE = 256 << 20 };
+
 static struct kp_window *const w = &kp_window_now;
 
-/* Whether the open window records operations of the current context, and has room for one. */
+/* Whether the open window records operations of the current context, has room for one, and its saved memory holds all
+ * variables that there are. */
 static bool takes_operations(const struct kp_driver *d)
 {
     CUcontext current = NULL;
     d->cuCtxGetCurrent(&current);
-    return current == w->context->ctx && w->strategy->rewinds && w->n < KP_MOST_ITEMS;
+    return current == w->context->ctx && w->strategy->rewinds && w->n < KP_MOST_ITEMS &&
+           w->variables == kp_variables_count();
 }
 
 static bool is_host(uint64_t address)
@@ -59,6 +66,25 @@ static bool back_up(const struct kp_driver *d, struct kp_item *i, CUdeviceptr me
                            .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
     return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS &&
            kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+}
+
+bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, CUresult *answer)
+{
+    return w->open && !kp_window_closes_at_sync() && takes_operations(setup->driver) &&
+           kp_defer_take(setup->driver, w->context->ctx, memory, answer);
+}
+
+void kp_window_makes_room(const struct kp_context_setup *setup)
+{
+    size_t left = 0, total;
+    if (w->open && w->strategy->rewinds &&
+        (setup->driver->cuMemGetInfo(&left, &total) != CUDA_SUCCESS || left < SCARCE))
+        kp_window_close("want of device memory");
+}
+
+void kp_window_contexts_ended(void)
+{
+    kp_defer_forget();
 }
 
 void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes)

@@ -1,9 +1,13 @@
 /*
  * The way of a launch: judged, taken by the open window or by a new one, issued by the strategy.
  */
+#include <stdlib.h>
+
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "collectors/providers/library.h"
+#include "preload/program/kernel.h"
+#include "preload/program/variables.h"
 #include "preload/session/session.h"
 #include "preload/window/close.h"
 #include "preload/window/closers.h"
@@ -111,12 +115,23 @@ static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_
     return run_recorded(q, skipped);
 }
 
+/* Whether the first launch of a module's kernels could bring variables into the open window unseen. */
+static bool may_miss_variables(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
+{
+    if (!w->open || !w->strategy->rewinds || kp_context_module_known(setup, c, f))
+        return false;
+    char *mangled = kp_context_sees_loads(setup->driver) ? kp_kernel_mangled(setup->driver, f) : NULL;
+    bool may = !mangled || kp_variables_come_with(mangled);
+    free(mangled);
+    return may;
+}
+
 static CUresult run_in(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
                        const struct kp_candidate *what, const char **skipped)
 {
     struct kp_known_function *f = NULL;
     /* The first function of a module brings its variables along, and the saved memory must hold these. */
-    if (!l->is_graph && !kp_context_module_known(setup, c, l->f))
+    if (!l->is_graph && may_miss_variables(setup, c, l->f))
         kp_window_close("the first launch of a module's kernels");
     if (!l->is_graph && (!(f = kp_context_function(setup, c, l->f)) || kp_launch_copy(l, &f->facts))) {
         kp_window_close("a kernel that the driver gives no facts of");

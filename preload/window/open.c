@@ -5,6 +5,7 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "preload/os/progress.h"
+#include "preload/program/variables.h"
 #include "preload/session/session.h"
 #include "preload/window/flags.h"
 #include "preload/window/record.h"
@@ -61,6 +62,7 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     w->context = q->context;
     w->mode = q->fit.mode;
     w->obstacle = q->fit.obstacle;
+    w->variables = kp_variables_count();
     w->opened_ns = kp_now_ns();
     bool opened = choose_strategy(w, q, refusal);
     kp_progress_end();

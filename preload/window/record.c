@@ -117,7 +117,7 @@ static bool take_over(struct kp_window *w, struct kp_launch *l, bool wanted, con
     i->epoch = kp_flags_epoch();
     w->launches++;
     w->wanted += wanted;
-    kp_flags_note_shared(l->shape.dynamic_shared);
+    kp_flags_note_shared(f ? f->facts.handle : NULL, l->shape.dynamic_shared);
     if (result) {
         fill_header(w, i);
         result->launch.nvtx = l->nvtx;

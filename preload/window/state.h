@@ -51,6 +51,7 @@ struct kp_window {
     size_t most;          /* launches that it may hold; 0: as many as the context's collector has room for */
     struct kp_item *items;
     size_t n, cap;
+    uint64_t variables; /* kp_variables_count() when it opened: the saved memory holds those */
     size_t launches, wanted, unwanted_in_a_row, copied;
     struct kp_snapshot host; /* host memory that its launches can reach */
     double opened_ns, ours_ns;

@@ -40,6 +40,16 @@ bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, vo
  * in each replay. Where that cannot be, the window is closed, before the program can use the memory. */
 void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes);
 
+/* Whether the open window keeps device memory that the program frees, for its repetitions; *answer is then what
+ * cuMemFree returns. */
+bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, CUresult *answer);
+
+/* A module is about to be loaded. Closes the window where device memory is scarce, as its copies hold some. */
+void kp_window_makes_room(const struct kp_context_setup *setup);
+
+/* The contexts that end take the memory along that was kept of them. */
+void kp_window_contexts_ended(void);
+
 /* Closes the window that is open, if any: its passes are run and its results handed on. `why`, static text, is for
  * closers.h: the driver's function that closes it, or a reason. */
 void kp_window_close(const char *why);

@@ -66,15 +66,23 @@ leaves_it_open() {
     windows "events" 1 "$p" events
     windows "an allocation" 1 "$p" closed-by alloc
     windows "new memory" 1 "$p" allocates
+    windows "freed memory" 1 "$p" closed-by free
+    windows "an event destroyed" 1 "$p" closed-by event
+    windows "attributes of functions" 1 "$p" attributes
+    windows "modules without variables" 1 "$p" plain-modules
     windows "refusals" 1 "$p" refusals
     empty=1 windows "first launch refused" 1 "$p" refused-first
 }
 
 # What closes it.
 closes_it() {
-    for what in dtoh dtoh-async alloc-async free module stream event capture host-function; do
+    for what in dtoh dtoh-async alloc-async module stream capture host-function; do
         windows "closed by $what" 2 "$p" closed-by $what
     done
+    windows "a module with a variable" 2 "$p" new-variable
+    windows "memory freed between launches" 1 "$p" frees
+    # Each further allocation needs what the window keeps.
+    FAKE_MEMORY=1073741824 windows "most of the memory freed" 4 "$p" frees-most
     windows "graphs between kernels" 8 "$p" graphs
     empty=1 windows "too much shared memory" 2 "$p" shared-limit
 

@@ -246,6 +246,110 @@ static void modules(void)
         MUST(cuLaunchKernel(f[i % 3], 1, 1, 1, 64, 1, 1, 0, session.stream, params, NULL));
 }
 
+/* First launches of modules and functions inside a window, of which none brings variables along. */
+static void plain_modules(void)
+{
+    CUlibrary library;
+    CUkernel kernel;
+    CUmodule more;
+    CUfunction f;
+    void *params[] = {&values};
+
+    append(0);
+    for (int i = 0; i < 3; i++) {
+        MUST(cuModuleLoadData(&more, ".version 8.0\n.entry of_module ( .param .u64 p ) {}"));
+        MUST(cuModuleGetFunction(&f, more, "of_module"));
+        MUST(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, session.stream, params, NULL));
+        MUST(cuLibraryLoadData(&library, ".version 8.0\n.entry of_library ( .param .u64 p ) {}", NULL, NULL, 0, NULL,
+                               NULL, 0));
+        MUST(cuLibraryGetKernel(&kernel, library, "of_library"));
+        MUST(cuKernelGetFunction(&f, kernel));
+        MUST(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, session.stream, params, NULL));
+        append(i);
+    }
+}
+
+/* A variable that comes along inside a window, is set and counted up. */
+static void new_variable(void)
+{
+    CUmodule more;
+    CUfunction f;
+    CUdeviceptr variable;
+    size_t bytes;
+    int n = 4, host[4];
+    void *params[] = {&variable, &n};
+
+    append(0);
+    MUST(cuModuleLoadData(&more, "FAKEMOD increment global:g_new:16"));
+    MUST(cuModuleGetFunction(&f, more, "increment"));
+    MUST(cuModuleGetGlobal(&variable, &bytes, more, "g_new"));
+    for (int i = 0; i < 4; i++) {
+        if (i == 2)
+            MUST(cuMemsetD32Async(variable, 40, 2, session.stream));
+        MUST(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, session.stream, params, NULL));
+    }
+    MUST(cuStreamSynchronize(session.stream));
+    MUST(cuMemcpyDtoH(host, variable, sizeof(host)));
+    report_number("set", host[0], 42);
+    report_number("counted up", host[3], 4);
+}
+
+/* Attributes of functions: a limit that rises, and what is set already. */
+static void attributes(void)
+{
+    CUfunction f = function("_ZN5tests9incrementIiLi4EEEvPT_i");
+    int n = N;
+    void *params[] = {&values, &n};
+
+    MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50));
+    MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 50000));
+    for (int i = 0; i < 4; i++) {
+        MUST(cuLaunchKernel(f, 1, 1, 1, N, 1, 1, 50000 + i * 1000, session.stream, params, NULL));
+        MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50));
+        MUST(cuFuncSetAttribute(function("append"), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 10000 + i));
+        append(i);
+        MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 51000 + i * 1000));
+    }
+}
+
+/* Memory that is freed between launches that use it. */
+static void frees(void)
+{
+    static const int ones[N] = {1, 1, 1, 1};
+    CUdeviceptr memory[4];
+    size_t before, after, all;
+
+    for (int i = 0; i < 4; i++)
+        MUST(cuMemAlloc(&memory[i], 1 << 20));
+    MUST(cuMemGetInfo(&before, &all));
+    for (int i = 0; i < 4; i++) {
+        MUST(cuMemcpyHtoD(memory[i], ones, sizeof(ones)));
+        increment(memory[i], second);
+        MUST(cuMemcpyDtoDAsync(values, memory[i], 8, second));
+        increment(values, second);
+        MUST(cuMemFree(memory[i]));
+        append(i);
+    }
+    report_number("not the begin of an allocation", cuMemFree(values + 4), CUDA_ERROR_INVALID_VALUE);
+    MUST(cuMemGetInfo(&after, &all));
+    report_number("given back, KiB", (int)((after - before) >> 10), 4 << 10);
+}
+
+/* As much memory as there is, again and again: what a window keeps is given back before an allocation fails. */
+static void frees_most(void)
+{
+    CUdeviceptr memory;
+    size_t left, all;
+
+    MUST(cuMemGetInfo(&left, &all));
+    for (int i = 0; i < 4; i++) {
+        MUST(cuMemAlloc(&memory, left / 5 * 2));
+        increment(memory, session.stream);
+        MUST(cuMemFree(memory));
+        append(i);
+    }
+}
+
 /* A window that has been open for long closes where the program waits. */
 static void old(void)
 {
@@ -841,6 +945,11 @@ static const struct {
     {"left-waiting", left_waiting},
     {"libraries", libraries},
     {"modules", modules},
+    {"plain-modules", plain_modules},
+    {"new-variable", new_variable},
+    {"attributes", attributes},
+    {"frees", frees},
+    {"frees-most", frees_most},
     {"fault", fault},
     {"old", old},
     {"reset", reset},

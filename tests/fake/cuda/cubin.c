@@ -295,6 +295,27 @@ static void put_kernel(struct cubin *c, const struct kernel_code *code, size_t p
     free(text.at);
 }
 
+/* Variables take no room in the file. */
+static void put_variables(struct cubin *c, const struct module_image *image)
+{
+    Elf64_Shdr header = {.sh_type = SHT_NOBITS, .sh_flags = SHF_ALLOC | SHF_WRITE, .sh_addralign = 8};
+    Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT)};
+
+    if (!image->n_globals)
+        return;
+    symbol.st_shndx = (Elf64_Half)(FIRST_CODE + c->headers.size / sizeof(header));
+    for (size_t i = 0; i < image->n_globals; i++) {
+        symbol.st_name = (Elf64_Word)put_text(&c->symbol_names, image->globals[i].name);
+        symbol.st_value = header.sh_size;
+        symbol.st_size = image->globals[i].size;
+        put(&c->symbols, &symbol, sizeof(symbol));
+        header.sh_size += symbol.st_size;
+    }
+    header.sh_name = (Elf64_Word)put_text(&c->names, ".nv.global");
+    header.sh_offset = c->file.size;
+    put(&c->headers, &header, sizeof(header));
+}
+
 static void put_tables(struct cubin *c)
 {
     const Elf64_Shdr strings = {.sh_type = SHT_STRTAB, .sh_addralign = 1};
@@ -356,6 +377,7 @@ static struct fake_cubin make_cubin(const struct module_image *image)
     put(&c.calls, first_list, sizeof(first_list));
     for (size_t i = 0; i < image->n_codes; i++)
         put_kernel(&c, &image->codes[i], i);
+    put_variables(&c, image);
     set_length(&c.lines, UNIT_LENGTH);
     put_tables(&c);
     free(c.names.at);

@@ -42,6 +42,7 @@ static void load(const char *path)
 #define CALLS  "tests/data/calls.sm90-cuda13.cubin"
 #define HEAP   "tests/data/heap.sm90-cuda13.cubin"
 #define INLINE "tests/data/inline.sm90-cuda13.cubin"
+#define TEXTS  "tests/data/texts.sm90-cuda13.cubin"
 
 static int set_up(void **state)
 {
@@ -170,6 +171,22 @@ static void test_once_in_two_modules(void **state)
     assert_int_equal(kp_cubin_once("no image", 8), 0);
 }
 
+static void test_variables(void **state)
+{
+    static const struct {
+        const char *path;
+        bool any;
+    } rows[] = {{CALLS, false}, {HEAP, true}, {INLINE, false}, {TEXTS, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        load(rows[i].path);
+        if (kp_cubin_variables(images[i].bytes, images[i].size) != rows[i].any)
+            fail_msg("%s", rows[i].path);
+        assert_true(kp_cubin_variables(images[i].bytes, 32));
+    }
+    assert_true(kp_cubin_variables(NULL, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +195,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_two_modules, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_once_in_two_modules, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_variables, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

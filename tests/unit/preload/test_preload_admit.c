@@ -12,6 +12,7 @@
 #include "collectors/code/cubin.h"
 #include "collectors/replay/rewound.h"
 #include "preload/program/hostmem.h"
+#include "preload/program/variables.h"
 #include "preload/window/admit.h"
 #include "preload/window/closers.h"
 #include "preload/window/flags.h"
@@ -50,7 +51,8 @@ enum {
     FULL = 1 << 21,
     UNWANTED = 1 << 22,
     STRATEGY = 1 << 23,
-    COUNTED = 1 << 24
+    COUNTED = 1 << 24,
+    VARIABLES = 1 << 25
 };
 
 static unsigned causes;
@@ -94,6 +96,11 @@ const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_func
 {
     (void)l, (void)f;
     return causes & STUCK ? stuck : NULL;
+}
+
+uint64_t kp_variables_count(void)
+{
+    return causes & VARIABLES ? 2 : 1;
 }
 
 bool kp_context_several(const struct kp_context_setup *setup)
@@ -148,7 +155,8 @@ static struct kp_question judged(unsigned of)
                                   .most = 3,
                                   .launches = of & FULL ? 3 : 2,
                                   .unwanted_in_a_row = MANY,
-                                  .has_per_thread = true};
+                                  .has_per_thread = true,
+                                  .variables = 1};
     struct kp_question q = {&t.window, &t.setup, &t.context, &t.launch, &t.what, is_graph ? NULL : &t.function, {0}};
     kp_admit_judge(&q);
     return q;
@@ -234,12 +242,15 @@ static void test_alone(void **state)
 static void test_misfits(void **state)
 {
     static const char elsewhere[] = "a launch in another context", kind[] = "a launch of another kind",
+                      variables[] = "a module with variables of its own",
                       thread[] = "default streams of several threads", many[] = "many launches that were not asked for";
     static const struct {
         unsigned of;
         const char *why;
     } rows[] = {
         {0, NULL},
+        {VARIABLES, variables},
+        {VARIABLES | COUNTED, NULL},
         {STUCK, stuck},
         {ELSEWHERE, elsewhere},
         {TOLD, told},
@@ -249,6 +260,7 @@ static void test_misfits(void **state)
         {UNWANTED, many},
         {STRATEGY, of_strategy},
         /* the order */
+        {VARIABLES | STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, variables},
         {STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, stuck},
         {ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, elsewhere},
         {TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, told},

@@ -27,6 +27,8 @@ enum class {
     GATE,
     JOIN,
     ALLOC,
+    FREE,
+    MODULE,
     LOAD,
     HOLD,
     SHARE,
@@ -542,7 +544,8 @@ static void test_classes_of_a_base(void **state)
                 fail_msg("%s and %s differ", rows[k].symbol, rows[i].symbol);
         if (first == i || rows[first].class == rows[i].class)
             continue;
-        bool typed = rows[i].class == JOIN || rows[i].class == ALLOC || rows[i].class == DOOR;
+        bool typed = rows[i].class == JOIN || rows[i].class == ALLOC || rows[i].class == DOOR ||
+                     rows[i].class == FREE || rows[i].class == MODULE;
         if (rows[first].class != GATE || !typed || strcmp(rows[first].symbol, rows[first].base))
             fail_msg("%s and %s differ", rows[first].symbol, rows[i].symbol);
     }
@@ -562,6 +565,7 @@ static void test_what_is_pure(void **state)
                                            "cuDeviceComputeCapability",
                                            "cuDeviceTotalMem",
                                            "cuEventCreate",
+                                           "cuEventDestroy",
                                            "cuGraphDebugDotPrint",
                                            "cuGraphNodeFindInClone",
                                            "cuLogsCurrent",
@@ -622,8 +626,10 @@ static void test_what_is_shared_or_asked(void **state)
     check_classes("cuLibraryGetManaged", MANAGED, "");
     check_classes("cuStreamAttachMem", MANAGED, "");
     check_classes("cuMemCreate", VIRTUAL, "");
-    check_classes("cuModuleLoad", IMAGE, "");
-    check_classes("cuLibraryLoad", IMAGE, "");
+    check_classes("cuModuleLoad", MODULE, "");
+    check_classes("cuLibraryLoad", MODULE, "");
+    check_classes("cuFuncLoad", MODULE, "");
+    check_classes("cuLibraryGetGlobal", MODULE, "");
     check_classes("cuCtxCreate", IMAGE, "");
     check_classes("cuDevicePrimaryCtxRetain", IMAGE, "");
     check_classes("cuKernelGetFunction", LOAD, "");

@@ -36,11 +36,13 @@ static struct {
     uint64_t joined_args[6];
     unsigned shared, managed, virtual_memory, images, synchronised;
     uint64_t needs_shared; /* a launch of the window does */
+    CUfunction launched;   /* of this function; NULL: of any */
     CUkernel loads;        /* whose library is not there yet */
     unsigned asked;
     enum kp_stale forgotten_what;
     uint64_t forgotten_first;
-    unsigned asked_to_allocate, allocated;
+    unsigned asked_to_allocate, allocated, loads_taken;
+    uint64_t freed; /* what the window keeps of it */
     CUresult allocation_rc, allocation_answer;
 } process;
 
@@ -61,15 +63,31 @@ bool kp_window_is_open(void)
     return atomic_load(&watches) || atomic_load(&counts);
 }
 
-bool kp_window_needs_shared(uint64_t bytes)
+bool kp_window_needs_shared(CUfunction f, uint64_t bytes)
 {
-    return process.needs_shared > bytes;
+    return process.needs_shared > bytes && (!f || !process.launched || f == process.launched);
 }
 
 bool kp_process_loads(CUkernel kernel)
 {
     process.asked++;
     return kernel == process.loads;
+}
+
+bool kp_process_takes_load(void)
+{
+    process.loads_taken++;
+    if (!process.takes)
+        return false;
+    assert_true(kp_gate_enter_exclusive(60000, 30000));
+    kp_gate_exclusive_to_shared();
+    return true;
+}
+
+bool kp_process_frees(CUdeviceptr memory, CUresult *answer)
+{
+    *answer = CUDA_ERROR_INVALID_VALUE;
+    return process.takes && memory == process.freed;
 }
 
 void kp_window_spoil(void)
@@ -562,7 +580,8 @@ CALLED_AS(call_alloc, KP_CLASS_ALLOC, "cuMemAlloc")
 CALLED_AS(call_join, KP_CLASS_JOIN, "cuMemsetD8Async")
 CALLED_AS(call_share, KP_CLASS_SHARE, "cuIpcGetMemHandle")
 CALLED_AS(call_managed, KP_CLASS_MANAGED, "cuMemAllocManaged")
-CALLED_AS(call_image, KP_CLASS_IMAGE, "cuModuleLoadData")
+CALLED_AS(call_image, KP_CLASS_IMAGE, "cuCtxCreate")
+CALLED_AS(call_module, KP_CLASS_MODULE, "cuModuleLoadData")
 
 static void test_gate(void **state)
 {
@@ -700,8 +719,10 @@ static void test_init(void **state)
     call_init(CUDA_SUCCESS, 0, 0);
     assert_int_equal(process.started, 1);
     kp_gate_arm(true);
-    call_init(CUDA_SUCCESS, 0, 0); /* a second one starts nothing that has not started; the process knows */
-    assert_int_equal(process.started, 2);
+    atomic_store(&watches, true);
+    call_init(CUDA_SUCCESS, 0, 0); /* a second one changes nothing */
+    assert_int_equal(process.started, 1);
+    assert_int_equal(process.closed, 0);
     assert_true(kp_gate_enter_exclusive(60000, 0));
     kp_gate_leave_exclusive();
 }
@@ -808,8 +829,157 @@ static void test_load(void **state)
     assert_int_equal(process.closed, 0);
     assert_int_equal(callee.guard, 0);
     assert_int_equal(callee.in_driver, 1);
+    process.takes = true;
+    call_load(CUDA_SUCCESS, 0x10, 0x7e1);
+    assert_int_equal(process.loads_taken, 1);
+    assert_int_equal(process.closed, 0);
+    assert_int_equal(callee.guard, 1);
+    assert_false(callee.alone); /* a replay of another thread waits */
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+    process.takes = false;
     call_load(CUDA_SUCCESS, 0x10, 0x7e1);
     assert_int_equal(callee.closed_before, 1);
+}
+
+/* A window that sees what a module brings along stays open. */
+static void test_modules(void **state)
+{
+    (void)state;
+    call_module(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.loads_taken, 0); /* no window */
+    assert_int_equal(process.images, 1);
+    atomic_store(&watches, true);
+    process.takes = true;
+    assert_int_equal(call_module(CUDA_ERROR_INVALID_IMAGE, 1, 2), CUDA_ERROR_INVALID_IMAGE);
+    assert_int_equal(process.loads_taken, 1);
+    assert_int_equal(process.closed, 0);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+    process.takes = false;
+    call_module(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(callee.closed_before, 1);
+}
+
+static CUresult real_free(CUdeviceptr memory)
+{
+    return answers(memory, 0);
+}
+
+/* What the window keeps is not freed by the driver, and the program gets the answer that it would get. */
+static void test_frees(void **state)
+{
+    CUresult (*f)(CUdeviceptr) =
+        (CUresult(*)(CUdeviceptr))(uintptr_t)wrap(KP_CLASS_FREE, "cuMemFree", ADDRESS(real_free));
+    (void)state;
+    process.takes = true;
+    process.freed = 0xf4ee;
+    memset(&callee, 0, sizeof(callee));
+    assert_int_equal(f(0xf4ee), CUDA_SUCCESS); /* no window */
+    assert_int_equal(callee.calls, 1);
+    atomic_store(&watches, true);
+    assert_int_equal(f(0xf4ee), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(callee.calls, 1);
+    assert_int_equal(process.closed, 0);
+    assert_int_equal(kp_guard + kp_in_driver, 0);
+    assert_int_equal(f(0x10), CUDA_SUCCESS);
+    assert_int_equal(callee.calls, 2);
+    assert_int_equal(callee.closed_before, 1);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+}
+
+static int attribute_now;
+
+static CUresult function_attribute(int *value, CUfunction_attribute attribute, CUfunction f)
+{
+    assert_int_not_equal(kp_guard, 0);
+    assert_ptr_equal(f, (void *)0x10);
+    (void)attribute;
+    *value = attribute_now;
+    return CUDA_SUCCESS;
+}
+
+static CUresult kernel_attribute(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device)
+{
+    assert_ptr_equal(kernel, (void *)0x2e1);
+    assert_int_equal(device, 3);
+    return function_attribute(value, attribute, (CUfunction)0x10);
+}
+
+static CUresult function_module(CUmodule *module, CUfunction f)
+{
+    *module = NULL;
+    return f == (CUfunction)0x10 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult kernel_function(CUfunction *f, CUkernel kernel)
+{
+    *f = (CUfunction)0x10;
+    return kernel == (CUkernel)0x2e1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult real_set_function(uint64_t f, uint64_t attribute, uint64_t value, uint64_t none)
+{
+    (void)value, (void)none;
+    return answers(f, attribute);
+}
+
+static CUresult real_set_kernel(uint64_t attribute, uint64_t value, uint64_t kernel, uint64_t device)
+{
+    (void)kernel, (void)device;
+    return answers(attribute, value);
+}
+
+/* Whether an attribute that is set to `value` closes a window. */
+static bool closes(bool kernel, uint64_t attribute, int now, uint64_t value)
+{
+    typedef CUresult (*set)(uint64_t, uint64_t, uint64_t, uint64_t);
+    memset(&callee, 0, sizeof(callee));
+    process.closed = 0;
+    attribute_now = now;
+    atomic_store(&watches, true);
+    if (kernel)
+        ((set)(uintptr_t)wrap(KP_CLASS_SET_KERNEL, "cuKernelSetAttribute", ADDRESS(real_set_kernel)))(attribute, value,
+                                                                                                      0x2e1, 3);
+    else
+        ((set)(uintptr_t)wrap(KP_CLASS_SET_FUNCTION, "cuFuncSetAttribute", ADDRESS(real_set_function)))(0x10, attribute,
+                                                                                                        value, 0);
+    assert_int_equal(callee.calls, 1);
+    return process.closed;
+}
+
+/* A value that is set already changes nothing; a higher limit leaves the launches of the window possible. */
+static void test_attributes_of_before(void **state)
+{
+    static struct kp_driver d = {.cuFuncGetAttribute = function_attribute,
+                                 .cuKernelGetAttribute = kernel_attribute,
+                                 .cuFuncGetModule = function_module,
+                                 .cuKernelGetFunction = kernel_function};
+    const uint64_t limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                   carveout = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+    (void)state;
+    process.needs_shared = 60000; /* a launch of any function */
+    the_driver = &d;
+    for (int kernel = 0; kernel < 2; kernel++) {
+        assert_false(closes(kernel, limit, 1024, 60000));
+        assert_false(closes(kernel, limit, 1024, 1024));
+        assert_false(closes(kernel, limit, 1024, 2048));
+        assert_true(closes(kernel, limit, 60000, 2048));
+        assert_false(closes(kernel, carveout, 50, 50));
+        assert_true(closes(kernel, carveout, 50, 60));
+        assert_true(closes(kernel, carveout, 50, 40));
+    }
+    process.launched = (CUfunction)0x20; /* another function's launch is left alone */
+    assert_false(closes(false, limit, 60000, 2048));
+    assert_false(closes(true, limit, 60000, 2048));
+    process.launched = (CUfunction)0x10;
+    assert_true(closes(false, limit, 60000, 2048));
+    assert_true(closes(true, limit, 60000, 2048));
+    d.cuKernelGetAttribute = NULL;
+    assert_true(closes(true, limit, 1024, 1024));
+    the_driver = NULL;
+    assert_true(closes(false, limit, 1024, 1024));
 }
 
 /* A window that counts launches as they come stays open over what changes memory, but not over what may make the next
@@ -1220,6 +1390,9 @@ int main(void)
         cmocka_unit_test_setup(test_limit_that_launches_need, reset),
         cmocka_unit_test_setup(test_load, reset),
         cmocka_unit_test_setup(test_hold, reset),
+        cmocka_unit_test_setup(test_modules, reset),
+        cmocka_unit_test_setup(test_frees, reset),
+        cmocka_unit_test_setup(test_attributes_of_before, reset),
         cmocka_unit_test_setup(test_join, reset),
         cmocka_unit_test_setup(test_allocation, reset),
         cmocka_unit_test_setup(test_memory_that_others_reach, reset),

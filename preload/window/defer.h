@@ -1,0 +1,24 @@
+/*
+ * Device memory that the program frees while a window is open: its repetitions still use it, so it is freed when the
+ * window has closed. Called inside the gate's exclusive section, under kp_guard.
+ */
+#ifndef KP_PRELOAD_WINDOW_DEFER_H
+#define KP_PRELOAD_WINDOW_DEFER_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+#include "collectors/facts/driver.h"
+
+/* Keeps `memory`, the begin of an allocation in context `ctx`, which is current, until kp_defer_free. Waits for the
+ * context's work, as cuMemFree does. Returns true with what the driver's call would have returned in *answer; false
+ * where the driver must be asked: it is no such address, the work has not ended within a second, or it has failed. */
+bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, CUresult *answer);
+
+/* Frees what was kept of `ctx`, which is current and has no work. */
+void kp_defer_free(const struct kp_driver *d, CUcontext ctx);
+
+/* Forgets all that was kept: contexts end, and their memory with them; or this is a forked child. */
+void kp_defer_forget(void);
+
+#endif
