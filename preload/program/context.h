@@ -30,9 +30,11 @@ struct kp_known_function {
     struct kp_known_config *configs;
     size_t n_configs;
     const char
-        *waits;    /* a launch of it did not end by itself: why it is never waited for again (static text), or NULL */
-    bool ends;     /* one was seen to end by itself */
-    unsigned once; /* of enum kp_once: why it must not be run a second time */
+        *waits;     /* a launch of it did not end by itself: why it is never waited for again (static text), or NULL */
+    bool ends;      /* one was seen to end by itself */
+    bool loud;      /* host memory that a launch of it can reach changed meanwhile */
+    unsigned quiet; /* launches of it during which that memory stayed as it was */
+    unsigned once;  /* of enum kp_once: why it must not be run a second time */
     struct kp_known_function *next;
 };
 

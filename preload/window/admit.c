@@ -120,7 +120,7 @@ static void find_obstacle(struct kp_question *q)
 
 static bool reaches_host(const struct kp_question *q)
 {
-    return q->fit.host;
+    return q->fit.host && !q->fit.quiet;
 }
 
 /* Arguments of unknown size are the program's own, good only until the call returns. */
@@ -174,6 +174,7 @@ void kp_admit_judge(struct kp_question *q)
                              .ends = f && f->ends};
     q->fit.heap = f && q->context->device.pageable_access && kp_reach_heap(d, q->launch);
     q->fit.host = f && (q->fit.heap || kp_flags_met(KP_MET_MANAGED) || kp_reach_host(d, q->launch, NULL, 0, NULL));
+    q->fit.quiet = q->fit.host && !q->fit.heap && !kp_flags_met(KP_MET_MANAGED) && f->ends && kp_reach_is_quiet(f);
     find_obstacle(q);
     q->fit.alone = first_of(reasons_alone, q, &row);
 }

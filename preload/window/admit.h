@@ -19,6 +19,7 @@ struct kp_fit {
     const char *waits;    /* why it must not be waited for, or NULL */
     bool heap;            /* it can reach host memory that CUDA does not know */
     bool host;            /* it can reach host memory */
+    bool quiet;           /* and has been seen to leave it alone */
     bool ends;            /* one of its function was seen to end by itself */
     bool once;            /* it must not be run again, but waits for nobody */
 };

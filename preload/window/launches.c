@@ -13,6 +13,7 @@
 #include "preload/window/closers.h"
 #include "preload/window/flags.h"
 #include "preload/window/open.h"
+#include "preload/window/reach.h"
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
@@ -50,9 +51,21 @@ static const char *closes_behind(const struct kp_question *q)
 {
     if (w->strategy->rewinds && q->fit.alone)
         return q->fit.alone;
+    if (w->strategy->rewinds && q->fit.quiet && q->function->loud)
+        return kp_reaches_host;
     if (q->what->last || !w->launches)
         return "the last launch that was asked for";
     return w->launches >= kp_admit_room(w) ? kp_closed_full : NULL;
+}
+
+/* Waits for a launch that can reach host memory: the host may change that once the call has returned. False: it does
+ * not end, and the window has no other launch to lose. */
+static bool watch(const struct kp_question *q, struct kp_item *i)
+{
+    bool ends = kp_stuck_watch(w->setup->driver, w->context, i->function);
+    if (ends)
+        kp_reach_learn(w, &i->launch, i->function);
+    return ends || q->fit.quiet;
 }
 
 /* Makes the launch, whose record is the window's last. */
@@ -67,7 +80,7 @@ static CUresult run_recorded(const struct kp_question *q, const char **skipped)
     }
     if (rc != CUDA_SUCCESS) {
         kp_record_drop_last(w);
-    } else if (q->fit.host && w->strategy->rewinds && !kp_stuck_watch(w->setup->driver, w->context, i->function)) {
+    } else if (q->fit.host && w->strategy->rewinds && !watch(q, i)) {
         kp_window_abandon();
         *skipped = kp_waits_for_host;
         return rc;
@@ -101,6 +114,8 @@ static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_
     const char *why = NULL;
     kp_admit_judge(q);
     const char *closer = w->open ? kp_admit_misfit(q) : NULL;
+    if (!closer && w->open && w->strategy->rewinds && q->fit.quiet && !kp_reach_joins(w, l))
+        closer = kp_reaches_host;
     q->context->stalled |= q->fit.waits != NULL; /* what follows need not wait long to find that out */
     if (closer)
         kp_window_close(closer);

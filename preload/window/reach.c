@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/debug.h"
 #include "preload/program/hostmem.h"
 
 bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
@@ -23,25 +24,76 @@ bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
     return false;
 }
 
+/* The allocation that a word of the arguments points into, if it is host memory that the device can reach. */
+static bool points_to_host(const struct kp_driver *d, const void *at, void **base, size_t *bytes)
+{
+    unsigned type = 0;
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    if (!kp_hostmem_find(word, base, bytes))
+        return false;
+    /* The table may list memory that ended with its context. */
+    return !d->cuPointerGetAttribute ||
+           (d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS &&
+            type == CU_MEMORYTYPE_HOST);
+}
+
 bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct kp_snapshot *into, size_t most,
                    bool *kept)
 {
     bool found = false;
-    unsigned type = 0;
     for (size_t at = 0; at + sizeof(uint64_t) <= l->copied; at += sizeof(uint64_t)) {
-        uint64_t word;
         void *base;
         size_t bytes;
-        memcpy(&word, (const char *)l->copy + at, sizeof(word));
-        /* The table may list memory that ended with its context. */
-        if (!kp_hostmem_find(word, &base, &bytes) ||
-            (d->cuPointerGetAttribute &&
-             (d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) != CUDA_SUCCESS ||
-              type != CU_MEMORYTYPE_HOST)))
+        if (!points_to_host(d, (const char *)l->copy + at, &base, &bytes))
             continue;
         found = true;
         if (into && (kp_snapshot_bytes(into) + bytes > most || !kp_snapshot_add(into, base, bytes)))
             *kept = false;
     }
     return found;
+}
+
+/* ---- host memory that kernels leave alone ---- */
+
+enum {
+    QUIET_LAUNCHES = 2,       /* during which memory has to stay as it was */
+    MOST_COMPARED = 256 << 10 /* byte of a window, at each launch that can reach it */
+};
+
+bool kp_reach_is_quiet(const struct kp_known_function *f)
+{
+    return !f->loud && f->quiet >= QUIET_LAUNCHES;
+}
+
+/* Whether all host memory that a launch can reach is in the window's snapshot, and as it is there. What is not in it is
+ * added, up to `most` byte in all. */
+static bool is_as_before(struct kp_window *w, const struct kp_launch *l, size_t most)
+{
+    bool same = true;
+    for (size_t at = 0; at + sizeof(uint64_t) <= l->copied && same; at += sizeof(uint64_t)) {
+        bool known;
+        void *base;
+        size_t bytes;
+        if (!points_to_host(w->setup->driver, (const char *)l->copy + at, &base, &bytes) ||
+            kp_snapshot_same(&w->host, base, &known))
+            continue;
+        same = !known && kp_snapshot_bytes(&w->host) + bytes <= most && kp_snapshot_add(&w->host, base, bytes);
+    }
+    return same;
+}
+
+bool kp_reach_joins(struct kp_window *w, const struct kp_launch *l)
+{
+    return is_as_before(w, l, MOST_COMPARED);
+}
+
+void kp_reach_learn(struct kp_window *w, const struct kp_launch *l, struct kp_known_function *f)
+{
+    if (!f || f->loud)
+        return;
+    f->loud = !is_as_before(w, l, 0);
+    f->quiet += !f->loud;
+    if (f->loud)
+        kp_debug(KP_DEBUG_WINDOW, "%s writes host memory, or waits for the host to do so", f->base);
 }

@@ -7,9 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "collectors/facts/driver.h"
-#include "preload/program/launch.h"
-#include "preload/window/snapshot.h"
+#include "preload/window/state.h"
 
 /* Whether an argument may be an address of memory that CUDA does not know but this process has mapped. To be asked
  * where kernels can reach all host memory. A restore cannot rewind it, as its extent is not known. */
@@ -19,5 +17,18 @@ bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l);
  * `most` byte in all, and sets *kept to false where it cannot. */
 bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct kp_snapshot *into, size_t most,
                    bool *kept);
+
+/* ---- host memory that kernels leave alone ---- */
+
+/* Whether the function's launches were seen to leave the host memory alone that they can reach: it stayed as it was
+ * during several of them, and during all. */
+bool kp_reach_is_quiet(const struct kp_known_function *f);
+
+/* Adds the host memory that a quiet launch can reach to the window's. False: it is too much to compare at each launch,
+ * or it has changed since an earlier launch of the window, which repetitions would not find. */
+bool kp_reach_joins(struct kp_window *w, const struct kp_launch *l);
+
+/* Notes of the function of `l`, a launch of the window that has ended, whether that memory is as it was before. */
+void kp_reach_learn(struct kp_window *w, const struct kp_launch *l, struct kp_known_function *f);
 
 #endif

@@ -36,6 +36,15 @@ size_t kp_snapshot_bytes(const struct kp_snapshot *s)
     return sum;
 }
 
+bool kp_snapshot_same(const struct kp_snapshot *s, const void *base, bool *known)
+{
+    size_t i = 0;
+    while (i < s->n && s->parts[i].base != base)
+        i++;
+    *known = i < s->n;
+    return *known && !memcmp(s->parts[i].before, base, s->parts[i].bytes);
+}
+
 void kp_snapshot_keep(struct kp_snapshot *s)
 {
     for (size_t i = 0; i < s->n; i++) {

@@ -19,6 +19,8 @@ struct kp_snapshot {
 bool kp_snapshot_add(struct kp_snapshot *s, void *base, size_t bytes);
 /* What has been added, byte. */
 size_t kp_snapshot_bytes(const struct kp_snapshot *s);
+/* Whether the part at `base` is there, and is now as it was when added; *known: whether it is there. */
+bool kp_snapshot_same(const struct kp_snapshot *s, const void *base, bool *known);
 /* Notes how the parts are now: the end of the program's own execution. */
 void kp_snapshot_keep(struct kp_snapshot *s);
 /* Puts the parts back to how they were when added. */

@@ -172,6 +172,12 @@ seen_by_others() {
 pinned() {
     both "pinned memory" "$programs/p_pinned"
     expect "pinned memory: profiled" "$(account profiled)" "$(launches)"
+    # A kernel that leaves pinned memory alone has windows of its own twice, before and after a window of another kernel.
+    windows "pinned memory that is read" 5 "$p" pinned-read
+    # The host writes it between launches: each of these closes the window of the one before.
+    windows "pinned memory that the host changes" 12 "$p" pinned-changed
+    # The kernel writes it after all: from then on its launches have windows of their own.
+    windows "pinned memory that is written after all" 17 "$p" pinned-written
 }
 
 # One pass: nothing is saved, and only what may make a launch wait closes it.

@@ -13,7 +13,7 @@ static CUstream second;
 static CUdeviceptr values, history, cursor, scratch;
 static int appended, count;
 
-static const char image[] = "FAKEMOD increment append wait_flag set_flag late_increment print_line fail "
+static const char image[] = "FAKEMOD increment append axpy_inplace wait_flag set_flag late_increment print_line fail "
                             "ncclDevKernel_increment _ZN5tests9incrementIiLi4EEEvPT_i global:g_window:64";
 
 static CUfunction function(const char *name)
@@ -348,6 +348,55 @@ static void frees_most(void)
         MUST(cuMemFree(memory));
         append(i);
     }
+}
+
+static void axpy(const float *x, CUdeviceptr y)
+{
+    float a = 2;
+    int n = N;
+    void *params[] = {&x, &y, &a, &n};
+
+    MUST(cuLaunchKernel(function("axpy_inplace"), 1, 1, 1, N, 1, 1, 0, session.stream, params, NULL));
+    MUST(cuStreamSynchronize(session.stream));
+}
+
+/* A kernel that reads pinned memory and does not write it. From launch `changes` on the host writes it in between, from
+ * launch `written` on the kernel does. */
+static void reads_pinned(int changes, int written)
+{
+    static const int zeros[N];
+    CUdeviceptr y = device_ints(&linked, zeros, N);
+    float *x, sum = 0;
+    float host[N];
+
+    MUST(cuMemHostAlloc((void **)&x, N * sizeof(*x), 0));
+    for (int i = 0; i < N; i++)
+        x[i] = (float)i;
+    for (int i = 0; i < 10; i++) {
+        append(i);
+        axpy(x, i < written ? y : (CUdeviceptr)(uintptr_t)x);
+        if (i + 1 >= changes)
+            x[1] += 1;
+    }
+    MUST(cuMemcpyDtoH(host, y, sizeof(host)));
+    for (int i = 0; i < N; i++)
+        sum += host[i] + x[i];
+    printf("sum: %g\n", (double)sum);
+}
+
+static void pinned_read(void)
+{
+    reads_pinned(99, 99);
+}
+
+static void pinned_changed(void)
+{
+    reads_pinned(3, 99);
+}
+
+static void pinned_written(void)
+{
+    reads_pinned(99, 3);
 }
 
 /* A window that has been open for long closes where the program waits. */
@@ -945,6 +994,9 @@ static const struct {
     {"left-waiting", left_waiting},
     {"libraries", libraries},
     {"modules", modules},
+    {"pinned-read", pinned_read},
+    {"pinned-changed", pinned_changed},
+    {"pinned-written", pinned_written},
     {"plain-modules", plain_modules},
     {"new-variable", new_variable},
     {"attributes", attributes},
