@@ -24,20 +24,21 @@
 
 #include "report/model/model.h"
 
-/* The push-pop ranges of one thread that count, from the outermost on. */
+/* The number of push-pop ranges of one thread that count, from the outermost on. */
 enum { KP_NVTX_DEPTH = 128 };
 
 struct kp_nvtx_filter;
 
-/* Returns 0; -EINVAL with *err (malloc'ed line) for a wrong expression; -ENOMEM. Text without an expression makes a
- * filter that takes nothing. */
+/* Parses a filter. Returns 0; -EINVAL with *err (malloc'ed line) for a wrong expression; -ENOMEM. Text without an
+ * expression makes a filter that matches nothing. */
 int kp_nvtx_filter_new(const char *text, struct kp_nvtx_filter **out, char **err);
 bool kp_nvtx_filter_empty(const struct kp_nvtx_filter *f);
-/* `ranges`: those of each thread from the outermost to the innermost, threads and kinds in any order. */
+/* Whether the filter matches `ranges`: those of each thread from the outermost to the innermost, threads and kinds
+ * in any order. */
 bool kp_nvtx_filter_match(const struct kp_nvtx_filter *f, const struct kp_nvtx_range *ranges, size_t n);
 void kp_nvtx_filter_free(struct kp_nvtx_filter *f);
 
-/* The expression that stands for this range; malloc'ed, NULL without memory. */
+/* Returns the expression that matches this range; malloc'ed, NULL without memory. */
 char *kp_nvtx_expression(const struct kp_nvtx_range *r);
 
 #endif
