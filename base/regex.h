@@ -15,11 +15,11 @@
 #include <stdbool.h>
 
 struct kp_regex;
-/* `whole`: the expression has to match all of the text, else any part of it. 0; -EINVAL with *err (malloc'ed line) for
- * a bad expression or one of more than 2048 steps, copies of what is repeated included; -ENOMEM. */
+/* Compiles an expression. `whole`: it must match all of the text, else any part. 0; -ENOMEM; -EINVAL with *err
+ * (malloc'ed line) for a bad expression. More than 2048 steps, copies made for repetitions included, are bad, too. */
 int kp_regex_new(const char *expr, bool whole, struct kp_regex **out, char **err);
-/* Thread-safe; takes no memory but 9 KB of stack. */
+/* Thread-safe; uses 9 KB of stack and no other memory. */
 bool kp_regex_match(const struct kp_regex *r, const char *text);
-void kp_regex_free(struct kp_regex *r); /* of NULL it does nothing */
+void kp_regex_free(struct kp_regex *r); /* does nothing for NULL */
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Lists what each chip can collect, for the queries of the kprof command. Needs CUPTI, but no GPU and no driver.
  *
- * Errors are -EINVAL for what the user can fix and another negative errno for the rest, with *err (malloc'ed line)
- * where there is more to say. A callback's non-zero return ends the call and is returned.
+ * Errors are -EINVAL if the user can fix them, else another negative errno. *err receives a malloc'ed line where
+ * there is more to say. A callback's non-zero return ends the call and is returned.
  */
 #ifndef KP_CMD_CATALOG_H
 #define KP_CMD_CATALOG_H

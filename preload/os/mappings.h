@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether any of the `bytes` from `p` on lies in a shared mapping (MAP_SHARED, System V), which another process may
- * have, or get by a fork. True as well where the kernel does not tell. Reads /proc/self/maps up to there: about half
- * a microsecond a mapping. Any thread; keeps errno. */
+/* Whether any of the `bytes` from `p` on lies in a shared mapping (MAP_SHARED, System V). Another process may have
+ * such memory, or get it by a fork. True as well where the kernel does not tell. Reads /proc/self/maps up to there:
+ * about half a microsecond a mapping. Any thread; keeps errno. */
 bool kp_mappings_shared(const void *p, size_t bytes);
 
 /* Writes the absolute path of the file mapped at `p`. False without a file, or if the path does not fit. Any thread. */
