@@ -3,8 +3,8 @@
  * also drop the return type of functions that enclose a local type, which NVIDIA's tools print.
  *
  * The text is written while the name is read, without a tree. A substitution is kept as its place in the mangled
- * name, and is read again from there. Parts that come earlier in the text than in the name (return types, the ends
- * of function and array types) are moved into place or read twice.
+ * name, and is read again from there. Some parts come earlier in the text than in the name: return types, the ends
+ * of function and array types. They are moved into place or read twice.
  *
  * Every reader receives the place where its construct starts and returns the place behind it. After a failure they
  * all return the end of the name, so that every loop ends. */

@@ -1,8 +1,7 @@
 /*
- * The plan turns sections and metrics asked for into scheduled lists of counters. Made once a context.
- *
- * All counters go into one list, which packs them into the fewest passes. Counters that the library refuses to combine
- * with the rest go into a list of their own. A plan of one pass leaves out each counter that would open a second one.
+ * The plan turns the selected sections and metrics into scheduled lists of counters. Made once a context. All
+ * counters go into one list, which packs them into the fewest passes. Counters that the library refuses to combine
+ * with the rest go into a separate list. A plan of one pass leaves out each counter that would open a second one.
  */
 #ifndef KP_COLLECTORS_PLAN_PLAN_H
 #define KP_COLLECTORS_PLAN_PLAN_H
@@ -17,7 +16,7 @@
 
 struct kp_cupti;
 
-/* What `group` of a planned metric may be beside the index of the list that collects it. */
+/* Values of `group` of a planned metric other than the index of the list that collects it. */
 enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2 };
 
 /* One metric to report. */
@@ -33,17 +32,18 @@ struct kp_planned {
 struct kp_plan {
     struct kp_planned *metrics;
     size_t n_metrics, cap_metrics;
-    uint32_t *slots; /* hash of the metrics by name: their index plus one, 0 = free */
+    uint32_t *slots; /* hash of the metrics by name: index plus one, 0 = free */
     size_t n_slots;  /* a power of two */
     struct kp_config *groups;
     size_t n_groups;
     size_t passes; /* over all groups */
-    char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated, those to sample behind KP_SAMPLED; "" */
+    char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated; sampled ones have KP_SAMPLED before them;
+                      "" */
     char *breakdowns; /* as kp_device_info.breakdowns */
-    char *unknown;    /* "ITEM\tTEXT" for each item of the list that the chip does not have, a line each; "" */
+    char *unknown;    /* "ITEM\tTEXT" for each item of the list that the chip lacks, a line each; "" */
 };
 
-/* Counters of a plan, at most, the largest set has 900; lines on unknown metrics, one more counts the others. */
+/* The most counters of a plan (the largest set has 900), and of lines on unknown metrics (one more counts the rest). */
 enum { KP_PLAN_MOST_COUNTERS = 4096, KP_PLAN_TELLS = 8 };
 
 /* How to plan. */
@@ -79,7 +79,7 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
                  struct kp_plan **out, char **err);
 void kp_plan_free(struct kp_plan *p);
 
-/* Whether any counter is wanted. */
+/* Whether the plan has any counter. */
 bool kp_plan_counts(const struct kp_plan *p);
 
 /* Puts the values of group `g` (values[i] belongs to its i-th name) into `r`. 0 or -ENOMEM. */
@@ -91,11 +91,10 @@ int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_re
 /* Computes the plan's derived metrics, once all others of the launch are in `r`. 0 or -ENOMEM. */
 int kp_plan_derive(const struct kp_plan *p, struct kp_result *r);
 
-/* Lists of the metrics of the launch and the device, which are not counted; NULL at the end of each, and of them all.
- */
+/* Lists of metrics of the launch and the device, which are not counted; NULL at the end of each, and of the whole. */
 extern const char *const *const kp_plan_uncounted[];
 
-/* The suffixes that a bare base name of the type stands for; NULL-terminated static array. */
+/* Returns the suffixes that a bare base name of the type expands to; NULL-terminated static array. */
 const char *const *kp_plan_default_suffixes(enum kp_metric_type type);
 
 #endif
