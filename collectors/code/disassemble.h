@@ -14,8 +14,8 @@ char *kp_disassembler_find(void);
  * nvdisasm at `tool` once, and ends it after `limit_ms` ms. Instructions that it does not print keep their text.
  * Blocks meanwhile, so call it at the end of a session, not during launches. The tool runs as a child without our
  * preloading; signal handlers and other children are not affected. Writes no file. Returns 0 when at least one text
- * was filled. Otherwise -EINVAL for an image that is not a cubin, -ENOENT when no function is in it, -ENODATA
- * without usable output, or the error of starting the tool. */
+ * was filled. Otherwise -EINVAL if the image is not a cubin, -ENOENT if no function is in it, -ENODATA without
+ * usable output, or an error of starting the tool. */
 int kp_disassemble(const char *tool, const void *image, size_t size, struct kp_code *const *codes, size_t n,
                    unsigned limit_ms);
 

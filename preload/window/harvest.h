@@ -1,5 +1,5 @@
 /*
- * Hands the results of a window to the worker, which evaluates and stores them, and tells what failed.
+ * Passes the results of a window to the worker, which evaluates and stores them, and reports failures.
  */
 #ifndef KP_PRELOAD_WINDOW_HARVEST_H
 #define KP_PRELOAD_WINDOW_HARVEST_H

@@ -101,7 +101,7 @@ struct rows_of_bytes {
     size_t width, height, pitch;
 };
 
-/* The kernel copies, so that an address that cannot be read is an error here, as it is the driver's to judge. */
+/* Lets the kernel copy, so that an unreadable address is an error here; the driver judges it. */
 static bool copy_pageable(char *to, const struct rows_of_bytes *r)
 {
     enum { AT_ONCE = 64 };

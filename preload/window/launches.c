@@ -1,5 +1,5 @@
 /*
- * The way of a launch: judged, taken by the open window or by a new one, issued by the strategy.
+ * The way of a launch: judged, taken by the open window or a new one, issued by the strategy.
  */
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
@@ -19,7 +19,7 @@ static struct kp_window *const w = &kp_window_now;
 
 static const char no_context[] = "of a context that the driver gives no facts of";
 
-/* Closes the window first, whose copies may hold the memory that the launch lacks. */
+/* Closes the window first, as its copies may hold the memory that the launch lacks. */
 static CUresult without_window(struct kp_item *i)
 {
     struct kp_launch l = i->launch;
@@ -31,7 +31,7 @@ static CUresult without_window(struct kp_item *i)
     return rc;
 }
 
-/* Takes the time of the call for ours where the launch is done with when it returns. */
+/* Counts the duration of the call as ours if the launch has ended when it returns. */
 static CUresult issue_first(struct kp_item *i)
 {
     double start = kp_now_ns();
@@ -41,7 +41,7 @@ static CUresult issue_first(struct kp_item *i)
     return rc;
 }
 
-/* Says why the window closes behind the launch, or NULL. */
+/* Returns why the window closes behind the launch, or NULL. */
 static const char *closes_behind(const struct kp_question *q)
 {
     if (w->strategy->rewinds && q->fit.alone)
@@ -51,7 +51,7 @@ static const char *closes_behind(const struct kp_question *q)
     return w->launches >= kp_admit_room(w) ? kp_closed_full : NULL;
 }
 
-/* Makes the launch, whose record is the window's last. */
+/* Makes the launch, whose record is the window's last one. */
 static CUresult run_recorded(const struct kp_question *q, const char **skipped)
 {
     struct kp_item *i = &w->items[w->n - 1];
@@ -97,7 +97,7 @@ static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_
     const char *why = NULL;
     kp_admit_judge(q);
     const char *closer = w->open ? kp_admit_misfit(q) : NULL;
-    q->context->stalled |= q->fit.waits != NULL; /* what follows need not wait long to find that out */
+    q->context->stalled |= q->fit.waits != NULL; /* later launches need not wait as long to find that out */
     if (closer)
         kp_window_close(closer);
     if (!w->open && !q->what->wanted)
@@ -115,7 +115,7 @@ static CUresult run_in(const struct kp_context_setup *setup, struct kp_context *
                        const struct kp_candidate *what, const char **skipped)
 {
     struct kp_known_function *f = NULL;
-    /* The first function of a module brings its variables along, and the saved memory must hold these. */
+    /* The first function of a module loads its variables, which the saved memory must include. */
     if (!l->is_graph && !kp_context_module_known(setup, c, l->f))
         kp_window_close("the first launch of a module's kernels");
     if (!l->is_graph && (!(f = kp_context_function(setup, c, l->f)) || kp_launch_copy(l, &f->facts))) {
