@@ -1,13 +1,13 @@
 /*
- * Arithmetic over metric names, as section files and derived.def write it.
+ * Arithmetic over metric names, in the syntax of section files and derived.def.
  *
  *   sum     = product { ("+" | "-") product }
  *   product = factor { ("*" | "/") factor }
  *   factor  = "-" factor | "(" sum ")" | number | name | function "(" sum { "," sum } ")"
  * A number is 2029, 5., 0.3109 or 1e9 in every locale; a name is made of letters, digits, '_', '.' and ':' and does not
- * start with a digit. A division by zero gives 0. Functions: min and max of one or more values; simplify, which in
- * Nsight Compute takes a metric's value without its instances, and so is the value itself here; nan_as_zero.
- * Fact: the syntax of Nsight Compute's customization guide, and the functions that its section files use beside it.
+ * start with a digit. A division by zero gives 0. Functions: min and max of one or more values; simplify; nan_as_zero.
+ * In Nsight Compute, simplify takes a metric's value without its instances; here it is the value itself.
+ * Fact: the syntax of Nsight Compute's customization guide, and further functions of its section files.
  *
  * Threads: a compiled expression is read-only.
  */

@@ -1,10 +1,11 @@
 /*
- * POSIX extended regular expressions that say yes or no, in bounded memory and in time linear in the text.
+ * POSIX extended regular expressions that only answer whether they match, in bounded memory and in time linear in the
+ * text.
  *
- * The C library's will not do. Its compiler recurses, copies what is repeated and can take all memory; its matcher is
+ * The C library's do not suit. Their compiler recurses, copies repeated parts and can use all memory; their matcher is
  * exponential with back-references. Both would run inside the profiled program, in its locale and on its stack. TRE has
- * the same faults where a repetition stands in another; RE2 needs C++. A yes or no needs no places of parts, which are
- * most of a library. This is the rest: each state of the expression is looked at once a character.
+ * the same faults for nested repetitions; RE2 needs C++. A yes or no needs no positions of parts, which are most of a
+ * library. This is the rest: each character advances each state of the expression once.
  *
  * The syntax is POSIX's with GNU's \w \W \s \S \b \B \< \> \` \', as the C library takes it in the locale "C": a
  * character is a byte. There are no back-references.

@@ -3,9 +3,9 @@
  * each), and NVIDIA's two instructions for inlined code.
  *
  * KP_VENDOR: extended instruction 0x90 takes a context and the offset of a function's name in .debug_str. The rows that
- * follow are of that function, inlined at the place that an earlier row of the sequence gives; the context is its
- * number from 1 on, 0 ends this. 0x91 takes the name alone. A sequence starts with an address of 0, and the relocation
- * of that operand names the function. Verified with what nvdisasm -gi prints of the same modules
+ * follow belong to that function, inlined at the place of an earlier row of the sequence. The context is the number of
+ * that row from 1 on; 0 ends the inlining. 0x91 takes the name alone. A sequence starts with an address of 0, and the
+ * relocation of that operand names the function. Verified against nvdisasm -gi on the same modules
  * (tests/unit/collectors/test_collect_cubin.c).
  */
 #include <elf.h>

@@ -138,7 +138,7 @@ char *kp_source_place(const struct kp_source_map *s, const struct kp_source_line
 const struct kp_location *kp_location_parent(const struct kp_code *c, const struct kp_location *l, unsigned *steps);
 /* Returns the path of the location's file, "" when it has none. Valid as long as `c`. */
 const char *kp_location_path(const struct kp_code *c, const struct kp_location *l);
-/* Replaces what would move a terminal's cursor, as paths and texts of a session are not trusted. */
+/* Replaces characters that move a terminal's cursor, as paths and texts of a session are not trusted. */
 void kp_make_printable(char *text);
 /* Returns the part behind the last slash. */
 const char *kp_base_name(const char *path);

@@ -1,11 +1,11 @@
 /*
- * What the statically linked SQLite calls outside itself and must not take from the system's libraries. The Makefile
- * renames `X` to `kp_sqlite_X` in a copy of SQLite's archive for each function `kp_sqlite_X` defined here, so this file
- * is the only list of them. The reasons are of four kinds:
- * - libm must not be pulled into a program that did not ask for it;
+ * Replaces functions that the statically linked SQLite must not take from the system's libraries. For each function
+ * `kp_sqlite_X` defined here, the Makefile renames `X` to `kp_sqlite_X` in a copy of SQLite's archive. So this file is
+ * the only list of them. There are four reasons:
+ * - a program that does not use libm must not get it;
  * - several of these names have symbol versions that older systems lack (glibc 2.28 to 2.34);
- * - files must not take the numbers of the program's own, nor be taken for them;
- * - the dl functions are doors of libkprof itself, and threads and locks are not SQLite's business here.
+ * - SQLite's descriptors must not use the program's numbers, or be mistaken for the program's;
+ * - the dl functions are doors of libkprof itself, and SQLite needs no threads or locks here.
  */
 #include <errno.h>
 #include <fcntl.h>

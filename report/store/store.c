@@ -12,31 +12,27 @@
  *            thread from the outermost on), kind (enum kp_nvtx_kind), and the other fields of struct kp_nvtx_range
  *   name     id, name, unit: each metric name with its base unit, once
  *   metric   launch, name (an id of `name`), kind (enum kp_value_kind), value; REAL, INTEGER or TEXT by kind, and for
- *            kind 0 the reason why there is none. A REAL that is not a number is NULL. instances: NULL when the metric
- *            has none, else a JSON array of [key, value] pairs.
- *   metrics  a view of launch, name and metric: launch, kernel, name, unit, value
- *   frame    one row a frame of a call stack: stack (what launch.stack names), position (0 ...; the innermost first),
- *            and the fields of struct kp_frame
- *   code     one row a function that runs on the GPU: id, function, crc
- *   source_file   id, path, text (NULL: not embedded); each file that a line table names, once
- *   location      code, position (1 ...), file (an id of `source_file`), and the other fields of struct kp_location;
- *            parent is a position, or 0
- *   instruction   code, and the fields of struct kp_instruction; location is a position, or 0
- *   code_counts   one row a launch and function that has counts: launch, position (0 ...; the kernel's own first),
- *            code, and offsets, a JSON array of those of the instructions
- *   code_metric   launch, position (that of `code_counts`), name, and "values", a JSON array: one for each offset
- *   series   launch, and the fields of struct kp_series; "values" is a JSON array, in it null what is not a number
+ *            kind 0 the reason for the missing value. NaN is NULL. instances: NULL when the metric has none, else a
+ * JSON array of [key, value] pairs. metrics  a view of launch, name and metric: launch, kernel, name, unit, value frame
+ * one row a frame of a call stack: stack (what launch.stack names), position (0 ...; the innermost first), and the
+ * fields of struct kp_frame code     one row a function that runs on the GPU: id, function, crc source_file   id, path,
+ * text (NULL: not embedded); each file that a line table names, once location      code, position (1 ...), file (an id
+ * of `source_file`), and the other fields of struct kp_location; parent is a position, or 0 instruction   code, and the
+ * fields of struct kp_instruction; location is a position, or 0 code_counts   one row a launch and function with
+ * counts: launch, position (0 ...; the kernel's own first), code, and offsets, a JSON array of the instructions'
+ * offsets code_metric   launch, position (that of `code_counts`), name, and "values", a JSON array: one for each offset
+ *   series   launch, and the fields of struct kp_series; "values" is a JSON array, in which NaN is null
  *   code_values   a view of the counts: one row a launch, instruction and metric
  *   line_values   a view of that, summed up by source line
  * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
  *
- * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and what it lacks
- * reads as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances; version 3 the tables
- * range_seen and launch_range, and launch.thread, thread_name and stream_name; version 4 launch.stack, frame, and all
- * that is after it; version 5 session.environment.
+ * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and missing ones
+ * read as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances. Version 3 added the
+ * tables range_seen and launch_range, and launch.thread, thread_name and stream_name. Version 4 added launch.stack,
+ * frame, and everything after it; version 5 session.environment.
  *
- * Why a rollback journal and not WAL: a killed process would leave its last launches in a side file. Why synchronous is
- * off: what must be survived is the death of the process, and what it wrote is then in the kernel's hands.
+ * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
+ * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
  */
 #include "report/store/store_body.h"
 
