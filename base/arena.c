@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Builds with a sanitiser set it to 1: an allocation then has a block of its own, and its end is the block's. */
+/* Builds with a sanitiser set it to 1: each allocation then has its own block, so that the sanitiser knows its end. */
 #ifndef KP_ARENA_BLOCK
 #define KP_ARENA_BLOCK (16 << 10)
 #endif

@@ -1,11 +1,11 @@
-/* The clock that durations are taken by. */
+/* The clock for durations. */
 #ifndef KP_BASE_CLOCK_H
 #define KP_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* ns since some start; never goes back. */
+/* Returns ns since some start; never goes back. */
 static inline uint64_t kp_clock_ns(void)
 {
     struct timespec t;

@@ -8,7 +8,8 @@ static size_t digits(const char *text)
     return strspn(text, "0123456789");
 }
 
-/* As kprof writes them: a sign, digits, a point and an exponent, or a word for what is not finite. */
+/* Whether a text is a number as kprof writes it: a sign, digits, a point and an exponent, or a word for NaN and
+ * infinity. */
 static bool is_number(const char *text)
 {
     const char *at = text + (*text == '-' || *text == '+');

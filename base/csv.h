@@ -1,4 +1,4 @@
-/* CSV as RFC 4180 has it: every field in quotation marks, rows ended by CR LF. */
+/* Writes CSV as in RFC 4180: every field in quotation marks, rows ended by CR LF. */
 #ifndef KP_BASE_CSV_H
 #define KP_BASE_CSV_H
 
@@ -9,10 +9,10 @@
 struct kp_csv {
     FILE *to;
     size_t fields; /* of the row so far */
-    bool defuse;   /* a ' stands before a text that a spreadsheet would take for a formula; numbers stay as they are */
+    bool defuse;   /* puts a ' before a text that a spreadsheet would take for a formula; numbers stay as they are */
 };
 
-/* The next field of the row; NULL is an empty one. Errors stay in the stream. */
+/* Writes the next field of the row; NULL is empty. Errors stay in the stream. */
 void kp_csv_field(struct kp_csv *c, const char *text);
 void kp_csv_fields(struct kp_csv *c, const char *const *texts, size_t n);
 void kp_csv_formatted(struct kp_csv *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -19,7 +19,7 @@ unsigned kp_debug_shown;
 static void to_stderr(const char *line, size_t len)
 {
     ssize_t written = write(STDERR_FILENO, line, len);
-    (void)written; /* a line that nobody can read is not worth a second try */
+    (void)written; /* a failed debug line is not retried */
 }
 
 static void (*write_line)(const char *line, size_t len) = to_stderr;
@@ -43,7 +43,7 @@ void kp_debug_line(enum kp_debug_domain domain, const char *format, ...)
     int text = vsnprintf(line + head, sizeof line - (size_t)head - 1, format, args);
     va_end(args);
     size_t len = (size_t)head + (text > 0 ? (size_t)text : 0);
-    len = len < sizeof line - 2 ? len : sizeof line - 2; /* a longer text is cut */
+    len = len < sizeof line - 2 ? len : sizeof line - 2; /* cuts longer text */
     for (size_t i = (size_t)head; i < len; i++)
         if ((unsigned char)line[i] < ' ' || line[i] == 127)
             line[i] = ' '; /* a kernel's name must not forge a line */

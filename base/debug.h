@@ -1,5 +1,5 @@
 /*
- * Lines for whoever looks into kprof itself: KPROF_DEBUG names domains, the rows of debug.def.
+ * Debug lines about kprof itself: KPROF_DEBUG names domains, the rows of debug.def.
  *
  * Threads: any. A line is written whole, in one call.
  */
@@ -15,11 +15,10 @@ enum kp_debug_domain {
     KP_DEBUG_DOMAINS
 };
 
-/* A bit for each domain that is shown; 0 at first. To be read only. */
+/* A bit for each domain that is shown; 0 at first. Read-only for callers. */
 extern unsigned kp_debug_shown;
 
-/* Writes `==KPROF== debug DOMAIN [thread]: text`, where the domain is shown. The arguments are not evaluated elsewhere.
- */
+/* Writes `==KPROF== debug DOMAIN [thread]: text` if the domain is shown; else evaluates no arguments. */
 #define kp_debug(domain, ...)                                                                                          \
     do {                                                                                                               \
         if (__builtin_expect(kp_debug_shown & 1U << (domain), 0))                                                      \
@@ -28,10 +27,10 @@ extern unsigned kp_debug_shown;
 
 void kp_debug_line(enum kp_debug_domain domain, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Shows these domains, a bit each, and no others. To be called before there are threads that write. */
+/* Shows these domains, a bit each, and no others. Call it before there are threads that write. */
 void kp_debug_show(unsigned domains);
 
-/* Sends lines, each with its end, to `write` instead of descriptor 2; NULL: to descriptor 2 again. */
+/* Sends lines, each with its end, to `write`, or with NULL back to descriptor 2. */
 void kp_debug_to(void (*write)(const char *line, size_t len));
 
 #endif

@@ -1,14 +1,13 @@
-/* Kernel names in NVIDIA's spelling, straight from the mangled name (Itanium C++ ABI, section 5.1).
+/* Kernel names in NVIDIA's spelling, straight from the mangled name (Itanium C++ ABI, section 5.1). Demangling
+ * libraries do not suit: they write GNU style, and substitute template parameters (NVIDIA's tools leave `T1`). They
+ * also drop the return type of functions that enclose a local type, which NVIDIA's tools print.
  *
- * Demangling libraries do not serve here: they write GNU style, substitute template parameters (NVIDIA's tools leave
- * `T1`), and drop the return type of functions that enclose a local type, which NVIDIA's tools print.
+ * The text is written while the name is read, without a tree. A substitution is kept as its place in the mangled
+ * name, and is read again from there. Some parts come earlier in the text than in the name: return types, the ends
+ * of function and array types. They are moved into place or read twice.
  *
- * The text is written while the name is read, as it needs no tree: a substitution is kept as the place in the mangled
- * name that it stands for, and is read again from there. What comes earlier in the text than in the name (return types,
- * the ends of function and array types) is moved into place or read twice.
- *
- * Every reader takes the place where its construct starts and returns the place behind it. After a failure they all
- * return the end of the name, so that no loop goes on. */
+ * Every reader receives the place where its construct starts and returns the place behind it. After a failure they
+ * all return the end of the name, so that every loop ends. */
 #include "base/demangle.h"
 
 #include <errno.h>
@@ -18,21 +17,22 @@
 #include <string.h>
 
 #ifndef KP_DEMANGLE_STEPS
-#define KP_DEMANGLE_STEPS (1 << 20) /* the fuzz harness has its own, as it prefers names that take that many */
+#define KP_DEMANGLE_STEPS                                                                                              \
+    (1 << 20) /* the fuzz harness defines its own, lower one: it prefers names that need many steps */
 #endif
 
 enum {
     /* Longer texts help nobody; substitutions can make them exponential in the length of the name. */
     TEXT_MAX = 64 << 10,
-    /* Constructs read: bounds the time for names that expand to much structure and little text (about 20 ms). */
+    /* Constructs read: bounds the time for names with much structure and little text (about 20 ms). */
     STEPS_MAX = KP_DEMANGLE_STEPS,
-    /* Nested constructs: names seen in practice stay below 200. With it, 48 KiB of stack are enough for any name, as
-     * a program's thread that launches may have little. */
+    /* Nested constructs: real names stay below 200. With this limit 48 KiB of stack suffice for any name, as a
+     * launching thread may have little. */
     DEPTH_MAX = 320,
     SUBS_MAX = 1 << 14,
 };
 
-/* What `S_`, `S0_` … stand for: a type when `end` is NULL, else the part of a name from `start` to `end`. */
+/* The meaning of `S_`, `S0_` …: a type when `end` is NULL, else the part of a name from `start` to `end`. */
 struct sub {
     const char *start, *end;
 };
@@ -45,13 +45,13 @@ struct demangler {
     const char *end;
     unsigned steps, depth;
     unsigned mute;      /* > 0: read only, write nothing */
-    unsigned replay;    /* > 0: read before, so its substitutions are known */
+    unsigned replay;    /* > 0: already read once, so its substitutions are known */
     bool in_conversion; /* in the type of a conversion operator */
-    bool names_only;    /* neither template arguments nor the signature of what encloses a local name */
-    int err; /* first failure: -ENOMEM, -E2BIG (over a limit), -EINVAL (no name, or a construct unknown here) */
+    bool names_only;    /* without template arguments and without the signature around a local name */
+    int err;            /* first failure: -ENOMEM, -E2BIG (over a limit), -EINVAL (no name, or an unknown construct) */
 };
 
-/* What the reader of a name tells the reader of the function's type. */
+/* Passes facts from the reader of a name to the reader of the function's type. */
 struct name_info {
     bool template_id;              /* ends with template arguments: then the return type is part of the name … */
     bool no_return;                /* … except for constructors, destructors and conversions */
@@ -157,7 +157,7 @@ static void swap_texts(struct demangler *d, size_t first, size_t second)
 
 /* ---- common parts ---- */
 
-/* Readers that recurse start here, so that no name can exhaust the stack or the time. */
+/* Begins every recursive reader, so that no name can exhaust the stack or the time. */
 static bool enter(struct demangler *d)
 {
     if (++d->steps > STEPS_MAX || d->depth >= DEPTH_MAX) {
@@ -206,7 +206,7 @@ static const char *read_number(struct demangler *d, const char *s, unsigned long
     return s;
 }
 
-/* `_` is 0, `0_` is 1, `1_` is 2: the numbering of template parameters, lambdas and unnamed types. */
+/* Reads `_` as 0, `0_` as 1, `1_` as 2: the numbering of template parameters, lambdas and unnamed types. */
 static const char *read_index(struct demangler *d, const char *s, unsigned long *index)
 {
     *index = 0;
@@ -236,7 +236,7 @@ static void add_sub(struct demangler *d, const char *start, const char *end)
     d->subs[d->n_subs++] = (struct sub){start, end};
 }
 
-/* `S_`, `S0_`, `S1A_` …: a place in the table. Returns the place behind; NULL when it is none that is known. */
+/* Finds `S_`, `S0_`, `S1A_` … in the table. Returns the place behind; NULL for an unknown one. */
 static const char *find_sub(const struct demangler *d, const char *s, struct sub *sub)
 {
     size_t n = 0;
@@ -259,7 +259,7 @@ static const char *find_sub(const struct demangler *d, const char *s, struct sub
     return s + 1;
 }
 
-/* The last component of a qualified name, without template arguments: `f` of `a::<unnamed>::f<int>`. */
+/* Finds the last component of a qualified name, without template arguments: `f` of `a::<unnamed>::f<int>`. */
 static void last_component(const char *text, size_t n, size_t *start, size_t *length)
 {
     size_t from = 0, to = n;
@@ -284,7 +284,7 @@ static void last_component(const char *text, size_t n, size_t *start, size_t *le
 struct operator_row {
     char code[3];
     const char *text;
-    unsigned operands; /* in an expression, written around or before the operator; 0: has a reader of its own */
+    unsigned operands; /* in an expression, written around or before the operator; 0: has its own reader */
 };
 
 static const struct operator_row operators[] = {
@@ -313,7 +313,7 @@ static const struct operator_row *find_operator(const char *s)
 
 static const char *read_source_name(struct demangler *d, const char *s)
 {
-    static const char unnamed_space[] = "_GLOBAL_"; /* followed by one separator and N, then what the compiler likes */
+    static const char unnamed_space[] = "_GLOBAL_"; /* followed by one separator, N and more text of the compiler */
     unsigned long n = 0;
     s = read_number(d, s, &n);
     if (!n || n > (unsigned long)(d->end - s)) {
@@ -327,7 +327,7 @@ static const char *read_source_name(struct demangler *d, const char *s)
     return s + n;
 }
 
-/* Types up to the end of the list; `v` alone is the empty list. */
+/* Reads types up to the end of the list; `v` alone is the empty list. */
 static const char *read_parameters(struct demangler *d, const char *s)
 {
     const char *separator = "";
@@ -405,7 +405,7 @@ static const char *read_unqualified(struct demangler *d, const char *s, struct n
     return s;
 }
 
-/* What a substitution stands for, and no more. */
+/* Writes the meaning of a substitution, and no more. */
 static void write_sub(struct demangler *d, struct sub sub)
 {
     d->replay++;
@@ -418,7 +418,8 @@ static void write_sub(struct demangler *d, struct sub sub)
     d->replay--;
 }
 
-/* `S…`: a substitution, or the abbreviation of a name in std. `St`, the namespace itself, is written without `::`. */
+/* Reads `S…`: a substitution, or the abbreviation of a name in std. `St`, the namespace itself, is written without
+ * `::`. */
 static const char *read_substitution(struct demangler *d, const char *s)
 {
     static const struct {
@@ -443,7 +444,7 @@ static const char *read_substitution(struct demangler *d, const char *s)
     return fail(d, -EINVAL);
 }
 
-/* Not substituted: `T1` is the first template parameter, as the template declares it. */
+/* Does not substitute: `T1` is the first template parameter, as the template declares it. */
 static const char *read_template_param(struct demangler *d, const char *s)
 {
     unsigned long index;
@@ -464,7 +465,7 @@ static const char *read_decltype(struct demangler *d, const char *s)
     return expect(d, s, 'E');
 }
 
-/* Constructor or destructor: the name of the class written last, at or after `scope` in the text. */
+/* Writes a constructor or destructor: the name of the class written last, at or after `scope` in the text. */
 static const char *read_structor(struct demangler *d, const char *s, size_t scope, struct name_info *info)
 {
     size_t start, length;
@@ -473,7 +474,7 @@ static const char *read_structor(struct demangler *d, const char *s, size_t scop
     if (!d->err && !d->mute) {
         size_t tail = *s == 'D' ? strlen("::~") : strlen("::");
         last_component(d->text + scope, d->len - scope - tail, &start, &length);
-        /* The text may move when it grows: copy by way of a buffer of its own. */
+        /* Copies through a buffer, as the text may move when it grows. */
         char *name = strndup(d->text + scope + start, length);
         if (name) {
             emit(d, name);
@@ -503,7 +504,7 @@ static const char *read_component(struct demangler *d, const char *s, size_t sco
     return read_unqualified(d, s, info);
 }
 
-/* Components up to `stop`, or up to the E that ends a nested name. Every part but the whole becomes a substitution. */
+/* Reads components up to `stop`, or up to the E that ends a nested name. Every proper prefix becomes a substitution. */
 static const char *read_prefix(struct demangler *d, const char *s, const char *stop, struct name_info *info)
 {
     const char *start = s;
@@ -551,7 +552,7 @@ static const char *read_discriminator(struct demangler *d, const char *s)
     return is_digit(s[1]) ? s + 2 : s;
 }
 
-/* An entity inside of a function, which is written with its signature. */
+/* Reads an entity inside a function, which is written with its signature. */
 static const char *read_local(struct demangler *d, const char *s, struct name_info *info)
 {
     s = expect(d, read_encoding(d, s + 1, !d->names_only), 'E');
@@ -580,7 +581,7 @@ static const char *read_name(struct demangler *d, const char *s, struct name_inf
         s = read_nested(d, s, info);
     } else if (*s == 'Z') {
         s = read_local(d, s, info);
-    } else if (*s == 'S' && s[1] != 't') { /* a template named before, with other arguments */
+    } else if (*s == 'S' && s[1] != 't') { /* an earlier template with other arguments */
         s = read_template_args(d, read_substitution(d, s));
         info->template_id = true;
     } else {
@@ -615,7 +616,7 @@ static const char *const builtins[26] = {
     ['z' - 'a'] = "...",
 };
 
-/* Those of two letters, the first being D. */
+/* Types of two letters, the first being D. */
 static const char *const more_builtins[26] = {
     ['a' - 'a'] = "auto",       ['c' - 'a'] = "decltype(auto)", ['d' - 'a'] = "decimal64",
     ['e' - 'a'] = "decimal128", ['f' - 'a'] = "decimal32",      ['h' - 'a'] = "half",
@@ -631,7 +632,7 @@ static const char *builtin_text(const char *s, size_t *length)
     return letter >= 'a' && letter <= 'z' ? table[letter - 'a'] : NULL;
 }
 
-/* Behind `const` and the like; of functions also `noexcept` (Do). */
+/* Skips `const` and the like; for functions also `noexcept` (Do). */
 static const char *skip_quals(const char *s)
 {
     for (;;) {
@@ -645,7 +646,7 @@ static const char *skip_quals(const char *s)
     }
 }
 
-/* The letter that says what kind of type it is, behind qualifiers and substitutions; '\0' for the name of a class. */
+/* Returns the letter of a type's kind, behind qualifiers and substitutions; '\0' for the name of a class. */
 static char kind_of(const struct demangler *d, const char *s)
 {
     struct sub sub;
@@ -665,7 +666,7 @@ static bool is_pointer(const struct demangler *d, const char *s)
     return kind && strchr("PROM", kind);
 }
 
-/* Types that go on behind the declarator, so that a pointer to them needs parentheses. */
+/* Whether a type continues behind the declarator, so that a pointer to it needs parentheses. */
 static bool has_right(const struct demangler *d, const char *s)
 {
     char kind = kind_of(d, s);
@@ -682,7 +683,7 @@ static const char *skip_type(struct demangler *d, const char *s)
 
 static void emit_quals(struct demangler *d, const char *s, const char *end, const char *before, const char *after)
 {
-    /* In the order NVIDIA writes them; the mangled name has them reversed. */
+    /* In NVIDIA's order; the mangled name has them reversed. */
     static const struct {
         char code;
         const char *text;
@@ -758,7 +759,7 @@ static const char *left_of_array(struct demangler *d, const char *s)
 static const char *left_of_qualified(struct demangler *d, const char *s)
 {
     const char *base = skip_quals(s);
-    if (*base == 'F') { /* a member function's: written behind its parameters */
+    if (*base == 'F') { /* of a member function: written behind its parameters */
         return left_of_function(d, base + 1);
     }
     if (strspn(s, "rVK") != (size_t)(base - s)) {
@@ -773,7 +774,7 @@ static const char *left_of_qualified(struct demangler *d, const char *s)
     return read_left(d, base);
 }
 
-/* `DF16_` is _Float16, `DF32x` is _Float32x, `DF16b` is bfloat16. */
+/* Reads `DF16_` as _Float16, `DF32x` as _Float32x, `DF16b` as bfloat16. */
 static const char *read_float_type(struct demangler *d, const char *s)
 {
     unsigned long bits;
@@ -786,7 +787,7 @@ static const char *read_float_type(struct demangler *d, const char *s)
     return *s && strchr("b_x", *s) ? s + 1 : fail(d, -EINVAL);
 }
 
-/* The name of a class, a template parameter or an abbreviation, with template arguments if there are any. */
+/* Reads the name of a class, a template parameter or an abbreviation, with template arguments if any. */
 static const char *read_class(struct demangler *d, const char *s, bool *known)
 {
     struct name_info unused = {0};
@@ -817,7 +818,7 @@ static const char *left_of_vendor_type(struct demangler *d, const char *s)
     return *s == 'I' ? read_template_args(d, s) : s;
 }
 
-/* The part of a type before its declarator. *known: the type adds nothing to the table of substitutions. */
+/* Writes the part of a type before its declarator. *known: the type adds nothing to the table of substitutions. */
 static const char *left_of(struct demangler *d, const char *s, bool *known)
 {
     switch (*s) {
@@ -902,7 +903,7 @@ static void right_of_array(struct demangler *d, const char *s)
     write_right(d, d->err ? d->end : element + 1);
 }
 
-/* The part of a type behind its declarator. The left part has been read already. */
+/* Writes the part of a type behind its declarator. The left part has been read already. */
 static void write_right(struct demangler *d, const char *s)
 {
     struct sub sub;
@@ -952,7 +953,7 @@ static const char *read_literal(struct demangler *d, const char *s)
     return expect(d, s + n, 'E');
 }
 
-/* Up to the E. A pack (J) is written flat; an empty one leaves its separator behind: `Lambda<(long)0, >`. */
+/* Reads up to the E. A pack (J) is written flat; an empty one leaves its separator behind: `Lambda<(long)0, >`. */
 static const char *read_args(struct demangler *d, const char *s)
 {
     const char *separator = "";
@@ -997,7 +998,7 @@ static const char *read_operand(struct demangler *d, const char *s)
     return s;
 }
 
-/* Expressions up to the E, which is taken too. */
+/* Reads expressions up to and including the E. */
 static const char *read_operands(struct demangler *d, const char *s, const char *open, const char *close)
 {
     const char *separator = "";
@@ -1011,7 +1012,7 @@ static const char *read_operands(struct demangler *d, const char *s, const char 
     return expect(d, s, 'E');
 }
 
-/* `fp_` is the first parameter of the function, `fL0p_` that of an enclosing one. */
+/* Reads `fp_`, the first parameter of the function, or `fL0p_`, that of an enclosing one. */
 static const char *read_function_param(struct demangler *d, const char *s)
 {
     unsigned long index, unused;
@@ -1025,7 +1026,7 @@ static const char *read_function_param(struct demangler *d, const char *s)
     return s;
 }
 
-/* A name in an expression, with the template arguments that may follow. */
+/* Reads a name in an expression, with its template arguments if any. */
 static const char *read_simple_id(struct demangler *d, const char *s)
 {
     struct name_info unused = {0};
@@ -1039,7 +1040,7 @@ static bool is_simple_id(const char *s)
     return is_digit(*s) || starts(s, "on") || starts(s, "dn");
 }
 
-/* `sr` scopes E name, `srN` type scopes E name, or `sr` type name. */
+/* Reads `sr` scopes E name, `srN` type scopes E name, or `sr` type name. */
 static const char *read_scoped_id(struct demangler *d, const char *s)
 {
     bool several = s[2] == 'N';
@@ -1080,7 +1081,7 @@ static const char *read_of_type(struct demangler *d, const char *s, const char *
     return s;
 }
 
-/* Constructs of their own form, by the letters they start with. NULL when `s` starts none of them. */
+/* Reads constructs with a form of their own, by their first letters. NULL when `s` starts none of them. */
 static const char *read_special_expression(struct demangler *d, const char *s)
 {
     static const struct {
@@ -1195,7 +1196,7 @@ static const char *read_expression(struct demangler *d, const char *s)
 
 /* ---- the whole ---- */
 
-/* A function or variable; without `signature`, its name only. Ends at the E of what encloses it. */
+/* Reads a function or variable; without `signature`, its name only. Ends at the E of the enclosing construct. */
 static const char *read_encoding(struct demangler *d, const char *s, bool signature)
 {
     struct name_info info = {0};
@@ -1227,7 +1228,7 @@ static const char *read_encoding(struct demangler *d, const char *s, bool signat
     return s;
 }
 
-/* Text of a name; NULL with *err set as in struct demangler. */
+/* Returns the text of a name; NULL with *err set as in struct demangler. */
 static char *demangle(const char *mangled, bool signature, bool names_only, int *err)
 {
     static const char prefix[] = "_Z";
@@ -1256,7 +1257,7 @@ char *kp_demangle_function(const char *mangled)
     int err;
     size_t length = strcspn(mangled, ".");
     bool is_part =
-        !strncmp(mangled, "_Z", 2) && mangled[length]; /* `.cold` and the like: what the compiler split off */
+        !strncmp(mangled, "_Z", 2) && mangled[length]; /* `.cold` and the like: parts that the compiler split off */
     char *whole = is_part ? strndup(mangled, length) : strdup(mangled);
     char *text = whole ? demangle(whole, false, true, &err) : NULL;
     free(whole);

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Below the usual limit of 1024; where the limit is lower, above what a child of ours is handed. */
+/* Below the usual limit of 1024; with a lower limit, above the descriptors that a child of ours inherits. */
 enum { HIGH = 700, LEAST = 10 };
 
 int kp_descriptor_copy(int fd)
@@ -13,7 +13,7 @@ int kp_descriptor_copy(int fd)
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
     copy = copy >= 0 ? copy : fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
     if (copy < 0 && errno == EINVAL)
-        errno = EMFILE; /* the limit is below them all */
+        errno = EMFILE; /* the limit allows none of them */
     return copy;
 }
 

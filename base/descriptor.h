@@ -1,7 +1,7 @@
 /*
- * Descriptors of our own, which have high numbers. A program gets the lowest free number, and must get the same one as
- * without us. A program may close all descriptors that it does not know, and open files in their place: we must not
- * write into those. Threads: any.
+ * Our own descriptors, which have high numbers. A program gets the lowest free number, and must get the same one as
+ * without us. A program may close all descriptors that it does not know, and open its own files under their numbers:
+ * we must not write into those. Threads: any.
  */
 #ifndef KP_BASE_DESCRIPTOR_H
 #define KP_BASE_DESCRIPTOR_H
@@ -9,21 +9,21 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A close-on-exec copy of `fd` with a high number; at least 10 where the limit is low. -1 with errno. */
+/* Returns a close-on-exec copy of `fd` with a high number; at least 10 where the limit is low. -1 with errno. */
 int kp_descriptor_copy(int fd);
-/* The same, and closes `fd`. A negative `fd` is returned, with errno as it was. */
+/* Does the same, and closes `fd`. Returns a negative `fd` with errno as it was. */
 int kp_descriptor_raise(int fd);
 
-/* What file a descriptor stands for. */
+/* Identifies the file behind a descriptor. */
 struct kp_descriptor_file {
     bool known;
     dev_t device;
     ino_t file;
 };
 struct kp_descriptor_file kp_descriptor_file(int fd);
-/* Whether `fd` is open and stands for that file, which is known. */
+/* Whether `fd` is open and is that file. */
 bool kp_descriptor_is(int fd, const struct kp_descriptor_file *f);
-/* Opens that file again, with a high number. Negative where `path` cannot be opened or has become another file. */
+/* Opens that file again, with a high number. Negative if `path` cannot be opened or has become another file. */
 int kp_descriptor_open_again(const char *path, int flags, const struct kp_descriptor_file *f);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-/* Beginnings of entries: with a '=' they are whole names. */
+/* Prefixes of entries; one with a '=' is a whole name. */
 static const char *const kept[] = {
     /* kprof, CUDA and its libraries */
     "KPROF_",
@@ -44,7 +44,7 @@ static const char *const kept[] = {
     "SLURM_NTASKS=",
 };
 
-/* What kprof's own parts tell each other. */
+/* Variables by which kprof's own parts communicate. */
 static const char *const left_out[] = {
     "KPROF_SESSION_FILE=", "KPROF_STATUS_FILE=", "KPROF_METRICS_TOLD=", "KPROF_APPLICATION="};
 

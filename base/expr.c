@@ -11,7 +11,7 @@
 
 enum {
     MAX_NESTING = 64, /* parentheses, signs and calls inside each other */
-    /* Values that wait: at each level the left sides of a sum and of a product, and what a call has joined so far. */
+    /* Pending values: at each level the left sides of a sum and of a product, and the result of a call so far. */
     MAX_STACK = 3 * (MAX_NESTING + 1) + 1,
 };
 
@@ -55,13 +55,13 @@ struct parser {
 static const struct function {
     const char *name;
     enum op op;
-    bool several; /* joins values two by two; else it takes one */
+    bool several; /* joins values two by two; else takes one */
 } functions[] = {
     {"min", OP_MIN, true},        {"max", OP_MAX, true},  {"nan_as_zero", OP_NO_NAN, false},
     {"simplify", OP_NONE, false}, {NULL, OP_NONE, false},
 };
 
-/* The classes of isalpha and isdigit, but the same in every locale. */
+/* Classifies like isalpha and isdigit, but the same in every locale. */
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -77,7 +77,7 @@ static bool is_name(char c)
     return is_name_start(c) || is_digit(c) || c == '.' || c == ':';
 }
 
-/* The first error stays. */
+/* Keeps the first error. */
 static void fail(struct parser *s, const char *what)
 {
     if (s->rc)
@@ -104,7 +104,7 @@ static bool take(struct parser *s, char c)
     return true;
 }
 
-/* Room for one more element of `size` bytes behind the `n` of the array. */
+/* Makes room for one more element of `size` bytes behind the `n` of the array. */
 static void *grown(void *array, size_t n, size_t *cap, size_t size)
 {
     if (n < *cap)

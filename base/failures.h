@@ -17,10 +17,10 @@ struct kp_failure_row {
     const char *name, *text;
 };
 
-/* The rows, KP_FAILURES of them. Static data. */
+/* KP_FAILURES rows. Static data. */
 extern const struct kp_failure_row kp_failure_rows[];
 
-/* Several kinds: a bit each. */
+/* A set of kinds: a bit each. */
 typedef uint64_t kp_failure_set;
 
 static inline kp_failure_set kp_failure_bit(enum kp_failure f)
@@ -28,13 +28,13 @@ static inline kp_failure_set kp_failure_bit(enum kp_failure f)
     return (kp_failure_set)1 << f;
 }
 
-/* The kind of that name, KP_FAILURES when there is none. */
+/* Returns the kind of that name, KP_FAILURES when there is none. */
 enum kp_failure kp_failure_find(const char *name);
 
-/* The kind that makes the exit status, KP_FAILURES of an empty set. */
+/* Returns the kind that sets the exit status, KP_FAILURES for an empty set. */
 enum kp_failure kp_failure_first(kp_failure_set set);
 
-/* "export: the session ... (also: metric, not-counted)" of a set that is not empty; malloc'ed, NULL without memory. */
+/* Returns "export: the session ... (also: metric, not-counted)" for a non-empty set; malloc'ed, NULL without memory. */
 char *kp_failure_line(kp_failure_set set);
 
 #endif

@@ -7,9 +7,9 @@
 #include "base/plain.h"
 #include "base/text.h"
 
-enum { REPLACEMENT = 0xfffd }; /* of Unicode, for what is no character */
+enum { REPLACEMENT = 0xfffd }; /* Unicode's, for invalid bytes */
 
-/* What steers a terminal is escaped, which is the same text to who reads JSON. */
+/* Escapes characters that steer a terminal; JSON readers see the same text. */
 static void write_text(FILE *to, const char *text)
 {
     bool shown;
@@ -33,7 +33,7 @@ static void new_line(struct kp_json *j)
     fprintf(j->to, "\n%*s", j->depth, "");
 }
 
-/* What comes before a value. */
+/* Writes the text before a value. */
 static void begin(struct kp_json *j, const char *key)
 {
     struct kp_json_level *level = &j->levels[j->depth];

@@ -1,4 +1,5 @@
-/* JSON, value by value. Nothing here depends on the locale, given kp_plain_begin. Errors stay in the stream. */
+/* Writes JSON, value by value. Between kp_plain_begin and kp_plain_end, the locale does not matter. Errors stay in
+ * the stream. */
 #ifndef KP_BASE_JSON_H
 #define KP_BASE_JSON_H
 
@@ -8,27 +9,27 @@
 
 enum { KP_JSON_DEPTH = 16 };
 
-/* Starts as all 0 but `to`. */
+/* Zero-initialised except for `to`. */
 struct kp_json {
     FILE *to;
     int depth;
     struct kp_json_level {
         bool some;   /* has a member already */
-        bool on_one; /* is written on one line, as is all within */
+        bool on_one; /* is on one line, with all it contains */
         char end;
     } levels[KP_JSON_DEPTH + 1];
 };
 
-/* Members of an object have a key, elements of an array and the document itself NULL. Objects and arrays are ended by
- * kp_json_end. */
+/* Write values. Members of an object have a key; for elements of an array and the document itself it is NULL.
+ * kp_json_end ends objects and arrays. */
 void kp_json_object(struct kp_json *j, const char *key, bool on_one_line);
 void kp_json_array(struct kp_json *j, const char *key, bool on_one_line);
 void kp_json_end(struct kp_json *j);
-/* NULL is null; bytes that are no UTF-8 become U+FFFD. */
+/* Writes text. NULL becomes null, invalid UTF-8 U+FFFD. */
 void kp_json_text(struct kp_json *j, const char *key, const char *value);
 void kp_json_count(struct kp_json *j, const char *key, uint64_t value);
 void kp_json_int(struct kp_json *j, const char *key, int64_t value);
-/* A number that is not finite is null, as JSON has none. */
+/* Writes a number; NaN and infinity become null, as JSON lacks them. */
 void kp_json_real(struct kp_json *j, const char *key, double value);
 void kp_json_bool(struct kp_json *j, const char *key, bool value);
 

@@ -15,13 +15,13 @@
 
 enum {
     WAITED_FOR = 1 << 30, /* thread ids are below 2^22 */
-    SLICE_MS = 1000,      /* after which a waiter looks whether the holder still lives */
+    SLICE_MS = 1000,      /* after which a waiter checks whether the holder still lives */
     FORK_PATIENCE_MS = 200,
 };
 
 static __thread int own_id __attribute__((tls_model("initial-exec")));
 static __thread bool forking __attribute__((tls_model("initial-exec")));
-static __thread bool held[KP_LOCKS] __attribute__((tls_model("initial-exec"))); /* over a fork by this thread */
+static __thread bool held[KP_LOCKS] __attribute__((tls_model("initial-exec"))); /* during a fork by this thread */
 
 struct kp_lock kp_locks[KP_LOCKS] = {
 #define KP_LOCK(name, fork, file, what) {.rank = KP_LOCK_##name},
@@ -110,7 +110,7 @@ static bool has_ended(int id)
 
 _Static_assert(KP_LOCKS <= 64, "a bit each");
 
-static __thread uint64_t taken __attribute__((tls_model("initial-exec"))); /* by rank: locks that this thread holds */
+static __thread uint64_t taken __attribute__((tls_model("initial-exec"))); /* locks that this thread holds, by rank */
 
 static _Noreturn void complain(int rank, int held_rank)
 {
@@ -122,7 +122,7 @@ static _Noreturn void complain(int rank, int held_rank)
     abort();
 }
 
-/* A wait that has an end is no deadlock. */
+/* Ignores waits with a limit, which cannot deadlock. */
 static void check_order(const struct kp_lock *l, long patience_ms)
 {
     uint64_t above = taken >> l->rank;
@@ -170,7 +170,7 @@ void kp_locks_at_end(void)
 
 /* ---- taking and giving ---- */
 
-/* One attempt: takes the lock, or announces that this thread waits for it. */
+/* Tries once: takes the lock, or announces that this thread waits for it. */
 static bool take_or_announce(struct kp_lock *l, int *word, bool look)
 {
     *word = atomic_load(&l->word);
@@ -181,11 +181,11 @@ static bool take_or_announce(struct kp_lock *l, int *word, bool look)
     return false;
 }
 
-/* A lock that was waited for is marked as such while others may wait, too. */
+/* Takes the lock; after a wait, marks it as waited for, as others may still wait, too. */
 static bool take(struct kp_lock *l, long patience_ms)
 {
     int word = 0;
-    if (atomic_compare_exchange_strong(&l->word, &word, kp_thread_id())) /* most are free */
+    if (atomic_compare_exchange_strong(&l->word, &word, kp_thread_id())) /* most locks are free */
         return true;
     if (patience_ms != KP_FOREVER && (word & ~WAITED_FOR) == kp_thread_id())
         return false;
@@ -265,13 +265,13 @@ static void in_child(void)
         held[i] = false;
         atomic_store(&kp_locks[i].word, 0);
     }
-    kp_locks_at_end(); /* none is held */
+    kp_locks_at_end(); /* the child holds none */
     own_id = 0;
     forking = false;
     then();
 }
 
-/* pthread_atfork is a static helper in some C libraries; this is what it calls in all of them. */
+/* Some C libraries have pthread_atfork as a static helper; in all of them it calls this. */
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
 extern void *__dso_handle __attribute__((visibility("hidden")));
 

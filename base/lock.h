@@ -20,44 +20,43 @@ enum {
 };
 
 struct kp_lock {
-    atomic_int word; /* id of the thread that holds it, and whether others wait; 0 = free */
+    atomic_int word; /* id of the holding thread, and whether others wait; 0 = free */
     int rank;        /* of KP_LOCK_… */
 };
 
-/* By rank. A lock of which there are several is no part of it: it starts as KP_LOCK_FREE(NAME). */
+/* By rank. A lock with several instances is not in it: it starts as KP_LOCK_FREE(NAME). */
 extern struct kp_lock kp_locks[KP_LOCKS];
 
 #define KP_LOCK_FREE(name) ((struct kp_lock){.rank = KP_LOCK_##name})
 
 enum { KP_FOREVER = -1 };
 
-/* Waits at most `patience_ms` (KP_FOREVER: without end; 0: not at all). False when the time is over; at once where this
- * thread holds the lock itself and the wait has a limit. A thread that has ended holds nothing any more.
- *
- * A thread that waits without end holds only locks that come before this one. The builds with ASan or TSan check
- * that: they name both locks on stderr and abort. */
+/* Takes the lock; waits at most `patience_ms` (KP_FOREVER: without limit; 0: not at all). False when the time is
+ * over, or at once if this thread holds the lock itself and the wait has a limit. A thread that has ended holds
+ * nothing any more. A thread that waits without limit may hold only locks that come before this one. The builds with
+ * ASan or TSan check that order: they name both locks on stderr and abort. */
 bool kp_lock_take(struct kp_lock *l, long patience_ms);
 void kp_lock_give(struct kp_lock *l);
 
-/* Tells that the program ends on this thread. A signal may have interrupted it while it held locks: the order is
- * checked only among those that it takes from here on. */
+/* Notes that the program ends on this thread. A signal may have interrupted it while it held locks, so the order is
+ * checked only among locks taken from here on. */
 void kp_locks_at_end(void);
 
 /* ---- forks ---- */
 
-/* Watches forks from now on. The forking thread holds the locks that the table marks, taken in its order, so that
- * what they guard is whole in the child. It leaves a lock that does not come free soon: it may hold that one itself.
- * In the child all locks are free, and in_child is called. To be called once. */
+/* Watches forks from now on; call it once. The forking thread takes the locks that the table marks, in its order, so
+ * that their data is whole in the child. It skips a lock that does not come free soon: it may hold that one itself.
+ * In the child all locks are free, and in_child is called. */
 void kp_locks_watch_forks(void (*in_child)(void));
-/* In the child: whether another thread of the parent held the lock at the fork, so that its work is half done. */
+/* Whether, in the child, another thread of the parent held the lock at the fork, so that its work is half done. */
 bool kp_locks_broken(int lock);
-/* Whether this thread is forking and holds them. A signal handler that interrupts it must not wait for one. */
+/* Whether this thread is forking and holds them. A signal handler that interrupts it must not wait for a lock. */
 bool kp_locks_forking(void);
 
 /* ---- signals ---- */
 
-/* Holds signals back on this thread while it allocates or frees; nothing may take long meanwhile. A handler that
- * interrupts an allocation and calls exit() would wait for ever: exit handlers need the C library's lock. */
+/* Blocks signals on this thread while it allocates or frees; keep that time short. A handler that interrupts an
+ * allocation and calls exit() would wait for ever: exit handlers need the C library's lock. */
 sigset_t kp_signals_hold(void);
 void kp_signals_let(const sigset_t *before);
 
@@ -65,17 +64,17 @@ void kp_signals_let(const sigset_t *before);
 
 /* Sleeps while *word is `value`, at most `ms` (KP_FOREVER: without end), and wakes early now and then. */
 void kp_wait_while(atomic_int *word, int value, long ms);
-/* Wakes all who wait for a change of *word. */
+/* Wakes all threads that wait for a change of *word. */
 void kp_wake_all(atomic_int *word);
 
-/* The system's id of this thread. */
+/* Returns the system's id of this thread. */
 int kp_thread_id(void);
 
-/* Monotonic clock. */
+/* Read the monotonic clock. */
 long kp_now_ms(void);
 double kp_now_ns(void);
 
-/* Sleeps between two polls: a sixteenth of what has been waited so far, at least 50 us and at most 5 ms. */
+/* Sleeps between two polls: a sixteenth of the time waited so far, at least 50 us and at most 5 ms. */
 void kp_nap(long waited_ms);
 
 #endif

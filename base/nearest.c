@@ -4,7 +4,7 @@
 
 #include "base/nearest.h"
 
-enum { MAX_WORD = 128 }; /* longer words are no typing mistakes */
+enum { MAX_WORD = 128 }; /* longer words are no typing errors */
 
 static size_t min3(size_t a, size_t b, size_t c)
 {
@@ -39,7 +39,7 @@ const char *kp_nearest(const char *word, const char *const *list)
     const char *best = NULL;
     size_t len = strlen(word), best_distance = (len + 2) / 3 + 1; /* one letter in three may be wrong */
     if (len && best_distance > len)
-        best_distance = len; /* and something has to be right */
+        best_distance = len; /* and one must be right */
     for (; *list; list++) {
         size_t d = distance(word, *list);
         if (d < best_distance) {

@@ -27,7 +27,7 @@ char *kp_number_digits(char *text, uint64_t number)
 static char *write_count(uint64_t value, char *to)
 {
     char text[KP_KEY_SIZE];
-    if (value < 10) { /* most are */
+    if (value < 10) { /* most values are */
         *to = (char)('0' + value);
         return to + 1;
     }
@@ -74,7 +74,7 @@ char *kp_numbers_write(enum kp_number type, const void *values, size_t n)
 
 /* ---- reading ---- */
 
-/* A number as JSON has it, which is less than what strtod takes. */
+/* Reads a JSON number; strtod accepts more. */
 char *kp_number_read(const char *at, double *value)
 {
     static const char none[] = "null";

@@ -14,15 +14,16 @@ struct macros {
     bool has_index; /* the pattern contains %i */
 };
 
-/* The launchers' variables, those of the innermost launcher first: what mpirun, srun and torchrun start within a batch
- * job inherits the SLURM_PROCID of the job's script, and what torchrun starts that of the torchrun on its node. */
+/* The launchers' variables, the innermost launcher first. Processes that mpirun, srun and torchrun start within a
+ * batch job inherit the SLURM_PROCID of the job's script. Those that torchrun starts inherit that of the torchrun on
+ * their node. */
 static const struct {
-    const char *name, *beside; /* which counts only where `beside` is set too */
+    const char *name, *beside; /* counts only if `beside` is set too */
 } rank_variables[] = {
-    {"RANK", "WORLD_SIZE"}, /* torchrun, and what else starts processes for torch.distributed */
+    {"RANK", "WORLD_SIZE"}, /* torchrun, and other launchers for torch.distributed */
     {"OMPI_COMM_WORLD_RANK", NULL}, {"PMIX_RANK", NULL},    {"PMI_RANK", NULL}, /* MPICH, Intel MPI, Cray's */
     {"MV2_COMM_WORLD_RANK", NULL},                                              /* MVAPICH2 */
-    {"PALS_RANKID", NULL},                                                      /* Cray's mpiexec, of any program */
+    {"PALS_RANKID", NULL},                                                      /* Cray's mpiexec, for any program */
     {"FLUX_TASK_RANK", NULL},       {"SLURM_PROCID", NULL}, {"RANK", NULL},
 };
 
@@ -42,7 +43,7 @@ static const char *rank(void)
     return "0";
 }
 
-/* `p` stands behind "%q"; returns the character behind the closing brace. */
+/* Expands a variable; `p` is behind "%q". Returns the character behind the closing brace. */
 static const char *expand_env(const char *p, const char *pattern, FILE *out, int *rc, char **err)
 {
     size_t n = *p == '{' ? strcspn(p + 1, "}") : 0;
@@ -60,7 +61,7 @@ static const char *expand_env(const char *p, const char *pattern, FILE *out, int
     return p + n + 2;
 }
 
-/* `p` stands behind a '%'; returns what follows the macro. */
+/* Expands one macro; `p` is behind a '%'. Returns the text behind the macro. */
 static const char *expand_macro(const char *p, const char *pattern, struct macros *m, FILE *out, int *rc, char **err)
 {
     switch (*p) {
@@ -119,7 +120,7 @@ int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **o
     for (;;) {
         *out = NULL;
         int rc = expand_once(pattern, &m, out, err);
-        /* A name that cannot be looked at counts as unused: creating it will say what is wrong. */
+        /* Counts an inaccessible name as unused: creating the file will report the error. */
         if (rc || !m.has_index || lstat(*out, &st))
             return rc;
         free(*out);

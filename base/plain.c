@@ -16,12 +16,12 @@ void kp_plain_end(locale_t before)
         freelocale(uselocale(before));
 }
 
-/* Every double of this size that has no fraction is exact in digits, which more readers take for a whole number. */
+/* Whole doubles below this are exact in digits, which more readers take for whole numbers. */
 static const double digits_alone = 1e18;
 
 void kp_plain_real(double value, char out[KP_PLAIN_MAX])
 {
-    enum { ENOUGH = 17 }; /* digits that tell any two doubles apart */
+    enum { ENOUGH = 17 }; /* digits that distinguish any two doubles */
     if (!isfinite(value)) {
         snprintf(out, KP_PLAIN_MAX, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
         return;

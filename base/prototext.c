@@ -18,7 +18,7 @@ struct parser {
     char **err;
 };
 
-/* The last link of a chain of fields, to add to. */
+/* The end of a chain of fields, for appending. */
 struct chain {
     const struct kp_field **end;
 };
@@ -38,7 +38,7 @@ static unsigned column(const struct parser *s)
     return (unsigned)(s->p - s->line_start) + 1;
 }
 
-/* The first error stays. */
+/* Keeps the first error. */
 static void fail(struct parser *s, const char *what)
 {
     if (!s->rc)
@@ -52,7 +52,7 @@ static void *checked(struct parser *s, void *p)
     return p;
 }
 
-/* Blanks and comments. */
+/* Skips blanks and comments. */
 static void skip(struct parser *s)
 {
     for (;; s->p++) {
@@ -87,14 +87,14 @@ static size_t word_length(const char *p)
 
 /* ---- strings ---- */
 
-/* -1 where `c` is no digit of the base. */
+/* Returns -1 where `c` is no digit of the base. */
 static int digit_value(char c, unsigned base)
 {
     int v = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
     return v < (int)base ? v : -1;
 }
 
-/* At most `most` digits behind the escape's letter. */
+/* Reads at most `most` digits behind the escape's letter. */
 static uint32_t code(struct parser *s, unsigned base, size_t most)
 {
     uint32_t value = 0;
@@ -117,7 +117,7 @@ static char *put_utf8(char *out, uint32_t c)
     return out;
 }
 
-/* `p` stands behind the backslash. What an escape gives is never longer than how it is written. */
+/* Reads an escape; `p` is behind the backslash. The result is never longer than the escape. */
 static char *escape(struct parser *s, char *out)
 {
     static const char from[] = "abfnrtv?\\'\"", to[] = "\a\b\f\n\r\t\v?\\'\"";
@@ -151,7 +151,7 @@ static char *escape(struct parser *s, char *out)
     return out;
 }
 
-/* One quoted part, up to and with its closing quote. */
+/* Reads one quoted part with its closing quote. */
 static char *quoted(struct parser *s, char *out)
 {
     char quote = *s->p++;
@@ -169,7 +169,7 @@ static char *quoted(struct parser *s, char *out)
     return out;
 }
 
-/* How long the parts that begin here can be together, at most. */
+/* Returns an upper bound for the total length of the parts that begin here. */
 static size_t string_bound(struct parser s)
 {
     const char *start = s.p;
@@ -195,7 +195,7 @@ static const char *string(struct parser *s)
 
 /* ---- numbers and words ---- */
 
-/* The characters of a number: decimal, octal, hexadecimal or floating. */
+/* Counts the characters of a number: decimal, octal, hexadecimal or floating. */
 static size_t number_length(const char *p)
 {
     size_t n = 0;
@@ -221,7 +221,7 @@ static size_t number_length(const char *p)
     return n + (p[n] == 'f' || p[n] == 'F');
 }
 
-/* A number or a word, with its sign. */
+/* Reads a number or a word, with its sign. */
 static const char *literal(struct parser *s, enum kp_field_kind *kind)
 {
     bool negative = take(s, '-');
@@ -249,7 +249,7 @@ static const char *literal(struct parser *s, enum kp_field_kind *kind)
 
 static const struct kp_field *fields(struct parser *s, char end);
 
-/* One value of field `like`, added to the chain. */
+/* Adds one value of field `like` to the chain. */
 static void value(struct parser *s, const struct kp_field *like, bool colon, struct chain *chain)
 {
     struct kp_field *f = checked(s, kp_arena_alloc(s->a, sizeof *f));
@@ -284,7 +284,7 @@ static void list(struct parser *s, const struct kp_field *like, bool colon, stru
         fail(s, "',' or ']' expected");
 }
 
-/* A plain name, or an extension's or a type's in brackets. */
+/* Reads a plain name, or one of an extension or a type in brackets. */
 static const char *field_name(struct parser *s)
 {
     size_t n = word_length(s->p);
@@ -314,7 +314,7 @@ static void field(struct parser *s, struct chain *chain)
         take(s, ';');
 }
 
-/* All fields up to `end`, which is taken. */
+/* Reads all fields up to and including `end`. */
 static const struct kp_field *fields(struct parser *s, char end)
 {
     const struct kp_field *first = NULL;

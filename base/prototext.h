@@ -1,8 +1,8 @@
 /*
- * The text format of protocol buffers, read without a schema into a tree of fields.
- * Fact: the text format language specification. Beyond it, a message may have a colon, values of a list may be messages
- * and scalars alike, and `#` comments stand anywhere.
+ * Reads the text format of protocol buffers, without a schema, into a tree of fields.
  *
+ * Fact: the text format language specification. Beyond it, a message may have a colon, values of a list may be
+ * messages and scalars alike, and `#` comments may stand anywhere.
  * Threads: no locking here; a tree is read-only once parsed.
  */
 #ifndef KP_BASE_PROTOTEXT_H
@@ -19,19 +19,19 @@ enum kp_field_kind {
     KP_FIELD_WORD,    /* `text`: the name of an enumerator, true, -inf ... */
 };
 
-/* A field; one with a list of values is as many fields of the same name. */
+/* A field; a list of values becomes several fields of the same name. */
 struct kp_field {
     const char *name; /* extensions with their brackets */
     enum kp_field_kind kind;
-    const char *text;             /* "" of a message */
+    const char *text;             /* "" for a message */
     const struct kp_field *first; /* of a message's fields, in the order of the text */
-    const struct kp_field *next;  /* the one behind it in the same message */
-    unsigned line, column;        /* of its name, both from 1 on, in bytes */
+    const struct kp_field *next;  /* the next field of the same message */
+    unsigned line, column;        /* of the name, both from 1 on, in bytes */
 };
 
-/* Parses `text`, which ends at its first NUL, into *out: the message of the whole text, without a name, in `a`.
- * Returns 0; -EINVAL with *err (malloc'ed, "LINE:COLUMN: what") for what cannot be read, nests too deeply or holds a
- * NUL in a string; -ENOMEM. What was allocated in `a` stays there. */
+/* Parses `text`, up to its first NUL, into *out: the message of the whole text, without a name, in `a`. Returns 0;
+ * -ENOMEM; -EINVAL with *err (malloc'ed, "LINE:COLUMN: what") for text that is unreadable, too deeply nested, or has
+ * a NUL in a string. Failures do not free memory of `a`. */
 int kp_prototext_parse(struct kp_arena *a, const char *text, const struct kp_field **out, char **err);
 
 #endif

@@ -14,16 +14,16 @@ enum {
     N_BYTES = 256,
 };
 
-/* One step. Those from OP_SPLIT on take no character. */
+/* Kinds of steps. Those from OP_SPLIT on match no character. */
 enum op {
     OP_BYTE,
     OP_ANY,
     OP_SET,
-    OP_SPLIT, /* goes on at the next step and at `to` */
-    OP_JUMP,  /* goes on at `to` */
+    OP_SPLIT, /* continues at the next step and at `to` */
+    OP_JUMP,  /* continues at `to` */
     OP_BEGIN,
     OP_END,
-    OP_EDGE, /* between a word and what is none */
+    OP_EDGE, /* between a word character and another one */
     OP_NO_EDGE,
     OP_WORD_BEGIN,
     OP_WORD_END,
@@ -33,8 +33,8 @@ enum op {
 struct step {
     uint8_t op;
     unsigned char byte;
-    int16_t
-        to; /* of OP_SPLIT and OP_JUMP, from this step on, so that steps can be moved and copied; of OP_SET: which */
+    int16_t to; /* of OP_SPLIT and OP_JUMP: relative to this step, so that steps can be moved and copied; of OP_SET: its
+                   index */
 };
 
 struct set {
@@ -66,7 +66,7 @@ static void invert(struct set *s)
         s->bits[i] = ~s->bits[i];
 }
 
-/* Of the locale "C", whatever that of the program is. */
+/* Whether `c` is in a range of the locale "C", whatever the program's locale. */
 static bool in_range(int c, int from, int to)
 {
     return c >= from && c <= to;
@@ -156,11 +156,12 @@ static void add_class(struct set *s, bool (*of)(int c))
 
 /* ---- compiling ---- */
 
-/* A pair of parentheses, or all of the expression. */
+/* A pair of parentheses, or the whole expression. */
 struct group {
     int begin;  /* its first step */
-    int branch; /* that of the last alternative */
-    int ends; /* the jump at the end of the alternative before, or -1; they are chained by `to` until the group ends */
+    int branch; /* of the last alternative */
+    int ends; /* the jump at the end of the previous alternative, or -1; jumps are chained by `to` until the group ends
+               */
 };
 
 struct compiler {
@@ -168,8 +169,8 @@ struct compiler {
     const char *at;
     struct group groups[MAX_NESTING + 1];
     int depth;
-    int item;        /* the first step of what a repetition would repeat, or -1 */
-    const char *why; /* it is bad */
+    int item;        /* the first step of the item that a repetition would repeat, or -1 */
+    const char *why; /* why the expression is bad */
 };
 
 static const char too_large[] = "it is too large";
@@ -180,11 +181,11 @@ static bool fail(struct compiler *c, const char *why)
     return false;
 }
 
-/* Room for `n` more steps at `place`. */
+/* Makes room for `n` more steps at `place`. */
 static bool insert(struct compiler *c, int place, int n)
 {
     struct kp_regex *r = c->r;
-    if (n > MAX_STEPS - 1 - r->n_steps) /* one is kept for OP_MATCH */
+    if (n > MAX_STEPS - 1 - r->n_steps) /* one is reserved for OP_MATCH */
         return fail(c, too_large);
     memmove(&r->steps[place + n], &r->steps[place], (size_t)(r->n_steps - place) * sizeof *r->steps);
     r->n_steps += n;
@@ -199,7 +200,7 @@ static bool emit(struct compiler *c, enum op op, unsigned char byte, int to)
     return true;
 }
 
-/* A step before those from `place` on. */
+/* Inserts a step before those from `place` on. */
 static bool emit_before(struct compiler *c, int place, enum op op, int to)
 {
     if (!insert(c, place, 1))
@@ -240,7 +241,7 @@ static bool emit_class(struct compiler *c, bool (*of)(int c), bool inverted)
 
 /* ---- bracket expressions ---- */
 
-/* At `[:`, `[.` or `[=`: its name; behind it. */
+/* Reads the name at `[:`, `[.` or `[=`, and moves behind it. */
 static bool named(struct compiler *c, const char **name, size_t *len)
 {
     char kind = c->at[1];
@@ -270,7 +271,7 @@ static bool take_class(struct compiler *c, struct set *s)
     return fail(c, "it names a class that there is not; classes are as in [[:alpha:]]");
 }
 
-/* A character, also as [.x.] or [=x=]; is_one: it may begin or end a range. */
+/* Reads a character, also as [.x.] or [=x=]; is_one: it may begin or end a range. */
 static bool take_element(struct compiler *c, unsigned char *byte, bool *is_one)
 {
     const char *name;
@@ -327,7 +328,7 @@ static bool take_bracket(struct compiler *c)
 
 /* ---- repetitions ---- */
 
-/* `n` copies behind the item of `size` steps. */
+/* Adds `n` copies behind the item of `size` steps. */
 static bool copy_item(struct compiler *c, int item, int size, int n)
 {
     struct step *steps = c->r->steps;
@@ -340,7 +341,7 @@ static bool copy_item(struct compiler *c, int item, int size, int n)
     return true;
 }
 
-/* The item at least `least` and at most `most` times; most < 0: without an end. */
+/* Repeats the item at least `least` and at most `most` times; most < 0: without limit. */
 static bool repeat(struct compiler *c, int least, int most)
 {
     int item = c->item, size = c->r->n_steps - item;
@@ -349,8 +350,8 @@ static bool repeat(struct compiler *c, int least, int most)
         return true;
     }
     if (!size)
-        return true;       /* nothing, however often */
-    if (most < 0 && least) /* x{2,}: x x, and again from the last one on */
+        return true;       /* an empty item stays empty */
+    if (most < 0 && least) /* x{2,}: x x, and again from the last x on */
         return copy_item(c, item, size, least - 1) && emit(c, OP_SPLIT, 0, -size);
     if (!least && !emit_before(c, item, OP_SPLIT, size + 1 + (most < 0)))
         return false;
@@ -401,7 +402,7 @@ static bool take_repetition(struct compiler *c)
         return false;
     if (!repeat(c, least, most))
         return false;
-    c->item = item; /* which may be repeated again */
+    c->item = item; /* it may be repeated again */
     return true;
 }
 
@@ -424,7 +425,7 @@ static bool open_group(struct compiler *c)
     return true;
 }
 
-/* The alternative so far becomes one of two: a split before it, and a jump behind it over what follows. */
+/* Makes the alternative so far one of two: a split before it, and behind it a jump over the next one. */
 static bool take_bar(struct compiler *c)
 {
     struct group *g = &c->groups[c->depth];
@@ -458,7 +459,7 @@ static bool close_group(struct compiler *c)
 
 /* ---- all of it ---- */
 
-/* A step that takes no character; a repetition of it is none. */
+/* Adds a step that matches no character, and that cannot be repeated. */
 static bool take_place(struct compiler *c, enum op op)
 {
     bool taken = emit(c, op, 0, 0);
@@ -562,7 +563,7 @@ void kp_regex_free(struct kp_regex *r)
 
 /* ---- matching ---- */
 
-/* The steps that the text so far may have led to, each once. */
+/* The steps that the text so far may have reached, each once. */
 struct states {
     uint16_t steps[MAX_STEPS];
     int n;
@@ -584,7 +585,7 @@ static void forget(struct states *s)
     memset(s->seen, 0, sizeof s->seen);
 }
 
-/* Whether a step that takes no character lets pass here; 0 stands for both ends of the text. */
+/* Whether a step that matches no character allows this place; 0 stands for both ends of the text. */
 static bool lets_pass(enum op op, unsigned char before, unsigned char after)
 {
     bool was = is_word(before), is = is_word(after);
@@ -611,11 +612,12 @@ static bool takes(const struct kp_regex *r, const struct step *s, unsigned char 
     return s->op == OP_ANY || (s->op == OP_BYTE && s->byte == byte) || (s->op == OP_SET && has(&r->sets[s->to], byte));
 }
 
-/* Follows what takes no character, then notes in `next` what takes `after`. True: it matches. */
+/* Follows steps that match no character, then notes in `next` those that match `after`. True: the expression
+ * matches. */
 static bool advance(const struct kp_regex *r, struct states *now, struct states *next, unsigned char before,
                     unsigned char after)
 {
-    for (int i = 0; i < now->n; i++) { /* which grows meanwhile */
+    for (int i = 0; i < now->n; i++) { /* `now` grows meanwhile */
         int at = now->steps[i];
         const struct step *s = &r->steps[at];
         if (s->op == OP_MATCH)

@@ -1,10 +1,11 @@
 /*
- * POSIX extended regular expressions that say yes or no, in bounded memory and in time linear in the text.
+ * POSIX extended regular expressions that only answer whether they match, in bounded memory and in time linear in the
+ * text.
  *
- * The C library's will not do. Its compiler recurses, copies what is repeated and can take all memory; its matcher is
+ * The C library's do not suit. Their compiler recurses, copies repeated parts and can use all memory; their matcher is
  * exponential with back-references. Both would run inside the profiled program, in its locale and on its stack. TRE has
- * the same faults where a repetition stands in another; RE2 needs C++. A yes or no needs no places of parts, which are
- * most of a library. This is the rest: each state of the expression is looked at once a character.
+ * the same faults for nested repetitions; RE2 needs C++. A yes or no needs no positions of parts, which are most of a
+ * library. This is the rest: each character advances each state of the expression once.
  *
  * The syntax is POSIX's with GNU's \w \W \s \S \b \B \< \> \` \', as the C library takes it in the locale "C": a
  * character is a byte. There are no back-references.
@@ -15,11 +16,11 @@
 #include <stdbool.h>
 
 struct kp_regex;
-/* `whole`: the expression has to match all of the text, else any part of it. 0; -EINVAL with *err (malloc'ed line) for
- * a bad expression or one of more than 2048 steps, copies of what is repeated included; -ENOMEM. */
+/* Compiles an expression. `whole`: it must match all of the text, else any part. 0; -ENOMEM; -EINVAL with *err
+ * (malloc'ed line) for a bad expression. More than 2048 steps, copies made for repetitions included, are bad, too. */
 int kp_regex_new(const char *expr, bool whole, struct kp_regex **out, char **err);
-/* Thread-safe; takes no memory but 9 KB of stack. */
+/* Thread-safe; uses 9 KB of stack and no other memory. */
 bool kp_regex_match(const struct kp_regex *r, const char *text);
-void kp_regex_free(struct kp_regex *r); /* of NULL it does nothing */
+void kp_regex_free(struct kp_regex *r); /* does nothing for NULL */
 
 #endif

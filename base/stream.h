@@ -1,5 +1,5 @@
 /*
- * A stdio stream over a sink, so that what is written in small pieces reaches the sink in large ones.
+ * A stdio stream over a sink, so that small pieces reach the sink as large ones.
  * Threads: one at a time for each stream.
  */
 #ifndef KP_BASE_STREAM_H
@@ -12,15 +12,15 @@
 struct kp_stream {
     FILE *to;
     const struct kp_sink *sink;
-    int rc; /* what the sink returned first */
+    int rc; /* the sink's first error */
 };
 
-/* `s` and the sink must stay where they are until the stream is closed. 0 or -ENOMEM. */
+/* Opens a stream; `s` and the sink must stay in place until the stream is closed. 0 or -ENOMEM. */
 int kp_stream_open(struct kp_stream *s, const struct kp_sink *sink);
-/* A sink that prints into a stdio stream. */
+/* Returns a sink that prints into a stdio stream. */
 struct kp_sink kp_stream_sink(FILE *to);
 
-/* Closes the stream, once the sink has the rest. 0, what the sink returned, or -ENOMEM. */
+/* Closes the stream after passing the rest to the sink. 0, an error of the sink, or -ENOMEM. */
 int kp_stream_close(struct kp_stream *s);
 
 #endif

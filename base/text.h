@@ -12,36 +12,36 @@
 bool kp_list_next(const char **cursor, const char **item, size_t *len);
 /* Whether `word` is an item of the list; NULL is an empty list. */
 bool kp_list_has(const char *list, const char *word);
-/* The same of a list of metrics, whose items are separated by commas or blanks. */
+/* Does the same for a list of metrics, whose items are separated by commas or blanks. */
 bool kp_word_next(const char **cursor, const char **word, size_t *len);
 
-/* FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/) into which `seed` is mixed, folded so that the low bits serve a
- * table of any size. */
+/* Returns FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/) of the data and `seed`, folded so that the low bits
+ * suit a table of any size. */
 uint64_t kp_hash(const void *data, size_t size, uint64_t seed);
 
 /* Whether `c` is a control character of ASCII; ends of lines and tabs are, too. */
 bool kp_is_control(char c);
-/* The bytes of the UTF-8 character at `text`, which has `len` > 0 bytes; 0 when there is none. */
+/* Returns the length of the UTF-8 character at `text`, which has `len` > 0 bytes; 0 when there is none. */
 size_t kp_utf8_len(const char *text, size_t len);
-/* The number of such a character. */
+/* Returns the code point of such a character. */
 uint32_t kp_utf8_code(const char *text, size_t len);
-/* The bytes of the character at `text`; *shown: whether it may be printed. Names come from programs and from files
- * of others. None may steer the terminal, end a line or turn the order of what stands beside it. So these are not
- * shown: controls (ASCII, U+0080 to U+009F), line separators, marks of writing direction, and bytes that are no
- * UTF-8. */
+/* Returns the length of the character at `text`; *shown: whether it may be printed. Names come from programs and
+ * from files of others. They must not steer the terminal, end a line or reorder text beside them. So controls
+ * (ASCII, U+0080 to U+009F), line separators, marks of writing direction, and invalid UTF-8 are not shown. */
 size_t kp_shown_len(const char *text, size_t len, bool *shown);
-/* Makes one line of any text: a blank for each byte that is not shown. */
+/* Makes one line of any text: replaces each byte that is not shown by a blank. */
 void kp_blank_controls(char *text, size_t len);
 
-/* Closes a stream that open_memstream made for *text. 0 or -ENOMEM; *text is to be freed in both cases. Without
+/* Closes a stream that open_memstream made for *text. 0 or -ENOMEM; the caller frees *text in both cases. Without
  * memory for its last step the C library leaves NULL, and reports success. */
 int kp_text_end(FILE *f, char *const *text);
 
-/* Formats one line into a malloc'ed *err, whatever is in the arguments. Returns -EINVAL, or -ENOMEM with *err NULL. */
+/* Formats one line into a malloc'ed *err, whatever the arguments contain. Returns -EINVAL, or -ENOMEM with *err
+ * NULL. */
 int kp_error(char **err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* As kp_error, for a word that is not in `list`: `HEAD 'WORD'; did you mean 'NEAREST'?`, or, where none is near, all
- * that is valid. */
+/* Reports, like kp_error, a word that is not in `list`: `HEAD 'WORD'; did you mean 'NEAREST'?`, or, where none is
+ * near, all valid words. */
 int kp_error_choice(char **err, const char *head, const char *word, const char *const *list);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Where to break `rest`, which is longer than `width`: the last blank of the first `width` characters. A blank that
- * only remained from the line before does not count; then the line is cut hard. */
+/* Finds where to break `rest`, which is longer than `width`: the last blank of the first `width` characters. A blank
+ * left over from the line before does not count; without another one the line is cut hard. */
 static size_t break_at(const char *rest, size_t width)
 {
     for (size_t i = width - 1; i > 0; i--)
@@ -19,7 +19,7 @@ bool kp_wrap_next(struct kp_wrap *w, const char **line, size_t *len)
     size_t left = strlen(w->rest);
     size_t cut = left > w->width ? break_at(w->rest, w->width) : left;
     bool hard = left > w->width && cut == w->width;
-    /* A text that starts with a blank loses it too; none does. */
+    /* Drops a leading blank of a text, too; no text has one. */
     size_t skip = !hard && *w->rest == ' ';
     *line = w->rest + skip;
     *len = cut - skip;

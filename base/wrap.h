@@ -1,4 +1,4 @@
-/* Breaking long text into lines, as ncu breaks it. */
+/* Breaks long text into lines, as ncu does. */
 #ifndef KP_BASE_WRAP_H
 #define KP_BASE_WRAP_H
 
@@ -11,8 +11,9 @@ struct kp_wrap {
     size_t width;
 };
 
-/* The next line in *line, *len (points into the text); false when there is none. A blank at which a line was broken is
- * not printed but counts towards the length of the next line, as in ncu's output. An empty text has one empty line. */
+/* Returns the next line in *line, *len (points into the text); false when there is none. A blank where a line was
+ * broken is not printed but counts towards the length of the next line, as in ncu's output. An empty text has one
+ * empty line. */
 bool kp_wrap_next(struct kp_wrap *w, const char **line, size_t *len);
 
 #endif

@@ -20,13 +20,13 @@
 #include "report/options/options.h"
 
 #ifdef KP_TOOLS_GLIBC_COMPAT_H
-/* As the names in tools/glibc_compat.h, where it cannot be: other sources define it. */
+/* Repeats names of tools/glibc_compat.h, which cannot be included: other sources define them. */
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 #endif
 
 enum { FULL_NAME_MAX = 512 };
 
-/* Taken where there is no GPU: the chip of the H100 and H200. */
+/* Used without a GPU: the chip of the H100 and H200. */
 static const char stand_in[] = "GH100";
 
 static const struct {
@@ -57,7 +57,7 @@ bool kp_catalog_chip_cc(const char *chip, int *major, int *minor)
     return false;
 }
 
-/* What the range profiler takes; older chips have metrics of the older profiler. */
+/* Whether the range profiler supports the chip; older chips have metrics of the older profiler. */
 static bool is_profiled(int major, int minor)
 {
     return major > 7 || (major == 7 && minor >= 5);
@@ -78,8 +78,8 @@ static bool directory_of(const void *address, char *dir, size_t size)
 
 const struct kp_dl kp_catalog_dl = {.open = dlopen, .sym = dlsym, .directory_of = directory_of};
 
-/* The chip of the first GPU into c->chip, which stays NULL where there is none. The driver is not needed for anything
- * else, and so is not linked. */
+/* Reads the chip of the first GPU into c->chip, which stays NULL without a GPU. The command needs the driver for
+ * nothing else, and so does not link it. */
 static int ask_device(struct kp_catalog *c)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -117,7 +117,7 @@ static int unknown_chip(const struct kp_catalog *c, const char *chip, char **err
     return rc;
 }
 
-/* ncu writes chips small, CUPTI large: either is taken. */
+/* Accepts both cases: ncu writes chips in small letters, CUPTI in capitals. */
 static const char *as_cupti_writes(const struct kp_catalog *c, const char *chip)
 {
     const char *const *names;
@@ -130,7 +130,8 @@ static const char *as_cupti_writes(const struct kp_catalog *c, const char *chip)
     return chip;
 }
 
-/* A chip that is newer than the table has what the newest one of it has, as open-ended conditions of rows mean it. */
+/* Chooses the chip. A chip newer than the table has the metrics of the newest one in it, as rows with open-ended
+ * conditions do. */
 static int choose_chip(struct kp_catalog *c, const char *chip, char **note)
 {
     int rc = *chip ? 0 : ask_device(c);
@@ -234,7 +235,7 @@ static int each_counted(struct kp_catalog *c, int (*fn)(const struct kp_catalog_
     return rc;
 }
 
-/* What the sections call it says what it is; else its name has to. */
+/* Describes a metric as the sections label it; else by its name. */
 static void describe(const char *name, const char **unit, char *text, size_t size)
 {
     size_t n;
@@ -286,7 +287,7 @@ static int each_derived(int (*fn)(const struct kp_catalog_metric *m, void *arg),
     const struct kp_derived **all = kp_derived_all(&n);
     int rc = all ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
-        if (!kp_providers_is_metric(all[i]->name)) /* such a one is only derived where it was not counted */
+        if (!kp_providers_is_metric(all[i]->name)) /* it is derived only where it was not counted */
             rc = fn(&(struct kp_catalog_metric){KP_CATALOG_DERIVED, all[i]->name, all[i]->unit, all[i]->expression},
                     arg);
     free(all);
@@ -339,8 +340,8 @@ int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *
     return rc;
 }
 
-/* Whether some chip that CUPTI knows has what the item stands for. Returns 0 or another error than -EINVAL; *why
- * (malloc'ed) is set where none has. */
+/* Whether some chip that CUPTI knows has the item. Returns 0 or another error than -EINVAL; *why (malloc'ed) is set
+ * where none has it. */
 static int ask_all(struct kp_cupti *cupti, const char *item, unsigned how, char **why)
 {
     int rc = -EINVAL;
@@ -351,7 +352,7 @@ static int ask_all(struct kp_cupti *cupti, const char *item, unsigned how, char 
         rc = kp_plan_make(cupti, chips[i].name, NULL, chips[i].major, chips[i].minor, NULL, 0, item,
                           how | KP_PLAN_ANY_CHIP, &p, why);
         kp_plan_free(p);
-        if (rc && rc != -EINVAL && rc != -ENOMEM) { /* a chip that this CUPTI has no metrics of */
+        if (rc && rc != -EINVAL && rc != -ENOMEM) { /* this CUPTI has no metrics of the chip */
             free(*why);
             *why = NULL;
             rc = -EINVAL;
@@ -381,7 +382,7 @@ int kp_catalog_check_metrics(const char *cupti_dir, const char *list, bool colum
     return rc;
 }
 
-/* A plan resolves the item, as it will when it is profiled. */
+/* Resolves the item by a plan, as profiling does. */
 int kp_catalog_listed(struct kp_catalog *c, const char *item, int (*fn)(const struct kp_catalog_metric *m, void *arg),
                       void *arg, char **err)
 {

@@ -21,7 +21,7 @@
 #include "collectors/providers/library.h"
 #include "report/options/options.h"
 
-/* The program is not started. */
+/* Reports why the program is not started. */
 static int refuse(const struct kp_options *o, enum kp_failure kind, const char *what, const char *path, const char *why)
 {
     return kp_console_error(o->strict ? kp_failure_rows[kind].status : KP_EXIT_USAGE,
@@ -35,7 +35,7 @@ static bool is_stream(const char *path)
     return kp_options_log_target(path) != KP_LOG_TO_FILE;
 }
 
-/* Whether each process makes something else of it, which nobody knows before. */
+/* Whether each process expands the pattern differently, so that the path is unknown beforehand. */
 static bool varies(const char *pattern)
 {
     for (const char *p = pattern; (p = strchr(p, '%')) && p[1]; p += 2)
@@ -44,8 +44,8 @@ static bool varies(const char *pattern)
     return false;
 }
 
-/* What all processes make of it; malloc'ed, NULL where that is not known. A variable may be one that a launcher sets.
- */
+/* Returns the path that all processes expand it to; malloc'ed, NULL where unknown. A variable may be one that a
+ * launcher sets. */
 static char *known_path(const char *pattern)
 {
     char host[256] = "", *path = NULL, *err = NULL;
@@ -63,7 +63,7 @@ char *kp_check_export_path(const struct kp_options *o)
     return known_path(o->export_file);
 }
 
-/* The part of a pattern before the last slash. */
+/* Returns the part of a pattern before the last slash. */
 static char *folder_of(const char *pattern)
 {
     const char *slash = strrchr(pattern, '/');
@@ -74,13 +74,13 @@ static bool begins_at_root(const char *pattern)
 {
     char host[1] = "", *path = NULL, *err = NULL;
     bool known = !kp_expand_path(pattern, 0, host, &path, &err);
-    bool root = !known || *path == '/'; /* what is not known here stays as it is */
+    bool root = !known || *path == '/'; /* unknown parts stay as they are */
     free(path);
     free(err);
     return root;
 }
 
-/* The program may go to another folder before it first uses CUDA. */
+/* Makes the pattern absolute: the program may change its folder before it first uses CUDA. */
 static int anchor(char **pattern, const char *variable)
 {
     char now[PATH_MAX], *whole = NULL;
@@ -102,7 +102,7 @@ static int anchor(char **pattern, const char *variable)
     return 0;
 }
 
-/* Why no file can be made in the folder of `pattern`; NULL when one can, or the folder is not known. */
+/* Returns why no file can be made in the folder of `pattern`; NULL when one can, or the folder is unknown. */
 static const char *no_folder(const char *pattern)
 {
     struct stat st;
@@ -149,7 +149,7 @@ static int check_log(const struct kp_options *o)
     return status;
 }
 
-/* The folder is the only one that is looked in. */
+/* Checks the CUPTI folder, which is the only one searched. */
 static int check_cupti(const struct kp_options *o)
 {
     struct stat st;
@@ -165,7 +165,7 @@ static int check_cupti(const struct kp_options *o)
 
 /* ---- metrics ---- */
 
-/* Seconds that CUPTI is given to answer. */
+/* Seconds that CUPTI may take to answer. */
 enum { CUPTI_PATIENCE = 30 };
 
 static int tell_item(const char *item, const char *why, void *arg)
@@ -173,8 +173,8 @@ static int tell_item(const char *item, const char *why, void *arg)
     return fprintf(arg, "%s\t%s\n", item, why) < 0 ? -EIO : 0;
 }
 
-/* Some versions of CUPTI crash where there is no driver, and a library that was loaded stays: a child asks. Returns
- * what it says, "ITEM\tTEXT" in a line each; malloc'ed, NULL when it cannot tell. */
+/* Lets a child ask CUPTI: some versions crash without a driver, and a loaded library stays. Returns its answer,
+ * "ITEM\tTEXT" in a line each; malloc'ed, NULL when it cannot tell. */
 static char *ask_child(const struct kp_options *o, const char *list, bool columns)
 {
     int ends[2], status;
@@ -215,7 +215,7 @@ static size_t count_items(const char *list)
     return n;
 }
 
-/* Each line of what the child said, as an error or a warning; the items go into *told, separated by commas. */
+/* Prints each line of the child's answer as an error or a warning; adds the items to *told, separated by commas. */
 static size_t tell_lines(const char *said, bool error, FILE *told)
 {
     size_t n = 0;
@@ -236,8 +236,8 @@ static size_t count_lines(const char *text)
     return n;
 }
 
-/* The library knows the chip, and another copy of CUPTI may be the program's: what this one does not have is told, and
- * only stops the program where nothing else was to be collected. */
+/* Checks metrics. The chip is unknown here, and the program may use another copy of CUPTI. So unknown metrics only
+ * give a warning, unless nothing else was to be collected. */
 static int check_metrics(const struct kp_options *o, kp_failure_set *failures)
 {
     char *said = *o->metrics ? ask_child(o, o->metrics, o->only_columns) : NULL, *told = NULL;
@@ -301,7 +301,7 @@ char *kp_check_find_program(const char *name)
     return NULL;
 }
 
-/* Whether an executable of our own kind names an interpreter, the dynamic loader. */
+/* Whether an executable of this machine's kind names an interpreter, the dynamic loader. */
 static bool has_loader(FILE *f, const Elf64_Ehdr *head)
 {
     Elf64_Phdr part;
@@ -322,7 +322,7 @@ const char *kp_check_not_followed(const char *program)
         ((st.st_mode & S_ISUID && st.st_uid != getuid()) || (st.st_mode & S_ISGID && st.st_gid != getgid())))
         why = "it is set-user-ID";
     else if (!f || fread(&head, sizeof head, 1, f) != 1 || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
-        why = NULL; /* a script, or not to be read */
+        why = NULL; /* a script, or unreadable */
     else if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64)
         why = "it is of another architecture";
     else if (!has_loader(f, &head))

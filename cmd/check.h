@@ -1,4 +1,4 @@
-/* What can be known before the program starts, so that no run is lost to it. */
+/* Checks everything that can be checked before the program starts, so that no run is lost to a bad option. */
 #ifndef KP_CMD_CHECK_H
 #define KP_CMD_CHECK_H
 
@@ -6,19 +6,18 @@
 
 struct kp_options;
 
-/* Paths that do not begin at the root are made to, in *o and in the environment, and all is checked that can be: the
- * export, the log file, the metrics. Warns of metrics that there are not, and puts that into *failures. Returns 0, or
- * an exit status after having said why. */
+/* Makes relative paths absolute, in *o and in the environment. Checks the export, the log file and the metrics.
+ * Warns of unknown metrics, and adds that to *failures. Returns 0, or an exit status after reporting why. */
 int kp_check_run(struct kp_options *o, kp_failure_set *failures);
 
-/* The export where its name is known beforehand; malloc'ed, NULL when it is not, or there is none. */
+/* Returns the export's path if known beforehand; malloc'ed, NULL when unknown, or without an export. */
 char *kp_check_export_path(const struct kp_options *o);
 
-/* What execvp would execute for `name`; malloc'ed, NULL when there is nothing. */
+/* Returns the file that execvp would execute for `name`; malloc'ed, NULL when there is none. */
 char *kp_check_find_program(const char *name);
 
-/* Why the loader would not preload a library into this program, as the end of a sentence; NULL when nothing is known
- * against it. Static text. */
+/* Returns why the loader would not preload a library into this program, as the end of a sentence. NULL without a
+ * known reason. Static text. */
 const char *kp_check_not_followed(const char *program);
 
 #endif

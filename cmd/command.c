@@ -1,10 +1,10 @@
-/* The kprof command as a program. What only it is made of stays out of libkprof.so. */
+/* The kprof command as a program. Code that libkprof.so must not contain is here. */
 #include "cmd/main.h"
 
 #ifdef KP_TOOLS_GLIBC_COMPAT_H
-/* The entry point asks for the start-up function under the version that the glibc of the build has. The linker sends
- * it here (--wrap), and the function is the same under the version that it has always had. From glibc 2.34 on `init` is
- * NULL, and an older one then runs no constructors of the program: the command has none. */
+/* Replaces the start-up function, which the entry point asks for under the version of the build's glibc; the linker
+ * redirects it here (--wrap). The same function exists under its first version. From glibc 2.34 on `init` is NULL,
+ * and an older glibc then runs no constructors of the program: the command has none. */
 int __wrap___libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, void (*init)(void),
                              void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 int first_libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, void (*init)(void),

@@ -1,8 +1,8 @@
-/* What the command says of itself, on stderr, and its exit statuses. Only cmd/ may print and exit. */
+/* The command's own messages, on stderr, and its exit statuses. Only cmd/ may print and exit. */
 #ifndef KP_CMD_CONSOLE_H
 #define KP_CMD_CONSOLE_H
 
-/* Exit statuses; those of a program that cannot be started are the shell's. */
+/* Exit statuses; for a program that cannot be started they are the shell's. */
 enum {
     KP_EXIT_FAILED = 1,
     KP_EXIT_USAGE = 2,
@@ -20,8 +20,8 @@ int kp_console_error(int status, const char *format, ...) __attribute__((format(
 /* Prints `==WARNING== line` to stderr for each line of `text`. */
 void kp_console_warn(const char *text);
 
-/* Flushes stdout and reports a failure: that of the flush, or `rc`, which `err` describes unless it is NULL. Returns
- * the exit status. */
+/* Flushes stdout and reports a failure: that of the flush, or `rc`, which `err` (or NULL) describes. Returns the
+ * exit status. */
 int kp_console_end(int rc, const char *err);
 
 #endif

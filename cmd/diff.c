@@ -22,30 +22,30 @@ enum {
     A,
     B,
     SIDES,
-    ALONE_SHOWN = 20, /* kernels without a partner that are listed */
+    ALONE_SHOWN = 20, /* most unpaired kernels that are listed */
     VALUE_MAX = 24,   /* characters of a value; longer texts are cut */
     CHANGE_MAX = 32,
 };
 
 static const char side_names[] = "AB";
 
-/* A rule that spoke of a launch, or of most launches of a kernel. */
+/* A rule that spoke for a launch, or for most launches of a kernel. */
 struct finding {
     const struct kp_rule *rule;
     const struct kp_section *section;
     enum kp_severity severity;
-    double speedup; /* NaN when there is none */
+    double speedup; /* NaN = none */
     bool global;
-    uint64_t launches; /* for which it spoke */
+    uint64_t launches; /* launches for which it spoke */
 };
 
-/* What is compared: a launch, or the averages of a kernel. */
+/* One side of a comparison: a launch, or the averages of a kernel. */
 struct unit {
-    struct kp_result result; /* with the metrics that are shown or counted, without their instances */
+    struct kp_result result; /* with the metrics shown or counted, without their instances */
     struct finding *findings;
     size_t n_findings;
     uint64_t launches;
-    double ns; /* of all of them */
+    double ns; /* of all launches */
     bool quick;
     const struct unit *partner;
 };
@@ -55,7 +55,7 @@ struct side {
     struct kp_wanted wanted, asked;
     struct unit *units;
     size_t n, capacity;
-    bool counted, timed; /* some launch was, some launch has a duration */
+    bool counted, timed; /* some launch has counters, some launch has a duration */
 };
 
 struct diff {
@@ -71,13 +71,13 @@ static struct kp_view view_of(const struct side *s, const struct kp_result *r)
     return (struct kp_view){.session = &s->session, .result = r};
 }
 
-/* Curves and rooflines are drawn of values that say nothing one by one. */
+/* Whether the rows can be compared: values of curves and rooflines mean nothing one by one. */
 static bool has_comparable_rows(const struct kp_row *body)
 {
     return body->body != KP_BODY_CURVE && body->body != KP_BODY_ROOFLINE;
 }
 
-/* Calls `fn` for each stretch of rows that print-details wants: the tables before the bodies, and each body. */
+/* Calls `fn` for each stretch of rows that print-details selects: the tables before the bodies, and each body. */
 static int each_stretch(const struct kp_section *s, enum kp_details details, const struct kp_launch_info *l,
                         int (*fn)(const struct kp_section *s, size_t first, size_t end, void *arg), void *arg)
 {
@@ -94,12 +94,12 @@ static int each_stretch(const struct kp_section *s, enum kp_details details, con
     return rc;
 }
 
-/* ---- reading: of each launch only what is compared is kept ---- */
+/* ---- reading: keeps only the compared parts of each launch ---- */
 
 struct keeping {
     const struct side *side;
     const struct kp_result *result;
-    bool *keep; /* by metrics of the result */
+    bool *keep; /* by the index of the result's metrics */
 };
 
 static void keep_metric(struct keeping *k, const struct kp_metric *m)
@@ -149,7 +149,7 @@ static int mark_kept(const struct diff *d, struct keeping *k, bool quick)
     return rc ? rc : keep_listed(k, w->metrics);
 }
 
-/* Frees the metrics that are not marked. */
+/* Frees metrics that are not marked. */
 static int drop_others(struct kp_result *r, const bool *keep)
 {
     struct kp_result dropped = {.metrics = calloc(r->n_metrics + 1, sizeof *r->metrics)};
@@ -171,7 +171,7 @@ static bool is_worth_more(double a, double b)
     return !isnan(a) && (isnan(b) || a > b);
 }
 
-/* Of several messages of a rule and a severity the best estimate stands for all. */
+/* Adds a finding; among messages of one rule and severity, the best estimate wins. */
 static void add_finding(struct unit *u, const struct finding *f)
 {
     size_t i = 0;
@@ -225,7 +225,7 @@ static int take_launch(struct kp_result *r, void *arg)
         return -ENOMEM;
     struct unit *u = &s->units[s->n++];
     *u = (struct unit){.result = *r, .launches = 1};
-    *r = (struct kp_result){.launch.id = r->launch.id}; /* by which the caller goes on */
+    *r = (struct kp_result){.launch.id = r->launch.id}; /* the caller continues behind that id */
     struct kp_view v = view_of(s, &u->result);
     struct keeping k = {s, &u->result, calloc(u->result.n_metrics + 1, sizeof *k.keep)};
     u->quick = kp_has_quick_instead(&v, &s->asked);
@@ -278,7 +278,7 @@ static void free_side(struct side *s)
 
 /* ---- kernels: averages over launches ---- */
 
-/* The metric `m` over units[0..n): the average of its numbers, else the text that all have. */
+/* Averages the metric `m` over units[0..n): its numbers, or else the text that all share. */
 static int average(struct kp_result *out, const struct kp_metric *m, const struct unit *units, size_t n)
 {
     double sum = 0, number;
@@ -306,7 +306,7 @@ static int average_all(struct kp_result *out, const struct unit *units, size_t n
     return rc;
 }
 
-/* Adds up what is then divided. */
+/* Adds up sums, which are divided later. */
 static void add_up(struct unit *u, const struct finding *f)
 {
     size_t i = 0;
@@ -342,7 +342,7 @@ static int merge_findings(struct unit *out, const struct unit *units, size_t n)
     return 0;
 }
 
-/* One unit out of `n` of a kernel, which are used up. */
+/* Merges `n` units of a kernel into one, and uses them up. */
 static int merge_units(struct unit *out, struct unit *units, size_t n)
 {
     *out = (struct unit){.launches = n, .quick = true};
@@ -355,13 +355,13 @@ static int merge_units(struct unit *out, struct unit *units, size_t n)
     }
     out->result.launch = units[0].result.launch;
     units[0].result.launch = (struct kp_launch_info){0};
-    memset(out->result.launch.grid, 0, sizeof out->result.launch.grid); /* it may differ between them */
+    memset(out->result.launch.grid, 0, sizeof out->result.launch.grid); /* the grid may differ between them */
     for (size_t i = 0; i < n; i++)
         free_unit(&units[i]);
     return rc;
 }
 
-/* By name, grid (none of kernels) and order. */
+/* Compares by name, grid (none for kernels) and order. */
 static int compare_keys(const struct unit *x, const struct unit *y)
 {
     int order = strcmp(kp_launch_name(&x->result.launch), kp_launch_name(&y->result.launch));
@@ -427,7 +427,7 @@ static struct unit **sorted(struct side *s)
     return list;
 }
 
-/* Within a key both are in order, so that the first goes with the first. */
+/* Pairs units. Within a key both lists are in order, so the first goes with the first. */
 static int pair_up(struct diff *d, size_t *pairs)
 {
     struct unit **a = sorted(&d->side[A]), **b = sorted(&d->side[B]);
@@ -455,7 +455,7 @@ static bool is_same_text(const char *a, const char *b)
     return !strcmp(or_empty(a), or_empty(b));
 }
 
-/* In percent of A's value; false where there is none. What comes out of nothing grows infinitely. */
+/* Computes the change in percent of A's value; false without one. A value that grows from zero changes by infinity. */
 static bool change_of(const struct kp_metric *a, const struct kp_metric *b, double *percent)
 {
     double x, y;
@@ -505,14 +505,14 @@ static void free_rows(struct rows *r)
     *r = (struct rows){0};
 }
 
-/* A pair while its rows are gathered. */
+/* A pair while its rows are collected. */
 struct pair {
     struct kp_out *out;
     const struct diff *diff;
     const struct unit *unit[SIDES];
     struct rows rows;
     size_t folded;       /* rows that are not printed */
-    const char *section; /* whose title was printed last */
+    const char *section; /* the last section with a printed title */
 };
 
 static int add_row(struct rows *r, char *title, const struct kp_metric *a, const struct kp_metric *b)
@@ -531,7 +531,7 @@ static int add_row(struct rows *r, char *title, const struct kp_metric *a, const
     return 0;
 }
 
-/* What a row is called where nothing above it says what its values are of. */
+/* Names a row outside of its table, where no heading explains its values. */
 static char *row_title(struct kp_out *o, const struct kp_line *l)
 {
     char *label = kp_out_title(o, l), *title = NULL;
@@ -579,7 +579,7 @@ struct cells {
     char unit[KP_UNIT_MAX], number[SIDES][KP_NUMBER_MAX], change[CHANGE_MAX];
 };
 
-/* Both in the unit that fits the larger one, so that they can be read beside each other. */
+/* Writes both values in the unit that fits the larger one, for easy comparison. */
 static void fill_cells(const struct row *r, bool base_units, struct cells *c)
 {
     double number[SIDES] = {0}, divisor = 1;
@@ -658,7 +658,7 @@ static int append(void *arg, const char *text, size_t len)
     return 0;
 }
 
-/* The rows gathered of one table or body, under the titles that are not printed yet. */
+/* Prints the collected rows of one table or body, below titles not printed yet. */
 static void print_stretch(struct pair *p, const char *section, const struct kp_row *body)
 {
     if (p->rows.n && (!p->section || strcmp(p->section, section)))
@@ -683,7 +683,7 @@ static int compare_stretch(const struct kp_section *s, size_t first, size_t end,
         struct kp_view v = view_of(&p->diff->side[i], &p->unit[i]->result);
         rc = kp_lines_of_rows(s, first, end, &v, false, &lines[i]);
     }
-    if (first == 0 && s->passes != KP_PASSES_ONE) /* as in a report */
+    if (first == 0 && s->passes != KP_PASSES_ONE) /* keeps the order, as in a report */
         kp_lines_sort(&lines[A]);
     if (!rc)
         rc = compare_lines(p, lines);
@@ -753,7 +753,7 @@ static void print_finding(struct kp_out *o, const struct finding *f, const char 
     kp_out_print(o, "\n");
 }
 
-/* Rules that only one of both has. */
+/* Prints rules that only one side has. */
 static void print_findings(struct kp_out *o, const struct unit *const unit[SIDES])
 {
     static const char *const what[SIDES] = {"went", "appeared"};
@@ -784,7 +784,7 @@ static void print_head(struct kp_out *o, const struct diff *d, const struct unit
                  number[B]);
 }
 
-/* A pair in which nothing changed is folded like a row. */
+/* Prints a pair; one without changes is folded like a row. */
 static int print_pair(struct kp_out *o, const struct diff *d, const struct unit *a, bool *changed, size_t *folded)
 {
     struct text t = {0};
@@ -832,9 +832,9 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
     return rc;
 }
 
-/* ---- what stands below the pairs ---- */
+/* ---- below the pairs ---- */
 
-/* How many units that follow each other in `list` are alone under one key. */
+/* Counts consecutive unpaired units in `list` under one key. */
 static size_t run_of_alone(struct unit *const *list, size_t n)
 {
     size_t run = 0;
@@ -932,7 +932,7 @@ static const struct kp_metric *metric_of(const struct unit *u, const char *name)
     return kp_result_find(&u->result, name);
 }
 
-/* Of the pairs, `without` have no numbers to compare. */
+/* Warns that `without` of the pairs have no numbers to compare. */
 static void warn_unchecked(FILE *to, const struct diff *d, const struct kp_diff_limit *limit, size_t pairs,
                            size_t without)
 {
@@ -957,7 +957,7 @@ static void check_limit(struct kp_out *o, const struct diff *d, const struct kp_
             continue;
         if (!change_of(metric_of(unit, limit->metric), metric_of(unit->partner, limit->metric), &percent)) {
             without++;
-        } else if (!(percent <= limit->percent)) { /* a change from or to NaN is over every limit */
+        } else if (!(percent <= limit->percent)) { /* a change from or to NaN exceeds every limit */
             print_exceeded(o, d, limit, unit, percent);
             outcome->exceeded++;
         }
@@ -983,18 +983,18 @@ static int check_limits(struct kp_out *o, const struct diff *d, struct kp_diff_o
     return rc;
 }
 
-/* ---- metrics that nobody has ---- */
+/* ---- unknown metrics ---- */
 
-/* All names of a session's metrics. */
+/* All metric names of a session. */
 struct names {
-    char **list; /* ends with NULL */
+    char **list; /* NULL at the end */
     size_t n;
 };
 
 static int add_names(struct kp_result *r, void *arg)
 {
     struct names *names = arg;
-    if (names->n) /* launches of a session have the same, but for those that were not replayed */
+    if (names->n) /* launches of a session have the same names, unless they were not replayed */
         return 0;
     names->list = calloc(r->n_metrics + 1, sizeof *names->list);
     if (!names->list)
@@ -1005,7 +1005,7 @@ static int add_names(struct kp_result *r, void *arg)
     return 0;
 }
 
-/* `what` says of the metric that it is not there. */
+/* Reports that the metric is missing, in the words of `what`. */
 static int no_such_metric(const struct kp_diff_input *input, const char *what, const char *metric, char **err)
 {
     struct names names = {0};
@@ -1029,7 +1029,7 @@ static bool any_has(const struct side *s, const char *metric)
     return false;
 }
 
-/* Names of the list; what stands for several may well stand for none. */
+/* Checks the names of the list; items that stand for several metrics may well stand for none. */
 static int check_listed(const struct diff *d, const struct kp_diff_input *input, char **err)
 {
     const char *cursor = d->display->choose ? or_empty(d->display->metrics) : "", *item;
@@ -1051,7 +1051,7 @@ static int check_metrics(const struct diff *d, const struct kp_diff_input *input
     int rc = check_listed(d, input, err);
     for (size_t i = 0; !rc && i < d->options->n_limits; i++) {
         const char *metric = d->options->limits[i].metric;
-        /* where launches have no duration, its name is still no mistake */
+        /* the duration is a valid name even if no launch has one */
         if (strcmp(metric, KP_DIFF_DURATION) && !any_has(&d->side[A], metric) && !any_has(&d->side[B], metric))
             rc = no_such_metric(input, "--fail-above: no launch has", metric, err);
     }

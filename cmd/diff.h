@@ -1,6 +1,6 @@
 /*
- * Two sessions compared, A with B: launches are paired by name, grid and order, or kernels by name; of each pair come
- * the rows of the sections shown, with both values and the change, and the rules that appeared or went.
+ * Compares two sessions, A with B. Launches are paired by name, grid and order, or kernels by name. Each pair gets
+ * the rows of the shown sections, with both values and the change, and the rules that appeared or disappeared.
  *
  * Threads: one at a time for each store.
  */
@@ -11,17 +11,17 @@
 #include "report/store/store.h"
 #include "report/view/display.h"
 
-/* What the totals are of, and a limit that names no metric. */
+/* The metric of the totals, and of a limit that names none. */
 #define KP_DIFF_DURATION "gpu__time_duration.sum"
 
 enum kp_diff_by {
     KP_DIFF_BY_LAUNCH,
-    /* The averages over all launches of a kernel; texts that are not the same in all of them are left out. A rule
-     * counts where it spoke for at least half of the launches, with the average of its estimates. */
+    /* The averages over all launches of a kernel; texts that differ between launches are left out. A rule counts if
+     * it spoke for at least half of the launches, with the average of its estimates. */
     KP_DIFF_BY_KERNEL,
 };
 
-/* How much more B may have of a metric than A. */
+/* How much a metric may grow from A to B. */
 struct kp_diff_limit {
     const char *metric; /* full name; not owned */
     double percent;     /* of A's value */
@@ -29,29 +29,29 @@ struct kp_diff_limit {
 
 struct kp_diff_options {
     enum kp_diff_by by;
-    bool all;         /* rows that did not change, too */
-    double threshold; /* a row that changed by no more percent of A's value than this did not change */
+    bool all;         /* prints unchanged rows, too */
+    double threshold; /* a row changed if it differs by more percent of A's value */
     const struct kp_diff_limit *limits;
     size_t n_limits;
 };
 
-/* One of the two. */
+/* One of the two sessions. */
 struct kp_diff_input {
     const char *name; /* the file's, for the reader */
     struct kp_store *store;
 };
 
 struct kp_diff_outcome {
-    size_t pairs, exceeded;   /* of limits, each counted once for every pair */
-    size_t unchecked;         /* limits for which no pair could be compared */
-    bool without_counters[2]; /* the session has launches, and nothing was counted of any */
-    char *warnings;           /* malloc'ed: a line for each limit that not all pairs have numbers for; NULL: none */
+    size_t pairs, exceeded;   /* of limits, one for every pair */
+    size_t unchecked;         /* limits without a comparable pair */
+    bool without_counters[2]; /* the session has launches, but no counters for any */
+    char *warnings;           /* malloc'ed: a line for each limit with pairs that lack numbers; NULL: none */
 };
 
-/* Reads both sessions and writes the comparison. Rows are compared where both launches have them, in the sections and
- * metrics that both sessions asked for, or that `d` chooses. Returns 0; -EINVAL with *err (malloc'ed line) for a metric
- * of a limit that no launch has, the duration aside, or one that `d` lists and no launch has; what `out` returned; or
- * an error of a store, with *err. */
+/* Reads both sessions and writes the comparison. Compares rows that both launches have, in the sections and metrics
+ * that both sessions asked for, or that `d` chooses. Returns 0; -EINVAL with *err (malloc'ed line) when no launch
+ * has a limit's metric (other than the duration) or one that `d` lists. Also returns errors of `out`, and of a store
+ * with *err. */
 int kp_diff(const struct kp_sink *out, const struct kp_display *d, const struct kp_diff_options *o,
             const struct kp_diff_input input[2], struct kp_diff_outcome *outcome, char **err);
 

@@ -34,15 +34,15 @@ const char *const kp_doctor_paths[KP_DOCTOR_PATHS] = {
 
 enum {
     DRIVER_MIN = 12040, /* cuFuncGetParamInfo came with CUDA 12.4 */
-    CC_MIN = 75,        /* of CUPTI's range profiler */
+    CC_MIN = 75,        /* required by CUPTI's range profiler */
     CAP_SYS_ADMIN = 21, /* linux/capability.h */
-    DCGM_PORT = 5555,   /* of nv-hostengine, unless it was told another */
-    TCP_LISTENS = 10,   /* state of a socket in /proc/net/tcp */
+    DCGM_PORT = 5555,   /* default port of nv-hostengine */
+    TCP_LISTENS = 10,   /* listening state of a socket in /proc/net/tcp */
     GLIBC_MAJOR = 2,
     GLIBC_MINOR = 17,
     PATH_SIZE = 4096 + 512,
     MEBIBYTE = 1 << 20,
-    ROOM_MIN = 16,    /* MiB: less holds no session */
+    ROOM_MIN = 16,    /* MiB: less does not hold a session */
     ROOM_SHORT = 256, /* MiB: some thousand launches with all counters */
 };
 
@@ -51,7 +51,7 @@ enum level { OK, WARN, FAIL, LEVELS };
 struct doctor {
     const struct kp_sink *out;
     const struct kp_doctor_input *in;
-    const char *what; /* is looked at */
+    const char *what; /* the subject of the check */
     size_t count[LEVELS];
     int rc;
 };
@@ -71,7 +71,7 @@ static void say(struct doctor *d, enum level level, const char *format, ...)
     if (n < 0)
         line = NULL;
     else
-        kp_blank_controls(line, (size_t)n - 1); /* paths and the environment may hold anything */
+        kp_blank_controls(line, (size_t)n - 1); /* paths and the environment may contain anything */
     if (!d->rc)
         d->rc = n < 0 ? -ENOMEM : d->out->write(d->out->arg, line, (size_t)n);
     d->count[level]++;
@@ -91,7 +91,7 @@ static bool is_there(const struct doctor *d, enum kp_doctor_path path)
     return !access(path_of(d, path), F_OK);
 }
 
-/* The number behind `key` at the start of a line of a file; false where there is none. */
+/* Reads the number behind `key` at the start of a line of a file; false where there is none. */
 static bool read_number(const char *path, const char *key, int base, uint64_t *out)
 {
     char line[512], *end;
@@ -108,7 +108,7 @@ static bool read_number(const char *path, const char *key, int base, uint64_t *o
     return found;
 }
 
-/* Which of the words, NULL at their end, is in the file, letter case aside; NULL when none is. */
+/* Returns the first of the words, NULL at their end, that the file contains in any letter case; NULL when none. */
 static const char *find_word(const char *path, const char *const *words)
 {
     char line[1024];
@@ -122,7 +122,7 @@ static const char *find_word(const char *path, const char *const *words)
     return found;
 }
 
-/* What kind of container this is in, NULL when none is known. */
+/* Returns the kind of container, NULL when none is known. */
 static const char *container(const struct doctor *d)
 {
     static const char *const words[] = {"kubepods", "docker", "containerd", "lxc", NULL};
@@ -150,7 +150,7 @@ static void check_driver(struct doctor *d)
                          : "install NVIDIA's driver, and have libcuda.so.1 in the loader's path");
 }
 
-/* What cuInit returns, by the numbers of CUresult. */
+/* Results of cuInit, by the numbers of CUresult. */
 static const struct {
     int code;
     const char *text;
@@ -199,7 +199,7 @@ static void check_gpus(struct doctor *d)
         say(d, FAIL, "%s", why_no_gpu(d));
 }
 
-/* Instances are folders gi0, gi1 … below gpuN/mig. */
+/* Counts instances: folders gi0, gi1 … below gpuN/mig. */
 static size_t count_instances(const char *capabilities, const char *gpu)
 {
     char path[PATH_SIZE];
@@ -251,7 +251,7 @@ static void check_cupti(struct doctor *d)
         say(d, OK, "%s in %s", f->cupti_version, f->cupti_folder);
 }
 
-/* Libraries that have to lie beside CUPTI. */
+/* Libraries that must be in CUPTI's folder. */
 static const struct {
     const char *name;
     enum level without;
@@ -286,8 +286,8 @@ static void check_libraries(struct doctor *d)
 
 /* ---- permission ---- */
 
-/* Capabilities count only in the user namespace that the driver is in: the first one, which maps all users as they
- * are. */
+/* Whether the process is privileged. Capabilities count only in the driver's user namespace: the first one, which
+ * maps all users to themselves. */
 static bool is_admin(const struct doctor *d)
 {
     uint64_t effective = 0, first = 1, count = UINT32_MAX;
@@ -326,9 +326,9 @@ static void check_permission(struct doctor *d)
             container(d) ? " of the host" : "");
 }
 
-/* ---- others that use the counters ---- */
+/* ---- other users of the counters ---- */
 
-/* Names as the kernel cuts them, to 15 characters. */
+/* Names cut to 15 characters, as the kernel does. */
 static const struct {
     const char *process, *text;
 } rivals[] = {
@@ -339,7 +339,7 @@ static const struct {
     {"nvidia-cuda-mps", "MPS runs: counters of a GPU are of all its clients; `echo quit | nvidia-cuda-mps-control`"},
 };
 
-/* Reads the name of process `pid`; "" where it is gone. */
+/* Reads the name of process `pid`; "" if it is gone. */
 static void name_of_process(const struct doctor *d, const char *pid, char name[32])
 {
     char path[PATH_SIZE];
@@ -352,7 +352,7 @@ static void name_of_process(const struct doctor *d, const char *pid, char name[3
     name[strcspn(name, "\n")] = '\0';
 }
 
-/* Whether somebody listens where DCGM's host engine does by default; it may be in another container, or the host. */
+/* Whether DCGM's default port has a listener; that process may be in another container, or on the host. */
 static bool port_is_open(const struct doctor *d)
 {
     char line[512];

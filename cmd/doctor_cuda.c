@@ -10,11 +10,11 @@
 #include "collectors/providers/library.h"
 
 #ifdef KP_TOOLS_GLIBC_COMPAT_H
-/* As the names in tools/glibc_compat.h, where it cannot be: other sources define it. */
+/* Repeats names of tools/glibc_compat.h, which cannot be included: other sources define them. */
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 #endif
 
-/* What is asked of the driver. The command does not link it. */
+/* The driver functions used. The command does not link the driver. */
 struct driver {
     __typeof__(cuInit) *init;
     __typeof__(cuDriverGetVersion) *version;

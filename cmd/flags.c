@@ -14,7 +14,7 @@
 #include "report/options/options.h"
 
 enum {
-    MAX_FLAGS = 256,                    /* that a sub-command may have */
+    MAX_FLAGS = 256,                    /* most flags of a sub-command */
     FIRST_FLAG = 256,                   /* getopt_long's value for the first row: above all letters */
     FIRST_OWN = FIRST_FLAG + MAX_FLAGS, /* and for the first flag of the sub-command's own */
 };
@@ -24,7 +24,7 @@ bool kp_flags_is_plain_switch(const struct kp_option *row)
     return row->kind == KP_OPT_SWITCH && !*row->values;
 }
 
-/* The flags that begin with a word, as `--a, --b or --c`; empty when there is none. */
+/* Lists the flags that begin with a word, as `--a, --b or --c`; empty when there is none. */
 static void list_longer(const char *word, size_t len, const char *const *names, FILE *to)
 {
     size_t n = 0;
@@ -73,7 +73,7 @@ int kp_flags_check_folder(const struct kp_option *row)
     return rc;
 }
 
-/* ---- whose a flag is ---- */
+/* ---- owners of flags ---- */
 
 /* The sub-commands that take the options of a group. */
 static const char *const takers[] = {
@@ -110,9 +110,9 @@ static const char *home_of_letter(int letter)
     return NULL;
 }
 
-/* ---- taking flags ---- */
+/* ---- parsing flags ---- */
 
-/* Which row has the short flag. */
+/* Returns the row with the short flag. */
 static size_t row_of_letter(int letter)
 {
     size_t n, i = 0;
@@ -122,7 +122,7 @@ static size_t row_of_letter(int letter)
     return i;
 }
 
-/* getopt's view of the flags; returns the number of the long ones. */
+/* Lists the flags for getopt; returns the number of long ones. */
 static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FLAGS + 1],
                          char letters[2 * MAX_FLAGS + 2])
 {
@@ -143,7 +143,7 @@ static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FL
     return n;
 }
 
-/* What there is for a flag that the sub-command does not take; malloc'ed. `word`: as it was given, with its dashes. */
+/* Returns advice on a flag that the sub-command does not take; malloc'ed. `word`: as given, with its dashes. */
 static char *advice_on(const struct kp_flags_of *f, const struct option *longs, size_t n, const char *word)
 {
     const char *flags[MAX_FLAGS + 1] = {0}, *known = NULL;
@@ -166,7 +166,7 @@ static int unknown_flag(const struct kp_flags_of *f, const struct option *longs,
 {
     bool is_long = !strncmp(word, "--", 2);
     char *advice = advice_on(f, longs, n, word), letter[] = {'-', (char)optopt, '\0'};
-    const char *shown = advice && !is_long ? letter : word; /* letters can stand together */
+    const char *shown = advice && !is_long ? letter : word; /* letters may be combined */
     int status = kp_console_error(KP_EXIT_USAGE,
                                   advice ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
                                   f->command, shown, advice ? advice : f->takes);
@@ -174,7 +174,7 @@ static int unknown_flag(const struct kp_flags_of *f, const struct option *longs,
     return status;
 }
 
-/* The flag's value, else that of the environment, is checked; the flag's goes into the environment. 0 or an exit
+/* Checks the flag's value, else that of the environment; puts the flag's value into the environment. 0 or an exit
  * status. */
 static int take_option(const struct kp_option *row, const char *flag)
 {
@@ -195,7 +195,7 @@ static int take_option(const struct kp_option *row, const char *flag)
     return 0;
 }
 
-/* What other options may name depends on the section folder: `folders` or all others. */
+/* Takes `folders` first, then all others: values may name sections of the section folder. */
 static int take_options(const struct kp_flags_of *f, const char *const *values, bool folders)
 {
     size_t n;
@@ -214,7 +214,7 @@ int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
     const char *values[MAX_FLAGS] = {0};
     size_t n = list_flags(f, longs, letters);
     int c, status = 0;
-    optind = 0; /* begins anew, after the command's own flags */
+    optind = 0; /* restarts getopt, after the command's own flags */
     opterr = 0;
     for (int at = -1; !status && (c = getopt_long(argc, argv, letters, longs, &at)) != -1; at = -1) {
         const char *word;

@@ -1,4 +1,4 @@
-/* The flags of the command line: what the sub-commands share in taking them. */
+/* Command-line flags: the parsing that sub-commands share. */
 #ifndef KP_CMD_FLAGS_H
 #define KP_CMD_FLAGS_H
 
@@ -9,44 +9,44 @@
 
 struct option;
 
-/* A switch that is thrown by naming it. */
+/* Whether the option is a switch that needs no value. */
 bool kp_flags_is_plain_switch(const struct kp_option *row);
 
-/* Loads the section folder that the environment, or its file of options, names in option `row`. Returns 0, or an exit
- * status after having said why. */
+/* Loads the section folder that option `row` has in the environment, or in its file of options. Returns 0, or an
+ * exit status after reporting why. */
 int kp_flags_check_folder(const struct kp_option *row);
 
-/* Whether getopt_long, which has just found this long flag, took a shorter word for it; *word receives that. */
+/* Whether getopt_long accepted an abbreviation for the long flag it has just found; *word receives the abbreviation. */
 bool kp_flags_is_abbreviated(const struct option *flag, const char **word, char *const *argv);
 
-/* "did you mean --x?" for a word without its dashes, its value left out: the flags that begin with it, else the
+/* Returns "did you mean --x?" for a word without its dashes and value: the flags that begin with the word, else the
  * nearest. malloc'ed; NULL when there is none. */
 char *kp_flags_meant(const char *word, const char *const *names);
 
-/* A flag that only one sub-command has, and no option of the library. */
+/* A flag of one sub-command, which is no option of the library. */
 struct kp_own_flag {
     const char *flag, *value, *help; /* as in --help */
-    /* Takes its value; returns 0, or an exit status after having said why. */
+    /* Receives the value; returns 0, or an exit status after reporting why. */
     int (*take)(const char *value, void *arg);
 };
 
 /* The flags of a sub-command. */
 struct kp_flags_of {
     const char *command, *takes; /* "report", "session files" */
-    enum kp_option_group least;  /* it takes the options of this group and of those behind it */
+    enum kp_option_group least;  /* takes the options of this group and of later ones */
     const struct kp_own_flag *own;
     size_t n_own;
-    void *arg;                      /* of their take */
-    const struct kp_own_flag *diff; /* flags that are those of `kprof diff` alone */
+    void *arg;                      /* for `take` of the flags */
+    const struct kp_own_flag *diff; /* flags that only `kprof diff` has */
     size_t n_diff;
 };
 
-/* The sub-commands that a flag (without its dashes) belongs to, as the end of a sentence; NULL where there is no such
- * flag. `diff`: those of `kprof diff` alone. Static text. */
+/* Returns the sub-commands that a flag (without its dashes) belongs to, as the end of a sentence; NULL for an
+ * unknown flag. `diff`: the flags of `kprof diff` alone. Static text. */
 const char *kp_flags_home(const char *flag, const struct kp_own_flag *diff, size_t n_diff);
 
-/* Puts the options into the environment, having checked them, and hands over the sub-command's own. Returns 0, or an
- * exit status; optind is then that of the first file. */
+/* Checks the options and puts them into the environment; passes the sub-command's own flags to their `take`. Returns
+ * 0, or an exit status; optind is then that of the first file. */
 int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv);
 
 #endif

@@ -35,7 +35,7 @@ static void join_words(const char *const *words, char *out, size_t size)
         snprintf(out + len, size - len, "}");
 }
 
-/* How --help names the value of an option. */
+/* Names the value of an option for --help. */
 static void value_name(const struct kp_option *row, char *out, size_t size)
 {
     if (kp_flags_is_plain_switch(row))
@@ -173,7 +173,7 @@ static bool is_query(const char *command)
     return n;
 }
 
-/* Which options a sub-command takes. The queries take those of a run, too, and are left out here. */
+/* Lists the options of a sub-command. Queries take those of a run, too, and are left out here. */
 static void list_takes(const char *command)
 {
     enum kp_option_group least = !strcmp(command, "diff")     ? KP_OPT_DIFF

@@ -13,8 +13,8 @@
 
 enum { ANY = -1, MAX_ROWS = 256 };
 
-/* What an option needs: another one that is on, not 0 and not empty, or that has the value. Of several rows for an
- * option one will do. Those of an option follow each other. */
+/* The needs of an option: another option that is on, not 0 and not empty, or that has the value. Several rows for an
+ * option are alternatives, and are adjacent. */
 static const struct need {
     size_t option, other;
     int value; /* of a choice; else ANY */
@@ -44,7 +44,7 @@ void kp_idle_note(const struct kp_option *row)
     given[row - kp_option_rows(&n)] = true;
 }
 
-/* Whether the option asks for something: its value is none that stands for nothing, nor a choice's default. */
+/* Whether the option asks for something: its value is not empty, zero or off, nor a choice's default. */
 static bool is_asked_for(const struct kp_options *o, const struct kp_option *row)
 {
     const void *field = (const char *)o + row->offset;

@@ -16,8 +16,8 @@
 #include "report/options/options.h"
 
 enum {
-    MAX_ROWS = 256,    /* rows of options.def that the arrays here have room for */
-    MAX_QUERIES = 32,  /* and flags of the queries */
+    MAX_ROWS = 256,    /* most rows of options.def that the arrays can take */
+    MAX_QUERIES = 32,  /* most flags of the queries */
     LIST_WORDS = 127,  /* getopt_long's value for --list-words */
     FIRST_QUERY = 128, /* getopt_long's value for the first flag of the queries: above all letters, */
     FIRST_ROW = 256,   /* and for the first row */
@@ -29,11 +29,11 @@ static int doctor(const struct kp_query *q)
     return kp_main_doctor();
 }
 
-/* The sub-commands. One that has neither function runs a program. */
+/* The sub-commands. Those with neither function run a program. */
 static const struct command {
     const char *name;
-    int (*own)(int argc, char **argv);       /* takes flags of its own */
-    int (*answer)(const struct kp_query *q); /* takes those of a run, and no program */
+    int (*own)(int argc, char **argv);       /* parses its own flags */
+    int (*answer)(const struct kp_query *q); /* takes the flags of a run, but no program */
 } commands[] = {
     {"run", NULL, NULL},
     {"report", kp_main_report, NULL},
@@ -63,7 +63,7 @@ static void name_commands(const char *names[COMMANDS + 1])
     names[COMMANDS] = NULL;
 }
 
-/* getopt's view of the rows. */
+/* The rows as getopt's arrays. */
 struct flags {
     struct option longs[MAX_ROWS + MAX_QUERIES + 4];
     char letters[2 * MAX_ROWS + 8];
@@ -73,7 +73,8 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
 {
     size_t n_queries;
     const struct kp_query_flag *query = kp_query_flags(&n_queries);
-    char *letter = stpcpy(f->letters, "+:hv"); /* stop at the program; tell a missing value from an unknown flag */
+    char *letter =
+        stpcpy(f->letters, "+:hv"); /* stops at the program; distinguishes a missing value from an unknown flag */
     for (size_t i = 0; i < n; i++) {
         bool is_switch = kp_flags_is_plain_switch(&rows[i]);
         f->longs[i] =
@@ -94,9 +95,9 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
     f->longs[n + 3 + n_queries] = (struct option){0};
 }
 
-/* ---- flags that are none ---- */
+/* ---- unknown flags ---- */
 
-/* A long flag that there is not; an abbreviation is none either, as it would mean another one once there are more. */
+/* Reports an unknown long flag; an abbreviation is unknown, too, as a later flag could change its meaning. */
 static int unknown_flag(const struct flags *f, const char *word)
 {
     const char *names[MAX_ROWS + MAX_QUERIES + 4] = {0};
@@ -118,7 +119,7 @@ static int unknown_flag(const struct flags *f, const char *word)
     return status;
 }
 
-/* What getopt_long did not understand, or gave no value to. */
+/* Reports a flag that getopt_long did not know, or that lacks its value. */
 static int bad_flag(const struct flags *f, char *const *argv)
 {
     const char *word = argv[optind - 1];
@@ -131,14 +132,14 @@ static int bad_flag(const struct flags *f, char *const *argv)
     return unknown_flag(f, word);
 }
 
-/* Expressions over ranges are alternatives, each flag with one or more: what the flags before gave stays. malloc'ed. */
+/* Joins expressions over ranges: they are alternatives, so earlier flags stay valid. malloc'ed. */
 static char *joined(const char *before, const char *value)
 {
     char *text = NULL;
     return asprintf(&text, "%s;%s", before, value) < 0 ? NULL : text;
 }
 
-/* `again`: the flag has been given before. */
+/* Takes a flag; `again`: it was given before. */
 static int take_flag(const struct kp_option *row, const char *value, bool again)
 {
     char name[KP_OPTION_NAME_MAX], shown[KP_OPTION_NAME_MAX], *err = NULL;
@@ -149,7 +150,7 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
     if (rc == -EINVAL)
         kp_console_error(0, "%s", err);
     free(err);
-    /* A program below the program may have gone to another folder. */
+    /* A child of the program may have changed its folder. */
     bool is_path = row->kind == KP_OPT_FOLDER || row->kind == KP_OPT_FILE;
     char *whole = !rc && is_path ? realpath(value, NULL) : NULL;
     if (!rc && again && row->kind == KP_OPT_RANGES && !(whole = joined(getenv(name), value)))
@@ -171,8 +172,8 @@ static const struct kp_option *row_of(int c, const struct kp_option *rows, size_
     return &rows[i];
 }
 
-/* What other flags may name depends on the section folder, which the file of options may name: both are taken first,
- * wherever they stand. */
+/* Takes the section folder and the file of options first, wherever they stand: values may name sections of the
+ * folder, and the file may name the folder. */
 static int take_folder(int argc, char **argv, const struct flags *f, const struct kp_option *rows, size_t n)
 {
     int c, rc = 0;
@@ -184,14 +185,14 @@ static int take_folder(int argc, char **argv, const struct flags *f, const struc
         rc = take_flag(&rows[c - FIRST_ROW], optarg, given);
         given |= kind == KP_OPT_FOLDER;
     }
-    optind = 0; /* GNU: from the start again */
+    optind = 0; /* GNU: restarts getopt */
     for (size_t i = 0; !rc && !given && i < n; i++)
         if (rows[i].kind == KP_OPT_FOLDER)
             rc = kp_flags_check_folder(&rows[i]);
     return rc;
 }
 
-/* One of the command's own flags. */
+/* Takes one of the command's own flags. */
 static void take_query_flag(const struct kp_query_flag *flag, const char *value, struct kp_query *q)
 {
     *(const char **)((char *)q + flag->offset) = *flag->value ? value : flag->flag;
@@ -210,8 +211,8 @@ static int version(void)
     return kp_console_end(0, NULL);
 }
 
-/* Puts the flags into the environment, and those of the queries into *q. Returns -1 when a program or a command is to
- * be run, else an exit status. */
+/* Puts the flags into the environment, and those of the queries into *q. Returns -1 when a program or a command
+ * follows, else an exit status. */
 static int take_flags(int argc, char **argv, struct kp_query *q)
 {
     size_t n, n_queries;
@@ -250,7 +251,7 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
 
 static int run_word(int argc, char **argv, struct kp_query *q);
 
-/* What the flags leave: a query, or a program, whose name may be a command's where `is_program`. */
+/* Handles what follows the flags: a query, or a program, whose name may be a command's if `is_program`. */
 static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
 {
     const char *names[COMMANDS + 1];
@@ -276,7 +277,7 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
     return kp_main_run(argv + optind, names);
 }
 
-/* `kprof COMMAND ...`; argv[0] is the command. */
+/* Runs `kprof COMMAND ...`; argv[0] is the command. */
 static int run_word(int argc, char **argv, struct kp_query *q)
 {
     const struct command *command = find_command(argv[0]);
@@ -285,7 +286,7 @@ static int run_word(int argc, char **argv, struct kp_query *q)
     if (command->own)
         return command->own(argc, argv);
     q->command = command->answer ? command->name : NULL;
-    optind = 0; /* GNU: a new list of arguments */
+    optind = 0; /* GNU: restarts getopt with new arguments */
     int status = take_flags(argc, argv, q);
     return status >= 0 ? status : go_on(argc, argv, q, !command->answer);
 }

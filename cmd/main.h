@@ -1,5 +1,5 @@
-/* The `kprof` command: its entry, and those of its sub-commands, each with argv[0] the sub-command's name. Nothing of
- * cmd/ is part of libkprof.so. */
+/* The `kprof` command: its entry point, and those of its sub-commands, which get their name as argv[0]. libkprof.so
+ * contains nothing of cmd/. */
 #ifndef KP_CMD_MAIN_H
 #define KP_CMD_MAIN_H
 
@@ -15,10 +15,10 @@ int kp_main_report(int argc, char **argv);
 
 /* `kprof diff A B`. Returns the exit status. */
 int kp_main_diff(int argc, char **argv);
-/* The flags that only it has; *n receives their number. */
+/* Returns the flags that only it has; *n receives their number. */
 const struct kp_own_flag *kp_main_diff_flags(size_t *n);
 
-/* Prints what would stop profiling here. Returns the exit status: 0 when nothing does. */
+/* Prints what would stop profiling here. Returns the exit status: 0 when nothing would. */
 int kp_main_doctor(void);
 
 #endif

@@ -15,14 +15,14 @@
 
 enum { MAX_LIMITS = 64 };
 
-/* What the flags say. */
+/* The values of the flags. */
 struct flags {
     struct kp_diff_options options;
     struct kp_diff_limit limits[MAX_LIMITS];
-    char *names[MAX_LIMITS]; /* of the limits' metrics, owned */
+    char *names[MAX_LIMITS]; /* of the limits; owned */
 };
 
-/* `5`, `5%`, `0.5%`. */
+/* Reads `5`, `5%`, `0.5%`. */
 static bool read_percent(const char *text, double *out)
 {
     size_t n = strspn(text, "0123456789.");
@@ -123,7 +123,7 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
     for (int i = 0; !status && i < 2; i++)
         status = kp_open_session(paths[i], !*o->section_folder, &input[i].store);
     if (status) {
-        status = KP_EXIT_USAGE; /* 1 is for values that differ */
+        status = KP_EXIT_USAGE; /* status 1 means differing values */
         goto out;
     }
     rc = kp_diff(&out, d, &f->options, input, &outcome, &err);

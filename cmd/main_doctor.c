@@ -17,7 +17,7 @@
 #include "report/dwarf/symbols.h"
 #include "report/options/options.h"
 
-/* Why the library of symbols, which lies beside `library`, cannot be loaded; NULL when it can. */
+/* Returns why the library of symbols beside `library` cannot be loaded; NULL when it can. */
 static const char *symbols_error(const char *library)
 {
     char path[PATH_MAX + sizeof KP_SYMBOLS_LIBRARY];

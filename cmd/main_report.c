@@ -17,7 +17,7 @@
 #include "report/view/listed.h"
 #include "report/write/run_summary.h"
 
-/* What is chosen and not in the session. */
+/* Finds chosen metrics and sections that the session lacks. */
 static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,
                         char **err)
 {
@@ -38,17 +38,17 @@ static bool has_page(const struct kp_display *d, enum kp_page_id page)
     return found;
 }
 
-/* What is chosen for the page trace and not in the session. JSON has all of it, whatever the page. */
+/* Finds chosen columns of the page trace that the session lacks. JSON has all of the session, whatever the page. */
 static int check_columns(struct kp_store *store, const struct kp_display *d, char **warnings, char **err)
 {
     bool shown = d->format != KP_FORMAT_JSON && has_page(d, KP_PAGE_TRACE);
     return shown ? kp_listed_check_columns(store, d->trace_columns, warnings, err) : 0;
 }
 
-/* A session that is shown. */
+/* An opened session. */
 struct opened {
     struct kp_store *store;
-    int status; /* of the command, once it is shown: none of the metrics asked for may be in it */
+    int status; /* the command's status after printing: the session may lack all metrics asked for */
 };
 
 static void close_opened(struct opened *o)
@@ -57,7 +57,7 @@ static void close_opened(struct opened *o)
     o->store = NULL;
 }
 
-/* Says what is chosen and not in the session. Returns 0, or an exit status where nothing of it is. */
+/* Reports chosen items that the session lacks. Returns 0, or an exit status if it lacks all. */
 static int tell_missing(const char *path, struct opened *out, enum kp_missing missing, const char *warnings)
 {
     kp_console_warn(warnings);
@@ -67,7 +67,7 @@ static int tell_missing(const char *path, struct opened *out, enum kp_missing mi
                : EXIT_SUCCESS;
 }
 
-/* Opens a session, and warns of what is chosen and not in it. Returns 0, or an exit status after having said why. */
+/* Opens a session, and warns of chosen items that it lacks. Returns 0, or an exit status after reporting why. */
 static int open_file(const char *path, const struct kp_options *o, const struct kp_display *d, struct opened *out)
 {
     char *err = NULL, *warnings = NULL, *of_columns = NULL;
@@ -93,13 +93,13 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
     return status;
 }
 
-/* Of several sessions. */
+/* Counts over several sessions. */
 struct printed {
-    size_t n;         /* that are shown */
-    size_t unmatched; /* of these, those with launches of which none was chosen */
+    size_t n;         /* printed sessions */
+    size_t unmatched; /* of these, sessions with launches of which none was chosen */
 };
 
-/* What is chosen and in no launch of the session: behind its text, or, where that is data, beside it. */
+/* Reports a choice that matches no launch of the session: behind text output, or on stderr beside data. */
 static int tell_unmatched(struct kp_store *store, const struct kp_options *o, const struct kp_display *d,
                           struct printed *printed, char **err)
 {
@@ -117,7 +117,7 @@ static void warn_missing(const struct kp_store *store)
     free(missing);
 }
 
-/* `summary` as in kp_page_part; counts the session in *printed where it is shown. */
+/* Prints one file; `summary` as in kp_page_part. Counts the session in *printed. */
 static int print_file(const char *path, const struct kp_options *o, const struct kp_display *d,
                       struct kp_summary *summary, struct printed *printed)
 {
@@ -145,8 +145,8 @@ static bool has_details(const struct kp_display *d)
     return has_page(d, KP_PAGE_DETAILS) && d->rules && !d->grouping;
 }
 
-/* Several files, as the ranks of a program leave them: one that cannot be read is told of, and the others are printed.
- * Returns the status of the first that failed. */
+/* Prints several files, such as a program's ranks leave. Reports an unreadable file and goes on. Returns the status
+ * of the first that failed. */
 static int print_files(char *const *paths, const struct kp_options *o, const struct kp_display *d,
                        struct printed *printed)
 {
@@ -168,7 +168,7 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
     return status;
 }
 
-/* The same as one table or document. */
+/* Prints them as one table or document. */
 static int print_together(char *const *paths, size_t n, const struct kp_options *o, const struct kp_display *d,
                           struct printed *printed)
 {
@@ -201,7 +201,7 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
     return status;
 }
 
-/* The launches that are shown of each session. */
+/* Prints the chosen launches of each session. */
 static int print_chosen(char *const *paths, size_t n, const struct kp_options *o, struct kp_display *d)
 {
     struct kp_pattern *kernel = NULL;
@@ -209,15 +209,15 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
     struct printed printed = {0};
     d->launch_skip = o->launch_skip;
     d->launch_count = o->launch_count;
-    int rc =
-        *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err) : 0; /* was checked: memory alone may lack */
+    int rc = *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err)
+                             : 0; /* was checked before: it can only fail for memory */
     d->kernel = kernel;
     int status = rc                            ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
                  : n == 1                      ? print_file(*paths, o, d, NULL, &printed)
                  : d->format != KP_FORMAT_TEXT ? print_together(paths, n, o, d, &printed)
                                                : print_files(paths, o, d, &printed);
     if (!status && printed.n && printed.unmatched == printed.n)
-        status = KP_EXIT_USAGE; /* of several sessions some may lack the kernel */
+        status = KP_EXIT_USAGE; /* some of several sessions may lack the kernel */
     kp_pattern_free(kernel);
     free(err);
     return status;

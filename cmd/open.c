@@ -16,7 +16,7 @@
 #include "report/options/options.h"
 #include "report/store/store.h"
 
-/* The name in the folder of `path` that is nearest to `path`'s; malloc'ed, NULL when none is near. */
+/* Returns the file in the folder of `path` with the nearest name; malloc'ed, NULL when none is near. */
 static char *nearest_file(const char *path)
 {
     char *for_dir = kp_strdup(path), *for_base = kp_strdup(path), *found = NULL;
@@ -52,14 +52,14 @@ static int cannot_open(const char *path, int rc, const char *err)
     return rc == -ENOENT || rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
 }
 
-/* Options that say what is shown of a session. */
+/* Options that select parts of a session. */
 static const size_t choosing[] = {
     offsetof(struct kp_options, set),
     offsetof(struct kp_options, section),
     offsetof(struct kp_options, metrics),
 };
 
-/* Whether something else is to be shown than what the session was made for. */
+/* Whether the user selected something else than the session was made for. */
 static bool is_chosen(void)
 {
     char name[KP_OPTION_NAME_MAX];
@@ -75,7 +75,7 @@ static bool is_chosen(void)
 
 /* --- the session --- */
 
-/* Sections of the session may come from a folder of its own. Where that is gone, all others are shown. */
+/* Loads the session's own folder of section files. If it is gone, all other sections are shown. */
 static void load_folder_of(struct kp_store *store)
 {
     struct kp_session s = {0};
@@ -90,7 +90,7 @@ static void load_folder_of(struct kp_store *store)
     free(err);
 }
 
-/* What of section files is not used. What was told for one session is not told again for the next. */
+/* Reports unused parts of section files, but only once for several sessions. */
 static void tell_note(void)
 {
     static char *told;

@@ -1,4 +1,4 @@
-/* Stored sessions, and how they are shown, as `kprof report` and `kprof diff` open them. */
+/* Opens stored sessions and their display, for `kprof report` and `kprof diff`. */
 #ifndef KP_CMD_OPEN_H
 #define KP_CMD_OPEN_H
 
@@ -9,12 +9,12 @@
 struct kp_options;
 struct kp_store;
 
-/* Says what the environment sets of the display. Returns 0, or an exit status after having said why; free *o with
- * kp_options_free, once *d is not used any more. */
+/* Reads the display's options from the environment. Returns 0, or an exit status after reporting why. Free *o with
+ * kp_options_free, after the last use of *d. */
 int kp_open_display(struct kp_options *o, struct kp_display *d);
 
-/* Opens a session, and where wanted loads its folder of section files. Returns 0, or an exit status after having said
- * why, with the name of the file that is nearest. */
+/* Opens a session and, if wanted, loads its folder of section files. Returns 0, or an exit status after reporting
+ * why, with the nearest file name. */
 int kp_open_session(const char *path, bool load_folder, struct kp_store **out);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Processes that have started and not ended. */
+/* Processes that have started but not ended. */
 struct running {
     long *pids;
     size_t n, capacity;
@@ -85,7 +85,7 @@ int kp_run_outcome_read(const char *path, struct kp_run_outcome *out)
     while (!rc && getline(&line, &size, f) > 0)
         rc = read_line(line, out, &r);
     for (size_t i = 0; i < r.n; i++)
-        out->unfinished += kill((pid_t)r.pids[i], 0) && errno == ESRCH; /* else it goes on behind the program */
+        out->unfinished += kill((pid_t)r.pids[i], 0) && errno == ESRCH; /* otherwise it outlives the program */
     fclose(f);
     free(line);
     free(r.pids);

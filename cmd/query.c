@@ -46,7 +46,7 @@ const struct kp_query_flag *kp_query_flags(size_t *n)
 
 enum {
     PAGE_WIDTH = 120,
-    COLUMNS = 8, /* the most that a table has */
+    COLUMNS = 8, /* the most columns of a table */
     NAME_WIDTH = 58,
     UNIT_WIDTH = 15,
     SET_WIDTH = 12,
@@ -59,15 +59,15 @@ enum {
     SUFFIX_INDENT = 4,
 };
 
-/* A column; 0 ends a table's. What does not fit is wrapped, but for names: the row goes on below one that is too long.
- */
+/* A column; a width of 0 ends the list. Text that does not fit is wrapped, except for names: the row continues below
+ * a name that is too long. */
 struct column {
     const char *title;
     int width;
     enum { LEFT, RIGHT, NAME } align;
 };
 
-/* A cell's next line. Returns whether it had one. */
+/* Prints a cell's next line. Returns whether it had one. */
 static bool print_line(const struct column *c, struct kp_wrap *w, int *blanks)
 {
     const char *line = "";
@@ -160,19 +160,19 @@ static const char *const mode_names[] = {[MODE_BASE] = "base", [MODE_SUFFIX] = "
 
 /* An item of --metrics. */
 struct wanted {
-    struct kp_pattern *pattern; /* of base names */
+    struct kp_pattern *pattern; /* matches base names */
     char *text;
     bool found;
 };
 
-/* The metrics on their way to the page. */
+/* State of printing metrics. */
 struct metric_printer {
     struct kp_catalog *catalog;
     struct wanted *wanted; /* without pattern at the end; none: all metrics */
     enum mode mode;
-    int last_kind;  /* -1: nothing is printed yet */
-    FILE *suffixes; /* of the metric at hand, */
-    size_t base;    /* whose base name is so long */
+    int last_kind;  /* -1: nothing was printed yet */
+    FILE *suffixes; /* of the current metric, */
+    size_t base;    /* with the length of its base name */
 };
 
 static int is_name(const struct kp_catalog_metric *m, void *arg)
@@ -180,14 +180,14 @@ static int is_name(const struct kp_catalog_metric *m, void *arg)
     return !strcmp(m->name, arg);
 }
 
-/* Whether the text is a name of the metric with all that follows the base name. 1, 0, or an error. */
+/* Whether the text is the metric's base name with all that follows. 1, 0, or an error. */
 static int is_full_name(const struct metric_printer *p, const struct kp_catalog_metric *m, char *text)
 {
     size_t base = strlen(m->name);
     return !strncmp(m->name, text, base) && text[base] == '.' ? kp_catalog_full_names(p->catalog, m, is_name, text) : 0;
 }
 
-/* 1, 0, or an error. */
+/* Returns 1, 0, or an error. */
 static int is_wanted(struct metric_printer *p, const struct kp_catalog_metric *m)
 {
     int wanted = !p->wanted->pattern;
@@ -201,7 +201,7 @@ static int is_wanted(struct metric_printer *p, const struct kp_catalog_metric *m
     return wanted;
 }
 
-/* What stands above the metrics of a kind, before its first one. */
+/* Prints the heading of a kind, before its first metric. */
 static void open_kind(struct metric_printer *p, enum kp_catalog_kind kind)
 {
     if ((int)kind == p->last_kind)
@@ -228,7 +228,7 @@ static int add_suffix(const struct kp_catalog_metric *m, void *arg)
     return 0;
 }
 
-/* The metric, and below it all that may follow its name. */
+/* Prints the metric, and below it all suffixes of its name. */
 static int print_suffixes(struct metric_printer *p, const struct kp_catalog_metric *m)
 {
     char *text = NULL;
@@ -260,7 +260,7 @@ static int take_metric(const struct kp_catalog_metric *m, void *arg)
     return p->mode == MODE_SUFFIX ? print_suffixes(p, m) : print_metric(m, p);
 }
 
-/* Whether the item is a name for other metrics, which are listed by themselves. */
+/* Whether the item stands for other metrics, which are listed separately. */
 static bool stands_for_others(const char *item, size_t len)
 {
     static const char *const marks[] = {KP_GROUP, KP_BREAKDOWN};
@@ -270,11 +270,11 @@ static bool stands_for_others(const char *item, size_t len)
     return false;
 }
 
-/* What one of them stands for, on its way to the page. */
+/* State of printing the metrics of such an item. */
 struct listed_printer {
     struct metric_printer *page;
     const char *item;
-    bool open; /* its heading is printed */
+    bool open; /* its heading was printed */
 };
 
 static void open_item(struct listed_printer *l)
@@ -297,7 +297,7 @@ static int print_listed_metric(const struct kp_catalog_metric *m, void *arg)
     return 0;
 }
 
-/* What the group: and breakdown: items of the list stand for. */
+/* Prints the metrics of the group: and breakdown: items of the list. */
 static int print_listed(struct metric_printer *p, const char *list, char **err)
 {
     const char *item;
@@ -314,7 +314,7 @@ static int print_listed(struct metric_printer *p, const char *list, char **err)
     return rc;
 }
 
-/* The names and expressions of --metrics. */
+/* Reads the names and expressions of --metrics. */
 static int read_wanted(const char *list, struct metric_printer *p, char **err)
 {
     const char *item;
@@ -351,7 +351,7 @@ static int take_nearer(const struct kp_catalog_metric *m, void *arg)
     return n->name ? 0 : -ENOMEM;
 }
 
-/* Says which of --metrics matched nothing. */
+/* Reports items of --metrics that matched nothing. */
 static int check_found(const struct metric_printer *p, const char *list, char **err)
 {
     const char *item;
@@ -395,7 +395,7 @@ static int print_metrics(const struct kp_query *q, const struct kp_options *o, s
 
 /* ---- sets and sections ---- */
 
-/* What a row says of a selection of sections. */
+/* The numbers in the row of a selection of sections. */
 struct numbers {
     char metrics[24], passes[24];
 };
@@ -532,12 +532,12 @@ static int print_chips(const struct kp_query *q, const struct kp_options *o, str
     return kp_catalog_chips(c, print_chip, columns);
 }
 
-/* ---- all of them ---- */
+/* ---- all queries ---- */
 
 static const struct {
     const char *command;
     int (*print)(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err);
-    bool any_chip; /* is the same whatever the chip */
+    bool any_chip; /* does not depend on the chip */
     bool alone;    /* needs no catalog, and so no CUPTI */
 } queries[] = {
     {"query-metrics", print_metrics, false, false},  {"list-sets", print_sets, false, false},

@@ -29,7 +29,7 @@
 static const char library_name[] = KP_LIBRARY;
 static const char session_ending[] = ".kprof", status_name[] = "status";
 
-/* Signals that somebody may send to the command and means for the program. */
+/* Signals that the user may send to the command but mean for the program. */
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 /* --- before the program starts --- */
@@ -51,8 +51,8 @@ char *kp_run_library(void)
     return NULL;
 }
 
-/* AddressSanitizer refuses to start behind a preloaded library, unless it is told to. The user's own options come
- * last, and so count. */
+/* AddressSanitizer refuses to start behind a preloaded library, unless an option allows it. The user's own options
+ * come last, and so win. */
 static int let_sanitiser_start(void)
 {
     static const char variable[] = "ASAN_OPTIONS";
@@ -83,10 +83,10 @@ static int set_preload(void)
     return status;
 }
 
-/* A folder for the sessions of the program and of those that it starts, each named by its process, and for the file in
- * which they note how they fared, whose path is put into *status. malloc'ed; NULL when there is none: then a program
- * that is killed leaves no report, and what the processes noted is not known. It is dated back, so that a session which
- * was removed again can be told from none. */
+/* Makes a folder for the sessions of the program and its children, each named by its process. *status receives the
+ * path of the file where they report how they fared. malloc'ed; NULL on failure: then a killed program leaves no
+ * report, and no outcomes are known. The folder is dated back, so that a session which was made and removed can be
+ * told from none. */
 static char *make_folder(char **status)
 {
     const char *base = getenv("TMPDIR");
@@ -131,7 +131,7 @@ struct child {
     int status; /* as waitpid gives it */
 };
 
-/* In the forked child. Reports why the program could not be executed through `failure`. */
+/* Runs in the forked child. Reports through `failure` why the program could not be executed. */
 static void become(char **argv, const sigset_t *mask, const struct sigaction *on_child, int failure)
 {
     sigaction(SIGCHLD, on_child, NULL);
@@ -139,12 +139,12 @@ static void become(char **argv, const sigset_t *mask, const struct sigaction *on
     execvp(argv[0], argv);
     int why = errno;
     if (write(failure, &why, sizeof why) < 0)
-        why = 0; /* the parent is gone, there is nobody to tell */
+        why = 0; /* the parent is gone, so nobody reads it */
     _exit(KP_EXIT_NOT_FOUND);
 }
 
-/* Waits for the child, and hands on signals meanwhile. What the terminal sends it sends to the program as well, and
- * that must not get it twice. */
+/* Waits for the child, and forwards signals meanwhile. Does not forward the terminal's signals, which the program
+ * has got already. */
 static void wait_for(struct child *c, const sigset_t *awaited)
 {
     siginfo_t info;
@@ -193,7 +193,7 @@ static int run_program(char **argv, const char *const *commands, struct child *c
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
         sigaddset(&awaited, forwarded[i]);
     sigprocmask(SIG_BLOCK, &awaited, &mask);
-    sigaction(SIGCHLD, &plain, &on_child); /* ignored, as some parents leave it, it would take the status with it */
+    sigaction(SIGCHLD, &plain, &on_child); /* ignored, as some parents leave it, SIGCHLD would discard the status */
     c->pid = fork();
     if (!c->pid)
         become(argv, &mask, &on_child, failure[1]);
@@ -215,7 +215,7 @@ static FILE *open_log(const char *log_file, const struct kp_session *s)
     if (target != KP_LOG_TO_FILE)
         return target == KP_LOG_TO_STDERR ? stderr : stdout;
     int rc = kp_expand_path(log_file, s->pid, s->host, &path, &err);
-    FILE *log = rc ? NULL : fopen(path, "ae"); /* appended: the lines of the program's own time may be in it */
+    FILE *log = rc ? NULL : fopen(path, "ae"); /* append: it may contain lines from the program's run */
     free(path);
     free(err);
     return log ? log : stderr;
@@ -239,20 +239,20 @@ static void print_session(FILE *log, const struct kp_display *d, struct kp_store
     free(err);
 }
 
-/* Whether the process is one that outlives the program, and still needs its session file. */
+/* Whether the process outlives the program, and still needs its session file. */
 static bool still_runs(const struct kp_session *s, const struct child *c)
 {
     return s->pid != (uint64_t)c->pid && !kill((pid_t)s->pid, 0);
 }
 
-/* Prints the session at `path` if its process died before it could. Returns whether the file is still in use. */
+/* Prints the session at `path` if its process died before printing it. Returns whether the file is still in use. */
 static bool settle_session(const char *path, const struct kp_options *o, const struct child *c)
 {
     struct kp_store *store = NULL;
     struct kp_session s = {0};
     char *err = NULL;
     bool in_use = false;
-    /* What cannot be read was never begun, and has nothing to tell. */
+    /* An unreadable session was never begun, and has no launches. */
     if (kp_store_open(path, &store, &err) || kp_store_get_session(store, &s, &err) || s.complete)
         goto out;
     in_use = still_runs(&s, c);
@@ -288,12 +288,12 @@ static void settle_folder(const char *folder, const struct kp_options *o, const 
     int n = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         const char *ending = strrchr(entries[i]->d_name, '.');
-        if (ending && !strcmp(ending, session_ending)) /* a journal goes with its session */
+        if (ending && !strcmp(ending, session_ending)) /* the session's removal includes its journal */
             settle_entry(folder, entries[i]->d_name, o, c);
         free(entries[i]);
     }
     free(entries);
-    rmdir(folder); /* stays where a process that outlives the program uses it */
+    rmdir(folder); /* fails while a process that outlives the program uses it */
 }
 
 static bool was_used(const char *folder)
@@ -302,21 +302,21 @@ static bool was_used(const char *folder)
     return stat(folder, &s) || s.st_mtim.tv_sec || s.st_mtim.tv_nsec;
 }
 
-/* ---- what is said at the end ---- */
+/* ---- messages at the end ---- */
 
 /* A run, from its start to its end. */
 struct run {
     struct kp_options o;
     struct child child;
     char *folder, *status_file; /* see make_folder */
-    char *program;              /* the file that is executed; NULL where it is not found */
-    kp_failure_set found;       /* before the program started */
+    char *program;              /* the executed file; NULL if not found */
+    kp_failure_set found;       /* failures found before the program started */
     struct kp_run_outcome outcome;
-    bool used;    /* CUDA was, as far as is known */
-    bool removed; /* an earlier session, as the options say */
+    bool used;    /* CUDA was used, as far as known */
+    bool removed; /* an earlier session was removed, as the options say */
 };
 
-/* Where a session would go, and what became of an earlier one, which must not be taken for this run's. */
+/* Finds the path of the session, and what became of an earlier one, which must not pass for this run's. */
 static char *find_earlier(const struct run *r, const char **earlier)
 {
     struct stat st;
@@ -328,7 +328,7 @@ static char *find_earlier(const struct run *r, const char **earlier)
     return path;
 }
 
-/* Else a program that has nothing to do with CUDA would leave its user waiting for a report. */
+/* Explains a missing report: the user of a program without CUDA would wait for one. */
 static void say_why_nothing(const struct run *r)
 {
     const char *why = kp_check_not_followed(r->program), *earlier;
@@ -360,7 +360,7 @@ static bool has_stored(const struct run *r)
     return r->outcome.stored && !stat(r->outcome.stored, &st);
 }
 
-/* The kinds of failure of the whole run. */
+/* Returns the kinds of failure of the whole run. */
 static kp_failure_set judge(const struct run *r)
 {
     const struct kp_run_outcome *out = &r->outcome;
@@ -382,7 +382,7 @@ static int exit_status(const struct child *c)
     struct rlimit no_core = {0};
     struct sigaction plain = {.sa_handler = SIG_DFL};
     sigset_t only;
-    setrlimit(RLIMIT_CORE, &no_core); /* the program has left one if it was to */
+    setrlimit(RLIMIT_CORE, &no_core); /* the program has left a core file if wanted */
     sigaction(sig, &plain, NULL);
     sigemptyset(&only);
     sigaddset(&only, sig);
@@ -391,7 +391,7 @@ static int exit_status(const struct child *c)
     return KP_EXIT_SIGNAL + sig;
 }
 
-/* With `strict`: the status of the first kind of failure, where the program itself did not fail. */
+/* Returns, with `strict`, the status of the first kind of failure, if the program itself succeeded. */
 static int strict_status(const struct run *r)
 {
     kp_failure_set set = judge(r);
@@ -407,7 +407,7 @@ static int strict_status(const struct run *r)
     return set && !own ? status : -1;
 }
 
-/* Says what became of the session. Returns an exit status, or -1 for the program's. */
+/* Reports what became of the session. Returns an exit status, or -1 for the program's. */
 static int settle(struct run *r)
 {
     bool known = r->status_file && !kp_run_outcome_read(r->status_file, &r->outcome);
@@ -435,7 +435,8 @@ static int prepare_folder(struct run *r)
     return 0;
 }
 
-/* A session that is to be replaced goes before the program starts: it cannot be taken for the one that was not made. */
+/* Removes a session that will be replaced before the program starts: if the program makes none, the old one must not
+ * pass for it. */
 static void remove_old(struct run *r)
 {
     struct stat st;

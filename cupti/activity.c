@@ -1,10 +1,12 @@
 /*
- * What only an activity record says of a launch: the shared-memory configuration that the driver chose for it, and the
- * registers it really gives a thread (a Hopper kernel never runs with fewer than 16, whatever its attribute says). The
- * configuration follows no published rule (it is not the smallest carve-out that holds the resident blocks), so both
- * are read from one extra launch, once for each function, block size and shared-memory size.
+ * Facts of a launch that only an activity record has. They are the shared-memory configuration that the driver
+ * chose, and the registers that it really gives a thread. (A Hopper kernel never runs with fewer than 16, whatever
+ * its attribute says.) The configuration follows no published rule: it is not the smallest carve-out that fits the
+ * resident blocks. So both are read from one extra launch, once for each function, block size and shared-memory
+ * size.
  *
- * CUPTI's buffer callbacks carry no user pointer: the collection under way is a static. The callers serialise.
+ * CUPTI's buffer callbacks carry no user pointer, so the current collection is a static. Threads: the callers
+ * serialise.
  */
 #include "cupti/target.h"
 

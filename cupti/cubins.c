@@ -1,4 +1,4 @@
-/* CUPTI's callback carries no user pointer: what is kept is a static. */
+/* CUPTI's callback carries no user pointer, so the kept images are a static. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static struct {
     size_t most, kept; /* byte */
     bool (*always)(const void *image, size_t size);
     struct cubin *buckets[BUCKETS];
-    struct cubin **list; /* in the order in which they were loaded */
+    struct cubin **list; /* in loading order */
     size_t n, cap;
 } cubins;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_CUBINS];
@@ -67,13 +67,14 @@ static void keep(uint32_t crc, const void *image, size_t size, bool always)
     kp_lock_give(lock);
 }
 
-/* Called by CUPTI in the thread that loads the module. What is returned is what its records name the module by. */
+/* Called by CUPTI in the thread that loads the module. CUPTI's records name the module by the value returned in
+ * *crc. */
 static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
 {
     CUpti_GetCubinCrcParams get = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = size, .cubin = image};
     bool always = cubins.always && cubins.always(image, size);
     if (!image || (!cubins.most && !always))
-        return; /* nobody asks for its name, and to find it is to read the whole image */
+        return; /* nobody needs its name, and computing it means to read the whole image */
     if (cubins.c->cuptiGetCubinCrc(&get) == CUPTI_SUCCESS) {
         *crc = get.cubinCrc;
         keep((uint32_t)get.cubinCrc, image, size, always);

@@ -11,8 +11,8 @@ struct kp_host {
     const struct kp_cupti *c;
     CUpti_Profiler_Host_Object *object;
     char *chip;
-    NVPW_MetricsEvaluator *evaluator; /* made when a throughput is taken apart */
-    uint8_t *scratch;                 /* the evaluator's */
+    NVPW_MetricsEvaluator *evaluator; /* made when the first throughput is taken apart */
+    uint8_t *scratch;                 /* of the evaluator */
 };
 
 int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
@@ -65,8 +65,8 @@ void kp_host_close(struct kp_host *h)
     free(h);
 }
 
-/* One factor of a dimension in the report's spelling. Names ending in "_cycle", "_sector", "_request" ... of any unit
- * read as the bare noun, as ncu prints them. */
+/* Spells one factor of a dimension as the report does. Names ending in "_cycle", "_sector", "_request" ... of any
+ * unit become the bare noun, as in ncu. */
 static const struct spelling {
     const char *from, *to;
 } spellings[] = {
@@ -154,7 +154,7 @@ int kp_host_suffixes(struct kp_host *h, enum kp_metric_type type, const char *na
     return 0;
 }
 
-/* ---- what throughputs are made of, which CUPTI itself does not tell ---- */
+/* ---- constituents of throughputs, which CUPTI itself does not tell ---- */
 
 static bool can_take_apart(const struct kp_cupti *c)
 {
@@ -186,7 +186,7 @@ static int open_evaluator(struct kp_host *h)
     return 0;
 }
 
-/* The constituents as they are found. */
+/* The constituents found so far. */
 struct parts {
     struct kp_host *h;
     const char **names;
@@ -223,10 +223,10 @@ static int add_part(struct parts *p, NVPW_MetricType type, size_t index)
     return 0;
 }
 
-/* A throughput that has no constituents is one itself, as some of the hardware's own are. */
+/* Adds a throughput's constituents; one without any counts itself, as some of the hardware's do. */
 static int take_apart(struct parts *p, size_t throughput, int depth)
 {
-    enum { DEEPEST = 16 }; /* the library's own nest four deep */
+    enum { DEEPEST = 16 }; /* the library's own are nested four deep */
     KP_PARAMS(NVPW_MetricsEvaluator_GetThroughputMetricProperties_Params, t);
     t.pMetricsEvaluator = p->h->evaluator;
     t.throughputMetricIndex = throughput;

@@ -1,9 +1,9 @@
-/* Shared by the files of cupti/ only: the loaded functions. */
+/* The loaded functions, shared by the files of cupti/ only. */
 #ifndef KP_CUPTI_INTERNAL_H
 #define KP_CUPTI_INTERNAL_H
 
 #include <cuda.h>
-#include <stdbool.h> /* cupti_profiler_host.h uses bool without it */
+#include <stdbool.h> /* cupti_profiler_host.h needs bool */
 #include <cupti.h>
 #include <cupti_pcsampling.h>
 #include <cupti_pmsampling.h>
@@ -26,21 +26,20 @@ struct kp_cupti {
     char *path;
 };
 
-/* A zeroed params struct with its size set: every CUPTI call of the profiler family takes one. */
+/* Declares a zeroed params struct with its size set: every CUPTI call of the profiler family takes one. */
 #define KP_PARAMS(type, name) type name = {.structSize = type##_STRUCT_SIZE}
 
-/* kp_host_open and kp_host_schedule for the metrics of either profiler. */
+/* Do the same as kp_host_open and kp_host_schedule, for the metrics of either profiler. */
 int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
                      const uint8_t *availability, struct kp_host **out);
 int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
                          const uint8_t *availability, const char *const *names, size_t n, struct kp_config *out);
 
-/* Whether the process may still take as much memory as a call of CUPTI may need: 0, or -ENOMEM. Looks at limits of
- * the process only. Any thread. KP_VENDOR: without memory libcupti ends the process by an exception that nobody can
- * catch. */
+/* Whether the process's limits leave the memory that a call of CUPTI may need: 0, or -ENOMEM. Any thread. KP_VENDOR:
+ * without memory libcupti ends the process by an exception that nobody can catch. */
 int kp_cupti_room(void);
 
-/* printf into a malloc'ed string; NULL without memory. */
+/* Prints into a malloc'ed string; NULL without memory. */
 char *kp_cupti_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

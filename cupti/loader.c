@@ -17,10 +17,10 @@ enum { ROOM_TO_LOAD = 160 << 20, ROOM_TO_CALL = 64 << 20 };
 
 enum library { LIB_CUPTI, LIB_CHECKPOINT, LIB_NVPERF_HOST, LIBRARIES };
 
-/* Newest first. The driver accepts a CUPTI of its own major version or an older one. */
+/* Newest first. The driver accepts a CUPTI of its own major version or older. */
 static const char *const cupti_names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
 
-/* Where CUPTI lies below a toolkit or next to other CUDA libraries. */
+/* CUPTI's folders below a toolkit or beside other CUDA libraries. */
 static const char *const below_toolkit[] = {"extras/CUPTI/lib64", "lib64", "lib", "targets/x86_64-linux/lib"};
 
 static const char *const toolkits[] = {"/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"};
@@ -100,7 +100,7 @@ static void *open_cupti_below(const struct kp_dl *dl, const char *root)
     return NULL;
 }
 
-/* A copy that the program loaded itself is the one to use: a second one would fight with it over the driver. */
+/* Finds a copy that the program loaded itself: a second one would conflict with it over the driver. */
 static void *find_loaded(const struct kp_dl *dl)
 {
     for (size_t i = 0; i < sizeof(cupti_names) / sizeof(*cupti_names); i++) {
@@ -141,8 +141,8 @@ static void *find_cupti(const struct kp_dl *dl, const char *dir, const char *con
     return NULL;
 }
 
-/* Only the copy that belongs to the libcupti in use: another release's would not fit. By bare name only where the
- * folder is not known. */
+/* Opens only the copy that belongs to the libcupti in use: another release's would not fit. Uses the bare name only
+ * if the folder is unknown. */
 static void *open_beside(const struct kp_dl *dl, const char *dir, const char *name)
 {
     return *dir ? open_in(dl, dir, name) : dl->open(name, RTLD_NOW | RTLD_LOCAL);
@@ -164,8 +164,8 @@ static int bind_entries(struct kp_cupti *c, const struct kp_dl *dl, void *const 
     return 0;
 }
 
-/* The sanitiser that would end this program, NULL when none would. KP_VENDOR: libcupti opens its libraries with
- * RTLD_DEEPBIND, by the first dlopen there is. Something else may stand in front of the sanitiser's. */
+/* Returns the sanitiser that would end this program, or NULL. KP_VENDOR: libcupti opens its libraries with
+ * RTLD_DEEPBIND, by the first dlopen found. Another library may precede the sanitiser's. */
 static const char *find_sanitiser(const struct kp_dl *dl)
 {
     static const struct {
@@ -184,7 +184,7 @@ static const char *find_sanitiser(const struct kp_dl *dl)
     return NULL;
 }
 
-/* CUPTI would end the process. 0, or why it must not be loaded. */
+/* Checks for limits under which CUPTI would end the process. Returns 0, or why it must not be loaded. */
 static int check_process(const struct kp_dl *dl, char **err)
 {
     const char *sanitiser = find_sanitiser(dl);
@@ -229,7 +229,7 @@ int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *ne
     if (anchor)
         dl->directory_of(anchor, where, sizeof(where));
     c->path = kp_cupti_text("%s/libcupti", *where ? where : ".");
-    /* KP_VENDOR: libcupti opens these two by bare name; opened here by path first, it finds them wherever it lies. */
+    /* KP_VENDOR: libcupti opens these two by bare name. Opened here by path first, they are found wherever they are. */
     libraries[LIB_NVPERF_HOST] = open_beside(dl, where, "libnvperf_host.so");
     open_beside(dl, where, "libnvperf_target.so");
     libraries[LIB_CHECKPOINT] = open_beside(dl, where, "libcheckpoint.so");
@@ -265,7 +265,7 @@ const char *kp_cupti_path(const struct kp_cupti *c)
     return c->path;
 }
 
-/* Whether the driver keeps counters for administrators: 1, 0, or -1 when it does not say. */
+/* Whether the driver reserves counters for administrators: 1, 0, or -1 if unknown. */
 static int admin_only(void)
 {
     char line[256];

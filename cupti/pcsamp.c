@@ -6,11 +6,11 @@
 #include "cupti/source.h"
 
 enum {
-    RECORDS = 4096,           /* that are taken at once */
+    RECORDS = 4096,           /* taken at once */
     SCRATCH = 16 << 20,       /* byte of host memory between the device's buffer and the records */
-    DEVICE_BUFFER = 32 << 20, /* as ncu's */
-    WORKER_SLEEP_MS = 10,     /* of CUPTI's threads: what is sampled is taken launch by launch */
-    MOST_ROUNDS = 1 << 16,    /* a library that always claims to have more must not hold the program */
+    DEVICE_BUFFER = 32 << 20, /* as in ncu */
+    WORKER_SLEEP_MS = 10,     /* of CUPTI's threads, which can sleep: samples are taken launch by launch */
+    MOST_ROUNDS = 1 << 16,    /* a library that always claims to have more must not hang the program */
 };
 
 struct kp_pcsamp {
@@ -18,9 +18,9 @@ struct kp_pcsamp {
     CUcontext ctx;
     int interval;
     size_t buffer;
-    char **names; /* of the reasons, by their index */
+    char **names; /* of the reasons, by index */
     size_t n_names;
-    CUpti_PCSamplingData *taken, *left; /* what take gets; what CUPTI wants to leave behind when it is disabled */
+    CUpti_PCSamplingData *taken, *left; /* filled by take; and what remains when sampling is disabled */
 };
 
 static bool available(const struct kp_cupti *c)
@@ -43,7 +43,7 @@ static void free_records(CUpti_PCSamplingData *d)
     free(d);
 }
 
-/* The reasons of all records are one block, which the first points to. */
+/* Makes records; the reasons of all of them are one block, which the first points to. */
 static CUpti_PCSamplingData *make_records(size_t records, size_t reasons)
 {
     CUpti_PCSamplingData *d = calloc(1, sizeof(*d));
@@ -68,7 +68,7 @@ static CUpti_PCSamplingData *make_records(size_t records, size_t reasons)
 
 /* ---- reasons ---- */
 
-/* Names by index, which need not be the order that they are listed in. */
+/* Keeps names by index, which may differ from their order in the list. */
 static int keep_names(struct kp_pcsamp *p, const uint32_t *indexes, char *const *names, size_t n)
 {
     size_t highest = 0;
@@ -239,7 +239,7 @@ const char *const *kp_pcsamp_reasons(const struct kp_pcsamp *p, size_t *n)
     return (const char *const *)p->names;
 }
 
-/* The library's strings are shared by records, so they are not freed: there is one for each function. */
+/* Passes a record on. Records share the library's strings, one for each function, so they are not freed. */
 static void hand_out(const struct kp_pcsamp *p, const CUpti_PCSamplingPCData *d,
                      void (*fn)(void *arg, const struct kp_pc *pc, size_t reason, uint64_t samples), void *arg)
 {

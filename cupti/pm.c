@@ -6,15 +6,15 @@
 
 #include "cupti/internal.h"
 
-enum { STOPS = 2 }; /* tried before a sampler is left running */
+enum { STOPS = 2 }; /* attempts before a sampler is left running */
 
 struct kp_pm {
     const struct kp_cupti *c;
     CUpti_PmSampling_Object *object;
-    const struct kp_config *group; /* of kp_pm_configure */
+    const struct kp_config *group; /* from kp_pm_configure */
     uint8_t *image;                /* counter data */
     size_t size;
-    uint32_t room; /* samples in it */
+    uint32_t room; /* for this many samples */
     bool running;
 };
 
@@ -90,13 +90,13 @@ int kp_pm_close(struct kp_pm *p)
     if (!p->running) {
         rc = 0;
         d.pPmSamplingObject = p->object;
-        p->c->cuptiPmSamplingDisable(&d); /* whether it is disabled is told by the next kp_pm_open */
+        p->c->cuptiPmSamplingDisable(&d); /* the next kp_pm_open shows whether that worked */
     }
     kp_pm_abandon(p);
     return rc;
 }
 
-/* Room for the samples; one of the same size is kept. */
+/* Makes room for the samples; keeps an image of the same size. */
 static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t max_samples)
 {
     KP_PARAMS(CUpti_PmSampling_GetCounterDataSize_Params, s);
@@ -135,7 +135,7 @@ int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct
     set.samplingInterval = s->interval;
     set.triggerMode = s->trigger == KP_PM_NANOSECONDS ? CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL
                                                       : CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL;
-    /* The begin of what is profiled tells more than its end; Turing has no other mode, either. */
+    /* The begin of the profiled work matters more than its end, and Turing has no other mode. */
     set.hwBufferAppendMode = CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
     int rc = p->c->cuptiPmSamplingSetConfig(&set);
     if (rc)
@@ -162,11 +162,11 @@ int kp_pm_stop(struct kp_pm *p)
         return 0;
     s.pPmSamplingObject = p->object;
     int rc = p->c->cuptiPmSamplingStop(&s);
-    p->running = rc && rc != CUPTI_ERROR_INVALID_OPERATION; /* which says that it does not run */
+    p->running = rc && rc != CUPTI_ERROR_INVALID_OPERATION; /* that code says that it does not run */
     return rc;
 }
 
-/* Samples are added behind those that the image has: an empty one has room for all. */
+/* Empties the image: samples are added behind those already there. */
 static int empty_image(const struct kp_pm *p)
 {
     KP_PARAMS(CUpti_PmSampling_CounterDataImage_Initialize_Params, i);
@@ -188,7 +188,7 @@ int kp_pm_decode(struct kp_pm *p, struct kp_pm_decoded *out)
     i.pCounterDataImage = d.pCounterDataImage = p->image;
     i.counterDataImageSize = d.counterDataImageSize = p->size;
     rc = p->c->cuptiPmSamplingDecodeData(&d);
-    out->overflow = d.overflow || rc == CUPTI_ERROR_OUT_OF_MEMORY; /* what the code stands for here */
+    out->overflow = d.overflow || rc == CUPTI_ERROR_OUT_OF_MEMORY; /* the meaning of that code here */
     if (rc && !out->overflow)
         return rc;
     out->more = d.decodeStopReason == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;

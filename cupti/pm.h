@@ -1,9 +1,9 @@
 /*
- * PM sampling: counters of a whole device, read at fixed intervals while kernels run. Metrics that are sampled together
- * must fit into one pass. So a list is split into groups, which are sampled one at a time.
+ * PM sampling: counters of a whole device, read at fixed intervals while kernels run. Metrics sampled together must
+ * fit into one pass. So a list is split into groups, which are sampled one at a time.
  *
- * Errors: int results are 0, -ENOMEM, or a positive CUPTI code (see kp_cupti_explain). Threads: calls for one device
- * are serialised by the caller.
+ * Errors: int results are 0, -ENOMEM, or a positive CUPTI code (see kp_cupti_explain). Threads: the caller
+ * serialises calls for one device.
  */
 #ifndef KP_CUPTI_PM_H
 #define KP_CUPTI_PM_H
@@ -15,20 +15,20 @@
 #include "cupti/host.h"
 #include "cupti/loader.h"
 
-/* Whether this CUPTI samples (the functions are there). Without it nothing else here may be called. */
+/* Whether this CUPTI has the functions of sampling. Without them, call nothing else here. */
 bool kp_pm_available(const struct kp_cupti *c);
 
 /* ---- host side: needs no GPU ---- */
 
-/* The metric tables of sampling on `chip`; kp_host_metric, kp_host_names and kp_pm_sample take the result, which
- * kp_host_close ends. `availability` is kp_pm_availability's, or NULL. */
+/* Opens the metric tables of sampling on `chip`; kp_host_metric, kp_host_names and kp_pm_sample take the result, to
+ * kp_host_close. `availability` is kp_pm_availability's, or NULL. */
 int kp_pm_host(const struct kp_cupti *c, const char *chip, const uint8_t *availability, struct kp_host **out);
 
 /* Why a metric is in no group. */
 enum kp_pm_left {
     KP_PM_UNKNOWN,        /* the chip has no such metric */
-    KP_PM_SEVERAL_PASSES, /* takes more than one pass by itself */
-    KP_PM_NO_ROOM,        /* would take a group more than are allowed */
+    KP_PM_SEVERAL_PASSES, /* needs more than one pass alone */
+    KP_PM_NO_ROOM,        /* needs another group, beyond the allowed number */
 };
 
 struct kp_pm_left_out {
@@ -43,61 +43,62 @@ struct kp_pm_groups {
     size_t n_left_out;
 };
 
-/* Splits `n` metrics into at most `most` groups (0 = as many as it takes), the earlier ones first. A list that fits
- * into one pass costs one call of the library (about 1.5 ms), any other up to one for each metric and group. 0 and *out
- * to kp_pm_groups_free. */
+/* Splits `n` metrics into at most `most` groups (0 = no limit), the earlier metrics first. A list that fits into one
+ * pass costs one call of the library (about 1.5 ms), any other up to one for each metric and group. 0 and *out to
+ * kp_pm_groups_free. */
 int kp_pm_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability, const char *const *names,
                    size_t n, size_t most, struct kp_pm_groups *out);
 void kp_pm_groups_free(struct kp_pm_groups *g);
 
 /* ---- target side ---- */
 
-/* Counter availability of the device for sampling: *image malloc'ed. May fail while anything profiles the device. */
+/* Returns the counter availability of the device for sampling: *image malloc'ed. May fail while anything profiles
+ * the device. */
 int kp_pm_availability(const struct kp_cupti *c, int ordinal, uint8_t **image, size_t *size);
 
-/* What the interval is counted in: nanoseconds, or cycles of the system clock on chips without a timer for it. */
+/* The unit of the interval: nanoseconds, or cycles of the system clock on chips without a timer. */
 enum kp_pm_trigger { KP_PM_NANOSECONDS, KP_PM_CYCLES };
 
-/* Source: cupti_pmsampling.h of CUDA 13.0, by which Turing and GA100 have no timer. */
+/* Returns the unit. Source: cupti_pmsampling.h of CUDA 13.0, by which Turing and GA100 have no timer. */
 enum kp_pm_trigger kp_pm_trigger(int cc_major, int cc_minor);
 
 struct kp_pm_settings {
     enum kp_pm_trigger trigger;
     uint64_t interval;    /* in the trigger's unit */
-    size_t buffer_size;   /* of the raw samples in memory of the device, byte */
-    uint32_t max_samples; /* the most that one kp_pm_decode gives, see kp_pm_make_room */
+    size_t buffer_size;   /* for raw samples in the device's memory, byte */
+    uint32_t max_samples; /* most samples of one kp_pm_decode, see kp_pm_make_room */
 };
 
 /* Sampling enabled on a device. */
 struct kp_pm;
 
-/* Enables it; one at a time per device. */
+/* Enables sampling; one at a time per device. */
 int kp_pm_open(const struct kp_cupti *c, int ordinal, struct kp_pm **out);
-/* Disables it. Safe on NULL. Not to be called once the driver is gone: use kp_pm_abandon then. Frees its memory in
- * any case. With a code sampling runs and cannot be stopped: open no other one on the device. */
+/* Disables sampling, and frees its memory in any case. Safe on NULL. Use kp_pm_abandon instead once the driver is
+ * gone. A code means that sampling runs and cannot be stopped: open no other one on the device. */
 int kp_pm_close(struct kp_pm *p);
 void kp_pm_abandon(struct kp_pm *p);
 
-/* Makes it sample `group`, which must outlive that. Not while it runs. */
+/* Sets the group to sample, which must outlive that. Do not call it while sampling runs. */
 int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct kp_pm_settings *s);
-/* Lets one kp_pm_decode give `max_samples` or more, until it is configured again. Each takes 32 to 64 KiB of host
- * memory (seen with CUPTI 13.0). Where it fails, the room is what it was. */
+/* Makes room for at least `max_samples` samples of one kp_pm_decode, until the next configuration. Each takes 32 to
+ * 64 KiB of host memory (seen with CUPTI 13.0). After a failure, the room is unchanged. */
 int kp_pm_make_room(struct kp_pm *p, uint32_t max_samples);
 int kp_pm_start(struct kp_pm *p);
-/* Does nothing where it does not run. After a failure it still runs: close it then, do not decode or start it. */
+/* Stops sampling, if it runs. After a failure it still runs: close it then, do not decode or start it. */
 int kp_pm_stop(struct kp_pm *p);
 
 struct kp_pm_decoded {
     size_t n;      /* samples that can be read */
-    bool more;     /* there are others: read these, then decode again */
-    bool overflow; /* the buffer was full: samples from then on are lost */
+    bool more;     /* there are more: read these, then decode again */
+    bool overflow; /* the buffer was full: later samples are lost */
 };
 
-/* Decodes what was sampled since the last call. */
+/* Decodes the samples since the last call. */
 int kp_pm_decode(struct kp_pm *p, struct kp_pm_decoded *out);
 
-/* Sample `i` of the last kp_pm_decode: a value for each metric of the group, in base units, into values[], and when it
- * began and ended, ns, as the device tells the time. */
+/* Reads sample `i` of the last kp_pm_decode. values[] receives a value for each metric of the group, in base units;
+ * *begin_ns and *end_ns its begin and end, ns of the device's clock. */
 int kp_pm_sample(const struct kp_pm *p, struct kp_host *h, size_t i, uint64_t *begin_ns, uint64_t *end_ns,
                  double *values);
 

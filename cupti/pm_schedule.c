@@ -10,7 +10,7 @@ int kp_pm_host(const struct kp_cupti *c, const char *chip, const uint8_t *availa
     return kp_host_open_for(c, CUPTI_PROFILER_TYPE_PM_SAMPLING, chip, availability, out);
 }
 
-/* What a list is scheduled for. */
+/* The arguments of scheduling a list. */
 struct scheduler {
     const struct kp_cupti *c;
     const char *chip;
@@ -20,14 +20,14 @@ struct scheduler {
     struct kp_pm_groups *out;
 };
 
-/* Schedules `n` names; what does not fit together, or is not known, has a number of passes other than 1. */
+/* Schedules `n` names; if they do not fit together, or one is unknown, the number of passes is not 1. */
 static int schedule(const struct scheduler *s, const char *const *names, size_t n, struct kp_config *out)
 {
     int rc = kp_host_schedule_for(s->c, CUPTI_PROFILER_TYPE_PM_SAMPLING, s->chip, s->availability, names, n, out);
     return rc > 0 ? 0 : rc;
 }
 
-/* Takes `name` into group `g`, where it fits. */
+/* Adds `name` to group `g`, if it fits. */
 static int try_group(const struct scheduler *s, struct kp_config *g, const char *name, bool *fits)
 {
     struct kp_config grown;
@@ -51,7 +51,7 @@ static void leave_out(const struct scheduler *s, const char *name, enum kp_pm_le
     s->out->left_out[s->out->n_left_out++] = (struct kp_pm_left_out){name, why};
 }
 
-/* First fit: the first group that has room for the name, or one of its own. */
+/* First fit: the first group with room for the name, or a new one. */
 static int place(const struct scheduler *s, const char *name)
 {
     struct kp_config alone;
@@ -97,7 +97,7 @@ int kp_pm_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *av
     out->at = calloc(n ? n : 1, sizeof(*out->at));
     out->left_out = calloc(n ? n : 1, sizeof(*out->left_out));
     int rc = s.trial && out->at && out->left_out ? 0 : -ENOMEM;
-    if (!rc && !(rc = kp_pm_host(c, chip, availability, &h))) { /* else each name would be told to be unknown */
+    if (!rc && !(rc = kp_pm_host(c, chip, availability, &h))) { /* otherwise each name would be reported as unknown */
         kp_host_close(h);
         rc = n ? split(&s, names, n) : 0;
     }

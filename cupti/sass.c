@@ -9,13 +9,13 @@
 struct kp_sass {
     const struct kp_cupti *c;
     int ordinal;
-    const char **names; /* CUPTI's strings */
+    const char **names; /* CUPTI owns the strings */
     uint64_t *ids;
     size_t n;
     struct kp_sass *next;
 };
 
-/* The lists in use, one a device: CUPTI has no context for them either. */
+/* The lists in use, one a device, as CUPTI has no context for them either. */
 static struct kp_sass *configured;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_SASS];
 
@@ -26,7 +26,7 @@ static bool available(const struct kp_cupti *c)
            c->cuptiSassMetricsFlushData;
 }
 
-/* *details is malloc'ed. */
+/* Lists the SASS metrics; *details is malloc'ed. */
 static int list_metrics(const struct kp_cupti *c, const char *chip, CUpti_SassMetrics_MetricDetails **details,
                         size_t *n)
 {
@@ -163,7 +163,7 @@ int kp_sass_begin(struct kp_sass *s, CUcontext ctx)
 {
     KP_PARAMS(CUpti_SassMetricsEnable_Params, enable);
     enable.ctx = ctx;
-    enable.enableLazyPatching = 1; /* only what is launched is patched */
+    enable.enableLazyPatching = 1; /* patches only launched kernels */
     return (int)s->c->cuptiSassMetricsEnable(&enable);
 }
 
@@ -218,7 +218,7 @@ int kp_sass_end(struct kp_sass *s, CUcontext ctx,
     KP_PARAMS(CUpti_SassMetricsDisable_Params, disable);
     get.ctx = disable.ctx = ctx;
     int rc = (int)s->c->cuptiSassMetricsGetDataProperties(&get);
-    /* Nothing to flush is an error to the library: a kernel that was not launched, or without such instructions. */
+    /* The library fails if there is nothing to flush: after a refused launch, or without such instructions. */
     if (!rc && get.numOfPatchedInstructionRecords && get.numOfInstances)
         rc = take(s, ctx, get.numOfPatchedInstructionRecords, get.numOfInstances, fn, arg);
     int rc2 = (int)s->c->cuptiSassMetricsDisable(&disable);

@@ -58,17 +58,17 @@ struct kp_image {
     const struct kp_config *config;
     size_t ranges, size;
     uint8_t *data;  /* the counter data */
-    uint8_t *empty; /* the same as it was when initialised; NULL until used twice */
-    bool fresh;     /* the data is still so */
+    uint8_t *empty; /* its initial state; NULL until used twice */
+    bool fresh;     /* the data is in its initial state */
 };
 
 struct kp_range {
     const struct kp_cupti *c;
     CUpti_RangeProfiler_Object *object;
-    struct kp_image *image; /* of kp_range_begin */
+    struct kp_image *image; /* from kp_range_begin */
     bool running;
-    bool open;     /* a range is, of the pass that runs */
-    size_t pushed; /* ranges of the pass that runs */
+    bool open;     /* a range of the running pass is open */
+    size_t pushed; /* ranges of the running pass */
     char name[24]; /* of the last one */
 };
 
@@ -92,8 +92,8 @@ int kp_image_bytes(const struct kp_range *r, const struct kp_config *config, siz
     return rc;
 }
 
-/* Hundreds of megabytes that are written from end to end: in huge pages where the system has them, since faults of
- * small ones cost as much as the initialisation. */
+/* Allocates hundreds of megabytes that are written completely. Uses huge pages if available, as faults of small
+ * pages cost as much as the initialisation. */
 static uint8_t *big_block(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -109,7 +109,7 @@ static void free_big_block(uint8_t *p, size_t size)
         munmap(p, size);
 }
 
-/* KP_VENDOR: the library initialises for the metrics that it was last asked the size for. */
+/* KP_VENDOR: the library initialises for the metrics whose size was last asked for. */
 static int initialise(const struct kp_range *r, struct kp_image *i)
 {
     KP_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize_Params, p);
@@ -125,7 +125,8 @@ static int initialise(const struct kp_range *r, struct kp_image *i)
     return rc;
 }
 
-/* Initialising takes three times as long as copying, so one that is used again is kept in its initial state, too. */
+/* Empties an image. Initialising takes three times as long as copying, so a reused image keeps its initial state,
+ * too. */
 static int empty(const struct kp_range *r, struct kp_image *i)
 {
     int rc = 0;
@@ -250,8 +251,8 @@ int kp_range_start(struct kp_range *r)
     return rc;
 }
 
-/* A range that is still open, since a pop failed or its launch was refused: neither another one nor the end of the pass
- * may come before its end. */
+/* Ends a range that is still open, after a failed pop or a refused launch: it must end before another range, and
+ * before the pass. */
 static int end_range(struct kp_range *r)
 {
     return r->open ? kp_range_pop(r) : 0;

@@ -43,7 +43,7 @@ enum { PATIENCE_MS = 2000, LAST_PATIENCE_MS = 10000 };
 enum phase { ASLEEP, AWAKE, UNPROFILED, FORKED, FINISHED };
 
 static struct {
-    struct kp_lock *lock; /* start and finish */
+    struct kp_lock *lock; /* for start and finish */
     _Atomic(enum phase) phase;
     struct kp_driver driver;
     struct kp_options options;
@@ -51,21 +51,21 @@ static struct {
     size_t n_sections;
     struct kp_filter *filter;
     struct kp_context_setup setup;
-    atomic_bool images;    /* images of modules are watched, where they have to be */
+    atomic_bool images;    /* images of modules are watched, where needed */
     atomic_bool begun;     /* the session, with the first launch */
     atomic_bool profiling; /* between cuProfilerStart and Stop, when asked for */
-    atomic_bool ending;    /* exit handlers run: the driver may go at any time */
+    atomic_bool ending;    /* exit handlers run: the driver may be unloaded at any time */
     atomic_int exiter;     /* id of the thread that called exit(), or runs the exit handlers; 0 = none yet */
     atomic_int finisher;   /* id of the thread that writes the report; 0 = none yet */
-    atomic_int finished;   /* whether it has; waited for by the kernel */
-    atomic_uint_fast64_t devices_seen; /* of those that were not wanted: a bit each */
+    atomic_int finished;   /* the report is written; threads wait for it in the kernel */
+    atomic_uint_fast64_t devices_seen; /* of devices that were not wanted: a bit each */
     pid_t pid;
-    pid_t forked; /* in a forked child: its own, until it has been told of */
+    pid_t forked; /* in a forked child: its own id, until reported */
 } process = {.lock = &kp_locks[KP_LOCK_PROCESS]};
 
 extern char **environ;
 
-static const char the_end[] = "the end", allocates[] = "cuMemAlloc_v2"; /* what closes a window */
+static const char the_end[] = "the end", allocates[] = "cuMemAlloc_v2"; /* reasons that close a window */
 static const char waits_outside_reason[] = "waits for other processes or devices, not replayed";
 static const char late[] = "made while the program ended";
 
@@ -85,7 +85,7 @@ static void go_to(enum phase p)
     kp_gate_arm(p == AWAKE);
 }
 
-/* `kind`: KP_FAILURES where that has been noted. */
+/* Stops profiling. `kind`: KP_FAILURES where the failure has been noted. */
 static void unprofiled(enum kp_failure kind, const char *why, char *owned)
 {
     const char *text = owned ? owned : why;
@@ -102,7 +102,7 @@ static void unprofiled(enum kp_failure kind, const char *why, char *owned)
         kp_log_outcome(0, 0);
 }
 
-/* ---- what the filter asks for ---- */
+/* ---- input of the filter ---- */
 
 static char *read_mangled(CUfunction f)
 {
@@ -159,7 +159,7 @@ void kp_process_watch_forks(void)
     kp_locks_watch_forks(in_forked_child);
 }
 
-/* Whether this is the process that was profiled, and not a child of it; that of a vfork shares this memory. */
+/* Whether this is the profiled process, and not its child; the child of a vfork shares this memory. */
 static bool is_own_process(void)
 {
     enum phase p = atomic_load(&process.phase);
@@ -173,7 +173,7 @@ static void exiter_ends(void)
         kp_wake_all(&process.exiter);
 }
 
-/* How long a thread waits for the one that runs the exit handlers, beside the time that the report takes, ms. */
+/* How long a thread waits for the one that runs the exit handlers, besides the time of the report, ms. */
 enum { EXITER_MS = 2000, EXITER_STEP_MS = 50 };
 
 static bool is_reported(void)
@@ -181,9 +181,9 @@ static bool is_reported(void)
     return !atomic_load(&process.finisher) || atomic_load(&process.finished);
 }
 
-/* One thread runs the exit handlers. Another that gets here waits for the end of the process, as exit() has it from
- * glibc 2.41 on: before, both would run what is left of the handlers, and tear down what the first one still uses. The
- * wait has an end, as the first thread's handlers may wait for this one: then this one goes on as without kprof. */
+/* Holds back all threads but the first that runs the exit handlers, as exit() does from glibc 2.41 on. Before, both
+ * would run the remaining handlers, and tear down what the first one still uses. The wait is limited, as the first
+ * thread's handlers may wait for this one. Then this thread goes on as without kprof. */
 static void wait_for_exiter(int me)
 {
     static __thread bool passed;
@@ -209,7 +209,7 @@ void kp_process_exits(void)
     pthread_setcancelstate(before, &before);
 }
 
-/* An exit() from within the last handlers or a destructor leaves out the rest of these, and with them our own. */
+/* An exit() from within the last handlers or a destructor skips all later ones, ours included. */
 void kp_process_exit_called(void)
 {
     if (atomic_load(&process.ending) && atomic_load(&process.exiter) == kp_thread_id())
@@ -219,7 +219,7 @@ void kp_process_exit_called(void)
 
 typedef bool (*context_match)(const struct kp_context *c, uint64_t arg);
 
-/* Leaves the contexts that match. Waits at the gate as kp_gate_enter_exclusive does. */
+/* Leaves the matching contexts. Waits at the gate as kp_gate_enter_exclusive does. */
 static void leave_contexts(context_match match, uint64_t arg, const char *why, long owner_ms, long patience_ms)
 {
     int before;
@@ -227,7 +227,7 @@ static void leave_contexts(context_match match, uint64_t arg, const char *why, l
         return;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     bool alone;
-    do /* what plans is torn down after this */
+    do /* planning needs libraries that exit handlers tear down after this */
         alone = kp_gate_enter_exclusive(owner_ms, patience_ms);
     while (!alone && kp_context_is_planning());
     if (alone) {
@@ -251,11 +251,11 @@ static void at_exit(void)
     atomic_store(&process.exiter, kp_thread_id());
     kp_window_hurry();
     kp_thread_park(exiter_ends);
-    atomic_store(&process.ending, true); /* before the gate: a launch that waits at it is to see it */
+    atomic_store(&process.ending, true); /* set before the gate, for launches that wait there to see it */
     leave_contexts(NULL, 0, the_end, PATIENCE_MS, PATIENCE_MS);
 }
 
-/* The option's words are the domains in their order. */
+/* Sums the option's words, whose order is that of the domains. */
 static unsigned domains_of(const struct kp_choices *c)
 {
     unsigned domains = 0;
@@ -293,8 +293,8 @@ static bool read_options(void)
     return true;
 }
 
-/* The variable goes from the first process that the library is loaded into to all that it starts: where the program is
- * a script, the first one never uses CUDA. Costs a look at the environment where the option is not given. */
+/* Remembers the first process that the library is loaded into: the variable passes to all its children. Where the
+ * program is a script, the first one never uses CUDA. Without the option, this costs a look at the environment. */
 __attribute__((constructor)) static void note_application(void)
 {
     char pid[16];
@@ -312,7 +312,7 @@ static bool leave_alone(const char *name, const char *why)
     return false;
 }
 
-/* Whether this process is one to profile. */
+/* Whether the options select this process. */
 static bool is_target(void)
 {
     const struct kp_options *o = &process.options;
@@ -328,7 +328,7 @@ static bool is_target(void)
     return target;
 }
 
-/* Whether a row or a metric asked for is one of the launch and not a counter. */
+/* Whether a wanted row or metric describes the launch and is no counter. */
 static bool shows_configs(void)
 {
     for (size_t s = 0; s < process.n_sections; s++)
@@ -338,7 +338,7 @@ static bool shows_configs(void)
     return strstr(process.options.metrics, "launch__") != NULL;
 }
 
-/* MemorySanitizer takes all that code without its instrumentation has written for uninitialised. */
+/* Whether MemorySanitizer runs: it takes data written by uninstrumented code for uninitialised. */
 static bool is_watched(void)
 {
     if (!kp_symbols_dl()->sym(RTLD_DEFAULT, "__msan_init"))
@@ -354,11 +354,11 @@ static void wake(void)
 {
     const char *missing = kp_driver_fill(&process.driver, kp_symbols_driver);
     process.pid = getpid();
-    /* A return from main does not come through our exit(): before glibc 2.41 that thread would take the next handler
-     * while another is in ours. */
+    /* A return from main bypasses our exit(): before glibc 2.41 that thread would take the next handler while
+     * another one runs ours. */
     kp_exit_handlers(at_exit, kp_process_exits);
     kp_outcome_open();
-    /* A program may close the driver before it ends; our table must stay good. */
+    /* Pins the driver: a program may close it before it ends, but our table must stay valid. */
     kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     kp_log_open();
     if (is_watched() || !read_options() || !is_target())
@@ -382,7 +382,7 @@ static void wake(void)
         .configs = shows_configs(),
         .one_pass = kp_sections_one_pass(process.sections, process.n_sections, process.options.metrics)};
     kp_context_prepare(&process.setup);
-    kp_exit_first(); /* after cuInit, so before the driver's own handlers */
+    kp_exit_first(); /* registered after cuInit, so it runs before the driver's own handlers */
     kp_gate_set_window(&gate_window);
     go_to(AWAKE);
 }
@@ -412,7 +412,7 @@ void kp_process_profile(bool on)
         atomic_store(&process.profiling, on);
 }
 
-/* Outside of any window. One that is open would miss the launch, or count it as one of its own. */
+/* Runs a launch outside of any window: an open one would miss the launch, or count it as its own. */
 static CUresult pass_through(const struct kp_launch *l)
 {
     kp_gate_enter_alone("launches that are let through");
@@ -423,7 +423,7 @@ static CUresult pass_through(const struct kp_launch *l)
     return rc;
 }
 
-/* A launch into a captured stream runs nothing: it is no launch. */
+/* Whether a stream capture records the launch, which then runs nothing. */
 static bool is_captured(const struct kp_launch *l)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -433,7 +433,7 @@ static bool is_captured(const struct kp_launch *l)
     return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Runs a launch outside of any window and accounts for it. One that the driver refuses is no launch. */
+/* Runs a launch outside of any window and counts it, unless the driver refuses it. */
 static CUresult skip(const struct kp_launch *l, const char *reason)
 {
     CUresult rc = pass_through(l);
@@ -445,20 +445,20 @@ static CUresult skip(const struct kp_launch *l, const char *reason)
     return rc;
 }
 
-/* A launch that is wanted, or that comes while a window is open. */
+/* Handles a launch that is wanted, or that comes while a window is open. */
 static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const char *unwanted)
 {
     if (!kp_gate_enter_exclusive(KP_FOREVER, PATIENCE_MS))
         return skip(l, what->wanted ? KP_SKIP_BUSY : unwanted);
-    if (kp_gate_captures() > 0) { /* begun since; now none can begin */
+    if (kp_gate_captures() > 0) { /* a capture began meanwhile; here no further one can */
         kp_gate_leave_exclusive();
         return is_captured(l) ? pass_through(l) : skip(l, KP_SKIP_CAPTURE);
     }
-    if (!kp_process_active()) { /* ended while this thread waited */
+    if (!kp_process_active()) { /* profiling ended while this thread waited */
         kp_gate_leave_exclusive();
         return l->issue(l);
     }
-    if (atomic_load(&process.ending)) { /* ditto: the libraries that it would take to plan may be torn down already */
+    if (atomic_load(&process.ending)) { /* likewise: libraries needed for planning may be torn down already */
         kp_gate_leave_exclusive();
         return skip(l, late);
     }
@@ -475,7 +475,7 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     return rc;
 }
 
-/* For the list of what was seen where nothing was wanted. */
+/* Notes a device for the list printed where nothing was wanted. */
 static void note_device(int ordinal)
 {
     struct kp_device device;
@@ -488,7 +488,7 @@ static void note_device(int ordinal)
     kp_guard--;
 }
 
-/* Why a launch is not wanted, or NULL. */
+/* Returns why a launch is not wanted, or NULL. */
 static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph)
 {
     struct kp_filter_choice choice;
@@ -501,7 +501,7 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
     if (l->is_graph) {
         if (!kp_graph_find(l->graph, graph)) {
             graph->obstacle = "graph whose instantiation was not seen, not replayed";
-            graph->waits = true; /* for all that is known */
+            graph->waits = true; /* assumed, for want of knowledge */
         }
         what->graph = graph;
         what->obstacle = graph->obstacle;
@@ -520,8 +520,8 @@ static CUresult choose(struct kp_launch *l)
     if (atomic_load(&process.ending))
         return skip(l, late);
     const char *unwanted = unwanted_for(l, &what, &graph);
-    /* Not counted either: a launch that is counted holds the program until its kernel has ended, and with it the thread
-     * that its partner waits for. */
+    /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
+     * wait. */
     if (what.outside)
         return skip(l, waits_outside_reason);
     if (!unwanted)
@@ -544,8 +544,8 @@ static void begin(void)
     kp_lock_give(process.lock);
 }
 
-/* A thread cancelled in the middle of a replay would leave the gate closed for ever: here and wherever a window may
- * close. */
+/* Disables cancellation: a thread cancelled in a replay would leave the gate closed for ever. The same goes wherever
+ * a window may close. */
 CUresult kp_process_launch(struct kp_launch *l)
 {
     int before;
@@ -612,7 +612,7 @@ static bool join(const char *symbol, void *real, const uint64_t *args)
     return joined;
 }
 
-/* A call that cannot join closes the window. */
+/* Joins a call to the open window; if it cannot join, the window closes. */
 bool kp_process_join(const char *symbol, void *real, const uint64_t *args)
 {
     int before;
@@ -627,7 +627,8 @@ void kp_process_join_failed(void)
     kp_window_refused(last_ticket);
 }
 
-static __thread uint64_t allocation[2] __attribute__((tls_model("initial-exec"))); /* where its address goes; byte */
+static __thread uint64_t allocation[2]
+    __attribute__((tls_model("initial-exec"))); /* where cuMemAlloc puts the address; byte */
 
 static __thread int cancel_before __attribute__((tls_model("initial-exec")));
 
@@ -752,8 +753,8 @@ static void note_unwanted(void *arg, const char *name, uint64_t launches)
     kp_session_unwanted(name, launches);
 }
 
-/* At the end of a forked child, so that one which executes a program is not told of. Written without allocating, as
- * the child may have any state of the parent's. */
+/* Reports a fork at the end of the child, so that a child which executes a program stays silent. Does not allocate,
+ * as the child may have any state of the parent's. */
 static void tell_forked(void)
 {
     char line[160];
@@ -767,8 +768,8 @@ static void tell_forked(void)
     log->write(log->arg, line, (size_t)n);
 }
 
-/* The CPU time that thread `id` has had, in ns. KP_VENDOR: the kernel's number of the clock of a thread, which is what
- * pthread_getcpuclockid makes of one; that is not in libc before glibc 2.34. */
+/* Returns the CPU time of thread `id`, in ns. KP_VENDOR: computes the kernel's number of a thread's clock as
+ * pthread_getcpuclockid does, which libc lacks before glibc 2.34. */
 static double cpu_time_of(int id)
 {
     enum { PER_THREAD = 4, SCHEDULED = 2 };
@@ -778,8 +779,8 @@ static double cpu_time_of(int id)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Another thread finishes: the process would be gone before the report is whole. It is waited for as long as it gets
- * on; what it may wait for is what this thread holds, where a signal handler ends the program. */
+/* Waits while another thread finishes: the process would end before the report is whole. Waits only as long as that
+ * thread progresses. It may wait for locks of this thread, where a signal handler ends the program. */
 static void wait_for_finisher(int id)
 {
     double before = cpu_time_of(id);
@@ -795,7 +796,7 @@ static void wait_for_finisher(int id)
     }
 }
 
-/* Whether this thread is the one to finish. */
+/* Whether this thread is the one that finishes. */
 static bool takes_the_end(void)
 {
     int id = kp_thread_id(), other = 0;
@@ -803,23 +804,23 @@ static bool takes_the_end(void)
         return false;
     if (atomic_compare_exchange_strong(&process.finisher, &other, id))
         return true;
-    if (other != id) /* not what it interrupted */
+    if (other != id) /* not the thread that the handler interrupted */
         wait_for_finisher(other);
     return false;
 }
 
-/* A report of so many launches may take seconds. */
+/* A report of more launches may take seconds. */
 enum { MANY_LAUNCHES = 1000 };
 
 static void finish(void)
 {
     kp_locks_at_end();
     kp_thread_park(exiter_ends);
-    /* An exit from a handler that interrupted our own work on this thread cannot wait for it. */
+    /* A handler that interrupted our own work on this thread cannot wait for that work. */
     long patience = kp_guard ? 0 : LAST_PATIENCE_MS;
-    /* A replay of another thread is given time to end; the report is written in any case. */
+    /* Gives a replay of another thread time to end, but writes the report in any case. */
     bool alone = kp_gate_enter_exclusive(patience, patience);
-    /* A handler may have interrupted a driver call of this very thread, which the driver would wait for. */
+    /* A handler may have interrupted a driver call of this very thread; the driver would deadlock. */
     bool may_call = alone && !kp_guard && !kp_in_driver && !atomic_load(&process.ending);
     kp_guard++;
     if (may_call)
@@ -827,7 +828,7 @@ static void finish(void)
     else if (alone)
         kp_window_give_up();
     go_to(FINISHED);
-    if (patience) /* else this thread may hold what it takes to tell */
+    if (patience) /* otherwise this thread may hold locks that reporting needs */
         kp_progress_begin("evaluating the counters of the last windows", false);
     kp_worker_drain(patience);
     kp_filter_unwanted(process.filter, note_unwanted, NULL);
@@ -852,10 +853,10 @@ void kp_process_finish(void)
     /* The child of a vfork shares this memory and is not the program. */
     if (atomic_load(&process.phase) == FORKED || getpid() != process.pid)
         return;
-    int before; /* _exit is no place to be cancelled at */
+    int before; /* _exit is no cancellation point */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (takes_the_end()) {
-        atexit(kp_process_exits); /* what another thread finds that exits now */
+        atexit(kp_process_exits); /* other threads that exit now find this handler */
         finish();
     }
     pthread_setcancelstate(before, &before);

@@ -1,7 +1,7 @@
 /*
- * The process kprof lives in: when it wakes up, what it was asked for, what it has seen, and how it ends.
- *
- * Nothing happens before the program initialises CUDA. Threads: every function may be called from any thread.
+ * The profiled process: its start, its options, its launches and its end. Nothing happens before the program
+ * initialises CUDA.
+ * Threads: every function may be called from any thread.
  */
 #ifndef KP_PRELOAD_PROCESS_H
 #define KP_PRELOAD_PROCESS_H
@@ -12,43 +12,43 @@
 #include "collectors/facts/driver.h"
 #include "preload/program/launch.h"
 
-/* Whether launches are looked at: CUDA runs, the options are good, this is no forked child, and the end has not come.
- */
+/* Whether launches are looked at: CUDA runs, the options are valid, this is no forked child, and the program is not
+ * ending. */
 bool kp_process_active(void);
 
-/* When the library is loaded: from then on a forked child finds every lock free that it can meet. */
+/* Prepares for forks when the library is loaded: from then on a forked child finds every lock free that it can meet. */
 void kp_process_watch_forks(void);
 
-/* cuInit succeeded. */
+/* Starts kprof after cuInit succeeded. */
 void kp_process_cuda_started(void);
 
-/* The driver's entry points; NULL before CUDA has started. */
+/* Returns the driver's entry points; NULL before CUDA has started. */
 const struct kp_driver *kp_process_driver(void);
 
-/* Runs a launch: profiled, or straight through when it is not wanted. Returns what the driver returned for it. */
+/* Runs a launch: profiled, or straight through when not wanted. Returns the driver's result. */
 CUresult kp_process_launch(struct kp_launch *l);
 
-/* A context is about to be made, or a module to be loaded: what watches their images is started. */
+/* Starts to watch the images of modules; called before a context is made, or a module loaded. */
 void kp_process_loads_images(void);
 
-/* Counts launches that ran without being looked at, for `reason`. A window in which everything is counted must be
- * closed before they are made: kp_process_close_window. */
+/* Counts launches that ran unprofiled, for `reason`. Close a window that counts everything before making them:
+ * kp_process_close_window. */
 void kp_process_skip(const char *reason, unsigned launches);
 
-/* An operation of class JOIN is about to be made. True: it belongs to the open window, and the gate has been entered
- * shared. False: no window that would be replayed is open any more. */
+/* Prepares an operation of class JOIN. True: it belongs to the open window, and the gate has been entered shared.
+ * False: no open window would be replayed any more. */
 bool kp_process_join(const char *symbol, void *real, const uint64_t *args);
-/* The driver refused what this thread joined last. The gate has not been left yet. */
+/* Notes that the driver refused this thread's last join. Call it before leaving the gate. */
 void kp_process_join_failed(void);
 
-/* cuMemAlloc is about to be called with these arguments. True: a window is open that will be replayed, the gate has
- * been entered exclusively, and kp_process_allocated is owed with the driver's function and answer. It returns what the
- * program is to be told: what the open window holds of the memory must not be what the program lacks. */
+/* Prepares a call of cuMemAlloc with these arguments. True: the open window will be replayed, and the gate has been
+ * entered exclusively. The caller must then pass the driver's function and answer to kp_process_allocated, and
+ * return its result to the program. That call frees the open window's saved memory if the program runs out. */
 bool kp_process_allocates(const uint64_t *args);
 CUresult kp_process_allocated(void *real, CUresult rc);
 
-/* Whether asking for the function of `kernel` may load its library, and with it variables that an open window's saved
- * memory does not hold: true once for each library and context. */
+/* Whether asking for the function of `kernel` may load its library, and with it variables that an open window's
+ * saved memory lacks. True once for each library and context. */
 bool kp_process_loads(CUkernel kernel);
 
 /* A module is about to be loaded beside a window that watches: enters the gate shared and leaves the window open, which
@@ -61,31 +61,31 @@ bool kp_process_frees(CUdeviceptr memory, CUresult *answer);
 /* Whether launches are replayed, which rewinds memory. */
 bool kp_process_replays(void);
 
-/* Closes the open window, if any, once no other thread is in a driver call; `why` as for kp_gate_enter_shared. */
+/* Closes the open window, if any, once no other thread is in a driver call; `why` is as for kp_gate_enter_shared. */
 void kp_process_close_window(const char *why);
 
-/* cu(da)ProfilerStart and Stop. */
+/* Notes cu(da)ProfilerStart and Stop. */
 void kp_process_profile(bool on);
 
-/* Which contexts a call of the driver's ends, by its first argument. */
+/* The contexts that a driver call ends, by its first argument. */
 enum kp_ends { KP_ENDS_NONE, KP_ENDS_CONTEXT, KP_ENDS_DEVICE, KP_ENDS_ALL };
 
-/* The call `symbol` is about to end contexts. */
+/* Prepares for the call `symbol`, which ends contexts. */
 void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol);
 
-/* What a call makes out of date of what was read: how functions are launched; handles, too, as contexts end; these, and
- * the module that is its first argument is gone. */
+/* The cached data that a call invalidates: launch settings of functions; also handles, as contexts end; also the
+ * module in its first argument, which is gone. */
 enum kp_stale { KP_STALE_NOTHING, KP_STALE_SETTINGS, KP_STALE_HANDLES, KP_STALE_MODULE };
 
 void kp_process_forget(enum kp_stale what, uint64_t first);
 
-/* A thread is about to run exit handlers: returns where it is the one to do so. Another one waits until the process
- * ends, or until it seems to be waited for itself. */
+/* Elects the thread that runs exit handlers, and returns on that thread. Any other thread waits until the process
+ * ends, or until the elected one seems to wait for it. */
 void kp_process_exits(void);
-/* The program calls exit(), perhaps from an exit handler or a destructor, whose report is written now. */
+/* Writes the report now if the program calls exit() from an exit handler or a destructor. */
 void kp_process_exit_called(void);
 
-/* The program ends: writes the report, once. */
+/* Ends profiling: writes the report, once. */
 void kp_process_finish(void);
 
 #endif

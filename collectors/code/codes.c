@@ -19,7 +19,7 @@ struct entry {
 struct kp_codes {
     const void *(*cubin)(uint32_t crc, size_t *size);
     bool texts;
-    struct entry **entries; /* by id, from 1 on; each stays where it is */
+    struct entry **entries; /* by id, from 1 on; entries never move */
     size_t n, cap;
     uint64_t *slots; /* hash of the entries by function and CRC: ids, 0 = free */
     size_t n_slots;  /* a power of 2 */
@@ -52,7 +52,7 @@ void kp_codes_free(struct kp_codes *c)
     free(c);
 }
 
-/* The slot of the function: its own, or the free one that it would take. There is always a free one. */
+/* Returns the function's slot, or a free one for it. There is always a free one. */
 static uint64_t *slot_of(const struct kp_codes *c, uint32_t crc, const char *name)
 {
     for (size_t i = kp_hash(name, strlen(name), crc);; i++) {
@@ -126,7 +126,7 @@ uint64_t kp_codes_count(struct kp_codes *c)
     return n;
 }
 
-/* What the image tells is put beside what is known already. */
+/* Adds the facts of the image to those already known. */
 static void read_image(struct kp_codes *c, struct kp_code *code)
 {
     size_t size = 0;
@@ -162,7 +162,7 @@ const struct kp_code *kp_codes_get(struct kp_codes *c, uint64_t id)
 
 /* ---- texts ---- */
 
-/* All functions of the module of codes[0], of which there are `n`; those that belong to it come to the front. */
+/* Counts the functions of the module of codes[0] among `n`, and moves them to the front. */
 static size_t same_module_first(struct kp_code **codes, size_t n)
 {
     size_t same = 1;
@@ -188,7 +188,7 @@ static void disassemble(struct kp_codes *c, struct kp_code **codes, size_t n)
     free(tool);
 }
 
-/* Texts are filled in without the lock, which launches take: until an id has been prepared nobody else reads them. */
+/* Fills texts without the lock, which launches take: until an id has been prepared nobody else reads its texts. */
 void kp_codes_prepare(struct kp_codes *c, uint64_t from, uint64_t to)
 {
     struct kp_code **codes = c->texts && to > from ? calloc(to - from, sizeof(struct kp_code *)) : NULL;

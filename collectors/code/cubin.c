@@ -7,21 +7,21 @@
 #include "collectors/code/cubin_internal.h"
 #include "collectors/code/sass.h"
 
-/* KP_VENDOR: constants of the format, by name as cuobjdump -elf prints them where it does. */
+/* KP_VENDOR: constants of the format, named as in cuobjdump -elf where it prints them. */
 enum {
     CUDA_MACHINE = 190,         /* EM_CUDA */
     ABI_WITH_SHIFTED_SM = 8,    /* first ABI version that keeps the compute capability in bits 8..15 of e_flags */
     INFO_SECTION = 0x70000000,  /* type of .nv.info, and of .nv.info.NAME whose sh_info is the code's section */
     ATTRIBUTE_REGISTERS = 0x2f, /* EIATTR_REGCOUNT: symbol, number */
     ATTRIBUTE_BARRIERS = 0x4c,  /* EIATTR_NUM_BARRIERS */
-    FORMAT_SIZED = 4,           /* EIFMT_SVAL: 16 bits of size, then as many bytes; the others hold 16 bits */
+    FORMAT_SIZED = 4,           /* EIFMT_SVAL: 16 bits of size, then as many bytes; the others have 16 bits */
     FIRST_SM_OF_WIDE_INSTRUCTIONS = 70,
 };
 
-/* KP_VENDOR: EIATTR_ANNOTATIONS, pairs of a kind and an instruction's offset in the section. Kind 1 are the loads and
- * stores of spills: found in the output of nvcc 13.0 for compute capabilities 7.5 to 12.0, where they are exactly those
- * of local memory in kernels without arrays in it, and those of shared memory as well where it was told to spill there.
- */
+/* KP_VENDOR: EIATTR_ANNOTATIONS, pairs of a kind and an instruction's offset in the section. Kind 1 are the loads
+ * and stores of spills. Found in the output of nvcc 13.0 for compute capabilities 7.5 to 12.0. There they are
+ * exactly those of local memory in kernels without local arrays. With spilling to shared memory enabled, they are
+ * also those of shared memory. */
 enum { ATTRIBUTE_ANNOTATIONS = 0x55, ANNOTATION_SIZE = 8, ANNOTATED_SPILL = 1 };
 
 struct kp_cubin {
@@ -32,7 +32,7 @@ struct kp_cubin {
     size_t n_sections, n_symbols;
     struct kp_bytes section_names, symbol_names;
     uint32_t sm;
-    /* By section: index of the one that has its attributes, 0 = none. By symbol: registers a thread. Filled once, so
+    /* By section: index of the section with its attributes, 0 = none. By symbol: registers a thread. Filled once, so
      * that a module of thousands of functions is not searched for each of them. */
     uint32_t *attributes;
     uint8_t *registers;
@@ -48,7 +48,7 @@ static bool read_at(const struct kp_cubin *c, uint64_t offset, void *to, size_t 
 
 static bool read_entry(const struct kp_cubin *c, uint64_t table, size_t n, size_t index, void *to, size_t size)
 {
-    /* The tables were checked to be whole. */
+    /* The tables were checked to be complete. */
     if (index < n && read_at(c, table + index * size, to, size))
         return true;
     memset(to, 0, size);
@@ -102,7 +102,7 @@ bool kp_cubin_section_named(const struct kp_cubin *c, const char *name, Elf64_Sh
 
 /* ---- opening ---- */
 
-/* Reads the header, and how many sections there are. */
+/* Reads the header, and the number of sections. */
 static int read_header(struct kp_cubin *c)
 {
     Elf64_Ehdr h;
@@ -112,7 +112,7 @@ static int read_header(struct kp_cubin *c)
         h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_machine != CUDA_MACHINE || h.e_shentsize != sizeof(Elf64_Shdr) ||
         !read_at(c, h.e_shoff, &first, sizeof(first)))
         return -EINVAL;
-    /* Where a number does not fit the header, the first section has it. */
+    /* A number too large for the header is in the first section. */
     n = h.e_shnum ? h.e_shnum : first.sh_size;
     names_index = h.e_shstrndx == SHN_XINDEX ? first.sh_link : h.e_shstrndx;
     if (n > (c->size - h.e_shoff) / sizeof(Elf64_Shdr))
@@ -150,7 +150,7 @@ uint32_t kp_u32_at(const uint8_t *p)
     return u16_at(p) | u16_at(p + 2) << 16;
 }
 
-/* Takes the next attribute off *rest: its number, and its value, of which two bytes are there at least. */
+/* Takes the next attribute off *rest: its number, and its value of at least two bytes. */
 static bool next_attribute(struct kp_bytes *rest, uint32_t *number, struct kp_bytes *value)
 {
     size_t size = 0;
@@ -243,7 +243,7 @@ bool kp_cubin_place_of(const struct kp_cubin *c, uint32_t symbol, const char **n
     struct kp_bytes bytes = kp_cubin_bytes(c, &section);
     size_t size = bytes.size;
     *name = kp_bytes_string(c->symbol_names, s.st_name);
-    if (!*name || !bytes.at || s.st_value > size) /* also one whose code lies outside of the file */
+    if (!*name || !bytes.at || s.st_value > size) /* it may also lie outside of the file */
         return false;
     *place = (struct kp_cubin_place){.section = s.st_shndx, .symbol = symbol, .begin = s.st_value};
     place->size = s.st_size < size - s.st_value ? s.st_size : size - s.st_value;
@@ -266,14 +266,14 @@ int kp_cubin_find(const struct kp_cubin *c, const char *name, struct kp_cubin_pl
     return -ENOENT;
 }
 
-/* Up to CUDA 12 the headers of a code section have these numbers as well, in the upper bits of what ELF defines; from
- * CUDA 13 on, and from compute capability 9.0 on for registers, only the attributes have them. */
+/* Returns the registers. Up to CUDA 12 the headers of a code section have these numbers as well, in the upper bits
+ * of ELF's fields. From CUDA 13 on, and from compute capability 9.0 on for registers, only the attributes have them. */
 static uint32_t registers_of(const struct kp_cubin *c, uint32_t symbol, const Elf64_Shdr *section)
 {
     return c->registers[symbol] ? c->registers[symbol] : section->sh_info >> 24;
 }
 
-/* What is told of the code in section `section`; none when nothing is. */
+/* Returns the attributes of the code in section `section`; empty without any. */
 static struct kp_bytes attributes_of(const struct kp_cubin *c, uint32_t section)
 {
     Elf64_Shdr info;
@@ -354,7 +354,7 @@ int kp_cubin_each_spill(const struct kp_cubin *c, const struct kp_cubin_place *p
     return rc;
 }
 
-/* An annotation of something else than an instruction of the function is passed over. */
+/* Marks a spill; skips an annotation that is not on an instruction of the function. */
 static int mark_spill(uint64_t at, void *arg)
 {
     const struct kp_code *code = arg;

@@ -1,13 +1,13 @@
-/* What a kernel reaches through calls. */
+/* Follows the calls of a kernel. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collectors/code/cubin_internal.h"
 
-/* KP_VENDOR: .nv.callgraph is pairs of 32 bit, the first an ELF symbol. Pairs whose first word is 0 begin the next of
- * four lists: caller and callee; functions whose address is taken; functions that call through pointers; functions that
- * mention the address of another. Found in the output of nvcc 11.8 to 13.0. */
+/* KP_VENDOR: .nv.callgraph is pairs of 32 bit, the first an ELF symbol. A pair whose first word is 0 begins the next
+ * of four lists. They are: caller and callee; functions whose address is taken; functions that call through
+ * pointers; functions that mention the address of another. Found in the output of nvcc 11.8 to 13.0. */
 enum { CALL_GRAPH = 0x70000001, PAIR = 8, MOST_ROUNDS = 256 };
 enum { CALLS = 1, ADDRESS_TAKEN, CALLS_BY_POINTER, MENTIONS };
 
@@ -20,7 +20,7 @@ static struct kp_bytes call_graph(const struct kp_cubin *c)
     return (struct kp_bytes){NULL, 0};
 }
 
-/* The next pair of any list: false behind the last one. */
+/* Takes the next pair of any list: false behind the last one. */
 static bool next_pair(struct kp_bytes *rest, unsigned *list, uint32_t *first, uint32_t *second)
 {
     for (; rest->size >= PAIR; rest->at += PAIR, rest->size -= PAIR) {
@@ -36,12 +36,12 @@ static bool next_pair(struct kp_bytes *rest, unsigned *list, uint32_t *first, ui
     return false;
 }
 
-/* Functions that the driver and the device's own runtime provide (of CUDA 12 and later, and of those before), by the
- * beginning of their names; the first row that fits counts. All others of the runtime only ask. */
+/* Functions of the driver and the device's runtime, by name prefix, for CUDA 12 and later and for older versions.
+ * The first row that fits counts. All other functions of the runtime only ask. */
 static const struct provided {
     const char *name;
-    bool whole;    /* the name has no more */
-    bool runtime;  /* calls of it are not followed: it is no part of the program's code */
+    bool whole;    /* the whole name, not a prefix */
+    bool runtime;  /* its calls are not followed: it is not part of the program's code */
     bool launches; /* a kernel */
     unsigned once;
 } provided[] = {
@@ -61,11 +61,11 @@ static const struct provided {
     {"cudaGetParameterBuffer", false, true, false, 0},
 };
 
-/* NULL for a function of the program. */
+/* Returns NULL for a function of the program. */
 static const struct provided *provided_of(const char *function)
 {
     for (size_t i = 0; function && i < sizeof(provided) / sizeof(*provided); i++) {
-        size_t n = strlen(provided[i].name) + provided[i].whole; /* the end, too */
+        size_t n = strlen(provided[i].name) + provided[i].whole; /* compares the terminator, too */
         if (!strncmp(function, provided[i].name, n))
             return &provided[i];
     }
@@ -78,12 +78,12 @@ struct walk {
     struct kp_bytes graph;
     size_t n;
     bool *reached;
-    bool pointers; /* also along those through pointers */
-    bool pointed;  /* there was one */
+    bool pointers; /* also follows calls through pointers */
+    bool pointed;  /* such a call was found */
     struct kp_cubin_reach *out;
 };
 
-/* Takes one pair into account; whether a symbol was added. */
+/* Applies one pair; returns whether a symbol was added. */
 static bool step(struct walk *w, unsigned list, uint32_t first, uint32_t second)
 {
     uint32_t to = list == CALLS ? second : first;
@@ -104,7 +104,7 @@ static bool step(struct walk *w, unsigned list, uint32_t first, uint32_t second)
     return w->reached[to] = true;
 }
 
-/* Marks what symbols in reached[n] call, until nothing is added. */
+/* Marks everything that symbols in reached[n] call, until nothing is added. */
 static int follow(struct walk *w)
 {
     bool more = true;

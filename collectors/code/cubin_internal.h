@@ -1,4 +1,4 @@
-/* What the files that read cubins share. */
+/* Shared declarations of the files that read cubins. */
 #ifndef KP_COLLECTORS_CODE_CUBIN_INTERNAL_H
 #define KP_COLLECTORS_CODE_CUBIN_INTERNAL_H
 
@@ -9,13 +9,13 @@
 
 #include "collectors/code/cubin.h"
 
-/* Bytes of the image; none for a section that is not there or reaches beyond the end. */
+/* Bytes of the image; none for a section that is missing or reaches beyond the end. */
 struct kp_bytes {
     const uint8_t *at;
     size_t size;
 };
 
-/* Where the code of a function is. */
+/* The place of a function's code. */
 struct kp_cubin_place {
     uint32_t section; /* index */
     uint32_t symbol;  /* of the function */
@@ -23,35 +23,35 @@ struct kp_cubin_place {
     uint64_t size;    /* byte; within the section */
 };
 
-/* False, and *out zeroed, for an index beyond the table. */
+/* Returns false, and zeroes *out, for an index beyond the table. */
 bool kp_cubin_section(const struct kp_cubin *c, size_t index, Elf64_Shdr *out);
 bool kp_cubin_symbol(const struct kp_cubin *c, size_t index, Elf64_Sym *out);
-/* NULL when the image has none for it. */
+/* Returns NULL when the image has no name for it. */
 const char *kp_cubin_symbol_name(const struct kp_cubin *c, size_t index);
 struct kp_bytes kp_cubin_bytes(const struct kp_cubin *c, const Elf64_Shdr *s);
-/* The first section of that name; false, and *out zeroed, without one. */
+/* Finds the first section of that name; false, and *out zeroed, without one. */
 bool kp_cubin_section_named(const struct kp_cubin *c, const char *name, Elf64_Shdr *out);
-/* The name of a section; NULL when the image has none for it. */
+/* Returns the name of a section; NULL when the image has none for it. */
 const char *kp_cubin_section_name(const struct kp_cubin *c, const Elf64_Shdr *s);
-/* The string at `offset`; NULL when it does not end in `strings`. */
+/* Returns the string at `offset`; NULL when it does not end in `strings`. */
 const char *kp_bytes_string(struct kp_bytes strings, uint64_t offset);
 
-/* The 32 bits at `at`, little-endian. */
+/* Returns the 32 bits at `at`, little-endian. */
 uint32_t kp_u32_at(const uint8_t *at);
 
-/* Where the code of the function with ELF symbol `symbol` is. False when it is something else, or has no code here. */
+/* Finds the code of the function with ELF symbol `symbol`. False when it is no function, or has no code here. */
 bool kp_cubin_place_of(const struct kp_cubin *c, uint32_t symbol, const char **name, struct kp_cubin_place *place);
 
-/* Calls `fn` for each place in the function, byte, that the compiler notes as a load or store of a spill, until it
- * returns other than 0, and returns that. */
+/* Calls `fn` for each offset in the function, byte, that the compiler marks as a load or store of a spill. A result
+ * of `fn` other than 0 ends this and is returned. */
 int kp_cubin_each_spill(const struct kp_cubin *c, const struct kp_cubin_place *place, int (*fn)(uint64_t at, void *arg),
                         void *arg);
 
-/* 0, or -ENOENT without such a function. */
+/* Returns 0, or -ENOENT without such a function. */
 int kp_cubin_find(const struct kp_cubin *c, const char *name, struct kp_cubin_place *out);
 
-/* Gives the instructions of `code`, which is at `place`, their locations, and the code its locations and files. A
- * module without a line table, or with a broken one, gives none. 0 or -ENOMEM. */
+/* Sets the locations of the instructions of `code`, which is at `place`, and the code's locations and files. Without
+ * a valid line table there are none. 0 or -ENOMEM. */
 int kp_cubin_lines(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code);
 
 #endif

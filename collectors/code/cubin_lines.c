@@ -3,9 +3,9 @@
  * each), and NVIDIA's two instructions for inlined code.
  *
  * KP_VENDOR: extended instruction 0x90 takes a context and the offset of a function's name in .debug_str. The rows that
- * follow are of that function, inlined at the place that an earlier row of the sequence gives; the context is its
- * number from 1 on, 0 ends this. 0x91 takes the name alone. A sequence starts with an address of 0, and the relocation
- * of that operand names the function. Verified with what nvdisasm -gi prints of the same modules
+ * follow belong to that function, inlined at the place of an earlier row of the sequence. The context is the number of
+ * that row from 1 on; 0 ends the inlining. 0x91 takes the name alone. A sequence starts with an address of 0, and the
+ * relocation of that operand names the function. Verified against nvdisasm -gi on the same modules
  * (tests/unit/collectors/test_collect_cubin.c).
  */
 #include <elf.h>
@@ -36,7 +36,7 @@ enum {
 
 /* ---- reading ---- */
 
-/* Reads beyond the end give 0, and `bad` stays set. */
+/* Reads beyond the end return 0 and set `bad`, which stays set. */
 struct cursor {
     const uint8_t *at, *end;
     bool bad;
@@ -63,7 +63,7 @@ static uint64_t number(struct cursor *c, size_t bytes)
     return value;
 }
 
-/* A number in base 128, and how many bits it takes; what is beyond 64 of them is dropped. */
+/* Reads a number in base 128, and how many bits it takes; drops bits beyond 64. */
 static uint64_t leb128(struct cursor *c, unsigned *bits, bool *negative)
 {
     uint64_t value = 0;
@@ -94,7 +94,7 @@ static int64_t sleb(struct cursor *c)
     return (int64_t)value;
 }
 
-/* NULL when no terminator is left. */
+/* Returns NULL without a terminator. */
 static const char *string(struct cursor *c)
 {
     const uint8_t *at = c->at, *end = memchr(at, 0, (size_t)(c->end - at));
@@ -103,16 +103,16 @@ static const char *string(struct cursor *c)
     return (const char *)at;
 }
 
-/* ---- arrays of what is there only once ---- */
+/* ---- arrays of unique entries ---- */
 
-/* What the entries of an array are told apart by. */
+/* How the entries of an array are compared. */
 struct kind {
     size_t size; /* of an entry */
     uint64_t (*hash)(const void *entry);
     bool (*same)(const void *a, const void *b);
 };
 
-/* Entries and where each is: open addressing by hash, a slot holds index + 1. */
+/* Entries with an index: open addressing by hash, a slot is index + 1. */
 struct set {
     const struct kind *kind;
     void *entries;
@@ -123,11 +123,11 @@ struct set {
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15; /* 2^64 by the golden ratio, an odd number without pattern */
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15; /* 2^64 divided by the golden ratio, an odd number without pattern */
     return hash ^ hash >> 32;
 }
 
-/* The slot of what equals `entry`, or the free one where it belongs. */
+/* Returns the slot of the entry equal to `entry`, or a free one for it. */
 static uint32_t *slot_of(const struct set *s, const void *entry)
 {
     size_t mask = s->n_slots - 1, i = s->kind->hash(entry) & mask;
@@ -136,8 +136,8 @@ static uint32_t *slot_of(const struct set *s, const void *entry)
     return &s->slots[i];
 }
 
-/* The array with room for one more than `n` entries: it is doubled when it is full, as it is when n is a power of two.
- * NULL without memory, the array being as it was. */
+/* Makes room in the array for one more than `n` entries. It is full, and doubled, when n is a power of two. NULL
+ * without memory, with the array unchanged. */
 static void *with_room(void *entries, size_t n, size_t size)
 {
     return n & (n - 1) ? entries : realloc(entries, (n ? 2 * n : 1) * size);
@@ -165,7 +165,7 @@ static int set_grow(struct set *s)
     return 0;
 }
 
-/* *out is the index + 1 of what equals `entry`, which is copied when it is the first of its kind (*is_new). 0 or
+/* Sets *out to the index + 1 of the entry equal to `entry`, which is copied if it is the first (*is_new). 0 or
  * -ENOMEM. */
 static int set_add(struct set *s, const void *entry, uint32_t *out, bool *is_new)
 {
@@ -186,11 +186,11 @@ static int set_add(struct set *s, const void *entry, uint32_t *out, bool *is_new
 struct row {
     uint64_t address; /* in the section */
     uint32_t location;
-    bool end; /* of its sequence: no location from here on */
+    bool end; /* end of its sequence: no location from here on */
     size_t order;
 };
 
-/* A location before it has strings of its own. */
+/* A location before its strings are copied. */
 struct spot {
     uint32_t file, parent; /* index + 1 */
     uint32_t line;
@@ -203,15 +203,15 @@ struct relocation {
 
 struct lines {
     const struct kp_cubin *cubin;
-    uint32_t section;               /* the one whose rows are wanted */
+    uint32_t section;               /* the section whose rows are wanted */
     struct kp_bytes table;          /* .debug_line */
     struct relocation *relocations; /* by offset */
     size_t n_relocations;
-    bool with_addend; /* in the relocation, and not where the operand is */
+    bool with_addend; /* in the relocation, and not in the operand */
 
     struct row *rows;
     size_t n_rows;
-    uint32_t *sequence; /* location of each row of the sequence at hand */
+    uint32_t *sequence; /* location of each row of the current sequence */
     size_t n_sequence;
     struct set spots; /* struct spot */
     struct set files; /* struct kp_source_file */
@@ -249,8 +249,8 @@ static const struct kind file_kind = {sizeof(struct kp_source_file), file_hash, 
 
 struct unit_file {
     const char *name;
-    uint64_t folder; /* from 1 on; 0 is the compiler's own, which the table does not tell */
-    uint32_t index;  /* + 1, into the files of the lines; 0 = not asked for yet */
+    uint64_t folder; /* from 1 on; 0 is the compiler's folder, which the table lacks */
+    uint32_t index;  /* + 1, into the files of the lines; 0 = not looked up yet */
 };
 
 /* A unit of the table: its header, and the instructions of its line program. */
@@ -293,8 +293,8 @@ static int read_files(struct unit *u, struct cursor *c)
     return 0;
 }
 
-/* Reads the unit that starts at `c` and goes on to the next. 0, -EINVAL when nothing can be read from here on, or
- * -ENOMEM; u->program is empty when the unit is of a form that is not known. */
+/* Reads the unit that starts at `c` and moves to the next. 0, -ENOMEM, or -EINVAL when the rest is unreadable;
+ * u->program is empty for a unit of an unknown form. */
 static int read_unit(struct unit *u, struct cursor *c)
 {
     size_t offset_size = 4;
@@ -335,7 +335,7 @@ static char *join(const char *folder, const char *name)
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-/* *out is the index + 1 of the unit's file `file`; 0 when it has none of that number. 0 or -ENOMEM. */
+/* Sets *out to the index + 1 of the unit's file `file`; 0 without such a file. 0 or -ENOMEM. */
 static int file_of(struct lines *l, struct unit *u, uint64_t file, uint32_t *out)
 {
     *out = 0;
@@ -361,10 +361,10 @@ static int file_of(struct lines *l, struct unit *u, uint64_t file, uint32_t *out
 struct state {
     uint64_t address, file, context, function;
     int64_t line;
-    bool wanted; /* the address is in the section whose rows are wanted */
+    bool wanted; /* the address is in the wanted section */
 };
 
-/* What the registers say now, as an index + 1; 0 is no known line. 0 or -ENOMEM. */
+/* Returns the location of the registers in *out, as an index + 1; 0 is no known line. 0 or -ENOMEM. */
 static int location_of(struct lines *l, struct unit *u, const struct state *s, uint32_t *out)
 {
     struct spot spot = {.line = (uint32_t)s->line, .function = s->function};
@@ -374,7 +374,7 @@ static int location_of(struct lines *l, struct unit *u, const struct state *s, u
     int rc = file_of(l, u, s->file, &spot.file);
     if (rc)
         return rc;
-    /* Line 0 is code of the compiler's own, which is best told of by the place that it was put. */
+    /* Line 0 is code that the compiler made; the place around it describes it best. */
     *out = spot.parent;
     if (!spot.file || s->line <= 0 || s->line > UINT32_MAX)
         return 0;
@@ -397,7 +397,7 @@ static int add_row(struct lines *l, uint64_t address, uint32_t location, bool en
     return 0;
 }
 
-/* A row for what the registers say now. */
+/* Adds a row for the current registers. */
 static int add_state(struct lines *l, struct unit *u, const struct state *s)
 {
     uint32_t location;
@@ -407,7 +407,7 @@ static int add_state(struct lines *l, struct unit *u, const struct state *s)
     return rc ? rc : add_row(l, s->address, location, false);
 }
 
-/* Rows for the address where the sequence ends are for nothing. */
+/* Ends a sequence, ignoring rows for its end address. */
 static int end_sequence(struct lines *l, const struct state *s)
 {
     for (size_t i = 1; s->wanted && i <= l->n_sequence; i++) {
@@ -439,7 +439,7 @@ static int read_relocations(struct lines *l)
     size_t size = sizeof(Elf64_Rela);
     l->with_addend = kp_cubin_section_named(l->cubin, ".rela.debug_line", &section);
     if (!l->with_addend) {
-        /* The same without the last member. */
+        /* the same structure without the last member */
         size = sizeof(Elf64_Rel);
         if (!kp_cubin_section_named(l->cubin, ".rel.debug_line", &section))
             return -ENOENT;
@@ -456,7 +456,7 @@ static int read_relocations(struct lines *l)
     return 0;
 }
 
-/* The operand at `at` is relocated by a function's symbol, or by that of its section. */
+/* Sets the address from the operand at `at`, relocated by the symbol of a function or of its section. */
 static void set_address(struct lines *l, struct state *s, const uint8_t *at, uint64_t operand)
 {
     struct relocation key = {.offset = (uint64_t)(at - l->table.at)};
@@ -526,7 +526,7 @@ static int run_standard(struct lines *l, struct unit *u, struct state *s, uint8_
     case FIXED_ADVANCE_PC:
         s->address += number(c, 2);
         break;
-    default: /* columns, blocks and what is newer: nothing that is asked for */
+    default: /* columns, blocks and newer data are not needed */
         for (uint8_t i = 0; i < u->lengths[opcode - 1]; i++)
             uleb(c);
     }
@@ -561,13 +561,14 @@ static int by_address(const void *a, const void *b)
     const struct row *r = a, *s = b;
     if (r->address != s->address)
         return r->address < s->address ? -1 : 1;
-    /* Where a sequence ends, the next may begin. */
+    /* The next sequence may begin where one ends. */
     if (r->end != s->end)
         return r->end ? -1 : 1;
     return r->order < s->order ? -1 : 1;
 }
 
-/* Of several rows for one address the last counts, the others being what it was inlined at. */
+/* Locates instructions: of several rows for one address the last counts, as the others are the places that inline
+ * it. */
 static void locate_instructions(struct lines *l, uint64_t begin, struct kp_code *code)
 {
     size_t row = 0;
@@ -581,7 +582,7 @@ static void locate_instructions(struct lines *l, uint64_t begin, struct kp_code 
     }
 }
 
-/* Gives `code` the files and the locations, with their own copies of the names. */
+/* Gives `code` the files and the locations, with copies of the names. */
 static int hand_over(struct lines *l, struct kp_code *code)
 {
     Elf64_Shdr section;
@@ -608,7 +609,7 @@ static int hand_over(struct lines *l, struct kp_code *code)
 
 static int run_units(struct lines *l)
 {
-    if (!l->table.size) /* it has no address, either */
+    if (!l->table.size) /* an empty table has no address, either */
         return 0;
     struct cursor c = {.at = l->table.at, .end = l->table.at + l->table.size};
     int rc = 0;
@@ -623,7 +624,7 @@ static int run_units(struct lines *l)
     return rc == -ENOMEM ? rc : 0;
 }
 
-/* The section's rows are decoded for one function at a time: a few milliseconds for a megabyte of table. */
+/* Decodes the section's rows anew for each function: a few milliseconds for a megabyte of table. */
 int kp_cubin_lines(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code)
 {
     Elf64_Shdr table;

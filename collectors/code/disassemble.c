@@ -22,11 +22,11 @@
 extern char **environ;
 
 #define TOOL  "nvdisasm"
-#define LABEL ".L" /* what the names of its labels begin with */
+#define LABEL ".L" /* prefix of its labels */
 
 /* ---- finding it ---- */
 
-/* Is there such a program in the first `len` characters of `folder`, followed by `below`? */
+/* Returns the program in the first `len` characters of `folder`, followed by `below`, if it exists. */
 static char *program_in(const char *folder, size_t len, const char *below)
 {
     char *path;
@@ -55,19 +55,19 @@ char *kp_disassembler_find(void)
 
 /* ---- running it ---- */
 
-/* Where the child finds the image; ours have higher numbers. */
+/* The child's descriptor of the image; ours have higher numbers. */
 enum { IMAGE_FD = 3 };
 
 struct child {
-    int tool;   /* its handle; -1 = there is none */
+    int tool;   /* its handle; -1 = none */
     int output; /* its standard output, or -1 */
     struct timespec deadline;
 };
 
-/* The image as a file that has no name, for the child alone. The descriptor, or negative errno. */
+/* Makes an unnamed file of the image, for the child alone. Returns the descriptor, or negative errno. */
 static int image_file(const void *image, size_t size)
 {
-    /* The C library's memfd_create is newer than what we may ask of it. */
+    /* Calls the kernel, as the C library's memfd_create is newer than our baseline. */
     int fd = kp_descriptor_raise((int)syscall(SYS_memfd_create, "cubin", 1u /* MFD_CLOEXEC */));
     if (fd < 0)
         return -errno;
@@ -83,7 +83,8 @@ static int image_file(const void *image, size_t size)
     return fd;
 }
 
-/* The environment without what would preload us into the tool; the strings are those of the environment. */
+/* Copies the environment without the variables that would preload us into the tool; the strings stay the
+ * environment's. */
 static char **child_environment(void)
 {
     size_t n = 0, kept = 0;
@@ -97,38 +98,38 @@ static char **child_environment(void)
     return list;
 }
 
-/* What the child needs between its start and the tool's. */
+/* Data for the child until the tool starts. */
 struct launch {
     const char *tool;
-    char **arguments, **environment, *stack; /* of the tool's own start */
+    char **arguments, **environment, *stack; /* for starting the tool */
     int image, output, null;
-    pid_t pid; /* out: the tool's; -1 = it could not be made */
+    pid_t pid; /* out: the tool's; -1 = failed */
     int error; /* out: why the tool did not start */
 };
 
-/* Runs in the child, in the parent's memory, which waits: system calls only. The program's own settings of signals are
- * not for the tool. */
+/* Runs in the child, in the parent's memory, while the parent waits: so it makes system calls only. The tool must
+ * not inherit the program's signal settings. */
 static int become_tool(void *arg)
 {
     struct launch *l = arg;
-    /* The kernel's structure, all zero: SIG_DFL, no flags, an empty mask. Past sigaction(), which a sanitiser or
-     * another preloaded library may have replaced by one that keeps a table: that would be the program's, whose memory
-     * this is. */
+    /* The kernel's structure, all zero: SIG_DFL, no flags, an empty mask. Bypasses sigaction(): a sanitiser or
+     * another preloaded library may have replaced it by one with a table, which would be the program's here. */
     const uint64_t by_default[4] = {0};
     sigset_t none;
     for (int s = 1; s < NSIG; s++)
-        syscall(SYS_rt_sigaction, s, by_default, NULL, _NSIG / 8); /* refused for some, which have no handler then */
+        syscall(SYS_rt_sigaction, s, by_default, NULL,
+                _NSIG / 8); /* some signals refuse; they have no handler anyway */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (dup2(l->null, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->null, STDERR_FILENO) >= 0 &&
         dup2(l->image, IMAGE_FD) >= 0)
-        syscall(SYS_execve, l->tool, l->arguments, l->environment); /* past doors, as the end */
+        syscall(SYS_execve, l->tool, l->arguments, l->environment); /* past our doors, like the exit */
     l->error = errno;
     syscall(SYS_exit_group, 127);
     return 127;
 }
 
-/* Runs in a child that starts the tool and ends: the tool is then no child of the program's. */
+/* Runs in a child that starts the tool and ends, so that the tool is no child of the program. */
 static int start_tool(void *arg)
 {
     struct launch *l = arg;
@@ -139,9 +140,8 @@ static int start_tool(void *arg)
     return 0;
 }
 
-/* A tool that the program itself had started would send it SIGCHLD, and be seen by a wait for any child, which it may
- * have handlers and loops for. One in between, which sends nothing as it runs no program of its own, takes care of
- * that; posix_spawn has no way to say so. */
+/* Starts the tool through a child in between. A direct child would send SIGCHLD to the program, whose handlers and
+ * waits for any child would see it. The child in between sends no signal; posix_spawn has no way to request that. */
 static int spawn(const char *tool, char *functions, int image, int output, int *tool_handle)
 {
     enum { STACK = 64 << 10 };
@@ -160,7 +160,7 @@ static int spawn(const char *tool, char *functions, int image, int output, int *
         l.null = kp_descriptor_raise(l.null);
     if (!l.environment || !stack || l.null < 0)
         goto out;
-    /* A handler of the program must not run in the child, whose memory is the program's. */
+    /* Blocks handlers of the program in the child, whose memory is the program's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t between = clone(start_tool, stack + 2 * STACK, CLONE_VM | CLONE_VFORK, &l);
@@ -168,7 +168,7 @@ static int spawn(const char *tool, char *functions, int image, int output, int *
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     while (between > 0 && waitpid(between, NULL, __WCLONE) < 0 && errno == EINTR)
         ;
-    /* A handle, as the number may be another's once the tool has ended. Not there before Linux 5.3. */
+    /* A handle, as the number may be reused once the tool has ended. Linux before 5.3 has none. */
     *tool_handle = rc ? -1 : (int)syscall(SYS_pidfd_open, l.pid, 0);
 out:
     if (l.null >= 0)
@@ -203,7 +203,7 @@ static int start(struct child *c, const char *tool, char *functions, const void 
     return rc;
 }
 
-/* Milliseconds until the deadline, 0 after it. */
+/* Returns milliseconds until the deadline, 0 after it. */
 static int time_left(const struct child *c)
 {
     struct timespec now;
@@ -212,7 +212,7 @@ static int time_left(const struct child *c)
     return ms > 0 ? (int)ms : 0;
 }
 
-/* The next output; 0 when there will be none: at its end, after an error, or when the time is over. */
+/* Reads the next output; 0 at its end, after an error, or when the time is over. */
 static size_t next_output(const struct child *c, char *buffer, size_t size)
 {
     for (;;) {
@@ -227,8 +227,8 @@ static size_t next_output(const struct child *c, char *buffer, size_t size)
     }
 }
 
-/* All that it had to say has been read, or is no longer wanted: it need not end by itself. Without a handle it is left
- * to end by what it writes into the closed pipe. */
+/* Ends the tool, whose output has been read or is not needed. Without a handle the tool ends by writing into the
+ * closed pipe. */
 static void finish(struct child *c)
 {
     close(c->output);
@@ -238,7 +238,7 @@ static void finish(struct child *c)
     close(c->tool);
 }
 
-/* ---- reading what it prints ---- */
+/* ---- parsing the output ---- */
 
 struct target {
     struct kp_code *code;
@@ -246,7 +246,7 @@ struct target {
     const char *section; /* name */
 };
 
-/* A name for a place in the code, which branches are printed with. */
+/* A name for a place in the code; printed branches use it. */
 struct label {
     const char *name;
     uint64_t offset; /* in the section, byte */
@@ -258,8 +258,8 @@ struct reader {
     struct kp_arena names;
     struct label *labels;
     size_t n_labels;
-    size_t n_placed;    /* the others are for the next instruction */
-    char section[4096]; /* name of the one being printed; one that does not fit is none */
+    size_t n_placed;    /* the remaining ones are for the next instruction */
+    char section[4096]; /* name of the section being printed; "" if too long */
     size_t n_filled;
     int rc;
 };
@@ -273,7 +273,7 @@ static struct kp_instruction *instruction_at(const struct target *t, const char 
 {
     if (strcmp(t->section, section) != 0 || offset < t->place.begin || offset - t->place.begin > UINT32_MAX)
         return NULL;
-    /* The codes are the caller's, and so are their instructions. */
+    /* The codes are the caller's, and so are their instructions, which makes the cast safe. */
     return (struct kp_instruction *)kp_code_at(t->code, (uint32_t)(offset - t->place.begin));
 }
 
@@ -292,7 +292,7 @@ static void take_label(struct reader *r, const char *name, size_t len)
         r->rc = -ENOMEM;
 }
 
-/* Several functions may share a section, and an instruction. */
+/* Stores an instruction's text: several functions may share a section, and an instruction. */
 static void take_instruction(struct reader *r, uint64_t offset, const char *text, size_t len)
 {
     for (size_t i = 0; i < r->n_targets; i++) {
@@ -317,11 +317,7 @@ static void take_section(struct reader *r, const char *name)
     r->section[len] = 0;
 }
 
-/* One of
- *     .section<tab>NAME,"ax",...
- *     .LABEL:
- *     /<star>OFFSET<star>/<blanks>INSTRUCTION ;
- * after blanks. */
+/* Parses one of .section<tab>NAME,"ax",... .LABEL: /<star>OFFSET<star>/<blanks>INSTRUCTION ; after blanks. */
 static void take_line(struct reader *r, const char *line)
 {
     static const char section[] = ".section", open[] = "/*", close_mark[] = "*/", blanks[] = " \t";
@@ -347,7 +343,7 @@ static void take_line(struct reader *r, const char *line)
         take_instruction(r, offset, after, len);
 }
 
-/* Hands each whole line to `r`. A line that does not fit `size` is none of ours and is dropped. */
+/* Passes each whole line to `r`. Drops a line longer than `size`, which cannot be one of those. */
 static void read_lines(const struct child *c, struct reader *r, char *buffer, size_t size)
 {
     size_t held = 0, n;
@@ -378,7 +374,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct label *)a)->name, ((const struct label *)b)->name);
 }
 
-/* `(.L_x_1) becomes 0x90: the labels themselves are not kept. 0 or -ENOMEM. */
+/* Replaces `(.L_x_1) by 0x90, as labels are not kept. 0 or -ENOMEM. */
 static int resolve(const struct reader *r, const struct target *t, struct kp_instruction *i)
 {
     static const char open[] = "`(";
@@ -414,7 +410,7 @@ static int resolve_all(struct reader *r)
 
 /* ---- all of it ---- */
 
-/* Where each function is, and the symbols of all as the tool takes them, separated by commas. */
+/* Finds the place of each function, and the symbols of all as the tool takes them, separated by commas. */
 static int find_targets(const struct kp_cubin *c, struct kp_code *const *codes, size_t n, struct reader *r,
                         char **functions)
 {

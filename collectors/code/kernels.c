@@ -17,9 +17,9 @@ struct function {
 
 struct kp_kernels {
     const void *(*cubin_at)(size_t i, size_t *size);
-    size_t seen;               /* images looked at */
-    struct kp_cubin **modules; /* those of them that can be read */
-    unsigned *once;            /* of each: of enum kp_once, what any of its code does */
+    size_t seen;               /* images read so far */
+    struct kp_cubin **modules; /* the readable ones */
+    unsigned *once;            /* of each: enum kp_once of all its code */
     size_t n_modules;
     struct function *functions;
     size_t n, cap;
@@ -71,7 +71,7 @@ static int add_function(const struct kp_cubin_function *f, void *arg)
     return 0;
 }
 
-/* Puts all functions into buckets again, as many as there is memory for. */
+/* Sorts all functions into buckets again, as many as memory allows. */
 static void index_all(struct kp_kernels *k)
 {
     size_t n = k->n_buckets ? k->n_buckets : 1024;

@@ -28,7 +28,7 @@ enum opcode {
 };
 
 #define ANY   0xff /* form */
-#define LATER 0xff /* compute capabilities as well */
+#define LATER 0xff /* later compute capabilities as well */
 
 static const struct code {
     uint16_t operation;
@@ -57,7 +57,7 @@ const char *kp_sass_opcode(const uint8_t *instruction, uint32_t sm)
     unsigned form = words[0] >> 9 & 7;
     const struct code *end = codes + sizeof(codes) / sizeof(*codes);
     const struct code *code = bsearch(&operation, codes, (size_t)(end - codes), sizeof(*codes), by_operation);
-    /* Of the rows of one operation any may have been found. */
+    /* The search may have found any row of the operation. */
     while (code && code > codes && code[-1].operation == operation)
         code--;
     for (; code && code < end && code->operation == operation; code++) {

@@ -10,11 +10,11 @@
 
 #define KP_SASS_SIZE 16 /* byte an instruction, from compute capability 7.0 on */
 
-/* The basic opcode ("FFMA", "LDG") of the KP_SASS_SIZE bytes at `instruction` on a GPU of compute capability `sm` (90
- * is 9.0); "" when the table has none for it. */
+/* Returns the basic opcode ("FFMA", "LDG") of the KP_SASS_SIZE bytes at `instruction` on a GPU of compute capability
+ * `sm` (90 is 9.0); "" when unknown. */
 const char *kp_sass_opcode(const uint8_t *instruction, uint32_t sm);
 
-/* The category of a basic opcode ("Load/Store"); "" when the table does not have it. */
+/* Returns the category of a basic opcode ("Load/Store"); "" when unknown. */
 const char *kp_sass_category(const char *opcode);
 
 #endif

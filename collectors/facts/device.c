@@ -6,10 +6,10 @@
 #include "collectors/facts/occupancy.h"
 #include "report/model/model.h"
 
-/* An upper bound against a driver that never ends the list: the parameter space holds 32,764 bytes. */
+/* An upper bound against a driver that never ends the list: the parameter space is 32,764 bytes. */
 enum { MAX_PARAMS = 8192 };
 
-/* Attributes in the order in which kp_device_read takes them apart. */
+/* Attributes in the order in which kp_device_read assigns them. */
 enum {
     CC_MAJOR,
     CC_MINOR,
@@ -128,9 +128,10 @@ static CUresult read_params(const struct kp_driver *d, struct kp_function *out)
     return CUDA_SUCCESS;
 }
 
-/* The driver counts named barriers in its own occupancy answer. Asked for blocks of one warp without dynamic shared
- * memory, it answers less than the other limits allow only when the barriers bind; when the other limits leave room for
- * the most blocks an SM takes and it grants them all, the barriers do not limit. Between the two it does not tell. */
+/* Finds how many blocks the named barriers allow, which the driver counts in its own occupancy answer. The question
+ * is for blocks of one warp without dynamic shared memory. An answer below the other limits means that the barriers
+ * bind. If the other limits leave room for an SM's most blocks and the driver grants all of them, the barriers do
+ * not limit. Otherwise the answer says nothing. */
 static uint32_t barrier_limit(const struct kp_driver *d, const struct kp_device *device, const struct kp_function *f)
 {
     int blocks = 0;
@@ -160,7 +161,7 @@ CUresult kp_function_read(const struct kp_driver *d, const struct kp_device *dev
     const char *name = NULL;
     memset(out, 0, sizeof(*out));
     out->handle = f;
-    /* A CUkernel is refused by the function queries and gives its function for the current context. */
+    /* Function queries refuse a CUkernel, so get its function for the current context. */
     CUresult rc = d->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f);
     if (rc != CUDA_SUCCESS && d->cuKernelGetFunction) {
         rc = d->cuKernelGetFunction(&out->handle, (CUkernel)f);

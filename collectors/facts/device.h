@@ -1,4 +1,4 @@
-/* What kprof needs to know of a device, a context and a kernel function. Read once each from the driver. */
+/* Facts of a device, a context and a kernel function. Read once each from the driver. */
 #ifndef KP_COLLECTORS_FACTS_DEVICE_H
 #define KP_COLLECTORS_FACTS_DEVICE_H
 
@@ -34,26 +34,26 @@ struct kp_param {
 };
 
 struct kp_function {
-    CUfunction handle; /* a CUfunction, also where the program launches by CUkernel */
+    CUfunction handle; /* a CUfunction, even if the program launches by CUkernel */
     char *mangled;     /* "" when the driver cannot tell */
     uint32_t registers, max_threads, local_bytes;
     uint64_t static_shared;
     uint32_t cluster[3];    /* required by the code; 0 = none */
     int cluster_policy;     /* CUclusterSchedulingPolicy of the function */
-    uint32_t barrier_limit; /* blocks an SM that named barriers allow; 0 = the driver does not tell */
-    bool code_known;        /* by the caller, who has the module's image: kp_function_read leaves it false */
+    uint32_t barrier_limit; /* blocks an SM that named barriers allow; 0 = unknown to the driver */
+    bool code_known;        /* set by the caller, who has the module's image: kp_function_read leaves it false */
     struct kp_kernel_code code;
     bool params_known;
     struct kp_param *params;
     size_t n_params, params_bytes;
 };
 
-/* Results: CUDA_SUCCESS or the driver's code. A context must be current. */
+/* Read facts of the device or context. Return CUDA_SUCCESS or the driver's code. A context must be current. */
 CUresult kp_device_read(const struct kp_driver *d, CUdevice device, struct kp_device *out);
 CUresult kp_context_facts_read(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
                                struct kp_context_facts *out);
 
-/* Reads `f`, a CUfunction or a CUkernel cast to one (both may be launched). Frees nothing of *out on entry. */
+/* Reads `f`, a CUfunction or a CUkernel cast to one (both can be launched). Frees nothing of *out on entry. */
 CUresult kp_function_read(const struct kp_driver *d, const struct kp_device *device, CUfunction f,
                           struct kp_function *out);
 void kp_function_free(struct kp_function *f);

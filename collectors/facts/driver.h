@@ -1,4 +1,5 @@
-/* The driver as kprof calls it: a table of the real entry points, filled by the preloader. Read-only once filled. */
+/* The driver functions that kprof calls: a table of the real entry points, filled by the preloader. Read-only once
+ * filled. */
 #ifndef KP_COLLECTORS_FACTS_DRIVER_H
 #define KP_COLLECTORS_FACTS_DRIVER_H
 
@@ -15,7 +16,7 @@ struct kp_driver {
 /* Fills `d` through `find(symbol)`. Returns NULL, or the first needed symbol that is missing. */
 const char *kp_driver_fill(struct kp_driver *d, void *(*find)(const char *symbol));
 
-/* "CUDA_ERROR_X", or "unknown CUDA error"; static text. */
+/* Returns "CUDA_ERROR_X", or "unknown CUDA error"; static text. */
 const char *kp_driver_error(const struct kp_driver *d, CUresult rc);
 
 #endif

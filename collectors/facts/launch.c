@@ -91,7 +91,7 @@ bool kp_launch_is_metric(const char *name)
            kp_device_is_metric(name);
 }
 
-/* What only the code of a kernel tells, whose image is kept where something is collected by instruction. */
+/* The reason where only the kernel's code has the value; its image is kept if anything is collected by instruction. */
 static const char barrier_unknown[] =
     "the driver does not tell how many barriers this kernel uses; section SourceCounters does";
 static const char code_unknown[] = "the driver does not tell; with section SourceCounters, the kernel's code does";
@@ -107,7 +107,7 @@ struct source {
     const struct kp_launch_extra *extra;
     struct kp_occupancy_in in;
     struct kp_occupancy o;
-    int rc; /* the first error; later calls keep it */
+    int rc; /* the first error; later calls do not change it */
 };
 
 static void count(struct source *x, const char *name, const char *unit, uint64_t value)
@@ -164,8 +164,8 @@ static uint32_t registers_of(const struct source *x)
     return x->extra->registers ? x->extra->registers : x->f->registers;
 }
 
-/* Blocks that the named barriers allow; 0 = not known. The code tells where the driver does not, of chips whose number
- * of barriers is known. */
+/* Returns the blocks that the named barriers allow; 0 = not known. Uses the code where the driver does not tell, for
+ * chips with a known number of barriers. */
 static uint32_t barrier_limit(const struct source *x)
 {
     uint32_t most = x->device->max_blocks, n = x->f->code.barriers;
@@ -203,7 +203,7 @@ static void compute_occupancy(struct source *x)
     x->in = in;
 }
 
-/* One metric an axis: `base` and x, y or z. */
+/* Sets one metric for each axis: `base` and x, y or z. */
 static void axes(struct source *x, const char *base, const char *unit, const uint32_t v[3])
 {
     char name[64];
@@ -216,8 +216,8 @@ static void axes(struct source *x, const char *base, const char *unit, const uin
     }
 }
 
-/* What the compiler spilled goes through local memory: a kernel that has none spills nothing. Of one that has, only its
- * code tells which accesses are spills; they are counted by instruction (derive_source.h). */
+/* Sets the spilling metrics. Spills go through local memory, so a kernel without local memory spills nothing. With
+ * local memory, only the code tells which accesses are spills; they are counted by instruction (derive_source.h). */
 static void spilling(struct source *x)
 {
     static const char *const names[] = {"derived__local_spilling_requests", "derived__local_spilling_requests_pct"};
@@ -269,7 +269,8 @@ static void geometry(struct source *x)
         missing(x, "launch__persisting_l2_cache_size", "the driver does not tell for this context");
 }
 
-/* Without its code, the blocks that the named barriers allow often leave one number of barriers a block. */
+/* Sets the number of barriers. Without the code, the blocks that the barriers allow often leave only one possible
+ * number. */
 static void barriers(struct source *x)
 {
     uint32_t limit = barrier_limit(x), n = limit ? KP_BARRIERS_PER_SM / limit : 0;
@@ -349,7 +350,7 @@ static void config_for_driver(const struct source *x, CUlaunchConfig *c, CUlaunc
     a->value.clusterDim.z = x->s->cluster[2];
 }
 
-/* The points of one curve as a metric holds them. */
+/* The points of one curve, in the form of a metric. */
 struct points {
     uint32_t warps[KP_CURVE_POINTS];
     double values[KP_CURVE_POINTS];
@@ -357,7 +358,7 @@ struct points {
     char text[KP_CURVE_POINTS][KP_KEY_SIZE];
 };
 
-/* Active clusters of `size` blocks. The grid has to be whole clusters; how large it is does not matter. */
+/* Returns the active clusters of `size` blocks. The grid must be whole clusters; its size does not matter. */
 static int active_clusters(const struct source *x, CUlaunchConfig *config, CUlaunchAttribute *attribute, uint32_t size)
 {
     int active = 0;
@@ -367,13 +368,13 @@ static int active_clusters(const struct source *x, CUlaunchConfig *config, CUlau
     return x->d->cuOccupancyMaxActiveClusters(&active, x->f->handle, config) == CUDA_SUCCESS ? active : 0;
 }
 
-/* Active clusters over their size. As ncu has it: from 0 on, as many points as clusters of this launch are active, and
- * what the driver says of sizes that it does not take any more. Those at twice the largest are 0 (H200), it is not
- * asked. */
+/* Sets the curve of active clusters over their size. As in ncu, it begins at 0 and has as many points as clusters of
+ * this launch are active. Sizes that the driver refuses have the driver's answer. Sizes from twice the largest on
+ * are 0 (H200), without asking. */
 static void cluster_curve(struct source *x, CUlaunchConfig *config, CUlaunchAttribute *attribute, uint32_t largest,
                           uint32_t active)
 {
-    struct points *p = malloc(sizeof(*p)); /* too much for the stack of a program's thread */
+    struct points *p = malloc(sizeof(*p)); /* too large for the stack of a program's thread */
     size_t n = active < KP_CURVE_POINTS ? active : KP_CURVE_POINTS;
     double sum = 0;
     if (!p)
@@ -390,7 +391,7 @@ static void cluster_curve(struct source *x, CUlaunchConfig *config, CUlaunchAttr
     free(p);
 }
 
-/* Clusters exist from compute capability 9.0 on. */
+/* Sets metrics of clusters, which exist from compute capability 9.0 on. */
 static void clusters(struct source *x)
 {
     CUlaunchConfig config;
@@ -426,8 +427,8 @@ static void clusters(struct source *x)
         if (x->extra->curves)
             cluster_curve(x, &config, &attribute, (uint32_t)largest, (uint32_t)active);
     }
-    /* Share of the GPU's block slots that resident clusters fill; over the GPU it is weighted by the theoretical
-     * occupancy. Fitted to ncu on cluster launches of 1 to 16 blocks on an H200. */
+    /* Share of the GPU's block slots that resident clusters fill; for the GPU, the theoretical occupancy is its
+     * weight. Fitted to ncu on cluster launches of 1 to 16 blocks on an H200. */
     double slots = (double)x->device->sm_count * x->device->max_blocks;
     double percent = 100.0 * active * (double)size / slots;
     count(x, "launch__cluster_max_active", "cluster", (uint64_t)active);
@@ -435,8 +436,8 @@ static void clusters(struct source *x)
     real(x, "launch__occupancy_cluster_gpu_pct", "%", percent * x->o.percent / 100.0);
 }
 
-/* The curves, each in warps and in percent of the maximum. A chip that does not tell how barriers limit a launch has no
- * curve over them. Units: as ncu gives them, which leaves the first list's without. */
+/* The curves, each in warps and in percent of the maximum. Without the limit by barriers, a chip lacks the curve
+ * over them. Units as in ncu: the first list has none. */
 static const struct {
     const char *warps, *percent, *unit;
     int from_cc_major;
@@ -462,7 +463,7 @@ static void curve(struct source *x, struct points *p, enum kp_curve c)
     count(x, curve_metrics[c].warps, "", warps);
     instances(x, curve_metrics[c].warps, p->keys, p->values, n);
     for (size_t i = 0; i < n; i++) {
-        uint64_t whole = 100 * (uint64_t)p->warps[i] / x->in.max_warps; /* ncu drops the rest */
+        uint64_t whole = 100 * (uint64_t)p->warps[i] / x->in.max_warps; /* truncates, as ncu does */
         percent += whole;
         p->values[i] = (double)whole;
     }
@@ -472,7 +473,7 @@ static void curve(struct source *x, struct points *p, enum kp_curve c)
 
 static void curves(struct source *x)
 {
-    struct points *p = malloc(sizeof(*p)); /* too much for the stack of a program's thread */
+    struct points *p = malloc(sizeof(*p)); /* too large for the stack of a program's thread */
     if (!p)
         x->rc = x->rc ? x->rc : -ENOMEM;
     for (int c = 0; p && c < KP_CURVES; c++) {

@@ -1,6 +1,6 @@
 /*
- * Launch and occupancy metrics: what the driver's attributes and the occupancy calculation say, no counter and no pass.
- * Names and meaning as in Nsight Compute (launch__*, sm__maximum_warps_*).
+ * Launch and occupancy metrics: from the driver's attributes and the occupancy calculation, without counters or
+ * passes. Names and meaning as in Nsight Compute (launch__*, sm__maximum_warps_*).
  */
 #ifndef KP_COLLECTORS_FACTS_LAUNCH_H
 #define KP_COLLECTORS_FACTS_LAUNCH_H
@@ -13,7 +13,7 @@
 /* Every metric that kp_launch_metrics may set, in the order of strcmp, NULL at the end. */
 extern const char *const kp_launch_metric_names[];
 
-/* Whether the metric is had without counting: of the launch (above), or of the device (collectors/facts/topology.h). */
+/* Whether the metric needs no counting: of the launch (above), or of the device (collectors/facts/topology.h). */
 bool kp_launch_is_metric(const char *name);
 
 /* How a kernel was launched. */
@@ -21,21 +21,21 @@ struct kp_shape {
     uint32_t grid[3], block[3];
     uint64_t dynamic_shared;       /* byte a block */
     uint32_t cluster[3];           /* from the launch's attributes, else the function's; all 0 = no clusters */
-    uint32_t preferred_cluster[3]; /* wished for by the launch; all 0 = none */
+    uint32_t preferred_cluster[3]; /* the launch's wish; all 0 = none */
     int cluster_policy;            /* CUclusterSchedulingPolicy */
-    bool nvlink_centric;           /* the launch asked for NVLink-centric scheduling */
+    bool nvlink_centric;           /* the launch wants NVLink-centric scheduling */
 };
 
-/* Values that take more than an attribute; a NULL or 0 is shown as n/a with `why`. */
+/* Values from other sources than attributes; NULL or 0 is shown as n/a with `why`. */
 struct kp_launch_extra {
     uint64_t shared_config; /* byte; 0 = not known */
-    uint32_t registers;     /* a thread, as launched; 0 = what the function's attribute says */
+    uint32_t registers;     /* per thread, as launched; 0 = as in the function's attribute */
     const char *shared_config_why;
-    bool curves; /* set the occupancy curves, too: launch__occupancy_per_* and derived__pct_occupancy_per_* */
+    bool curves; /* also sets the occupancy curves: launch__occupancy_per_* and derived__pct_occupancy_per_* */
 };
 
-/* Sets every launch and occupancy metric of one launch in `r`, whose header (r->launch) is filled. The launch's context
- * must be current. A curve's value is the sum of its points, which are its instances, keyed by what it is over. 0 or
+/* Sets every launch and occupancy metric of one launch in `r`, whose header (r->launch) is filled. The launch's
+ * context must be current. The instances of a curve are its points, keyed by their x; its value is their sum. 0 or
  * -ENOMEM. */
 int kp_launch_metrics(struct kp_result *r, const struct kp_driver *d, const struct kp_device *device,
                       const struct kp_context_facts *context, const struct kp_function *f, const struct kp_shape *s,

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The part of NVML's interface that is used, from its public documentation: the toolkit's header is not needed. */
+/* The used part of NVML's interface, from its public documentation, so that the toolkit's header is not needed. */
 typedef struct nvml_device *nvml_device;
 
 enum { NVML_SUCCESS = 0, NVML_NOT_SUPPORTED = 3, NVML_MOST_LINKS = 18 };
@@ -53,7 +53,7 @@ static const struct {
 #undef ENTRY
 };
 
-/* One device with what its links lead to. */
+/* One device and the other ends of its links. */
 struct ends {
     uint32_t to_switch, to_cpu;
     uint32_t *to_device; /* by ordinal */
@@ -78,7 +78,7 @@ static bool bind(struct nvml *n, const struct kp_dl *dl, void *library)
     return true;
 }
 
-/* Drivers from before R535 do not have the function; hardware that cannot do it has it switched off. */
+/* Reads confidential computing. Drivers before R535 lack the function; on incapable hardware it is off. */
 static int read_confidential(const struct kp_dl *dl, void *library)
 {
     struct nvml_confidential state = {0};
@@ -91,7 +91,7 @@ static int read_confidential(const struct kp_dl *dl, void *library)
     return rc == NVML_SUCCESS ? state.feature != 0 : rc == NVML_NOT_SUPPORTED ? 0 : -1;
 }
 
-/* The driver writes a PCI domain with four digits, NVML with eight. */
+/* Compares bus ids: the driver writes a PCI domain with four digits, NVML with eight. */
 static bool same_bus_id(const char *a, const char *b)
 {
     char *rest_a, *rest_b;
@@ -171,7 +171,7 @@ static void find_pairs(struct reading *x)
     }
 }
 
-/* Memory for `n` devices and whatever pairs they can make, each with a CPU as well. */
+/* Allocates memory for `n` devices and all pairs that they can make, each with a CPU as well. */
 static bool make_room(struct reading *x, size_t n)
 {
     x->out->n_devices = n;

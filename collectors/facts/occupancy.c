@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-/* Registers are handed out in 256 a warp on every chip from compute capability 7.0 on. */
+/* Registers are allocated in units of 256 a warp on every chip from compute capability 7.0 on. */
 enum { REGISTERS_GRANULE = 256 };
 
 enum { MOST_REGISTERS = 256, MOST_THREADS = 1024, THREADS_STEP = 16, SHARED_STEP = 512 };
@@ -23,14 +23,14 @@ static uint32_t warps_of(const struct kp_occupancy_in *in, uint32_t threads)
     return warps ? warps : 1;
 }
 
-/* Shared memory is handed out in 128 bytes a block from compute capability 8.0 on, in 256 before. */
+/* Returns the allocated shared memory: units of 128 bytes a block from compute capability 8.0 on, of 256 before. */
 static uint64_t shared_allocated(const struct kp_occupancy_in *in, uint64_t shared)
 {
     return round_up(shared + in->reserved_shared, in->cc_major >= 8 ? 128 : 256);
 }
 
-/* The register file is split evenly over the schedulers and a warp lives on one of them: the inner division is per
- * scheduler, not per multiprocessor. */
+/* Divides per scheduler first: the register file is split evenly over the schedulers, and a warp stays on one of
+ * them. */
 static uint32_t register_limit(const struct kp_occupancy_in *in, uint32_t registers, uint32_t warps)
 {
     uint64_t per_warp = round_up((uint64_t)registers * in->warp_size, REGISTERS_GRANULE);
@@ -62,7 +62,7 @@ void kp_occupancy_compute(const struct kp_occupancy_in *in, struct kp_occupancy 
     out->blocks = min_u32(out->blocks, out->limit_shared);
     if (in->barrier_limit)
         out->blocks = min_u32(out->blocks, in->barrier_limit);
-    /* With a limit missing, the driver's own answer is the better bound. */
+    /* Without some limit, the driver's own answer is the better bound. */
     if (in->driver_blocks && (!in->shared_config || !in->barrier_limit))
         out->blocks = min_u32(out->blocks, in->driver_blocks);
     out->warps = (double)out->blocks * w;
@@ -79,7 +79,7 @@ uint32_t kp_occupancy_without_barriers(const struct kp_occupancy_in *in, uint32_
     return min_u32(blocks, shared_limit(in, shared_allocated(in, shared), shared_capacity));
 }
 
-/* Limits of a launch in blocks, one of which a curve replaces at each point. */
+/* Limits of a launch in blocks; a curve replaces one of them at each point. */
 struct limits {
     uint32_t registers, warps, blocks, shared, barriers;
 };
@@ -90,11 +90,12 @@ static uint32_t fewest(const struct limits *l)
     return min_u32(blocks, l->barriers);
 }
 
-/* A block of `shared` bytes; one too large for the configured size gets a larger one, up to what a block may have. */
+/* Returns the limit for blocks of `shared` bytes; a block too large for the configured size gets a larger
+ * configuration, up to a block's maximum. */
 static uint32_t shared_limit_at(const struct kp_occupancy_in *in, uint64_t shared)
 {
-    /* By 30 launches on an H200: a kernel without memory of its own that takes no more than it may without opting in.
-     */
+    /* From 30 launches on an H200: without static shared memory, a kernel within the size without opt-in keeps that
+     * limit. */
     bool optin = in->static_shared || in->dynamic_shared > in->shared_per_block;
     uint64_t most = optin ? in->shared_per_block_optin : in->shared_per_block;
     if (!shared)
@@ -126,7 +127,7 @@ static size_t curve_points(const struct kp_occupancy_in *in, enum kp_curve curve
     return 0;
 }
 
-/* Active warps where the property that the curve is over is `x`. */
+/* Returns the active warps where the curve's property is `x`. */
 static uint32_t warps_at(const struct kp_occupancy_in *in, enum kp_curve curve, uint32_t x, struct limits l, uint32_t w)
 {
     switch (curve) {

@@ -1,6 +1,7 @@
 /*
- * The occupancy calculation: how many blocks of a launch fit on one multiprocessor, and what limits them. Pure
- * arithmetic. Formulas: CUDA's occupancy rules, checked against every launch of the H200, A100 and CC 8.6 references.
+ * The occupancy calculation: how many blocks of a launch fit on one multiprocessor, and which limit binds. Pure
+ * arithmetic. Formulas: CUDA's occupancy rules, checked against every launch of the H200, A100 and CC 8.6
+ * references.
  */
 #ifndef KP_COLLECTORS_FACTS_OCCUPANCY_H
 #define KP_COLLECTORS_FACTS_OCCUPANCY_H
@@ -8,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Named barriers of a multiprocessor that its blocks share. Fitted to the curves that ncu prints for the H200. */
+/* Named barriers of a multiprocessor, shared by its blocks. Fitted to the curves that ncu prints for the H200. */
 enum { KP_BARRIERS_PER_SM = 64 };
 
 struct kp_occupancy_in {
@@ -17,14 +18,14 @@ struct kp_occupancy_in {
     uint32_t max_warps, max_blocks; /* per multiprocessor */
     uint32_t registers;             /* per multiprocessor */
     uint32_t reserved_shared;       /* byte a block, taken by the driver */
-    /* Byte, and only read for curves: of a multiprocessor, of a block, of a block that asks for more than that. */
+    /* In byte, used only for curves: of a multiprocessor, of a block, of a block with opt-in. */
     uint64_t shared_per_sm, shared_per_block, shared_per_block_optin;
     uint32_t block_threads;
     uint32_t registers_per_thread;
     uint64_t static_shared, dynamic_shared; /* byte a block */
     uint64_t shared_config;                 /* byte a multiprocessor; 0 = not known */
     uint32_t barrier_limit;                 /* blocks that the named barriers allow; 0 = not known */
-    uint32_t driver_blocks; /* resident blocks as the driver computes them; used where a limit is not known */
+    uint32_t driver_blocks; /* resident blocks as the driver computes them; used where a limit is unknown */
 };
 
 struct kp_occupancy {
@@ -39,11 +40,11 @@ struct kp_occupancy {
 
 void kp_occupancy_compute(const struct kp_occupancy_in *in, struct kp_occupancy *out);
 
-/* What would change if one property of the launch were another: theoretical active warps over that property. */
+/* Curves: theoretical active warps if one property of the launch were different. */
 enum kp_curve {
     KP_CURVE_REGISTERS, /* a thread: 0, 1 ... 256 */
-    KP_CURVE_THREADS,   /* a block: 0 (taken as one warp), 16 ... 1024 */
-    KP_CURVE_SHARED,    /* byte a block, the driver's part included: 0, 512 ... below what a multiprocessor has */
+    KP_CURVE_THREADS,   /* a block: 0 (counts as one warp), 16 ... 1024 */
+    KP_CURVE_SHARED,    /* byte a block, the driver's part included: 0, 512 ... below a multiprocessor's total */
     KP_CURVE_BARRIERS,  /* a block: 0, 1 ... 64 */
     KP_CURVES,
 };
@@ -51,13 +52,13 @@ enum kp_curve {
 enum { KP_CURVE_POINTS = 512 }; /* no curve has more */
 
 /* Writes the curve's points, active warps a multiprocessor, to warps[KP_CURVE_POINTS]; point i is at i * *step.
- * Returns their number. A limit that is not known does not bind. Formulas: the curves of 14 launches on an H200,
- * every point of which they give. */
+ * Returns their number. An unknown limit does not bind. Formulas: they reproduce every point of the curves of 14
+ * launches on an H200. */
 size_t kp_occupancy_curve(const struct kp_occupancy_in *in, enum kp_curve curve, uint32_t *warps, uint32_t *step);
 
-/* Resident blocks for `threads` threads and `shared` bytes (driver's part not included) if only registers, warps, the
- * block limit and `shared_capacity` bytes a multiprocessor counted: what the driver would answer for a kernel without
- * named barriers. */
+/* Returns the resident blocks for `threads` threads and `shared` bytes (without the driver's part). Only registers,
+ * warps, the block limit and `shared_capacity` bytes a multiprocessor limit them. The driver would answer the same
+ * for a kernel without named barriers. */
 uint32_t kp_occupancy_without_barriers(const struct kp_occupancy_in *in, uint32_t threads, uint64_t shared,
                                        uint64_t shared_capacity);
 

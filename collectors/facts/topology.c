@@ -21,10 +21,10 @@ struct reading {
     const struct kp_driver *d;
     const struct kp_device *device;
     const struct kp_machine *machine;
-    int n_devices;           /* that the process sees */
+    int n_devices;           /* visible to the process */
     struct kp_nvlink nvlink; /* read when a name first needs it */
-    const char *nvlink_why;  /* why it could not be */
-    int rc;                  /* the first error; later calls keep it */
+    const char *nvlink_why;  /* why reading failed */
+    int rc;                  /* the first error; later calls do not change it */
 };
 
 /* A row of device_metrics.def. */
@@ -34,7 +34,7 @@ struct row {
     int what; /* CUdevice_attribute, or enum nvlink_value */
 };
 
-/* What a metric has of NVLink: of each device (the first three), or of each pair of devices. */
+/* Values of NVLink: of each device (the first three), or of each pair of devices. */
 enum nvlink_value {
     PHYSICAL,
     PORTS,
@@ -82,7 +82,7 @@ static bool attribute(const struct reading *x, CUdevice_attribute a, int *value)
 
 static const char untold[] = "this driver does not tell";
 
-/* Those that may be negative (the NUMA node of a system without) are no counts. */
+/* Sets a driver's attribute; one that may be negative (the NUMA node of a system without) is no count. */
 static void driver_attribute(struct reading *x, const struct row *row)
 {
     int value = 0;
@@ -139,14 +139,14 @@ static void tpcs(struct reading *x, const struct row *row)
     count(x, row, x->device->sm_count / 2);
 }
 
-/* A scheduler issues one instruction a cycle, and an SM has one texture unit, on each chip from compute capability 7.0
- * on. */
+/* Sets 1: from compute capability 7.0 on, a scheduler issues one instruction a cycle, and an SM has one texture
+ * unit. */
 static void one(struct reading *x, const struct row *row)
 {
     count(x, row, 1);
 }
 
-/* The driver's number holds the vendor in its lower half. */
+/* The lower half of the driver's number is the vendor. */
 static void pci_device(struct reading *x, const struct row *row)
 {
     int id = 0;
@@ -169,7 +169,7 @@ static const struct chip {
 
 static const char unknown_chip[] = "not known of this chip";
 
-/* NULL where the metric is n/a. */
+/* Returns NULL where the metric is n/a. */
 static const struct chip *find_chip(struct reading *x, const struct row *row)
 {
     for (size_t i = 0; i < sizeof(chips) / sizeof(*chips); i++)
@@ -193,7 +193,7 @@ static void chip(struct reading *x, const struct row *row)
         count(x, row, c->number);
 }
 
-/* Partitions of the memory bus, each with what is counted `times`; n/a where that is not known of the chip. */
+/* Sets the partitions of the memory bus, multiplied by `times`; n/a where the chip's number is unknown. */
 static void of_partitions(struct reading *x, const struct row *row, const struct chip *c, unsigned times)
 {
     int bits = 0;
@@ -228,7 +228,7 @@ static void l2_slices_of_partition(struct reading *x, const struct row *row)
         missing(x, row, unknown_chip);
 }
 
-/* Seen in ncu's raw pages: 8 of compute capability 8.6, 9 of 9.0. */
+/* From ncu's raw pages: 8 for compute capability 8.6, 9 for 9.0. */
 static void sass_level(struct reading *x, const struct row *row)
 {
     int major = x->device->cc_major;
@@ -240,7 +240,7 @@ static void sass_level(struct reading *x, const struct row *row)
 
 /* ---- the kernel's files ---- */
 
-/* The first line of a file below the machine's sysfs, without its end. */
+/* Reads the first line of a file below the machine's sysfs, without its end. */
 static bool read_line(const struct reading *x, char line[LINE], const char *format, ...)
 {
     char below[PATH_MAX / 2], path[PATH_MAX];
@@ -258,7 +258,7 @@ static bool read_line(const struct reading *x, char line[LINE], const char *form
     return got;
 }
 
-/* A line of the folder that the kernel keeps for a device; it writes bus ids in lower case. */
+/* Reads a line from the kernel's folder of a device; the kernel writes bus ids in lower case. */
 static bool read_of_device(const struct reading *x, CUdevice device, const char *name, char line[LINE])
 {
     char id[BUS_ID] = "";
@@ -290,7 +290,7 @@ static void pci_link_width(struct reading *x, const struct row *row)
     pci_number(x, row, "max_link_width", 10);
 }
 
-/* Megatransfers a second: "32.0 GT/s PCIe" is 32000. 0 where the file is not there or does not tell. */
+/* Returns megatransfers a second: "32.0 GT/s PCIe" is 32000. 0 where the file is missing or does not tell. */
 static unsigned long rate_of(const struct reading *x, const char *file)
 {
     char line[LINE];
@@ -308,8 +308,7 @@ static void pci_link_rate(struct reading *x, const struct row *row)
         missing(x, row, no_file);
 }
 
-/* The port that a device is plugged into is the folder that the device's is in. A virtual machine may have none, which
- * is 0 for ncu. */
+/* The parent of a device's folder is the folder of its port. A virtual machine may have no port; ncu prints 0 then. */
 static const char port_rate[] = "../max_link_speed";
 static const char port_width[] = "../max_link_width";
 
@@ -332,7 +331,7 @@ static void pci_port_width(struct reading *x, const struct row *row)
     of_port(x, row, read_of_device(x, x->device->device, port_width, line) ? strtoul(line, NULL, 10) : 0);
 }
 
-/* Counted from 0, as in NVIDIA's driver (NV2080_CTRL_BUS_INFO_PCIE_LINK_CAP_GEN). */
+/* Returns the generation, counted from 0 as in NVIDIA's driver (NV2080_CTRL_BUS_INFO_PCIE_LINK_CAP_GEN). */
 static void generation(struct reading *x, const struct row *row, unsigned long rate)
 {
     static const unsigned long rates[] = {2500, 5000, 8000, 16000, 32000, 64000};
@@ -349,7 +348,7 @@ static void pci_generation_of_gpu(struct reading *x, const struct row *row)
     generation(x, row, rate_of(x, "max_link_speed"));
 }
 
-/* What both ends of the link can do. */
+/* Sets the generation that both ends of the link support. */
 static void pci_generation(struct reading *x, const struct row *row)
 {
     unsigned long gpu = rate_of(x, "max_link_speed"), port = rate_of(x, port_rate);
@@ -358,7 +357,7 @@ static void pci_generation(struct reading *x, const struct row *row)
 
 /* ---- lists over the devices ---- */
 
-/* Writes what one device has of a list; false when it cannot be told. */
+/* Writes a device's element of a list; false when unknown. */
 typedef bool (*element)(const struct reading *x, CUdevice device, char line[LINE]);
 
 static void list(struct reading *x, const struct row *row, element get, const char *why)
@@ -407,7 +406,7 @@ static void cpu_affinity(struct reading *x, const struct row *row)
     list(x, row, cpus_of, no_file);
 }
 
-/* The next range of a list like "0-3,8,10-11"; false at its end. */
+/* Reads the next range of a list like "0-3,8,10-11"; false at its end. */
 static bool next_range(const char **at, unsigned long *from, unsigned long *to)
 {
     char *end;
@@ -432,7 +431,7 @@ static bool overlap(const char *a, const char *b)
     return false;
 }
 
-/* The nodes that the device's CPUs belong to, "0" or "0,1". */
+/* Writes the nodes of the device's CPUs, "0" or "0,1". */
 static bool nodes_of_cpus(const struct reading *x, CUdevice device, char line[LINE])
 {
     char online[LINE], cpus[LINE], of_node[LINE];
@@ -454,7 +453,7 @@ static void numa_of_cpus(struct reading *x, const struct row *row)
     list(x, row, nodes_of_cpus, no_nodes);
 }
 
-/* A machine of one node has devices that belong to none: -1. */
+/* Writes the memory's node; on a machine with one node a device may have none: -1. */
 static bool node_of_memory(const struct reading *x, CUdevice device, char line[LINE])
 {
     if (!read_of_device(x, device, "numa_node", line))
@@ -492,7 +491,7 @@ out:
     return rc;
 }
 
-/* Asks when a metric first needs it; sets the metric to n/a where there is no answer. */
+/* Reads NVLink when a metric first needs it; sets the metric to n/a without an answer. */
 static bool nvlink_known(struct reading *x, const struct row *row)
 {
     if (!x->nvlink.n_devices && !x->nvlink_why && ask_nvml(x) == -ENOMEM)
@@ -513,7 +512,7 @@ static void vgpu(struct reading *x, const struct row *row)
         count(x, row, mode == KP_NVML_VGPU);
 }
 
-/* The names of the other modes are not known. */
+/* Sets the mode's name; other modes have no known names. */
 static void confidential_computing(struct reading *x, const struct row *row)
 {
     if (!nvlink_known(x, row))
@@ -525,7 +524,7 @@ static void confidential_computing(struct reading *x, const struct row *row)
         text(x, row, "No-CC");
 }
 
-/* The sum of `n` values, which become the instances. */
+/* Sets the sum of `n` values, which become the instances. */
 static void sum(struct reading *x, const struct row *row, uint32_t (*of)(const struct kp_nvlink *l, size_t i, int what),
                 size_t n)
 {

@@ -1,8 +1,8 @@
 /*
- * Metrics that are the same for each launch on a device: its attributes, what it has of the machine's NUMA nodes, its
- * NVLinks. They cost system calls and perhaps the loading of NVML, so they are read for the names that were asked for,
- * once a context, and copied into each result.
- * Names and meaning as in Nsight Compute (device__attribute_*, numa__*, nvlink__*, launch__uses_vgpu).
+ * Metrics that are the same for each launch on a device: its attributes, its place among the machine's NUMA nodes,
+ * its NVLinks. They cost system calls and perhaps the loading of NVML. So only the metrics asked for are read, once
+ * a context, and copied into each result. Names and meaning as in Nsight Compute (device__attribute_*, numa__*,
+ * nvlink__*, launch__uses_vgpu).
  */
 #ifndef KP_COLLECTORS_FACTS_TOPOLOGY_H
 #define KP_COLLECTORS_FACTS_TOPOLOGY_H
@@ -21,18 +21,18 @@ bool kp_device_is_metric(const char *name);
 #define KP_SYSFS "/sys"
 #define KP_NVML  "libnvidia-ml.so.1"
 
-/* Where the machine is read from. */
+/* The sources of the machine's facts. */
 struct kp_machine {
     const struct kp_dl *dl;
     const char *sysfs; /* KP_SYSFS */
     const char *nvml;  /* KP_NVML */
-    const char *chip;  /* CUPTI's name of the device's, "" where it does not tell */
+    const char *chip;  /* CUPTI's name of the device's chip, "" if unknown */
 };
 
-/* Sets in `r` each metric of this file that the comma list `names` has; other names are passed over. What the machine
- * does not tell is n/a with the reason. Values are counts, or text where ncu has text: a list over the devices that the
- * process sees is "2 (first; second)". NVLink values are sums over their instances, which are keyed by device (ports,
- * masks) or by the running number of the pair of devices that is joined. 0 or -ENOMEM. */
+/* Sets in `r` each metric of this file that the comma list `names` has; skips other names. A value that the machine
+ * does not tell is n/a with the reason. Values are counts, or text where ncu has text: a list over the visible
+ * devices is "2 (first; second)". NVLink values are sums over their instances. These are keyed by device (ports,
+ * masks) or by the running number of the joined pair of devices. 0 or -ENOMEM. */
 int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const struct kp_device *device,
                       const struct kp_machine *machine, const char *names);
 

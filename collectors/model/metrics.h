@@ -1,4 +1,5 @@
-/* The properties of a metric, and a list of metrics that can be counted together. Threads: none of it is shared. */
+/* The properties of a metric, and a list of metrics that can be counted together.
+ * Threads: shares no data. */
 #ifndef KP_COLLECTORS_MODEL_METRICS_H
 #define KP_COLLECTORS_MODEL_METRICS_H
 
@@ -13,7 +14,7 @@ struct kp_metric_props {
     const char *description; /* owned by CUPTI */
 };
 
-/* A scheduled list of metrics, with which the target side is configured. */
+/* A scheduled list of metrics, which configures the target side. */
 struct kp_config {
     uint8_t *image;
     size_t size;
@@ -21,7 +22,7 @@ struct kp_config {
     const char **names; /* points to the caller's strings; the array is owned */
     size_t n_names;
 };
-/* Frees what it owns and zeroes it. */
+/* Frees the data of `config` and zeroes it. */
 void kp_config_free(struct kp_config *config);
 
 #endif

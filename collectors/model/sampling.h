@@ -1,4 +1,4 @@
-/* How often warps are sampled. */
+/* The sampling interval of warps. */
 #ifndef KP_COLLECTORS_MODEL_SAMPLING_H
 #define KP_COLLECTORS_MODEL_SAMPLING_H
 

@@ -17,7 +17,7 @@
 
 /* ---- the metrics of a plan, by name ---- */
 
-/* The slot of `name`, or the free one where it belongs. */
+/* Returns the slot of `name`, or a free one for it. */
 static uint32_t *slot_of(const struct kp_plan *p, const char *name)
 {
     for (size_t i = kp_hash(name, strlen(name), 0);; i++) {
@@ -60,7 +60,7 @@ void kp_plan_note_listed(struct kp_planner *x, const char *mark, const char *nam
     fprintf(x->listed, "%s%s%s", ftell(x->listed) > 0 ? "," : "", mark, name);
 }
 
-/* Adds what the plan does not have yet, and lists it where the user is listing. */
+/* Adds a metric unless the plan has it, and lists it if the user lists it. */
 static int add(struct kp_planner *x, const char *name, const char *unit, int group, struct kp_planned **out)
 {
     struct kp_plan *p = x->plan;
@@ -83,7 +83,7 @@ static int add(struct kp_planner *x, const char *name, const char *unit, int gro
     return 0;
 }
 
-/* ---- metrics that are wanted ---- */
+/* ---- wanted metrics ---- */
 
 const char *const *const kp_plan_uncounted[] = {kp_launch_metric_names, kp_device_metric_names, NULL};
 
@@ -106,7 +106,7 @@ static int want_counter(struct kp_planner *x, const char *metric, const char *un
     return required ? want_absent(x, metric, unit, "this CUPTI does not offer it for this chip") : 0;
 }
 
-/* What a derived metric is computed from: asked about, or planned. */
+/* The inputs of a derived metric: being looked up, or planned. */
 struct inputs {
     struct kp_planner *x;
     bool planning, all_had;
@@ -165,7 +165,7 @@ int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, boo
     return want_counter(x, metric, unit, required, had);
 }
 
-/* Whether kp_plan.breakdowns has a line of the metric. */
+/* Whether kp_plan.breakdowns has a line for the metric. */
 static bool is_recorded(const struct kp_planner *x, const char *metric)
 {
     size_t len = strlen(metric);
@@ -185,7 +185,7 @@ int kp_plan_want_breakdown(struct kp_planner *x, const char *metric, bool *had)
     bool recording = !is_recorded(x, metric);
     struct kp_metric_props props;
     *had = false;
-    if (kp_tables_metric(x->host, metric, &props)) /* its suffix may be none of a throughput's */
+    if (kp_tables_metric(x->host, metric, &props)) /* its suffix may not be one of throughputs */
         return 0;
     int rc = kp_tables_constituents(x->host, metric, &parts, &n);
     if (rc)
@@ -220,20 +220,20 @@ static bool applies(const struct kp_planner *x, const struct kp_row *row)
     return kp_cc_matches(row->cc, x->major, x->minor);
 }
 
-/* Users' sections do not tell where a metric comes from, so only what is known not to be counted is taken at its word.
- */
+/* Plans a row's metric. Users' sections do not name sources, so the row's source is trusted only for metrics known
+ * to be uncounted. */
 static int want_row(struct kp_planner *x, const struct kp_row *row, bool required, bool *had)
 {
     if (row->source == KP_SRC_LAUNCH || row->source == KP_SRC_OCCUPANCY)
         return want_of_launch(x, row->metric, kp_row_unit(row), had);
     if (row->source == KP_SRC_PCSAMP || row->source == KP_SRC_SASS || row->source == KP_SRC_PM) {
-        *had = true; /* collectors of their own have them: a plan knows what the user has listed */
+        *had = true; /* other collectors have them: a plan only knows those that the user listed */
         return x->listing ? want_of_launch(x, row->metric, kp_row_unit(row), had) : 0;
     }
     return kp_plan_want(x, row->metric, kp_row_unit(row), required, had);
 }
 
-/* Plans the row that fills the place of row `first`: of those in rows[first..to). */
+/* Plans the row for the place of row `first`, among rows[first..to). */
 static int want_place(struct kp_planner *x, const struct kp_row *rows, size_t first, size_t to, bool *any)
 {
     bool had = false;
@@ -270,7 +270,7 @@ static int want_section(struct kp_planner *x, const struct kp_section *s)
         return 0;
     for (size_t from = 0, to; !rc && from < s->n_rows; from = to + 1) {
         to = kp_section_body_end(s, from);
-        if (!from || applies(x, &s->rows[from - 1])) /* the row before is the body's own */
+        if (!from || applies(x, &s->rows[from - 1])) /* the preceding row opens the body */
             rc = kp_plan_want_rows(x, s, from, to, &any);
     }
     return rc;
@@ -289,7 +289,7 @@ static int want_rules(struct kp_planner *x, const struct kp_section *s)
 
 /* ---- the plan ---- */
 
-/* The library takes minutes for more, while the program waits. */
+/* Bounds the counters: the library takes minutes for more, while the program waits. */
 static int bound(struct kp_planner *x)
 {
     size_t n = 0;
@@ -342,7 +342,7 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
     return rc;
 }
 
-/* By whether the items are columns, and whether the command asks, which knows them as flags. */
+/* Indexed by whether the items are columns, and whether the command asks, which calls them flags. */
 static const char *const option_names[2][2] = {{"KPROF_METRICS", "--metrics"},
                                                {"KPROF_TRACE_COLUMNS", "--trace-columns"}};
 

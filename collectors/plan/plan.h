@@ -1,8 +1,7 @@
 /*
- * The plan turns sections and metrics asked for into scheduled lists of counters. Made once a context.
- *
- * All counters go into one list, which packs them into the fewest passes. Counters that the library refuses to combine
- * with the rest go into a list of their own. A plan of one pass leaves out each counter that would open a second one.
+ * The plan turns the selected sections and metrics into scheduled lists of counters. Made once a context. All
+ * counters go into one list, which packs them into the fewest passes. Counters that the library refuses to combine
+ * with the rest go into a separate list. A plan of one pass leaves out each counter that would open a second one.
  */
 #ifndef KP_COLLECTORS_PLAN_PLAN_H
 #define KP_COLLECTORS_PLAN_PLAN_H
@@ -17,7 +16,7 @@
 
 struct kp_cupti;
 
-/* What `group` of a planned metric may be beside the index of the list that collects it. */
+/* Values of `group` of a planned metric other than the index of the list that collects it. */
 enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2 };
 
 /* One metric to report. */
@@ -33,53 +32,54 @@ struct kp_planned {
 struct kp_plan {
     struct kp_planned *metrics;
     size_t n_metrics, cap_metrics;
-    uint32_t *slots; /* hash of the metrics by name: their index plus one, 0 = free */
+    uint32_t *slots; /* hash of the metrics by name: index plus one, 0 = free */
     size_t n_slots;  /* a power of two */
     struct kp_config *groups;
     size_t n_groups;
     size_t passes; /* over all groups */
-    char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated, those to sample behind KP_SAMPLED; "" */
+    char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated; sampled ones have KP_SAMPLED before them;
+                      "" */
     char *breakdowns; /* as kp_device_info.breakdowns */
-    char *unknown;    /* "ITEM\tTEXT" for each item of the list that the chip does not have, a line each; "" */
+    char *unknown;    /* "ITEM\tTEXT" for each item of the list that the chip lacks, a line each; "" */
 };
 
-/* Counters of a plan, at most, the largest set has 900; lines on unknown metrics, one more counts the others. */
+/* The most counters of a plan (the largest set has 900), and of lines on unknown metrics (one more counts the rest). */
 enum { KP_PLAN_MOST_COUNTERS = 4096, KP_PLAN_TELLS = 8 };
 
-/* How to plan. */
+/* How to plan: bits, see kp_plan_make. */
 enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUERY = 8, KP_PLAN_ANY_CHIP = 16 };
 
 /* Plans for `chip` with compute capability major.minor.
  *
- * Of a section's rows of one place (kind, group and label in one body) the first one counts that holds on the chip and
- * whose metric the chip has. Where there is none a header row is planned as one that cannot be collected; other rows
- * are left out.
+ * Several rows of a section may share a place (kind, group and label in one body). The first one counts whose
+ * condition holds on the chip and whose metric the chip has. Without such a row a header row is planned as
+ * KP_CANNOT_COLLECT; other rows are left out.
  *
  * `metrics` is the user's list, separated by commas or blanks ("" = none):
- * - a name: exact, or a base name that stands for its usual suffixes: a counter's avg, max, min, sum; a ratio's ratio;
- * a throughput's percentage of the sustained peak. Also those of launches, derived ones, and those of
- * kp_providers_metrics
- * - regex:EXPR: every base name of the chip, and every other name, that the expression is found in
- * - group:NAME: what a body of a section shows, and more, see kp_groups_each
- * - breakdown:NAME: what a throughput is made of
+ * - a name: exact, or a base name with its usual suffixes: a counter's avg, max, min, sum; a ratio's ratio; a
+ *   throughput's percentage of the sustained peak. Names of launch metrics, derived ones and those of
+ *   kp_providers_metrics are valid, too
+ * - regex:EXPR: every base name of the chip, and every other name, that contains a match
+ * - group:NAME: the metrics of a section's body, and more, see kp_groups_each
+ * - breakdown:NAME: the constituents of a throughput
  * - pmsampling:NAME: a full name that is sampled over time
- * An item that the chip does not have is left out, with a line in `unknown` that names the nearest. Where there are no
- * sections and no other item, that is an error.
+ * An item that the chip lacks is left out, with a line in `unknown` that names the nearest. Without sections or
+ * another item, that is an error.
  *
- * `how` is a sum of the bits below. With KP_PLAN_RULES what the rules of the sections look at is planned, too. With
- * KP_PLAN_ONE_PASS there is one list, or none, and it takes one pass: a counter is taken when it still fits beside
- * those before it, by the order of the sections' rows, and can else not be collected. KP_PLAN_COLUMNS: `metrics` are
- * those of KPROF_TRACE_COLUMNS, which errors then name; KP_PLAN_QUERY: the command asks, and errors name its flag;
- * KP_PLAN_ANY_CHIP: the same, and texts are not of this chip, but of all that CUPTI knows. Returns 0; -EINVAL with *err
- * (malloc'ed; lines, the last without its end) for a list of which the chip has nothing, or for more than
- * KP_PLAN_MOST_COUNTERS; -EIO with *err when the library cannot schedule; -ENOMEM.
+ * `how` is a sum of the bits above. KP_PLAN_RULES also plans the inputs of the sections' rules. KP_PLAN_ONE_PASS
+ * makes at most one list, of one pass: by the order of the sections' rows, a counter is taken if it still fits, else it
+ * is KP_CANNOT_COLLECT. KP_PLAN_COLUMNS: `metrics` are KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the
+ * command asks, and errors name its flag. KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI.
+ *
+ * Returns 0; -ENOMEM; -EIO with *err when the library cannot schedule. Returns -EINVAL with *err (malloc'ed; lines, the
+ * last without its end) when the chip has no item of the list, or for more than KP_PLAN_MOST_COUNTERS.
  */
 int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *availability, int major, int minor,
                  const struct kp_section *const *sections, size_t n_sections, const char *metrics, unsigned how,
                  struct kp_plan **out, char **err);
 void kp_plan_free(struct kp_plan *p);
 
-/* Whether any counter is wanted. */
+/* Whether the plan has any counter. */
 bool kp_plan_counts(const struct kp_plan *p);
 
 /* Puts the values of group `g` (values[i] belongs to its i-th name) into `r`. 0 or -ENOMEM. */
@@ -91,11 +91,10 @@ int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_re
 /* Computes the plan's derived metrics, once all others of the launch are in `r`. 0 or -ENOMEM. */
 int kp_plan_derive(const struct kp_plan *p, struct kp_result *r);
 
-/* Lists of the metrics of the launch and the device, which are not counted; NULL at the end of each, and of them all.
- */
+/* Lists of metrics of the launch and the device, which are not counted; NULL at the end of each, and of the whole. */
 extern const char *const *const kp_plan_uncounted[];
 
-/* The suffixes that a bare base name of the type stands for; NULL-terminated static array. */
+/* Returns the suffixes that a bare base name of the type expands to; NULL-terminated static array. */
 const char *const *kp_plan_default_suffixes(enum kp_metric_type type);
 
 #endif

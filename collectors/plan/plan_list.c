@@ -1,4 +1,4 @@
-/* What the user lists in KPROF_METRICS: names, regular expressions, groups, breakdowns. */
+/* Plans the user's list in KPROF_METRICS: names, regular expressions, groups, breakdowns. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +25,9 @@ const char *const *kp_plan_default_suffixes(enum kp_metric_type type)
     return default_suffixes[type];
 }
 
-/* ---- names that are near ---- */
+/* ---- near names ---- */
 
-/* Words to choose from, growing. */
+/* A growing list of words to choose from. */
 struct words {
     const char **list; /* NULL-terminated */
     size_t n, cap;
@@ -48,7 +48,7 @@ static int add_word(struct words *w, const char *word)
     return 0;
 }
 
-/* The chip's base names of one type. */
+/* Adds the chip's base names of one type. */
 static int add_base_names(struct words *w, struct kp_host *h, enum kp_metric_type type)
 {
     const char *const *names = NULL;
@@ -67,7 +67,7 @@ static int take_word(const char *name, const char *unit, void *arg)
     return add_word(arg, name);
 }
 
-/* The names that do not come from the chip. */
+/* Adds the names that do not come from the chip. */
 static int add_other_names(const struct kp_planner *x, struct words *w)
 {
     size_t n;
@@ -92,8 +92,8 @@ static int refuse(struct kp_planner *x, const char *what, const char *name, cons
     return kp_error(x->err, "%s: %s has no %s \"%s\"", x->option, x->owner, what, name);
 }
 
-/* The near name with the suffix of the one that was asked for, where there is such a metric; else the near name alone.
- * Either has as many dots before its suffix. */
+/* Writes the near name with the suffix that was asked for, if such a metric exists; else the near name alone. Both
+ * names have equally many dots before the suffix. */
 static void add_suffix(struct kp_host *host, const char *nearest, const char *name, char full[NAME_MAX_LEN])
 {
     struct kp_metric_props props;
@@ -105,7 +105,7 @@ static void add_suffix(struct kp_host *host, const char *nearest, const char *na
         snprintf(full, NAME_MAX_LEN, "%s", nearest);
 }
 
-/* What the chip's `host` does not have under `name`, of which `w` are the valid ones without their suffixes. */
+/* Reports that the chip's `host` lacks `name`; `w` has the valid names without their suffixes. */
 static int refuse_name(struct kp_planner *x, struct kp_host *host, const char *what, const char *name,
                        const struct words *w, const char *prefix)
 {
@@ -136,7 +136,7 @@ static int add_all_base_names(struct words *w, struct kp_host *h)
 static int unknown_metric(struct kp_planner *x, const char *name)
 {
     struct words w = {.list = NULL};
-    bool told = x->n_unknown < KP_PLAN_TELLS; /* of a long list, all names of the chip are not searched for each */
+    bool told = x->n_unknown < KP_PLAN_TELLS; /* a long list does not search all names of the chip for each item */
     int rc = told ? add_other_names(x, &w) : 0;
     if (!rc && told)
         rc = add_all_base_names(&w, x->host);
@@ -148,7 +148,7 @@ static int unknown_metric(struct kp_planner *x, const char *name)
 
 /* ---- the kinds of items ---- */
 
-/* A base name stands for its usual suffixes. */
+/* Lists a base name with its usual suffixes. */
 static int list_base(struct kp_planner *x, const char *base, enum kp_metric_type type)
 {
     char full[NAME_MAX_LEN];
@@ -161,7 +161,7 @@ static int list_base(struct kp_planner *x, const char *base, enum kp_metric_type
     return rc;
 }
 
-/* Told from a full name by what may follow: names of some units have dots in them. */
+/* Recognises a base name by the suffixes it can take: names of some units contain dots. */
 static bool is_base(struct kp_host *host, const char *name, enum kp_metric_type type)
 {
     struct kp_metric_props props;
@@ -255,7 +255,7 @@ static int list_breakdown(struct kp_planner *x, const char *name)
 struct group_search {
     struct kp_planner *x;
     const char *wanted;
-    bool found, any; /* there is such a group; the chip has one of its metrics */
+    bool found, any; /* such a group exists; the chip has one of its metrics */
 };
 
 static int list_rows(const struct kp_group *group, void *arg)
@@ -328,8 +328,8 @@ static int unknown_sampled(struct kp_planner *x, struct kp_host *host, const cha
     return rc;
 }
 
-/* Sampled beside the plan, see pm_list.h; here it only has to exist. What is available to the range profiler says
- * nothing of that. */
+/* Lists a metric that is sampled besides the plan (see pm_list.h); here it only has to exist. The range profiler's
+ * availability does not apply. */
 static int list_sampled(struct kp_planner *x, const char *name)
 {
     struct kp_metric_props props;
@@ -348,7 +348,7 @@ static int list_sampled(struct kp_planner *x, const char *name)
     return rc;
 }
 
-/* What an item may start with, and who takes the rest of it. */
+/* Prefixes of items, and the functions for the rest. */
 static const struct {
     const char *mark;
     int (*list)(struct kp_planner *x, const char *rest);
@@ -363,7 +363,7 @@ static int list_item(struct kp_planner *x, const char *item)
     return list_name(x, item);
 }
 
-/* Notes an item that the chip does not have, of which *x->err tells. */
+/* Notes an item that the chip lacks, as *err says. */
 static void leave_out(struct kp_planner *x, const char *item)
 {
     if (x->n_unknown++ < KP_PLAN_TELLS)

@@ -7,7 +7,8 @@
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
 
-/* Units whose counters CUPTI 13.0 schedules only apart from those of the SM, the caches and DRAM, on every chip. */
+/* Units whose counters CUPTI 13.0 schedules only separately from those of the SM, the caches and DRAM, on every
+ * chip. */
 static const char *const apart[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__", "mcc__"};
 
 static bool is_apart(const char *name)
@@ -31,7 +32,7 @@ static size_t unit_len(const char *name)
     return end ? (size_t)(end - name) : strlen(name);
 }
 
-/* By hardware unit, else as planned. */
+/* Compares by hardware unit, else in plan order. */
 static int by_unit(const void *a, const void *b)
 {
     const struct kp_planned *x = *(const struct kp_planned *const *)a, *y = *(const struct kp_planned *const *)b;
@@ -42,7 +43,7 @@ static int by_unit(const void *a, const void *b)
     return differs ? differs : (x > y) - (x < y);
 }
 
-/* Else as planned. */
+/* Compares by length, else in plan order. */
 static int longest_first(const void *a, const void *b)
 {
     const struct kp_planned *x = *(const struct kp_planned *const *)a, *y = *(const struct kp_planned *const *)b;
@@ -50,15 +51,15 @@ static int longest_first(const void *a, const void *b)
     return nx != ny ? (nx < ny) - (nx > ny) : (x > y) - (x < y);
 }
 
-/* KP_VENDOR: the library packs metrics into passes in the order in which it is given them. Over the sets on all chips
- * of CUPTI 13.0 these orders take the fewest passes. Scheduling a list takes more than linear time (a third of a second
- * for 900 names), so long ones are tried in one order only. */
+/* KP_VENDOR: the library packs metrics into passes in the given order. Over the sets on all chips of CUPTI 13.0
+ * these orders take the fewest passes. Scheduling takes more than linear time (a third of a second for 900 names),
+ * so long lists are tried in one order only. */
 static const struct {
     int (*order)(const void *a, const void *b);
-    size_t most; /* names that it is tried with */
+    size_t most; /* the longest list it is tried with */
 } orders[] = {{by_unit, SIZE_MAX}, {longest_first, 512}};
 
-/* Schedules names[0..n) in one list: 0 and *best, a CUPTI code when they do not go together, or -ENOMEM. */
+/* Schedules names[0..n) in one list: 0 and *best, a CUPTI code when they do not combine, or -ENOMEM. */
 static int schedule_together(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *best)
 {
     const struct kp_planned **sorted = calloc(n + 1, sizeof(*sorted));
@@ -89,18 +90,18 @@ static int schedule_together(const struct kp_planner *x, const char *const *name
 
 /* ---- what fits ---- */
 
-/* A list in the making. */
+/* A list being packed. */
 struct pack {
     const struct kp_planner *x;
     bool one_pass;
-    const char **names; /* names[0..kept) are in, room for all */
+    const char **names; /* names[0..kept) are in the list; has room for all */
     size_t kept;
     struct kp_config config; /* of names[0..kept), when kept > 0 */
-    const char **refused;    /* one name of each unit that does not go with those that are in, room for all */
+    const char **refused;    /* one name of each unit that cannot be combined with them; has room for all */
     size_t n_refused;
 };
 
-/* Puts names[0..n) into the list, all or none: 0, or why not: -E2BIG for more than one pass, a CUPTI code, -ENOMEM. */
+/* Puts names[0..n) into the list, all or none. Returns 0, -E2BIG for more than one pass, a CUPTI code, or -ENOMEM. */
 static int extend(struct pack *o, const char *const *names, size_t n)
 {
     struct kp_config config;
@@ -132,15 +133,16 @@ static bool has_unit(const char *const *names, size_t n, const char *name)
     return false;
 }
 
-/* A whole unit is left for another list with the first of its names that has to be: what goes together is mostly a
- * matter of the units, and to try thousands of names one by one takes minutes. */
+/* Leaves a whole unit to another list once one of its names must go there. Units mostly decide what combines, and
+ * trying thousands of names one by one takes minutes. */
 static void leave_for_another_list(struct pack *o, const char *name)
 {
     if (!has_unit(o->names, o->kept, name))
         o->refused[o->n_refused++] = name;
 }
 
-/* What does not go with those that are in is for another list; what the library refuses even alone is not collected. */
+/* Leaves names to another list that do not combine with those in this one; drops those that the library refuses even
+ * alone. */
 static int leave_out(struct pack *o, const char *name, int why)
 {
     bool beside = o->kept;
@@ -166,7 +168,7 @@ static int leave_out(struct pack *o, const char *name, int why)
     return m->why ? 0 : -ENOMEM;
 }
 
-/* Those of names[0..n) that have no group yet and are of no unit that is left for another list; returns how many. */
+/* Returns the names[0..n) without a group whose unit is not left to another list; returns how many. */
 static size_t candidates(const struct pack *o, const char *const *names, size_t n, const char **out)
 {
     size_t m = 0;
@@ -177,9 +179,9 @@ static size_t candidates(const struct pack *o, const char *const *names, size_t 
     return m;
 }
 
-/* Puts those of names[0..n) into the list that fit, each before the ones after it. Scheduling is what takes the time,
- * so all are tried at once and halved only where they do not fit. `why` is what extend() would say of them, where that
- * is known, else 0. The array is the function's to change. */
+/* Puts those of names[0..n) into the list that fit, each before the ones after it. Scheduling dominates the time, so
+ * all are tried at once and halved only where they do not fit. `why` is the result of extend() for all of them, if
+ * known, else 0. Changes the array. */
 static int extend_by_what_fits(struct pack *o, const char **names, size_t n, int why)
 {
     size_t all = n;
@@ -196,12 +198,12 @@ static int extend_by_what_fits(struct pack *o, const char **names, size_t n, int
     int rc = extend_by_what_fits(o, names, half, 0);
     if (rc)
         return rc;
-    /* With the first half in, the second one is what was too much. */
+    /* With the first half in, the second one was too much. */
     return extend_by_what_fits(o, names + half, n - half, o->kept == before + half ? why : 0);
 }
 
-/* Finds out, with one name of each, which units do not go together, and leaves the list empty: a short list is
- * scheduled in milliseconds, one of thousands takes a second. */
+/* Finds, with one name of each, units that do not combine, and leaves the list empty. A short list is scheduled in
+ * milliseconds, one of thousands takes a second. */
 static int leave_units(struct pack *o, const char *const *names, size_t n, const char **scratch)
 {
     size_t units = 0;
@@ -213,7 +215,7 @@ static int leave_units(struct pack *o, const char *const *names, size_t n, const
     return rc;
 }
 
-/* Makes the list one more group of the plan, which then owns it. */
+/* Adds the list as a group of the plan, which then owns it. */
 static int commit(struct kp_plan *p, struct kp_config *config)
 {
     struct kp_config *grown = realloc(p->groups, (p->n_groups + 1) * sizeof(*grown));
@@ -272,7 +274,7 @@ static int schedule(struct kp_planner *x, const char *const *names, size_t n)
     return rc;
 }
 
-/* The counters that are to be scheduled, in the order of the plan: those that want to be apart, or the others. */
+/* Returns the counters to schedule, in plan order: those of separate units, or the others. */
 static size_t choose(const struct kp_plan *p, bool wanted_apart, const char **names)
 {
     size_t n = 0;

@@ -1,4 +1,4 @@
-/* Which metrics are whose: what sections and the user's list ask providers for. */
+/* Assigns metrics to providers: those of sections and of the user's list. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "collectors/providers/provider.h"
 #include "report/define/groups.h"
 
-/* The sources of rows that are collected here. PM sampling is asked for by series, see pm_list.h. */
+/* The row sources that providers collect. PM sampling is found by series, see pm_list.h. */
 static unsigned kind_of(enum kp_source source)
 {
     return source == KP_SRC_PCSAMP ? KP_PROVIDER_PCSAMP : source == KP_SRC_SASS ? KP_PROVIDER_SASS : 0;
@@ -21,13 +21,13 @@ static bool has(const char *cc, int major, int minor)
     return major == KP_ANY_CC || kp_cc_matches(cc, major, minor);
 }
 
-/* A metric that may be named in a list. */
+/* A metric that a list may name. */
 struct source_metric {
     const char *name, *unit;
     unsigned kind;
 };
 
-/* Calls `fn` for each, some of them more than once, until it returns false. */
+/* Calls `fn` for each metric, sometimes repeatedly, until it returns false. */
 static void each_metric(int major, int minor, bool (*fn)(const struct source_metric *m, void *arg), void *arg)
 {
     static const struct source_metric own[] = {
@@ -53,7 +53,7 @@ static void each_metric(int major, int minor, bool (*fn)(const struct source_met
         }
 }
 
-/* The metrics that `fn` was called for, so that it is once for each. */
+/* Metrics already passed to `fn`, so that each is passed once. */
 struct seen {
     const char **names;
     size_t n, cap;
@@ -90,7 +90,7 @@ int kp_providers_metrics(int major, int minor, int (*fn)(const char *name, const
     return s.rc;
 }
 
-/* ---- what an item of the user's list needs ---- */
+/* ---- needs of an item of the user's list ---- */
 
 struct item {
     const char *text;
@@ -182,7 +182,7 @@ static unsigned kind_told_by(const struct kp_row *row)
                                                          : kind_of(row->source);
 }
 
-/* One of the list, which has full names alone. */
+/* Passes on one item of the list, which consists of full names. */
 static int asked_by_name(const char *item, size_t len, unsigned bit, int (*fn)(const char *metric, void *arg),
                          void *arg)
 {

@@ -1,4 +1,4 @@
-/* What the passes of a window gathered, on its way into results. */
+/* Puts the values gathered by a window's passes into results. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "collectors/providers/library.h"
 #include "collectors/providers/provider.h"
 
-/* ---- what was lost ---- */
+/* ---- lost values ---- */
 
 struct missing {
     struct kp_result *r;

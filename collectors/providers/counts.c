@@ -1,4 +1,4 @@
-/* Counts by instruction: gathered launch by launch, and put into results. */
+/* Gathers counts by instruction launch by launch, and puts them into results. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static int list_offsets(struct kp_code_counts *out, const struct span *s)
     return 0;
 }
 
-/* The counts of one metric, counts[0..n), which have the same and are by offset. The same place may come twice. */
+/* Adds the counts of one metric, counts[0..n), sorted by offset. The same offset may come twice. */
 static int add_metric(struct kp_code_counts *out, const char *name, const struct kp_counters_count *counts, size_t n)
 {
     struct kp_code_metric *grown = realloc(out->metrics, (out->n_metrics + 1) * sizeof(*grown));
@@ -106,7 +106,7 @@ static int add_metric(struct kp_code_counts *out, const char *name, const struct
     return 0;
 }
 
-/* What spills executed, by what they do. */
+/* Instructions executed by spills, by kind. */
 static const struct {
     const char *name, *begin, *end;
 } spilled[] = {
@@ -122,7 +122,7 @@ static bool is_spill(const struct kp_instruction *i, const char *begin, const ch
     return n >= tail && !strcmp(i->opcode + n - tail, end);
 }
 
-/* The compiler tells which instructions spill, the counts how often each was executed. */
+/* Adds counts of spills: the compiler tells which instructions spill, the counts how often they ran. */
 static int add_spills(const struct kp_counters *g, struct kp_code_counts *out)
 {
     const struct kp_code *code = kp_codes_get(g->codes, out->code);
@@ -131,7 +131,7 @@ static int add_spills(const struct kp_counters *g, struct kp_code_counts *out)
     int rc = code && executed && !counts ? -ENOMEM : 0;
     for (size_t k = 0; counts && !rc && k < sizeof(spilled) / sizeof(*spilled); k++) {
         size_t n = 0;
-        /* What is added moves the metrics, not their values. */
+        /* Adding a metric moves the metrics, not their values. */
         for (size_t i = 0; i < out->n_offsets; i++)
             if (executed[i] && is_spill(kp_code_at(code, out->offsets[i]), spilled[k].begin, spilled[k].end))
                 counts[n++] = (struct kp_counters_count){.offset = out->offsets[i], .value = executed[i]};
@@ -159,7 +159,7 @@ static int make_counts(const struct kp_counters *g, const struct span *s, struct
     return rc;
 }
 
-/* The kernel's own function goes before those that it calls. */
+/* Puts the kernel's own function before those that it calls. */
 static void own_function_first(const struct kp_counters *g, struct kp_result *r)
 {
     for (size_t i = 1; i < r->n_counts; i++) {

@@ -1,6 +1,6 @@
 /*
- * The vendor's library of counters: finds it, and explains its codes. All collecting goes through it; outside of this
- * room it is a handle.
+ * The vendor's library of counters: finds it, and explains its codes. All collecting goes through it; outside of
+ * this room it is a handle.
  *
  * Errors: int results are 0, a negative errno, or a positive code of the library (see kp_library_explain). Threads:
  * loading is done once, by the caller under its own lock; the handle is read-only afterwards.
@@ -17,35 +17,35 @@
 
 struct kp_cupti;
 
-/* Opens the library: `dir` and `near` as kp_cupti_load has them. Returns 0; -ENOENT, -EINVAL or -ENOTSUP with *err, a
- * malloc'ed line that says what to do. The files stay loaded for the life of the process. */
+/* Opens the library: `dir` and `near` as for kp_cupti_load. Returns 0; -ENOENT, -EINVAL or -ENOTSUP with *err, a
+ * malloc'ed line that names the remedy. The files stay loaded for the life of the process. */
 int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out,
                     char **err);
 /* Whether the folder has a file of the library; loads nothing. */
 bool kp_library_lies_in(const char *dir);
-/* Starts its profiler; once a process, before what asks a device or a context. */
+/* Starts its profiler; once a process, before calls that ask a device or a context. */
 int kp_library_start(const struct kp_cupti *c);
 /* Frees the handle. */
 void kp_library_free(struct kp_cupti *c);
 
-/* "13.0", or ""; the file that was opened. Valid while `c` is. */
+/* Return the version, "13.0", or ""; and the opened file. Valid as long as `c`. */
 const char *kp_library_version(const struct kp_cupti *c);
 const char *kp_library_path(const struct kp_cupti *c);
 
-/* What a code, or a negative errno, means to a user, and what to do: a malloc'ed line, NULL without memory. `what`
- * names the operation. */
+/* Explains a code, or a negative errno, and names the remedy: a malloc'ed line, NULL without memory. `what` names
+ * the operation. */
 char *kp_library_explain(const struct kp_cupti *c, const char *what, int code);
-/* Whether one of the codes explained so far was the want of permission. Any thread. */
+/* Whether one of the codes explained so far was a missing permission. Any thread. */
 bool kp_library_denied(void);
 
 /* ---- devices and contexts ---- */
 
-/* The library's name of the chip of device `ordinal` ("GH100"); the string is the library's. */
+/* Returns the library's name of the chip of device `ordinal` ("GH100"); the library owns the string. */
 int kp_library_chip(const struct kp_cupti *c, int ordinal, const char **chip);
-/* Which counters the device behind `ctx` offers: *image malloc'ed. */
+/* Returns the counters that the device of `ctx` offers: *image is malloc'ed. */
 int kp_library_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image);
-/* Ids as NVIDIA's tools print them. `per_thread`: the launch came through a per-thread-default-stream entry point.
- * Asking for a stream gives it the next free id, so only streams that are shown should be asked for. */
+/* Return ids as NVIDIA's tools print them. `per_thread`: the launch came through a per-thread-default-stream entry
+ * point. Asking for a stream assigns the next free id, so ask only for streams that are shown. */
 int kp_library_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id);
 int kp_library_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id);
 

@@ -1,4 +1,4 @@
-/* PC sampling: what the warps of a launch wait for, at each instruction. */
+/* PC sampling: the stall reasons of a launch's warps, at each instruction. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 
 struct pcsamp {
     struct kp_pcsamp *sampler;
-    bool sampling;   /* it is started */
-    size_t *reasons; /* their index in the names gathered */
+    bool sampling;   /* sampling has started */
+    size_t *reasons; /* their indices in the gathered names */
 };
 
 static struct pcsamp *own(const struct kp_providers *x)
@@ -18,7 +18,7 @@ static struct pcsamp *own(const struct kp_providers *x)
     return kp_provider_own(x, &kp_provider_pcsamp);
 }
 
-/* Where the samples of a launch go. */
+/* The destination of a launch's samples. */
 struct taker {
     struct kp_codes *codes;
     const size_t *reasons;
@@ -71,7 +71,7 @@ static void pass_over(void *arg, const struct kp_pc *pc, size_t reason, uint64_t
     (void)arg, (void)pc, (void)reason, (void)samples;
 }
 
-/* Launches that have no result were sampled, too. */
+/* Drops the samples of launches without a result. */
 static int pcsamp_before(struct kp_providers *x, struct kp_counters_launch *l)
 {
     struct kp_pcsamp_totals others = {0};

@@ -13,9 +13,9 @@
 enum {
     AUTO_INTERVAL_NS = 1500, /* ncu's on Hopper */
     AUTO_INTERVAL_CYCLES = 20000,
-    MOST_AUTO_SAMPLES = 3072, /* of a launch: longer ones have a longer interval */
-    IDLE_SAMPLES = 128,       /* between the start of the sampling and that of the launch: 40 to 60 seen */
-    SAMPLE_BYTES = 36 << 10,  /* of device memory: seen on GH100, 31 MB for 850 */
+    MOST_AUTO_SAMPLES = 3072, /* of a launch: longer launches get a longer interval */
+    IDLE_SAMPLES = 128,       /* between the start of the sampling and that of the launch: 40 to 60 were seen */
+    SAMPLE_BYTES = 36 << 10,  /* of device memory: 31 MB for 850 samples on GH100 */
     LEAST_BUFFER = 30998528,  /* ncu's on Hopper */
     MOST_BUFFER = 512 << 20,
     LEAST_DECODED = 256, /* samples in the counter data */
@@ -23,11 +23,11 @@ enum {
     MOST_SAMPLES = 1 << 20,
 };
 
-/* By these it is seen when a launch ran. */
+/* Show when a launch ran. */
 static const char *const activity[] = {"sm__cycles_active", "ctas_launched", "sm__inst_executed", "sm__warps_active",
                                        "smsp__warps_active"};
 
-/* Samples of one launch and group: a row each. */
+/* Samples of one launch and group: one row for each. */
 struct samples {
     double *values; /* of all metrics of the group, sample by sample */
     uint64_t *begin_ns, *end_ns;
@@ -36,12 +36,12 @@ struct samples {
 
 struct pm {
     bool prepared;
-    uint8_t *availability; /* NULL = could not be asked for: all is taken to be there */
+    uint8_t *availability; /* NULL = unknown: all counters are assumed available */
     struct kp_host *host;
     struct kp_pm_list list;
     struct kp_pm_groups groups;
     struct kp_pm *sampler;
-    int stuck; /* CUPTI's code: a sampler could not be stopped, and there can be no other */
+    int stuck; /* CUPTI's code after a sampler could not be stopped, which prevents all further ones */
     struct samples samples;
     uint64_t started_ns;
 };
@@ -51,14 +51,14 @@ static struct pm *own(const struct kp_providers *x)
     return kp_provider_own(x, &kp_provider_pm);
 }
 
-/* ---- what is sampled ---- */
+/* ---- list of metrics ---- */
 
 static int prepare(struct kp_providers *x, struct pm *p)
 {
     const struct kp_providers_setup *s = &x->setup;
     if (!kp_pm_available(s->cupti))
         return -ENOSYS;
-    /* Without it metrics would be sampled that the machine does not have, and with them none (NVLink, CUPTI 13.0). */
+    /* Avoids metrics that the machine lacks: with one of them (NVLink, CUPTI 13.0) nothing is sampled. */
     size_t size;
     kp_pm_availability(s->cupti, s->ordinal, &p->availability, &size);
     int rc = kp_pm_host(s->cupti, s->chip, p->availability, &p->host);
@@ -70,7 +70,7 @@ static int prepare(struct kp_providers *x, struct pm *p)
     return rc;
 }
 
-/* What was asked for and is not sampled, and how to have it, in one line. */
+/* Reports in one line the metrics that are not sampled, and the remedy. */
 static void tell_left_out(struct kp_providers *x, const struct pm *p)
 {
     size_t several = 0, no_room = 0;
@@ -140,7 +140,7 @@ static uint64_t auto_interval(const struct kp_providers *x)
     return interval;
 }
 
-/* The samples of so long a time. A cycle takes no less than half a nanosecond. */
+/* Returns the number of samples in that time. A cycle takes at least half a nanosecond. */
 static uint64_t samples_in(uint64_t ns, enum kp_pm_trigger trigger, uint64_t interval)
 {
     return ns / (trigger == KP_PM_NANOSECONDS ? interval : interval / 2 + 1);
@@ -189,8 +189,8 @@ static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
     return rc;
 }
 
-/* Room for all samples of the launch that has ended; where it cannot be had, those that fit are read.
- * KP_VENDOR: what does not fit into the counter data at once is lost (CUPTI 13.0). */
+/* Makes room for all samples of the launch that has ended; without memory, those that fit are read.
+ * KP_VENDOR: samples that do not fit into the counter data at once are lost (CUPTI 13.0). */
 static void make_decoding_room(const struct kp_providers *x, uint64_t ended_ns)
 {
     const struct kp_counters *g = x->gathered;
@@ -229,7 +229,7 @@ static void free_samples(struct samples *s)
     *s = (struct samples){.n = 0};
 }
 
-/* Reads all that was sampled since the start; *full says whether some of it may have had no room. */
+/* Reads all samples since the start; *full: some may not have had room. */
 static int read_samples(struct pm *p, const struct kp_config *group, bool *lost, bool *full)
 {
     struct samples *s = &p->samples;
@@ -240,8 +240,8 @@ static int read_samples(struct pm *p, const struct kp_config *group, bool *lost,
         bool had_more = s->n > 0;
         rc = kp_pm_decode(p->sampler, &d);
         *lost |= !rc && d.overflow;
-        *full |= !rc && had_more && !d.n; /* told to be so, and then there was nothing */
-        d.more &= d.n > 0;                /* a library that always claims to have more must not hold the program */
+        *full |= !rc && had_more && !d.n; /* reported full, but nothing followed */
+        d.more &= d.n > 0;                /* a library that always claims to have more must not hang the program */
         for (size_t i = 0; !rc && i < d.n; i++) {
             rc = make_room(s, group->n_names);
             if (!rc)
@@ -261,8 +261,8 @@ static bool tells_activity(const char *metric)
     return false;
 }
 
-/* The samples [*from, *to) that the launch ran in; all where the group has no metric to see it by. The first sample
- * of a start began when the sampler was made, so it is no part of any launch. */
+/* Finds the samples [*from, *to) of the launch; all if no metric of the group shows its activity. The first sample
+ * after a start began when the sampler was made, so no launch has it. */
 static void find_launch(const struct samples *s, const struct kp_config *group, size_t *from, size_t *to)
 {
     bool seen = false, known = false;
@@ -306,7 +306,7 @@ static int keep_series(struct pm *p, const struct kp_config *group, size_t metri
     }
     for (size_t i = from; i < to; i++)
         one.values[i - from] = s->values[i * group->n_names + metric];
-    /* The timer ticks at times a little off the interval: what it was in the mean counts. */
+    /* The timer sometimes misses the interval a little: the mean counts. */
     one.interval_ns =
         to > from ? (double)(s->end_ns[to - 1] - s->begin_ns[from]) / (double)(to - from) : (double)interval;
     one.start_ns = one.interval_ns;
@@ -329,7 +329,7 @@ static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
     if (rc)
         return rc;
     find_launch(&p->samples, group, &from, &to);
-    l->pm_dropped += lost || (full && to == p->samples.n); /* idle samples are no loss */
+    l->pm_dropped += lost || (full && to == p->samples.n); /* lost idle samples do not matter */
     for (size_t m = 0; !rc && m < group->n_names; m++)
         rc = keep_series(p, group, m, from, to, x->gathered->pm_interval, l);
     return rc;

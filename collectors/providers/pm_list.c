@@ -8,10 +8,10 @@
 #include "report/define/groups.h"
 #include "report/model/model.h"
 
-/* What the walk over the sections and the list tells. */
+/* The callbacks of the walk over the sections and the list. */
 struct walk {
     int major, minor;
-    /* Called for each metric; `listed` by the user. Returns 0 to go on, anything else ends the walk. */
+    /* Called for each metric; `listed` by the user. Returns 0 to continue; anything else ends the walk. */
     int (*metric)(const char *name, size_t len, bool listed, void *arg);
     void *arg;
 };
@@ -51,7 +51,7 @@ static int walk_all(const struct walk *w, const struct kp_section *const *sectio
     return rc;
 }
 
-/* ---- is there anything ---- */
+/* ---- whether there is any ---- */
 
 static int end_walk(const char *name, size_t len, bool listed, void *arg)
 {
@@ -66,7 +66,7 @@ bool kp_pm_wanted(int major, int minor, const struct kp_section *const *sections
     return walk_all(&w, sections, n_sections, metrics);
 }
 
-/* ---- what it is ---- */
+/* ---- which ones ---- */
 
 struct taker {
     struct kp_host *host;

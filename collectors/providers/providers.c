@@ -92,7 +92,7 @@ bool kp_providers_watched(const struct kp_providers *x)
     return false;
 }
 
-/* The provider of a group, and which of the provider's groups it is. */
+/* Returns the provider of a group, and which of the provider's groups it is. */
 static size_t place_of(const struct kp_providers *x, size_t group, size_t *part)
 {
     size_t k = 0;
@@ -102,8 +102,8 @@ static size_t place_of(const struct kp_providers *x, size_t group, size_t *part)
     return k;
 }
 
-/* NULL where the provider has failed since the groups were counted: the window is then issued for nothing, as those of
- * the others keep their places. */
+/* Returns NULL if the provider has failed since the groups were counted. Its passes are then issued for nothing, as
+ * the other groups keep their indices. */
 static const struct kp_provider *kind_at(const struct kp_providers *x, size_t group, size_t *part)
 {
     size_t k = place_of(x, group, part);
@@ -117,7 +117,7 @@ size_t kp_providers_repeats(const struct kp_providers *x, size_t group)
     return kind && kind->repeats ? kind->repeats(x, part) : 1;
 }
 
-/* What provider `k` would tell of the window's launches from `first` on. */
+/* Marks the values of provider `k` as lost, from launch `first` on. */
 static void lose(struct kp_providers *x, size_t k, size_t first, const char *why)
 {
     struct kp_counters_loss *loss = x->gathered ? &x->gathered->lost[k] : NULL;
@@ -127,7 +127,7 @@ static void lose(struct kp_providers *x, size_t k, size_t first, const char *why
     *loss = (struct kp_counters_loss){kp_strdup(why), first};
 }
 
-/* The provider of the pass under way collects nothing of this window any more. What it has taken hold of is let go. */
+/* Ends the current provider's part of this window, and makes it release its hardware. */
 static void fail(struct kp_providers *x, int rc)
 {
     size_t k = kp_provider_number(x, x->kind);
@@ -150,7 +150,7 @@ void kp_providers_refused(struct kp_providers *x, const char *why)
     x->kind = NULL;
 }
 
-/* One that fails here is given up for good: its passes would have nothing to tell. */
+/* Starts the watching providers. One that fails here is given up for good: its passes would yield nothing. */
 void kp_providers_watch(struct kp_providers *x)
 {
     for (size_t k = 0; x->rows[k]; k++) {
@@ -193,13 +193,13 @@ static size_t count_results(const struct kp_providers_window *w)
     return n;
 }
 
-/* What those gather that are beside the counters. Without memory for the launches they gather nothing. */
+/* Prepares the providers beside the counters. Without memory for the launches they gather nothing. */
 static void open_launches(struct kp_providers *x, struct kp_counters *g)
 {
     size_t results = count_results(&x->window);
     g->any = true;
     for (size_t k = 0; x->rows[k]; k++)
-        if (!x->passes[k] && x->why[k]) /* it failed for good */
+        if (!x->passes[k] && x->why[k]) /* has failed for good */
             lose(x, k, 0, x->why[k]);
     g->launches = calloc(results + 1, sizeof(*g->launches));
     if (g->launches)
@@ -255,7 +255,7 @@ bool kp_providers_flushes(const struct kp_providers *x, size_t group)
     return kind && kind->flushes;
 }
 
-/* Those whose pass does not come now let go. */
+/* Makes providers whose pass is not next release their hardware. */
 static int make_way(struct kp_providers *x)
 {
     int rc = 0;
@@ -307,13 +307,13 @@ static struct kp_counters_launch *launch(const struct kp_providers *x)
     return x->kind && x->gathered && x->next < x->gathered->n_launches ? &x->gathered->launches[x->next] : NULL;
 }
 
-/* Whether the provider has something to do at a launch, for which the context must be idle. */
+/* Whether the provider acts at a launch, and needs an idle context for that. */
 static bool is_due(const struct kp_providers *x, bool before, bool timed)
 {
     return x->kind && x->kind->idle ? timed || x->kind->idle(x, before) : launch(x) != NULL;
 }
 
-/* What came of a provider's function. */
+/* Handles the result of a provider's function. */
 static bool has_failed(struct kp_providers *x, int rc)
 {
     if (rc && !x->kind->carries)

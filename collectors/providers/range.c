@@ -12,44 +12,44 @@
 #include "collectors/providers/provider.h"
 #include "cupti/target.h"
 
-/* The code of the decode stage that is neither CUPTI's nor an errno. */
+/* A decode error that is neither CUPTI's code nor an errno. */
 enum { WRONG_RANGES = INT_MIN };
 
-/* Room for counters, made in steps of four, so that a small window does not pay for emptying a large image; large ones
- * in smaller steps, as each range costs memory and time. */
+/* Room for counters grows in steps of four, so that a small window does not pay for emptying a large image. Above
+ * LARGE_ROOM the steps are relatively smaller, as each range costs memory and time. */
 enum { ROOM_STEP = 4, LARGE_ROOM = 256, LARGE_STEP = 64 };
 
-/* Evaluation is shared among at most so many threads, with at least so many launches each: a thread has to be worth its
- * start and, the first time, the opening of its host. */
+/* At most so many threads share an evaluation, with at least so many launches each. A thread must be worth its start
+ * and, the first time, the opening of its host. */
 enum { MOST_THREADS = 4, LEAST_SHARE = 16 };
 
-/* Room in a set of CPUs; the kernel refuses one that is smaller than its own. */
+/* Room in a set of CPUs; the kernel refuses a set smaller than its own. */
 enum { MOST_CPUS = 8192 };
 
 struct lease {
     struct kp_image *image;
     const struct kp_config *config;
     size_t bytes;
-    atomic_bool busy; /* handed out; given back by any thread */
+    atomic_bool busy; /* in use; any thread may release it */
     struct lease *next;
 };
 
 /* The profiler of a context. */
 struct range {
     const struct kp_providers_setup *setup;
-    struct kp_host *hosts[MOST_THREADS]; /* for evaluation: the caller's, and those opened when first needed */
+    struct kp_host *hosts[MOST_THREADS]; /* for evaluation: the caller's, and others opened on demand */
     struct kp_range *profiler;           /* enabled on the context */
-    int stuck;                           /* CUPTI's code: one could not be disabled, and there can be no other */
+    int stuck; /* CUPTI's code after one could not be disabled, which prevents all further ones */
     enum kp_range_mode mode;
-    bool used;                           /* the profiler has run, in `mode`, */
-    size_t used_ranges;                  /* with room for so many */
+    bool used;                           /* the profiler has run, in this `mode`, */
+    size_t used_ranges;                  /* with this room */
     const struct kp_config *used_config; /* for this list */
     struct lease *leases;
     size_t room; /* 0 = not known yet */
-    /* Of the window under way. */
-    struct lease *lease;   /* of the list under way */
-    bool marked;           /* the range of a launch is open */
-    int hook;              /* CUPTI's code of a push or pop that failed */
+    /* Of the current window. */
+    struct lease *lease;   /* of the current list */
+    bool marked;           /* a launch's range is open */
+    int hook;              /* CUPTI's code of a failed push or pop */
     size_t seen, expected; /* ranges */
 };
 
@@ -59,7 +59,7 @@ struct part {
     struct lease *lease;
 };
 
-/* Those of a window. */
+/* The decoded counters of a window. */
 struct counted {
     struct range *r;
     struct kp_lists lists;
@@ -84,7 +84,7 @@ static struct counted *gathered(const struct kp_providers *x)
 static size_t room_step(size_t n, size_t most)
 {
     size_t room = 1;
-    if (n > most) /* with sweeps, two ranges a launch */
+    if (n > most) /* with sweeps: two ranges a launch */
         most *= 2;
     while (room < n)
         room *= ROOM_STEP;
@@ -101,7 +101,7 @@ static size_t lease_bytes(const struct range *r)
     return sum;
 }
 
-/* Frees images that nobody uses until `wanted` more byte keep within the bound. */
+/* Frees unused images until `wanted` more byte fit within the bound. */
 static void make_way(struct range *r, size_t wanted)
 {
     for (struct lease **link = &r->leases; *link && lease_bytes(r) + wanted > r->setup->memory;) {
@@ -116,8 +116,8 @@ static void make_way(struct range *r, size_t wanted)
     }
 }
 
-/* The smallest image with room for `ranges`, but none that wastes more than the steps of room may: emptying one copies
- * it whole. */
+/* Returns the smallest image with room for `ranges` that wastes no more than one step: emptying an image copies all
+ * of it. */
 static struct lease *idle_lease(const struct range *r, const struct kp_config *config, size_t ranges)
 {
     struct lease *best = NULL;
@@ -148,7 +148,7 @@ static int new_lease(struct range *r, const struct kp_config *config, size_t roo
     return 0;
 }
 
-/* A new image with `room`, or one with room for `ranges` that became idle while room was made for it. */
+/* Makes an image with `room`, or returns one with room for `ranges` that became idle meanwhile. */
 static int make_lease(struct range *r, const struct kp_config *config, size_t ranges, size_t room, struct lease **out)
 {
     size_t bytes = 0;
@@ -174,8 +174,8 @@ static int enable(struct range *r)
     return r->profiler ? 0 : kp_range_open(r->setup->cupti, r->setup->ctx, &r->profiler);
 }
 
-/* Lets go of the hardware. Where that fails, nothing is collected of the context any more: a second profiler must not
- * be enabled beside the first, and what has its own passes finds the counters taken. */
+/* Releases the hardware. If that fails, nothing more is collected in the context. A second profiler must not be
+ * enabled beside the first, and the other providers find the counters taken. */
 static int disable(struct range *r)
 {
     int rc = kp_range_close(r->profiler);
@@ -185,18 +185,18 @@ static int disable(struct range *r)
     return r->stuck;
 }
 
-/* KP_VENDOR: PC sampling never recognises a function that is launched the first time while the profiler is enabled
- * (CUPTI 13.0), so it is not left enabled where the program goes on. */
+/* Disables the profiler while the program runs. KP_VENDOR: PC sampling never recognises a function that is first
+ * launched while the profiler is enabled (CUPTI 13.0). */
 static void leave_disabled(struct range *r)
 {
     if (r->setup->kinds)
         disable(r);
 }
 
-/* KP_VENDOR: one that has run in one mode refuses the other until it was disabled, one that has run with room for some
- * ranges drops what goes beyond, whatever it is configured for later, and one that has run the passes of one list
- * expects as many of the next (CUPTI 13.0). `room` is that of the image, which it is configured for, and may be more
- * than the window needs. */
+/* Enables the profiler, after disabling it where needed. KP_VENDOR (CUPTI 13.0): a profiler handle cannot change its
+ * range mode until it is disabled. Once it has run with some room, it drops further ranges even if configured for
+ * more. After the passes of one list, it expects as many for the next. `room` is that of the image, and may exceed
+ * the window's need. */
 static int enable_for(struct range *r, enum kp_range_mode mode, const struct kp_config *config, size_t room)
 {
     if (r->used && (r->mode != mode || r->used_config != config || r->used_ranges < room))
@@ -210,7 +210,7 @@ static int enable_for(struct range *r, enum kp_range_mode mode, const struct kp_
     return rc;
 }
 
-/* Lists of one plan are held together until they are evaluated. */
+/* Counts all lists of one plan, as they are held together until evaluation. */
 static size_t room_for(const struct range *r, const struct kp_lists *lists, size_t room)
 {
     size_t one = 0, two = 0, each = 0;
@@ -230,7 +230,7 @@ static size_t find_room(struct range *r)
     size_t most = r->setup->window ? r->setup->window : 1;
     if (r->room)
         return r->room;
-    if (enable(r)) /* it may be there later: nothing to keep */
+    if (enable(r)) /* may be available later: do not cache */
         return most;
     r->room = room_for(r, &r->setup->one_pass, room_for(r, &r->setup->replayed, most));
     if (!r->room)
@@ -239,12 +239,12 @@ static size_t find_room(struct range *r)
     return r->room;
 }
 
-/* An image with room for `ranges`, and the profiler enabled for it. */
+/* Takes an image with room for `ranges`, and enables the profiler for it. */
 static int take_lease(struct range *r, enum kp_range_mode mode, const struct kp_config *config, size_t ranges,
                       struct lease **out)
 {
     struct lease *l = NULL;
-    int rc = enable(r); /* or the room is not known */
+    int rc = enable(r); /* otherwise the room is not known */
     if (rc)
         return rc;
     if (!ranges)
@@ -254,7 +254,7 @@ static int take_lease(struct range *r, enum kp_range_mode mode, const struct kp_
     rc = enable_for(r, mode, config, l ? kp_image_ranges(l->image) : room);
     if (!rc && !l) {
         rc = make_lease(r, config, ranges, room, &l);
-        if (!rc) /* again, as it may have more room */
+        if (!rc) /* asks again, as it may have more room */
             rc = enable_for(r, mode, config, kp_image_ranges(l->image));
     }
     if (rc)
@@ -278,7 +278,7 @@ static size_t ranges_expected(const struct kp_providers *x)
     return n;
 }
 
-/* The range of each launch that has a result. */
+/* Maps each launch with a result to its range. */
 static void map_ranges(const struct kp_providers *x, struct counted *k)
 {
     const struct kp_providers_window *w = &x->window;
@@ -292,7 +292,7 @@ static void map_ranges(const struct kp_providers *x, struct counted *k)
     }
 }
 
-/* The first mark that fails is the one that is explained. */
+/* Keeps the first failure of a mark, for the explanation. */
 static int mark(struct range *r, bool begin)
 {
     int rc = begin ? kp_range_push(r->profiler) : kp_range_pop(r->profiler);
@@ -392,7 +392,7 @@ static int range_count(struct kp_providers *x, size_t room)
     return rc ? rc : range_start(x);
 }
 
-/* The range of a launch is opened and closed while nothing runs. */
+/* Opens and closes a launch's range only while nothing runs. */
 static bool range_idle(const struct kp_providers *x, bool before)
 {
     return before ? x->window.mode == KP_RANGE_USER : own(x)->marked;
@@ -415,8 +415,8 @@ static int range_stop(struct kp_providers *x, bool *last)
     struct range *r = own(x);
     int rc = kp_range_stop(r->profiler, last);
     if (kp_range_runs(r->profiler) && disable(r))
-        r->lease = NULL;      /* it stays busy: CUPTI may write to its image */
-    return rc ? rc : r->hook; /* the ranges are not those of the launches */
+        r->lease = NULL;      /* stays busy: CUPTI may still write to its image */
+    return rc ? rc : r->hook; /* ranges and launches do not match */
 }
 
 static int keep_part(struct kp_providers *x)
@@ -489,12 +489,12 @@ static void range_free(void *of)
 
 /* ---- evaluation ---- */
 
-/* One part, for the threads that evaluate it. */
+/* One part, shared by the threads that evaluate it. */
 struct evaluation {
     const struct counted *k;
     const struct part *part;
     struct kp_result *const *results;
-    atomic_size_t next; /* launch that no thread has taken */
+    atomic_size_t next; /* next launch not taken by any thread */
 };
 
 /* One of the threads. */
@@ -502,7 +502,7 @@ struct turn {
     struct evaluation *of;
     struct kp_host **host;
     pthread_t thread;
-    int rc; /* of its first launch that failed, */
+    int rc; /* of its first failed launch, */
     size_t at;
 };
 
@@ -517,7 +517,7 @@ static int evaluate_launch(const struct evaluation *e, struct kp_host *host, siz
     return rc ? rc : k->lists.store(k->lists.of, e->part->list, values, e->results[i]);
 }
 
-/* Takes launches until there are none. Without a host or memory it takes none, and leaves them to the others. */
+/* Takes launches until none are left. Without a host or memory, leaves them to the other threads. */
 static void *take_launches(void *arg)
 {
     struct turn *turn = arg;
@@ -539,7 +539,7 @@ static void *take_launches(void *arg)
     return NULL;
 }
 
-/* How many threads are worth it for so many launches. One CPU is left to the program. */
+/* Returns how many threads pay off for so many launches. Leaves one CPU to the program. */
 static size_t threads_for(const struct range *r, size_t launches)
 {
     cpu_set_t set[MOST_CPUS / CPU_SETSIZE];
@@ -552,7 +552,7 @@ static size_t threads_for(const struct range *r, size_t launches)
     return n < MOST_THREADS ? n : MOST_THREADS;
 }
 
-/* Returns what went wrong with the first launch that failed. */
+/* Returns the error of the first failed launch. */
 static int evaluate_part(const struct counted *k, const struct part *part, struct kp_result *const *results)
 {
     struct range *r = k->r;
@@ -565,12 +565,12 @@ static int evaluate_part(const struct counted *k, const struct part *part, struc
         n++;
     const struct turn *first = &turns[0];
     take_launches(&turns[0]);
-    for (; n; n--) { /* what libraries keep for a thread is taken down after its function has returned */
+    for (; n; n--) { /* joins, as libraries tear down their thread data after its function has returned */
         r->setup->join(turns[n].thread);
         if (turns[n].at < first->at)
             first = &turns[n];
     }
-    if (!first->rc && atomic_load(&e.next) < k->n_results) /* nobody had the memory */
+    if (!first->rc && atomic_load(&e.next) < k->n_results) /* no thread had memory */
         return -ENOMEM;
     return first->rc;
 }

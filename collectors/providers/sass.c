@@ -1,4 +1,4 @@
-/* SASS metrics: what is counted at each instruction of the launches, by patched code. */
+/* SASS metrics: counts at each instruction of the launches, from patched code. */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ enum { COUNTED = sizeof(counted) / sizeof(*counted) };
 
 struct sass {
     struct kp_sass *list;
-    size_t first_name; /* the index of its first metric in the names gathered */
+    size_t first_name; /* the index of its first metric in the gathered names */
     bool open;         /* a launch is being counted */
 };
 
@@ -24,7 +24,7 @@ static struct sass *own(const struct kp_providers *x)
     return kp_provider_own(x, &kp_provider_sass);
 }
 
-/* Where the counts of a launch go. */
+/* The destination of a launch's counts. */
 struct taker {
     struct kp_codes *codes;
     size_t first_name;
@@ -48,7 +48,7 @@ static int sass_begin(struct kp_providers *x)
     int rc = kp_sass_configure(x->setup.cupti, x->setup.chip, x->setup.ordinal, names, COUNTED, &own(x)->list);
     if (rc)
         return rc;
-    /* The names of one list are new to those gathered, so they follow each other. */
+    /* The names of one list are new, so they are consecutive. */
     const char *const *metrics = kp_sass_metrics(own(x)->list, &n);
     for (size_t i = 0; i < n; i++) {
         long at = kp_counters_name(x->gathered, shown_name(metrics[i]));
@@ -87,7 +87,7 @@ static void pass_over(void *arg, const struct kp_pc *pc, size_t metric, uint64_t
     (void)arg, (void)pc, (void)metric, (void)value;
 }
 
-/* A launch that was refused has not ended. */
+/* Ends a pass; a refused launch has not been ended yet. */
 static void sass_end(struct kp_providers *x)
 {
     if (own(x)->open)

@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For a device or driver that cannot map memory twice. Each thread strides over the buffer in 16-byte reads. The store
- * can never happen for what the buffer holds after a memset to zero, but the compiler cannot know: the reads stay. PTX
- * of compute capability 7.5 runs on every later chip.
- */
+/* For a device or driver that cannot map memory twice. Each thread strides over the buffer in 16-byte reads. After a
+ * memset to zero the store never happens, but the compiler cannot know that, so it keeps the reads. PTX of compute
+ * capability 7.5 runs on every later chip. */
 static const char sweep_ptx[] = ".version 6.4\n"
                                 ".target sm_75\n"
                                 ".address_size 64\n"
@@ -47,9 +46,8 @@ static const char sweep_ptx[] = ".version 6.4\n"
 
 static const char sweep_name[] = "kprof_cache_flush";
 
-/* A kernel that is never launched. Bringing new code onto the device makes the driver invalidate the instruction
- * caches, which a sweep of data does not reach: with it, a tiny kernel reads its instructions from DRAM as it does
- * under ncu. */
+/* A kernel that is never launched. New code on the device makes the driver invalidate the instruction caches, which
+ * a sweep of data does not reach. So a tiny kernel reads its instructions from DRAM, as it does under ncu. */
 static const char code_ptx[] = ".version 6.4\n"
                                ".target sm_75\n"
                                ".address_size 64\n"
@@ -71,18 +69,18 @@ enum {
 struct kp_flush {
     const struct kp_driver *d;
     CUdevice device;
-    CUmodule module; /* the sweep kernel's, where it is needed */
+    CUmodule module; /* of the sweep kernel, where needed */
     CUfunction kernel;
     unsigned blocks;
     size_t l2;
     void *code; /* the kernel that is never launched, as machine code */
     CUdeviceptr buffer, sink;
-    size_t bytes; /* of each of the two */
+    size_t bytes; /* of each copy */
     size_t piece; /* of the memory behind the sink */
     bool no_sink;
 };
 
-/* The code that is loaded before each launch, compiled once: loading it then takes 30 us. */
+/* Compiles the code that is loaded before each launch, once: loading it then takes 30 us. */
 static void compile_code(struct kp_flush *f)
 {
     const struct kp_driver *d = f->d;
@@ -129,7 +127,7 @@ void kp_flush_close(struct kp_flush *f, bool context_alive)
     free(f);
 }
 
-/* ---- the sink: one piece of memory, mapped over and over ---- */
+/* ---- the sink: one piece of memory, mapped repeatedly ---- */
 
 static void free_sink(struct kp_flush *f, size_t mapped)
 {
@@ -167,7 +165,7 @@ static CUresult take_sink(struct kp_flush *f, const CUmemAllocationProp *what)
     if (rc != CUDA_SUCCESS)
         return rc;
     rc = map_sink(f, memory, &what->location);
-    f->d->cuMemRelease(memory); /* lives as long as it is mapped */
+    f->d->cuMemRelease(memory); /* it lives as long as its mapping */
     return rc;
 }
 
@@ -203,7 +201,7 @@ static CUresult take(struct kp_flush *f)
     CUresult rc = take_buffer(f);
     if (rc == CUDA_SUCCESS && !f->no_sink && take_sink(f, &what) != CUDA_SUCCESS)
         f->no_sink = true;
-    return rc == CUDA_SUCCESS ? f->d->cuCtxSynchronize() : rc; /* the buffer was set in another stream */
+    return rc == CUDA_SUCCESS ? f->d->cuCtxSynchronize() : rc; /* another stream has set the buffer */
 }
 
 void kp_flush_give(struct kp_flush *f)
@@ -225,7 +223,7 @@ static CUresult flush_code(const struct kp_flush *f)
     CUresult rc = d->cuModuleLoadData(&module, f->code ? f->code : code_ptx);
     if (rc != CUDA_SUCCESS)
         return rc;
-    /* Modules are loaded lazily: it is taking the function that brings the code onto the device. */
+    /* Modules load lazily: only getting the function brings the code onto the device. */
     rc = d->cuModuleGetFunction(&function, module, code_name);
     d->cuModuleUnload(module);
     return rc;

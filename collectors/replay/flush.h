@@ -1,11 +1,11 @@
 /*
- * Cache control: fills the caches with clean lines that are none of the program's, and empties the instruction caches,
+ * Cache control: fills the caches with clean lines that are not the program's, and empties the instruction caches,
  * as Nsight Compute does before each pass.
  *
- * A kernel that reads a large buffer would do, but the profiler counts a kernel as a range, at the price of one. A copy
- * is no range. One small piece of memory stands behind all addresses of its destination, again and again, so that the
- * copy leaves no more than that piece modified. Its reads of twice the L2 evict everything else. On the H200 DRAM bytes
- * and hit rates are then those of Nsight Compute.
+ * A kernel that reads a large buffer would do, but the profiler counts a kernel as a range, at the price of one. A
+ * copy is no range. One small piece of memory is mapped at all addresses of its destination, so that the copy leaves
+ * no more than that piece modified. Its reads of twice the L2 evict everything else. On the H200 DRAM bytes and hit
+ * rates are then those of Nsight Compute.
  */
 #ifndef KP_COLLECTORS_REPLAY_FLUSH_H
 #define KP_COLLECTORS_REPLAY_FLUSH_H
@@ -16,18 +16,18 @@ struct kp_flush;
 
 /* Prepares for the current context. Returns CUDA_SUCCESS or the driver's code. */
 CUresult kp_flush_open(const struct kp_driver *d, const struct kp_device *device, struct kp_flush **out);
-/* Gives everything back. `context_alive` false: only the host's memory. */
+/* Frees everything. `context_alive` false: only the host's memory. */
 void kp_flush_close(struct kp_flush *f, bool context_alive);
 
-/* Flushes in `stream`: what is launched there next finds cold caches, provided that the context has nothing else to do.
- * The first one after kp_flush_give takes device memory: twice the L2, less when memory is short. */
+/* Flushes in `stream`: the next launch there finds cold caches, if the context has nothing else to do. The first
+ * call after kp_flush_give allocates device memory: twice the L2, less when memory is short. */
 CUresult kp_flush_run(struct kp_flush *f, CUstream stream);
 
-/* Whether kp_flush_run launches a kernel, because memory cannot be mapped twice here (known after the first run). */
+/* Whether kp_flush_run launches a kernel, because memory cannot be mapped twice here (known after the first call). */
 bool kp_flush_is_kernel(const struct kp_flush *f);
 
-/* Gives the device memory back. It is held only while a window is replayed: the program then finds as much free
- * memory as without kprof. */
+/* Frees the device memory. It is held only while a window is replayed, so that the program finds as much free memory
+ * as without kprof. */
 void kp_flush_give(struct kp_flush *f);
 
 #endif

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Left free on the device, for the program, the profiler and the cache flush while a window is open: at least so much,
- * and a share of a larger device, whose profiler takes more, up to the most; and of the host's memory. */
+/* Memory left free while a window is open, for the program, the profiler and the cache flush. On the device: at
+ * least so much, and a share of a larger device, whose profiler needs more, up to the most. Also of the host's
+ * memory. */
 static const uint64_t least_margin = 256ull << 20, most_margin = 4ull << 30;
 enum { DEVICE_SHARE = 64, HOST_PERCENT = 80 };
 
@@ -24,7 +25,7 @@ static uint64_t read_number(const char *root, const char *path, uint64_t otherwi
     FILE *f = fopen(full, "re");
     if (!f)
         return otherwise;
-    if (fscanf(f, "%" SCNu64, &value) != 1) /* "max" where there is no limit */
+    if (fscanf(f, "%" SCNu64, &value) != 1) /* "max" means no limit */
         value = otherwise;
     fclose(f);
     return value;
@@ -68,7 +69,7 @@ bool kp_footprint_fits(const struct kp_driver *d, char **why)
     size_t available_here = 0, total = 0;
     *why = NULL;
     if (d->cuMemGetInfo(&available_here, &total) != CUDA_SUCCESS)
-        return true; /* the save itself will tell */
+        return true; /* let the save itself report it */
     uint64_t used = total - available_here;
     uint64_t margin = margin_of(total);
     uint64_t room = available_here > margin ? available_here - margin : 0;

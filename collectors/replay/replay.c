@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What the memory is, seen from the window. */
+/* The state of memory, relative to the window. */
 enum memory { BEFORE, BETWEEN, AFTER };
 
 struct state {
@@ -55,7 +55,7 @@ static bool run_pass(struct state *s, bool *last)
     if (failed(s, KP_STAGE_START, s->ops->start(s->arg)))
         return false;
     bool ok = execute(s, KP_STAGE_ISSUE, s->ops->issue);
-    /* Stopped even after a failed issue: a profiler left running would fail every later pass. */
+    /* Stops even after a failed issue: a running profiler would fail every later pass. */
     if (failed(s, KP_STAGE_STOP, s->ops->stop(s->arg, last)))
         ok = false;
     s->out->passes++;
@@ -83,7 +83,7 @@ static bool rehearse(struct state *s)
     return true;
 }
 
-/* Brings memory to what one execution leaves. */
+/* Brings memory to the state after one execution. */
 static void settle(struct state *s)
 {
     if (s->memory == AFTER || s->out->damaged || s->out->dead)

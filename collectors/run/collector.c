@@ -23,21 +23,21 @@ struct kp_collector {
     struct flight *counting; /* between count_begin and count_end */
 };
 
-/* One window in flight: what the operations work on. */
+/* One window in flight: the argument of the operations. */
 struct flight {
     struct kp_collector *c;
     struct kp_window_job *job;
     struct kp_window_outcome *out;
     struct kp_issue_hooks hooks;
     enum kp_range_mode mode;
-    CUresult refused;      /* what the driver said when it refused a re-issue */
-    CUresult flush, fault; /* ditto of the flush, of the context, which is broken then */
-    bool watched;          /* a pass takes over what watched the program */
+    CUresult refused;      /* the driver's code for a refused re-issue */
+    CUresult flush, fault; /* likewise of the flush, and of the context, which is broken then */
+    bool watched;          /* a pass continues what watched the program */
     unsigned rehearsed;
-    size_t pass, all_passes;    /* begun so far, and of the window */
-    bool main, cold;            /* the pass under way is one that the window is for; it wants cold caches */
-    unsigned timed;             /* passes that are to be timed yet: what is done once takes the first one longer */
-    uint64_t launched, longest; /* ns: when the launch under way was issued; what the longest one took */
+    size_t pass, all_passes;    /* begun so far, and of the whole window */
+    bool main, cold;            /* the current pass carries the window; it needs cold caches */
+    unsigned timed;             /* passes still to be timed: the first takes longer */
+    uint64_t launched, longest; /* ns: when the current launch was issued; duration of the longest one */
 };
 
 static const char *const stage_words[] = {
@@ -61,8 +61,8 @@ static char *explain_driver(const struct flight *f, const char *what, CUresult r
 
 /* ---- operations of the replay loop ---- */
 
-/* What the driver says of a context that has to be idle. Beside the passes that the window is for, it is taken for a
- * fault there and then. */
+/* Notes the driver's code for a context that has to be idle. In an additional pass, an error counts as a fault at
+ * once. */
 static CUresult noted(struct flight *f, CUresult rc)
 {
     if (!f->main)
@@ -99,15 +99,16 @@ static CUresult after_launch(void *arg)
     return rc == CUDA_SUCCESS && failed ? CUDA_ERROR_UNKNOWN : rc;
 }
 
-/* A kernel's instructions come late in its first launch after PC sampling was enabled: up to a tenth more samples than
- * Nsight Compute has, most of them in no_instructions (H200, Triton's kernels of 5 us). The probe comes between what
- * watched the program and the pass, so that the launches are rehearsed once more. */
+/* Returns how often to rehearse. A kernel's instructions come late in its first launch after PC sampling was
+ * enabled. It then has up to a tenth more samples than in Nsight Compute, most of them in no_instructions (H200,
+ * Triton's kernels of 5 us). A probe comes between the watching of the program and the pass, so that the launches
+ * are rehearsed once more. */
 static unsigned rehearsals(const struct flight *f)
 {
     return f->job->probe && f->watched ? 2 : 1;
 }
 
-/* Which pass of how many is under way, its restore included. */
+/* Reports the current pass and the total, its restore included. */
 static void tell_pass(struct flight *f)
 {
     char text[96];
@@ -128,8 +129,8 @@ static int op_restore(void *arg)
     return kp_saved_restore(((struct flight *)arg)->c->saved);
 }
 
-/* The first is the probe's, where there is one: it is by another part of CUPTI than what watches. The second, if any,
- * is watched again, see rehearsals(). */
+/* Rehearses. The first time is for the probe, if any, which uses another part of CUPTI than watching. The second, if
+ * any, is watched again, see rehearsals(). */
 static int op_rehearse(void *arg)
 {
     struct flight *f = arg;
@@ -140,7 +141,7 @@ static int op_rehearse(void *arg)
         kp_providers_unwatch(f->c->providers);
     else if (!first)
         kp_providers_watch(f->c->providers);
-    /* A probe that does not start is no reason to give the counters up: its facts are shown as missing. */
+    /* A probe that does not start is no reason to give up the counters: its facts are shown as missing. */
     bool probing = probe && !kp_probe_begin(cupti);
     int rc = job->rehearse(job->arg);
     if (probing)
@@ -150,7 +151,7 @@ static int op_rehearse(void *arg)
     return rc;
 }
 
-/* The flush takes its memory now, outside of the passes; now it also knows whether it needs a kernel. */
+/* Makes the flush take its memory now, outside of the passes, and find out whether it needs a kernel. */
 static int prepare_flush(struct flight *f)
 {
     if (f->c->flush)
@@ -187,7 +188,7 @@ static int op_stop(void *arg, bool *last)
     return kp_providers_stop(f->c->providers, last);
 }
 
-/* What came of an issue that returned `rc`: a fault breaks the context, a refusal does not. */
+/* Judges an issue that returned `rc`: a fault breaks the context, a refusal does not. */
 static int judge_issue(struct flight *f, CUresult rc)
 {
     CUresult end = f->c->setup.driver->cuCtxSynchronize();
@@ -202,7 +203,7 @@ static int judge_issue(struct flight *f, CUresult rc)
 
 static const char refused_again[] = "the driver refused a launch when it was run again";
 
-/* Beside the passes that the window is for, a refusal costs what that pass would have told, no more. */
+/* Gives up an additional pass: a refusal only costs the values of that pass. */
 static int give_up_pass(struct flight *f)
 {
     char *why = f->flush != CUDA_SUCCESS ? explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush)
@@ -280,7 +281,7 @@ int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collecto
         free(c);
         return rc;
     }
-    /* Plans what is to be planned: the first window may close while the program ends. */
+    /* Makes plans now: the first window may close while the program ends. */
     kp_providers_groups(c->providers, KP_RANGE_AUTO);
     *out = c;
     return 0;
@@ -311,7 +312,7 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
 
 /* ---- saved state ---- */
 
-/* Where much memory is in use, a save takes seconds: up to half a second a gigabyte, where it goes to the host. */
+/* Reports a save: with much memory in use it takes seconds, up to half a second a gigabyte if it goes to the host. */
 static void tell_save(const struct kp_collector *c)
 {
     size_t left = 0, total = 0;
@@ -385,12 +386,12 @@ static char *explain(const struct flight *f)
     return kp_library_explain(f->c->setup.cupti, stage_words[r->failed], r->code);
 }
 
-/* What is handed out: all counters, or none and the reason. */
+/* Makes the outcome: all counters, or none and the reason. */
 static void conclude(struct flight *f)
 {
     struct kp_window_outcome *out = f->out;
     if (kp_providers_stuck(f->c->providers) && out->replay.failed == KP_STAGE_BEGIN)
-        out->replay.failed = KP_STAGE_STOP; /* which no other plan mends, unlike counters that cannot be enabled */
+        out->replay.failed = KP_STAGE_STOP; /* no other plan helps, unlike for counters that cannot be enabled */
     if (out->replay.failed == KP_STAGE_NONE && out->counters && kp_counters_any(out->counters))
         return;
     kp_counters_free(out->counters);
@@ -402,7 +403,7 @@ static void conclude(struct flight *f)
     }
 }
 
-/* How many passes each group of the replay has. malloc'ed, NULL without memory. */
+/* Returns the number of passes of each group of the replay. malloc'ed, NULL without memory. */
 static size_t *passes_of(struct flight *f, size_t *n)
 {
     struct kp_providers *p = f->c->providers;
@@ -456,12 +457,13 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
 static CUresult count_before(void *arg, CUstream stream)
 {
     const struct flight *f = arg;
-    bool failed; /* which is no reason not to launch */
+    bool failed; /* must not prevent the launch */
     (void)stream;
     return kp_providers_before(f->c->providers, false, &failed);
 }
 
-/* The launch was made: what goes wrong now is not its error, and a fault of its kernel is told by the next call. */
+/* Handles a launch that was made: errors from here on are not the launch's, and the next call reports a fault of its
+ * kernel. */
 static CUresult count_after(void *arg)
 {
     const struct flight *f = arg;
@@ -511,7 +513,7 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
     c->counting = NULL;
     f->job = &copy;
     f->out = out;
-    open_window(f, true); /* without memory the counters are decoded for nobody */
+    open_window(f, true); /* without memory, the decoded counters are dropped */
     end_pass(f);
     out->counters = kp_providers_take(c->providers);
     conclude(f);

@@ -1,7 +1,9 @@
 /*
- * The collector of one context: saves memory before a window, runs the window through the passes of the plan after it,
- * and turns the counters into results. Calls for one collector are serialised by the caller, with the context current
- * and no other work of the program running on it; only kp_counters_* may be called from another thread.
+ * The collector of one context. It saves memory before a window, runs the window through the passes of the plan
+ * afterwards, and turns the counters into results.
+ *
+ * The caller serialises calls for one collector, with the context current and no other work of the program running
+ * on it. Only kp_counters_* may be called from another thread.
  */
 #ifndef KP_COLLECTORS_RUN_COLLECTOR_H
 #define KP_COLLECTORS_RUN_COLLECTOR_H
@@ -25,22 +27,22 @@ struct kp_collector_setup {
     CUcontext ctx;
     const char *chip;
     const uint8_t *availability;
-    const struct kp_plan *plan;     /* outlives the collector */
-    const struct kp_plan *one_pass; /* for what must not be replayed; may be the same; NULL = none */
+    const struct kp_plan *plan;     /* must outlive the collector */
+    const struct kp_plan *one_pass; /* for launches that must not be replayed; may be the same; NULL = none */
     bool flush;                     /* cold caches before each launch of a replayed pass */
     size_t window;                  /* the most launches a window may hold */
     uint64_t memory;                /* byte that counter data may take */
-    void (*settle)(void);           /* waits until all kp_counters handed out have been freed */
-    /* Starts a thread that runs fn(arg) with all signals blocked; false when there is none to be had. NULL = never */
+    void (*settle)(void);           /* waits until all kp_counters in use have been freed */
+    /* Starts a thread that runs fn(arg) with all signals blocked; false if that fails. NULL = never */
     bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
     void (*join)(pthread_t thread);
-    /* Told what is done next; `takes_long`: it may take seconds. NULL = nobody asks. */
+    /* Receives what is done next; `takes_long`: it may take seconds. NULL = no receiver. */
     void (*progress)(const char *text, bool takes_long);
     const struct kp_providers_setup
-        *providers; /* what is asked for beside the plan, the rest is put in; NULL = nothing */
+        *providers; /* the caller's wishes besides the plan; the rest is filled in; NULL = none */
 };
 
-/* Called around each launch that has a result, while a pass runs. `stream` is that of the launch. A code other than
+/* Called around each launch with a result, while a pass runs. `stream` is that of the launch. A code other than
  * CUDA_SUCCESS ends the issue. */
 struct kp_issue_hooks {
     CUresult (*before)(void *arg, CUstream stream);
@@ -48,7 +50,7 @@ struct kp_issue_hooks {
     void *arg;
 };
 
-/* One window. `issue` hands its operations to the driver, in order, without waiting, and returns the driver's code;
+/* One window. `issue` passes its operations to the driver, in order, without waiting, and returns the driver's code;
  * `hooks` may be NULL. `rehearse` runs one operation after the other, and returns 0 or a code of replay.h. */
 struct kp_window_job {
     CUresult (*issue)(void *arg, const struct kp_issue_hooks *hooks);
@@ -59,44 +61,45 @@ struct kp_window_job {
     size_t n_launches;
     struct kp_executed *executed; /* filled when `probe` is set; n_launches entries */
     size_t n_executed;            /* out */
-    bool probe;                   /* read what only an activity record tells */
+    bool probe;                   /* read facts that only activity records have */
 };
 
 struct kp_window_outcome {
     struct kp_replay_outcome replay;
     char *note;                   /* why counters are missing, malloc'ed, or NULL */
-    struct kp_counters *counters; /* NULL when there are none */
+    struct kp_counters *counters; /* NULL = none */
 };
 
-/* Opens nothing on the GPU yet. 0, -ENOMEM, or a CUPTI code. */
+/* Opens a collector, but nothing on the GPU yet. 0, -ENOMEM, or a CUPTI code. */
 int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collector **out);
-/* `context_alive` false: the context is gone, only memory of the host is released. No kp_counters may be out. */
+/* Closes it. `context_alive` false: the context is gone, so only memory of the host is freed. No kp_counters may be
+ * in use. */
 void kp_collector_close(struct kp_collector *c, bool context_alive);
 
-/* The plan for what must not be replayed, when it was made later. It outlives the collector. */
+/* Sets the plan for launches that must not be replayed, if made later. It must outlive the collector. */
 void kp_collector_one_pass(struct kp_collector *c, const struct kp_plan *one_pass);
 
-/* The most launches a window may hold, by number and by memory for their counters; at least 1. */
+/* Returns the most launches a window may hold, by number and by memory for their counters; at least 1. */
 size_t kp_collector_room(struct kp_collector *c);
 
-/* Saves all memory of the context that a kernel can write. Nothing of the program may run. 0, or -1 with *why
+/* Saves all memory of the context that a kernel can write. No work of the program may run. 0, or -1 with *why
  * (malloc'ed): too much memory in use, or the library refused. */
 int kp_collector_save(struct kp_collector *c, char **why);
-/* Gives the saved state back. */
+/* Frees the saved state. */
 void kp_collector_drop(struct kp_collector *c);
-/* Forgets the saved state without a driver call, which would wait for a kernel that does not end. The context takes
- * it along. */
+/* Forgets the saved state without a driver call, which would wait for a kernel that does not end. The context's end
+ * frees it. */
 void kp_collector_leave(struct kp_collector *c);
 
-/* After kp_collector_save and one execution by the program: runs the passes. Memory is then what one execution leaves,
+/* Runs the passes, after kp_collector_save and one execution by the program. Memory is then as after one execution,
  * unless the outcome says damaged. The saved state is kept. */
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out);
 
-/* What extra passes lack since the last call, as kp_providers_complaint. */
+/* Returns the loss of additional passes since the last call, as kp_providers_complaint. */
 char *kp_collector_complaint(struct kp_collector *c);
 
-/* Counting in one pass, without replay: between begin and end every launch of the context is counted as it comes, with
- * the hooks around it. `room`: how many launches there can be. 0, or -1 with *why (malloc'ed). */
+/* Counts in one pass, without replay: between begin and end every launch of the context is counted as it comes, with
+ * the hooks around it. `room`: the most launches. 0, or -1 with *why (malloc'ed). */
 int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, char **why);
 const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c);
 void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out);

@@ -38,7 +38,7 @@ struct kp_api_row {
     enum kp_api_class class;
 };
 
-/* cuda_api.def in its order. */
+/* The rows of cuda_api.def, in its order. */
 extern const struct kp_api_row kp_api[];
 extern const size_t kp_api_rows;
 

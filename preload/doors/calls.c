@@ -50,7 +50,7 @@ int kp_call_pool_slot(enum kp_api_class class, const char *symbol, void *real)
     return i < KP_GATE_POOL ? i : -1;
 }
 
-/* An exported door was called in a process without a driver behind it. */
+/* Answers an exported door's call in a process without a driver. */
 static CUresult no_driver(void)
 {
     return CUDA_ERROR_NOT_INITIALIZED;
@@ -66,13 +66,13 @@ static void *resolve(size_t i)
     return real ? real : (void *)(uintptr_t)no_driver;
 }
 
-/* What was entered on the way in, to be left on the way out. */
+/* What the way in entered, for the way out to leave. */
 /* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. ANSWERED: the driver is not called. */
 enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, SHARED_HOST, JOINED, ALLOCATING, ANSWERED };
 
 /* ---- classes ---- */
 
-/* A call that waits or asks: nothing keeps it apart from replays, since it changes nothing. */
+/* Handles a call that waits or asks: replays need no protection from it, since it changes nothing. */
 static enum entered enter_sync(const struct slot *s, void *real, const uint64_t *args)
 {
     (void)real, (void)args;
@@ -211,16 +211,16 @@ static void end_stream(uint64_t stream)
         kp_gate_capture_ends();
 }
 
-/* What is done for a call of a class while the gate is armed, in this order. */
+/* The actions for a class of calls while the gate is armed, in this order. */
 static const struct rule {
-    /* Where the gate need not be entered, or is entered in another way; NOTHING: it is entered. */
+    /* Replaces entering the gate; NOTHING: enter the gate after all. */
     enum entered (*instead)(const struct slot *s, void *real, const uint64_t *args);
     void (*before)(void);
     enum kp_ends ends;
-    bool alone;                     /* no window may be open: one that counts launches as they come is closed, too */
+    bool alone;                     /* no window may be open: even one that only counts launches is closed */
     void (*inside)(uint64_t first); /* with the first argument */
     enum kp_stale stale;
-    void (*succeeded)(void); /* what that means for all that follows */
+    void (*succeeded)(void); /* the consequences for all that follows */
 } rules[] = {
     [KP_CLASS_GATE] = {.instead = NULL},
     [KP_CLASS_JOIN] = {.instead = enter_join},
@@ -248,7 +248,7 @@ static const struct rule {
 
 /* ---- the way in and out ---- */
 
-/* The third argument of cuMemCreate. */
+/* Whether the third argument of cuMemCreate asks for host memory. */
 static bool is_on_host(const CUmemAllocationProp *what)
 {
     return what && what->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
@@ -283,7 +283,7 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
         return e;
     if (kp_gate_is_armed())
         e.entered = enter_armed(s, e.real, args);
-    else if (s->class == KP_CLASS_INIT) /* arms the gate once it has succeeded */
+    else if (s->class == KP_CLASS_INIT) /* arms the gate if it succeeds */
         e.entered = GUARD_ONLY;
     if (e.entered == ANSWERED)
         e.real = (void *)(uintptr_t)give_answer;
@@ -294,7 +294,7 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
     return e;
 }
 
-/* Notes what the call's answer means for all that follows. */
+/* Acts on the call's result. */
 static void note_answer(enum kp_api_class class, uint64_t entered, CUresult result)
 {
     bool capture_error =

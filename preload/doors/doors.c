@@ -16,7 +16,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 
-/* cuda.h renames functions to their newest version; the doors are named by exported symbol. */
+/* cuda.h renames functions to their newest version, but doors are named by exported symbol. */
 #undef cuGraphInstantiate
 #undef cuGetProcAddress
 #undef cuMemAllocHost
@@ -52,7 +52,7 @@ enum {
     DOORS
 };
 
-/* Driver functions behind each door: of the exported one, and of the one handed out as a pointer. */
+/* The driver functions behind each door: behind the exported one, and behind the one returned as a pointer. */
 static _Atomic(void *) behind_export[DOORS], behind_pointer[DOORS];
 
 static void *exported(int door, const char *symbol)
@@ -86,7 +86,7 @@ static const struct door {
     const char *symbol, *base;
     int since;
     bool ptsz;
-    void *function; /* what is handed out */
+    void *function; /* the pointer to return */
 } doors[DOORS] = {
 #define KP_DOOR(symbol, base, since, ptsz, logic, type, result, parameters, arguments)                                 \
     {#symbol, base, since, ptsz, (void *)(uintptr_t)pointer_##symbol},
@@ -94,8 +94,8 @@ static const struct door {
 #undef KP_DOOR
 };
 
-/* Hands out door `d` in front of `real`. A door stands in front of one function only: a second driver entry point for
- * the same symbol (never seen) is handed out bare. */
+/* Returns door `d` for `real`. A door fronts one function only: a second driver entry point for the same symbol
+ * (never seen) is returned bare. */
 static void *hand_out(int d, void *real)
 {
     void *expected = NULL;
@@ -112,8 +112,8 @@ static int door_of_symbol(const char *symbol)
     return -1;
 }
 
-/* The door of an entry point that cuGetProcAddress returned: the one whose exported function it is, else, where the
- * driver keeps other functions behind its table, the newest one not newer than asked for and of the same flavour. */
+/* Returns the door of an entry point from cuGetProcAddress: the one whose exported function it is. Where the driver
+ * keeps other functions behind its table, returns the newest door not newer than asked for, of the same flavour. */
 static int door_of_base(const char *base, int version, bool ptsz, const void *real)
 {
     int best = -1;
@@ -137,7 +137,7 @@ static int compare_rows(const void *a, const void *b)
     return strcmp((*(const struct kp_api_row *const *)a)->symbol, (*(const struct kp_api_row *const *)b)->symbol);
 }
 
-/* Rows of the interface table sorted by symbol, for lookups. Threads that make it at the same time make the same. */
+/* Returns the rows of the interface table sorted by symbol. Threads that build it at the same time build the same. */
 static const struct kp_api_row **rows_by_symbol(void)
 {
     static _Atomic(const struct kp_api_row **) made;
@@ -162,8 +162,8 @@ static const struct kp_api_row *row_of_symbol(const char *symbol)
     return found ? *found : NULL;
 }
 
-/* The row of a function that cuGetProcAddress returned. Of several under one base name, the bare symbol may be the old
- * 32-bit interface, which was left behind with version 3.2; the others are of one class. */
+/* Returns the row of a function from cuGetProcAddress. Of several rows under one base name, the bare symbol may be
+ * the 32-bit interface from before version 3.2. The others share one class. */
 static const struct kp_api_row *row_of_base(const char *base, int version)
 {
     enum { LAST_32_BIT = 3019 };
@@ -186,7 +186,7 @@ void *kp_door_wrap_symbol(const char *symbol, void *real)
         return runtime;
     const struct kp_api_row *row = row_of_symbol(symbol);
     if (!row)
-        return real; /* no function of the driver */
+        return real; /* not a function of the driver */
     int d = door_of_symbol(symbol);
     return d >= 0 ? hand_out(d, real) : kp_trampoline_for(row->class, row->symbol, real);
 }
@@ -199,6 +199,6 @@ void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *rea
     int d = door_of_base(base, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, real);
     if (d >= 0)
         return hand_out(d, real);
-    /* A function of a later driver: it may change anything, so it is gated. */
+    /* A function of a later driver may change anything, so it is gated. */
     return row ? kp_trampoline_for(row->class, row->base, real) : kp_trampoline_for(KP_CLASS_GATE, "", real);
 }

@@ -12,7 +12,7 @@ static bool watching(void)
     return !kp_guard && kp_process_active();
 }
 
-/* The common end of the three ways to instantiate: what came of it is noted, and the gate left. */
+/* Ends all three ways to instantiate: notes the result and leaves the gate. */
 static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph)
 {
     const struct kp_driver *d = kp_process_driver();

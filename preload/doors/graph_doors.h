@@ -6,7 +6,7 @@
 #include <cudaTypedefs.h>
 #include <stdbool.h>
 
-/* cudaTypedefs.h has this one only for programs built against an old driver interface. */
+/* Only used by programs built against an old driver interface, but cudaTypedefs.h has no other. */
 typedef CUresult (*kp_pfn_graph_instantiate)(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log,
                                              size_t size);
 

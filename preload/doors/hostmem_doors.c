@@ -6,7 +6,7 @@
 #include "preload/process.h"
 #include "preload/program/hostmem.h"
 
-/* `symbol`: the function of the driver that is called, which may close a window. */
+/* Enters the gate; `symbol` is the driver's function, which may close a window. */
 static bool enter(const char *symbol)
 {
     if (kp_guard || !kp_process_active())
@@ -22,7 +22,7 @@ static void leave_gate(void)
     kp_gate_leave_shared();
 }
 
-/* Memory of ours instead of pinned memory. */
+/* Allocates memory of ours instead of pinned memory. */
 static bool make(void **p, size_t bytes)
 {
     const struct kp_driver *d = kp_process_replays() ? kp_process_driver() : NULL;
@@ -38,7 +38,7 @@ static CUresult noted_alloc(CUresult rc, void **p, size_t bytes)
 
 CUresult kp_cuMemHostAlloc(PFN_cuMemHostAlloc_v2020 real, bool ptsz, void **p, size_t bytes, unsigned flags)
 {
-    /* They ask for what is always so with one address space, or for speed. */
+    /* These flags ask for properties that one address space always has, or for speed. */
     const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     CUresult rc = CUDA_SUCCESS;
     (void)ptsz;
@@ -74,7 +74,7 @@ CUresult kp_cuMemAllocHost_v1(kp_pfn_alloc_host_v1 real, bool ptsz, void **p, un
     return rc;
 }
 
-/* Memory of ours is freed within other calls, too: the gate is not always there. */
+/* Frees memory. Other calls free memory of ours, too, so the gate may be unarmed. */
 CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
 {
     (void)ptsz;
@@ -85,8 +85,9 @@ CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
     return rc;
 }
 
-/* NCCL's and MPI's segments of shared memory are mapped so, and a tensor in /dev/shm. What the device only reads, such
- * as the mapped file of a model, no restore writes to. Where nothing is replayed, nobody asks. */
+/* Notes registered memory. NCCL and MPI map their shared memory segments this way; so is a tensor in /dev/shm. A
+ * restore does not write to memory that the device only reads, such as a model's mapped file. Without replays this
+ * is not needed. */
 static void note_registered(const void *p, size_t bytes, bool rewound)
 {
     bool shared = rewound && kp_process_replays() && kp_mappings_shared(p, bytes);
@@ -115,7 +116,7 @@ CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, v
     return rc;
 }
 
-/* KP_VENDOR: for an address inside a mapping the driver (580) gives the mapping's begin. */
+/* KP_VENDOR: for an address inside a mapping the driver (580) returns the mapping's begin. */
 CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, bool ptsz, CUdeviceptr *out, void *p,
                                       unsigned flags)
 {

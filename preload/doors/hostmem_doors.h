@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* cuMemAllocHost of before version 3.2. */
+/* cuMemAllocHost before version 3.2. */
 typedef CUresult(CUDAAPI *kp_pfn_alloc_host_v1)(void **p, unsigned bytes);
 
 /* Logic of the doors, named in doors.def. `real` is the function behind the door. */

@@ -84,7 +84,7 @@ CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction 
     return go(&l);
 }
 
-/* Launch attributes that the report shows; the others are only carried along. */
+/* Reads the launch attributes that the report shows. */
 static void read_attributes(struct kp_launch *l)
 {
     for (unsigned i = 0; i < l->config.numAttrs; i++) {
@@ -109,7 +109,7 @@ CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const 
                              void **params, void **extra)
 {
     if (!config || (config->numAttrs && !config->attrs))
-        return real(config, f, params, extra); /* for the driver to refuse */
+        return real(config, f, params, extra); /* the driver refuses it */
     struct kp_launch l = {.issue = issue_kernel_ex,
                           .real.kernel_ex = real,
                           .ptsz = ptsz,
@@ -140,7 +140,7 @@ CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMu
     (void)ptsz;
     if (kp_guard || !kp_process_active())
         return real(list, devices, flags);
-    /* Its grids wait for each other across devices: replaying one of them would wait for ever. */
+    /* Its grids wait for each other across devices: a replay of one would wait for ever. */
     kp_gate_enter_alone("cuLaunchCooperativeKernelMultiDevice");
     CUresult rc = real(list, devices, flags);
     kp_gate_leave_shared();
@@ -149,7 +149,7 @@ CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMu
     return rc;
 }
 
-/* Block shapes and shared sizes set by the old interface, by function. A program has few of these. */
+/* Block shapes and shared sizes set by the old interface, by function. Programs have few of these. */
 enum { OLD_FUNCTIONS = 64 };
 
 static struct old_function {
@@ -159,7 +159,7 @@ static struct old_function {
 
 static struct kp_lock *const old_lock = &kp_locks[KP_LOCK_OLD_LAUNCHES];
 
-/* The entry of `f`, made when absent; NULL when the table is full. Under old_lock. */
+/* Returns the entry of `f`, made on first use; NULL when the table is full. Call under old_lock. */
 static struct old_function *old_function(CUfunction f)
 {
     for (int i = 0; i < OLD_FUNCTIONS; i++)
@@ -170,7 +170,7 @@ static struct old_function *old_function(CUfunction f)
     return NULL;
 }
 
-/* What a launch of the open window was made with must be there when it is made again. */
+/* Closes the window before settings change, as its launches need them again. */
 static void close_before_change(const char *symbol)
 {
     if (!kp_guard && kp_window_watches())

@@ -1,10 +1,10 @@
-/* The logic behind the launch doors: a call becomes a record, which the process runs. Threads: any. */
+/* The logic of the launch doors: a call becomes a record, which the process runs. Threads: any. */
 #ifndef KP_PRELOAD_DOORS_LAUNCH_DOORS_H
 #define KP_PRELOAD_DOORS_LAUNCH_DOORS_H
 
 #include "preload/program/launch.h"
 
-/* What only the runtime knows of the launch that this thread is about to make through the driver. */
+/* The runtime's host function of the launch that this thread is about to make through the driver. */
 extern __thread const void *kp_runtime_host_function __attribute__((tls_model("initial-exec")));
 
 /* Logic of the doors, named in doors.def. `real` is the function behind the door. */

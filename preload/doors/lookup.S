@@ -1,6 +1,6 @@
 /*
- * dlsym and dlvsym. RTLD_NEXT and RTLD_DEFAULT mean something relative to the caller, which the real function finds by
- * its return address: those, and every name that cannot be a door's, must reach it as a tail jump.
+ * Replaces dlsym and dlvsym. RTLD_NEXT and RTLD_DEFAULT depend on the caller, which the real function finds by its
+ * return address. So those, and every name that cannot be a door's, must reach it as a tail jump.
  */
 #ifndef __x86_64__
 #error "the lookups are written for x86-64"

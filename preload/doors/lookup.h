@@ -2,7 +2,7 @@
 #ifndef KP_PRELOAD_DOORS_LOOKUP_H
 #define KP_PRELOAD_DOORS_LOOKUP_H
 
-/* Substitutes of the lookup doors for an explicit handle and a name that may be a door's (called from lookup.S). */
+/* Replace dlsym and dlvsym for an explicit handle and a name that may be a door's (called from lookup.S). */
 void *kp_dlsym(void *handle, const char *name);
 void *kp_dlvsym(void *handle, const char *name, const char *version);
 

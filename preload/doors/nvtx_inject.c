@@ -1,4 +1,4 @@
-/* NVTX calls as the program makes them, and how they come here. */
+/* Receives the program's NVTX calls. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ static uint64_t domain_start(const struct kp_nvtx_domain *d, const struct kp_nvt
 
 static void domain_end(const struct kp_nvtx_domain *d, uint64_t id)
 {
-    (void)d; /* ids are of the process */
+    (void)d; /* ids are unique in the process */
     kp_nvtx_end(id);
 }
 
@@ -181,7 +181,7 @@ static void stream_w(void *stream, const wchar_t *name)
     kp_nvtx_name(KP_NVTX_STREAM, NULL, (uintptr_t)stream, narrow(name, buffer));
 }
 
-/* Resources are another way to name threads and streams. The handle is good for nothing but to be destroyed. */
+/* Handles resources, which also name threads and streams. The handle can only be destroyed. */
 static const void *resource(const struct kp_nvtx_domain *d, const struct kp_nvtx_resource *r)
 {
     static const char any;
@@ -204,7 +204,7 @@ static const void *resource(const struct kp_nvtx_domain *d, const struct kp_nvtx
         KP_NVTX_MODULE_##module, KP_NVTX_##id, (kp_nvtx_function)(function)                                            \
     }
 
-/* All others of NVTX's functions stay without effect: marks, names of what launches do not show. */
+/* All other functions of NVTX do nothing: marks, and names that launches do not show. */
 static const struct hook {
     int module;
     unsigned id;

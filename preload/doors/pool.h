@@ -1,4 +1,4 @@
-/* Trampolines for functions handed out as pointers: one a driver function and flavour asked for. Read by gate.S too. */
+/* Trampolines for functions returned as pointers: one for each driver function and flavour. Read by gate.S too. */
 #ifndef KP_PRELOAD_GATE_POOL_H
 #define KP_PRELOAD_GATE_POOL_H
 

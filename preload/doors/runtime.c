@@ -33,8 +33,9 @@ enum {
 
 static _Atomic(void *) behind_pointer[RUNTIMES];
 
-/* Several runtimes may be in one process, each seen only by the libraries that need it: the one behind an exported door
- * is that of the object which calls. Objects are noted once and never changed; there are few that launch. */
+/* The callers of runtime functions. A process may contain several runtimes, each seen only by the libraries that
+ * need it. An exported door leads to the runtime of the calling object. Objects are noted once and never changed;
+ * few of them launch. */
 enum { MOST_CALLERS = 64 };
 
 static struct caller {
@@ -53,7 +54,7 @@ static struct caller *find_caller(uintptr_t address)
     return NULL;
 }
 
-/* NULL: code outside of all objects, or one of too many objects. */
+/* Returns NULL for code outside of all objects, or when the table is full. */
 static struct caller *add_caller(const void *address)
 {
     struct kp_lock *lock = &kp_locks[KP_LOCK_RUNTIMES];
@@ -112,7 +113,8 @@ static void *behind(int i, const char *symbol, const void *address)
 #include "preload/doors/runtime.def"
 #undef KP_RUNTIME
 
-/* The program (a framework's own profiler, say) takes CUPTI's activity buffers: from then on they are left to it. */
+/* The program (a framework's own profiler, say) takes CUPTI's activity buffers: from then on kprof leaves them
+ * alone. */
 EXPORT int cuptiActivityRegisterCallbacks(void *request, void *complete);
 
 int cuptiActivityRegisterCallbacks(void *request, void *complete)

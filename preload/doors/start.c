@@ -1,4 +1,4 @@
-/* The doors through which a program ends. At its start one thing is noted; this library wakes when CUDA does. */
+/* The doors at the program's start and end. At the start one fact is noted; the library wakes when CUDA does. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ EXPORT void quick_exit(int status)
     end("quick_exit", status);
 }
 
-/* The report follows the exit handlers: at_unload. */
+/* Runs the exit handlers; the report follows in at_unload. */
 EXPORT void exit(int status)
 {
     kp_process_exit_called();
@@ -62,8 +62,8 @@ static int call_main(int argc, char **argv, char **envp)
 int __libc_start_main(main_function program, int argc, char **argv, void (*init)(void), void (*fini)(void),
                       void (*rtld_fini)(void), void *stack_end);
 
-/* The C library ends a return from main by an exit() that does not come by here. Before 2.41 that thread and one in
- * exit() would run the handlers side by side, and free what the other still reads. */
+/* Wraps main, as the C library ends a return from main by an exit() that bypasses ours. Before 2.41 that thread and
+ * one in exit() would run the handlers side by side, and free memory still in use. */
 EXPORT int __libc_start_main(main_function program, int argc, char **argv, void (*init)(void), void (*fini)(void),
                              void (*rtld_fini)(void), void *stack_end)
 {
@@ -72,7 +72,7 @@ EXPORT int __libc_start_main(main_function program, int argc, char **argv, void 
     return real(call_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
-/* One system call, what stderr is, and a look at the environment. */
+/* Costs one system call, for the file behind stderr, and a look at the environment. */
 __attribute__((constructor)) static void at_load(void)
 {
     kp_process_watch_forks();
@@ -80,7 +80,7 @@ __attribute__((constructor)) static void at_load(void)
     kp_nvtx_offer();
 }
 
-/* After the program's exit handlers and static destructors, so that their launches are counted too. */
+/* Runs after the program's exit handlers and static destructors, so that their launches count too. */
 __attribute__((destructor)) static void at_unload(void)
 {
     kp_process_finish();

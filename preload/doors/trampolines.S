@@ -1,8 +1,8 @@
 /*
- * Trampolines of the gate (System V x86-64). One for each intercepted exported symbol of cuda_api.def that has no typed
- * door, and a pool for functions handed out as pointers. Each loads its slot number and jumps to the common part, which
- * knows no signature: it keeps all argument registers, asks kp_call_enter what to call, and calls it with a copy of the
- * caller's stack arguments.
+ * Trampolines of the gate (System V x86-64). There is one for each intercepted exported symbol of cuda_api.def
+ * without a typed door, and a pool for functions returned as pointers. Each loads its slot number and jumps to the
+ * common part, which knows no signature. That part keeps all argument registers, asks kp_call_enter which function
+ * to call, and calls it with a copy of the caller's stack arguments.
  */
 #ifndef __x86_64__
 #error "the trampolines are written for x86-64"
@@ -10,7 +10,7 @@
 
 #include "preload/doors/pool.h"
 
-/* More stack arguments than any driver function takes (cuLaunchKernel has 5). */
+/* Exceeds the stack arguments of any driver function (cuLaunchKernel has 5). */
 #define STACK_WORDS 16
 
         .hidden kp_call_enter, kp_call_leave
@@ -78,9 +78,9 @@ kp_gate_pool:
 
 /*
  * Frame, from %rbp down: 8 slot, 16 rax, then the six integer argument registers to 64 (the first at the lowest address:
- * an array), eight vector registers to 192, 200 what was entered. kp_call_enter(slot, integer arguments) returns the
- * function in %rax and, in %rdx, what was entered; unless that is 0, kp_call_leave(slot, result, what was entered) is
- * owed, and says what to return.
+ * an array), eight vector registers to 192, 200 the state entered. kp_call_enter(slot, integer arguments) returns the
+ * function in %rax and, in %rdx, the state entered. Unless that is 0, kp_call_leave(slot, result, state) must follow,
+ * and returns the result.
  */
         .type   kp_gate_common, @function
         .p2align 4

@@ -4,8 +4,8 @@
 
 #include "preload/doors/api.h"
 
-/* The function to hand out for the driver's function `real`, which the program asked for by exported symbol, or by the
- * base name of cuGetProcAddress: a trampoline, or `real` itself where the class needs none or no trampoline is left.
+/* Returns a trampoline for the driver's function `real`, or `real` itself where the class needs none or none is
+ * left. The program asked for it by exported symbol, or by the base name of cuGetProcAddress.
  * Threads: any. */
 void *kp_trampoline_for(enum kp_api_class class, const char *symbol, void *real);
 

@@ -6,7 +6,7 @@
 #include "base/lock.h"
 
 static atomic_bool armed;
-static atomic_int exclusive, waiting, in_flight, captures; /* waiting: threads, for `exclusive` to be 0 */
+static atomic_int exclusive, waiting, in_flight, captures; /* waiting: threads that wait for `exclusive` to be 0 */
 static struct kp_lock *const owner = &kp_locks[KP_LOCK_GATE];
 
 static _Atomic(const struct kp_gate_window *) window;
@@ -76,7 +76,7 @@ bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
         return false;
     atomic_store(&exclusive, 1);
     int calls = atomic_load(&in_flight);
-    if (calls <= 0) /* most often, and reading the clock costs more */
+    if (calls <= 0) /* the usual case, and reading the clock costs more */
         return true;
     kp_debug(KP_DEBUG_GATE, "waits for %d calls in flight", calls);
     for (long start = kp_now_ms(), waited = 0; calls > 0; calls = atomic_load(&in_flight)) {

@@ -1,5 +1,5 @@
-/* Handles of modules and libraries that were met, each in a context. Zeroed it is empty. Threads: by the caller's lock.
- */
+/* A set of handles of modules and libraries, each in a context. Zeroed it is empty.
+ * Threads: under the caller's lock. */
 #ifndef KP_PRELOAD_GATE_HANDLE_SET_H
 #define KP_PRELOAD_GATE_HANDLE_SET_H
 
@@ -17,13 +17,13 @@ struct kp_seen {
 
 bool kp_seen_has(const struct kp_seen *s, CUcontext ctx, const void *handle);
 
-/* 0, -EEXIST when it is there already, or -ENOMEM. */
+/* Adds a handle. 0, -EEXIST when already present, or -ENOMEM. */
 int kp_seen_add(struct kp_seen *s, CUcontext ctx, const void *handle);
 
-/* Takes the handle out, of all contexts. */
+/* Removes the handle, in all contexts. */
 void kp_seen_drop(struct kp_seen *s, const void *handle);
 
-/* Takes all out; memory is kept for what comes next. */
+/* Empties the set but keeps its memory. */
 void kp_seen_empty(struct kp_seen *s);
 
 #endif

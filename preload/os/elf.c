@@ -9,7 +9,7 @@
 
 enum { PATIENCE_MS = 1000 };
 
-/* What a walk needs of one object. */
+/* The data that a walk needs of one object. */
 struct object {
     const char *path, *soname;
     uintptr_t base;
@@ -33,13 +33,14 @@ static bool contains(const struct object *o, const void *address)
     return false;
 }
 
-/* glibc relocates the pointers of the dynamic section in place; some objects (the vDSO) keep them as offsets. */
+/* Returns a pointer of the dynamic section: glibc relocates them in place; some objects (the vDSO) keep them as
+ * offsets. */
 static const void *pointer(const struct object *o, ElfW(Addr) p)
 {
     return (const void *)(p < o->base ? o->base + p : p);
 }
 
-/* Takes the tables from the dynamic section that o->dynamic points to. */
+/* Reads the tables from the dynamic section at o->dynamic. */
 static bool read_dynamic(struct object *o)
 {
     size_t soname = 0;
@@ -86,7 +87,7 @@ static bool read_object(const struct dl_phdr_info *info, struct object *o)
     return read_dynamic(o);
 }
 
-/* strcmp that calls nothing: see kp_elf_bootstrap. */
+/* Compares like strcmp, but calls nothing: see kp_elf_bootstrap. */
 static bool equal(const char *a, const char *b)
 {
     while (*a && *a == *b) {
@@ -96,7 +97,7 @@ static bool equal(const char *a, const char *b)
     return *a == *b;
 }
 
-/* A defined, default-version function of that name. */
+/* Whether a symbol is a defined, default-version function of that name. */
 static bool fits(const struct object *o, uint32_t index, const char *name)
 {
     const ElfW(Sym) *s = &o->symbols[index];
@@ -177,8 +178,8 @@ void *kp_elf_bootstrap(const char *name)
     const struct link_map *own = &_r_debug ? _r_debug.r_map : NULL;
     while (own && own->l_ld != own_dynamic)
         own = own->l_next;
-    /* Behind ourselves, as RTLD_NEXT would: an interposer in front of us calls us, and would be called back. Only when
-     * this library was not preloaded but opened late is there nothing behind it: then in front. */
+    /* Search behind this library, as RTLD_NEXT would: an interposer in front of us calls us, and we would call it
+     * back. Search in front only when this library was opened late: then nothing is behind. */
     for (int wrapped = 0; wrapped < 2; wrapped++)
         for (const struct link_map *l = wrapped ? _r_debug.r_map
                                         : own   ? own->l_next
@@ -192,8 +193,8 @@ void *kp_elf_bootstrap(const char *name)
     return NULL;
 }
 
-/* The loader's lock of a walk stays taken in a child that another thread forks meanwhile: glibc does not free it there.
- * So no fork is made while this library walks; a thread that this cannot be kept from walks all the same. */
+/* Walks the loaded objects while no fork is made. glibc does not free the loader's lock in a child that another
+ * thread forks meanwhile. Where forks cannot be held back, it walks all the same. */
 static void walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *arg), void *arg)
 {
     struct kp_lock *lock = &kp_locks[KP_LOCK_OBJECTS];
@@ -267,8 +268,8 @@ bool kp_elf_directory(const char *soname, char *dir, size_t size)
     return w.found && copy_directory(w.object.path, dir, size);
 }
 
-/* The needed objects of an object, breadth first, without allocating: a bounded list of sonames suffices, since only
- * the neighbourhood of the caller matters; what is not found there is looked for everywhere. */
+/* The needed objects of an object, breadth first, without allocating. A bounded list of sonames suffices: only the
+ * neighbourhood of the caller matters, as a second search covers all objects. */
 enum { MAX_NEEDED = 128 };
 
 struct needed {
@@ -350,7 +351,7 @@ bool kp_elf_same(const void *a, const void *b)
     return kp_elf_range(a, &r) && (uintptr_t)b >= r.start && (uintptr_t)b < r.end;
 }
 
-/* From the linker: the first byte of the object that this is part of. */
+/* From the linker: the first byte of the object that contains this code. */
 extern const ElfW(Ehdr) own_header __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 
 bool kp_elf_is_own(const void *address)

@@ -1,9 +1,7 @@
 /*
- * The loaded ELF objects of this process, read straight from memory. Needed because this library's own doors stand in
- * front of dlsym and dlvsym: the real ones cannot be asked for through themselves, and dlopen may live in libc or
- * libdl.
- *
- * Threads: any; the loader's own lock is held during a walk, and a fork waits for it to end. Nothing is allocated.
+ * Reads the loaded ELF objects of this process straight from memory. This library's own doors stand in front of
+ * dlsym and dlvsym. So these cannot be used to find the real ones, and dlopen may live in libc or libdl.
+ * Threads: any; a walk holds the loader's lock, and a fork waits for its end. Allocates nothing.
  */
 #ifndef KP_PRELOAD_OS_ELF_H
 #define KP_PRELOAD_OS_ELF_H
@@ -12,26 +10,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Address of function `name` in the first loaded object, in load order, that comes after this library. Calls no
- * function, not even of libc, and takes no lock: for the first look-up of all, which may be made by another library's
- * initialiser (a sanitiser's, say) before anything works. NULL when absent. */
+/* Returns the address of function `name` in the first loaded object, in load order, after this library. Calls no
+ * function, not even of libc, and takes no lock. This is for the very first look-up, which another library's
+ * initialiser (a sanitiser's, say) may make before anything works. NULL when absent. */
 void *kp_elf_bootstrap(const char *name);
 
-/* Address of function `name` in the first loaded object, in load order, whose file name (without folder) or soname
- * begins with `soname`; any object when `soname` is NULL. This library itself is never searched. NULL when absent. */
+/* Returns the address of function `name` in the first loaded object, in load order, whose file name (without folder)
+ * or soname begins with `soname`. NULL `soname` means any object. Never searches this library itself. NULL when
+ * absent. */
 void *kp_elf_find(const char *soname, const char *name);
 
-/* Address of function `name` as the dynamic linker would bind it for the code at `caller`, had this library not been
- * there: the objects that the caller's object names as needed, breadth first, then all others in load order. */
+/* Returns the address of function `name` as the dynamic linker would bind it for the code at `caller`, without this
+ * library. Searches the objects that the caller's object needs, breadth first, then all others in load order. */
 void *kp_elf_find_for(const void *caller, const char *name);
 
-/* Folder of the loaded object that `address` lies in. False when unknown or too long. */
+/* Returns the folder of the loaded object around `address`. False when unknown or too long. */
 bool kp_elf_directory_of(const void *address, char *dir, size_t size);
 
-/* Folder of the first loaded object whose name begins with `soname`. */
+/* Returns the folder of the first loaded object whose name begins with `soname`. */
 bool kp_elf_directory(const char *soname, char *dir, size_t size);
 
-/* The addresses from the first byte of the loaded object that `address` lies in to its last. False: it is in none. */
+/* Returns the addresses from the first to the last byte of the loaded object around `address`. False: in no object. */
 struct kp_elf_range {
     uintptr_t start, end;
 };

@@ -14,8 +14,7 @@ void kp_exit_handlers(void (*first)(void), void (*second)(void))
 
 void kp_exit_first(void)
 {
-    sigset_t before =
-        kp_signals_hold(); /* a handler that exits must not find the lock of atexit() held by its thread */
+    sigset_t before = kp_signals_hold(); /* a handler that exits must not find atexit()'s lock held by its own thread */
     for (int i = 1; i >= 0; i--)
         if (handlers[i])
             atexit(handlers[i]);

@@ -19,12 +19,12 @@
 
 static const char progress_mark[] = "==KPROF==";
 
-/* A place for lines. A program may close descriptors that it does not know, and open files of its own, which may get
- * their numbers: each line first looks whether the descriptor is still the file that it was. */
+/* A destination of lines. A program may close descriptors that it does not know, and its own files may get their
+ * numbers. So each line first checks that the descriptor is still the same file. */
 struct place {
-    atomic_int fd; /* negative: there is none */
+    atomic_int fd; /* negative: none */
     struct kp_descriptor_file file;
-    char *path; /* of a log file; NULL = a stream of the program's */
+    char *path; /* of a log file; NULL = one of the program's streams */
 };
 
 static struct place error = {.fd = STDERR_FILENO}, log_file = {.fd = -1};
@@ -51,7 +51,7 @@ static int write_to(int fd, const char *text, size_t len)
     return rc;
 }
 
-/* A descriptor of the place's file anew, that the program has left open or that can be opened; -1 = none. */
+/* Finds a descriptor of the place's file again: one that the program left open, or a new one; -1 = none. */
 static int find_again(const struct place *p)
 {
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
@@ -60,7 +60,7 @@ static int find_again(const struct place *p)
     return p->path ? kp_descriptor_open_again(p->path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK, &p->file) : -1;
 }
 
-/* Negative: what was the place is not any more, and nothing is written into what took its number. */
+/* Returns the place's descriptor. Negative: it is gone, and another file that took its number stays untouched. */
 static int descriptor_of(struct place *p)
 {
     int fd = p->fd;
@@ -77,7 +77,7 @@ static int write_at(struct place *p, const char *text, size_t len)
     return fd < 0 ? -EBADF : write_to(fd, text, len);
 }
 
-/* A log file that cannot be written to is given up for stderr, once, with a word. */
+/* Writes text; replaces a log file that cannot be written by stderr, once, with a warning. */
 static int write_all(const char *text, size_t len)
 {
     char line[128];
@@ -92,7 +92,7 @@ static int write_all(const char *text, size_t len)
     return write_at(&error, text, len);
 }
 
-/* A line of our own, as against the report. */
+/* Writes a line of our own, which is not part of the report. */
 static int write_line(const char *text, size_t len)
 {
     return log_apart ? write_at(&error, text, len) : write_all(text, len);
@@ -110,7 +110,7 @@ const struct kp_sink *kp_log_sink(void)
     return &sink;
 }
 
-/* What descriptor 2 was when the program started. */
+/* The file of descriptor 2 when the program started. */
 static struct kp_descriptor_file first_stderr;
 
 void kp_log_remember_stderr(void)
@@ -150,7 +150,7 @@ int kp_log_to(const char *path)
         return 0;
     bool is_stream = target == KP_LOG_TO_STDOUT;
     int fd, own = is_stream ? STDOUT_FILENO : stat(path, &s) ? -1 : kp_log_own_output(&s);
-    if (own >= 0) /* a file that is opened again would be emptied */
+    if (own >= 0) /* opening the file again would empty it */
         fd = kp_descriptor_copy(own);
     else
         fd = kp_descriptor_raise(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
@@ -178,10 +178,10 @@ void kp_log_apart(void)
     log_apart = true;
 }
 
-/* A line needs no memory, unless it is long: it may be what tells that there is none. */
+/* Prints a line, without allocating unless it is long: it may report lack of memory. */
 static void line(const char *mark, const char *format, va_list ap)
 {
-    int saved = errno; /* the program's, whose call we are in */
+    int saved = errno; /* errno of the program, whose call this is */
     char few[512], *text = few;
     size_t size = sizeof(few);
     va_list again;
@@ -196,10 +196,10 @@ static void line(const char *mark, const char *format, va_list ap)
     va_end(again);
     if (!text) {
         text = few;
-        len = (int)size - 2; /* as much of it as there is room for */
+        len = (int)size - 2; /* cuts it to the room */
     }
     if (len >= begin) {
-        kp_blank_controls(text + begin, (size_t)(len - begin)); /* names in it may hold anything */
+        kp_blank_controls(text + begin, (size_t)(len - begin)); /* names in it may contain anything */
         text[len] = '\n';
         write_line(text, (size_t)len + 1);
     }

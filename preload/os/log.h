@@ -1,6 +1,6 @@
 /*
- * Where kprof's lines go: a copy of the program's stderr, or the log file. Lines are written whole with write(2), so
- * they neither mix with the program's own buffers nor depend on them.
+ * The destination of kprof's lines: a copy of the program's stderr, or the log file. Lines are written whole with
+ * write(2), so they neither mix with the program's own buffers nor depend on them.
  *
  * Threads: any.
  */
@@ -15,34 +15,34 @@
 
 #include "base/sink.h"
 
-/* To be called when the library is loaded: a program may later put a file of its own into descriptor 2, and that must
+/* Notes stderr when the library is loaded: a program may later put a file of its own into descriptor 2, which must
  * not receive our lines. */
 void kp_log_remember_stderr(void);
 
-/* Takes a private copy of stderr, above the numbers a program uses, so that a program that closes or reuses descriptor
- * 2 does not lose or receive the report. Lines before this go to descriptor 2. */
+/* Takes a private copy of stderr, above the numbers that programs use. So a program that closes or reuses descriptor
+ * 2 neither loses nor receives the report. Earlier lines go to descriptor 2. */
 void kp_log_open(void);
 
-/* Sends all that follows to `path` instead ("stdout" and "stderr" are understood). A file is emptied, unless the
+/* Sends all further lines to `path` instead ("stdout" and "stderr" are understood). A file is emptied, unless the
  * program's own output goes there. 0 or a negative errno; then nothing changes. */
 int kp_log_to(const char *path);
 
-/* The descriptor, 1 or 2, by which the program writes into that file; -1 = neither. */
+/* Returns the descriptor, 1 or 2, by which the program writes into that file; -1 = neither. */
 int kp_log_own_output(const struct stat *s);
 void kp_log_quiet(bool quiet); /* drops progress lines */
-bool kp_log_is_writing(void);  /* a write is under way, which may wait for a reader */
-void kp_log_apart(void);       /* from here on, lines go to stderr also where the report goes to a file */
+bool kp_log_is_writing(void);  /* a write is in progress, which may wait for a reader */
+void kp_log_apart(void);       /* from here on, lines go to stderr even if the report goes to a file */
 
-/* One line each: "==KPROF== ...", "==WARNING== ...", "==ERROR== ...". */
+/* Print one line each: "==KPROF== ...", "==WARNING== ...", "==ERROR== ...". */
 void kp_log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A progress line that never goes to stdout, also where the report does. */
+/* Prints a progress line that never goes to stdout, even if the report does. */
 void kp_log_still(const char *text);
 
-/* Progress lines that are written together: a window has hundreds of launches, and a system call for each line would
- * cost more than the rest of its result. Starts as all 0. One thread at a time. */
+/* Progress lines written together. A window has hundreds of launches, and a system call for each line would cost
+ * more than the rest of the result. Zero-initialised. One thread at a time. */
 struct kp_log_lines {
     FILE *to;
     char *text;
@@ -52,10 +52,10 @@ void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...) __attribu
 /* Writes and releases them; `l` is empty again. */
 void kp_log_lines_write(struct kp_log_lines *l);
 
-/* The report is written, or there will be none: see kp_outcome_ended. */
+/* Reports the outcome after the report, or when there will be none: see kp_outcome_ended. */
 void kp_log_outcome(uint64_t seen, uint64_t matched);
 
-/* For rendering the report to the same place. */
+/* Returns a sink that writes the report to the same place. */
 const struct kp_sink *kp_log_sink(void);
 
 #endif

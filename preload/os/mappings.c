@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines are "BEGIN-END PERMISSIONS …", in the order of the addresses; the fourth permission is `s` or `p`. */
+/* Lines are "BEGIN-END PERMISSIONS …", in address order; the fourth permission is `s` or `p`. */
 static bool any_shared(FILE *from, uint64_t begin, uint64_t end)
 {
     char *line = NULL;
@@ -34,7 +34,7 @@ bool kp_mappings_shared(const void *p, size_t bytes)
     return shared;
 }
 
-/* Nothing in front of the path has a slash. */
+/* No field before the path contains a slash. */
 bool kp_mappings_file(const void *p, char *path, size_t size)
 {
     char *line = NULL;

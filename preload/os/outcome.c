@@ -12,14 +12,14 @@
 #include "preload/os/quiet.h"
 
 static struct {
-    char *file; /* NULL: nobody waits for it */
-    pid_t pid;  /* of the process that tells; 0: not yet */
+    char *file; /* NULL: nobody waits for the outcome */
+    pid_t pid;  /* of the reporting process; 0: not yet */
     bool strict;
     atomic_uint_fast64_t failures;
 } outcome;
 
-/* Opened anew for each line: a program may close descriptors that it does not know. The command made the file, and
- * takes it away; appended lines of several processes do not mix. */
+/* Opens the file for each line: a program may close descriptors that it does not know. The command makes and removes
+ * the file; lines that several processes append do not mix. */
 static void tell(const char *word, const char *rest)
 {
     char *line = NULL;
@@ -31,7 +31,7 @@ static void tell(const char *word, const char *rest)
     int fd = n > 0 ? open(outcome.file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd >= 0) {
         if (write(fd, line, (size_t)n) != n)
-            errno = saved; /* there is no other way to tell */
+            errno = saved; /* there is no other way to report it */
         close(fd);
     }
     kp_quiet_end(&q);
@@ -69,7 +69,8 @@ void kp_outcome_left(void)
     tell("left", "");
 }
 
-/* Without the command nothing can change the exit status: the line names the one that it would have been. */
+/* Makes the last line: without the command nothing can change the exit status, so the line names the status that it
+ * would have been. */
 static char *strict_line(uint64_t seen, uint64_t matched)
 {
     kp_failure_set set = atomic_load(&outcome.failures);

@@ -1,10 +1,10 @@
 /*
- * What became of the profiling in this process, told to the kprof command that started it, or without one, with
- * `strict`, in a last line (kp_log_outcome). The command hands over a file; a line of it is "PROCESS WORD REST" (see
+ * Reports the outcome of profiling this process to the kprof command that started it. Without the command, `strict`
+ * prints a last line instead (kp_log_outcome). The command passes a file; a line of it is "PROCESS WORD REST" (see
  * cmd/main.h).
  *
- * Threads: any, but for kp_outcome_open and kp_outcome_strict, which come before all others. Nothing is told in a
- * forked child. What cannot be written is not told.
+ * Threads: any, but for kp_outcome_open and kp_outcome_strict, which come before all others. A forked child reports
+ * nothing. Write errors are ignored.
  */
 #ifndef KP_PRELOAD_OS_OUTCOME_H
 #define KP_PRELOAD_OS_OUTCOME_H
@@ -14,19 +14,19 @@
 
 #include "base/failures.h"
 
-/* CUDA has started in this process. */
+/* Reports that CUDA has started in this process. */
 void kp_outcome_open(void);
-/* Whether failures are told in a line at the end, where no command does. */
+/* Whether a last line reports failures, where no command does. */
 void kp_outcome_strict(bool strict);
 
-/* Something of a kind went wrong; told once a kind. The line that says more is the caller's. */
+/* Reports a failure, once for each kind. The caller prints the line with details. */
 void kp_outcome_failed(enum kp_failure kind);
-/* The export of this process is at `path`, which is absolute, and holds its launches from now on. */
+/* Reports that the export of this process is at `path`, which is absolute, and contains its launches from now on. */
 void kp_outcome_stored(const char *path);
-/* The process is left alone, as was asked for. */
+/* Reports that the options exclude this process. */
 void kp_outcome_left(void);
-/* The report is written, or there will be none: launches seen, and those of them that filters did not hold back.
- * Returns the line that `strict` asks for where no command waits for the outcome; malloc'ed. NULL: there is none. */
+/* Reports the end, after the report or when there will be none: launches seen, and those that passed the filters.
+ * Returns the line that `strict` prints where no command waits; malloc'ed. NULL: no line. */
 char *kp_outcome_ended(uint64_t seen, uint64_t matched);
 
 #endif

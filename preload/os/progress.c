@@ -9,9 +9,9 @@
 #include "preload/os/log.h"
 #include "preload/os/worker.h"
 
-enum { EVERY_MS = 9000 }; /* so far apart are the lines */
+enum { EVERY_MS = 9000 }; /* time between lines */
 
-/* A handler of a signal may have interrupted the holder of the lock, on this very thread: then nothing is said. */
+/* If a signal handler interrupted the lock's holder on this very thread, nothing is printed. */
 enum { PATIENCE_MS = 200 };
 
 enum { TEXT = 160 };
@@ -25,9 +25,9 @@ static struct {
 } work;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_PROGRESS];
 
-static atomic_int over; /* of the work that the thread watches; waited for by the kernel */
+static atomic_int over; /* the work that the thread watches has ended; the thread waits for it in the kernel */
 
-/* The line that is due, or none. Under the lock. */
+/* Takes the line that is due, if any. Call under the lock. */
 static bool take_due(char line[TEXT + 64])
 {
     long now = kp_now_ms();
@@ -55,7 +55,7 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* Under the lock. */
+/* Call under the lock. */
 static void say(const char *text, bool takes_long)
 {
     if (*text)
@@ -85,7 +85,7 @@ void kp_progress_step(const char *text, bool takes_long)
         return;
     if (work.depth)
         say(text, takes_long);
-    bool due = !work.watched && take_due(line); /* where there are no threads */
+    bool due = !work.watched && take_due(line); /* for a process without threads */
     kp_lock_give(lock);
     if (due)
         kp_log_still(line);

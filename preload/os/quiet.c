@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-/* A write may raise SIGPIPE or SIGXFSZ, which would end the program for a line that is not its own. */
+/* Blocks SIGPIPE and SIGXFSZ, with which our write could end the program. */
 struct kp_quiet kp_quiet_begin(void)
 {
     struct kp_quiet q;
@@ -25,6 +25,6 @@ void kp_quiet_end(struct kp_quiet *q)
     if (q->had_size)
         sigdelset(&q->raised, SIGXFSZ);
     while (sigtimedwait(&q->raised, NULL, &at_once) > 0)
-        ; /* ours: taken away before it can be delivered */
+        ; /* it is ours: consume it before it can be delivered */
     sigprocmask(SIG_SETMASK, &q->before, NULL);
 }

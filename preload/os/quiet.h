@@ -1,4 +1,5 @@
-/* Signals that a write of ours may raise, kept from the program. Threads: any; begin and end on the same one. */
+/* Keeps signals that our writes may raise from the program.
+ * Threads: any; begin and end on the same one. */
 #ifndef KP_PRELOAD_OS_QUIET_H
 #define KP_PRELOAD_OS_QUIET_H
 

@@ -15,7 +15,7 @@
 
 enum { PATIENCE_MS = 1000 };
 
-/* The one mute there is, for a child that another thread forks meanwhile; valid while `muted`. */
+/* The active mute, for a child that another thread forks meanwhile; valid while `muted`. */
 static struct kp_mute active;
 static atomic_bool muted;
 
@@ -31,8 +31,8 @@ static bool lock_stream(FILE *f)
     return true;
 }
 
-/* Writes what the program has printed so far. A write that would fail or wait is left to the program, to which it then
- * happens as it would have without us; the second is for a reader that is only slow. */
+/* Writes the program's pending output. A write that would fail or block is left to the program, which then sees the
+ * same as without kprof; PATIENCE_MS allows for a slow reader. */
 static bool write_pending(FILE *f)
 {
     struct pollfd p = {.fd = f->_fileno, .events = POLLOUT};
@@ -51,12 +51,12 @@ static int open_nowhere(void)
     return kp_descriptor_raise(open("/dev/null", O_WRONLY | O_CLOEXEC));
 }
 
-/* With the stream locked. KP_VENDOR: glibc's <bits/types/struct_FILE.h> shows the stream's descriptor. The position in
- * the file needs no care: what the stream knows of it is forgotten at each flush. */
+/* Redirects the stream; call with the stream locked. KP_VENDOR: glibc's <bits/types/struct_FILE.h> shows the
+ * stream's descriptor. The position in the file needs no care: each flush makes the stream forget it. */
 static bool redirect(struct kp_mute *m)
 {
     FILE *f = m->stream;
-    /* Not the field: a stream in memory has none to speak of. */
+    /* Calls fileno instead of reading the field: a stream in memory has no descriptor. */
     if (fileno_unlocked(f) < 0 || __fsetlocking(f, FSETLOCKING_QUERY) == FSETLOCKING_BYCALLER || !write_pending(f))
         return false;
     m->nowhere = open_nowhere();
@@ -106,7 +106,7 @@ void kp_mute_forked(void)
 
 #else
 
-/* No way to a stream's descriptor: kernels that print do so for each execution. */
+/* Does nothing without access to a stream's descriptor: printing kernels then print for each execution. */
 void kp_mute_begin(struct kp_mute *m)
 {
     m->on = false;

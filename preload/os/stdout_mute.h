@@ -1,10 +1,9 @@
 /*
- * Kernels that print: the driver writes their output to stdout when the host waits for them, once for each execution.
- * While a replay runs, what the driver prints is dropped, so that the program's output is what one execution prints.
- *
- * The stream's lock is held meanwhile, so other threads that print wait and nothing of theirs is lost. What they write
- * past the C library (write(2), Python) is not touched. Only the C library's own descriptor of the stream is another
- * one meanwhile: a thread that asks for fileno(stdout) in that time gets it.
+ * Mutes kernels that print: the driver writes their output to stdout when the host waits for them, once for each
+ * execution. During a replay the driver's prints are dropped, so that the program prints as often as one execution
+ * does. The stream's lock is held meanwhile, so other threads that print wait and lose nothing. Output that bypasses
+ * the C library (write(2), Python) is not affected. Only the C library's descriptor of the stream is redirected: a
+ * thread that asks for fileno(stdout) in that time gets the redirected one.
  *
  * Threads: one at a time, and begin and end on the same one.
  */
@@ -17,17 +16,17 @@
 struct kp_mute {
     bool on;
     int fd, nowhere;
-    FILE *stream; /* the program may put another one into `stdout` meanwhile */
+    FILE *stream; /* the program may replace `stdout` meanwhile */
 };
 
-/* Drops what this thread writes to stdout through the C library from now on. What the program had in the stream's
- * buffer is written first. Does nothing when another thread holds stdout for longer than a second, when its reader does
- * not take that for as long or is gone, when the program does the stream's locking itself (__fsetlocking), or when
- * /dev/null cannot be opened. errno is kept. */
+/* Drops all that this thread writes to stdout through the C library from now on, after writing the program's
+ * buffered output. Does nothing when another thread holds stdout for longer than a second, or when its reader stalls
+ * that long or is gone. Does nothing either when the program locks the stream itself (__fsetlocking), or when
+ * /dev/null cannot be opened. Keeps errno. */
 void kp_mute_begin(struct kp_mute *m);
 void kp_mute_end(struct kp_mute *m);
 
-/* In a forked child, whose parent was muted by a thread that does not exist here: stdout is the program's again. */
+/* Restores stdout in a forked child whose parent was muted by a thread that does not exist here. */
 void kp_mute_forked(void);
 
 #endif

@@ -12,8 +12,8 @@ void *(*kp_real_dlvsym)(void *handle, const char *name, const char *version);
 
 static struct kp_dl loader;
 
-/* The dlfcn family lives in libc from glibc 2.34 on, in libdl before. Another interposer of dlsym behind us is found
- * first, as the dynamic linker would have. */
+/* Finds a dlfcn function: they live in libc from glibc 2.34 on, in libdl before. Another interposer of dlsym behind
+ * us comes first, as with the dynamic linker. */
 static void *find_libc(const char *name)
 {
     return kp_elf_bootstrap(name);

@@ -1,7 +1,7 @@
 /*
- * Where the real functions are: the C library's lookup functions behind our own doors, and the driver's entry points.
+ * Finds the real functions: the C library's lookup functions behind our own doors, and the driver's entry points.
  *
- * Threads: any. kp_symbols_init may run more than once at the same time; it always finds the same.
+ * Threads: any. kp_symbols_init may run several times at once; it always finds the same.
  */
 #ifndef KP_PRELOAD_OS_SYMBOLS_H
 #define KP_PRELOAD_OS_SYMBOLS_H
@@ -11,17 +11,17 @@
 extern void *(*kp_real_dlsym)(void *handle, const char *name);
 extern void *(*kp_real_dlvsym)(void *handle, const char *name, const char *version);
 
-/* Finds the two above. Never fails on a C library that has them. */
+/* Finds the two functions above. Never fails on a C library that has them. */
 void kp_symbols_init(void);
 
-/* What an exported door stands in front of: the next definition after this library in the global order (another
- * interposer, or the driver), else the driver's own wherever it was loaded. NULL when there is none. */
+/* Returns the function behind an exported door: the next definition after this library in the global order (another
+ * interposer, or the driver). Otherwise the driver's own, wherever it was loaded. NULL when there is none. */
 void *kp_symbols_behind_door(const char *symbol);
 
-/* The driver's own function, past every interposer. */
+/* Returns the driver's own function, past every interposer. */
 void *kp_symbols_driver(const char *symbol);
 
-/* Loader functions for cupti/. Valid after kp_symbols_init; `open` is NULL if the C library hides dlopen. */
+/* Returns loader functions for cupti/. Valid after kp_symbols_init; `open` is NULL if the C library hides dlopen. */
 const struct kp_dl *kp_symbols_dl(void);
 
 #endif

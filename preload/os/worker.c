@@ -12,7 +12,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 
-/* SQLite and CUPTI's evaluation run on it. Memory is used only as far as they get. */
+/* For SQLite and CUPTI's evaluation. Only touched pages take memory. */
 enum { STACK_BYTES = 1 << 20 };
 
 struct job {
@@ -21,21 +21,21 @@ struct job {
     struct job *next;
 };
 
-/* The thread ends when the queue is empty, and the next job starts another: an idle thread of ours would keep a process
- * alive whose own threads have all ended, and costs more than the start of one, which is far below the cost of a
- * window. No locks but our own, as only they can be waited for with a limit where a signal handler ends the program. */
+/* The thread ends when the queue is empty, and the next job starts another. An idle thread of ours would keep a
+ * process alive whose own threads have all ended. Starting one costs far less than a window. Only locks of our own
+ * are used, as waits for them can be limited where a signal handler ends the program. */
 static struct {
     struct job *first, **end;
     pthread_t thread;
     bool unjoined;      /* the thread was started and has not been joined */
-    atomic_int running; /* 1: a thread is there and will look at the queue again; waited for by the kernel */
+    atomic_int running; /* 1: a thread runs and will look at the queue again; waits happen in the kernel */
     bool forked;
 } queue = {.end = &queue.first};
 static struct kp_lock *const queue_lock = &kp_locks[KP_LOCK_WORKER];
 
 static __thread bool on_worker;
 
-/* The next job; NULL when there is none, and then no more are taken. */
+/* Takes the next job; NULL when there is none, and then no more are accepted. */
 static struct job *next_job(void)
 {
     kp_lock_take(queue_lock, KP_FOREVER);
@@ -61,7 +61,7 @@ static void *work(void *unused)
     on_worker = true;
     for (struct job *j; (j = next_job()); free(j))
         j->fn(j->arg);
-    /* The C library runs the exit handlers on the thread that ends last, and that may be this one. */
+    /* The C library runs the exit handlers on the thread that ends last, which may be this one. */
     on_worker = false;
     kp_guard = 0;
     return NULL;
@@ -75,8 +75,8 @@ struct threads {
     int (*set_specific)(pthread_key_t key, const void *value);
 };
 
-/* glibc before 2.34 keeps these outside libc. A program that does not use threads has them once the driver is loaded,
- * but out of sight of its own look-ups when that came by dlopen. */
+/* Finds a pthread function, which glibc before 2.34 keeps outside libc. When the driver came by dlopen into a
+ * program without threads, the program's own look-ups do not see libpthread. */
 static void *find_function(const char *name)
 {
     const struct kp_dl *dl = kp_symbols_dl();
@@ -99,7 +99,7 @@ static struct threads find_threads(void)
     return t;
 }
 
-static struct threads t; /* threads that look for them at the same time find the same */
+static struct threads t; /* threads that initialise it at the same time write the same values */
 
 enum state { RUNS, RETURNS, PARKED };
 
@@ -112,14 +112,14 @@ static struct started {
     struct started *next;
 } * started;
 static struct kp_lock *const started_lock = &kp_locks[KP_LOCK_THREADS];
-static atomic_int parking; /* whether; waited for by the kernel */
+static atomic_int parking; /* whether; waits happen in the kernel */
 
 static void *run(void *arg)
 {
     struct started *s = arg;
     s->fn(s->arg);
     atomic_store(&s->state, atomic_load(&parking) ? PARKED : RETURNS);
-    kp_wake_all(&s->state); /* the joiner frees `s` when this thread has ended, or it is left */
+    kp_wake_all(&s->state); /* the joiner frees `s` when this thread has ended; a parked thread keeps it */
     while (atomic_load(&parking))
         kp_wait_while(&parking, 1, KP_FOREVER);
     return NULL;
@@ -171,7 +171,7 @@ static struct started *take_started(pthread_t thread)
     return s;
 }
 
-/* What is parked is left there, with its entry. */
+/* Joins a thread, unless it is parked: a parked thread stays there, with its entry. */
 void kp_thread_join(pthread_t thread)
 {
     struct started *s = take_started(thread);
@@ -186,7 +186,8 @@ void kp_thread_join(pthread_t thread)
     free(s);
 }
 
-/* The thread that runs the exit handlers ends by pthread_exit in one of them: the last thread then runs the others. */
+/* Releases the others when the thread that runs the exit handlers ends by pthread_exit in one of them: the last
+ * thread then runs the remaining ones. */
 static void let_go(void *value)
 {
     void (*at_end)(void);
@@ -200,12 +201,12 @@ void kp_thread_park(void (*at_end)(void))
 {
     void *value;
     static pthread_key_t key;
-    static atomic_int state; /* of the key: none, being made (or it could not be), there */
+    static atomic_int state; /* of the key: none, being made (or failed), ready */
     int none = 0;
     if (!t.create)
         t = find_threads();
     if (!t.key_create || !t.set_specific)
-        return; /* there are no threads */
+        return; /* the process has no threads */
     if (atomic_compare_exchange_strong(&state, &none, 1) && !t.key_create(&key, let_go))
         atomic_store(&state, 2);
     memcpy(&value, &at_end, sizeof(value));
@@ -213,7 +214,7 @@ void kp_thread_park(void (*at_end)(void))
         atomic_store(&parking, 1);
 }
 
-/* Starts the thread anew; the last one has left the queue and is ending. Under the lock. */
+/* Starts the thread anew, after the last one has left the queue. Call under the lock. */
 static bool start_worker(void)
 {
     if (queue.unjoined)
@@ -222,7 +223,7 @@ static bool start_worker(void)
     return queue.unjoined;
 }
 
-/* Under the lock. */
+/* Call under the lock. */
 static bool take(struct job *j)
 {
     if (queue.forked)
@@ -249,7 +250,7 @@ bool kp_worker_submit(void (*fn)(void *arg), void *arg)
     return taken;
 }
 
-/* Whether everything is done, as far as can be told within `patience_ms`. */
+/* Whether everything is done, as far as known within `patience_ms`. */
 static bool idle(long patience_ms)
 {
     if (!kp_lock_take(queue_lock, patience_ms))

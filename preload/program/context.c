@@ -32,26 +32,26 @@ static struct kp_context *contexts;
 static atomic_uint generation;
 static atomic_bool foreign_activity;
 
-/* Modules and libraries that were unloaded, whose handles may come again for others. A program that unloads more than
- * this list holds makes all be taken for new, which costs windows, no more. */
+/* Unloaded modules and libraries, whose handles may be reused. If a program unloads more than this, all count as
+ * new, which only costs windows. */
 enum { MOST_GONE = 4096 };
 
 static struct {
     const void *list[MOST_GONE];
-    atomic_size_t n; /* ever; the list holds the last ones */
+    atomic_size_t n; /* in total; the list has the last ones */
 } gone;
 static struct kp_lock *const gone_lock = &kp_locks[KP_LOCK_UNLOADED];
 
-/* CUPTI, once a process. */
+/* CUPTI, loaded once a process. */
 static struct {
     bool tried;
     struct kp_cupti *cupti;
     char *why_not;
     struct kp_codes *codes;
-    struct kp_kernels *_Atomic kernels; /* NULL where no images are kept; asked by any thread */
+    struct kp_kernels *_Atomic kernels; /* NULL where no images are kept; read by any thread */
 } loaded;
 
-/* Of the images of modules: those of a large library take some hundred megabytes, if all of it is used. */
+/* Limit for images of modules: a fully used large library takes some hundred megabytes. */
 static const size_t most_cubins = (size_t)1 << 30;
 
 const struct kp_cupti *kp_context_cupti(void)
@@ -96,7 +96,7 @@ static void load_cupti(const char *dir)
     kp_exit_first();
 }
 
-/* Launch metrics that only the code tells. */
+/* Whether launch metrics are wanted that only the code tells. */
 static bool wants_code(const char *metrics)
 {
     static const char *const told[] = {"launch__barrier_count", "launch__function_pcs", "launch__uses_cdp"};
@@ -155,7 +155,7 @@ struct kp_codes *kp_context_codes(void)
     return loaded.codes;
 }
 
-/* Sets why the context has no counters; the first reason stays. */
+/* Sets why the context has no counters; the first reason wins. */
 static void without_counters(struct kp_context *c, char *why)
 {
     if (c->no_counters)
@@ -188,7 +188,7 @@ static int plan_for(const struct kp_context *c, const struct kp_section *const *
     return rc;
 }
 
-/* A warning for each item that the chip does not have, but for those of which the command has warned. */
+/* Warns of each item that the chip lacks, unless the command has warned of it. */
 static void tell_unknown(const char *unknown, const char *told)
 {
     for (const char *end; *unknown; unknown = end + 1) {
@@ -232,7 +232,7 @@ static void note_shown(struct kp_context *c, FILE *list, const char *metric)
         fprintf(list, "%s,", metric);
 }
 
-/* The comma list of what is shown of the device and the machine; malloc'ed. */
+/* Returns the comma list of metrics shown of the device and the machine; malloc'ed. */
 static char *machine_names(const struct kp_context_setup *setup, struct kp_context *c)
 {
     char *list = NULL;
@@ -266,8 +266,8 @@ static void read_machine(const struct kp_context_setup *setup, struct kp_context
     free(names);
 }
 
-/* Planned for all counters that the chip can have: asking the device which of them it offers takes 0.1 s, and is only
- * done when the profiler refuses. */
+/* Plans for all counters that the chip can have. Asking the device which of them it offers takes 0.1 s, so that
+ * happens only when the profiler refuses. */
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     int rc = kp_library_chip(loaded.cupti, c->device.device, &c->chip);
@@ -287,7 +287,7 @@ static void settle(void)
     kp_worker_drain(KP_FOREVER);
 }
 
-/* What a thread of the collector is to run. */
+/* The work of a collector's thread. */
 struct guarded {
     void *(*fn)(void *arg);
     void *arg;
@@ -297,7 +297,7 @@ static void *run_guarded(void *arg)
 {
     struct guarded g = *(struct guarded *)arg;
     free(arg);
-    kp_guard = 1; /* what CUPTI asks the driver for is not the program's */
+    kp_guard = 1; /* CUPTI's calls of the driver are not the program's */
     return g.fn(g.arg);
 }
 
@@ -386,7 +386,7 @@ bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context
     if (!c->one_pass && !c->no_one_pass) {
         c->no_one_pass = plan_for(c, &quick, 1, "", KP_PLAN_ONE_PASS, &c->one_pass, &err) != 0;
         free(err);
-        kp_worker_drain(KP_FOREVER); /* which may be evaluating */
+        kp_worker_drain(KP_FOREVER); /* the worker may be evaluating */
         if (c->one_pass)
             kp_collector_one_pass(c->collector, c->one_pass);
     }
@@ -478,7 +478,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     if (c->plan)
         open_collector(setup, c);
     if (loaded.cupti)
-        kp_exit_first(); /* what was planned with is taken down before an exit handler that is older */
+        kp_exit_first(); /* runs before older exit handlers, which tear down libraries needed for planning */
     read_machine(setup, c);
     c->next = contexts;
     contexts = c;
@@ -513,7 +513,7 @@ static void drop_gone_modules(struct kp_context *c)
     kp_lock_give(gone_lock);
 }
 
-/* Functions are forgotten when handles may have been reused, or what was read of them has changed. */
+/* Forgets functions when handles may have been reused, or their settings have changed. */
 static void refresh(const struct kp_context_setup *setup, struct kp_context *c)
 {
     unsigned now = atomic_load(&generation);
@@ -550,7 +550,7 @@ bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_con
     return has_module(c, module) || (module && kp_launched_has(c->ctx, module));
 }
 
-/* Libraries of which a function was asked for, by context. */
+/* Libraries that had a function looked up, by context. */
 static struct kp_seen libraries;
 static struct kp_lock *const libraries_lock = &kp_locks[KP_LOCK_LIBRARIES];
 
@@ -585,7 +585,7 @@ static void add_module(struct kp_context *c, const void *module)
         return;
     const void **grown = realloc(c->modules, (c->n_modules + 1) * sizeof(*grown));
     if (!grown)
-        return; /* taken for unknown the next time */
+        return; /* counts as unknown the next time */
     c->modules = grown;
     grown[c->n_modules++] = module;
 }
@@ -605,7 +605,7 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
         free(k);
         return NULL;
     }
-    /* Loaded lazily, its module would bring new variables along in the middle of a window. */
+    /* Loads the module now: loaded lazily, it would bring new variables into the middle of a window. */
     if (setup->driver->cuFuncLoad)
         setup->driver->cuFuncLoad(k->facts.handle);
     add_module(c, kp_launched_module(setup->driver, f));
@@ -638,7 +638,7 @@ void kp_context_learn(struct kp_known_function *f, const struct kp_known_config 
 {
     struct kp_known_config *grown = realloc(f->configs, (f->n_configs + 1) * sizeof(*grown));
     if (!grown)
-        return; /* asked for again the next time */
+        return; /* retried the next time */
     f->configs = grown;
     grown[f->n_configs++] = *config;
 }

@@ -8,12 +8,12 @@
 #include "preload/os/guard.h"
 #include "preload/os/worker.h"
 
-/* A wait under way: freed by the waiter that sees its end. */
+/* A wait in progress; the waiter that sees its end frees it. */
 static struct wait {
     const struct kp_driver *d;
     CUcontext ctx;
     pthread_t thread;
-    atomic_int done; /* waited for by the kernel */
+    atomic_int done; /* waits happen in the kernel */
     CUresult rc;
     struct wait *next;
 } * waits;
@@ -59,7 +59,7 @@ static struct wait *begin(const struct kp_driver *d, CUcontext ctx)
 
 static CUresult end(struct wait *w)
 {
-    kp_thread_join(w->thread); /* the driver has taken down what it kept for it */
+    kp_thread_join(w->thread); /* joins, so that the driver has torn down its data of the thread */
     CUresult rc = w->rc;
     struct wait **link = &waits;
     while (*link != w)
@@ -84,7 +84,7 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
     if (earlier) {
         if (!becomes_done(earlier, ms))
             return CUDA_ERROR_NOT_READY;
-        end(earlier); /* what came since has yet to be waited for */
+        end(earlier); /* work submitted since must still be waited for */
         ms -= kp_now_ms() - start;
     }
     struct wait *w = begin(d, ctx);

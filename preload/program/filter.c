@@ -16,21 +16,21 @@
 
 enum { SLOTS = 4096, BUCKETS = 1024 };
 
-/* A kernel by the name that is looked at; kept to the end. */
+/* A kernel by the name that the filter uses; kept to the end. */
 struct kernel {
     char *name;
     bool wanted, in_id; /* by kernel-name; by the name in kernel-id */
     bool outside;
-    uint64_t invocations; /* that kernel-id counts */
+    uint64_t invocations; /* counted by kernel-id */
     uint64_t unwanted;
-    struct { /* where kernel-id did not take it last, and what counts it there */
+    struct { /* where kernel-id last rejected it, and the count there */
         uint64_t context, stream;
         struct kernel *counted;
     } at;
-    struct kernel *next, *later; /* in the bucket; in the order of coming */
+    struct kernel *next, *later; /* in the bucket; in order of appearance */
 };
 
-/* What launch-skip and launch-count count together. Compared as bytes: to be zeroed first. */
+/* The launches that launch-skip and launch-count count together. Compared as bytes: zero it first. */
 struct group {
     const void *kernel; /* struct kernel, or the graph */
     uint32_t grid[3], block[3];
@@ -50,7 +50,7 @@ struct kp_filter {
     struct kp_pattern *name;
     struct kp_kernel_id *id; /* NULL = any */
 
-    bool before, after;   /* the range of time has not begun; is over */
+    bool before, after;   /* the time range has not begun; is over */
     uint64_t from, until; /* ns of the source's clock; until UINT64_MAX = no end */
 
     uint64_t launches; /* up to launch-skip-before-match */
@@ -58,7 +58,7 @@ struct kp_filter {
     struct counter *counters[BUCKETS];
 
     struct kernel *kernels[BUCKETS], *first, **end;
-    struct kernel nameless; /* in place of those that there is no memory for */
+    struct kernel nameless; /* stands for kernels without memory for an entry */
     atomic_bool stale;
     struct slot {
         CUfunction f;
@@ -139,7 +139,7 @@ static struct kernel *read_kernel(struct kp_filter *f, CUfunction function)
 
 static struct kernel *kernel_of(struct kp_filter *f, CUfunction function)
 {
-    if (atomic_load(&f->stale) && atomic_exchange(&f->stale, false)) /* the load alone is the cheaper one */
+    if (atomic_load(&f->stale) && atomic_exchange(&f->stale, false)) /* a plain load first, as it is cheaper */
         memset(f->slots, 0, sizeof(f->slots));
     struct slot *s = &f->slots[((uintptr_t)function >> 4) % SLOTS];
     if (s->f != function || !s->kernel)
@@ -154,7 +154,7 @@ void kp_filter_forget(struct kp_filter *f)
 
 /* ---- the stages ---- */
 
-/* The clock is only read until the answer cannot change any more. */
+/* Reads the clock only until its answer is final. */
 static const char *out_of_time(struct kp_filter *f)
 {
     if (f->after)
@@ -198,7 +198,7 @@ static const char *with_other_name(struct kp_filter *f, const struct kp_launch *
     return KP_SKIP_KERNEL_NAME;
 }
 
-/* For the list of what was seen. */
+/* Counts for the list of kernels seen. */
 static void count_at(struct kp_filter *f, struct kernel *k, uint64_t context, uint64_t stream)
 {
     char *text = NULL;
@@ -213,7 +213,7 @@ static void count_at(struct kp_filter *f, struct kernel *k, uint64_t context, ui
     k->at.counted->unwanted++;
 }
 
-/* Asking for the place may wait for other threads, which may be in here: the lock is given away for that. */
+/* Releases the lock to ask for ids, which may wait for other threads inside the filter. */
 static const char *with_other_id(struct kp_filter *f, const struct kp_launch *l, struct kernel *k)
 {
     bool asks = kp_kernel_id_asks_place(f->id);
@@ -322,7 +322,7 @@ void kp_filter_unwanted(struct kp_filter *f, void (*fn)(void *arg, const char *n
 
 /* ---- making ---- */
 
-/* What lies beyond the clock's reach never comes. */
+/* Adds without overflow: times beyond the clock's range never come. */
 static uint64_t later(uint64_t time, uint64_t ns)
 {
     return ns < UINT64_MAX - time ? time + ns : UINT64_MAX;

@@ -17,7 +17,7 @@ struct entry {
 static struct entry *entries;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_GRAPHS];
 
-/* How a node type counts, and whether it may be run again. Types without a row are of a later driver: not replayed. */
+/* How a node type counts, and whether it may run again. Types without a row come from a later driver: not replayed. */
 static const struct node_rule {
     CUgraphNodeType type;
     enum { KERNEL, COPY, SET, CHILD, OTHER } kind;
@@ -51,7 +51,8 @@ static bool is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr ad
            type != CU_MEMORYTYPE_DEVICE;
 }
 
-/* A copy into host memory: a checkpoint does not hold that, so a second run would read what the first one wrote. */
+/* Notes a copy into host memory: a checkpoint does not save host memory, so a second run would read results of the
+ * first. */
 static void study_copy(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
 {
     CUDA_MEMCPY3D copy;
@@ -62,7 +63,7 @@ static void study_copy(const struct kp_driver *d, CUgraphNode node, struct kp_gr
         out->reads_host |= is_host(d, copy.srcMemoryType, copy.srcDevice);
 }
 
-/* Whether an argument is, or holds, an address of host memory that the device can reach. */
+/* Whether an argument is, or contains, an address of host memory that the device can reach. */
 static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *params)
 {
     size_t offset, size;

@@ -1,5 +1,5 @@
 /*
- * What an executable graph is made of: noted when it is instantiated, because the driver does not tell afterwards.
+ * The contents of executable graphs: noted at instantiation, because the driver does not tell later.
  * Threads: any.
  */
 #ifndef KP_PRELOAD_PROGRAM_GRAPHS_H
@@ -13,15 +13,15 @@
 struct kp_graph {
     unsigned kernels, copies, sets, others; /* nodes, those of child graphs included */
     const char *obstacle;                   /* why the graph must not be replayed; NULL when it may */
-    bool reads_host;                        /* copies from host memory, as that is when the graph runs */
-    unsigned once;                          /* of enum kp_once: why its kernels must not be run twice */
-    bool waits;                             /* for something outside: it must not be waited for at its launch */
+    bool reads_host;                        /* copies from host memory, read when the graph runs */
+    unsigned once;                          /* of enum kp_once: why its kernels must not run twice */
+    bool waits;                             /* for something outside: its launch must not wait for its end */
 };
 
-/* False for a graph whose instantiation was not seen. */
+/* Finds a graph. False for one whose instantiation was not seen. */
 bool kp_graph_find(CUgraphExec exec, struct kp_graph *out);
 
-/* `exec` was instantiated from `graph`. Returns why its kernels must not be run twice: of enum kp_once. */
+/* Notes that `exec` was instantiated from `graph`. Returns why its kernels must not run twice: of enum kp_once. */
 unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph);
 void kp_graph_forget(CUgraphExec exec);
 

@@ -9,8 +9,8 @@
 
 enum { SMALLEST_SLOT = 512, FEWEST_RANGES = 64 };
 
-/* A mapped piece of host memory: one allocation, or (an arena) slots of one size. Arenas are kept for good: a program
- * that pins small buffers pins them again, and mapping takes the driver far longer than it takes to pin. */
+/* A mapped piece of host memory: one allocation, or (an arena) slots of one size. Arenas are never freed: a program
+ * that pins small buffers pins them again, and the driver takes far longer to map than to pin. */
 struct piece {
     CUdeviceptr base;
     size_t bytes;
@@ -19,7 +19,7 @@ struct piece {
     size_t slots, used; /* the slots from `used` on were never handed out, and are zero */
     size_t n_freed;
     struct piece *next; /* of `arenas` */
-    uint32_t freed[];   /* of an arena: slots to hand out again */
+    uint32_t freed[];   /* of an arena: slots to reuse */
 };
 
 enum kind {
@@ -30,12 +30,12 @@ enum kind {
 
 struct range {
     uint64_t base;
-    size_t bytes; /* as the program asked for */
+    size_t bytes; /* the size that the program asked for */
     enum kind kind;
     bool rewound;        /* by a restore */
-    bool shared;         /* with other processes, maybe, and rewound */
+    bool shared;         /* rewound, and perhaps shared with other processes */
     struct piece *piece; /* of OURS */
-    struct range *next;  /* of a list of those that are leaving */
+    struct range *next;  /* in the list of ranges being freed */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_HOST_MEMORY];
@@ -44,18 +44,18 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_HOST_MEMORY];
 static struct range **ranges;
 static size_t n_ranges, room;
 static struct piece *arenas;
-static struct range *leaving; /* freed while a stream was captured */
+static struct range *leaving; /* freed during a stream capture */
 
-/* So that most numbers that are no such address cost no lock. */
+/* Bounds of all ranges: most other numbers then cost no lock. */
 static atomic_uint_fast64_t lowest = UINT64_MAX, beyond;
 static atomic_size_t n_rewound, n_shared;
 
-/* Set before there is memory of ours, which must be freed in every phase of the process. */
+/* Set before there is memory of ours, which may be freed in every phase of the process. */
 static _Atomic(const struct kp_driver *) driver;
 
 /* ---- ranges ---- */
 
-/* The first range that ends beyond `address`. Under the lock, as all of this section. */
+/* Returns the index of the first range that ends beyond `address`. Under the lock, as all of this section. */
 static size_t place_of(uint64_t address)
 {
     size_t from = 0, to = n_ranges;
@@ -93,7 +93,7 @@ static struct range *remove_at(size_t i)
     return r;
 }
 
-/* Pinned memory and registrations end with their context, which nobody tells of: what new memory lies upon is gone. */
+/* Removes ranges below new memory: pinned memory and registrations end with their context, silently. */
 static bool evict(uint64_t base, size_t bytes)
 {
     size_t i = place_of(base);
@@ -118,7 +118,7 @@ static bool make_room(void)
     return true;
 }
 
-/* False: `r` is not in the table. */
+/* Returns false when `r` is not in the table. */
 static bool insert(struct range *r)
 {
     if (!make_room() || !evict(r->base, r->bytes))
@@ -132,7 +132,7 @@ static bool insert(struct range *r)
     return true;
 }
 
-/* Takes the range that begins at `p` out of the table. NULL: there is none of these kinds. */
+/* Removes the range that begins at `p` from the table. NULL: no range of these kinds. */
 static struct range *take(const void *p, bool registered)
 {
     uint64_t address = (uintptr_t)p;
@@ -145,7 +145,7 @@ static struct range *take(const void *p, bool registered)
     return r;
 }
 
-/* What cannot be kept in the table counts for good. */
+/* Inserts a range; one that does not fit into the table counts for good. */
 static void put(struct range *r)
 {
     kp_lock_take(lock, KP_FOREVER);
@@ -204,8 +204,8 @@ bool kp_hostmem_is_ours(uint64_t address)
     return ours;
 }
 
-/* CUDA is no use here, and what another thread was changing at the fork is half done: all is forgotten, and frees reach
- * the driver, which refuses them. */
+/* Forgets everything in a forked child: CUDA is unusable there, and another thread's changes may be half done. Frees
+ * reach the driver, which refuses them. */
 void kp_hostmem_forked(void)
 {
     n_ranges = 0;
@@ -224,7 +224,7 @@ static CUresult unmap(const struct kp_driver *d, CUdeviceptr base, size_t bytes)
     return rc == CUDA_SUCCESS ? d->cuMemAddressFree(base, bytes) : rc;
 }
 
-/* Pinned memory is there for the host and, since all contexts share one address space, for every device. */
+/* Grants access to the host and, as all contexts share one address space, to every device. */
 static CUresult grant(const struct kp_driver *d, CUdeviceptr base, size_t bytes, const CUmemLocation *host)
 {
     int devices = 0;
@@ -256,7 +256,7 @@ static CUresult map(const struct kp_driver *d, const CUmemAllocationProp *what, 
         d->cuMemAddressFree(address, bytes);
     else if (rc == CUDA_SUCCESS && (rc = grant(d, address, bytes, &what->location)) != CUDA_SUCCESS)
         unmap(d, address, bytes);
-    d->cuMemRelease(memory); /* lives as long as it is mapped */
+    d->cuMemRelease(memory); /* it lives as long as its mapping */
     *base = address;
     return rc;
 }
@@ -296,7 +296,7 @@ static bool is_capable(const struct kp_driver *d)
            d->cuMemAddressReserve && d->cuMemAddressFree && d->cuMemMap && d->cuMemUnmap && d->cuMemSetAccess;
 }
 
-/* Whether the driver itself might refuse, because a stream is being captured: then it has to be asked. */
+/* Whether the driver itself might refuse, because a stream is being captured: then the driver must be asked. */
 static bool capture_forbids(const struct kp_driver *d)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED, back;
@@ -309,7 +309,7 @@ static bool capture_forbids(const struct kp_driver *d)
     return mode != CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-/* Memory of the node next to the current device. Fails without a context, as the driver's own function would. */
+/* Places memory on the node next to the current device. Fails without a context, as the driver's own function would. */
 static CUresult place(const struct kp_driver *d, CUmemAllocationProp *what)
 {
     CUdevice device;
@@ -325,7 +325,7 @@ static CUresult place(const struct kp_driver *d, CUmemAllocationProp *what)
     return CUDA_SUCCESS;
 }
 
-/* Hands out a slot; *again: it was used before. Under the lock. */
+/* Takes a slot; *again: it was used before. Call under the lock. */
 static uint64_t take_slot(struct piece *piece, bool *again)
 {
     *again = piece->n_freed > 0;
@@ -333,7 +333,7 @@ static uint64_t take_slot(struct piece *piece, bool *again)
     return piece->base + slot * piece->slot_bytes;
 }
 
-/* A slot of an arena that there is. */
+/* Takes a slot of an existing arena. */
 static struct piece *slot_of(size_t slot_bytes, int node, uint64_t *base)
 {
     bool again = false;
@@ -355,7 +355,7 @@ static size_t round_up(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* Memory for `r`: its base and its piece. */
+/* Gets memory for `r`: its base and its piece. */
 static bool provide(const struct kp_driver *d, struct range *r)
 {
     CUmemAllocationProp what;
@@ -364,7 +364,7 @@ static bool provide(const struct kp_driver *d, struct range *r)
         d->cuMemGetAllocationGranularity(&unit, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS || !unit ||
         r->bytes > SIZE_MAX - unit)
         return false;
-    /* Powers of two are aligned to themselves, and so to pages where a program would expect that. */
+    /* Powers of two are aligned to themselves, and so to pages, as programs may expect. */
     while (slot < r->bytes && slot < unit)
         slot *= 2;
     bool small = slot < unit;
@@ -386,7 +386,7 @@ static bool provide(const struct kp_driver *d, struct range *r)
     return true;
 }
 
-/* Gives back what `r` stands for, and `r`. */
+/* Frees the memory of `r`, and `r`. */
 static CUresult release(const struct kp_driver *d, struct range *r)
 {
     struct piece *piece = r->piece;
@@ -402,8 +402,8 @@ static CUresult release(const struct kp_driver *d, struct range *r)
     return rc;
 }
 
-/* Memory of ours instead of pinned memory. It does not end with the current context, as that would: a program that
- * destroys its context cannot tell, and may still free it. */
+/* Makes memory of ours instead of pinned memory. It does not end with the current context, as pinned memory would; a
+ * program that destroys its context cannot tell, and may still free it. */
 bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes)
 {
     if (!p || !bytes || !d || !is_capable(d) || capture_forbids(d))
@@ -450,8 +450,8 @@ static void leave(struct range *list)
     kp_lock_give(lock);
 }
 
-/* Frees `r` of ours, once the GPU is done with it, and what left before. While a stream is captured there is no
- * waiting: that would end the capture. */
+/* Frees `r` of ours, once the GPU is done with it, and ranges deferred before. A stream capture defers it, as
+ * waiting would end the capture. */
 static CUresult free_ours(struct range *r)
 {
     const struct kp_driver *d = atomic_load(&driver);
@@ -477,8 +477,8 @@ static CUresult free_ours(struct range *r)
     return rc;
 }
 
-/* Frees or unregisters through the driver what `r` stands for, or (NULL) what is in no table. `r` goes first, as
- * another thread may be given the same memory next; what the driver refuses is put back. */
+/* Frees or unregisters `r`, or (NULL) memory in no table, through the driver. Removes `r` first, as another thread
+ * may get the same memory next, and restores it if the driver refuses. */
 static CUresult through(CUresult (*real)(void *p), void *p, struct range *r)
 {
     CUresult rc = real(p);
@@ -489,7 +489,7 @@ static CUresult through(CUresult (*real)(void *p), void *p, struct range *r)
     return rc;
 }
 
-/* Memory of ours is freed in every phase of the process. */
+/* Frees memory of ours in every phase of the process. */
 CUresult kp_hostmem_free(CUresult (*real)(void *p), void *p)
 {
     struct range *r = take(p, false);

@@ -1,8 +1,8 @@
 /*
- * Host memory that the device can reach. CUPTI's checkpoint saves and restores pinned host memory with the device's,
- * and would so undo what the program wrote to it meanwhile (a loader thread filling the next batch). It leaves host
- * memory of the virtual memory management functions alone (measured), which otherwise looks and behaves the same: so
- * pinned allocations of the program are made of that.
+ * Host memory that the device can reach. CUPTI's checkpoint saves and restores pinned host memory along with the
+ * device's. So it would undo what the program wrote meanwhile (a loader thread that fills the next batch). It leaves
+ * alone host memory of the virtual memory management functions (measured), which otherwise looks and behaves the
+ * same. So the program's pinned allocations are made of that.
  *
  * Threads: any.
  */
@@ -16,31 +16,31 @@
 
 #include "collectors/facts/driver.h"
 
-/* Makes memory of ours, *p, instead of pinned memory of the current context. False: it could not be made, and the
- * driver is to be asked. */
+/* Makes memory of ours, *p, instead of pinned memory of the current context. False: the driver must make it. */
 bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes);
-/* Frees memory of ours, or through the driver's function `real` what is none. */
+/* Frees memory of ours, or any other memory through the driver's function `real`. */
 CUresult kp_hostmem_free(CUresult (*real)(void *p), void *p);
 
-/* Memory that the driver has pinned, or registered as `shared` with other processes. `rewound`: by a restore. */
+/* Note memory that the driver has pinned, or registered as `shared` with other processes. `rewound`: a restore
+ * rewinds it. */
 void kp_hostmem_note_pinned(const void *p, size_t bytes);
 void kp_hostmem_note_registered(const void *p, size_t bytes, bool rewound, bool shared);
 CUresult kp_hostmem_unregister(CUresult (*real)(void *p), void *p);
 
 bool kp_hostmem_is_ours(uint64_t address);
 
-/* Whether there is pinned or registered memory that a restore would rewind: what could not be replaced. Memory that
- * ended with its context counts until something else is found at its address. */
+/* Whether a restore would rewind pinned or registered memory that could not be replaced. Memory that ended with its
+ * context counts until something else appears at its address. */
 bool kp_hostmem_rewound(void);
 
-/* Whether some of that is mapped so that other processes may have it too: what they write would be undone. */
+/* Whether other processes may share some of that memory: a restore would undo their writes. */
 bool kp_hostmem_shared(void);
 
-/* The allocation or registration that `address` lies in, with the size that the program asked for. False: none known.
- */
+/* Returns the allocation or registration around `address`, with the size that the program asked for. False: none
+ * known. */
 bool kp_hostmem_find(uint64_t address, void **base, size_t *bytes);
 
-/* In a forked child: forgets everything, as CUDA is of no use there. */
+/* Forgets everything in a forked child, where CUDA is unusable. */
 void kp_hostmem_forked(void);
 
 #endif

@@ -29,7 +29,7 @@ bool kp_kernel_waits_outside(const struct kp_driver *d, CUfunction f)
 
 unsigned kp_kernel_once(const struct kp_driver *d, CUfunction f)
 {
-    if (!kp_context_once("")) /* as in nearly all programs */
+    if (!kp_context_once("")) /* the case in nearly all programs */
         return 0;
     char *mangled = kp_kernel_mangled(d, f);
     unsigned once = kp_context_once(mangled ? mangled : "");

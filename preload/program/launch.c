@@ -6,7 +6,7 @@
 
 #include "base/lock.h"
 
-/* Arguments are copied at this alignment: that of the widest vector type a kernel can take by value. */
+/* Alignment of copied arguments: that of the widest vector type a kernel can take by value. */
 enum { ARGUMENT_ALIGN = 16 };
 
 CUcontext kp_launch_context(const struct kp_driver *d, const struct kp_launch *l, bool *current)
@@ -51,7 +51,7 @@ static bool read_extra(const struct kp_launch *l, struct extra_view *v)
         else if (e[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
             v->size = *(const size_t *)e[1];
         else
-            return false; /* a key of a later driver: left to the caller's memory */
+            return false; /* a key of a later driver: stays in the caller's memory */
     }
     return v->buffer != NULL;
 }
@@ -93,11 +93,11 @@ int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
 {
     struct extra_view extra;
     if (l->params && l->extra)
-        return 0; /* an error that the driver will report; nothing to keep */
+        return 0; /* the driver will report this error; nothing to copy */
     bool has_extra = read_extra(l, &extra);
     l->extra_copied = has_extra;
     if (l->extra && l->extra[0] == CU_LAUNCH_PARAM_END)
-        l->extra = NULL; /* says nothing, and is the caller's */
+        l->extra = NULL; /* empty, and the caller's */
     size_t params = params_space(l, f);
     size_t attributes = l->config.numAttrs * sizeof(CUlaunchAttribute);
     size_t bytes = params + aligned(attributes);

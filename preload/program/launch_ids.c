@@ -9,7 +9,7 @@
 
 enum { PATIENCE_MS = 2000, KNOWN = 512 };
 
-/* Ids by the driver's own, which are never given twice. CUPTI's are others, and asking for them needs the gate. */
+/* Ids by the driver's own ids, which are never reused. CUPTI's differ, and asking for them needs the gate. */
 static struct {
     struct known {
         bool valid;
@@ -35,7 +35,7 @@ static void leave(const struct kp_driver *d, bool pushed)
         d->cuCtxPopCurrent(&popped);
 }
 
-/* Contexts that may have ended, ever. */
+/* Counts contexts that may have ended. */
 static atomic_uint ended;
 
 /* The last context of this thread and its device. */
@@ -110,7 +110,7 @@ static void keep(const struct known *k)
     kp_lock_give(lock);
 }
 
-/* Inside the exclusive section. Ids that are not known are 0, which no report has. */
+/* Asks for ids inside the exclusive section. Unknown ids are 0, which no report has. */
 static void ask(const struct kp_context_setup *setup, const struct kp_launch *l, CUcontext ctx, struct known *k,
                 char **bad_input)
 {
@@ -129,7 +129,7 @@ static const char *find(const struct kp_context_setup *setup, const struct kp_la
         return NULL;
     if (!kp_gate_enter_exclusive(KP_FOREVER, PATIENCE_MS))
         return KP_SKIP_BUSY;
-    bool captures = kp_gate_captures() > 0; /* which what is set up for a context could break */
+    bool captures = kp_gate_captures() > 0; /* setting up a context could break a capture */
     if (!captures)
         ask(setup, l, ctx, k, bad_input);
     kp_gate_leave_exclusive();

@@ -7,7 +7,7 @@
 #include "preload/gate/handle_set.h"
 #include "preload/os/guard.h"
 
-/* Functions that have been noted. One that finds its set full takes another's place, which is then noted again. */
+/* Functions noted so far. A full set replaces one of its functions, which is noted again at its next launch. */
 enum { SETS = 2048, WAYS = 4 };
 static _Atomic(CUfunction) noted[SETS][WAYS];
 
@@ -31,7 +31,7 @@ static _Atomic(CUfunction) *set_of(CUfunction f)
     return noted[h >> 32 & (SETS - 1)];
 }
 
-/* The function takes the first free place of its set, or the last. */
+/* Puts the function into the first free place of its set, or the last. */
 static void remember(CUfunction f)
 {
     _Atomic(CUfunction) *set = set_of(f);

@@ -25,34 +25,34 @@
 
 enum { CLOSE_PATIENCE_MS = 3000 };
 
-/* A result that the store would not take: kept, so that the report has it. */
+/* A result that the store refused, kept for the report. */
 struct kept {
     struct kp_result result;
     struct kept *next;
 };
 
-/* Two locks, so that a launch that is only counted does not wait for a window that is being stored. */
+/* Two locks, so that counting a launch does not wait while a window is stored. */
 static struct kp_lock *const storing = &kp_locks[KP_LOCK_STORING];
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_SESSION];
 static struct {
-    struct kp_store *store; /* this and what follows under `storing` */
+    struct kp_store *store; /* this and the following under `storing` */
     struct kp_codes *codes;
-    uint64_t codes_put; /* of them, to the store */
-    char *file;         /* the store's */
-    char *own_folder;   /* that it lies in, when nobody asked for it; malloc'ed */
-    char *folder;       /* of the process, when the session was opened */
+    uint64_t codes_put; /* codes already in the store */
+    char *file;         /* of the store */
+    char *own_folder;   /* the file's folder, when nobody asked for the file; malloc'ed */
+    char *folder;       /* working folder of the process, when the session was opened */
     bool begun;         /* log and store have been opened */
     const struct kp_options *options;
-    bool temporary; /* nobody asked for the file: it is removed at the end */
+    bool temporary; /* nobody asked for the file: removed at the end */
     struct kept *kept, **kept_end;
     bool store_failed;
     uint64_t next_id;
     atomic_bool open; /* changed under `storing` */
 
     struct kp_display display; /* set when the session is opened */
-    char *trace_columns;       /* the display's */
+    char *trace_columns;       /* of the display */
 
-    struct kp_session facts; /* this and what follows under `lock` */
+    struct kp_session facts; /* this and the following under `lock` */
     char *warned[64];
     size_t n_warned;
 } session;
@@ -74,7 +74,7 @@ char *kp_session_executable(void)
     return kp_strdup(path);
 }
 
-/* An argument as a shell would have to be given it. */
+/* Quotes an argument for a shell. */
 static void quote(FILE *to, const char *argument)
 {
     if (*argument && strspn(argument, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-") ==
@@ -158,8 +158,8 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
 
 /* ---- the store ---- */
 
-/* A file of our own, in a folder that nobody else may enter: beside a file in a folder of all, others could put a
- * journal for SQLite to replay. */
+/* Makes a file of our own, in a folder that nobody else may enter. In a shared folder, others could plant a journal
+ * beside it for SQLite to replay. */
 static int own_file(char **path)
 {
     const char *base = getenv("TMPDIR");
@@ -186,8 +186,8 @@ static void remove_own_file(void)
         rmdir(session.own_folder);
 }
 
-/* Where the session is kept while the program runs: the export, else the file that the kprof command waits for, else
- * one of our own. *path is malloc'ed. */
+/* Chooses the session's file while the program runs: the export, else the file that the kprof command waits for,
+ * else one of our own. *path is malloc'ed. */
 static int choose_file(const struct kp_options *o, char **path, bool *ours, char **err)
 {
     const char *pattern = *o->export_file ? o->export_file : o->session_file;
@@ -203,7 +203,7 @@ static int choose_file(const struct kp_options *o, char **path, bool *ours, char
     return rc;
 }
 
-/* The process may have gone to another folder since. */
+/* Makes a path absolute: the process may have changed its folder since. */
 static int anchor(char **path)
 {
     char now[PATH_MAX], *there;
@@ -228,7 +228,7 @@ static int open_store(const struct kp_options *o, char **err)
     if (!rc)
         rc = kp_store_put_session(session.store, &session.facts, err);
     if (rc && !*o->export_file) {
-        /* Nobody asked for the file: the results are kept in memory instead. */
+        /* Without an export file, keeps the results in memory instead. */
         kp_log_warning("%s; results are lost if the program is killed", *err ? *err : "no session file");
         free(*err);
         *err = NULL;
@@ -269,13 +269,13 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
     session.display = kp_display_of(o);
     session.display.trace_columns = session.trace_columns = kp_strdup(o->trace_columns);
     if (session.display.format != KP_FORMAT_TEXT)
-        kp_log_apart(); /* what is in the log file is for programs to read */
+        kp_log_apart(); /* programs read the log file */
     int rc = note_facts(o, d, sections, n_sections);
     atomic_store(&session.open, !rc);
     return rc;
 }
 
-/* Under the lock, in an open session. */
+/* Begins an open session. Call under the lock. */
 static int begin(char **err)
 {
     session.begun = true;
@@ -311,7 +311,7 @@ int kp_session_begin(char **err)
     return rc;
 }
 
-/* Whether there is a file that was written to since the session was opened, and not by this process. */
+/* Whether another process has written to such a file since the session was opened. */
 static bool is_others(const char *pattern)
 {
     struct stat st;
@@ -326,8 +326,7 @@ static bool is_others(const char *pattern)
     return written > session.facts.start_unix_ns;
 }
 
-/* Begins a session at its end, as no launch was made. False: a child has taken the files meanwhile, as the one that
- * made the launches. */
+/* Begins a session at its end, as it had no launch. False: a child, which made the launches, has taken the files. */
 static bool begin_late(void)
 {
     char *err = NULL;
@@ -372,7 +371,7 @@ static void count(const struct kp_session_entry *entries, size_t n)
             kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, 1);
         s->profiling_ns += l->profiler_ns;
     }
-    if (n) /* the passes of a window are those of each of its launches */
+    if (n) /* each launch gets the passes of its window */
         s->passes += entries[0].result->launch.passes;
     kp_lock_give(lock);
 }
@@ -389,7 +388,7 @@ static void number(struct kp_session_entry *entries, size_t n)
     kp_log_lines_write(&lines);
 }
 
-/* The counters of the run go with the launches, so that a session cut short accounts for what it holds. */
+/* Stores the counters of the run with the launches, so that they match if the session is cut short. */
 static int put_facts(char **err)
 {
     kp_lock_take(lock, KP_FOREVER);
@@ -405,7 +404,7 @@ void kp_session_codes(struct kp_codes *codes)
     kp_lock_give(storing);
 }
 
-/* The functions that came up since the last results. One that cannot be stored is left out. */
+/* Stores functions that are new since the last results. Leaves out those that cannot be stored. */
 static int put_codes(char **err)
 {
     uint64_t n = session.codes ? kp_codes_count(session.codes) : 0;
@@ -425,7 +424,7 @@ static int put_codes(char **err)
     return rc;
 }
 
-/* `err` as of the store's functions. */
+/* Stores a stack; `err` is as in the store's functions. */
 static int put_stack(const struct kp_stack *s, void *err)
 {
     return kp_store_put_stack(session.store, s, err);
@@ -445,7 +444,7 @@ static int store_all(const struct kp_session_entry *entries, size_t n, char **er
     return rc ? rc : kp_store_commit(session.store, err);
 }
 
-/* A file that nobody asked for is not missed: the report has it all. */
+/* Handles a failed write. If nobody asked for the file, the report still has everything. */
 static void failed_to_store(void)
 {
     if (*session.options->export_file)
@@ -590,12 +589,12 @@ void kp_session_warn(enum kp_failure kind, const char *text)
 
 /* ---- the end ---- */
 
-/* What the store took before it failed, then what was kept since. */
+/* Reads the results that the store took before it failed, then those kept since. */
 static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
 {
     (void)from;
     int rc = session.store ? kp_store_each_result(session.store, fn, arg, err) : 0;
-    if (*err) { /* the store's failure, not that of `fn` */
+    if (*err) { /* of the store, not of `fn` */
         kp_log_error("%s", *err);
         failed_to_store();
         free(*err);
@@ -607,7 +606,7 @@ static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), vo
     return rc;
 }
 
-/* Where the store has failed, code is still in memory. */
+/* Finds code, which is still in memory where the store has failed. */
 static int find_code(void *arg, uint64_t id, struct kp_code *out)
 {
     struct kp_lookup here = kp_codes_lookup(session.codes);
@@ -615,7 +614,7 @@ static int find_code(void *arg, uint64_t id, struct kp_code *out)
     return rc && session.codes ? kp_lookup_code(&here, id, out) : rc;
 }
 
-/* Stacks are stored as places in modules while the program runs; now they get their names. */
+/* Names stacks: while the program runs, they are stored as places in modules. */
 static int put_names(uint64_t stacks, char **err)
 {
     int rc = kp_store_begin(session.store, err);
@@ -651,7 +650,7 @@ static int stack_of(void *arg, uint64_t id, struct kp_stack *out)
 static void report(void)
 {
     struct kp_lookup stored = kp_store_lookup(session.store);
-    /* Stacks and code are in memory also where the file did not take them. */
+    /* Stacks and code are also in memory, for a file that did not take them. */
     const struct kp_launches launches = {.each = each_result,
                                          .lookup = {.code = find_code, .stack = stack_of, .arg = &stored}};
     char *err = NULL;
@@ -686,7 +685,7 @@ void kp_session_discard_if_empty(void)
     kp_lock_give(storing);
 }
 
-/* Tells how the launches fared, once all is written. */
+/* Reports how the launches fared, after everything is written. */
 static void tell_outcome(void)
 {
     const struct kp_session *s = &session.facts;
@@ -727,7 +726,7 @@ static void close_session(void)
 
 void kp_session_close(void)
 {
-    /* An exit from a signal handler may have interrupted a holder on this very thread. */
+    /* An exit from a signal handler may have interrupted a lock's holder on this very thread. */
     if (!kp_lock_take(storing, CLOSE_PATIENCE_MS))
         return;
     if (kp_lock_take(lock, CLOSE_PATIENCE_MS)) {
@@ -739,7 +738,7 @@ void kp_session_close(void)
 
 void kp_session_forked(void)
 {
-    session.store = NULL; /* the parent's: not even closed, which could touch its file */
+    session.store = NULL; /* of the parent: not even closed, which could change its file */
     session.temporary = false;
     atomic_store(&session.open, false);
 }

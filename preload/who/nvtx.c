@@ -33,7 +33,7 @@ struct kp_nvtx_domain {
 /* An open range. */
 struct range {
     const struct kp_nvtx_domain *domain;
-    uint64_t id; /* of a start-end range */
+    uint64_t id; /* for start-end ranges */
     uint64_t thread;
     int level;
     uint32_t category;
@@ -42,8 +42,8 @@ struct range {
     char name[KP_NVTX_NAME];
 };
 
-/* The push-pop ranges of a thread, of all domains in the order they were opened. Its thread alone changes it, and so
- * reads it without the lock; only what is in use of it is ever touched, so it costs little more than that. */
+/* The push-pop ranges of a thread, of all domains in the order they were opened. Only its thread changes it, and so
+ * reads it without the lock. Only the used part is ever touched, so it takes little more memory than that. */
 struct stack {
     struct kp_lock lock;
     struct stack *next;
@@ -96,15 +96,15 @@ static struct {
     size_t n_labels;
 } names = {.lock = &kp_locks[KP_LOCK_NVTX_NAMES]};
 
-/* Filled under the lock of `names`, read without. */
+/* Filled under the lock of `names`, read without it. */
 static struct {
     _Atomic(struct seen *) slots[SEEN_SLOTS];
-    struct seen *list[MOST_SEEN]; /* as they came */
+    struct seen *list[MOST_SEEN]; /* in order of appearance */
     atomic_size_t n;
 } seen;
 
 static struct kp_nvtx_domain default_domain;
-static struct kp_nvtx_domain no_domain; /* of those that there was no memory for: nothing is kept of their ranges */
+static struct kp_nvtx_domain no_domain; /* stands for domains without memory: their ranges are not kept */
 
 static struct {
     bool on, all_threads;
@@ -113,7 +113,7 @@ static struct {
 
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 THREAD_LOCAL struct stack *own;
-THREAD_LOCAL bool untracked; /* a push of this thread's found no stack: what follows would have wrong levels */
+THREAD_LOCAL bool untracked; /* a push of this thread found no stack, so later levels would be wrong */
 THREAD_LOCAL uint64_t own_id;
 THREAD_LOCAL bool inside; /* a function of this file runs on this thread */
 
@@ -144,7 +144,7 @@ static const struct kp_nvtx_domain *domain_or_default(const struct kp_nvtx_domai
     return d ? d : &default_domain;
 }
 
-/* At most KP_NVTX_NAME - 1 byte of `text`, and no part of a UTF-8 character. */
+/* Returns the length of `text`, at most KP_NVTX_NAME - 1 byte, without cutting a UTF-8 character. */
 static size_t name_length(const char *text)
 {
     size_t len = strnlen(text, KP_NVTX_NAME);
@@ -156,9 +156,9 @@ static size_t name_length(const char *text)
     return len;
 }
 
-/* ---- what was seen ---- */
+/* ---- ranges seen ---- */
 
-/* The slot with the range, or the empty one where it would be: half of them stay empty. */
+/* Returns the slot with the range, or the empty slot for it: half of them stay empty. */
 static _Atomic(struct seen *) *find_seen(enum kp_nvtx_kind kind, const struct range *r, size_t len, uint64_t hash)
 {
     for (size_t i = hash;; i++) {
@@ -224,7 +224,7 @@ static void fill(struct range *r, enum kp_nvtx_kind kind, const struct kp_nvtx_d
 
 /* ---- stacks ---- */
 
-/* Late symbols of an older glibc's libpthread (see tools/glibc_compat.h): without it there are no threads that end. */
+/* Symbols that older glibc keeps in libpthread (see tools/glibc_compat.h): without it no threads can end. */
 #pragma weak pthread_key_create
 #pragma weak pthread_setspecific
 
@@ -234,7 +234,7 @@ static bool has_key;
 static void thread_ends(void *arg)
 {
     struct stack *s = arg;
-    inside = true; /* a handler of this thread would find it half gone */
+    inside = true; /* a handler on this thread would find it half freed */
     kp_lock_take(stacks.lock, KP_FOREVER);
     for (struct stack **at = &stacks.first; *at; at = &(*at)->next)
         if (*at == s) {
@@ -248,7 +248,7 @@ static void thread_ends(void *arg)
     inside = false;
 }
 
-/* The stack of this thread; NULL when there is none to be had. */
+/* Returns the stack of this thread; NULL when unavailable. */
 static struct stack *own_stack(void)
 {
     if (own || untracked)
@@ -275,7 +275,7 @@ static struct stack *own_stack(void)
     return own;
 }
 
-/* The innermost range of the domain in the stack; -1 when it has none. */
+/* Returns the index of the domain's innermost range in the stack; -1 without one. */
 static int top_of(const struct stack *s, const struct kp_nvtx_domain *d)
 {
     int i = (int)s->n - 1;
@@ -322,7 +322,7 @@ static int pop(struct stack *s, const struct kp_nvtx_domain *d)
         return level;
     kp_lock_take(&s->lock, KP_FOREVER);
     s->n--;
-    /* ranges of another domain that are open inside of this one */
+    /* closes the gap: ranges of another domain may be open inside of this one */
     memmove(&s->ranges[i], &s->ranges[i + 1], (s->n - (unsigned)i) * sizeof(*s->ranges));
     kp_lock_give(&s->lock);
     return level;
@@ -364,7 +364,7 @@ uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_even
     return id;
 }
 
-/* The place in the list of the first range whose id is not below `id`. */
+/* Returns the index of the first range whose id is not below `id`. */
 static size_t place_of(uint64_t id)
 {
     size_t low = 0, high = started.n;
@@ -452,7 +452,7 @@ const char *kp_nvtx_register(const char *text)
     return s ? s->text : too_many;
 }
 
-/* Under the lock. */
+/* Call under the lock. */
 static struct label *find_label(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id)
 {
     for (size_t i = 0; i < names.n_labels; i++) {
@@ -497,7 +497,7 @@ void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint6
     leave();
 }
 
-/* malloc'ed; NULL when it has none. */
+/* Returns a malloc'ed label; NULL without one. */
 static char *label_of(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id)
 {
     kp_lock_take(names.lock, KP_FOREVER);
@@ -507,7 +507,7 @@ static char *label_of(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, u
     return name;
 }
 
-/* ---- what a launch is inside of ---- */
+/* ---- ranges around a launch ---- */
 
 static void write_payload(char out[NUMBER_SIZE], int32_t type, const union kp_nvtx_payload *p)
 {
@@ -526,7 +526,7 @@ static void write_payload(char out[NUMBER_SIZE], int32_t type, const union kp_nv
         snprintf(out, NUMBER_SIZE, "%.9g", (double)p->single);
 }
 
-/* Without memory the range is left out. */
+/* Adds a range; without memory it is left out. */
 static void add(struct kp_nvtx *out, enum kp_nvtx_kind kind, const struct range *r)
 {
     char payload[NUMBER_SIZE], category[NUMBER_SIZE] = "";
@@ -615,7 +615,7 @@ int kp_nvtx_configure(const struct kp_options *o)
     return 0;
 }
 
-/* The thread that forked is the only one, with another id. */
+/* Keeps the forking thread's ranges: it is the only one left, with another id. */
 void kp_nvtx_forked(void)
 {
     stacks.first = own;

@@ -1,13 +1,13 @@
 /*
- * The program's NVTX ranges: which are open, in which thread, and what a launch is therefore inside of. Collected by
- * NVTX's own injection interface, which needs no CUPTI and leaves its one subscriber to others; not at all unless the
+ * The program's NVTX ranges: which are open, in which thread, and so which contain a launch. Collected by NVTX's own
+ * injection interface, which needs no CUPTI and leaves its one subscriber to others. Nothing is collected unless the
  * options ask for it.
  *
- * Memory is bounded: stacks deeper than KP_NVTX_DEPTH, threads, open start-end ranges and names beyond a number of
- * thousands are not seen, and names are cut at KP_NVTX_NAME byte.
+ * Memory is bounded. Stacks deeper than KP_NVTX_DEPTH are not seen, nor are threads, open start-end ranges and names
+ * beyond some thousands. Names are cut at KP_NVTX_NAME byte.
  *
- * Threads: any. A push or a pop takes a lock of its thread's own, which only a launch in process scope contends for. In
- * a signal handler that interrupted a function of this file on its thread, these do nothing.
+ * Threads: any. A push or a pop takes a lock of its own thread; only a launch in process scope competes for it. In a
+ * signal handler that interrupted a function of this file on its thread, these functions do nothing.
  */
 #ifndef KP_PRELOAD_WHO_NVTX_H
 #define KP_PRELOAD_WHO_NVTX_H
@@ -24,31 +24,31 @@ enum { KP_NVTX_NAME = 512 };
 
 /* ---- injection (nvtx_offer.c) ---- */
 
-/* When the library is loaded: where the environment asks for NVTX, names this library as the one to inject, unless
- * another one is named already. */
+/* Names this library in the environment as the NVTX injection, if the options ask for NVTX and no other library is
+ * named. Call it when the library is loaded. */
 void kp_nvtx_offer(void);
-/* Whether it did ask for NVTX. */
+/* Whether the options asked for NVTX at that time. */
 bool kp_nvtx_wanted(void);
 
-/* A copy of NVTX in the program reports to us from now on. */
+/* Notes that a copy of NVTX in the program reports to us from now on. */
 void kp_nvtx_attached(void);
 
-/* In a forked child, where this thread is the only one. */
+/* Resets the state in a forked child, where this thread is the only one. */
 void kp_nvtx_forked(void);
 
-/* The other library that takes the program's NVTX calls, as the environment named it; else NULL. */
+/* Returns the other library that receives the program's NVTX calls, as the environment named it; else NULL. */
 const char *kp_nvtx_other(void);
 
 /* ---- choosing ---- */
 
-/* Takes the options over, before there are launches; they must have been checked. Returns 0 or -ENOMEM. */
+/* Applies the options, before the first launch; they must have been checked. Returns 0 or -ENOMEM. */
 int kp_nvtx_configure(const struct kp_options *o);
 
-/* What a launch of this thread into `stream` is inside of; *out is to be freed with kp_nvtx_free. Returns whether the
- * options want it. Without NVTX *out stays untouched, and any launch is wanted. */
+/* Finds the ranges around a launch of this thread into `stream`; free *out with kp_nvtx_free. Returns whether the
+ * options want the launch. Without NVTX *out stays untouched, and any launch is wanted. */
 bool kp_nvtx_judge(CUstream stream, struct kp_nvtx *out);
 
-/* The ranges that were opened so far, those of one name together, in the order in which the first of them came. */
+/* Lists the ranges opened so far, merged by name, in order of their first opening. */
 void kp_nvtx_each_seen(void (*fn)(const struct kp_nvtx_range *r, uint64_t times));
 
 /* ---- what NVTX reports ---- */
@@ -63,21 +63,21 @@ struct kp_nvtx_event {
     union kp_nvtx_payload payload;
 };
 
-/* The level, from 0, that the range has in its domain, or a negative number. Where there is no memory, or no room, for
- * a thread's ranges it is for all of them KP_NVTX_NOT_TRACKED, as without a tool. */
+/* Opens a range. Returns its level in its domain, from 0, or a negative number. If a thread lacks memory or room for
+ * its ranges, all of them get KP_NVTX_NOT_TRACKED, as without a tool. */
 int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e);
 int kp_nvtx_pop(const struct kp_nvtx_domain *d);
-/* An id, never 0; a range that is not kept has one that no other range has. */
+/* Opens a range and returns its id, never 0; even a range that is not kept has a unique id. */
 uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e);
 void kp_nvtx_end(uint64_t id);
 
-/* The domain of that name, for good; without memory one whose ranges are not tracked. */
+/* Returns the domain of that name, for good; without memory a domain whose ranges are not tracked. */
 const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name);
-/* A copy, for good: the same one for the same text. */
+/* Returns a copy, for good: the same pointer for the same text. */
 const char *kp_nvtx_register(const char *text);
 
 enum kp_nvtx_named { KP_NVTX_CATEGORY, KP_NVTX_THREAD, KP_NVTX_STREAM };
-/* Names a category of domain `d`, a thread by its system id, or a stream by its handle; the last name given counts. */
+/* Names a category of domain `d`, a thread by its system id, or a stream by its handle; the last name wins. */
 void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id, const char *name);
 
 #endif

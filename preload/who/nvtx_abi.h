@@ -1,8 +1,8 @@
 /*
- * NVTX's injection interface, version 3, as far as it is used: how a program's copy of the NVTX headers hands its table
- * of functions to the library that NVTX_INJECTION64_PATH names. NVTX's own headers hold these types in a file that
- * cannot be included alone, and are not part of every package of CUDA's headers; what is frozen in them stands here.
- * tests/unit/preload/test_preload_nvtx.c compares the two where NVTX's are at hand.
+ * The used part of NVTX's injection interface, version 3. By it, a program's copy of the NVTX headers passes its
+ * table of functions to the library that NVTX_INJECTION64_PATH names. NVTX's own header of these types cannot be
+ * included alone, and is missing from some packages of CUDA's headers. This file has its frozen parts.
+ * tests/unit/preload/test_preload_nvtx.c compares the two where NVTX's headers are installed.
  */
 #ifndef KP_PRELOAD_WHO_NVTX_ABI_H
 #define KP_PRELOAD_WHO_NVTX_ABI_H
@@ -15,11 +15,11 @@
 
 enum { KP_NVTX_VERSION = 3 };
 
-/* What the program's getter takes. */
+/* Arguments of the program's getter. */
 enum { KP_NVTX_TABLE_CALLBACKS = 1, KP_NVTX_TABLE_VERSION = 3 };
 typedef const void *(*kp_nvtx_get_table)(uint32_t table);
 
-/* slots[id] is where the program keeps its pointer to function `id` of the module; NULL for none. */
+/* slots[id] points to the program's pointer to function `id` of the module; NULL for none. */
 typedef void (*kp_nvtx_function)(void);
 struct kp_nvtx_callbacks {
     size_t struct_size;
@@ -70,7 +70,7 @@ enum { KP_NVTX_MESSAGE_ASCII = 1, KP_NVTX_MESSAGE_UNICODE = 2, KP_NVTX_MESSAGE_R
 union kp_nvtx_message {
     const char *ascii;
     const wchar_t *unicode;
-    const void *registered; /* what RegisterString returned */
+    const void *registered; /* the result of RegisterString */
 };
 
 enum {
@@ -91,7 +91,7 @@ union kp_nvtx_payload {
     float single;
 };
 
-/* nvtxEventAttributes_t, of both its versions. */
+/* nvtxEventAttributes_t, in both its versions. */
 struct kp_nvtx_attributes {
     uint16_t version, size;
     uint32_t category;
@@ -122,11 +122,11 @@ enum {
     KP_NVTX_RESOURCE_CUDART_STREAM = 5 << 16 | 1,
 };
 
-/* NVTX's "ranges are not tracked", in place of the level that push and pop return. */
+/* NVTX's "ranges are not tracked", returned instead of a level by push and pop. */
 enum { KP_NVTX_NOT_TRACKED = -2 };
 
-/* The door: NVTX looks for it in the library that the variable names, once for each copy of NVTX in the program. 1:
- * ours are the functions from now on; 0: the program's NVTX does nothing. */
+/* The door: NVTX looks for it in the library that the variable names, once for each copy of NVTX in the program.
+ * Returns 1: NVTX uses our functions from now on; 0: the program's NVTX does nothing. */
 int InitializeInjectionNvtx2(kp_nvtx_get_table get);
 
 #endif

@@ -1,4 +1,4 @@
-/* How NVTX in the program is led to this library. */
+/* Leads the program's NVTX to this library. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,8 @@ extern char **environ;
 static bool wanted;
 static const char *other;
 
-/* getenv and setenv would be the program's own where it has them (shells do), and those are not to be called before
- * main.
- */
+/* Reads the environment without getenv, which some programs (shells) replace by their own: those must not run before
+ * main. */
 static const char *in_environment(const char *name)
 {
     size_t len = strlen(name);
@@ -39,13 +38,13 @@ static void add_to_environment(char *entry)
     environ = grown;
 }
 
-/* The library is named by what the loader knows it by already: found without a search in every process that has it,
- * from any folder, and in no other. */
+/* Names the library as the loader already knows it. So every process that has it finds it without a search, from any
+ * folder, and no other process does. */
 void kp_nvtx_offer(void)
 {
     if (!environ || !(wanted = kp_options_want_nvtx(environ)))
         return;
-    static char entry[] = KP_NVTX_PATH_VARIABLE "=" KP_LIBRARY; /* a shell writes into its environment */
+    static char entry[] = KP_NVTX_PATH_VARIABLE "=" KP_LIBRARY; /* writable, as a shell writes into its environment */
     const char *path = in_environment(KP_NVTX_PATH_VARIABLE), *slash = path ? strrchr(path, '/') : NULL;
     if (!path)
         add_to_environment(entry);

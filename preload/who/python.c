@@ -10,14 +10,14 @@
 
 #include "preload/os/symbols.h"
 
-/* A line table, the place in the code of the call that a frame is in (in the version's own unit) and the line that the
- * code starts at, to the line of the call; 0 for code that stands for no line. */
+/* Reads from a line table the line of a frame's call. `at` is the call's place in the code (in the version's own
+ * unit), `first` the line that the code starts at. 0 for code without a line. */
 typedef uint32_t line_reader(const uint8_t *table, size_t size, int64_t at, uint32_t first);
 static line_reader lnotab, linetable, locations;
 
 enum { KP_NONE = -1 };
 
-/* Of code that no line stands for. */
+/* Marks code without a line. */
 enum { NO_LINE = INT32_MIN };
 
 /* A row of python.def, which explains the fields. */
@@ -41,14 +41,14 @@ static const struct layout layouts[] = {
 enum { OB_TYPE = 8, OB_SIZE = 16, BYTES_VALUE = 32, TEXT_LENGTH = 16, TEXT_STATE = 32 };
 enum { STATE_KIND_SHIFT = 2, STATE_KIND_MASK = 7, STATE_COMPACT = 1 << 5, STATE_ASCII = 1 << 6 };
 
-/* _PyInterpreterFrame.owner of a frame that only stands for a C function of the interpreter. */
+/* _PyInterpreterFrame.owner of a frame that only represents a C function of the interpreter. */
 enum { OWNED_BY_C_STACK = 3 };
 
-/* More is not a table or a name, but memory misread. */
+/* Larger sizes mean misread memory, not a table or a name. */
 enum { TABLE_MOST = 1 << 24, TEXT_MOST = 1 << 16 };
 
-/* What is needed of the interpreter in this process. Two threads that look at the same time find the same, so each
- * field may be written twice; `layout` is the last, and NULL until all can be read. */
+/* Data about the interpreter in this process. Two threads that look at the same time find the same, so each field
+ * may be written twice. `layout` comes last, and is NULL until all can be read. */
 static struct {
     _Atomic(const struct layout *) layout;
     _Atomic(void *) thread_state, is_finalizing, code_type, text_type;
@@ -61,7 +61,7 @@ static void *symbol(const char *name)
     return kp_real_dlsym(RTLD_DEFAULT, name);
 }
 
-/* The row of a version text such as "3.12.1 (main, …)"; alphas and betas may differ from what they end as. */
+/* Returns the row of a version text such as "3.12.1 (main, …)"; alphas and betas may differ from the release. */
 static const struct layout *find_layout(const char *version)
 {
     int major, minor, patch;
@@ -77,7 +77,7 @@ static const struct layout *find_layout(const char *version)
 static const struct layout *choose_layout(const char *version, const char **why_not)
 {
     const struct layout *found = NULL;
-    if (symbol("_Py_NegativeRefcount")) /* there only where references are checked: Py_DEBUG, Py_TRACE_REFS */
+    if (symbol("_Py_NegativeRefcount")) /* exported only by builds that check references: Py_DEBUG, Py_TRACE_REFS */
         *why_not = "it is a debug build of CPython";
     else if (strstr(version, "free-threading"))
         *why_not = "it is a free-threaded build of CPython";
@@ -90,7 +90,7 @@ static const struct layout *look(void)
 {
     void *state = symbol("PyGILState_GetThisThreadState"), *get_version = symbol("Py_GetVersion");
     void *code = symbol("PyCode_Type"), *text = symbol("PyUnicode_Type");
-    void *ending = symbol("Py_IsFinalizing"); /* public since 3.13 */
+    void *ending = symbol("Py_IsFinalizing"); /* its name since 3.13 */
     if (!ending)
         ending = symbol("_Py_IsFinalizing");
     if (!state || !get_version || !code || !text || !ending)
@@ -106,8 +106,8 @@ static const struct layout *look(void)
     return l;
 }
 
-/* A program may load Python after its first launches, but one without Python should not look on and on: after a look in
- * vain as many calls pass as there were before it. */
+/* Looks for an interpreter. A program may load Python after its first launches, but without Python the search must
+ * become rare: after each failed look, as many calls pass as before it. */
 static const struct layout *interpreter(void)
 {
     const struct layout *l = atomic_load_explicit(&python.layout, memory_order_acquire);
@@ -141,7 +141,7 @@ static bool is_a(const void *object, const _Atomic(void *) *type)
     return object && pointer_at(object, OB_TYPE) == atomic_load_explicit(type, memory_order_relaxed);
 }
 
-/* The number of an object that has one, SIZE_MAX when it cannot be one. */
+/* Returns the size field of an object, SIZE_MAX when implausible. */
 static size_t size_at(const void *object, int offset, size_t most)
 {
     size_t n = (size_t)pointer_at(object, offset);
@@ -150,7 +150,7 @@ static size_t size_at(const void *object, int offset, size_t most)
 
 /* --- line tables: CPython's Objects/lnotab_notes.txt, from 3.11 on Objects/locations.md --- */
 
-/* 3.9: pairs of bytes of code to go and lines to go after them. */
+/* 3.9: pairs of bytes: code to advance, and lines to advance after it. */
 static uint32_t lnotab(const uint8_t *table, size_t size, int64_t at, uint32_t first)
 {
     int64_t address = 0;
@@ -164,7 +164,7 @@ static uint32_t lnotab(const uint8_t *table, size_t size, int64_t at, uint32_t f
     return line;
 }
 
-/* 3.10: pairs of bytes of code and the lines that these are after those before. A place is in units of two bytes. */
+/* 3.10: pairs of bytes: code, and its line relative to the one before. A place is in units of two bytes. */
 static uint32_t linetable(const uint8_t *table, size_t size, int64_t at, uint32_t first)
 {
     enum { NO_STEP = -128, UNIT = 2 };
@@ -181,7 +181,7 @@ static uint32_t linetable(const uint8_t *table, size_t size, int64_t at, uint32_
     return 0;
 }
 
-/* A signed number of six bits a byte, the lowest first, and its sign in the lowest bit of all. */
+/* Reads a signed number of six bits a byte, lowest first, with its sign in the lowest bit of all. */
 static uint32_t signed_varint(const uint8_t *p, const uint8_t *end)
 {
     uint32_t v = 0;
@@ -193,8 +193,8 @@ static uint32_t signed_varint(const uint8_t *p, const uint8_t *end)
     return v & 1 ? -(v >> 1) : v >> 1;
 }
 
-/* From 3.11 on: entries that begin with a byte above 127, which has the entry's form and its length in code units.
- * Returns the bytes read to know the line; 0 when the table ends before the place. */
+/* Reads a table from 3.11 on: entries begin with a byte above 127 that has their form and length in code units.
+ * Returns the bytes read to find the line; 0 when the table ends before the place. */
 static size_t read_locations(const uint8_t *table, size_t size, int64_t at, int32_t *step)
 {
     enum { ONE_LINE_0 = 10, ONE_LINE_2 = 12, NO_COLUMNS = 13, LONG = 14, NO_LOCATION = 15, START = 128 };
@@ -219,10 +219,10 @@ static size_t read_locations(const uint8_t *table, size_t size, int64_t at, int3
     return 0;
 }
 
-/* Such a table has several entries a line, hundreds before the call of a longer function, so what was read is kept.
- * Code may go and other code take its address: an answer is checked against the bytes of the table that it came from,
- * which takes a tenth of the time of reading them. `check` also covers the place and `answer`, so that an entry that
- * two threads write at once is no answer. */
+/* Caches answers, as such a table has several entries a line, hundreds before the call of a longer function. Code
+ * may go and other code take its address. So an answer is checked against the table's bytes, which takes a tenth of
+ * the time of reading them. `check` also covers the place and `answer`, so that an entry that two threads write at
+ * once is invalid. */
 enum { KEPT = 4096 };
 static struct {
     atomic_uint_least64_t answer; /* bytes read << 32 | lines after the first */
@@ -281,12 +281,12 @@ static uint32_t line_of(const struct layout *l, const void *frame, const void *c
     uint32_t first = (uint32_t)int_at(code, l->first);
     const uint8_t *table = pointer_at(code, l->table);
     size_t size = table ? size_at(table, OB_SIZE, TABLE_MOST) : SIZE_MAX;
-    if (at < 0) /* not begun */
+    if (at < 0) /* execution has not begun */
         return first;
     return size == SIZE_MAX ? 0 : l->lines(table + BYTES_VALUE, size, at, first);
 }
 
-/* Whether the frame is a Python function's: the interpreter also links frames in for its own C functions. */
+/* Whether the frame belongs to a Python function: the interpreter also links frames for its own C functions. */
 static bool is_python(const struct layout *l, const void *frame)
 {
     if (l->owner != KP_NONE && ((const char *)frame)[l->owner] == OWNED_BY_C_STACK)
@@ -298,7 +298,7 @@ static const void *innermost(const struct layout *l)
 {
     int (*is_finalizing)(void) = (int (*)(void))(uintptr_t)atomic_load(&python.is_finalizing);
     void *(*thread_state)(void) = (void *(*)(void))(uintptr_t)atomic_load(&python.thread_state);
-    /* An interpreter that ends frees the states of threads that are still outside it. */
+    /* An ending interpreter frees the states of threads that are still outside it. */
     const void *state = is_finalizing() ? NULL : thread_state();
     const void *top = state ? pointer_at(state, l->top) : NULL;
     return top && l->cframe != KP_NONE ? pointer_at(top, l->cframe) : top;
@@ -324,7 +324,7 @@ size_t kp_python_frames(struct kp_python_frame *out, size_t cap)
 static char *put_utf8(char *to, uint32_t c)
 {
     enum { REPLACEMENT = 0xfffd };
-    if ((c >= 0xd800 && c < 0xe000) || c > 0x10ffff) /* Python's stand-ins for bytes that are no text */
+    if ((c >= 0xd800 && c < 0xe000) || c > 0x10ffff) /* Python's surrogates for undecodable bytes */
         c = REPLACEMENT;
     if (c < 0x80) {
         *to++ = (char)c;
@@ -346,12 +346,12 @@ static char *put_utf8(char *to, uint32_t c)
 
 static uint32_t character(const char *data, unsigned width, size_t i)
 {
-    uint32_t c = 0; /* the machine is a little-endian one */
+    uint32_t c = 0; /* the machine is little-endian */
     memcpy(&c, data + i * width, width);
     return c;
 }
 
-/* A Python text as UTF-8, malloc'ed; "" for what is none. NULL without memory. */
+/* Copies a Python text as UTF-8, malloc'ed; "" for anything else. NULL without memory. */
 static char *copy_text(const struct layout *l, const void *text)
 {
     enum { UTF8_MOST = 4 };

@@ -12,7 +12,7 @@
 #include "preload/who/python.h"
 #include "preload/who/stack_body.h"
 
-/* A hash and the id found by it, in a table with open addressing; id 0 = free. */
+/* A hash and the id found under it, in a table with open addressing; id 0 = free. */
 struct slot {
     uint64_t hash, id;
 };
@@ -23,17 +23,17 @@ struct table {
 
 static struct {
     bool native, python;                 /* asked for */
-    struct table by_address, by_content; /* this and what follows under the lock */
+    struct table by_address, by_content; /* this and the following under the lock */
     struct kp_raw_stack *stacks;         /* id - 1 */
     size_t n, cap;
-    size_t given; /* how many kp_stack_each_new has been through */
+    size_t given; /* how many kp_stack_each_new has passed on */
     struct kp_stack_module *modules;
     size_t n_modules;
     struct kp_stack_names names;
 } kept;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_STACKS];
 
-/* What a capture has read. */
+/* The result of a capture. */
 struct capture {
     uint64_t addresses[KP_STACK_FRAMES];
     size_t n;
@@ -49,7 +49,7 @@ void kp_stack_configure(const struct kp_options *o)
 
 /* ---- tables ---- */
 
-/* The finalizer of MurmurHash3 over a running value: each bit of what goes in reaches all of the outcome. */
+/* Mixes with the finalizer of MurmurHash3 over a running value: each input bit affects all of the result. */
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * UINT64_C(0xff51afd7ed558ccd);
@@ -83,7 +83,7 @@ static void put(struct table *t, uint64_t hash, uint64_t id)
     t->n++;
 }
 
-/* At most half full. */
+/* Keeps the table at most half full. */
 static bool has_room(struct table *t)
 {
     enum { FIRST_SIZE = 1024 };
@@ -154,7 +154,7 @@ static bool is_same(const struct kp_stack_module *a, const struct kp_stack_modul
            !memcmp(a->build_id, b->build_id, a->build_id_size);
 }
 
-/* Index + 1 of the module, which is copied when it is new; 0 without memory. Under the lock. */
+/* Returns index + 1 of the module, copied when new; 0 without memory. Call under the lock. */
 static uint32_t module_number(const struct kp_stack_module *m)
 {
     for (size_t i = 0; i < kept.n_modules; i++)
@@ -197,7 +197,7 @@ static bool read_calls(const struct capture *c, struct kp_raw_stack *out)
 {
     out->calls = calloc(c->n + 1, sizeof(*out->calls));
     for (size_t i = 0; out->calls && i < c->n; i++)
-        /* The call ends before the address it returns to, which may be another function's, or another line's. */
+        /* Uses the call's last byte: the return address may belong to another function, or another line. */
         if (!kp_elf_is_own((const void *)(uintptr_t)c->addresses[i]))
             out->calls[out->n_calls++] = locate(c->addresses[i] - 1);
     return out->calls != NULL;
@@ -239,7 +239,7 @@ static bool stack_has_room(void)
     return true;
 }
 
-/* The stack seen at other addresses, or a new one. Under the lock. */
+/* Returns the same stack seen at other addresses, or a new one. Call under the lock. */
 static uint64_t add(const struct capture *c, uint64_t hash)
 {
     struct kp_raw_stack raw = {.n_calls = 0};
@@ -260,7 +260,7 @@ static uint64_t add(const struct capture *c, uint64_t hash)
     return id;
 }
 
-/* An address may belong to something else once a module has been unloaded. */
+/* Hashes the addresses with the generation, as an address may change its meaning once a module has been unloaded. */
 static uint64_t address_hash(const struct capture *c)
 {
     uint64_t hash = kept.native ? kp_unwind_generation() : 0;
@@ -289,7 +289,7 @@ uint64_t kp_stack_capture(const struct kp_registers *from)
     return id;
 }
 
-/* ---- giving them out ---- */
+/* ---- reading stacks ---- */
 
 int kp_stack_get(uint64_t id, struct kp_stack *out)
 {
@@ -316,7 +316,7 @@ int kp_stack_each_new(int (*fn)(const struct kp_stack *s, void *arg), void *arg)
     return rc;
 }
 
-/* The calls of all stacks, sorted, each once; malloc'ed. NULL without memory. Under the lock. */
+/* Returns the calls of all stacks, sorted, each once; malloc'ed. NULL without memory. Call under the lock. */
 static struct kp_stack_call *all_calls(size_t *n)
 {
     size_t total = 0, unique = 0;

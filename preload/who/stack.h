@@ -1,9 +1,9 @@
 /*
- * Call stacks of launches: which there were, each once, found again by its return addresses and Python lines. What they
- * are called is found out at the end; until then a stack is kept as places in modules, so that a module which has been
- * unloaded is still known.
+ * Call stacks of launches, each kept once, found again by its return addresses and Python lines. Names are looked up
+ * at the end. Until then a stack consists of places in modules, so that a module which has been unloaded is still
+ * known.
  *
- * Threads: any; a lock inside serialises. In a forked child nothing here is used.
+ * Threads: any; a lock inside serialises. Do not use it in a forked child.
  */
 #ifndef KP_PRELOAD_WHO_STACK_H
 #define KP_PRELOAD_WHO_STACK_H
@@ -12,28 +12,29 @@
 #include "report/model/model.h"
 #include "report/options/options.h"
 
-/* Takes the kinds of stacks from call-stack. To be called once, before any launch. */
+/* Reads the kinds of stacks from call-stack. Call it once, before any launch. */
 void kp_stack_configure(const struct kp_options *o);
 
-/* The stack of this thread, from the function on that `from` was read in, without this library's own frames: the id of
- * its kp_stack, from 1 on in the order of their first capture. 0 when none is asked for, or without memory. errno is
- * kept. */
+/* Captures the stack of this thread from the function that read `from` on, without this library's own frames.
+ * Returns the id of its kp_stack, from 1 on in the order of first capture. 0 when no stacks are asked for, or
+ * without memory. Keeps errno. */
 uint64_t kp_stack_capture(const struct kp_registers *from);
 
-/* Calls `fn` for each stack that it has not been called for, until it returns other than 0, which is returned. The
- * functions have no names yet. Where memory is short the rest waits for the next time. One thread at a time. */
+/* Calls `fn` for each new stack, until it returns other than 0, which is returned. The functions have no names yet.
+ * Without memory the rest waits for the next call. One thread at a time. */
 int kp_stack_each_new(int (*fn)(const struct kp_stack *s, void *arg), void *arg);
 
-/* Looks functions and lines up for all stacks so far, in the files of their modules. For the end of the program: it
- * loads libkprof-symbols.so, which may wait for another thread that is loading a library. Where that cannot be had it
- * warns, and there are names of exported functions only. Returns the number of stacks; 0 when no name was looked up. */
+/* Looks up functions and lines for all stacks so far, in the files of their modules. Call it at the end of the
+ * program: it loads libkprof-symbols.so, which may wait for another thread that is loading a library. Without that
+ * library it warns, and only finds names of exported functions. Returns the number of stacks; 0 when no name was
+ * looked up. */
 uint64_t kp_stack_name_all(void);
 
-/* Why there are no Python frames though they were asked for: a clause that completes a sentence, static; else NULL. */
+/* Returns why Python frames are missing though asked for: a clause that completes a sentence, static; else NULL. */
 const char *kp_stack_python_missing(void);
 
-/* The stack as far as it is known, to be freed with kp_stack_free: Python frames stand where the interpreter's own
- * were. 0, -ENOENT or -ENOMEM. */
+/* Returns the stack as far as known, to be freed with kp_stack_free. Python frames replace the interpreter's own. 0,
+ * -ENOENT or -ENOMEM. */
 int kp_stack_get(uint64_t id, struct kp_stack *out);
 
 #endif

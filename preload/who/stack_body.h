@@ -1,4 +1,4 @@
-/* What the files of the call stacks share: how they are kept. */
+/* Shared declarations of the call stacks' files: how stacks are kept. */
 #ifndef KP_PRELOAD_WHO_STACK_BODY_H
 #define KP_PRELOAD_WHO_STACK_BODY_H
 
@@ -8,14 +8,14 @@
 
 enum { KP_STACK_FRAMES = 128, KP_BUILD_ID_MAX = 32 };
 
-/* A loaded object, as a file. One that is loaded again, wherever to, is the same. */
+/* A loaded object, as a file. Loaded again, at any address, it is the same. */
 struct kp_stack_module {
     char *path;
     unsigned char build_id[KP_BUILD_ID_MAX];
-    size_t build_id_size; /* 0 = has none */
+    size_t build_id_size; /* 0 = none */
 };
 
-/* A call: its last byte, as an address in the module's file; in the process, where code belongs to no module. */
+/* A call: the address of its last byte in the module's file; without a module, in the process. */
 struct kp_stack_call {
     uint32_t module; /* index + 1; 0 = none */
     uint64_t offset;
@@ -26,7 +26,7 @@ struct kp_stack_line {
     uint32_t line;
 };
 
-/* Innermost first, both. */
+/* Both lists have the innermost frame first. */
 struct kp_raw_stack {
     struct kp_stack_call *calls;
     size_t n_calls;
@@ -53,10 +53,11 @@ struct kp_stack_names {
 
 int kp_stack_compare_calls(const void *a, const void *b);
 
-/* Path of the program itself, which has no name among the loaded objects; "" when it cannot be read. */
+/* Returns the path of the program itself, which has no name among the loaded objects; "" when unreadable. */
 void kp_stack_program(char *path, size_t size);
 
-/* Looks the names of calls[n] up, which are sorted, as kp_stack_name_all does; *names is to be freed. 0 or -ENOMEM. */
+/* Looks up the names of calls[n], which are sorted, as kp_stack_name_all does; the caller frees *names. 0 or
+ * -ENOMEM. */
 int kp_stack_look_up(const struct kp_stack_call *calls, size_t n, const struct kp_stack_module *modules,
                      struct kp_stack_names *names);
 void kp_stack_names_free(struct kp_stack_names *names);

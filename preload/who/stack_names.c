@@ -1,5 +1,4 @@
-/* What calls are named: by libkprof-symbols.so, or where it is not to be had by the exported functions of the modules.
- */
+/* Names calls: by libkprof-symbols.so, or else by the exported functions of the modules. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -45,12 +44,12 @@ void kp_stack_names_free(struct kp_stack_names *names)
     *names = (struct kp_stack_names){.n = 0};
 }
 
-/* ---- taking names over ---- */
+/* ---- receiving names ---- */
 
 /* The calls of one module, all of which are being looked up. */
 struct batch {
     struct kp_named_call *calls;
-    bool failed; /* without memory */
+    bool failed; /* memory ran out */
 };
 
 static void take(void *arg, size_t index, const struct kp_symbol_place *places, size_t n)
@@ -114,13 +113,13 @@ static void tell(const char *path)
                    error ? error : path);
 }
 
-/* Where this code was loaded from: the library's folder, or that of a program that it is linked into. */
+/* Returns the folder that this code was loaded from: the library's, or that of a program that links it. */
 static void own_folder(char *folder, size_t size)
 {
     static const char here;
     if (kp_symbols_dl()->directory_of(&here, folder, size) && *folder == '/')
         return;
-    /* A relative LD_PRELOAD leads nowhere once the program has gone to another folder. */
+    /* A relative LD_PRELOAD fails once the program has changed its folder. */
     if (!kp_mappings_file(&here, folder, size))
         kp_stack_program(folder, size);
     char *slash = strrchr(folder, '/');
@@ -143,7 +142,7 @@ static kp_symbols_resolve_fn *load(void)
     return resolve;
 }
 
-/* The calls first[0..n-1], all of one module. */
+/* Looks up the calls first[0..n-1], all of one module. */
 static int look_up_module(const struct kp_stack_module *m, kp_symbols_resolve_fn *resolve, struct kp_named_call *first,
                           size_t n)
 {
@@ -186,7 +185,7 @@ int kp_stack_look_up(const struct kp_stack_call *calls, size_t n, const struct k
 
 /* ---- frames ---- */
 
-/* A list of frames that grows; the first failure stays. */
+/* A growing list of frames; keeps the first failure. */
 struct frames {
     struct kp_frame *at;
     size_t n, cap;
@@ -254,14 +253,14 @@ static bool is_interpreter(const struct kp_frame *f)
     return begins(name, "python") || begins(name, "libpython");
 }
 
-/* The function that runs Python code: up to 3.10 one frame for each Python function, later one for all those that call
- * each other without C code between them. */
+/* Whether the function runs Python code: up to 3.10 one frame for each Python function, later one for all functions
+ * that call each other without C code between them. */
 static bool is_evaluation(const struct kp_frame *f)
 {
     return is_interpreter(f) && begins(f->function, "_PyEval_EvalFrameDefault");
 }
 
-/* A stretch of the interpreter's frames from `first` on. */
+/* The interpreter's frames from `first` on. */
 struct stretch {
     size_t end;
     size_t evaluations;
@@ -275,9 +274,9 @@ static struct stretch stretch_at(const struct frames *native, size_t first)
     return s;
 }
 
-/* How many Python functions an evaluation stands for is not known: all of them stand where the first to the last
- * stretch was, and native frames between these, which belong to some place among them, are left out. Where no
- * evaluation is known by name, any stretch may be one. */
+/* Puts all Python functions in place of the first to the last stretch, as the number of functions in an evaluation
+ * is unknown. Native frames between the stretches belong somewhere among them, and are left out. Where no evaluation
+ * is known by name, any stretch may be one. */
 static void merge_as_one(struct frames *out, const struct frames *native, const struct kp_raw_stack *raw, bool named)
 {
     size_t first = native->n, end = native->n;
@@ -296,7 +295,7 @@ static void merge_as_one(struct frames *out, const struct frames *native, const 
         add(out, &native->at[i]);
 }
 
-/* Each evaluation is one Python function. */
+/* Puts one Python function in place of each evaluation. */
 static void merge_each(struct frames *out, const struct frames *native, const struct kp_raw_stack *raw)
 {
     size_t line = 0;

@@ -11,11 +11,12 @@
 #include "base/lock.h"
 #include "preload/os/symbols.h"
 
-/* Of libunwind's archive, though in no header of it: what perf and others that bring their own memory call as well. */
+/* Part of libunwind's archive, though no header declares it: perf and others that supply their own memory call it as
+ * well. */
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *table,
                                               unw_proc_info_t *out, int need_unwind_info, void *arg);
 
-/* Return addresses whose rules are kept; libunwind takes powers of 2 up to 2^15, and 230 byte for each. */
+/* Return addresses whose rules are cached; libunwind takes powers of 2 up to 2^15, and 230 byte for each. */
 enum { KEPT_RULES = 1 << 14 };
 
 struct range {
@@ -25,8 +26,8 @@ struct range {
 /* One unwinding. */
 struct walk {
     const struct kp_registers *from;
-    struct range stack;  /* from the frame it begins with to the end */
-    struct range tables; /* the segment that holds the unwind tables found last */
+    struct range stack;  /* from its first frame to the end */
+    struct range tables; /* the segment of the last unwind tables found */
 };
 
 static bool inside(const struct range *r, uintptr_t address, size_t bytes)
@@ -38,13 +39,13 @@ static bool inside(const struct range *r, uintptr_t address, size_t bytes)
 
 typedef unw_word_t __attribute__((aligned(1), may_alias)) any_word;
 
-/* A sanitiser knows neither other frames' variables nor the tables. */
+/* Reads memory; a sanitiser knows neither other frames' variables nor the tables. */
 __attribute__((no_sanitize("address", "thread", "undefined"))) static unw_word_t load(uintptr_t address)
 {
     return *(const volatile any_word *)address;
 }
 
-/* What the program has there may go at any time, or was never there: the kernel copies it, or says so. */
+/* Reads memory that may vanish at any time, or never existed: the kernel copies it, or reports an error. */
 static int ask_kernel(uintptr_t address, unw_word_t *value)
 {
     struct iovec to = {value, sizeof(*value)}, from = {(void *)address, sizeof(*value)};
@@ -94,7 +95,7 @@ static int access_register(unw_addr_space_t as, unw_regnum_t number, unw_word_t 
     case UNW_X86_64_RIP:
         *value = r->rip;
         return 0;
-    default: /* lost at the first call */
+    default: /* used up by the first call */
         return -UNW_EBADREG;
     }
 }
@@ -107,10 +108,10 @@ static int no_fp_register(unw_addr_space_t as, unw_regnum_t number, unw_fpreg_t 
 
 /* ---- unwind tables ---- */
 
-/* The table that .eh_frame_hdr is, as the LSB describes it. */
+/* The table in .eh_frame_hdr, as the LSB describes it. */
 struct table_header {
     uint8_t version, frame_encoding, count_encoding, table_encoding;
-    int32_t frames; /* these two in the encodings asked for below */
+    int32_t frames; /* these two in the encodings checked below */
     uint32_t count;
 };
 
@@ -124,7 +125,7 @@ enum {
 struct search {
     uintptr_t ip;
     unw_dyn_info_t table;
-    struct range segment; /* where the table is */
+    struct range segment; /* that contains the table */
 };
 
 static int find_table(struct dl_phdr_info *info, size_t size, void *arg)
@@ -183,8 +184,8 @@ static int no_dynamic_rules(unw_addr_space_t as, unw_word_t *address, void *arg)
 
 /* ---- the stack's end ---- */
 
-/* Frames of other stacks (coroutines, signal stacks) are read through the kernel: nobody tells when such memory goes.
- */
+/* Returns this thread's own stack. Other stacks (coroutines, signal stacks) are read through the kernel: such memory
+ * may be freed unnoticed. */
 static struct range own_stack(uintptr_t sp)
 {
     static __thread struct range own __attribute__((tls_model("initial-exec")));
@@ -211,7 +212,7 @@ static struct range own_stack(uintptr_t sp)
 
 static struct {
     _Atomic(unw_addr_space_t) as;
-    atomic_uint_fast64_t generation; /* that its rules are of */
+    atomic_uint_fast64_t generation; /* of the cached rules */
 } space;
 
 static unw_addr_space_t make_space(void)

@@ -1,12 +1,10 @@
 /*
- * Return addresses of the calling thread, by libunwind, in the process itself: its address space is one whose memory is
- * read by functions of ours. So nothing that unwind tables, or a guess where there are none, lead to can fault: the
- * thread's own stack and the tables of loaded objects are read as they are, all else through the kernel, which refuses
- * what is not there.
+ * Finds return addresses of the calling thread by libunwind, in the process itself: memory is read by functions of
+ * ours. So nothing that unwind tables, or a guess without them, lead to can fault. The thread's own stack and the
+ * tables of loaded objects are read directly, all else through the kernel, which refuses invalid addresses.
+ * libunwind's rules for a return address are cached until an object is unloaded.
  *
- * What libunwind makes of a return address is kept, until an object is unloaded.
- *
- * Threads: any. Not for signal handlers that interrupt it on the same thread: the caller sees to that.
+ * Threads: any. Not reentrant: the caller must keep out signal handlers that interrupt it on the same thread.
  */
 #ifndef KP_PRELOAD_WHO_UNWIND_H
 #define KP_PRELOAD_WHO_UNWIND_H
@@ -14,12 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The registers that a function has to keep, and where they were read. */
+/* The callee-saved registers, and where they were read. */
 struct kp_registers {
     uint64_t rbx, rbp, r12, r13, r14, r15, rsp, rip;
 };
 
-/* Those of the function it is called in, which must not have returned when they are used. A few stores. */
+/* Reads the registers of the calling function, which must not have returned when they are used. Costs a few stores. */
 static inline __attribute__((always_inline)) void kp_registers_here(struct kp_registers *r)
 {
     __asm__ volatile("movq %%rbx, 0(%0)\n\t"
@@ -36,11 +34,12 @@ static inline __attribute__((always_inline)) void kp_registers_here(struct kp_re
                      : "rax", "memory");
 }
 
-/* The return addresses of the functions around `from`, innermost first, into out[cap]; a function that was interrupted
- * by a signal stands with the place itself. Returns their number. Ends early where the stack cannot be followed. */
+/* Writes the return addresses of the functions around `from`, innermost first, to out[cap]. For a function
+ * interrupted by a signal it writes the interrupted address itself. Returns their number. Ends early where the stack
+ * cannot be followed. */
 size_t kp_unwind(const struct kp_registers *from, uint64_t *out, size_t cap);
 
-/* Changes when an object may have been unloaded, and an address may mean something else than before. */
+/* Returns a number that changes when an object may have been unloaded, and an address may have changed its meaning. */
 uint64_t kp_unwind_generation(void);
 
 #endif

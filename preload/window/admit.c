@@ -11,7 +11,7 @@
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
 
-/* Unwanted launches in a row after which a window closes. It takes fewer along, since closing costs as much as a few
+/* Unwanted launches in a row after which a window closes. It takes fewer along, as closing costs as much as a few
  * dozen of them. */
 enum { MOST_UNWANTED = 16 };
 
@@ -24,7 +24,7 @@ struct row {
     bool (*holds)(const struct kp_question *q);
     const char *why;
     const char *(*says)(const struct kp_question *q); /* instead of both: the reason, or NULL */
-    bool once;                                        /* it must not be run again, but waits for nobody */
+    bool once;                                        /* it must not run again, but does not wait for anything */
 };
 
 const char kp_reaches_host[] = "a kernel that can reach host memory";
@@ -43,7 +43,8 @@ static const char *first_of(const struct row *r, const struct kp_question *q, co
 
 /* ---- why it must not be replayed ---- */
 
-/* The obstacle that the process found. Without replays only waiting for other devices of this process is one. */
+/* Returns the obstacle that the process found. Without replays only waiting for other devices of this process is one.
+ */
 static const char *told_before(const struct kp_question *q)
 {
     bool harmless = q->setup->one_pass && !kp_context_several(q->setup);
@@ -55,7 +56,7 @@ static bool reaches_heap(const struct kp_question *q)
     return q->fit.heap;
 }
 
-/* A replay would rewind what others write meanwhile: a partner's message, and with it all that wait for it. */
+/* A replay would rewind memory that others write meanwhile: a partner's message, for which others wait. */
 static bool is_memory_shared(const struct kp_question *q)
 {
     (void)q;
@@ -116,14 +117,14 @@ static void find_obstacle(struct kp_question *q)
     q->fit.once = q->fit.obstacle && row->once;
 }
 
-/* ---- why it takes a window of its own ---- */
+/* ---- why it gets a separate window ---- */
 
 static bool reaches_host(const struct kp_question *q)
 {
     return q->fit.host && !q->fit.quiet;
 }
 
-/* Arguments of unknown size are the program's own, good only until the call returns. */
+/* Arguments of unknown size stay in the program's memory, valid only until the call returns. */
 static bool has_uncopied(const struct kp_question *q)
 {
     const struct kp_launch *l = q->launch;
@@ -156,7 +157,7 @@ static const struct row reasons_alone[] = {
     {.holds = NULL},
 };
 
-/* ---- what is decided of it ---- */
+/* ---- decisions ---- */
 
 bool kp_admit_counters(const struct kp_question *q)
 {
@@ -181,7 +182,7 @@ void kp_admit_judge(struct kp_question *q)
 
 /* ---- why the open window does not take it ---- */
 
-/* The most launches a window of this context may hold. */
+/* Returns the most launches that a window of this context may hold. */
 static size_t room_of(const struct kp_context_setup *setup, const struct kp_context *c)
 {
     size_t room = c->collector ? kp_collector_room(c->collector) : 1;

@@ -11,22 +11,22 @@
 /* The reason of a launch that can reach host memory. */
 extern const char kp_reaches_host[];
 
-/* Decided of a launch once its context and function are known. */
+/* The decisions about a launch once its context and function are known. */
 struct kp_fit {
     enum kp_range_mode mode;
     const char *obstacle; /* why it must not be replayed, or NULL */
-    const char *alone;    /* why it takes a window of its own, or NULL */
+    const char *alone;    /* why it gets a separate window, or NULL */
     const char *waits;    /* why it must not be waited for, or NULL */
-    bool heap;            /* it can reach host memory that CUDA does not know */
+    bool heap;            /* it can reach host memory unknown to CUDA */
     bool host;            /* it can reach host memory */
-    bool quiet;           /* and has been seen to leave it alone */
-    bool ends;            /* one of its function was seen to end by itself */
-    bool once;            /* it must not be run again, but waits for nobody */
+    bool quiet;           /* and was seen to leave it alone */
+    bool ends;            /* an earlier launch of its function ended by itself */
+    bool once;            /* it must not run again, but does not wait for anything */
 };
 
-/* A launch that asks to be taken. */
+/* A launch to be admitted. */
 struct kp_question {
-    const struct kp_window *window; /* the one that is open, or opens for it */
+    const struct kp_window *window; /* the open window, or the one being opened for it */
     const struct kp_context_setup *setup;
     struct kp_context *context;
     const struct kp_launch *launch;
@@ -35,23 +35,23 @@ struct kp_question {
     struct kp_fit fit;
 };
 
-/* Fills in `fit`. */
+/* Sets `fit`. */
 void kp_admit_judge(struct kp_question *q);
 
-/* Whether its context can count, and something is to be counted. Closing a window may change that. */
+/* Whether its context can count, and there is something to count. Closing a window may change that. */
 bool kp_admit_counters(const struct kp_question *q);
 
-/* The most launches that `w`, which is open or opens, may hold. */
+/* Returns the most launches that `w`, open or being opened, may hold. */
 size_t kp_admit_room(const struct kp_window *w);
 
-/* Why the open window does not take the launch (static text), or NULL. */
+/* Returns why the open window does not take the launch (static text), or NULL. */
 const char *kp_admit_misfit(const struct kp_question *q);
 
-/* Why no window can be opened for it (static text), or NULL. */
+/* Returns why no window can be opened for it (static text), or NULL. */
 const char *kp_admit_hindrance(const struct kp_question *q);
 
-/* Whether counting it may hang. Counting blocks until the kernel is done, and a kernel that can reach host memory may
- * wait for what the host does next. One has to be seen to end first. */
+/* Whether counting it may hang. Counting blocks until the kernel is done, and a kernel that can reach host memory
+ * may wait for the host's next action. An earlier launch must have been seen to end. */
 bool kp_admit_may_hang(const struct kp_question *q);
 
 #endif

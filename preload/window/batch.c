@@ -10,7 +10,7 @@
 #include "preload/session/session.h"
 #include "report/define/derive_source.h"
 
-/* Few results are stored at once: what the worker has not come to is lost when the program is killed. */
+/* Few results are stored at once: unprocessed ones are lost when the program is killed. */
 enum { FEW = 16 };
 
 struct kp_batch {
@@ -20,7 +20,7 @@ struct kp_batch {
     const struct kp_context_setup *setup;
     const struct kp_context *context;
     struct kp_counters *counters;
-    char *why; /* of missing values; NULL = there are none to speak of */
+    char *why; /* why values are missing; NULL = none are */
 };
 
 static void free_batch(struct kp_batch *b)
@@ -50,14 +50,14 @@ struct kp_batch *kp_batch_new(size_t n)
     return NULL;
 }
 
-/* Each launch keeps its place, whatever fails: counters are given out by it. */
+/* Adds a launch, which keeps its place even after failures: counters are assigned by place. */
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base)
 {
     b->results[b->n] = r;
     b->bases[b->n++] = kp_strdup(base);
 }
 
-/* What was asked for by name, which the driver alone may have told. */
+/* Marks metrics asked for by name, which only the driver may have provided. */
 static void mark_listed(const char *list, struct kp_result *r, const char *why)
 {
     const char *item;
@@ -70,7 +70,7 @@ static void mark_listed(const char *list, struct kp_result *r, const char *why)
     }
 }
 
-/* Sections without a plan: CUPTI was never reached, so what to show as missing comes from the table. */
+/* Marks rows of sections without a plan: CUPTI was never reached, so the table tells what is missing. */
 static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, const char *why)
 {
     const struct kp_context *c = b->context;
@@ -102,7 +102,7 @@ static void complete(const struct kp_batch *b, struct kp_result *r)
         kp_session_warn_once("out of memory: values of launches are missing");
 }
 
-/* Each result by itself where there is no memory for the list. */
+/* Stores each result separately if there is no memory for the list. */
 static void store(struct kp_batch *b)
 {
     struct kp_session_entry *entries = calloc(b->n + 1, sizeof(*entries));

@@ -10,10 +10,10 @@ struct kp_batch;
 
 /* Room for `n` results; NULL without memory. */
 struct kp_batch *kp_batch_new(size_t n);
-/* Takes `r` over, the next of as many as there is room for. */
+/* Adds the next result and takes it over; there must be room. */
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base);
-/* Takes `counters` (may be NULL) and `b` (may be NULL) over: evaluates, marks as missing for `why` (copied) what is not
- * there, stores. `c` must live until the worker was drained. */
+/* Takes over `counters` and `b` (each may be NULL): evaluates, marks missing values for `why` (copied), stores. `c`
+ * must live until the worker was drained. */
 void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,
                      struct kp_counters *counters, const char *why);
 

@@ -20,7 +20,7 @@
 
 static struct kp_window *const w = &kp_window_now;
 
-/* In the window's context. */
+/* Frees backups; call it in the window's context. */
 static void free_backups(void)
 {
     for (size_t k = 0; k < w->n; k++)
@@ -28,8 +28,8 @@ static void free_backups(void)
             w->setup->driver->cuMemFree(w->items[k].backup);
 }
 
-/* KP_VENDOR: CUPTI registers its own exit handlers when its parts are first used. Ours may close a last window, so it
- * has to run before them. */
+/* KP_VENDOR: CUPTI registers exit handlers when its parts are first used. Ours may close a last window, so they must
+ * run before CUPTI's. */
 static void exit_before_cupti(void)
 {
     enum { FIRST_WINDOWS = 3 };
@@ -89,7 +89,7 @@ void kp_window_give_up(void)
     if (!w->open)
         return;
     out.note = kp_strdup("the program ended while the window was open, where the driver could not be called");
-    w->context->dead = true; /* nothing of it is to be touched any more */
+    w->context->dead = true; /* nothing of the context may be touched any more */
     w->hands_off = true;
     kp_harvest_hand_on(w, &out);
     free(out.note);

@@ -1,11 +1,11 @@
 /*
- * Every window ends in close.c: closed, given up, abandoned. window.h declares what other rooms call.
+ * Ends every window: closed, given up, or abandoned. window.h declares the functions for other rooms.
  */
 #ifndef KP_PRELOAD_WINDOW_CLOSE_H
 #define KP_PRELOAD_WINDOW_CLOSE_H
 
-/* Ends the window without waiting for its launches, and reports none of them: the program goes on to do what the last
- * one waits for. */
+/* Ends the window without waiting for its launches, and reports none of them: the last one waits for the program to
+ * go on. */
 void kp_window_abandon(void);
 
 #endif

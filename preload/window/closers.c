@@ -9,7 +9,7 @@
 
 enum { MOST_CLOSERS = 16 };
 
-/* Windows by what closed them; the last row is all others. */
+/* Counts windows by the reason that closed them; the last row counts all others. */
 static struct {
     const char *what; /* static text */
     uint64_t windows;
@@ -31,13 +31,13 @@ void kp_closers_note(const char *what, size_t n_launches)
     closers[i].windows++;
 }
 
-/* Whether there are that many windows, which hold fewer launches, though there would be room for more. */
+/* Whether there are so many windows with so few launches, although there was room for more. */
 static bool hold_few(uint64_t n_windows, uint64_t launches_each)
 {
     return windows >= n_windows && launches < launches_each * windows && 2 * full_windows <= windows;
 }
 
-/* Lists what closed them, the most frequent first. */
+/* Lists the reasons, the most frequent first. */
 static void list(char *text, size_t size)
 {
     bool listed[MOST_CLOSERS] = {false};

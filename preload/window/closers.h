@@ -1,24 +1,24 @@
 /*
- * What closed the windows that were replayed, and whether that made profiling slow. Inside the gate's exclusive
- * section.
+ * Counts what closed the windows that were replayed, and warns if that made profiling slow. Use inside the gate's
+ * exclusive section.
  */
 #ifndef KP_PRELOAD_WINDOW_CLOSERS_H
 #define KP_PRELOAD_WINDOW_CLOSERS_H
 
 #include <stddef.h>
 
-/* The reason of a window that holds as many launches as it may. */
+/* The reason of a full window. */
 extern const char kp_closed_full[];
 
-/* A window of so many launches was closed by `what`: static text, the driver's function or a reason. */
+/* Counts a window of so many launches that `what` closed: static text, the driver's function or a reason. */
 void kp_closers_note(const char *what, size_t launches);
 
-/* After a window, which took so much of our time, ns. Says once, early enough to be of use, that windows hold about one
- * launch each, what closes them, and what costs less. */
+/* Call it after a window, which took so much of our time, ns. Warns once, early enough to help, if windows hold
+ * about one launch each; names what closes them, and a cheaper choice. */
 void kp_closers_tell_early(double took_ns);
 
-/* Says in one line what closed the windows, where these held so few launches that profiling took much longer than it
- * needs to. Once, at the end. */
+/* Prints one line on what closed the windows, if they held so few launches that profiling took much longer than
+ * necessary. Call it once, at the end. */
 void kp_closers_tell(void);
 
 #endif

@@ -4,16 +4,16 @@
 
 #include "base/lock.h"
 
-/* Refusals by the driver that spoil a window: the program errs all the time. */
+/* Refusals by the driver that spoil a window: such a program errs all the time. */
 enum { MOST_REFUSED = 16 };
 
-/* The age of a window from which it closes where the program waits, ms. A program that is killed after hours then loses
- * little, and closing takes a tenth of that. */
+/* The age, ms, from which a window closes when the program waits. A program killed after hours then loses little,
+ * and closing takes a tenth of that. */
 enum { OLD_MS = 2000 };
 
 static atomic_uint epoch;
 static atomic_long old_at_ms;
-static atomic_uint_fast64_t refused[MOST_REFUSED]; /* tickets of operations that the driver did not take */
+static atomic_uint_fast64_t refused[MOST_REFUSED]; /* tickets of refused operations */
 
 /* Dynamic shared memory of the launches in the open window: the most of each function, and the most of those that there
  * was no place for. Places are taken inside the gate's exclusive section. */

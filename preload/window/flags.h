@@ -1,7 +1,6 @@
 /*
- * Tells any thread about windows, and takes what any thread tells, without the gate.
- *
- * The second part is for this room, inside the gate's exclusive section.
+ * Answers any thread's questions about windows, and receives notes from any thread, without the gate. The second
+ * part is for this room, inside the gate's exclusive section.
  */
 #ifndef KP_PRELOAD_WINDOW_FLAGS_H
 #define KP_PRELOAD_WINDOW_FLAGS_H
@@ -13,11 +12,11 @@
 bool kp_window_is_open(void);
 /* Whether a window is open that will be replayed: operations on memory must join or close it. */
 bool kp_window_watches(void);
-/* Whether it has to be closed before the program waits for the GPU or asks how far it is. */
+/* Whether the window has to be closed before the program waits for the GPU or asks for its progress. */
 bool kp_window_closes_at_sync(void);
 
-/* Notes that the program has waited for the GPU, or heard that something is done: what it issues from now on may depend
- * on that. */
+/* Notes that the program has waited for the GPU, or has learnt that some work is done: its further operations may
+ * depend on that. */
 void kp_window_synchronised(void);
 
 /* Notes that the program ends, and does not wait for kernels that hang. */
@@ -50,7 +49,7 @@ void kp_flags_closed(void);
 bool kp_flags_spoiled(void);
 bool kp_flags_hurried(void);
 
-/* What this process has met, for good. */
+/* Facts that this process has met, for good. */
 enum kp_met { KP_MET_SHARED, KP_MET_MANAGED, KP_MET_VIRTUAL, KP_MET_HEAP_BLOCKS, KP_MET_KINDS };
 bool kp_flags_met(enum kp_met what);
 
@@ -61,7 +60,7 @@ unsigned kp_flags_next_epoch(void);
 /* Notes that a launch of `f` in the open window takes so much dynamic shared memory, byte. */
 void kp_flags_note_shared(CUfunction f, uint64_t bytes);
 
-/* Tells each ticket that was refused since the last call, once. */
+/* Reports each ticket refused since the last call, once. */
 void kp_flags_each_refused(void (*tell)(void *arg, uint64_t ticket), void *arg);
 
 #endif

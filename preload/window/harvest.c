@@ -40,7 +40,7 @@ void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out)
 
 /* ---- results ---- */
 
-/* Says why a launch lacks what only an activity record tells. */
+/* Returns why a launch lacks values that only an activity record has. */
 static const char *why_no_config(const struct kp_window *w)
 {
     if (!kp_context_cupti())
@@ -50,7 +50,7 @@ static const char *why_no_config(const struct kp_window *w)
     return w->strategy->no_config ? w->strategy->no_config : no_record;
 }
 
-/* Fills in what needs no counter. Attributes of the launch win over those of the function. */
+/* Sets values that need no counter. Attributes of the launch win over those of the function. */
 static void fill_launch(const struct kp_window *w, struct kp_item *i)
 {
     struct kp_shape shape = i->launch.shape;
@@ -67,21 +67,21 @@ static void fill_launch(const struct kp_window *w, struct kp_item *i)
     kp_device_metrics_copy(i->result, &w->context->machine);
 }
 
-/* Returns what the window cost the program for each launch that has a result, ns. */
+/* Returns the window's cost to the program for each launch with a result, ns. */
 static double cost_of_each(const struct kp_window *w)
 {
     double open_ns = kp_now_ns() - w->opened_ns, ns = w->ours_ns < open_ns ? w->ours_ns : open_ns;
     return w->wanted ? ns / (double)w->wanted : 0;
 }
 
-/* Says why launches without counters lack them, or NULL. */
+/* Returns why launches without counters lack them, or NULL. */
 static const char *why_missing(const struct kp_window *w, const struct kp_window_outcome *out)
 {
     if (w->context->no_counters)
         return w->context->no_counters;
     if (out->note)
         return out->note;
-    return w->setup->one_pass ? NULL : w->obstacle; /* where nothing is replayed it is no news */
+    return w->setup->one_pass ? NULL : w->obstacle; /* if nothing is replayed, it is no news */
 }
 
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
@@ -110,9 +110,9 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
     out->counters = NULL;
 }
 
-/* ---- what follows ---- */
+/* ---- planning again ---- */
 
-/* Asks the device for its counters and plans with those: it refused the plan for all of the chip. */
+/* Plans with the counters that the device offers, after it refused the plan for the whole chip. */
 static void plan_again(const struct kp_window *w)
 {
     struct kp_context *c = w->context;

@@ -1,12 +1,12 @@
 /*
- * Hands the results of a window to the worker, which evaluates and stores them, and tells what failed.
+ * Passes the results of a window to the worker, which evaluates and stores them, and reports failures.
  */
 #ifndef KP_PRELOAD_WINDOW_HARVEST_H
 #define KP_PRELOAD_WINDOW_HARVEST_H
 
 #include "preload/window/state.h"
 
-/* Tells what went wrong in the passes, and draws the consequences for the context. */
+/* Reports failures of the passes, and marks the context accordingly. */
 void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out);
 /* Hands the results on, and the counters of *out with them. */
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out);

@@ -101,7 +101,7 @@ struct rows_of_bytes {
     size_t width, height, pitch;
 };
 
-/* The kernel copies, so that an address that cannot be read is an error here, as it is the driver's to judge. */
+/* Lets the kernel copy, so that an unreadable address is an error here; the driver judges it. */
 static bool copy_pageable(char *to, const struct rows_of_bytes *r)
 {
     enum { AT_ONCE = 64 };
@@ -252,11 +252,11 @@ enum kp_join kp_join_record(const struct kp_driver *d, const char *symbol, void 
     return KP_JOIN_CLOSE;
 }
 
-/* One type serves them all: in the System V calling convention a function leaves alone what registers hold beyond its
- * parameters, and reads no more of one than its parameter is wide.
+/* Calls all functions through one type: in the System V calling convention a function ignores registers beyond its
+ * parameters, and reads of each only the width of its parameter.
  *
- * A NULL stream of a function of the per-thread flavour means the issuing thread's stream, which may be another than it
- * was: harmless, as a replay waits after each pass, and so is ordered as a whole before and after the program's work.
+ * For a function of the per-thread flavour, a NULL stream means the issuing thread's stream, which may differ from the
+ * first one. That is harmless: a replay waits after each pass, so it is ordered before and after the program's work.
  */
 CUresult kp_op_issue(const struct kp_op *op)
 {

@@ -1,9 +1,8 @@
 /*
- * Operations that join a window: memsets, copies to the device, event records and waits. What is kept of one is all it
- * takes to issue it again: its arguments, and a copy of the host memory it reads, as that was at the call.
- *
- * All their arguments are integers or pointers, at most six, so one record serves them all; join.def says for each
- * function which argument is what.
+ * Operations that join a window: memsets, copies to the device, event records and waits. Each is kept with all that
+ * issuing it again needs: its arguments, and a copy of the host memory it reads, as of the call. All arguments are
+ * integers or pointers, at most six, so one record fits all functions. join.def describes the arguments of each
+ * function.
  */
 #ifndef KP_PRELOAD_WINDOW_JOIN_H
 #define KP_PRELOAD_WINDOW_JOIN_H
@@ -19,28 +18,28 @@ enum { KP_OP_ARGS = 6 };
 
 struct kp_op {
     void *real;                /* the driver's function */
-    uint64_t args[KP_OP_ARGS]; /* as the program gave them, but for pointers into `copy` */
-    void *copy;                /* storage of what was copied at the call; NULL for none */
+    uint64_t args[KP_OP_ARGS]; /* as the program passed them, except for pointers into `copy` */
+    void *copy;                /* memory copied at the call; NULL for none */
     size_t copied;             /* byte */
-    CUstream stream;           /* where it runs; NULL: the legacy default stream */
+    CUstream stream;           /* its stream; NULL: the legacy default stream */
     unsigned event;            /* which argument is an event, from 1; 0 = none */
-    bool waits;                /* the program's call returned when it was done */
+    bool waits;                /* the program's call returned after its end */
 };
 
-/* What a call does to an open window. */
+/* The effect of a call on an open window. */
 enum kp_join {
     KP_JOIN_YES,   /* recorded in *op: belongs to the window */
-    KP_JOIN_CLOSE, /* the window must be closed first: the host would see a result, or it cannot be issued again */
+    KP_JOIN_CLOSE, /* the window must be closed first: the host would see a result, or the call cannot be repeated */
 };
 
 /* Judges the call of `symbol` (an exported symbol or a base name, of class JOIN) with integer arguments `args` and
  * records it. `reaches_host(address)` tells whether an address is host memory that the device can reach, or managed
- * memory. At most `most` byte are copied: a call that reads more closes the window. Nothing is to be freed unless YES.
- * The context of the call is current. */
+ * memory. Copies at most `most` byte: a call that reads more closes the window. Only YES leaves something to free.
+ * The context of the call must be current. */
 enum kp_join kp_join_record(const struct kp_driver *d, const char *symbol, void *real, const uint64_t args[KP_OP_ARGS],
                             bool (*reaches_host)(uint64_t address), size_t most, struct kp_op *op);
 
-/* Issues it again. Returns what the driver says. */
+/* Issues the operation again. Returns the driver's code. */
 CUresult kp_op_issue(const struct kp_op *op);
 void kp_op_free(struct kp_op *op);
 

@@ -1,5 +1,5 @@
 /*
- * Operations between the launches: memsets, copies, events and new memory join the open window, or close it.
+ * Handles operations between the launches: memsets, copies, events and new memory join the open window, or close it.
  */
 #include "preload/program/hostmem.h"
 #include "preload/program/variables.h"
@@ -10,7 +10,7 @@
 #include "preload/window/waits.h"
 #include "preload/window/window.h"
 
-/* The wait for a copy of new memory, which the driver makes behind the work that runs, ms. */
+/* The longest wait for a copy of new memory, which the driver makes behind the running work, ms. */
 enum { COPY_MS = 1000 };
 
 /* Less free device memory than this may be too little for a module, byte. */
@@ -54,8 +54,8 @@ bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, vo
     return true;
 }
 
-/* Keeps what new memory contains, as an operation of the window. The copy stays on the device and costs next to
- * nothing. False: the contents may not be kept; the memory of the copy goes with the window. */
+/* Copies the contents of new memory, as an operation of the window. The copy stays on the device and costs next to
+ * nothing. False: the contents may not be saved; the window's end frees the copy. */
 static bool back_up(const struct kp_driver *d, struct kp_item *i, CUdeviceptr memory, size_t bytes)
 {
     if (d->cuMemAlloc(&i->backup, bytes) != CUDA_SUCCESS) {
@@ -94,8 +94,8 @@ void kp_window_allocated(const struct kp_context_setup *setup, const char *symbo
     struct kp_item *i = takes_operations(setup->driver) ? kp_record_new(w) : NULL;
     if (i)
         i->epoch = kp_flags_epoch();
-    /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window is
-     * lost. */
+    /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window
+     * is lost. */
     if (!i || !back_up(setup->driver, i, memory, bytes))
         kp_window_close(symbol);
 }

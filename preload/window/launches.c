@@ -1,5 +1,5 @@
 /*
- * The way of a launch: judged, taken by the open window or by a new one, issued by the strategy.
+ * The way of a launch: judged, taken by the open window or a new one, issued by the strategy.
  */
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static struct kp_window *const w = &kp_window_now;
 
 static const char no_context[] = "of a context that the driver gives no facts of";
 
-/* Closes the window first, whose copies may hold the memory that the launch lacks. */
+/* Closes the window first, as its copies may hold the memory that the launch lacks. */
 static CUresult without_window(struct kp_item *i)
 {
     struct kp_launch l = i->launch;
@@ -36,7 +36,7 @@ static CUresult without_window(struct kp_item *i)
     return rc;
 }
 
-/* Takes the time of the call for ours where the launch is done with when it returns. */
+/* Counts the duration of the call as ours if the launch has ended when it returns. */
 static CUresult issue_first(struct kp_item *i)
 {
     double start = kp_now_ns();
@@ -46,7 +46,7 @@ static CUresult issue_first(struct kp_item *i)
     return rc;
 }
 
-/* Says why the window closes behind the launch, or NULL. */
+/* Returns why the window closes behind the launch, or NULL. */
 static const char *closes_behind(const struct kp_question *q)
 {
     if (w->strategy->rewinds && q->fit.alone)

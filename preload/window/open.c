@@ -12,13 +12,13 @@
 #include "preload/window/strategy.h"
 #include "preload/window/waits.h"
 
-/* The wait for the work before a window, ms; the second where the last such wait was in vain. */
+/* The longest wait for the work before a window, ms; the second value after a wait that timed out. */
 enum { OPEN_MS = 5000, STALLED_MS = 10 };
 
 const char kp_after_failure[] = "after a kernel had failed";
 
-/* Waits for the work before the launch. Returns why it cannot have a window, or NULL. One long wait in vain is enough:
- * while that work goes on, the launches that follow wait shortly. */
+/* Waits for the work before the launch. Returns why it cannot have a window, or NULL. One long timeout is enough:
+ * while that work goes on, later launches wait only shortly. */
 static const char *wait_for_work_before(const struct kp_question *q)
 {
     struct kp_context *c = q->context;
@@ -31,7 +31,7 @@ static const char *wait_for_work_before(const struct kp_question *q)
     return c->dead ? kp_after_failure : "made while other work of the context did not end";
 }
 
-/* Asks the strategies in order. Whether one counts the window. */
+/* Asks the strategies in order. Returns whether one counts the window. */
 static bool choose_strategy(struct kp_window *w, const struct kp_question *q, const char **refusal)
 {
     *refusal = NULL;

@@ -1,5 +1,5 @@
 /*
- * Every window opens here.
+ * Opens every window.
  */
 #ifndef KP_PRELOAD_WINDOW_OPEN_H
 #define KP_PRELOAD_WINDOW_OPEN_H
@@ -10,7 +10,7 @@
 extern const char kp_after_failure[];
 
 /* Opens `w` for the launch of `q`, which has been judged; the launch's context is current, and no window is open.
- * False: the launch runs outside of any; *refusal (static text) tells why. */
+ * False: the launch runs outside of any window; *refusal (static text) tells why. */
 bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **refusal);
 
 #endif

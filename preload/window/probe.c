@@ -24,7 +24,7 @@ bool kp_probe_wanted(struct kp_window *w)
     return missing && kp_context_may_probe();
 }
 
-/* Passes over records of other kernels, which a kernel launched itself. */
+/* Skips records of other kernels, which a kernel launched itself. */
 void kp_probe_learn(struct kp_window *w, const struct kp_executed *records, size_t n)
 {
     size_t next = 0;

@@ -9,12 +9,12 @@
 
 #include "preload/window/state.h"
 
-/* Whether an argument may be an address of memory that CUDA does not know but this process has mapped. To be asked
- * where kernels can reach all host memory. A restore cannot rewind it, as its extent is not known. */
+/* Whether an argument may be an address that CUDA does not know but this process has mapped. Relevant where kernels
+ * can reach all host memory. A restore cannot rewind such memory, as its extent is unknown. */
 bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l);
 
 /* Whether an argument is an address of pinned or registered memory. Adds such memory to `into` (NULL: not), up to
- * `most` byte in all, and sets *kept to false where it cannot. */
+ * `most` byte in total, and sets *kept to false if that fails. */
 bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct kp_snapshot *into, size_t most,
                    bool *kept);
 

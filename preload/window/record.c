@@ -51,7 +51,7 @@ static char *describe_graph(const struct kp_graph *g)
                : text;
 }
 
-/* Names the function that the program gave the runtime, where the driver cannot name the kernel. */
+/* Names the function that the program passed to the runtime, if the driver cannot name the kernel. */
 static char *fallback_name(const struct kp_launch *l)
 {
     char *text = NULL;

@@ -9,8 +9,8 @@
 /* Appends a record, all 0. NULL without memory. */
 struct kp_item *kp_record_new(struct kp_window *w);
 
-/* Takes `l` over, with the copy of its arguments, its ranges and its call stack; a wanted one gets a result. False
- * without memory: it is still the caller's. */
+/* Takes over `l`, with the copy of its arguments, its ranges and its call stack; a wanted launch gets a result.
+ * False without memory: `l` stays the caller's. */
 bool kp_record_launch(struct kp_window *w, struct kp_launch *l, bool wanted, const struct kp_graph *graph,
                       struct kp_known_function *f);
 
@@ -19,9 +19,9 @@ uint64_t kp_record_op(struct kp_window *w, struct kp_item *i, const struct kp_op
 
 /* Drops the last record. */
 void kp_record_drop_last(struct kp_window *w);
-/* Drops those that the driver refused, once all calls of the program have returned. */
+/* Drops the operations that the driver refused, once all calls of the program have returned. */
 void kp_record_drop_refused(struct kp_window *w);
-/* Drops all, with all that the window knows: no window is open any more. */
+/* Drops all records and the window's data: no window is open any more. */
 void kp_record_reset(struct kp_window *w);
 
 #endif

@@ -7,8 +7,8 @@
 #include "preload/window/stuck.h"
 #include "preload/window/waits.h"
 
-/* Gives new memory the contents of its allocation, before any stream can use it. The copy waits for what was issued
- * before, all of which has ended once already. */
+/* Restores new memory to its contents at allocation, before any stream can use it. The copy waits for earlier work,
+ * all of which has ended once already. */
 static CUresult put_back(struct kp_window *w, const struct kp_item *i)
 {
     CUresult rc = kp_op_issue(&i->op);
@@ -25,7 +25,7 @@ static CUevent twin_of(const struct kp_window *w, uint64_t event)
     return NULL;
 }
 
-/* Makes them for several streams only: in one stream, records and waits change nothing. */
+/* Makes twins of events, for several streams only: in one stream, records and waits change nothing. */
 void kp_repeat_make_twins(struct kp_window *w)
 {
     const struct kp_driver *d = w->setup->driver;
@@ -50,8 +50,8 @@ void kp_repeat_free_twins(struct kp_window *w)
 
 /* ---- operations ---- */
 
-/* Uses the twin, so that the program's events keep what its own execution recorded. Without one it leaves the operation
- * out: events only order streams, and each operation waits for the one before it anyway. */
+/* Uses the event's twin, so that the program's events keep the state of its own execution. Without a twin it skips
+ * the operation: events only order streams, and each operation waits for the one before it anyway. */
 static CUresult issue_op(const struct kp_window *w, const struct kp_op *op)
 {
     struct kp_op with_twin = *op;
@@ -66,8 +66,8 @@ static CUresult issue_op(const struct kp_window *w, const struct kp_op *op)
     return kp_op_issue(&with_twin);
 }
 
-/* `serial`: an operation waits for the end of the one before it, as the program's host may have done between streams.
- * One stream keeps the order by itself. */
+/* Issues an item again. `serial`: an operation waits for the end of the one before it, as the program's host may
+ * have done between streams. One stream keeps the order anyway. */
 static CUresult issue_again(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks, bool serial)
 {
     serial = serial && w->several;
@@ -91,7 +91,7 @@ CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
     struct kp_window *w = r->w;
     CUresult rc = CUDA_SUCCESS;
     kp_snapshot_restore(&w->host);
-    w->unsettled = false; /* the context has been waited for */
+    w->unsettled = false; /* the context was waited for */
     for (size_t i = 0; i < w->n && rc == CUDA_SUCCESS; i++)
         rc = issue_again(w, &w->items[i], hooks, !w->stuck || i < w->stuck);
     return rc;
@@ -99,8 +99,8 @@ CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
 
 /* ---- the rehearsal ---- */
 
-/* Waits for all that was issued, in limited time, where the program waited before it issued operation `at`, which may
- * need that. Not if such waits were in vain: the launch that does not end may wait for something later. Whether all has
+/* Waits, in limited time, at places where the program waited before it issued operation `at`, which may need that.
+ * Stops doing so after a timeout: the launch that does not end may wait for something later. Returns whether all has
  * ended. */
 static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *waits)
 {
@@ -112,8 +112,8 @@ static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *wait
     return kp_wait_context(w->setup->driver, w->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
-/* Dry run: waits after each launch, as counter passes do. A launch that waits for a later one, or for the host, would
- * hang there; a timeout detects it here. The rest then runs without such waits, so that all comes to its end. */
+/* Dry run: waits after each launch, as counter passes do. A launch that waits for a later one, or for the host,
+ * would hang there; a timeout detects it here. The rest then runs without such waits, so that everything ends. */
 int kp_repeat_rehearse(void *arg)
 {
     const struct kp_repeat *r = arg;
@@ -137,7 +137,7 @@ int kp_repeat_rehearse(void *arg)
             }
         }
         if (late)
-            kp_snapshot_release(&w->host); /* what the host had set when the program's own launches ended */
+            kp_snapshot_release(&w->host); /* the host's values when the program's own launches had ended */
         if (rc != CUDA_SUCCESS)
             return d->cuCtxSynchronize() == CUDA_SUCCESS ? KP_ISSUE_REFUSED : (int)rc;
     }

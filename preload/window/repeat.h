@@ -1,5 +1,5 @@
 /*
- * Issues the operations of a window again, from the memory of its opening.
+ * Issues the operations of a window again, from the memory at its opening.
  */
 #ifndef KP_PRELOAD_WINDOW_REPEAT_H
 #define KP_PRELOAD_WINDOW_REPEAT_H
@@ -8,15 +8,15 @@
 
 struct kp_repeat {
     struct kp_window *w;
-    long limit_ms; /* what one launch may take when it is rehearsed */
+    long limit_ms; /* the longest that one rehearsed launch may take */
 };
 
 /* The callbacks of struct kp_window_job; `arg` is a struct kp_repeat. */
 CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks);
 int kp_repeat_rehearse(void *arg);
 
-/* Makes events that stand for the program's when records and waits are issued again, and destroys them. In the window's
- * context. */
+/* Make events that replace the program's when records and waits are issued again, and destroy them. Call them in the
+ * window's context. */
 void kp_repeat_make_twins(struct kp_window *w);
 void kp_repeat_free_twins(struct kp_window *w);
 

@@ -1,8 +1,7 @@
 /*
- * Host memory that the launches of a window can reach: as it was when the window opened, which each replay has to find
- * again, and as it was when the program's own launches had ended. The checkpoint leaves this memory alone.
- *
- * Only pages that differ are written, so that another thread which fills other parts meanwhile loses nothing.
+ * Host memory that the launches of a window can reach, at two times: when the window opened, which each replay must
+ * find again, and when the program's own launches had ended. The checkpoint leaves this memory alone. Only differing
+ * pages are written, so that another thread which fills other parts meanwhile loses nothing.
  */
 #ifndef KP_PRELOAD_WINDOW_SNAPSHOT_H
 #define KP_PRELOAD_WINDOW_SNAPSHOT_H
@@ -15,20 +14,20 @@ struct kp_snapshot {
     size_t n;
 };
 
-/* Adds `bytes` at `base` as they are now, unless they are there already. False: memory is short. */
+/* Adds `bytes` at `base` with their present contents, unless already added. False: memory is short. */
 bool kp_snapshot_add(struct kp_snapshot *s, void *base, size_t bytes);
-/* What has been added, byte. */
+/* Returns how much was added, byte. */
 size_t kp_snapshot_bytes(const struct kp_snapshot *s);
 /* Whether the part at `base` is there, and is now as it was when added; *known: whether it is there. */
 bool kp_snapshot_same(const struct kp_snapshot *s, const void *base, bool *known);
-/* Notes how the parts are now: the end of the program's own execution. */
+/* Saves the present contents of the parts: the end of the program's own execution. */
 void kp_snapshot_keep(struct kp_snapshot *s);
-/* Puts the parts back to how they were when added. */
+/* Restores the contents at kp_snapshot_add. */
 void kp_snapshot_restore(const struct kp_snapshot *s);
-/* Puts them to how they were at kp_snapshot_keep: a kernel that waits for the host finds what it waits for. */
+/* Restores the contents at kp_snapshot_keep: a kernel that waits for the host finds the value that it waits for. */
 void kp_snapshot_release(const struct kp_snapshot *s);
-/* After the last replay: what the host wrote while the program's own launches ran, and the replays took back without
- * writing it themselves, is put there again. */
+/* Call it after the last replay. Restores what the host wrote while the program's own launches ran, where the
+ * replays undid it without writing there themselves. */
 void kp_snapshot_settle(const struct kp_snapshot *s);
 void kp_snapshot_free(struct kp_snapshot *s);
 

@@ -1,5 +1,5 @@
 /*
- * Counting: counts the program's own launches in one pass, and waits for each. Nothing is issued again.
+ * Counts the program's own launches in one pass, and waits for each. Issues nothing again.
  */
 #include "base/lock.h"
 #include "preload/window/issue.h"
@@ -11,13 +11,13 @@ static bool suits(const struct kp_question *q)
     return kp_admit_counters(q) && (q->setup->one_pass || q->window->obstacle);
 }
 
-/* Leaves out what may wait for the host: counting would wait for it. */
+/* Refuses launches that may wait for the host: counting would hang. */
 static const char *admit(const struct kp_question *q)
 {
     return q->fit.host && !q->fit.ends ? kp_reaches_host : NULL;
 }
 
-/* A launch that is counted because it must not be replayed gets a window of its own. */
+/* Opens a window; a launch counted because it must not be replayed gets a separate one. */
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
     (void)q, (void)refusal;

@@ -1,5 +1,5 @@
 /*
- * No counters: runs one launch as the program makes it, and reports what needs no counter.
+ * No counters: runs one launch as the program makes it, and reports values that need no counter.
  */
 #include "collectors/providers/observe.h"
 #include "preload/window/issue.h"
@@ -19,7 +19,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     return true;
 }
 
-/* Reads from this one execution what only an activity record tells. */
+/* Reads facts of activity records from this one execution. */
 static CUresult issue(struct kp_window *w, struct kp_item *i)
 {
     const struct kp_cupti *cupti = kp_context_cupti();

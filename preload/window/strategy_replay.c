@@ -1,5 +1,5 @@
 /*
- * Replay: saves memory when the window opens, and issues its operations again, once for each pass, when it closes.
+ * Replay: saves memory when the window opens. When it closes, issues its operations again, once for each pass.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "preload/window/stuck.h"
 #include "preload/window/waits.h"
 
-/* The wait for the end of a window where earlier waits were of no use, ms. */
+/* The longest wait for the end of a window after waits that timed out, ms. */
 enum { SHORT_END_MS = 500 };
 
 static bool suits(const struct kp_question *q)
@@ -31,7 +31,7 @@ static const char *admit(const struct kp_question *q)
     return q->fit.alone;
 }
 
-/* Counts once what cannot be saved, unless the launch may wait for the host or for partners on other devices. */
+/* Counts once if memory cannot be saved, unless the launch may wait for the host or for partners on other devices. */
 static void leave_to_counting(struct kp_window *w, const struct kp_question *q, char **why)
 {
     if ((q->fit.host && !q->fit.ends) || kp_context_several(w->setup))
@@ -67,7 +67,7 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
 
 static void run_passes(struct kp_window *w, struct kp_window_outcome *out)
 {
-    /* No launch takes longer alone than all of them took together when the program made them. */
+    /* No launch takes longer alone than all of them together took in the program. */
     struct kp_repeat repeat = {w, KP_REHEARSAL_MS + 2 * (long)((kp_now_ns() - w->opened_ns) / 1e6)};
     kp_repeat_make_twins(w);
     struct kp_job j = kp_job_make(w);
@@ -86,7 +86,7 @@ static void run_passes(struct kp_window *w, struct kp_window_outcome *out)
     kp_job_free(&j);
 }
 
-/* Repeats nothing: a call of another thread may have changed memory in the middle of the window. */
+/* Repeats nothing: another thread's call may have changed memory within the window. */
 static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
 {
     w->hangs = kp_patience_wait(w->setup->driver, w->context->ctx, KP_EXIT_MS) != CUDA_SUCCESS;
@@ -109,7 +109,7 @@ static void give_up_waiting(struct kp_window *w, long waited_ms, struct kp_windo
         out->note = NULL;
 }
 
-/* Waits with a limit: the program itself may go on where a window closes, and a launch may wait for just that. */
+/* Waits with a limit: the program itself may go on where a window closes, and a launch may wait for exactly that. */
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     long end_ms = kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;

@@ -5,7 +5,7 @@
 const char kp_waits_for_host[] = "waits for the host, not replayed";
 static const char waits_for_more[] = "does not end by itself (waits for the host or another kernel), not replayed";
 
-/* The last graphs of which a launch did not end by itself. */
+/* The last graphs with a launch that did not end by itself. */
 enum { MOST_STUCK = 64 };
 static CUgraphExec stuck_graphs[MOST_STUCK];
 static size_t n_stuck_graphs;

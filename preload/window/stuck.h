@@ -1,6 +1,6 @@
 /*
- * Launches that do not end by themselves: they wait for the host, or for a launch that comes later. Once seen, nothing
- * waits for them again.
+ * Launches that do not end by themselves: they wait for the host, or for a later launch. Once one is seen, nothing
+ * waits for it again.
  */
 #ifndef KP_PRELOAD_WINDOW_STUCK_H
 #define KP_PRELOAD_WINDOW_STUCK_H
@@ -10,16 +10,16 @@
 /* The reason of a launch that waits for the host. */
 extern const char kp_waits_for_host[];
 
-/* Says why nothing may wait for a launch of function `f` (NULL for a graph): static text, or NULL. */
+/* Returns why nothing may wait for a launch of function `f` (NULL for a graph): static text, or NULL. */
 const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f);
 
-/* Notes that the launch at index `at` did not end when it was rehearsed. */
+/* Notes that the launch at index `at` did not end in the rehearsal. */
 void kp_stuck_note(struct kp_window *w, size_t at);
 
-/* Notes of a window that did not end the first launch of each stream that is not done. */
+/* Notes, for a window that did not end, the first unfinished launch of each stream. */
 void kp_stuck_note_unended(struct kp_window *w);
 
-/* Waits up to 2 s for a launch of `f` (NULL for a graph) in the current context. Whether it ends by itself. */
+/* Waits up to 2 s for a launch of `f` (NULL for a graph) in the current context. Returns whether it ended by itself. */
 bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Makes a context of the program's current for a while, and hides what we do in it from other threads' captures.
+ * Makes a context of the program's current for a while, and hides our calls in it from other threads' captures.
  */
 #ifndef KP_PRELOAD_WINDOW_VISIT_H
 #define KP_PRELOAD_WINDOW_VISIT_H
@@ -14,7 +14,7 @@ struct kp_visit {
     CUstreamCaptureMode mode;
 };
 
-/* Call them in pairs, on one thread. */
+/* Begin and end come in pairs, on one thread. */
 struct kp_visit kp_visit_begin(const struct kp_driver *d, CUcontext ctx);
 void kp_visit_end(const struct kp_driver *d, struct kp_visit *v);
 

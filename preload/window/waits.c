@@ -16,8 +16,8 @@ CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms)
     return rc;
 }
 
-/* All waits in vain of a process, ms: time that the program would not need without us. Later waits are short, as what
- * hangs is likely to hang again. */
+/* Total of waits that timed out in a process, ms: time that the program would not need without us. Later waits are
+ * short, as a program that hung is likely to hang again. */
 enum { WASTED_MS = 20000 };
 static long wasted_ms;
 

@@ -1,8 +1,7 @@
 /*
  * Waits for the program's work, with a limit: a launch may wait for something that the program does only later.
- *
- * Waits in vain share a budget of 20 s; once it is spent, each is short. All return
- * CUDA_ERROR_NOT_READY for what is not done in time.
+ * Waits that time out share a budget of 20 s; once it is spent, each is short. All return CUDA_ERROR_NOT_READY after
+ * the time limit.
  */
 #ifndef KP_PRELOAD_WINDOW_WAITS_H
 #define KP_PRELOAD_WINDOW_WAITS_H
@@ -14,16 +13,16 @@
 enum {
     KP_ALONE_MS = 2000,     /* for a launch that may wait for the host, before the program goes on */
     KP_END_MS = 30000,      /* for the end of a window's launches, where the program itself would not wait */
-    KP_EXIT_MS = 2000,      /* the same as the program ends */
-    KP_REHEARSAL_MS = 2000, /* for a launch that is rehearsed, beside what it took before */
-    KP_SHORT_MS = 200       /* the least that any gets */
+    KP_EXIT_MS = 2000,      /* likewise, as the program ends */
+    KP_REHEARSAL_MS = 2000, /* for a rehearsed launch, in addition to its earlier duration */
+    KP_SHORT_MS = 200       /* the minimum of any wait */
 };
 
-/* For a stream; not from the budget. */
+/* Waits for a stream; does not use the budget. */
 CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms);
-/* For a launch that is rehearsed. Only the time beyond that of the program's own launch counts as waste. */
+/* Waits for a rehearsed launch. Only time beyond that of the program's own launch uses the budget. */
 CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms);
-/* For a context, which is current, at least `least` ms. */
+/* Waits for a context, which must be current, at least `least` ms. */
 CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long least);
 
 #endif

@@ -1,13 +1,14 @@
 /*
  * A window: the launches, memsets and copies that share one series of counter passes. It opens at the first wanted
- * launch; what follows runs as the program issues it and is recorded; when it closes, its results are handed on. How
- * its launches are counted in between is the strategy's: strategy.h.
+ * launch. Later operations run as the program issues them and are recorded. When the window closes, it passes its
+ * results on. The strategy decides how launches are counted in between: strategy.h.
  *
- * A launch is judged (admit.c), may close the window (close.c) or open one (open.c), is recorded (record.c) and issued
- * by the strategy (launches.c). A window that closes ends its strategy's work and hands its results on (harvest.c).
+ * A launch is judged (admit.c), may close the window (close.c) or open one (open.c), is recorded (record.c) and
+ * issued by the strategy (launches.c). A window that closes ends its strategy's work and passes its results on
+ * (harvest.c).
  *
- * At most one window is open in a process. All functions are called inside the gate's exclusive section, under
- * kp_guard; flags.h has what any thread may ask.
+ * At most one window is open in a process. Call all functions inside the gate's exclusive section, under kp_guard;
+ * flags.h has those for any thread.
  */
 #ifndef KP_PRELOAD_WINDOW_WINDOW_H
 #define KP_PRELOAD_WINDOW_WINDOW_H
@@ -16,28 +17,29 @@
 #include "preload/program/graphs.h"
 #include "preload/program/launch.h"
 
-/* What is known of a launch before it is made. */
+/* Facts of a launch before it is made. */
 struct kp_candidate {
-    bool wanted;                  /* it gets a result; else it only takes part in the window that is open */
-    bool last;                    /* the last one wanted: the window need not stay open after it */
+    bool wanted;                  /* it gets a result; else it only takes part in the open window */
+    bool last;                    /* the last wanted one: the window need not stay open after it */
     const struct kp_graph *graph; /* of a graph launch, else NULL */
     const char *obstacle;         /* why it must not be replayed, or NULL */
     bool outside;                 /* it waits for other processes or devices */
 };
 
-/* Runs `l`, exactly once in effect: in the open window, in a new one, or outside of any. Returns what the driver
- * returned for it. *skipped is set to why a wanted launch gets no result (static text), *bad_input to a malloc'ed line
- * when what the user asked for does not exist on this device. */
+/* Runs `l`, exactly once in effect: in the open window, in a new one, or outside of any. Returns the driver's
+ * result. *skipped is set to why a wanted launch gets no result (static text). *bad_input is set to a malloc'ed line
+ * when the device lacks something that the user asked for. */
 CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
                           const char **skipped, char **bad_input);
 
-/* Whether an operation of class JOIN, about to be made with these arguments, is recorded in the open window. When not,
- * the window has been closed. *ticket names the record to kp_window_refused, should the driver refuse the operation. */
+/* Whether an operation of class JOIN, about to be made with these arguments, is recorded in the open window. If not,
+ * the window has been closed. *ticket identifies the record for kp_window_refused, should the driver refuse the
+ * operation. */
 bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real, const uint64_t *args,
                     uint64_t *ticket);
 
-/* The program has allocated device memory, which the saved memory does not hold: what it contains is kept, and put back
- * in each replay. Where that cannot be, the window is closed, before the program can use the memory. */
+/* Handles new device memory of the program, which the saved memory lacks: its contents are saved, and restored in
+ * each replay. If that fails, the window is closed, before the program can use the memory. */
 void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes);
 
 /* Whether the open window keeps device memory that the program frees, for its repetitions; *answer is then what
@@ -47,18 +49,18 @@ bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, C
 /* A module is about to be loaded. Closes the window where device memory is scarce, as its copies hold some. */
 void kp_window_makes_room(const struct kp_context_setup *setup);
 
-/* The contexts that end take the memory along that was kept of them. */
+/* Forgets memory that was kept of contexts, which take it along when they end. */
 void kp_window_contexts_ended(void);
 
-/* Closes the window that is open, if any: its passes are run and its results handed on. `why`, static text, is for
- * closers.h: the driver's function that closes it, or a reason. */
+/* Closes the open window, if any: runs its passes and passes its results on. `why`, static text, is for closers.h: the
+ * driver's function that closes it, or a reason. */
 void kp_window_close(const char *why);
 
-/* The same without any driver call, because the driver must not be called any more: its launches are reported without
+/* Closes it without any driver call, when the driver must not be called any more: its launches are reported without
  * counters. */
 void kp_window_give_up(void);
 
-/* In a forked child: nothing is open. */
+/* Forgets the window in a forked child. */
 void kp_window_forked(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Code and the text of its source files, as pages ask for them: each launch of a kernel needs the same. */
+/* Keeps code and the text of its source files for the pages, as all launches of a kernel need the same. */
 #include "report/define/code_cache.h"
 
 #include <errno.h>
@@ -12,17 +12,17 @@
 #include "base/text.h"
 
 enum {
-    MOST_INSTRUCTIONS = 200000, /* that are held, about 100 bytes each */
+    MOST_INSTRUCTIONS = 200000, /* held at most, about 100 bytes each */
     LARGEST_EMBEDDED = 1 << 20, /* byte */
-    LARGEST_SHOWN = 64 << 20,   /* byte; generated sources are large, anything else of this size is none */
+    LARGEST_SHOWN = 64 << 20,   /* byte; generated sources are large, but nothing of this size is a source */
 };
 
 /* A file that was looked for. */
 struct file {
-    char *path, *found; /* text; NULL = there is none */
-    const char *text;   /* `found`, or what is embedded */
+    char *path, *found; /* text; NULL = not found */
+    const char *text;   /* `found`, or the embedded text */
     size_t size;
-    size_t *lines; /* where each begins */
+    size_t *lines; /* start of each line */
     size_t n_lines;
 };
 
@@ -81,7 +81,7 @@ static int fetch(struct kp_code_cache *c, uint64_t id, struct kp_code *to)
     int rc = c->lookup && c->lookup->code ? c->lookup->code(c->lookup->arg, id, to) : -ENOENT;
     if (!rc || rc == -ENOMEM)
         return rc;
-    *to = (struct kp_code){.id = id}; /* so that it is not asked for again */
+    *to = (struct kp_code){.id = id}; /* so that the store is not asked again */
     return 0;
 }
 
@@ -112,7 +112,7 @@ int kp_code_cache_code(struct kp_code_cache *c, uint64_t id, const struct kp_cod
 
 /* ---- files ---- */
 
-/* Only what is a file is read: a path may name a device or a pipe. -E2BIG beyond `limit`. */
+/* Reads only regular files: a path may name a device or a pipe. -E2BIG beyond `limit`. */
 static int read_file(const char *path, size_t limit, char **text, size_t *size)
 {
     struct stat st;
@@ -140,7 +140,7 @@ out:
     return 0;
 }
 
-/* Below `folder` with as much of the path as leads to a file: a/b/c.cu, then b/c.cu, then c.cu. */
+/* Looks below `folder` for the longest tail of the path that leads to a file: a/b/c.cu, then b/c.cu, then c.cu. */
 static int look_in(const char *folder, size_t len, const char *path, char **text, size_t *size)
 {
     int rc = -ENOENT;
@@ -180,7 +180,7 @@ static void find_lines(struct file *f)
     }
 }
 
-/* The file, looked for once. NULL without memory. */
+/* Finds the file, once. NULL without memory. */
 static const struct file *file_of(struct kp_code_cache *c, const struct kp_source_file *source)
 {
     const char *path = source->path ? source->path : "";

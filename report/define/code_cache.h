@@ -1,12 +1,13 @@
-/* What source.c needs of the cache beside what source.h offers. */
+/* The part of the code cache that only source.c uses; source.h has the rest. */
 #ifndef KP_REPORT_DEFINE_CODE_CACHE_H
 #define KP_REPORT_DEFINE_CODE_CACHE_H
 
 #include "report/define/source.h"
 
-/* The code of that id, valid until the next trim; NULL, with 0, when there is none or it cannot be read. -ENOMEM. */
+/* Returns in *out the code of that id, valid until the next trim. *out is NULL, with 0, when the code is missing or
+ * unreadable. Else -ENOMEM. */
 int kp_code_cache_code(struct kp_code_cache *c, uint64_t id, const struct kp_code **out);
-/* Lets go of code when much is held, so that long sessions take bounded memory. */
+/* Frees code when the cache holds much, so that long sessions take bounded memory. */
 void kp_code_cache_trim(struct kp_code_cache *c);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/expr.h"
 #include "base/text.h"
 
-/* Definitions that need each other, one inside the other, at most; deeper ones are taken for a circle. */
+/* Definitions nested in each other, at most; a deeper chain counts as a circle. */
 enum { MAX_CHAIN = 32 };
 
 static const struct kp_derived rows[] = {
@@ -18,7 +18,7 @@ static const struct kp_derived rows[] = {
 
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* What section files define. Kept to the end of the process, as the sections are. */
+/* Definitions from section files. Kept to the end of the process, as the sections are. */
 static struct {
     struct kp_arena arena;
     const struct kp_derived **list;
@@ -91,7 +91,7 @@ int kp_derived_add(const struct kp_derived *d, char **err)
     return 0;
 }
 
-/* A walk through what a definition needs. */
+/* A walk through the metrics that a definition needs. */
 struct walk {
     struct kp_arena arena;
     struct seen {
@@ -102,7 +102,7 @@ struct walk {
     void *arg;
 };
 
-/* The definitions that the walk stands in, innermost first. */
+/* The definitions on the walk's way, innermost first. */
 struct path {
     const char *name;
     const struct path *outer;
@@ -174,11 +174,11 @@ int kp_derived_inputs(const struct kp_derived *d, int (*fn)(const char *metric, 
     return rc;
 }
 
-/* What an expression's names are looked up in. */
+/* Where the names of an expression are looked up. */
 struct derivation {
     struct kp_result *r;
     size_t length; /* of the chain of definitions so far */
-    char *why;     /* what is missing, for the reader */
+    char *why;     /* the missing metric, for the reader */
 };
 
 static int derive(struct kp_result *r, const char *name, size_t length);

@@ -17,14 +17,14 @@ enum { WARP = 32, BYTES_OF_INSTRUCTION = 16 };
 enum how {
     EXCESS,    /* differences at each instruction, whatever their sign */
     RATIOS,    /* of two metrics, at each instruction */
-    LEFT,      /* what such ratios lack to a full warp; of an instruction that was never executed all of it */
-    STEPS,     /* between the ratios of neighbouring instructions, where a never executed one has 0 */
+    LEFT,      /* the lanes that such ratios lack to a full warp; all of them for a never executed instruction */
+    STEPS,     /* between the ratios of neighbouring instructions; a never executed one counts as 0 */
     BY_OPCODE, /* the metric, by basic opcode */
     BY_CATEGORY,
     SAMPLES, /* of all reasons */
 };
 
-/* Of all other rows the value is the total of the metric itself. */
+/* Rows of any other kind take the total of the metric itself. */
 static const struct computed {
     const char *metric;
     enum how how;
@@ -85,7 +85,7 @@ static uint64_t excess(const struct launch *l, const struct computed *c)
     return sum;
 }
 
-/* The instructions of a function without what fills it up behind its end: a jump to itself, and NOPs. */
+/* Counts the instructions of a function without the padding behind its end: a jump to itself, and NOPs. */
 static size_t without_padding(const struct kp_code *c)
 {
     size_t n = c->n_instructions;
@@ -99,13 +99,13 @@ static size_t without_padding(const struct kp_code *c)
 /* The ratios of a function at all of its instructions, by offset. */
 struct ratios {
     double sum, left, steps;
-    double last; /* so far, and where */
+    double last; /* so far, and its place */
     uint32_t offset;
     bool any;
 };
 
-/* ncu's values at an instruction are whole numbers, rounded down: EXACT is no less than 0, so a cast does it (floor()
- * is in libm with some compilers, and the library has libc alone). */
+/* Rounds EXACT down, as ncu's values at an instruction are whole numbers. EXACT is at least 0, so a cast does it:
+ * floor() may need libm, and the library has libc alone. */
 static void add_ratio(struct ratios *to, uint32_t offset, double exact)
 {
     double ratio = (double)(uint64_t)exact, step = ratio - to->last;
@@ -118,7 +118,7 @@ static void add_ratio(struct ratios *to, uint32_t offset, double exact)
     to->any = true;
 }
 
-/* Instructions of the code without values were never executed; what fills it up behind its end is none. */
+/* Adds a ratio for each instruction; code without values was never executed. Padding behind the end does not count. */
 static void add_ratios(const struct kp_code_counts *s, const struct kp_code *code, const struct computed *c,
                        struct ratios *to)
 {
@@ -172,7 +172,7 @@ static const char *key_of(const struct launch *l, const struct kp_code *code, ui
     return category && !*category ? "Other" : category;
 }
 
-/* What was executed, one entry an instruction. *unknown: some have no opcode. */
+/* Lists executed counts, one entry an instruction. Sets *unknown where some have no opcode. */
 static size_t list_shares(const struct launch *l, const struct computed *c, struct share *to, bool *unknown)
 {
     size_t n = 0;
@@ -252,7 +252,7 @@ static bool is_counted(const struct kp_result *r, const char *metric)
     return false;
 }
 
-/* Accesses have an ideal: one of 0 was not counted. */
+/* Whether a metric of accesses lacks its ideal: an ideal of 0 was not counted. */
 static bool lacks_ideal(const struct launch *l, const char *metric, const struct computed *c)
 {
     for (size_t i = 0; i < sizeof computed / sizeof *computed; i++) {
@@ -279,7 +279,7 @@ static int set_computed(const struct launch *l, const struct kp_row *row, const 
     case SAMPLES:
         break;
     }
-    /* The collector's own number may have samples that belong to no instruction. */
+    /* The collector's own number may include samples that belong to no instruction. */
     return kp_result_find(l->r, row->metric) ? 0 : kp_result_set_count(l->r, row->metric, unit, all_samples(l));
 }
 
@@ -299,9 +299,9 @@ static int set_row(const struct launch *l, const struct kp_row *row)
              : kp_result_set_count(l->r, row->metric, kp_row_unit(row), total(l, row->metric));
 }
 
-/* ---- what no section shows ---- */
+/* ---- metrics that no section shows ---- */
 
-/* Executed instructions of a basic opcode. */
+/* Counts executed instructions of a basic opcode. */
 static uint64_t executed(const struct launch *l, const char *opcode)
 {
     uint64_t sum = 0;
@@ -340,7 +340,7 @@ static int set_mixes(const struct launch *l)
     return rc;
 }
 
-/* Where the counter was collected, without being asked for them: ncu's raw page has them. */
+/* Sets metrics that ncu's raw page has wherever the counter was collected, even unasked. */
 static int set_of_counters(const struct launch *l)
 {
     static const struct {
@@ -356,7 +356,7 @@ static int set_of_counters(const struct launch *l)
     return rc;
 }
 
-/* Which instructions are spills is known where the code is, of all functions of the launch. */
+/* Sets counts of spills; only the code of all functions of the launch tells which instructions are spills. */
 static int set_spills(const struct launch *l)
 {
     static const struct {
@@ -379,7 +379,7 @@ static int set_spills(const struct launch *l)
                                    accesses ? 100.0 * (double)all / (double)accesses : 0);
 }
 
-/* What is made of counts and no section shows. */
+/* Sets the metrics that are made of counts and that no section shows. */
 static int set_counted(const struct launch *l)
 {
     int rc = set_of_counters(l);
@@ -388,7 +388,7 @@ static int set_counted(const struct launch *l)
     return rc ? rc : set_spills(l);
 }
 
-/* What kinds of values there are: a kernel executes at least one instruction, but may end before it is sampled. */
+/* Finds the kinds of values: a kernel executes at least one instruction, but may end before it is sampled. */
 static void find_kinds(struct launch *l)
 {
     double samples;

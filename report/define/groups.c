@@ -21,7 +21,7 @@ static const struct {
     {"smsp__pcsamp_warp_stall_reasons_not_issued", "Warp Stall Sampling (Not-issued Samples)"},
 };
 
-/* What is a group and that no section has a body of. */
+/* Groups that no section has a body for. */
 #define KP_BODY(title)                                                                                                 \
     {                                                                                                                  \
         .kind = KP_ROW_BODY, .body = KP_BODY_TABLE, .label = title, .metric = "", .unit = "", .cc = "", .group = ""    \
@@ -46,7 +46,7 @@ static const struct kp_section no_section = {.id = "",
                                              .rows = rows_of_no_section,
                                              .n_rows = sizeof rows_of_no_section / sizeof *rows_of_no_section};
 
-/* "L2 Cache" -> "l2_cache" */
+/* Turns "L2 Cache" into "l2_cache". */
 static void group_name(const char *title, char *out, size_t size)
 {
     size_t len = 0;
@@ -114,7 +114,7 @@ int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group,
     return rc ? rc : each_body(&no_section, major, minor, fn, arg);
 }
 
-/* Counts names, up to the first that is the wanted one. */
+/* Counts names, up to the wanted one. */
 struct place {
     const char *wanted;
     size_t n;

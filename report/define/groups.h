@@ -1,14 +1,14 @@
-/* Groups of metrics: what a body of a section shows, under a name that the user's list of metrics takes. */
+/* Groups of metrics: the metrics of a section's body, under a name that the user's list of metrics accepts. */
 #ifndef KP_REPORT_DEFINE_GROUPS_H
 #define KP_REPORT_DEFINE_GROUPS_H
 
 #include "report/define/sections.h"
 
-/* What stands before a group's name in a list. */
+/* Precedes a group's name in a list. */
 #define KP_GROUP "group:"
-/* What stands before a throughput whose constituents are meant, in lists and in rows. */
+/* Precedes a throughput, in lists and rows, to name its constituents. */
 #define KP_BREAKDOWN "breakdown:"
-/* What stands before a metric of a list that is sampled over time. */
+/* Precedes a metric of a list that is sampled over time. */
 #define KP_SAMPLED "pmsampling:"
 
 /* rows[first..end) of the section under one of their names. */
@@ -18,12 +18,12 @@ struct kp_group {
     size_t first, end;
 };
 
-/* Calls `fn` for every name that group: takes on a chip of that compute capability (`major` below 0: of any): the
- * body's title in lower case with an underscore for all that is no letter or digit, and ncu's name where it has one. A
- * name may come more than once. Bodies of series are no groups, and some groups of ncu's are of no section. What `fn`
- * gets lasts until it returns. A non-zero return ends it and is returned. */
+/* Calls `fn` for every name that "group:" accepts on chips of that compute capability; a negative `major` means any
+ * chip. A name is the body's title in lower case with an underscore for every other character, plus ncu's name where
+ * it has one. A name may come more than once. Bodies of series are no groups, and some of ncu's groups belong to no
+ * section. The group passed to `fn` is valid until `fn` returns. A non-zero return ends the calls and is returned. */
 int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg);
-/* The same with each name once. */
+/* Does the same with each name once. */
 int kp_groups_each_name(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg);
 
 #endif

@@ -14,13 +14,13 @@
 #include "report/define/section_tree.h"
 
 enum {
-    MAX_FILE = 16 << 20, /* byte; the largest that Nsight Compute comes with has 1.5 MB */
+    MAX_FILE = 16 << 20, /* byte; the largest of Nsight Compute's own has 1.5 MB */
     MAX_NOTES = 6,       /* named in the note */
 };
 
 static const char ending[] = ".section";
 
-/* What section files have brought, kept to the end of the process. */
+/* Sections and definitions from section files, kept to the end of the process. */
 static struct {
     struct kp_arena arena;
     struct folder {
@@ -32,14 +32,14 @@ static struct {
 
 /* ---- one file ---- */
 
-/* The whole file, malloc'ed and terminated. */
+/* Reads the whole file, malloc'ed and terminated. */
 static int read_text(const char *path, char **out, char **err)
 {
     struct stat st = {0};
     size_t have = 0;
     ssize_t n = 0;
     *out = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name must not hold the program up */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name must not block the program */
     int rc = fd < 0 || fstat(fd, &st) ? kp_error(err, "cannot read '%s': %s", path, strerror(errno)) : 0;
     if (!rc && (!S_ISREG(st.st_mode) || st.st_size > MAX_FILE))
         rc = kp_error(err, "cannot read '%s': %s", path, S_ISREG(st.st_mode) ? "it is too large" : "it is no file");
@@ -78,7 +78,7 @@ out:
     return rc;
 }
 
-/* ---- where values come from ---- */
+/* ---- sources of values ---- */
 
 static const struct {
     const char *prefix;
@@ -98,7 +98,7 @@ static enum kp_source source_by_name(const char *metric)
     return KP_SRC_COUNTER;
 }
 
-/* The rows of the table that are no counters: few, and what the source of a row is taken from. */
+/* Rows of the table that are no counters: few, and the source of other rows is taken from them. */
 struct known {
     const struct kp_row **rows;
     size_t n;
@@ -137,13 +137,13 @@ static int is_section_file(const struct dirent *e)
     return n > tail && e->d_name[0] != '.' && !strcmp(e->d_name + n - tail, ending);
 }
 
-/* By name in every locale, unlike alphasort. */
+/* Compares by name in every locale, unlike alphasort. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Adds what all files together bring. Sources come last, as a file may show what another one defines. */
+/* Adds the content of all files. Sources come last, as a file may show metrics that another one defines. */
 static int add_all(struct kp_section_file *files, size_t n, char **err)
 {
     struct known known = {0};
@@ -164,7 +164,7 @@ static int add_all(struct kp_section_file *files, size_t n, char **err)
     return rc;
 }
 
-/* The first that was found comes first. */
+/* Prints the first note found first: the list begins with the last. */
 static void print_notes(FILE *f, const struct kp_section_note *note, size_t number)
 {
     if (!note)
@@ -190,7 +190,7 @@ static int make_note(const struct kp_section_reader *r, const char *folder, size
     return kp_text_end(f, out) ? -ENOMEM : 0;
 }
 
-/* `path` is the folder's own, by which it is known again. */
+/* Reads the files of a folder; `path` is its absolute path, by which it is recognised later. */
 static int read_folder(struct kp_section_reader *r, const char *folder, const char *path, struct dirent *const *entries,
                        size_t n, char **err)
 {

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "report/define/groups.h"
 
-/* Compute capabilities as ten times major plus minor; the highest stands for all above it, too. */
+/* Compute capabilities as ten times major plus minor; the highest also stands for all above. */
 enum { N_ARCHS = 256, WORD_BITS = 64 };
 
 enum { MAX_NOTES = 100 };
@@ -22,7 +22,7 @@ struct archs {
     uint64_t bits[N_ARCHS / WORD_BITS];
 };
 
-/* A row and what is only of use while it is built. */
+/* A row and data needed only while it is built. */
 struct built {
     struct kp_row row;
     struct archs archs;
@@ -33,7 +33,7 @@ struct builder {
     struct kp_section_reader *r;
     struct built *rows;
     size_t n, cap;
-    size_t body; /* where the body begins that rows are added to; 0 for the tables of the section */
+    size_t body; /* start of the body that rows are added to; 0 for the tables of the section */
     unsigned element;
     int rc;
     char **err;
@@ -84,7 +84,7 @@ static void *checked(struct builder *b, void *p)
     return p;
 }
 
-/* Notes once that `what` is not used; `near` is what it may be meant to be, or NULL. */
+/* Notes once that `what` is not used; `near` is the nearest known name, or NULL. */
 static int keep_note(struct kp_section_reader *r, const struct kp_field *at, const char *what, const char *near)
 {
     char *text = NULL;
@@ -144,20 +144,20 @@ static const struct kp_field *child(const struct kp_field *message, const char *
     return message ? next_of(message->first, name) : NULL;
 }
 
-/* The next one of the same name. */
+/* Returns the next field of the same name. */
 static const struct kp_field *another(const struct kp_field *f)
 {
     return next_of(f->next, f->name);
 }
 
-/* The text of a field, NULL without such a field or text. */
+/* Returns the text of a field, NULL without such a field or text. */
 static const char *text_of(const struct kp_field *message, const char *name)
 {
     const struct kp_field *f = child(message, name);
     return f && *f->text ? f->text : NULL;
 }
 
-/* The text of a field that has to be there. */
+/* Returns the text of a required field. */
 static const char *required(struct builder *b, const struct kp_field *message, const char *what, const char *name)
 {
     const char *const only[] = {name, NULL}, *text = text_of(message, name);
@@ -181,7 +181,7 @@ static void whole_number(struct builder *b, const struct kp_field *f, int *out)
         *out = (int)v;
 }
 
-/* A copy that lasts, in which nothing breaks a line of the report. */
+/* Copies text into the arena, without characters that break a line of the report. */
 static const char *keep(struct builder *b, const char *text)
 {
     char *copy = checked(b, kp_arena_text(&b->r->arena, text, strlen(text)));
@@ -231,7 +231,7 @@ static bool is_empty(const struct archs *a)
     return !overlap(*a, a);
 }
 
-/* A condition as in kp_row.cc; what never holds is of a capability that no chip has. */
+/* Writes a condition as in kp_row.cc; a condition that never holds names a capability that no chip has. */
 static const char *condition(struct builder *b, const struct archs *a)
 {
     char text[4 * N_ARCHS], *out = text;
@@ -267,7 +267,7 @@ static struct archs bounds(struct builder *b, const struct kp_field *filter)
     return range(min ? arch(b, min) : 0, max ? arch(b, max) : N_ARCHS - 1);
 }
 
-/* A launch is one of several scopes that can be collected, and the one that there is here. */
+/* Whether a filter admits launches: the only one of the file's scopes that kprof collects. */
 static bool wants_launches(struct builder *b, const struct kp_field *filter)
 {
     const struct kp_field *collection = child(filter, "CollectionFilter"), *scopes;
@@ -281,7 +281,7 @@ static bool wants_launches(struct builder *b, const struct kp_field *filter)
     return !scopes;
 }
 
-/* Of `outer` what the filters of `owner` leave. */
+/* Returns the part of `outer` that the filters of `owner` leave. */
 static struct archs filtered(struct builder *b, const struct kp_field *owner, struct archs outer)
 {
     for (const struct kp_field *filter = child(owner, "Filter"); filter; filter = another(filter)) {
@@ -318,7 +318,7 @@ static struct built *new_row(struct builder *b)
     return row;
 }
 
-/* Whether another metric of the file has the row's place on some chip, and would be taken for an option of it. */
+/* Whether another metric of the file has the row's place on some chip, and would be taken for an option of the row. */
 static bool is_taken(const struct builder *b, const struct built *row, const char *label)
 {
     for (size_t i = b->body; i < b->n; i++) {
@@ -331,7 +331,7 @@ static bool is_taken(const struct builder *b, const struct built *row, const cha
     return false;
 }
 
-/* The label, with a number behind it where it is taken. */
+/* Returns the label, with a number behind it where it is taken. */
 static const char *free_label(struct builder *b, const struct built *row, const char *label)
 {
     char text[1024];
@@ -344,7 +344,7 @@ static const char *free_label(struct builder *b, const struct built *row, const 
     return keep(b, text);
 }
 
-/* What a row is, apart from its metric. */
+/* A row without its metric. */
 struct place {
     enum kp_row_kind kind;
     const char *group;
@@ -366,7 +366,7 @@ static void add_row(struct builder *b, const struct place *p, const struct archs
         *added = row;
 }
 
-/* Names that stand for several metrics, which only the chip knows, and samples over time. */
+/* Whether a name stands for several metrics, which only the chip knows, or for samples over time. */
 static bool is_no_metric(const char *name)
 {
     static const char *const prefixes[] = {"regex:", KP_GROUP, KP_SAMPLED};
@@ -385,7 +385,7 @@ static void check_name(struct builder *b, const struct kp_field *at, const char 
         }
 }
 
-/* NULL for what makes no row. An empty name is an empty cell of the table. */
+/* Returns NULL for fields that make no row. An empty name is an empty cell of the table. */
 static const char *metric_name(struct builder *b, const struct kp_field *metric)
 {
     const struct kp_field *f = child(metric, "Name");
@@ -402,7 +402,7 @@ static bool is_breakdown(const char *name)
     return !strncmp(name, "breakdown:", strlen("breakdown:"));
 }
 
-/* A metric and its options: those come first, as the first row that applies is the one that is shown. */
+/* Adds a metric and its options. Options come first, as the first row that applies is shown. */
 static void add_metric(struct builder *b, const struct kp_field *metric, const struct place *p)
 {
     const char *name = metric_name(b, metric), *label = text_of(metric, "Label");
@@ -417,15 +417,16 @@ static void add_metric(struct builder *b, const struct kp_field *metric, const s
         note_unknown(b, option, metric_fields);
         if (!other)
             continue;
-        if (other_label && label && strcmp(other_label, label)) /* a place of its own: the metric leaves it the chips */
+        if (other_label && label &&
+            strcmp(other_label, label)) /* it has its own place, so the metric keeps the chips */
             restrict_to(&base, &archs, true);
         add_row(b, p, &archs, other_label ? other_label : label ? label : name, other);
     }
-    /* What a breakdown is made of has names of its own. */
+    /* Constituents of a breakdown have names of their own. */
     add_row(b, p, &base, is_breakdown(name) ? "" : label ? label : name, name);
 }
 
-/* The metrics of a message, which may stand in one more message of the same name. */
+/* Adds the metrics of a message; they may be wrapped in another message of the same name. */
 static void add_metrics(struct builder *b, const struct kp_field *message, const struct place *p)
 {
     for (const struct kp_field *f = child(message, "Metrics"); f; f = another(f)) {
@@ -459,7 +460,7 @@ static bool open_body(struct builder *b, enum kp_body body, const char *title, c
     return true;
 }
 
-/* A body without rows is none. */
+/* Ends a body; a body without rows is removed. */
 static void close_body(struct builder *b)
 {
     if (!b->rc && b->n == b->body + 1)
@@ -516,7 +517,7 @@ static void read_suffix_table(struct builder *b, const struct chart *c, const st
     close_body(b);
 }
 
-/* A value of a roofline: a metric per second, or metrics per cycle and their clock. */
+/* Reads a value of a roofline: a metric per second, or metrics per cycle and their clock. */
 static void read_rate(struct builder *b, const struct kp_field *value, struct place p, enum kp_row_kind clock)
 {
     const struct kp_field *product = child(value, "ValueCyclesPerSecondExpression");
@@ -537,7 +538,7 @@ static bool is_group(const struct builder *b, const char *name)
     return false;
 }
 
-/* Names are unique: rows of one group are parts of one roof. */
+/* Makes a unique name: rows of one group are parts of one roof. */
 static const char *roof_name(struct builder *b, const struct kp_field *roof, const char *mark)
 {
     char text[1024];
@@ -586,8 +587,8 @@ static const struct kp_row *builtin_body(const char *title, size_t *n_rows)
     return NULL;
 }
 
-/* A body that brings no metrics: what it shows is known to the tool, by its title. The body alone has the conditions of
- * the file, its rows have those of the table. */
+/* Reads a body that brings no metrics: its title names a body of the table. The body keeps the conditions of the
+ * file; its rows keep those of the table. */
 static void read_known(struct builder *b, const struct chart *c, const struct kp_field *f, const struct archs *archs)
 {
     size_t n = 0;
@@ -607,7 +608,7 @@ static void read_known(struct builder *b, const struct chart *c, const struct kp
     }
 }
 
-/* Samples over time, which are not collected here. */
+/* Notes samples over time, which kprof does not collect for section files. */
 static void read_timeline(struct builder *b, const struct chart *c, const struct kp_field *f, const struct archs *archs)
 {
     (void)c;
@@ -646,7 +647,7 @@ static const struct chart charts[] = {
     {"Timeline", read_timeline, KP_BODY_NONE},
 };
 
-/* Any other message with metrics is a table. */
+/* Reads any other message with metrics as a table. */
 static const struct chart other_chart = {"", read_chart, KP_BODY_TABLE};
 
 static void read_item(struct builder *b, const struct kp_field *f, const struct archs *archs)
@@ -682,7 +683,7 @@ static const char *identifier(struct builder *b, const struct kp_field *message,
     return id;
 }
 
-/* Names of sets, joined to `*list` by commas; they may stand in one more message of the same name. */
+/* Joins names of sets to `*list` by commas; they may be wrapped in another message of the same name. */
 static void read_sets(struct builder *b, const struct kp_field *message, char **list)
 {
     for (const struct kp_field *f = child(message, "Sets"); f; f = another(f)) {
@@ -718,7 +719,7 @@ static void read_definition(struct builder *b, const struct kp_field *f, struct 
     else
         b->rc = rc;
     free(err);
-    const struct kp_derived *same = kp_derived_find(name); /* which says the unit; a file cannot */
+    const struct kp_derived *same = kp_derived_find(name); /* gives the unit; a file cannot */
     *out = (struct kp_derived){keep(b, name), same ? same->unit : "", keep(b, expression)};
 }
 
@@ -760,7 +761,7 @@ static void read_section(struct builder *b, const struct kp_field *root, struct 
     *s = (struct kp_section){
         .id = keep(b, id),
         .display = keep(b, display ? display : id),
-        .order = same ? same->order : INT_MAX, /* without a place of its own it is the last */
+        .order = same ? same->order : INT_MAX, /* a section without an order is the last */
         .sets = keep(b, sets ? sets : ""),
         .cc = condition(b, &archs),
         .passes = same ? same->passes : KP_PASSES_ANY,

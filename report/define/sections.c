@@ -53,8 +53,7 @@ static const char *const set_names[] = {
 #include "report/define/sections.def"
     NULL};
 
-/* What there is: the table, until section files add to it. Arrays that were replaced stay, as a reader may hold them.
- */
+/* The present sections: the table, until section files add to it. Replaced arrays stay, as a reader may hold them. */
 static struct {
     struct kp_arena arena;
     const struct kp_section *sections;
@@ -117,7 +116,7 @@ const char *kp_set_find(const char *name)
     return *set;
 }
 
-/* Puts `s` into the list of *n by its order; one of its identifier makes room first. */
+/* Inserts `s` into the list of *n by its order, after removing one of its identifier. */
 static void insert(struct kp_section *list, size_t *n, const struct kp_section *s)
 {
     const struct kp_section *same = find_in(list, *n, s->id);
@@ -138,7 +137,7 @@ static bool is_name(const char *const *list, const char *name, size_t len)
     return *list;
 }
 
-/* The names of the sets and those that the added sections bring; NULL without memory. */
+/* Joins the names of the sets with those of the added sections; NULL without memory. */
 static const char *const *extended_sets(const struct kp_section *added, size_t n)
 {
     size_t most = 1, used = 0, len;
@@ -201,7 +200,7 @@ bool kp_sections_one_pass(const struct kp_section *const *selected, size_t n, co
 const struct kp_section *kp_section_quick(void)
 {
     const struct kp_section *s = all.sections;
-    while (s->passes != KP_PASSES_ONE) /* the table has one, see the tests, and a file keeps it */
+    while (s->passes != KP_PASSES_ONE) /* ends: the table has one (tested), and a file keeps it */
         s++;
     return s;
 }
@@ -233,7 +232,7 @@ static int select_set(const char *set, bool *wanted, char **err)
     return 0;
 }
 
-/* Nothing does. What it is a part of is named, else what is near to it. */
+/* Reports that `expr` matches nothing. Names the identifiers that it matches a part of, else the nearest one. */
 static int refuse_regex(const char *expr, char **err)
 {
     const char **ids = calloc(all.n + 1, sizeof *ids), *text = expr + strlen("regex:");
@@ -262,13 +261,14 @@ static int refuse_regex(const char *expr, char **err)
     return rc;
 }
 
-/* `expr` must match an identifier in full, which is what the anchors are for. */
+/* Selects sections by `expr`, which must match an identifier in full; hence the anchors. */
 static int select_regex(const char *expr, bool *wanted, char **err)
 {
     struct kp_pattern *pattern = NULL;
     char *anchored = NULL;
     bool any = false;
-    int rc = kp_pattern_new(expr, &pattern, err); /* as written first, so that a message shows what was written */
+    int rc = kp_pattern_new(expr, &pattern,
+                            err); /* compiles the expression as written first, so that a message shows it unchanged */
     kp_pattern_free(pattern);
     if (rc)
         return rc;

@@ -14,20 +14,20 @@ enum kp_source {
     KP_SRC_LAUNCH,    /* launch parameter or function, context, device attribute, topology of the machine */
     KP_SRC_OCCUPANCY, /* occupancy calculation */
     KP_SRC_DERIVED,   /* computed from other metrics: derive.h */
-    KP_SRC_PCSAMP,    /* PC sampling: what warps waited for, by instruction; derive_source.h */
+    KP_SRC_PCSAMP,    /* PC sampling: stall reasons by instruction; derive_source.h */
     KP_SRC_SASS,      /* counted at each instruction of the code, or computed from that; derive_source.h */
-    KP_SRC_PM,        /* PM sampling: rows of a SERIES body are sampled, others tell how that went */
+    KP_SRC_PM,        /* PM sampling: rows of a SERIES body are sampled, others describe the sampling */
 };
 
-/* What a row of a section is. A section's rows are one flat list: header rows, extra rows, then its bodies, each a
- * BODY row followed by what it shows. */
+/* Kinds of rows. A section's rows are one flat list: header rows, extra rows, then its bodies. A body is a BODY row
+ * followed by the rows that it shows. */
 enum kp_row_kind {
     KP_ROW_HEADER, /* line of the table that is always printed */
-    KP_ROW_EXTRA,  /* line that the same table has beside them when bodies are printed */
-    KP_ROW_BODY,   /* opens a body: label = title, group = what stands above its values ("" = nothing), see `body` */
+    KP_ROW_EXTRA,  /* line that joins this table when bodies are printed */
+    KP_ROW_BODY,   /* opens a body: label = title, group = heading above its values ("" = none), see `body` */
     KP_ROW_ITEM,   /* a value of the body; in a grid, group = row and label = column */
-    /* Of a roofline: group names the roof or the point. What is done in a second is the sum of its WORK rows, times its
-     * WORK_CLOCK row where those are per cycle; what is moved in a second likewise. */
+    /* Rows of a roofline; group names the roof or the point. Work per second is the sum of the WORK rows, times the
+     * WORK_CLOCK row where those are per cycle. Traffic per second likewise. */
     KP_ROW_WORK,
     KP_ROW_WORK_CLOCK,
     KP_ROW_TRAFFIC,
@@ -42,24 +42,24 @@ enum kp_body {
     KP_BODY_TABLE,    /* label, unit, value, in the order of the rows */
     KP_BODY_GRID,     /* rows and columns in order of first appearance */
     KP_BODY_ROOFLINE, /* roofs and points: see KP_ROW_WORK and KP_POINT_MARK */
-    KP_BODY_CURVE,    /* values over what the instances of each item are keyed by */
+    KP_BODY_CURVE,    /* values over the keys of each item's instances */
     KP_BODY_CHART,    /* the memory chart; an item's group is the link or box that it belongs to */
     KP_BODY_SERIES,   /* a timeline a row, of the kp_series of its metric */
 };
 
-/* A group of a roofline that starts with this is a measured point, any other a roof; it is not printed. */
+/* Starts a roofline group that is a measured point; any other group is a roof. The mark is not printed. */
 #define KP_POINT_MARK "@"
 
-/* The suffix of a throughput that is named without one. */
+/* The suffix of a throughput named without one. */
 #define KP_THROUGHPUT_SUFFIX ".avg.pct_of_peak_sustained_elapsed"
 
-/* The unit that the library gives the metric on the chip. */
+/* Stands for the unit that CUPTI gives the metric on the chip. */
 #define KP_UNIT_OF_CHIP "*"
 
-/* Before a unit that the metric does not have, and that only a drawing shows beside it. */
+/* Precedes a unit that the metric lacks; only a drawing shows it. */
 #define KP_UNIT_DRAWN "~"
 
-/* One row. Text that a kind does not use is "". */
+/* One row. Fields that a kind does not use are "". */
 struct kp_row {
     const char *label;
     const char *metric; /* full name with suffix */
@@ -71,10 +71,10 @@ struct kp_row {
     const char *group;
 };
 
-/* How the counters of a section are collected when it is all that is asked for. */
+/* How a section's counters are collected when no other section is asked for. */
 enum kp_passes {
-    KP_PASSES_ANY, /* in as many passes as they take: launches are replayed */
-    KP_PASSES_ONE, /* in one pass, what does not fit is left out: nothing is replayed, saved or restored */
+    KP_PASSES_ANY, /* as many passes as the counters take: launches are replayed */
+    KP_PASSES_ONE, /* one pass; counters that do not fit are left out: nothing is replayed, saved or restored */
 };
 
 struct kp_section {
@@ -88,43 +88,43 @@ struct kp_section {
     enum kp_passes passes;
 };
 
-/* All sections by ascending order, those of section files among them; *n receives their number. Data that lasts as long
+/* Returns all sections by ascending order, section files included; *n receives their number. The data lasts as long
  * as the process; kp_sections_add makes a new array. */
 const struct kp_section *kp_sections(size_t *n);
-/* Those of the table alone. */
+/* Returns the sections of the table alone. */
 const struct kp_section *kp_sections_builtin(size_t *n);
-/* Adds `n` sections, each in the place of one of the same identifier or by its order, behind those of the same order;
- * names of sets that are new make sets. What the sections point to must last as long as the process. To be called while
- * the options are read, before other threads look. 0, or -ENOMEM with everything as it was. */
+/* Adds `n` sections. A section replaces one of the same identifier; others are placed by their order, behind those
+ * of the same order. New names of sets make new sets. Data that the sections point to must last as long as the
+ * process. Call this while the options are read, before other threads look. Returns 0, or -ENOMEM with everything as
+ * it was. */
 int kp_sections_add(const struct kp_section *added, size_t n);
-/* Exact, case-sensitive identifier; NULL when unknown. */
+/* Finds a section by its exact, case-sensitive identifier; NULL when unknown. */
 const struct kp_section *kp_section_find(const char *id);
-/* Names of all sets; NULL-terminated array that lasts as long as the process. */
+/* Returns the names of all sets, a NULL-terminated array that lasts as long as the process. */
 const char *const *kp_set_names(void);
-/* The one of them that is equal to `name`; NULL when there is none. */
+/* Returns the set name equal to `name`, NULL when there is none. */
 const char *kp_set_find(const char *name);
 bool kp_section_in_set(const struct kp_section *s, const char *set);
-/* Whether a selection (see kp_sections_select) with the user's `metrics` ("" = none) is collected in one pass: it is
- * made of KP_PASSES_ONE sections only, at least one, and no metric is listed. Beside others such a section is collected
- * like them. */
+/* Whether a selection (see kp_sections_select) with the user's `metrics` ("" = none) is collected in one pass. This
+ * holds when it has KP_PASSES_ONE sections only, at least one, and lists no metric. Beside other sections, such a
+ * section is collected like them. */
 bool kp_sections_one_pass(const struct kp_section *const *selected, size_t n, const char *metrics);
-/* The KP_PASSES_ONE section of launches that must not be replayed, whatever else is asked for. Lasts as kp_sections
- * does. */
+/* Returns the KP_PASSES_ONE section for launches that must not be replayed, whatever else is asked for. Lasts as
+ * kp_sections does. */
 const struct kp_section *kp_section_quick(void);
-/* Whether a chip without the row's metric shows it as missing: rows of the table that is always printed. Of all others
- * a chip that lacks the metric has no such row. */
+/* Whether a chip without the row's metric shows the row as missing: so for the table that is always printed. All
+ * other rows disappear on such a chip. */
 bool kp_row_required(const struct kp_row *row);
-/* The unit that the row's metric is collected in. */
+/* Returns the unit in which the row's metric is collected. */
 const char *kp_row_unit(const struct kp_row *row);
-/* Where the body that begins at `from` ends: the next body row, or the section's end. */
+/* Returns the end of the body that begins at `from`: the next body row, or the section's end. */
 size_t kp_section_body_end(const struct kp_section *s, size_t from);
 /* Whether a cc condition (see kp_row.cc) holds for compute capability major.minor. */
 bool kp_cc_matches(const char *cc, int major, int minor);
 
-/* Resolves a wanted selection to sections: `set` ("" = none) plus the comma list `section_list` ("" = none; an item
- * may be "regex:EXPR", which must match an identifier in full). *out is a malloc'ed array of n pointers by ascending
- * order, to free(). Returns 0; -EINVAL with *err a malloc'ed one-line message that names the nearest valid choice;
- * -ENOMEM. */
+/* Resolves a selection to sections: `set` plus the comma list `section_list` ("" = none for both). An item may be
+ * "regex:EXPR", which must match an identifier in full. *out is a malloc'ed array of n pointers by ascending order,
+ * to free(). Returns 0; -EINVAL with *err a malloc'ed line that names the nearest valid choice; -ENOMEM. */
 int kp_sections_select(const char *set, const char *section_list, const struct kp_section ***out, size_t *n,
                        char **err);
 

@@ -16,7 +16,7 @@ const struct kp_stall_reason kp_stall_reasons[KP_STALL_REASONS] = {
 
 const char kp_source_section[] = "SourceCounters";
 
-/* Those that are counted; the others are made of them. */
+/* The counted values; the others are computed from them. */
 static const char *const counted[KP_AT_VALUES] = {
     [KP_AT_INSTRUCTIONS] = KP_INST_EXECUTED,
     [KP_AT_DIVERGENT] = "smsp__branch_targets_threads_divergent",
@@ -26,8 +26,8 @@ static const char *const counted[KP_AT_VALUES] = {
     [KP_AT_WAVEFRONTS_IDEAL] = KP_WAVEFRONTS KP_IDEAL,
 };
 
-static const char unnamed[] = "kernel"; /* whose code is not at hand */
-enum { DEEPEST = 64 /* code inlined into inlined code; more is taken for a circle */ };
+static const char unnamed[] = "kernel"; /* for code that is not available */
+enum { DEEPEST = 64 /* code inlined into inlined code; anything deeper counts as a circle */ };
 
 /* ---- locations ---- */
 
@@ -105,7 +105,7 @@ static void find_values(struct kp_source_function *f)
         f->stalls[k] = kp_code_counts_find(f->counts, kp_stall_reasons[k].metric);
 }
 
-/* All of the code and all that have values, in one order. */
+/* Merges the instructions of the code with those that have values, in one order. */
 static void merge(struct kp_source_map *s, uint32_t function)
 {
     struct kp_source_function *f = &s->functions[function];
@@ -158,7 +158,8 @@ static int load_functions(const struct kp_result *r, struct kp_source_map *s)
 
 /* ---- lines ---- */
 
-/* What puts an instruction into a line, and, behind it, what tells apart where that was inlined. */
+/* Groups instructions into lines, by file, line, function and offset; the fields behind tell apart the calls that
+ * inlined the line. */
 struct key {
     const char *file;
     uint32_t line, function, offset;
@@ -193,7 +194,7 @@ static int compare(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* Paths of one code are mostly the same text. */
+/* Compares paths; paths of one code are mostly the same pointer. */
 static int by_path(const char *x, const char *y)
 {
     return x == y ? 0 : strcmp(x, y);
@@ -227,7 +228,7 @@ static int by_heat(const struct kp_source_sums *x, const struct kp_source_sums *
     return order ? order : compare(y->v[KP_AT_INSTRUCTIONS], x->v[KP_AT_INSTRUCTIONS]);
 }
 
-/* The lines of sorted keys, in their order. */
+/* Makes the lines of sorted keys, in their order. */
 static void fill_lines(struct kp_source_map *s, const struct key *keys)
 {
     struct kp_source_sums sums, hottest = {0};
@@ -254,7 +255,7 @@ static int hottest_first(const void *a, const void *b)
     return order ? order : compare(x->hottest, y->hottest);
 }
 
-/* After the lines have been put into another order. */
+/* Renumbers the instructions after the lines were sorted. */
 static int renumber(struct kp_source_map *s)
 {
     size_t *place = calloc(s->n_lines + 1, sizeof *place);
@@ -318,7 +319,8 @@ void kp_make_printable(char *text)
     }
 }
 
-/* The outermost call that the location is inlined at: what is in a library's header is changed there. NULL = none. */
+/* Returns the outermost call that the location is inlined at, as users change their own code, not a library's
+ * header. NULL = none. */
 static const struct kp_location *outermost_site(const struct kp_code *c, const struct kp_location *l)
 {
     const struct kp_location *site = NULL;
@@ -353,11 +355,11 @@ char *kp_source_place(const struct kp_source_map *s, const struct kp_source_line
     return place;
 }
 
-/* ---- what stands out ---- */
+/* ---- hottest lines ---- */
 
 #define FP64_PAIRS "DADD,DMUL"
 
-/* What each counts at an instruction: `times` one metric, of opcodes ("" = all), without another. */
+/* How each quantity counts at an instruction: `times` one metric, of opcodes ("" = all), without another. */
 static const struct measure {
     const char *metric, *without; /* NULL: all samples; nothing */
     uint64_t times;
@@ -395,7 +397,7 @@ static bool is_one_of(const char *opcodes, const struct kp_source_instruction *i
     return false;
 }
 
-/* Adds what each line has of it; returns the sum. */
+/* Adds the quantity of each line to `sums`; returns the total. */
 static uint64_t sum_up(const struct kp_source_map *s, const struct measure *m, uint64_t *sums)
 {
     uint64_t all = 0;

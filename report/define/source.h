@@ -1,8 +1,8 @@
 /*
- * What a launch did at each instruction, put together with the code: instructions, the source lines they come from, and
- * which of those stand out.
+ * A launch's values by instruction, joined with its code: instructions, their source lines, and the lines that stand
+ * out.
  *
- * Threads: one at a time for each cache and what was loaded from it.
+ * Threads: one at a time for each cache and the data loaded from it.
  */
 #ifndef KP_REPORT_DEFINE_SOURCE_H
 #define KP_REPORT_DEFINE_SOURCE_H
@@ -21,11 +21,11 @@
 #define KP_SECTORS       "memory_l2_theoretical_sectors_global"
 #define KP_SECTORS_LOCAL "memory_l2_theoretical_sectors_local"
 #define KP_WAVEFRONTS    "memory_l1_wavefronts_shared"
-#define KP_IDEAL         "_ideal" /* behind the two that have it */
+#define KP_IDEAL         "_ideal" /* suffix of the two that have an ideal */
 #define KP_SAMPLE_COUNT  "smsp__pcsamp_sample_count"
 
 #define KP_STALL_PREFIX       "smsp__pcsamp_warps_issue_stalled_"
-#define KP_STALL_LABEL_PREFIX "stall_" /* which all labels have */
+#define KP_STALL_LABEL_PREFIX "stall_" /* prefix of all labels */
 
 /* A row of stalls.def. */
 struct kp_stall_reason {
@@ -41,34 +41,34 @@ enum {
 
 extern const struct kp_stall_reason kp_stall_reasons[KP_STALL_REASONS];
 
-/* ---- code and source text that pages ask for again and again ---- */
+/* ---- code and source text that pages need repeatedly ---- */
 
 struct kp_code_cache;
-/* `lookup` may be NULL: then there is no code. `folders` (a comma list, NULL = none) is where source files are looked
- * for that are not at their path; both must outlive the cache. NULL without memory. */
+/* Makes a cache. `lookup` may be NULL: then there is no code. `folders` (a comma list, NULL = none) are searched for
+ * source files that have moved. Both must outlive the cache. NULL without memory. */
 struct kp_code_cache *kp_code_cache_new(const struct kp_lookup *lookup, const char *folders);
 void kp_code_cache_free(struct kp_code_cache *c);
-/* The text of line `line` (from 1 on) of file `file` of the code, not terminated; NULL when there is none: neither
- * embedded nor found, or shorter. Valid as long as the cache, or the next kp_source_load from it. */
+/* Returns the text of line `line` (from 1 on) of file `file` of the code, not terminated. NULL when the file is
+ * neither embedded nor found, or is shorter. Valid as long as the cache, or until the next kp_source_load from it. */
 const char *kp_code_cache_line(struct kp_code_cache *c, const struct kp_code *code, uint32_t file, uint32_t line,
                                size_t *len);
-/* Whether the file's text is at hand. */
+/* Whether the file's text is embedded or was found. */
 bool kp_code_cache_has_file(struct kp_code_cache *c, const struct kp_code *code, uint32_t file);
 
-/* Gives the files of `c` that can be read, and that have no text yet, their texts; longer ones than 1 MiB stay without.
- * 0 or -ENOMEM. */
+/* Embeds the text of the files of `c` that have none yet and can be read; files over 1 MiB stay without. Returns 0
+ * or -ENOMEM. */
 int kp_code_embed(struct kp_code *c);
 
 /* ---- a launch ---- */
 
-/* Sums of instructions. */
+/* Values summed over instructions. */
 enum kp_source_value {
     KP_AT_SAMPLES,
     KP_AT_INSTRUCTIONS,
     KP_AT_DIVERGENT,
     KP_AT_SECTORS,
     KP_AT_SECTORS_IDEAL,
-    KP_AT_SECTORS_EXCESS, /* what an instruction moved beyond its ideal */
+    KP_AT_SECTORS_EXCESS, /* traffic of an instruction beyond its ideal */
     KP_AT_WAVEFRONTS,
     KP_AT_WAVEFRONTS_IDEAL,
     KP_AT_WAVEFRONTS_EXCESS,
@@ -87,22 +87,22 @@ struct kp_source_instruction {
     const struct kp_instruction *code;  /* NULL = not known */
     const struct kp_location *location; /* NULL = no line is known */
     size_t line;                        /* index into the lines */
-    size_t at;                          /* of its values in the counts; SIZE_MAX = it has none */
+    size_t at;                          /* of its values in the counts; SIZE_MAX = none */
 };
 
 struct kp_source_function {
     const struct kp_code_counts *counts;
-    const struct kp_code *code; /* NULL = not at hand */
+    const struct kp_code *code; /* NULL = not available */
     size_t first, end;          /* of its instructions, by offset */
     /* the counted values that sums are made of; NULL = 0 everywhere */
     const uint64_t *values[KP_AT_VALUES], *stalls[KP_STALL_REASONS];
 };
 
-/* What is told apart: a line; where no instruction of the launch has a line, an instruction; where others have one, all
- * instructions of a function that have none. */
+/* The unit by which values are told apart. Usually it is a line; where no instruction of the launch has a line, an
+ * instruction. Where only others have a line, it is all instructions of a function without one. */
 struct kp_source_line {
-    size_t hottest; /* the instruction of it that was sampled, or else executed, most */
-    size_t sites;   /* places that it was inlined at */
+    size_t hottest; /* its instruction with the most samples, or else executions */
+    size_t sites;   /* places where it was inlined */
     struct kp_source_sums sums;
 };
 
@@ -119,33 +119,33 @@ struct kp_source_map {
     bool has_samples;         /* any */
 };
 
-/* Nothing of *out needs freeing where the launch has no values by instruction; `r` and `cache` must outlive the rest. 0
- * or -ENOMEM. */
+/* Joins the counts of `r` with its code. *out needs no freeing where the launch has no values by instruction. `r`
+ * and `cache` must outlive *out. Returns 0 or -ENOMEM. */
 int kp_source_load(const struct kp_result *r, struct kp_code_cache *cache, struct kp_source_map *out);
 void kp_source_free(struct kp_source_map *s);
 
-/* The sums of one instruction. */
+/* Computes the sums of one instruction. */
 void kp_source_sums_of(const struct kp_source_map *s, const struct kp_source_instruction *i,
                        struct kp_source_sums *out);
-/* The reason with the most samples, or NULL. */
+/* Returns the reason with the most samples, or NULL. */
 const struct kp_stall_reason *kp_source_main_stall(const struct kp_source_sums *sums);
 
-/* Where a place is: "file.cu:42", without folders, and the outermost call that it is inlined at: "mma.hpp:99, inlined
- * at file.cu:42"; or, without a line, "kernel+0x1a0"; or "kernel". malloc'ed; NULL without memory. */
+/* Names a place: "file.cu:42", without folders; "mma.hpp:99, inlined at file.cu:42" with the outermost call that
+ * inlines it. Without a line: "kernel+0x1a0", or "kernel". malloc'ed; NULL without memory. */
 char *kp_source_place(const struct kp_source_map *s, const struct kp_source_line *line);
-/* The place of the call where the location is inlined, and of the call of that, and so on; NULL for one that is not
- * inlined. Locations of files are not trusted: *steps, 0 at first, ends a circle. */
+/* Returns the call where the location is inlined; NULL for a location that is not inlined. Repeated calls walk
+ * outwards. Locations come from files and are not trusted: *steps, 0 at first, ends a circle. */
 const struct kp_location *kp_location_parent(const struct kp_code *c, const struct kp_location *l, unsigned *steps);
-/* The path of the location's file, "" when it has none. Valid as long as `c`. */
+/* Returns the path of the location's file, "" when it has none. Valid as long as `c`. */
 const char *kp_location_path(const struct kp_code *c, const struct kp_location *l);
-/* Replaces what would move a terminal's cursor, as paths and texts of a session are not trusted. */
+/* Replaces characters that move a terminal's cursor, as paths and texts of a session are not trusted. */
 void kp_make_printable(char *text);
-/* What follows the last slash. */
+/* Returns the part behind the last slash. */
 const char *kp_base_name(const char *path);
 
 /* ---- which line has most of something ---- */
 
-/* Where advice points to: see source.c for what each counts. */
+/* Quantities whose hottest line advice points to; source.c says which counts each takes. */
 enum kp_hot {
     KP_HOT_SAMPLES,
     KP_HOT_GLOBAL,
@@ -164,11 +164,11 @@ enum kp_hot {
     KP_HOTS
 };
 
-/* The line with the most of it. *share receives its part of all, 0 to 1, and *what the words for what that is of. NULL
- * where there is none of it, or without memory. */
+/* Returns the line with the most of `hot`. *share receives its part of the total, 0 to 1, and *what the words for
+ * the quantity. NULL where the total is 0, or without memory. */
 const struct kp_source_line *kp_source_hottest(const struct kp_source_map *s, enum kp_hot hot, double *share,
                                                const char **what);
-/* The same for the samples of one reason, by its state (see stalls.def). */
+/* Does the same for the samples of one reason, by its state (see stalls.def). */
 const struct kp_source_line *kp_source_hottest_stall(const struct kp_source_map *s, const char *state, double *share,
                                                      const char **what);
 

@@ -24,15 +24,15 @@ static const struct ladder ladders[] = {
     {"ns", {"ns", "us", "ms", "s"}},
     {"hz", {"hz", "Khz", "Mhz", "Ghz"}},
     {"cycle/s", {"hz", "Khz", "Mhz", "Ghz"}},
-    /* of rooflines, which are of all sizes and compared with each other */
+    /* one step for all values, as rooflines compare values of all sizes */
     {"FLOP/s", {"FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"}},
     {"op/s", {"op/s", "Kop/s", "Mop/s", "Gop/s", "Top/s", "Pop/s"}},
 };
 
-/* Rates of anything else shrink their time instead: sector/s, sector/ms ... */
+/* Other rates scale their time instead: sector/s, sector/ms ... */
 static const struct ladder per_second = {"/s", {"/s", "/ms", "/us", "/ns"}};
 
-/* Thousands separators into the leading digits of `digits`, then `tail` as it is. */
+/* Writes the leading digits of `digits` with thousands separators, then `tail` as it is. */
 static void group(const char *digits, size_t n, const char *tail, char out[KP_NUMBER_MAX])
 {
     char *to = out;
@@ -51,7 +51,7 @@ void kp_format_count(uint64_t value, char out[KP_NUMBER_MAX])
     group(plain, (size_t)n, "", out);
 }
 
-/* Every double from 2^53 on is integral; below, a conversion shows it. (libkprof.so has no libm to ask.) */
+/* Every double from 2^53 on is integral; below, a conversion shows it. (libkprof.so does not link libm.) */
 static bool is_integral(double value)
 {
     return fabs(value) >= 0x1p53 || (double)(int64_t)value == value;
@@ -67,7 +67,7 @@ void kp_format_real(double value, char out[KP_NUMBER_MAX])
     char plain[KP_NUMBER_MAX], tail[4] = "";
     bool integral = is_integral(value);
     int n = snprintf(plain, sizeof plain, integral ? "%.0f" : "%.2f", fabs(value));
-    /* The program may have set a locale: its decimal point, whatever it is, is not the one to print. */
+    /* The program may have set a locale, but the report always prints a point. */
     if (!integral)
         snprintf(tail, sizeof tail, ".%s", plain + n - 2);
     if (value < 0)
@@ -75,7 +75,7 @@ void kp_format_real(double value, char out[KP_NUMBER_MAX])
     group(plain, strspn(plain, "0123456789"), tail, out);
 }
 
-/* The ladder of `unit`; *stem receives how much of `unit` stands before the steps. */
+/* Returns the ladder of `unit`; *stem receives the length of the part before its step. */
 static const struct ladder *find_ladder(const char *unit, size_t *stem)
 {
     *stem = 0;
@@ -137,7 +137,7 @@ const char *kp_format_scaled(const struct kp_metric *m, double divisor, char val
     return value;
 }
 
-/* What the numbers of a metric are divided by, and their unit then; of what is none, nothing. */
+/* Returns the divisor for the numbers of a metric, and their unit then; 1 for a metric without a value. */
 static double metric_divisor(const struct kp_metric *m, bool base, char unit[KP_UNIT_MAX])
 {
     double number = 0;

@@ -1,6 +1,6 @@
 /*
- * How numbers look: the ladders of units, decimals and thousands separators, all in one place. The same in every
- * locale. Facts: the reports of Nsight Compute 2025.3.
+ * How numbers look: units and their ladders, decimals and thousands separators, the same in every locale. Facts: the
+ * reports of Nsight Compute 2025.3.
  */
 #ifndef KP_REPORT_DEFINE_UNITS_H
 #define KP_REPORT_DEFINE_UNITS_H
@@ -15,27 +15,28 @@ enum {
     KP_UNIT_MAX = 64,    /* longer units are cut; the longest in use has 15 characters */
 };
 
-/* Integral values without decimals, all others with two: `408,112`, `30.00`, `0.00` for what rounds to zero, `0`. */
+/* Formats integral values without decimals, all others with two: `408,112`, `30.00`. A small value that rounds to
+ * zero gives `0.00`, zero itself `0`. */
 void kp_format_real(double value, char out[KP_NUMBER_MAX]);
 void kp_format_count(uint64_t value, char out[KP_NUMBER_MAX]);
 
-/* The largest step of `unit`'s ladder in which |value| is at least 1; zero and units without a ladder stay. Returns
- * what to divide by, and the unit of the quotient in `out`. */
+/* Finds the largest step of `unit`'s ladder in which |value| is at least 1; zero and units without a ladder stay.
+ * Returns the divisor, and the unit of the quotient in `out`. */
 double kp_unit_scale(const char *unit, double value, char out[KP_UNIT_MAX]);
 
-/* The same, or, for values in their `base` unit, 1 and `unit`. */
+/* Does the same; with `base`, returns 1 and `unit`. */
 double kp_unit_divisor(const char *unit, double value, bool base, char out[KP_UNIT_MAX]);
 
-/* Scales, unless it is to stay in its `base` unit, and formats `value` of `unit` as one text: `3.21 s`. */
+/* Formats `value` of `unit` as one text, `3.21 s`, scaled unless `base` is set. */
 void kp_format_quantity(double value, const char *unit, bool base, char out[KP_NUMBER_MAX + KP_UNIT_MAX]);
 
-/* The cell texts of a metric, in `value` and `unit`; NULL and NA give `(!) n/a` and no unit. Returns the value's
- * text: `value`, or the metric's own text, valid as long as `m`. */
+/* Writes the cell texts of a metric to `value` and `unit`; NULL and NA give `(!) n/a` and no unit. Returns the
+ * value's text: `value`, or the metric's own text, valid as long as `m`. */
 const char *kp_format_metric(const struct kp_metric *m, bool base, char value[KP_NUMBER_MAX], char unit[KP_UNIT_MAX]);
-/* The text of the value alone, for a cell of a column whose unit is the metric's times `divisor`. */
+/* Returns the text of the value alone, for a cell of a column whose unit is the metric's times `divisor`. */
 const char *kp_format_scaled(const struct kp_metric *m, double divisor, char value[KP_NUMBER_MAX]);
-/* The cell text of a metric with instances, all in the unit that kp_format_metric gives: `TOTAL (v1; v2)`, or, with
- * `keys`, `TOTAL (key: v1; key: v2)`. malloc'ed, NULL without memory. */
+/* Returns the cell text of a metric with instances, all in the unit that kp_format_metric gives. The form is `TOTAL
+ * (v1; v2)`, or, with `keys`, `TOTAL (key: v1; key: v2)`. malloc'ed, NULL without memory. */
 char *kp_format_instances(const struct kp_metric *m, bool base, bool keys);
 
 #endif

@@ -1,4 +1,4 @@
-/* Not part of libkprof.so: the Makefile makes libkprof-symbols.so of this file. */
+/* Not part of libkprof.so: the Makefile builds libkprof-symbols.so from this file. */
 #include "report/dwarf/symbols.h"
 
 #include <dwarf.h>
@@ -11,24 +11,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Inlined functions within each other that are shown at most. */
+/* The most nested inlined functions that are shown. */
 enum { PLACES_MAX = 32 };
 
-/* A stretch of code that one compilation unit tells of. */
+/* A stretch of code that one compilation unit describes. */
 struct stretch {
     Dwarf_Addr start, end;
     Dwarf_Die *unit;
-    Dwarf_Addr bias; /* what the file's addresses are above the unit's */
+    Dwarf_Addr bias; /* file's addresses minus the unit's */
 };
 
-/* One file, being looked through. */
+/* One file being searched. */
 struct module {
     Dwfl *dwfl;
     Dwfl_Module *m;
     const uint64_t *addresses;
     size_t n;
     const char **names;        /* of the function's symbol, for each address */
-    GElf_Sym *symbols;         /* which that is */
+    GElf_Sym *symbols;         /* the chosen symbol, for each address */
     char (*paths)[PATH_MAX];   /* PLACES_MAX, made absolute */
     struct stretch *stretches; /* sorted */
     size_t n_stretches;
@@ -36,7 +36,7 @@ struct module {
 
 /* ---- symbol tables ---- */
 
-/* Index of the first address that is not below `value`. */
+/* Returns the index of the first address that is not below `value`. */
 static size_t first_from(const struct module *f, uint64_t value)
 {
     size_t low = 0, high = f->n;
@@ -50,14 +50,14 @@ static size_t first_from(const struct module *f, uint64_t value)
     return low;
 }
 
-/* A global name says more than a local alias of the function; else the nearer begin. */
+/* Prefers a global name, which says more than a local alias of the function; else the nearer begin. */
 static bool is_better(const GElf_Sym *new, const GElf_Sym *old)
 {
     bool local = GELF_ST_BIND(new->st_info) == STB_LOCAL, was_local = GELF_ST_BIND(old->st_info) == STB_LOCAL;
     return new->st_size != old->st_size ? new->st_size < old->st_size : was_local && !local;
 }
 
-/* One pass over all symbols: looking for each address alone would be one for each. */
+/* Names all functions in one pass over the symbols, instead of one pass for each address. */
 static void name_functions(const struct module *f)
 {
     int n = dwfl_module_getsymtab(f->m);
@@ -91,7 +91,7 @@ static const char *name_of(Dwarf_Die *die)
     return NULL;
 }
 
-/* `file` as an absolute path, in `room`. */
+/* Makes `file` an absolute path, in `room`. */
 static const char *absolute(Dwarf_Die *unit, const char *file, char room[PATH_MAX])
 {
     Dwarf_Attribute attribute;
@@ -102,7 +102,7 @@ static const char *absolute(Dwarf_Die *unit, const char *file, char room[PATH_MA
     return length >= 0 && length < PATH_MAX ? room : file;
 }
 
-/* Where the function that `die` is a copy of was inlined. */
+/* Reads where the function of the copy `die` was inlined. */
 static void read_call(Dwarf_Die *unit, Dwarf_Die *die, struct kp_symbol_place *out)
 {
     Dwarf_Attribute attribute;
@@ -118,14 +118,15 @@ static void read_call(Dwarf_Die *unit, Dwarf_Die *die, struct kp_symbol_place *o
     out->line = (uint32_t)line;
 }
 
-/* The functions around `address`, innermost first: from each inlined copy out to where it was inlined. Their files are
- * as the unit has them. */
+/* Reads the functions around `address`, innermost first: from each inlined copy out to its call. Their files are as
+ * the unit has them. */
 static size_t read_functions(Dwarf_Die *unit, Dwarf_Addr address, struct kp_symbol_place places[PLACES_MAX])
 {
     Dwarf_Die *scopes = NULL, *nested = NULL;
     size_t n = 0;
     int n_scopes = dwarf_getscopes(unit, address, &scopes);
-    /* From the innermost scope on, the scopes as they lie in the code; the other list goes on with the declaration. */
+    /* From the innermost scope on, follow the scopes as they lie in the code; the other list continues with the
+     * declaration. */
     int n_nested = n_scopes > 0 ? dwarf_getscopes_die(&scopes[0], &nested) : 0;
     for (int i = 0; i < n_nested && n < PLACES_MAX; i++) {
         int tag = dwarf_tag(&nested[i]);
@@ -164,7 +165,7 @@ static int by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* From the units themselves: not every compiler writes the table of them by address. */
+/* Reads the units themselves: not every compiler writes their table by address. */
 static int read_units(struct module *f)
 {
     Dwarf_Addr bias;
@@ -178,7 +179,7 @@ static int read_units(struct module *f)
 
 static const struct stretch *stretch_of(const struct module *f, uint64_t address)
 {
-    size_t low = 0, high = f->n_stretches; /* the last that starts at or before it */
+    size_t low = 0, high = f->n_stretches; /* finds the last one that starts at or before it */
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (f->stretches[middle].start <= address)
@@ -228,8 +229,8 @@ static bool is_same(Dwfl_Module *m, const unsigned char *build_id, size_t size)
     return !build_id || length < 0 || ((size_t)length == size && !memcmp(bits, build_id, size));
 }
 
-/* Debug information that was split off is looked for by build ID alone: the library's own search would go to servers
- * where the environment names some. */
+/* Looks for split-off debug information by build ID alone. elfutils' own search would contact servers that the
+ * environment names. */
 static const Dwfl_Callbacks callbacks = {.find_debuginfo = dwfl_build_id_find_debuginfo,
                                          .section_address = dwfl_offline_section_address};
 

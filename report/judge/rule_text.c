@@ -1,4 +1,4 @@
-/* What messages say. */
+/* Expands the marks in messages. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,13 +27,14 @@ bool kp_result_has_lines(const struct kp_result *r)
     return false;
 }
 
-/* These outnumber all others of their section, and come from collectors of their own. */
+/* Whether a row has values by instruction. These outnumber all others of their section, and other collectors gather
+ * them. */
 static bool is_by_instruction(const struct kp_row *row)
 {
     return row->source == KP_SRC_PCSAMP || row->source == KP_SRC_SASS;
 }
 
-/* Most of the section's rows: a few may be those of another section, or of a later version. */
+/* Whether the launch has most of the section's rows: a few may belong to another section, or to a later version. */
 static bool has_section(const struct kp_result *r, const struct kp_section *s)
 {
     size_t rows = 0, found = 0;
@@ -49,7 +50,7 @@ static bool has_section(const struct kp_result *r, const struct kp_section *s)
     return 2 * found >= rows;
 }
 
-/* The smallest set comes first in the section's list. */
+/* Prints the smallest set first, which begins the section's list. */
 static void put_section(FILE *f, const struct kp_result *r, const char *id, size_t n)
 {
     char name[64];
@@ -61,7 +62,7 @@ static void put_section(FILE *f, const struct kp_result *r, const char *id, size
                 *s->sets ? s->sets : id);
 }
 
-/* A number with separators between thousands; returns its length. */
+/* Prints a number with thousands separators; returns its length. */
 static size_t put_number(FILE *f, const char *digits)
 {
     size_t whole = strspn(digits, "0123456789"), n = whole;
@@ -74,7 +75,7 @@ static size_t put_number(FILE *f, const char *digits)
     return n;
 }
 
-/* "FP32" and "l1tex" are no numbers. */
+/* Returns the length of a word, as "FP32" and "l1tex" are no numbers. */
 static size_t word_length(const char *text)
 {
     size_t n = 0;

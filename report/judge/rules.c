@@ -14,15 +14,15 @@
 #include "report/define/source.h"
 #include "report/define/units.h"
 
-/* What a rule passes on to its children; NaN where nobody did. Fractions of 1. */
+/* Values that a rule passes to its children; NaN if none did. Fractions of 1. */
 struct passed {
     double compute; /* throughput of the SMs, of peak */
-    double memory;  /* ditto of the memory */
-    double busiest; /* the larger one of both */
+    double memory;  /* throughput of the memory, of peak */
+    double busiest; /* the larger of both */
     double l1;      /* throughput of the L1, of peak while active */
     double fma;     /* use of the FMA pipe, of peak */
     double fp64;
-    double slack; /* what idle issue slots leave to gain */
+    double slack; /* possible gain from idle issue slots */
 };
 
 static const struct passed nothing_passed = {NAN, NAN, NAN, NAN, NAN, NAN, NAN};
@@ -33,7 +33,7 @@ struct kp_rule_run {
     const struct kp_source_map *source; /* NULL = no values by instruction */
     const struct kp_rule *rule;
     const struct kp_section *section; /* of the rule */
-    struct passed passed;             /* inherited, then what the rule passes on itself */
+    struct passed passed;             /* inherited, then passed on by the rule itself */
     struct kp_messages *out;
     size_t n_before; /* messages before the rule began */
     int rc;
@@ -59,25 +59,25 @@ static struct gain local_gain(double percent)
     return (struct gain){percent, false};
 }
 
-/* A share of what a unit does: of the kernel where it is known how busy the unit is. */
+/* Returns a gain from a share of a unit's work: of the kernel if the unit's use is known. */
 static struct gain of_unit(double share, double busy)
 {
     return isnan(busy) ? local_gain(100 * share) : global_gain(100 * share * busy);
 }
 
-/* A share of the waiting, of which no more can be won than the issue slots leave. */
+/* Returns a gain from a share of the waiting, at most what the issue slots leave. */
 static struct gain of_slack(double share, double slack)
 {
     return isnan(slack) ? local_gain(100 * share) : global_gain(100 * (share < slack ? share : slack));
 }
 
-/* libkprof.so has no libm. */
+/* Stands in for fmax, as libkprof.so does not link libm. */
 static double larger(double a, double b)
 {
     return a > b || isnan(b) ? a : b;
 }
 
-/* Not known unless both are. */
+/* Returns the smaller value; NaN unless both are known. */
 static double smaller(double a, double b)
 {
     return a < b || isnan(a) ? a : b;
@@ -97,7 +97,7 @@ static double distance(double a, double b)
     return fabs(a - b);
 }
 
-/* Waves, blocks and warps: never near the limits of the type. */
+/* Truncates waves, blocks and warps, which never approach the limits of the type. */
 static double whole(double value)
 {
     return value >= 0 && value < 0x1p53 ? (double)(uint64_t)value : value;
@@ -125,7 +125,7 @@ static double value_of(const run_t *run, const char *name, double other)
     return kp_rule_value(run->result, run->rule, name, other);
 }
 
-/* The metric's value if the row is one of the chip's. */
+/* Returns the metric's value if the row applies to the chip. */
 static double value_here(const run_t *run, const char *cc, const char *metric)
 {
     const struct kp_launch_info *l = &run->result->launch;
@@ -172,12 +172,12 @@ static bool spoke(const run_t *run)
     return run->out->n > run->n_before;
 }
 
-/* --- what single rules need --- */
+/* --- helpers of single rules --- */
 
-/* Units by the prefixes of their metrics; those of any other prefix have no name. */
+/* Units by the prefixes of their metrics; other prefixes have no name. */
 static const struct memory_unit {
     const char *prefix, *name;
-    const char *whole; /* the throughput of all of it, which may have parts that are none of the memory throughput */
+    const char *whole; /* the unit's whole throughput; some of its parts may not belong to the memory throughput */
 } memory_units[] = {
     {"dram", "DRAM", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"},
     {"fbp", "DRAM", ""},
@@ -198,7 +198,7 @@ static const char *unit_name(const char *metric)
     return "";
 }
 
-/* The constituents of memory throughput on the launch's device: a comma list, or NULL. */
+/* Returns the constituents of memory throughput on the launch's device: a comma list, or NULL. */
 static const char *constituents(const struct kp_result *r, const struct kp_session *s)
 {
     const size_t n = strlen(memory_throughput);
@@ -230,7 +230,7 @@ static const char *largest_constituent(const struct kp_result *r, const char *li
     return unit;
 }
 
-/* The largest constituent is the whole: a unit that has its value is the one. */
+/* Finds the unit whose value equals the throughput, which is its largest constituent. */
 static const char *unit_of_same_use(const struct kp_result *r)
 {
     double memory, value;
@@ -264,11 +264,11 @@ static const char *bytes(double n, struct phrase *to)
     return to->text;
 }
 
-/* Metrics of which only the largest matters. */
+/* Metrics of which only the largest counts. */
 struct top {
     const char *label, *what;
     double value;
-    size_t n; /* how many of them the launch has */
+    size_t n; /* number of them that the launch has */
 };
 
 static void rank(struct top *t, const char *label, double value, const char *what)
@@ -283,8 +283,8 @@ static void rank(struct top *t, const char *label, double value, const char *wha
     }
 }
 
-/* The part that a pipe's use comes from. Only "Shared" and "Tensor" are sums of others, and FP64, whose row says so, is
- * a part of the first alone. */
+/* Names the part that causes a pipe's use. Only "Shared" and "Tensor" are sums of others; FP64, whose row says so,
+ * is a part of "Shared" alone. */
 static const char *dominant_name(const struct top *pipe, const struct top *part)
 {
     if (!strcmp(pipe->label, "Shared") || (!strcmp(pipe->label, "Tensor") && !*part->what))
@@ -297,7 +297,7 @@ static const char *dominant(const struct top *pipe, const struct top *part)
     return *dominant_name(pipe, part) ? ", mostly from its part " : "";
 }
 
-/* Which instructions fill the pipes: slow ones keep them busy although they are few. */
+/* Names the instructions that fill the pipes: a few slow ones can keep them busy. */
 static const char *by_instructions(const struct top *inst, double busy, struct phrase *to)
 {
     double ratio = inst->value / busy;
@@ -311,7 +311,7 @@ static const char *by_instructions(const struct top *inst, double busy, struct p
     return to->text;
 }
 
-/* Shares that would print as 0 or 1 although they are neither. */
+/* Marks shares that would print as 0 or 1 although they differ. */
 static const char *near(double share)
 {
     return share > 0 && share < 0.01 ? "close to " : "";
@@ -339,7 +339,7 @@ static double grid_blocks(const run_t *run)
     return l->kind == KP_WORKLOAD_KERNEL ? product(l->grid) : NAN;
 }
 
-/* SMs of the device, also where the launch may use some of them only. */
+/* Returns the SMs of the device, even if the launch may use only some of them. */
 static double device_sms(const run_t *run)
 {
     const struct kp_session *s = run->session;
@@ -350,7 +350,7 @@ static double device_sms(const run_t *run)
     return kp_metric_number(kp_result_find(run->result, "launch__sm_count"), &sms) ? sms : NAN;
 }
 
-/* The end of a message: where in the code. */
+/* The end of a message: the place in the code. */
 struct spot {
     char text[320];
 };
@@ -367,7 +367,7 @@ static const char *name_spot(const run_t *run, const struct kp_source_line *line
     return to->text;
 }
 
-/* Nothing where it is not known. */
+/* Names the place, or nothing if unknown. */
 static const char *where(const run_t *run, enum kp_hot hot, struct spot *to)
 {
     double share = 0;
@@ -376,7 +376,7 @@ static const char *where(const run_t *run, enum kp_hot hot, struct spot *to)
     return name_spot(run, line, share, what, to);
 }
 
-/* To the section where it is not known. */
+/* Names the place, or refers to the section if unknown. */
 static const char *where_or_look(const run_t *run, enum kp_hot hot, struct spot *to)
 {
     const char *text = where(run, hot, to);
@@ -401,7 +401,7 @@ static void stall(run_t *run, const char *reason, double issued, double latency,
             cycles, waits, reason, 100 * share, latency, todo, where_stalled(run, reason, &(struct spot){""}));
 }
 
-/* A factor that is not known, or 0, does not count. */
+/* Turns an unknown factor, or 0, into one without effect. */
 static double factor(double value)
 {
     return value > 0 || value < 0 ? value : 1;
@@ -413,7 +413,7 @@ struct levels {
     bool beyond_l1;
 };
 
-/* Where a pattern that uses only part of each sector costs most, and how much. */
+/* Finds where a pattern that uses only part of each sector costs most, and how much. */
 static void access_pattern(run_t *run, const char *key, const char *what, struct levels at, enum kp_hot hot)
 {
     static const char *const names[] = {"the L1", "the L2", "the DRAM"};
@@ -465,7 +465,7 @@ static void bank_conflicts(run_t *run, const char *key, const char *what, double
             where_or_look(run, hot, &(struct spot){""}));
 }
 
-/* How far instances of one unit are apart in the cycles they are active. */
+/* Compares the active cycles of a unit's instances. */
 static void imbalance(run_t *run, const char *prefix, const char *what, const char *todo)
 {
     enum { MEAN, MOST, LEAST, ACTIVE, ELAPSED, N };
@@ -510,7 +510,7 @@ static bool has_opcodes(const run_t *run)
     return m && m->n_instances;
 }
 
-/* Instructions of an opcode with whatever modifiers: FADD and FADD.FTZ. */
+/* Counts instructions of an opcode with any modifiers: FADD and FADD.FTZ. */
 static double opcode_count(const run_t *run, const char *opcode)
 {
     const struct kp_metric *m = metric_of(run, "opcodes");
@@ -524,7 +524,7 @@ static double opcode_count(const run_t *run, const char *opcode)
     return sum;
 }
 
-/* --- the table: first the inputs of each rule, then what it does, then the rules --- */
+/* --- the table: the inputs of each rule, then its code, then the rules --- */
 
 #define INPUT(name, source, cc, metric, required) {name, metric, cc, KP_SRC_##source, required, true},
 #define STALLED(reason)                           "smsp__average_warps_issue_stalled_" reason "_per_issue_active.ratio"
@@ -638,13 +638,14 @@ const struct kp_rule *kp_rule_find(const char *id)
 
 /* --- choosing --- */
 
-/* `expr` must match an identifier in full, which is what the anchors are for. */
+/* Selects rules by `expr`, which must match an identifier in full; hence the anchors. */
 static int select_regex(const char *expr, kp_rule_choice *chosen, char **err)
 {
     struct kp_pattern *pattern = NULL;
     char *anchored = NULL;
     kp_rule_choice matched = 0;
-    int rc = kp_pattern_new(expr, &pattern, err); /* as written first, so that a message shows what was written */
+    int rc = kp_pattern_new(expr, &pattern,
+                            err); /* compiles the expression as written first, so that a message shows it unchanged */
     kp_pattern_free(pattern);
     if (rc)
         return rc;
@@ -719,7 +720,7 @@ static bool has_inputs(const run_t *run)
     return true;
 }
 
-/* Where the section stands among the selected ones, or -1. */
+/* Returns the section's index among the selected ones, or -1. */
 static int section_place(const struct kp_section *const *sections, size_t n, const char *id)
 {
     for (size_t i = 0; i < n; i++)
@@ -728,7 +729,7 @@ static int section_place(const struct kp_section *const *sections, size_t n, con
     return -1;
 }
 
-/* The parent's values, where it ran: parents stand before their children. */
+/* Returns the parent's values, if the parent ran: parents precede their children. */
 static struct passed inherit(const struct kp_rule *rule, const struct passed passed[N_RULES])
 {
     const struct kp_rule *parent = kp_rule_find(rule->parent);
@@ -741,8 +742,8 @@ static void truncate_to(struct kp_messages *m, size_t n)
         free(m->list[--m->n].text);
 }
 
-/* A rule that was not chosen, or whose section is not there, runs for its children, and is not heard: what a launch
- * could gain does not depend on what is shown of it. */
+/* Applies all rules. A rule that was not chosen, or whose section is missing, runs silently for its children: a
+ * launch's possible gains do not depend on the display. */
 static int apply_all(run_t *run, const struct kp_section *const *sections, size_t n, kp_rule_choice chosen)
 {
     struct passed passed[N_RULES];
@@ -771,7 +772,7 @@ static bool comes_before(const struct kp_message *a, const struct kp_message *b,
     return by_section ? by_section < 0 : by_rule ? by_rule < 0 : a->rank > b->rank;
 }
 
-/* Few, and mostly in order: insertion, which keeps equals as they came. */
+/* Sorts by insertion, which is stable: messages are few, and mostly in order. */
 static void sort(struct kp_messages *m, const struct kp_section *const *sections, size_t n)
 {
     for (size_t i = 1; i < m->n; i++) {

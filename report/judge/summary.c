@@ -11,25 +11,25 @@
 #include "report/model/launch_names.h"
 
 enum {
-    BOUNDS_MAX = 8, /* kinds of bound that are kept of one kernel: more than launches of one kernel differ in */
-    RULES_MAX = 64, /* the most that a kp_rule_choice can hold */
+    BOUNDS_MAX = 8, /* most kinds of bound kept of one kernel: more than its launches have */
+    RULES_MAX = 64, /* the most bits of a kp_rule_choice */
 };
 
 struct bound {
     char what[KP_BOUND_NAME_MAX];
-    double weight; /* time, or launches where no launch has a time */
+    double weight; /* time, or launches if no launch has a time */
 };
 
 struct kernel {
     char *name;
-    size_t range; /* how much of it is the NVTX range that it is named after, see kp_launch_range_length */
+    size_t range; /* length of the NVTX range in the name, see kp_launch_range_length */
     uint64_t launches;
     double ns;
     struct bound bounds[BOUNDS_MAX];
-    double saved[RULES_MAX]; /* by rules of the table, firm and of the whole kernel: ns of all launches */
+    double saved[RULES_MAX]; /* by rules of the table, firm and for the whole kernel: ns of all launches */
 };
 
-/* A place in a list that is sorted. */
+/* An entry of a sorted list. */
 struct entry {
     struct kernel *kernel;
 };
@@ -37,7 +37,7 @@ struct entry {
 struct kp_summary {
     struct entry *kernels; /* by name */
     size_t n, capacity;
-    const struct kp_section *sections[RULES_MAX]; /* of the rules that spoke */
+    const struct kp_section *sections[RULES_MAX]; /* of rules with messages */
     uint64_t launches;
     double ns;
 };
@@ -57,7 +57,7 @@ void kp_summary_free(struct kp_summary *s)
     free(s);
 }
 
-/* Where `name` stands, or would have to. */
+/* Returns the index of `name`, or where to insert it. */
 static size_t place(const struct kp_summary *s, const char *name)
 {
     size_t low = 0, high = s->n;
@@ -122,7 +122,7 @@ static void add_bound(struct kernel *k, const char *what, double weight)
     }
 }
 
-/* Of several messages of a rule the best counts: they are about the same time. */
+/* Adds savings. The best of several messages of a rule counts: they are about the same time. */
 static void add_savings(struct kp_summary *s, struct kernel *k, const struct kp_messages *m, double ns)
 {
     double best[RULES_MAX] = {0};
@@ -147,7 +147,7 @@ int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const
     if (!k)
         return -ENOMEM;
     kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns);
-    if (!isfinite(ns) || ns < 0) /* of a session file that was edited: it must not spoil the sums */
+    if (!isfinite(ns) || ns < 0) /* from an edited session file: it must not spoil the sums */
         ns = 0;
     kp_verdict(r, session, m, &v);
     add_bound(k, v.what, ns > 0 ? ns : 1);
@@ -168,7 +168,7 @@ static const char *main_bound(const struct kernel *k)
     return best->what;
 }
 
-/* The rule that would save most of the kernel's time, NULL when none would save enough to be named. */
+/* Returns the rule that would save most of the kernel's time, NULL when none saves enough to be named. */
 static const struct kp_rule *best_rule(const struct kernel *k, double *saved)
 {
     size_t n;

@@ -1,6 +1,6 @@
 /*
- * The summary over a run: kernels by their time, with what bounds them and what would help most. Fed launch by launch;
- * it keeps a fixed amount of memory for each kernel name, whatever the number of launches.
+ * The summary of a run: kernels by their time, with what bounds them and what would help most. Receives launch by
+ * launch; uses a fixed amount of memory for each kernel name, whatever the number of launches.
  * Threads: one at a time for each summary.
  */
 #ifndef KP_REPORT_JUDGE_SUMMARY_H
@@ -12,22 +12,21 @@ struct kp_summary;
 struct kp_summary *kp_summary_new(void); /* NULL without memory */
 void kp_summary_free(struct kp_summary *s);
 
-/* Adds one launch with its messages (kp_rules_apply); nothing of them is kept but which
- * sections they are in, which must outlive the summary. 0 or -ENOMEM, with the summary as it
- * was. */
+/* Adds one launch with its messages (kp_rules_apply). Keeps only pointers to their sections, which must outlive the
+ * summary. 0 or -ENOMEM, with the summary unchanged. */
 int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const struct kp_result *r,
                    const struct kp_messages *m);
 
-/* A kernel of the run; what it points to is valid as long as the summary. */
+/* A kernel of the run; its pointers are valid as long as the summary. */
 struct kp_summary_kernel {
     const char *name;
-    size_t range; /* how much of it is the NVTX range that it is named after, see kp_launch_range_length */
+    size_t range; /* length of the NVTX range in the name, see kp_launch_range_length */
     uint64_t launches;
     double ns;
-    const char *bound;                /* as kp_verdict.what, of most of its time; "" when not known */
-    const struct kp_rule *rule;       /* that would save most of its time; NULL when none saves enough to be named */
+    const char *bound;          /* as kp_verdict.what, for most of its time; "" when unknown */
+    const struct kp_rule *rule; /* the rule that would save most of its time; NULL when none saves enough to be named */
     const struct kp_section *section; /* of the rule */
-    double saved_ns;                  /* by the rule */
+    double saved_ns;                  /* by following the rule */
 };
 
 struct kp_summary_total {
@@ -37,7 +36,7 @@ struct kp_summary_total {
     double ns;
 };
 
-/* Sums up the launches. Overwrites *out, which is to be freed. 0 or -ENOMEM. */
+/* Sums up the launches. Overwrites *out, which the caller frees. 0 or -ENOMEM. */
 int kp_summary_total(const struct kp_summary *s, struct kp_summary_total *out);
 void kp_summary_total_free(struct kp_summary_total *t);
 

@@ -10,13 +10,13 @@
 
 /* Percent of peak from which a unit counts as the bound, as in rule SOLBottleneck. */
 static const double busy_from = 60;
-/* Of a unit that misses that by fewer points, and is ahead of the other as in rule SOLBottleneck, the gains tell. */
+/* If a unit misses that by fewer points, and leads the other as in rule SOLBottleneck, the gains decide. */
 static const double misses_by = 5, ahead_by = 10;
 /* A part that is nearly as busy as the whole explains it. */
 static const double nearly = 0.9;
 
-/* Parts of an SM, those first that tell best what to change; the names of inputs of rule HighPipeUtilization. Of
- * "Shared" it is said only when none of the pipes that share is full by itself. */
+/* Parts of an SM, the most helpful names first; they are inputs of rule HighPipeUtilization. "Shared" is named only
+ * when none of the pipes that share it is full alone. */
 static const char *const parts[] = {"pipe/", "inst/", "pipe/Shared"};
 
 static bool is_part(const char *name, const char *kind)
@@ -24,7 +24,7 @@ static bool is_part(const char *name, const char *kind)
     return !strncmp(name, kind, strlen(kind)) && (!strcmp(name, kind) || strcmp(name, "pipe/Shared") != 0);
 }
 
-/* The busiest part of a kind; its label in *label. */
+/* Returns the busiest part of a kind; its label in *label. */
 static double busiest_part(const struct kp_result *r, const char *kind, const char **label)
 {
     const struct kp_rule *rule = kp_rule_find("HighPipeUtilization");
@@ -53,7 +53,7 @@ static void name_compute(const struct kp_result *r, struct kp_verdict *v)
         snprintf(v->what, sizeof v->what, "issue slots");
 }
 
-/* As the chart of warp states calls it, where what they are is known anyway: "Stall Long Scoreboard". */
+/* Names the state without "Stall", which the chart of warp states prefixes: "Stall Long Scoreboard". */
 static const char *stall_label(const struct kp_rule *rule, const struct kp_rule_input *in)
 {
     static const char known[] = "Stall ";
@@ -64,7 +64,7 @@ static const char *stall_label(const struct kp_rule *rule, const struct kp_rule_
     return in->name;
 }
 
-/* A warp that is ready, while another one is issued, waits for nothing. */
+/* Whether a state is a wait: a warp that is ready, while another one is issued, waits for nothing. */
 static bool is_wait(const struct kp_rule_input *in)
 {
     return !in->required && strcmp(in->name, "not_selected") != 0;
@@ -115,7 +115,7 @@ static enum kp_bound find_bound(const struct kp_verdict *v)
     return v->memory > v->compute ? KP_BOUND_MEMORY : KP_BOUND_COMPUTE;
 }
 
-/* The unit that a rule looks at. That units are not busy at the same time is the fault of none. */
+/* Returns the unit that a rule is about. Units that are busy at different times are not one unit's fault. */
 static enum kp_bound unit_of(const struct kp_rule *rule)
 {
     static const struct {
@@ -128,7 +128,7 @@ static enum kp_bound unit_of(const struct kp_rule *rule)
     return KP_BOUND_UNKNOWN;
 }
 
-/* A unit just below the threshold is the bound if what would help most is a rule of it. */
+/* Makes a unit just below the threshold the bound if the most helpful rule is about it. */
 static enum kp_bound refine_bound(const struct kp_verdict *v)
 {
     const struct kp_message *top = v->gains[0];
@@ -151,7 +151,7 @@ static void take_out(struct kp_verdict *v, size_t at)
     v->gains[at] = NULL;
 }
 
-/* Puts `m` among the best, in the place of a worse one of its rule. */
+/* Adds `m` to the best gains, replacing a worse one of the same rule. */
 static void rank_gain(struct kp_verdict *v, const struct kp_message *m)
 {
     size_t at = 0;

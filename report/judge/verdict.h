@@ -1,5 +1,5 @@
 /*
- * The verdict on a launch: what bounds it, and the rules that promise most.
+ * The verdict on a launch: what bounds it, and the most promising rules.
  * Threads: pure functions.
  */
 #ifndef KP_REPORT_JUDGE_VERDICT_H
@@ -24,17 +24,18 @@ enum {
 struct kp_verdict {
     enum kp_bound bound;
     char what[KP_BOUND_NAME_MAX];  /* "DRAM", "L2", "L1", "FMA pipe", "issue slots", "latency", "launch size" ... */
-    double compute, memory, waves; /* percent of peak; waves of blocks; NaN when not known */
-    char stall[KP_BOUND_NAME_MAX]; /* what warps wait for most, as the warp state chart calls it; "" when not known */
-    double stall_share;            /* of their time, in percent */
+    double compute, memory, waves; /* percent of peak; waves of blocks; NaN when unknown */
+    char stall[KP_BOUND_NAME_MAX]; /* the most frequent wait of warps, named as in the warp state chart; "" when unknown
+                                    */
+    double stall_share;            /* its share of their time, in percent */
     const struct kp_message *gains[KP_VERDICT_GAINS]; /* best first; NULL: no more. Valid as long as the messages */
 };
 
-/* Whether the estimate is a gain of the kernel: neither that of one unit alone (local), nor a ceiling, nor too small to
- * be named. */
+/* Whether the estimate is a gain of the kernel: not that of one unit alone (local), not a ceiling, and not too small
+ * to be named. */
 bool kp_is_gain(const struct kp_message *m);
 
-/* `s` as for kp_rules_apply; `m` are the launch's messages. */
+/* Computes the verdict; `s` as for kp_rules_apply; `m` are the launch's messages. */
 void kp_verdict(const struct kp_result *r, const struct kp_session *s, const struct kp_messages *m,
                 struct kp_verdict *out);
 

@@ -87,7 +87,7 @@ static bool take(char **at, const char *text)
     return true;
 }
 
-/* Four hexadecimal digits of a character that is one byte long; -1 for anything else. */
+/* Returns a one-byte character from four hexadecimal digits; -1 for anything else. */
 static int escaped_byte(const char *at)
 {
     char digits[5] = "", *end;
@@ -96,7 +96,7 @@ static int escaped_byte(const char *at)
     return byte > 0 && byte < 128 && end == &digits[4] ? (int)byte : -1;
 }
 
-/* A string, unescaped where it stands. */
+/* Reads a string, unescaping it in place. */
 static bool take_key(char **at, const char **key)
 {
     if (!take(at, "\""))

@@ -10,11 +10,11 @@
 #include "base/regex.h"
 #include "base/text.h"
 
-/* Numbers: all, those of a list, or those that an expression matches as a whole. */
+/* Numbers: all, a list, or those that an expression matches as a whole. */
 struct numbers {
     uint64_t *list;
     size_t n;
-    struct kp_regex *regex; /* NULL: there is none */
+    struct kp_regex *regex; /* NULL: none */
 };
 
 struct kp_kernel_id {
@@ -51,14 +51,14 @@ static int read_numbers(const char *what, const char *text, struct numbers *out,
 {
     if (strspn(text, "0123456789, ") == strlen(text))
         return read_list(text, out, err);
-    /* An expression of letters matches no number: a name, or a field that stands in the wrong place. */
+    /* An expression with letters matches no number: the user wrote a name, or put a field in the wrong place. */
     if (strpbrk(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"))
         return kp_error(err, "'%s' is no %s; write a number, a list of numbers or an expression that matches some",
                         text, what);
     return kp_regex_new(text, true, &out->regex, err);
 }
 
-/* The parts of `text`, which is changed: zeros take the place of colons. */
+/* Splits `text` in place: zeros replace colons. */
 static bool split(char *text, char *parts[4])
 {
     char *first = strchr(text, ':'), *second = first ? strchr(first + 1, ':') : NULL, *last = strrchr(text, ':');

@@ -1,4 +1,4 @@
-/* The identifier of launches that kernel-id takes: context:stream:[regex:]name:invocation. */
+/* The launch identifier of kernel-id: context:stream:[regex:]name:invocation. */
 #ifndef KP_REPORT_MODEL_KERNEL_ID_H
 #define KP_REPORT_MODEL_KERNEL_ID_H
 
@@ -7,13 +7,13 @@
 
 struct kp_kernel_id;
 
-/* Context, stream and invocation are numbers, lists of them separated by commas, or expressions that match a whole
- * number; the name is as kp_pattern_new takes it. An empty field matches everything. Names may have colons: the first
- * two and the last one separate. Returns 0; -EINVAL with *err (malloc'ed line); -ENOMEM. */
+/* Parses an identifier. Context, stream and invocation are numbers, comma lists of numbers, or expressions that
+ * match a whole number. The name is as kp_pattern_new takes it. An empty field matches everything. Names may have
+ * colons: the first two and the last one separate. Returns 0; -EINVAL with *err (malloc'ed line); -ENOMEM. */
 int kp_kernel_id_new(const char *text, struct kp_kernel_id **out, char **err);
 void kp_kernel_id_free(struct kp_kernel_id *id);
 
-/* Any thread. Whether context or stream matter; whether they, the name and the invocation match. */
+/* Tell whether context or stream matter; whether they, the name and the invocation match. Threads: any. */
 bool kp_kernel_id_asks_place(const struct kp_kernel_id *id);
 bool kp_kernel_id_place(const struct kp_kernel_id *id, uint64_t context, uint64_t stream);
 bool kp_kernel_id_name(const struct kp_kernel_id *id, const char *name);

@@ -15,7 +15,7 @@ const char *kp_launch_name(const struct kp_launch_info *l)
     return l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
 }
 
-/* NULL where the thread has none. */
+/* Returns NULL where the thread has no range. */
 static const struct kp_nvtx_range *innermost(const struct kp_nvtx *n)
 {
     const struct kp_nvtx_range *last = NULL;
@@ -55,7 +55,7 @@ size_t kp_range_cut(const char *name, size_t range, size_t most, char *out)
     const char *mark = range > most ? cut : "";
     size_t kept = range > most ? most - strlen(cut) : range;
     while (range > most && kept && ((unsigned char)name[kept] & 0xc0) == 0x80)
-        kept--; /* between the bytes of a character */
+        kept--; /* do not cut between the bytes of a character */
     memcpy(out, name, kept);
     memcpy(out + kept, mark, strlen(mark));
     return kept + strlen(mark);
@@ -63,7 +63,7 @@ size_t kp_range_cut(const char *name, size_t range, size_t most, char *out)
 
 /* --- names that fit --- */
 
-/* Behind what closes the bracket at `at`; brackets of other kinds inside count, "->" is none. */
+/* Returns the end of the bracket at `at`; brackets of other kinds inside count, "->" does not. */
 static const char *behind_bracket(const char *at)
 {
     int depth = 0;
@@ -77,7 +77,7 @@ static const char *behind_bracket(const char *at)
     return c;
 }
 
-/* `to` has room for all of `from`. */
+/* Writes the qualified name; `to` has room for all of `from`. */
 static void write_qualified(const char *from, char *to)
 {
     char *start = to;
@@ -85,20 +85,20 @@ static void write_qualified(const char *from, char *to)
         const char *behind = strchr("<(", *from) ? behind_bracket(from) : NULL;
         if (!behind) {
             *to++ = *from;
-            /* what stands before a blank is the return type */
+            /* text before a blank is the return type */
             to = *from++ == ' ' ? start : to;
         } else if ((to == start || to[-1] == ':') && !strncmp(behind, "::", 2)) {
-            from = behind + 2; /* a namespace without a name */
+            from = behind + 2; /* an anonymous namespace */
         } else if (*from == '<') {
             from = behind;
         } else {
-            break; /* parameters */
+            break; /* parameters begin */
         }
     }
     *to = '\0';
 }
 
-/* What follows the last "::". */
+/* Returns the part behind the last "::". */
 static const char *without_namespaces(const char *name)
 {
     const char *last = name;
@@ -125,7 +125,7 @@ char *kp_trace_name(const char *demangled, size_t width)
     return name;
 }
 
-/* --- ranges that launches are put together by --- */
+/* --- ranges that group launches --- */
 
 char *kp_range_title(const struct kp_nvtx_range *r)
 {

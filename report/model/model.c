@@ -12,7 +12,7 @@ char *kp_strdup(const char *s)
     return strdup(s ? s : "");
 }
 
-/* Index of the first metric whose name is not before `name`. */
+/* Returns the index of the first metric whose name is not before `name`. */
 static size_t lower_bound(const struct kp_result *r, const char *name)
 {
     size_t lo = 0, hi = r->n_metrics;
@@ -47,14 +47,14 @@ static int reserve_one(struct kp_result *r)
     return 0;
 }
 
-/* Puts `value` (its strings are still the caller's, and are copied) in its place by name. */
+/* Inserts a copy of `value` by name; its strings stay the caller's. */
 static int put(struct kp_result *r, const struct kp_metric *value)
 {
     struct kp_metric m = *value;
     m.name = kp_strdup(value->name);
     m.unit = kp_strdup(value->unit);
     m.text = value->text ? strdup(value->text) : NULL;
-    /* Room is made before anything is replaced, so that a failure leaves `r` as it was. */
+    /* Allocate before replacing anything, so that a failure leaves `r` as it was. */
     if (!m.name || !m.unit || (value->text && !m.text) || reserve_one(r)) {
         metric_free(&m);
         r->lossy = true;
@@ -91,7 +91,7 @@ int kp_result_set_text(struct kp_result *r, const char *name, const char *unit, 
                                       .text = (char *)(value ? value : "")});
 }
 
-/* The instances and the text of their keys are one block, as curves of hundreds of points are made for each launch. */
+/* Allocates the instances and the text of their keys in one block, as each launch has curves of hundreds of points. */
 static struct kp_instance *instances_new(const char *const *keys, const double *values, size_t n)
 {
     size_t text = 0;
@@ -224,7 +224,7 @@ int kp_session_add_skip(struct kp_session *s, const char *reason, uint64_t n)
     return 0;
 }
 
-/* Counts in one of the lists of what was seen. */
+/* Adds to the count of `name` in one of the lists. */
 static int add_seen(struct kp_kernel_count **list, size_t *n_list, const char *name, uint64_t n)
 {
     for (size_t i = 0; i < *n_list; i++) {
@@ -254,7 +254,7 @@ int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t 
     return add_seen(&s->ranges, &s->n_ranges, expression, n);
 }
 
-/* The texts of a range are one block, which begins with `domain`: launches have many ranges. */
+/* Copies the texts of a range into one block, which begins with `domain`: launches have many ranges. */
 static int copy_texts(struct kp_nvtx_range *r)
 {
     char **texts[] = {&r->domain, &r->name, &r->category, &r->payload};
@@ -291,7 +291,7 @@ int kp_nvtx_add(struct kp_nvtx *n, const struct kp_nvtx_range *r)
 void kp_nvtx_free(struct kp_nvtx *n)
 {
     for (size_t i = 0; i < n->n_ranges; i++)
-        free(n->ranges[i].domain); /* and the texts behind it */
+        free(n->ranges[i].domain); /* frees the texts behind it, too */
     free(n->ranges);
     free(n->thread_name);
     free(n->stream_name);

@@ -13,13 +13,13 @@ static const char REGEX_PREFIX[] = "regex:";
 static const char SEPARATORS[] = ";\n";
 static const char SPECIAL[] = "@,[]/*+;\\";
 
-/* One of both. */
+/* A literal name or an expression. */
 struct name {
     char *exact;
     struct kp_pattern *pattern;
 };
 
-/* A name and what lies between it and the one before it. */
+/* A name and its distance from the one before. */
 struct step {
     struct name name;
     size_t least; /* ranges between, */
@@ -27,7 +27,7 @@ struct step {
 };
 
 struct expression {
-    struct name domain; /* neither: the default one */
+    struct name domain; /* neither: the default domain */
     enum kp_nvtx_kind kind;
     bool bottom, top;
     struct step *steps; /* of start-end ranges: the names, in any order */
@@ -47,7 +47,7 @@ struct piece {
     bool regex;
 };
 
-/* The first of `characters` in the piece that has no '\' before it; its end when there is none. */
+/* Returns the first of `characters` in the piece without '\' before it; the end when there is none. */
 static const char *find(const struct piece *p, const char *characters)
 {
     const char *c = p->at;
@@ -64,7 +64,7 @@ static bool ends_with(const struct piece *p, char mark)
     return last && *last == mark;
 }
 
-/* Takes the '\' of a name away; of an expression those that only this syntax needs. malloc'ed. */
+/* Removes the '\' of a name; in an expression, only those that this syntax needs. malloc'ed. */
 static char *unescape(const struct piece *p)
 {
     char *text = malloc(sizeof REGEX_PREFIX + (size_t)(p->end - p->at)), *to = text;
@@ -109,7 +109,7 @@ static bool is_quantifier(const struct piece *p, char which)
     return p->end - p->at == 1 && *p->at == which;
 }
 
-/* Adds the name of `p` behind the `gap` that was read since the last one. */
+/* Adds the name of `p` behind the `gap` read since the last one. */
 static int add_step(struct expression *e, const struct piece *p, struct step *gap, char **err)
 {
     struct step *grown = realloc(e->steps, (e->n + 1) * sizeof *grown);
@@ -124,7 +124,7 @@ static int add_step(struct expression *e, const struct piece *p, struct step *ga
     return 0;
 }
 
-/* The names of a range part without its end marks: separated by '/', or for start-end ranges by ','. */
+/* Reads the names of a range part without its end marks: separated by '/', or for start-end ranges by ','. */
 static int read_steps(struct expression *e, const struct piece *part, char **err)
 {
     const char *mark = e->kind == KP_NVTX_PUSH_POP ? "/" : ",";
@@ -147,8 +147,8 @@ static int read_steps(struct expression *e, const struct piece *part, char **err
     return rc;
 }
 
-/* Takes the marks off both ends of a range part that say where in the stack it is, and that it is one of a stack. In an
- * expression a '/' in front of a bracket says that it is none of them; *shielded is where that one, at the end, is. */
+/* Removes the marks from both ends of a range part: they tell its place in the stack, and that it is one of a stack.
+ * In an expression, a '/' in front of a bracket means that the bracket is no mark; *shielded is the '/' at the end. */
 static void take_marks(struct expression *e, struct piece *p, bool *stack, bool *shielded)
 {
     size_t len = (size_t)(p->end - p->at);
@@ -230,7 +230,7 @@ static void free_expression(struct expression *e)
     free(e->steps);
 }
 
-/* Whether the last character of the piece has a '\' before it that is none of a name. */
+/* Whether the last character of the piece has a '\' of this syntax before it. */
 static bool last_is_escaped(const struct piece *p)
 {
     const char *c = p->end - 1;
@@ -317,7 +317,7 @@ struct stack {
     size_t n;
 };
 
-/* Whether a range that the step before matched is as far below `at` as the step wants. */
+/* Whether the range that the previous step matched is as far from `at` as this step wants. */
 static bool follows(const struct step *s, const bool *before, size_t at)
 {
     if (!s->more)
@@ -330,7 +330,7 @@ static bool follows(const struct step *s, const bool *before, size_t at)
 
 static bool match_stack(const struct expression *e, const struct stack *s)
 {
-    bool now[KP_NVTX_DEPTH], before[KP_NVTX_DEPTH]; /* where the steps up to this one can end */
+    bool now[KP_NVTX_DEPTH], before[KP_NVTX_DEPTH]; /* places where the steps up to this one can end */
     for (size_t i = 0; i < e->n; i++) {
         const struct step *step = &e->steps[i];
         for (size_t at = 0; at < s->n; at++)
@@ -396,7 +396,7 @@ bool kp_nvtx_filter_match(const struct kp_nvtx_filter *f, const struct kp_nvtx_r
 
 /* ---- writing ---- */
 
-/* A name at an end of the expression has nothing there that would not count as its own. */
+/* Writes a name. At an end of the expression a blank or "regex:" needs a '\', too, to belong to the name. */
 static void write_name(FILE *to, const char *name, bool first, bool last)
 {
     bool at_begin =

@@ -1,19 +1,17 @@
 /*
  * Filters over NVTX ranges, in ncu's syntax. A filter is one or more expressions, separated by ';' or a line break; it
- * takes a launch when one of them does.
+ * matches a launch when one of them does.
  *
- *   A/        inside the push-pop range A, wherever it is in its thread's stack
+ *   A/        inside the push-pop range A, anywhere in its thread's stack
  *   A/B       inside A with B directly in it; with /+/ between them, one range; with / * / (no blanks), any number
  *   [A  A]    A is the outermost range of the stack; the innermost one. [A] is the only one.
  *   A         inside the start-end range A;  A,B: inside both
- *   D@...     of the domain D. Without it the ranges are those of the default domain; a stack has one domain's ranges
- *   regex:... domain and names are POSIX extended expressions, found anywhere in the name. There a '[' that begins, or
- * a
- *             ']' that ends, the part after '@' is written with a '/' before it, as it would mean the end of a stack
+ *   D@...     of the domain D, else of the default domain; a stack has one domain's ranges
+ *   regex:... domain and names are POSIX extended expressions, found anywhere in the name. A '[' that begins the part
+ *             after '@', or a ']' that ends it, needs a '/' before it, as it would mean the end of a stack
  *
- * Of the characters @ , [ ] / * + ; and \ those that belong to a name have a '\' before them; in an expression only
- * @ , / and ; need one, and any other '\' is the expression's own. Blanks around an expression do not count, unless
- * they have a '\' before them.
+ * In a name, the characters @ , [ ] / * + ; and \ need a '\' before them. In an expression only @ , / and ; need one;
+ * any other '\' is part of the expression. Blanks around an expression do not count, unless a '\' is before them.
  *
  * Pure functions. Threads: a filter may be used by any number at a time.
  */
@@ -24,20 +22,21 @@
 
 #include "report/model/model.h"
 
-/* The push-pop ranges of one thread that count, from the outermost on. */
+/* The number of push-pop ranges of one thread that count, from the outermost on. */
 enum { KP_NVTX_DEPTH = 128 };
 
 struct kp_nvtx_filter;
 
-/* Returns 0; -EINVAL with *err (malloc'ed line) for a wrong expression; -ENOMEM. Text without an expression makes a
- * filter that takes nothing. */
+/* Parses a filter. Returns 0; -EINVAL with *err (malloc'ed line) for a wrong expression; -ENOMEM. Text without an
+ * expression makes a filter that matches nothing. */
 int kp_nvtx_filter_new(const char *text, struct kp_nvtx_filter **out, char **err);
 bool kp_nvtx_filter_empty(const struct kp_nvtx_filter *f);
-/* `ranges`: those of each thread from the outermost to the innermost, threads and kinds in any order. */
+/* Whether the filter matches `ranges`: those of each thread from the outermost to the innermost, threads and kinds
+ * in any order. */
 bool kp_nvtx_filter_match(const struct kp_nvtx_filter *f, const struct kp_nvtx_range *ranges, size_t n);
 void kp_nvtx_filter_free(struct kp_nvtx_filter *f);
 
-/* The expression that stands for this range; malloc'ed, NULL without memory. */
+/* Returns the expression that matches this range; malloc'ed, NULL without memory. */
 char *kp_nvtx_expression(const struct kp_nvtx_range *r);
 
 #endif

@@ -13,14 +13,14 @@
 #include "base/text.h"
 #include "report/options/options.h"
 
-/* The most that is read, byte: it may be a file without an end. */
+/* The most that is read, byte: a file may have no end. */
 enum { MOST = 1 << 20 };
 
 enum { LEAST_ROOM = 64 };
 
 static const char prefix[] = KP_OPTION_PREFIX, own_name[] = KP_OPTION_PREFIX "CONFIG=";
 
-/* "launch-skip" is KPROF_LAUNCH_SKIP; a name that begins as those do stays as it is. */
+/* Makes an entry: "launch-skip" becomes KPROF_LAUNCH_SKIP; a name with that prefix stays as it is. */
 static char *entry_of(const char *name, size_t name_len, const char *value, size_t value_len)
 {
     bool whole = name_len >= sizeof prefix - 1 && !memcmp(name, prefix, sizeof prefix - 1);
@@ -38,14 +38,14 @@ static bool same_name(const char *a, const char *b)
     return !strncmp(a, b, len) && b[len] == '=';
 }
 
-/* A file in the making: a table with open addressing tells where a name has its entry, as a file may have very many. */
+/* A file being read. A hash table with open addressing finds the entry of a name, as a file may have very many. */
 struct reading {
     struct kp_config_file *c;
-    size_t *slots; /* by the hash of the name: index + 1 in c->entries, 0 = free; never more than half of them taken */
+    size_t *slots; /* by the hash of the name: index + 1 in c->entries, 0 = free; at most half are taken */
     size_t room;   /* slots, a power of two; the arrays of c have room for half as many */
 };
 
-/* The slot that has the entry of the same name, or the free one for it. */
+/* Returns the slot with the entry of the same name, or a free one. */
 static size_t slot_of(const struct reading *r, const char *entry)
 {
     size_t at = kp_hash(entry, strcspn(entry, "="), 0) & (r->room - 1);
@@ -77,7 +77,7 @@ static int make_room(struct reading *r)
     return 0;
 }
 
-/* Takes the entry over. */
+/* Adds the entry, and owns it from then on. */
 static int add(struct reading *r, char *entry, size_t line)
 {
     struct kp_config_file *c = r->c;
@@ -133,7 +133,7 @@ static int cannot_read(const char *path, const char *why, char **err)
     return kp_error(err, "cannot read the options in %s: %s", path, why);
 }
 
-/* Nothing is waited for. A pipe is refused: each process reads the file, and more than once. */
+/* Opens without waiting. Refuses a pipe: each process reads the file, and more than once. */
 static int open_file(const char *path, int *fd, char **err)
 {
     struct stat st;
@@ -202,7 +202,7 @@ void kp_config_file_free(struct kp_config_file *c)
     *c = (struct kp_config_file){.n = 0};
 }
 
-/* An empty value is as good as none. */
+/* Whether `env` sets the variable of an entry; an empty value does not count. */
 static bool sets(char *const *env, const char *entry)
 {
     for (; *env; env++)

@@ -111,7 +111,7 @@ static int read_count(const char *value, const char *lowest, uint64_t *out, char
     char *end;
     errno = 0;
     *out = strtoull(value, &end, 10);
-    /* strtoull would take blanks, a sign and, with it, wrap around */
+    /* strtoull would accept blanks and a sign, with which it wraps around */
     if (errno == ERANGE)
         return kp_error(err, "%s is too large", value);
     if (!isdigit((unsigned char)*value) || *end)
@@ -162,7 +162,7 @@ static int not_a_time(const char *value, char **err)
     return kp_error(err, "'%s' is not a time; write a number of seconds, or one with ms, s or m, such as 500ms", value);
 }
 
-/* Not by strtod, which takes the decimal point that the program's locale has. */
+/* Reads a time without strtod, which uses the decimal point of the program's locale. */
 static int read_time(const char *value, uint64_t *out, char **err)
 {
     static const struct {
@@ -244,7 +244,7 @@ static int check_pattern(const char *value, char **err)
     return rc;
 }
 
-/* Names depend on the chip, expressions do not. They are separated by blanks, too. */
+/* Checks expressions only, as names depend on the chip. Blanks separate names, too. */
 static int check_names(const char *list, char **err)
 {
     char *copy = kp_strdup(list), *save = NULL;
@@ -293,7 +293,7 @@ static int check_path(const char *value, char **err)
     return rc;
 }
 
-/* Of kinds that are stored as text, which is taken as it is where its kind has no row. */
+/* Checks by kind, for values stored as text; a kind without a row accepts any text. */
 static int (*const checks[])(const char *value, char **err) = {
     [KP_OPT_SET] = check_set,
     [KP_OPT_SECTIONS] = check_sections,
@@ -308,7 +308,7 @@ static int (*const checks[])(const char *value, char **err) = {
     [KP_OPT_KINDS] = NULL,
 };
 
-/* Reads into the field what is stored otherwise. */
+/* Reads a value that is not stored as text into its field. */
 static int read_value(const struct kp_option *row, const char *value, void *field, char **err)
 {
     switch (row->kind) {
@@ -350,7 +350,7 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
 {
     char *why = NULL;
     *err = NULL;
-    /* What is only separators would be as if not given, or select nothing. */
+    /* Only separators would count as not given, or select nothing. */
     bool names_nothing = *value && is_list(row->kind) && !value[strspn(value, ", \t")];
     int rc = names_nothing ? kp_error(&why, "nothing is named in '%s'", value)
              : *value      ? check_value(row, value, &why)
@@ -389,7 +389,7 @@ static bool is_text(enum kp_option_kind kind)
     }
 }
 
-/* Stores a value that has been checked. */
+/* Stores a checked value. */
 static int store(struct kp_options *o, const struct kp_option *row, const char *value)
 {
     void *field = (char *)o + row->offset;
@@ -455,7 +455,7 @@ static int unknown_name(const char *name, char **err)
 {
     char names[N_ROWS][KP_OPTION_NAME_MAX];
     const char *list[N_ROWS + 1] = {0};
-    size_t prefix = sizeof ENV_PREFIX - 1; /* left out, or it would make all names look alike */
+    size_t prefix = sizeof ENV_PREFIX - 1; /* skips the prefix, which would make all names look alike */
     for (size_t i = 0; i < N_ROWS; i++) {
         kp_option_env_name(&rows[i], names[i]);
         list[i] = names[i] + prefix;
@@ -468,7 +468,7 @@ static int unknown_name(const char *name, char **err)
     return kp_error(err, "unknown %s; `kprof --help` lists the options", name);
 }
 
-/* The row of a NAME=value of the environment, NULL when there is none. */
+/* Returns the row of a NAME=value of the environment, NULL when there is none. */
 static const struct kp_option *find_row(const char *entry)
 {
     char name[KP_OPTION_NAME_MAX];
@@ -481,7 +481,7 @@ static const struct kp_option *find_row(const char *entry)
     return NULL;
 }
 
-/* One NAME=value of the environment, whose name starts as ours do. */
+/* Takes one NAME=value of the environment, whose name has our prefix. */
 static int take(struct kp_options *o, const struct kp_option *row, const char *entry, bool *set_given, char **err)
 {
     const char *value = entry + strcspn(entry, "=");
@@ -498,7 +498,7 @@ static int take(struct kp_options *o, const struct kp_option *row, const char *e
     return rc;
 }
 
-/* Where a value comes from that is wrong. */
+/* Adds the place of a bad value to the message. */
 static int say_where(const struct kp_config_file *c, const char *entry, char **err)
 {
     size_t line = kp_config_file_line(c, entry);
@@ -510,7 +510,7 @@ static int say_where(const struct kp_config_file *c, const char *entry, char **e
     return rc;
 }
 
-/* The entries that name a folder, or all others. */
+/* Takes the entries that name a folder, or all others. */
 static int take_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, bool folders,
                     bool *set_given, char **err)
 {
@@ -527,7 +527,7 @@ static int take_all(struct kp_options *o, char *const *env, const struct kp_conf
     return rc;
 }
 
-/* The value of a variable that is not empty, or NULL. */
+/* Returns the value of a variable, or NULL if unset or empty. */
 static const char *value_of(char *const *env, const char *name)
 {
     size_t len = strlen(name);
@@ -537,7 +537,7 @@ static const char *value_of(char *const *env, const char *name)
     return NULL;
 }
 
-/* The environment with what its file of options adds, in *all, to be freed; NULL without one. */
+/* Makes the environment with the entries of its file of options, in *all, to be freed; NULL without a file. */
 static int add_config(char *const *env, struct kp_config_file *c, char ***all, char **err)
 {
     const char *path = value_of(env, "KPROF_CONFIG");
@@ -591,7 +591,7 @@ enum kp_log_target kp_options_log_target(const char *log_file)
                                          : KP_LOG_TO_FILE;
 }
 
-/* Whether report and session would be written over each other. `stdout` and `stderr` are no files as log-file. */
+/* Whether report and session would overwrite each other. `stdout` and `stderr` are no files as log-file. */
 static bool share_a_file(const char *log_file, const char *export_file)
 {
     return *export_file && kp_options_log_target(log_file) == KP_LOG_TO_FILE &&
@@ -614,7 +614,7 @@ static int several_pages(const struct kp_choices *pages, char **err)
     return rc;
 }
 
-/* What is wrong with values that are right each by itself. */
+/* Checks values that are valid alone but not together. */
 static int check_together(const struct kp_options *o, char **err)
 {
     if (o->csv && o->json)
@@ -628,7 +628,7 @@ static int check_together(const struct kp_options *o, char **err)
     return 0;
 }
 
-/* Whether an option's value, which is not empty, cannot be had without NVTX. */
+/* Whether an option's non-empty value needs NVTX. */
 static bool needs_nvtx(const struct kp_option *row, const char *value)
 {
     char *err = NULL;
@@ -671,7 +671,7 @@ bool kp_options_want_nvtx(char *const *env)
     return wanted;
 }
 
-/* From what is set by the environment and by its file of options. */
+/* Reads the options from the environment and its file of options. */
 static int read_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, char **err)
 {
     bool set_given = false;

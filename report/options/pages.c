@@ -9,10 +9,10 @@
 #include "report/define/sections.h"
 #include "report/define/source.h"
 
-/* The section without which a page has nothing to show; NULL: none. */
+/* The section that a page cannot do without; NULL: none. */
 static const char *const section_of[KP_PAGE_IDS] = {[KP_PAGE_SOURCE] = kp_source_section, [KP_PAGE_PM] = "PmSampling"};
 
-/* --- what is to be collected --- */
+/* --- selection of sections --- */
 
 int kp_page_wants(struct kp_options *o)
 {

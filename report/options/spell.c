@@ -1,4 +1,4 @@
-/* The spelling that flags and variables share: both the table of options and the file of them need it. */
+/* Spells flags as variables, for the table of options and for the file of options. */
 #include <ctype.h>
 
 #include "report/options/options.h"

@@ -11,11 +11,11 @@
 #include "report/view/series.h"
 #include "report/view/shown.h"
 
-enum { LINES_SHOWN = 5 /* the hottest ones */ };
+enum { LINES_SHOWN = 5 /* of the hottest */ };
 
 /* --- sections --- */
 
-/* A section while it is written: its title comes with the first thing that it has to show. */
+/* A section being written: its title comes with its first content. */
 struct written {
     struct kp_writer *to;
     const struct kp_section *section;
@@ -38,7 +38,7 @@ static int write_header(struct written *s)
     size_t end = kp_rows_before_bodies(s->section, last);
     int rc = kp_lines_of_rows(s->section, 0, end, s->view, s->asked_for, &lines);
     if (!rc && lines.n) {
-        if (s->section->passes != KP_PASSES_ONE) /* there, the rows that tell most come first */
+        if (s->section->passes != KP_PASSES_ONE) /* its rows keep their order: most telling first */
             kp_lines_sort(&lines);
         begin(s);
         kp_write_metrics(s->to, &lines);
@@ -57,7 +57,7 @@ static bool has_any_value(const struct kp_lines *l)
     return false;
 }
 
-/* A body of series: those that the launch has, and why it lacks the others, where that is known. */
+/* Writes a body of series: those that the launch has, and why others are missing, where known. */
 static int write_timelines(struct written *s, size_t at, size_t end)
 {
     struct kp_lines missing = {0};
@@ -79,7 +79,7 @@ static int write_timelines(struct written *s, size_t at, size_t end)
     return rc;
 }
 
-/* Bodies of one title follow each other, told apart by what stands above their values. */
+/* Writes titles once: bodies of one title follow each other, and differ in the heading above their values. */
 static void write_body_titles(struct written *s, const struct kp_row *row)
 {
     if (*row->label && (!s->body_title || strcmp(s->body_title, row->label)))
@@ -89,7 +89,7 @@ static void write_body_titles(struct written *s, const struct kp_row *row)
     s->body_title = row->label;
 }
 
-/* The body that row `at` opens, whose rows end before `end`. */
+/* Writes the body that row `at` opens, whose rows end before `end`. */
 static int write_body(struct written *s, size_t at, size_t end)
 {
     const struct kp_row *row = &s->section->rows[at];
@@ -122,7 +122,7 @@ static int write_bodies(struct written *s)
     return rc;
 }
 
-/* Sections that say nothing of a machine without what they are about. */
+/* Sections that have no content on a machine without their subject. */
 static const struct absence {
     const char *section, *count, *text; /* the count is 0 there */
 } absences[] = {
@@ -143,7 +143,7 @@ static bool has_all_zero(const struct kp_section *s, const struct kp_result *r)
     return n;
 }
 
-/* What is said in place of the section; NULL when there is something in it. */
+/* Returns the text in place of the section; NULL when the section has content. */
 static const char *absence_of(const struct kp_section *s, const struct kp_result *r)
 {
     double count;
@@ -156,7 +156,7 @@ static const char *absence_of(const struct kp_section *s, const struct kp_result
     return NULL;
 }
 
-/* Whether the section was asked for by its name. A session has the names of its set's sections, too. */
+/* Whether the section was asked for by its name. The session's names include those of its set's sections. */
 static bool is_named(const struct kp_display *d, const struct kp_section *s, const struct kp_session *session)
 {
     if (d->choose)
@@ -173,8 +173,7 @@ static void write_absence(struct written *s, const char *absence)
     kp_write_gap(s->to);
 }
 
-/* A section of drawings alone, of which header tables are to be printed: whoever named it gets to know why there is
- * nothing. */
+/* Explains, to whoever named a section of drawings alone, why header tables are empty. */
 static void tell_not_drawn(struct written *s)
 {
     const struct kp_display *d = s->to->out.display;
@@ -228,7 +227,7 @@ int kp_details_section(struct kp_writer *w, const struct kp_section *s, const st
     struct written written = {.to = w, .section = s, .view = v, .asked_for = asked_for};
     if (!kp_cc_matches(s->cc, l->cc_major, l->cc_minor))
         return 0;
-    if (w->out.display->choose && !kp_section_has_any(s, v->result)) /* see kp_listed_check */
+    if (w->out.display->choose && !kp_section_has_any(s, v->result)) /* kp_listed_check reports these */
         return 0;
     if (!absence)
         return write_present(&written);
@@ -271,7 +270,7 @@ static const char *const fields[FIELDS] = {
     "Rule Name",        "Rule Type",   "Rule Description", "Estimated Speedup Type",
     "Estimated Speedup"};
 
-/* As rows, all metrics of a section are alike, in whatever way they are drawn. */
+/* Writes rows: all metrics of a section are alike there, however they are drawn. */
 static int write_rows(struct kp_writer *w, const struct kp_shown *s)
 {
     int rc = 0;

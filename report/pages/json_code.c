@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is not known is empty. */
+/* Writes a word, "" where unknown. */
 static void write_word(struct kp_json *j, const char *key, const char *word)
 {
     kp_json_text(j, key, word ? word : "");
@@ -153,7 +153,7 @@ static void write_instruction(struct kp_json *j, const struct kp_instruction *i)
     kp_json_end(j);
 }
 
-/* The files whose text came with the functions so far, each once. */
+/* The embedded files of the functions so far, each once. */
 struct texts {
     struct kp_source_file *files;
     size_t n;
@@ -167,7 +167,7 @@ static bool has_text(const struct texts *t, const char *path)
     return false;
 }
 
-/* Takes over what `f` owns if it is a new one. */
+/* Keeps the text of a new file, by taking it from `f`. */
 static int keep_text(struct texts *t, struct kp_source_file *f)
 {
     if (!f->text || has_text(t, f->path))

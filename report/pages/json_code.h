@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "report/model/lookup.h"
 
-/* The ids that launches have named so far, sorted, each once. Starts as all 0. */
+/* The ids that launches have named so far, sorted, each once. Zero-initialised. */
 struct kp_json_ids {
     uint64_t *list;
     size_t n;
@@ -17,12 +17,12 @@ struct kp_json_code {
     struct kp_json_ids stacks, codes;
 };
 
-/* Members of the launch: its stack, counts and series, those that it has. 0 or -ENOMEM. */
+/* Writes members of the launch: its stack, counts and series, if any. 0 or -ENOMEM. */
 int kp_json_launch_code(struct kp_json *j, struct kp_json_code *c, const struct kp_result *r);
-/* Members of the document: the stacks and the code that launches have named, and the source files that are embedded. Of
- * what `lookup` does not have, there is none. 0, -EIO or -ENOMEM. */
+/* Writes members of the document: the stacks and code that launches have named, and the embedded source files. Those
+ * that `lookup` lacks are left out. 0, -EIO or -ENOMEM. */
 int kp_json_all_code(struct kp_json *j, const struct kp_json_code *c, const struct kp_lookup *lookup);
-/* Frees what `c` owns. */
+/* Frees the data that `c` owns. */
 void kp_json_code_free(struct kp_json_code *c);
 
 #endif

@@ -13,11 +13,11 @@
 #include "report/write/csv_writer.h"
 #include "report/write/text_writer.h"
 
-enum { ENOUGH = 1 }; /* what a function returns to see no more launches; errors are negative */
+enum { ENOUGH = 1 }; /* ends the loop over launches; errors are negative */
 
 static const struct page_row {
     kp_page_fn *page;
-    bool launches; /* shows each; kp_grouped_page takes its place where they are put together */
+    bool launches; /* shows each launch; kp_grouped_page takes over where launches are grouped */
 } rows[KP_PAGE_IDS] = {
     [KP_PAGE_DETAILS] = {kp_details_page, true},  [KP_PAGE_RAW] = {kp_raw_page, true},
     [KP_PAGE_SESSION] = {kp_session_page, false}, [KP_PAGE_SUMMARY] = {kp_summary_page, false},
@@ -37,7 +37,7 @@ static int write_page(const struct kp_page *pages, size_t n, struct kp_writer *w
     return (is_grouped(pages->display, id) ? kp_grouped_page : rows[id].page)(pages, n, w);
 }
 
-/* All others end with a gap. */
+/* Whether the page ends without the gap that ends all others. */
 static bool page_ends_with_a_table(const struct kp_page *p, enum kp_page_id id)
 {
     return id == KP_PAGE_DETAILS && p->display->rules && !p->display->grouping && !p->summary;
@@ -64,14 +64,14 @@ static int write_document(const struct kp_page *p, struct kp_writer *w)
     return rc;
 }
 
-/* NVTX is on from the first launch on, or never; then each has its thread. */
+/* Looks at the first launch only: NVTX is on from the start or never; then each launch has a thread. */
 static int has_thread(struct kp_result *r, void *arg)
 {
     *(bool *)arg = r->launch.nvtx.thread || r->launch.nvtx.n_ranges;
     return ENOUGH;
 }
 
-/* Whether launches of one of the pages have NVTX: then all have its columns. */
+/* Whether launches of a page have NVTX: then all sessions get the columns. */
 static int find_nvtx(const struct kp_page *pages, size_t n, bool *found)
 {
     int rc = 0;
@@ -82,7 +82,7 @@ static int find_nvtx(const struct kp_page *pages, size_t n, bool *found)
     return rc;
 }
 
-/* One page of all sessions. */
+/* Writes one page of all sessions. */
 static int write_rows(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const struct kp_display *d = pages->display;
@@ -136,7 +136,7 @@ static int (*const formats[])(const struct kp_page *pages, size_t n, FILE *to) =
     [KP_FORMAT_JSON] = kp_json_page,
 };
 
-/* In large pieces: each costs the log of a profiled process several system calls. */
+/* Prints in large pieces: each one costs the log of a profiled process several system calls. */
 static int print_pages(const struct kp_sink *out, const struct kp_page *pages, size_t n)
 {
     struct kp_stream stream;
@@ -158,7 +158,7 @@ struct opened {
     locale_t before;
 };
 
-/* `o` must stay where it is until it is closed. 0, or -ENOMEM with nothing to close. */
+/* Opens a page; `o` must stay in place until it is closed. 0, or -ENOMEM with nothing to close. */
 static int open_page(struct opened *o, const struct kp_display *d, const struct kp_session *s,
                      const struct kp_launches *launches, char **err)
 {
@@ -215,10 +215,10 @@ int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const s
 struct stored {
     struct kp_store *store;
     const struct kp_display *display;
-    struct kp_choice choice; /* as a page that looked at all of them has found */
+    struct kp_choice choice; /* as the page that read all launches found it */
 };
 
-/* What is called for each of its launches that is shown. */
+/* The callback for each launch that is shown. */
 struct chosen {
     const struct kp_display *display;
     uint64_t matched; /* launches so far */
@@ -227,7 +227,7 @@ struct chosen {
     void *arg;
 };
 
-/* 1, 0 or -ENOMEM. */
+/* Returns 1, 0 or -ENOMEM. */
 static int is_shown(struct chosen *c, const struct kp_launch_info *l)
 {
     const struct kp_display *d = c->display;
@@ -261,7 +261,7 @@ static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), vo
     return rc;
 }
 
-/* --- what was chosen so that no launch is left --- */
+/* --- a choice that matches no launch --- */
 
 struct unmatched {
     struct chosen chosen;
@@ -330,12 +330,12 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
     return rc;
 }
 
-/* One of several sessions that are printed together. */
+/* One of several sessions printed together. */
 struct part {
     struct stored stored;
     struct kp_launches launches;
     struct kp_session session;
-    struct kp_display display; /* with the code of the session */
+    struct kp_display display; /* with the session's code */
 };
 
 static int open_part(struct part *part, const struct kp_display *d, struct kp_store *store, char **err)

@@ -1,4 +1,4 @@
-/* What the files of the pages share: one function for each page. */
+/* Shared declarations of the pages: one function for each page. */
 #ifndef KP_REPORT_PAGES_PAGE_BODY_H
 #define KP_REPORT_PAGES_PAGE_BODY_H
 
@@ -8,34 +8,34 @@
 #include "report/write/cells.h"
 #include "report/write/writer.h"
 
-/* The heading of a column that names ranges as kp_range_title does. */
+/* The heading of a column of ranges, as kp_range_title names them. */
 #define KP_NVTX_RANGE "NVTX Range"
 
-/* What is being printed of a session. */
+/* A session being printed. */
 struct kp_page {
     const struct kp_display *display;
     const struct kp_session *session;
     const struct kp_launches *launches;
-    struct kp_summary *summary; /* where the details page adds its launches, and leaves it; NULL: it has its own */
+    struct kp_summary *summary; /* where the details page adds its launches; NULL: the page has its own */
     char **err;
-    bool shared; /* several sessions are in the table: each row says of which process it is */
+    bool shared; /* several sessions share the table: each row names its process */
 };
 
-/* Calls `fn` for each launch, with the metrics and under the name that it is shown with. */
+/* Calls `fn` for each launch, with the metrics and the name to show. */
 int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg);
 
-/* Writes the blocks of its page, of `n` sessions: several only where w->kind->rows. Returns what failed of the launches
- * or of memory; errors of the writer stay there. */
+/* Writes the blocks of a page, for `n` sessions: several only where w->kind->rows. Returns errors of the launches or
+ * of memory; errors of the writer stay there. */
 typedef int kp_page_fn(const struct kp_page *pages, size_t n, struct kp_writer *w);
 kp_page_fn kp_details_page, kp_raw_page, kp_session_page, kp_summary_page, kp_trace_page, kp_source_page, kp_pm_page;
-/* The pages details and raw where the display puts launches together. */
+/* Writes the pages details and raw where the display groups launches. */
 kp_page_fn kp_grouped_page;
-/* What follows is of this session. */
+/* Makes this the session of all further blocks. */
 void kp_page_enter(const struct kp_page *p, struct kp_writer *w);
-/* Notes how many samples of warps were lost, and what keeps them; *told: whether there was any. 0 or -ENOMEM. */
+/* Notes how many samples of warps were lost, and how to keep them; *told: whether any were. 0 or -ENOMEM. */
 int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *told);
 
-/* The whole session, or several of them. */
+/* Writes the whole session, or several of them. */
 int kp_json_page(const struct kp_page *pages, size_t n, FILE *to);
 
 #endif

@@ -49,7 +49,7 @@ static int one_derived(struct kp_result *r, void *arg)
     r->launch.demangled = renamed ? renamed : own;
     if (!rc)
         rc = e->fn(r, e->arg);
-    r->launch.demangled = own; /* whose launch it is may show it again */
+    r->launch.demangled = own; /* the owner of the launch may show it again */
     free(renamed);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* print-summary: the metrics of many launches put together, in place of each launch of the pages details and raw. */
+/* Prints print-summary: metrics over many launches, in place of each launch, for the pages details and raw. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "report/pages/page_body.h"
 #include "report/view/shown.h"
 
-/* One metric over launches; text has no such values and is left out. */
+/* One metric over launches; text metrics are left out. */
 struct spread {
     char *name, *title, *unit;
     uint64_t n;
@@ -25,7 +25,7 @@ struct part {
 };
 
 struct group {
-    char *name; /* of the kernel or of the NVTX range; NULL: all of the device, or what is in no range */
+    char *name; /* of the kernel or of the NVTX range; NULL: all of the device, or launches outside of ranges */
     int device, cc_major, cc_minor;
     uint64_t launches;
     struct part *parts;
@@ -45,7 +45,7 @@ static bool is_same_group(const struct group *g, const char *name, const struct 
     return g->name && name ? !strcmp(g->name, name) : g->name == name;
 }
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 static struct group *find_group(struct groups *all, const char *name, const struct kp_launch_info *l)
 {
     bool by_device = all->page->display->grouping == KP_GROUPING_GPU;
@@ -100,7 +100,7 @@ static int insert(struct part *p, size_t at, const char *title, const struct kp_
     return 0;
 }
 
-/* Values that are no numbers do not count. `at` moves on: metrics come by name, as the part has them. */
+/* Adds a number; other values do not count. `at` moves on, as the launch and the part both sort metrics by name. */
 static int add_value(struct part *p, size_t *at, const char *title, const struct kp_metric *m)
 {
     double value;
@@ -128,7 +128,7 @@ static int add_lines(struct group *g, const struct kp_display *d, const char *ti
     int rc = p ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < l->n; i++) {
         if (i && !strcmp(l->at[i].name, l->at[i - 1].name))
-            continue; /* shown at several places, but measured once */
+            continue; /* shown in several places, but measured once */
         char *shown = kp_line_full_title(d, &l->at[i]);
         rc = shown ? add_value(p, &at, shown, l->at[i].metric) : -ENOMEM;
         free(shown);
@@ -229,10 +229,10 @@ static void free_groups(struct groups *all)
 enum { NAME, UNIT, COUNT, LOWEST, HIGHEST, AVERAGE, COLUMNS };
 static const char *const headings[COLUMNS] = {"Metric Name", "Metric Unit", "Count", "Minimum", "Maximum", "Average"};
 
-/* Before them stands what the group is of, with a field in between for one of a kernel or a device. */
+/* Fields of the group precede those of the metric; groups of a kernel or a device have one more. */
 enum { GROUP_NAME, GROUP_DEVICE, FIELDS_MAX = 4 + COLUMNS };
 
-/* Where in the layout the fields are that not all groupings have at the same place. */
+/* Positions of the fields that differ between groupings. */
 struct fields {
     const char *heading[FIELDS_MAX];
     size_t launches, section, metric, n;
@@ -243,7 +243,7 @@ struct cells {
     const char *at[COLUMNS];
 };
 
-/* One unit serves the three values: that which fits the average, as extremes may be of another order. */
+/* Uses the unit of the average for all three values, as extremes may differ in magnitude. */
 static void fill_cells(struct cells *c, const struct spread *s, bool base, bool plain)
 {
     double average = s->sum / (double)s->n, divisor = kp_unit_divisor(s->unit, average, base, c->unit);
@@ -285,7 +285,7 @@ static const char *device_name(const struct kp_session *s, int ordinal)
     return "?";
 }
 
-/* malloc'ed; NULL without memory. */
+/* Returns the group's title, malloc'ed; NULL without memory. */
 static char *group_title(const struct kp_page *p, const struct group *g)
 {
     bool by_range = p->display->grouping == KP_GROUPING_NVTX;
@@ -320,7 +320,7 @@ static int write_group(struct kp_writer *w, const struct kp_page *p, const struc
     return w->out.rc;
 }
 
-/* Else the reader of a session that was made without NVTX would look for the ranges. */
+/* Explains missing ranges to the reader of a session made without NVTX. */
 static void tell_without_ranges(struct kp_writer *w, const struct groups *all)
 {
     if (all->page->display->grouping == KP_GROUPING_NVTX && all->n == 1 && !all->at->name)

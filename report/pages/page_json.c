@@ -1,6 +1,6 @@
 /*
- * The whole session as JSON. docs/kprof.schema.json describes it, and has to be changed with this file: what is added
- * keeps the version, what is renamed, removed or changed in its meaning makes a new one.
+ * Prints the whole session as JSON. docs/kprof.schema.json describes it, and changes with this file. Additions keep
+ * the version; renamed, removed or redefined members need a new one.
  */
 #include <errno.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 enum { VERSION = 1 };
 static const char schema[] = "kprof-session", schema_of_several[] = "kprof-sessions";
 
-/* A comma list as an array of strings. */
+/* Writes a comma list as an array of strings. */
 static int write_list(struct kp_json *j, const char *key, const char *list, size_t size)
 {
     char *copy = strndup(list ? list : "", size);
@@ -47,7 +47,7 @@ static void write_capability(struct kp_json *j, int major, int minor)
     kp_json_text(j, "compute_capability", text);
 }
 
-/* What is not known is empty. */
+/* Writes a word, "" where unknown. */
 static void write_word(struct kp_json *j, const char *key, const char *word)
 {
     kp_json_text(j, key, word ? word : "");
@@ -128,7 +128,7 @@ static int write_session(struct kp_json *j, const struct kp_session *s)
     return rc;
 }
 
-/* Lines of a metric, a tab, and what it is made of. */
+/* Writes lines of a metric, a tab, and its constituents. */
 static int write_breakdowns(struct kp_json *j, const char *lines)
 {
     int rc = 0;
@@ -177,7 +177,7 @@ static void write_size(struct kp_json *j, const char *key, const uint32_t size[3
     kp_json_end(j);
 }
 
-/* A number that JSON does not have is told in words. */
+/* Writes numbers that JSON lacks as words. */
 static void write_real(struct kp_json *j, double value)
 {
     char text[KP_PLAIN_MAX];

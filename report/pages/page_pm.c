@@ -1,4 +1,4 @@
-/* The page pm: all that was sampled while kernels ran. */
+/* The page pm: all series sampled while kernels ran. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ struct sampled {
     uint64_t without; /* launches that were not sampled */
 };
 
-/* The label that a section has for it, else its name. */
+/* Returns the label that a section gives the series, else its name. */
 static const char *label_of(const struct kp_series *series)
 {
     size_t n;

@@ -27,7 +27,7 @@ static int write_launch(struct kp_result *r, void *arg)
     return rc ? rc : w->out.rc;
 }
 
-/* --- in rows, a field a metric: all of them have to be known before the first launch is written --- */
+/* --- in rows, a field a metric: all metrics have to be known before the first launch is written --- */
 
 struct names {
     struct name {
@@ -58,7 +58,7 @@ static int insert(struct names *n, size_t at, const struct kp_metric *m)
     return 0;
 }
 
-/* What has no value has no unit either: that of another launch is taken. */
+/* Takes the unit of another launch where the metric has no value, and so no unit. */
 static int note_unit(struct name *known, const struct kp_metric *m)
 {
     if (*known->unit || !*m->unit)
@@ -71,7 +71,7 @@ static int note_unit(struct name *known, const struct kp_metric *m)
     return 0;
 }
 
-/* Both lists are sorted, and mostly the same. */
+/* Merges two sorted lists, which are mostly the same. */
 static int note_names(struct kp_result *r, void *arg)
 {
     struct names *n = arg;

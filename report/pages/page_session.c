@@ -9,10 +9,10 @@
 #include "base/environment.h"
 #include "report/pages/page_body.h"
 
-/* The facts of one group at a time. */
+/* The facts, one group at a time. */
 struct facts {
     struct kp_facts group;
-    bool plain; /* values as a program reads them */
+    bool plain; /* values are written for programs */
     int rc;
 };
 
@@ -22,7 +22,7 @@ static void add_any(struct facts *f, const char *attribute, const char *value, b
         f->rc = kp_facts_add(&f->group, attribute, value, is_list);
 }
 
-/* What is empty was not given, or is not known. */
+/* Adds a fact; empty values were not given, or are unknown, and are left out. */
 static void add(struct facts *f, const char *attribute, const char *value)
 {
     add_any(f, attribute, value, false);
@@ -58,7 +58,7 @@ static void add_time(struct facts *f, const char *attribute, int64_t unix_ns)
     add(f, attribute, text);
 }
 
-/* A range of values of one unit; a program gets both ends in the base unit. */
+/* Adds a range of values of one unit; programs get both ends in the base unit. */
 static void add_range(struct facts *f, const char *attribute, double low, double high, const char *unit)
 {
     char from[KP_NUMBER_MAX], to[KP_NUMBER_MAX], scaled[KP_UNIT_MAX], *text;
@@ -92,7 +92,8 @@ static void add_process(struct facts *f, const struct kp_session *s)
     if (s->end_unix_ns) {
         int64_t ns;
         add_time(f, "Ended", s->end_unix_ns);
-        if (!__builtin_sub_overflow(s->end_unix_ns, s->start_unix_ns, &ns)) /* both are what the file says */
+        if (!__builtin_sub_overflow(s->end_unix_ns, s->start_unix_ns,
+                                    &ns)) /* both come from a file, so they may be anything */
             add_range(f, "Time", (double)ns, (double)ns, "ns");
     }
     add(f, "Complete", s->complete ? "yes" : "no");
@@ -147,7 +148,7 @@ static void add_counts(struct facts *f, const struct kp_session *s)
     add_range(f, "Time Spent Profiling", s->profiling_ns, s->profiling_ns, "ns");
 }
 
-/* --- clocks that were seen: the frequencies in the header of the sections --- */
+/* --- observed clocks: the frequencies in the header of the sections --- */
 
 enum { CLOCKS_MAX = 64 };
 
@@ -214,7 +215,7 @@ static const struct group {
     {"Counts", add_counts},   {"Environment", add_environment},
 };
 
-/* Frees the group. */
+/* Writes the group and frees it. */
 static int write_group(struct kp_writer *w, struct facts *f, const char *title)
 {
     f->group.title = title;

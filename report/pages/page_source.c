@@ -47,9 +47,9 @@ static int write_launch(struct kp_result *r, void *arg)
     return rc ? rc : w->out.rc;
 }
 
-/* --- in rows, a field a metric: all of them have to be known before the first launch is written --- */
+/* --- in rows, a field a metric: all metrics have to be known before the first launch is written --- */
 
-enum { PLACE = 7 /* fields of where an instruction is, and what it is */ };
+enum { PLACE = 7 /* fields for place and text of an instruction */ };
 static const char *const place[PLACE] = {"Function", "Offset", "File", "Line", "Inlined At", "Opcode", "Instruction"};
 
 struct names {

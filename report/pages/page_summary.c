@@ -1,5 +1,5 @@
-/* The page summary: kernels by their time, in the columns of nvprof and of `nsys stats`, and NVTX ranges by that of the
- * launches in them. */
+/* The page summary: kernels by their time, in the columns of nvprof and of `nsys stats`. NVTX ranges follow, by the
+ * time of their launches. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "report/model/launch_names.h"
 #include "report/pages/page_body.h"
 
-/* A range is named in a field of its own, which is there where ranges are. */
+/* The field of a range exists where ranges do. */
 enum { TIME, TOTAL, INSTANCES, AVERAGE, MEDIAN, LOWEST, HIGHEST, DEVIATION, NAME, COLUMNS, RANGE = COLUMNS, FIELDS };
 static const char *const fields[FIELDS] = {"Time (%)", "Total Time (ns)", "Instances",   "Avg (ns)", "Med (ns)",
                                            "Min (ns)", "Max (ns)",        "StdDev (ns)", "Name",     KP_NVTX_RANGE};
@@ -29,7 +29,7 @@ struct groups {
 struct times {
     struct groups kernels, ranges;
     double total;     /* of all launches */
-    uint64_t without; /* launches whose time is not known */
+    uint64_t without; /* launches of unknown time */
 };
 
 static int insert(struct groups *k, size_t at, const char *name)
@@ -51,7 +51,7 @@ static int insert(struct groups *k, size_t at, const char *name)
     return 0;
 }
 
-/* NULL without memory. */
+/* Finds or inserts a group. NULL without memory. */
 static struct group *find_or_insert(struct groups *k, const char *name)
 {
     size_t low = 0, high = k->n;
@@ -87,7 +87,7 @@ static int add_named(struct groups *g, const char *name, double ns)
     return one ? add_time(one, ns) : -ENOMEM;
 }
 
-/* A launch counts in each range around it. */
+/* Counts a launch in each range around it. */
 static int add_to_ranges(struct groups *g, const struct kp_nvtx *n, double ns)
 {
     int rc = 0;
@@ -126,7 +126,7 @@ static int by_total(const void *a, const void *b)
     return x->total != y->total ? (x->total < y->total ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-/* Of a sample, as nvprof's successors have it: with one instance less in the divisor. */
+/* Returns the deviation of a sample, as nvprof's successors do: the divisor is one instance less. */
 static double deviation(const struct group *k)
 {
     double mean = k->total / (double)k->n, squares = 0;
@@ -150,7 +150,7 @@ static void free_times(struct times *t)
     free_groups(&t->ranges);
 }
 
-/* *t starts as all 0, and is to be freed whatever is returned. */
+/* Collects the times. `t` starts as all 0; free it whatever is returned. */
 static int find_times(const struct kp_page *p, struct times *t)
 {
     int rc = kp_page_each(p, take_launch, t);

@@ -1,4 +1,4 @@
-/* The page trace: a row for each launch, in the order that they were made. */
+/* The page trace: a row for each launch, in launch order. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 enum { CHOSEN_WIDTH = 15 };
 
-/* The columns that the page has of itself: rows of the section of one pass. Facts: a trace of a training step in this
- * form, with utilisations as fractions. */
+/* The page's own columns: rows of the section of one pass. Facts: a trace of a training step in this form, with
+ * utilisations as fractions. */
 static const struct own_column {
     const char *heading, *label;
     double divisor;
@@ -40,10 +40,10 @@ struct trace {
     struct kp_writer *to;
     const char *chosen;             /* metrics; "" when the columns are the page's own */
     char **names;                   /* of them; owned */
-    struct kp_column *columns;      /* behind that of the kernel; owned, as the rest is */
-    size_t n;                       /* with that */
+    struct kp_column *columns;      /* behind the kernel's column; owned, as are those below */
+    size_t n;                       /* including the kernel's */
     const char **cells;             /* of a row */
-    char (*numbers)[KP_NUMBER_MAX]; /* what they point to */
+    char (*numbers)[KP_NUMBER_MAX]; /* the text of cells that are numbers */
 };
 
 static void own_cells(struct trace *t, const struct kp_result *r)
@@ -72,7 +72,8 @@ static void chosen_cells(struct trace *t, const struct kp_result *r)
     }
 }
 
-/* What stands for a graph is no signature. A range that the kernel is named after has half of the column at most. */
+/* Shortens a name; the text for a graph is no signature. A range that the kernel is named after has half of the
+ * column at most. */
 static char *short_name(const struct kp_launch_info *l, size_t room)
 {
     const char *name = kp_launch_name(l);
@@ -146,7 +147,7 @@ static int fill_columns(struct trace *t)
     return 0;
 }
 
-/* *t is to be freed whatever is returned. */
+/* Makes the columns. Free `t` whatever is returned. */
 static int make_columns(const struct kp_page *p, struct kp_writer *w, struct trace *t)
 {
     *t = (struct trace){.to = w, .chosen = chosen_columns(p)};

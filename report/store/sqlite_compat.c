@@ -1,11 +1,11 @@
 /*
- * What the statically linked SQLite calls outside itself and must not take from the system's libraries. The Makefile
- * renames `X` to `kp_sqlite_X` in a copy of SQLite's archive for each function `kp_sqlite_X` defined here, so this file
- * is the only list of them. The reasons are of four kinds:
- * - libm must not be pulled into a program that did not ask for it;
+ * Replaces functions that the statically linked SQLite must not take from the system's libraries. For each function
+ * `kp_sqlite_X` defined here, the Makefile renames `X` to `kp_sqlite_X` in a copy of SQLite's archive. So this file is
+ * the only list of them. There are four reasons:
+ * - a program that does not use libm must not get it;
  * - several of these names have symbol versions that older systems lack (glibc 2.28 to 2.34);
- * - files must not take the numbers of the program's own, nor be taken for them;
- * - the dl functions are doors of libkprof itself, and threads and locks are not SQLite's business here.
+ * - SQLite's descriptors must not use the program's numbers, or be mistaken for the program's;
+ * - the dl functions are doors of libkprof itself, and SQLite needs no threads or locks here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +18,12 @@
 
 #include "base/descriptor.h"
 
-/* No header can declare these: their only callers are in the renamed archive. */
+/* No header declares these: their only callers are in the renamed archive. */
 #define SHIM(type, name, ...)                                                                                          \
     type kp_sqlite_##name(__VA_ARGS__);                                                                                \
     type kp_sqlite_##name(__VA_ARGS__)
 
-/* SQL's math functions: not used in any statement of ours; SQLite turns the NaN into NULL. */
+/* SQL's math functions, which our statements do not use; SQLite turns the NaN into NULL. */
 #define MATH1(name)                                                                                                    \
     SHIM(double, name, double x)                                                                                       \
     {                                                                                                                  \
@@ -62,7 +62,7 @@ MATH2(atan2)
 MATH2(fmod)
 MATH2(pow)
 
-/* By their plain names, which tools/glibc_compat.h keeps loadable everywhere. */
+/* Calls them by their plain names, which tools/glibc_compat.h keeps loadable everywhere. */
 SHIM(int, stat64, const char *path, struct stat *st)
 {
     return stat(path, st);
@@ -75,14 +75,14 @@ SHIM(int, lstat64, const char *path, struct stat *st)
 
 /* ---- files ---- */
 
-/* A file that SQLite has open. The program may close the descriptor and open a file of its own, which gets the number:
- * each use looks, and opens the file again. SQLite knows it by the number that it had first. */
+/* A file that SQLite has open. The program may close the descriptor and open another file under its number. So each
+ * use checks the descriptor, and opens the file again if needed. SQLite keeps using the first number. */
 static struct file {
     int number, fd; /* number 0: a free entry */
     int access;
     struct kp_descriptor_file file;
     char *path;
-} files[64]; /* those above it are used as they are */
+} files[64]; /* further files use their numbers unchecked */
 
 static struct file *find(int number)
 {
@@ -92,7 +92,7 @@ static struct file *find(int number)
     return NULL;
 }
 
-/* The descriptor to use for a number; -1: the file is not to be had any more. */
+/* Returns the descriptor for a number; -1: the file is no longer available. */
 static int use(int number)
 {
     struct file *f = find(number);
@@ -103,7 +103,7 @@ static int use(int number)
     return f->fd = kp_descriptor_open_again(f->path, f->access, &f->file);
 }
 
-/* A number of an entry may be free for the system. */
+/* Opens a file. The system may hand out the number of an entry again. */
 static int open_new(const char *path, int flags, mode_t mode)
 {
     int fd = kp_descriptor_raise(open(path, flags, mode));
@@ -163,8 +163,8 @@ SHIM(int, ftruncate64, int fd, off_t size)
     return ftruncate(use(fd), size);
 }
 
-/* SQLite gives a journal the mode and owner of its file, also one that it opens to look at. Ours has them, and one that
- * is not ours stays as it is. */
+/* SQLite gives a journal the mode and owner of its file, even one that it only inspects. Our journals have them
+ * already, and others must stay as they are. */
 SHIM(int, fchmod, int fd, mode_t mode)
 {
     (void)fd;
@@ -196,7 +196,7 @@ SHIM(int, fcntl64, int fd, int command, void *argument)
     return fcntl(use(fd), command, argument);
 }
 
-/* Extensions are never loaded. */
+/* Refuses: extensions are never loaded. */
 SHIM(void *, dlopen, const char *path, int flags)
 {
     (void)path;
@@ -239,7 +239,7 @@ SHIM(int, pthread_join, unsigned long thread, void **value)
     return ESRCH;
 }
 
-/* The store's callers serialise every use of SQLite (store.h), so its own locks have nothing to keep apart. */
+/* The store's callers serialise every use of SQLite (store.h), so its locks are not needed. */
 #define LOCK1(name)                                                                                                    \
     SHIM(int, name, void *object)                                                                                      \
     {                                                                                                                  \

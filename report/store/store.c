@@ -12,31 +12,27 @@
  *            thread from the outermost on), kind (enum kp_nvtx_kind), and the other fields of struct kp_nvtx_range
  *   name     id, name, unit: each metric name with its base unit, once
  *   metric   launch, name (an id of `name`), kind (enum kp_value_kind), value; REAL, INTEGER or TEXT by kind, and for
- *            kind 0 the reason why there is none. A REAL that is not a number is NULL. instances: NULL when the metric
- *            has none, else a JSON array of [key, value] pairs.
- *   metrics  a view of launch, name and metric: launch, kernel, name, unit, value
- *   frame    one row a frame of a call stack: stack (what launch.stack names), position (0 ...; the innermost first),
- *            and the fields of struct kp_frame
- *   code     one row a function that runs on the GPU: id, function, crc
- *   source_file   id, path, text (NULL: not embedded); each file that a line table names, once
- *   location      code, position (1 ...), file (an id of `source_file`), and the other fields of struct kp_location;
- *            parent is a position, or 0
- *   instruction   code, and the fields of struct kp_instruction; location is a position, or 0
- *   code_counts   one row a launch and function that has counts: launch, position (0 ...; the kernel's own first),
- *            code, and offsets, a JSON array of those of the instructions
- *   code_metric   launch, position (that of `code_counts`), name, and "values", a JSON array: one for each offset
- *   series   launch, and the fields of struct kp_series; "values" is a JSON array, in it null what is not a number
+ *            kind 0 the reason for the missing value. NaN is NULL. instances: NULL when the metric has none, else a
+ * JSON array of [key, value] pairs. metrics  a view of launch, name and metric: launch, kernel, name, unit, value frame
+ * one row a frame of a call stack: stack (what launch.stack names), position (0 ...; the innermost first), and the
+ * fields of struct kp_frame code     one row a function that runs on the GPU: id, function, crc source_file   id, path,
+ * text (NULL: not embedded); each file that a line table names, once location      code, position (1 ...), file (an id
+ * of `source_file`), and the other fields of struct kp_location; parent is a position, or 0 instruction   code, and the
+ * fields of struct kp_instruction; location is a position, or 0 code_counts   one row a launch and function with
+ * counts: launch, position (0 ...; the kernel's own first), code, and offsets, a JSON array of the instructions'
+ * offsets code_metric   launch, position (that of `code_counts`), name, and "values", a JSON array: one for each offset
+ *   series   launch, and the fields of struct kp_series; "values" is a JSON array, in which NaN is null
  *   code_values   a view of the counts: one row a launch, instruction and metric
  *   line_values   a view of that, summed up by source line
  * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
  *
- * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and what it lacks
- * reads as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances; version 3 the tables
- * range_seen and launch_range, and launch.thread, thread_name and stream_name; version 4 launch.stack, frame, and all
- * that is after it; version 5 session.environment.
+ * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and missing ones
+ * read as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances. Version 3 added the
+ * tables range_seen and launch_range, and launch.thread, thread_name and stream_name. Version 4 added launch.stack,
+ * frame, and everything after it; version 5 session.environment.
  *
- * Why a rollback journal and not WAL: a killed process would leave its last launches in a side file. Why synchronous is
- * off: what must be survived is the death of the process, and what it wrote is then in the kernel's hands.
+ * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
+ * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
  */
 #include "report/store/store_body.h"
 
@@ -92,7 +88,7 @@ struct name {
     const char *name, *unit;
 };
 
-/* Error code and message after the SQLite code `rc`. Where we have found the fault, SQLite has no message of it. */
+/* Makes the error code and message for the SQLite code `rc`. SQLite has no message for faults that we found. */
 static int failed(struct kp_store *s, const char *what, int rc, char **err)
 {
     const char *why = sqlite3_errcode(s->db) == rc ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
@@ -119,8 +115,8 @@ static int cannot_create(const char *path, int why, char **err)
     return kp_error(err, "cannot create '%s': %s; %s", path, strerror(-why), advice) == -ENOMEM ? -ENOMEM : why;
 }
 
-/* The journal is there from the start, and stays: where others may write to the folder, nobody can put one of his own
- * there for SQLite to replay. One that a killed writer of an earlier file of this name left is not this one's. */
+/* Creates the journal at once and keeps it. In a folder that others may write to, nobody can then plant a journal
+ * for SQLite to replay. A journal left by a killed writer of an earlier file is removed. */
 static int claim_journal(const char *path, char **err)
 {
     char *journal = NULL;
@@ -138,8 +134,8 @@ static int claim_journal(const char *path, char **err)
     return rc;
 }
 
-/* Claims the name: the file must be ours alone, and never a device or a folder that happens to have the name. It holds
- * what the environment does, so that nobody else may read it. */
+/* Claims the name: the file must be ours alone, and never a device or a folder of that name. Only the owner may read
+ * it, as it contains the environment. */
 static int claim(const char *path, bool overwrite, char **err)
 {
     struct stat st;
@@ -204,8 +200,8 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
         kp_store_close(s);
         return rc;
     }
-    /* The schema and the version number come in one transaction, so there is no half-made file. The cache must not
-     * spill: then the file itself is touched only for the short time of a commit. */
+    /* One transaction creates the schema and the version number, so no half-made file exists. The cache must not
+     * spill, so that the file itself is touched only for the short time of a commit. */
     if (asprintf(
             &setup,
             "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
@@ -268,7 +264,7 @@ static int connect_and_check(struct kp_store *s, int flags, int *rc_sqlite, char
     return rc ? failed(s, "open", rc, err) : check_schema(s, rc_sqlite, err);
 }
 
-/* Where SQLite would leave something beside the file, or take something away: a file without a page, and one in a mode
+/* Refuses a file where SQLite would leave or remove a file beside it: one without a page, and one in a journal mode
  * that kprof does not use. */
 static int check_file(const struct kp_store *s, char **err)
 {
@@ -338,12 +334,13 @@ void kp_store_close(struct kp_store *s)
     if (!s)
         return;
     forget_names(s);
-    /* In a forked child SQLite would take the parent's unfinished work for its own and undo it: leave it alone. */
+    /* In a forked child SQLite would take the parent's unfinished work for its own and roll it back, so leave it
+     * alone. */
     if (!forked(s)) {
         for (int i = 0; i < KP_SQL_COUNT; i++)
             sqlite3_finalize(s->statements[i]);
         if (s->db && !s->is_guarded)
-            sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL); /* which takes the journal away */
+            sqlite3_exec(s->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL); /* removes the journal */
         sqlite3_close(s->db);
         kp_store_remove_copy(s);
     }
@@ -392,7 +389,7 @@ static int put_device(struct kp_store *s, const struct kp_device_info *d)
     return kp_sql_end(&r);
 }
 
-/* A row of `skip`, `kernel` or `range_seen`. */
+/* Puts a row of `skip`, `kernel` or `range_seen`. */
 static int put_count(struct kp_store *s, enum kp_sql_id q, const char *text, uint64_t count)
 {
     struct kp_sql r = kp_sql_begin(s, q);
@@ -469,7 +466,7 @@ static int compare_names(const void *a, const void *b)
     return order ? order : strcmp(x->unit, y->unit);
 }
 
-/* Makes sure that the file has the name. */
+/* Puts the name into the file unless it is there. */
 static int put_name(struct kp_store *s, struct name *n)
 {
     struct kp_sql put = kp_sql_begin(s, KP_SQL_PUT_NAME);
@@ -486,7 +483,7 @@ static int put_name(struct kp_store *s, struct name *n)
     return kp_sql_finish(&get);
 }
 
-/* Without memory for it the name is looked up in the file again the next time. */
+/* Remembers a name. Without memory the name is looked up in the file next time. */
 static void remember_name(struct kp_store *s, const struct name *n)
 {
     size_t name = strlen(n->name) + 1, unit = strlen(n->unit) + 1;
@@ -554,7 +551,7 @@ static bool in_transaction(const struct kp_store *s)
     return !sqlite3_get_autocommit(s->db);
 }
 
-/* A put joins the transaction that the caller has begun, else it is one of its own: *alone. */
+/* Joins the transaction that the caller began, or else begins one: *alone. */
 static int enter(struct kp_store *s, bool *alone, char **err)
 {
     *err = NULL;
@@ -565,14 +562,14 @@ static int enter(struct kp_store *s, bool *alone, char **err)
     return rc ? failed(s, "write", rc, err) : 0;
 }
 
-/* After a write with the outcome `rc`, an SQLite code. */
+/* Ends a write with the outcome `rc`, an SQLite code. */
 static int leave(struct kp_store *s, bool commit, int rc, char **err)
 {
     if (!rc && commit)
         rc = run(s, KP_SQL_COMMIT);
     if (!rc)
         return 0;
-    rc = failed(s, "write", rc, err); /* before the rollback, which has a message of its own */
+    rc = failed(s, "write", rc, err); /* before the rollback, which replaces the message */
     if (in_transaction(s))
         run(s, KP_SQL_ROLLBACK);
     forget_names(s);
@@ -673,7 +670,7 @@ static int get_devices(struct kp_store *s, struct kp_session *f)
     return kp_sql_finish(&r);
 }
 
-/* Rows of `skip`, `kernel` or `range_seen`, each into `add`. */
+/* Reads rows of `skip`, `kernel` or `range_seen`, each into `add`. */
 static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f,
                       int (*add)(struct kp_session *, const char *, uint64_t))
 {
@@ -686,7 +683,7 @@ static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f
     return kp_sql_finish(&r);
 }
 
-/* The same of a read that ended with the SQLite code `rc`. */
+/* Makes the error of a read that ended with the SQLite code `rc`. */
 static int read_error(struct kp_store *s, int rc, char **err)
 {
     return rc == SQLITE_NOMEM ? -ENOMEM : rc ? failed(s, "read", rc, err) : 0;
@@ -786,7 +783,7 @@ static int get_value(sqlite3_stmt *row, const char *name, const char *unit, stru
     return kp_result_set_na(result, name, (const char *)sqlite3_column_text(row, C_VALUE));
 }
 
-/* An SQLite code. */
+/* Returns an SQLite code. */
 static int get_metric(sqlite3_stmt *row, struct kp_result *result)
 {
     const char *name = (const char *)sqlite3_column_text(row, C_NAME),
@@ -808,8 +805,8 @@ static int get_metrics(struct kp_store *s, struct kp_result *result)
     return kp_sql_finish(&r);
 }
 
-/* The first launch from `id` on. The statements are finished when this returns, so that a reader who is slow to print
- * does not hold up the program that writes. */
+/* Reads the first launch from `id` on. Finishes the statements before it returns, so that a reader that prints
+ * slowly does not block the writing program. */
 static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result, bool *found)
 {
     kp_store_next_object(s);
@@ -828,7 +825,7 @@ static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result
     return rc ? rc : kp_store_read_series(s, result);
 }
 
-/* The same in one transaction, which takes a fifth of the calls into the system. */
+/* Does the same in one transaction, which takes a fifth of the system calls. */
 static int take_launch(struct kp_store *s, uint64_t id, struct kp_result *result, bool *found)
 {
     bool alone = !in_transaction(s);
@@ -854,14 +851,14 @@ int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void
         rc = read_error(s, take_launch(s, id, &result, &found), err);
         if (!rc && found)
             rc = fn(&result, arg);
-        found = found && result.launch.id < INT64_MAX; /* the next one would be SQLite's lowest: all over again */
+        found = found && result.launch.id < INT64_MAX; /* beyond it, SQLite would start again at the lowest */
         id = result.launch.id + 1;
         kp_result_free(&result);
     }
     return rc;
 }
 
-/* After a look-up that ended with the SQLite code `rc`. */
+/* Ends a look-up with the SQLite code `rc`. */
 static int looked_up(struct kp_store *s, int rc, bool found, char **err)
 {
     return rc ? read_error(s, rc, err) : found ? 0 : -ENOENT;
@@ -914,7 +911,7 @@ static int look_up_stack(void *arg, uint64_t id, struct kp_stack *out)
     struct kp_store *s = arg;
     char *err = NULL;
     int rc = kp_store_get_stack(s, id, out, &err);
-    s->lost_stacks += rc && rc != -ENOENT && rc != -ECHILD; /* one without frames leaves nothing */
+    s->lost_stacks += rc && rc != -ENOENT && rc != -ECHILD; /* a stack without frames leaves nothing */
     free(err);
     return rc;
 }

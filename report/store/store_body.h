@@ -1,6 +1,6 @@
 /*
- * What the files of the store share. Functions return SQLite codes, SQLITE_OK being 0; store.c turns them into those of
- * store.h, and keeps transactions.
+ * Shared declarations of the store's files. Functions return SQLite codes, SQLITE_OK being 0; store.c turns them
+ * into those of store.h, and manages transactions.
  */
 #ifndef KP_REPORT_STORE_STORE_BODY_H
 #define KP_REPORT_STORE_STORE_BODY_H
@@ -22,15 +22,15 @@ enum kp_sql_id {
 
 struct kp_store {
     sqlite3 *db;
-    pid_t pid; /* of the process that opened it: SQLite's handles are useless, and harmful, in a forked child */
+    pid_t pid; /* of the opening process: in a forked child SQLite's handles are useless and harmful */
     char *path;
-    int version;                            /* of the schema of a file that is read */
-    sqlite3_stmt *statements[KP_SQL_COUNT]; /* prepared at first use, kept */
+    int version;                            /* schema version of a file being read */
+    sqlite3_stmt *statements[KP_SQL_COUNT]; /* prepared at first use, then kept */
     void *names; /* a tree (tsearch) of the struct name written so far: launches repeat them */
 
-    /* Of a file that is read: see store_guard.c. */
-    size_t lost_codes, lost_stacks; /* that launches name, and that could not be read */
-    char *copy, *copy_folder;       /* that is read in its place, or NULL: see store_copy.c */
+    /* For a file being read: see store_guard.c. */
+    size_t lost_codes, lost_stacks; /* named by launches, but unreadable */
+    char *copy, *copy_folder;       /* read in its place, or NULL: see store_copy.c */
     bool is_guarded, is_checked;
     uint64_t size;                       /* bytes */
     uint64_t steps, bytes, bytes_of_one; /* spent */
@@ -38,23 +38,23 @@ struct kp_store {
 
 /* ---- files that kprof may not have written: store_guard.c ---- */
 
-/* To be called with `size` set, before the first statement that looks into the file. */
+/* Restricts a file; call it with `size` set, before the first statement that looks into the file. */
 int kp_store_guard(struct kp_store *s);
-/* To be called once the version is known: 0, or -EINVAL or -ENOMEM as of store.h, where a table is none of ours.
- * `schemas`: those of store.c and of store_code.c. */
+/* Checks the tables, once the version is known. Returns 0, or -ENOMEM or -EINVAL as in store.h, where a table is not
+ * ours. `schemas`: those of store.c and of store_code.c. */
 int kp_store_check_tables(struct kp_store *s, const char *const schemas[2], char **err);
-/* A session, launch, stack or function begins, all of which is held in memory. */
+/* Begins a session, launch, stack or function, which memory holds as a whole. */
 void kp_store_next_object(struct kp_store *s);
-/* A row with that many bytes of text has been read. SQLITE_TOOBIG: there was more than the file can hold. */
+/* Charges a row with that many bytes of text to the budget. SQLITE_TOOBIG: more than the file can hold. */
 int kp_store_charge(struct kp_store *s, size_t bytes);
 
-/* Makes a private copy of file and journal, to be removed also after a failure: 0, -ENOMEM, or -EINVAL with *err. */
+/* Makes a private copy of file and journal, to be removed even after a failure. 0, -ENOMEM, or -EINVAL with *err. */
 int kp_store_copy(struct kp_store *s, char **err);
 void kp_store_remove_copy(struct kp_store *s);
 
 /* ---- one statement ---- */
 
-/* A statement that is being filled or read, one column after the other. The first failure is kept in `rc`. */
+/* A statement being filled or read, column by column. `rc` keeps the first failure. */
 struct kp_sql {
     sqlite3_stmt *statement;
     int column, rc;
@@ -63,12 +63,12 @@ struct kp_sql {
 
 struct kp_sql kp_sql_begin(struct kp_store *s, enum kp_sql_id q);
 
-/* The next parameter. A text that is NULL stays NULL; it must live until kp_sql_end. */
+/* Bind the next parameter. A NULL text stays NULL; a text must live until kp_sql_end. */
 void kp_bind_uint(struct kp_sql *r, uint64_t value);
 void kp_bind_int(struct kp_sql *r, int64_t value);
 void kp_bind_real(struct kp_sql *r, double value);
 void kp_bind_text(struct kp_sql *r, const char *text);
-/* Runs a statement that gives no rows. */
+/* Runs a statement that returns no rows. */
 int kp_sql_end(struct kp_sql *r);
 
 /* Moves to the next row of a result; false at its end or on an error, see `rc`. */
@@ -76,7 +76,7 @@ bool kp_sql_next(struct kp_sql *r);
 /* Ends reading, which releases the file for the writer. */
 int kp_sql_finish(struct kp_sql *r);
 
-/* The next column; one that a file of an earlier version does not have is NULL. NULL is 0, or not a number. Texts are
+/* Read the next column; one that a file of an earlier version lacks is NULL. NULL is 0, or not a number. Texts are
  * malloc'ed, and "" or NULL for NULL. */
 int64_t kp_column_int(struct kp_sql *r);
 uint64_t kp_column_uint(struct kp_sql *r);
@@ -84,19 +84,19 @@ double kp_column_real(struct kp_sql *r);
 char *kp_column_text(struct kp_sql *r);
 char *kp_column_text_or_null(struct kp_sql *r);
 
-/* ---- call stacks, code and what launches have of it: store_code.c ---- */
+/* ---- call stacks, code and the counts of launches: store_code.c ---- */
 
 extern const char kp_store_code_schema[];
 
-/* Whether all that its parts say of each other holds, so that readers may follow it. */
+/* Whether all references between its parts hold, so that readers may follow them. */
 bool kp_store_code_is_sound(const struct kp_code *c);
 
 int kp_store_write_stack(struct kp_store *s, const struct kp_stack *stack);
-int kp_store_write_code(struct kp_store *s, const struct kp_code *code); /* which must be sound */
+int kp_store_write_code(struct kp_store *s, const struct kp_code *code); /* must be sound */
 int kp_store_write_counts(struct kp_store *s, const struct kp_result *r);
 int kp_store_write_series(struct kp_store *s, const struct kp_result *r);
 
-/* The reading ones add to what they are given, which was all 0. What cannot have been written by the above is
+/* Reading functions add to an object that was all 0. Data that the writing ones cannot have written is
  * SQLITE_CORRUPT. */
 int kp_store_read_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, bool *found);
 int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool *found);

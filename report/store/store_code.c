@@ -1,6 +1,6 @@
 /*
- * Call stacks and code, which launches name by id, and what launches have of single instructions and samples. The
- * tables are described in store.c.
+ * Stores call stacks and code, which launches name by id, and the values of single instructions and samples. store.c
+ * describes the tables.
  */
 #include "report/store/store_body.h"
 
@@ -26,7 +26,7 @@ const char kp_store_code_schema[] =
     " PRIMARY KEY(launch, position, name));"
     "CREATE TABLE series(launch INTEGER, name TEXT, unit TEXT, start_ns REAL, interval_ns REAL, \"values\" TEXT);"
     "CREATE INDEX series_launch ON series(launch);"
-    /* A value goes through json_each so that a query that sorts carries it, and not the whole list, with each row. */
+    /* A value goes through json_each so that sorted queries carry one value per row, and not the whole list. */
     "CREATE VIEW code_values AS SELECT c.launch, l.demangled AS kernel, c.code, d.function,"
     " o.value AS offset, i.opcode, i.location, f.path AS file, p.line, m.name, v.value FROM code_counts c JOIN "
     "json_each(c.offsets) o"
@@ -39,7 +39,8 @@ const char kp_store_code_schema[] =
     "CREATE VIEW line_values AS SELECT launch, kernel, file, line, name, sum(value) AS value FROM code_values"
     " GROUP BY launch, kernel, file, line, name;";
 
-/* Room for one more element behind `n`: it is a power of 2, or none. NULL without memory, with the list as it was. */
+/* Makes room for one more element behind `n`: the room is a power of 2, or none. NULL without memory, with the list
+ * as it was. */
 static void *grown(void *list, size_t n, size_t size)
 {
     return n & (n - 1) ? list : realloc(list, (n ? 2 * n : 1) * size);
@@ -102,7 +103,7 @@ int kp_store_read_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, b
 
 /* ---- code ---- */
 
-/* More levels of inlining than a compiler makes; a chain that is longer may be a ring. */
+/* More levels of inlining than a compiler makes; a longer chain may be a ring. */
 enum { INLINED_MAX = 1024 };
 
 static bool chain_ends(const struct kp_code *c, uint32_t parent)
@@ -196,7 +197,7 @@ int kp_store_write_code(struct kp_store *s, const struct kp_code *c)
     return rc;
 }
 
-/* The files that the locations of a function name, and their ids in the file, ascending. */
+/* The files that a function's locations name, and their ids in the file, ascending. */
 struct files {
     uint64_t *ids;
     struct kp_code *code;
@@ -248,7 +249,7 @@ static void read_location(struct kp_sql *r, const struct files *f)
     bool next = kp_column_uint(r) == c->n_locations;
     uint64_t id = kp_column_uint(r);
     const uint64_t *file = c->n_files ? bsearch(&id, f->ids, c->n_files, sizeof id, compare_ids) : NULL;
-    l->file = file ? (uint32_t)(file - f->ids) : UINT32_MAX; /* which is not sound */
+    l->file = file ? (uint32_t)(file - f->ids) : UINT32_MAX; /* which makes the code unsound */
     l->line = (uint32_t)kp_column_uint(r);
     l->parent = (uint32_t)kp_column_uint(r);
     l->function = kp_column_text(r);
@@ -314,9 +315,9 @@ int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, boo
     return rc || kp_store_code_is_sound(out) ? rc : SQLITE_CORRUPT;
 }
 
-/* ---- what launches have of it ---- */
+/* ---- values of launches ---- */
 
-/* The next parameter, a list; *text is to be freed after kp_sql_end. */
+/* Binds the next parameter, a list; free *text after kp_sql_end. */
 static void bind_numbers(struct kp_sql *r, enum kp_number type, const void *values, size_t n, char **text)
 {
     *text = kp_numbers_write(type, values, n);

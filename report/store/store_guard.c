@@ -1,8 +1,8 @@
 /*
- * Session files that kprof may not have written: they come by mail, lie in folders of others, or are damaged. A file
- * may make SQLite compute (views, generated columns, virtual tables) and say the same page of itself over and over, so
- * that a small one holds gigabytes. Here it is held to plain tables of ours, and reading it to a cost in proportion to
- * its size, counted in steps of SQLite's machine and in bytes handed out, not in seconds.
+ * Guards against session files that kprof may not have written: mailed, in others' folders, or damaged. A file may
+ * make SQLite compute (views, generated columns, virtual tables). It may also refer to the same page many times, so
+ * that a small file yields gigabytes. So only plain tables of ours are accepted, and reading costs at most a
+ * multiple of the file's size. The cost counts steps of SQLite's machine and bytes handed out, not seconds.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,26 +14,26 @@
 #include "report/store/store_body.h"
 
 enum {
-    STEPS_A_CALL = 1000, /* between two looks at the budget */
+    STEPS_A_CALL = 1000, /* between two checks of the budget */
     SCHEMA_STEPS = 30000,
-    ROW_COST = 64, /* bytes in memory, beside its texts */
+    ROW_COST = 64, /* bytes in memory, besides its texts */
     MIB = 1 << 20,
 };
 
-/* How much may be read: a fixed part, and one for each byte of the file. */
+/* The budget of reading: a fixed part, and one for each byte of the file. */
 static const struct allowance {
     uint64_t fixed, each;
-} of_steps = {UINT64_C(20000000), 32},   /* in all */
-    of_bytes = {UINT64_C(64) << 20, 64}, /* in all: pages read a session more than once */
-    of_one = {UINT64_C(8) << 20, 24};    /* held at once, as a session or a launch is: rows that are short in the file
-                                          * repeat the names of metrics */
+} of_steps = {UINT64_C(20000000), 32},   /* in total */
+    of_bytes = {UINT64_C(64) << 20, 64}, /* in total: pages read a session more than once */
+    of_one = {UINT64_C(8) << 20,
+              24}; /* at once, for a session or launch: short rows of the file refer to the names of metrics */
 
 static bool exceeds(struct kp_store *s, uint64_t spent, const struct allowance *a)
 {
     struct stat st;
     if (spent <= a->fixed + a->each * s->size)
         return false;
-    if (!stat(s->path, &st) && (uint64_t)st.st_size > s->size) /* its program still writes */
+    if (!stat(s->path, &st) && (uint64_t)st.st_size > s->size) /* the program may still be writing */
         s->size = (uint64_t)st.st_size;
     return spent > a->fixed + a->each * s->size;
 }
@@ -81,7 +81,7 @@ int kp_store_guard(struct kp_store *s)
     rc = rc ? rc : sqlite3_drop_modules(s->db, NULL);
     sqlite3_progress_handler(s->db, STEPS_A_CALL, count_steps, s);
     s->is_guarded = true;
-    /* Sorting, which no query of ours needs, would go to a file. */
+    /* Sorting would go to a file; no query of ours needs it. */
     return rc ? rc : sqlite3_exec(s->db, "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0", NULL, NULL, NULL);
 }
 
@@ -112,17 +112,17 @@ static bool same_text(sqlite3_stmt *a, sqlite3_stmt *b, int column)
     return x && y && !strcmp(x, y);
 }
 
-/* A column that is stored, and the one that we write in that place. */
+/* Whether a stored column is the one that we write in that place. */
 static bool same_column(sqlite3_stmt *a, sqlite3_stmt *b)
 {
     return same_text(a, b, X_NAME) && same_text(a, b, X_TYPE) &&
            sqlite3_column_int(a, X_KEY) == sqlite3_column_int(b, X_KEY) && !sqlite3_column_int(a, X_HIDDEN);
 }
 
-/* Whether the columns of the table are the first, or all, of those that we write. */
+/* Whether the table's columns are the first, or all, of those that we write. */
 static bool is_ours(sqlite3 *db, sqlite3 *model, const char *table)
 {
-    /* A view is none to this function, which does not look into it, as preparing a statement on it would. */
+    /* This function fails for a view without looking into it; preparing a statement would look. */
     if (sqlite3_table_column_metadata(db, "main", table, NULL, NULL, NULL, NULL, NULL, NULL))
         return false;
     sqlite3_stmt *columns = columns_of(db, table), *expected = columns_of(model, table);

@@ -58,7 +58,7 @@ int kp_sql_end(struct kp_sql *r)
     return r->rc;
 }
 
-/* The bytes of a row's texts. */
+/* Counts the bytes of a row's texts. */
 static size_t text_bytes(sqlite3_stmt *row)
 {
     size_t bytes = 0;

@@ -1,4 +1,4 @@
-/* What of a session is shown, and how. */
+/* Which parts of a session are shown, and how. */
 #ifndef KP_REPORT_VIEW_DISPLAY_H
 #define KP_REPORT_VIEW_DISPLAY_H
 
@@ -18,30 +18,30 @@ struct kp_display {
     enum kp_naming naming;
     bool base_units;
     enum kp_instances instances;
-    uint64_t rules; /* kp_rule_choice: those that give advice */
-    /* What is shown instead of what the session asked for, where `choose` is set: as in kp_sections_select, and a comma
-     * list; NULL is "". Not owned. */
+    uint64_t rules; /* kp_rule_choice: the rules that give advice */
+    /* The selection shown in place of the session's own, where `choose` is set: as in kp_sections_select, and a
+     * comma list; NULL is "". Not owned. */
     bool choose;
     const char *set, *sections, *metrics;
-    /* The stored launches that a page shows: of those whose kernel's base name matches, `launch_count` (0 = all) after
-     * the first `launch_skip`; `kernel` NULL matches all. Not owned. */
+    /* The stored launches that a page shows. Of launches whose kernel's base name matches, these are `launch_count`
+     * (0 = all) after the first `launch_skip`. `kernel` NULL matches all. Not owned. */
     const struct kp_pattern *kernel;
     uint64_t launch_skip, launch_count;
     enum kp_page_id pages[KP_PAGES_MAX]; /* in this order */
     size_t n_pages;                      /* 0: the details page alone */
     enum kp_format format;
     bool csv_defuse;                /* see csv.h */
-    enum kp_grouping grouping;      /* of the pages details and raw: over what launches are put together */
-    const struct kp_lookup *lookup; /* of the call stacks that launches name; NULL: they are not shown. Not owned */
+    enum kp_grouping grouping;      /* for the pages details and raw: how launches are grouped */
+    const struct kp_lookup *lookup; /* finds the call stacks of launches; NULL: stacks are not shown. Not owned */
     const char *trace_columns;      /* metrics, a comma list; NULL or "": the page's own. Not owned */
-    bool range_names;               /* kernels are named after the NVTX range that they were launched in, too */
-    bool source_lines, source_sass; /* what the page source shows */
-    const char *source_folders;     /* where files are looked for that moved, a comma list; NULL is "". Not owned */
-    struct kp_code_cache *codes;    /* of the session; set by what prints its pages, NULL where there is no code */
+    bool range_names;               /* kernels are named after their NVTX range, too */
+    bool source_lines, source_sass; /* contents of the page source */
+    const char *source_folders;     /* searched for source files that have moved, a comma list; NULL is "". Not owned */
+    struct kp_code_cache *codes;    /* of the session; set while its pages are printed, NULL without code */
 };
 
-/* What the print-* and page options say; they must have been checked. Of `o` only trace_columns and source_folders are
- * needed afterwards. */
+/* Makes a display of the print-* and page options, which must have been checked. Only trace_columns and
+ * source_folders of `o` must outlive the display. */
 struct kp_display kp_display_of(const struct kp_options *o);
 
 #endif

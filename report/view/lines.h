@@ -1,4 +1,4 @@
-/* The lines of a launch: rows of a section that apply to it, or what a list of metrics stands for. */
+/* The lines of a launch: applicable rows of a section, or metrics of the user's list. */
 #ifndef KP_REPORT_VIEW_LINES_H
 #define KP_REPORT_VIEW_LINES_H
 
@@ -17,17 +17,17 @@ struct kp_line {
     const char *group, *label;
     const char *name;               /* of the metric */
     const struct kp_metric *metric; /* NULL when the launch has no such metric */
-    char *made_label;               /* what `label` points to where no table has it; owned */
+    char *made_label;               /* holds `label` where no table does; owned */
     const char *unit;               /* of the row; for drawings, where the metric has none; NULL = none */
 };
 
 struct kp_lines {
     struct kp_line *at;
     size_t n, capacity;
-    const char *note; /* of the launch: stands above all, so what it tells is not repeated; NULL = none */
+    const char *note; /* of the launch: stands above all lines, which do not repeat it; NULL = none */
 };
 
-/* One launch and what it was profiled for. */
+/* One launch and the selection it was profiled for. */
 struct kp_view {
     const struct kp_session *session;
     const struct kp_result *result;
@@ -35,38 +35,40 @@ struct kp_view {
     const struct kp_source_map *source; /* its instructions and lines, if any; NULL = none */
 };
 
-/* Adds a line, whose made_label is then owned by the lines, or freed. 0 or -ENOMEM. */
+/* Adds a line. The lines take over its made_label, even on failure. 0 or -ENOMEM. */
 int kp_lines_add(struct kp_lines *l, const struct kp_line *line);
 void kp_lines_free(struct kp_lines *l);
-/* Ascending by the metrics' names; those of header rows come before the same of others. */
+/* Sorts by the metrics' names; a header row comes before other rows of the same name. */
 void kp_lines_sort(struct kp_lines *l);
 
-/* The rows first..end-1 of `s`, as sections.h says which of them apply. A metric that the launch lacks is left out; of
- * rows that are always shown (kp_row_required) only where the section was `asked_for`. "breakdown:X" becomes the
- * constituents of X. 0 or -ENOMEM. */
+/* Adds the rows first..end-1 of `s` that apply to the launch (see sections.h). A metric that the launch lacks is
+ * left out; so are missing rows that are always shown (kp_row_required), unless the section was `asked_for`.
+ * "breakdown:X" becomes the constituents of X. 0 or -ENOMEM. */
 int kp_lines_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_view *v, bool asked_for,
                      struct kp_lines *out);
-/* The constituents of the throughput `metric` on the device of the launch, those that the launch has. 0 or -ENOMEM. */
+/* Adds the constituents of the throughput `metric` on the launch's device, as far as the launch has them. 0 or
+ * -ENOMEM. */
 int kp_lines_of_breakdown(const char *metric, const struct kp_view *v, struct kp_lines *out);
-/* What a list of metrics (as in kp_display.metrics) stands for, under the metrics' names: a name of a metric, or what
- * comes before its roll-up, which stands for all that the launch has of it; "regex:EXPR", what of the launch matches;
- * "breakdown:X", where a throughput X without suffix has KP_THROUGHPUT_SUFFIX; "group:NAME". A name that the launch
+/* Adds the metrics of a list (as in kp_display.metrics), under their own names. An item is a metric's name; a name
+ * without roll-up, for all roll-ups that the launch has; or "group:NAME". "regex:EXPR" adds the launch's metrics
+ * that match; "breakdown:X" appends KP_THROUGHPUT_SUFFIX to a throughput X without suffix. A name that the launch
  * lacks is a line without metric. 0 or -ENOMEM. */
 int kp_lines_of_list(const char *list, const struct kp_view *v, struct kp_lines *out);
-/* Those constituents, separated by commas; NULL when the device's are not known. *len receives their length. */
+/* Returns the constituents of a throughput, separated by commas; NULL when unknown for the device. *len receives
+ * their length. */
 const char *kp_breakdown_of(const char *metric, const struct kp_view *v, size_t *len);
 
-/* The base unit of the line in a drawing: the metric's, or where that has none the row's. */
+/* Returns the base unit of the line in a drawing: the metric's, else the row's. */
 const char *kp_line_unit(const struct kp_line *l);
 /* Whether the launch has a metric of the section, or a reason for having none. */
 bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r);
-/* What stands before the bodies of a section: rows of the kinds up to `last`, HEADER or EXTRA. */
+/* Counts the rows before the bodies of a section, of the kinds up to `last`, HEADER or EXTRA. */
 size_t kp_rows_before_bodies(const struct kp_section *s, enum kp_row_kind last);
 /* Whether the line has a value, not just a reason for having none. */
 bool kp_line_has_value(const struct kp_line *l);
-/* What the line is called, as print-metric-name says. malloc'ed; NULL without memory. */
+/* Returns the line's name, as print-metric-name wants it. malloc'ed; NULL without memory. */
 char *kp_line_title(const struct kp_display *d, const struct kp_line *l);
-/* The same where it stands without its body: a value of a grid or chart with its row or link, too. */
+/* Returns the name of a line outside its body: a value of a grid or chart has its row or link, too. */
 char *kp_line_full_title(const struct kp_display *d, const struct kp_line *l);
 
 #endif

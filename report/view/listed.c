@@ -1,4 +1,4 @@
-/* The user's own list of metrics: what it stands for in a stored launch. */
+/* Finds the metrics of a stored launch that the user's own list names. */
 #include <errno.h>
 #include "base/nearest.h"
 
@@ -25,7 +25,7 @@ static bool has_line(const struct kp_lines *l, const char *name)
     return false;
 }
 
-/* A metric under its own name, of the launch; without a metric `name` is copied. */
+/* Adds a metric of the launch under its own name; without a metric `name` is copied. */
 static int add_metric(struct kp_lines *l, const char *name, const struct kp_result *r)
 {
     const struct kp_metric *m = kp_result_find(r, name);
@@ -49,10 +49,10 @@ static int add_matching(struct kp_lines *l, const char *expression, const struct
             rc = add_metric(l, r->metrics[i].name, r);
     kp_pattern_free(pattern);
     free(err);
-    return rc == -EINVAL ? 0 : rc; /* told when it was collected, or by kp_listed_check */
+    return rc == -EINVAL ? 0 : rc; /* already reported, when it was collected or by kp_listed_check */
 }
 
-/* The metrics of `from` under their names, not their labels. */
+/* Adds the metrics of `from` under their names, not their labels. */
 static int add_lines(struct kp_lines *l, const struct kp_lines *from, const struct kp_view *v)
 {
     int rc = 0;
@@ -126,8 +126,8 @@ static int add_named(struct kp_lines *l, const char *name, const struct kp_view 
     return rc || any ? rc : add_metric(l, name, r);
 }
 
-/* What was sampled is drawn, see kp_series_of_list; here stands that it was not, and the reason where there is one. A
- * counter of the same name is something else. */
+/* Adds a line for an item that was not sampled, with the reason if known; sampled ones are drawn
+ * (kp_series_of_list). A counter of the same name does not count. */
 static int add_sampled(struct kp_lines *l, const char *item, const struct kp_view *v)
 {
     const char *name = item + strlen(KP_SAMPLED);
@@ -161,7 +161,7 @@ int kp_lines_of_list(const char *list, const struct kp_view *v, struct kp_lines 
     return rc;
 }
 
-/* The series that an item of the list stands for, or NULL. */
+/* Returns the series of a list's item, or NULL. */
 static const struct kp_series *sampled(const char *item, size_t len, const struct kp_result *r)
 {
     size_t mark = strlen(KP_SAMPLED);
@@ -184,20 +184,20 @@ int kp_series_of_list(const char *list, const struct kp_result *r, struct kp_ser
     const char *item;
     size_t len;
     *n = 0;
-    *out = calloc(strlen(list) + 1, sizeof **out); /* more than there can be items */
+    *out = calloc(strlen(list) + 1, sizeof **out); /* an upper bound of the items */
     if (!*out)
         return -ENOMEM;
     while (kp_word_next(&list, &item, &len)) {
         const struct kp_series *series = sampled(item, len, r);
-        if (series && !has_row(*out, *n, series)) /* named twice, it is drawn once */
+        if (series && !has_row(*out, *n, series)) /* draws a series named twice only once */
             (*out)[(*n)++] = (struct kp_series_row){series->name, series};
     }
     return 0;
 }
 
-/* --- what stands for nothing --- */
+/* --- items without metrics --- */
 
-/* A breakdown is collected with the throughput that it is of. */
+/* Breakdowns need no check: they are collected with their throughput. */
 bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r)
 {
     for (size_t i = 0; i < s->n_rows; i++)
@@ -210,23 +210,23 @@ bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r)
 struct item {
     const char *text;
     bool found;
-    char *near; /* what the first launch has that it may be meant to be; NULL = nothing */
+    char *near; /* the nearest name of the first launch; NULL = none */
 };
 
 struct check {
     const char *option;
-    bool columns; /* of the page trace: full names, and nothing that stands for others */
+    bool columns; /* of the page trace: full names only */
     const struct kp_session *session;
     struct item *items;
     size_t n;
-    bool looked; /* for what is near */
+    bool looked; /* near names were looked for */
     const struct kp_section *const *sections;
     size_t n_sections;
-    bool *collected; /* of the sections */
+    bool *collected; /* by section */
     enum kp_missing missing;
 };
 
-/* What is near to a word, of the words that were seen. */
+/* The seen word that is nearest to a given word. */
 struct nearest {
     const char *word;
     char *near;
@@ -303,7 +303,7 @@ static int look_near(struct item *item, const struct kp_view *v, bool column)
     return rc;
 }
 
-/* Whether the launch has something that the item stands for. 0 or -ENOMEM. */
+/* Looks for the item in the launch. 0 or -ENOMEM. */
 static int look_for(struct item *item, const struct kp_view *v, bool column)
 {
     struct kp_lines lines = {0};
@@ -382,7 +382,7 @@ static int check_items(struct check *c, struct kp_store *store, char **out, char
     FILE *f = rc ? NULL : open_memstream(out, &size);
     if (!f)
         return rc ? rc : -ENOMEM;
-    rc = c->looked ? describe(c, f) : 0; /* a session without launches lacks all alike */
+    rc = c->looked ? describe(c, f) : 0; /* a session without launches lacks all of them */
     if (c->looked)
         c->missing = count_missing(c);
     return kp_text_end(f, out) && !rc ? -ENOMEM : rc;
@@ -427,6 +427,6 @@ int kp_listed_check(struct kp_store *store, const char *list, const struct kp_se
 int kp_listed_check_columns(struct kp_store *store, const char *columns, char **out, char **err)
 {
     struct check c = {.option = "--trace-columns", .columns = true};
-    enum kp_missing missing; /* a page of other columns is still a page */
+    enum kp_missing missing; /* unused: a page without these columns is still printed */
     return check_list(c, store, columns, out, &missing, err);
 }

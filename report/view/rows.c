@@ -93,7 +93,8 @@ size_t kp_rows_before_bodies(const struct kp_section *s, enum kp_row_kind last)
 
 /* --- which rows --- */
 
-/* Launch and occupancy values are of one kernel: of a whole graph, what was not set does not exist. */
+/* Whether a row applies. Launch and occupancy values describe one kernel; for a whole graph, values that were not
+ * set do not exist. */
 static bool row_applies(const struct kp_row *row, const struct kp_result *r)
 {
     const struct kp_launch_info *l = &r->launch;
@@ -102,7 +103,7 @@ static bool row_applies(const struct kp_row *row, const struct kp_result *r)
     return l->kind == KP_WORKLOAD_KERNEL || row->source == KP_SRC_COUNTER || kp_result_find(r, row->metric);
 }
 
-/* How much a launch has of a metric: nothing, the reason for that, its value. */
+/* Ranks a launch's metric: missing, a reason for having none, a value. */
 static int standing(const struct kp_metric *m)
 {
     return !m ? 0 : m->kind == KP_VALUE_NA ? 1 : 2;
@@ -123,7 +124,7 @@ static int take_row(struct kp_lines *l, const struct kp_row *row, const struct k
     if (!row_applies(row, r) || (!m && !(asked_for && kp_row_required(row))))
         return 0;
     if (m && m->kind == KP_VALUE_NA && l->note && !strcmp(l->note, m->text))
-        return 0; /* and with all of them gone, so is their section */
+        return 0; /* without any of them, the section disappears */
     held = same_place(l, row);
     if (!held)
         return kp_lines_add(l, &line);

@@ -1,4 +1,4 @@
-/* The series of a launch that are shown: what was sampled while it ran. */
+/* The series of a launch that are shown: metrics sampled while it ran. */
 #ifndef KP_REPORT_VIEW_SERIES_H
 #define KP_REPORT_VIEW_SERIES_H
 
@@ -12,13 +12,12 @@ struct kp_series_row {
     const struct kp_series *series;
 };
 
-/* How many samples of the launch were lost; 0 where that is not known. */
+/* Returns how many samples of the launch were lost; 0 where unknown. */
 double kp_series_dropped(const struct kp_result *r);
-/* The rows first..end-1 of `s` that the launch has series for. *out is malloc'ed, *n may be 0. 0 or
- * -ENOMEM. */
+/* Returns the rows first..end-1 of `s` that the launch has series for. *out is malloc'ed, *n may be 0. 0 or -ENOMEM. */
 int kp_series_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_result *r,
                       struct kp_series_row **out, size_t *n);
-/* Ditto of the items KP_SAMPLED of a list of metrics, under their names. */
+/* Returns the series of a list's KP_SAMPLED items, under their names, likewise. */
 int kp_series_of_list(const char *list, const struct kp_result *r, struct kp_series_row **out, size_t *n);
 
 #endif

@@ -38,7 +38,7 @@ static bool is_known(const char *set, const char *section)
     return !rc;
 }
 
-/* Without what came from a folder of section files that is not at hand any more. */
+/* Selects without sections from a folder of section files that is no longer loaded. */
 static int select_known(const char *set, const char *sections, struct kp_wanted *w)
 {
     char *known = calloc(1, strlen(sections) + 1), *end = known, *word;
@@ -97,13 +97,13 @@ static bool is_wanted(const struct kp_wanted *w, const char *metric, const struc
             if (row_wants(&w->sections[i]->rows[j], metric, v))
                 return true;
     const struct kp_launch_info *l = &v->result->launch;
-    for (size_t i = 0; i < w->n; i++) /* what rules look at is collected for them */
+    for (size_t i = 0; i < w->n; i++) /* metrics that rules need are collected for them */
         if (kp_rule_inputs(w->sections[i]->id, l->cc_major, l->cc_minor, is_input, (void *)(uintptr_t)metric))
             return true;
     return false;
 }
 
-/* Told by a metric that nobody asked for. */
+/* Knows it by a metric that nobody asked for. */
 bool kp_has_quick_instead(const struct kp_view *v, const struct kp_wanted *asked)
 {
     const struct kp_section *quick = kp_section_quick();
@@ -132,7 +132,7 @@ static int put_first(struct kp_shown *s, const struct kp_section *first)
     return 0;
 }
 
-/* Sections of other devices, and those that were chosen but not collected: see kp_listed_check. */
+/* Leaves out sections of other devices, and chosen ones that were not collected; kp_listed_check reports those. */
 static void leave_out_absent(const struct kp_display *d, struct kp_shown *s)
 {
     const struct kp_result *r = s->view.result;
@@ -161,7 +161,7 @@ static int apply_rules(const struct kp_display *d, const struct kp_section *cons
     return kp_rules_apply_at(out->view.result, out->view.session, source, sections, n, d->rules, to);
 }
 
-/* The rules of the sections that the session was made for and of those that were chosen. */
+/* Applies the rules of the session's sections and of the chosen ones. */
 static int apply_beyond(const struct kp_display *d, const struct kp_wanted *asked, const struct kp_wanted *chosen,
                         struct kp_shown *out)
 {

@@ -34,7 +34,7 @@ static uint64_t print_skips(struct kp_out *o, const struct kp_session *s)
     for (size_t i = 0; i < s->n_skips; i++)
         total += s->skips[i].count;
     print_counted(o, total, "skipped", "skipped");
-    /* The number comes last, so that a reason may be any clause, of one launch or many. */
+    /* Puts the number last, so that a reason may be any clause, about one launch or many. */
     for (size_t i = 0; i < s->n_skips; i++) {
         kp_format_count(s->skips[i].count, number);
         kp_out_print(o, "%s%s: %s", i ? "; " : " (", s->skips[i].reason, number);
@@ -82,8 +82,8 @@ static void print_devices(struct kp_out *o, const struct kp_session *s)
     print_more(o, s->n_devices);
 }
 
-/* What to do where nothing was profiled, by the reason that stopped the launches, and what they were. Of several
- * filters it is the last one that launches came to which let none pass: the last one of them is first. */
+/* Advice where nothing was profiled, by the reason that skipped the launches. Launches pass the filters in order, so
+ * the last filter that stopped any of them is to blame: rows begin with the last filter. */
 static const struct advice {
     const char *reason, *text;
     void (*seen)(struct kp_out *o, const struct kp_session *s);

@@ -13,12 +13,12 @@
 
 enum { INDENT = 10, TEXT_WIDTH = 110 };
 
-/* From this share of the time on, in percent, one thing is most of what warps wait for. */
+/* From this share of the time on, in percent, warps wait mostly for one thing. */
 static const double mostly_from = 50;
 
 /* --- messages --- */
 
-/* One line, padded with blanks to the full width as ncu does. */
+/* Prints one line, padded to the full width as in ncu. */
 static int put_line(const struct kp_sink *out, const char *head, const char *text, size_t len)
 {
     char line[INDENT + TEXT_WIDTH + 2];

@@ -6,9 +6,9 @@
 #include "report/judge/rules.h"
 #include "report/judge/verdict.h"
 
-/* The block of messages below a section's tables, and the blank line that ends it. */
+/* Prints the messages below a section's tables, and a blank line. */
 int kp_render_messages(const struct kp_sink *out, const struct kp_messages *m, const char *section_id);
-/* One or two lines (wrapped to the report's width); nothing where nothing is known. */
+/* Prints one or two lines, wrapped to the report's width; nothing for an unknown verdict. */
 int kp_render_verdict(const struct kp_sink *out, const struct kp_verdict *v);
 
 #endif

@@ -8,15 +8,15 @@
 
 enum {
     BAR_MAX = 50,
-    BAR_MIN = 10, /* where less is left, the numbers stand alone */
+    BAR_MIN = 10, /* with less room, the numbers stand alone */
 };
 
 struct bar {
     char *title;
     const char *name, *base; /* of the metric, and its unit */
-    double value, key;       /* as measured, and as printed; NaN when there is none */
-    size_t place;            /* among its rows */
-    const char *other;       /* what is printed in place of a number; NULL = the number */
+    double value, key;       /* as measured, and as printed; NaN when missing */
+    size_t place;            /* its index among the rows */
+    const char *other;       /* printed in place of the number; NULL = the number */
     char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
 };
 
@@ -25,7 +25,7 @@ static const char *text_of(const struct bar *b)
     return b->other ? b->other : b->number;
 }
 
-/* What a reader sees of a number, as a number: values that look alike are alike. */
+/* Reads a printed number back, so that values that look alike compare as equal. */
 static double as_printed(const char *text)
 {
     char digits[KP_NUMBER_MAX], *to = digits;
@@ -33,7 +33,7 @@ static double as_printed(const char *text)
         if (*text != ',')
             *to++ = *text;
     *to = '\0';
-    /* The decimal point is the program's locale's, the text's is not: a whole number of hundredths has none. */
+    /* strtod expects the locale's decimal point, but the text has a dot: drop it and count hundredths. */
     char *point = strchr(digits, '.');
     if (!point)
         return strtod(digits, NULL);
@@ -47,7 +47,7 @@ static void set_number(struct bar *b, double value, double divisor)
     b->key = as_printed(b->number) * divisor;
 }
 
-/* One bar for the metric; false without memory. */
+/* Fills one bar for the metric; false without memory. */
 static bool fill_bar(struct kp_out *o, const struct kp_line *l, struct bar *b)
 {
     double value, divisor;
@@ -65,7 +65,7 @@ static bool fill_bar(struct kp_out *o, const struct kp_line *l, struct bar *b)
     return b->title != NULL;
 }
 
-/* One bar for one of the instances. */
+/* Fills one bar for one of the instances. */
 static bool fill_instance(struct kp_out *o, const struct kp_metric *m, size_t i, struct bar *b)
 {
     double value = m->instances[i].value;
@@ -89,7 +89,7 @@ static int longest_first(const void *a, const void *b)
     return by_name ? by_name : (x->place > y->place) - (x->place < y->place);
 }
 
-/* What a full bar stands for: of percentages 100, else the largest value of the unit. */
+/* Returns the value of a full bar: 100 for percentages, else the largest value of the unit. */
 static double full_bar(const struct bar *b, const struct bar *bars, size_t n)
 {
     double most = 0;
@@ -101,7 +101,7 @@ static double full_bar(const struct bar *b, const struct bar *bars, size_t n)
     return most;
 }
 
-/* A bar compares: alone in its unit it would be full whatever its value. A percentage is one of a hundred. */
+/* Whether a bar means anything: alone in its unit it would always be full. A percentage compares to 100. */
 static bool is_comparable(const struct bar *b, const struct bar *bars, size_t n)
 {
     size_t same = 0;
@@ -127,12 +127,12 @@ static size_t longer(size_t width, const char *text)
     return len > width ? len : width;
 }
 
-/* The widest of what stands in each column, and what is left for the drawing (0 = none). */
+/* Widths of the columns, and of the drawing (0 = none). */
 struct widths {
     size_t title, text, unit, bar;
 };
 
-/* Titles that leave no room for a bar do not count: they get lines of their own. */
+/* Ignores titles that leave no room for a bar: they get lines of their own. */
 static struct widths measure(const struct bar *bars, size_t n)
 {
     struct widths w = {0};
@@ -158,7 +158,7 @@ static void print_bars(struct kp_out *o, const struct bar *bars, size_t n)
         const struct bar *b = &bars[i];
         bool drawn = w.bar && !isnan(b->value) && is_comparable(b, bars, n);
         bool fits = strlen(b->title) <= w.title;
-        if (!fits) /* a line of its own */
+        if (!fits) /* on a separate line */
             kp_out_print(o, "    %s\n", b->title);
         kp_out_print(o, "    %-*s  %*s", (int)w.title, fits ? b->title : "", (int)w.text, text_of(b));
         if (*b->unit || (w.unit && drawn))
@@ -182,7 +182,7 @@ static bool fill_bars(struct kp_out *o, const struct kp_lines *l, const struct k
 
 void kp_bars_draw(struct kp_out *o, const struct kp_lines *l, bool sorted)
 {
-    /* a chart of one metric is one of its instances */
+    /* a chart of one metric shows its instances */
     const struct kp_metric *only = l->n == 1 && l->at->metric->n_instances ? l->at->metric : NULL;
     size_t n = only ? only->n_instances : l->n;
     struct bar *bars = calloc(n, sizeof *bars);

@@ -1,4 +1,4 @@
-/* Words and numbers that tables have in several formats. Threads: pure functions. */
+/* Words and numbers for tables of several formats. Threads: pure functions. */
 #ifndef KP_REPORT_WRITE_CELLS_H
 #define KP_REPORT_WRITE_CELLS_H
 
@@ -8,12 +8,12 @@
 /* Stands in a cell without a value; readers of tables know it. */
 #define KP_NO_VALUE "n/a"
 
-/* The name of the program's file without its folder; valid as long as the session. */
+/* Returns the name of the program's file without its folder; valid as long as the session. */
 const char *kp_process_name(const struct kp_session *s);
-/* The value as a program reads it, in its base unit: KP_NO_VALUE when there is none. `number`, or text of the metric.
- */
+/* Returns the value for a program, in its base unit; KP_NO_VALUE when missing. Points to `number`, or to the
+ * metric's text. */
 const char *kp_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX]);
-/* A number for the reader, or, when `plain`, for a program. */
+/* Writes a number for a reader, or, with `plain`, for a program. */
 void kp_number_cell(double value, bool plain, char out[KP_NUMBER_MAX]);
 void kp_count_cell(uint64_t value, bool plain, char out[KP_NUMBER_MAX]);
 

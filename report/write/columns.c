@@ -49,7 +49,7 @@ static void print_row(struct kp_out *o, const struct kp_columns *c, const struct
         size_t len = strlen(cells[i]), pad = len < widths[i] ? widths[i] - len : 0;
         bool left = c->to_the_left && c->to_the_left[i], last = i + 1 == c->n;
         kp_out_repeat(o, ' ', left ? 0 : pad);
-        kp_out_one_line(o, cells[i], len); /* command lines and names may hold anything */
+        kp_out_one_line(o, cells[i], len); /* command lines and names may contain anything */
         kp_out_repeat(o, ' ', last ? 0 : (left ? pad : 0) + (size_t)look->gap);
     }
     kp_out_text(o, "\n", 1);
@@ -66,7 +66,7 @@ static void print_dashes(struct kp_out *o, const struct kp_columns *c, const str
     kp_out_text(o, "\n", 1);
 }
 
-/* A last column that is not padded has dashes to the end of the line at most. */
+/* Returns the dashes below an unpadded last column, at most to the end of the line. */
 static size_t dashes_of_last(const struct kp_columns *c, const struct kp_columns_look *look, const size_t *widths)
 {
     size_t last = c->n - 1, used = (size_t)look->indent, least = strlen(c->headings[last]);

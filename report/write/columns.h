@@ -1,4 +1,4 @@
-/* A table of text, made as a whole and then printed, in a frame or plainly. */
+/* A text table that is built as a whole and then printed, in a frame or plainly. */
 #ifndef KP_REPORT_WRITE_COLUMNS_H
 #define KP_REPORT_WRITE_COLUMNS_H
 
@@ -7,8 +7,8 @@
 
 #include "report/write/out.h"
 
-/* How a table looks as text: blanks before a line and between columns, and whether dashes stand around the headings and
- * the rows (else below the headings alone). */
+/* The look of a table: blanks before a line and between columns. Dashes stand around the headings and the rows, or
+ * else below the headings alone. */
 struct kp_columns_look {
     int indent, gap;
     bool framed;
@@ -16,7 +16,7 @@ struct kp_columns_look {
 
 struct kp_columns {
     const char *const *headings;
-    const bool *to_the_left; /* NULL: none is */
+    const bool *to_the_left; /* NULL: no column is */
     size_t n;                /* columns */
     char **cells;            /* row by row; owned */
     size_t n_cells, capacity;

@@ -13,7 +13,7 @@
 
 static const char *const launch_headings[] = {"Kernel Name", "Context", "Stream", "Block Size",
                                               "Grid Size",   "Device",  "CC"};
-/* Facts: the columns of `ncu --csv --nvtx`, with the fields of each range, and what stands for one that is not set. */
+/* Facts: the columns of `ncu --csv --nvtx`, with the fields of each range, and the text for unset ones. */
 static const char *const nvtx_headings[] = {"thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
                                             "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"};
 static const char default_domain[] = "<default domain>", not_set[] = "none";
@@ -40,7 +40,7 @@ void kp_csv_launch_headings(struct kp_csv *c, bool nvtx)
     kp_csv_fields(c, launch_headings, COUNT(launch_headings));
 }
 
-/* The smallest type of NVTX that surely holds the number: which one the program gave is not kept. */
+/* Returns the smallest NVTX type that surely holds the number, as the original type is not stored. */
 static const char *payload_type(const char *payload)
 {
     if (!*payload)
@@ -50,14 +50,14 @@ static const char *payload_type(const char *payload)
     return *payload == '-' ? "INT64" : "UNSIGNED_INT64";
 }
 
-/* Colours are not kept, and the message is the range's name. */
+/* Writes a range; colours are not stored, and the message is the range's name. */
 static void write_range(FILE *to, const struct kp_nvtx_range *r)
 {
     fprintf(to, "%s:%s:%s:%s:%s:%s:%s:%s", *r->domain ? r->domain : default_domain, r->name, payload_type(r->payload),
             *r->payload ? r->payload : not_set, not_set, not_set, not_set, not_set);
 }
 
-/* Each thread's stack behind the number of the thread. */
+/* Writes each thread's stack behind the thread's number. */
 static void write_stacks(FILE *to, const struct kp_nvtx *n)
 {
     const struct kp_nvtx_range *before = NULL;
@@ -74,7 +74,7 @@ static void write_stacks(FILE *to, const struct kp_nvtx *n)
     }
 }
 
-/* The number counts those around the launch, from the oldest on. */
+/* Writes start-end ranges, numbered from the oldest around the launch. */
 static void write_started(FILE *to, const struct kp_nvtx *n)
 {
     unsigned id = 0;

@@ -1,14 +1,14 @@
-/* The columns of `ncu --csv` that say which process and which launch a row is of. */
+/* The columns of `ncu --csv` that identify the process and launch of a row. */
 #ifndef KP_REPORT_WRITE_CSV_LAUNCH_H
 #define KP_REPORT_WRITE_CSV_LAUNCH_H
 
 #include "base/csv.h"
 #include "report/model/model.h"
 
-/* From the number to the compute capability; with `nvtx` those of ranges, too. 0 or -ENOMEM. */
+/* Writes the headings from the number to the compute capability; with `nvtx` those of ranges, too. 0 or -ENOMEM. */
 void kp_csv_launch_headings(struct kp_csv *c, bool nvtx);
 int kp_csv_launch(struct kp_csv *c, const struct kp_session *s, const struct kp_launch_info *l, bool nvtx);
-/* Those of them that tell the process. */
+/* Writes the headings that identify the process. */
 void kp_csv_process_headings(struct kp_csv *c);
 void kp_csv_process(struct kp_csv *c, const struct kp_session *s);
 

@@ -48,7 +48,7 @@ static void write_headings(struct kp_csv_writer *c)
     kp_csv_end_row(&c->csv);
 }
 
-/* What the rows begin with. */
+/* Writes the first columns of a row. */
 static void start_row(struct kp_csv_writer *c)
 {
     const struct kp_writer *w = &c->base;
@@ -144,7 +144,7 @@ static void write_facts(struct kp_writer *w, const struct kp_facts *facts)
 
 /* --- metrics --- */
 
-/* The launch as one row. Fields and lines are sorted by the names of metrics. */
+/* Writes the launch as one row. Fields and lines are both sorted by the names of metrics. */
 static void write_columns(struct kp_csv_writer *c, const struct kp_lines *lines)
 {
     char number[KP_NUMBER_MAX];
@@ -157,7 +157,7 @@ static void write_columns(struct kp_csv_writer *c, const struct kp_lines *lines)
     end_row(c);
 }
 
-/* Bodies show some metrics at several places; a row is enough. */
+/* Whether a metric came before: bodies show some metrics in several places, but one row is enough. */
 static bool is_repeated(const struct kp_lines *l, size_t i)
 {
     const struct kp_line *line = &l->at[i], *before = &l->at[i ? i - 1 : 0];
@@ -240,7 +240,7 @@ static void write_series(struct kp_writer *w, const struct kp_series_row *rows, 
 
 /* --- instructions --- */
 
-/* "file:line" of each call that leads to inlined code, the innermost first, separated by blanks. */
+/* Writes "file:line" of each call that leads to inlined code, the innermost first, separated by blanks. */
 static void write_sites(struct kp_csv_writer *c, const struct kp_code *code, const struct kp_location *l)
 {
     char *text = NULL;

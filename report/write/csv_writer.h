@@ -11,13 +11,13 @@ struct kp_csv_writer {
     struct kp_writer base;
     struct kp_csv csv;
     const struct kp_layout *layout; /* of the page */
-    const struct kp_table *table;   /* that is being written */
-    char **said;                    /* of each field, what kp_write_field said; NULL = nothing */
-    const char **row;               /* of each field, what the next row has in place of that; NULL = nothing */
+    const struct kp_table *table;   /* the one being written */
+    char **said;                    /* of each field, the text from kp_write_field; NULL = none */
+    const char **row;               /* of each field, what overrides it in the next row; NULL = nothing */
     size_t n;                       /* fields */
 };
 
-/* To be ended with kp_write_end(&c->base). `to` stays open; its errors end the page with -EIO. */
+/* Initialises the writer; end it with kp_write_end(&c->base). `to` stays open; its errors end the page with -EIO. */
 void kp_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d);
 
 #endif

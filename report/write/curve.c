@@ -15,7 +15,7 @@ enum {
     Y_LABEL = 12, /* and the axis beside it */
 };
 
-/* A metric over what its instances are keyed by. */
+/* A metric over the keys of its instances. */
 struct curve {
     const struct kp_metric *metric;
     double *x;
@@ -44,12 +44,12 @@ static bool curve_new(struct kp_out *o, const struct kp_metric *m, struct curve 
             c->most = value;
     }
     c->divisor = kp_unit_divisor(m->unit, c->most, o->display->base_units, c->unit);
-    if (*c->unit == '%') /* what a step of x is measured in says nothing of y */
+    if (*c->unit == '%') /* the rest of the unit is the step of x, and says nothing of y */
         c->unit[1] = '\0';
     return true;
 }
 
-/* How wide the plot is: a short curve has the same number of columns for each of its points. */
+/* Returns the width of the plot: in a short curve all points have equally many columns. */
 static int width_of(const struct curve *c)
 {
     size_t n = c->metric->n_instances;
@@ -61,7 +61,7 @@ static double last_x(const struct curve *c)
     return c->x[c->metric->n_instances - 1];
 }
 
-/* The column of `x`, which may lie outside of the plot; so does what is no number. */
+/* Returns the column of `x`, which may lie outside of the plot; NaN does. */
 static int column_at(const struct curve *c, double x)
 {
     double range = last_x(c) - c->x[0];
@@ -69,7 +69,7 @@ static int column_at(const struct curve *c, double x)
     return !(part >= 0) ? -1 : part > 1 ? width_of(c) : (int)(part * (width_of(c) - 1) + 0.5);
 }
 
-/* The value that holds in a column: a curve is made of steps, each of which ends where the next point is. */
+/* Returns the value in a column: a curve consists of steps that each end at the next point. */
 static double value_at(const struct curve *c, int column)
 {
     size_t i = 0;
@@ -78,7 +78,7 @@ static double value_at(const struct curve *c, int column)
     return c->metric->instances[i].value;
 }
 
-/* Lines that a value fills from below: any value above zero fills one. */
+/* Returns the lines that a value fills from below: at least one for any value above zero. */
 static int filled(const struct curve *c, double value)
 {
     if (isnan(value) || value <= 0 || c->most <= 0)
@@ -123,7 +123,7 @@ static bool is_on_axis(const struct curve *c, const struct mark *m)
     return m->line && column_at(c, m->x) >= 0 && column_at(c, m->x) < width_of(c);
 }
 
-/* Below the axis: where it begins and ends, and the launch's own value. */
+/* Prints, below the axis, its begin and end, and the launch's own value. */
 static void print_axis_labels(struct kp_out *o, const struct curve *c, const struct mark *m)
 {
     struct kp_canvas labels;
@@ -150,7 +150,7 @@ static void print_mark(struct kp_out *o, const struct curve *c, const struct mar
     free(title);
 }
 
-/* Each value with the last key up to which it holds: `64 up to 32, 48 up to 40, 0 up to 255`. */
+/* Prints each value with the last key that has it: `64 up to 32, 48 up to 40, 0 up to 255`. */
 static void print_steps(struct kp_out *o, const struct curve *c)
 {
     char *text = NULL, number[KP_NUMBER_MAX], next[KP_NUMBER_MAX], prefix[KP_UNIT_MAX + sizeof "    Steps (): "];
@@ -193,8 +193,8 @@ static void print_drawing(struct kp_out *o, const struct curve *c, const struct 
     free(canvas.cells);
 }
 
-/* `drawn` is the curve before, NULL for the first: the same in another unit has the same shape. What is keyed by names
- * is no curve. */
+/* Draws one curve, unless its keys are names. `drawn` is the curve before, NULL for the first: the same curve in
+ * another unit is not drawn again. */
 static void draw_curve(struct kp_out *o, const struct kp_line *l, const struct kp_metric *drawn, const struct mark *m)
 {
     struct curve c;
@@ -229,7 +229,7 @@ static bool is_curve(const struct kp_line *l)
     return kp_line_has_value(l) && l->metric->n_instances;
 }
 
-/* A property of the launch beside the curves is its own value of what they are over. */
+/* Returns the launch's own value on the x axis: a launch property listed beside the curves. */
 static struct mark find_mark(const struct kp_lines *l)
 {
     static const char of_launch[] = "launch__";
@@ -241,7 +241,7 @@ static struct mark find_mark(const struct kp_lines *l)
     return m;
 }
 
-/* Draws the curves; false when there is none. */
+/* Draws the curves; false when there are none. */
 static bool draw_curves(struct kp_out *o, const struct kp_lines *l, const struct mark *mark)
 {
     const struct kp_metric *drawn = NULL;
@@ -254,7 +254,7 @@ static bool draw_curves(struct kp_out *o, const struct kp_lines *l, const struct
     return drawn != NULL;
 }
 
-/* What is neither a curve nor told by the mark. */
+/* Prints the lines that are neither a curve nor the mark. */
 static void print_others(struct kp_out *o, const struct kp_lines *l, const struct kp_line *told)
 {
     struct kp_lines others = {0};

@@ -11,17 +11,17 @@
 
 enum {
     GAP = 2,       /* between columns */
-    FOLD_FROM = 6, /* rows; a smaller grid is read at a glance, with all its zeros */
+    FOLD_FROM = 6, /* rows; a smaller grid is read at a glance, even with all its zeros */
     UNBROKEN = 8,  /* characters of a heading that stay in one line */
-    FOLDED_MAX = 2 /* lines that name the rows that are folded; more of them are counted */
+    FOLDED_MAX = 2 /* lines that name folded rows; further rows are counted */
 };
 
 struct column {
     const char *label;
-    const char *base;                     /* unit of all its values; "" when they differ or have none */
+    const char *base;                     /* common unit of its values; "" when they differ or have none */
     bool mixed;                           /* values of several units: each cell names its own */
     double divisor;                       /* of the values */
-    char unit[KP_UNIT_MAX + sizeof "()"]; /* what the heading says of it */
+    char unit[KP_UNIT_MAX + sizeof "()"]; /* the unit as the heading shows it */
     size_t width;
     int heading; /* lines */
 };
@@ -29,9 +29,9 @@ struct column {
 struct grid {
     const char **rows;
     struct column *columns;
-    const struct kp_line **cells; /* row by row, NULL = none */
+    const struct kp_line **cells; /* row by row, NULL = empty */
     bool *folded;                 /* of the rows */
-    size_t *shown, n_shown;       /* columns that the rows which are not folded have values of */
+    size_t *shown, n_shown;       /* columns in which unfolded rows have values */
     size_t n_rows, n_columns;
     size_t title; /* width of the row titles */
 };
@@ -70,7 +70,7 @@ static void grid_free(struct grid *g)
     free(g->shown);
 }
 
-/* False without memory. */
+/* Returns false without memory. */
 static bool grid_new(struct kp_out *o, const struct kp_lines *l, struct grid *g)
 {
     *g = (struct grid){0};
@@ -94,7 +94,7 @@ static bool grid_new(struct kp_out *o, const struct kp_lines *l, struct grid *g)
 
 /* --- which rows --- */
 
-/* A peak is the chip's, whatever the launch did. */
+/* Whether the value says nothing of the launch: a zero, or a peak, which is a property of the chip. */
 static bool is_zero(const struct kp_line *l)
 {
     double value;
@@ -133,7 +133,7 @@ static bool is_short(const char *text, const char *prefix)
 
 static void print_folded(struct kp_out *o, const struct grid *g)
 {
-    static const char operations[] = "Operations"; /* the first column of what computes, and does not move */
+    static const char operations[] = "Operations"; /* the first column of rows that compute and move no data */
     const char *prefix = strcmp(g->columns[0].label, operations) ? "    No traffic: " : "    No operations: ";
     char *text = NULL;
     size_t size, n = 0;
@@ -165,7 +165,7 @@ static bool scales(const char *unit)
     return kp_unit_scale(unit, 1e9, scaled) != 1;
 }
 
-/* The unit of a column, scaled for its largest value. */
+/* Chooses the unit of a column, scaled for its largest value. */
 static void choose_unit(struct kp_out *o, const struct grid *g, size_t at)
 {
     struct column *c = &g->columns[at];
@@ -183,13 +183,13 @@ static void choose_unit(struct kp_out *o, const struct grid *g, size_t at)
     c->base = first && !c->mixed ? first : "";
     char scaled[KP_UNIT_MAX];
     c->divisor = kp_unit_divisor(c->base, most, o->display->base_units, scaled);
-    bool said = !strcmp(scaled, "%") && strchr(c->label, '%'); /* by the label itself */
+    bool said = !strcmp(scaled, "%") && strchr(c->label, '%'); /* the label contains the unit */
     c->unit[0] = '\0';
     if (*scaled && !said)
         snprintf(c->unit, sizeof c->unit, "(%s)", scaled);
 }
 
-/* malloc'ed. */
+/* Returns malloc'ed text. */
 static char *cell_text(struct kp_out *o, const struct column *c, const struct kp_line *l)
 {
     char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX], *text = NULL;
@@ -229,7 +229,7 @@ static int heading_lines(const struct column *c)
     return n + (*c->unit != '\0');
 }
 
-/* Wide enough for the numbers and for any word of the heading, which is broken between words. */
+/* Makes a column wide enough for its numbers and for any word of the heading, which breaks between words. */
 static void measure(struct kp_out *o, const struct grid *g, size_t at)
 {
     struct column *c = &g->columns[at];
@@ -242,14 +242,14 @@ static void measure(struct kp_out *o, const struct grid *g, size_t at)
         free(text);
     }
     c->width += c->width == 0;
-    /* a blank at a break counts for the next line: make room for it, so that no word is cut */
+    /* a blank at a break counts for the next line: leave room for it, so that no word is cut */
     c->width += strlen(c->label) > c->width && longest_word(c->label) == c->width;
     c->heading = heading_lines(c);
 }
 
 /* --- printing --- */
 
-/* Ends a line that was written into memory, without its last blanks. */
+/* Ends a line that was written into memory, without its trailing blanks. */
 static void print_line(struct kp_out *o, FILE *f, char *const *text)
 {
     if (!kp_out_has(o, fclose(f) ? NULL : *text))
@@ -261,7 +261,7 @@ static void print_line(struct kp_out *o, FILE *f, char *const *text)
     kp_out_text(o, "\n", 1);
 }
 
-/* Line `at` of a column's heading, of `all` that its block has; headings stand on the table. */
+/* Writes line `at` of a column's heading, of `all` lines in its block; headings are aligned at the bottom. */
 static void write_heading(FILE *f, const struct column *c, int at, int all)
 {
     struct kp_wrap w = {c->label, c->width};
@@ -355,7 +355,7 @@ static void print_block(struct kp_out *o, const struct block *b)
     print_rule(o, b);
 }
 
-/* As many columns side by side as there is room for, at least one. */
+/* Prints as many columns side by side as fit, at least one. */
 static void print_blocks(struct kp_out *o, const struct grid *g)
 {
     for (struct block b = {g, 0, 0}; b.first < g->n_shown; b.first = b.end) {
@@ -383,7 +383,7 @@ static void measure_grid(struct kp_out *o, struct grid *g)
     }
 }
 
-/* A grid has no room for the metrics' names: with them it is a list. */
+/* Prints a list instead: a grid has no room for the metrics' names. */
 static void print_list(struct kp_out *o, const struct kp_lines *l)
 {
     struct kp_lines list = {0};

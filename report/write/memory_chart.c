@@ -97,7 +97,7 @@ static bool has_group(const struct kp_lines *l, const char *group)
     return false;
 }
 
-/* --- views: the same number in another way --- */
+/* --- views: the same number in another form --- */
 
 static const struct view *view_of(const char *label)
 {
@@ -110,7 +110,7 @@ static const struct view *view_of(const char *label)
     return NULL;
 }
 
-/* The line that `line` is another view of; `line` itself when it is none, or the other is not there. */
+/* Returns the line that `line` is another view of; `line` itself when it is no view, or the other is missing. */
 static const struct kp_line *origin_of(const struct kp_lines *l, const struct kp_line *line)
 {
     const struct view *v = view_of(line->label);
@@ -141,9 +141,9 @@ static void draw_box(struct kp_canvas *c, const struct box *b)
     kp_canvas_put(c, right, bottom, '+');
 }
 
-/* What stands at a place. */
+/* The content of a place. */
 struct amount {
-    size_t parts; /* values that are not zero */
+    size_t parts; /* non-zero values */
     const char *unit;
     double sum;
 };
@@ -169,7 +169,7 @@ static bool read_place(const struct kp_lines *l, const struct place *p, struct a
     return a->unit != NULL;
 }
 
-/* Whether the head above the place says the unit. */
+/* Whether the head above the place names the unit. */
 static bool is_headed(const struct place *p, const char *unit)
 {
     for (size_t i = 0; i < N_HEADS; i++)
@@ -178,8 +178,8 @@ static bool is_headed(const struct place *p, const char *unit)
     return false;
 }
 
-/* The text of a place. Where there is no room for the unit, and it is not scaled, *bare says so. False where there is
- * none for the number. */
+/* Writes the text of a place. Sets *bare where an unscaled unit does not fit. Returns false where the number does
+ * not fit. */
 static bool place_text(struct kp_out *o, const struct place *p, const struct amount *a, char text[TEXT_MAX], bool *bare)
 {
     char scaled[KP_UNIT_MAX];
@@ -204,7 +204,7 @@ static void draw_place(struct kp_out *o, struct kp_canvas *c, const struct kp_li
     kp_canvas_text(c, p->x + p->width - (int)strlen(text), p->y, text);
 }
 
-/* What a place shows, or the first part of it. */
+/* Returns the label of a place, or of its first part. */
 static const char *place_label(const struct kp_lines *l, const struct place *p)
 {
     for (size_t i = 0; !*p->label && i < l->n; i++)
@@ -213,7 +213,7 @@ static const char *place_label(const struct kp_lines *l, const struct place *p)
     return p->label;
 }
 
-/* Below the drawing: the units that it has no room for. */
+/* Prints, below the drawing, the units that did not fit. */
 static void print_units(struct kp_out *o, const struct kp_lines *l)
 {
     char *list = NULL, text[TEXT_MAX];
@@ -264,9 +264,9 @@ static void print_drawing(struct kp_out *o, const struct kp_lines *l)
     print_units(o, l);
 }
 
-/* --- what is left --- */
+/* --- lines outside of the drawing --- */
 
-/* Whether the drawing shows the very value of the line, and not only a sum with others. */
+/* Whether the drawing shows the line's own value, and not only a sum with others. */
 static bool is_drawn(struct kp_out *o, const struct kp_lines *l, const struct kp_line *line)
 {
     char text[TEXT_MAX];
@@ -280,7 +280,8 @@ static bool is_drawn(struct kp_out *o, const struct kp_lines *l, const struct kp
     return false;
 }
 
-/* As a row of a grid: the value, and beside it its other views. Labels are unique, so no group is needed. */
+/* Adds a line as a row of a grid: the value, and beside it its other views. Labels are unique, so no group is
+ * needed. */
 static int add_rest(struct kp_out *o, const struct kp_lines *l, const struct kp_line *from, struct kp_lines *rest)
 {
     struct kp_line line = *from;

@@ -1,4 +1,4 @@
-/* The lines below a launch's header that say in which NVTX ranges it was made. */
+/* Writes the lines below a launch's header that name its NVTX ranges. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,8 +9,7 @@
 #include "report/model/launch_names.h"
 #include "report/write/launch.h"
 
-/* A range as it is written in a filter expression, but for the '\\' of special characters: those would only be in the
- * way of reading. */
+/* Writes a range as in a filter expression, but without the '\' of special characters, for readability. */
 static void write_range(FILE *to, const struct kp_nvtx_range *r)
 {
     const char *category = r->category, *payload = r->payload;
@@ -20,8 +19,8 @@ static void write_range(FILE *to, const struct kp_nvtx_range *r)
                 *payload ? "payload " : "", payload);
 }
 
-/* The ranges from number `i` on that make up one line, those of a thread's stack or the start-end ranges: returns the
- * number of the first behind them. */
+/* Writes one line of ranges from number `i` on: a thread's stack, or the start-end ranges. Returns the index behind
+ * them. */
 static size_t write_ranges(FILE *to, const struct kp_nvtx *n, size_t i)
 {
     const struct kp_nvtx_range *first = &n->ranges[i];
@@ -36,12 +35,12 @@ static size_t write_ranges(FILE *to, const struct kp_nvtx *n, size_t i)
     return i;
 }
 
-/* One paragraph of what NVTX tells; `text` is malloc'ed. */
+/* Prints one paragraph about NVTX; `text` is malloc'ed. */
 static void print_nvtx_text(struct kp_out *o, const char *what, char *text)
 {
     char *prefix = NULL;
     if (kp_out_has(o, text) && kp_out_has(o, asprintf(&prefix, "    NVTX %s: ", what) < 0 ? NULL : prefix)) {
-        kp_blank_controls(text, strlen(text)); /* names may hold anything */
+        kp_blank_controls(text, strlen(text)); /* names may contain anything */
         kp_out_wrapped(o, prefix, text);
         free(prefix);
     }

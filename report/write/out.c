@@ -15,7 +15,7 @@ static void write_text(struct kp_out *o, const char *text, size_t len)
         o->rc = o->sink->write(o->sink->arg, text, len);
 }
 
-/* A blank for each character that is not to be shown (text.h), but for those of `kept`. */
+/* Writes a blank for each unprintable character (text.h), except for those of `kept`. */
 static void write_shown(struct kp_out *o, const char *text, size_t len, const char *kept)
 {
     size_t done = 0;
@@ -41,8 +41,8 @@ void kp_out_one_line(struct kp_out *o, const char *text, size_t len)
     write_shown(o, text, len, "");
 }
 
-/* Ends of lines that the format begins and ends with are its own; others came with an argument, and would forge a line.
- */
+/* Keeps line ends only where the format begins or ends with them; others came with an argument, and would forge a
+ * line. */
 void kp_out_print(struct kp_out *o, const char *format, ...)
 {
     char *text;

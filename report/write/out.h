@@ -1,6 +1,5 @@
 /*
- * Text in ASCII, KP_LINE_WIDTH wide, as reports go to files.
- *
+ * Writes text in ASCII, KP_LINE_WIDTH wide, as reports go to files.
  * Errors: the first one, of the sink or of memory, stays in kp_out.rc; from then on nothing is written.
  */
 #ifndef KP_REPORT_WRITE_OUT_H
@@ -13,7 +12,7 @@
 #include "report/view/lines.h"
 
 enum {
-    /* Only what is not to be broken is wider: a metric's name, a number of 300 digits, a frame of a call stack. */
+    /* Only unbreakable text is wider: a metric's name, a number of 300 digits, a frame of a call stack. */
     KP_LINE_WIDTH = 120,
     KP_INDENT = 4,
     KP_DRAWING_WIDTH = KP_LINE_WIDTH - KP_INDENT,
@@ -26,14 +25,14 @@ struct kp_out {
 };
 
 void kp_out_text(struct kp_out *o, const char *text, size_t len);
-/* The same with blanks for the ends of lines and tabs, too. */
+/* Does the same, with blanks for line ends and tabs, too. */
 void kp_out_one_line(struct kp_out *o, const char *text, size_t len);
 void kp_out_print(struct kp_out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* `prefix` and `text`, further lines indented to stand below the text. */
+/* Prints `prefix` and `text`, with further lines indented to the text. */
 void kp_out_wrapped(struct kp_out *o, const char *prefix, const char *text);
-/* `n` times `c`. */
+/* Prints `c` `n` times. */
 void kp_out_repeat(struct kp_out *o, char c, size_t n);
-/* Whether `p` is there; if not, memory was short, which is noted. */
+/* Whether `p` is not NULL; NULL is noted as -ENOMEM. */
 static inline bool kp_out_has(struct kp_out *o, const void *p)
 {
     if (!p && !o->rc)
@@ -41,7 +40,7 @@ static inline bool kp_out_has(struct kp_out *o, const void *p)
     return p != NULL;
 }
 
-/* kp_line_title as the display has it; NULL without memory, which is then noted. */
+/* Returns kp_line_title for the display; NULL without memory, which is noted. */
 char *kp_out_title(struct kp_out *o, const struct kp_line *l);
 
 #endif

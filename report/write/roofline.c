@@ -15,12 +15,12 @@ enum {
     PLOT_HEIGHT = 18,
     Y_LABEL = 14,   /* "10,000 Top/s " */
     TICKS_MAX = 10, /* of an axis */
-    FEW = 6,        /* roofs or points that are shown even where no work was done */
+    FEW = 6,        /* up to so many roofs or points are shown even without work */
     CELLS = 4,      /* of a line of the legend */
     CELL_MAX = KP_NUMBER_MAX + KP_UNIT_MAX,
 };
 
-/* A roof or a point: what is done and moved in a second. NaN: not known. */
+/* A roof or a point: work and traffic per second. NaN: not known. */
 struct rates {
     const char *name;
     bool is_point, shown;
@@ -32,10 +32,10 @@ struct rates {
 struct roofline {
     struct rates *all;
     size_t n, points, with_work;
-    const char *operation; /* what is counted: FLOP or op */
+    const char *operation; /* the counted work: FLOP or op */
 };
 
-/* --- what the rows add up to --- */
+/* --- sums of rows --- */
 
 static struct rates *find_rates(struct roofline *r, const char *group)
 {
@@ -56,10 +56,10 @@ static double number_of(const struct kp_line *l)
     return kp_metric_number(l->metric, &value) ? value : NAN;
 }
 
-/* Sums the rows of one kind, then has the clocks multiply the sums. NaN, for want of a value, stays. */
+/* Sums the rows of one kind, then multiplies the sums by their clocks. NaN, from a missing value, stays. */
 static void add_up(struct kp_out *o, struct roofline *r, const struct kp_lines *l)
 {
-    bool *begun = calloc(2 * l->n, sizeof *begun); /* work and traffic of each */
+    bool *begun = calloc(2 * l->n, sizeof *begun); /* work and traffic of each roof or point */
     kp_out_has(o, begun);
     for (size_t i = 0; begun && i < l->n; i++) {
         const struct kp_line *line = &l->at[i];
@@ -82,7 +82,8 @@ static void add_up(struct kp_out *o, struct roofline *r, const struct kp_lines *
     }
 }
 
-/* How many characters two names share at their ends: "DRAM Roofline (fp16)" is the roof of "DRAM Achieved (fp16)". */
+/* Counts the equal characters at the ends of two names: "DRAM Roofline (fp16)" is the roof of "DRAM Achieved
+ * (fp16)". */
 static size_t likeness(const char *a, const char *b)
 {
     size_t la = strlen(a), lb = strlen(b), head = 0, tail = 0;
@@ -110,7 +111,7 @@ static bool is_positive(double value)
     return isfinite(value) && value > 0;
 }
 
-/* Of many, only the points at which work was done, and their roofs. */
+/* Chooses, where there are many, only points with work, and their roofs. */
 static void choose_shown(struct roofline *r)
 {
     size_t roofs = r->n - r->points;
@@ -128,19 +129,18 @@ static void choose_shown(struct roofline *r)
         if (rates->shown)
             rates->mark = *next;
         if (rates->shown && *next != (rates->is_point ? 'Z' : '9'))
-            ++*next; /* the last mark stands for all the others */
+            ++*next; /* all further points share the last mark */
     }
 }
 
-/* --- numbers derived from them; formulas: work and traffic as above, the rest as defined for rooflines in general ---
- */
+/* --- derived numbers; formulas: work and traffic as above, the rest as defined for rooflines in general --- */
 
 static double intensity(const struct rates *r)
 {
     return r->work / r->traffic;
 }
 
-/* What the roof allows at the point's intensity; without traffic, all that can be computed. */
+/* Returns the roof's limit at the point's intensity; without traffic, the peak of work. */
 static double limit_at(const struct rates *point)
 {
     const struct rates *roof = point->roof;
@@ -156,10 +156,10 @@ struct axes {
     int left, right, bottom, top; /* powers of ten */
 };
 
-/* Of a positive finite number. libkprof.so has no libm to ask. */
+/* Computes log10 of a positive finite number, as libkprof.so does not link libm. */
 static double log10_of(double value)
 {
-    enum { BITS = 20 }; /* of the fraction: far below a column's width */
+    enum { BITS = 20 }; /* bits of the fraction: far finer than a column */
     double whole = 0, bit = 0.5, fraction = 0;
     while (value >= 10) {
         value /= 10;
@@ -197,10 +197,11 @@ static bool is_drawable(const struct rates *r)
     return r->shown && is_positive(r->work) && is_positive(r->traffic) && is_positive(intensity(r));
 }
 
-/* Room for all ridges and points, and one more power of ten around them. False when there is nothing to draw. */
+/* Finds axes with room for all ridges and points, and one more power of ten around them. False when there is nothing
+ * to draw. */
 static bool find_axes(const struct roofline *r, struct axes *a)
 {
-    enum { FAR = 1000 }; /* beyond all powers of ten of a double */
+    enum { FAR = 1000 }; /* exceeds all powers of ten of a double */
     *a = (struct axes){FAR, -FAR, FAR, -FAR};
     size_t points = 0;
     for (size_t i = 0; i < r->n; i++) {
@@ -244,7 +245,7 @@ static void draw_roof(struct kp_canvas *c, const struct axes *a, const struct ra
     kp_canvas_put(c, PLOT_WIDTH - 1 - 2 * place, line_at(a, work), r->mark);
 }
 
-/* Beside a letter that is there already. */
+/* Puts the point beside a letter that is already there. */
 static void draw_point(struct kp_canvas *c, const struct axes *a, const struct rates *r)
 {
     int x = column_at(a, log10_of(intensity(r))), y = line_at(a, log10_of(r->work));
@@ -253,7 +254,7 @@ static void draw_point(struct kp_canvas *c, const struct axes *a, const struct r
     kp_canvas_put(c, x, y, r->mark);
 }
 
-/* 10^power, short. */
+/* Writes 10^power, short. */
 static void power_text(int power, char out[16])
 {
     static const char zeros[] = "000000";
@@ -285,7 +286,7 @@ static bool is_tick(int power, int low, int high)
     return (power - low) % tick_step(low, high) == 0;
 }
 
-/* Of the tick at line `y`, if there is one. */
+/* Writes the label of the tick at line `y`, if any. */
 static void tick_label(const struct roofline *r, const struct axes *a, int y, char label[CELL_MAX])
 {
     char rate[16];
@@ -400,7 +401,7 @@ static void print_legend_lines(struct kp_out *o, const struct legend *lines, siz
     }
     for (size_t j = 0; j < CELLS; j++)
         all += width[j] + 2;
-    bool apart = all + name > KP_LINE_WIDTH; /* then the numbers stand below the name */
+    bool apart = all + name > KP_LINE_WIDTH; /* the numbers go below the name then */
     for (size_t i = 0; i < n; i++) {
         kp_out_print(o, "    %c  %-*s", lines[i].mark, apart ? 0 : (int)name, lines[i].name);
         if (apart)
@@ -432,7 +433,7 @@ static void print_legend(struct kp_out *o, const struct roofline *r, bool points
     free(lines);
 }
 
-/* Which points are left out, as their axes begin above zero. */
+/* Prints the points that are left out, as logarithmic axes have no zero. */
 static void print_without_work(struct kp_out *o, const struct roofline *r)
 {
     char *text = NULL;
@@ -472,7 +473,7 @@ static bool has_label(const struct kp_lines *l, const char *label)
     return false;
 }
 
-/* A label that is taken is told apart by the roof or point. 0 or -ENOMEM. */
+/* Adds an input; a label that is taken gets the roof or point added. 0 or -ENOMEM. */
 static int add_input(struct kp_lines *inputs, const struct kp_line *from)
 {
     struct kp_line line = *from;
@@ -487,7 +488,7 @@ static int add_input(struct kp_lines *inputs, const struct kp_line *from)
     return kp_lines_add(inputs, &line);
 }
 
-/* The values that all this was computed from, each once. */
+/* Prints the values behind the roofline, each once. */
 static void print_inputs(struct kp_out *o, struct roofline *r, const struct kp_lines *l)
 {
     struct kp_lines inputs = {0};
@@ -507,7 +508,8 @@ static void print_inputs(struct kp_out *o, struct roofline *r, const struct kp_l
     kp_lines_free(&inputs);
 }
 
-/* Operations of any type are counted along the paths of the tensor cores, of floating-point numbers elsewhere. */
+/* Returns the unit of work: the paths of the tensor cores count operations of any type, all others floating-point
+ * ones. */
 static const char *operation_of(const struct kp_lines *l)
 {
     for (size_t i = 0; i < l->n; i++)

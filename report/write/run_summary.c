@@ -15,8 +15,8 @@
 enum {
     KERNELS_MAX = 20, /* lines of the table */
     LINE_WIDTH = 120,
-    NAME_MIN = 30,   /* columns that a kernel's name gets however wide the others are */
-    NAME_FIRST = 90, /* and in the sentence on what to fix first */
+    NAME_MIN = 30,   /* least width for a kernel's name */
+    NAME_FIRST = 90, /* width of the name in the sentence on what to fix first */
 };
 
 enum { TIME, TOTAL, LAUNCHES, BOUND, GAIN, RULE, KERNEL, COLUMNS };
@@ -25,7 +25,7 @@ static const char *const heading[COLUMNS] = {"Time %", "Total Time", "Launches",
                                              "Gain %", "By Rule",    "Kernel"};
 static const bool to_the_left[COLUMNS] = {[BOUND] = true, [RULE] = true, [KERNEL] = true};
 
-/* A line of the table; the kernel's name, for which there is room when the others are known, is not in `cell`. */
+/* A line of the table. `cell` lacks the kernel's name, whose room depends on the other columns. */
 struct line {
     char cell[KERNEL][CELL_MAX];
     char name[LINE_WIDTH + 1];
@@ -38,7 +38,7 @@ static void fill_line(const struct kp_summary_total *s, const struct kp_summary_
     kp_format_count(k->launches, l->cell[LAUNCHES]);
     snprintf(l->cell[BOUND], CELL_MAX, "%s", *k->bound ? k->bound : "not known");
     *l->cell[GAIN] = '\0';
-    if (k->rule) /* a long list of kernels has many that matter little to the run */
+    if (k->rule) /* kernels far down a long list matter little to the run */
         snprintf(l->cell[GAIN], CELL_MAX, 100 * k->saved_ns < 0.05 * s->ns ? "<0.1" : "%.1f",
                  100 * k->saved_ns / s->ns);
     snprintf(l->cell[RULE], CELL_MAX, "%s", k->rule ? k->rule->id : "");
@@ -46,15 +46,15 @@ static void fill_line(const struct kp_summary_total *s, const struct kp_summary_
 
 /* --- names that fit --- */
 
-/* Where the parts of a demangled name are; all are its end where it has none. */
+/* Offsets of the parts of a demangled name; all are its end where it has no parts. */
 struct parts {
-    size_t scoped; /* the function with its scopes, behind what it returns */
+    size_t scoped; /* the function with its scopes, behind the return type */
     size_t function;
     size_t arguments; /* of a template */
     size_t parameters;
 };
 
-/* Where the bracket that ends before `end` was opened; that bracket where it never was. */
+/* Returns where the bracket that ends before `end` opens; the closing bracket itself if unmatched. */
 static size_t opening(const char *name, size_t end)
 {
     int depth = 0;
@@ -84,8 +84,8 @@ static struct parts find_parts(const char *name)
     return p;
 }
 
-/* The name, or as much of it as fits into `room`: first without what the function returns and its parameters, then
- * without its scopes, then without the end. */
+/* Writes as much of the name as fits into `room`. Drops the return type and parameters first, then scopes, then the
+ * end. */
 static void cut_name(const char *name, size_t room, char out[LINE_WIDTH + 1])
 {
     static const char cut[] = "...", parameters[] = "(...)";
@@ -112,7 +112,7 @@ static size_t common(const char *a, const char *b)
     return n;
 }
 
-/* The function, and what of the name is from `differs` on: the only part by which it can be told from another one. */
+/* Writes the function, and the name from `differs` on: the only part that distinguishes it from another one. */
 static void cut_to_difference(const char *name, size_t differs, size_t room, char out[LINE_WIDTH + 1])
 {
     static const char cut[] = "...";
@@ -121,14 +121,14 @@ static void cut_to_difference(const char *name, size_t differs, size_t room, cha
     if (head > room / 2)
         head = room / 2;
     for (size_t back = 0; differs && back < room / 8 && !strchr(" ,<", name[differs - 1]); back++)
-        differs--; /* to where the word begins */
+        differs--; /* moves to the begin of the word */
     int left = (int)(room - head - 2 * gap);
     bool ends = strlen(name + differs) <= (size_t)left + gap;
     snprintf(out, LINE_WIDTH + 1, "%.*s%s%.*s%s", (int)head, name + p.function, cut, ends ? left + (int)gap : left,
              name + differs, ends ? "" : cut);
 }
 
-/* `differs` 0: the name may begin where it does. A range before it has at most half of the room. */
+/* Cuts a name; `differs` 0: the name begins where it does. A range before it has at most half of the room. */
 static void cut_at(const struct kp_summary_kernel *k, size_t differs, size_t room, char out[LINE_WIDTH + 1])
 {
     size_t range = strlen(k->name) > room ? k->range : 0;
@@ -138,12 +138,12 @@ static void cut_at(const struct kp_summary_kernel *k, size_t differs, size_t roo
         cut_to_difference(k->name + range, differs - range, room - used, name);
     else
         cut_name(k->name + range, room - used, name);
-    strcpy(out + used, name); /* no more than the room */
+    strcpy(out + used, name); /* fits: not longer than the room */
     kp_blank_controls(out, strlen(out));
 }
 
-/* The name of kernel `which`, so that it can be told from those of the others: it is cut at the first difference from
- * those that look the same, then at the next one where it still looks like some of them. */
+/* Names kernel `which` so that it differs from the others. Cuts at the first difference from those that look the
+ * same. Where it still looks like some of them, cuts at the next difference. */
 static void name_kernel(const struct kp_summary_kernel *kernels, size_t n, size_t which, size_t room,
                         char out[LINE_WIDTH + 1])
 {
@@ -156,7 +156,7 @@ static void name_kernel(const struct kp_summary_kernel *kernels, size_t n, size_
         cut_at(&kernels[which], differs, room, out);
         for (size_t i = 0; i < n; i++) {
             size_t same = i == which ? SIZE_MAX : common(name, kernels[i].name);
-            if (same <= differs || same >= next) /* shows already, or later than another one */
+            if (same <= differs || same >= next) /* already visible, or behind another difference */
                 continue;
             cut_at(&kernels[i], differs, room, other);
             if (!strcmp(out, other))
@@ -185,7 +185,7 @@ static void print_dashes(FILE *f, const int width[COLUMNS])
     print_line(f, width, cell);
 }
 
-/* Widths of the columns before the kernel's name; returns what is left for that. */
+/* Measures the columns before the kernel's name; returns the room left for the name. */
 static size_t measure(const struct line *lines, size_t n, int width[COLUMNS])
 {
     size_t used = 2;
@@ -218,7 +218,7 @@ static void print_table(FILE *f, struct line *lines, const struct kp_summary_ker
     print_dashes(f, width);
 }
 
-/* The kernel whose best rule saves most of the run; the longest one where no rule saves anything. */
+/* Returns the kernel whose best rule saves most of the run; the longest kernel if no rule saves anything. */
 static size_t fix_first(const struct kp_summary_total *s)
 {
     size_t first = 0;

@@ -5,8 +5,8 @@
 #include "base/sink.h"
 #include "report/judge/summary.h"
 
-/* What to fix first, then the kernels by time, the longest first. Nothing without launches. 0, -ENOMEM, or what the
- * sink returned. */
+/* Prints what to fix first, then the kernels by time, the longest first. Nothing without launches. Returns 0,
+ * -ENOMEM, or an error of the sink. */
 int kp_run_summary_print(const struct kp_summary *s, const struct kp_sink *out);
 
 #endif

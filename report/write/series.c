@@ -9,14 +9,13 @@
 
 enum { TITLE, UNIT, LEAST, MEAN, MOST, TIMELINE, COLUMNS };
 
-/* As many as a line has beside the longest label. */
+/* The room that a line has beside the longest label. */
 enum { TIMELINE_WIDTH = 56 };
 
-/* Heights from nothing to the most, the lowest for what is not above zero; a blank is time without a sample. */
+/* Heights from nothing to the maximum, the lowest for values up to zero; a blank is time without a sample. */
 static const char heights[] = "_.:-=+*#%@";
 
-/* What the timeline of a series is made of: samples in a row, each of which stands for `step` of time before it ended.
- */
+/* The samples of a timeline; each stands for `step` of time before it ended. */
 struct timeline {
     const struct kp_series *series;
     double begin, step; /* ns */
@@ -29,7 +28,7 @@ static double end_of(const struct timeline *t)
     return t->begin + (double)t->series->n_values * t->step;
 }
 
-/* Stored sessions may hold anything; time that makes no sense is counted in samples. */
+/* Reads a series. Stored sessions may contain anything; implausible times are replaced by sample numbers. */
 static struct timeline read_series(const struct kp_series *s)
 {
     bool timed = s->interval_ns > 0 && isfinite(s->start_ns + (double)s->n_values * s->interval_ns);
@@ -49,7 +48,7 @@ static struct timeline read_series(const struct kp_series *s)
     return t;
 }
 
-/* The index of what lies at `part` of `n` in a row; `n` outside of it, and for what is no number. */
+/* Returns the index of what lies at `part` of `n` in a row; `n` outside of it, and for NaN. */
 static size_t index_at(double part, size_t n)
 {
     return part >= 0 && part < (double)n ? (size_t)part : n;
@@ -66,8 +65,8 @@ static char height_of(double value, double most)
     return heights[height < TALLEST ? height + 1 : TALLEST];
 }
 
-/* Each column is the mean of the samples whose middle lies in it; where there are fewer of them than columns, the
- * sample that was being taken. */
+/* Draws a column as the mean of the samples whose middle lies in it. With fewer samples than columns, draws the
+ * sample being taken at that time. */
 static void draw(const struct timeline *t, double end, char out[TIMELINE_WIDTH + 1])
 {
     double sums[TIMELINE_WIDTH] = {0}, column = end / TIMELINE_WIDTH;
@@ -104,7 +103,7 @@ static int add_row(struct kp_columns *table, const char *title, const struct tim
     return kp_columns_add(table, (const char *[COLUMNS]){title, unit, least, mean, most, line});
 }
 
-/* The heading of the timelines: the begin of the kernel, and the end of the last sample. */
+/* Writes the heading of the timelines: the begin of the kernel, and the end of the last sample. */
 static void write_axis(double end, bool base, char out[TIMELINE_WIDTH + 1])
 {
     char text[KP_NUMBER_MAX + KP_UNIT_MAX];
@@ -119,7 +118,7 @@ static void write_axis(double end, bool base, char out[TIMELINE_WIDTH + 1])
     out[TIMELINE_WIDTH] = '\0';
 }
 
-/* How many samples there are, which differs from pass to pass. */
+/* Prints the number of samples, which differs from pass to pass. */
 static void print_samples(struct kp_out *o, const struct timeline *t, size_t n, double dropped)
 {
     char fewest[KP_NUMBER_MAX], most[KP_NUMBER_MAX], interval[KP_NUMBER_MAX + KP_UNIT_MAX], lost[KP_NUMBER_MAX];

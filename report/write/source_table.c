@@ -11,7 +11,7 @@
 #include "report/define/units.h"
 
 enum {
-    SITES_SHOWN = 3, /* calls that lead to inlined code, the innermost first */
+    SITES_SHOWN = 3, /* calls that lead to inlined code, innermost first */
     TEXT_INDENT = 10,
     BAR_WIDTH = 5,
 };
@@ -29,7 +29,7 @@ void kp_format_short(uint64_t value, char out[KP_SHORT_MAX])
     }
     for (; k + 2 < sizeof units && value / unit >= 1000; k++)
         unit *= 1000;
-    /* cut, not rounded: 999,999 would become 1000k */
+    /* cuts instead of rounding: 999,999 would become 1000k */
     unsigned whole = (unsigned)(value / unit), hundredths = (unsigned)(value % unit / (unit / 100));
     if (whole >= 100)
         snprintf(out, KP_SHORT_MAX, "%u%c", whole, units[k]);
@@ -39,7 +39,7 @@ void kp_format_short(uint64_t value, char out[KP_SHORT_MAX])
         snprintf(out, KP_SHORT_MAX, "%u.%02u%c", whole, hundredths, units[k]);
 }
 
-/* Nothing for 0. */
+/* Returns "" for 0. */
 static const char *short_cell(uint64_t value, char out[KP_SHORT_MAX])
 {
     *out = '\0';
@@ -57,7 +57,7 @@ static const char *share_cell(uint64_t part, uint64_t all, char out[KP_SHORT_MAX
     return out;
 }
 
-/* With separators while that fits into `width`. */
+/* Writes separators if they fit into `width`. */
 static const char *long_cell(uint64_t value, size_t width, char out[KP_NUMBER_MAX])
 {
     *out = '\0';
@@ -71,7 +71,7 @@ static const char *long_cell(uint64_t value, size_t width, char out[KP_NUMBER_MA
 
 /* ---- text of others ---- */
 
-/* A line of somebody's file in at most `width` columns, without the blanks around it. */
+/* Prints a line of a source file in at most `width` columns, without the blanks around it. */
 static void print_line_of_source(struct kp_out *o, const char *text, size_t len, size_t width)
 {
     static const char cut[] = "...";
@@ -101,7 +101,7 @@ static void print_line_of_source(struct kp_out *o, const char *text, size_t len,
     kp_out_text(o, line, (size_t)(to - line));
 }
 
-/* The end of a path in at most `width` columns. */
+/* Prints the end of a path in at most `width` columns. */
 static void print_path(FILE *f, const char *path, size_t width)
 {
     size_t len = strlen(path);
@@ -113,7 +113,7 @@ static void print_path(FILE *f, const char *path, size_t width)
 
 /* ---- places ---- */
 
-/* Widths of paths; what is too long loses its beginning. */
+/* Widths of paths; longer ones lose their beginning. */
 enum { WITH_FOLDERS = 40, WITHOUT_FOLDERS = 0 };
 
 static void print_location(FILE *f, const struct kp_code *c, const struct kp_location *l, size_t width)
@@ -134,7 +134,7 @@ static void print_function(FILE *f, const char *before, const char *mangled)
     free(name);
 }
 
-/* The location, and the calls that it is inlined at. */
+/* Prints the location, and the calls where it is inlined. */
 static void print_place(FILE *f, const struct kp_code *c, const struct kp_location *l, size_t width)
 {
     unsigned steps = 0, shown = 0;
@@ -148,7 +148,7 @@ static void print_place(FILE *f, const struct kp_code *c, const struct kp_locati
     }
 }
 
-/* malloc'ed; NULL without memory. */
+/* Returns malloc'ed text; NULL without memory. */
 static char *describe(const struct kp_source_map *s, const struct kp_source_line *line)
 {
     const struct kp_source_instruction *i = &s->instructions[line->hottest];
@@ -180,7 +180,7 @@ static char *describe(const struct kp_source_map *s, const struct kp_source_line
     return text;
 }
 
-/* The source text of an instruction's location; NULL where there is none. */
+/* Returns the source text of an instruction's location; NULL where unknown. */
 static const char *text_of(const struct kp_source_map *s, const struct kp_source_instruction *i, size_t *len)
 {
     return i->location
@@ -192,7 +192,7 @@ static const char *text_of(const struct kp_source_map *s, const struct kp_source
 
 static const struct {
     const char *heading;
-    int width; /* negative: to the left */
+    int width; /* negative: aligned left */
 } columns[] = {
     {"#", 3},
     {"Samples", 11},
@@ -270,13 +270,13 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
     }
 }
 
-/* Lines that did nothing are none to show. */
+/* Whether a line did nothing, and is not shown. */
 static bool is_idle(const struct kp_source_line *line)
 {
     return !line->sums.v[KP_AT_SAMPLES] && !line->sums.v[KP_AT_INSTRUCTIONS];
 }
 
-/* The first file of the lines that was not found. */
+/* Returns the first file of the lines that was not found. */
 static const char *missing_file(const struct kp_source_map *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -366,7 +366,7 @@ void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t lim
 
 /* ---- all instructions ---- */
 
-/* Up to the instruction itself, which has the rest of the line. */
+/* Everything before the instruction, which has the rest of the line. */
 #define LISTING_FORMAT "  %8s %6s %5s %-5s %-12.12s %6s %6s %11s %11s "
 enum { LISTING_TEXT = 81, INSTRUCTION_WIDTH = KP_LINE_WIDTH - LISTING_TEXT };
 
@@ -378,7 +378,7 @@ static void bar_cell(uint64_t part, uint64_t most, char out[BAR_WIDTH + 1])
     out[n] = '\0';
 }
 
-/* "moved/ideal", as far as they were counted. */
+/* Writes "moved/ideal", as far as they were counted. */
 static void pair_cell(uint64_t value, uint64_t ideal, char out[2 * KP_SHORT_MAX])
 {
     char a[KP_SHORT_MAX], b[KP_SHORT_MAX];

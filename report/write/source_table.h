@@ -6,15 +6,15 @@
 #include "report/view/lines.h"
 #include "report/write/out.h"
 
-/* The hottest lines, at most `limit`, each with its numbers, its place, the call that it was inlined at, and its text
- * where that is found; then what is missing, with `help` also how to find files. Begins with a title and ends with a
- * blank line. */
+/* Prints at most `limit` of the hottest lines, below a title. Each has its numbers, its place, the call that it was
+ * inlined at, and its text where found. Names missing data, with `help` also how to find files; ends with a blank
+ * line. */
 void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t limit, bool help);
-/* All instructions of one function, below the source lines that they come from. */
+/* Prints all instructions of one function, below their source lines. */
 void kp_source_listing_print(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f);
 
 enum { KP_SHORT_MAX = 16 };
-/* At most five characters: 9999, 12.3k, 123k, 1.23M. */
+/* Formats in at most five characters: 9999, 12.3k, 123k, 1.23M. */
 void kp_format_short(uint64_t value, char out[KP_SHORT_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* Call stacks: below a launch's header, and the launches of a session put together by theirs. */
+/* Prints call stacks below a launch's header, and groups the launches of a session by them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "report/define/units.h"
 #include "report/write/stack.h"
 
-/* Frames that are shown of a stack; the outer ones are much the same for all. Stacks in the table of them. */
+/* Most frames shown of a stack, as outer ones are much the same for all; most stacks in their table. */
 enum { FRAMES_MAX = 20, STACKS_MAX = 20 };
 
 static const char *file_of(const char *path)
@@ -17,7 +17,7 @@ static const char *file_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* malloc'ed; names in it may hold anything. NULL without memory. */
+/* Returns malloc'ed text; names in it may contain anything. NULL without memory. */
 static char *frame_text(const struct kp_frame *f)
 {
     char *text = NULL;
@@ -64,7 +64,7 @@ void kp_render_stack(struct kp_out *o, uint64_t id)
     int rc = kp_lookup_stack(o->display->lookup, id, &s);
     if (rc == -ENOMEM && !o->rc)
         o->rc = rc;
-    if (rc) /* a stack that cannot be read is no reason to show nothing else */
+    if (rc) /* an unreadable stack must not hide everything else */
         return;
     kp_out_print(o, "    Call Stack\n");
     print_frames(o, &s);
@@ -103,7 +103,7 @@ void kp_stack_totals_free(struct kp_stack_totals *t)
     *t = (struct kp_stack_totals){.n = 0};
 }
 
-/* All frames as text, malloc'ed; NULL without memory. */
+/* Returns all frames as text, malloc'ed; NULL without memory. */
 static char *whole_text(const struct kp_stack *s)
 {
     char *text = NULL;
@@ -123,7 +123,7 @@ static char *whole_text(const struct kp_stack *s)
     return NULL;
 }
 
-/* A stack whose frames are not to be had is left out. 0 or -ENOMEM. */
+/* Reads the text of stacks, leaving out unreadable ones. 0 or -ENOMEM. */
 static int read_texts(const struct kp_lookup *lookup, struct kp_stack_totals *t)
 {
     int rc = 0;
@@ -154,7 +154,7 @@ static int by_time(const void *a, const void *b)
     return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
-/* Calls that a compiler has made several of, in a loop that it unrolled, read the same and are one for the reader. */
+/* Merges stacks that read the same, as after loop unrolling: a reader takes them for one. */
 static void put_together(struct kp_stack_totals *t)
 {
     size_t n = 0;
@@ -181,7 +181,7 @@ static void print_total(struct kp_out *o, const struct kp_stack_total *t, double
     struct kp_stack s;
     kp_format_count(t->launches, count);
     kp_out_print(o, "    %s launch%s", count, t->launches == 1 ? "" : "es");
-    if (all > 0) { /* else no durations were collected */
+    if (all > 0) { /* without any, no durations were collected */
         kp_format_quantity(t->ns, "ns", o->display->base_units, time);
         kp_out_print(o, ", %s (%.1f%%)", time, 100 * t->ns / all);
     }

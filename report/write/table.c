@@ -59,7 +59,7 @@ static char *instances_text(struct kp_out *o, const struct kp_metric *m)
     return kp_out_has(o, text) ? text : NULL;
 }
 
-/* Fills `c` of a line; false without memory. */
+/* Fills `c` from a line; false without memory. */
 static bool fill_cells(struct kp_out *o, const struct kp_line *l, struct cells *c)
 {
     c->label = kp_out_title(o, l);
@@ -119,7 +119,7 @@ void kp_table_print_instances(struct kp_out *o, const struct kp_lines *l)
     }
 }
 
-/* --- what has no value --- */
+/* --- lines without a value --- */
 
 static const char *why_missing(const struct kp_line *l)
 {
@@ -134,7 +134,7 @@ static bool missing_for(const struct kp_line *l, const char *why)
     return reason && !strcmp(reason, why);
 }
 
-/* Bodies may show a metric at several places. */
+/* Whether an earlier line has the metric: bodies may show one in several places. */
 static bool named_before(const struct kp_lines *l, size_t i)
 {
     const char *name = l->at[i].name;
@@ -144,7 +144,7 @@ static bool named_before(const struct kp_lines *l, size_t i)
     return false;
 }
 
-/* Why and, unless all lines lack their values for that one reason, which lines. malloc'ed. */
+/* Writes the reason and, unless all lines lack their values for it, which lines. malloc'ed. */
 static char *describe_missing(const struct kp_lines *l, const char *why)
 {
     char *text = NULL;

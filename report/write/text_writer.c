@@ -12,7 +12,7 @@
 
 enum {
     NAME_WIDTH = 50, /* of a kernel in a table of launches */
-    LIST_WIDTH = 100 /* what the attributes beside a list leave of a line */
+    LIST_WIDTH = 100 /* the room that attributes leave to a list */
 };
 
 static const char *const indents[] = {
@@ -71,7 +71,7 @@ static const struct kp_columns_look looks[] = {
     [KP_TABLE_OPEN] = {1, 2, false},
 };
 
-/* Names of metrics have numbers above the columns, and a line each before. */
+/* Begins a table; metrics as columns have numbers as headings, explained in a line each before. */
 static void begin_streamed(struct kp_writer *w, const struct kp_table *table)
 {
     char mark[32];
@@ -140,7 +140,7 @@ static void end_table(struct kp_writer *w)
 
 /* --- facts --- */
 
-/* How much of a list goes on one line: all, or what ends with its last comma or blank that fits. No item is broken. */
+/* Returns the length of a list that fits on one line: all, or up to its last comma or blank. Never breaks an item. */
 static size_t list_line(const char *list)
 {
     static const char separators[] = ", \t";

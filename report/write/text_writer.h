@@ -7,13 +7,13 @@
 
 struct kp_text_writer {
     struct kp_writer base;
-    const struct kp_table *table; /* that is being written */
-    struct kp_columns cells;      /* of it, unless it is streamed */
+    const struct kp_table *table; /* the one being written */
+    struct kp_columns cells;      /* of that table, unless streamed */
     const char **headings;
     bool *to_the_left;
 };
 
-/* To be ended with kp_write_end(&t->base). */
+/* Initialises the writer; end it with kp_write_end(&t->base). */
 void kp_text_writer_init(struct kp_text_writer *t, const struct kp_sink *sink, const struct kp_display *d);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls the function of the format, if it has one and nothing failed before. */
+/* Calls the function of the format, if the format has it and nothing failed before. */
 #define KP_WRITE(function, ...)                                                                                        \
     do {                                                                                                               \
         if (!w->out.rc && w->kind->function)                                                                           \
@@ -121,7 +121,7 @@ void kp_write_account(struct kp_writer *w, const struct kp_choice *choice)
     KP_WRITE(account, w, choice);
 }
 
-/* Whatever failed, what the writer holds is freed. */
+/* Frees everything the writer holds, even after a failure. */
 int kp_write_end(struct kp_writer *w)
 {
     if (w->kind->end)

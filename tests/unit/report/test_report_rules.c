@@ -58,7 +58,7 @@ static void assert_same_estimate(const struct kp_message *m, const char *expecte
  * a kernel of one block with predicated code, looks different. */
 static bool is_by_threads(const struct kp_message *m)
 {
-    return !strcmp(m->rule->id, "FPInstructions") && strstr(m->text, "no count by opcode");
+    return !strcmp(m->rule->id, "FPInstructions") && strstr(m->text, "counts by opcode are missing");
 }
 
 /* Each number as a word of its own: "4.0" is not in "14.0". */
