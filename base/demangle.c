@@ -17,8 +17,7 @@
 #include <string.h>
 
 #ifndef KP_DEMANGLE_STEPS
-#define KP_DEMANGLE_STEPS                                                                                              \
-    (1 << 20) /* the fuzz harness defines its own, lower one: it prefers names that need many steps */
+#define KP_DEMANGLE_STEPS (1 << 20) /* the fuzz harness defines a lower one: it prefers slow names */
 #endif
 
 enum {

@@ -1,9 +1,9 @@
 /*
- * Locks, clocks and waits. There is one kind of lock. The table of all locks (locks.def) gives their order. A wait for
- * a lock can have a limit. The end of a program needs that: an exit from a signal handler may have interrupted the
- * thread that holds the lock. Waiting threads sleep in the kernel.
+ * Locks, clocks and waits. There is one kind of lock. The table of all locks (locks.def) gives their order. A wait
+ * for a lock can have a limit. The end of a program needs that: an exit from a signal handler may have interrupted
+ * the thread that holds the lock. Waiting threads sleep in the kernel.
  *
- * Threads: any. A lock is given back by the thread that took it.
+ * Threads: any. The thread that took a lock gives it back.
  */
 #ifndef KP_BASE_LOCK_H
 #define KP_BASE_LOCK_H
@@ -24,7 +24,7 @@ struct kp_lock {
     int rank;        /* of KP_LOCK_… */
 };
 
-/* By rank. A lock with several instances is not in it: it starts as KP_LOCK_FREE(NAME). */
+/* All locks by rank, except for those with several instances, which start as KP_LOCK_FREE(NAME). */
 extern struct kp_lock kp_locks[KP_LOCKS];
 
 #define KP_LOCK_FREE(name) ((struct kp_lock){.rank = KP_LOCK_##name})

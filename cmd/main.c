@@ -73,8 +73,7 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
 {
     size_t n_queries;
     const struct kp_query_flag *query = kp_query_flags(&n_queries);
-    char *letter =
-        stpcpy(f->letters, "+:hv"); /* stops at the program; distinguishes a missing value from an unknown flag */
+    char *letter = stpcpy(f->letters, "+:hv"); /* stops at the program; reports a missing value as such */
     for (size_t i = 0; i < n; i++) {
         bool is_switch = kp_flags_is_plain_switch(&rows[i]);
         f->longs[i] =

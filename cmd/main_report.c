@@ -209,8 +209,8 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
     struct printed printed = {0};
     d->launch_skip = o->launch_skip;
     d->launch_count = o->launch_count;
-    int rc = *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err)
-                             : 0; /* was checked before: it can only fail for memory */
+    /* The pattern was checked before: only memory can be missing. */
+    int rc = *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err) : 0;
     d->kernel = kernel;
     int status = rc                            ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
                  : n == 1                      ? print_file(*paths, o, d, NULL, &printed)

@@ -1,4 +1,4 @@
-/* What can be collected: metrics, sets, sections and chips, as tables. */
+/* Prints tables of what can be collected: metrics, sets, sections and chips. */
 #include "cmd/query.h"
 #include <errno.h>
 #include <stdlib.h>

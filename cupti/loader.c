@@ -184,7 +184,7 @@ static const char *find_sanitiser(const struct kp_dl *dl)
     return NULL;
 }
 
-/* Checks for limits under which CUPTI would end the process. Returns 0, or why it must not be loaded. */
+/* Checks whether CUPTI would end the process, for a sanitiser or a limit. Returns 0, or why not to load it. */
 static int check_process(const struct kp_dl *dl, char **err)
 {
     const char *sanitiser = find_sanitiser(dl);

@@ -173,7 +173,7 @@ static void exiter_ends(void)
         kp_wake_all(&process.exiter);
 }
 
-/* How long a thread waits for the one that runs the exit handlers, besides the time of the report, ms. */
+/* The longest wait for the thread that runs the exit handlers, besides the time of the report, ms. */
 enum { EXITER_MS = 2000, EXITER_STEP_MS = 50 };
 
 static bool is_reported(void)
@@ -627,8 +627,7 @@ void kp_process_join_failed(void)
     kp_window_refused(last_ticket);
 }
 
-static __thread uint64_t allocation[2]
-    __attribute__((tls_model("initial-exec"))); /* where cuMemAlloc puts the address; byte */
+static __thread uint64_t allocation[2] __attribute__((tls_model("initial-exec"))); /* where the address goes; byte */
 
 static __thread int cancel_before __attribute__((tls_model("initial-exec")));
 

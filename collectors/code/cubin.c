@@ -243,7 +243,7 @@ bool kp_cubin_place_of(const struct kp_cubin *c, uint32_t symbol, const char **n
     struct kp_bytes bytes = kp_cubin_bytes(c, &section);
     size_t size = bytes.size;
     *name = kp_bytes_string(c->symbol_names, s.st_name);
-    if (!*name || !bytes.at || s.st_value > size) /* it may also lie outside of the file */
+    if (!*name || !bytes.at || s.st_value > size) /* also if the code lies outside of the file */
         return false;
     *place = (struct kp_cubin_place){.section = s.st_shndx, .symbol = symbol, .begin = s.st_value};
     place->size = s.st_size < size - s.st_value ? s.st_size : size - s.st_value;

@@ -117,8 +117,7 @@ static int become_tool(void *arg)
     const uint64_t by_default[4] = {0};
     sigset_t none;
     for (int s = 1; s < NSIG; s++)
-        syscall(SYS_rt_sigaction, s, by_default, NULL,
-                _NSIG / 8); /* some signals refuse; they have no handler anyway */
+        syscall(SYS_rt_sigaction, s, by_default, NULL, _NSIG / 8); /* signals that refuse have no handler */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (dup2(l->null, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->null, STDERR_FILENO) >= 0 &&

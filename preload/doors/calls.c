@@ -66,7 +66,7 @@ static void *resolve(size_t i)
     return real ? real : (void *)(uintptr_t)no_driver;
 }
 
-/* What the way in entered, for the way out to leave. */
+/* The state that a call enters, and must leave. */
 /* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. ANSWERED: the driver is not called. */
 enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, SHARED_HOST, JOINED, ALLOCATING, ANSWERED };
 

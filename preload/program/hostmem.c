@@ -93,7 +93,7 @@ static struct range *remove_at(size_t i)
     return r;
 }
 
-/* Removes ranges below new memory: pinned memory and registrations end with their context, silently. */
+/* Removes stale ranges where new memory lies: pinned memory and registrations end silently with their context. */
 static bool evict(uint64_t base, size_t bytes)
 {
     size_t i = place_of(base);

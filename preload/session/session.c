@@ -371,7 +371,7 @@ static void count(const struct kp_session_entry *entries, size_t n)
             kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, 1);
         s->profiling_ns += l->profiler_ns;
     }
-    if (n) /* each launch gets the passes of its window */
+    if (n) /* the launches of a window share its passes: count them once */
         s->passes += entries[0].result->launch.passes;
     kp_lock_give(lock);
 }

@@ -95,7 +95,7 @@ static int access_register(unw_addr_space_t as, unw_regnum_t number, unw_word_t 
     case UNW_X86_64_RIP:
         *value = r->rip;
         return 0;
-    default: /* used up by the first call */
+    default: /* calls do not preserve the others */
         return -UNW_EBADREG;
     }
 }

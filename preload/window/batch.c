@@ -57,7 +57,7 @@ void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base)
     b->bases[b->n++] = kp_strdup(base);
 }
 
-/* Marks metrics asked for by name, which only the driver may have provided. */
+/* Marks metrics asked for by name as missing, except for those that the driver provided. */
 static void mark_listed(const char *list, struct kp_result *r, const char *why)
 {
     const char *item;

@@ -8,9 +8,9 @@
 
 /* Reports failures of the passes, and marks the context accordingly. */
 void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out);
-/* Hands the results on, and the counters of *out with them. */
+/* Passes on the results, with the counters of *out. */
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out);
-/* Tells what the collector lacks beside the counters, and plans again where the profiler refused the plan. */
+/* Reports what the collector lacks besides the counters, and plans again where the profiler refused the plan. */
 void kp_harvest_follow_up(struct kp_window *w, const struct kp_window_outcome *out);
 
 #endif

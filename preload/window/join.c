@@ -14,7 +14,7 @@ static const struct row {
 #undef KP_JOIN
 };
 
-/* A call that is judged. */
+/* A call being judged. */
 struct call {
     const struct kp_driver *d;
     const struct row *row;
@@ -23,7 +23,7 @@ struct call {
     struct kp_op *op;
 };
 
-/* No base name has an underscore; what begins with one is a version or a flavour. */
+/* Finds the row. No base name has an underscore: a version or a flavour begins there. */
 static const struct row *row_of(const char *symbol)
 {
     size_t n = strcspn(symbol, "_");
@@ -38,7 +38,7 @@ bool kp_join_known(const char *symbol)
     return row_of(symbol) != NULL;
 }
 
-/* An argument by its number in join.def; 0 for a column that does not apply. */
+/* Returns an argument by its number in join.def; 0 for a column that does not apply. */
 static uint64_t arg(const struct call *c, unsigned number)
 {
     return number ? c->op->args[number - 1] : 0;
@@ -54,14 +54,14 @@ static enum place place_of(const struct call *c, uint64_t address)
     if (!c->d->cuPointerGetAttribute)
         return UNCLEAR;
     CUresult rc = c->d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p);
-    if (rc == CUDA_ERROR_INVALID_VALUE) /* not the driver's */
+    if (rc == CUDA_ERROR_INVALID_VALUE) /* not an address of the driver's */
         return PAGEABLE;
     if (rc != CUDA_SUCCESS || c->d->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p) || managed)
         return UNCLEAR;
     return type == CU_MEMORYTYPE_DEVICE ? DEVICE : type == CU_MEMORYTYPE_HOST ? PINNED : UNCLEAR;
 }
 
-/* A context of its own may be behind a stream, whose memory the window does not restore. */
+/* Whether the stream belongs to this context: the window does not restore the memory of another one. */
 static bool stream_is_here(const struct call *c)
 {
     CUstream stream = (CUstream)(uintptr_t)arg(c, c->row->stream);
@@ -72,7 +72,7 @@ static bool stream_is_here(const struct call *c)
            c->d->cuStreamGetCtx(stream, &of_stream) == CUDA_SUCCESS && current == of_stream;
 }
 
-/* What is written there must be restorable, and nothing that the host sees. */
+/* Whether the address is restorable memory that the host cannot see. */
 static bool may_write(const struct call *c, uint64_t address, bool anywhere)
 {
     return address && !c->reaches_host(address) && (!anywhere || place_of(c, address) == DEVICE);
@@ -83,7 +83,7 @@ static bool may_read(const struct call *c, uint64_t address)
     return address && !c->reaches_host(address);
 }
 
-/* Storage of the record, for a descriptor and what it describes. */
+/* Allocates the record's storage, for a descriptor and its data. */
 static void *allocate(const struct call *c, size_t descriptor, size_t bytes)
 {
     bool fits = bytes <= c->most && descriptor <= c->most - bytes;
@@ -122,8 +122,8 @@ static bool copy_pageable(char *to, const struct rows_of_bytes *r)
     return true;
 }
 
-/* Copies them one behind the other. KP_VENDOR: pinned memory may be a mapping of the driver's device, which the kernel
- * does not read for us; the driver has vouched for its address. */
+/* Copies the rows, one behind the other. KP_VENDOR: pinned memory may be a mapping of the driver's device, which the
+ * kernel does not read for us. The driver has checked its address. */
 static bool copy_rows(char *to, enum place place, struct rows_of_bytes r)
 {
     if (r.pitch == r.width)
@@ -135,7 +135,7 @@ static bool copy_rows(char *to, enum place place, struct rows_of_bytes r)
     return true;
 }
 
-/* The source is at argument `number`, in host memory. */
+/* Keeps the source at argument `number`, in host memory. */
 static bool keep_source(const struct call *c, unsigned number, enum place place, size_t bytes)
 {
     if (!bytes)
@@ -183,7 +183,7 @@ static bool may_write_2d(const struct call *c, const CUDA_MEMCPY2D *m)
     }
 }
 
-/* Where the source is, an array being the device's; UNCLEAR also for what must not be read again. */
+/* Returns the place of the source; an array is on the device. UNCLEAR also if it must not be read again. */
 static enum place place_of_2d(const struct call *c, const CUDA_MEMCPY2D *m, uint64_t *from)
 {
     CUmemorytype type = m->srcMemoryType;
@@ -198,7 +198,7 @@ static enum place place_of_2d(const struct call *c, const CUDA_MEMCPY2D *m, uint
     return again ? place : UNCLEAR;
 }
 
-/* The record holds the descriptor and, behind it, the rows of a host source. */
+/* Records a copy of rows: the descriptor and, behind it, the rows of a host source. */
 static bool record_2d(const struct call *c)
 {
     const CUDA_MEMCPY2D *given = (const CUDA_MEMCPY2D *)(uintptr_t)arg(c, c->row->copy2d);
@@ -226,7 +226,7 @@ static bool record_2d(const struct call *c)
     return copy_rows((char *)(m + 1), place, (struct rows_of_bytes){from, width, height, given->srcPitch});
 }
 
-/* Where a call runs: the suffixes _ptsz and _ptds say that no stream means the thread's own. */
+/* Returns the stream of a call: with the suffixes _ptsz and _ptds, no stream means the thread's own. */
 static CUstream stream_of(const struct call *c, const char *symbol)
 {
     CUstream stream = (CUstream)(uintptr_t)arg(c, c->row->stream);

@@ -417,8 +417,7 @@ static void add_metric(struct builder *b, const struct kp_field *metric, const s
         note_unknown(b, option, metric_fields);
         if (!other)
             continue;
-        if (other_label && label &&
-            strcmp(other_label, label)) /* it has its own place, so the metric keeps the chips */
+        if (other_label && label && strcmp(other_label, label)) /* its own place: only the option has its chips */
             restrict_to(&base, &archs, true);
         add_row(b, p, &archs, other_label ? other_label : label ? label : name, other);
     }

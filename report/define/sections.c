@@ -267,8 +267,7 @@ static int select_regex(const char *expr, bool *wanted, char **err)
     struct kp_pattern *pattern = NULL;
     char *anchored = NULL;
     bool any = false;
-    int rc = kp_pattern_new(expr, &pattern,
-                            err); /* compiles the expression as written first, so that a message shows it unchanged */
+    int rc = kp_pattern_new(expr, &pattern, err); /* first as written, so that a message shows it unchanged */
     kp_pattern_free(pattern);
     if (rc)
         return rc;

@@ -311,7 +311,7 @@ static const char *by_instructions(const struct top *inst, double busy, struct p
     return to->text;
 }
 
-/* Marks shares that would print as 0 or 1 although they differ. */
+/* Marks small shares, which print as 0% or 1% although they are neither. */
 static const char *near(double share)
 {
     return share > 0 && share < 0.01 ? "close to " : "";
@@ -644,8 +644,7 @@ static int select_regex(const char *expr, kp_rule_choice *chosen, char **err)
     struct kp_pattern *pattern = NULL;
     char *anchored = NULL;
     kp_rule_choice matched = 0;
-    int rc = kp_pattern_new(expr, &pattern,
-                            err); /* compiles the expression as written first, so that a message shows it unchanged */
+    int rc = kp_pattern_new(expr, &pattern, err); /* first as written, so that a message shows it unchanged */
     kp_pattern_free(pattern);
     if (rc)
         return rc;

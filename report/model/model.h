@@ -134,8 +134,7 @@ struct kp_nvtx_range {
 
 /* The NVTX state at a launch; all 0 when not asked for. */
 struct kp_nvtx {
-    struct kp_nvtx_range
-        *ranges; /* first the stack of each thread, outermost first; then the start-end ranges by age */
+    struct kp_nvtx_range *ranges; /* by thread, the outermost first; then the start-end ranges by age */
     size_t n_ranges;
     uint64_t thread;                 /* the launching one */
     char *thread_name, *stream_name; /* as given to NVTX; "" or NULL = not named */

@@ -92,8 +92,7 @@ static void add_process(struct facts *f, const struct kp_session *s)
     if (s->end_unix_ns) {
         int64_t ns;
         add_time(f, "Ended", s->end_unix_ns);
-        if (!__builtin_sub_overflow(s->end_unix_ns, s->start_unix_ns,
-                                    &ns)) /* both come from a file, so they may be anything */
+        if (!__builtin_sub_overflow(s->end_unix_ns, s->start_unix_ns, &ns)) /* a file may have any */
             add_range(f, "Time", (double)ns, (double)ns, "ns");
     }
     add(f, "Complete", s->complete ? "yes" : "no");

@@ -25,8 +25,7 @@ static const struct allowance {
     uint64_t fixed, each;
 } of_steps = {UINT64_C(20000000), 32},   /* in total */
     of_bytes = {UINT64_C(64) << 20, 64}, /* in total: pages read a session more than once */
-    of_one = {UINT64_C(8) << 20,
-              24}; /* at once, for a session or launch: short rows of the file refer to the names of metrics */
+    of_one = {UINT64_C(8) << 20, 24}; /* at once, for a session or launch: short rows refer to the names of metrics */
 
 static bool exceeds(struct kp_store *s, uint64_t spent, const struct allowance *a)
 {

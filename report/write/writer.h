@@ -152,11 +152,11 @@ void kp_write_source_code(struct kp_writer *w, const struct kp_view *v, const st
 void kp_write_stacks(struct kp_writer *w, struct kp_stack_totals *stacks);
 /* Writes the summary of the run. */
 void kp_write_summary(struct kp_writer *w, const struct kp_summary *summary);
-/* A sentence; with a `mark` (such as "Note", else NULL) a paragraph that it opens. */
+/* Writes a sentence, or with a `mark` (such as "Note", else NULL) a paragraph that begins with the mark. */
 void kp_write_note(struct kp_writer *w, enum kp_level level, const char *mark, const char *text);
-/* What follows stands apart. */
+/* Separates the following blocks from those before. */
 void kp_write_gap(struct kp_writer *w);
-/* The account of the session; closes a document. */
+/* Writes the account of the session; closes a document. */
 void kp_write_account(struct kp_writer *w, const struct kp_choice *choice);
 /* Ends the page, or the document, and frees what the writer holds. Returns out.rc. */
 int kp_write_end(struct kp_writer *w);
