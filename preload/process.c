@@ -596,29 +596,32 @@ void kp_process_close_window(const char *why)
 
 static __thread uint64_t last_ticket __attribute__((tls_model("initial-exec")));
 
-static bool join(const char *symbol, void *real, const uint64_t *args)
+static __thread int cancel_before __attribute__((tls_model("initial-exec")));
+
+static enum kp_joined join(const char *symbol, void *real, const uint64_t *args)
 {
     if (!kp_gate_enter_exclusive(KP_FOREVER, LAST_PATIENCE_MS)) {
         kp_window_spoil();
-        return false;
+        return KP_JOINED_NOT;
     }
     kp_guard++;
-    bool joined = kp_process_active() && kp_window_join(&process.setup, symbol, real, args, &last_ticket);
+    enum kp_joined joined =
+        kp_process_active() ? kp_window_join(&process.setup, symbol, real, args, &last_ticket) : KP_JOINED_NOT;
     kp_guard--;
-    if (joined)
-        kp_gate_exclusive_to_shared();
-    else
+    if (joined == KP_JOINED_NOT)
         kp_gate_leave_exclusive();
+    else if (joined != KP_JOINED_READ_LATER)
+        kp_gate_exclusive_to_shared();
     return joined;
 }
 
 /* Joins a call to the open window; if it cannot join, the window closes. */
-bool kp_process_join(const char *symbol, void *real, const uint64_t *args)
+enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *args)
 {
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    bool joined = join(symbol, real, args);
-    pthread_setcancelstate(before, &before);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
+    enum kp_joined joined = join(symbol, real, args);
+    if (joined != KP_JOINED_READ_LATER)
+        pthread_setcancelstate(cancel_before, &cancel_before);
     return joined;
 }
 
@@ -627,9 +630,43 @@ void kp_process_join_failed(void)
     kp_window_refused(last_ticket);
 }
 
-static __thread uint64_t allocation[2] __attribute__((tls_model("initial-exec"))); /* where the address goes; byte */
+void kp_process_read_later(const char *symbol, CUresult rc)
+{
+    if (rc == CUDA_SUCCESS) {
+        kp_guard++;
+        if (!kp_window_log(last_ticket))
+            kp_window_read(last_ticket, symbol);
+        kp_guard--;
+    }
+    kp_gate_leave_exclusive();
+    pthread_setcancelstate(cancel_before, &cancel_before);
+}
 
-static __thread int cancel_before __attribute__((tls_model("initial-exec")));
+bool kp_process_log(void)
+{
+    kp_guard++;
+    bool stays = kp_window_log(last_ticket);
+    kp_guard--;
+    kp_window_synchronised();
+    return stays;
+}
+
+void kp_process_read(const char *symbol)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (kp_gate_enter_exclusive(KP_FOREVER, LAST_PATIENCE_MS)) {
+        kp_guard++;
+        kp_window_read(last_ticket, symbol);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    } else {
+        kp_window_spoil();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
+static __thread uint64_t allocation[2] __attribute__((tls_model("initial-exec"))); /* where the address goes; byte */
 
 bool kp_process_allocates(const uint64_t *args)
 {

@@ -11,6 +11,7 @@
 
 #include "collectors/facts/driver.h"
 #include "preload/program/launch.h"
+#include "preload/window/window.h"
 
 /* Whether launches are looked at: CUDA runs, the options are valid, this is no forked child, and the program is not
  * ending. */
@@ -35,9 +36,14 @@ void kp_process_loads_images(void);
  * kp_process_close_window. */
 void kp_process_skip(const char *reason, unsigned launches);
 
-/* Prepares an operation of class JOIN. True: it belongs to the open window, and the gate has been entered shared.
- * False: no open window would be replayed any more. */
-bool kp_process_join(const char *symbol, void *real, const uint64_t *args);
+/* Prepares an operation of class JOIN. The gate has been entered shared if it belongs to the open window; exclusively
+ * if its result comes later. KP_JOINED_NOT: no open window would be replayed any more. */
+enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *args);
+/* Logs the result of this thread's last join, before leaving the gate. False: call kp_process_read behind the gate. */
+bool kp_process_log(void);
+void kp_process_read(const char *symbol);
+/* The same for a result that comes later, if the driver took the call; leaves the gate. */
+void kp_process_read_later(const char *symbol, CUresult rc);
 /* Notes that the driver refused this thread's last join. Call it before leaving the gate. */
 void kp_process_join_failed(void);
 

@@ -11,6 +11,7 @@ struct state {
     const struct kp_replay_request *request;
     struct kp_replay_outcome *out;
     enum memory memory;
+    bool restored; /* memory was not that of the program's own execution since */
 };
 
 /* Notes the first failure. */
@@ -29,6 +30,7 @@ static bool back_to_start(struct state *s)
 {
     if (s->memory == BEFORE)
         return true;
+    s->restored = true;
     if (failed(s, KP_STAGE_RESTORE, s->ops->restore(s->arg))) {
         s->out->damaged = true;
         return false;
@@ -40,11 +42,11 @@ static bool back_to_start(struct state *s)
 static bool execute(struct state *s, enum kp_stage stage, int (*issue)(void *arg))
 {
     int code = issue(s->arg);
-    s->memory = code == KP_ISSUE_REFUSED || code == KP_ISSUE_GIVEN_UP ? BETWEEN : AFTER;
+    s->memory = code == KP_ISSUE_REFUSED || code == KP_ISSUE_GIVEN_UP || code == KP_ISSUE_CUT ? BETWEEN : AFTER;
     if (code == KP_ISSUE_GIVEN_UP)
         return true;
     if (failed(s, stage, code))
-        s->out->dead = code != KP_ISSUE_REFUSED && code != KP_ISSUE_TOO_LONG;
+        s->out->dead = code != KP_ISSUE_REFUSED && code != KP_ISSUE_TOO_LONG && code != KP_ISSUE_CUT;
     return !code;
 }
 
@@ -83,6 +85,13 @@ static bool rehearse(struct state *s)
     return true;
 }
 
+/* Brings memory back to the program's own execution, also after a restore that failed. */
+static void settle_own(struct state *s)
+{
+    if (s->restored && !s->out->dead)
+        s->out->damaged = failed(s, KP_STAGE_RESTORE, s->ops->put_back(s->arg));
+}
+
 /* Brings memory to the state after one execution. */
 static void settle(struct state *s)
 {
@@ -101,5 +110,8 @@ void kp_replay_run(const struct kp_replay_ops *ops, void *arg, const struct kp_r
         for (size_t g = 0; g < request->groups; g++)
             if (!run_group(&s, g))
                 break;
-    settle(&s);
+    if (request->own)
+        settle_own(&s);
+    else
+        settle(&s);
 }

@@ -3,7 +3,8 @@
  * was before the window, start, issue the operations again, stop. Knows nothing of CUDA or CUPTI: it works on a
  * table of operations, so tests can prove its promise.
  *
- * The promise: whatever fails, when kp_replay_run returns, memory is as after exactly one execution of the window.
+ * The promise: whatever fails, when kp_replay_run returns, memory is as after exactly one execution of the window. With
+ * `own`, that is the program's own execution, of which the host has seen results.
  * The exceptions are `damaged` (a restore failed, or the operations were refused twice) and `dead` (they faulted).
  */
 #ifndef KP_COLLECTORS_REPLAY_REPLAY_H
@@ -21,7 +22,8 @@ struct kp_replay_ops {
     int (*issue)(void *arg); /* runs the window's operations in order and waits for their end */
     int (*stop)(void *arg, bool *last);
     int (*decode)(void *arg, size_t group);
-    int (*plain)(void *arg); /* issues the window without counters and waits for its end */
+    int (*plain)(void *arg);    /* issues the window without counters and waits for its end */
+    int (*put_back)(void *arg); /* restores memory as the program's own execution left it; for `own` alone */
 };
 
 /* Results of `rehearse`, `issue` and `plain` other than 0; any other code is a fault, which breaks the context. */
@@ -29,6 +31,7 @@ enum {
     KP_ISSUE_REFUSED = 0x5efu,  /* an operation was refused; those before it may have run */
     KP_ISSUE_TOO_LONG = 0x5f0u, /* all has run, but a launch did not end alone in time */
     KP_ISSUE_GIVEN_UP = 0x5f1u, /* of `issue` alone: as refused, but only this pass is given up */
+    KP_ISSUE_CUT = 0x5f2u,      /* ended early: the host would have read another value than from the program's own */
 };
 
 enum kp_stage {
@@ -49,6 +52,7 @@ struct kp_replay_request {
     const size_t *passes; /* passes announced for each group */
     size_t groups;
     unsigned rehearsals; /* how often to issue the window without counters first */
+    bool own;            /* the program has read results of its own execution, so memory must be that one's */
 };
 
 struct kp_replay_outcome {

@@ -18,7 +18,8 @@ enum { ISSUE_OK, ISSUE_FAULTED };
 struct kp_collector {
     struct kp_collector_setup setup;
     struct kp_flush *flush;
-    struct kp_checkpoint *saved;
+    struct kp_checkpoint *saved, *kept; /* memory before the window, and after the program's own execution */
+    size_t copied;                      /* byte of the device's memory that `saved` took */
     struct kp_providers *providers;
     struct flight *counting; /* between count_begin and count_end */
 };
@@ -52,6 +53,8 @@ static const char *const stage_words[] = {
     [KP_STAGE_DECODE] = "cannot read the counters",
     [KP_STAGE_PASSES] = "the counters did not finish in the passes announced",
 };
+
+static const char cannot_save[] = "cannot save the device memory that a replay must restore";
 
 static char *explain_driver(const struct flight *f, const char *what, CUresult rc)
 {
@@ -146,7 +149,7 @@ static int op_rehearse(void *arg)
     int rc = job->rehearse(job->arg);
     if (probing)
         kp_probe_end(cupti, job->executed, job->n_launches, &job->n_executed);
-    if (rc && rc != KP_ISSUE_REFUSED && rc != KP_ISSUE_TOO_LONG)
+    if (rc && rc != KP_ISSUE_REFUSED && rc != KP_ISSUE_TOO_LONG && rc != KP_ISSUE_CUT)
         f->fault = (CUresult)rc;
     return rc;
 }
@@ -196,6 +199,8 @@ static int judge_issue(struct flight *f, CUresult rc)
         f->fault = end;
     if (f->fault != CUDA_SUCCESS)
         return ISSUE_FAULTED;
+    if (rc == (CUresult)KP_ISSUE_CUT)
+        return KP_ISSUE_CUT;
     if (f->refused == CUDA_SUCCESS)
         f->refused = rc;
     return rc == CUDA_SUCCESS ? ISSUE_OK : KP_ISSUE_REFUSED;
@@ -227,6 +232,11 @@ static int op_plain(void *arg)
     return judge_issue(f, f->job->issue(f->job->arg, NULL));
 }
 
+static int op_put_back(void *arg)
+{
+    return kp_saved_restore(((struct flight *)arg)->c->kept);
+}
+
 static int op_decode(void *arg, size_t group)
 {
     (void)group;
@@ -242,6 +252,7 @@ static const struct kp_replay_ops operations = {
     .stop = op_stop,
     .decode = op_decode,
     .plain = op_plain,
+    .put_back = op_put_back,
 };
 
 /* ---- opening and closing ---- */
@@ -323,8 +334,16 @@ static void tell_save(const struct kp_collector *c)
     c->setup.progress(text, true);
 }
 
+static size_t free_memory(const struct kp_collector *c, size_t *total)
+{
+    size_t left = 0;
+    *total = 0;
+    return c->setup.driver->cuMemGetInfo(&left, total) == CUDA_SUCCESS ? left : 0;
+}
+
 int kp_collector_save(struct kp_collector *c, char **why)
 {
+    size_t total;
     *why = NULL;
     if (c->saved)
         return 0;
@@ -335,31 +354,55 @@ int kp_collector_save(struct kp_collector *c, char **why)
     if (!kp_footprint_fits(c->setup.driver, why))
         return -1;
     tell_save(c);
+    size_t before = free_memory(c, &total);
     CUmemGenericAllocationHandle kept_free;
     bool reserved = kp_footprint_reserve(c->setup.driver, c->setup.device->device, &kept_free);
     int rc = kp_saved_make(c->setup.cupti, c->setup.ctx, &c->saved);
     if (reserved)
         c->setup.driver->cuMemRelease(kept_free);
+    size_t after = free_memory(c, &total);
+    c->copied = before > after ? before - after : 0;
     if (rc)
-        *why = kp_library_explain(c->setup.cupti, "cannot save the device memory that a replay must restore", rc);
+        *why = kp_library_explain(c->setup.cupti, cannot_save, rc);
     else
         kp_providers_watch(c->providers);
+    return rc ? -1 : 0;
+}
+
+bool kp_collector_has_room(const struct kp_collector *c)
+{
+    const size_t spare = (size_t)1 << 30; /* for the profiler, and what the program allocates until the window closes */
+    size_t total, left = free_memory(c, &total), used = total - left;
+    size_t owned = used > c->copied ? used - c->copied : 0;
+    return left >= owned && left - owned >= spare;
+}
+
+int kp_collector_keep(struct kp_collector *c, char **why)
+{
+    *why = NULL;
+    if (c->kept)
+        return 0;
+    int rc = kp_saved_make(c->setup.cupti, c->setup.ctx, &c->kept);
+    if (rc)
+        *why = kp_library_explain(c->setup.cupti, cannot_save, rc);
     return rc ? -1 : 0;
 }
 
 void kp_collector_drop(struct kp_collector *c)
 {
     kp_providers_unwatch(c->providers);
+    kp_saved_free(c->kept);
     kp_saved_free(c->saved);
-    c->saved = NULL;
+    c->saved = c->kept = NULL;
     if (c->flush)
         kp_flush_give(c->flush);
 }
 
 void kp_collector_leave(struct kp_collector *c)
 {
+    kp_saved_leave(c->kept);
     kp_saved_leave(c->saved);
-    c->saved = NULL;
+    c->saved = c->kept = NULL;
 }
 
 /* ---- running ---- */
@@ -372,6 +415,9 @@ static char *explain(const struct flight *f)
     if (r->code == KP_ISSUE_TOO_LONG)
         return kp_strdup("a launch did not end when it was run again by itself: it waits for the host or for another "
                          "kernel; not replayed");
+    if (r->code == KP_ISSUE_CUT)
+        return kp_strdup(
+            "a value that the program read was another one when its launches were run again; not replayed");
     if (f->flush != CUDA_SUCCESS && !r->dead)
         return explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush);
     char *told = kp_providers_explain(f->c->providers, r->code);
@@ -433,6 +479,7 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
     size_t *passes = passes_of(&f, &request.groups);
     request.passes = passes;
     request.rehearsals = rehearsals(&f);
+    request.own = c->kept;
     if (!f.watched)
         kp_providers_unwatch(c->providers);
     memset(out, 0, sizeof(*out));

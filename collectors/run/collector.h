@@ -50,8 +50,9 @@ struct kp_issue_hooks {
     void *arg;
 };
 
-/* One window. `issue` passes its operations to the driver, in order, without waiting, and returns the driver's code;
- * `hooks` may be NULL. `rehearse` runs one operation after the other, and returns 0 or a code of replay.h. */
+/* One window. `issue` passes its operations to the driver, in order, without waiting, and returns the driver's code, or
+ * KP_ISSUE_CUT of replay.h; `hooks` may be NULL. `rehearse` runs one operation after the other, and returns 0 or a code
+ * of replay.h. */
 struct kp_window_job {
     CUresult (*issue)(void *arg, const struct kp_issue_hooks *hooks);
     int (*rehearse)(void *arg);
@@ -85,7 +86,14 @@ size_t kp_collector_room(struct kp_collector *c);
 /* Saves all memory of the context that a kernel can write. No work of the program may run. 0, or -1 with *why
  * (malloc'ed): too much memory in use, or the library refused. */
 int kp_collector_save(struct kp_collector *c, char **why);
-/* Frees the saved state. */
+
+/* Whether the device has room for a second copy of its memory, behind kp_collector_save. */
+bool kp_collector_has_room(const struct kp_collector *c);
+/* Saves memory a second time, as the program's own execution left it: kp_collector_replay ends with that state. No work
+ * of the program may run. 0, or -1 with *why (malloc'ed). */
+int kp_collector_keep(struct kp_collector *c, char **why);
+
+/* Frees the saved states. */
 void kp_collector_drop(struct kp_collector *c);
 /* Forgets the saved state without a driver call, which would wait for a kernel that does not end. The context's end
  * frees it. */

@@ -67,8 +67,20 @@ static void *resolve(size_t i)
 }
 
 /* The state that a call enters, and must leave. */
-/* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. ANSWERED: the driver is not called. */
-enum entered { NOTHING, GUARD_ONLY, IN_DRIVER, SHARED, SHARED_HOST, JOINED, ALLOCATING, ANSWERED };
+/* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. ANSWERED: the driver is not called. READING:
+ * as JOINED, and the call returns with a result. READING_LATER: the result comes later. */
+enum entered {
+    NOTHING,
+    GUARD_ONLY,
+    IN_DRIVER,
+    SHARED,
+    SHARED_HOST,
+    JOINED,
+    READING,
+    READING_LATER,
+    ALLOCATING,
+    ANSWERED
+};
 
 /* ---- classes ---- */
 
@@ -115,7 +127,11 @@ static enum entered enter_free(const struct slot *s, void *real, const uint64_t 
 
 static enum entered enter_join(const struct slot *s, void *real, const uint64_t *args)
 {
-    return kp_window_watches() && kp_process_join(s->symbol, real, args) ? JOINED : NOTHING;
+    static const enum entered states[] = {[KP_JOINED_NOT] = NOTHING,
+                                          [KP_JOINED] = JOINED,
+                                          [KP_JOINED_READ] = READING,
+                                          [KP_JOINED_READ_LATER] = READING_LATER};
+    return kp_window_watches() ? states[kp_process_join(s->symbol, real, args)] : NOTHING;
 }
 
 static enum entered enter_allocate(const struct slot *s, void *real, const uint64_t *args)
@@ -305,7 +321,7 @@ static void note_answer(enum kp_api_class class, uint64_t entered, CUresult resu
         kp_window_virtual_memory();
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error))
         kp_gate_capture_ends();
-    if (entered == JOINED && result != CUDA_SUCCESS)
+    if ((entered == JOINED || entered == READING || entered == READING_LATER) && result != CUDA_SUCCESS)
         kp_process_join_failed();
 }
 
@@ -322,8 +338,13 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
     note_answer(class, entered, result);
     if (entered == ALLOCATING)
         result = kp_process_allocated(atomic_load(&slots[slot].real), result);
-    if (entered == SHARED || entered == SHARED_HOST || entered == JOINED)
+    if (entered == READING_LATER)
+        kp_process_read_later(slots[slot].symbol, result);
+    bool closes = entered == READING && result == CUDA_SUCCESS && !kp_process_log();
+    if (entered == SHARED || entered == SHARED_HOST || entered == JOINED || entered == READING)
         kp_gate_leave_shared();
+    if (closes)
+        kp_process_read(slots[slot].symbol);
     if (class == KP_CLASS_INIT && result == CUDA_SUCCESS)
         kp_process_cuda_started();
     return result;

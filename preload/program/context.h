@@ -58,6 +58,7 @@ struct kp_context {
     char *no_counters; /* why there are no counters, or NULL */
     bool dead;         /* a kernel faulted: every later call fails, as it would without kprof */
     bool stalled;      /* other work did not end in time at the last wait */
+    unsigned cuts;     /* repetitions that ended early, as a value came out differently (reads.h) */
     unsigned generation;
     const void **modules; /* modules that had a function loaded */
     size_t n_modules;

@@ -20,7 +20,9 @@ struct kp_batch {
     const struct kp_context_setup *setup;
     const struct kp_context *context;
     struct kp_counters *counters;
-    char *why; /* why values are missing; NULL = none are */
+    char *why;       /* why values are missing; NULL = none are */
+    size_t counted;  /* results before those of kp_batch_cut */
+    const char *cut; /* NULL: all were counted */
 };
 
 static void free_batch(struct kp_batch *b)
@@ -57,6 +59,12 @@ void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base)
     b->bases[b->n++] = kp_strdup(base);
 }
 
+void kp_batch_cut(struct kp_batch *b, const char *why)
+{
+    b->counted = b->n;
+    b->cut = why;
+}
+
 /* Marks metrics asked for by name as missing, except for those that the driver provided. */
 static void mark_listed(const char *list, struct kp_result *r, const char *why)
 {
@@ -84,9 +92,9 @@ static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, con
         }
 }
 
-static void complete(const struct kp_batch *b, struct kp_result *r)
+static void complete(const struct kp_batch *b, struct kp_result *r, const char *lack)
 {
-    const char *why = b->why ? b->why : "not collected";
+    const char *why = lack ? lack : "not collected";
     if (b->context->plan) {
         kp_plan_store_missing(b->context->plan, why, r);
         struct kp_lookup code = kp_codes_lookup(kp_context_codes());
@@ -96,8 +104,8 @@ static void complete(const struct kp_batch *b, struct kp_result *r)
         mark_section_rows(b, r, why);
         mark_listed(b->setup->options->metrics, r, why);
     }
-    if (b->why && !b->context->no_counters)
-        r->launch.note = kp_strdup(b->why);
+    if (lack && !b->context->no_counters)
+        r->launch.note = kp_strdup(lack);
     if (r->lossy)
         kp_session_warn_once("out of memory: values of launches are missing");
 }
@@ -109,9 +117,10 @@ static void store(struct kp_batch *b)
     const struct kp_plan *plan = b->context->plan;
     bool profiled = b->counters || (plan && !kp_plan_counts(plan));
     for (size_t i = 0; i < b->n; i++) {
-        complete(b, b->results[i]);
+        bool cut = b->cut && i >= b->counted;
+        complete(b, b->results[i], cut ? b->cut : b->why);
         struct kp_session_entry one = {
-            .result = b->results[i], .base = b->bases[i] ? b->bases[i] : "", .profiled = profiled};
+            .result = b->results[i], .base = b->bases[i] ? b->bases[i] : "", .profiled = profiled && !cut};
         if (entries)
             entries[i] = one;
         else

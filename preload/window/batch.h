@@ -12,6 +12,8 @@ struct kp_batch;
 struct kp_batch *kp_batch_new(size_t n);
 /* Adds the next result and takes it over; there must be room. */
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base);
+/* Notes that what is added from now on was not counted, and `why` (static text). */
+void kp_batch_cut(struct kp_batch *b, const char *why);
 /* Takes over `counters` and `b` (each may be NULL): evaluates, marks missing values for `why` (copied), stores. `c`
  * must live until the worker was drained. */
 void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,

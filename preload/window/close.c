@@ -44,6 +44,7 @@ static void close_in_context(struct kp_window_outcome *out)
     struct kp_visit v = kp_visit_begin(w->setup->driver, w->context->ctx);
     kp_progress_begin("waiting for the launches of a window to end", w->strategy->close);
     kp_record_drop_refused(w);
+    w->end = w->n;
     if (w->strategy->close)
         w->strategy->close(w, out);
     kp_harvest_judge(w, out);

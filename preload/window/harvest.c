@@ -14,6 +14,8 @@
 
 static const char no_record[] = "read from an activity record, which another user of CUPTI in this process holds, or "
                                 "which this CUPTI lacks";
+static const char read_differed[] = "made after the program had read a value that was another one in a repetition, not "
+                                    "replayed";
 static const char after_failure[] = "a kernel had failed";
 
 /* ---- the passes ---- */
@@ -91,6 +93,8 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
     sigset_t before = kp_signals_hold();
     for (size_t k = 0; k < w->n; k++) {
         struct kp_item *i = &w->items[k];
+        if (b && w->reads && k == w->end)
+            kp_batch_cut(b, read_differed);
         if (!i->result)
             continue;
         if (i->function && !w->hands_off)

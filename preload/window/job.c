@@ -5,13 +5,14 @@
 #include "base/lock.h"
 #include "preload/window/probe.h"
 
-static bool *launches_wanted(const struct kp_window *w)
+/* Lists the launches that are issued again; *n receives their number. */
+static bool *launches_wanted(const struct kp_window *w, size_t *n)
 {
     bool *list = calloc(w->launches + 1, sizeof(*list));
-    size_t n = 0;
-    for (size_t k = 0; list && k < w->n; k++)
+    *n = 0;
+    for (size_t k = 0; list && k < w->end; k++)
         if (w->items[k].is_launch)
-            list[n++] = w->items[k].result != NULL;
+            list[(*n)++] = w->items[k].result != NULL;
     return list;
 }
 
@@ -19,12 +20,13 @@ struct kp_job kp_job_make(struct kp_window *w)
 {
     sigset_t before =
         kp_signals_hold(); /* a handler that exits must not find the allocator's lock held by its thread */
-    struct kp_job j = {.wanted = launches_wanted(w)};
+    size_t n;
+    struct kp_job j = {.wanted = launches_wanted(w, &n)};
     struct kp_executed *records = calloc(w->launches + 1, sizeof(*records));
     kp_signals_let(&before);
     j.job = (struct kp_window_job){.mode = w->mode,
                                    .wanted = j.wanted,
-                                   .n_launches = j.wanted ? w->launches : 0,
+                                   .n_launches = n,
                                    .executed = records,
                                    .probe = records && kp_probe_wanted(w)};
     return j;

@@ -7,7 +7,7 @@
 
 static const struct row {
     const char *base;
-    unsigned to, from, host, any, bytes, copy2d, event, flags, stream;
+    unsigned to, from, host, any, bytes, result, copy2d, event, flags, stream;
 } rows[] = {
 #define KP_JOIN(function, ...) {.base = #function, __VA_ARGS__},
 #include "preload/window/join.def"
@@ -147,17 +147,36 @@ static bool keep_source(const struct call *c, unsigned number, enum place place,
     return true;
 }
 
+/* Notes a result: the call returns with it where host memory is not pinned, or where it has no stream. */
+static bool record_result(const struct call *c, unsigned number)
+{
+    enum place place = place_of(c, arg(c, number));
+    c->op->result = number;
+    c->op->result_bytes = arg(c, c->row->bytes);
+    c->op->later = place == PINNED && c->row->stream;
+    c->op->waits = !c->op->later;
+    return c->op->result_bytes && (place == PINNED || place == PAGEABLE);
+}
+
+static bool is_on_device(const struct call *c, uint64_t address)
+{
+    return may_read(c, address) && place_of(c, address) == DEVICE;
+}
+
 static bool record_addresses(const struct call *c)
 {
     const struct row *r = c->row;
+    if (r->result)
+        return is_on_device(c, arg(c, r->from)) && record_result(c, r->result);
     if (r->to && !may_write(c, arg(c, r->to), r->any))
-        return false;
+        return r->any && is_on_device(c, arg(c, r->any)) && record_result(c, r->to);
     if (r->from && !may_read(c, arg(c, r->from)))
         return false;
     if (!r->host && !r->any)
         return true;
     unsigned source = r->host ? r->host : r->any;
     enum place place = place_of(c, arg(c, source));
+    c->op->from_pinned = place == PINNED;
     if (place == PAGEABLE || place == PINNED)
         return keep_source(c, source, place, arg(c, r->bytes));
     return place == DEVICE && r->any && may_read(c, arg(c, source));
@@ -219,6 +238,7 @@ static bool record_2d(const struct call *c)
     c->op->args[c->row->copy2d - 1] = (uintptr_t)m;
     if (!host)
         return true;
+    c->op->from_pinned = place == PINNED;
     m->srcMemoryType = CU_MEMORYTYPE_HOST;
     m->srcHost = m + 1;
     m->srcXInBytes = m->srcY = 0;

@@ -1,5 +1,5 @@
 /*
- * Operations that join a window: memsets, copies to the device, event records and waits. Each is kept with all that
+ * Operations that join a window: memsets, copies, event records and waits. Each is kept with all that
  * issuing it again needs: its arguments, and a copy of the host memory it reads, as of the call. All arguments are
  * integers or pointers, at most six, so one record fits all functions. join.def describes the arguments of each
  * function.
@@ -24,12 +24,16 @@ struct kp_op {
     CUstream stream;           /* its stream; NULL: the legacy default stream */
     unsigned event;            /* which argument is an event, from 1; 0 = none */
     bool waits;                /* the program's call returned after its end */
+    unsigned result;           /* which argument is host memory that receives a result, from 1; 0 = none */
+    size_t result_bytes;
+    bool later;       /* the result may come only after the call has returned */
+    bool from_pinned; /* what it copied was in pinned memory, where a result may come */
 };
 
 /* The effect of a call on an open window. */
 enum kp_join {
     KP_JOIN_YES,   /* recorded in *op: belongs to the window */
-    KP_JOIN_CLOSE, /* the window must be closed first: the host would see a result, or the call cannot be repeated */
+    KP_JOIN_CLOSE, /* the window must be closed first: the call cannot be repeated */
 };
 
 /* Judges the call of `symbol` (an exported symbol or a base name, of class JOIN) with integer arguments `args` and

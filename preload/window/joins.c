@@ -5,6 +5,7 @@
 #include "preload/program/variables.h"
 #include "preload/window/defer.h"
 #include "preload/window/flags.h"
+#include "preload/window/reads.h"
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
 #include "preload/window/waits.h"
@@ -35,23 +36,49 @@ static bool is_host(uint64_t address)
     return kp_hostmem_find(address, &base, &bytes);
 }
 
-bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real, const uint64_t *args,
-                    uint64_t *ticket)
+/* Whether the window takes the operation: a read under conditions, and a copy of pinned memory once it is known what is
+ * in it. */
+static bool takes(const struct kp_op *op, const char *symbol)
+{
+    return op->result ? kp_reads_admit(w, op, symbol) : !op->from_pinned || kp_reads_arrive(w);
+}
+
+static enum kp_joined kind_of(const struct kp_op *op)
+{
+    return !op->result ? KP_JOINED : op->later ? KP_JOINED_READ_LATER : KP_JOINED_READ;
+}
+
+enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real,
+                              const uint64_t *args, uint64_t *ticket)
 {
     struct kp_op op;
     if (!w->open)
-        return false;
+        return KP_JOINED_NOT;
     bool joins = takes_operations(setup->driver) && kp_join_record(setup->driver, symbol, real, args, is_host,
                                                                    KP_MOST_COPIED - w->copied, &op) == KP_JOIN_YES;
-    struct kp_item *i = joins ? kp_record_new(w) : NULL;
+    struct kp_item *i = joins && takes(&op, symbol) ? kp_record_new(w) : NULL;
     if (!i) {
         if (joins)
             kp_op_free(&op);
         kp_window_close(symbol);
-        return false;
+        return KP_JOINED_NOT;
     }
     *ticket = kp_record_op(w, i, &op);
-    return true;
+    if (op.result)
+        kp_reads_begin(w, i, symbol);
+    return kind_of(&op);
+}
+
+bool kp_window_log(uint64_t ticket)
+{
+    struct kp_item *i = w->open ? kp_record_find(w, ticket) : NULL;
+    return !i || (kp_reads_log(w, i) && kp_reads_trusted(i));
+}
+
+void kp_window_read(uint64_t ticket, const char *symbol)
+{
+    if (w->open && kp_record_find(w, ticket))
+        kp_window_close(symbol);
 }
 
 /* Copies the contents of new memory, as an operation of the window. The copy stays on the device and costs next to

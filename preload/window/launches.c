@@ -14,6 +14,7 @@
 #include "preload/window/flags.h"
 #include "preload/window/open.h"
 #include "preload/window/reach.h"
+#include "preload/window/reads.h"
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
@@ -114,6 +115,8 @@ static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_
     const char *why = NULL;
     kp_admit_judge(q);
     const char *closer = w->open ? kp_admit_misfit(q) : NULL;
+    if (!closer && w->open && q->fit.host && !kp_reads_arrive(w))
+        closer = kp_reaches_host;
     if (!closer && w->open && w->strategy->rewinds && q->fit.quiet && !kp_reach_joins(w, l))
         closer = kp_reaches_host;
     q->context->stalled |= q->fit.waits != NULL; /* what follows need not wait long to find that out */

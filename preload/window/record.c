@@ -33,6 +33,7 @@ static void free_item(struct kp_item *i)
         kp_launch_free(&i->launch);
     else
         kp_op_free(&i->op);
+    free(i->read.seen);
     if (i->result) {
         kp_result_free(i->result);
         free(i->result);
@@ -148,6 +149,14 @@ uint64_t kp_record_op(struct kp_window *w, struct kp_item *i, const struct kp_op
     return i->ticket = ++tickets;
 }
 
+struct kp_item *kp_record_find(struct kp_window *w, uint64_t ticket)
+{
+    for (size_t k = w->n; k; k--)
+        if (w->items[k - 1].ticket == ticket)
+            return &w->items[k - 1];
+    return NULL;
+}
+
 /* ---- dropping ---- */
 
 void kp_record_drop_last(struct kp_window *w)
@@ -168,6 +177,7 @@ static void drop_ticket(void *arg, uint64_t ticket)
     for (size_t k = 0; k < w->n; k++)
         if (w->items[k].ticket == ticket) {
             kp_op_free(&w->items[k].op);
+            free(w->items[k].read.seen);
             memset(&w->items[k], 0, sizeof(w->items[k]));
         }
 }
@@ -181,6 +191,7 @@ void kp_record_reset(struct kp_window *w)
 {
     sigset_t before = kp_signals_hold();
     free(w->twins);
+    free(w->logs);
     for (size_t k = 0; k < w->n; k++)
         free_item(&w->items[k]);
     kp_snapshot_free(&w->host);

@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 
+#include "collectors/replay/replay.h"
 #include "preload/os/progress.h"
 #include "preload/window/issue.h"
+#include "preload/window/reads.h"
 #include "preload/window/stuck.h"
 #include "preload/window/waits.h"
 
@@ -76,6 +78,8 @@ static CUresult issue_again(struct kp_window *w, struct kp_item *i, const struct
         return rc;
     if (i->backup)
         return put_back(w, i);
+    if (i->read.site)
+        return kp_reads_again(w, i);
     if (!i->is_launch) {
         w->unsettled = true;
         return issue_op(w, &i->op);
@@ -92,7 +96,7 @@ CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
     CUresult rc = CUDA_SUCCESS;
     kp_snapshot_restore(&w->host);
     w->unsettled = false; /* the context was waited for */
-    for (size_t i = 0; i < w->n && rc == CUDA_SUCCESS; i++)
+    for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++)
         rc = issue_again(w, &w->items[i], hooks, !w->stuck || i < w->stuck);
     return rc;
 }
@@ -112,35 +116,86 @@ static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *wait
     return kp_wait_context(w->setup->driver, w->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
+/* A rehearsal under way. */
+struct rehearsal {
+    const struct kp_repeat *r;
+    bool late;     /* a launch has not ended in time */
+    bool unread;   /* and a value after it was not read again */
+    bool left_out; /* so launches after that were left out */
+    unsigned waits;
+};
+
+/* Waits for a launch. One that does not end in time may wait for something later. */
+static CUresult end_launch(struct rehearsal *h, size_t at)
+{
+    struct kp_window *w = h->r->w;
+    CUresult rc = kp_wait_rehearsed(w->setup->driver, kp_launch_stream(&w->items[at].launch), h->r->limit_ms);
+    if (rc != CUDA_ERROR_NOT_READY)
+        return rc;
+    h->late = true;
+    kp_stuck_note(w, at);
+    return CUDA_SUCCESS;
+}
+
+/* Whether the operation is left out: beside a launch that does not end nothing can be read, and launches that follow
+ * might depend on that. */
+static bool is_left_out(struct rehearsal *h, const struct kp_item *item)
+{
+    h->unread |= h->late && item->read.site;
+    h->left_out |= h->unread && item->is_launch;
+    return h->unread && (item->is_launch || item->read.site);
+}
+
+static CUresult rehearse_one(struct rehearsal *h, size_t at)
+{
+    struct kp_window *w = h->r->w;
+    struct kp_item *item = &w->items[at];
+    h->late = h->late && !wait_as_program(h->r, at, &h->waits);
+    if (is_left_out(h, item))
+        return CUDA_SUCCESS;
+    CUresult rc = issue_again(w, item, NULL, !h->late);
+    if (rc == CUDA_SUCCESS && item->is_launch && !h->late)
+        rc = end_launch(h, at);
+    if (h->late)
+        kp_snapshot_release(&w->host); /* the host's values when the program's own launches had ended */
+    return rc;
+}
+
+/* Issues launches that were left out after all, if a launch still does not end without them. */
+static CUresult rescue(struct rehearsal *h)
+{
+    struct kp_window *w = h->r->w;
+    bool after = false;
+    if (!h->left_out ||
+        kp_wait_context(w->setup->driver, w->context->ctx, h->r->limit_ms, KP_SHORT_MS) != CUDA_ERROR_NOT_READY)
+        return CUDA_SUCCESS;
+    for (size_t i = w->stuck; i < w->end; i++) {
+        after |= w->items[i].read.site != NULL;
+        CUresult rc = after && w->items[i].is_launch ? issue_again(w, &w->items[i], NULL, false) : CUDA_SUCCESS;
+        if (rc != CUDA_SUCCESS)
+            return rc;
+    }
+    return CUDA_SUCCESS;
+}
+
 /* Dry run: waits after each launch, as counter passes do. A launch that waits for a later one, or for the host,
  * would hang there; a timeout detects it here. The rest then runs without such waits, so that everything ends. */
 int kp_repeat_rehearse(void *arg)
 {
-    const struct kp_repeat *r = arg;
-    struct kp_window *w = r->w;
-    const struct kp_driver *d = w->setup->driver;
-    bool late = false;
-    unsigned waits = 0;
+    struct rehearsal h = {.r = arg};
+    struct kp_window *w = h.r->w;
+    CUresult rc = CUDA_SUCCESS;
     kp_snapshot_restore(&w->host);
     w->unsettled = false;
     kp_progress_step("a first repetition of a window, without counters", false);
-    for (size_t i = 0; i < w->n; i++) {
-        struct kp_item *item = &w->items[i];
-        late = late && !wait_as_program(r, i, &waits);
-        CUresult rc = issue_again(w, item, NULL, !late);
-        if (rc == CUDA_SUCCESS && item->is_launch && !late) {
-            rc = kp_wait_rehearsed(d, kp_launch_stream(&item->launch), r->limit_ms);
-            if (rc == CUDA_ERROR_NOT_READY) {
-                late = true;
-                rc = CUDA_SUCCESS;
-                kp_stuck_note(w, i);
-            }
-        }
-        if (late)
-            kp_snapshot_release(&w->host); /* the host's values when the program's own launches had ended */
-        if (rc != CUDA_SUCCESS)
-            return d->cuCtxSynchronize() == CUDA_SUCCESS ? KP_ISSUE_REFUSED : (int)rc;
-    }
-    CUresult rc = d->cuCtxSynchronize();
-    return rc != CUDA_SUCCESS ? (int)rc : w->stuck ? KP_ISSUE_TOO_LONG : 0;
+    for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++)
+        rc = rehearse_one(&h, i);
+    if (rc == CUDA_SUCCESS)
+        rc = rescue(&h);
+    CUresult end = w->setup->driver->cuCtxSynchronize();
+    if (end != CUDA_SUCCESS)
+        return (int)end;
+    if (rc != CUDA_SUCCESS)
+        return rc == (CUresult)KP_ISSUE_CUT ? KP_ISSUE_CUT : KP_ISSUE_REFUSED;
+    return w->stuck ? KP_ISSUE_TOO_LONG : 0;
 }

@@ -21,6 +21,20 @@ enum { KP_MOST_ITEMS = 1 << 16 };
 /* The most host memory copied for the operations of one window, byte. */
 enum { KP_MOST_COPIED = 256 << 20 };
 
+/* A read of the window (reads.h): what the program saw, byte for byte, in host memory; or where that is kept on the
+ * device until the window's work is done. */
+struct kp_read {
+    struct kp_read_site *site;
+    void *seen;
+    CUdeviceptr behind;
+};
+
+/* Device memory for values that come later; `room` byte from `next` on are free. */
+struct kp_read_log {
+    CUdeviceptr memory, next;
+    size_t room;
+};
+
 /* An operation of the window: a launch or another one. */
 struct kp_item {
     bool is_launch;
@@ -28,6 +42,7 @@ struct kp_item {
     struct kp_op op; /* real NULL: the driver refused it */
     uint64_t ticket;
     CUdeviceptr backup; /* of new memory, from which the operation restores it */
+    struct kp_read read;
     struct kp_launch launch;
     struct kp_graph graph;
     struct kp_known_function *function; /* NULL for a graph */
@@ -63,7 +78,14 @@ struct kp_window {
     CUstream stream;          /* the first */
     struct kp_twin *twins;
     size_t n_twins;
-    size_t stuck; /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
+    size_t stuck;  /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
+    size_t reads;  /* operations that gave the host a result */
+    size_t logged; /* byte that they read */
+    bool pending;  /* a value may still be on its way to pinned memory */
+    struct kp_read_log *logs;
+    size_t n_logs;
+    size_t end; /* operations that are issued again: up to the first read that cannot be compared */
+    size_t cut; /* index + 1 of a read that came out differently, 0 = none */
 };
 
 /* The window of the process; valid while `open`. */

@@ -13,6 +13,7 @@
 #include "preload/window/job.h"
 #include "preload/window/probe.h"
 #include "preload/window/reach.h"
+#include "preload/window/reads.h"
 #include "preload/window/repeat.h"
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
@@ -67,9 +68,9 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
 
 static void run_passes(struct kp_window *w, struct kp_window_outcome *out)
 {
+    w->cut = w->stuck = 0;
     /* No launch takes longer alone than all of them together took in the program. */
     struct kp_repeat repeat = {w, KP_REHEARSAL_MS + 2 * (long)((kp_now_ns() - w->opened_ns) / 1e6)};
-    kp_repeat_make_twins(w);
     struct kp_job j = kp_job_make(w);
     j.job.issue = kp_repeat_issue;
     j.job.rehearse = kp_repeat_rehearse;
@@ -84,6 +85,44 @@ static void run_passes(struct kp_window *w, struct kp_window_outcome *out)
         out->note = kp_strdup("out of memory");
     }
     kp_job_free(&j);
+}
+
+static bool has_wanted(const struct kp_window *w)
+{
+    size_t k = 0;
+    while (k < w->end && !w->items[k].result)
+        k++;
+    return k < w->end;
+}
+
+/* Counts the launches of the window; where a read comes out differently, once more those before it. */
+static void count(struct kp_window *w, struct kp_window_outcome *out)
+{
+    enum { MOST_TRIES = 3 };
+    for (int tries = 0; tries < MOST_TRIES && has_wanted(w); tries++) {
+        run_passes(w, out);
+        kp_reads_learn(w, out->replay.failed == KP_STAGE_NONE);
+        if (!w->cut || out->replay.dead || out->replay.damaged)
+            return;
+        w->end = w->cut - 1;
+        if (tries + 1 == MOST_TRIES || !has_wanted(w))
+            return;
+        kp_counters_free(out->counters);
+        free(out->note);
+        *out = (struct kp_window_outcome){.note = NULL};
+    }
+}
+
+/* Keeps the memory of the program's own execution where the program has read from it. */
+static void count_own(struct kp_window *w, struct kp_window_outcome *out)
+{
+    kp_reads_collect(w);
+    if (w->reads && kp_collector_keep(w->context->collector, &out->note))
+        return;
+    kp_repeat_make_twins(w);
+    kp_snapshot_keep(&w->host);
+    count(w, out);
+    kp_snapshot_settle(&w->host);
 }
 
 /* Repeats nothing: another thread's call may have changed memory within the window. */
@@ -126,11 +165,8 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         kp_job_failed(w, out);
         return;
     }
-    if (w->wanted) {
-        kp_snapshot_keep(&w->host);
-        run_passes(w, out);
-        kp_snapshot_settle(&w->host);
-    }
+    if (w->wanted)
+        count_own(w, out);
     kp_collector_drop(w->context->collector);
 }
 

@@ -32,11 +32,25 @@ struct kp_candidate {
 CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
                           const char **skipped, char **bad_input);
 
-/* Whether an operation of class JOIN, about to be made with these arguments, is recorded in the open window. If not,
- * the window has been closed. *ticket identifies the record for kp_window_refused, should the driver refuse the
- * operation. */
-bool kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real, const uint64_t *args,
-                    uint64_t *ticket);
+/* What an operation does to the open window. */
+enum kp_joined {
+    KP_JOINED_NOT,       /* the window has been closed */
+    KP_JOINED,           /* it is recorded */
+    KP_JOINED_READ,      /* likewise; the call returns with a result, for kp_window_read */
+    KP_JOINED_READ_LATER /* likewise; the result comes later: no other thread may issue anything before kp_window_read
+                          */
+};
+
+/* Records an operation of class JOIN, about to be made with these arguments. *ticket identifies the record for
+ * kp_window_refused, should the driver refuse the operation, and for kp_window_read. */
+enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real,
+                              const uint64_t *args, uint64_t *ticket);
+
+/* Logs what a read has given, or what it will give later. Call it inside the gate, shared or exclusive, before anything
+ * can change the value. Returns whether the window may stay open; if not, call kp_window_read. */
+bool kp_window_log(uint64_t ticket);
+/* Closes the window behind the read that `symbol` has made, if it is still open. */
+void kp_window_read(uint64_t ticket, const char *symbol);
 
 /* Handles new device memory of the program, which the saved memory lacks: its contents are saved, and restored in
  * each replay. If that fails, the window is closed, before the program can use the memory. */

@@ -6,6 +6,9 @@
 # Programs of many small windows take minutes there.
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) echo "skipped: too slow under TSan"; exit 77 ;; esac
 
+# A read at the end of a program would add a copy of the memory everywhere; part `reads` has it on.
+export KPROF_WINDOW_READS=off
+
 # Passes of the basic set on the fake's chip, and of one measured window of it.
 PASSES=9
 p=$programs/p_window
@@ -180,6 +183,51 @@ pinned() {
     windows "pinned memory that is written after all" 17 "$p" pinned-written
 }
 
+# Windows with reads are saved twice: before, and as the program's own execution left them.
+read_windows() { # NAME WINDOWS PASSES COMMAND...
+    name=$1
+    n=$2
+    passes=$3
+    shift 3
+    both "$name" "$@"
+    expect "$name: saves" "$(calls cuptiCheckpointSave)" "$((2 * n))"
+    expect "$name: passes" "$(passes)" "$passes"
+    expect "$name: launches seen" "$(account seen)" "$(launches)"
+    expect "$name: launches profiled" "$(account profiled)" "$(($(launches) - ${unprofiled:-0}))"
+}
+
+# What the host reads, which the program goes on from.
+reads() {
+    export KPROF_WINDOW_READS=on
+    # At its first visit each of four sites closes a window, which is of one launch but for the last.
+    read_windows "reads" 5 $((5 * PASSES)) "$p" reads 10
+    read_windows "reads of long" 5 $((5 * PASSES)) "$p" reads 100
+    # Another value in the fourth repetition, once; from then on its site closes windows, before it is read.
+    both "reads that differ once" "$p" reads-differ-once 10
+    expect "reads that differ once: saves" "$(calls cuptiCheckpointSave)" 13
+    expect "reads that differ once: without counters" "$(grep -c 'value that was another one in a repetition' "$tmp/report")" 0
+    both "reads that differ always" "$p" reads-differ-always 10
+    expect "reads that differ always: saves" "$(calls cuptiCheckpointSave)" 13
+    # Trusted, and then different: the repetition ends before the launch that would be out of bounds. What was launched
+    # before that is counted; what comes after has run.
+    both "reads that bound a loop" "$p" reads-bound 10
+    expect "reads that bound a loop: saves" "$(calls cuptiCheckpointSave)" 4
+    expect "reads that bound a loop: profiled" "$(account profiled)" 7
+    expect "reads that bound a loop: without counters" \
+        "$(grep -c 'value that was another one in a repetition' "$tmp/report")" 23
+    read_windows "reads that are copied back" 2 $((2 * PASSES)) "$p" reads-back 10
+    read_windows "reads of several streams" 2 $((2 * PASSES)) "$p" reads-streams 10
+    # The device has no room for a second copy.
+    FAKE_MEMORY=1073741824 both "reads without room" "$p" reads 10
+    expect "reads without room: saves" "$(calls cuptiCheckpointSave)" 30
+    grep -q "no room for a second copy" "$tmp/report" "$tmp/kprof.err" || { fail "reads without room: no word"; show; }
+    for window in 7 512; do
+        limit=120 KPROF_WINDOW=$window both "reads of threads, windows of $window" "$p" threads
+        expect "reads of threads, windows of $window: profiled" "$(account profiled)" "$(launches)"
+    done
+    export KPROF_WINDOW_READS=off
+}
+
 # One pass: nothing is saved, and only what may make a launch wait closes it.
 quick() {
     export KPROF_SET=quick
@@ -250,8 +298,8 @@ ends() {
 
 # Under ASan those that differ in what kprof's own code does; the rest, which differ in what the program calls, would take
 # minutes there.
-these="waiting closes_it ends quick how_many threads leaves_it_open seen_by_others pinned unselected prints outside"
-[ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && these="waiting ends threads seen_by_others"
+these="waiting closes_it ends quick how_many threads reads leaves_it_open seen_by_others pinned unselected prints outside"
+[ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && these="waiting ends threads reads seen_by_others"
 for part in $these; do
     beside "$part"
 done

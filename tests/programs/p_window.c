@@ -14,6 +14,7 @@ static CUdeviceptr values, history, cursor, scratch;
 static int appended, count;
 
 static const char image[] = "FAKEMOD increment append axpy_inplace wait_flag set_flag late_increment print_line fail "
+                            "varies gather "
                             "ncclDevKernel_increment _ZN5tests9incrementIiLi4EEEvPT_i global:g_window:64";
 
 static CUfunction function(const char *name)
@@ -503,6 +504,132 @@ static void closed_by(const char *what)
     increment(scratch, second);
     show(what);
     printf("host functions: %d\n", host_calls);
+}
+
+/* ---- reads ---- */
+
+/* Results read in all ways, each of which depends on all launches before. */
+static void reads(void)
+{
+    int *pinned, host = 0, right = 1;
+
+    MUST(cuMemHostAlloc((void **)&pinned, 4096, 0));
+    for (int i = 0; i < count; i++) {
+        increment(values, session.stream);
+        MUST(cuMemcpyDtoH(&host, values, sizeof(host)));
+        right &= host == i + 1;
+        append(host);
+        MUST(cuMemcpyDtoHAsync(pinned, cursor, sizeof(host), session.stream));
+        MUST(cuStreamSynchronize(session.stream));
+        right &= *pinned == 2 * (i + 1);
+        increment(scratch, session.stream);
+        MUST(cuMemcpy((CUdeviceptr)(uintptr_t)&host, scratch, sizeof(host)));
+        right &= host == i + 1;
+        MUST(cuMemcpyAsync((CUdeviceptr)(uintptr_t)&host, scratch + 4, sizeof(host), session.stream));
+        right &= host == i + 1;
+    }
+    report("as it should be", right);
+    MUST(cuMemFreeHost(pinned));
+}
+
+static void vary(CUdeviceptr to, int every, int at)
+{
+    void *params[] = {&to, &every, &at};
+
+    MUST(cuLaunchKernel(function("varies"), 1, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+}
+
+/* The device goes on from what the host has read of one execution: that one's results have to stay. */
+static void reads_differ(int every)
+{
+    int host[4096], entries = 0, right = 1;
+    unsigned expected = 0;
+
+    for (int i = 0; i < count; i++) {
+        vary(scratch, every, 5);
+        MUST(cuMemcpyDtoH(host, scratch, sizeof(int)));
+        append(host[0] + i);
+        for (int k = 0; k < 2; k++, entries++)
+            expected = (entries ? expected * 31 : 0) + (unsigned)(host[0] + i);
+    }
+    MUST(cuMemcpyDtoH(host + 1, scratch, sizeof(int)));
+    right &= host[1] == host[0];
+    MUST(cuMemcpyDtoH(host, history, sizeof(host)));
+    report("the device and the host agree", right && host[entries - 1] == (int)expected);
+    MUST(cuMemsetD32(scratch, 0, 1));
+    MUST(cuMemsetD32(history, 0, 4096));
+}
+
+static void reads_differ_once(void)
+{
+    reads_differ(8);
+}
+
+static void reads_differ_always(void)
+{
+    reads_differ(0);
+}
+
+/* Reads how many there are, and writes so many: another number is out of bounds. At first it is the same each time,
+ * from the third time on no two executions give the same. */
+static void reads_bound(void)
+{
+    int host = 0;
+    CUdeviceptr many;
+    void *params[] = {&scratch, &many, &host};
+
+    MUST(cuMemAlloc(&many, 4096 * sizeof(int)));
+    MUST(cuMemsetD32(many, 0, 4096));
+    for (int i = 0; i < count; i++) {
+        vary(scratch, i < 2, 0);
+        MUST(cuMemcpyDtoH(&host, scratch, sizeof(host)));
+        host++;
+        MUST(cuLaunchKernel(function("gather"), 1, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+        append(1);
+    }
+    MUST(cuStreamSynchronize(session.stream));
+    report_number("written", sum_ints(&linked, many, 4096), count);
+    MUST(cuMemsetD32(scratch, 0, 1));
+}
+
+/* A result on its way into pinned memory is copied back from there, and the memory is used for something else. */
+static void reads_back(void)
+{
+    int *pinned;
+
+    MUST(cuMemHostAlloc((void **)&pinned, 4096, 0));
+    for (int i = 0; i < count; i++) {
+        increment(values, session.stream);
+        MUST(cuMemcpyDtoHAsync(pinned, values, N * sizeof(int), session.stream));
+        MUST(cuMemcpyHtoDAsync(scratch, pinned, N * sizeof(int), session.stream));
+        increment(scratch, session.stream);
+        MUST(cuStreamSynchronize(session.stream));
+        pinned[0] = -1;
+        append(i);
+    }
+    MUST(cuMemFreeHost(pinned));
+}
+
+/* Two operations of other streams between a result and its use. */
+static void reads_streams(void)
+{
+    int *pinned, right = 1;
+    CUevent event;
+
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    MUST(cuMemHostAlloc((void **)&pinned, 4096, 0));
+    for (int i = 0; i < count; i++) {
+        increment(values, second);
+        MUST(cuMemcpyDtoHAsync(pinned, values + 4, 8, second));
+        increment(scratch, session.stream);
+        MUST(cuEventRecord(event, second));
+        increment(values, second);
+        MUST(cuEventSynchronize(event));
+        right &= pinned[0] == 2 * i + 1 && pinned[1] == 2 * i + 1;
+        append(pinned[0]);
+    }
+    report("as it should be", right);
+    MUST(cuMemFreeHost(pinned));
 }
 
 /* ---- refusals ---- */
@@ -1004,6 +1131,12 @@ static const struct {
     {"frees-most", frees_most},
     {"fault", fault},
     {"old", old},
+    {"reads", reads},
+    {"reads-differ-once", reads_differ_once},
+    {"reads-differ-always", reads_differ_always},
+    {"reads-bound", reads_bound},
+    {"reads-back", reads_back},
+    {"reads-streams", reads_streams},
     {"reset", reset},
     {"waits-for-registered", waits_for_registered},
     {"waits-for-managed", waits_for_managed},

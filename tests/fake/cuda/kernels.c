@@ -187,6 +187,17 @@ static void run_gather(const struct call *call)
         ARG(call, int *, 8)[index]++;
 }
 
+/* (int *to, int every, int at): what no repetition gives again. Whether the runs of this kernel so far, those of
+ * repetitions included, are `at` modulo `every`; their number for every = 0 */
+static void run_varies(const struct call *call)
+{
+    static int runs;
+    int every = ARG(call, int, 8);
+
+    *ARG(call, int *, 0) = every ? runs % every == ARG(call, int, 12) : runs;
+    runs++;
+}
+
 #define POINTER 8, 8
 #define NUMBER  4, 4
 #define CODE(name, run, regs, shared, n, ...)                                                                          \
@@ -222,6 +233,7 @@ static const struct kernel_code kernel_codes[] = {
     CODE("print_line", run_print_line, 8, 0, 1, NUMBER),
     CODE("tiny_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
     CODE("gather", run_gather, 16, 0, 3, POINTER, POINTER, NUMBER),
+    CODE("varies", run_varies, 16, 0, 3, POINTER, NUMBER, NUMBER),
     CODE("heap_swap", run_heap_swap, 16, 0, 3, POINTER, NUMBER, NUMBER),
     CODE("touch_blocks", run_touch_blocks, 16, 0, 3, POINTER, NUMBER, NUMBER),
     CODE("read_blocks", run_read_blocks, 16, 0, 3, POINTER, POINTER, NUMBER),

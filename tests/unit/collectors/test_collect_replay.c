@@ -11,18 +11,20 @@
 
 #include "collectors/replay/replay.h"
 
-enum op { RESTORE, REHEARSE, BEGIN, START, ISSUE, STOP, DECODE, PLAIN, OPS };
+enum op { RESTORE, REHEARSE, BEGIN, START, ISSUE, STOP, DECODE, PLAIN, PUT_BACK, OPS };
 
-static const char *const op_names[OPS] = {"restore", "rehearse", "begin", "start", "issue", "stop", "decode", "plain"};
+static const char *const op_names[OPS] = {"restore", "rehearse", "begin", "start",   "issue",
+                                          "stop",    "decode",   "plain", "put back"};
 
 static const enum kp_stage stages[OPS] = {
-    [RESTORE] = KP_STAGE_RESTORE, [REHEARSE] = KP_STAGE_REHEARSE, [BEGIN] = KP_STAGE_BEGIN,   [START] = KP_STAGE_START,
-    [ISSUE] = KP_STAGE_ISSUE,     [STOP] = KP_STAGE_STOP,         [DECODE] = KP_STAGE_DECODE, [PLAIN] = KP_STAGE_ISSUE,
+    [RESTORE] = KP_STAGE_RESTORE, [REHEARSE] = KP_STAGE_REHEARSE, [BEGIN] = KP_STAGE_BEGIN,
+    [START] = KP_STAGE_START,     [ISSUE] = KP_STAGE_ISSUE,       [STOP] = KP_STAGE_STOP,
+    [DECODE] = KP_STAGE_DECODE,   [PLAIN] = KP_STAGE_ISSUE,       [PUT_BACK] = KP_STAGE_RESTORE,
 };
 
 /* How a call fails. What issues the window can be refused in the middle, fault in the middle, or end late; and a pass
  * that is refused in the middle can be done without. */
-enum way { FAILS, REFUSED, LATE, GIVEN_UP };
+enum way { FAILS, REFUSED, LATE, GIVEN_UP, CUT };
 
 enum { MAX_LOG = 512, MAX_GROUPS = 4, MAX_FAULTS = 2, WORDS = 4 };
 
@@ -50,7 +52,7 @@ struct script {
 struct gpu {
     const struct script *script;
     struct fault faults[MAX_FAULTS];
-    uint64_t memory[WORDS];
+    uint64_t memory[WORDS], own[WORDS]; /* the second as the program's own execution left it */
     unsigned calls[OPS];
     size_t group, passes_of_group;
     struct call log[MAX_LOG];
@@ -86,6 +88,7 @@ static int note(struct gpu *g, enum op op, size_t group)
             code = g->faults[i].way == REFUSED    ? KP_ISSUE_REFUSED
                    : g->faults[i].way == LATE     ? KP_ISSUE_TOO_LONG
                    : g->faults[i].way == GIVEN_UP ? KP_ISSUE_GIVEN_UP
+                   : g->faults[i].way == CUT      ? KP_ISSUE_CUT
                                                   : 100 * ((int)op + 1) + (int)g->calls[op];
     assert_true(g->n < MAX_LOG);
     g->log[g->n++] = (struct call){.op = op, .code = code, .group = group};
@@ -155,6 +158,14 @@ static int op_plain(void *arg)
     return run_window(arg, PLAIN);
 }
 
+static int op_put_back(void *arg)
+{
+    struct gpu *g = arg;
+    int code = note(g, PUT_BACK, 0);
+    memcpy(g->memory, g->own, code ? sizeof(g->own) / 2 : sizeof(g->own));
+    return code;
+}
+
 static const struct kp_replay_ops ops = {
     .restore = op_restore,
     .rehearse = op_rehearse,
@@ -164,20 +175,30 @@ static const struct kp_replay_ops ops = {
     .stop = op_stop,
     .decode = op_decode,
     .plain = op_plain,
+    .put_back = op_put_back,
 };
 
-/* The program has run the window once when the loop begins. */
-static void run(struct gpu *g, const struct script *s, const struct fault faults[MAX_FAULTS],
-                struct kp_replay_outcome *out)
+/* The program has run the window once when the loop begins; with `own` in a way that no repetition gives again. */
+static void run_as(bool own, struct gpu *g, const struct script *s, const struct fault faults[MAX_FAULTS],
+                   struct kp_replay_outcome *out)
 {
-    struct kp_replay_request request = {.passes = s->passes, .groups = s->groups, .rehearsals = s->rehearsals};
+    struct kp_replay_request request = {
+        .passes = s->passes, .groups = s->groups, .rehearsals = s->rehearsals, .own = own};
     memset(g, 0, sizeof(*g));
     memset(out, 0xa5, sizeof(*out)); /* what is not set shows */
     g->script = s;
     memcpy(g->faults, faults, sizeof(g->faults));
     before_window(g->memory);
     execute(g->memory, WORDS);
+    g->memory[1] += own;
+    memcpy(g->own, g->memory, sizeof(g->own));
     kp_replay_run(&ops, g, &request, out);
+}
+
+static void run(struct gpu *g, const struct script *s, const struct fault faults[MAX_FAULTS],
+                struct kp_replay_outcome *out)
+{
+    run_as(false, g, s, faults, out);
 }
 
 static const struct fault none[MAX_FAULTS];
@@ -464,6 +485,44 @@ static void test_start_fails(void **state)
     PROMISE(is(g, g->n - 2, START) && is(g, g->n - 1, PLAIN)); /* no second restore */
 }
 
+/* The promise where the program has read results: memory is that of its own execution, whatever fails. */
+static void check_own(const struct gpu *g, const struct kp_replay_outcome *out)
+{
+    bool fault = false;
+    for (size_t i = 0; i < g->n; i++)
+        fault |= is_fault(&g->log[i]) && g->log[i].code != KP_ISSUE_CUT;
+    PROMISE(!g->calls[PLAIN] && !g->began_elsewhere);
+    PROMISE(out->dead == fault);
+    PROMISE(g->calls[PUT_BACK] == (g->calls[RESTORE] && !fault));
+    PROMISE(!g->calls[PUT_BACK] || is(g, g->n - 1, PUT_BACK));
+    PROMISE(out->damaged == (g->calls[PUT_BACK] && g->log[g->n - 1].code));
+    if (!out->damaged && !out->dead)
+        PROMISE(!memcmp(g->own, g->memory, sizeof(g->own)));
+    PROMISE(!first_failure(g) || out->failed != KP_STAGE_NONE);
+}
+
+static void test_own_execution(void **state)
+{
+    struct gpu clean, gpu, *g = &gpu;
+    struct kp_replay_outcome out;
+    unsigned cuts = 0, whole = 0;
+    (void)state;
+    for (size_t i = 0; i < SCRIPTS; i++) {
+        run_as(true, &clean, &scripts[i], none, &out);
+        check_own(&clean, &out);
+        for (enum op op = 0; op < OPS; op++)
+            for (unsigned n = 1; n <= clean.calls[op]; n++)
+                for (enum way way = FAILS; way <= (issues(op) ? CUT : FAILS); way++) {
+                    const struct fault faults[MAX_FAULTS] = {{op, n, way}};
+                    run_as(true, g, &scripts[i], faults, &out);
+                    check_own(g, &out);
+                    cuts += out.code == KP_ISSUE_CUT;
+                    whole += !out.damaged && !out.dead;
+                }
+    }
+    assert_true(cuts > 20 && whole > 100);
+}
+
 static enum way ways_of(enum op op)
 {
     return op == ISSUE ? GIVEN_UP : op == REHEARSE ? LATE : issues(op) ? REFUSED : FAILS;
@@ -528,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_refused_in_the_middle),
         cmocka_unit_test(test_given_up_in_the_middle),
         cmocka_unit_test(test_start_fails),
+        cmocka_unit_test(test_own_execution),
         cmocka_unit_test(test_every_single_failure),
         cmocka_unit_test(test_every_pair_of_failures),
     };

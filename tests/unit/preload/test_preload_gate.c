@@ -26,7 +26,9 @@
 /* ---- the process, and its window ---- */
 
 static struct {
-    unsigned started, forgotten, ended, closed, joins, join_failures;
+    unsigned started, forgotten, ended, closed, joins, join_failures, logged, read, read_later;
+    bool trusted;
+    enum kp_joined reads; /* the kind of read that a join is; 0 = none */
     const char *ended_by, *joined;
     enum kp_ends ended_which;
     uint64_t ended_first;
@@ -132,25 +134,50 @@ void kp_process_close_window(const char *why)
         kp_gate_leave_exclusive();
 }
 
-bool kp_process_join(const char *symbol, void *real, const uint64_t *args)
+enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *args)
 {
     assert_true(kp_gate_enter_exclusive(60000, 30000));
     process.joins++;
     process.joined = symbol;
     process.joined_real = real;
     memcpy(process.joined_args, args, sizeof(process.joined_args));
+    if (process.takes && process.reads == KP_JOINED_READ_LATER)
+        return KP_JOINED_READ_LATER;
     if (process.takes) {
         kp_gate_exclusive_to_shared();
-        return true;
+        return process.reads ? process.reads : KP_JOINED;
     }
     atomic_store(&watches, false); /* it has been closed */
     kp_gate_leave_exclusive();
-    return false;
+    return KP_JOINED_NOT;
+}
+
+bool kp_process_log(void)
+{
+    assert_false(kp_gate_enter_exclusive(60000, 0)); /* no window closes before it has the result */
+    process.logged++;
+    return process.trusted;
+}
+
+void kp_process_read(const char *symbol)
+{
+    assert_true(kp_gate_enter_exclusive(60000, 0)); /* the call has left the gate */
+    kp_gate_leave_exclusive();
+    process.joined = symbol;
+    process.read++;
+}
+
+void kp_process_read_later(const char *symbol, CUresult rc)
+{
+    process.joined = symbol;
+    process.read_later += rc == CUDA_SUCCESS;
+    kp_gate_leave_exclusive();
 }
 
 void kp_process_join_failed(void)
 {
-    assert_false(kp_gate_enter_exclusive(60000, 0)); /* the record cannot have been issued again by now */
+    /* The record cannot have been issued again by now. */
+    assert_true(process.reads == KP_JOINED_READ_LATER || !kp_gate_enter_exclusive(60000, 0));
     process.join_failures++;
 }
 
@@ -1029,6 +1056,36 @@ static void test_join(void **state)
     kp_gate_leave_exclusive();
 }
 
+/* A read takes part once its result is there; a result that comes later, before any other thread issues anything. */
+static void test_reads(void **state)
+{
+    (void)state;
+    atomic_store(&watches, true);
+    process.takes = true;
+    process.reads = KP_JOINED_READ;
+    call_join(CUDA_SUCCESS, 1, 2);
+    assert_false(callee.alone);
+    assert_int_equal(process.logged, 1);
+    assert_int_equal(process.read, 1);
+    call_join(CUDA_ERROR_INVALID_VALUE, 1, 2);
+    assert_int_equal(process.logged, 1);
+    process.trusted = true;
+    call_join(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.logged, 2);
+    assert_int_equal(process.read, 1);
+    assert_int_equal(process.join_failures, 1);
+    process.reads = KP_JOINED_READ_LATER;
+    call_join(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.read_later, 1);
+    assert_string_equal(process.joined, "cuMemsetD8Async");
+    call_join(CUDA_ERROR_INVALID_VALUE, 1, 2);
+    assert_int_equal(process.read_later, 1);
+    assert_int_equal(process.join_failures, 2);
+    assert_int_equal(process.read, 1);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+}
+
 static CUresult allocate(uint64_t to, uint64_t bytes)
 {
     (void)to, (void)bytes;
@@ -1394,6 +1451,7 @@ int main(void)
         cmocka_unit_test_setup(test_frees, reset),
         cmocka_unit_test_setup(test_attributes_of_before, reset),
         cmocka_unit_test_setup(test_join, reset),
+        cmocka_unit_test_setup(test_reads, reset),
         cmocka_unit_test_setup(test_allocation, reset),
         cmocka_unit_test_setup(test_memory_that_others_reach, reset),
         cmocka_unit_test_setup(test_images, reset),

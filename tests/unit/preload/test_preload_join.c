@@ -23,7 +23,7 @@ enum { MOST = 1 << 20 };
 /* A picture of which a part is copied. */
 enum { X = 3, Y = 2, PITCH = 100, WIDTH = 40, HEIGHT = 200, OUT_PITCH = 64 };
 
-static char device[1 << 17], pinned[4096], managed[4096], another_device[4096], picture[(Y + HEIGHT) * PITCH];
+static char device[1 << 17], pinned[4096], managed[4096], picture[(Y + HEIGHT) * PITCH];
 static bool picture_is_pinned;
 static unsigned managed_type = CU_MEMORYTYPE_DEVICE;
 
@@ -273,12 +273,12 @@ static void test_copy_on_the_device(void **state)
     for (const char *const *s = all; *s; s++) {
         assert_joins(*s, P(device), P(device + 512), 100, P(stream));
         assert_closes(*s, P(managed), P(device), 100, P(stream));
-        assert_closes(*s, P(pinned), P(device), 100, P(stream));
         assert_closes(*s, P(device), P(managed), 100, P(stream));
         assert_closes(*s, P(device), P(known), 100, P(stream));
         assert_closes(*s, P(known), P(device), 100, P(stream));
     }
     assert_closes("cuMemcpyDtoD_v2", P(device), P(pinned), 100);
+    assert_closes("cuMemcpyDtoDAsync_v2", P(pinned), P(device), 100, P(stream));
     assert_closes("cuMemcpyDtoDAsync_v2", P(device), P(device + 512), 100, P(foreign_stream));
 }
 
@@ -287,9 +287,6 @@ static void test_copy_anywhere(void **state)
 {
     char pageable[16];
     (void)state;
-    assert_closes("cuMemcpy", P(pageable), P(device), 10);
-    assert_closes("cuMemcpyAsync", P(pageable), P(device), 10, P(stream));
-    assert_closes("cuMemcpy", P(another_device), P(device), 10);
     driver.cuPointerGetAttribute = NULL;
     assert_closes("cuMemcpy", P(device), P(device + 512), 10);
     assert_closes("cuMemcpyHtoD_v2", P(device), P(pageable), 10);
@@ -298,6 +295,43 @@ static void test_copy_anywhere(void **state)
     assert_closes("cuMemcpy", P(device), P(device + 512), 10);
     assert_closes("cuMemcpyHtoD_v2", P(device), P(pageable), 10);
     attribute_error = CUDA_SUCCESS;
+}
+
+/* A result is told from all else, with what it takes to read it again; where it is pinned memory, and the call need not
+ * wait, it comes later. */
+static void test_results(void **state)
+{
+    static const struct {
+        const char *symbol;
+        bool async;
+    } all[] = {{"cuMemcpyDtoH_v2", false},
+               {"cuMemcpyDtoH_v2_ptds", false},
+               {"cuMemcpyDtoHAsync_v2", true},
+               {"cuMemcpyDtoHAsync_v2_ptsz", true},
+               {"cuMemcpy", false},
+               {"cuMemcpyAsync", true}};
+    char pageable[16];
+    (void)state;
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        const char *s = all[i].symbol;
+        assert_joins(s, P(pageable), P(device), 10, P(stream));
+        assert_true(op.result == 1 && op.result_bytes == 10 && !op.later && op.waits);
+        assert_joins(s, P(pinned), P(device), 12, P(stream));
+        assert_true(op.result == 1 && op.result_bytes == 12 && op.later == all[i].async && op.waits == !all[i].async);
+        assert_closes(s, P(managed), P(device), 10, P(stream)); /* the host sees it without this call, too */
+        assert_closes(s, P(pageable), P(managed), 10, P(stream));
+        assert_closes(s, P(pageable), P(known), 10, P(stream));
+        assert_closes(s, P(pageable), P(device), 0, P(stream));
+    }
+    assert_closes("cuMemcpyDtoHAsync_v2", P(pageable), P(device), 10, P(foreign_stream));
+    assert_joins("cuMemcpyDtoD_v2", P(device), P(device + 512), 10);
+    assert_int_equal(op.result, 0);
+    assert_int_equal(judge("cuMemcpyHtoD_v2", NULL, MOST, ARGS(P(device), P(pageable), 8)), KP_JOIN_YES);
+    assert_true(!op.result && !op.from_pinned);
+    kp_op_free(&op);
+    assert_int_equal(judge("cuMemcpyHtoDAsync_v2", NULL, MOST, ARGS(P(device), P(pinned), 8, P(stream))), KP_JOIN_YES);
+    assert_true(!op.result && op.from_pinned);
+    kp_op_free(&op);
 }
 
 /* Two pages, of which the second cannot be read. */
@@ -544,9 +578,9 @@ static void test_names(void **state)
 {
     (void)state;
     assert_true(kp_join_known("cuMemcpy") && kp_join_known("cuMemcpy_ptds") && kp_join_known("cuMemcpy2D_v2_ptds"));
-    assert_false(kp_join_known("cuMemcp") || kp_join_known("cuMemcpyDtoH") || kp_join_known("") ||
+    assert_false(kp_join_known("cuMemcp") || kp_join_known("cuMemcpyAtoH") || kp_join_known("") ||
                  kp_join_known("cuMemcpy2DUnalignedAsync"));
-    assert_closes("cuMemcpyDtoH_v2", P(device), P(device + 512), 10);
+    assert_closes("cuMemcpyAtoH_v2", P(device), P(device + 512), 10);
 }
 
 int main(void)
@@ -559,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_copy_from_host),
         cmocka_unit_test(test_copy_on_the_device),
         cmocka_unit_test(test_copy_anywhere),
+        cmocka_unit_test(test_results),
         cmocka_unit_test(test_unreadable_source),
         cmocka_unit_test(test_rectangle_from_host),
         cmocka_unit_test(test_rectangle_on_the_device),

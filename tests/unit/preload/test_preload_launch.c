@@ -58,12 +58,27 @@ void kp_process_close_window(const char *why)
     process.closed++;
 }
 
-bool kp_process_join(const char *symbol, void *real, const uint64_t *args)
+enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *args)
 {
     (void)symbol;
     (void)real;
     (void)args;
-    return false;
+    return KP_JOINED_NOT;
+}
+
+bool kp_process_log(void)
+{
+    return true;
+}
+
+void kp_process_read(const char *symbol)
+{
+    (void)symbol;
+}
+
+void kp_process_read_later(const char *symbol, CUresult rc)
+{
+    (void)symbol, (void)rc;
 }
 
 void kp_process_join_failed(void)

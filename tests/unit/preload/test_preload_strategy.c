@@ -19,6 +19,7 @@
 #include "preload/session/session.h"
 #include "preload/who/stack.h"
 #include "preload/window/closers.h"
+#include "preload/window/defer.h"
 #include "preload/window/flags.h"
 #include "preload/window/issue.h"
 #include "preload/window/repeat.h"
@@ -273,12 +274,12 @@ static void records_what_it_repeats(void)
     toy.suits = toy.opens = true;
     toy.takes = 9;
     launch_wanted();
-    assert_false(kp_window_join(&setup, "cuMemsetD8_v2", real, args, &ticket));
+    assert_int_equal(kp_window_join(&setup, "cuMemsetD8_v2", real, args, &ticket), KP_JOINED_NOT);
     check_notes(1, note_of_toy);
     toy.suits = false;
     launch_wanted();
     assert_true(kp_window_watches());
-    assert_true(kp_window_join(&setup, "cuMemsetD8_v2", real, args, &ticket));
+    assert_int_equal(kp_window_join(&setup, "cuMemsetD8_v2", real, args, &ticket), KP_JOINED);
     assert_int_not_equal(ticket, 0);
     launch_wanted();
     kp_test_forget_calls();
@@ -291,7 +292,27 @@ static void records_what_it_repeats(void)
     assert_string_equal(t.notes[2], note_of_twice);
 }
 
-static void (*const bodies[])(void) = {counts, is_asked_in_order, records_what_it_repeats};
+/* Memory that the program frees twice is freed once. The fake driver ends a process that frees twice. */
+static void keeps_what_is_freed(void)
+{
+    const struct kp_driver *d = kp_test_driver();
+    CUcontext ctx;
+    CUdeviceptr memory;
+    CUresult answer = CUDA_ERROR_UNKNOWN;
+    assert_int_equal(d->cuCtxGetCurrent(&ctx), CUDA_SUCCESS);
+    assert_int_equal(d->cuMemAlloc(&memory, 4096), CUDA_SUCCESS);
+    assert_false(kp_defer_take(d, ctx, memory + 16, &answer)); /* the driver says what is wrong */
+    assert_true(kp_defer_take(d, ctx, memory, &answer));
+    assert_int_equal(answer, CUDA_SUCCESS);
+    assert_int_equal(d->cuMemsetD32(memory, 7, 4), CUDA_SUCCESS); /* still there for a repetition */
+    assert_true(kp_defer_take(d, ctx, memory, &answer));
+    assert_int_equal(answer, CUDA_ERROR_INVALID_VALUE);
+    kp_defer_free(d, ctx);
+    assert_false(kp_defer_take(d, ctx, memory, &answer));
+    kp_defer_free(d, ctx);
+}
+
+static void (*const bodies[])(void) = {counts, is_asked_in_order, records_what_it_repeats, keeps_what_is_freed};
 
 /* CUPTI is one a process, and so are contexts. */
 static void in_child(void (*body)(void))

@@ -1,0 +1,261 @@
+#include "preload/window/reads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/debug.h"
+#include "base/lock.h"
+#include "collectors/replay/replay.h"
+#include "preload/os/log.h"
+#include "preload/program/hostmem.h"
+#include "preload/window/flags.h"
+#include "preload/window/issue.h"
+#include "preload/window/waits.h"
+
+enum {
+    MOST_LOGGED = 64 << 20, /* byte of a window */
+    MOST_CUTS = 3,          /* of a context, before its reads close windows as other calls do */
+    ROOM = 1 << 20,         /* byte of device memory for values that come later, at the least */
+    ARRIVE_MS = 1000        /* the longest wait for them */
+};
+
+/* ---- sites ---- */
+
+enum trust { UNKNOWN, TRUSTED, NEVER };
+
+struct kp_read_site {
+    const struct kp_known_function *last; /* the last kernel; NULL for a graph */
+    const char *symbol;
+    size_t bytes;
+    enum trust trust;
+};
+
+/* Finds the site, or makes it. NULL: there are too many. */
+static struct kp_read_site *site_of(const struct kp_window *w, size_t bytes, const char *symbol)
+{
+    enum { MOST_SITES = 1024 };
+    static struct kp_read_site sites[MOST_SITES];
+    static size_t n;
+    size_t k = w->n;
+    while (k && !w->items[k - 1].is_launch)
+        k--;
+    const struct kp_known_function *last = k ? w->items[k - 1].function : NULL;
+    for (size_t i = 0; i < n; i++)
+        if (sites[i].last == last && sites[i].bytes == bytes && !strcmp(sites[i].symbol, symbol))
+            return &sites[i];
+    if (n == MOST_SITES)
+        return NULL;
+    sites[n] = (struct kp_read_site){last, symbol, bytes, UNKNOWN};
+    return &sites[n++];
+}
+
+bool kp_reads_trusted(const struct kp_item *i)
+{
+    return i->read.site && i->read.site->trust == TRUSTED;
+}
+
+/* ---- whether a window takes a read ---- */
+
+/* A read being judged. */
+struct question {
+    struct kp_window *w;
+    const struct kp_op *op;
+    const char *symbol;
+};
+
+static bool is_off(const struct question *q)
+{
+    return !q->w->setup->options->window_reads;
+}
+
+/* Others may write the memory, or a repetition would not find it as it was. */
+static bool is_not_alone(const struct question *q)
+{
+    return kp_context_several(q->w->setup) || kp_flags_met(KP_MET_SHARED) || kp_flags_met(KP_MET_MANAGED) ||
+           kp_flags_met(KP_MET_VIRTUAL) || kp_flags_met(KP_MET_HEAP_BLOCKS) || kp_hostmem_rewound();
+}
+
+static bool is_old(const struct question *q)
+{
+    (void)q;
+    return kp_window_closes_at_sync();
+}
+
+static bool is_much(const struct question *q)
+{
+    return q->op->result_bytes > MOST_LOGGED - q->w->logged;
+}
+
+static bool differed(const struct question *q)
+{
+    const struct kp_read_site *s = site_of(q->w, q->op->result_bytes, q->symbol);
+    return !s || s->trust == NEVER || q->w->context->cuts >= MOST_CUTS;
+}
+
+/* Asks once a window: the answer takes the driver some time. */
+static bool lacks_room(const struct question *q)
+{
+    static bool told;
+    struct kp_window *w = q->w;
+    if (!w->logged && !kp_collector_has_room(w->context->collector)) {
+        if (!told)
+            kp_log_progress("Copies to the host close windows: the device has no room for a second copy of its memory");
+        told = true;
+        return true;
+    }
+    return false;
+}
+
+/* Takes room for a value that comes later, in device memory. */
+static bool lacks_log(const struct question *q)
+{
+    struct kp_window *w = q->w;
+    size_t bytes = (q->op->result_bytes + 15) / 16 * 16;
+    if (!q->op->later || (w->n_logs && bytes <= w->logs[w->n_logs - 1].room))
+        return false;
+    size_t room = bytes > ROOM ? bytes : ROOM;
+    struct kp_read_log *grown = realloc(w->logs, (w->n_logs + 1) * sizeof(*grown));
+    if (!grown)
+        return true;
+    w->logs = grown;
+    CUdeviceptr memory;
+    if (w->setup->driver->cuMemAlloc(&memory, room) != CUDA_SUCCESS)
+        return true;
+    grown[w->n_logs++] = (struct kp_read_log){memory, memory, room};
+    return false;
+}
+
+/* The first row that holds says why the window closes instead. */
+static const struct row {
+    bool (*holds)(const struct question *q);
+    const char *why;
+} hindrances[] = {
+    {is_off, "reads are to close windows"},        {is_not_alone, "others than this context may change what is read"},
+    {is_old, "the window has been open for long"}, {is_much, "too much is read"},
+    {differed, "such reads differed before"},      {lacks_room, "no room for a second copy of the memory"},
+    {lacks_log, "no memory for what is read"},
+};
+
+bool kp_reads_admit(struct kp_window *w, const struct kp_op *op, const char *symbol)
+{
+    const struct question q = {w, op, symbol};
+    sigset_t before = kp_signals_hold();
+    const char *why = NULL;
+    for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances) && !why; i++)
+        why = hindrances[i].holds(&q) ? hindrances[i].why : NULL;
+    kp_signals_let(&before);
+    if (why)
+        kp_debug(KP_DEBUG_WINDOW, "takes no read: %s", why);
+    return !why;
+}
+
+/* ---- the log ---- */
+
+void kp_reads_begin(struct kp_window *w, struct kp_item *i, const char *symbol)
+{
+    i->read.site = site_of(w, i->op.result_bytes, symbol);
+    w->reads++;
+    w->logged += i->op.result_bytes;
+}
+
+/* Copies the value in its stream, as it is there when the program's own copy has been made. */
+static bool log_behind(struct kp_window *w, struct kp_item *i)
+{
+    const struct kp_driver *d = w->setup->driver;
+    struct kp_read_log *log = &w->logs[w->n_logs - 1];
+    uint64_t from = i->op.args[i->op.result]; /* the source stands behind the result */
+    size_t bytes = i->op.result_bytes, taken = (bytes + 15) / 16 * 16;
+    CUstream stream = i->op.stream ? i->op.stream : CU_STREAM_LEGACY;
+    if (d->cuMemcpyDtoDAsync(log->next, from, bytes, stream) != CUDA_SUCCESS)
+        return false;
+    i->read.behind = log->next;
+    log->next += taken;
+    log->room -= taken;
+    w->pending = true;
+    return true;
+}
+
+bool kp_reads_log(struct kp_window *w, struct kp_item *i)
+{
+    if (i->op.later)
+        return log_behind(w, i);
+    sigset_t before = kp_signals_hold();
+    i->read.seen = malloc(i->op.result_bytes);
+    kp_signals_let(&before);
+    if (!i->read.seen)
+        return false;
+    memcpy(i->read.seen, (const void *)(uintptr_t)i->op.args[i->op.result - 1], i->op.result_bytes);
+    return true;
+}
+
+bool kp_reads_arrive(struct kp_window *w)
+{
+    if (w->pending && kp_wait_context(w->setup->driver, w->context->ctx, ARRIVE_MS, KP_SHORT_MS) == CUDA_SUCCESS)
+        w->pending = false;
+    return !w->pending;
+}
+
+static void fetch(const struct kp_driver *d, struct kp_item *i)
+{
+    sigset_t before = kp_signals_hold();
+    i->read.seen = malloc(i->op.result_bytes);
+    if (i->read.seen && d->cuMemcpyDtoH(i->read.seen, i->read.behind, i->op.result_bytes) != CUDA_SUCCESS) {
+        free(i->read.seen);
+        i->read.seen = NULL;
+    }
+    kp_signals_let(&before);
+    i->read.behind = 0;
+}
+
+void kp_reads_collect(struct kp_window *w)
+{
+    const struct kp_driver *d = w->setup->driver;
+    for (size_t k = 0; k < w->end; k++) {
+        struct kp_item *i = &w->items[k];
+        if (i->read.behind)
+            fetch(d, i);
+        if (!i->is_launch && i->op.result && !i->read.seen)
+            w->end = k;
+    }
+    for (size_t k = 0; k < w->n_logs; k++)
+        d->cuMemFree(w->logs[k].memory);
+    w->n_logs = 0;
+}
+
+/* ---- repetitions ---- */
+
+CUresult kp_reads_again(struct kp_window *w, struct kp_item *i)
+{
+    struct kp_op op = i->op;
+    sigset_t before = kp_signals_hold();
+    void *now = malloc(op.result_bytes);
+    kp_signals_let(&before);
+    CUresult rc = now ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    op.args[op.result - 1] = (uintptr_t)now;
+    if (rc == CUDA_SUCCESS)
+        rc = kp_op_issue(&op);
+    w->unsettled = true;
+    if (rc == CUDA_SUCCESS)
+        rc = kp_issue_settle(w);
+    if (rc == CUDA_SUCCESS && memcmp(now, i->read.seen, op.result_bytes)) {
+        w->cut = (size_t)(i - w->items) + 1;
+        rc = (CUresult)KP_ISSUE_CUT;
+    }
+    before = kp_signals_hold();
+    free(now);
+    kp_signals_let(&before);
+    return rc;
+}
+
+void kp_reads_learn(struct kp_window *w, bool well)
+{
+    for (size_t k = 0; well && k < w->end; k++) {
+        struct kp_read_site *s = w->items[k].read.site;
+        if (s && s->trust == UNKNOWN)
+            s->trust = TRUSTED;
+    }
+    struct kp_read_site *s = w->cut ? w->items[w->cut - 1].read.site : NULL;
+    if (s)
+        s->trust = NEVER;
+    w->context->cuts += w->cut != 0;
+}
