@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+
 /* The state of memory, relative to the window. */
 enum memory { BEFORE, BETWEEN, AFTER };
 
@@ -11,12 +13,16 @@ struct state {
     const struct kp_replay_request *request;
     struct kp_replay_outcome *out;
     enum memory memory;
+    uint64_t lap;  /* ns: when the last stage ended */
     bool restored; /* memory was not that of the program's own execution since */
 };
 
-/* Notes the first failure. */
+/* Ends a stage: notes its time, and the first failure. */
 static bool failed(struct state *s, enum kp_stage stage, int code)
 {
+    uint64_t now = kp_clock_ns();
+    s->out->ns[stage] += now - s->lap;
+    s->lap = now;
     if (!code)
         return false;
     if (s->out->failed == KP_STAGE_NONE) {
@@ -106,6 +112,7 @@ void kp_replay_run(const struct kp_replay_ops *ops, void *arg, const struct kp_r
 {
     struct state s = {.ops = ops, .arg = arg, .request = request, .out = out, .memory = AFTER};
     memset(out, 0, sizeof(*out));
+    s.lap = kp_clock_ns();
     if (rehearse(&s))
         for (size_t g = 0; g < request->groups; g++)
             if (!run_group(&s, g))

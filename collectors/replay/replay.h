@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* All return 0 or a code of their own kind, which the outcome has with the stage. */
 struct kp_replay_ops {
@@ -46,6 +47,7 @@ enum kp_stage {
     KP_STAGE_STOP,
     KP_STAGE_DECODE,
     KP_STAGE_PASSES, /* the profiler needed more passes than announced */
+    KP_STAGES
 };
 
 struct kp_replay_request {
@@ -56,11 +58,12 @@ struct kp_replay_request {
 };
 
 struct kp_replay_outcome {
-    enum kp_stage failed; /* KP_STAGE_NONE when all went well */
-    int code;             /* of the operation that failed */
-    size_t passes;        /* passes run */
-    bool damaged;         /* memory is neither before nor after the window */
-    bool dead;            /* the issue faulted: nothing was tried after it */
+    enum kp_stage failed;   /* KP_STAGE_NONE when all went well */
+    int code;               /* of the operation that failed */
+    size_t passes;          /* passes run */
+    bool damaged;           /* memory is neither before nor after the window */
+    bool dead;              /* the issue faulted: nothing was tried after it */
+    uint64_t ns[KP_STAGES]; /* spent in each stage */
 };
 
 void kp_replay_run(const struct kp_replay_ops *ops, void *arg, const struct kp_replay_request *request,

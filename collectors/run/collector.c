@@ -432,6 +432,18 @@ static char *explain(const struct flight *f)
     return kp_library_explain(f->c->setup.cupti, stage_words[r->failed], r->code);
 }
 
+/* Says where the time of a window's repetitions went. */
+static void tell_times(const struct flight *f)
+{
+    const uint64_t *ns = f->out->replay.ns;
+    kp_debug(KP_DEBUG_REPLAY,
+             "%zu launches, %zu passes, ms: restores %.1f, rehearsals %.1f, begin %.1f, starts %.1f, issues %.1f, "
+             "stops %.1f, decode %.1f",
+             f->job->n_launches, f->out->replay.passes, (double)ns[KP_STAGE_RESTORE] / 1e6,
+             (double)ns[KP_STAGE_REHEARSE] / 1e6, (double)ns[KP_STAGE_BEGIN] / 1e6, (double)ns[KP_STAGE_START] / 1e6,
+             (double)ns[KP_STAGE_ISSUE] / 1e6, (double)ns[KP_STAGE_STOP] / 1e6, (double)ns[KP_STAGE_DECODE] / 1e6);
+}
+
 /* Makes the outcome: all counters, or none and the reason. */
 static void conclude(struct flight *f)
 {
@@ -491,6 +503,7 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
         request.groups = 0;
     f.timed = kp_providers_want_longest(c->providers) ? 2 : 0;
     kp_replay_run(&operations, &f, &request, &out->replay);
+    tell_times(&f);
     out->counters = kp_providers_take(c->providers);
     if (c->flush)
         kp_flush_give(c->flush);

@@ -74,6 +74,7 @@ void kp_window_close(const char *why)
     kp_counters_free(out.counters);
     free(out.note);
     kp_signals_let(&before);
+    kp_debug(KP_DEBUG_WINDOW, "closed; it took %.1f ms of ours, opening included", w->ours_ns / 1e6);
     if (w->strategy->close)
         exit_before_cupti();
     kp_progress_end();

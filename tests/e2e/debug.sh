@@ -8,7 +8,7 @@ shown() { # DOMAIN PATTERN
 }
 
 windows() {
-    KPROF_DEBUG=window both "windows" "$programs/p_window" copies-out
+    KPROF_WINDOW_READS=off KPROF_DEBUG=window both "windows" "$programs/p_window" copies-out
     opens=$(shown window 'opens \(replay\): context 1$')
     [ "$opens" -gt 2 ] || fail "windows: $opens opens"
     expect "windows: closes" "$(shown window 'closes \(replay\): cuMem[A-Za-z]*(_v2)?; launches [0-9]+, with results')" "$opens"
