@@ -736,6 +736,22 @@ bool kp_process_takes_load(void)
     return true;
 }
 
+bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after)
+{
+    int cancel;
+    if (!enter_beside_window(&cancel))
+        return false;
+    kp_guard++;
+    bool held = kp_window_sets(&process.setup, real, before, after, &last_ticket);
+    kp_guard--;
+    if (held)
+        kp_gate_exclusive_to_shared();
+    else
+        kp_gate_leave_exclusive();
+    pthread_setcancelstate(cancel, &cancel);
+    return held;
+}
+
 bool kp_process_frees(CUdeviceptr memory, CUresult *answer)
 {
     int before;

@@ -61,6 +61,10 @@ bool kp_process_loads(CUkernel kernel);
  * sees by the next launch what the module brought along. False: the window has to be closed first. */
 bool kp_process_takes_load(void);
 
+/* Records an attribute that is about to be set: kp_window_sets. True: the gate has been entered shared, and a refusal
+ * is for kp_process_join_failed. */
+bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
+
 /* Whether the window that watches keeps memory that the program frees; *answer is then what cuMemFree returns. */
 bool kp_process_frees(CUdeviceptr memory, CUresult *answer);
 

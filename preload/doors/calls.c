@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/lock.h"
 #include "preload/doors/pool.h"
@@ -10,6 +11,7 @@
 #include "preload/os/symbols.h"
 #include "preload/process.h"
 #include "preload/window/flags.h"
+#include "preload/window/join.h"
 
 enum {
 #define KP_API(symbol, base, class) ROW_##symbol,
@@ -181,11 +183,24 @@ static bool leaves_window(const struct kp_driver *d, const struct setting *s)
            !kp_window_needs_shared(function_behind(d, s->handle, s->kernel), (uint32_t)s->value);
 }
 
+/* Lets the window record an attribute that it does not leave alone: one of those that are no part of what was read of a
+ * function. `value` is the place of its argument. */
+static enum entered record_setting(const struct setting *s, void *real, const uint64_t *args, unsigned value)
+{
+    uint64_t before[KP_OP_ARGS];
+    memcpy(before, args, sizeof(before));
+    before[value] = (uint64_t)(int64_t)s->now;
+    bool known =
+        s->asked == CUDA_SUCCESS &&
+        (is_limit(s->attribute) || (uint32_t)s->attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+    return known && kp_window_watches() && kp_process_sets(real, before, args) ? JOINED : NOTHING;
+}
+
 static enum entered enter_set_function(const struct slot *s, void *real, const uint64_t *args)
 {
     const struct kp_driver *d = kp_process_driver();
     struct setting set = {args[1], args[2], args[0], false, CUDA_SUCCESS, 0};
-    (void)s, (void)real;
+    (void)s;
     if (is_harmless(set.attribute, set.value))
         return IN_DRIVER;
     if (!d)
@@ -194,14 +209,14 @@ static enum entered enter_set_function(const struct slot *s, void *real, const u
     set.asked = d->cuFuncGetAttribute(&set.now, (CUfunction_attribute)set.attribute, (CUfunction)(uintptr_t)set.handle);
     bool leaves = leaves_window(d, &set);
     kp_guard--;
-    return leaves ? IN_DRIVER : NOTHING;
+    return leaves ? IN_DRIVER : record_setting(&set, real, args, 2);
 }
 
 static enum entered enter_set_kernel(const struct slot *s, void *real, const uint64_t *args)
 {
     const struct kp_driver *d = kp_process_driver();
     struct setting set = {args[0], args[1], args[2], true, CUDA_SUCCESS, 0};
-    (void)s, (void)real;
+    (void)s;
     if (is_harmless(set.attribute, set.value))
         return IN_DRIVER;
     if (!d || !d->cuKernelGetAttribute)
@@ -211,7 +226,7 @@ static enum entered enter_set_kernel(const struct slot *s, void *real, const uin
                                         (CUdevice)args[3]);
     bool leaves = leaves_window(d, &set);
     kp_guard--;
-    return leaves ? IN_DRIVER : NOTHING;
+    return leaves ? IN_DRIVER : record_setting(&set, real, args, 1);
 }
 
 static void end_stream(uint64_t stream)

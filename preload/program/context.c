@@ -643,6 +643,13 @@ void kp_context_learn(struct kp_known_function *f, const struct kp_known_config 
     grown[f->n_configs++] = *config;
 }
 
+void kp_context_forget_configs(struct kp_context *c)
+{
+    for (size_t i = 0; i < KP_FUNCTION_BUCKETS; i++)
+        for (struct kp_known_function *f = c->functions[i]; f; f = f->next)
+            f->n_configs = 0;
+}
+
 uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct kp_context *c, CUstream stream,
                               bool ptsz)
 {

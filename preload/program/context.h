@@ -30,11 +30,10 @@ struct kp_known_function {
     struct kp_known_config *configs;
     size_t n_configs;
     const char
-        *waits; /* a launch of it did not end by itself: why kprof never waits for it again (static text), or NULL */
-    bool ends;  /* a launch was seen to end by itself */
-    bool loud;  /* host memory that a launch of it can reach changed meanwhile */
-    unsigned quiet; /* launches of it during which that memory stayed as it was */
-    unsigned once;  /* of enum kp_once: why it must not run a second time */
+        *waits;    /* a launch of it did not end by itself: why kprof never waits for it again (static text), or NULL */
+    bool ends;     /* a launch was seen to end by itself */
+    bool loud;     /* host memory that a launch of it can reach changed meanwhile */
+    unsigned once; /* of enum kp_once: why it must not run a second time */
     struct kp_known_function *next;
 };
 
@@ -104,6 +103,8 @@ bool kp_context_several(const struct kp_context_setup *setup);
 const struct kp_known_config *kp_context_config(const struct kp_known_function *f, uint32_t threads,
                                                 uint64_t dynamic_shared);
 void kp_context_learn(struct kp_known_function *f, const struct kp_known_config *config);
+/* Forgets them all, when functions are about to be launched with other settings. */
+void kp_context_forget_configs(struct kp_context *c);
 
 /* Returns the id of a stream as NVIDIA's tools print it. */
 uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct kp_context *c, CUstream stream,

@@ -175,7 +175,7 @@ void kp_admit_judge(struct kp_question *q)
                              .ends = f && f->ends};
     q->fit.heap = f && q->context->device.pageable_access && kp_reach_heap(d, q->launch);
     q->fit.host = f && (q->fit.heap || kp_flags_met(KP_MET_MANAGED) || kp_reach_host(d, q->launch, NULL, 0, NULL));
-    q->fit.quiet = q->fit.host && !q->fit.heap && !kp_flags_met(KP_MET_MANAGED) && f->ends && kp_reach_is_quiet(f);
+    q->fit.quiet = q->fit.host && !q->fit.heap && !kp_flags_met(KP_MET_MANAGED) && !f->loud;
     find_obstacle(q);
     q->fit.alone = first_of(reasons_alone, q, &row);
 }

@@ -19,7 +19,7 @@ struct kp_fit {
     const char *waits;    /* why it must not be waited for, or NULL */
     bool heap;            /* it can reach host memory unknown to CUDA */
     bool host;            /* it can reach host memory */
-    bool quiet;           /* and was seen to leave it alone */
+    bool quiet;           /* and none of its function was seen to change it */
     bool ends;            /* an earlier launch of its function ended by itself */
     bool once;            /* it must not run again, but does not wait for anything */
 };

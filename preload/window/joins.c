@@ -95,6 +95,17 @@ static bool back_up(const struct kp_driver *d, struct kp_item *i, CUdeviceptr me
            kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
+bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
+                    uint64_t *ticket)
+{
+    struct kp_item *i = w->open && takes_operations(setup->driver) ? kp_record_new(w) : NULL;
+    if (!i)
+        return false;
+    kp_context_forget_configs(w->context);
+    *ticket = kp_record_setting(w, i, real, before, after);
+    return true;
+}
+
 bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, CUresult *answer)
 {
     return w->open && !kp_window_closes_at_sync() && takes_operations(setup->driver) &&

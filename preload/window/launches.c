@@ -52,7 +52,7 @@ static const char *closes_behind(const struct kp_question *q)
 {
     if (w->strategy->rewinds && q->fit.alone)
         return q->fit.alone;
-    if (w->strategy->rewinds && q->fit.quiet && q->function->loud)
+    if (w->strategy->rewinds && q->fit.quiet && (q->function->loud || kp_reach_is_much(w)))
         return kp_reaches_host;
     if (q->what->last || !w->launches)
         return "the last launch that was asked for";
@@ -60,13 +60,28 @@ static const char *closes_behind(const struct kp_question *q)
 }
 
 /* Waits for a launch that can reach host memory: the host may change that once the call has returned. False: it does
- * not end, and the window has no other launch to lose. */
+ * not end, as no launch of its function has so far. */
 static bool watch(const struct kp_question *q, struct kp_item *i)
 {
     bool ends = kp_stuck_watch(w->setup->driver, w->context, i->function);
     if (ends)
         kp_reach_learn(w, &i->launch, i->function);
-    return ends || q->fit.quiet;
+    return ends || (q->fit.quiet && q->fit.ends);
+}
+
+/* Leaves a window whose last launch does not end: nothing of it can be repeated. Returns why the launch has no result,
+ * or NULL. */
+static const char *leave_waiting(struct kp_item *i)
+{
+    if (w->launches == 1) {
+        kp_window_abandon();
+        return kp_waits_for_host;
+    }
+    if (i->result)
+        i->result->launch.ordinal = kp_session_seen(1);
+    w->unending = true;
+    kp_window_close(kp_waits_for_host);
+    return NULL;
 }
 
 /* Makes the launch, whose record is the window's last. */
@@ -82,8 +97,7 @@ static CUresult run_recorded(const struct kp_question *q, const char **skipped)
     if (rc != CUDA_SUCCESS) {
         kp_record_drop_last(w);
     } else if (q->fit.host && w->strategy->rewinds && !watch(q, i)) {
-        kp_window_abandon();
-        *skipped = kp_waits_for_host;
+        *skipped = leave_waiting(i);
         return rc;
     } else if (i->result) {
         i->result->launch.ordinal = kp_session_seen(1);

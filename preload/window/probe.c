@@ -43,7 +43,8 @@ void kp_probe_learn(struct kp_window *w, const struct kp_executed *records, size
                                              .dynamic_shared = i->launch.shape.dynamic_shared,
                                              .shared_config = r->shared_config_size,
                                              .registers = r->registers};
-        if (!kp_context_config(i->function, i->config.threads, i->config.dynamic_shared))
+        /* Where settings change within the window, a later launch may differ. */
+        if (!w->settings && !kp_context_config(i->function, i->config.threads, i->config.dynamic_shared))
             kp_context_learn(i->function, &i->config);
     }
 }

@@ -56,15 +56,8 @@ bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct 
 
 /* ---- host memory that kernels leave alone ---- */
 
-enum {
-    QUIET_LAUNCHES = 2,       /* during which memory has to stay as it was */
-    MOST_COMPARED = 256 << 10 /* byte of a window, at each launch that can reach it */
-};
-
-bool kp_reach_is_quiet(const struct kp_known_function *f)
-{
-    return !f->loud && f->quiet >= QUIET_LAUNCHES;
-}
+/* Byte of a window, at each launch that can reach it. */
+enum { MOST_COMPARED = 256 << 10 };
 
 /* Whether all host memory that a launch can reach is in the window's snapshot, and as it is there. What is not in it is
  * added, up to `most` byte in all. */
@@ -88,12 +81,16 @@ bool kp_reach_joins(struct kp_window *w, const struct kp_launch *l)
     return is_as_before(w, l, MOST_COMPARED);
 }
 
+bool kp_reach_is_much(const struct kp_window *w)
+{
+    return kp_snapshot_bytes(&w->host) > MOST_COMPARED;
+}
+
 void kp_reach_learn(struct kp_window *w, const struct kp_launch *l, struct kp_known_function *f)
 {
     if (!f || f->loud)
         return;
     f->loud = !is_as_before(w, l, 0);
-    f->quiet += !f->loud;
     if (f->loud)
         kp_debug(KP_DEBUG_WINDOW, "%s writes host memory, or waits for the host to do so", f->base);
 }

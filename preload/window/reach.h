@@ -20,13 +20,13 @@ bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct 
 
 /* ---- host memory that kernels leave alone ---- */
 
-/* Whether the function's launches were seen to leave the host memory alone that they can reach: it stayed as it was
- * during several of them, and during all. */
-bool kp_reach_is_quiet(const struct kp_known_function *f);
-
-/* Adds the host memory that a quiet launch can reach to the window's. False: it is too much to compare at each launch,
- * or it has changed since an earlier launch of the window, which repetitions would not find. */
+/* Adds the host memory that a launch can reach, of a function that was not seen to write any, to the window's. False:
+ * it is too much to compare at each launch, or it has changed since an earlier launch of the window, which repetitions
+ * would not find. */
 bool kp_reach_joins(struct kp_window *w, const struct kp_launch *l);
+
+/* Whether the window's host memory is too much to compare at each launch. */
+bool kp_reach_is_much(const struct kp_window *w);
 
 /* Notes of the function of `l`, a launch of the window that has ended, whether that memory is as it was before. */
 void kp_reach_learn(struct kp_window *w, const struct kp_launch *l, struct kp_known_function *f);

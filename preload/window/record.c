@@ -149,6 +149,18 @@ uint64_t kp_record_op(struct kp_window *w, struct kp_item *i, const struct kp_op
     return i->ticket = ++tickets;
 }
 
+uint64_t kp_record_setting(struct kp_window *w, struct kp_item *i, void *real, const uint64_t *before,
+                           const uint64_t *after)
+{
+    i->op.real = real;
+    i->sets = true;
+    memcpy(i->op.args, after, sizeof(i->op.args));
+    memcpy(i->before, before, sizeof(i->before));
+    i->epoch = kp_flags_epoch();
+    w->settings++;
+    return i->ticket = ++tickets;
+}
+
 struct kp_item *kp_record_find(struct kp_window *w, uint64_t ticket)
 {
     for (size_t k = w->n; k; k--)

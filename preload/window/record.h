@@ -17,6 +17,10 @@ bool kp_record_launch(struct kp_window *w, struct kp_launch *l, bool wanted, con
 /* Makes the new record `i` the operation `op`, which it takes over. Returns its ticket, never 0. */
 uint64_t kp_record_op(struct kp_window *w, struct kp_item *i, const struct kp_op *op);
 
+/* Makes the new record `i` a setting, of no stream, from `before` to `after`. Returns its ticket, never 0. */
+uint64_t kp_record_setting(struct kp_window *w, struct kp_item *i, void *real, const uint64_t *before,
+                           const uint64_t *after);
+
 /* Finds the operation of a ticket; NULL if there is none. The pointer is valid until the next record. */
 struct kp_item *kp_record_find(struct kp_window *w, uint64_t ticket);
 

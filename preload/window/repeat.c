@@ -1,6 +1,7 @@
 #include "preload/window/repeat.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "collectors/replay/replay.h"
 #include "preload/os/progress.h"
@@ -80,6 +81,8 @@ static CUresult issue_again(struct kp_window *w, struct kp_item *i, const struct
         return put_back(w, i);
     if (i->read.site)
         return kp_reads_again(w, i);
+    if (i->sets)
+        return kp_op_issue(&i->op);
     if (!i->is_launch) {
         w->unsettled = true;
         return issue_op(w, &i->op);
@@ -89,12 +92,38 @@ static CUresult issue_again(struct kp_window *w, struct kp_item *i, const struct
     return rc;
 }
 
+/* ---- attributes ---- */
+
+static void set(const struct kp_item *i, const uint64_t *args)
+{
+    struct kp_op op = i->op;
+    memcpy(op.args, args, sizeof(op.args));
+    if (i->sets)
+        kp_op_issue(&op); /* the driver took both values before */
+}
+
+/* Sets attributes to what they were when the window opened: each to its first value last. */
+static void unset_all(const struct kp_window *w)
+{
+    for (size_t k = w->settings ? w->n : 0; k; k--)
+        set(&w->items[k - 1], w->items[k - 1].before);
+}
+
+void kp_repeat_set_all(const struct kp_window *w)
+{
+    for (size_t k = 0; w->settings && k < w->n; k++)
+        set(&w->items[k], w->items[k].op.args);
+}
+
+/* ---- repetitions ---- */
+
 CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
 {
     const struct kp_repeat *r = arg;
     struct kp_window *w = r->w;
     CUresult rc = CUDA_SUCCESS;
     kp_snapshot_restore(&w->host);
+    unset_all(w);
     w->unsettled = false; /* the context was waited for */
     for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++)
         rc = issue_again(w, &w->items[i], hooks, !w->stuck || i < w->stuck);
@@ -186,6 +215,7 @@ int kp_repeat_rehearse(void *arg)
     struct kp_window *w = h.r->w;
     CUresult rc = CUDA_SUCCESS;
     kp_snapshot_restore(&w->host);
+    unset_all(w);
     w->unsettled = false;
     kp_progress_step("a first repetition of a window, without counters", false);
     for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++)

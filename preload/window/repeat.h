@@ -15,6 +15,9 @@ struct kp_repeat {
 CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks);
 int kp_repeat_rehearse(void *arg);
 
+/* Sets the attributes that the program has set in the window, also after a repetition that ended early. */
+void kp_repeat_set_all(const struct kp_window *w);
+
 /* Make events that replace the program's when records and waits are issued again, and destroy them. Call them in the
  * window's context. */
 void kp_repeat_make_twins(struct kp_window *w);

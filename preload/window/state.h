@@ -41,7 +41,9 @@ struct kp_item {
     unsigned epoch;  /* counts the program's waits */
     struct kp_op op; /* real NULL: the driver refused it */
     uint64_t ticket;
-    CUdeviceptr backup; /* of new memory, from which the operation restores it */
+    bool sets;                   /* an attribute: no stream's operation */
+    uint64_t before[KP_OP_ARGS]; /* the arguments that set what it was before */
+    CUdeviceptr backup;          /* of new memory, from which the operation restores it */
     struct kp_read read;
     struct kp_launch launch;
     struct kp_graph graph;
@@ -72,16 +74,18 @@ struct kp_window {
     bool has_per_thread;
     pthread_t per_thread;     /* thread whose default stream launches used */
     bool hands_off;           /* the driver must not be called */
+    bool unending;            /* its last launch waits for the host */
     bool hangs;               /* its launches did not end in time: no wait for the driver is allowed */
     bool unsettled;           /* an operation was issued that may still run */
     bool has_stream, several; /* operations used one stream; used several */
     CUstream stream;          /* the first */
     struct kp_twin *twins;
     size_t n_twins;
-    size_t stuck;  /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
-    size_t reads;  /* operations that gave the host a result */
-    size_t logged; /* byte that they read */
-    bool pending;  /* a value may still be on its way to pinned memory */
+    size_t stuck;    /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
+    size_t settings; /* operations that set attributes */
+    size_t reads;    /* operations that gave the host a result */
+    size_t logged;   /* byte that they read */
+    bool pending;    /* a value may still be on its way to pinned memory */
     struct kp_read_log *logs;
     size_t n_logs;
     size_t end; /* operations that are issued again: up to the first read that cannot be compared */

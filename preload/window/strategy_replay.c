@@ -122,6 +122,7 @@ static void count_own(struct kp_window *w, struct kp_window_outcome *out)
     kp_repeat_make_twins(w);
     kp_snapshot_keep(&w->host);
     count(w, out);
+    kp_repeat_set_all(w);
     kp_snapshot_settle(&w->host);
 }
 
@@ -148,12 +149,21 @@ static void give_up_waiting(struct kp_window *w, long waited_ms, struct kp_windo
         out->note = NULL;
 }
 
+/* Repeats nothing: the last launch waits for the host. */
+static void close_unending(struct kp_window *w, struct kp_window_outcome *out)
+{
+    w->hangs = true;
+    kp_collector_leave(w->context->collector);
+    out->note = kp_strdup("a kernel that was made soon after waits for the host, and memory cannot be restored "
+                          "meanwhile: not replayed");
+}
+
 /* Waits with a limit: the program itself may go on where a window closes, and a launch may wait for exactly that. */
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     long end_ms = kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
-    if (kp_flags_spoiled()) {
-        close_spoiled(w, out);
+    if (kp_flags_spoiled() || w->unending) {
+        (w->unending ? close_unending : close_spoiled)(w, out);
         return;
     }
     CUresult rc = kp_wait_context(w->setup->driver, w->context->ctx, end_ms, SHORT_END_MS);

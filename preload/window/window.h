@@ -60,6 +60,11 @@ void kp_window_allocated(const struct kp_context_setup *setup, const char *symbo
  * cuMemFree returns. */
 bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, CUresult *answer);
 
+/* Records that an attribute of a function is set from `before` to `after`, arguments of the driver's function `real`:
+ * repetitions set it in the same order. False: the window cannot hold it. */
+bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
+                    uint64_t *ticket);
+
 /* A module is about to be loaded. Closes the window where device memory is scarce, as its copies hold some. */
 void kp_window_makes_room(const struct kp_context_setup *setup);
 

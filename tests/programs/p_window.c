@@ -313,6 +313,27 @@ static void attributes(void)
     }
 }
 
+/* A limit that falls below what a launch before took, and carve-outs: set again in order, as they were when it ran. */
+static void attributes_change(void)
+{
+    CUfunction f = function("_ZN5tests9incrementIiLi4EEEvPT_i");
+    int n = N, limit = 0, carveout = 0;
+    void *params[] = {&values, &n};
+
+    for (int i = 0; i < 4; i++) {
+        MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 10 * i + 10));
+        MUST(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000 - i * 1000));
+        MUST(cuLaunchKernel(f, 1, 1, 1, N, 1, 1, 60000 - i * 1000, session.stream, params, NULL));
+        append(i);
+    }
+    report_number("too much shared memory", cuLaunchKernel(f, 1, 1, 1, N, 1, 1, 58000, session.stream, params, NULL),
+                  CUDA_ERROR_INVALID_VALUE);
+    append(4);
+    MUST(cuFuncGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
+    MUST(cuFuncGetAttribute(&carveout, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, f));
+    printf("limit: %d, carve-out: %d\n", limit, carveout);
+}
+
 /* Memory that is freed between launches that use it. */
 static void frees(void)
 {
@@ -1131,6 +1152,7 @@ static const struct {
     {"frees-most", frees_most},
     {"fault", fault},
     {"old", old},
+    {"attributes-change", attributes_change},
     {"reads", reads},
     {"reads-differ-once", reads_differ_once},
     {"reads-differ-always", reads_differ_always},

@@ -631,7 +631,7 @@ static void test_what_is_shared_or_asked(void **state)
     check_classes("cuFuncLoad", MODULE, "");
     check_classes("cuLibraryGetGlobal", MODULE, "");
     check_classes("cuCtxCreate", IMAGE, "");
-    check_classes("cuDevicePrimaryCtxRetain", IMAGE, "");
+    check_classes("cuDevicePrimaryCtxRetain", MODULE, "");
     check_classes("cuKernelGetFunction", LOAD, "");
     check_classes("cuStreamSynchronize", SYNC, "");
     check_classes("cuStreamQuery", SYNC, "");

@@ -26,7 +26,8 @@
 /* ---- the process, and its window ---- */
 
 static struct {
-    unsigned started, forgotten, ended, closed, joins, join_failures, logged, read, read_later;
+    unsigned started, forgotten, ended, closed, joins, join_failures, logged, read, read_later, settings;
+    uint64_t set_before[6];
     bool trusted;
     enum kp_joined reads; /* the kind of read that a join is; 0 = none */
     const char *ended_by, *joined;
@@ -150,6 +151,19 @@ enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *a
     atomic_store(&watches, false); /* it has been closed */
     kp_gate_leave_exclusive();
     return KP_JOINED_NOT;
+}
+
+bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after)
+{
+    process.joined_real = real;
+    memcpy(process.set_before, before, sizeof(process.set_before));
+    memcpy(process.joined_args, after, sizeof(process.joined_args));
+    process.settings++;
+    if (process.takes) {
+        assert_true(kp_gate_enter_exclusive(60000, 30000));
+        kp_gate_exclusive_to_shared();
+    }
+    return process.takes;
 }
 
 bool kp_process_log(void)
@@ -1003,6 +1017,17 @@ static void test_attributes_of_before(void **state)
     process.launched = (CUfunction)0x10;
     assert_true(closes(false, limit, 60000, 2048));
     assert_true(closes(true, limit, 60000, 2048));
+    /* A window records what its launches depend on, with what it was. */
+    process.takes = true;
+    process.settings = 0;
+    assert_false(closes(false, limit, 60000, 2048));
+    assert_true(process.set_before[1] == limit && process.set_before[2] == 60000 && process.joined_args[2] == 2048);
+    assert_false(closes(true, carveout, 40, 50));
+    assert_true(process.set_before[0] == carveout && process.set_before[1] == 40 && process.joined_args[1] == 50);
+    assert_int_equal(process.settings, 2);
+    assert_true(closes(false, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 1, 2)); /* a part of what was read */
+    assert_int_equal(process.settings, 2);
+    process.takes = false;
     d.cuKernelGetAttribute = NULL;
     assert_true(closes(true, limit, 1024, 1024));
     the_driver = NULL;

@@ -66,6 +66,12 @@ enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *a
     return KP_JOINED_NOT;
 }
 
+bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after)
+{
+    (void)real, (void)before, (void)after;
+    return false;
+}
+
 bool kp_process_log(void)
 {
     return true;
