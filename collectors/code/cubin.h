@@ -69,6 +69,9 @@ unsigned kp_cubin_once(const void *image, size_t size);
  * read, and for none (NULL). */
 bool kp_cubin_variables(const void *image, size_t size);
 
+/* Calls `fn` with the name of each of those, until it returns other than 0; the name is valid during the call. */
+int kp_cubin_each_variable(const struct kp_cubin *c, int (*fn)(const char *name, void *arg), void *arg);
+
 /* Calls `fn` for each function by ascending symbol index, until `fn` returns other than 0; its argument is valid
  * during the call. Returns the last result of `fn`, 0 without functions. */
 typedef int kp_cubin_function_fn(const struct kp_cubin_function *f, void *arg);

@@ -157,15 +157,28 @@ static bool is_variable(const struct kp_cubin *c, size_t index, const Elf64_Sym 
            !begins_with_any(kp_cubin_symbol_name(c, index), constants);
 }
 
+int kp_cubin_each_variable(const struct kp_cubin *c, int (*fn)(const char *name, void *arg), void *arg)
+{
+    Elf64_Sym symbol;
+    int rc = 0;
+    for (size_t i = 1; !rc && kp_cubin_symbol(c, i, &symbol); i++)
+        if (is_variable(c, i, &symbol))
+            rc = fn(kp_cubin_symbol_name(c, i), arg);
+    return rc;
+}
+
+static int stop_at_variable(const char *name, void *arg)
+{
+    (void)name, (void)arg;
+    return 1;
+}
+
 bool kp_cubin_variables(const void *image, size_t size)
 {
     struct kp_cubin *c;
-    Elf64_Sym symbol;
-    bool found = false;
     if (!image || kp_cubin_open(image, size, &c))
         return true;
-    for (size_t i = 1; !found && kp_cubin_symbol(c, i, &symbol); i++)
-        found = is_variable(c, i, &symbol);
+    bool found = kp_cubin_each_variable(c, stop_at_variable, NULL);
     kp_cubin_close(c);
     return found;
 }

@@ -12,6 +12,7 @@ enum kp_api_class {
     KP_CLASS_ALLOC,
     KP_CLASS_FREE,
     KP_CLASS_MODULE,
+    KP_CLASS_GLOBAL,
     KP_CLASS_LOAD,
     KP_CLASS_IMAGE,
     KP_CLASS_SHARE,

@@ -10,6 +10,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 #include "preload/process.h"
+#include "preload/program/variables.h"
 #include "preload/window/flags.h"
 #include "preload/window/join.h"
 
@@ -259,6 +260,7 @@ static const struct rule {
     [KP_CLASS_FREE] = {.instead = enter_free},
     [KP_CLASS_LOAD] = {.instead = enter_load},
     [KP_CLASS_MODULE] = {.instead = enter_module, .before = kp_process_loads_images},
+    [KP_CLASS_GLOBAL] = {.instead = enter_module, .before = kp_process_loads_images, .succeeded = kp_variables_asked},
     [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
     [KP_CLASS_SHARE] = {.succeeded = kp_window_shared_memory},
     [KP_CLASS_MANAGED] = {.succeeded = kp_window_managed_memory},

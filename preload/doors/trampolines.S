@@ -38,6 +38,7 @@ symbol:                                                                         
 #define KP_ROW_ALLOC(symbol)         KP_TRAMPOLINE(symbol)
 #define KP_ROW_FREE(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_MODULE(symbol)        KP_TRAMPOLINE(symbol)
+#define KP_ROW_GLOBAL(symbol)        KP_TRAMPOLINE(symbol)
 #define KP_ROW_LOAD(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_IMAGE(symbol)         KP_TRAMPOLINE(symbol)
 #define KP_ROW_SHARE(symbol)         KP_TRAMPOLINE(symbol)

@@ -1,13 +1,28 @@
 #include "preload/program/variables.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "collectors/code/cubin.h"
 
-static atomic_uint_fast64_t noted;
+/* An image with variables. Only `holder` changes once it is in the list. */
+struct image {
+    uint64_t number;
+    uint64_t holder; /* the last that holds its variables */
+    bool unreadable;
+    uint64_t *kernels; /* hashes of their names */
+    size_t n_kernels, cap_kernels;
+    char **names; /* of the variables */
+    size_t n_names, cap_names;
+    struct image *next;
+};
+
+static _Atomic(struct image *) images; /* the last one first */
+static atomic_uint_fast64_t questions;
 static atomic_bool unreadable; /* one was, so any kernel may be of it */
+static atomic_bool lost;       /* one is not in the list, for want of memory */
 
 /* A set of names that needs no lock (a Bloom filter): each name sets two bits, and may be there if both are set. */
 enum { WORDS = 1 << 14, WORD_BITS = 64 };
@@ -18,39 +33,105 @@ struct place {
     uint64_t bit;
 };
 
+static uint64_t hash_of(const char *name, uint64_t which)
+{
+    return kp_hash(name, strlen(name), which);
+}
+
 static struct place place_of(const char *name, uint64_t which)
 {
-    uint64_t h = kp_hash(name, strlen(name), which);
+    uint64_t h = hash_of(name, which);
     return (struct place){&names[h / WORD_BITS % WORDS], UINT64_C(1) << h % WORD_BITS};
 }
 
-static int add_name(const struct kp_cubin_function *f, void *arg)
+/* Makes room for one more element of an array. */
+static bool grow(void **array, size_t n, size_t *cap, size_t size)
 {
-    (void)arg;
+    enum { FIRST = 16 };
+    size_t wanted = *cap ? 2 * *cap : FIRST;
+    if (n < *cap)
+        return true;
+    void *grown = realloc(*array, wanted * size);
+    if (!grown)
+        return false;
+    *array = grown;
+    *cap = wanted;
+    return true;
+}
+
+static int add_kernel(const struct kp_cubin_function *f, void *arg)
+{
+    struct image *i = arg;
+    void *list = i->kernels;
     for (uint64_t which = 0; which < 2; which++) {
         struct place p = place_of(f->name, which);
         atomic_fetch_or(p.word, p.bit);
     }
-    return 0;
+    i->unreadable |= !grow(&list, i->n_kernels, &i->cap_kernels, sizeof(*i->kernels));
+    i->kernels = list;
+    if (!i->unreadable)
+        i->kernels[i->n_kernels++] = hash_of(f->name, 0);
+    return i->unreadable;
+}
+
+static int add_name(const char *name, void *arg)
+{
+    struct image *i = arg;
+    void *list = i->names;
+    char *copy = strdup(name);
+    i->unreadable |= !copy || !grow(&list, i->n_names, &i->cap_names, sizeof(*i->names));
+    i->names = list;
+    if (i->unreadable)
+        free(copy);
+    else
+        i->names[i->n_names++] = copy;
+    return i->unreadable;
+}
+
+static void read_image(struct image *i, const void *image, size_t size)
+{
+    struct kp_cubin *c;
+    i->unreadable = !image || kp_cubin_open(image, size, &c);
+    if (i->unreadable)
+        return;
+    kp_cubin_each_function(c, add_kernel, i);
+    kp_cubin_each_variable(c, add_name, i);
+    kp_cubin_close(c);
 }
 
 void kp_variables_note(const void *image, size_t size)
 {
-    struct kp_cubin *c;
+    struct image *i;
     if (!kp_cubin_variables(image, size))
         return;
-    if (image && !kp_cubin_open(image, size, &c)) {
-        kp_cubin_each_function(c, add_name, NULL);
-        kp_cubin_close(c);
-    } else {
+    if ((i = calloc(1, sizeof(*i))))
+        read_image(i, image, size);
+    if (!i || i->unreadable)
         atomic_store(&unreadable, true);
+    if (!i) {
+        atomic_store(&lost, true);
+        return;
     }
-    atomic_fetch_add(&noted, 1);
+    i->next = atomic_load(&images);
+    do
+        i->number = i->next ? i->next->number + 1 : 0;
+    while (!atomic_compare_exchange_weak(&images, &i->next, i));
 }
 
 uint64_t kp_variables_count(void)
 {
-    return atomic_load(&noted);
+    const struct image *last = atomic_load(&images);
+    return last ? last->number + 1 : 0;
+}
+
+void kp_variables_asked(void)
+{
+    atomic_fetch_add(&questions, 1);
+}
+
+uint64_t kp_variables_questions(void)
+{
+    return atomic_load(&questions);
 }
 
 bool kp_variables_come_with(const char *mangled)
@@ -61,4 +142,44 @@ bool kp_variables_come_with(const char *mangled)
         found = atomic_load(p.word) & p.bit;
     }
     return found || atomic_load(&unreadable);
+}
+
+uint64_t kp_variables_pending(uint64_t known, uint64_t holder)
+{
+    uint64_t pending = atomic_load(&lost);
+    for (const struct image *i = atomic_load(&images); i && i->number >= known; i = i->next)
+        pending += i->holder != holder;
+    return pending;
+}
+
+static bool may_have(const struct image *i, const char *mangled)
+{
+    bool has = !mangled || i->unreadable;
+    uint64_t h = has ? 0 : hash_of(mangled, 0);
+    for (size_t k = 0; k < i->n_kernels && !has; k++)
+        has = i->kernels[k] == h;
+    return has;
+}
+
+static bool hold_all(const struct image *i, bool (*hold)(void *arg, const char *name), void *arg)
+{
+    bool all = !i->unreadable;
+    for (size_t k = 0; k < i->n_names; k++)
+        all &= hold(arg, i->names[k]);
+    return all;
+}
+
+bool kp_variables_hold(uint64_t holder, const char *mangled, bool (*hold)(void *arg, const char *name), void *arg)
+{
+    bool any = false, held = false;
+    for (struct image *i = atomic_load(&images); i; i = i->next) {
+        if (!may_have(i, mangled))
+            continue;
+        any = true;
+        if (hold_all(i, hold, arg)) {
+            i->holder = holder;
+            held = true;
+        }
+    }
+    return (held || !any) && !atomic_load(&lost);
 }

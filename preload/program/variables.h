@@ -1,6 +1,8 @@
 /*
  * Modules with variables or constants of the program's. What comes onto the device while a window is open is not in its
- * saved memory, so a repetition would find it changed. Threads: any.
+ * saved memory, so a repetition would find it changed, unless the window saves it by itself.
+ *
+ * Threads: any; kp_variables_hold inside the gate's exclusive section.
  */
 #ifndef KP_PRELOAD_PROGRAM_VARIABLES_H
 #define KP_PRELOAD_PROGRAM_VARIABLES_H
@@ -15,8 +17,20 @@ void kp_variables_note(const void *image, size_t size);
 /* How many were noted. */
 uint64_t kp_variables_count(void);
 
+/* Notes that the program asks for the address of a variable; how often it has. */
+void kp_variables_asked(void);
+uint64_t kp_variables_questions(void);
+
 /* Whether a module that was noted may have kernel `mangled`, whose first launch may then bring the variables. Never
  * wrong when false; rarely when true. NULL: the name is unknown. */
 bool kp_variables_come_with(const char *mangled);
+
+/* How many images noted after the first `known` have not been held for `holder`. */
+uint64_t kp_variables_pending(uint64_t known, uint64_t holder);
+
+/* Calls `hold` for each variable of all images that may have kernel `mangled` (NULL: any); it returns false for a name
+ * that the kernel's module does not have. An image of which it has all is noted as held. Returns whether there is such
+ * an image, or none that has the kernel. */
+bool kp_variables_hold(uint64_t holder, const char *mangled, bool (*hold)(void *arg, const char *name), void *arg);
 
 #endif

@@ -194,11 +194,13 @@ size_t kp_admit_room(const struct kp_window *w)
     return w->most ? w->most : room_of(w->setup, w->context);
 }
 
-/* A module that was loaded meanwhile. The saved memory lacks its variables, so a repetition would find them changed. */
+/* A module that was loaded meanwhile. The saved memory lacks its variables, so a repetition would find them changed.
+ * Kernels of other modules reach them where the program has asked for their addresses. */
 static bool lacks_variables(const struct kp_question *q)
 {
     const struct kp_window *w = q->window;
-    return w->strategy->rewinds && w->variables != kp_variables_count();
+    return w->strategy->rewinds && kp_variables_pending(w->variables, w->serial) &&
+           (!q->function || w->questions != kp_variables_questions());
 }
 
 static const char *waits_of(const struct kp_question *q)

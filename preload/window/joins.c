@@ -19,14 +19,18 @@ enum { SCARCE = 256 << 20 };
 
 static struct kp_window *const w = &kp_window_now;
 
-/* Whether the open window records operations of the current context, has room for one, and its saved memory holds all
- * variables that there are. */
-static bool takes_operations(const struct kp_driver *d)
+/* Whether the open window records operations of the current context, and has room for one. */
+static bool is_here(const struct kp_driver *d)
 {
     CUcontext current = NULL;
     d->cuCtxGetCurrent(&current);
-    return current == w->context->ctx && w->strategy->rewinds && w->n < KP_MOST_ITEMS &&
-           w->variables == kp_variables_count();
+    return current == w->context->ctx && w->strategy->rewinds && w->n < KP_MOST_ITEMS;
+}
+
+/* Whether it also holds all variables that there are. */
+static bool takes_operations(const struct kp_driver *d)
+{
+    return is_here(d) && !kp_variables_pending(w->variables, w->serial);
 }
 
 static bool is_host(uint64_t address)
@@ -81,24 +85,61 @@ void kp_window_read(uint64_t ticket, const char *symbol)
         kp_window_close(symbol);
 }
 
-/* Copies the contents of new memory, as an operation of the window. The copy stays on the device and costs next to
- * nothing. False: the contents may not be saved; the window's end frees the copy. */
-static bool back_up(const struct kp_driver *d, struct kp_item *i, CUdeviceptr memory, size_t bytes)
+/* Copies the contents of memory that the saved memory lacks, as an operation of the window. The copy stays on the
+ * device and costs next to nothing. False: it could not be made; the window's end frees it. */
+static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr memory, size_t bytes)
 {
+    i->epoch = kp_flags_epoch();
     if (d->cuMemAlloc(&i->backup, bytes) != CUDA_SUCCESS) {
         i->backup = 0;
         return false;
     }
     i->op = (struct kp_op){.real = (void *)(uintptr_t)d->cuMemcpyDtoDAsync,
                            .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
-    return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS &&
-           kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS;
+}
+
+static bool wait_for_copies(const struct kp_driver *d)
+{
+    return kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+}
+
+/* The module whose variables are copied. */
+struct module {
+    const struct kp_driver *d;
+    CUmodule handle;
+    size_t copied; /* byte */
+    bool failed;
+};
+
+static bool copy_variable(void *arg, const char *name)
+{
+    enum { MOST = 64 << 20 };
+    struct module *m = arg;
+    CUdeviceptr memory;
+    size_t bytes;
+    if (m->d->cuModuleGetGlobal(&memory, &bytes, m->handle, name) != CUDA_SUCCESS)
+        return false;
+    struct kp_item *i = bytes && bytes <= MOST - m->copied && w->n < KP_MOST_ITEMS ? kp_record_new(w) : NULL;
+    m->failed |= bytes && (!i || !copy_aside(m->d, i, memory, bytes));
+    m->copied += m->failed ? 0 : bytes;
+    return true;
+}
+
+bool kp_window_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled)
+{
+    struct module m = {.d = setup->driver};
+    if (!m.d->cuModuleGetGlobal || !m.d->cuFuncLoad || !m.d->cuFuncGetModule || m.d->cuFuncLoad(f) != CUDA_SUCCESS ||
+        m.d->cuFuncGetModule(&m.handle, f) != CUDA_SUCCESS)
+        return false;
+    return kp_variables_hold(w->serial, *mangled ? mangled : NULL, copy_variable, &m) && !m.failed &&
+           (!m.copied || wait_for_copies(m.d));
 }
 
 bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
                     uint64_t *ticket)
 {
-    struct kp_item *i = w->open && takes_operations(setup->driver) ? kp_record_new(w) : NULL;
+    struct kp_item *i = w->open && is_here(setup->driver) ? kp_record_new(w) : NULL;
     if (!i)
         return false;
     kp_context_forget_configs(w->context);
@@ -108,7 +149,7 @@ bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint
 
 bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, CUresult *answer)
 {
-    return w->open && !kp_window_closes_at_sync() && takes_operations(setup->driver) &&
+    return w->open && !kp_window_closes_at_sync() && is_here(setup->driver) &&
            kp_defer_take(setup->driver, w->context->ctx, memory, answer);
 }
 
@@ -129,11 +170,9 @@ void kp_window_allocated(const struct kp_context_setup *setup, const char *symbo
 {
     if (!w->open || !w->strategy->rewinds)
         return;
-    struct kp_item *i = takes_operations(setup->driver) ? kp_record_new(w) : NULL;
-    if (i)
-        i->epoch = kp_flags_epoch();
+    struct kp_item *i = is_here(setup->driver) ? kp_record_new(w) : NULL;
     /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window
      * is lost. */
-    if (!i || !back_up(setup->driver, i, memory, bytes))
+    if (!i || !copy_aside(setup->driver, i, memory, bytes) || !wait_for_copies(setup->driver))
         kp_window_close(symbol);
 }

@@ -6,7 +6,6 @@
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "collectors/providers/library.h"
-#include "preload/program/kernel.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
 #include "preload/window/close.h"
@@ -150,25 +149,28 @@ static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_
 /* Whether the first launch of a module's kernels could bring variables into the open window unseen. */
 static bool may_miss_variables(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
 {
-    if (!w->open || !w->strategy->rewinds || kp_context_module_known(setup, c, f))
-        return false;
-    char *mangled = kp_context_sees_loads(setup->driver) ? kp_kernel_mangled(setup->driver, f) : NULL;
-    bool may = !mangled || kp_variables_come_with(mangled);
-    free(mangled);
-    return may;
+    return w->open && w->strategy->rewinds && !kp_context_module_known(setup, c, f);
+}
+
+/* Whether the window holds the variables that the first launch of a module's kernels brings along. */
+static bool holds_variables(const struct kp_context_setup *setup, const struct kp_known_function *f)
+{
+    const char *mangled = f->facts.mangled;
+    return kp_context_sees_loads(setup->driver) && ((*mangled && !kp_variables_come_with(mangled)) ||
+                                                    kp_window_holds_variables(setup, f->facts.handle, mangled));
 }
 
 static CUresult run_in(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
                        const struct kp_candidate *what, const char **skipped)
 {
     struct kp_known_function *f = NULL;
-    /* The first function of a module brings its variables along, and the saved memory must hold these. */
-    if (!l->is_graph && may_miss_variables(setup, c, l->f))
-        kp_window_close("the first launch of a module's kernels");
+    bool may_miss = !l->is_graph && may_miss_variables(setup, c, l->f);
     if (!l->is_graph && (!(f = kp_context_function(setup, c, l->f)) || kp_launch_copy(l, &f->facts))) {
         kp_window_close("a kernel that the driver gives no facts of");
         return pass(l, "of a kernel that the driver gives no facts of", skipped);
     }
+    if (may_miss && !holds_variables(setup, f))
+        kp_window_close("the first launch of a module's kernels");
     if (f && f->once & KP_ONCE_HEAP)
         kp_window_heap_blocks();
     struct kp_question q = {w, setup, c, l, what, f, {.obstacle = NULL}};

@@ -15,6 +15,8 @@
 /* The longest wait for the work before a window, ms; the second value after a wait that timed out. */
 enum { OPEN_MS = 5000, STALLED_MS = 10 };
 
+static uint64_t serials;
+
 const char kp_after_failure[] = "after a kernel had failed";
 
 /* Waits for the work before the launch. Returns why it cannot have a window, or NULL. One long timeout is enough:
@@ -62,7 +64,9 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     w->context = q->context;
     w->mode = q->fit.mode;
     w->obstacle = q->fit.obstacle;
+    w->serial = ++serials;
     w->variables = kp_variables_count();
+    w->questions = kp_variables_questions();
     w->opened_ns = kp_now_ns();
     bool opened = choose_strategy(w, q, refusal);
     kp_progress_end();

@@ -67,7 +67,9 @@ struct kp_window {
     size_t most;          /* most launches; 0: as many as the context's collector has room for */
     struct kp_item *items;
     size_t n, cap;
+    uint64_t serial;    /* of no other window */
     uint64_t variables; /* kp_variables_count() when it opened: the saved memory holds those */
+    uint64_t questions; /* kp_variables_questions() when it opened */
     size_t launches, wanted, unwanted_in_a_row, copied;
     struct kp_snapshot host; /* host memory that its launches can reach */
     double opened_ns, ours_ns;

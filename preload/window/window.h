@@ -65,6 +65,10 @@ bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, C
 bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
                     uint64_t *ticket);
 
+/* Copies the variables of the module of `f`, which is about to be launched for the first time, as the saved memory may
+ * lack them. False: the window must be closed. */
+bool kp_window_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled);
+
 /* A module is about to be loaded. Closes the window where device memory is scarce, as its copies hold some. */
 void kp_window_makes_room(const struct kp_context_setup *setup);
 

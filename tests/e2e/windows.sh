@@ -74,16 +74,24 @@ leaves_it_open() {
     windows "attributes of functions" 1 "$p" attributes
     windows "attributes that change" 1 "$p" attributes-change
     windows "modules without variables" 1 "$p" plain-modules
+    windows "a module loaded" 1 "$p" closed-by module
+    windows "a module with a variable" 1 "$p" new-variable
+    windows "functions of libraries" 1 "$p" libraries
+    # The first launches of modules bring variables along.
+    windows "first launches of modules" 1 "$p" modules
+    KPROF_LAUNCH_SKIP=3 unprofiled=3 windows "modules launched of before" 1 "$p" modules
+    KPROF_LAUNCH_SKIP=2 unprofiled=2 windows "modules launched of before, but one" 1 "$p" modules
+    KPROF_LAUNCH_SKIP=1 unprofiled=1 windows "modules launched of before, but two" 1 "$p" modules
     windows "refusals" 1 "$p" refusals
     empty=1 windows "first launch refused" 1 "$p" refused-first
 }
 
 # What closes it.
 closes_it() {
-    for what in dtoh dtoh-async alloc-async module stream capture host-function; do
+    for what in dtoh dtoh-async alloc-async stream capture host-function; do
         windows "closed by $what" 2 "$p" closed-by $what
     done
-    windows "a module with a variable" 2 "$p" new-variable
+    windows "a variable of a module that kernels of others reach" 2 "$p" variable-elsewhere
     windows "memory freed between launches" 1 "$p" frees
     # Each further allocation needs what the window keeps.
     FAKE_MEMORY=1073741824 windows "most of the memory freed" 4 "$p" frees-most
@@ -96,13 +104,6 @@ closes_it() {
     closers "pinned memory that a replay would rewind (8), cuMemcpyDtoH_v2 (1)"
     windows "calls that have doors of their own" 7 "$p" closed-at-doors
     closers "cuMemHostAlloc (1), cuMemFreeHost (1), cuMemHostRegister (1), cuMemHostUnregister (1), cuGraphInstantiateWithFlags (1), cuGraphExecDestroy (1), cuMemcpyDtoH_v2 (1)"
-    windows "functions of libraries" 2 "$p" libraries
-    closers "" # these are few
-    # A module whose first launch comes inside a window closes it; one of which something was launched before does not.
-    windows "first launches of modules" 3 "$p" modules
-    KPROF_LAUNCH_SKIP=3 unprofiled=3 windows "modules launched of before" 1 "$p" modules
-    KPROF_LAUNCH_SKIP=2 unprofiled=2 windows "modules launched of before, but one" 1 "$p" modules
-    KPROF_LAUNCH_SKIP=1 unprofiled=1 windows "modules launched of before, but two" 2 "$p" modules
     KPROF_WINDOW=1 windows "windows of one" 16 "$p" copies-out
     closers "" # as was asked for
     windows "a window open for long" 2 "$p" old

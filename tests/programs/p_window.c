@@ -295,6 +295,27 @@ static void new_variable(void)
     report_number("counted up", host[3], 4);
 }
 
+/* A variable that comes along inside a window, and is reached by a kernel of another module. */
+static void variable_elsewhere(void)
+{
+    CUmodule more;
+    CUdeviceptr variable;
+    size_t bytes;
+    int n = 4, host[4];
+    void *params[] = {&variable, &n};
+
+    append(0);
+    increment(values, session.stream);
+    MUST(cuModuleLoadData(&more, "FAKEMOD increment global:g_new:16"));
+    append(1);
+    MUST(cuModuleGetGlobal(&variable, &bytes, more, "g_new"));
+    for (int i = 0; i < 4; i++)
+        MUST(cuLaunchKernel(function("increment"), 1, 1, 1, 64, 1, 1, 0, session.stream, params, NULL));
+    MUST(cuStreamSynchronize(session.stream));
+    MUST(cuMemcpyDtoH(host, variable, sizeof(host)));
+    report_number("counted up", host[3], 4);
+}
+
 /* Attributes of functions: a limit that rises, and what is set already. */
 static void attributes(void)
 {
@@ -1152,6 +1173,7 @@ static const struct {
     {"frees-most", frees_most},
     {"fault", fault},
     {"old", old},
+    {"variable-elsewhere", variable_elsewhere},
     {"attributes-change", attributes_change},
     {"reads", reads},
     {"reads-differ-once", reads_differ_once},

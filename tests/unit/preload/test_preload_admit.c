@@ -53,7 +53,8 @@ enum {
     STRATEGY = 1 << 23,
     COUNTED = 1 << 24,
     VARIABLES = 1 << 25,
-    QUIET = 1 << 26
+    QUIET = 1 << 26,
+    ASKED = 1 << 27
 };
 
 static unsigned causes;
@@ -99,9 +100,15 @@ const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_func
     return causes & STUCK ? stuck : NULL;
 }
 
-uint64_t kp_variables_count(void)
+uint64_t kp_variables_pending(uint64_t known, uint64_t holder)
 {
-    return causes & VARIABLES ? 2 : 1;
+    assert_true(known == 1 && holder == 7);
+    return causes & VARIABLES ? 1 : 0;
+}
+
+uint64_t kp_variables_questions(void)
+{
+    return causes & ASKED ? 4 : 3;
 }
 
 bool kp_context_several(const struct kp_context_setup *setup)
@@ -158,6 +165,8 @@ static struct kp_question judged(unsigned of)
                                   .launches = of & FULL ? 3 : 2,
                                   .unwanted_in_a_row = MANY,
                                   .has_per_thread = true,
+                                  .serial = 7,
+                                  .questions = 3,
                                   .variables = 1};
     struct kp_question q = {&t.window, &t.setup, &t.context, &t.launch, &t.what, is_graph ? NULL : &t.function, {0}};
     kp_admit_judge(&q);
@@ -256,8 +265,11 @@ static void test_misfits(void **state)
         const char *why;
     } rows[] = {
         {0, NULL},
-        {VARIABLES, variables},
-        {VARIABLES | COUNTED, NULL},
+        {VARIABLES, NULL}, /* kernels of other modules do not know them */
+        {VARIABLES | ASKED, variables},
+        {ASKED, NULL},
+        {VARIABLES | OTHER_KIND, variables},
+        {VARIABLES | ASKED | COUNTED, NULL},
         {STUCK, stuck},
         {ELSEWHERE, elsewhere},
         {TOLD, told},
@@ -267,7 +279,8 @@ static void test_misfits(void **state)
         {UNWANTED, many},
         {STRATEGY, of_strategy},
         /* the order */
-        {VARIABLES | STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, variables},
+        {VARIABLES | ASKED | STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY,
+         variables},
         {STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, stuck},
         {ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, elsewhere},
         {TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, told},

@@ -29,6 +29,7 @@ enum class {
     ALLOC,
     FREE,
     MODULE,
+    GLOBAL,
     LOAD,
     HOLD,
     SHARE,
@@ -545,7 +546,7 @@ static void test_classes_of_a_base(void **state)
         if (first == i || rows[first].class == rows[i].class)
             continue;
         bool typed = rows[i].class == JOIN || rows[i].class == ALLOC || rows[i].class == DOOR ||
-                     rows[i].class == FREE || rows[i].class == MODULE;
+                     rows[i].class == FREE || rows[i].class == MODULE || rows[i].class == GLOBAL;
         if (rows[first].class != GATE || !typed || strcmp(rows[first].symbol, rows[first].base))
             fail_msg("%s and %s differ", rows[first].symbol, rows[i].symbol);
     }
@@ -629,7 +630,7 @@ static void test_what_is_shared_or_asked(void **state)
     check_classes("cuModuleLoad", MODULE, "");
     check_classes("cuLibraryLoad", MODULE, "");
     check_classes("cuFuncLoad", MODULE, "");
-    check_classes("cuLibraryGetGlobal", MODULE, "");
+    check_classes("cuLibraryGetGlobal", GLOBAL, "");
     check_classes("cuCtxCreate", IMAGE, "");
     check_classes("cuDevicePrimaryCtxRetain", MODULE, "");
     check_classes("cuKernelGetFunction", LOAD, "");

@@ -21,12 +21,13 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/process.h"
+#include "preload/program/variables.h"
 #include "preload/window/flags.h"
 
 /* ---- the process, and its window ---- */
 
 static struct {
-    unsigned started, forgotten, ended, closed, joins, join_failures, logged, read, read_later, settings;
+    unsigned started, forgotten, ended, closed, joins, join_failures, logged, read, read_later, settings, questions;
     uint64_t set_before[6];
     bool trusted;
     enum kp_joined reads; /* the kind of read that a join is; 0 = none */
@@ -164,6 +165,11 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after)
         kp_gate_exclusive_to_shared();
     }
     return process.takes;
+}
+
+void kp_variables_asked(void)
+{
+    process.questions++;
 }
 
 bool kp_process_log(void)
@@ -623,6 +629,7 @@ CALLED_AS(call_share, KP_CLASS_SHARE, "cuIpcGetMemHandle")
 CALLED_AS(call_managed, KP_CLASS_MANAGED, "cuMemAllocManaged")
 CALLED_AS(call_image, KP_CLASS_IMAGE, "cuCtxCreate")
 CALLED_AS(call_module, KP_CLASS_MODULE, "cuModuleLoadData")
+CALLED_AS(call_global, KP_CLASS_GLOBAL, "cuModuleGetGlobal_v2")
 
 static void test_gate(void **state)
 {
@@ -897,6 +904,13 @@ static void test_modules(void **state)
     assert_int_equal(process.closed, 0);
     assert_true(kp_gate_enter_exclusive(60000, 0));
     kp_gate_leave_exclusive();
+    /* The program learns the address of a variable. */
+    assert_int_equal(process.questions, 0);
+    call_global(CUDA_ERROR_NOT_FOUND, 1, 2);
+    assert_int_equal(process.questions, 0);
+    call_global(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.questions, 1);
+    assert_int_equal(process.closed, 0);
     process.takes = false;
     call_module(CUDA_SUCCESS, 1, 2);
     assert_int_equal(callee.closed_before, 1);
