@@ -184,16 +184,20 @@ static bool leaves_window(const struct kp_driver *d, const struct setting *s)
            !kp_window_needs_shared(function_behind(d, s->handle, s->kernel), (uint32_t)s->value);
 }
 
-/* Lets the window record an attribute that it does not leave alone: one of those that are no part of what was read of a
- * function. `value` is the place of its argument. */
+/* Whether an attribute is no part of what was read of a function. */
+static bool is_unread(uint64_t attribute)
+{
+    return is_limit(attribute) || (uint32_t)attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT ||
+           (uint32_t)attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+}
+
+/* Lets the window record an attribute that it does not leave alone. `value` is the place of its argument. */
 static enum entered record_setting(const struct setting *s, void *real, const uint64_t *args, unsigned value)
 {
     uint64_t before[KP_OP_ARGS];
     memcpy(before, args, sizeof(before));
     before[value] = (uint64_t)(int64_t)s->now;
-    bool known =
-        s->asked == CUDA_SUCCESS &&
-        (is_limit(s->attribute) || (uint32_t)s->attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+    bool known = s->asked == CUDA_SUCCESS && is_unread(s->attribute);
     return known && kp_window_watches() && kp_process_sets(real, before, args) ? JOINED : NOTHING;
 }
 

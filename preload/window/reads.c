@@ -26,12 +26,11 @@ enum trust { UNKNOWN, TRUSTED, NEVER };
 struct kp_read_site {
     const struct kp_known_function *last; /* the last kernel; NULL for a graph */
     const char *symbol;
-    size_t bytes;
     enum trust trust;
 };
 
 /* Finds the site, or makes it. NULL: there are too many. */
-static struct kp_read_site *site_of(const struct kp_window *w, size_t bytes, const char *symbol)
+static struct kp_read_site *site_of(const struct kp_window *w, const char *symbol)
 {
     enum { MOST_SITES = 1024 };
     static struct kp_read_site sites[MOST_SITES];
@@ -41,11 +40,11 @@ static struct kp_read_site *site_of(const struct kp_window *w, size_t bytes, con
         k--;
     const struct kp_known_function *last = k ? w->items[k - 1].function : NULL;
     for (size_t i = 0; i < n; i++)
-        if (sites[i].last == last && sites[i].bytes == bytes && !strcmp(sites[i].symbol, symbol))
+        if (sites[i].last == last && !strcmp(sites[i].symbol, symbol))
             return &sites[i];
     if (n == MOST_SITES)
         return NULL;
-    sites[n] = (struct kp_read_site){last, symbol, bytes, UNKNOWN};
+    sites[n] = (struct kp_read_site){last, symbol, UNKNOWN};
     return &sites[n++];
 }
 
@@ -88,7 +87,7 @@ static bool is_much(const struct question *q)
 
 static bool differed(const struct question *q)
 {
-    const struct kp_read_site *s = site_of(q->w, q->op->result_bytes, q->symbol);
+    const struct kp_read_site *s = site_of(q->w, q->symbol);
     return !s || s->trust == NEVER || q->w->context->cuts >= MOST_CUTS;
 }
 
@@ -153,7 +152,7 @@ bool kp_reads_admit(struct kp_window *w, const struct kp_op *op, const char *sym
 
 void kp_reads_begin(struct kp_window *w, struct kp_item *i, const char *symbol)
 {
-    i->read.site = site_of(w, i->op.result_bytes, symbol);
+    i->read.site = site_of(w, symbol);
     w->reads++;
     w->logged += i->op.result_bytes;
 }

@@ -1039,6 +1039,8 @@ static void test_attributes_of_before(void **state)
     assert_false(closes(true, carveout, 40, 50));
     assert_true(process.set_before[0] == carveout && process.set_before[1] == 40 && process.joined_args[1] == 50);
     assert_int_equal(process.settings, 2);
+    assert_false(closes(true, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 0, 1));
+    process.settings = 2;
     assert_true(closes(false, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 1, 2)); /* a part of what was read */
     assert_int_equal(process.settings, 2);
     process.takes = false;
