@@ -11,6 +11,7 @@
 #include "report/model/launch_names.h"
 #include "report/pages/page_body.h"
 #include "report/write/csv_writer.h"
+#include "report/write/fit.h"
 #include "report/write/text_writer.h"
 
 enum { ENOUGH = 1 }; /* ends the loop over launches; errors are negative */
@@ -113,8 +114,12 @@ static int end_writer(struct kp_writer *w, int rc)
 static int print_text(const struct kp_page *pages, size_t n, const struct kp_sink *to)
 {
     struct kp_text_writer t;
-    kp_text_writer_init(&t, to, pages->display);
-    return end_writer(&t.base, write_pages(pages, n, &t.base));
+    struct kp_fit fit;
+    kp_fit_init(&fit, to, pages->display->width);
+    kp_text_writer_init(&t, &fit.sink, pages->display);
+    int rc = end_writer(&t.base, write_pages(pages, n, &t.base));
+    int last = kp_fit_end(&fit);
+    return rc ? rc : last;
 }
 
 static int text_pages(const struct kp_page *pages, size_t n, FILE *to)

@@ -585,6 +585,12 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_WARP_SAMPLING_INTERVAL=3",
         "KPROF_CSV_DEFUSE=on",
         "KPROF_WARP_SAMPLING_BUFFER_SIZE=1M",
+        "KPROF_SORT=name",
+        "KPROF_TOP=3",
+        "KPROF_BRIEF_ABOVE=4",
+        "KPROF_RENAME_KERNELS=/dev/null",
+        "KPROF_COLOR=never",
+        "KPROF_REPORT_PIPE=5",
     };
     (void)state;
     size_t n;
@@ -592,22 +598,23 @@ static void every_flag_reaches_the_environment(void **state)
     if (sizeof lines / sizeof *lines != n)
         fail_msg("%zu variables are tested of %zu options: each needs a line above, and its flag below",
                  sizeof lines / sizeof *lines, n);
-    struct outcome o =
-        RUN_WITH(ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k",
-                 "regex:k", "-s", "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log",
-                 "-o", "out", "-f", "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir",
-                 strchr(cupti_dir, '/'), "--session-file", "ses", "--window", "7", "--window-memory=2G",
-                 "--print-details", "all", "--print-metric-name=name", "--print-units=base", "--print-metric-instances",
-                 "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base",
-                 "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode", "per-gpu",
-                 "--devices", "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only",
-                 "--target-processes-filter=env", "--application", "1", "--config=/dev/null", "--nvtx",
-                 "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/", "--nvtx-push-pop-scope", "process",
-                 "--page", "raw,trace", "--csv=off", "--csv-defuse", "--json", "--print-summary=per-gpu",
-                 "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda", "--import-source",
-                 "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000", "--pm-sampling-buffer-size=8M",
-                 "--pm-sampling-max-passes", "3", "--call-stack=native", "--warp-sampling-interval=3",
-                 "--warp-sampling-buffer-size", "1M", "--strict=no", "--status-file", "s", "--metrics-told=m", "env");
+    struct outcome o = RUN_WITH(
+        ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k", "regex:k", "-s",
+        "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log", "-o", "out", "-f",
+        "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir", strchr(cupti_dir, '/'),
+        "--session-file", "ses", "--window", "7", "--window-memory=2G", "--print-details", "all",
+        "--print-metric-name=name", "--print-units=base", "--print-metric-instances", "values", "--section-folder=/tmp",
+        "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base", "demangled", "--kernel-id", "1:7:f:2",
+        "--launch-skip-before-match=9", "--filter-mode", "per-gpu", "--devices", "0,1", "--delay=1s", "--duration=2m",
+        "--target-processes", "application-only", "--target-processes-filter=env", "--application", "1",
+        "--config=/dev/null", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/",
+        "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--csv-defuse", "--json",
+        "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda",
+        "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
+        "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
+        "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--sort=name", "--top", "3",
+        "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never", "--report-pipe=5", "--strict=no",
+        "--status-file", "s", "--metrics-told=m", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s%s", lines[i], o.out, o.err);
