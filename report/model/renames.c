@@ -204,3 +204,11 @@ const char *kp_renames_find(const char *demangled)
             return loaded.at[i].renamed;
     return NULL;
 }
+
+bool kp_renames_gave(const char *name)
+{
+    for (size_t i = 0; i < loaded.n; i++)
+        if (!strcmp(loaded.at[i].renamed, name))
+            return true;
+    return false;
+}

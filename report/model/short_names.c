@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "report/model/launch_names.h"
+#include "report/model/renames.h"
 
 static const char cut[] = "...";
 
@@ -51,10 +52,15 @@ static struct parts find_parts(const char *name)
     return p;
 }
 
+static bool is_text(const struct kp_long_name *n)
+{
+    return n->is_text || kp_renames_gave(n->name + n->range);
+}
+
 static struct parts parts_of(const struct kp_long_name *n, const char *name)
 {
     size_t end = strlen(name);
-    return n->is_text ? (struct parts){0, 0, end, end} : find_parts(name);
+    return is_text(n) ? (struct parts){0, 0, end, end} : find_parts(name);
 }
 
 /* Writes as much of the name as fits into `room`. Drops the return type and parameters first, then scopes, then the
@@ -84,7 +90,7 @@ static void write_difference(const struct kp_long_name *n, const char *name, siz
     size_t head = p.arguments - p.function, gap = strlen(cut);
     if (head > room / 2)
         head = room / 2;
-    for (size_t back = 0; differs && back < room / 8 && !strchr(" ,<", name[differs - 1]); back++)
+    for (size_t back = 0; differs && back < room / 8 && !strchr(" ,<:_", name[differs - 1]); back++)
         differs--; /* moves to the begin of the word */
     int left = (int)(room - head - 2 * gap);
     bool ends = strlen(name + differs) <= (size_t)left + gap;
@@ -94,7 +100,7 @@ static void write_difference(const struct kp_long_name *n, const char *name, siz
 
 static int write_bare(const struct kp_long_name *n, const char *name, size_t room, char *out)
 {
-    char *bare = n->is_text ? strndup(name, room) : kp_trace_name(name, room);
+    char *bare = is_text(n) ? strndup(name, room) : kp_trace_name(name, room);
     if (bare)
         strcpy(out, bare); /* fits: not longer than the room */
     free(bare);

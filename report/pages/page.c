@@ -9,6 +9,7 @@
 #include "base/stream.h"
 #include "report/define/source.h"
 #include "report/model/launch_names.h"
+#include "report/model/renames.h"
 #include "report/pages/page_body.h"
 #include "report/write/csv_writer.h"
 #include "report/write/fit.h"
@@ -239,7 +240,8 @@ static int is_shown(struct chosen *c, const struct kp_launch_info *l)
     char *base = d->kernel ? kp_demangle_base(l->mangled ? l->mangled : "") : NULL;
     if (d->kernel && !base)
         return -ENOMEM;
-    bool matches = !d->kernel || kp_pattern_match(d->kernel, base);
+    const char *renamed = d->kernel ? kp_renames_find(kp_launch_name(l)) : NULL;
+    bool matches = !d->kernel || kp_pattern_match(d->kernel, base) || (renamed && kp_pattern_match(d->kernel, renamed));
     free(base);
     if (!matches)
         return 0;

@@ -60,14 +60,21 @@ static int put_blanks(struct kp_fit *f, size_t n)
     return put(f, blanks, n < sizeof blanks - 1 ? n : sizeof blanks - 1);
 }
 
-/* Returns the columns that further lines of a broken one are indented by. */
-static size_t hang_of(const struct kp_fit *f)
+/* Returns the length of the blanks that a line begins with, and of colours among them; *columns receives their width.
+ */
+static size_t leading(const char *text, size_t len, size_t *columns)
 {
-    size_t blanks = 0;
+    size_t at = 0, wide;
+    for (*columns = 0; at < len && (text[at] == ' ' || text[at] == '\033'); *columns += wide)
+        at += step(text + at, len - at, &wide);
+    return at;
+}
+
+/* Returns the columns that further lines of a broken one are indented by; its first is indented by `blanks`. */
+static size_t hang_of(const struct kp_fit *f, size_t blanks)
+{
     if (f->len > strlen(mark) && !memcmp(f->line, mark, strlen(mark)))
         return strlen(mark);
-    while (blanks < f->len && f->line[blanks] == ' ')
-        blanks++;
     return (blanks < f->width / 2 ? blanks : f->width / 2) + HANG;
 }
 
@@ -75,20 +82,23 @@ static size_t hang_of(const struct kp_fit *f)
 static int put_line(struct kp_fit *f)
 {
     const char *rest = f->line;
-    size_t shown = without_blanks(rest, f->len), hang = hang_of(f), indent = 0, left = f->len;
+    size_t shown = without_blanks(rest, f->len), used, lead = leading(rest, shown, &used), hang = hang_of(f, used);
+    bool broken = false;
     int rc = 0;
-    while (!rc && shown && fitting(rest, shown, f->width - indent) < shown) {
-        size_t lead = indent ? 0 : strspn(rest, " "), n = lead;
-        n += fitting(rest + lead, shown - lead, f->width - indent - (lead < f->width ? lead : 0));
+    if (used >= f->width)
+        lead = used = 0;
+    while (!rc && shown && fitting(rest + lead, shown - lead, f->width - used) < shown - lead) {
+        size_t n = lead + fitting(rest + lead, shown - lead, f->width - used);
         rc = put(f, rest, without_blanks(rest, n));
         rc = rc ? rc : put(f, "\n", 1);
         while (n < shown && rest[n] == ' ')
             n++;
-        rest += n, shown -= n, left -= n;
-        indent = hang;
-        rc = rc ? rc : put_blanks(f, shown ? indent : 0);
+        rest += n, shown -= n;
+        lead = 0, used = hang;
+        broken = true;
+        rc = rc ? rc : put_blanks(f, hang);
     }
-    return rc ? rc : put(f, rest, indent ? shown : left);
+    return rc ? rc : put(f, rest, broken ? shown : f->len);
 }
 
 static int append(struct kp_fit *f, const char *text, size_t len)
