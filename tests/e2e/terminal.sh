@@ -42,20 +42,22 @@ piped cat --log-file stderr "$programs/p_many" 40
 cmp -s "$tmp/out" "$tmp/plain.out" || fail "--log-file stderr: the program's output has changed"
 has err 'launches seen' 1
 
-# Another file that a program below writes to is not the pipe.
-piped cat sh -c "'$programs/p_many' 40 >'$tmp/inner'"
-cmp -s "$tmp/inner" "$tmp/plain.out" || fail "a file below: the program's output has changed"
-has out 'launches seen' 0
-has err 'launches seen' 1
-
-# A reader that has seen enough ends nothing; nothing is told of it.
-for reader in true 'head -n 1'; do
-    piped "$reader" sh -c "'$programs/p_many' 40 >/dev/null; '$programs/p_many' 1 >&2; exit 7"
-    expect "a closed pipe: exit code" "$(cat "$tmp/code")" 7
-    grep -q 'ERROR\|WARNING\|Broken' "$tmp/err" && fail "a closed pipe is told of" && cat "$tmp/err"
+# Another file or pipe that a program below writes to is not this pipe.
+for into in ">'$tmp/inner'" "| cat >'$tmp/inner'"; do
+    piped cat sh -c "'$programs/p_many' 40 $into"
+    cmp -s "$tmp/inner" "$tmp/plain.out" || fail "$into: the program's output has changed"
+    has out 'launches seen' 0
+    has err 'launches seen' 1
 done
-piped 'exec <&-; sleep 1' sh -c "sleep 0.3; exec '$programs/p_many' 40 >&2 2>/dev/null"
-expect "a pipe without a reader: exit code" "$(cat "$tmp/code")" 0
+
+# A reader that has seen enough ends nothing; nothing is told of it. The report is far longer than a pipe holds.
+piped 'head -n 1' --page details "$programs/p_many" 40
+expect "a closed pipe: exit code" "$(cat "$tmp/code")" 0
+grep -q 'ERROR\|WARNING\|Broken\|launches seen' "$tmp/err" && fail "a closed pipe is told of" && cat "$tmp/err"
+piped 'head -n 1' --page details sh -c "'$programs/p_many' 40; kill -9 \$\$"
+expect "a closed pipe, killed: exit code" "$(cat "$tmp/code")" 137
+piped 'head -n 1' --page details sh -c "'$programs/p_many' 40; exit 7"
+expect "a closed pipe: exit code" "$(cat "$tmp/code")" 7
 
 # A long run is shown in brief: 120 launches of 2 kernels.
 piped cat -o "$tmp/s.kprof" "$programs/p_many" 40

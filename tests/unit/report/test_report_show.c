@@ -282,6 +282,8 @@ static size_t count_launches(const char *text)
 }
 
 /* As when profiling: by the base name, and of those that match. */
+static char renames[PATH_MAX];
+
 static void launches_can_be_chosen(void **state)
 {
     static const struct {
@@ -298,6 +300,7 @@ static void launches_can_be_chosen(void **state)
         {{"-k", "stream_tria"}, 0, "matches 'stream_tria' (kernel-name); did you mean 'stream_triad'?\n"},
         {{"-k", "regex:^triad"}, 0, "matches 'regex:^triad' (kernel-name).\n"},
         {{"-k", "stream_triad", "-s", "2"}, 0, "session 2 match, and all of them come before"},
+        {{"-k", "My Triad", "--rename-kernels", renames}, 2, NULL},
         {{"-s", "99"}, 0, "session 4 match, and all of them come before"},
         {{"-s", "99", "--page", "raw", "--csv"}, 0, "session 4 match"},
     };
@@ -306,6 +309,11 @@ static void launches_can_be_chosen(void **state)
     struct kp_store *s = NULL;
     char *err = NULL, *out, path[PATH_MAX];
     (void)state;
+    snprintf(renames, sizeof renames, "%s", inside("renames.yaml"));
+    FILE *f = fopen(renames, "we");
+    assert_non_null(f);
+    fputs("- Original: regex:stream_triad\n- Renamed: My Triad\n", f);
+    assert_int_equal(fclose(f), 0);
     snprintf(path, sizeof path, "%s", inside("many.kprof"));
     assert_int_equal(kp_store_create(path, false, &s, &err), 0);
     assert_int_equal(kp_store_put_session(s, &rec.session, &err), 0);

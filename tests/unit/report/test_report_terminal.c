@@ -403,6 +403,18 @@ static void different_kernels_stay_different(void **state)
             }
             kp_short_names_free(out, STEPS);
         }
+    /* differences too far apart for the room are numbered */
+    const struct kp_long_name far[] = {{"void f<a1, bbbbbbbbbbbbbbbbbbbbbbbb, cccccccccccccc1, dd>(int)", 0, false},
+                                       {"void f<a1, bbbbbbbbbbbbbbbbbbbbbbbb, cccccccccccccc2, dd>(int)", 0, false},
+                                       {"void f<a2, bbbbbbbbbbbbbbbbbbbbbbbb, cccccccccccccc1, dd>(int)", 0, false},
+                                       {"void f<a2, bbbbbbbbbbbbbbbbbbbbbbbb, cccccccccccccc2, dd>(int)", 0, false}};
+    assert_int_equal(kp_short_names(far, 4, 20, KP_SHORT_BARE, &out), 0);
+    for (size_t i = 0; i < 4; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(out[i], out[j]);
+    assert_string_equal(out[0], "f...cc1, dd>(int)");
+    assert_string_equal(out[2], "f...cc1, dd>(int)#2");
+    kp_short_names_free(out, 4);
     /* equal names stay equal */
     const struct kp_long_name twice[] = {names[0], names[0], names[1]};
     assert_int_equal(kp_short_names(twice, 3, 30, KP_SHORT_BARE, &out), 0);
