@@ -310,8 +310,13 @@ int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d
     struct unmatched u = {.chosen = {.display = d}, .kernel_name = kernel_name};
     int rc = kp_store_each_result(store, one_unmatched, &u, err);
     *unmatched = !rc && u.launches;
-    if (*unmatched)
-        rc = kp_render_unmatched(out, kernel_name, u.near, u.chosen.matched, &u.seen);
+    if (*unmatched) {
+        struct kp_fit fit;
+        kp_fit_init(&fit, out, d->width);
+        rc = kp_render_unmatched(&fit.sink, kernel_name, u.near, u.chosen.matched, &u.seen);
+        int last = kp_fit_end(&fit);
+        rc = rc ? rc : last;
+    }
     free(u.near);
     kp_session_free(&u.seen);
     return rc == ENOUGH ? 0 : rc;

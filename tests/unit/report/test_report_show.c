@@ -328,6 +328,7 @@ static void launches_can_be_chosen(void **state)
     }
     kp_store_close(s);
     kp_test_recording_free(&rec);
+    setenv("COLUMNS", "500", 1); /* the lines that are looked for are whole */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *argv[10] = {command, "report", path};
         for (size_t k = 0; k < 6; k++)
@@ -355,6 +356,7 @@ static void launches_can_be_chosen(void **state)
     free(out);
     free(err);
     unlink(path);
+    unsetenv("COLUMNS");
 }
 
 /* What rules say stands below their sections, the verdict above them, the summary before the account. */
