@@ -98,8 +98,24 @@ static void write_difference(const struct kp_long_name *n, const char *name, siz
              name + differs, ends ? "" : cut);
 }
 
+/* Whether the name of a template's function says nothing of what it does: its arguments do. */
+static bool says_nothing(const struct parts *p, const char *name)
+{
+    static const char *const words[] = {"Kernel", "Kernel2", "kernel", "device_kernel"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (p->arguments < p->parameters && p->arguments - p->function == strlen(words[i]) &&
+            !strncmp(name + p->function, words[i], strlen(words[i])))
+            return true;
+    return false;
+}
+
 static int write_bare(const struct kp_long_name *n, const char *name, size_t room, char *out)
 {
+    struct parts p = parts_of(n, name);
+    if (says_nothing(&p, name)) {
+        write_signature(n, name, room, out);
+        return 0;
+    }
     char *bare = is_text(n) ? strndup(name, room) : kp_trace_name(name, room);
     if (bare)
         strcpy(out, bare); /* fits: not longer than the room */
@@ -160,7 +176,7 @@ static int next_difference(const struct all *a, size_t which, size_t differs, co
         bool equal = !a->names[which].name[same] && !a->names[i].name[same];
         if (equal || same <= differs || same >= *next) /* already visible, or behind another difference */
             continue;
-        char *other = shorten(&a->names[i], differs, a->room, a->form);
+        char *other = differs ? shorten(&a->names[i], differs, a->room, a->form) : kp_strdup(a->first[i]);
         if (!other)
             return -ENOMEM;
         if (!strcmp(text, other))

@@ -9,7 +9,8 @@
  * which it differs. */
 enum kp_short_form {
     KP_SHORT_SIGNATURE, /* loses its return type and parameters, then scopes, then its end; a text its end alone */
-    KP_SHORT_BARE,      /* has no return type, template arguments and parameters, however short it is: kp_trace_name */
+    KP_SHORT_BARE,      /* has no return type, template arguments and parameters, however short it is: kp_trace_name;
+                         * but Kernel<...> keeps its arguments, which say what it does */
 };
 
 struct kp_long_name {
