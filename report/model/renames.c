@@ -2,15 +2,13 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/pattern.h"
+#include "base/small_file.h"
 #include "base/text.h"
-
-enum { LINES_MAX = 1 << 20 /* a file may have no end */ };
 
 struct rename {
     struct kp_pattern *original;
@@ -154,32 +152,31 @@ static int read_line(struct reading *r, const char *text, char **err)
     return bad_line(r, "neither 'Original: NAME' nor 'Renamed: NAME'", err);
 }
 
-static int read_file(struct reading *r, FILE *f, char **err)
+static int read_text(struct reading *r, char *text, char **err)
 {
-    char *line = NULL;
-    size_t size = 0;
     int rc = 0;
-    while (!rc && r->line < LINES_MAX && getline(&line, &size, f) >= 0) {
+    while (!rc && *text) {
+        size_t len = strcspn(text, "\n");
+        char *next = text + len + (text[len] == '\n');
+        text[len - (len && text[len - 1] == '\r')] = text[len] = '\0';
         r->line++;
-        line[strcspn(line, "\r\n")] = '\0';
-        rc = read_line(r, line, err);
+        rc = read_line(r, text, err);
+        text = next;
     }
-    free(line);
-    if (!rc && ferror(f))
-        rc = kp_error(err, "cannot read '%s'", r->path);
-    if (!rc && r->original)
-        rc = bad_line(r, "the last Original has no Renamed", err);
-    return rc;
+    return rc || !r->original ? rc : bad_line(r, "the last Original has no Renamed", err);
 }
 
 static int read_path(struct reading *r, char **err)
 {
-    FILE *f = fopen(r->path, "re");
-    if (!f)
-        return kp_error(err, "cannot read '%s': %s; name a file of renames, or " KP_RENAMES_OFF, r->path,
-                        strerror(errno));
-    int rc = read_file(r, f, err);
-    fclose(f);
+    char *text, *why = NULL;
+    size_t len;
+    int rc = kp_small_file_read(r->path, "the names", &text, &len, &why);
+    if (!rc)
+        rc = read_text(r, text, err);
+    else if (why)
+        rc = kp_error(err, "%s; name a file, or " KP_RENAMES_OFF, why);
+    free(text);
+    free(why);
     return rc;
 }
 
