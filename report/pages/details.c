@@ -361,15 +361,27 @@ static int find_brief(const struct kp_page *p, const struct kp_writer *w, struct
     return rc ? rc : many ? -ENOMEM : 0;
 }
 
-/* Says in one line what was left out, and how to see it. */
+/* Returns the line about launches that were left out; malloc'ed. `file`: as in kp_display. */
+static char *brief_text(const char *file, size_t shown, size_t all)
+{
+    char few[KP_NUMBER_MAX], many[KP_NUMBER_MAX], *text;
+    kp_format_count(shown, few);
+    kp_format_count(all, many);
+    int len =
+        asprintf(&text, "%s of %s launches in full, the median of each kernel and shape; all: %s%s", few, many,
+                 file ? "kprof report --page details " : "--page details, and --export keeps them", file ? file : "");
+    return len < 0 ? NULL : text;
+}
+
+/* Says in one line what was left out, and how to see it. A path that has no room on the line is called FILE. */
 static int tell_brief(const struct kp_page *p, struct kp_writer *w, size_t shown, size_t all)
 {
-    const char *file = p->display->file;
-    char *text;
-    int len =
-        asprintf(&text, "In full: %zu of %zu launches, the median of each kernel and shape; all: %s%s", shown, all,
-                 file ? "kprof report --page details " : "--page details, and --export keeps them", file ? file : "");
-    if (len < 0)
+    char *text = brief_text(p->display->file, shown, all);
+    if (text && p->display->file && strlen(text) + strlen("==KPROF== ") > kp_out_wide(&w->out)) {
+        free(text);
+        text = brief_text("FILE", shown, all);
+    }
+    if (!text)
         return -ENOMEM;
     kp_write_note(w, KP_LEVEL_RUN, NULL, text);
     free(text);

@@ -327,7 +327,7 @@ static void a_long_run_is_shown_in_brief(void **state)
     char *text = print(&d);
     assert_int_equal(count(text, ", CC 9.0\n"), count_shapes());
     snprintf(wanted, sizeof wanted,
-             "\n==KPROF== In full: %zu of %zu launches, the median of each kernel and shape; all: kprof report --page "
+             "\n==KPROF== %zu of %zu launches in full, the median of each kernel and shape; all: kprof report --page "
              "details step.kprof\n",
              count_shapes(), count_steps());
     assert_non_null(strstr(text, wanted));
@@ -337,6 +337,10 @@ static void a_long_run_is_shown_in_brief(void **state)
     assert_in_range(count(end, "\n"), 20, SCREEN);
     snprintf(wanted, sizeof wanted, "==KPROF== %zu launches of %d kernels, ", count_steps(), (int)STEPS);
     assert_non_null(strstr(end, wanted));
+    free(text);
+    d.file = "/a/path/that/is/much/too/long/for/the/rest/of/the/line/step.kprof";
+    text = print(&d);
+    assert_non_null(strstr(text, "; all: kprof report --page details FILE\n"));
     free(text);
     d.file = NULL;
     text = print(&d);
@@ -370,7 +374,7 @@ static void nothing_else_is_in_brief(void **state)
         char *text = print_of(&d, n);
         size_t shown = count(text, ", CC 9.0\n");
         assert_int_equal(shown<n, n> 70);
-        assert_int_equal(count(text, "In full: "), n > 70);
+        assert_int_equal(count(text, " launches in full, "), n > 70);
         free(text);
     }
     d = DISPLAY("KPROF_PAGE=details");
