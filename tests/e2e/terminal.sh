@@ -80,6 +80,9 @@ widest() { # FILE
 has brief "$(printf '\033')" 0
 COLUMNS=80 "$build/kprof" report "$tmp/s.kprof" >"$tmp/narrow"
 [ "$(widest narrow)" -le 80 ] || fail "COLUMNS=80 has lines of $(widest narrow) columns"
+COLUMNS=80 "$build/kprof" diff "$tmp/s.kprof" "$tmp/s.kprof" >"$tmp/diff"
+has diff 'launches compared, 0 of them changed' 1
+[ "$(widest diff)" -le 80 ] || fail "COLUMNS=80 has lines of $(widest diff) columns in a comparison"
 "$build/kprof" report --color always "$tmp/s.kprof" >"$tmp/coloured"
 grep -q "$(printf '\033')\\[" "$tmp/coloured" || fail "--color always has no colour"
 terminal() { # NAME COMMAND...: what the command writes to a terminal of 90 columns
