@@ -150,7 +150,7 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
         kp_console_error(0, "%s", err);
     free(err);
     /* A child of the program may have changed its folder. */
-    bool is_path = row->kind == KP_OPT_FOLDER || row->kind == KP_OPT_FILE;
+    bool is_path = row->kind == KP_OPT_FOLDER || row->kind == KP_OPT_FILE || row->kind == KP_OPT_RENAMES;
     char *whole = !rc && is_path ? realpath(value, NULL) : NULL;
     if (!rc && again && row->kind == KP_OPT_RANGES && !(whole = joined(getenv(name), value)))
         rc = -ENOMEM;

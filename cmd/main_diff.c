@@ -4,14 +4,17 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/stream.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cmd/console.h"
 #include "cmd/diff.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
 #include "report/options/options.h"
+#include "report/write/fit.h"
 
 enum { MAX_LIMITS = 64 };
 
@@ -118,6 +121,7 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
     struct kp_diff_input input[2] = {{paths[0], NULL}, {paths[1], NULL}};
     struct kp_diff_outcome outcome = {0};
     struct kp_sink out = kp_stream_sink(stdout);
+    struct kp_fit fit;
     char *err = NULL;
     int status = 0, rc;
     for (int i = 0; !status && i < 2; i++)
@@ -126,8 +130,11 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
         status = KP_EXIT_USAGE; /* status 1 means differing values */
         goto out;
     }
-    rc = kp_diff(&out, d, &f->options, input, &outcome, &err);
+    kp_fit_init(&fit, &out, kp_terminal_width(STDOUT_FILENO));
+    rc = kp_diff(&fit.sink, d, &f->options, input, &outcome, &err);
     bool unreadable = rc && err;
+    int last = kp_fit_end(&fit);
+    rc = rc ? rc : last;
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc)

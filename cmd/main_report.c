@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/pattern.h"
 #include "base/stream.h"
@@ -126,7 +127,9 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     char *err = NULL;
     int status = open_file(path, o, d, &file);
     if (!status) {
-        int rc = kp_page_part(&out, d, file.store, summary, &err);
+        struct kp_display of_file = *d;
+        of_file.file = path;
+        int rc = kp_page_part(&out, &of_file, file.store, summary, &err);
         if (!rc)
             rc = tell_unmatched(file.store, o, d, printed, &err);
         status = kp_console_end(rc, err);
@@ -159,7 +162,7 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
     }
     if (has_details(d) && printed->n > 1)
         printf("==KPROF== All %zu processes together:\n", printed->n);
-    int rc = summary ? kp_run_summary_print(summary, &out) : 0;
+    int rc = summary ? kp_run_summary_print(summary, &(struct kp_out){.sink = &out, .display = d}) : 0;
     if (fflush(stdout) && !rc)
         rc = -errno;
     if (rc && !status)
@@ -237,6 +240,7 @@ int kp_main_report(int argc, char **argv)
     status = kp_open_display(&o, &d);
     if (status)
         return status;
+    kp_display_fit(&d, &o, STDOUT_FILENO);
     status = print_chosen(argv + optind, (size_t)(argc - optind), &o, &d);
     kp_options_free(&o);
     return status;

@@ -208,13 +208,13 @@ static int run_program(char **argv, const char *const *commands, struct child *c
 
 /* --- after the program has ended --- */
 
-static FILE *open_log(const char *log_file, const struct kp_session *s)
+static FILE *open_log(const struct kp_options *o, const struct kp_session *s)
 {
     char *path = NULL, *err = NULL;
-    enum kp_log_target target = kp_options_log_target(log_file);
+    enum kp_log_target target = kp_options_log_target(o->log_file);
     if (target != KP_LOG_TO_FILE)
-        return target == KP_LOG_TO_STDERR ? stderr : stdout;
-    int rc = kp_expand_path(log_file, s->pid, s->host, &path, &err);
+        return target == KP_LOG_TO_STDERR && !o->report_pipe ? stderr : stdout;
+    int rc = kp_expand_path(o->log_file, s->pid, s->host, &path, &err);
     FILE *log = rc ? NULL : fopen(path, "ae"); /* append: it may contain lines from the program's run */
     free(path);
     free(err);
@@ -233,7 +233,8 @@ static void print_session(FILE *log, const struct kp_display *d, struct kp_store
     else
         fprintf(words, "==KPROF== Process %" PRIu64 " ended without its report; here it is, as far as it got:\n",
                 s->pid);
-    if (kp_page_print_store(&out, d, store, &err))
+    int rc = kp_page_print_store(&out, d, store, &err);
+    if (rc && rc != -EPIPE) /* a reader who has seen enough is no failure */
         kp_console_error(0, "%s", err ? err : "the report could not be written");
     fflush(log);
     free(err);
@@ -257,8 +258,9 @@ static bool settle_session(const char *path, const struct kp_options *o, const s
         goto out;
     in_use = still_runs(&s, c);
     if (!in_use) {
-        FILE *log = open_log(o->log_file, &s);
+        FILE *log = open_log(o, &s);
         struct kp_display d = kp_display_of(o);
+        kp_display_fit(&d, o, fileno(log));
         print_session(log, &d, store, &s, c);
         if (log != stderr && log != stdout)
             fclose(log);
@@ -410,6 +412,7 @@ static int strict_status(const struct run *r)
 /* Reports what became of the session. Returns an exit status, or -1 for the program's. */
 static int settle(struct run *r)
 {
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe must not hide how the program ended */
     bool known = r->status_file && !kp_run_outcome_read(r->status_file, &r->outcome);
     r->used = !known || r->outcome.started || was_used(r->folder);
     if (r->status_file)
@@ -421,6 +424,22 @@ static int settle(struct run *r)
     if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen))
         say_not_stored(r);
     return known && r->o.strict ? strict_status(r) : -1;
+}
+
+/* Sends the report to stdout if that is a pipe, as to a pager, and nobody said where it goes. A file or a terminal gets
+ * nothing on stdout but what the program prints. Programs below this one may have another stdout: the pipe is named. */
+static int choose_pipe(struct kp_options *o)
+{
+    char inode[32], *given = kp_options_value(environ, KP_OPTION_PREFIX "LOG_FILE");
+    struct stat s;
+    bool piped = !given && !o->report_pipe && !fstat(STDOUT_FILENO, &s) && S_ISFIFO(s.st_mode);
+    free(given);
+    if (!piped)
+        return 0;
+    o->report_pipe = s.st_ino;
+    snprintf(inode, sizeof inode, "%" PRIu64, o->report_pipe);
+    return setenv(KP_OPTION_PREFIX "REPORT_PIPE", inode, 1) ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM))
+                                                            : 0;
 }
 
 static int prepare_folder(struct run *r)
@@ -455,6 +474,8 @@ static int run(struct run *r, char **argv, const char *const *commands)
         status = let_sanitiser_start();
     if (!status)
         status = prepare_folder(r);
+    if (!status)
+        status = choose_pipe(&r->o);
     if (status)
         return status;
     kp_idle_tell(&r->o);

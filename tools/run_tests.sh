@@ -5,6 +5,9 @@
 # 77: skipped). Prints a line when a test has ended, then the log of what failed, and last the sums.
 set -u
 
+# Expected texts are those of a file.
+unset COLUMNS NO_COLOR
+
 # NAME=VALUE words for the cmocka programs alone.
 TEST_ENV=${KP_TEST_ENV:-}
 

@@ -29,7 +29,7 @@ struct place {
 
 static struct place error = {.fd = STDERR_FILENO}, log_file = {.fd = -1};
 static _Atomic(struct place *) log_to = &error;
-static bool log_quiet, log_apart;
+static bool log_quiet, log_apart, log_piped;
 static atomic_int writing;
 
 static int write_to(int fd, const char *text, size_t len)
@@ -82,6 +82,8 @@ static int write_all(const char *text, size_t len)
 {
     char line[128];
     int rc = write_at(log_to, text, len);
+    if (rc == -EPIPE && log_piped)
+        return 0; /* the reader has seen enough */
     if (!rc || log_to == &error || descriptor_of(&error) < 0)
         return error.fd < 0 && log_to == &error ? 0 : rc;
     log_to = &error;
@@ -161,6 +163,20 @@ int kp_log_to(const char *path)
     log_file.fd = fd;
     log_to = &log_file;
     return 0;
+}
+
+bool kp_log_report_to_pipe(uint64_t inode)
+{
+    struct stat s;
+    if (!inode || fstat(STDOUT_FILENO, &s) || !S_ISFIFO(s.st_mode) || s.st_ino != inode || kp_log_to("stdout"))
+        return false;
+    log_apart = log_piped = true;
+    return true;
+}
+
+int kp_log_descriptor(void)
+{
+    return descriptor_of(log_to);
 }
 
 void kp_log_quiet(bool quiet)

@@ -27,6 +27,13 @@ void kp_log_open(void);
  * program's own output goes there. 0 or a negative errno; then nothing changes. */
 int kp_log_to(const char *path);
 
+/* Sends the report to stdout instead, if that is the pipe with this inode, and leaves all other lines where they go.
+ * Once the pipe is closed, the report is dropped. Returns whether it does; else nothing changes. */
+bool kp_log_report_to_pipe(uint64_t inode);
+
+/* Returns the descriptor that the report goes to; negative: none. */
+int kp_log_descriptor(void);
+
 /* Returns the descriptor, 1 or 2, by which the program writes into that file; -1 = neither. */
 int kp_log_own_output(const struct stat *s);
 void kp_log_quiet(bool quiet); /* drops progress lines */

@@ -249,8 +249,10 @@ static int open_log(const struct kp_options *o, char **err)
 {
     enum kp_log_target target = kp_options_log_target(o->log_file);
     char *path = NULL;
-    if (target == KP_LOG_TO_STDERR)
+    if (target == KP_LOG_TO_STDERR) {
+        kp_log_report_to_pipe(o->report_pipe);
         return 0;
+    }
     int rc = kp_expand_path(o->log_file, session.facts.pid, session.facts.host, &path, err);
     if (!rc && target == KP_LOG_TO_FILE)
         rc = anchor(&path);
@@ -661,6 +663,9 @@ static void report(void)
         failed_to_store();
     }
     free(err);
+    err = NULL;
+    kp_display_fit(&session.display, session.options, kp_log_descriptor());
+    session.display.file = *session.options->export_file && !session.store_failed ? session.file : NULL;
     if (kp_page_print(kp_log_sink(), &session.display, &session.facts, &launches, &err)) {
         kp_log_error("%s", err ? err : "the report could not be written");
         kp_outcome_failed(KP_FAILURE_REPORT);

@@ -2,19 +2,14 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/small_file.h"
 #include "base/text.h"
 #include "report/options/options.h"
-
-/* The most that is read, byte: a file may have no end. */
-enum { MOST = 1 << 20 };
 
 enum { LEAST_ROOM = 64 };
 
@@ -128,37 +123,6 @@ static int read_line(struct reading *r, const char *text, size_t len, size_t lin
     return entry ? add(r, entry, line) : -ENOMEM;
 }
 
-static int cannot_read(const char *path, const char *why, char **err)
-{
-    return kp_error(err, "cannot read the options in %s: %s", path, why);
-}
-
-/* Opens without waiting. Refuses a pipe: each process reads the file, and more than once. */
-static int open_file(const char *path, int *fd, char **err)
-{
-    struct stat st;
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0 || fstat(*fd, &st))
-        return cannot_read(path, strerror(errno), err);
-    return S_ISFIFO(st.st_mode) ? cannot_read(path, "a pipe cannot be read by every process", err) : 0;
-}
-
-static int read_text(const char *path, int fd, char *text, size_t *len, char **err)
-{
-    ssize_t n;
-    *len = 0;
-    while ((n = read(fd, text + *len, MOST + 1 - *len)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cannot_read(path, strerror(errno), err);
-        *len += (size_t)n;
-        if (*len > MOST)
-            return cannot_read(path, "it is longer than 1 MiB", err);
-    }
-    return 0;
-}
-
 static int read_lines(struct kp_config_file *c, const char *text, size_t len, char **err)
 {
     struct reading r = {.c = c};
@@ -177,18 +141,13 @@ static int read_lines(struct kp_config_file *c, const char *text, size_t len, ch
 int kp_config_file_read(const char *path, struct kp_config_file *out, char **err)
 {
     size_t len;
-    int fd = -1;
+    char *text = NULL;
     *err = NULL;
     *out = (struct kp_config_file){.path = strdup(path)};
-    char *text = malloc(MOST + 1);
-    int rc = out->path && text ? open_file(path, &fd, err) : -ENOMEM;
-    if (!rc)
-        rc = read_text(path, fd, text, &len, err);
+    int rc = out->path ? kp_small_file_read(path, "the options", &text, &len, err) : -ENOMEM;
     if (!rc)
         rc = read_lines(out, text, len, err);
     free(text);
-    if (fd >= 0)
-        close(fd);
     return rc;
 }
 

@@ -17,6 +17,7 @@
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
 #include "report/model/nvtx_expr.h"
+#include "report/model/renames.h"
 #include "report/options/config.h"
 #include "report/options/pages.h"
 
@@ -305,6 +306,7 @@ static int (*const checks[])(const char *value, char **err) = {
     [KP_OPT_RANGES] = check_ranges,
     [KP_OPT_PATH] = check_path,
     [KP_OPT_FOLDER] = kp_sections_load,
+    [KP_OPT_RENAMES] = kp_renames_load,
     [KP_OPT_KINDS] = NULL,
 };
 
@@ -363,8 +365,8 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
 
 static int store_text(const struct kp_option *row, const char *value, char **text)
 {
-    bool folder = row->kind == KP_OPT_FOLDER && *value;
-    char *copy = folder ? realpath(value, NULL) : kp_strdup(value);
+    bool is_place = row->kind == KP_OPT_FOLDER || (row->kind == KP_OPT_RENAMES && strcmp(value, KP_RENAMES_OFF) != 0);
+    char *copy = is_place && *value ? realpath(value, NULL) : kp_strdup(value);
     if (!copy)
         return -ENOMEM;
     free(*text);
@@ -421,7 +423,8 @@ static const struct {
     {{.flag = "sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
     {{.flag = "warp-sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
     {{.flag = "print-kernel-base"}, "kernels are printed with their whole signature; kernel-name-base is for filters"},
-    {{.flag = "rename-kernels"}, "kernels are never renamed, as with off"},
+    {{.flag = "rename-kernels-path"}, "rename-kernels takes the file"},
+    {{.flag = "rename-kernels-export"}, "`kprof report --csv --page summary FILE` lists the names of kernels in full"},
 };
 
 const char *kp_option_instead(const char *flag)
@@ -481,6 +484,23 @@ static const struct kp_option *find_row(const char *entry)
     return NULL;
 }
 
+/* Options that say what is printed, and how: whoever gives one of them gets just that. */
+static const size_t choosing[] = {
+#define OF(field) offsetof(struct kp_options, field)
+    OF(page),          OF(set),           OF(section),           OF(metrics),     OF(csv),
+    OF(json),          OF(print_details), OF(print_metric_name), OF(print_units), OF(print_metric_instances),
+    OF(print_summary), OF(print_source),
+#undef OF
+};
+
+static bool is_choosing(const struct kp_option *row)
+{
+    for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++)
+        if (choosing[i] == row->offset)
+            return true;
+    return false;
+}
+
 /* Takes one NAME=value of the environment, whose name has our prefix. */
 static int take(struct kp_options *o, const struct kp_option *row, const char *entry, bool *set_given, char **err)
 {
@@ -493,6 +513,7 @@ static int take(struct kp_options *o, const struct kp_option *row, const char *e
     if (!rc && *value) {
         rc = store(o, row, value);
         *set_given |= row->kind == KP_OPT_SET;
+        o->as_it_comes &= !is_choosing(row);
     }
     free(name);
     return rc;
@@ -676,6 +697,7 @@ static int read_all(struct kp_options *o, char *const *env, const struct kp_conf
 {
     bool set_given = false;
     int rc = store_defaults(o);
+    o->as_it_comes = true;
     if (!rc)
         rc = take_all(o, env, c, true, &set_given, err);
     if (!rc)

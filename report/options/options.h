@@ -50,6 +50,7 @@ enum { KP_OPTION_AUTO = -1 }; /* of AUTO_COUNT */
 #define KP_FIELD_RANGES     char *
 #define KP_FIELD_PATH       char *
 #define KP_FIELD_FOLDER     char *   /* absolute */
+#define KP_FIELD_RENAMES    char *   /* absolute */
 #define KP_FIELD_COUNT      uint64_t /* 0 = no limit, or automatic, unless the help says more */
 #define KP_FIELD_SIZE       uint64_t /* byte */
 #define KP_FIELD_TIME       uint64_t /* ns */
@@ -66,6 +67,7 @@ struct kp_options {
 #include "report/options/options.def"
     bool only_columns; /* `metrics` are the columns of the page trace, as nothing else was asked for: see kp_trace_wants
                         */
+    bool as_it_comes;  /* neither page, selection, format nor a print option was given: the report may be brief */
 };
 
 /* How the value of an option is checked and stored. */
@@ -88,6 +90,7 @@ enum kp_option_kind {
     KP_OPT_DEVICES,    /* a comma list of numbers */
     KP_OPT_PATH,       /* as kp_expand_path() takes it */
     KP_OPT_FOLDER,     /* as kp_sections_load() takes it; checking loads it; stored as an absolute path */
+    KP_OPT_RENAMES,    /* as kp_renames_load() takes it; checking loads it; stored as an absolute path */
     KP_OPT_SWITCH,
     KP_OPT_KINDS, /* number of kinds */
 };

@@ -8,6 +8,7 @@
 #include "report/judge/summary.h"
 #include "report/judge/verdict.h"
 #include "report/pages/page_body.h"
+#include "report/view/brief.h"
 #include "report/view/series.h"
 #include "report/view/shown.h"
 
@@ -320,31 +321,112 @@ int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_
     return rc ? rc : w->out.rc;
 }
 
+int kp_details_judge(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r,
+                     struct kp_summary *summary)
+{
+    struct kp_shown shown;
+    if (!d->rules || !summary)
+        return 0;
+    int rc = kp_shown_of(d, s, r, &shown);
+    if (rc)
+        return rc;
+    rc = kp_summary_add(summary, s, r, shown.gains);
+    kp_shown_free(&shown);
+    return rc;
+}
+
+/* --- many launches in brief --- */
+
+static int add_to_brief(struct kp_result *r, void *arg)
+{
+    return kp_brief_add(arg, r);
+}
+
+/* Chooses the launches that stand for all, if there are too many of them. *out is NULL else; free it whatever is
+ * returned. */
+static int find_brief(const struct kp_page *p, const struct kp_writer *w, struct kp_brief **out)
+{
+    uint64_t most = p->display->brief_above;
+    *out = NULL;
+    if (!most || w->kind->rows)
+        return 0;
+    if (!(*out = kp_brief_new()))
+        return -ENOMEM;
+    int rc = kp_page_each(p, add_to_brief, *out);
+    bool many = !rc && kp_brief_count(*out) > most;
+    if (many && kp_brief_choose(*out))
+        return 0;
+    kp_brief_free(*out);
+    *out = NULL;
+    return rc ? rc : many ? -ENOMEM : 0;
+}
+
+/* Returns the line about launches that were left out; malloc'ed. `file`: as in kp_display. */
+static char *brief_text(const char *file, size_t shown, size_t all)
+{
+    char few[KP_NUMBER_MAX], many[KP_NUMBER_MAX], *text;
+    kp_format_count(shown, few);
+    kp_format_count(all, many);
+    int len =
+        asprintf(&text, "%s of %s launches in full, the median of each kernel and shape; all: %s%s", few, many,
+                 file ? "kprof report --page details " : "--page details, and --export keeps them", file ? file : "");
+    return len < 0 ? NULL : text;
+}
+
+/* Says in one line what was left out, and how to see it. A path that has no room on the line is called FILE. */
+static int tell_brief(const struct kp_page *p, struct kp_writer *w, size_t shown, size_t all)
+{
+    char *text = brief_text(p->display->file, shown, all);
+    if (text && p->display->file && strlen(text) + strlen("==KPROF== ") > kp_out_wide(&w->out)) {
+        free(text);
+        text = brief_text("FILE", shown, all);
+    }
+    if (!text)
+        return -ENOMEM;
+    kp_write_note(w, KP_LEVEL_RUN, NULL, text);
+    free(text);
+    return 0;
+}
+
 /* --- the page --- */
 
 struct details {
     struct kp_writer *to;
     struct kp_summary *summary; /* NULL in rows, too */
     struct kp_stack_totals stacks;
+    const struct kp_brief *brief; /* NULL: all launches are written */
+    size_t written;
 };
 
 static int write_launch(struct kp_result *r, void *arg)
 {
     struct details *d = arg;
     int rc = d->to->kind->rows ? 0 : kp_stack_totals_add(&d->stacks, r);
-    return rc ? rc : kp_details_launch(d->to, r, d->summary);
+    if (rc)
+        return rc;
+    if (d->brief && !kp_brief_has(d->brief, r->launch.id))
+        return kp_details_judge(d->to->out.display, d->to->session, r, d->summary);
+    d->written++;
+    return kp_details_launch(d->to, r, d->summary);
 }
 
 static int write_session(const struct kp_page *p, struct kp_writer *w)
 {
     struct kp_summary *own = p->summary || w->kind->rows ? NULL : kp_summary_new();
     struct details details = {.to = w, .summary = own ? own : p->summary};
+    struct kp_brief *brief;
     kp_page_enter(p, w);
-    int rc = kp_page_each(p, write_launch, &details);
+    int rc = find_brief(p, w, &brief);
+    details.brief = brief;
+    if (!rc)
+        rc = kp_page_each(p, write_launch, &details);
     if (!rc)
         kp_write_stacks(w, &details.stacks);
     if (!rc && own)
         kp_write_summary(w, own);
+    if (!rc && brief)
+        rc = tell_brief(p, w, details.written, kp_brief_count(brief));
+    kp_brief_free(brief);
     kp_stack_totals_free(&details.stacks);
     kp_summary_free(own);
     return rc;

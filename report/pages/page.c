@@ -9,8 +9,10 @@
 #include "base/stream.h"
 #include "report/define/source.h"
 #include "report/model/launch_names.h"
+#include "report/model/renames.h"
 #include "report/pages/page_body.h"
 #include "report/write/csv_writer.h"
+#include "report/write/fit.h"
 #include "report/write/text_writer.h"
 
 enum { ENOUGH = 1 }; /* ends the loop over launches; errors are negative */
@@ -113,8 +115,12 @@ static int end_writer(struct kp_writer *w, int rc)
 static int print_text(const struct kp_page *pages, size_t n, const struct kp_sink *to)
 {
     struct kp_text_writer t;
-    kp_text_writer_init(&t, to, pages->display);
-    return end_writer(&t.base, write_pages(pages, n, &t.base));
+    struct kp_fit fit;
+    kp_fit_init(&fit, to, pages->display->width);
+    kp_text_writer_init(&t, &fit.sink, pages->display);
+    int rc = end_writer(&t.base, write_pages(pages, n, &t.base));
+    int last = kp_fit_end(&fit);
+    return rc ? rc : last;
 }
 
 static int text_pages(const struct kp_page *pages, size_t n, FILE *to)
@@ -234,7 +240,8 @@ static int is_shown(struct chosen *c, const struct kp_launch_info *l)
     char *base = d->kernel ? kp_demangle_base(l->mangled ? l->mangled : "") : NULL;
     if (d->kernel && !base)
         return -ENOMEM;
-    bool matches = !d->kernel || kp_pattern_match(d->kernel, base);
+    const char *renamed = d->kernel ? kp_renames_find(kp_launch_name(l)) : NULL;
+    bool matches = !d->kernel || kp_pattern_match(d->kernel, base) || (renamed && kp_pattern_match(d->kernel, renamed));
     free(base);
     if (!matches)
         return 0;
@@ -303,8 +310,13 @@ int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d
     struct unmatched u = {.chosen = {.display = d}, .kernel_name = kernel_name};
     int rc = kp_store_each_result(store, one_unmatched, &u, err);
     *unmatched = !rc && u.launches;
-    if (*unmatched)
-        rc = kp_render_unmatched(out, kernel_name, u.near, u.chosen.matched, &u.seen);
+    if (*unmatched) {
+        struct kp_fit fit;
+        kp_fit_init(&fit, out, d->width);
+        rc = kp_render_unmatched(&fit.sink, kernel_name, u.near, u.chosen.matched, &u.seen);
+        int last = kp_fit_end(&fit);
+        rc = rc ? rc : last;
+    }
     free(u.near);
     kp_session_free(&u.seen);
     return rc == ENOUGH ? 0 : rc;

@@ -6,6 +6,7 @@
 
 #include "report/define/derive.h"
 #include "report/model/launch_names.h"
+#include "report/model/renames.h"
 
 void kp_page_enter(const struct kp_page *p, struct kp_writer *w)
 {
@@ -42,15 +43,19 @@ struct each {
 static int one_derived(struct kp_result *r, void *arg)
 {
     const struct each *e = arg;
-    char *own = r->launch.demangled, *renamed = NULL;
+    char *own = r->launch.demangled, *in_range = NULL;
+    const char *renamed = kp_renames_find(kp_launch_name(&r->launch));
     int rc = kp_derive_users(r);
+    if (renamed)
+        r->launch.demangled = (char *)renamed;
     if (!rc && e->range_names)
-        rc = kp_launch_range_name(&r->launch, &renamed);
-    r->launch.demangled = renamed ? renamed : own;
+        rc = kp_launch_range_name(&r->launch, &in_range);
+    if (in_range)
+        r->launch.demangled = in_range;
     if (!rc)
         rc = e->fn(r, e->arg);
     r->launch.demangled = own; /* the owner of the launch may show it again */
-    free(renamed);
+    free(in_range);
     return rc;
 }
 

@@ -1,5 +1,5 @@
-/* The page summary: kernels by their time, in the columns of nvprof and of `nsys stats`. NVTX ranges follow, by the
- * time of their launches. */
+/* The page summary: what to fix first, with the verdict of each kernel; then kernels by their time, in the columns of
+ * nvprof and of `nsys stats`. NVTX ranges follow, by the time of their launches. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,18 +7,40 @@
 #include <string.h>
 
 #include "report/model/launch_names.h"
+#include "report/model/short_names.h"
+#include "report/pages/details.h"
 #include "report/pages/page_body.h"
+#include "report/view/order.h"
 
-/* The field of a range exists where ranges do. */
-enum { TIME, TOTAL, INSTANCES, AVERAGE, MEDIAN, LOWEST, HIGHEST, DEVIATION, NAME, COLUMNS, RANGE = COLUMNS, FIELDS };
-static const char *const fields[FIELDS] = {"Time (%)", "Total Time (ns)", "Instances",   "Avg (ns)", "Med (ns)",
-                                           "Min (ns)", "Max (ns)",        "StdDev (ns)", "Name",     KP_NVTX_RANGE};
+/* Fields of rows. Those of the advice exist where there are rules, that of a range where there are ranges. */
+enum {
+    TIME,
+    TOTAL,
+    INSTANCES,
+    AVERAGE,
+    MEDIAN,
+    LOWEST,
+    HIGHEST,
+    DEVIATION,
+    NAME,
+    COLUMNS,
+    BOUND = COLUMNS,
+    GAIN,
+    RULE,
+    ADVISED,
+    FIELDS = ADVISED + 1
+};
+static const char *const headings[ADVISED] = {"Time (%)", "Total Time (ns)", "Instances", "Avg (ns)",
+                                              "Med (ns)", "Min (ns)",        "Max (ns)",  "StdDev (ns)",
+                                              "Name",     "Bound By",        "Gain (%)",  "Rule"};
 
 struct group {
     char *name;
     double *ns; /* of each launch */
     size_t n, capacity;
-    double total;
+    double total, saved;      /* saved: by the best rule */
+    size_t range;             /* of the name, see kp_launch_range_length */
+    const char *bound, *rule; /* "" when there is none. Not owned */
 };
 
 struct groups {
@@ -30,6 +52,9 @@ struct times {
     struct groups kernels, ranges;
     double total;     /* of all launches */
     uint64_t without; /* launches of unknown time */
+    const struct kp_page *page;
+    struct kp_summary *judged; /* NULL without rules */
+    struct kp_summary_total advice;
 };
 
 static int insert(struct groups *k, size_t at, const char *name)
@@ -46,13 +71,13 @@ static int insert(struct groups *k, size_t at, const char *name)
     if (!copy)
         return -ENOMEM;
     memmove(&k->at[at + 1], &k->at[at], (k->n - at) * sizeof *k->at);
-    k->at[at] = (struct group){.name = copy};
+    k->at[at] = (struct group){.name = copy, .bound = "", .rule = ""};
     k->n++;
     return 0;
 }
 
-/* Finds or inserts a group. NULL without memory. */
-static struct group *find_or_insert(struct groups *k, const char *name)
+/* Returns the index of `name`, or where to insert it. */
+static size_t place(const struct groups *k, const char *name)
 {
     size_t low = 0, high = k->n;
     while (low < high) {
@@ -62,8 +87,15 @@ static struct group *find_or_insert(struct groups *k, const char *name)
         else
             high = middle;
     }
-    bool known = low < k->n && !strcmp(k->at[low].name, name);
-    return known || !insert(k, low, name) ? &k->at[low] : NULL;
+    return low;
+}
+
+/* Finds or inserts a group. NULL without memory. */
+static struct group *find_or_insert(struct groups *k, const char *name)
+{
+    size_t at = place(k, name);
+    bool known = at < k->n && !strcmp(k->at[at].name, name);
+    return known || !insert(k, at, name) ? &k->at[at] : NULL;
 }
 
 static int add_time(struct group *k, double ns)
@@ -105,12 +137,17 @@ static int take_launch(struct kp_result *r, void *arg)
 {
     struct times *t = arg;
     double ns;
+    if (t->judged && kp_details_judge(t->page->display, t->page->session, r, t->judged))
+        return -ENOMEM;
     if (!kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns) || !isfinite(ns)) {
         t->without++;
         return 0;
     }
     t->total += ns;
-    int rc = add_named(&t->kernels, kp_launch_name(&r->launch), ns);
+    struct group *kernel = find_or_insert(&t->kernels, kp_launch_name(&r->launch));
+    if (kernel)
+        kernel->range = kp_launch_range_length(&r->launch);
+    int rc = kernel ? add_time(kernel, ns) : -ENOMEM;
     return rc ? rc : add_to_ranges(&t->ranges, &r->launch.nvtx, ns);
 }
 
@@ -120,10 +157,11 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int by_total(const void *a, const void *b)
+static int by_choice(const void *a, const void *b, void *sort)
 {
     const struct group *x = a, *y = b;
-    return x->total != y->total ? (x->total < y->total ? 1 : -1) : strcmp(x->name, y->name);
+    return kp_order(&(struct kp_ordered){x->name, x->total, x->saved, x->n},
+                    &(struct kp_ordered){y->name, y->total, y->saved, y->n}, *(const enum kp_sort *)sort);
 }
 
 /* Returns the deviation of a sample, as nvprof's successors do: the divisor is one instance less. */
@@ -146,29 +184,56 @@ static void free_groups(struct groups *g)
 
 static void free_times(struct times *t)
 {
+    kp_summary_total_free(&t->advice);
+    kp_summary_free(t->judged);
     free_groups(&t->kernels);
     free_groups(&t->ranges);
+}
+
+/* Gives each kernel what was judged of it. */
+static int take_advice(struct times *t)
+{
+    int rc = t->judged ? kp_summary_total(t->judged, &t->advice) : 0;
+    for (size_t i = 0; !rc && i < t->advice.n; i++) {
+        const struct kp_summary_kernel *k = &t->advice.kernels[i];
+        size_t at = place(&t->kernels, k->name);
+        if (at == t->kernels.n || strcmp(t->kernels.at[at].name, k->name) != 0)
+            continue; /* no launch of it has a duration */
+        t->kernels.at[at].bound = k->bound;
+        t->kernels.at[at].rule = k->rule ? k->rule->id : "";
+        t->kernels.at[at].saved = k->saved_ns;
+    }
+    return rc;
+}
+
+static void sort(struct groups *g, enum kp_sort by)
+{
+    if (g->n)
+        qsort_r(g->at, g->n, sizeof *g->at, by_choice, &by);
 }
 
 /* Collects the times. `t` starts as all 0; free it whatever is returned. */
 static int find_times(const struct kp_page *p, struct times *t)
 {
+    t->page = p;
+    if (p->display->rules && !(t->judged = kp_summary_new()))
+        return -ENOMEM;
     int rc = kp_page_each(p, take_launch, t);
-    if (t->kernels.n)
-        qsort(t->kernels.at, t->kernels.n, sizeof *t->kernels.at, by_total);
-    if (t->ranges.n)
-        qsort(t->ranges.at, t->ranges.n, sizeof *t->ranges.at, by_total);
+    if (!rc)
+        rc = take_advice(t);
+    sort(&t->kernels, p->display->sort);
+    sort(&t->ranges, p->display->sort);
     return rc;
 }
 
 /* --- rows --- */
 
 struct cells {
-    char number[NAME][KP_NUMBER_MAX];
-    const char *at[COLUMNS];
+    char number[NAME][KP_NUMBER_MAX], gain[KP_NUMBER_MAX];
+    const char *at[ADVISED];
 };
 
-static void fill_cells(struct cells *c, struct group *g, double total, bool plain)
+static void fill_cells(struct cells *c, struct group *g, const char *name, double total, bool plain)
 {
     qsort(g->ns, g->n, sizeof *g->ns, by_number);
     snprintf(c->number[TIME], KP_NUMBER_MAX, "%.1f", total > 0 ? 100 * g->total / total : 0);
@@ -181,57 +246,176 @@ static void fill_cells(struct cells *c, struct group *g, double total, bool plai
     kp_number_cell(deviation(g), plain, c->number[DEVIATION]);
     for (int i = 0; i < NAME; i++)
         c->at[i] = c->number[i];
-    c->at[NAME] = g->name;
+    c->at[NAME] = name;
+    *c->gain = '\0';
+    if (*g->rule && total > 0)
+        snprintf(c->gain, sizeof c->gain, "%.2f", 100 * g->saved / total);
+    c->at[BOUND] = g->bound;
+    c->at[GAIN] = c->gain;
+    c->at[RULE] = g->rule;
 }
 
-static void write_groups(struct kp_writer *w, const struct groups *g, double total, size_t name_field)
+/* Columns of numbers that a narrow terminal loses, in this order. */
+static const int dispensable[] = {DEVIATION, TOTAL, MEDIAN, LOWEST, HIGHEST};
+enum { NAME_LEAST = 20, GAP = 2 };
+
+/* What is written of groups. */
+struct written {
+    struct kp_writer *to;
+    struct groups *groups;
+    size_t n; /* of the groups */
+    double total;
+    size_t name_field; /* of rows */
+    size_t shown[ADVISED], n_shown;
+    char **names; /* NULL: in full */
+};
+
+static size_t width_of(const struct written *s, size_t column, struct cells *c)
 {
-    struct kp_column columns[COLUMNS];
-    struct cells cells;
-    for (size_t i = 0; i < COLUMNS; i++)
-        columns[i] = (struct kp_column){.heading = fields[i], .field = i};
-    columns[NAME].field = name_field;
-    columns[NAME].to_the_left = true;
-    kp_write_table(w, &(struct kp_table){.kind = KP_TABLE_OPEN, .columns = columns, .n = COLUMNS});
-    for (size_t i = 0; i < g->n; i++) {
-        fill_cells(&cells, &g->at[i], total, w->kind->plain);
-        kp_write_row(w, cells.at);
+    size_t width = strlen(headings[column]);
+    for (size_t i = 0; i < s->n; i++) {
+        fill_cells(c, &s->groups->at[i], "", s->total, s->to->kind->plain);
+        width = strlen(c->at[column]) > width ? strlen(c->at[column]) : width;
     }
-    kp_write_table_end(w);
+    return width;
 }
 
-static void write_times(struct kp_writer *w, const struct times *t)
+static bool is_dispensable(size_t column, size_t dropped)
+{
+    for (size_t i = 0; i < dropped; i++)
+        if (dispensable[i] == (int)column)
+            return true;
+    return false;
+}
+
+/* Chooses the columns that leave room for names; returns that room. */
+static size_t choose_columns(struct written *s)
+{
+    enum { MOST = sizeof dispensable / sizeof *dispensable };
+    struct cells c;
+    size_t widths[NAME], line = kp_out_wide(&s->to->out), used;
+    for (size_t i = 0; i < NAME; i++)
+        widths[i] = width_of(s, i, &c);
+    for (size_t dropped = 0;; dropped++) {
+        used = 1;
+        s->n_shown = 0;
+        for (size_t i = 0; i < NAME; i++) {
+            if (is_dispensable(i, dropped))
+                continue;
+            s->shown[s->n_shown++] = i;
+            used += widths[i] + GAP;
+        }
+        if (used + NAME_LEAST <= line || dropped == MOST)
+            break;
+    }
+    s->shown[s->n_shown++] = NAME;
+    return used + NAME_LEAST <= line ? line - used : NAME_LEAST;
+}
+
+static int shorten(struct written *s, size_t room)
+{
+    struct kp_long_name *whole = calloc(s->n + 1, sizeof *whole);
+    if (!whole)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++)
+        whole[i] = (struct kp_long_name){s->groups->at[i].name, s->groups->at[i].range, s->name_field != NAME};
+    int rc = kp_short_names(whole, s->n, room, KP_SHORT_SIGNATURE, &s->names);
+    free(whole);
+    return rc;
+}
+
+static void write_rows(struct written *s)
+{
+    struct kp_column columns[ADVISED];
+    const char *row[ADVISED];
+    struct cells cells;
+    for (size_t i = 0; i < s->n_shown; i++) {
+        size_t at = s->shown[i];
+        columns[i] = (struct kp_column){headings[at], at == NAME ? s->name_field : at, 0, at >= NAME};
+    }
+    kp_write_table(s->to, &(struct kp_table){.kind = KP_TABLE_OPEN, .columns = columns, .n = s->n_shown});
+    for (size_t i = 0; i < s->n; i++) {
+        struct group *g = &s->groups->at[i];
+        fill_cells(&cells, g, s->names ? s->names[i] : g->name, s->total, s->to->kind->plain);
+        for (size_t j = 0; j < s->n_shown; j++)
+            row[j] = cells.at[s->shown[j]];
+        kp_write_row(s->to, row);
+    }
+    kp_write_table_end(s->to);
+}
+
+/* Says how many groups the table lacks. */
+static void tell_rest(struct kp_writer *w, size_t n)
 {
     char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 64];
-    write_groups(w, &t->kernels, t->total, NAME);
+    kp_format_count(n, number);
+    snprintf(text, sizeof text, "and %s more: --top 0 lists all", number);
+    if (n)
+        kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
+}
+
+/* Writes groups, of which rows have the first `fields` fields. */
+static int write_groups(struct kp_writer *w, struct groups *g, double total, size_t name_field, size_t fields)
+{
+    size_t top = w->out.display->top;
+    struct written s = {.to = w, .groups = g, .n = top && top < g->n ? top : g->n, .total = total};
+    int rc = 0;
+    s.name_field = name_field;
+    if (w->kind->rows)
+        for (; s.n_shown < fields; s.n_shown++)
+            s.shown[s.n_shown] = s.n_shown;
+    else
+        rc = shorten(&s, choose_columns(&s));
+    if (rc)
+        return rc;
+    write_rows(&s);
+    if (!w->kind->rows)
+        tell_rest(w, g->n - s.n);
+    kp_short_names_free(s.names, s.n);
+    return 0;
+}
+
+static int write_times(struct kp_writer *w, struct times *t, size_t range_field)
+{
+    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 64];
+    if (t->judged && !w->kind->rows) {
+        kp_write_summary(w, t->judged);
+        kp_write_gap(w);
+    }
+    int rc = write_groups(w, &t->kernels, t->total, NAME, t->judged ? ADVISED : COLUMNS);
     if (t->without) {
         kp_format_count(t->without, number);
         snprintf(text, sizeof text, "%s without a duration: not in the table", number);
         kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
     }
-    if (t->ranges.n) {
+    if (!rc && t->ranges.n) {
         kp_write_gap(w);
         kp_write_heading(w, KP_LEVEL_PAGE, "NVTX ranges, each with the time of all launches inside");
-        write_groups(w, &t->ranges, t->total, RANGE);
+        rc = write_groups(w, &t->ranges, t->total, range_field, COLUMNS);
     }
     kp_write_gap(w);
+    return rc;
 }
 
 int kp_summary_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
+    const char *fields[FIELDS];
     struct times *times = calloc(n, sizeof *times);
-    struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = COLUMNS};
+    size_t range_field = pages->display->rules ? ADVISED : COLUMNS;
+    struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = range_field};
     int rc = times ? 0 : -ENOMEM;
+    memcpy(fields, headings, sizeof headings);
+    fields[range_field] = KP_NVTX_RANGE;
     for (size_t i = 0; !rc && i < n; i++) {
         rc = find_times(&pages[i], &times[i]);
         if (times[i].ranges.n)
-            layout.n = FIELDS;
+            layout.n = range_field + 1;
     }
     if (!rc)
         kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], w);
-        write_times(w, &times[i]);
+        rc = write_times(w, &times[i], range_field);
     }
     for (size_t i = 0; times && i < n; i++)
         free_times(&times[i]);

@@ -6,9 +6,10 @@
 
 #include "base/text.h"
 #include "report/model/launch_names.h"
+#include "report/model/short_names.h"
 #include "report/pages/page_body.h"
 
-enum { CHOSEN_WIDTH = 15 };
+enum { CHOSEN_WIDTH = 15, NAME_LEAST = 20 };
 
 /* The page's own columns: rows of the section of one pass. Facts: a trace of a training step in this form, with
  * utilisations as fractions. */
@@ -44,6 +45,9 @@ struct trace {
     size_t n;                       /* including the kernel's */
     const char **cells;             /* of a row */
     char (*numbers)[KP_NUMBER_MAX]; /* the text of cells that are numbers */
+    struct kp_long_name *kernels;   /* of the session, by name; owned with their names */
+    char **short_names;             /* of them; NULL: names are written in full */
+    size_t n_kernels;
 };
 
 static void own_cells(struct trace *t, const struct kp_result *r)
@@ -72,41 +76,74 @@ static void chosen_cells(struct trace *t, const struct kp_result *r)
     }
 }
 
-/* Shortens a name; the text for a graph is no signature. A range that the kernel is named after has half of the
- * column at most. */
-static char *short_name(const struct kp_launch_info *l, size_t room)
+/* --- names --- */
+
+/* Looks a name up; *at is its place, or where it belongs. */
+static bool find_name(const struct trace *t, const char *name, size_t *at)
 {
-    const char *name = kp_launch_name(l);
-    size_t range = kp_launch_range_length(l);
-    char *head = malloc(room), *both = NULL;
-    if (!head)
-        return NULL;
-    size_t used = kp_range_cut(name, range, room / 2, head), rest = room - used;
-    char *kernel = l->kind == KP_WORKLOAD_GRAPH ? strndup(name + range, rest) : kp_trace_name(name + range, rest);
-    if (kernel && asprintf(&both, "%.*s%s", (int)used, head, kernel) < 0)
-        both = NULL;
-    if (both)
-        kp_blank_controls(both, strlen(both)); /* a launch is one line */
-    free(kernel);
-    free(head);
-    return both;
+    size_t low = 0, high = t->n_kernels;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(t->kernels[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *at = low;
+    return low < t->n_kernels && !strcmp(t->kernels[low].name, name);
+}
+
+static int note_name(struct kp_result *r, void *arg)
+{
+    struct trace *t = arg;
+    const struct kp_launch_info *l = &r->launch;
+    size_t at;
+    if (find_name(t, kp_launch_name(l), &at))
+        return 0;
+    struct kp_long_name *grown = realloc(t->kernels, (t->n_kernels + 1) * sizeof *grown);
+    char *name = grown ? kp_strdup(kp_launch_name(l)) : NULL;
+    t->kernels = grown ? grown : t->kernels;
+    if (!name)
+        return -ENOMEM;
+    memmove(&grown[at + 1], &grown[at], (t->n_kernels++ - at) * sizeof *grown);
+    grown[at] = (struct kp_long_name){name, kp_launch_range_length(l), l->kind == KP_WORKLOAD_GRAPH};
+    return 0;
+}
+
+static void drop_names(struct trace *t)
+{
+    kp_short_names_free(t->short_names, t->n_kernels);
+    for (size_t i = 0; i < t->n_kernels; i++)
+        free((char *)t->kernels[i].name);
+    free(t->kernels);
+    t->short_names = NULL;
+    t->kernels = NULL;
+    t->n_kernels = 0;
+}
+
+/* Shortens the names of the session's kernels, where the writer has little room for them. */
+static int shorten_names(const struct kp_page *p, struct trace *t)
+{
+    size_t room = (size_t)t->columns->width;
+    drop_names(t);
+    if (!t->to->kind->name_room)
+        return 0;
+    int rc = kp_page_each(p, note_name, t);
+    return rc ? rc : kp_short_names(t->kernels, t->n_kernels, room, KP_SHORT_BARE, &t->short_names);
 }
 
 static int write_launch(struct kp_result *r, void *arg)
 {
     struct trace *t = arg;
-    size_t room = t->to->kind->name_room;
-    char *name = room ? short_name(&r->launch, room) : NULL;
-    if (room && !name)
-        return -ENOMEM;
+    size_t at;
+    bool is_short = t->short_names && find_name(t, kp_launch_name(&r->launch), &at);
     t->to->launch = &r->launch;
-    t->cells[0] = name ? name : kp_launch_name(&r->launch);
+    t->cells[0] = is_short ? t->short_names[at] : kp_launch_name(&r->launch);
     if (*t->chosen)
         chosen_cells(t, r);
     else
         own_cells(t, r);
     kp_write_row(t->to, t->cells);
-    free(name);
     return t->to->out.rc;
 }
 
@@ -147,6 +184,16 @@ static int fill_columns(struct trace *t)
     return 0;
 }
 
+/* Returns the width of the names, which give way to the numbers. */
+static int name_width(const struct trace *t)
+{
+    int line = (int)kp_out_wide(&t->to->out), most = (int)t->to->kind->name_room, used = 1;
+    for (size_t i = 1; i < t->n; i++)
+        used += 1 + t->columns[i].width;
+    int room = line - used < most ? line - used : most;
+    return room > NAME_LEAST || room == most ? room : NAME_LEAST;
+}
+
 /* Makes the columns. Free `t` whatever is returned. */
 static int make_columns(const struct kp_page *p, struct kp_writer *w, struct trace *t)
 {
@@ -158,12 +205,14 @@ static int make_columns(const struct kp_page *p, struct kp_writer *w, struct tra
     t->numbers = calloc(t->n, sizeof *t->numbers);
     if (!t->names || !t->columns || !t->cells || !t->numbers)
         return -ENOMEM;
-    t->columns[0] = (struct kp_column){"Kernel", 0, (int)w->kind->name_room, true};
-    return fill_columns(t);
+    int rc = fill_columns(t);
+    t->columns[0] = (struct kp_column){"Kernel", 0, name_width(t), true};
+    return rc;
 }
 
 static void drop_columns(struct trace *t)
 {
+    drop_names(t);
     for (size_t i = 0; t->names && i < t->n; i++)
         free(t->names[i]);
     free(t->names);
@@ -183,8 +232,10 @@ static int write_sessions(const struct kp_page *pages, size_t n, struct trace *t
     kp_write_begin(t->to, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], t->to);
+        rc = shorten_names(&pages[i], t);
         kp_write_table(t->to, &table);
-        rc = kp_page_each(&pages[i], write_launch, t);
+        if (!rc)
+            rc = kp_page_each(&pages[i], write_launch, t);
         kp_write_table_end(t->to);
         kp_write_gap(t->to);
     }

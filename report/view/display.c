@@ -3,9 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/terminal.h"
 #include "base/text.h"
 #include "report/judge/rules.h"
 #include "report/options/options.h"
+
+enum { TOP = 20 /* kernels in a summary of text: with what stands around them, one screen */ };
+
+static size_t top_of(const struct kp_options *o)
+{
+    if (o->top != KP_OPTION_AUTO)
+        return (size_t)o->top;
+    return o->csv || o->json ? 0 : TOP;
+}
 
 struct kp_display kp_display_of(const struct kp_options *o)
 {
@@ -27,6 +37,15 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.source_lines = kp_choices_has(&o->print_source, KP_SOURCE_LINES);
     d.source_sass = kp_choices_has(&o->print_source, KP_SOURCE_SASS);
     d.source_folders = o->source_folders;
+    d.sort = o->sort;
+    d.top = top_of(o);
+    d.brief_above = o->as_it_comes ? o->brief_above : 0;
     free(err);
     return d;
+}
+
+void kp_display_fit(struct kp_display *d, const struct kp_options *o, int fd)
+{
+    d->width = kp_terminal_width(fd);
+    d->colors = o->color == KP_COLOR_AUTO ? kp_terminal_has_colors(fd) : o->color == KP_COLOR_ALWAYS;
 }

@@ -38,10 +38,18 @@ struct kp_display {
     bool source_lines, source_sass; /* contents of the page source */
     const char *source_folders;     /* searched for source files that have moved, a comma list; NULL is "". Not owned */
     struct kp_code_cache *codes;    /* of the session; set while its pages are printed, NULL without code */
+    enum kp_sort sort;              /* of kernels in summaries */
+    size_t top;                     /* kernels that a summary lists; 0 = all */
+    uint64_t brief_above;           /* more launches than this are shown in brief on the page details; 0 = never */
+    size_t width;                   /* of a line of text; 0 = KP_LINE_WIDTH (out.h) */
+    bool colors;                    /* of text */
+    const char *file;               /* the session file, where it stays; NULL: there is none. Not owned */
 };
 
 /* Makes a display of the print-* and page options, which must have been checked. Only trace_columns and
  * source_folders of `o` must outlive the display. */
 struct kp_display kp_display_of(const struct kp_options *o);
+/* Sets the width and the colours of text that goes to the descriptor `fd`; -1 is none. */
+void kp_display_fit(struct kp_display *d, const struct kp_options *o, int fd);
 
 #endif

@@ -11,76 +11,78 @@
 #include "base/wrap.h"
 #include "report/write/out.h"
 
-enum { INDENT = 10, TEXT_WIDTH = 110 };
+enum { INDENT = 10 };
 
 /* From this share of the time on, in percent, warps wait mostly for one thing. */
 static const double mostly_from = 50;
 
 /* --- messages --- */
 
-/* Prints one line, padded to the full width as in ncu. */
-static int put_line(const struct kp_sink *out, const char *head, const char *text, size_t len)
+static size_t text_width(const struct kp_out *o)
 {
-    char line[INDENT + TEXT_WIDTH + 2];
-    int n = snprintf(line, sizeof line, "    %-*s%-*.*s\n", INDENT - 4, head, TEXT_WIDTH, (int)len, text);
-    kp_blank_controls(line, (size_t)n - 1);
-    return out->write(out->arg, line, (size_t)n);
+    return kp_out_width(o) - INDENT;
 }
 
-static int put_message(const struct kp_sink *out, const struct kp_message *m)
+/* Prints one line, padded to the full width as in ncu. */
+static void put_line(struct kp_out *o, const char *head, const char *text, size_t len)
+{
+    kp_out_print(o, "    ");
+    kp_out_paint(o, KP_PAINT_LABEL);
+    kp_out_print(o, "%s", head);
+    kp_out_paint(o, KP_PAINT_NONE);
+    kp_out_print(o, "%*s%-*.*s\n", INDENT - 4 - (int)strlen(head), "", (int)text_width(o), (int)len, text);
+}
+
+static void put_message(struct kp_out *o, const struct kp_message *m)
 {
     const char *head = kp_severity_name(m->severity), *line;
-    struct kp_wrap wrap = {m->text, TEXT_WIDTH};
+    struct kp_wrap wrap = {m->text, text_width(o)};
     char estimate[64];
     size_t len;
-    int rc = 0;
     if (!isnan(m->speedup)) {
         int n = snprintf(estimate, sizeof estimate, "Est. %sSpeedup: %.4g%%", m->global ? "" : "Local ", m->speedup);
-        rc = put_line(out, head, estimate, (size_t)n);
+        put_line(o, head, estimate, (size_t)n);
         head = "";
     }
-    for (; !rc && kp_wrap_next(&wrap, &line, &len); head = "")
-        rc = put_line(out, head, line, len);
-    return rc;
+    for (; kp_wrap_next(&wrap, &line, &len); head = "")
+        put_line(o, head, line, len);
 }
 
-static int put_separator(const struct kp_sink *out)
+static void put_separator(struct kp_out *o)
 {
-    char dashes[TEXT_WIDTH];
-    memset(dashes, '-', sizeof dashes);
-    return put_line(out, "-----", dashes, sizeof dashes);
+    kp_out_print(o, "    %-*s", INDENT - 4, "-----");
+    kp_out_repeat(o, '-', text_width(o));
+    kp_out_text(o, "\n", 1);
 }
 
-int kp_render_messages(const struct kp_sink *out, const struct kp_messages *m, const char *section_id)
+int kp_render_messages(struct kp_out *o, const struct kp_messages *m, const char *section_id)
 {
     size_t n = 0;
-    int rc = 0;
-    for (size_t i = 0; !rc && i < m->n; i++) {
+    for (size_t i = 0; i < m->n; i++) {
         if (strcmp(m->list[i].rule->section, section_id))
             continue;
         if (n++)
-            rc = put_separator(out);
-        if (!rc)
-            rc = put_message(out, &m->list[i]);
+            put_separator(o);
+        put_message(o, &m->list[i]);
     }
-    return rc || !n ? rc : out->write(out->arg, "\n", 1);
+    if (n)
+        kp_out_text(o, "\n", 1);
+    return o->rc;
 }
 
 /* --- the verdict --- */
 
-static int put_wrapped(const struct kp_sink *out, const char *head, const char *text)
+static void put_wrapped(struct kp_out *o, const char *head, const char *text)
 {
-    struct kp_wrap wrap = {text, KP_LINE_WIDTH - strlen(head)};
+    size_t indent = strlen("    ") + strlen(head), len;
+    struct kp_wrap wrap = {text, kp_out_width(o) - indent};
     const char *line;
-    char padded[2 * KP_LINE_WIDTH];
-    size_t len;
-    int rc = 0, indent = (int)strlen(head);
-    for (; !rc && kp_wrap_next(&wrap, &line, &len); head = "") {
-        int n = snprintf(padded, sizeof padded, "%-*s%.*s\n", indent, head, (int)len, line);
-        kp_blank_controls(padded, (size_t)n - 1);
-        rc = out->write(out->arg, padded, (size_t)n);
-    }
-    return rc;
+    kp_out_print(o, "    ");
+    kp_out_paint(o, KP_PAINT_LABEL);
+    kp_out_print(o, "%s", head);
+    kp_out_paint(o, KP_PAINT_NONE);
+    for (bool first = true; kp_wrap_next(&wrap, &line, &len); first = false)
+        kp_out_print(o, "%*s%.*s\n", first ? 0 : (int)indent, "", (int)len, line);
 }
 
 static void describe_bound(FILE *f, const struct kp_verdict *v)
@@ -102,24 +104,29 @@ static void describe_gains(FILE *f, const struct kp_verdict *v)
     }
 }
 
-static int put_described(const struct kp_sink *out, const char *head, const struct kp_verdict *v,
-                         void (*describe)(FILE *f, const struct kp_verdict *v))
+static void put_described(struct kp_out *o, const char *head, const struct kp_verdict *v,
+                          void (*describe)(FILE *f, const struct kp_verdict *v))
 {
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return -ENOMEM;
+    if (!kp_out_has(o, f))
+        return;
     locale_t before = kp_plain_begin();
     describe(f, v);
     kp_plain_end(before);
-    int rc = kp_text_end(f, &text) ? -ENOMEM : put_wrapped(out, head, text);
+    if (kp_text_end(f, &text))
+        kp_out_has(o, NULL);
+    else
+        put_wrapped(o, head, text);
     free(text);
-    return rc;
 }
 
-int kp_render_verdict(const struct kp_sink *out, const struct kp_verdict *v)
+int kp_render_verdict(struct kp_out *o, const struct kp_verdict *v)
 {
-    int rc = v->bound == KP_BOUND_UNKNOWN ? 0 : put_described(out, "    Verdict: ", v, describe_bound);
-    return rc || !v->gains[0] ? rc : put_described(out, "    Gains: ", v, describe_gains);
+    if (v->bound != KP_BOUND_UNKNOWN)
+        put_described(o, "Verdict: ", v, describe_bound);
+    if (v->gains[0])
+        put_described(o, "Gains: ", v, describe_gains);
+    return o->rc;
 }

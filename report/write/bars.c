@@ -133,27 +133,28 @@ struct widths {
 };
 
 /* Ignores titles that leave no room for a bar: they get lines of their own. */
-static struct widths measure(const struct bar *bars, size_t n)
+static struct widths measure(const struct kp_out *o, const struct bar *bars, size_t n)
 {
     struct widths w = {0};
+    size_t line = kp_out_width(o);
     for (size_t i = 0; i < n; i++) {
         w.text = longer(w.text, text_of(&bars[i]));
         w.unit = longer(w.unit, bars[i].unit);
     }
-    size_t taken = KP_INDENT + 2 + w.text + !!w.unit + w.unit + strlen(" ||"), room = KP_LINE_WIDTH - BAR_MIN;
+    size_t taken = KP_INDENT + 2 + w.text + !!w.unit + w.unit + strlen(" ||"), room = line - BAR_MIN;
     room = room > taken ? room - taken : 0;
     for (size_t i = 0; i < n; i++)
         if (!room || strlen(bars[i].title) <= room)
             w.title = longer(w.title, bars[i].title);
     taken += w.title;
-    w.bar = taken + BAR_MIN > KP_LINE_WIDTH ? 0 : KP_LINE_WIDTH - taken;
+    w.bar = taken + BAR_MIN > line ? 0 : line - taken;
     w.bar = w.bar < BAR_MAX ? w.bar : BAR_MAX;
     return w;
 }
 
 static void print_bars(struct kp_out *o, const struct bar *bars, size_t n)
 {
-    const struct widths w = measure(bars, n);
+    const struct widths w = measure(o, bars, n);
     for (size_t i = 0; i < n; i++) {
         const struct bar *b = &bars[i];
         bool drawn = w.bar && !isnan(b->value) && is_comparable(b, bars, n);

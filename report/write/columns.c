@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CELL_LEAST = 8 /* the least width that a column is narrowed to */ };
+
 static int make_room(struct kp_columns *c)
 {
     if (c->n_cells + c->n <= c->capacity)
@@ -41,18 +43,54 @@ void kp_columns_free(struct kp_columns *c)
     c->n_cells = c->capacity = 0;
 }
 
-static void print_row(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look,
-                      const size_t *widths, const char *const *cells)
+size_t kp_columns_piece(const char *text, size_t width)
 {
+    size_t len = strlen(text), cut = width;
+    if (len <= width)
+        return len;
+    for (size_t at = width; at > width / 2; at--)
+        if (strchr(" ,_./", text[at - 1]) || text[at] == ' ')
+            return at;
+    while (cut > 1 && ((unsigned char)text[cut] & 0xc0) == 0x80)
+        cut--; /* not between the bytes of a character */
+    return cut;
+}
+
+/* Prints one line of a row; moves each cell to its rest. Returns whether there is any. `rest`: a further line, which
+ * ends with its last text. */
+static bool print_line_of_row(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look,
+                              const size_t *widths, const char **cells, bool rest)
+{
+    bool more = false;
+    size_t n = c->n;
+    while (rest && n && !*cells[n - 1])
+        n--;
     kp_out_repeat(o, ' ', (size_t)look->indent);
-    for (size_t i = 0; i < c->n; i++) {
-        size_t len = strlen(cells[i]), pad = len < widths[i] ? widths[i] - len : 0;
-        bool left = c->to_the_left && c->to_the_left[i], last = i + 1 == c->n;
+    for (size_t i = 0; i < n; i++) {
+        bool left = c->to_the_left && c->to_the_left[i], last = i + 1 == n;
+        size_t len = i + 1 == c->n && !look->framed ? strlen(cells[i]) : kp_columns_piece(cells[i], widths[i]);
+        size_t pad = len < widths[i] ? widths[i] - len : 0;
         kp_out_repeat(o, ' ', left ? 0 : pad);
         kp_out_one_line(o, cells[i], len); /* command lines and names may contain anything */
         kp_out_repeat(o, ' ', last ? 0 : (left ? pad : 0) + (size_t)look->gap);
+        cells[i] += len;
+        cells[i] += strspn(cells[i], " ");
+        more |= *cells[i] != '\0';
     }
     kp_out_text(o, "\n", 1);
+    return more;
+}
+
+static void print_row(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look,
+                      const size_t *widths, const char *const *cells)
+{
+    const char **rest = malloc(c->n * sizeof *rest);
+    if (!kp_out_has(o, rest))
+        return;
+    memcpy(rest, cells, c->n * sizeof *rest);
+    for (bool more = print_line_of_row(o, c, look, widths, rest, false); more && !o->rc;)
+        more = print_line_of_row(o, c, look, widths, rest, true);
+    free(rest);
 }
 
 static void print_dashes(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look,
@@ -67,13 +105,30 @@ static void print_dashes(struct kp_out *o, const struct kp_columns *c, const str
 }
 
 /* Returns the dashes below an unpadded last column, at most to the end of the line. */
-static size_t dashes_of_last(const struct kp_columns *c, const struct kp_columns_look *look, const size_t *widths)
+static size_t dashes_of_last(const struct kp_columns *c, const struct kp_columns_look *look, const size_t *widths,
+                             size_t line)
 {
     size_t last = c->n - 1, used = (size_t)look->indent, least = strlen(c->headings[last]);
     for (size_t i = 0; i < last; i++)
         used += widths[i] + (size_t)look->gap;
-    size_t most = used + least < KP_LINE_WIDTH ? KP_LINE_WIDTH - used : least;
+    size_t most = used + least < line ? line - used : least;
     return widths[last] < most || !c->to_the_left || !c->to_the_left[last] ? widths[last] : most;
+}
+
+/* Narrows the widest columns until the table fits into the line. */
+static void narrow(const struct kp_columns *c, const struct kp_columns_look *look, size_t *widths, size_t line)
+{
+    size_t total = (size_t)look->indent + (c->n - 1) * (size_t)look->gap, n = c->n - !look->framed;
+    for (size_t i = 0; i < c->n; i++)
+        total += widths[i];
+    for (; total > line; total--) {
+        size_t widest = 0;
+        for (size_t i = 1; i < n; i++)
+            widest = widths[i] > widths[widest] ? i : widest;
+        if (!n || widths[widest] <= CELL_LEAST)
+            return;
+        widths[widest]--;
+    }
 }
 
 void kp_columns_print(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look)
@@ -87,7 +142,8 @@ void kp_columns_print(struct kp_out *o, const struct kp_columns *c, const struct
             if (strlen(c->cells[at]) > widths[i])
                 widths[i] = strlen(c->cells[at]);
     }
-    widths[c->n - 1] = dashes_of_last(c, look, widths);
+    narrow(c, look, widths, kp_out_wide(o));
+    widths[c->n - 1] = dashes_of_last(c, look, widths, kp_out_wide(o));
     if (look->framed)
         print_dashes(o, c, look, widths);
     print_row(o, c, look, widths, c->headings);

@@ -121,9 +121,9 @@ static void choose_columns(struct grid *g)
     }
 }
 
-static bool is_short(const char *text, const char *prefix)
+static bool is_short(const struct kp_out *o, const char *text, const char *prefix)
 {
-    struct kp_wrap w = {text, KP_LINE_WIDTH - strlen(prefix)};
+    struct kp_wrap w = {text, kp_out_width(o) - strlen(prefix)};
     const char *line;
     size_t len, n = 0;
     while (n <= FOLDED_MAX && kp_wrap_next(&w, &line, &len))
@@ -144,7 +144,7 @@ static void print_folded(struct kp_out *o, const struct grid *g)
         if (g->folded[i])
             fprintf(f, "%s%s", n++ ? ", " : "", g->rows[i]);
     if (kp_out_has(o, kp_text_end(f, &text) ? NULL : text) && n) {
-        if (is_short(text, prefix))
+        if (is_short(o, text, prefix))
             kp_out_wrapped(o, prefix, text);
         else
             kp_out_print(o, "%s%zu %srows\n", prefix, n, n < g->n_rows ? "other " : "");
@@ -362,7 +362,7 @@ static void print_blocks(struct kp_out *o, const struct grid *g)
         size_t width = KP_INDENT + g->title + GAP + block_column(&b, b.first)->width;
         for (b.end = b.first + 1; b.end < g->n_shown; b.end++) {
             width += GAP + block_column(&b, b.end)->width;
-            if (width > KP_LINE_WIDTH)
+            if (width > kp_out_width(o))
                 break;
         }
         print_block(o, &b);

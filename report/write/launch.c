@@ -25,23 +25,44 @@ void kp_launch_print_name(struct kp_out *o, const struct kp_launch_info *l)
     kp_out_one_line(o, name, strlen(name));
 }
 
-void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l)
+enum { SHAPE_MAX = 80 };
+
+/* Writes " (grid)x(block)"; nothing for a graph. */
+static void write_shape(const struct kp_launch_info *l, char out[SHAPE_MAX])
 {
-    kp_launch_print_name(o, l);
+    *out = '\0';
     if (l->kind == KP_WORKLOAD_KERNEL)
-        kp_out_print(o, " (%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")x(%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")", l->grid[0],
-                     l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
+        snprintf(out, SHAPE_MAX, " (%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")x(%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")",
+                 l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
 }
 
+void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l)
+{
+    char shape[SHAPE_MAX];
+    write_shape(l, shape);
+    kp_launch_print_name(o, l);
+    kp_out_print(o, "%s", shape);
+}
+
+/* Prints the header line. Where it is wider than the display, the place of the launch gets a line of its own. */
 static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
 {
+    char shape[SHAPE_MAX], place[2 * SHAPE_MAX];
+    write_shape(l, shape);
+    int len = snprintf(place, sizeof place, "Context %" PRIu64 ", Stream %" PRIu64 ", Device %d, CC %d.%d",
+                       l->context_id, l->stream_id, l->device, l->cc_major, l->cc_minor);
+    size_t all = 2 + strlen(kp_launch_name(l)) + strlen(shape) + 2 + (size_t)len;
     kp_launch_print(o, l);
-    kp_out_print(o, ", Context %" PRIu64 ", Stream %" PRIu64 ", Device %d, CC %d.%d\n", l->context_id, l->stream_id,
-                 l->device, l->cc_major, l->cc_minor);
+    kp_out_print(o, ",");
+    kp_out_text(o, all > kp_out_wide(o) ? "\n      " : " ", all > kp_out_wide(o) ? 7 : 1);
+    kp_out_print(o, "%s", place);
+    kp_out_paint(o, KP_PAINT_NONE);
+    kp_out_text(o, "\n", 1);
 }
 
 void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick)
 {
+    kp_out_paint(o, KP_PAINT_LAUNCH);
     print_launch_line(o, l);
     kp_render_nvtx(o, &l->nvtx);
     kp_render_stack(o, l->stack);

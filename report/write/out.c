@@ -31,6 +31,36 @@ static void write_shown(struct kp_out *o, const char *text, size_t len, const ch
     write_text(o, text + done, len - done);
 }
 
+static const char *const paints[KP_PAINTS] = {
+    [KP_PAINT_NONE] = "\033[0m",
+    [KP_PAINT_LAUNCH] = "\033[1m",
+    [KP_PAINT_SECTION] = "\033[36m",
+    [KP_PAINT_LABEL] = "\033[1;32m",
+};
+
+const char *kp_paint(const struct kp_out *o, enum kp_paint paint)
+{
+    return o->display && o->display->colors ? paints[paint] : "";
+}
+
+void kp_out_paint(struct kp_out *o, enum kp_paint paint)
+{
+    const char *text = kp_paint(o, paint);
+    write_text(o, text, strlen(text));
+}
+
+size_t kp_out_wide(const struct kp_out *o)
+{
+    size_t width = o->display && o->display->width ? o->display->width : KP_LINE_WIDTH;
+    return width > KP_LINE_WIDTH_LEAST ? width : KP_LINE_WIDTH_LEAST;
+}
+
+size_t kp_out_width(const struct kp_out *o)
+{
+    size_t width = kp_out_wide(o);
+    return width < KP_LINE_WIDTH ? width : KP_LINE_WIDTH;
+}
+
 void kp_out_text(struct kp_out *o, const char *text, size_t len)
 {
     write_shown(o, text, len, "\n\t");
@@ -64,7 +94,7 @@ void kp_out_print(struct kp_out *o, const char *format, ...)
 void kp_out_wrapped(struct kp_out *o, const char *prefix, const char *text)
 {
     size_t indent = strlen(prefix), len;
-    struct kp_wrap w = {text, KP_LINE_WIDTH - indent};
+    struct kp_wrap w = {text, kp_out_width(o) - indent};
     const char *line;
     for (; kp_wrap_next(&w, &line, &len); prefix = "") {
         while (len && line[len - 1] == ' ')

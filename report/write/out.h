@@ -1,5 +1,5 @@
 /*
- * Writes text in ASCII, KP_LINE_WIDTH wide, as reports go to files.
+ * Writes text in ASCII, as wide as the display.
  * Errors: the first one, of the sink or of memory, stays in kp_out.rc; from then on nothing is written.
  */
 #ifndef KP_REPORT_WRITE_OUT_H
@@ -12,17 +12,35 @@
 #include "report/view/lines.h"
 
 enum {
-    /* Only unbreakable text is wider: a metric's name, a number of 300 digits, a frame of a call stack. */
-    KP_LINE_WIDTH = 120,
+    KP_LINE_WIDTH = 120,      /* of files; wider text is broken by fit.h */
+    KP_LINE_WIDTH_LEAST = 80, /* that blocks are laid out for */
     KP_INDENT = 4,
     KP_DRAWING_WIDTH = KP_LINE_WIDTH - KP_INDENT,
 };
 
 struct kp_out {
     const struct kp_sink *sink;
-    const struct kp_display *display;
+    const struct kp_display *display; /* NULL: as a file without colours */
     int rc;
 };
+
+/* The colours of text. */
+enum kp_paint {
+    KP_PAINT_NONE, /* ends the others */
+    KP_PAINT_LAUNCH,
+    KP_PAINT_SECTION,
+    KP_PAINT_LABEL,
+    KP_PAINTS,
+};
+
+/* Returns the characters that begin a colour; "" where the display has none. Static text. */
+const char *kp_paint(const struct kp_out *o, enum kp_paint paint);
+/* Begins a colour. */
+void kp_out_paint(struct kp_out *o, enum kp_paint paint);
+/* Returns the width that blocks are laid out for: that of the display, from KP_LINE_WIDTH_LEAST to KP_LINE_WIDTH. */
+size_t kp_out_width(const struct kp_out *o);
+/* Returns the same without the upper bound, for tables of names, which gain by room. */
+size_t kp_out_wide(const struct kp_out *o);
 
 void kp_out_text(struct kp_out *o, const char *text, size_t len);
 /* Does the same, with blanks for line ends and tabs, too. */

@@ -401,7 +401,7 @@ static void print_legend_lines(struct kp_out *o, const struct legend *lines, siz
     }
     for (size_t j = 0; j < CELLS; j++)
         all += width[j] + 2;
-    bool apart = all + name > KP_LINE_WIDTH; /* the numbers go below the name then */
+    bool apart = all + name > kp_out_width(o); /* the numbers go below the name then */
     for (size_t i = 0; i < n; i++) {
         kp_out_print(o, "    %c  %-*s", lines[i].mark, apart ? 0 : (int)name, lines[i].name);
         if (apart)

@@ -10,11 +10,10 @@
 #include "base/text.h"
 #include "base/wrap.h"
 #include "report/define/units.h"
-#include "report/model/launch_names.h"
+#include "report/model/short_names.h"
+#include "report/view/order.h"
 
 enum {
-    KERNELS_MAX = 20, /* lines of the table */
-    LINE_WIDTH = 120,
     NAME_MIN = 30,   /* least width for a kernel's name */
     NAME_FIRST = 90, /* width of the name in the sentence on what to fix first */
 };
@@ -24,11 +23,21 @@ enum { CELL_MAX = KP_NUMBER_MAX + KP_UNIT_MAX };
 static const char *const heading[COLUMNS] = {"Time %", "Total Time", "Launches", "Bound by",
                                              "Gain %", "By Rule",    "Kernel"};
 static const bool to_the_left[COLUMNS] = {[BOUND] = true, [RULE] = true, [KERNEL] = true};
+/* Columns that a narrow terminal loses, in this order: others tell nearly the same. */
+static const int dispensable[] = {TOTAL, LAUNCHES};
 
-/* A line of the table. `cell` lacks the kernel's name, whose room depends on the other columns. */
+/* A line of the table, without the kernel's name, whose room depends on the other columns. */
 struct line {
     char cell[KERNEL][CELL_MAX];
-    char name[LINE_WIDTH + 1];
+};
+
+/* The table; a column of width 0 is left out. */
+struct table {
+    FILE *to;
+    struct line *lines;
+    char **names;
+    size_t n;
+    int width[COLUMNS];
 };
 
 static void fill_line(const struct kp_summary_total *s, const struct kp_summary_kernel *k, struct line *l)
@@ -44,178 +53,72 @@ static void fill_line(const struct kp_summary_total *s, const struct kp_summary_
     snprintf(l->cell[RULE], CELL_MAX, "%s", k->rule ? k->rule->id : "");
 }
 
-/* --- names that fit --- */
-
-/* Offsets of the parts of a demangled name; all are its end where it has no parts. */
-struct parts {
-    size_t scoped; /* the function with its scopes, behind the return type */
-    size_t function;
-    size_t arguments; /* of a template */
-    size_t parameters;
-};
-
-/* Returns where the bracket that ends before `end` opens; the closing bracket itself if unmatched. */
-static size_t opening(const char *name, size_t end)
+static void print_line(const struct table *t, const char *const cell[COLUMNS])
 {
-    int depth = 0;
-    for (size_t at = end; at--;) {
-        depth += strchr(")>]", name[at]) ? 1 : strchr("(<[", name[at]) ? -1 : 0;
-        if (!depth)
-            return at;
-    }
-    return end - 1;
-}
-
-static struct parts find_parts(const char *name)
-{
-    size_t end = strlen(name), at;
-    struct parts p = {.parameters = end};
-    if (end && name[end - 1] == ')')
-        p.parameters = end = opening(name, end);
-    p.arguments = end;
-    if (end && name[end - 1] == '>')
-        p.arguments = end = opening(name, end);
-    for (at = end; at && name[at - 1] != ':' && name[at - 1] != ' '; at--)
-        ;
-    p.function = at;
-    while (at && name[at - 1] != ' ')
-        at = strchr(")>]", name[at - 1]) ? opening(name, at) : at - 1;
-    p.scoped = at;
-    return p;
-}
-
-/* Writes as much of the name as fits into `room`. Drops the return type and parameters first, then scopes, then the
- * end. */
-static void cut_name(const char *name, size_t room, char out[LINE_WIDTH + 1])
-{
-    static const char cut[] = "...", parameters[] = "(...)";
-    struct parts p = find_parts(name);
-    const char *tail = name[p.parameters] ? parameters : "";
-    const size_t starts[] = {p.scoped, p.function};
-    if (strlen(name) <= room) {
-        snprintf(out, LINE_WIDTH + 1, "%s", name);
-        return;
-    }
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (p.parameters - starts[i] + strlen(tail) <= room) {
-            snprintf(out, LINE_WIDTH + 1, "%.*s%s", (int)(p.parameters - starts[i]), name + starts[i], tail);
-            return;
-        }
-    snprintf(out, LINE_WIDTH + 1, "%.*s%s", (int)(room - strlen(cut)), name + p.function, cut);
-}
-
-static size_t common(const char *a, const char *b)
-{
-    size_t n = 0;
-    while (a[n] && a[n] == b[n])
-        n++;
-    return n;
-}
-
-/* Writes the function, and the name from `differs` on: the only part that distinguishes it from another one. */
-static void cut_to_difference(const char *name, size_t differs, size_t room, char out[LINE_WIDTH + 1])
-{
-    static const char cut[] = "...";
-    struct parts p = find_parts(name);
-    size_t head = p.arguments - p.function, gap = strlen(cut);
-    if (head > room / 2)
-        head = room / 2;
-    for (size_t back = 0; differs && back < room / 8 && !strchr(" ,<", name[differs - 1]); back++)
-        differs--; /* moves to the begin of the word */
-    int left = (int)(room - head - 2 * gap);
-    bool ends = strlen(name + differs) <= (size_t)left + gap;
-    snprintf(out, LINE_WIDTH + 1, "%.*s%s%.*s%s", (int)head, name + p.function, cut, ends ? left + (int)gap : left,
-             name + differs, ends ? "" : cut);
-}
-
-/* Cuts a name; `differs` 0: the name begins where it does. A range before it has at most half of the room. */
-static void cut_at(const struct kp_summary_kernel *k, size_t differs, size_t room, char out[LINE_WIDTH + 1])
-{
-    size_t range = strlen(k->name) > room ? k->range : 0;
-    size_t used = kp_range_cut(k->name, range, room / 2, out);
-    char name[LINE_WIDTH + 1];
-    if (differs > range)
-        cut_to_difference(k->name + range, differs - range, room - used, name);
-    else
-        cut_name(k->name + range, room - used, name);
-    strcpy(out + used, name); /* fits: not longer than the room */
-    kp_blank_controls(out, strlen(out));
-}
-
-/* Names kernel `which` so that it differs from the others. Cuts at the first difference from those that look the
- * same. Where it still looks like some of them, cuts at the next difference. */
-static void name_kernel(const struct kp_summary_kernel *kernels, size_t n, size_t which, size_t room,
-                        char out[LINE_WIDTH + 1])
-{
-    const char *name = kernels[which].name;
-    char other[LINE_WIDTH + 1];
-    size_t differs = 0, next = 0;
-    do {
-        differs = next;
-        next = SIZE_MAX;
-        cut_at(&kernels[which], differs, room, out);
-        for (size_t i = 0; i < n; i++) {
-            size_t same = i == which ? SIZE_MAX : common(name, kernels[i].name);
-            if (same <= differs || same >= next) /* already visible, or behind another difference */
-                continue;
-            cut_at(&kernels[i], differs, room, other);
-            if (!strcmp(out, other))
-                next = same;
-        }
-    } while (next != SIZE_MAX);
-}
-
-static void print_line(FILE *f, const int width[COLUMNS], const char *const cell[COLUMNS])
-{
-    fprintf(f, "  ");
+    fprintf(t->to, "  ");
     for (int i = 0; i < KERNEL; i++)
-        fprintf(f, to_the_left[i] ? "%-*s " : "%*s ", width[i], cell[i]);
-    fprintf(f, "%s\n", cell[KERNEL]);
+        if (t->width[i])
+            fprintf(t->to, to_the_left[i] ? "%-*s " : "%*s ", t->width[i], cell[i]);
+    fprintf(t->to, "%s\n", cell[KERNEL]);
 }
 
-static void print_dashes(FILE *f, const int width[COLUMNS])
+static void print_dashes(const struct table *t)
 {
     static const char dashes[] = "------------------------------------------------------------";
     const char *cell[COLUMNS];
     char rule[COLUMNS][sizeof dashes];
     for (int i = 0; i < COLUMNS; i++) {
-        snprintf(rule[i], sizeof rule[i], "%.*s", width[i], dashes);
+        snprintf(rule[i], sizeof rule[i], "%.*s", t->width[i], dashes);
         cell[i] = rule[i];
     }
-    print_line(f, width, cell);
+    print_line(t, cell);
 }
 
 /* Measures the columns before the kernel's name; returns the room left for the name. */
-static size_t measure(const struct line *lines, size_t n, int width[COLUMNS])
+static size_t measure(struct table *t, size_t line)
 {
     size_t used = 2;
     for (int i = 0; i < KERNEL; i++) {
-        width[i] = (int)strlen(heading[i]);
-        for (size_t j = 0; j < n; j++)
-            if ((int)strlen(lines[j].cell[i]) > width[i])
-                width[i] = (int)strlen(lines[j].cell[i]);
-        used += (size_t)width[i] + 1;
+        t->width[i] = (int)strlen(heading[i]);
+        for (size_t j = 0; j < t->n; j++)
+            if ((int)strlen(t->lines[j].cell[i]) > t->width[i])
+                t->width[i] = (int)strlen(t->lines[j].cell[i]);
+        used += (size_t)t->width[i] + 1;
     }
-    width[KERNEL] = (int)strlen(heading[KERNEL]);
-    return used + NAME_MIN < LINE_WIDTH ? LINE_WIDTH - used : NAME_MIN;
+    t->width[KERNEL] = (int)strlen(heading[KERNEL]);
+    for (size_t i = 0; i < sizeof dispensable / sizeof *dispensable && used + NAME_MIN > line; i++) {
+        used -= (size_t)t->width[dispensable[i]] + 1;
+        t->width[dispensable[i]] = 0;
+    }
+    return used + KP_SHORT_ROOM_MIN < line ? line - used : KP_SHORT_ROOM_MIN;
 }
 
-static void print_table(FILE *f, struct line *lines, const struct kp_summary_kernel *kernels, size_t n)
+static void print_table(const struct table *t)
 {
-    int width[COLUMNS];
     const char *cell[COLUMNS];
-    size_t room = measure(lines, n, width);
-    print_dashes(f, width);
-    print_line(f, width, heading);
-    print_dashes(f, width);
-    for (size_t j = 0; j < n; j++) {
+    print_dashes(t);
+    print_line(t, heading);
+    print_dashes(t);
+    for (size_t j = 0; j < t->n; j++) {
         for (int i = 0; i < KERNEL; i++)
-            cell[i] = lines[j].cell[i];
-        name_kernel(kernels, n, j, room, lines[j].name);
-        cell[KERNEL] = lines[j].name;
-        print_line(f, width, cell);
+            cell[i] = t->lines[j].cell[i];
+        cell[KERNEL] = t->names[j];
+        print_line(t, cell);
     }
-    print_dashes(f, width);
+    print_dashes(t);
+}
+
+/* Shortens the names of the first `n` kernels; free them with kp_short_names_free. */
+static int name_kernels(const struct kp_summary_total *s, size_t n, size_t room, char ***names)
+{
+    struct kp_long_name *whole = calloc(n, sizeof *whole);
+    if (!whole)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        whole[i] = (struct kp_long_name){s->kernels[i].name, s->kernels[i].range, false};
+    int rc = kp_short_names(whole, n, room, KP_SHORT_SIGNATURE, names);
+    free(whole);
+    return rc;
 }
 
 /* Returns the kernel whose best rule saves most of the run; the longest kernel if no rule saves anything. */
@@ -231,59 +134,93 @@ static size_t fix_first(const struct kp_summary_total *s)
     return first;
 }
 
-static void print_wrapped(FILE *f, const char *head, const char *text)
+static void print_wrapped(FILE *f, const struct kp_out *o, const char *mark, const char *label, const char *text)
 {
-    struct kp_wrap wrap = {text, LINE_WIDTH - strlen(head)};
-    const char *line;
-    int indent = (int)strlen(head);
+    int indent = (int)(strlen(mark) + strlen(label));
+    struct kp_wrap wrap = {text, kp_out_width(o) - (size_t)indent};
+    const char *line, *paint = kp_paint(o, KP_PAINT_LABEL), *plain = kp_paint(o, KP_PAINT_NONE);
     size_t len;
-    for (; kp_wrap_next(&wrap, &line, &len); head = "")
-        fprintf(f, "%-*s%.*s\n", indent, head, (int)len, line);
+    fprintf(f, "%s%s%s%s", mark, paint, label, plain);
+    for (int first = 1; kp_wrap_next(&wrap, &line, &len); first = 0)
+        fprintf(f, "%*s%.*s\n", first ? 0 : indent, "", (int)len, line);
 }
 
-static int print_first(FILE *f, const struct kp_summary_total *s)
+static int print_first(FILE *f, const struct kp_out *o, const struct kp_summary_total *s)
 {
-    size_t first = fix_first(s);
+    size_t first = fix_first(s), room = kp_out_width(o) - KP_LINE_WIDTH + NAME_FIRST;
     const struct kp_summary_kernel *k = &s->kernels[first];
     const char *by = *k->bound ? ", bound by " : "";
-    char name[LINE_WIDTH + 1], *text;
-    name_kernel(s->kernels, s->n, first, NAME_FIRST, name);
+    char **names, *text;
+    int rc = name_kernels(s, s->n, room, &names);
+    if (rc)
+        return rc;
+    const char *name = names[first];
     int len = k->rule ? asprintf(&text,
                                  "%s%s%s: rule %s (%s) would save up to %.1f%% of the run's GPU time (%.1f%% of "
                                  "this kernel's)",
                                  name, by, k->bound, k->rule->id, k->section->display, 100 * k->saved_ns / s->ns,
                                  100 * k->saved_ns / k->ns)
                       : asprintf(&text, "%s%s%s: no rule names a gain for a whole kernel", name, by, k->bound);
+    kp_short_names_free(names, s->n);
     if (len < 0)
         return -ENOMEM;
-    print_wrapped(f, k->rule ? "==KPROF== Fix first: " : "==KPROF== Look first at: ", text);
+    print_wrapped(f, o, "==KPROF== ", k->rule ? "Fix first: " : "Look first at: ", text);
     free(text);
     return 0;
 }
 
-static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown)
+static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown, enum kp_sort sort)
 {
+    static const char *const first[kp_sort_values] = {[KP_SORT_TIME] = "the %zu longest:",
+                                                      [KP_SORT_GAIN] = "the %zu with the highest gain:",
+                                                      [KP_SORT_DURATION] = "the %zu of the longest launches:",
+                                                      [KP_SORT_NAME] = "the first %zu by name:"};
     char total[CELL_MAX];
     kp_format_quantity(s->ns, "ns", false, total);
     fprintf(f, "==KPROF== %" PRIu64 " %s of %zu %s, %s of GPU time; gains are of the run", s->launches,
             s->launches == 1 ? "launch" : "launches", s->n, s->n == 1 ? "kernel" : "kernels", total);
-    fprintf(f, shown < s->n ? "; the %zu longest:\n" : "\n", shown);
+    fputs(shown < s->n ? "; " : "", f);
+    if (shown < s->n)
+        fprintf(f, first[sort], shown);
+    fputc('\n', f);
 }
 
-static int print_all(FILE *f, const struct kp_summary_total *s, struct line *lines)
+static int print_kernels(FILE *f, const struct kp_out *o, const struct kp_summary_total *s, size_t shown)
 {
-    size_t shown = s->n < KERNELS_MAX ? s->n : KERNELS_MAX;
-    int rc = print_first(f, s);
+    struct table t = {.to = f, .lines = malloc(shown * sizeof *t.lines), .n = shown};
+    if (!t.lines)
+        return -ENOMEM;
+    for (size_t i = 0; i < shown; i++)
+        fill_line(s, &s->kernels[i], &t.lines[i]);
+    int rc = name_kernels(s, shown, measure(&t, kp_out_wide(o)), &t.names);
+    if (!rc)
+        print_table(&t);
+    if (!rc)
+        kp_short_names_free(t.names, shown);
+    free(t.lines);
+    return rc;
+}
+
+static int compare(const void *a, const void *b, void *sort)
+{
+    const struct kp_summary_kernel *x = a, *y = b;
+    return kp_order(&(struct kp_ordered){x->name, x->ns, x->saved_ns, x->launches},
+                    &(struct kp_ordered){y->name, y->ns, y->saved_ns, y->launches}, *(const enum kp_sort *)sort);
+}
+
+static int print_all(FILE *f, const struct kp_out *o, struct kp_summary_total *s)
+{
+    enum kp_sort sort = o->display ? o->display->sort : KP_SORT_TIME;
+    size_t top = o->display ? o->display->top : 0, shown = top && top < s->n ? top : s->n;
+    int rc = print_first(f, o, s);
     if (rc)
         return rc;
-    for (size_t i = 0; i < shown; i++)
-        fill_line(s, &s->kernels[i], &lines[i]);
-    print_totals(f, s, shown);
-    print_table(f, lines, s->kernels, shown);
-    return 0;
+    qsort_r(s->kernels, s->n, sizeof *s->kernels, compare, &sort);
+    print_totals(f, s, shown, sort);
+    return print_kernels(f, o, s, shown);
 }
 
-int kp_run_summary_print(const struct kp_summary *summary, const struct kp_sink *out)
+int kp_run_summary_print(const struct kp_summary *summary, const struct kp_out *o)
 {
     char *text = NULL;
     size_t size = 0;
@@ -291,19 +228,17 @@ int kp_run_summary_print(const struct kp_summary *summary, const struct kp_sink 
     int rc = kp_summary_total(summary, &s);
     if (rc || !s.n)
         return rc;
-    struct line *lines = malloc(KERNELS_MAX * sizeof *lines);
-    FILE *f = lines ? open_memstream(&text, &size) : NULL;
+    FILE *f = open_memstream(&text, &size);
     rc = f ? 0 : -ENOMEM;
     if (f) {
         locale_t before = kp_plain_begin();
-        rc = print_all(f, &s, lines);
+        rc = print_all(f, o, &s);
         kp_plain_end(before);
         rc = kp_text_end(f, &text) ? -ENOMEM : rc;
     }
     if (!rc)
-        rc = out->write(out->arg, text, size);
+        rc = o->sink->write(o->sink->arg, text, size);
     free(text);
-    free(lines);
     kp_summary_total_free(&s);
     return rc;
 }

@@ -9,8 +9,13 @@
 
 enum { TITLE, UNIT, LEAST, MEAN, MOST, TIMELINE, COLUMNS };
 
-/* The room that a line has beside the longest label. */
+/* The room that a line of a file has beside the longest label. */
 enum { TIMELINE_WIDTH = 56 };
+
+static size_t timeline_width(const struct kp_out *o)
+{
+    return TIMELINE_WIDTH - (KP_LINE_WIDTH - kp_out_width(o));
+}
 
 /* Heights from nothing to the maximum, the lowest for values up to zero; a blank is time without a sample. */
 static const char heights[] = "_.:-=+*#%@";
@@ -67,30 +72,30 @@ static char height_of(double value, double most)
 
 /* Draws a column as the mean of the samples whose middle lies in it. With fewer samples than columns, draws the
  * sample being taken at that time. */
-static void draw(const struct timeline *t, double end, char out[TIMELINE_WIDTH + 1])
+static void draw(const struct timeline *t, double end, size_t width, char out[TIMELINE_WIDTH + 1])
 {
-    double sums[TIMELINE_WIDTH] = {0}, column = end / TIMELINE_WIDTH;
+    double sums[TIMELINE_WIDTH] = {0}, column = end / (double)width;
     size_t counts[TIMELINE_WIDTH] = {0};
     const struct kp_series *s = t->series;
     for (size_t i = 0; i < s->n_values; i++) {
-        size_t at = index_at((t->begin + ((double)i + 0.5) * t->step) / column, TIMELINE_WIDTH);
-        if (at == TIMELINE_WIDTH || !isfinite(s->values[i]))
+        size_t at = index_at((t->begin + ((double)i + 0.5) * t->step) / column, width);
+        if (at == width || !isfinite(s->values[i]))
             continue;
         sums[at] += s->values[i];
         counts[at]++;
     }
-    for (size_t x = 0; x < TIMELINE_WIDTH; x++) {
+    for (size_t x = 0; x < width; x++) {
         size_t taken = index_at((((double)x + 0.5) * column - t->begin) / t->step, s->n_values);
         double value = counts[x] ? sums[x] / (double)counts[x] : taken < s->n_values ? s->values[taken] : NAN;
         out[x] = height_of(isfinite(value) ? value : NAN, t->most);
     }
-    size_t width = TIMELINE_WIDTH;
     while (width && out[width - 1] == ' ')
         width--;
     out[width] = '\0';
 }
 
-static int add_row(struct kp_columns *table, const char *title, const struct timeline *t, double end, bool base)
+static int add_row(struct kp_columns *table, const char *title, const struct timeline *t, double end, size_t width,
+                   bool base)
 {
     char unit[KP_UNIT_MAX], least[KP_NUMBER_MAX], mean[KP_NUMBER_MAX], most[KP_NUMBER_MAX], line[TIMELINE_WIDTH + 1];
     double divisor = kp_unit_divisor(t->series->unit, t->n ? t->most : 0, base, unit);
@@ -99,23 +104,23 @@ static int add_row(struct kp_columns *table, const char *title, const struct tim
     kp_format_real(t->least / divisor, least);
     kp_format_real(t->mean / divisor, mean);
     kp_format_real(t->most / divisor, most);
-    draw(t, end, line);
+    draw(t, end, width, line);
     return kp_columns_add(table, (const char *[COLUMNS]){title, unit, least, mean, most, line});
 }
 
 /* Writes the heading of the timelines: the begin of the kernel, and the end of the last sample. */
-static void write_axis(double end, bool base, char out[TIMELINE_WIDTH + 1])
+static void write_axis(double end, size_t width, bool base, char out[TIMELINE_WIDTH + 1])
 {
     char text[KP_NUMBER_MAX + KP_UNIT_MAX];
     kp_format_quantity(end, "ns", base, text);
     size_t len = strlen(text);
-    memset(out, '.', TIMELINE_WIDTH);
+    memset(out, '.', width);
     memcpy(out, "0 ", 2);
-    if (len + 4 < TIMELINE_WIDTH) {
-        out[TIMELINE_WIDTH - len - 1] = ' ';
-        memcpy(out + TIMELINE_WIDTH - len, text, len);
+    if (len + 4 < width) {
+        out[width - len - 1] = ' ';
+        memcpy(out + width - len, text, len);
     }
-    out[TIMELINE_WIDTH] = '\0';
+    out[width] = '\0';
 }
 
 /* Prints the number of samples, which differs from pass to pass. */
@@ -147,7 +152,7 @@ static int make_table(struct kp_out *o, const struct kp_series_row *rows, const 
     for (size_t i = 0; !rc && i < n; i++) {
         const char *name = rows[i].series->name;
         char *title = kp_out_title(o, &(struct kp_line){.label = rows[i].label, .name = name});
-        rc = title ? add_row(table, title, &lines[i], end, o->display->base_units) : -ENOMEM;
+        rc = title ? add_row(table, title, &lines[i], end, timeline_width(o), o->display->base_units) : -ENOMEM;
         free(title);
     }
     return rc;
@@ -168,7 +173,7 @@ void kp_series_draw(struct kp_out *o, const struct kp_series_row *rows, size_t n
         lines[i] = read_series(rows[i].series);
         end = end_of(&lines[i]) > end ? end_of(&lines[i]) : end;
     }
-    write_axis(end, o->display->base_units, axis);
+    write_axis(end, timeline_width(o), o->display->base_units, axis);
     int rc = make_table(o, rows, lines, n, end, &table);
     if (!rc) {
         kp_columns_print(o, &table, &look);

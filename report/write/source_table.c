@@ -192,27 +192,34 @@ static const char *text_of(const struct kp_source_map *s, const struct kp_source
 
 static const struct {
     const char *heading;
-    int width; /* negative: aligned left */
+    int width;  /* negative: aligned left */
+    bool spare; /* a narrow terminal loses it */
 } columns[] = {
-    {"#", 3},
-    {"Samples", 11},
-    {"Share", 6},
-    {"Stall Reason", -18},
-    {"Instructions", 15},
-    {"Excess Sectors", 15},
-    {"Share", 6},
-    {"Excess Wavefronts", 17},
-    {"Share", 6},
+    {"#", 3, false},
+    {"Samples", 11, false},
+    {"Share", 6, false},
+    {"Stall Reason", -18, false},
+    {"Instructions", 15, false},
+    {"Excess Sectors", 15, false},
+    {"Share", 6, true},
+    {"Excess Wavefronts", 17, true},
+    {"Share", 6, true},
 };
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static bool is_shown(const struct kp_out *o, size_t column)
+{
+    return !columns[column].spare || kp_out_width(o) == KP_LINE_WIDTH;
+}
 
 static void print_row(struct kp_out *o, const char *const cells[COLUMNS])
 {
     char row[KP_LINE_WIDTH + 1];
     int n = 0;
     for (size_t i = 0; i < COLUMNS; i++)
-        n += snprintf(row + n, sizeof row - (size_t)n, " %*s", columns[i].width, cells[i]);
+        if (is_shown(o, i))
+            n += snprintf(row + n, sizeof row - (size_t)n, " %*s", columns[i].width, cells[i]);
     while (n && row[n - 1] == ' ')
         n--;
     kp_out_print(o, "   %.*s\n", n, row);
@@ -222,6 +229,8 @@ static void print_rule(struct kp_out *o)
 {
     kp_out_text(o, "   ", 3);
     for (size_t i = 0; i < COLUMNS; i++) {
+        if (!is_shown(o, i))
+            continue;
         kp_out_text(o, " ", 1);
         kp_out_repeat(o, '-', (size_t)abs(columns[i].width));
     }
@@ -256,7 +265,7 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
     char *place = describe(s, line);
     if (kp_out_has(o, place)) {
         kp_out_repeat(o, ' ', TEXT_INDENT - 2);
-        print_line_of_source(o, place, strlen(place), KP_LINE_WIDTH - TEXT_INDENT + 2);
+        print_line_of_source(o, place, strlen(place), kp_out_width(o) - TEXT_INDENT + 2);
         kp_out_text(o, "\n", 1);
     }
     free(place);
@@ -265,7 +274,7 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
     if (text) {
         kp_out_repeat(o, ' ', TEXT_INDENT - 2);
         kp_out_text(o, "| ", 2);
-        print_line_of_source(o, text, len, KP_LINE_WIDTH - TEXT_INDENT);
+        print_line_of_source(o, text, len, kp_out_width(o) - TEXT_INDENT);
         kp_out_text(o, "\n", 1);
     }
 }
@@ -443,7 +452,7 @@ static void print_mark(struct kp_out *o, const struct kp_source_map *s, const st
         return;
     }
     kp_out_text(o, "  - ", 4);
-    print_line_of_source(o, place, strlen(place), KP_LINE_WIDTH - 4);
+    print_line_of_source(o, place, strlen(place), kp_out_width(o) - 4);
     kp_out_text(o, "\n", 1);
     free(place);
 }

@@ -7,8 +7,9 @@
 #include "base/text.h"
 #include "base/wrap.h"
 #include "report/define/units.h"
+#include "report/write/columns.h"
 
-enum { VALUE_WIDTH_MAX = 30 /* longer values are wrapped */ };
+enum { VALUE_WIDTH_MAX = 30 /* longer values are wrapped */, LABEL_LEAST = 20 };
 
 static const char not_collected[] = "not collected";
 
@@ -43,11 +44,20 @@ static void print_rule(struct kp_out *o, const struct widths *w)
 static void print_line(struct kp_out *o, const struct widths *w, const char *label, const char *unit, const char *value)
 {
     struct kp_wrap wrap = {value, VALUE_WIDTH_MAX};
-    const char *part;
-    size_t len;
-    for (; kp_wrap_next(&wrap, &part, &len); label = unit = "")
-        kp_out_print(o, "    %-*s %*s %*.*s\n", (int)w->label, label, (int)w->unit, unit, (int)w->value, (int)len,
-                     part);
+    const char *part = "";
+    size_t len = 0;
+    bool more = kp_wrap_next(&wrap, &part, &len);
+    while (more || *label) {
+        size_t shown = kp_columns_piece(label, w->label);
+        if (more)
+            kp_out_print(o, "    %-*.*s %*s %*.*s\n", (int)w->label, (int)shown, label, (int)w->unit, unit,
+                         (int)w->value, (int)len, part);
+        else
+            kp_out_print(o, "    %.*s\n", (int)shown, label);
+        label += shown;
+        unit = "";
+        more = more && kp_wrap_next(&wrap, &part, &len);
+    }
 }
 
 static char *instances_text(struct kp_out *o, const struct kp_metric *m)
@@ -81,6 +91,9 @@ static void print_cells(struct kp_out *o, const struct cells *cells, size_t n)
     }
     if (w.value > VALUE_WIDTH_MAX)
         w.value = VALUE_WIDTH_MAX;
+    size_t taken = KP_INDENT + 2 + w.unit + w.value, line = kp_out_wide(o);
+    if (w.label + taken > line)
+        w.label = line > taken + LABEL_LEAST ? line - taken : LABEL_LEAST;
     print_rule(o, &w);
     print_line(o, &w, heading[0], heading[1], heading[2]);
     print_rule(o, &w);

@@ -15,8 +15,11 @@ enum {
     LIST_WIDTH = 100 /* the room that attributes leave to a list */
 };
 
-static const char *const indents[] = {
-    [KP_LEVEL_PAGE] = " ", [KP_LEVEL_LAUNCH] = "  ", [KP_LEVEL_SECTION] = "    ", [KP_LEVEL_BODY] = "    "};
+static const char *const indents[] = {[KP_LEVEL_PAGE] = " ",
+                                      [KP_LEVEL_LAUNCH] = "  ",
+                                      [KP_LEVEL_SECTION] = "    ",
+                                      [KP_LEVEL_BODY] = "    ",
+                                      [KP_LEVEL_RUN] = "==KPROF== "};
 
 static struct kp_text_writer *text_of(struct kp_writer *w)
 {
@@ -48,7 +51,11 @@ static void write_gap(struct kp_writer *w)
 
 static void write_heading(struct kp_writer *w, enum kp_level level, const char *text)
 {
-    kp_out_print(&w->out, "%s%s%s\n", indents[level], level == KP_LEVEL_SECTION ? "Section: " : "", text);
+    kp_out_print(&w->out, "%s", indents[level]);
+    kp_out_paint(&w->out, level == KP_LEVEL_SECTION ? KP_PAINT_SECTION : KP_PAINT_LABEL);
+    kp_out_print(&w->out, "%s%s", level == KP_LEVEL_SECTION ? "Section: " : "", text);
+    kp_out_paint(&w->out, KP_PAINT_NONE);
+    write_gap(w);
 }
 
 static void write_note(struct kp_writer *w, enum kp_level level, const char *mark, const char *text)
@@ -210,9 +217,12 @@ static void write_drawing(struct kp_writer *w, enum kp_body body, const struct k
         [KP_BODY_CURVE] = kp_curve_draw,
         [KP_BODY_CHART] = kp_chart_draw,
     };
+    bool drawn = body < sizeof drawings / sizeof *drawings && drawings[body];
+    if (drawn && body != KP_BODY_GRID && kp_out_width(&w->out) < KP_LINE_WIDTH)
+        drawn = false; /* a canvas of fixed width has no room */
     if (body == KP_BODY_BARS || body == KP_BODY_BARS_AS)
         kp_bars_draw(&w->out, lines, body == KP_BODY_BARS);
-    else if (body < sizeof drawings / sizeof *drawings && drawings[body])
+    else if (drawn)
         drawings[body](&w->out, lines);
     else
         kp_table_print(&w->out, lines);
@@ -225,12 +235,12 @@ static void write_series(struct kp_writer *w, const struct kp_series_row *rows, 
 
 static void write_verdict(struct kp_writer *w, const struct kp_verdict *verdict)
 {
-    keep(w, kp_render_verdict(w->out.sink, verdict));
+    keep(w, kp_render_verdict(&w->out, verdict));
 }
 
 static void write_messages(struct kp_writer *w, const struct kp_messages *messages, const char *section)
 {
-    keep(w, kp_render_messages(w->out.sink, messages, section));
+    keep(w, kp_render_messages(&w->out, messages, section));
 }
 
 static void write_source_lines(struct kp_writer *w, const struct kp_view *v, size_t limit, bool help)
@@ -250,7 +260,7 @@ static void write_stacks(struct kp_writer *w, struct kp_stack_totals *stacks)
 
 static void write_summary(struct kp_writer *w, const struct kp_summary *summary)
 {
-    keep(w, kp_run_summary_print(summary, w->out.sink));
+    keep(w, kp_run_summary_print(summary, &w->out));
 }
 
 static void end(struct kp_writer *w)

@@ -22,8 +22,8 @@
 #include "report/write/out.h"
 #include "report/write/stack.h"
 
-/* The level of a heading or a note. */
-enum kp_level { KP_LEVEL_PAGE, KP_LEVEL_LAUNCH, KP_LEVEL_SECTION, KP_LEVEL_BODY };
+/* The level of a heading or a note; RUN is about the whole run. */
+enum kp_level { KP_LEVEL_PAGE, KP_LEVEL_LAUNCH, KP_LEVEL_SECTION, KP_LEVEL_BODY, KP_LEVEL_RUN };
 
 /* The first columns of each row, in a format of rows. Where sessions are shared, the columns of the process come
  * before them. */

@@ -586,6 +586,12 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_WARP_SAMPLING_INTERVAL=3",
         "KPROF_CSV_DEFUSE=on",
         "KPROF_WARP_SAMPLING_BUFFER_SIZE=1M",
+        "KPROF_SORT=name",
+        "KPROF_TOP=3",
+        "KPROF_BRIEF_ABOVE=4",
+        "KPROF_RENAME_KERNELS=/dev/null",
+        "KPROF_COLOR=never",
+        "KPROF_REPORT_PIPE=5",
     };
     (void)state;
     size_t n;
@@ -607,8 +613,9 @@ static void every_flag_reaches_the_environment(void **state)
         "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda",
         "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
         "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
-        "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--strict=no", "--status-file", "s",
-        "--metrics-told=m", "env");
+        "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--sort=name", "--top", "3",
+        "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never", "--report-pipe=5", "--strict=no",
+        "--status-file", "s", "--metrics-told=m", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s%s", lines[i], o.out, o.err);

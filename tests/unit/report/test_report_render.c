@@ -25,10 +25,12 @@ static void basic_set_of_14_launches_is_ncus_text(void **state)
     struct kp_recording r = kp_test_recording();
     struct kp_test_text t = {0};
     struct kp_sink out = kp_test_sink(&t);
+    struct kp_display wide = plain; /* ncu breaks no header line */
+    wide.width = 200;
     assert_int_equal(r.n, 14);
     assert_int_equal(kp_render_process(&out, &r.session), 0);
     for (size_t i = 0; i < r.n; i++)
-        assert_int_equal(kp_test_launch(&out, &plain, &r.session, &r.results[i]), 0);
+        assert_int_equal(kp_test_launch(&out, &wide, &r.session, &r.results[i]), 0);
     kp_test_reference(t.text, "tests/golden/h200_basic.txt");
     free(t.text);
     kp_test_recording_free(&r);

@@ -145,7 +145,7 @@ static void render_all(struct kp_test_text *t, const struct kp_messages *m, cons
             out.write(out.arg, "\n", 1);
             before = t->len;
         }
-        assert_int_equal(kp_render_messages(&out, m, sections[i]->id), 0);
+        assert_int_equal(kp_render_messages(&(struct kp_out){.sink = &out}, m, sections[i]->id), 0);
         assert_int_equal(t->len > before, kp_messages_count(m, sections[i]->id) > 0);
     }
 }
@@ -654,7 +654,7 @@ static void a_failing_sink_ends_the_rendering(void **state)
     for (; rc; writes++) {
         int left = writes;
         struct kp_sink out = {write_some, &left};
-        rc = kp_render_messages(&out, &m, "WarpStateStats");
+        rc = kp_render_messages(&(struct kp_out){.sink = &out}, &m, "WarpStateStats");
         assert_true(rc == 0 || (rc == -ENOSPC && left == -1));
     }
     assert_true(writes > 5);

@@ -282,6 +282,8 @@ static size_t count_launches(const char *text)
 }
 
 /* As when profiling: by the base name, and of those that match. */
+static char renames[PATH_MAX];
+
 static void launches_can_be_chosen(void **state)
 {
     static const struct {
@@ -298,6 +300,7 @@ static void launches_can_be_chosen(void **state)
         {{"-k", "stream_tria"}, 0, "matches 'stream_tria' (kernel-name); did you mean 'stream_triad'?\n"},
         {{"-k", "regex:^triad"}, 0, "matches 'regex:^triad' (kernel-name).\n"},
         {{"-k", "stream_triad", "-s", "2"}, 0, "session 2 match, and all of them come before"},
+        {{"-k", "My Triad", "--rename-kernels", renames}, 2, NULL},
         {{"-s", "99"}, 0, "session 4 match, and all of them come before"},
         {{"-s", "99", "--page", "raw", "--csv"}, 0, "session 4 match"},
     };
@@ -306,6 +309,11 @@ static void launches_can_be_chosen(void **state)
     struct kp_store *s = NULL;
     char *err = NULL, *out, path[PATH_MAX];
     (void)state;
+    snprintf(renames, sizeof renames, "%s", inside("renames.yaml"));
+    FILE *f = fopen(renames, "we");
+    assert_non_null(f);
+    fputs("- Original: regex:stream_triad\n- Renamed: My Triad\n", f);
+    assert_int_equal(fclose(f), 0);
     snprintf(path, sizeof path, "%s", inside("many.kprof"));
     assert_int_equal(kp_store_create(path, false, &s, &err), 0);
     assert_int_equal(kp_store_put_session(s, &rec.session, &err), 0);
@@ -320,6 +328,7 @@ static void launches_can_be_chosen(void **state)
     }
     kp_store_close(s);
     kp_test_recording_free(&rec);
+    setenv("COLUMNS", "500", 1); /* the lines that are looked for are whole */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *argv[10] = {command, "report", path};
         for (size_t k = 0; k < 6; k++)
@@ -347,6 +356,7 @@ static void launches_can_be_chosen(void **state)
     free(out);
     free(err);
     unlink(path);
+    unsetenv("COLUMNS");
 }
 
 /* What rules say stands below their sections, the verdict above them, the summary before the account. */
@@ -379,7 +389,14 @@ static void wrong_options_are_told(void **state)
         {ARGS("report", "-i", session), NULL},
         {ARGS("report", "-ix.ncu-rep"), NULL},
         {ARGS("report", "--import", session), NULL},
-        {ARGS("report", "--rename-kernels=off", session), NULL},
+        {ARGS("report", "--rename-kernels=no.yaml", session), NULL},
+        {ARGS("report", "--rename-kernels-path=no.yaml", session), NULL},
+        {ARGS("report", "--sort=gian", session), NULL},
+        {ARGS("report", "--sort", "durations", session), NULL},
+        {ARGS("report", "--top=many", session), NULL},
+        {ARGS("report", "--brief-above=-1", session), NULL},
+        {ARGS("report", "--color=allways", session), NULL},
+        {ARGS("report", "--colour=never", session), NULL},
         {ARGS("report", session, "--section"), NULL},
         {ARGS("report", "--print-units=bases", session), NULL},
         {ARGS("report", "--section=Ocupancy", session), NULL},

@@ -77,7 +77,7 @@ static char *stack_lines(const uint64_t *stacks, const uint64_t *ns, size_t n, b
     struct launches from = {stacks, ns, n};
     struct kp_launches launches = {.each = each, .from = &from};
     struct kp_session s = {.set = "", .sections = "", .metrics = "", .exe = "p", .host = "h", .complete = true};
-    struct kp_display d = {.rules = 0};
+    struct kp_display d = {.rules = 0, .width = 1000};
     struct kp_test_text t = {0};
     struct kp_sink out = kp_test_sink(&t);
     char *err = NULL;

@@ -109,7 +109,7 @@ static void verdicts_as_text(void **state)
         out.write(out.arg, "  ", 2);
         out.write(out.arg, name, strlen(name));
         out.write(out.arg, "\n", 1);
-        assert_int_equal(kp_render_verdict(&out, &v), 0);
+        assert_int_equal(kp_render_verdict(&(struct kp_out){.sink = &out}, &v), 0);
         kp_messages_free(&m);
     }
     kp_test_golden(t.text, "tests/golden/verdict_h200.txt");
@@ -128,7 +128,7 @@ static void a_verdict_needs_little(void **state)
     struct kp_sink out = kp_test_sink(&t);
     kp_verdict(&r, NULL, &none, &v);
     assert_int_equal(v.bound, KP_BOUND_UNKNOWN);
-    assert_int_equal(kp_render_verdict(&out, &v), 0);
+    assert_int_equal(kp_render_verdict(&(struct kp_out){.sink = &out}, &v), 0);
     assert_string_equal(t.text, "");
     kp_result_set_real(&r, "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", 30);
     kp_result_set_real(&r, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", 61);
@@ -175,7 +175,7 @@ static void assert_verdict(const struct kp_result *r, const struct kp_messages *
     struct kp_test_text t = {calloc(1, 1), 0};
     struct kp_sink out = kp_test_sink(&t);
     kp_verdict(r, NULL, m, &v);
-    assert_int_equal(kp_render_verdict(&out, &v), 0);
+    assert_int_equal(kp_render_verdict(&(struct kp_out){.sink = &out}, &v), 0);
     assert_string_equal(t.text, text);
     free(t.text);
 }
@@ -308,7 +308,8 @@ static char *summary_text(const struct kp_summary *s)
 {
     struct kp_test_text t = {calloc(1, 1), 0};
     struct kp_sink out = kp_test_sink(&t);
-    assert_int_equal(kp_run_summary_print(s, &out), 0);
+    static const struct kp_display display = {.top = 20};
+    assert_int_equal(kp_run_summary_print(s, &(struct kp_out){.sink = &out, .display = &display}), 0);
     return t.text;
 }
 
@@ -540,8 +541,8 @@ static void the_sinks_error_is_returned(void **state)
     struct kp_verdict v;
     apply(&r, 0, &m);
     kp_verdict(&r.results[0], &r.session, &m, &v);
-    assert_int_equal(kp_render_verdict(&out, &v), -ENOSPC);
-    assert_int_equal(kp_run_summary_print(s, &out), -ENOSPC);
+    assert_int_equal(kp_render_verdict(&(struct kp_out){.sink = &out}, &v), -ENOSPC);
+    assert_int_equal(kp_run_summary_print(s, &(struct kp_out){.sink = &out}), -ENOSPC);
     kp_messages_free(&m);
     kp_summary_free(s);
     kp_test_recording_free(&r);

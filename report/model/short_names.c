@@ -1,0 +1,266 @@
+#include "report/model/short_names.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "report/model/launch_names.h"
+#include "report/model/renames.h"
+
+static const char cut[] = "...";
+
+/* --- one name --- */
+
+/* Offsets of the parts of a demangled name; all are its end where it has no parts. */
+struct parts {
+    size_t scoped; /* the function with its scopes, behind the return type */
+    size_t function;
+    size_t arguments; /* of a template */
+    size_t parameters;
+};
+
+/* Returns where the bracket that ends before `end` opens; the closing bracket itself if unmatched. */
+static size_t opening(const char *name, size_t end)
+{
+    int depth = 0;
+    for (size_t at = end; at--;) {
+        depth += strchr(")>]", name[at]) ? 1 : strchr("(<[", name[at]) ? -1 : 0;
+        if (!depth)
+            return at;
+    }
+    return end - 1;
+}
+
+static struct parts find_parts(const char *name)
+{
+    size_t end = strlen(name), at;
+    struct parts p = {.parameters = end};
+    if (end && name[end - 1] == ')')
+        p.parameters = end = opening(name, end);
+    p.arguments = end;
+    if (end && name[end - 1] == '>')
+        p.arguments = end = opening(name, end);
+    for (at = end; at && name[at - 1] != ':' && name[at - 1] != ' '; at--)
+        ;
+    p.function = at;
+    while (at && name[at - 1] != ' ')
+        at = strchr(")>]", name[at - 1]) ? opening(name, at) : at - 1;
+    p.scoped = at;
+    return p;
+}
+
+static bool is_text(const struct kp_long_name *n)
+{
+    return n->is_text || kp_renames_gave(n->name + n->range);
+}
+
+static struct parts parts_of(const struct kp_long_name *n, const char *name)
+{
+    size_t end = strlen(name);
+    return is_text(n) ? (struct parts){0, 0, end, end} : find_parts(name);
+}
+
+/* Writes as much of the name as fits into `room`. Drops the return type and parameters first, then scopes, then the
+ * end. */
+static void write_signature(const struct kp_long_name *n, const char *name, size_t room, char *out)
+{
+    static const char parameters[] = "(...)";
+    struct parts p = parts_of(n, name);
+    const char *tail = name[p.parameters] ? parameters : "";
+    const size_t starts[] = {p.scoped, p.function};
+    if (strlen(name) <= room) {
+        strcpy(out, name);
+        return;
+    }
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (p.parameters - starts[i] + strlen(tail) <= room) {
+            snprintf(out, room + 1, "%.*s%s", (int)(p.parameters - starts[i]), name + starts[i], tail);
+            return;
+        }
+    snprintf(out, room + 1, "%.*s%s", (int)(room - strlen(cut)), name + p.function, cut);
+}
+
+/* Writes the function, and the name from `differs` on: the only part that distinguishes it from another one. */
+static void write_difference(const struct kp_long_name *n, const char *name, size_t differs, size_t room, char *out)
+{
+    struct parts p = parts_of(n, name);
+    size_t head = p.arguments - p.function, gap = strlen(cut);
+    if (head > room / 2)
+        head = room / 2;
+    for (size_t back = 0; differs && back < room / 8 && !strchr(" ,<:_", name[differs - 1]); back++)
+        differs--; /* moves to the begin of the word */
+    int left = (int)(room - head - 2 * gap);
+    bool ends = strlen(name + differs) <= (size_t)left + gap;
+    snprintf(out, room + 1, "%.*s%s%.*s%s", (int)head, name + p.function, cut, ends ? left + (int)gap : left,
+             name + differs, ends ? "" : cut);
+}
+
+/* Whether the name of a template's function says nothing of what it does: its arguments do. */
+static bool says_nothing(const struct parts *p, const char *name)
+{
+    static const char *const words[] = {"Kernel", "Kernel2", "kernel", "device_kernel"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (p->arguments < p->parameters && p->arguments - p->function == strlen(words[i]) &&
+            !strncmp(name + p->function, words[i], strlen(words[i])))
+            return true;
+    return false;
+}
+
+static int write_bare(const struct kp_long_name *n, const char *name, size_t room, char *out)
+{
+    struct parts p = parts_of(n, name);
+    if (says_nothing(&p, name)) {
+        write_signature(n, name, room, out);
+        return 0;
+    }
+    char *bare = is_text(n) ? strndup(name, room) : kp_trace_name(name, room);
+    if (bare)
+        strcpy(out, bare); /* fits: not longer than the room */
+    free(bare);
+    return bare ? 0 : -ENOMEM;
+}
+
+/* Shortens a name; `differs` 0: the name begins where it does. A range before it has at most half of the room.
+ * malloc'ed; NULL without memory. */
+static char *shorten(const struct kp_long_name *n, size_t differs, size_t room, enum kp_short_form form)
+{
+    char *out = malloc(room + 1);
+    int rc = 0;
+    if (!out)
+        return NULL;
+    size_t range = form == KP_SHORT_BARE || strlen(n->name) > room ? n->range : 0;
+    size_t used = kp_range_cut(n->name, range, room / 2, out);
+    if (differs > range)
+        write_difference(n, n->name + range, differs - range, room - used, out + used);
+    else if (form == KP_SHORT_BARE)
+        rc = write_bare(n, n->name + range, room - used, out + used);
+    else
+        write_signature(n, n->name + range, room - used, out + used);
+    if (!rc) {
+        kp_blank_controls(out, strlen(out));
+        return out;
+    }
+    free(out);
+    return NULL;
+}
+
+/* --- all of them --- */
+
+struct all {
+    const struct kp_long_name *names;
+    size_t n, room;
+    enum kp_short_form form;
+    char **first; /* as each name alone would be shortened */
+};
+
+static size_t common(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n;
+}
+
+/* Finds the next difference of name `which`, shortened at `differs` to `text`, from names that look the same then.
+ * *next is SIZE_MAX when there is none. */
+static int next_difference(const struct all *a, size_t which, size_t differs, const char *text, size_t *next)
+{
+    *next = SIZE_MAX;
+    for (size_t i = 0; i < a->n; i++) {
+        if (strcmp(a->first[i], a->first[which]) != 0)
+            continue; /* its own shortening keeps it apart */
+        size_t same = common(a->names[which].name, a->names[i].name);
+        bool equal = !a->names[which].name[same] && !a->names[i].name[same];
+        if (equal || same <= differs || same >= *next) /* already visible, or behind another difference */
+            continue;
+        char *other = differs ? shorten(&a->names[i], differs, a->room, a->form) : kp_strdup(a->first[i]);
+        if (!other)
+            return -ENOMEM;
+        if (!strcmp(text, other))
+            *next = same;
+        free(other);
+    }
+    return 0;
+}
+
+/* Shortens name `which` so that it differs from the others. Cuts at the first difference from those that look the
+ * same. Where it still looks like some of them, cuts at the next difference. NULL without memory. */
+static char *tell_apart(const struct all *a, size_t which)
+{
+    size_t differs = 0, next = 0;
+    char *text = NULL;
+    do {
+        differs = next;
+        free(text);
+        text = shorten(&a->names[which], differs, a->room, a->form);
+        if (text && next_difference(a, which, differs, text, &next)) {
+            free(text);
+            text = NULL;
+        }
+    } while (text && next != SIZE_MAX);
+    return text;
+}
+
+/* A short name, for sorting. */
+struct entry {
+    const char *name;
+    char *text;
+};
+
+static int by_text(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    int texts = strcmp(x->text, y->text);
+    return texts ? texts : strcmp(x->name, y->name);
+}
+
+/* Numbers names that look the same all the same, as they differ in places too far apart: f...#2. */
+static int number_equal(const struct all *a, char **texts)
+{
+    struct entry *sorted = calloc(a->n ? a->n : 1, sizeof *sorted);
+    char mark[32];
+    if (!sorted)
+        return -ENOMEM;
+    for (size_t i = 0; i < a->n; i++)
+        sorted[i] = (struct entry){a->names[i].name, texts[i]};
+    qsort(sorted, a->n, sizeof *sorted, by_text);
+    for (size_t first = 0, end; first < a->n; first = end) {
+        size_t number = 1;
+        for (end = first + 1; end < a->n && !strcmp(sorted[end].text, sorted[first].text); end++) {
+            number += strcmp(sorted[end].name, sorted[end - 1].name) != 0;
+            size_t len = strlen(sorted[end].text), used = (size_t)snprintf(mark, sizeof mark, "#%zu", number);
+            if (number > 1) /* each text has all of the room */
+                strcpy(sorted[end].text + (len + used > a->room ? a->room - used : len), mark);
+        }
+    }
+    free(sorted);
+    return 0;
+}
+
+int kp_short_names(const struct kp_long_name *names, size_t n, size_t room, enum kp_short_form form, char ***out)
+{
+    char **first = calloc(n ? n : 1, sizeof *first), **texts = calloc(n ? n : 1, sizeof *texts);
+    struct all a = {names, n, room, form, first};
+    int rc = first && texts ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = (first[i] = shorten(&names[i], 0, room, form)) ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = (texts[i] = tell_apart(&a, i)) ? 0 : -ENOMEM;
+    if (!rc)
+        rc = number_equal(&a, texts);
+    kp_short_names_free(first, n);
+    if (rc)
+        kp_short_names_free(texts, n);
+    *out = rc ? NULL : texts;
+    return rc;
+}
+
+void kp_short_names_free(char **names, size_t n)
+{
+    for (size_t i = 0; names && i < n; i++)
+        free(names[i]);
+    free(names);
+}

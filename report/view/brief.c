@@ -1,0 +1,145 @@
+#include "report/view/brief.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/model/launch_names.h"
+
+struct one {
+    const char *kind; /* one of the kinds */
+    double ns;
+    uint64_t id;
+};
+
+struct kp_brief {
+    char **kinds; /* kernel and shape, sorted; owned */
+    size_t n_kinds, room_of_kinds;
+    struct one *all;
+    size_t n, room;
+    uint64_t *chosen; /* ids, sorted */
+    size_t n_chosen;
+};
+
+struct kp_brief *kp_brief_new(void)
+{
+    return calloc(1, sizeof(struct kp_brief));
+}
+
+void kp_brief_free(struct kp_brief *b)
+{
+    for (size_t i = 0; b && i < b->n_kinds; i++)
+        free(b->kinds[i]);
+    if (b) {
+        free(b->kinds);
+        free(b->all);
+        free(b->chosen);
+    }
+    free(b);
+}
+
+/* Returns an array of elements with room for one more; NULL without memory, with the old one in place. */
+static void *with_room(void *array, size_t n, size_t *room, size_t element)
+{
+    if (n < *room)
+        return array;
+    size_t more = *room ? 2 * *room : 64;
+    void *grown = realloc(array, more * element);
+    *room = grown ? more : *room;
+    return grown;
+}
+
+static char *kind_of(const struct kp_launch_info *l)
+{
+    char *text;
+    int n = asprintf(&text, "%s %" PRIu32 ",%" PRIu32 ",%" PRIu32 " %" PRIu32 ",%" PRIu32 ",%" PRIu32,
+                     kp_launch_name(l), l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
+    return n < 0 ? NULL : text;
+}
+
+/* Returns the index of a kind, or where to insert it. */
+static size_t place(const struct kp_brief *b, const char *kind)
+{
+    size_t low = 0, high = b->n_kinds;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(b->kinds[middle], kind) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Returns the kind of that text, and takes the text over. NULL without memory. */
+static const char *take_kind(struct kp_brief *b, char *kind)
+{
+    size_t at = place(b, kind);
+    if (at < b->n_kinds && !strcmp(b->kinds[at], kind)) {
+        free(kind);
+        return b->kinds[at];
+    }
+    char **grown = with_room(b->kinds, b->n_kinds, &b->room_of_kinds, sizeof *grown);
+    if (!grown) {
+        free(kind);
+        return NULL;
+    }
+    b->kinds = grown;
+    memmove(&grown[at + 1], &grown[at], (b->n_kinds++ - at) * sizeof *grown);
+    return grown[at] = kind;
+}
+
+int kp_brief_add(struct kp_brief *b, const struct kp_result *r)
+{
+    char *text = kind_of(&r->launch);
+    const char *kind = text ? take_kind(b, text) : NULL;
+    struct one *grown = kind ? with_room(b->all, b->n, &b->room, sizeof *grown) : NULL;
+    double ns = 0;
+    if (!grown)
+        return -ENOMEM;
+    b->all = grown;
+    if (!kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns) || !isfinite(ns))
+        ns = 0;
+    grown[b->n++] = (struct one){kind, ns, r->launch.id};
+    return 0;
+}
+
+size_t kp_brief_count(const struct kp_brief *b)
+{
+    return b->n;
+}
+
+static int by_kind_and_time(const void *a, const void *b)
+{
+    const struct one *x = a, *y = b;
+    int kinds = strcmp(x->kind, y->kind);
+    return kinds ? kinds : x->ns != y->ns ? (x->ns > y->ns) - (x->ns < y->ns) : (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+size_t kp_brief_choose(struct kp_brief *b)
+{
+    if (!b->n || !(b->chosen = calloc(b->n_kinds, sizeof *b->chosen)))
+        return 0;
+    qsort(b->all, b->n, sizeof *b->all, by_kind_and_time);
+    for (size_t first = 0, end; first < b->n; first = end) {
+        for (end = first + 1; end < b->n && b->all[end].kind == b->all[first].kind; end++)
+            ;
+        b->chosen[b->n_chosen++] = b->all[first + (end - 1 - first) / 2].id;
+    }
+    qsort(b->chosen, b->n_chosen, sizeof *b->chosen, by_id);
+    return b->n_chosen;
+}
+
+bool kp_brief_has(const struct kp_brief *b, uint64_t id)
+{
+    return b->n_chosen && bsearch(&id, b->chosen, b->n_chosen, sizeof id, by_id);
+}

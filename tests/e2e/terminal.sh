@@ -1,0 +1,122 @@
+#!/bin/sh
+# Where the command's report goes, how wide it is, and what a long run prints.
+. "$(dirname "$0")/e2e.inc"
+one_thread
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
+unset KPROF_BRIEF_ABOVE COLUMNS
+
+kprof() { # ARGUMENTS...
+    LD_LIBRARY_PATH="$build/fake" LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:-}" timeout "$limit" "$build/kprof" "$@"
+}
+
+# Runs the command into a pipe, whose reader is given; the command's status is in $tmp/code.
+piped() { # READER ARGUMENTS...
+    reader=$1
+    shift
+    {
+        kprof "$@" 2>"$tmp/err"
+        echo $? >"$tmp/code"
+    } | sh -c "$reader" >"$tmp/out"
+}
+
+has() { # FILE PATTERN WANTED
+    expect "$2 in $1" "$(grep -c "$2" "$tmp/$1")" "$3"
+}
+
+plain "$programs/p_many" 40
+expect "plain" "$plain_code" 0
+
+# A file on stdout has what the program prints; a pipe has the report behind it, and stderr the other lines.
+kprof "$programs/p_many" 40 >"$tmp/out" 2>"$tmp/err"
+expect "a file: exit code" $? 0
+cmp -s "$tmp/out" "$tmp/plain.out" || fail "a file: the program's output has changed"
+has err '^==KPROF== 120 launches seen, 120 profiled' 1
+piped cat "$programs/p_many" 40
+expect "a pipe: exit code" "$(cat "$tmp/code")" 0
+has out '^==KPROF== 120 launches seen, 120 profiled' 1
+has out '^==KPROF== Profiling "' 0
+has err '^==KPROF== Profiling "' 120
+has err 'launches seen' 0
+head -n "$(wc -l <"$tmp/plain.out")" "$tmp/out" | cmp -s - "$tmp/plain.out" || fail "a pipe: the program's output has changed"
+piped cat --log-file stderr "$programs/p_many" 40
+cmp -s "$tmp/out" "$tmp/plain.out" || fail "--log-file stderr: the program's output has changed"
+has err 'launches seen' 1
+
+# Another file or pipe that a program below writes to is not this pipe.
+for into in ">'$tmp/inner'" "| cat >'$tmp/inner'"; do
+    piped cat sh -c "'$programs/p_many' 40 $into"
+    cmp -s "$tmp/inner" "$tmp/plain.out" || fail "$into: the program's output has changed"
+    has out 'launches seen' 0
+    has err 'launches seen' 1
+done
+
+# A reader that has seen enough ends nothing; nothing is told of it. The report is far longer than a pipe holds.
+piped 'head -n 1' --page details "$programs/p_many" 40
+expect "a closed pipe: exit code" "$(cat "$tmp/code")" 0
+grep -q 'ERROR\|WARNING\|Broken\|launches seen' "$tmp/err" && fail "a closed pipe is told of" && cat "$tmp/err"
+piped 'head -n 1' --page details sh -c "'$programs/p_many' 40; kill -9 \$\$"
+expect "a closed pipe, killed: exit code" "$(cat "$tmp/code")" 137
+piped 'head -n 1' --page details sh -c "'$programs/p_many' 40; exit 7"
+expect "a closed pipe: exit code" "$(cat "$tmp/code")" 7
+
+# A long run is shown in brief: 120 launches of 2 kernels.
+piped cat -o "$tmp/s.kprof" "$programs/p_many" 40
+expect "in brief: launches" "$(reported "$tmp/out")" 2
+has out "^==KPROF== 2 of 120 launches in full, .*all: kprof report --page details [^ ]*\$" 1
+has out '^==KPROF== 120 launches of 2 kernels, ' 1
+"$build/kprof" report --page details "$tmp/s.kprof" >"$tmp/all"
+expect "in the file: launches" "$(reported "$tmp/all")" 120
+"$build/kprof" report "$tmp/s.kprof" >"$tmp/brief"
+expect "of the file, in brief: launches" "$(reported "$tmp/brief")" 2
+"$build/kprof" report --brief-above 120 "$tmp/s.kprof" >"$tmp/all"
+expect "up to the bound: launches" "$(reported "$tmp/all")" 120
+
+# Width and colours are those of the terminal; a file has 120 columns and no colour.
+widest() { # FILE
+    sed 's/\r$//; s/ *$//; s/\x1b\[[0-9;]*m//g' "$tmp/$1" | awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }'
+}
+[ "$(widest brief)" -le 120 ] || fail "a file has lines of $(widest brief) columns"
+[ "$(widest brief)" -gt 90 ] || fail "a file has only $(widest brief) columns"
+has brief "$(printf '\033')" 0
+COLUMNS=80 "$build/kprof" report "$tmp/s.kprof" >"$tmp/narrow"
+[ "$(widest narrow)" -le 80 ] || fail "COLUMNS=80 has lines of $(widest narrow) columns"
+COLUMNS=80 "$build/kprof" diff "$tmp/s.kprof" "$tmp/s.kprof" >"$tmp/diff"
+has diff 'launches compared, 0 of them changed' 1
+[ "$(widest diff)" -le 80 ] || fail "COLUMNS=80 has lines of $(widest diff) columns in a comparison"
+"$build/kprof" report --color always "$tmp/s.kprof" >"$tmp/coloured"
+grep -q "$(printf '\033')\\[" "$tmp/coloured" || fail "--color always has no colour"
+terminal() { # NAME COMMAND...: what the command writes to a terminal of 90 columns
+    python3 - "$@" <<'END'
+import fcntl, os, pty, struct, sys, termios
+out, argv = sys.argv[1], sys.argv[2:]
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 90, 0, 0))
+    os.execvp(argv[0], argv)
+with open(out, "wb") as f:
+    while True:
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        f.write(data)
+os.waitpid(pid, 0)
+END
+}
+if command -v python3 >/dev/null 2>&1; then
+    export TERM=xterm
+    terminal "$tmp/tty" "$build/kprof" report "$tmp/s.kprof"
+    grep -q "$(printf '\033')\\[" "$tmp/tty" || fail "a terminal has no colour"
+    [ "$(widest tty)" -le 90 ] || fail "a terminal of 90 columns has lines of $(widest tty)"
+    [ "$(widest tty)" -gt 80 ] || fail "a terminal of 90 columns has only $(widest tty)"
+    NO_COLOR=1 terminal "$tmp/tty" "$build/kprof" report "$tmp/s.kprof"
+    has tty "$(printf '\033')\\[" 0
+    terminal "$tmp/tty" "$build/kprof" report --color never "$tmp/s.kprof"
+    has tty "$(printf '\033')\\[" 0
+    LD_LIBRARY_PATH="$build/fake" terminal "$tmp/tty" "$build/kprof" "$programs/p_many" 40
+    grep -q "$(printf '\033')\\[" "$tmp/tty" || fail "a terminal has no colour at the end of a run"
+fi
+
+finish
