@@ -5,6 +5,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "base/text.h"
 #include "collectors/replay/replay.h"
 #include "preload/os/log.h"
 #include "preload/program/hostmem.h"
@@ -24,7 +25,7 @@ enum {
 enum trust { UNKNOWN, TRUSTED, NEVER };
 
 struct kp_read_site {
-    const struct kp_known_function *last; /* the last kernel; NULL for a graph */
+    uint64_t last; /* hash of the last kernel's name; 0 for a graph */
     const char *symbol;
     enum trust trust;
 };
@@ -38,7 +39,8 @@ static struct kp_read_site *site_of(const struct kp_window *w, const char *symbo
     size_t k = w->n;
     while (k && !w->items[k - 1].is_launch)
         k--;
-    const struct kp_known_function *last = k ? w->items[k - 1].function : NULL;
+    const struct kp_known_function *f = k ? w->items[k - 1].function : NULL;
+    uint64_t last = f ? kp_hash(f->facts.mangled, strlen(f->facts.mangled), 0) : 0;
     for (size_t i = 0; i < n; i++)
         if (sites[i].last == last && !strcmp(sites[i].symbol, symbol))
             return &sites[i];
