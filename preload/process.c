@@ -66,7 +66,7 @@ static struct {
 extern char **environ;
 
 static const char the_end[] = "the end", allocates[] = "cuMemAlloc_v2"; /* reasons that close a window */
-static const char waits_outside_reason[] = "waits for other processes or devices, not replayed";
+static const char waits_outside_reason[] = "waits for the host, other processes or devices, not replayed";
 static const char late[] = "made while the program ended";
 
 bool kp_process_active(void)

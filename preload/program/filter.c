@@ -72,11 +72,14 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_FILTER];
 
 bool kp_filter_waits_outside(const char *mangled)
 {
-    static const char *const names[] = {"ncclDevKernel", "ncclKernel", "nvshmem"};
+    /* XLA's DelayKernel holds a stream until the host has enqueued what it measures. */
+    static const struct {
+        const char *begins, *within;
+    } names[] = {{"ncclDevKernel", ""}, {"ncclKernel", ""}, {"nvshmem", ""}, {"DelayKernel", "stream_executor"}};
     char *base = kp_demangle_base(mangled);
     bool waits = false;
     for (size_t i = 0; base && i < sizeof(names) / sizeof(*names); i++)
-        waits |= !strncmp(base, names[i], strlen(names[i]));
+        waits |= !strncmp(base, names[i].begins, strlen(names[i].begins)) && strstr(mangled, names[i].within);
     free(base);
     return waits;
 }

@@ -38,14 +38,14 @@ void kp_filter_free(struct kp_filter *f); /* no other thread may use it */
 struct kp_filter_choice {
     const char *unwanted; /* one of KP_SKIP_..., or the text from `place`; NULL = wanted */
     int other_device;     /* the device that the filter rejected; else -1 */
-    bool outside;         /* wanted, but its name says that it waits for other processes or devices */
+    bool outside;         /* wanted, but its name says that it waits for the host, other processes or devices */
     bool last;            /* wanted, and no later launch will be */
 };
 
 /* Chooses, and counts the launch. Any thread. */
 void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out);
 
-/* Whether a kernel, by its name, waits for other processes or devices. Any thread. */
+/* Whether a kernel, by its name, waits for the host, other processes or devices. Any thread. */
 bool kp_filter_outside(struct kp_filter *f, CUfunction function);
 
 /* Forgets functions, whose handles may be reused for others. Any thread. */

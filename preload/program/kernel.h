@@ -11,7 +11,7 @@
  * tell. */
 char *kp_kernel_mangled(const struct kp_driver *d, CUfunction f);
 
-/* Whether the kernel's name says that it waits for other processes or devices. */
+/* Whether the kernel's name says that it waits for the host, other processes or devices. */
 bool kp_kernel_waits_outside(const struct kp_driver *d, CUfunction f);
 
 /* Returns why the kernel's code must not run twice: of enum kp_once. */

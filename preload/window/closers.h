@@ -13,8 +13,8 @@ extern const char kp_closed_full[];
 /* Counts a window of so many launches that `what` closed: static text, the driver's function or a reason. */
 void kp_closers_note(const char *what, size_t launches);
 
-/* Call it after a window, which took so much of our time, ns. Warns once, early enough to help, if windows hold
- * about one launch each; names what closes them, and a cheaper choice. */
+/* Call it after a window, which took so much of our time, ns. Says once, early enough to help, what the run costs:
+ * after 5 s, or after 2 s if windows hold about one launch each; names what closes them, and cheaper choices. */
 void kp_closers_tell_early(double took_ns);
 
 /* Prints one line on what closed the windows, if they held so few launches that profiling took much longer than

@@ -23,7 +23,7 @@ struct kp_candidate {
     bool last;                    /* the last wanted one: the window need not stay open after it */
     const struct kp_graph *graph; /* of a graph launch, else NULL */
     const char *obstacle;         /* why it must not be replayed, or NULL */
-    bool outside;                 /* it waits for other processes or devices */
+    bool outside;                 /* it waits for the host, other processes or devices */
 };
 
 /* Runs `l`, exactly once in effect: in the open window, in a new one, or outside of any. Returns the driver's
