@@ -65,7 +65,7 @@ static struct {
 
 extern char **environ;
 
-static const char the_end[] = "the end", allocates[] = "cuMemAlloc_v2"; /* reasons that close a window */
+static const char the_end[] = "the end"; /* closes a window */
 static const char waits_outside_reason[] = "waits for the host, other processes or devices, not replayed";
 static const char late[] = "made while the program ended";
 
@@ -666,7 +666,9 @@ void kp_process_read(const char *symbol)
     pthread_setcancelstate(before, &before);
 }
 
-static __thread uint64_t allocation[2] __attribute__((tls_model("initial-exec"))); /* where the address goes; byte */
+/* The arguments of an allocation: where the address goes, byte, and what else there is. */
+enum { ALLOCATION_ARGS = 4 };
+static __thread uint64_t allocation[ALLOCATION_ARGS] __attribute__((tls_model("initial-exec")));
 
 bool kp_process_allocates(const uint64_t *args)
 {
@@ -676,8 +678,7 @@ bool kp_process_allocates(const uint64_t *args)
         pthread_setcancelstate(cancel_before, &cancel_before);
         return false;
     }
-    allocation[0] = args[0];
-    allocation[1] = args[1];
+    memcpy(allocation, args, sizeof(allocation));
     if (kp_process_active() && kp_window_watches())
         return true;
     kp_gate_leave_exclusive();
@@ -685,16 +686,16 @@ bool kp_process_allocates(const uint64_t *args)
     return false;
 }
 
-CUresult kp_process_allocated(void *real, CUresult rc)
+CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later)
 {
-    CUdeviceptr *memory = (CUdeviceptr *)(uintptr_t)allocation[0];
-    PFN_cuMemAlloc_v3020 again = (PFN_cuMemAlloc_v3020)(uintptr_t)real;
+    typedef CUresult (*function)(uint64_t, uint64_t, uint64_t, uint64_t);
+    const uint64_t *a = allocation;
     kp_guard++;
     if (rc == CUDA_SUCCESS) {
-        kp_window_allocated(&process.setup, allocates, *memory, allocation[1]);
+        kp_window_allocated(&process.setup, symbol, *(const CUdeviceptr *)(uintptr_t)a[0], a[1], later);
     } else if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
-        kp_window_close(allocates);
-        rc = again(memory, allocation[1]);
+        kp_window_close(symbol);
+        rc = ((function)(uintptr_t)real)(a[0], a[1], a[2], a[3]); /* see kp_op_issue */
     }
     kp_guard--;
     kp_gate_leave_exclusive();
@@ -752,17 +753,17 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after)
     return held;
 }
 
-bool kp_process_frees(CUdeviceptr memory, CUresult *answer)
+bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer)
 {
     int before;
     if (!enter_beside_window(&before))
         return false;
     kp_guard++;
-    bool kept = kp_window_frees(&process.setup, memory, answer);
+    bool kept = kp_window_frees(&process.setup, memory, later, answer);
     kp_guard--;
     kp_gate_leave_exclusive();
     pthread_setcancelstate(before, &before);
-    if (kept)
+    if (kept && !later)
         kp_window_synchronised();
     return kept;
 }

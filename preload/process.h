@@ -51,7 +51,7 @@ void kp_process_join_failed(void);
  * entered exclusively. The caller must then pass the driver's function and answer to kp_process_allocated, and
  * return its result to the program. That call frees the open window's saved memory if the program runs out. */
 bool kp_process_allocates(const uint64_t *args);
-CUresult kp_process_allocated(void *real, CUresult rc);
+CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later);
 
 /* Whether asking for the function of `kernel` may load its library, and with it variables that an open window's
  * saved memory lacks. True once for each library and context. */
@@ -66,7 +66,7 @@ bool kp_process_takes_load(void);
 bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 
 /* Whether the window that watches keeps memory that the program frees; *answer is then what cuMemFree returns. */
-bool kp_process_frees(CUdeviceptr memory, CUresult *answer);
+bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer);
 
 /* Whether launches are replayed, which rewinds memory. */
 bool kp_process_replays(void);

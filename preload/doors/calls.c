@@ -124,8 +124,9 @@ static CUresult give_answer(void)
 
 static enum entered enter_free(const struct slot *s, void *real, const uint64_t *args)
 {
-    (void)s, (void)real;
-    return kp_window_watches() && kp_process_frees(args[0], &answer) ? ANSWERED : NOTHING;
+    (void)real;
+    return kp_window_watches() && kp_process_frees(args[0], s->class == KP_CLASS_FREE_ASYNC, &answer) ? ANSWERED
+                                                                                                      : NOTHING;
 }
 
 static enum entered enter_join(const struct slot *s, void *real, const uint64_t *args)
@@ -261,7 +262,9 @@ static const struct rule {
     [KP_CLASS_GATE] = {.instead = NULL},
     [KP_CLASS_JOIN] = {.instead = enter_join},
     [KP_CLASS_ALLOC] = {.instead = enter_allocate},
+    [KP_CLASS_ALLOC_ASYNC] = {.instead = enter_allocate},
     [KP_CLASS_FREE] = {.instead = enter_free},
+    [KP_CLASS_FREE_ASYNC] = {.instead = enter_free},
     [KP_CLASS_LOAD] = {.instead = enter_load},
     [KP_CLASS_MODULE] = {.instead = enter_module, .before = kp_process_loads_images},
     [KP_CLASS_GLOBAL] = {.instead = enter_module, .before = kp_process_loads_images, .succeeded = kp_variables_asked},
@@ -358,7 +361,8 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
     kp_guard--;
     note_answer(class, entered, result);
     if (entered == ALLOCATING)
-        result = kp_process_allocated(atomic_load(&slots[slot].real), result);
+        result = kp_process_allocated(slots[slot].symbol, atomic_load(&slots[slot].real), result,
+                                      class == KP_CLASS_ALLOC_ASYNC);
     if (entered == READING_LATER)
         kp_process_read_later(slots[slot].symbol, result);
     bool closes = entered == READING && result == CUDA_SUCCESS && !kp_process_log();

@@ -38,6 +38,8 @@ symbol:                                                                         
 #define KP_ROW_ALLOC(symbol)         KP_TRAMPOLINE(symbol)
 #define KP_ROW_FREE(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_MODULE(symbol)        KP_TRAMPOLINE(symbol)
+#define KP_ROW_ALLOC_ASYNC(symbol)   KP_TRAMPOLINE(symbol)
+#define KP_ROW_FREE_ASYNC(symbol)    KP_TRAMPOLINE(symbol)
 #define KP_ROW_GLOBAL(symbol)        KP_TRAMPOLINE(symbol)
 #define KP_ROW_LOAD(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_IMAGE(symbol)         KP_TRAMPOLINE(symbol)

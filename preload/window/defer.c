@@ -43,13 +43,14 @@ static bool has_room(void)
     return true;
 }
 
-bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, CUresult *answer)
+bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer)
 {
     if (is_kept(ctx, memory)) {
         *answer = CUDA_ERROR_INVALID_VALUE;
         return true;
     }
-    if (!is_allocation(d, memory) || kp_wait_context(d, ctx, WORK_MS, KP_SHORT_MS) != CUDA_SUCCESS || !has_room())
+    bool ends = later || kp_wait_context(d, ctx, WORK_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    if (!ends || !is_allocation(d, memory) || !has_room())
         return false;
     freed[n_freed++] = (struct freed){ctx, memory};
     *answer = CUDA_SUCCESS;

@@ -11,9 +11,10 @@
 #include "collectors/facts/driver.h"
 
 /* Keeps `memory`, the begin of an allocation in context `ctx`, which is current, until kp_defer_free. Waits for the
- * context's work, as cuMemFree does. Returns true with what the driver's call would have returned in *answer; false
- * where the driver must be asked: it is no such address, the work has not ended within a second, or it has failed. */
-bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, CUresult *answer);
+ * context's work, as cuMemFree does; with `later` it does not. Returns true with what the driver's call would have
+ * returned in *answer; false where the driver must be asked: it is no such address, the work has not ended within a
+ * second, or it has failed. */
+bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer);
 
 /* Frees what was kept of `ctx`, which is current and has no work. */
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx);

@@ -99,7 +99,7 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
     return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS;
 }
 
-static bool wait_for_copies(const struct kp_driver *d)
+static bool wait_for_work(const struct kp_driver *d)
 {
     return kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
 }
@@ -133,7 +133,7 @@ bool kp_window_holds_variables(const struct kp_context_setup *setup, CUfunction 
         m.d->cuFuncGetModule(&m.handle, f) != CUDA_SUCCESS)
         return false;
     return kp_variables_hold(w->serial, *mangled ? mangled : NULL, copy_variable, &m) && !m.failed &&
-           (!m.copied || wait_for_copies(m.d));
+           (!m.copied || wait_for_work(m.d));
 }
 
 bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
@@ -147,10 +147,10 @@ bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint
     return true;
 }
 
-bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, CUresult *answer)
+bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, bool later, CUresult *answer)
 {
     return w->open && !kp_window_closes_at_sync() && is_here(setup->driver) &&
-           kp_defer_take(setup->driver, w->context->ctx, memory, answer);
+           kp_defer_take(setup->driver, w->context->ctx, memory, later, answer);
 }
 
 void kp_window_makes_room(const struct kp_context_setup *setup)
@@ -166,13 +166,16 @@ void kp_window_contexts_ended(void)
     kp_defer_forget();
 }
 
-void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes)
+void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes,
+                         bool later)
 {
     if (!w->open || !w->strategy->rewinds)
         return;
-    struct kp_item *i = is_here(setup->driver) ? kp_record_new(w) : NULL;
+    /* No other stream may touch memory that its stream has yet to reach. */
+    bool there = is_here(setup->driver) && (!later || wait_for_work(setup->driver));
+    struct kp_item *i = there ? kp_record_new(w) : NULL;
     /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window
      * is lost. */
-    if (!i || !copy_aside(setup->driver, i, memory, bytes) || !wait_for_copies(setup->driver))
+    if (!i || !copy_aside(setup->driver, i, memory, bytes) || !wait_for_work(setup->driver))
         kp_window_close(symbol);
 }

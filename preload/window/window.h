@@ -54,11 +54,12 @@ void kp_window_read(uint64_t ticket, const char *symbol);
 
 /* Handles new device memory of the program, which the saved memory lacks: its contents are saved, and restored in
  * each replay. If that fails, the window is closed, before the program can use the memory. */
-void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes);
+void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes,
+                         bool later);
 
-/* Whether the open window keeps device memory that the program frees, for its repetitions; *answer is then what
- * cuMemFree returns. */
-bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, CUresult *answer);
+/* Whether the open window keeps device memory that the program frees, for its repetitions; `later`: in the order of a
+ * stream. *answer is then what cuMemFree returns. */
+bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, bool later, CUresult *answer);
 
 /* Records that an attribute of a function is set from `before` to `after`, arguments of the driver's function `real`:
  * repetitions set it in the same order. False: the window cannot hold it. */

@@ -70,6 +70,8 @@ leaves_it_open() {
     windows "an allocation" 1 "$p" closed-by alloc
     windows "new memory" 1 "$p" allocates
     windows "freed memory" 1 "$p" closed-by free
+    windows "an allocation in a stream" 1 "$p" closed-by alloc-async
+    windows "memory of pools" 1 "$p" pools
     windows "an event destroyed" 1 "$p" closed-by event
     windows "attributes of functions" 1 "$p" attributes
     windows "attributes that change" 1 "$p" attributes-change
@@ -88,7 +90,7 @@ leaves_it_open() {
 
 # What closes it.
 closes_it() {
-    for what in dtoh dtoh-async alloc-async stream capture host-function; do
+    for what in dtoh dtoh-async stream capture host-function; do
         windows "closed by $what" 2 "$p" closed-by $what
     done
     windows "a variable of a module that kernels of others reach" 2 "$p" variable-elsewhere

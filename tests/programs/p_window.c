@@ -212,6 +212,27 @@ static void allocates(void)
         report_number("in new memory", sum_ints(&linked, fresh[i] + N * sizeof(int), N), N * (i + 1));
 }
 
+/* Memory of pools: allocated and freed in the order of streams, between launches that use it. */
+static void pools(void)
+{
+    CUdeviceptr memory;
+
+    for (int i = 0; i < 6; i++) {
+        CUstream stream = i % 2 ? second : session.stream;
+
+        append(i);
+        MUST(cuMemAllocAsync(&memory, N * sizeof(int), stream));
+        MUST(cuMemsetD32Async(memory, i, N, stream));
+        increment(memory, stream);
+        MUST(cuMemcpyDtoDAsync(values, memory, N * sizeof(int), stream));
+        increment(values, stream);
+        MUST(cuMemFreeAsync(memory, stream));
+    }
+    finish_streams();
+    report_number("in values", sum_ints(&linked, values, N), 7 * N);
+    report("a wrong address is refused", cuMemFreeAsync(values + 4, second) != CUDA_SUCCESS);
+}
+
 /* Code of a library comes onto the device when its function is first asked for. */
 static void libraries(void)
 {
@@ -1173,6 +1194,7 @@ static const struct {
     {"frees-most", frees_most},
     {"fault", fault},
     {"old", old},
+    {"pools", pools},
     {"variable-elsewhere", variable_elsewhere},
     {"attributes-change", attributes_change},
     {"reads", reads},

@@ -88,8 +88,9 @@ bool kp_process_takes_load(void)
     return true;
 }
 
-bool kp_process_frees(CUdeviceptr memory, CUresult *answer)
+bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer)
 {
+    (void)later;
     *answer = CUDA_ERROR_INVALID_VALUE;
     return process.takes && memory == process.freed;
 }
@@ -211,8 +212,9 @@ bool kp_process_allocates(const uint64_t *args)
     return true;
 }
 
-CUresult kp_process_allocated(void *real, CUresult rc)
+CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later)
 {
+    (void)symbol, (void)later;
     process.allocated++;
     process.joined_real = real;
     process.allocation_rc = rc;

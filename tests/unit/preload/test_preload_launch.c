@@ -97,8 +97,9 @@ bool kp_process_allocates(const uint64_t *args)
     return false;
 }
 
-CUresult kp_process_allocated(void *real, CUresult rc)
+CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later)
 {
+    (void)symbol, (void)later;
     (void)real;
     return rc;
 }

@@ -301,14 +301,14 @@ static void keeps_what_is_freed(void)
     CUresult answer = CUDA_ERROR_UNKNOWN;
     assert_int_equal(d->cuCtxGetCurrent(&ctx), CUDA_SUCCESS);
     assert_int_equal(d->cuMemAlloc(&memory, 4096), CUDA_SUCCESS);
-    assert_false(kp_defer_take(d, ctx, memory + 16, &answer)); /* the driver says what is wrong */
-    assert_true(kp_defer_take(d, ctx, memory, &answer));
+    assert_false(kp_defer_take(d, ctx, memory + 16, false, &answer)); /* the driver says what is wrong */
+    assert_true(kp_defer_take(d, ctx, memory, true, &answer));
     assert_int_equal(answer, CUDA_SUCCESS);
     assert_int_equal(d->cuMemsetD32(memory, 7, 4), CUDA_SUCCESS); /* still there for a repetition */
-    assert_true(kp_defer_take(d, ctx, memory, &answer));
+    assert_true(kp_defer_take(d, ctx, memory, true, &answer));
     assert_int_equal(answer, CUDA_ERROR_INVALID_VALUE);
     kp_defer_free(d, ctx);
-    assert_false(kp_defer_take(d, ctx, memory, &answer));
+    assert_false(kp_defer_take(d, ctx, memory, true, &answer));
     kp_defer_free(d, ctx);
 }
 
