@@ -40,6 +40,11 @@ static bool is_host(uint64_t address)
     return kp_hostmem_find(address, &base, &bytes);
 }
 
+static bool wait_for_work(const struct kp_driver *d)
+{
+    return kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+}
+
 /* Whether the window takes the operation: a read under conditions, and a copy of pinned memory once it is known what is
  * in it. */
 static bool takes(const struct kp_op *op, const char *symbol)
@@ -81,7 +86,11 @@ bool kp_window_log(uint64_t ticket)
 
 void kp_window_read(uint64_t ticket, const char *symbol)
 {
-    if (w->open && kp_record_find(w, ticket))
+    if (!w->open || !kp_record_find(w, ticket) || w->goes_on)
+        return;
+    /* A kernel that still runs may wait for what the program does with the value. */
+    w->goes_on = !wait_for_work(w->setup->driver);
+    if (!w->goes_on)
         kp_window_close(symbol);
 }
 
@@ -97,11 +106,6 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
     i->op = (struct kp_op){.real = (void *)(uintptr_t)d->cuMemcpyDtoDAsync,
                            .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
     return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS;
-}
-
-static bool wait_for_work(const struct kp_driver *d)
-{
-    return kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
 /* The module whose variables are copied. */

@@ -179,7 +179,7 @@ static CUresult rehearse_one(struct rehearsal *h, size_t at)
 {
     struct kp_window *w = h->r->w;
     struct kp_item *item = &w->items[at];
-    h->late = h->late && !wait_as_program(h->r, at, &h->waits);
+    h->late = h->late && (w->reads || !wait_as_program(h->r, at, &h->waits));
     if (is_left_out(h, item))
         return CUDA_SUCCESS;
     CUresult rc = issue_again(w, item, NULL, !h->late);
@@ -193,10 +193,11 @@ static CUresult rehearse_one(struct rehearsal *h, size_t at)
 /* Issues launches that were left out after all, if a launch still does not end without them. */
 static CUresult rescue(struct rehearsal *h)
 {
+    enum { RESCUE_MS = 500 };
     struct kp_window *w = h->r->w;
     bool after = false;
     if (!h->left_out ||
-        kp_wait_context(w->setup->driver, w->context->ctx, h->r->limit_ms, KP_SHORT_MS) != CUDA_ERROR_NOT_READY)
+        kp_wait_context(w->setup->driver, w->context->ctx, RESCUE_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY)
         return CUDA_SUCCESS;
     for (size_t i = w->stuck; i < w->end; i++) {
         after |= w->items[i].read.site != NULL;

@@ -87,6 +87,7 @@ struct kp_window {
     size_t settings; /* operations that set attributes */
     size_t reads;    /* operations that gave the host a result */
     size_t logged;   /* byte that they read */
+    bool goes_on;    /* a launch had not ended when the program had read: the window does not close for a read */
     bool pending;    /* a value may still be on its way to pinned memory */
     struct kp_read_log *logs;
     size_t n_logs;

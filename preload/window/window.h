@@ -49,7 +49,7 @@ enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *
 /* Logs what a read has given, or what it will give later. Call it inside the gate, shared or exclusive, before anything
  * can change the value. Returns whether the window may stay open; if not, call kp_window_read. */
 bool kp_window_log(uint64_t ticket);
-/* Closes the window behind the read that `symbol` has made, if it is still open. */
+/* Closes the window behind the read that `symbol` has made, if it is still open, and its launches have ended. */
 void kp_window_read(uint64_t ticket, const char *symbol);
 
 /* Handles new device memory of the program, which the saved memory lacks: its contents are saved, and restored in

@@ -221,6 +221,9 @@ reads() {
         "$(grep -c 'value that was another one in a repetition' "$tmp/report")" 23
     read_windows "reads that are copied back" 2 $((2 * PASSES)) "$p" reads-back 10
     read_windows "reads of several streams" 2 $((2 * PASSES)) "$p" reads-streams 10
+    # A kernel waits for what the program does with a value: the window goes on, and is reported without counters.
+    limit=15 both "reads beside a kernel that waits" "$p" reads-progress
+    expect "reads beside a kernel that waits: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
     # The device has no room for a second copy.
     FAKE_MEMORY=1073741824 both "reads without room" "$p" reads 10
     expect "reads without room: saves" "$(calls cuptiCheckpointSave)" 30

@@ -673,6 +673,25 @@ static void reads_back(void)
     MUST(cuMemFreeHost(pinned));
 }
 
+/* A kernel waits for a flag that the host sets once it has read what another kernel has done. */
+static void reads_progress(void)
+{
+    CUdeviceptr flag = scratch;
+    int host = 0, right = 1;
+
+    for (int i = 0; i < 3; i++) {
+        append(i);
+        wait_for_flag(flag, values, second);
+        increment(values + 16, session.stream);
+        MUST(cuMemcpyDtoHAsync(&host, values + 16, 4, session.stream));
+        right &= host == i + 1;
+        set_flag(flag, host, session.stream);
+        MUST(cuStreamSynchronize(second));
+        MUST(cuMemsetD32(flag, 0, 1));
+    }
+    report("as it should be", right);
+}
+
 /* Two operations of other streams between a result and its use. */
 static void reads_streams(void)
 {
@@ -1202,6 +1221,7 @@ static const struct {
     {"reads-differ-always", reads_differ_always},
     {"reads-bound", reads_bound},
     {"reads-back", reads_back},
+    {"reads-progress", reads_progress},
     {"reads-streams", reads_streams},
     {"reset", reset},
     {"waits-for-registered", waits_for_registered},
