@@ -20,9 +20,10 @@ nvcc -O2 -std=c++17 -arch="$arch" -o windows "$here/windows.cu" &
 nvcc -O2 -std=c++17 -arch="$arch" --default-stream per-thread -o windows_per_thread "$here/windows.cu" &
 nvcc -O2 -std=c++17 -arch="$arch" -rdc=true -o rewind "$here/rewind.cu" -lcuda -lcudadevrt &
 nvcc -O2 -std=c++17 -arch="$arch" -o order "$here/order.cu" &
+nvcc -O2 -std=c++17 -arch="$arch" -o reads "$here/reads.cu" &
 nvcc -O2 -std=c++17 -arch="$arch" -o graphs "$here/graphs.cu" &
 wait
-for program in patterns patterns_shared inplace windows windows_per_thread rewind order graphs; do
+for program in patterns patterns_shared inplace windows windows_per_thread rewind order reads graphs; do
     [ -x $program ] || fail "build $program"
 done
 gcc -O1 -I"$cuda/include" -o driver "$here/driver.c" -L"$cuda/lib64/stubs" -lcuda || fail "build driver"
@@ -67,6 +68,7 @@ row windows graphs ./windows
 row windows_per_thread graphs ./windows_per_thread 50
 row rewind graphs ./rewind
 row order - ./order
+row reads - ./reads
 row graphs graphs ./graphs
 for set in basic quick; do
     KPROF_SET=$set KPROF_METRICS=smsp__inst_executed.sum KPROF_EXPORT=$out/graphs.$set.kprof KPROF_FORCE_OVERWRITE=yes \
