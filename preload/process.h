@@ -47,9 +47,10 @@ void kp_process_read_later(const char *symbol, CUresult rc);
 /* Notes that the driver refused this thread's last join. Call it before leaving the gate. */
 void kp_process_join_failed(void);
 
-/* Prepares a call of cuMemAlloc with these arguments. True: the open window will be replayed, and the gate has been
- * entered exclusively. The caller must then pass the driver's function and answer to kp_process_allocated, and
- * return its result to the program. That call frees the open window's saved memory if the program runs out. */
+/* Prepares a call of class ALLOC or ALLOC_ASYNC with these arguments. True: the open window will be replayed, and the
+ * gate has been entered exclusively. The caller must then pass the driver's function and answer to
+ * kp_process_allocated, and return its result to the program; `later`: the memory comes in the order of a stream. That
+ * call closes the window if the program runs out of memory, makes the allocation again, and leaves the gate. */
 bool kp_process_allocates(const uint64_t *args);
 CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later);
 
@@ -65,7 +66,8 @@ bool kp_process_takes_load(void);
  * is for kp_process_join_failed. */
 bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 
-/* Whether the window that watches keeps memory that the program frees; *answer is then what cuMemFree returns. */
+/* Whether the window that watches keeps memory that the program frees (`later`: in the order of a stream); *answer is
+ * then what the driver's function would return. */
 bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer);
 
 /* Whether launches are replayed, which rewinds memory. */

@@ -69,9 +69,10 @@ static void *resolve(size_t i)
     return real ? real : (void *)(uintptr_t)no_driver;
 }
 
-/* The state that a call enters, and must leave. */
-/* SHARED_HOST: as SHARED, and the call makes virtual memory on the host. ANSWERED: the driver is not called. READING:
- * as JOINED, and the call returns with a result. READING_LATER: the result comes later. */
+/* The state that a call enters, and must leave. NOTHING: on the way in, enter the gate after all; behind it, the call
+ * passes unseen. GUARD_ONLY: the first cuInit. IN_DRIVER: outside of the gate. SHARED, JOINED, READING: in it, shared.
+ * SHARED_HOST: as SHARED, and the call makes virtual memory on the host. READING: the call returns with a result.
+ * READING_LATER, ALLOCATING: in it, exclusively; the result comes later. ANSWERED: the driver is not called. */
 enum entered {
     NOTHING,
     GUARD_ONLY,

@@ -1,5 +1,6 @@
 /*
- * The doors: typed entry points for launches and for functions that return entry points. Each exists twice. One is
+ * The doors: typed entry points for launches, graphs, host memory, and functions that return entry points. Other
+ * functions have trampolines (trampolines.h). Each door exists twice. One is
  * the exported symbol, in front of the definition that the dynamic linker would have bound. The other is the pointer
  * returned by dlsym and cuGetProcAddress, in front of the real resolver's pointer. doors.def lists them.
  */

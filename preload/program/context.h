@@ -48,7 +48,7 @@ struct kp_context {
     const char *chip; /* CUPTI's name, "" without CUPTI */
     uint8_t *availability;
     struct kp_plan *plan;
-    unsigned extras;          /* metrics that need passes of their own, see providers.h */
+    unsigned extras;          /* bits of the providers that are asked for besides the counters, see providers.h */
     bool curves;              /* the occupancy curves are shown */
     struct kp_result machine; /* metrics of the device and the machine, the same for each launch */
     struct kp_plan *one_pass; /* for launches that must not be replayed; made when first needed */

@@ -1,6 +1,6 @@
 /*
- * Launch records. A record contains everything needed to issue the launch again. Arguments are copied when it is
- * made, so it does not depend on the caller's stack.
+ * Launch records. A record contains everything needed to issue the launch again. A door makes it, with pointers into
+ * the caller's memory; kp_launch_copy copies the arguments, once their sizes are known.
  */
 #ifndef KP_PRELOAD_PROGRAM_LAUNCH_H
 #define KP_PRELOAD_PROGRAM_LAUNCH_H

@@ -1,8 +1,7 @@
 /*
- * Operations that join a window: memsets, copies, event records and waits. Each is kept with all that
- * issuing it again needs: its arguments, and a copy of the host memory it reads, as of the call. All arguments are
- * integers or pointers, at most six, so one record fits all functions. join.def describes the arguments of each
- * function.
+ * Operations that join a window: memsets, copies, event records and waits. Each is kept with all that issuing it again
+ * needs: its arguments, and a copy of the host memory it reads, as of the call. All arguments are integers or pointers,
+ * at most six, so one record fits all functions. join.def describes the arguments of each function.
  */
 #ifndef KP_PRELOAD_WINDOW_JOIN_H
 #define KP_PRELOAD_WINDOW_JOIN_H

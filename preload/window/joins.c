@@ -1,5 +1,6 @@
 /*
- * Handles operations between the launches: memsets, copies, events and new memory join the open window, or close it.
+ * Handles operations between the launches: memsets, copies, events, attributes, new memory and variables join the open
+ * window, or close it. Memory that is freed is kept.
  */
 #include "preload/program/hostmem.h"
 #include "preload/program/variables.h"

@@ -3,9 +3,8 @@
  * window is an execution that the program could have had only as long as it reads the same: each value is logged, and
  * compared in every repetition before the next operation is issued. The program keeps the memory of its own execution.
  *
- * A read is of a site: the last kernel and the function called. At its first read of a site the window
- * closes, so that a value that differs from run to run costs no launches. Only sites whose values came out equal stay
- * open.
+ * A read is of a site: the last kernel and the function called. At its first read of a site the window closes, so that
+ * a value that differs from run to run costs no launches. It stays open at sites whose values came out equal.
  */
 #ifndef KP_PRELOAD_WINDOW_READS_H
 #define KP_PRELOAD_WINDOW_READS_H

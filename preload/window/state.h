@@ -1,6 +1,6 @@
 /*
  * The open window, shared by the files of this room. A process has at most one. Only the gate's exclusive section
- * touches it.
+ * touches it; kp_window_log, inside the shared gate, touches the record of its own thread's read.
  */
 #ifndef KP_PRELOAD_WINDOW_STATE_H
 #define KP_PRELOAD_WINDOW_STATE_H

@@ -7,8 +7,11 @@
  * issued by the strategy (launches.c). A window that closes ends its strategy's work and passes its results on
  * (harvest.c).
  *
- * At most one window is open in a process. Call all functions inside the gate's exclusive section, under kp_guard;
- * flags.h has those for any thread.
+ * Between launches, operations join the window (joins.c); those that give the host a result are logged (reads.c).
+ * Memory that the program frees meanwhile is kept (defer.c).
+ *
+ * At most one window is open in a process. Call all functions inside the gate's exclusive section, under kp_guard,
+ * unless told otherwise; flags.h has those for any thread.
  */
 #ifndef KP_PRELOAD_WINDOW_WINDOW_H
 #define KP_PRELOAD_WINDOW_WINDOW_H
@@ -32,17 +35,18 @@ struct kp_candidate {
 CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
                           const char **skipped, char **bad_input);
 
-/* What an operation does to the open window. */
+/* The effect of an operation on the open window. KP_JOINED_READ: also recorded, and the call returns with a result, for
+ * kp_window_log. KP_JOINED_READ_LATER: the same, but the result comes later; no other thread may issue anything before
+ * kp_window_log. */
 enum kp_joined {
-    KP_JOINED_NOT,       /* the window has been closed */
-    KP_JOINED,           /* it is recorded */
-    KP_JOINED_READ,      /* likewise; the call returns with a result, for kp_window_read */
-    KP_JOINED_READ_LATER /* likewise; the result comes later: no other thread may issue anything before kp_window_read
-                          */
+    KP_JOINED_NOT, /* the window has been closed */
+    KP_JOINED,     /* it is recorded */
+    KP_JOINED_READ,
+    KP_JOINED_READ_LATER
 };
 
 /* Records an operation of class JOIN, about to be made with these arguments. *ticket identifies the record for
- * kp_window_refused, should the driver refuse the operation, and for kp_window_read. */
+ * kp_window_refused, should the driver refuse the operation, and for kp_window_log and kp_window_read. */
 enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real,
                               const uint64_t *args, uint64_t *ticket);
 
