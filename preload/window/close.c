@@ -12,6 +12,7 @@
 #include "preload/window/defer.h"
 #include "preload/window/flags.h"
 #include "preload/window/harvest.h"
+#include "preload/window/reads.h"
 #include "preload/window/record.h"
 #include "preload/window/repeat.h"
 #include "preload/window/strategy.h"
@@ -53,6 +54,7 @@ static void close_in_context(struct kp_window_outcome *out)
     kp_harvest_follow_up(w, out);
     if (!w->context->dead && !w->hangs) {
         free_backups();
+        kp_reads_drop_log(w);
         kp_defer_free(w->setup->driver, w->context->ctx);
         kp_repeat_free_twins(w);
     }
@@ -91,6 +93,7 @@ void kp_window_give_up(void)
     if (!w->open)
         return;
     out.note = kp_strdup("the program ended while the window was open, where the driver could not be called");
+    w->end = w->n;
     w->context->dead = true; /* nothing of the context may be touched any more */
     w->hands_off = true;
     kp_harvest_hand_on(w, &out);

@@ -99,7 +99,7 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
             continue;
         if (i->function && !w->hands_off)
             fill_launch(w, i);
-        i->result->launch.passes = (uint32_t)out->replay.passes;
+        i->result->launch.passes = k < w->end ? (uint32_t)out->replay.passes : 0;
         i->result->launch.profiler_ns = each;
         const char *name = i->function && *i->function->base ? i->function->base : i->result->launch.demangled;
         if (b) {

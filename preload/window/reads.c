@@ -218,8 +218,13 @@ void kp_reads_collect(struct kp_window *w)
         if (!i->is_launch && i->op.result && !i->read.seen)
             w->end = k;
     }
+    kp_reads_drop_log(w);
+}
+
+void kp_reads_drop_log(struct kp_window *w)
+{
     for (size_t k = 0; k < w->n_logs; k++)
-        d->cuMemFree(w->logs[k].memory);
+        w->setup->driver->cuMemFree(w->logs[k].memory);
     w->n_logs = 0;
 }
 

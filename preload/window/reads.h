@@ -30,6 +30,9 @@ bool kp_reads_arrive(struct kp_window *w);
 /* Collects the log once the window's work is done. What follows a read that was not logged is not repeated. */
 void kp_reads_collect(struct kp_window *w);
 
+/* Frees the log's device memory; in the window's context, whose work is done. */
+void kp_reads_drop_log(struct kp_window *w);
+
 /* Reads again, once earlier work is done, and compares. Returns KP_ISSUE_CUT, and sets w->cut, where it differs. */
 CUresult kp_reads_again(struct kp_window *w, struct kp_item *i);
 

@@ -107,8 +107,10 @@ static void count(struct kp_window *w, struct kp_window_outcome *out)
         w->end = w->cut - 1;
         if (tries + 1 == MOST_TRIES || !has_wanted(w))
             return;
+        sigset_t before = kp_signals_hold(); /* see kp_job_make */
         kp_counters_free(out->counters);
         free(out->note);
+        kp_signals_let(&before);
         *out = (struct kp_window_outcome){.note = NULL};
     }
 }
