@@ -1,6 +1,6 @@
 /*
- * The collector of one context. It saves memory before a window, runs the window through the passes of the plan
- * afterwards, and turns the counters into results.
+ * The collector of one context. It saves memory before a window, and runs the window through the passes of the plan
+ * afterwards. It returns raw counters; kp_counters_evaluate (providers.h) turns these into results.
  *
  * The caller serialises calls for one collector, with the context current and no other work of the program running
  * on it. Only kp_counters_* may be called from another thread.
