@@ -753,6 +753,29 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after)
     return held;
 }
 
+bool kp_process_goes_beside(void)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    kp_gate_exclusive_to_shared();
+    pthread_setcancelstate(before, &before);
+    return true;
+}
+
+bool kp_process_ends_stream(CUstream stream, CUresult *answer)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    kp_guard++;
+    bool kept = kp_gate_captures() <= 0 && kp_window_ends_stream(&process.setup, stream, answer);
+    kp_guard--;
+    kp_gate_leave_exclusive();
+    pthread_setcancelstate(before, &before);
+    return kept;
+}
+
 bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer)
 {
     int before;

@@ -66,6 +66,13 @@ bool kp_process_takes_load(void);
  * is for kp_process_join_failed. */
 bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 
+/* Enters the gate shared beside a window that watches. False: it has to be closed first. */
+bool kp_process_goes_beside(void);
+
+/* Whether the window that watches keeps a stream that the program destroys; *answer is then what cuStreamDestroy
+ * returns. */
+bool kp_process_ends_stream(CUstream stream, CUresult *answer);
+
 /* Whether the window that watches keeps memory that the program frees (`later`: in the order of a stream); *answer is
  * then what the driver's function would return. */
 bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer);

@@ -369,12 +369,18 @@ int kp_collector_save(struct kp_collector *c, char **why)
     return rc ? -1 : 0;
 }
 
-bool kp_collector_has_room(const struct kp_collector *c)
+/* Whether a second copy fits beside the first, and leaves `spare` byte. */
+static bool fits_again(const struct kp_collector *c, size_t spare)
 {
-    const size_t spare = (size_t)1 << 30; /* for the profiler, and what the program allocates until the window closes */
     size_t total, left = free_memory(c, &total), used = total - left;
     size_t owned = used > c->copied ? used - c->copied : 0;
     return left >= owned && left - owned >= spare;
+}
+
+bool kp_collector_has_room(const struct kp_collector *c)
+{
+    /* For the profiler, and for what the program allocates until the window closes. */
+    return fits_again(c, (size_t)1 << 30);
 }
 
 int kp_collector_keep(struct kp_collector *c, char **why)
@@ -382,6 +388,11 @@ int kp_collector_keep(struct kp_collector *c, char **why)
     *why = NULL;
     if (c->kept)
         return 0;
+    if (!fits_again(c, 0)) { /* in the host's memory it would take seconds, up to half a second a gigabyte */
+        *why = kp_strdup(
+            "the program has read from memory of which the device has no room for a second copy: not replayed");
+        return -1;
+    }
     int rc = kp_saved_make(c->setup.cupti, c->setup.ctx, &c->kept);
     if (rc)
         *why = kp_library_explain(c->setup.cupti, cannot_save, rc);

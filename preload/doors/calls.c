@@ -130,6 +130,18 @@ static enum entered enter_free(const struct slot *s, void *real, const uint64_t 
                                                                                                       : NOTHING;
 }
 
+static enum entered enter_create(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real, (void)args;
+    return kp_window_watches() && kp_process_goes_beside() ? SHARED : NOTHING;
+}
+
+static enum entered enter_stream_end(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return kp_window_watches() && kp_process_ends_stream((CUstream)(uintptr_t)args[0], &answer) ? ANSWERED : NOTHING;
+}
+
 static enum entered enter_join(const struct slot *s, void *real, const uint64_t *args)
 {
     static const enum entered states[] = {[KP_JOINED_NOT] = NOTHING,
@@ -275,7 +287,8 @@ static const struct rule {
     [KP_CLASS_CTX_END] = {.ends = KP_ENDS_CONTEXT, .stale = KP_STALE_HANDLES},
     [KP_CLASS_DEVICE_END] = {.ends = KP_ENDS_DEVICE, .stale = KP_STALE_HANDLES},
     [KP_CLASS_ALL_END] = {.ends = KP_ENDS_ALL, .stale = KP_STALE_HANDLES},
-    [KP_CLASS_STREAM_END] = {.inside = end_stream},
+    [KP_CLASS_CREATE] = {.instead = enter_create},
+    [KP_CLASS_STREAM_END] = {.instead = enter_stream_end, .inside = end_stream},
     [KP_CLASS_SET] = {.alone = true, .stale = KP_STALE_SETTINGS},
     [KP_CLASS_SET_FUNCTION] = {.instead = enter_set_function, .alone = true, .stale = KP_STALE_SETTINGS},
     [KP_CLASS_SET_KERNEL] = {.instead = enter_set_kernel, .alone = true, .stale = KP_STALE_SETTINGS},

@@ -50,6 +50,7 @@ symbol:                                                                         
 #define KP_ROW_CTX_END(symbol)       KP_TRAMPOLINE(symbol)
 #define KP_ROW_DEVICE_END(symbol)    KP_TRAMPOLINE(symbol)
 #define KP_ROW_ALL_END(symbol)       KP_TRAMPOLINE(symbol)
+#define KP_ROW_CREATE(symbol)        KP_TRAMPOLINE(symbol)
 #define KP_ROW_STREAM_END(symbol)    KP_TRAMPOLINE(symbol)
 #define KP_ROW_SET(symbol)           KP_TRAMPOLINE(symbol)
 #define KP_ROW_SET_FUNCTION(symbol)  KP_TRAMPOLINE(symbol)

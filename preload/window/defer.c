@@ -7,18 +7,20 @@
 /* The wait for the work that may still use the memory, ms. */
 enum { WORK_MS = 1000 };
 
-static struct freed {
+/* One of both: memory, or a stream. */
+static struct ended {
     CUcontext ctx;
     CUdeviceptr memory;
-} * freed;
-static size_t n_freed, cap_freed;
+    CUstream stream;
+} * ended;
+static size_t n_ended, cap_ended;
 
-static bool is_kept(CUcontext ctx, CUdeviceptr memory)
+static bool is_kept(const struct ended *e)
 {
     size_t i = 0;
-    while (i < n_freed && (freed[i].ctx != ctx || freed[i].memory != memory))
+    while (i < n_ended && (ended[i].ctx != e->ctx || ended[i].memory != e->memory || ended[i].stream != e->stream))
         i++;
-    return i < n_freed;
+    return i < n_ended;
 }
 
 static bool is_allocation(const struct kp_driver *d, CUdeviceptr memory)
@@ -29,46 +31,56 @@ static bool is_allocation(const struct kp_driver *d, CUdeviceptr memory)
            base == memory;
 }
 
-static bool has_room(void)
+static bool keep(const struct ended *e)
 {
     enum { FIRST = 64 };
-    if (n_freed < cap_freed)
-        return true;
-    size_t cap = cap_freed ? 2 * cap_freed : FIRST;
-    struct freed *grown = realloc(freed, cap * sizeof(*grown));
-    if (!grown)
-        return false;
-    freed = grown;
-    cap_freed = cap;
+    if (n_ended == cap_ended) {
+        size_t cap = cap_ended ? 2 * cap_ended : FIRST;
+        struct ended *grown = realloc(ended, cap * sizeof(*grown));
+        if (!grown)
+            return false;
+        ended = grown;
+        cap_ended = cap;
+    }
+    ended[n_ended++] = *e;
     return true;
 }
 
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer)
 {
-    if (is_kept(ctx, memory)) {
-        *answer = CUDA_ERROR_INVALID_VALUE;
+    const struct ended e = {.ctx = ctx, .memory = memory};
+    *answer = is_kept(&e) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (*answer != CUDA_SUCCESS)
         return true;
-    }
     bool ends = later || kp_wait_context(d, ctx, WORK_MS, KP_SHORT_MS) == CUDA_SUCCESS;
-    if (!ends || !is_allocation(d, memory) || !has_room())
-        return false;
-    freed[n_freed++] = (struct freed){ctx, memory};
-    *answer = CUDA_SUCCESS;
-    return true;
+    return ends && is_allocation(d, memory) && keep(&e);
+}
+
+bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, CUresult *answer)
+{
+    const struct ended e = {.ctx = ctx, .stream = stream};
+    CUcontext of = NULL;
+    *answer = is_kept(&e) ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    if (*answer != CUDA_SUCCESS)
+        return true;
+    bool made = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && d->cuStreamDestroy;
+    return made && d->cuStreamGetCtx(stream, &of) == CUDA_SUCCESS && of == ctx && keep(&e);
 }
 
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < n_freed; i++)
-        if (freed[i].ctx == ctx)
-            d->cuMemFree(freed[i].memory);
+    for (size_t i = 0; i < n_ended; i++)
+        if (ended[i].ctx != ctx)
+            ended[kept++] = ended[i];
+        else if (ended[i].stream)
+            d->cuStreamDestroy(ended[i].stream);
         else
-            freed[kept++] = freed[i];
-    n_freed = kept;
+            d->cuMemFree(ended[i].memory);
+    n_ended = kept;
 }
 
 void kp_defer_forget(void)
 {
-    n_freed = 0;
+    n_ended = 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Device memory that the program frees while a window is open: its repetitions still use it, so it is freed when the
- * window has closed. Called inside the gate's exclusive section, under kp_guard.
+ * Device memory and streams that the program frees and destroys while a window is open: its repetitions still use them,
+ * so they end when the window has closed. Called inside the gate's exclusive section, under kp_guard.
  */
 #ifndef KP_PRELOAD_WINDOW_DEFER_H
 #define KP_PRELOAD_WINDOW_DEFER_H
@@ -16,7 +16,10 @@
  * second, or it has failed. */
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer);
 
-/* Frees what was kept of `ctx`, which is current and has no work. */
+/* Keeps a stream of context `ctx`, which is current, that the program destroys; as above. */
+bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, CUresult *answer);
+
+/* Frees and destroys what was kept of `ctx`, which is current and has no work. */
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx);
 
 /* Forgets all that was kept: contexts end, and their memory with them; or this is a forked child. */

@@ -158,6 +158,11 @@ bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, b
            kp_defer_take(setup->driver, w->context->ctx, memory, later, answer);
 }
 
+bool kp_window_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer)
+{
+    return w->open && is_here(setup->driver) && kp_defer_stream(setup->driver, w->context->ctx, stream, answer);
+}
+
 void kp_window_makes_room(const struct kp_context_setup *setup)
 {
     size_t left = 0, total;

@@ -145,6 +145,9 @@ static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *wait
     return kp_wait_context(w->setup->driver, w->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
+/* The wait for a launch that may wait for the host, where the program read, ms. */
+enum { RESCUE_MS = 500 };
+
 /* A rehearsal under way. */
 struct rehearsal {
     const struct kp_repeat *r;
@@ -166,6 +169,16 @@ static CUresult end_launch(struct rehearsal *h, size_t at)
     return CUDA_SUCCESS;
 }
 
+/* Whether a launch that did not end in time has done so by now: before a read, shortly, and where the program waited.
+ */
+static bool has_ended(struct rehearsal *h, size_t at)
+{
+    struct kp_window *w = h->r->w;
+    if (w->items[at].read.site && !h->unread)
+        return kp_wait_context(w->setup->driver, w->context->ctx, RESCUE_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    return !h->unread && wait_as_program(h->r, at, &h->waits);
+}
+
 /* Whether the operation is left out: beside a launch that does not end nothing can be read, and launches that follow
  * might depend on that. */
 static bool is_left_out(struct rehearsal *h, const struct kp_item *item)
@@ -179,7 +192,7 @@ static CUresult rehearse_one(struct rehearsal *h, size_t at)
 {
     struct kp_window *w = h->r->w;
     struct kp_item *item = &w->items[at];
-    h->late = h->late && (w->reads || !wait_as_program(h->r, at, &h->waits));
+    h->late = h->late && !has_ended(h, at);
     if (is_left_out(h, item))
         return CUDA_SUCCESS;
     CUresult rc = issue_again(w, item, NULL, !h->late);
@@ -193,16 +206,21 @@ static CUresult rehearse_one(struct rehearsal *h, size_t at)
 /* Issues launches that were left out after all, if a launch still does not end without them. */
 static CUresult rescue(struct rehearsal *h)
 {
-    enum { RESCUE_MS = 500 };
     struct kp_window *w = h->r->w;
     bool after = false;
     if (!h->left_out ||
         kp_wait_context(w->setup->driver, w->context->ctx, RESCUE_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY)
         return CUDA_SUCCESS;
+    CUstream stuck = kp_launch_stream(&w->items[w->stuck - 1].launch);
     for (size_t i = w->stuck; i < w->end; i++) {
         after |= w->items[i].read.site != NULL;
-        CUresult rc = after && w->items[i].is_launch ? issue_again(w, &w->items[i], NULL, false) : CUDA_SUCCESS;
-        if (rc != CUDA_SUCCESS)
+        if (!after || !w->items[i].is_launch)
+            continue;
+        CUstream stream = kp_launch_stream(&w->items[i].launch);
+        CUresult rc = issue_again(w, &w->items[i], NULL, false);
+        if (rc == CUDA_SUCCESS && stream != stuck) /* what follows on other streams may need it */
+            rc = kp_wait_stream(w->setup->driver, stream, RESCUE_MS);
+        if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_NOT_READY)
             return rc;
     }
     return CUDA_SUCCESS;

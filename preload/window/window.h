@@ -70,6 +70,9 @@ bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, b
 bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
                     uint64_t *ticket);
 
+/* Whether the open window keeps a stream that the program destroys; *answer is then what cuStreamDestroy returns. */
+bool kp_window_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer);
+
 /* Copies the variables of the module of `f`, which is about to be launched for the first time, as the saved memory may
  * lack them. False: the window must be closed. */
 bool kp_window_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled);

@@ -29,13 +29,13 @@ obstacles() {
 }
 
 others() {
-    KPROF_DEBUG=gate,replay,plan both "others" "$programs/p_window" closed-by stream
+    KPROF_DEBUG=gate,replay,plan both "others" "$programs/p_window" closed-by capture
     expect "others: plans" "$(shown plan '4 sections and metrics .* [0-9]+ metrics, 9 passes$')" 1
     expect "others: first passes" "$(shown replay 'pass 1 of 9 of a window of ')" "$(shown replay 'pass 9 of 9 of a window of ')"
     [ "$(shown replay 'rehearsal of a window of ')" -gt 1 ] || fail "others: rehearsals"
     expect "others: times" "$(shown replay '[0-9]+ launches, 9 passes, ms: restores [0-9.]+, .*, decode [0-9.]+$')" \
         "$(shown replay 'rehearsal of a window of ')"
-    expect "others: calls that close windows" "$(shown gate 'cuStreamDestroy_v2 closes the window$')" 1
+    expect "others: calls that close windows" "$(shown gate 'cuStreamBeginCapture_v2 closes the window$')" 1
     expect "others: windows" "$(shown window '')" 0
 }
 

@@ -73,6 +73,7 @@ leaves_it_open() {
     windows "an allocation in a stream" 1 "$p" closed-by alloc-async
     windows "memory of pools" 1 "$p" pools
     windows "an event destroyed" 1 "$p" closed-by event
+    windows "a stream destroyed" 1 "$p" closed-by stream
     windows "attributes of functions" 1 "$p" attributes
     windows "attributes that change" 1 "$p" attributes-change
     windows "modules without variables" 1 "$p" plain-modules
@@ -90,7 +91,7 @@ leaves_it_open() {
 
 # What closes it.
 closes_it() {
-    for what in dtoh dtoh-async stream capture host-function; do
+    for what in dtoh dtoh-async capture host-function; do
         windows "closed by $what" 2 "$p" closed-by $what
     done
     windows "a variable of a module that kernels of others reach" 2 "$p" variable-elsewhere
@@ -228,6 +229,11 @@ reads() {
     FAKE_MEMORY=1073741824 both "reads without room" "$p" reads 10
     expect "reads without room: saves" "$(calls cuptiCheckpointSave)" 30
     grep -q "no room for a second copy" "$tmp/report" "$tmp/kprof.err" || { fail "reads without room: no word"; show; }
+    # There was room when the program read, but not when the window closed. The first window held one launch.
+    FAKE_MEMORY=8589934592 both "reads, then no room" "$p" reads-then-fills
+    expect "reads, then no room: saves" "$(calls cuptiCheckpointSave)" 3
+    expect "reads, then no room: profiled" "$(account profiled)" 1
+    grep -q 'no room for a second copy: not replayed' "$tmp/report" || { fail "reads, then no room: no note"; show; }
     for window in 7 512; do
         limit=120 KPROF_WINDOW=$window both "reads of threads, windows of $window" "$p" threads
         expect "reads of threads, windows of $window: profiled" "$(account profiled)" "$(launches)"

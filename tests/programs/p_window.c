@@ -692,6 +692,25 @@ static void reads_progress(void)
     report("as it should be", right);
 }
 
+/* Memory is filled behind a read, so that there is no room for a second copy when the window closes. */
+static void reads_then_fills(void)
+{
+    CUdeviceptr memory;
+    size_t left, all;
+    int host = 0, right = 1;
+
+    MUST(cuMemGetInfo(&left, &all));
+    for (int i = 0; i < 3; i++) {
+        increment(values, session.stream);
+        MUST(cuMemcpyDtoH(&host, values, sizeof(host)));
+        right &= host == i + 1;
+    }
+    MUST(cuMemAlloc(&memory, left / 5 * 2)); /* as much again is copied aside */
+    increment(memory, session.stream);
+    append(host);
+    report("as it should be", right);
+}
+
 /* Two operations of other streams between a result and its use. */
 static void reads_streams(void)
 {
@@ -1221,6 +1240,7 @@ static const struct {
     {"reads-differ-always", reads_differ_always},
     {"reads-bound", reads_bound},
     {"reads-back", reads_back},
+    {"reads-then-fills", reads_then_fills},
     {"reads-progress", reads_progress},
     {"reads-streams", reads_streams},
     {"reset", reset},

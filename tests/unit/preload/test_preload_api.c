@@ -41,6 +41,7 @@ enum class {
     CTX_END,
     DEVICE_END,
     ALL_END,
+    CREATE,
     STREAM_END,
     SET,
     SET_FUNCTION,

@@ -88,6 +88,17 @@ bool kp_process_takes_load(void)
     return true;
 }
 
+bool kp_process_goes_beside(void)
+{
+    return false;
+}
+
+bool kp_process_ends_stream(CUstream stream, CUresult *answer)
+{
+    (void)stream, (void)answer;
+    return false;
+}
+
 bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer)
 {
     (void)later;
