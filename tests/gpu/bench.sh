@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # What profiling costs, kprof beside ncu in the same run: prints one table for RESULTS.md. Needs what run.sh needs.
 #   tests/gpu/bench.sh [OUT] [GROUP...]     OUT: where the table (bench.md) and the details (bench.log) go (default
-#   build/gpu); GROUP: launches passes sync one quick unselected resnet pinned footprint (default: all of them)
+#   build/gpu); GROUP: launches passes sync one quick unselected resnet scaler pinned footprint (default: all of them)
 export LC_ALL=C # numbers with a point
 . "$(dirname "$0")/gpu.inc"
-groups=${*:-launches passes sync one quick unselected resnet pinned footprint}
+groups=${*:-launches passes sync one quick unselected resnet scaler pinned footprint}
 log=$out/bench.log
 : >"$log"
 bench=$work/bench_launches
@@ -257,23 +257,25 @@ unselected() {
         "0.3 us above native: $(calc %s "(\$1 <= 0.3) ? \"met\" : \"**missed**\"" "$above")"
 }
 
-resnet() {
-    local command=(python3 "$here/bench_resnet.py") first total
+trained() { # NAME CASE MUST OPTION...
+    local case=$2 must=$3 command=(python3 "$here/bench_resnet.py" "${@:4}") first total
     opts=("${basic[@]}" -s 500) vars=(KPROF_SET=basic) limit=200
-    native resnet "${command[@]}"
-    first=$(cat "$work/resnet.plain")
-    native resnet "${command[@]}"
-    [ "$first" = "$(cat "$work/resnet.plain")" ] || fail "the program itself is not deterministic"
-    kprof resnet "${command[@]}"
-    ncu_cost resnet 5 25 "${command[@]}"
+    native "$1" "${command[@]}"
+    first=$(cat "$work/$1.plain")
+    native "$1" "${command[@]}"
+    [ "$first" = "$(cat "$work/$1.plain")" ] || fail "the program itself is not deterministic"
+    kprof "$1" "${command[@]}"
+    ncu_cost "$1" 5 25 "${command[@]}"
     total=$(calc %.0f "\$1 * \$2 / 1000" "$ncu_ms" "$seen")
-    row_by_launch "ResNet-18, 3 training steps, basic (ncu: 20 launches, scaled: $total s)" 15
+    row_by_launch "$case, 3 training steps, basic (ncu: 20 launches, scaled: $total s)" "$must"
     {
         echo "losses, native and kprof:"
-        paste -d '|' "$work/resnet.plain" "$work/resnet.kprof"
+        paste -d '|' "$work/$1.plain" "$work/$1.kprof"
     } >>"$log"
     limit=100
 }
+resnet() { trained resnet "ResNet-18" 15; }
+scaler() { trained scaler "ResNet-18, fp16 with GradScaler" 15 --scaler; }
 pinned() {
     local command=(python3 "$here/bench_resnet.py" --pinned --steps 2)
     vars=(KPROF_SET=basic) limit=150
@@ -299,7 +301,7 @@ footprint() {
 
 for group in $groups; do
     case $group in
-    launches | passes | sync | one | quick | unselected | resnet | pinned | footprint)
+    launches | passes | sync | one | quick | unselected | resnet | scaler | pinned | footprint)
         started=$(now)
         $group
         echo "group $group: $(since "$started") s" | tee -a "$log" >&2

@@ -2,10 +2,11 @@
 """A short ResNet-18 training run with deterministic algorithms: prints the loss of each step to the last digit and a digest
 of the trained weights; the time of the training loop goes to stderr.
 
-usage: bench_resnet.py [--steps N] [--pinned]
+usage: bench_resnet.py [--steps N] [--pinned] [--scaler]
 
 --pinned: batches come from two worker processes through PyTorch's pinning thread, and another thread keeps writing pinned
 memory and checks what it wrote. The losses are the same as without.
+--scaler: fp16 with a gradient scaler, which reads one number of the device in each step, instead of bf16.
 """
 import argparse
 import hashlib
@@ -64,16 +65,18 @@ def batches(steps, pinned):
     return torch.utils.data.DataLoader(data, batch_size=BATCH)
 
 
-def train(model, data, pinned):
+def train(model, data, pinned, fp16):
+    scaler = torch.amp.GradScaler("cuda", enabled=fp16)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     for step, (images, labels) in enumerate(data):
         images = images.to("cuda", non_blocking=pinned)
         labels = labels.to("cuda", non_blocking=pinned)
-        with torch.autocast("cuda", dtype=torch.bfloat16):
+        with torch.autocast("cuda", dtype=torch.float16 if fp16 else torch.bfloat16):
             loss = torch.nn.functional.cross_entropy(model(images), labels)
         optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
         print("step %d loss %r" % (step, loss.item()), flush=True)
     torch.cuda.synchronize()
 
@@ -89,6 +92,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--pinned", action="store_true")
+    parser.add_argument("--scaler", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.backends.cudnn.deterministic = True
@@ -101,7 +105,7 @@ def main():
     if writer:
         writer.start()
     start = time.perf_counter()
-    train(model, data, options.pinned)
+    train(model, data, options.pinned, options.scaler)
     print("bench: with results %.6f s" % (time.perf_counter() - start), file=sys.stderr, flush=True)
     print("weights %s" % digest(model))
     if writer:
