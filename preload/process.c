@@ -433,26 +433,50 @@ static bool is_captured(const struct kp_launch *l)
     return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* Notes what a launch outside of any window means for later ones. */
+static void note_outside(const struct kp_launch *l)
+{
+    if (kp_launched_note(&process.driver, l) && kp_kernel_once(&process.driver, l->f) & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
+}
+
 /* Runs a launch outside of any window and counts it, unless the driver refuses it. */
 static CUresult skip(const struct kp_launch *l, const char *reason)
 {
     CUresult rc = pass_through(l);
     if (rc == CUDA_SUCCESS) {
-        if (kp_launched_note(&process.driver, l) && kp_kernel_once(&process.driver, l->f) & KP_ONCE_HEAP)
-            kp_window_heap_blocks();
+        note_outside(l);
         kp_process_skip(reason, 1);
     }
     return rc;
 }
 
+/* How a launch goes through the window, and what is noted of one that has no result (`why` may be NULL). */
+struct way {
+    CUresult (*run)(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+                    char **bad_input);
+    void (*settle)(void *arg, const char *why);
+    void *arg;
+};
+
+static CUresult leave_out(const struct kp_launch *l, const struct way *way, const char *why)
+{
+    CUresult rc = pass_through(l);
+    if (rc == CUDA_SUCCESS) {
+        note_outside(l);
+        way->settle(way->arg, why);
+    }
+    return rc;
+}
+
 /* Handles a launch that is wanted, or that comes while a window is open. */
-static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const char *unwanted)
+static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const struct way *way)
 {
     if (!kp_gate_enter_exclusive(KP_FOREVER, PATIENCE_MS))
-        return skip(l, what->wanted ? KP_SKIP_BUSY : unwanted);
+        return leave_out(l, way, KP_SKIP_BUSY);
     if (kp_gate_captures() > 0) { /* a capture began meanwhile; here no further one can */
         kp_gate_leave_exclusive();
-        return is_captured(l) ? pass_through(l) : skip(l, KP_SKIP_CAPTURE);
+        return is_captured(l) ? pass_through(l) : leave_out(l, way, KP_SKIP_CAPTURE);
     }
     if (!kp_process_active()) { /* profiling ended while this thread waited */
         kp_gate_leave_exclusive();
@@ -460,19 +484,40 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     }
     if (atomic_load(&process.ending)) { /* likewise: libraries needed for planning may be torn down already */
         kp_gate_leave_exclusive();
-        return skip(l, late);
+        return leave_out(l, way, late);
     }
     char *bad_input = NULL;
     const char *skipped = NULL;
     kp_guard++;
-    CUresult rc = kp_window_launch(&process.setup, l, what, &skipped, &bad_input);
+    CUresult rc = way->run(way->arg, l, what, &skipped, &bad_input);
     if (bad_input)
         unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
     kp_guard--;
     kp_gate_leave_exclusive();
-    if (rc == CUDA_SUCCESS && (skipped || !what->wanted))
-        kp_process_skip(what->wanted ? skipped : unwanted, 1);
+    if (rc == CUDA_SUCCESS)
+        way->settle(way->arg, skipped);
     return rc;
+}
+
+static CUresult run_launch(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+                           char **bad_input)
+{
+    (void)arg;
+    return kp_window_launch(&process.setup, l, what, skipped, bad_input);
+}
+
+/* `arg`: why the launch is not wanted, or NULL. */
+static void settle_launch(void *arg, const char *why)
+{
+    const char *unwanted = arg;
+    if (unwanted || why)
+        kp_process_skip(unwanted ? unwanted : why, 1);
+}
+
+static CUresult launch_through_window(struct kp_launch *l, const struct kp_candidate *what, const char *unwanted)
+{
+    const struct way way = {run_launch, settle_launch, (void *)unwanted};
+    return through_window(l, what, &way);
 }
 
 /* Notes a device for the list printed where nothing was wanted. */
@@ -511,25 +556,131 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
     return NULL;
 }
 
+/* ---- graphs by node ---- */
+
+/* A launch of a graph that is taken apart. */
+struct apart {
+    const struct kp_graph_content *content;
+    const struct kp_launch *graph;
+    struct kp_node_launches of;
+    size_t cap;
+};
+
+/* Judges a kernel of a graph as a launch of its own. */
+static int judge_node(void *arg, const struct kp_graph_node *node)
+{
+    struct apart *a = arg;
+    struct kp_graph none;
+    if (node->kind != KP_NODE_KERNEL)
+        return 0;
+    struct kp_node_launch *k = &a->of.kernels[a->of.n++];
+    k->launch = node->launch;
+    k->launch.copy = NULL; /* the content's */
+    k->launch.copied = 0;
+    k->launch.stream = k->launch.config.hStream = kp_launch_stream(a->graph);
+    k->launch.caller = a->graph->caller;
+    k->launch.graph_number = a->content->number;
+    k->launch.node = node->number;
+    k->unwanted = unwanted_for(&k->launch, &k->what, &none);
+    k->what.wanted = !k->unwanted;
+    return 0;
+}
+
+static int count_node(void *arg, const struct kp_graph_node *node)
+{
+    ((struct apart *)arg)->cap += node->kind == KP_NODE_KERNEL;
+    return 0;
+}
+
+/* Notes kernels of a graph that have no result; `why`: all of them. */
+static void skip_nodes(const struct kp_node_launches *of, const char *why)
+{
+    for (size_t i = 0; i < of->n; i++) {
+        const struct kp_node_launch *k = &of->kernels[i];
+        const char *reason = k->unwanted ? k->unwanted : why ? why : k->skipped;
+        if (reason)
+            kp_process_skip(reason, 1);
+    }
+}
+
+static CUresult run_nodes(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+                          char **bad_input)
+{
+    return kp_window_launch_graph(&process.setup, l, what, arg, skipped, bad_input);
+}
+
+static void settle_nodes(void *arg, const char *why)
+{
+    const struct kp_node_launches *of = arg;
+    if (!of->whole)
+        skip_nodes(of, why);
+    else if (why)
+        kp_process_skip(why, 1);
+}
+
+/* Handles a graph whose kernels are launches of the report. */
+static CUresult choose_nodes(struct kp_launch *l, const struct kp_graph *graph, struct apart *a)
+{
+    struct kp_candidate what = {.graph = graph, .obstacle = graph->obstacle};
+    a->of.nodes = a->content->nodes;
+    a->of.named = *process.options.kernel_name || *process.options.kernel_id;
+    kp_graph_nodes_each(a->content->nodes, judge_node, a);
+    for (size_t i = 0; i < a->of.n; i++) {
+        what.wanted |= a->of.kernels[i].what.wanted;
+        what.last |= a->of.kernels[i].what.last;
+    }
+    const struct way way = {run_nodes, settle_nodes, &a->of};
+    CUresult rc = what.wanted ? through_window(l, &what, &way) : pass_through(l);
+    if (!what.wanted && rc == CUDA_SUCCESS)
+        skip_nodes(&a->of, NULL);
+    for (size_t i = 0; i < a->of.n; i++)
+        kp_launch_free(&a->of.kernels[i].launch);
+    return rc;
+}
+
+/* Whether the launch of a graph can be told by its kernels; then it is made, and *rc is the driver's answer. */
+static bool goes_by_node(struct kp_launch *l, CUresult *rc)
+{
+    struct kp_graph graph;
+    struct apart a = {.graph = l};
+    if (!kp_process_by_node() || !kp_graph_find(l->graph, &graph) || graph.waits)
+        return false;
+    if (!process.setup.one_pass && (graph.obstacle || graph.reads_host))
+        return false;
+    a.content = kp_graph_hold(l->graph);
+    if (!a.content)
+        return false;
+    kp_graph_nodes_each(a.content->nodes, count_node, &a);
+    a.of.kernels = a.cap ? calloc(a.cap, sizeof(*a.of.kernels)) : NULL;
+    if (a.of.kernels)
+        *rc = choose_nodes(l, &graph, &a);
+    free(a.of.kernels);
+    kp_graph_let(a.content);
+    return a.of.kernels;
+}
+
 static CUresult choose(struct kp_launch *l)
 {
+    CUresult rc = CUDA_SUCCESS;
     struct kp_graph graph = {.obstacle = NULL};
     struct kp_candidate what = {.wanted = true};
     if (kp_gate_captures() > 0)
         return is_captured(l) ? l->issue(l) : skip(l, KP_SKIP_CAPTURE);
     if (atomic_load(&process.ending))
         return skip(l, late);
+    if (l->is_graph && goes_by_node(l, &rc))
+        return rc;
     const char *unwanted = unwanted_for(l, &what, &graph);
     /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
      * wait. */
     if (what.outside)
         return skip(l, waits_outside_reason);
     if (!unwanted)
-        return graph.waits ? skip(l, graph.obstacle) : through_window(l, &what, NULL);
+        return graph.waits ? skip(l, graph.obstacle) : launch_through_window(l, &what, NULL);
     what.wanted = false;
     if (!kp_window_is_open() || l->is_graph || kp_filter_outside(process.filter, l->f))
         return skip(l, unwanted);
-    return through_window(l, &what, unwanted);
+    return launch_through_window(l, &what, unwanted);
 }
 
 static void begin(void)
@@ -805,6 +956,11 @@ void kp_process_loads_images(void)
         kp_gate_leave_exclusive();
     }
     pthread_setcancelstate(before, &before);
+}
+
+bool kp_process_by_node(void)
+{
+    return process.options.graph_profiling == KP_GRAPHS_BY_NODE;
 }
 
 bool kp_process_replays(void)

@@ -80,6 +80,9 @@ bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer);
 /* Whether launches are replayed, which rewinds memory. */
 bool kp_process_replays(void);
 
+/* Whether graphs are profiled node by node. Any thread. */
+bool kp_process_by_node(void);
+
 /* Closes the open window, if any, once no other thread is in a driver call; `why` is as for kp_gate_enter_shared. */
 void kp_process_close_window(const char *why);
 

@@ -101,7 +101,7 @@ static int attribute_of(const struct kp_driver *d, CUfunction f, CUfunction_attr
     return d->cuFuncGetAttribute(&value, a, f) == CUDA_SUCCESS ? value : 0;
 }
 
-static CUresult read_params(const struct kp_driver *d, struct kp_function *out)
+CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *out)
 {
     size_t cap = 0;
     if (!d->cuFuncGetParamInfo)
@@ -181,7 +181,7 @@ CUresult kp_function_read(const struct kp_driver *d, const struct kp_device *dev
     if (d->cuFuncGetName)
         d->cuFuncGetName(&name, out->handle);
     out->mangled = kp_strdup(name);
-    rc = out->mangled ? read_params(d, out) : CUDA_ERROR_OUT_OF_MEMORY;
+    rc = out->mangled ? kp_function_read_params(d, out) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc != CUDA_SUCCESS) {
         kp_function_free(out);
         return rc;

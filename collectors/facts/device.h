@@ -53,6 +53,11 @@ CUresult kp_device_read(const struct kp_driver *d, CUdevice device, struct kp_de
 CUresult kp_context_facts_read(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
                                struct kp_context_facts *out);
 
+/* Reads the sizes of the parameters of out->handle; `params_known` where the driver tells all. The caller frees
+ * `params`.
+ */
+CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *out);
+
 /* Reads `f`, a CUfunction or a CUkernel cast to one (both can be launched). Frees nothing of *out on entry. */
 CUresult kp_function_read(const struct kp_driver *d, const struct kp_device *device, CUfunction f,
                           struct kp_function *out);

@@ -18,6 +18,8 @@
 
 /* cuda.h renames functions to their newest version, but doors are named by exported symbol. */
 #undef cuGraphInstantiate
+#undef cuGraphExecKernelNodeSetParams
+#undef cuGraphExecUpdate
 #undef cuGetProcAddress
 #undef cuMemAllocHost
 #undef cuMemHostRegister

@@ -1,5 +1,7 @@
 #include "preload/doors/graph_doors.h"
 
+#include <string.h>
+
 #include "collectors/code/cubin.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
@@ -16,7 +18,7 @@ static bool watching(void)
 static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph)
 {
     const struct kp_driver *d = kp_process_driver();
-    if (rc == CUDA_SUCCESS && d && kp_graph_note(d, *exec, graph) & KP_ONCE_HEAP)
+    if (rc == CUDA_SUCCESS && d && kp_graph_note(d, *exec, graph, kp_process_by_node()) & KP_ONCE_HEAP)
         kp_window_heap_blocks();
     kp_gate_leave_shared();
     return rc;
@@ -29,7 +31,9 @@ CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraph
     if (!watching())
         return real(exec, graph, node, log, size);
     kp_gate_enter_shared("cuGraphInstantiate");
+    kp_guard++;
     CUresult rc = real(exec, graph, node, log, size);
+    kp_guard--;
     return leave_noted(rc, exec, graph);
 }
 
@@ -40,7 +44,9 @@ CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 r
     if (!watching())
         return real(exec, graph, flags);
     kp_gate_enter_shared("cuGraphInstantiateWithFlags");
+    kp_guard++;
     CUresult rc = real(exec, graph, flags);
+    kp_guard--;
     return leave_noted(rc, exec, graph);
 }
 
@@ -51,7 +57,9 @@ CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000
     if (!watching())
         return real(exec, graph, params);
     kp_gate_enter_shared("cuGraphInstantiateWithParams");
+    kp_guard++;
     CUresult rc = real(exec, graph, params);
+    kp_guard--;
     return leave_noted(rc, exec, graph);
 }
 
@@ -63,6 +71,200 @@ CUresult kp_cuGraphExecDestroy(PFN_cuGraphExecDestroy_v10000 real, bool ptsz, CU
     kp_gate_enter_shared("cuGraphExecDestroy");
     CUresult rc = real(exec);
     kp_graph_forget(exec);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+/* ---- changes ---- */
+
+/* Enters the gate. The window stays open where it does not refer to the graph itself. */
+static void enter_change(CUgraphExec exec, const char *symbol)
+{
+    const struct kp_graph_content *held = kp_graph_hold(exec);
+    bool beside = held && kp_window_watches() && kp_process_goes_beside();
+    if (held)
+        kp_graph_let(held);
+    if (!beside)
+        kp_gate_enter_shared(symbol);
+}
+
+static void set_kernel(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    const struct kp_driver *d = kp_process_driver();
+    if (d && kp_graph_set_kernel(d, exec, node, p) & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
+}
+
+CUresult kp_cuGraphExecKernelNodeSetParams(PFN_cuGraphExecKernelNodeSetParams_v10010 real, bool ptsz, CUgraphExec exec,
+                                           CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+{
+    (void)ptsz;
+    if (!watching() || !p)
+        return real(exec, node, p);
+    enter_change(exec, "cuGraphExecKernelNodeSetParams");
+    CUresult rc = real(exec, node, p);
+    CUDA_KERNEL_NODE_PARAMS params;
+    memset(&params, 0, sizeof(params));
+    memcpy(&params, p, sizeof(*p)); /* the later version only adds fields */
+    if (rc == CUDA_SUCCESS)
+        set_kernel(exec, node, &params);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphExecKernelNodeSetParams_v2(PFN_cuGraphExecKernelNodeSetParams_v12000 real, bool ptsz,
+                                              CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    (void)ptsz;
+    if (!watching() || !p)
+        return real(exec, node, p);
+    enter_change(exec, "cuGraphExecKernelNodeSetParams");
+    CUresult rc = real(exec, node, p);
+    if (rc == CUDA_SUCCESS)
+        set_kernel(exec, node, p);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphExecMemcpyNodeSetParams(PFN_cuGraphExecMemcpyNodeSetParams_v10020 real, bool ptsz, CUgraphExec exec,
+                                           CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx)
+{
+    (void)ptsz;
+    if (!watching() || !p)
+        return real(exec, node, p, ctx);
+    enter_change(exec, "cuGraphExecMemcpyNodeSetParams");
+    CUresult rc = real(exec, node, p, ctx);
+    const struct kp_driver *d = kp_process_driver();
+    if (rc == CUDA_SUCCESS && d)
+        kp_graph_set_copy(d, exec, node, p);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphExecMemsetNodeSetParams(PFN_cuGraphExecMemsetNodeSetParams_v10020 real, bool ptsz, CUgraphExec exec,
+                                           CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx)
+{
+    (void)ptsz;
+    if (!watching() || !p)
+        return real(exec, node, p, ctx);
+    enter_change(exec, "cuGraphExecMemsetNodeSetParams");
+    CUresult rc = real(exec, node, p, ctx);
+    if (rc == CUDA_SUCCESS)
+        kp_graph_set_memset(exec, node, p);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+/* Notes parameters of any kind of node. */
+static void set_any(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *p)
+{
+    const struct kp_driver *d = kp_process_driver();
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    CUDA_MEMSET_NODE_PARAMS memset_to = {.dst = p->memset.dst,
+                                         .pitch = p->memset.pitch,
+                                         .value = p->memset.value,
+                                         .elementSize = p->memset.elementSize,
+                                         .width = p->memset.width,
+                                         .height = p->memset.height};
+    if (p->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+        memcpy(&kernel, &p->kernel, sizeof(kernel)); /* the same fields by another name */
+        set_kernel(exec, node, &kernel);
+    } else if (p->type == CU_GRAPH_NODE_TYPE_MEMCPY && d) {
+        kp_graph_set_copy(d, exec, node, &p->memcpy.copyParams);
+    } else if (p->type == CU_GRAPH_NODE_TYPE_MEMSET) {
+        kp_graph_set_memset(exec, node, &memset_to);
+    } else {
+        kp_graph_blur(exec);
+    }
+}
+
+CUresult kp_cuGraphExecNodeSetParams(PFN_cuGraphExecNodeSetParams_v12020 real, bool ptsz, CUgraphExec exec,
+                                     CUgraphNode node, CUgraphNodeParams *p)
+{
+    (void)ptsz;
+    if (!watching() || !p)
+        return real(exec, node, p);
+    enter_change(exec, "cuGraphExecNodeSetParams");
+    CUresult rc = real(exec, node, p);
+    if (rc == CUDA_SUCCESS)
+        set_any(exec, node, p);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphNodeSetEnabled(PFN_cuGraphNodeSetEnabled_v11060 real, bool ptsz, CUgraphExec exec, CUgraphNode node,
+                                  unsigned enabled)
+{
+    (void)ptsz;
+    if (!watching())
+        return real(exec, node, enabled);
+    enter_change(exec, "cuGraphNodeSetEnabled");
+    CUresult rc = real(exec, node, enabled);
+    if (rc == CUDA_SUCCESS)
+        kp_graph_set_enabled(exec, node, enabled);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+static void note_update(CUgraphExec exec, CUgraph graph)
+{
+    const struct kp_driver *d = kp_process_driver();
+    if (d && kp_graph_update(d, exec, graph) & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
+}
+
+CUresult kp_cuGraphExecUpdate(PFN_cuGraphExecUpdate_v10020 real, bool ptsz, CUgraphExec exec, CUgraph graph,
+                              CUgraphNode *node, CUgraphExecUpdateResult *result)
+{
+    (void)ptsz;
+    if (!watching())
+        return real(exec, graph, node, result);
+    enter_change(exec, "cuGraphExecUpdate");
+    CUresult rc = real(exec, graph, node, result);
+    if (rc == CUDA_SUCCESS)
+        note_update(exec, graph);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphExecUpdate_v2(PFN_cuGraphExecUpdate_v12000 real, bool ptsz, CUgraphExec exec, CUgraph graph,
+                                 CUgraphExecUpdateResultInfo *result)
+{
+    (void)ptsz;
+    if (!watching())
+        return real(exec, graph, result);
+    enter_change(exec, "cuGraphExecUpdate");
+    CUresult rc = real(exec, graph, result);
+    if (rc == CUDA_SUCCESS)
+        note_update(exec, graph);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphExecChildGraphNodeSetParams(PFN_cuGraphExecChildGraphNodeSetParams_v11010 real, bool ptsz,
+                                               CUgraphExec exec, CUgraphNode node, CUgraph child)
+{
+    (void)ptsz;
+    if (!watching())
+        return real(exec, node, child);
+    enter_change(exec, "cuGraphExecChildGraphNodeSetParams");
+    CUresult rc = real(exec, node, child);
+    if (rc == CUDA_SUCCESS)
+        kp_graph_blur(exec);
+    kp_gate_leave_shared();
+    return rc;
+}
+
+CUresult kp_cuGraphExecNodeSetEvent(PFN_cuGraphExecEventRecordNodeSetEvent_v11010 real, bool ptsz, CUgraphExec exec,
+                                    CUgraphNode node, CUevent event)
+{
+    (void)ptsz;
+    if (!watching())
+        return real(exec, node, event);
+    enter_change(exec, "cuGraphExecEventNodeSetEvent");
+    CUresult rc = real(exec, node, event);
+    if (rc == CUDA_SUCCESS)
+        kp_graph_blur(exec);
     kp_gate_leave_shared();
     return rc;
 }

@@ -17,11 +17,6 @@ static CUresult issue_kernel(const struct kp_launch *l)
                           (unsigned)s->dynamic_shared, l->stream, l->params, l->extra);
 }
 
-static CUresult issue_kernel_ex(const struct kp_launch *l)
-{
-    return l->real.kernel_ex(&l->config, l->f, l->params, l->extra);
-}
-
 static CUresult issue_cooperative(const struct kp_launch *l)
 {
     const struct kp_shape *s = &l->shape;
@@ -84,33 +79,12 @@ CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction 
     return go(&l);
 }
 
-/* Reads the launch attributes that the report shows. */
-static void read_attributes(struct kp_launch *l)
-{
-    for (unsigned i = 0; i < l->config.numAttrs; i++) {
-        const CUlaunchAttribute *a = &l->config.attrs[i];
-        if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-            l->shape.cluster[0] = a->value.clusterDim.x;
-            l->shape.cluster[1] = a->value.clusterDim.y;
-            l->shape.cluster[2] = a->value.clusterDim.z;
-        } else if (a->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) {
-            l->shape.preferred_cluster[0] = a->value.preferredClusterDim.x;
-            l->shape.preferred_cluster[1] = a->value.preferredClusterDim.y;
-            l->shape.preferred_cluster[2] = a->value.preferredClusterDim.z;
-        } else if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE) {
-            l->shape.cluster_policy = (int)a->value.clusterSchedulingPolicyPreference;
-        } else if (a->id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING) {
-            l->shape.nvlink_centric = a->value.nvlinkUtilCentricScheduling;
-        }
-    }
-}
-
 CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const CUlaunchConfig *config, CUfunction f,
                              void **params, void **extra)
 {
     if (!config || (config->numAttrs && !config->attrs))
         return real(config, f, params, extra); /* the driver refuses it */
-    struct kp_launch l = {.issue = issue_kernel_ex,
+    struct kp_launch l = {.issue = kp_launch_issue_ex,
                           .real.kernel_ex = real,
                           .ptsz = ptsz,
                           .f = f,
@@ -118,9 +92,7 @@ CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const 
                           .config = *config,
                           .params = params,
                           .extra = extra};
-    set_shape(&l, (const unsigned[]){config->gridDimX, config->gridDimY, config->gridDimZ},
-              (const unsigned[]){config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes);
-    read_attributes(&l);
+    kp_launch_shape_ex(&l);
     return go(&l);
 }
 

@@ -11,10 +11,12 @@
 struct entry {
     CUgraphExec exec;
     struct kp_graph graph;
+    struct kp_graph_content *content; /* NULL: its nodes cannot be issued one by one */
     struct entry *next;
 };
 
 static struct entry *entries;
+static uint32_t instantiated;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_GRAPHS];
 
 /* How a node type counts, and whether it may run again. Types without a row come from a later driver: not replayed. */
@@ -40,6 +42,8 @@ static const struct node_rule {
     {CU_GRAPH_NODE_TYPE_CONDITIONAL, OTHER, "graph with conditional nodes, not replayed", false},
 };
 
+static const char copies_to_host[] = "graph that copies to host memory, not replayed";
+
 static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out);
 
 static bool is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr address)
@@ -53,14 +57,21 @@ static bool is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr ad
 
 /* Notes a copy into host memory: a checkpoint does not save host memory, so a second run would read results of the
  * first. */
-static void study_copy(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
+static void study_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *copy, struct kp_graph *out)
+{
+    if (!d->cuPointerGetAttribute || is_host(d, copy->dstMemoryType, copy->dstDevice))
+        out->obstacle = copies_to_host;
+    else
+        out->reads_host |= is_host(d, copy->srcMemoryType, copy->srcDevice);
+}
+
+static void study_copy_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
 {
     CUDA_MEMCPY3D copy;
-    if (!d->cuGraphMemcpyNodeGetParams || !d->cuPointerGetAttribute ||
-        d->cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS || is_host(d, copy.dstMemoryType, copy.dstDevice))
-        out->obstacle = "graph that copies to host memory, not replayed";
+    if (!d->cuGraphMemcpyNodeGetParams || d->cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS)
+        out->obstacle = copies_to_host;
     else
-        out->reads_host |= is_host(d, copy.srcMemoryType, copy.srcDevice);
+        study_copy(d, &copy, out);
 }
 
 /* Whether an argument is, or contains, an address of host memory that the device can reach. */
@@ -80,19 +91,14 @@ static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *p
     return false;
 }
 
-static void study_kernel(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
+static void study_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, struct kp_graph *out)
 {
-    CUDA_KERNEL_NODE_PARAMS params;
-    CUfunction f;
-    memset(&params, 0, sizeof(params));
-    if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(node, &params) != CUDA_SUCCESS)
-        return;
-    f = params.func ? params.func : (CUfunction)params.kern;
-    if (!params.func && params.kern && d->cuKernelGetFunction)
-        d->cuKernelGetFunction(&f, params.kern);
+    CUfunction f = p->func ? p->func : (CUfunction)p->kern;
+    if (!p->func && p->kern && d->cuKernelGetFunction)
+        d->cuKernelGetFunction(&f, p->kern);
     if (kp_kernel_waits_outside(d, f))
         out->obstacle = "graph with a kernel that waits for other processes or devices, not replayed";
-    else if (reaches_host(d, f, params.kernelParams))
+    else if (reaches_host(d, f, p->kernelParams))
         out->obstacle = "graph with a kernel that can reach host memory, not replayed";
     else {
         unsigned once = kp_kernel_once(d, f);
@@ -102,6 +108,14 @@ static void study_kernel(const struct kp_driver *d, CUgraphNode node, struct kp_
         return;
     }
     out->waits = true;
+}
+
+static void study_kernel_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
+{
+    CUDA_KERNEL_NODE_PARAMS params;
+    memset(&params, 0, sizeof(params));
+    if (d->cuGraphKernelNodeGetParams && d->cuGraphKernelNodeGetParams(node, &params) == CUDA_SUCCESS)
+        study_kernel(d, &params, out);
 }
 
 static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
@@ -126,9 +140,9 @@ static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_gr
         out->obstacle = rule->obstacle;
     out->waits |= rule->waits;
     if (rule->kind == COPY)
-        study_copy(d, node, out);
+        study_copy_node(d, node, out);
     if (rule->kind == KERNEL)
-        study_kernel(d, node, out);
+        study_kernel_node(d, node, out);
     if (rule->kind == CHILD && d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
         study(d, child, out);
 }
@@ -148,6 +162,53 @@ static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out
     free(nodes);
 }
 
+/* ---- what is held ---- */
+
+static struct entry *find(CUgraphExec exec)
+{
+    struct entry *e = entries;
+    while (e && e->exec != exec)
+        e = e->next;
+    return e;
+}
+
+/* Call it under the lock. */
+static void let(struct kp_graph_content *c)
+{
+    if (c && !--c->users) {
+        kp_graph_nodes_free(c->nodes);
+        free(c);
+    }
+}
+
+static struct kp_graph_content *content_of(struct kp_graph_nodes *nodes, uint32_t number)
+{
+    struct kp_graph_content *c = nodes ? calloc(1, sizeof(*c)) : NULL;
+    if (c)
+        *c = (struct kp_graph_content){nodes, number, 1};
+    else
+        kp_graph_nodes_free(nodes);
+    return c;
+}
+
+const struct kp_graph_content *kp_graph_hold(CUgraphExec exec)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    struct entry *e = find(exec);
+    struct kp_graph_content *c = e ? e->content : NULL;
+    if (c)
+        c->users++;
+    kp_lock_give(lock);
+    return c;
+}
+
+void kp_graph_let(const struct kp_graph_content *content)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    let((struct kp_graph_content *)content);
+    kp_lock_give(lock);
+}
+
 void kp_graph_forget(CUgraphExec exec)
 {
     kp_lock_take(lock, KP_FOREVER);
@@ -155,13 +216,32 @@ void kp_graph_forget(CUgraphExec exec)
         if ((*e)->exec == exec) {
             struct entry *gone = *e;
             *e = gone->next;
+            let(gone->content);
             free(gone);
             break;
         }
     kp_lock_give(lock);
 }
 
-unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
+bool kp_graph_find(CUgraphExec exec, struct kp_graph *out)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    const struct entry *e = find(exec);
+    if (e)
+        *out = e->graph;
+    kp_lock_give(lock);
+    return e;
+}
+
+/* ---- noting ---- */
+
+static struct kp_graph_nodes *read_nodes(const struct kp_driver *d, CUgraph graph, struct kp_graph *facts)
+{
+    uint32_t next = 0;
+    return kp_graph_nodes_read(d, graph, &next, &facts->whole);
+}
+
+unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, bool by_node)
 {
     struct entry *e = calloc(1, sizeof(*e));
     if (!e)
@@ -170,24 +250,150 @@ unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph grap
     e->exec = exec;
     kp_guard++;
     study(d, graph, &e->graph);
+    struct kp_graph_nodes *nodes = by_node ? read_nodes(d, graph, &e->graph) : NULL;
     kp_guard--;
     unsigned once = e->graph.once;
     kp_lock_take(lock, KP_FOREVER);
+    e->content = content_of(nodes, ++instantiated);
     e->next = entries;
     entries = e;
     kp_lock_give(lock);
     return once;
 }
 
-bool kp_graph_find(CUgraphExec exec, struct kp_graph *out)
+unsigned kp_graph_update(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
 {
-    bool found = false;
+    struct kp_graph facts = {.obstacle = NULL};
+    kp_guard++;
+    study(d, graph, &facts);
+    struct kp_graph_nodes *nodes = read_nodes(d, graph, &facts);
+    kp_guard--;
+    if (nodes) /* the program names nodes by the handles of the first graph */
+        kp_graph_nodes_unname(nodes);
     kp_lock_take(lock, KP_FOREVER);
-    for (const struct entry *e = entries; e && !found; e = e->next)
-        if (e->exec == exec) {
-            *out = e->graph;
-            found = true;
-        }
+    struct entry *e = find(exec);
+    if (e && e->content) {
+        struct kp_graph_content *old = e->content;
+        e->content = content_of(nodes, old->number);
+        nodes = NULL;
+        let(old);
+    }
+    if (e)
+        e->graph = facts;
     kp_lock_give(lock);
-    return found;
+    kp_graph_nodes_free(nodes);
+    return facts.once;
+}
+
+/* ---- changes of a node ---- */
+
+/* Returns the node for a change, of contents that nobody else holds; NULL = there is none. Call it under the lock. */
+static struct kp_graph_node *node_of(struct entry *e, CUgraphNode handle)
+{
+    struct kp_graph_content *c = e ? e->content : NULL;
+    if (c && c->users > 1) {
+        struct kp_graph_nodes *copy = kp_graph_nodes_copy(c->nodes);
+        e->content = content_of(copy, c->number);
+        let(c);
+        c = e->content;
+    }
+    return c ? kp_graph_nodes_find(c->nodes, handle) : NULL;
+}
+
+/* Gives up the contents of a graph that changed otherwise than is followed. Call it under the lock. */
+static void blur(struct entry *e, const char *why)
+{
+    if (!e)
+        return;
+    let(e->content);
+    e->content = NULL;
+    e->graph.whole = why;
+}
+
+static const char not_followed[] = "graph that changed in a way that kprof does not follow";
+
+void kp_graph_blur(CUgraphExec exec)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    blur(find(exec), not_followed);
+    kp_lock_give(lock);
+}
+
+/* What the new parameters of a node add to the facts of its graph. */
+static void add_facts(struct kp_graph *to, const struct kp_graph *from)
+{
+    if (from->obstacle)
+        to->obstacle = from->obstacle;
+    to->once |= from->once;
+    to->waits |= from->waits;
+    to->reads_host |= from->reads_host;
+}
+
+/* Puts `fresh`, which it takes over, in place of a node of the same kind; `why`: there is none. */
+static void replace(CUgraphExec exec, CUgraphNode handle, struct kp_graph_node *fresh, const char *why,
+                    const struct kp_graph *facts)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    struct entry *e = find(exec);
+    struct kp_graph_node *node = why ? NULL : node_of(e, handle);
+    if (e && facts)
+        add_facts(&e->graph, facts);
+    if (node && node->kind == fresh->kind) {
+        fresh->handle = node->handle;
+        fresh->number = node->number;
+        fresh->disabled = node->disabled;
+        kp_graph_node_free(node);
+        *node = *fresh;
+        kp_lock_give(lock);
+        return;
+    }
+    blur(e, why ? why : not_followed);
+    kp_lock_give(lock);
+    if (!why)
+        kp_graph_node_free(fresh);
+}
+
+unsigned kp_graph_set_kernel(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node,
+                             const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    struct kp_graph facts = {.obstacle = NULL};
+    struct kp_graph_node fresh;
+    const struct kp_graph_content *held = kp_graph_hold(exec);
+    const struct kp_graph_node *old = held ? kp_graph_nodes_find(held->nodes, node) : NULL;
+    kp_guard++;
+    study_kernel(d, p, &facts);
+    const char *why = old ? kp_graph_node_kernel(d, p, NULL, old, &fresh) : not_followed;
+    kp_guard--;
+    if (held)
+        kp_graph_let(held);
+    replace(exec, node, &fresh, why, &facts);
+    return facts.once;
+}
+
+void kp_graph_set_copy(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p)
+{
+    struct kp_graph facts = {.obstacle = NULL};
+    struct kp_graph_node fresh = {.kind = KP_NODE_COPY, .copy = *p};
+    kp_guard++;
+    study_copy(d, p, &facts);
+    kp_guard--;
+    replace(exec, node, &fresh, NULL, &facts);
+}
+
+void kp_graph_set_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+    struct kp_graph_node fresh = {.kind = KP_NODE_SET, .set = *p};
+    replace(exec, node, &fresh, NULL, NULL);
+}
+
+void kp_graph_set_enabled(CUgraphExec exec, CUgraphNode node, bool enabled)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    struct entry *e = find(exec);
+    struct kp_graph_node *found = node_of(e, node);
+    if (found)
+        found->disabled = !enabled;
+    else
+        blur(e, not_followed);
+    kp_lock_give(lock);
 }

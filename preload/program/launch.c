@@ -19,6 +19,43 @@ CUcontext kp_launch_context(const struct kp_driver *d, const struct kp_launch *l
     return d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
 }
 
+CUresult kp_launch_issue_ex(const struct kp_launch *l)
+{
+    return l->real.kernel_ex(&l->config, l->f, l->params, l->extra);
+}
+
+/* Reads the launch attributes that the report shows. */
+static void read_attributes(struct kp_launch *l)
+{
+    for (unsigned i = 0; i < l->config.numAttrs; i++) {
+        const CUlaunchAttribute *a = &l->config.attrs[i];
+        if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+            l->shape.cluster[0] = a->value.clusterDim.x;
+            l->shape.cluster[1] = a->value.clusterDim.y;
+            l->shape.cluster[2] = a->value.clusterDim.z;
+        } else if (a->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) {
+            l->shape.preferred_cluster[0] = a->value.preferredClusterDim.x;
+            l->shape.preferred_cluster[1] = a->value.preferredClusterDim.y;
+            l->shape.preferred_cluster[2] = a->value.preferredClusterDim.z;
+        } else if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE) {
+            l->shape.cluster_policy = (int)a->value.clusterSchedulingPolicyPreference;
+        } else if (a->id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING) {
+            l->shape.nvlink_centric = a->value.nvlinkUtilCentricScheduling;
+        }
+    }
+}
+
+void kp_launch_shape_ex(struct kp_launch *l)
+{
+    const CUlaunchConfig *c = &l->config;
+    const unsigned grid[3] = {c->gridDimX, c->gridDimY, c->gridDimZ};
+    const unsigned block[3] = {c->blockDimX, c->blockDimY, c->blockDimZ};
+    memcpy(l->shape.grid, grid, sizeof(grid));
+    memcpy(l->shape.block, block, sizeof(block));
+    l->shape.dynamic_shared = c->sharedMemBytes;
+    read_attributes(l);
+}
+
 /* ---- copying ---- */
 
 static size_t aligned(size_t n)
@@ -92,8 +129,8 @@ static char *copy_extra(struct kp_launch *l, const struct extra_view *v, char *t
 int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
 {
     struct extra_view extra;
-    if (l->params && l->extra)
-        return 0; /* the driver will report this error; nothing to copy */
+    if (l->copy || (l->params && l->extra))
+        return 0; /* copied before; or the driver will report this error, and there is nothing to copy */
     bool has_extra = read_extra(l, &extra);
     l->extra_copied = has_extra;
     if (l->extra && l->extra[0] == CU_LAUNCH_PARAM_END)

@@ -41,7 +41,14 @@ struct kp_launch {
     bool extra_copied;         /* `extra` is in `copy` */
     struct kp_nvtx nvtx;       /* the ranges around it */
     const struct kp_registers *caller; /* where its call stack begins; valid during the call */
+    uint32_t graph_number, node;       /* of a graph's kernel: which graph, from 1, and which of its nodes, from 0 */
 };
+
+/* Issues a launch with `config` by cuLaunchKernelEx. */
+CUresult kp_launch_issue_ex(const struct kp_launch *l);
+
+/* Sets the shape of a launch with `config`, with the launch attributes that the report shows. */
+void kp_launch_shape_ex(struct kp_launch *l);
 
 /* Copies the arguments and attributes of `l` into the record's own storage, by the sizes in the parameter list of
  * `f`. Where the driver does not tell the sizes, the caller's pointers stay: they are valid during the call. 0,

@@ -170,7 +170,7 @@ void kp_admit_judge(struct kp_question *q)
     const struct kp_known_function *f = q->function;
     const struct kp_driver *d = q->setup->driver;
     const struct row *row;
-    q->fit = (struct kp_fit){.mode = q->launch->is_graph ? KP_RANGE_USER : KP_RANGE_AUTO,
+    q->fit = (struct kp_fit){.mode = q->launch->is_graph && !q->by_node ? KP_RANGE_USER : KP_RANGE_AUTO,
                              .waits = kp_stuck_known(q->launch, f),
                              .ends = f && f->ends};
     q->fit.heap = f && q->context->device.pageable_access && kp_reach_heap(d, q->launch);
@@ -234,7 +234,8 @@ static bool is_other_thread(const struct kp_question *q)
 
 static bool is_full(const struct kp_question *q)
 {
-    return q->window->launches >= kp_admit_room(q->window);
+    size_t more = q->by_node ? q->by_node : 1;
+    return q->window->launches + more > kp_admit_room(q->window);
 }
 
 static bool are_many_unwanted(const struct kp_question *q)

@@ -1,6 +1,5 @@
-/*
- * The way of a launch: judged, taken by the open window or a new one, issued by the strategy.
- */
+#include "preload/window/launches.h"
+
 #include <stdlib.h>
 
 #include "base/lock.h"
@@ -160,25 +159,32 @@ static bool holds_variables(const struct kp_context_setup *setup, const struct k
                                                     kp_window_holds_variables(setup, f->facts.handle, mangled));
 }
 
-static CUresult run_in(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
-                       const struct kp_candidate *what, const char **skipped)
+struct kp_known_function *kp_launches_function(const struct kp_context_setup *setup, struct kp_context *c,
+                                               const struct kp_launch *l)
 {
-    struct kp_known_function *f = NULL;
-    bool may_miss = !l->is_graph && may_miss_variables(setup, c, l->f);
-    if (!l->is_graph && (!(f = kp_context_function(setup, c, l->f)) || kp_launch_copy(l, &f->facts))) {
-        kp_window_close("a kernel that the driver gives no facts of");
-        return pass(l, "of a kernel that the driver gives no facts of", skipped);
-    }
-    if (may_miss && !holds_variables(setup, f))
+    bool may_miss = may_miss_variables(setup, c, l->f);
+    struct kp_known_function *f = kp_context_function(setup, c, l->f);
+    if (f && may_miss && !holds_variables(setup, f))
         kp_window_close("the first launch of a module's kernels");
     if (f && f->once & KP_ONCE_HEAP)
         kp_window_heap_blocks();
-    struct kp_question q = {w, setup, c, l, what, f, {.obstacle = NULL}};
+    return f;
+}
+
+CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
+                         const struct kp_candidate *what, const char **skipped)
+{
+    struct kp_known_function *f = NULL;
+    if (!l->is_graph && (!(f = kp_launches_function(setup, c, l)) || kp_launch_copy(l, &f->facts))) {
+        kp_window_close("a kernel that the driver gives no facts of");
+        return pass(l, "of a kernel that the driver gives no facts of", skipped);
+    }
+    struct kp_question q = {w, setup, c, l, what, f, {.obstacle = NULL}, 0};
     return run_known(&q, l, f, skipped);
 }
 
-CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
-                          const char **skipped, char **bad_input)
+CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
+                                const struct kp_launches_way *way, const char **skipped, char **bad_input)
 {
     const struct kp_driver *d = setup->driver;
     bool current;
@@ -197,9 +203,22 @@ CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch
         kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
         kp_session_collection(c->plan ? c->plan->listed : NULL,
                               kp_context_cupti() ? kp_library_version(kp_context_cupti()) : NULL);
-        rc = run_in(setup, c, l, what, skipped);
+        rc = way->run(way->arg, setup, c, l, skipped);
     }
     kp_launch_free(l);
     kp_visit_end(d, &v);
     return rc;
+}
+
+static CUresult run_one(void *arg, const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
+                        const char **skipped)
+{
+    return kp_launches_run(setup, c, l, arg, skipped);
+}
+
+CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
+                          const char **skipped, char **bad_input)
+{
+    const struct kp_launches_way way = {run_one, (void *)what};
+    return kp_launches_in_context(setup, l, &way, skipped, bad_input);
 }

@@ -82,6 +82,8 @@ static void fill_header(const struct kp_window *w, struct kp_item *item)
     i->cc_minor = c->device.cc_minor;
     i->chip = kp_strdup(c->chip);
     i->reason = kp_strdup("");
+    i->graph_number = l->graph_number;
+    i->node = l->node;
     item->result->lossy |= !i->mangled || !i->demangled || !i->chip || !i->reason;
 }
 

@@ -29,11 +29,34 @@ struct kp_candidate {
     bool outside;                 /* it waits for the host, other processes or devices */
 };
 
+/* A kernel of a graph that is launched. */
+struct kp_node_launch {
+    struct kp_launch launch; /* its arguments are the graph's; the ranges are its own */
+    struct kp_candidate what;
+    const char *unwanted; /* why it is not wanted, or NULL */
+    const char *skipped;  /* why it gets no result although it is wanted, or NULL */
+};
+
+/* The launch of a graph, kernel by kernel in the order of kp_graph_nodes_each. */
+struct kp_node_launches {
+    const struct kp_graph_nodes *nodes;
+    struct kp_node_launch *kernels;
+    size_t n;
+    bool named; /* kernels are chosen by name or kernel-id: the graph as a whole is not wanted */
+    bool whole; /* receives: the graph was one workload */
+};
+
 /* Runs `l`, exactly once in effect: in the open window, in a new one, or outside of any. Returns the driver's
  * result. *skipped is set to why a wanted launch gets no result (static text). *bad_input is set to a malloc'ed line
  * when the device lacks something that the user asked for. */
 CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
                           const char **skipped, char **bad_input);
+
+/* Runs the graph `l`, whose kernels are launches of the report. Where that cannot be, it is one workload as in
+ * kp_window_launch: `what` is of the graph. *skipped: why none of its kernels has a result. */
+CUresult kp_window_launch_graph(const struct kp_context_setup *setup, struct kp_launch *l,
+                                const struct kp_candidate *what, struct kp_node_launches *of, const char **skipped,
+                                char **bad_input);
 
 /* The effect of an operation on the open window. KP_JOINED_READ: also recorded, and the call returns with a result, for
  * kp_window_log. KP_JOINED_READ_LATER: the same, but the result comes later; no other thread may issue anything before

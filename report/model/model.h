@@ -159,7 +159,8 @@ struct kp_launch_info {
     char *note;         /* why counters are missing, or NULL */
     char *reason;       /* short reason key of a launch reported without counters ("" = profiled) */
     struct kp_nvtx nvtx;
-    uint64_t stack; /* id of its kp_stack; 0 = not asked for */
+    uint64_t stack;              /* id of its kp_stack; 0 = not asked for */
+    uint32_t graph_number, node; /* of a graph's kernel: which graph, from 1, and which node, from 0; else 0 */
 };
 
 /* One launch and its metrics; `metrics` is kept sorted by name, names are unique. */

@@ -277,6 +277,10 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
     write_size(j, "block", l->block);
     kp_json_count(j, "context", l->context_id);
     kp_json_count(j, "stream", l->stream_id);
+    if (l->graph_number) {
+        kp_json_count(j, "graph", l->graph_number);
+        kp_json_count(j, "node", l->node);
+    }
     kp_json_int(j, "device", l->device);
     write_capability(j, l->cc_major, l->cc_minor);
     write_word(j, "chip", l->chip);

@@ -51,7 +51,7 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 5,
+    SCHEMA_VERSION = 6,
     HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
     HAS_CODE = 4,   /* those of call stacks, code, counts and series */
     /* A reader holds the file for one launch or function at a time, a few milliseconds. */
@@ -73,7 +73,7 @@ static const char schema[] =
     " grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,"
     " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
     " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT, thread INTEGER, thread_name TEXT, stream_name TEXT,"
-    " stack INTEGER);"
+    " stack INTEGER, graph INTEGER, node INTEGER);"
     "CREATE TABLE launch_range(launch INTEGER, position INTEGER, kind INTEGER, domain TEXT, name TEXT, category TEXT,"
     " payload TEXT, thread INTEGER, PRIMARY KEY(launch, position)) WITHOUT ROWID;"
     "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
@@ -442,6 +442,8 @@ static int put_launch(struct kp_store *s, const struct kp_launch_info *l)
     kp_bind_text(&r, l->nvtx.thread_name);
     kp_bind_text(&r, l->nvtx.stream_name);
     kp_bind_uint(&r, l->stack);
+    kp_bind_uint(&r, l->graph_number);
+    kp_bind_uint(&r, l->node);
     return kp_sql_end(&r);
 }
 
@@ -739,6 +741,8 @@ static void get_launch(struct kp_sql *r, struct kp_launch_info *l)
     l->nvtx.thread_name = kp_column_text(r);
     l->nvtx.stream_name = kp_column_text(r);
     l->stack = kp_column_uint(r);
+    l->graph_number = (uint32_t)kp_column_uint(r);
+    l->node = (uint32_t)kp_column_uint(r);
 }
 
 static const char *text_at(sqlite3_stmt *row, int column)

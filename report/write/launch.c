@@ -51,6 +51,9 @@ static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
     write_shape(l, shape);
     int len = snprintf(place, sizeof place, "Context %" PRIu64 ", Stream %" PRIu64 ", Device %d, CC %d.%d",
                        l->context_id, l->stream_id, l->device, l->cc_major, l->cc_minor);
+    if (l->graph_number)
+        len += snprintf(place + len, sizeof place - (size_t)len, ", Graph %" PRIu32 ", Node %" PRIu32, l->graph_number,
+                        l->node);
     size_t all = 2 + strlen(kp_launch_name(l)) + strlen(shape) + 2 + (size_t)len;
     kp_launch_print(o, l);
     kp_out_print(o, ",");

@@ -65,7 +65,7 @@ by_id() {
     KPROF_KERNEL_ID=2::: chosen "no such context" 0 $many
     KPROF_KERNEL_ID=:regex:x:1 both "a wrong id" $many
     tells "a wrong id" "KPROF_KERNEL_ID: 'regex' is no stream"
-    KPROF_KERNEL_ID=:::1 chosen "graphs have no id" 1 "$programs/p_window" graphs
+    KPROF_GRAPH_PROFILING=graph KPROF_KERNEL_ID=:::1 chosen "whole graphs have no id" 1 "$programs/p_window" graphs
     FAKE_DEVICES=2 KPROF_KERNEL_ID=:13:increment: both "stream of each context" "$threads"
     expect "stream of each context: streams" "$(names | sort -u)" "increment 13"
     expect "stream of each context: profiled" "$(account profiled)" 12
@@ -88,7 +88,7 @@ by_number() {
     # increment is launched with one shape, atomic_count with one for each of the four threads
     KPROF_LAUNCH_SKIP=1 KPROF_LAUNCH_COUNT=2 KPROF_FILTER_MODE=per-launch-config chosen "count per shape" 10 "$threads"
     unset FAKE_DEVICES
-    KPROF_LAUNCH_COUNT=1 KPROF_FILTER_MODE=per-launch-config chosen "one per shape" 2 "$programs/p_window" graphs
+    KPROF_GRAPH_PROFILING=graph KPROF_LAUNCH_COUNT=1 KPROF_FILTER_MODE=per-launch-config chosen "one per shape" 2 "$programs/p_window" graphs
     KPROF_FILTER_MODE=per-gpus both "a wrong mode" $mixed
     tells "a wrong mode" "did you mean 'per-gpu'?"
 }

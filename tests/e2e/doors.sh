@@ -3,6 +3,9 @@
 . "$(dirname "$0")/e2e.inc"
 one_thread
 
+# graphs.sh has them node by node
+export KPROF_GRAPH_PROFILING=graph
+
 # Launches that reach the driver and must not be replayed: one that spans devices, graphs with a host function.
 not_replayed() { # PROGRAM
     case $1 in

@@ -18,7 +18,7 @@ faulty() { # WHAT PROGRAM [NAME=VALUE...]
 broken() { # WHAT [NAME=VALUE...]
     fault=$1
     shift
-    for p in p_direct $(sanitised || echo p_graph); do
+    for p in p_direct $(sanitised || echo p_nodes); do
         faulty "$fault" $p "$@"
         grep -qE 'CUPTI_ERROR_|libcupti|checkpoint|permission|counters' "$tmp/report" "$tmp/kprof.err" ||
             { fail "$what: no word of it"; show; }

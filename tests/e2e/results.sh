@@ -2,7 +2,7 @@
 # Do no harm: output, results and exit code of each program are its own, whatever is collected and however.
 . "$(dirname "$0")/e2e.inc"
 
-all='p_direct p_dlopen p_dlvsym p_getproc p_next p_extra p_legacy p_graph p_capture p_fail p_many p_cudart p_nocuda'
+all='p_direct p_dlopen p_dlvsym p_getproc p_next p_extra p_legacy p_graph p_nodes p_capture p_fail p_many p_cudart p_nocuda'
 
 for p in $all; do
     both "$p" "$programs/$p"

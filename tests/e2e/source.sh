@@ -19,7 +19,7 @@ programs_own() {
 
 harmless() {
     programs_own
-    for p in p_direct p_dlopen p_dlvsym p_getproc p_next p_extra p_legacy p_graph p_capture p_fail p_many p_cudart \
+    for p in p_direct p_dlopen p_dlvsym p_getproc p_next p_extra p_legacy p_nodes p_capture p_fail p_many p_cudart \
         p_nocuda p_pinned p_nvtx; do
         both "$p" "$programs/$p"
         [ "$p" = p_direct ] && sampled "$p"

@@ -98,7 +98,7 @@ closes_it() {
     windows "memory freed between launches" 1 "$p" frees
     # Each further allocation needs what the window keeps.
     FAKE_MEMORY=1073741824 windows "most of the memory freed" 4 "$p" frees-most
-    windows "graphs between kernels" 8 "$p" graphs
+    KPROF_GRAPH_PROFILING=graph windows "whole graphs between kernels" 8 "$p" graphs
     windows "too much shared memory" 1 "$p" shared-limit
 
     windows "copies to host memory" 9 "$p" copies-out

@@ -197,6 +197,9 @@ struct node {
     unsigned int value, element_size;
     struct node **deps;
     size_t n_deps;
+    struct node *origin; /* in an executable graph: the node that names it */
+    CUevent event;
+    bool disabled;
 };
 
 struct graph {

@@ -47,6 +47,8 @@ static struct graph *copy_graph(const struct graph *source)
         const struct node *from = source->nodes[i];
         struct node *node = add_node(graph, from->type, NULL, 0);
 
+        node->origin = from->origin ? from->origin : (struct node *)from;
+        node->event = from->event;
         node->host_fn = from->host_fn, node->host_data = from->host_data;
         node->dst = from->dst, node->src = from->src, node->size = from->size;
         node->value = from->value, node->element_size = from->element_size;
@@ -132,6 +134,85 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARA
     return CUDA_SUCCESS;
 }
 
+static void set_copy(struct node *node, const CUDA_MEMCPY3D *p)
+{
+    node->dst = p->dstMemoryType == CU_MEMORYTYPE_HOST ? p->dstHost : (void *)p->dstDevice;
+    node->src = p->srcMemoryType == CU_MEMORYTYPE_HOST ? p->srcHost : (const void *)p->srcDevice;
+    node->size = p->WidthInBytes;
+}
+
+static void set_fill(struct node *node, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+    node->dst = (void *)p->dst;
+    node->value = p->value;
+    node->element_size = p->elementSize;
+    node->size = p->width * (p->height ? p->height : 1);
+}
+
+static bool is_of_device(const void *at)
+{
+    const struct allocation *a = allocation_of((uintptr_t)at);
+
+    return a && !a->info.pinned_host && !a->registered;
+}
+
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *p)
+{
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    if (node->type != CU_GRAPH_NODE_TYPE_MEMCPY)
+        return CUDA_ERROR_INVALID_VALUE;
+    *p = (CUDA_MEMCPY3D){.WidthInBytes = node->size, .Height = 1, .Depth = 1};
+    p->srcMemoryType = is_of_device(node->src) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    p->dstMemoryType = is_of_device(node->dst) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    if (p->srcMemoryType == CU_MEMORYTYPE_HOST)
+        p->srcHost = node->src;
+    else
+        p->srcDevice = (CUdeviceptr)node->src;
+    if (p->dstMemoryType == CU_MEMORYTYPE_HOST)
+        p->dstHost = node->dst;
+    else
+        p->dstDevice = (CUdeviceptr)node->dst;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS *p)
+{
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    if (node->type != CU_GRAPH_NODE_TYPE_MEMSET)
+        return CUDA_ERROR_INVALID_VALUE;
+    *p = (CUDA_MEMSET_NODE_PARAMS){.dst = (CUdeviceptr)node->dst,
+                                   .value = node->value,
+                                   .elementSize = node->element_size,
+                                   .width = node->size,
+                                   .height = 1};
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                                   CUevent event)
+{
+    struct node *node;
+    CUresult result;
+
+    ENTER(NEED_INIT);
+    result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD, deps, n_deps, __func__);
+    if (result)
+        return result;
+    node->event = event;
+    *out = (CUgraphNode)node;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode handle, CUevent *event)
+{
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    *event = node->event;
+    return node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
                             const CUDA_HOST_NODE_PARAMS *p)
 {
@@ -169,9 +250,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph handle, const CUgraphNod
     result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_MEMCPY, deps, n_deps, __func__);
     if (result)
         return result;
-    node->dst = p->dstMemoryType == CU_MEMORYTYPE_HOST ? p->dstHost : (void *)p->dstDevice;
-    node->src = p->srcMemoryType == CU_MEMORYTYPE_HOST ? p->srcHost : (const void *)p->srcDevice;
-    node->size = p->WidthInBytes;
+    set_copy(node, p);
     *out = (CUgraphNode)node;
     return CUDA_SUCCESS;
 }
@@ -187,10 +266,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph handle, const CUgraphNod
     result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_MEMSET, deps, n_deps, __func__);
     if (result)
         return result;
-    node->dst = (void *)p->dst;
-    node->value = p->value;
-    node->element_size = p->elementSize;
-    node->size = p->width * (p->height ? p->height : 1);
+    set_fill(node, p);
     *out = (CUgraphNode)node;
     return CUDA_SUCCESS;
 }
@@ -341,6 +417,128 @@ CUresult cuGraphExecDestroy(CUgraphExec handle)
     return CUDA_SUCCESS;
 }
 
+/* ---- changes of an executable graph ---- */
+
+static struct node *named(struct graph *graph, const struct node *origin)
+{
+    struct node *found = NULL;
+
+    for (size_t i = 0; !found && i < graph->n_nodes; i++) {
+        struct node *node = graph->nodes[i];
+
+        found = node->origin == origin ? node : node->child ? named(node->child, origin) : NULL;
+    }
+    return found;
+}
+
+static CUresult node_of(CUgraphExec handle, CUgraphNode name, CUgraphNodeType type, struct node **out,
+                        const char *caller)
+{
+    struct exec *exec = (struct exec *)live(handle, KIND_EXEC, caller);
+
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = named(exec->graph, (struct node *)name);
+    return *out && (*out)->type == type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode name, const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    CUlaunchConfig config = {p->gridDimX,  p->gridDimY,       p->gridDimZ, p->blockDimX, p->blockDimY,
+                             p->blockDimZ, p->sharedMemBytes, NULL,        NULL,         0};
+    struct node *node;
+    CUresult result;
+
+    ENTER(NEED_CONTEXT);
+    result = node_of(exec, name, CU_GRAPH_NODE_TYPE_KERNEL, &node, __func__);
+    if (!result)
+        result =
+            prepare(node->call, p->func ? p->func : (CUfunction)p->kern, &config, p->kernelParams, p->extra, __func__);
+    return result;
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode name, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+{
+    CUDA_KERNEL_NODE_PARAMS params = {0};
+
+    memcpy(&params, p, sizeof(*p));
+    return cuGraphExecKernelNodeSetParams_v2(exec, name, &params);
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode name, const CUDA_MEMCPY3D *p, CUcontext ctx)
+{
+    struct node *node;
+    CUresult result;
+
+    ENTER(NEED_CONTEXT);
+    (void)ctx;
+    result = node_of(exec, name, CU_GRAPH_NODE_TYPE_MEMCPY, &node, __func__);
+    if (!result)
+        set_copy(node, p);
+    return result;
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode name, const CUDA_MEMSET_NODE_PARAMS *p,
+                                        CUcontext ctx)
+{
+    struct node *node;
+    CUresult result;
+
+    ENTER(NEED_CONTEXT);
+    (void)ctx;
+    result = node_of(exec, name, CU_GRAPH_NODE_TYPE_MEMSET, &node, __func__);
+    if (!result)
+        set_fill(node, p);
+    return result;
+}
+
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode name, CUgraphNodeParams *p)
+{
+    CUDA_KERNEL_NODE_PARAMS kernel;
+
+    if (p->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        return cuGraphExecMemcpyNodeSetParams(exec, name, &p->memcpy.copyParams, NULL);
+    if (p->type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    memcpy(&kernel, &p->kernel, sizeof(kernel));
+    return cuGraphExecKernelNodeSetParams_v2(exec, name, &kernel);
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode name, unsigned int enabled)
+{
+    struct node *node;
+
+    ENTER(NEED_INIT);
+    TAKE(exec, exec, KIND_EXEC, handle);
+    node = named(exec->graph, (struct node *)name);
+    if (!node)
+        return CUDA_ERROR_INVALID_VALUE;
+    node->disabled = !enabled;
+    return CUDA_SUCCESS;
+}
+
+/* Keeps the names of the nodes. */
+CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph source, CUgraphExecUpdateResultInfo *info)
+{
+    struct graph *fresh;
+
+    ENTER(NEED_CONTEXT);
+    TAKE(exec, exec, KIND_EXEC, handle);
+    TAKE(graph, graph, KIND_GRAPH, source);
+    memset(info, 0, sizeof(*info));
+    info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+    if (graph->n_nodes != exec->graph->n_nodes)
+        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    fresh = copy_graph(graph);
+    for (size_t i = 0; i < fresh->n_nodes; i++)
+        fresh->nodes[i]->origin = exec->graph->nodes[i]->origin;
+    exec->graph = fresh;
+    info->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    return CUDA_SUCCESS;
+}
+
+/* ---- launches ---- */
+
 static void run_graph(const struct graph *graph, const struct stream_ref *ref, const char *api);
 
 static void run_node(const struct node *node, const struct stream_ref *ref, const char *api)
@@ -377,7 +575,8 @@ static void run_node(const struct node *node, const struct stream_ref *ref, cons
 static void run_graph(const struct graph *graph, const struct stream_ref *ref, const char *api)
 {
     for (size_t i = 0; i < graph->n_nodes; i++)
-        run_node(graph->nodes[i], ref, api);
+        if (!graph->nodes[i]->disabled)
+            run_node(graph->nodes[i], ref, api);
 }
 
 static void run_whole_graph(struct work *w)

@@ -308,9 +308,45 @@ static CUresult fill_async(CUdeviceptr dst, unsigned int value, size_t element, 
 }
 
 #define cuMemsetD8Async_in  fill_async
+#define cuMemsetD16Async_in fill_async
 #define cuMemsetD32Async_in fill_async
 FLAVOURS(cuMemsetD8Async, (CUdeviceptr dst, unsigned char value, size_t n, CUstream stream), dst, value, 1, n, stream)
+FLAVOURS(cuMemsetD16Async, (CUdeviceptr dst, unsigned short value, size_t n, CUstream stream), dst, value, 2, n, stream)
 FLAVOURS(cuMemsetD32Async, (CUdeviceptr dst, unsigned int value, size_t n, CUstream stream), dst, value, 4, n, stream)
+
+static CUresult fill_rows(CUdeviceptr dst, size_t pitch, unsigned int value, size_t element, size_t n, size_t rows,
+                          CUstream stream, bool per_thread, const char *caller)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (size_t row = 0; !result && row < rows; row++)
+        result = fill_async(dst + row * pitch, value, element, n, stream, per_thread, caller);
+    return result;
+}
+
+#define cuMemsetD2D8Async_in  fill_rows
+#define cuMemsetD2D16Async_in fill_rows
+#define cuMemsetD2D32Async_in fill_rows
+FLAVOURS(cuMemsetD2D8Async,
+         (CUdeviceptr dst, size_t pitch, unsigned char value, size_t n, size_t rows, CUstream stream), dst, pitch,
+         value, 1, n, rows, stream)
+FLAVOURS(cuMemsetD2D16Async,
+         (CUdeviceptr dst, size_t pitch, unsigned short value, size_t n, size_t rows, CUstream stream), dst, pitch,
+         value, 2, n, rows, stream)
+FLAVOURS(cuMemsetD2D32Async,
+         (CUdeviceptr dst, size_t pitch, unsigned int value, size_t n, size_t rows, CUstream stream), dst, pitch, value,
+         4, n, rows, stream)
+
+/* Only one run of bytes: no pitch, no arrays. */
+static CUresult cuMemcpy3DAsync_v2_in(const CUDA_MEMCPY3D *p, CUstream stream, bool per_thread, const char *caller)
+{
+    if (p->Height > 1 || p->Depth > 1)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return copy_async(p->dstMemoryType == CU_MEMORYTYPE_HOST ? p->dstHost : (void *)p->dstDevice,
+                      p->srcMemoryType == CU_MEMORYTYPE_HOST ? p->srcHost : (const void *)p->srcDevice, p->WidthInBytes,
+                      stream, per_thread, caller);
+}
+FLAVOURS(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *p, CUstream stream), p, stream)
 
 static CUresult cuMemAllocAsync_in(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread, const char *caller)
 {

@@ -408,7 +408,8 @@ static void a_session_keeps_the_ranges(void **state)
     /* what a file of version 2 lacks */
     exec(path, "DROP TABLE range_seen; DROP TABLE launch_range; ALTER TABLE launch DROP COLUMN thread;"
                "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
-               "ALTER TABLE launch DROP COLUMN stack;"
+               "ALTER TABLE launch DROP COLUMN stack; ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP "
+               "COLUMN node;"
                "PRAGMA user_version=2");
     lines = read_back(path, &seen, &times);
     assert_string_equal(lines, "");

@@ -66,6 +66,7 @@ static void defaults(void **state)
     assert_int_equal(o.window, 512);
     assert_int_equal(o.window_memory, 1 << 30);
     assert_true(o.window_reads);
+    assert_int_equal(o.graph_profiling, KP_GRAPHS_BY_NODE);
     assert_int_equal(o.cache_control, KP_CACHES_FLUSHED);
     assert_int_equal(o.clock_control, KP_CLOCKS_LEFT);
     assert_int_equal(o.pm_sampling_interval, 0);
@@ -109,10 +110,10 @@ static void every_field_has_its_variable(void **state)
     struct kp_options o = READ(
         "KPROF_CONFIG=/dev/null", "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b",
         "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
-        "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_CACHE_CONTROL=none",
-        "KPROF_CLOCK_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes",
-        "KPROF_QUIET=TRUE", "KPROF_STRICT=on", "KPROF_DEBUG=lock,window", "KPROF_METRICS_TOLD=a,c",
-        "KPROF_STATUS_FILE=/tmp/t", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c",
+        "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_GRAPH_PROFILING=graph",
+        "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p",
+        "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_STRICT=on", "KPROF_DEBUG=lock,window",
+        "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c",
         "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
         "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values",
         "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled",
@@ -152,6 +153,7 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.window, 1);
     assert_int_equal(o.window_memory, 64 << 20);
     assert_false(o.window_reads);
+    assert_int_equal(o.graph_profiling, KP_GRAPHS_WHOLE);
     assert_int_equal(o.cache_control, KP_CACHES_LEFT);
     assert_int_equal(o.clock_control, KP_CLOCKS_LEFT);
     assert_int_equal(o.pm_sampling_interval, 2000);

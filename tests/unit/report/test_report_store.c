@@ -207,6 +207,7 @@ static void assert_same_result(const struct kp_result *a, const struct kp_result
         assert_string_equal(l->note, m->note);
     assert_same_text(l->reason, m->reason);
     assert_true(l->stack == m->stack);
+    assert_true(l->graph_number == m->graph_number && l->node == m->node);
     assert_int_equal(a->n_metrics, b->n_metrics);
     for (size_t i = 0; i < a->n_metrics; i++) {
         const struct kp_metric *x = &a->metrics[i], *y = &b->metrics[i];
@@ -775,12 +776,14 @@ static void a_file_of_the_version_before(void **state)
     put_session(s, &session);
     put_result(s, &r);
     kp_store_close(s);
-    sql(p->file, "ALTER TABLE session DROP COLUMN environment; ALTER TABLE session DROP COLUMN section_folder; ALTER "
-                 "TABLE device DROP COLUMN breakdowns;"
-                 "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
-                 "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
-                 "ALTER TABLE launch DROP COLUMN stack;"
-                 "DROP TABLE range_seen; DROP TABLE launch_range; PRAGMA user_version=1");
+    sql(p->file,
+        "ALTER TABLE session DROP COLUMN environment; ALTER TABLE session DROP COLUMN section_folder; ALTER "
+        "TABLE device DROP COLUMN breakdowns;"
+        "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
+        "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
+        "ALTER TABLE launch DROP COLUMN stack; ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN "
+        "node;"
+        "DROP TABLE range_seen; DROP TABLE launch_range; PRAGMA user_version=1");
     free(session.section_folder);
     session.section_folder = NULL;
     free(session.environment);
@@ -982,6 +985,8 @@ static struct kp_result typical_result(uint64_t id)
         kp_result_set_real(&r, name, "%", (double)id + i / 7.0);
     }
     r.launch.stack = 2 * id + 1;
+    r.launch.graph_number = (uint32_t)id % 3;
+    r.launch.node = (uint32_t)id % 5;
     kp_test_add_counts(&r, 2 * id + 1);
     return r;
 }

@@ -202,7 +202,8 @@ static void a_file_of_a_version_before(void **state)
         write_session(p->file);
         sql(p->file, "DROP VIEW line_values; DROP VIEW code_values; DROP TABLE frame; DROP TABLE code;"
                      "DROP TABLE source_file; DROP TABLE location; DROP TABLE instruction; DROP TABLE code_counts;"
-                     "DROP TABLE code_metric; DROP TABLE series; ALTER TABLE launch DROP COLUMN stack");
+                     "DROP TABLE code_metric; DROP TABLE series; ALTER TABLE launch DROP COLUMN stack;"
+                     "ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN node");
         if (version < 3)
             sql(p->file, "DROP TABLE range_seen; DROP TABLE launch_range");
         snprintf(statement, sizeof statement, "PRAGMA user_version=%d", version);

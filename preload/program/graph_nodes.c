@@ -1,0 +1,479 @@
+#include "preload/program/graph_nodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
+
+static const char no_memory[] = "graph of which memory had no room for a copy";
+static const char unreadable[] = "graph whose nodes could not be read";
+
+/* ---- kernels ---- */
+
+/* Attributes that a kernel node may have and a launch takes. */
+static const CUlaunchAttributeID attribute_ids[] = {
+    CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+    CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+    CU_LAUNCH_ATTRIBUTE_PRIORITY,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+    CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+    CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING,
+};
+enum { ATTRIBUTES = sizeof(attribute_ids) / sizeof(*attribute_ids) };
+
+/* Whether the value says something: what was not set reads as 0. */
+static bool is_set(const CUlaunchAttributeValue *v)
+{
+    static const CUlaunchAttributeValue zero;
+    return memcmp(v, &zero, sizeof(zero)) != 0;
+}
+
+static unsigned read_attributes(const struct kp_driver *d, CUgraphNode node, CUlaunchAttribute *out)
+{
+    unsigned n = 0;
+    for (size_t i = 0; d->cuGraphKernelNodeGetAttribute && i < ATTRIBUTES; i++) {
+        CUlaunchAttribute *a = &out[n];
+        memset(a, 0, sizeof(*a));
+        a->id = attribute_ids[i];
+        n += d->cuGraphKernelNodeGetAttribute(node, a->id, &a->value) == CUDA_SUCCESS && is_set(&a->value);
+    }
+    return n;
+}
+
+/* Whether the device may give the node other parameters. */
+static bool is_updated_by_device(const struct kp_driver *d, CUgraphNode node)
+{
+    CUlaunchAttributeValue value;
+    memset(&value, 0, sizeof(value));
+    return d->cuGraphKernelNodeGetAttribute &&
+           d->cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
+               CUDA_SUCCESS &&
+           value.deviceUpdatableKernelNode.deviceUpdatable;
+}
+
+/* Copies the arguments by their sizes, which the driver tells. */
+static const char *copy_arguments(const struct kp_driver *d, struct kp_launch *l)
+{
+    struct kp_function f = {.handle = l->f};
+    const char *why = NULL;
+    if (kp_function_read_params(d, &f) != CUDA_SUCCESS)
+        why = no_memory;
+    else if ((l->params && !f.params_known) || kp_launch_copy(l, &f))
+        why = "graph with a kernel whose arguments have an unknown size";
+    else if (l->extra && !l->extra_copied)
+        why = "graph with a kernel whose arguments could not be read";
+    free(f.params);
+    return why;
+}
+
+const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, CUgraphNode handle,
+                                 const struct kp_graph_node *old, struct kp_graph_node *out)
+{
+    CUlaunchAttribute attributes[ATTRIBUTES];
+    struct kp_launch *l = &out->launch;
+    memset(out, 0, sizeof(*out));
+    out->kind = KP_NODE_KERNEL;
+    *l = (struct kp_launch){.issue = kp_launch_issue_ex,
+                            .real.kernel_ex = d->cuLaunchKernelEx,
+                            .f = p->func,
+                            .params = p->kernelParams,
+                            .extra = p->extra};
+    if (!d->cuLaunchKernelEx || (handle && is_updated_by_device(d, handle)))
+        return d->cuLaunchKernelEx ? "graph with a kernel that the device may change"
+                                   : "graph, and the driver lacks cuLaunchKernelEx";
+    if (!l->f && (!d->cuKernelGetFunction || d->cuKernelGetFunction(&l->f, p->kern) != CUDA_SUCCESS))
+        return unreadable;
+    l->config = (CUlaunchConfig){.gridDimX = p->gridDimX,
+                                 .gridDimY = p->gridDimY,
+                                 .gridDimZ = p->gridDimZ,
+                                 .blockDimX = p->blockDimX,
+                                 .blockDimY = p->blockDimY,
+                                 .blockDimZ = p->blockDimZ,
+                                 .sharedMemBytes = p->sharedMemBytes,
+                                 .attrs = attributes};
+    if (handle) {
+        l->config.numAttrs = read_attributes(d, handle, attributes);
+    } else if (old) {
+        l->config.attrs = old->launch.config.attrs;
+        l->config.numAttrs = old->launch.config.numAttrs;
+    }
+    kp_launch_shape_ex(l);
+    const char *why = copy_arguments(d, l);
+    if (why)
+        kp_launch_free(l);
+    else if (!l->config.numAttrs)
+        l->config.attrs = NULL;
+    return why;
+}
+
+static const char *read_kernel(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+{
+    CUDA_KERNEL_NODE_PARAMS p;
+    memset(&p, 0, sizeof(p));
+    if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(handle, &p) != CUDA_SUCCESS)
+        return unreadable;
+    return kp_graph_node_kernel(d, &p, handle, NULL, out);
+}
+
+/* ---- other nodes ---- */
+
+static const char *read_copy(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+{
+    bool read = d->cuMemcpy3DAsync && d->cuGraphMemcpyNodeGetParams &&
+                d->cuGraphMemcpyNodeGetParams(handle, &out->copy) == CUDA_SUCCESS;
+    return read ? NULL : unreadable;
+}
+
+static const char *read_set(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+{
+    bool rows = d->cuMemsetD2D8Async && d->cuMemsetD2D16Async && d->cuMemsetD2D32Async;
+    bool runs = d->cuMemsetD8Async && d->cuMemsetD16Async && d->cuMemsetD32Async;
+    bool read = rows && runs && d->cuGraphMemsetNodeGetParams &&
+                d->cuGraphMemsetNodeGetParams(handle, &out->set) == CUDA_SUCCESS;
+    return read ? NULL : unreadable;
+}
+
+static const char *read_record(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+{
+    bool read = d->cuEventRecord && d->cuGraphEventRecordNodeGetEvent &&
+                d->cuGraphEventRecordNodeGetEvent(handle, &out->event) == CUDA_SUCCESS;
+    return read ? NULL : unreadable;
+}
+
+static const char *read_wait(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+{
+    bool read = d->cuStreamWaitEvent && d->cuGraphEventWaitNodeGetEvent &&
+                d->cuGraphEventWaitNodeGetEvent(handle, &out->event) == CUDA_SUCCESS;
+    return read ? NULL : unreadable;
+}
+
+static const char *read_empty(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+{
+    (void)d, (void)handle, (void)out;
+    return NULL;
+}
+
+/* How nodes are read that can be issued by themselves. Child graphs: see read_node. */
+static const struct reader {
+    CUgraphNodeType type;
+    enum kp_node_kind kind;
+    const char *(*read)(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out);
+} readers[] = {
+    {CU_GRAPH_NODE_TYPE_KERNEL, KP_NODE_KERNEL, read_kernel},
+    {CU_GRAPH_NODE_TYPE_MEMCPY, KP_NODE_COPY, read_copy},
+    {CU_GRAPH_NODE_TYPE_MEMSET, KP_NODE_SET, read_set},
+    {CU_GRAPH_NODE_TYPE_EVENT_RECORD, KP_NODE_RECORD, read_record},
+    {CU_GRAPH_NODE_TYPE_WAIT_EVENT, KP_NODE_WAIT, read_wait},
+    {CU_GRAPH_NODE_TYPE_EMPTY, KP_NODE_EMPTY, read_empty},
+};
+
+static const char *read_node(const struct kp_driver *d, CUgraphNode handle, uint32_t *next, struct kp_graph_node *out)
+{
+    CUgraphNodeType type;
+    const char *why = NULL;
+    uint32_t number = (*next)++;
+    memset(out, 0, sizeof(*out));
+    out->kind = KP_NODE_EMPTY;
+    if (d->cuGraphNodeGetType(handle, &type) != CUDA_SUCCESS)
+        return unreadable;
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
+        CUgraph child;
+        if (d->cuGraphChildGraphNodeGetGraph(handle, &child) != CUDA_SUCCESS)
+            return unreadable;
+        struct kp_graph_nodes *nodes = kp_graph_nodes_read(d, child, next, &why);
+        if (!nodes)
+            return why;
+        out->kind = KP_NODE_CHILD;
+        out->child = nodes;
+    } else {
+        size_t i = 0;
+        while (i < sizeof(readers) / sizeof(*readers) && readers[i].type != type)
+            i++;
+        if (i == sizeof(readers) / sizeof(*readers))
+            return "graph with nodes that cannot be issued by themselves";
+        why = readers[i].read(d, handle, out);
+        out->kind = why ? KP_NODE_EMPTY : readers[i].kind;
+    }
+    out->handle = handle;
+    out->number = number;
+    return why;
+}
+
+/* ---- order ---- */
+
+/* What the nodes of a graph depend on, by their places in the driver's list. */
+struct order {
+    const CUgraphNode *handles;
+    size_t n;
+    size_t *depends; /* one after the other */
+    size_t *ends;    /* of each node's, in `depends` */
+    size_t cap;
+    bool *placed;
+};
+
+/* Programs mostly add nodes after those that they depend on, and not far from them. */
+static size_t place_of(const struct order *o, size_t from, CUgraphNode handle)
+{
+    for (size_t back = from; back; back--)
+        if (o->handles[back - 1] == handle)
+            return back - 1;
+    size_t k = from;
+    while (k < o->n && o->handles[k] != handle)
+        k++;
+    return k;
+}
+
+static bool add_dependencies(const struct kp_driver *d, struct order *o, size_t at)
+{
+    size_t n = 0, end = at ? o->ends[at - 1] : 0;
+    CUgraphEdgeData *data;
+    CUgraphNode *on;
+    if (d->cuGraphNodeGetDependencies(o->handles[at], NULL, NULL, &n) != CUDA_SUCCESS)
+        return false;
+    o->ends[at] = end + n;
+    if (!n)
+        return true;
+    if (end + n > o->cap) {
+        size_t cap = 2 * (end + n), *grown = realloc(o->depends, cap * sizeof(*grown));
+        if (!grown)
+            return false;
+        o->depends = grown;
+        o->cap = cap;
+    }
+    on = calloc(n, sizeof(*on));
+    data = calloc(n, sizeof(*data));
+    bool read = on && data && d->cuGraphNodeGetDependencies(o->handles[at], on, data, &n) == CUDA_SUCCESS;
+    for (size_t i = 0; read && i < n; i++) {
+        o->depends[end + i] = place_of(o, at, on[i]);
+        read = o->depends[end + i] < o->n;
+    }
+    free(on);
+    free(data);
+    return read;
+}
+
+static bool may_run(const struct order *o, size_t at)
+{
+    size_t k = at ? o->ends[at - 1] : 0;
+    while (k < o->ends[at] && o->placed[o->depends[k]])
+        k++;
+    return k == o->ends[at];
+}
+
+/* Puts the places of all nodes into `out`: the driver's order as far as dependencies allow. */
+static bool sort(struct order *o, size_t *out)
+{
+    size_t n = 0, before;
+    do {
+        before = n;
+        for (size_t i = 0; i < o->n; i++)
+            if (!o->placed[i] && may_run(o, i)) {
+                o->placed[i] = true;
+                out[n++] = i;
+            }
+    } while (n < o->n && n > before);
+    return n == o->n;
+}
+
+/* Returns the order of the nodes; NULL: it cannot be found. */
+static size_t *order_of(const struct kp_driver *d, const CUgraphNode *handles, size_t n)
+{
+    struct order o = {.handles = handles, .n = n};
+    size_t *out = calloc(n + 1, sizeof(*out));
+    o.ends = calloc(n + 1, sizeof(*o.ends));
+    o.placed = calloc(n + 1, sizeof(*o.placed));
+    bool sorted = out && o.ends && o.placed && d->cuGraphNodeGetDependencies;
+    for (size_t i = 0; sorted && i < n; i++)
+        sorted = add_dependencies(d, &o, i);
+    sorted = sorted && sort(&o, out);
+    free(o.depends);
+    free(o.ends);
+    free(o.placed);
+    if (sorted)
+        return out;
+    free(out);
+    return NULL;
+}
+
+/* ---- graphs ---- */
+
+static const char *read_all(const struct kp_driver *d, const CUgraphNode *handles, uint32_t *next,
+                            struct kp_graph_nodes *g)
+{
+    size_t n = g->n;
+    const char *why = NULL;
+    size_t *order = order_of(d, handles, n);
+    struct kp_graph_node *listed = calloc(n + 1, sizeof(*listed));
+    for (g->n = 0; order && listed && !why && g->n < n; g->n++)
+        why = read_node(d, handles[g->n], next, &listed[g->n]);
+    for (size_t i = 0; order && listed && i < n; i++)
+        g->nodes[i] = listed[why ? i : order[i]];
+    why = order && listed ? why : unreadable;
+    free(order);
+    free(listed);
+    return why;
+}
+
+struct kp_graph_nodes *kp_graph_nodes_read(const struct kp_driver *d, CUgraph graph, uint32_t *next, const char **why)
+{
+    struct kp_graph_nodes *g = calloc(1, sizeof(*g));
+    CUgraphNode *handles = NULL;
+    size_t n = 0;
+    *why = d->cuGraphGetNodes(graph, NULL, &n) == CUDA_SUCCESS ? NULL : unreadable;
+    if (g && !*why) {
+        handles = calloc(n + 1, sizeof(*handles));
+        g->nodes = calloc(n + 1, sizeof(*g->nodes));
+    }
+    if (!*why && (!g || !handles || !g->nodes))
+        *why = no_memory;
+    if (!*why && n && d->cuGraphGetNodes(graph, handles, &n) != CUDA_SUCCESS)
+        *why = unreadable;
+    if (!*why) {
+        g->n = n;
+        *why = read_all(d, handles, next, g);
+    }
+    free(handles);
+    if (!*why)
+        return g;
+    kp_graph_nodes_free(g);
+    return NULL;
+}
+
+void kp_graph_node_free(struct kp_graph_node *node)
+{
+    if (node->kind == KP_NODE_KERNEL)
+        kp_launch_free(&node->launch);
+    else if (node->kind == KP_NODE_CHILD)
+        kp_graph_nodes_free(node->child);
+    node->kind = KP_NODE_EMPTY;
+}
+
+void kp_graph_nodes_free(struct kp_graph_nodes *g)
+{
+    for (size_t i = 0; g && i < g->n; i++)
+        kp_graph_node_free(&g->nodes[i]);
+    if (g)
+        free(g->nodes);
+    free(g);
+}
+
+/* Gives a copied kernel storage of its own. The pointers of the arguments lead into it. */
+static bool own_arguments(struct kp_launch *l, const struct kp_launch *from)
+{
+    ptrdiff_t moved;
+    if (!from->copy)
+        return true;
+    sigset_t before = kp_signals_hold();
+    char *copy = aligned_alloc(16, from->copied);
+    kp_signals_let(&before);
+    l->copy = copy;
+    if (!copy)
+        return false;
+    memcpy(copy, from->copy, from->copied);
+    moved = copy - (const char *)from->copy;
+    if (l->config.numAttrs)
+        l->config.attrs = (CUlaunchAttribute *)((char *)l->config.attrs + moved);
+    void ***lists[] = {&l->params, &l->extra};
+    for (size_t k = 0; k < 2; k++) {
+        if (!*lists[k])
+            continue;
+        *lists[k] = (void **)((char *)*lists[k] + moved);
+        for (void **p = *lists[k]; *p; p++)
+            if ((char *)*p >= (char *)from->copy && (char *)*p < (char *)from->copy + from->copied)
+                *p = (char *)*p + moved;
+    }
+    return true;
+}
+
+struct kp_graph_nodes *kp_graph_nodes_copy(const struct kp_graph_nodes *g)
+{
+    struct kp_graph_nodes *copy = calloc(1, sizeof(*copy));
+    bool whole = copy && (copy->nodes = calloc(g->n + 1, sizeof(*copy->nodes)));
+    for (size_t i = 0; whole && i < g->n; i++) {
+        struct kp_graph_node *to = &copy->nodes[copy->n++];
+        *to = g->nodes[i];
+        if (to->kind == KP_NODE_KERNEL)
+            whole = own_arguments(&to->launch, &g->nodes[i].launch);
+        else if (to->kind == KP_NODE_CHILD)
+            whole = (to->child = kp_graph_nodes_copy(g->nodes[i].child));
+    }
+    if (whole)
+        return copy;
+    kp_graph_nodes_free(copy);
+    return NULL;
+}
+
+struct kp_graph_node *kp_graph_nodes_find(struct kp_graph_nodes *g, CUgraphNode handle)
+{
+    struct kp_graph_node *found = NULL;
+    for (size_t i = 0; handle && !found && i < g->n; i++) {
+        struct kp_graph_node *node = &g->nodes[i];
+        if (node->handle == handle)
+            found = node;
+        else if (node->kind == KP_NODE_CHILD)
+            found = kp_graph_nodes_find(node->child, handle);
+    }
+    return found;
+}
+
+void kp_graph_nodes_unname(struct kp_graph_nodes *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        g->nodes[i].handle = NULL;
+        if (g->nodes[i].kind == KP_NODE_CHILD)
+            kp_graph_nodes_unname(g->nodes[i].child);
+    }
+}
+
+int kp_graph_nodes_each(const struct kp_graph_nodes *g, int (*fn)(void *arg, const struct kp_graph_node *node),
+                        void *arg)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < g->n; i++) {
+        const struct kp_graph_node *node = &g->nodes[i];
+        if (node->disabled)
+            continue;
+        rc = node->kind == KP_NODE_CHILD ? kp_graph_nodes_each(node->child, fn, arg) : fn(arg, node);
+    }
+    return rc;
+}
+
+/* ---- issuing ---- */
+
+static CUresult set(const struct kp_driver *d, const CUDA_MEMSET_NODE_PARAMS *p, CUstream stream)
+{
+    bool rows = p->height > 1;
+    switch (p->elementSize) {
+    case 1:
+        return rows ? d->cuMemsetD2D8Async(p->dst, p->pitch, (unsigned char)p->value, p->width, p->height, stream)
+                    : d->cuMemsetD8Async(p->dst, (unsigned char)p->value, p->width, stream);
+    case 2:
+        return rows ? d->cuMemsetD2D16Async(p->dst, p->pitch, (unsigned short)p->value, p->width, p->height, stream)
+                    : d->cuMemsetD16Async(p->dst, (unsigned short)p->value, p->width, stream);
+    default:
+        return rows ? d->cuMemsetD2D32Async(p->dst, p->pitch, p->value, p->width, p->height, stream)
+                    : d->cuMemsetD32Async(p->dst, p->value, p->width, stream);
+    }
+}
+
+CUresult kp_graph_node_issue(const struct kp_driver *d, const struct kp_graph_node *node, CUstream stream)
+{
+    switch (node->kind) {
+    case KP_NODE_COPY:
+        return d->cuMemcpy3DAsync(&node->copy, stream);
+    case KP_NODE_SET:
+        return set(d, &node->set, stream);
+    case KP_NODE_RECORD:
+        return d->cuEventRecord(node->event, stream);
+    case KP_NODE_WAIT:
+        return d->cuStreamWaitEvent(stream, node->event, 0);
+    case KP_NODE_KERNEL:
+    case KP_NODE_CHILD:
+    case KP_NODE_EMPTY:
+        break;
+    }
+    return CUDA_SUCCESS;
+}

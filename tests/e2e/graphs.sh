@@ -1,0 +1,64 @@
+#!/bin/sh
+# CUDA graphs node by node: each kernel of a graph is a launch of the report, and the program's own execution is the
+# graph's.
+. "$(dirname "$0")/e2e.inc"
+
+# A read would add a copy of the memory.
+export KPROF_WINDOW_READS=off
+
+p=$programs/p_nodes
+KERNELS=23 # 3 launches, and 7 graphs of three kernels, one of them with one disabled
+
+# How many rows the report has of a node, by its grid.
+rows() { # NODE GRID
+    grep -c "^ *increment ($2, 1, 1)x(32, 1, 1), .*, Graph 1, Node $1\$" "$tmp/report"
+}
+
+# Graph launches that reached the driver.
+graphs() {
+    grep -c '^graph ' "$tmp/kprof.log"
+}
+
+by_node() { # NAME
+    both "$1" "$p"
+    expect "$1: seen" "$(account seen)" $KERNELS
+    expect "$1: profiled" "$(account profiled)" $KERNELS
+    expect "$1: the first node, as made" "$(rows 0 2)" 3
+    expect "$1: the first node, changed" "$(rows 0 1)" 3
+    expect "$1: the child's first node" "$(rows 4 1)" 7
+    expect "$1: the child's second node" "$(rows 5 2)" 7
+    expect "$1: notes" "$(grep -c 'Note:' "$tmp/report")" 0
+}
+
+by_node "one by one"
+# The program's own execution alone is of graphs. What changes between them closes no window.
+expect "one by one: graphs" "$(graphs)" 7
+expect "one by one: windows" "$(awk '$1 == "calls" && $3 == "cuptiCheckpointSave" { n += $4 } END { print n + 0 }' \
+    "$tmp/kprof.log")" 2
+
+# More kernels than a window has room for, and launches that are counted as they come: no graph is launched.
+KPROF_WINDOW=2 by_node "windows of two"
+expect "windows of two: graphs" "$(graphs)" 1 # with the disabled node it fits
+KPROF_SET=quick by_node "counted"
+expect "counted: graphs" "$(graphs)" 0
+KPROF_SECTION=LaunchStats by_node "no counters"
+expect "no counters: graphs" "$(graphs)" 7
+
+# Filters look at kernels.
+KPROF_LAUNCH_SKIP=2 KPROF_LAUNCH_COUNT=3 both "three of them" "$p"
+expect "three of them: profiled" "$(account profiled)" 3
+expect "three of them: seen" "$(account seen)" $KERNELS
+KPROF_KERNEL_NAME=other both "another name" "$p"
+expect "another name: profiled" "$(account profiled)" 0
+expect "another name: seen" "$(account seen)" $KERNELS
+
+# As wholes.
+KPROF_GRAPH_PROFILING=graph both "as wholes" "$p"
+expect "as wholes: profiled" "$(account profiled)" 10
+expect "as wholes: rows" "$(grep -c '^ *CUDA graph of 3 kernels, 1 copy, 1 memset, 1 other node,' "$tmp/report")" 7
+
+# A graph that cannot be taken apart is not told by its kernels where these are chosen by name.
+KPROF_KERNEL_NAME=increment both "a host function" "$programs/p_graph"
+expect "a host function: profiled" "$(account profiled)" 6
+
+finish
