@@ -609,6 +609,18 @@ static CUresult run_nodes(void *arg, struct kp_launch *l, const struct kp_candid
     return kp_window_launch_graph(&process.setup, l, what, arg, skipped, bad_input);
 }
 
+/* Says once for each reason why a graph is one row of the report. */
+static void tell_whole(const char *why)
+{
+    char *text;
+    if (asprintf(&text, "a CUDA graph is one row of the report, not one for each kernel: %s", why) < 0)
+        return;
+    kp_guard++;
+    kp_session_warn_once(text);
+    kp_guard--;
+    free(text);
+}
+
 static void settle_nodes(void *arg, const char *why)
 {
     const struct kp_node_launches *of = arg;
@@ -616,6 +628,8 @@ static void settle_nodes(void *arg, const char *why)
         skip_nodes(of, why);
     else if (why)
         kp_process_skip(why, 1);
+    if (of->whole && !why)
+        tell_whole(of->whole);
 }
 
 /* Handles a graph whose kernels are launches of the report. */
@@ -648,6 +662,8 @@ static bool goes_by_node(struct kp_launch *l, CUresult *rc)
     if (!process.setup.one_pass && (graph.obstacle || graph.reads_host))
         return false;
     a.content = kp_graph_hold(l->graph);
+    if (!a.content && graph.whole && !graph.obstacle)
+        tell_whole(graph.whole);
     if (!a.content)
         return false;
     kp_graph_nodes_each(a.content->nodes, count_node, &a);

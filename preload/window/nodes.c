@@ -192,7 +192,7 @@ static const char *why_whole(const struct passage *p)
 /* Runs the graph as one workload. */
 static CUresult run_whole(const struct passage *p, struct kp_launch *l, const char *why, const char **skipped)
 {
-    p->of->whole = true;
+    p->of->whole = why;
     if (p->of->named)
         return pass(l, why, skipped);
     for (size_t i = 0; i < p->of->n && !l->nvtx.ranges; i++) {

@@ -42,8 +42,8 @@ struct kp_node_launches {
     const struct kp_graph_nodes *nodes;
     struct kp_node_launch *kernels;
     size_t n;
-    bool named; /* kernels are chosen by name or kernel-id: the graph as a whole is not wanted */
-    bool whole; /* receives: the graph was one workload */
+    bool named;        /* kernels are chosen by name or kernel-id: the graph as a whole is not wanted */
+    const char *whole; /* receives why the graph was one workload (static text); NULL = it was not */
 };
 
 /* Runs `l`, exactly once in effect: in the open window, in a new one, or outside of any. Returns the driver's
