@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Small programs of the Python frameworks, each of which prints a digest of its results; run by real.py.
 
-usage: frameworks.py NAME      gradscaler, pinned, expandable, gpt, decode, jax, cupy, triton, numba
+usage: frameworks.py NAME      gradscaler, pinned, expandable, gpt, decode, captured, compiled, jax, cupy, triton, numba
        frameworks.py --list    the names, with the environment and options of kprof that each needs
 """
 import hashlib
@@ -70,6 +70,55 @@ def pinned():
 def expandable():
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
     resnet(8, 2)
+
+
+def captured():
+    """A training step of ResNet-18 as one CUDA graph, of 267 kernels and more, replayed five times."""
+    torch = torch_ready()
+    import torchvision
+
+    model = torchvision.models.resnet18(num_classes=100).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    x, y = torch.randn(16, 3, 112, 112, device="cuda"), torch.arange(16, device="cuda") % 100
+
+    def step():
+        optimizer.zero_grad(set_to_none=False)
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+    torch.cuda.profiler.start()
+    for _ in range(5):
+        graph.replay()
+    torch.cuda.profiler.stop()
+    say("loss", repr(loss.item()))
+    say("weights", digest(*(t.detach().float().cpu().numpy() for t in model.state_dict().values())))
+
+
+def compiled():
+    """Five steps of an MLP by torch.compile with CUDA graphs, after those that record them."""
+    torch = torch_ready()
+    from torch import nn
+
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(256, 256), nn.GELU(), nn.LayerNorm(256)) for _ in range(8))).cuda()
+    step = torch.compile(model, mode="reduce-overhead")
+    x = torch.randn(64, 256, device="cuda")
+    with torch.no_grad():
+        for _ in range(8):
+            torch.compiler.cudagraph_mark_step_begin()
+            y = step(x).clone()
+    say("sum", repr(y.sum().item()))
+    say("values", digest(y.cpu().numpy()))
 
 
 def gpt():
@@ -171,7 +220,7 @@ def numba():
 
 # Each program, and what kprof is asked for so that it ends in reasonable time.
 PROGRAMS = {
-    gradscaler: {}, pinned: {}, expandable: {}, gpt: {}, decode: {}, jax: {"KPROF_LAUNCH_COUNT": "2"}, cupy: {},
+    gradscaler: {}, pinned: {}, expandable: {}, gpt: {}, decode: {}, captured: {}, compiled: {}, jax: {"KPROF_LAUNCH_COUNT": "2"}, cupy: {},
     triton: {}, numba: {},
 }
 

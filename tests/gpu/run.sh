@@ -70,11 +70,13 @@ row rewind graphs ./rewind
 row order - ./order
 row reads - ./reads
 row graphs graphs ./graphs
-for set in basic quick; do
-    KPROF_SET=$set KPROF_METRICS=smsp__inst_executed.sum KPROF_EXPORT=$out/graphs.$set.kprof KPROF_FORCE_OVERWRITE=yes \
-        KPROF_LOG_FILE=$out/graphs.$set LD_PRELOAD=$lib ./graphs >/dev/null
-    "$kprof" report --page raw --csv "$out/graphs.$set.kprof" >"$out/graphs.$set.csv"
-    echo "graphs, $set: $("$here/compare_graphs.py" "$out/graphs.$set.csv")" || fail "graphs, $set"
+for how in "basic node" "basic graph" "quick node" "quick graph"; do
+    set -- $how
+    name=graphs.$1.$2
+    KPROF_SET=$1 KPROF_GRAPH_PROFILING=$2 KPROF_METRICS=smsp__inst_executed.sum KPROF_EXPORT=$out/$name.kprof \
+        KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/$name LD_PRELOAD=$lib ./graphs >/dev/null
+    "$kprof" report --page raw --csv "$out/$name.kprof" >"$out/$name.csv"
+    echo "graphs, $how: $("$here/compare_graphs.py" "$out/$name.csv")" || fail "graphs, $how"
 done
 row triton - python3 "$here/triton_add.py"
 row cupy - python3 "$here/cupy_add.py"
