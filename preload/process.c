@@ -657,9 +657,7 @@ static bool goes_by_node(struct kp_launch *l, CUresult *rc)
 {
     struct kp_graph graph;
     struct apart a = {.graph = l};
-    if (!kp_process_by_node() || !kp_graph_find(l->graph, &graph) || graph.waits)
-        return false;
-    if (!process.setup.one_pass && (graph.obstacle || graph.reads_host))
+    if (!kp_process_by_node() || !kp_graph_find(l->graph, &graph) || graph.outside)
         return false;
     a.content = kp_graph_hold(l->graph);
     if (!a.content && graph.whole && !graph.obstacle)

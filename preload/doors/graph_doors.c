@@ -155,6 +155,20 @@ CUresult kp_cuGraphExecMemsetNodeSetParams(PFN_cuGraphExecMemsetNodeSetParams_v1
     return rc;
 }
 
+CUresult kp_cuGraphExecHostNodeSetParams(PFN_cuGraphExecHostNodeSetParams_v10020 real, bool ptsz, CUgraphExec exec,
+                                         CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p)
+{
+    (void)ptsz;
+    if (!watching() || !p)
+        return real(exec, node, p);
+    enter_change(exec, "cuGraphExecHostNodeSetParams");
+    CUresult rc = real(exec, node, p);
+    if (rc == CUDA_SUCCESS)
+        kp_graph_set_host(exec, node, p);
+    kp_gate_leave_shared();
+    return rc;
+}
+
 /* Notes parameters of any kind of node. */
 static void set_any(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *p)
 {

@@ -28,6 +28,8 @@ CUresult kp_cuGraphExecMemcpyNodeSetParams(PFN_cuGraphExecMemcpyNodeSetParams_v1
                                            CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx);
 CUresult kp_cuGraphExecMemsetNodeSetParams(PFN_cuGraphExecMemsetNodeSetParams_v10020 real, bool ptsz, CUgraphExec exec,
                                            CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx);
+CUresult kp_cuGraphExecHostNodeSetParams(PFN_cuGraphExecHostNodeSetParams_v10020 real, bool ptsz, CUgraphExec exec,
+                                         CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p);
 CUresult kp_cuGraphExecNodeSetParams(PFN_cuGraphExecNodeSetParams_v12020 real, bool ptsz, CUgraphExec exec,
                                      CUgraphNode node, CUgraphNodeParams *p);
 CUresult kp_cuGraphNodeSetEnabled(PFN_cuGraphNodeSetEnabled_v11060 real, bool ptsz, CUgraphExec exec, CUgraphNode node,

@@ -120,10 +120,63 @@ static const char *read_kernel(const struct kp_driver *d, CUgraphNode handle, st
 
 /* ---- other nodes ---- */
 
+bool kp_graph_is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr address)
+{
+    unsigned type = 0;
+    if (said != CU_MEMORYTYPE_UNIFIED)
+        return said == CU_MEMORYTYPE_HOST;
+    return !d->cuPointerGetAttribute ||
+           d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
+           type != CU_MEMORYTYPE_DEVICE;
+}
+
+const char *kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p, struct kp_graph_node *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->kind = KP_NODE_COPY;
+    out->copy = *p;
+    out->to_host = kp_graph_is_host(d, p->dstMemoryType, p->dstDevice);
+    out->from_host = kp_graph_is_host(d, p->srcMemoryType, p->srcDevice);
+    bool rows = p->Height > 1 || p->Depth > 1 || p->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
+                p->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+    if (!d->cuMemcpy3DAsync)
+        return unreadable;
+    return (out->to_host || out->from_host) && (rows || (out->to_host && out->from_host))
+               ? "graph that copies rows or arrays to or from the host"
+               : NULL;
+}
+
 static const char *read_copy(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
-    bool read = d->cuMemcpy3DAsync && d->cuGraphMemcpyNodeGetParams &&
-                d->cuGraphMemcpyNodeGetParams(handle, &out->copy) == CUDA_SUCCESS;
+    CUDA_MEMCPY3D copy;
+    if (!d->cuGraphMemcpyNodeGetParams || d->cuGraphMemcpyNodeGetParams(handle, &copy) != CUDA_SUCCESS)
+        return unreadable;
+    return kp_graph_node_copy(d, &copy, out);
+}
+
+/* The address of the first byte. */
+static uint64_t first_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t z,
+                         size_t pitch, size_t height)
+{
+    uint64_t base = type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device;
+    return base + (z * height + y) * pitch + x;
+}
+
+struct kp_graph_row kp_graph_row(const struct kp_graph_node *node)
+{
+    const CUDA_MEMCPY3D *c = &node->copy;
+    uint64_t to = first_of(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch,
+                           c->dstHeight);
+    uint64_t from = first_of(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch,
+                             c->srcHeight);
+    return (struct kp_graph_row){(void *)(uintptr_t)(node->to_host ? to : from), node->to_host ? from : to,
+                                 c->WidthInBytes};
+}
+
+static const char *read_host(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+{
+    bool read = d->cuLaunchHostFunc && d->cuGraphHostNodeGetParams &&
+                d->cuGraphHostNodeGetParams(handle, &out->host) == CUDA_SUCCESS;
     return read ? NULL : unreadable;
 }
 
@@ -167,6 +220,7 @@ static const struct reader {
     {CU_GRAPH_NODE_TYPE_MEMSET, KP_NODE_SET, read_set},
     {CU_GRAPH_NODE_TYPE_EVENT_RECORD, KP_NODE_RECORD, read_record},
     {CU_GRAPH_NODE_TYPE_WAIT_EVENT, KP_NODE_WAIT, read_wait},
+    {CU_GRAPH_NODE_TYPE_HOST, KP_NODE_HOST, read_host},
     {CU_GRAPH_NODE_TYPE_EMPTY, KP_NODE_EMPTY, read_empty},
 };
 
@@ -278,8 +332,8 @@ static bool sort(struct order *o, size_t *out)
     return n == o->n;
 }
 
-/* Returns the order of the nodes; NULL: it cannot be found. */
-static size_t *order_of(const struct kp_driver *d, const CUgraphNode *handles, size_t n)
+/* Returns the order of the nodes; NULL: it cannot be found. Sets `needed` of those that others depend on. */
+static size_t *order_of(const struct kp_driver *d, const CUgraphNode *handles, size_t n, bool *needed)
 {
     struct order o = {.handles = handles, .n = n};
     size_t *out = calloc(n + 1, sizeof(*out));
@@ -289,6 +343,8 @@ static size_t *order_of(const struct kp_driver *d, const CUgraphNode *handles, s
     for (size_t i = 0; sorted && i < n; i++)
         sorted = add_dependencies(d, &o, i);
     sorted = sorted && sort(&o, out);
+    for (size_t k = 0; sorted && n && k < o.ends[n - 1]; k++)
+        needed[o.depends[k]] = true;
     free(o.depends);
     free(o.ends);
     free(o.placed);
@@ -300,20 +356,44 @@ static size_t *order_of(const struct kp_driver *d, const CUgraphNode *handles, s
 
 /* ---- graphs ---- */
 
+/* Whether the node ends in a host function. */
+static bool calls_host(const struct kp_graph_node *node)
+{
+    return node->kind == KP_NODE_HOST || (node->kind == KP_NODE_CHILD && node->child->calls_host);
+}
+
+/* Reads the nodes into `listed`, as the driver lists them. */
+static const char *read_list(const struct kp_driver *d, const CUgraphNode *handles, uint32_t *next,
+                             struct kp_graph_nodes *g, struct kp_graph_node *listed, const bool *needed)
+{
+    const char *why = NULL;
+    size_t n = g->n;
+    for (g->n = 0; !why && g->n < n; g->n++) {
+        struct kp_graph_node *node = &listed[g->n];
+        why = read_node(d, handles[g->n], next, node);
+        g->calls_host |= calls_host(node);
+        if (!why && calls_host(node) && needed[g->n])
+            why = "graph with a host function in the middle";
+    }
+    return why;
+}
+
 static const char *read_all(const struct kp_driver *d, const CUgraphNode *handles, uint32_t *next,
                             struct kp_graph_nodes *g)
 {
-    size_t n = g->n;
-    const char *why = NULL;
-    size_t *order = order_of(d, handles, n);
-    struct kp_graph_node *listed = calloc(n + 1, sizeof(*listed));
-    for (g->n = 0; order && listed && !why && g->n < n; g->n++)
-        why = read_node(d, handles[g->n], next, &listed[g->n]);
-    for (size_t i = 0; order && listed && i < n; i++)
+    const char *why = unreadable;
+    bool *needed = calloc(g->n + 1, sizeof(*needed));
+    struct kp_graph_node *listed = calloc(g->n + 1, sizeof(*listed));
+    size_t *order = needed && listed ? order_of(d, handles, g->n, needed) : NULL;
+    if (order)
+        why = read_list(d, handles, next, g, listed, needed);
+    else
+        g->n = 0;
+    for (size_t i = 0; i < g->n; i++)
         g->nodes[i] = listed[why ? i : order[i]];
-    why = order && listed ? why : unreadable;
     free(order);
     free(listed);
+    free(needed);
     return why;
 }
 
@@ -470,6 +550,8 @@ CUresult kp_graph_node_issue(const struct kp_driver *d, const struct kp_graph_no
         return d->cuEventRecord(node->event, stream);
     case KP_NODE_WAIT:
         return d->cuStreamWaitEvent(stream, node->event, 0);
+    case KP_NODE_HOST:
+        return d->cuLaunchHostFunc(stream, node->host.fn, node->host.userData);
     case KP_NODE_KERNEL:
     case KP_NODE_CHILD:
     case KP_NODE_EMPTY:

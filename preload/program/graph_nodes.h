@@ -15,6 +15,7 @@ enum kp_node_kind {
     KP_NODE_SET,
     KP_NODE_RECORD, /* of an event */
     KP_NODE_WAIT,   /* for an event */
+    KP_NODE_HOST,   /* a host function, on which no other node depends */
     KP_NODE_CHILD,
     KP_NODE_EMPTY
 };
@@ -23,14 +24,16 @@ struct kp_graph_nodes;
 
 struct kp_graph_node {
     enum kp_node_kind kind;
-    CUgraphNode handle; /* in the graph that was instantiated; NULL = not known any more */
-    uint32_t number;    /* counted through child graphs, from 0, as the driver lists them */
-    bool disabled;      /* it does nothing */
+    CUgraphNode handle;      /* in the graph that was instantiated; NULL = not known any more */
+    uint32_t number;         /* counted through child graphs, from 0, as the driver lists them */
+    bool disabled;           /* it does nothing */
+    bool to_host, from_host; /* of a copy; never both */
     union {
         struct kp_launch launch; /* its stream is yet to be set; arguments and attributes are in its own storage */
         CUDA_MEMCPY3D copy;
         CUDA_MEMSET_NODE_PARAMS set;
         CUevent event;
+        CUDA_HOST_NODE_PARAMS host;
         struct kp_graph_nodes *child;
     };
 };
@@ -38,6 +41,7 @@ struct kp_graph_node {
 struct kp_graph_nodes {
     struct kp_graph_node *nodes;
     size_t n;
+    bool calls_host; /* it has a host function */
 };
 
 /* Reads the nodes of `graph`, which get numbers from *next on. NULL with *why (static text) where they cannot be issued
@@ -50,6 +54,8 @@ void kp_graph_nodes_free(struct kp_graph_nodes *g);
  * `handle`: where attributes are read from; NULL = nowhere, and those of `old` (may be NULL) are taken. */
 const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, CUgraphNode handle,
                                  const struct kp_graph_node *old, struct kp_graph_node *out);
+/* Makes a node of kind COPY, likewise. */
+const char *kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p, struct kp_graph_node *out);
 /* Frees what the node refers to; not `node`. */
 void kp_graph_node_free(struct kp_graph_node *node);
 
@@ -63,8 +69,19 @@ void kp_graph_nodes_unname(struct kp_graph_nodes *g);
 int kp_graph_nodes_each(const struct kp_graph_nodes *g, int (*fn)(void *arg, const struct kp_graph_node *node),
                         void *arg);
 
-/* Issues a copy, memset or event of a graph by itself, into `stream`. Returns the driver's code; the driver need not
- * have such functions. */
+/* Whether a copy's address is in host memory: `said` is what its parameters say. */
+bool kp_graph_is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr address);
+
+/* The bytes of a copy to or from the host, which is of one row: where they are in host memory, and on the device. */
+struct kp_graph_row {
+    void *host;
+    CUdeviceptr device;
+    size_t bytes;
+};
+struct kp_graph_row kp_graph_row(const struct kp_graph_node *node);
+
+/* Issues a copy, memset, event or host function of a graph by itself, into `stream`. Returns the driver's code; the
+ * driver need not have such functions. */
 CUresult kp_graph_node_issue(const struct kp_driver *d, const struct kp_graph_node *node, CUstream stream);
 
 #endif

@@ -46,23 +46,14 @@ static const char copies_to_host[] = "graph that copies to host memory, not repl
 
 static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out);
 
-static bool is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr address)
-{
-    unsigned type = 0;
-    if (said != CU_MEMORYTYPE_UNIFIED)
-        return said == CU_MEMORYTYPE_HOST;
-    return d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
-           type != CU_MEMORYTYPE_DEVICE;
-}
-
 /* Notes a copy into host memory: a checkpoint does not save host memory, so a second run would read results of the
  * first. */
 static void study_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *copy, struct kp_graph *out)
 {
-    if (!d->cuPointerGetAttribute || is_host(d, copy->dstMemoryType, copy->dstDevice))
+    if (kp_graph_is_host(d, copy->dstMemoryType, copy->dstDevice))
         out->obstacle = copies_to_host;
     else
-        out->reads_host |= is_host(d, copy->srcMemoryType, copy->srcDevice);
+        out->reads_host |= kp_graph_is_host(d, copy->srcMemoryType, copy->srcDevice);
 }
 
 static void study_copy_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
@@ -96,7 +87,8 @@ static void study_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAM
     CUfunction f = p->func ? p->func : (CUfunction)p->kern;
     if (!p->func && p->kern && d->cuKernelGetFunction)
         d->cuKernelGetFunction(&f, p->kern);
-    if (kp_kernel_waits_outside(d, f))
+    out->outside |= kp_kernel_waits_outside(d, f);
+    if (out->outside)
         out->obstacle = "graph with a kernel that waits for other processes or devices, not replayed";
     else if (reaches_host(d, f, p->kernelParams))
         out->obstacle = "graph with a kernel that can reach host memory, not replayed";
@@ -325,6 +317,7 @@ static void add_facts(struct kp_graph *to, const struct kp_graph *from)
     if (from->obstacle)
         to->obstacle = from->obstacle;
     to->once |= from->once;
+    to->outside |= from->outside;
     to->waits |= from->waits;
     to->reads_host |= from->reads_host;
 }
@@ -373,16 +366,23 @@ unsigned kp_graph_set_kernel(const struct kp_driver *d, CUgraphExec exec, CUgrap
 void kp_graph_set_copy(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p)
 {
     struct kp_graph facts = {.obstacle = NULL};
-    struct kp_graph_node fresh = {.kind = KP_NODE_COPY, .copy = *p};
+    struct kp_graph_node fresh;
     kp_guard++;
     study_copy(d, p, &facts);
+    const char *why = kp_graph_node_copy(d, p, &fresh);
     kp_guard--;
-    replace(exec, node, &fresh, NULL, &facts);
+    replace(exec, node, &fresh, why, &facts);
 }
 
 void kp_graph_set_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p)
 {
     struct kp_graph_node fresh = {.kind = KP_NODE_SET, .set = *p};
+    replace(exec, node, &fresh, NULL, NULL);
+}
+
+void kp_graph_set_host(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p)
+{
+    struct kp_graph_node fresh = {.kind = KP_NODE_HOST, .host = *p};
     replace(exec, node, &fresh, NULL, NULL);
 }
 

@@ -17,6 +17,7 @@ struct kp_graph {
     bool reads_host;                        /* copies from host memory, read when the graph runs */
     unsigned once;                          /* of enum kp_once: why its kernels must not run twice */
     const char *whole; /* why its nodes cannot be issued one by one; NULL when they may, or that was not asked for */
+    bool outside;      /* a kernel of it waits for other processes or devices, by its name */
     bool waits;        /* for something outside: its launch must not wait for its end */
 };
 
@@ -46,6 +47,7 @@ unsigned kp_graph_set_kernel(const struct kp_driver *d, CUgraphExec exec, CUgrap
                              const CUDA_KERNEL_NODE_PARAMS *p);
 void kp_graph_set_copy(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p);
 void kp_graph_set_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p);
+void kp_graph_set_host(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p);
 void kp_graph_set_enabled(CUgraphExec exec, CUgraphNode node, bool enabled);
 
 /* Notes that all of `exec` is now as in `graph`. */

@@ -13,8 +13,11 @@
 #include "preload/window/closers.h"
 #include "preload/window/launches.h"
 #include "preload/window/open.h"
+#include "preload/window/reach.h"
+#include "preload/window/reads.h"
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
+#include "preload/window/stuck.h"
 
 static struct kp_window *const w = &kp_window_now;
 
@@ -27,15 +30,19 @@ struct passage {
     CUstream stream;
     size_t at; /* kernels that have been dealt with */
     CUresult rc;
+    size_t first;        /* of the window's operations: those from here on are the graph's */
+    const char *closes;  /* why the window closes behind it, or NULL */
+    bool reads, touches; /* it copies to the host; kernels of it can reach host memory */
 };
 
 /* ---- copies and memsets ---- */
 
-/* A node that a window issues again, with its parameters. */
+/* A node that a window issues again, with its parameters; copies from the host take what was there. */
 struct again {
     struct kp_graph_node node;
     const struct kp_driver *driver;
     CUstream stream;
+    char bytes[];
 };
 
 /* Has the type by which operations are issued. */
@@ -46,27 +53,98 @@ static CUresult issue_again(uint64_t of, uint64_t b, uint64_t c, uint64_t d, uin
     return kp_graph_node_issue(a->driver, &a->node, a->stream);
 }
 
-/* Records a copy or memset. Events need no record: each repeated operation waits for the one before it. */
-static bool record_operation(const struct passage *p, const struct kp_graph_node *node)
+/* Makes a copy or memset that can be issued later: of memory of the host it has the contents. */
+static struct again *keep(const struct passage *p, const struct kp_graph_node *node, size_t *bytes)
 {
-    if (node->kind != KP_NODE_COPY && node->kind != KP_NODE_SET)
-        return true;
+    const struct kp_graph_row row = node->from_host ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
+    struct again *a = row.bytes <= KP_MOST_COPIED - w->copied ? malloc(sizeof(*a) + row.bytes) : NULL;
+    if (!a)
+        return NULL;
+    *bytes = sizeof(*a) + row.bytes;
+    a->node = *node;
+    a->driver = p->setup->driver;
+    a->stream = p->stream;
+    if (node->from_host) {
+        memcpy(a->bytes, row.host, row.bytes);
+        a->node.copy = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_HOST,
+                                       .srcHost = a->bytes,
+                                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                       .dstDevice = row.device,
+                                       .WidthInBytes = row.bytes,
+                                       .Height = 1,
+                                       .Depth = 1};
+    }
+    return a;
+}
+
+static bool record_again(const struct passage *p, const struct kp_graph_node *node)
+{
+    size_t bytes = 0;
     sigset_t before = kp_signals_hold();
-    struct again *a = malloc(sizeof(*a));
+    struct again *a = keep(p, node, &bytes);
     struct kp_item *i = a ? kp_record_new(w) : NULL;
     if (!i)
         free(a);
     kp_signals_let(&before);
     if (!i)
         return false;
-    *a = (struct again){*node, p->setup->driver, p->stream};
     const struct kp_op op = {.real = (void *)(uintptr_t)issue_again,
                              .args = {(uintptr_t)a},
                              .copy = a,
-                             .copied = sizeof(*a),
+                             .copied = bytes,
                              .stream = p->stream};
     kp_record_op(w, i, &op);
     return true;
+}
+
+static const char launch_symbol[] = "cuGraphLaunch";
+
+/* Whether a copy to the host of this graph overlaps the row. */
+static bool is_written(const struct passage *p, const struct kp_graph_row *row)
+{
+    for (size_t k = p->first; k < w->n; k++) {
+        const struct kp_op *op = &w->items[k].op;
+        uint64_t at = op->args[0], host = (uint64_t)(uintptr_t)row->host;
+        if (w->items[k].read.site && host < at + op->result_bytes && at < host + row->bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Records a copy to the host as a read: the value of the program's own execution is compared in each repetition. The
+ * window closes behind one that it does not take. The program keeps its own memory in any case. */
+static bool record_read(struct passage *p, const struct kp_graph_node *node)
+{
+    const struct kp_graph_row row = kp_graph_row(node);
+    const struct kp_op op = {.real = (void *)(uintptr_t)p->setup->driver->cuMemcpyDtoH,
+                             .args = {(uintptr_t)row.host, row.device, row.bytes},
+                             .stream = p->stream,
+                             .result = 1,
+                             .result_bytes = row.bytes};
+    p->reads = true;
+    if (is_written(p, &row) || !kp_reads_admit(w, &op, launch_symbol)) {
+        p->closes = launch_symbol;
+        w->reads++;
+        return true;
+    }
+    struct kp_item *i = kp_record_new(w);
+    if (!i)
+        return false;
+    kp_record_op(w, i, &op);
+    kp_reads_begin(w, i, launch_symbol);
+    return true;
+}
+
+/* Records a node that is no kernel. Events need no record: each repeated operation waits for the one before it. Nor do
+ * host functions, on which nothing depends. */
+static bool record_operation(struct passage *p, const struct kp_graph_node *node)
+{
+    const struct kp_graph_row row = node->kind == KP_NODE_COPY ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
+    if (node->kind == KP_NODE_COPY && node->to_host)
+        return !w->strategy->rewinds || record_read(p, node);
+    if (node->kind == KP_NODE_COPY && node->from_host && is_written(p, &row))
+        return false;
+    return (node->kind != KP_NODE_COPY && node->kind != KP_NODE_SET) || record_again(p, node);
 }
 
 /* ---- the graph runs as a graph ---- */
@@ -97,56 +175,107 @@ static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
     return l->issue(l);
 }
 
-/* Makes the graph's own launch, whose nodes the window has recorded from `first` on. */
-static CUresult issue_whole(const struct passage *p, struct kp_launch *l, size_t first, const char **skipped)
+/* Adds the host memory that the graph's kernels can reach to the window's. False: repetitions would not find it as it
+ * was, or it is too much. */
+static bool joins_host(const struct passage *p)
+{
+    for (size_t i = 0; p->touches && i < p->of->n; i++)
+        if (!kp_reach_joins(w, &p->of->kernels[i].launch))
+            return false;
+    return true;
+}
+
+/* Learns whether kernels of the graph, which has ended, have changed host memory. */
+static void learn_host(struct passage *p)
+{
+    for (size_t k = p->first; p->touches && k < w->n; k++) {
+        struct kp_item *i = &w->items[k];
+        kp_reach_learn(w, &i->launch, i->function);
+        if (i->function && i->function->loud)
+            p->closes = kp_reaches_host;
+    }
+}
+
+/* Logs what the graph, which has ended, has copied to the host. */
+static void log_reads(struct passage *p)
+{
+    for (size_t k = p->first; k < w->n; k++) {
+        struct kp_item *i = &w->items[k];
+        if (i->read.site && (!kp_reads_log(w, i) || !kp_reads_trusted(i)))
+            p->closes = launch_symbol;
+    }
+}
+
+/* Waits for the end of a graph with results for the host, and looks at those. */
+static void settle_host(struct passage *p)
+{
+    if (!p->reads && !p->touches)
+        return;
+    if (kp_stuck_watch(p->setup->driver, p->context, NULL)) {
+        log_reads(p);
+        learn_host(p);
+    } else {
+        w->unending = true;
+        p->closes = kp_waits_for_host;
+    }
+}
+
+/* Sees to what the graph's own launch has left: results, and why the window closes. */
+static void launched(struct passage *p)
+{
+    for (size_t i = p->first; i < w->n; i++)
+        if (w->items[i].result)
+            w->items[i].result->launch.ordinal = kp_session_seen(1);
+    if (w->strategy->rewinds)
+        settle_host(p);
+    if (!p->closes && w->launches >= kp_admit_room(w))
+        p->closes = kp_closed_full;
+    if (p->what->last)
+        p->closes = "the last launch that was asked for";
+    if (p->closes)
+        kp_window_close(p->closes);
+}
+
+/* Makes the graph's own launch, whose nodes the window has recorded. */
+static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char **skipped)
 {
     struct kp_item own = {.launch = *l};
     double start = kp_now_ns();
     CUresult rc = w->strategy->issue(w, &own);
     if (!w->strategy->rewinds)
         w->ours_ns += kp_now_ns() - start;
-    if (rc != CUDA_SUCCESS)
-        drop_from(first);
-    if (rc == CUDA_ERROR_OUT_OF_MEMORY && w->strategy->rewinds) {
-        kp_window_close("want of device memory");
-        return pass(l, "made again when the window had given its memory back", skipped);
+    if (rc == CUDA_SUCCESS) {
+        launched(p);
+        return rc;
     }
-    for (size_t i = first; i < w->n; i++)
-        if (w->items[i].result)
-            w->items[i].result->launch.ordinal = kp_session_seen(1);
-    if (rc == CUDA_SUCCESS && p->what->last)
-        kp_window_close("the last launch that was asked for");
-    else if (rc == CUDA_SUCCESS && w->launches >= kp_admit_room(w))
-        kp_window_close(kp_closed_full);
-    return rc;
+    drop_from(p->first);
+    if (rc != CUDA_ERROR_OUT_OF_MEMORY || !w->strategy->rewinds)
+        return rc;
+    kp_window_close("want of device memory");
+    return pass(l, "made again when the window had given its memory back", skipped);
 }
 
 static CUresult record_and_issue(struct passage *p, struct kp_launch *l, const char **skipped)
 {
-    size_t first = w->n;
-    if (kp_graph_nodes_each(p->of->nodes, record_node, p)) {
-        drop_from(first);
-        kp_window_close("want of memory");
-        return pass(l, "lost for want of memory", skipped);
-    }
-    return issue_whole(p, l, first, skipped);
+    p->first = w->n;
+    p->at = 0;
+    if (!kp_graph_nodes_each(p->of->nodes, record_node, p))
+        return issue_whole(p, l, skipped);
+    drop_from(p->first);
+    kp_window_close("want of memory");
+    return pass(l, "lost for want of memory", skipped);
 }
 
 /* ---- the nodes run instead ---- */
 
-static bool is_on_host(const struct kp_graph_node *node)
-{
-    const CUDA_MEMCPY3D *c = &node->copy;
-    return node->kind == KP_NODE_COPY &&
-           (c->srcMemoryType != CU_MEMORYTYPE_DEVICE || c->dstMemoryType != CU_MEMORYTYPE_DEVICE);
-}
-
-/* Issues a copy, memset or event, which an open window repeats. */
+/* Issues a copy, memset, event or host function; an open window repeats the first two. It closes before what it could
+ * not repeat, and before a host function, for which later work may wait. */
 static CUresult issue_operation(const struct passage *p, const struct kp_graph_node *node)
 {
-    bool repeated = w->open && w->strategy->rewinds;
-    if (repeated && (is_on_host(node) || !record_operation(p, node)))
-        kp_window_close("a copy of a graph");
+    bool again = node->kind == KP_NODE_COPY || node->kind == KP_NODE_SET;
+    bool repeated = w->open && w->strategy->rewinds && again;
+    if (node->kind == KP_NODE_HOST || (repeated && (node->to_host || node->from_host || !record_again(p, node))))
+        kp_window_close("a copy or host function of a graph");
     return kp_graph_node_issue(p->setup->driver, node, p->stream);
 }
 
@@ -172,27 +301,38 @@ static CUresult issue_nodes(struct passage *p)
 
 /* ---- the choice ---- */
 
-/* Returns why the graph cannot be repeated node by node (static text), or NULL. */
-static const char *why_whole(const struct passage *p)
+/* How a graph runs. */
+struct choice {
+    const char *whole; /* why as one workload (static text), or NULL */
+    bool nodes;        /* its nodes are issued instead */
+};
+
+/* Judges the kernels of the graph for repetitions. */
+static struct choice judge(struct passage *p)
 {
-    for (size_t i = 0; i < p->of->n; i++) {
+    struct choice c = {.whole = NULL};
+    for (size_t i = 0; i < p->of->n && !c.whole; i++) {
         struct kp_node_launch *k = &p->of->kernels[i];
         struct kp_known_function *f = kp_launches_function(p->setup, p->context, &k->launch);
         if (!f || !f->facts.params_known || kp_launch_copy(&k->launch, &f->facts))
-            return "graph with a kernel that the driver gives no facts of";
+            return (struct choice){.whole = "graph with a kernel that the driver gives no facts of"};
         struct kp_question q = {w, p->setup, p->context, &k->launch, &k->what, f, {.obstacle = NULL}, 0};
         kp_admit_judge(&q);
-        const char *why = q.fit.obstacle ? q.fit.obstacle : q.fit.waits ? q.fit.waits : q.fit.alone;
-        if (why || q.fit.host)
-            return why ? why : kp_reaches_host;
+        bool loud = q.fit.host && !q.fit.quiet && !q.fit.heap;
+        const char *why = q.fit.obstacle && !q.fit.once ? q.fit.obstacle : q.fit.waits;
+        p->touches |= q.fit.host;
+        c.nodes |= q.fit.once || loud;
+        c.whole = why ? why : loud ? NULL : q.fit.alone;
     }
-    return NULL;
+    return c;
 }
 
 /* Runs the graph as one workload. */
 static CUresult run_whole(const struct passage *p, struct kp_launch *l, const char *why, const char **skipped)
 {
     p->of->whole = why;
+    if (p->what->graph->waits)
+        return pass(l, p->what->graph->obstacle, skipped);
     if (p->of->named)
         return pass(l, why, skipped);
     for (size_t i = 0; i < p->of->n && !l->nvtx.ranges; i++) {
@@ -202,19 +342,30 @@ static CUresult run_whole(const struct passage *p, struct kp_launch *l, const ch
     return kp_launches_run(p->setup, p->context, l, p->what, skipped);
 }
 
+/* Why the open window does not take the graph, or NULL. */
+static const char *misfit(const struct passage *p, const struct kp_question *q)
+{
+    const char *why = kp_admit_misfit(q);
+    if (!why && w->strategy->rewinds && !(kp_reads_arrive(w) && joins_host(p)))
+        why = kp_reaches_host;
+    return why;
+}
+
 /* Runs the graph in a window, its nodes recorded. */
 static CUresult run_by_node(struct passage *p, struct kp_launch *l, const char **skipped)
 {
-    struct kp_question q = {w, p->setup, p->context, l, p->what, NULL, {.obstacle = NULL}, p->of->n};
+    /* What holds of the graph as one workload does not matter here. */
+    const struct kp_candidate what = {.wanted = true, .last = p->what->last};
+    struct kp_question q = {w, p->setup, p->context, l, &what, NULL, {.obstacle = NULL}, p->of->n};
     const char *why = NULL;
     kp_admit_judge(&q);
-    const char *closer = w->open ? kp_admit_misfit(&q) : NULL;
+    const char *closer = w->open ? misfit(p, &q) : NULL;
     if (closer)
         kp_window_close(closer);
     if (!w->open && !kp_window_open(w, &q, &why))
         return pass(l, why, skipped);
     bool counts = !w->strategy->rewinds && w->strategy->close;
-    return counts ? issue_nodes(p) : record_and_issue(p, l, skipped);
+    return counts || !joins_host(p) ? issue_nodes(p) : record_and_issue(p, l, skipped);
 }
 
 static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
@@ -228,12 +379,11 @@ static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struc
     bool counters = kp_admit_counters(&q);
     if (setup->one_pass && counters)
         return issue_nodes(p);
-    const char *why = why_whole(p);
-    if (why)
-        return run_whole(p, l, why, skipped);
-    if (counters && p->of->n > kp_collector_room(c->collector))
-        return issue_nodes(p);
-    return run_by_node(p, l, skipped);
+    struct choice how = judge(p);
+    if (how.whole)
+        return run_whole(p, l, how.whole, skipped);
+    how.nodes |= counters && p->of->n > kp_collector_room(c->collector);
+    return counters && how.nodes ? issue_nodes(p) : run_by_node(p, l, skipped);
 }
 
 CUresult kp_window_launch_graph(const struct kp_context_setup *setup, struct kp_launch *l,

@@ -57,6 +57,26 @@ KPROF_GRAPH_PROFILING=graph both "as wholes" "$p"
 expect "as wholes: profiled" "$(account profiled)" 10
 expect "as wholes: rows" "$(grep -c '^ *CUDA graph of 3 kernels, 1 copy, 1 memset, 1 other node,' "$tmp/report")" 7
 
+# Copies from the host and back, and a host function at the end; the program goes on from what it reads.
+saves() {
+    awk '$1 == "calls" && $3 == "cuptiCheckpointSave" { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
+}
+export KPROF_WINDOW_READS=on
+both "by the host" "$p" increment
+expect "by the host: profiled" "$(account profiled)" 6
+expect "by the host: rows" "$(grep -c ', Graph 1, Node 1$' "$tmp/report")" 6
+expect "by the host: graphs" "$(graphs)" 6
+expect "by the host: saves" "$(saves)" 6 # the first read of each place closes a window; two copies each
+# Another value in each execution: the program keeps its own.
+both "it varies" "$p" varies
+expect "it varies: seen" "$(account seen)" 6
+expect "it varies: graphs" "$(graphs)" 6
+KPROF_WINDOW_READS=off both "reads close windows" "$p" varies
+expect "reads close windows: profiled" "$(account profiled)" 6
+KPROF_SET=quick both "by the host, counted" "$p" increment
+expect "by the host, counted: profiled" "$(account profiled)" 6
+expect "by the host, counted: graphs" "$(graphs)" 0
+
 # A graph that cannot be taken apart is not told by its kernels where these are chosen by name.
 KPROF_KERNEL_NAME=increment both "a host function" "$programs/p_graph"
 expect "a host function: profiled" "$(account profiled)" 6

@@ -63,7 +63,59 @@ static void sums(const char *when)
            (long long)sum_ints(&linked, copied, N), (long long)sum_ints(&linked, cleared, N));
 }
 
-int main(void)
+static long long total;
+static int results[N];
+
+static void CUDA_CB add_up(void *data)
+{
+    for (int i = 0; i < N; i++)
+        total += results[i] * *(const int *)data;
+}
+
+/* A graph that copies from the host and back, and ends in a host function. The host goes on from what it reads. */
+static void by_the_host(int rounds, const char *kernel_name)
+{
+    static int input[N], weight = 1;
+    CUfunction f = get_function(&linked, &s, kernel_name);
+    CUDA_MEMCPY3D in = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = input,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = values,
+                        .WidthInBytes = sizeof(input),
+                        .Height = 1,
+                        .Depth = 1};
+    CUDA_MEMCPY3D out = copy_of(N);
+    CUDA_HOST_NODE_PARAMS call = {add_up, &weight};
+    int n = strcmp(kernel_name, "varies") ? N : 0, at = 0, agree = 0; /* `varies`: the number of the execution */
+    void *params[] = {&values, &n, &at};
+    CUDA_KERNEL_NODE_PARAMS p = kernel(f, 2, params);
+    CUgraphExec exec;
+    CUgraphNode node;
+    CUgraph graph;
+
+    out.dstMemoryType = CU_MEMORYTYPE_HOST;
+    out.dstHost = results;
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &in, s.ctx));
+    MUST(cuGraphAddKernelNode(&node, graph, &node, 1, &p));
+    MUST(cuGraphAddMemcpyNode(&node, graph, &node, 1, &out, s.ctx));
+    MUST(cuGraphAddHostNode(&node, graph, &node, 1, &call));
+    MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < rounds; i++) {
+        input[i] = 1 + results[N - 1] % 3;
+        launch(exec, 1);
+        MUST(cuStreamSynchronize(s.stream));
+        agree += sum_ints(&linked, values, 1) == results[0]; /* the memory is that of the execution that was read */
+        memset(input, 0, i % 2 ? sizeof(input) : 0);
+    }
+    report_number("host and device agree", agree, rounds);
+    if (n)
+        printf("%s by the host: %lld %d\n", kernel_name, total, results[0]);
+    MUST(cuGraphExecDestroy(exec));
+    MUST(cuGraphDestroy(graph));
+}
+
+int main(int argc, char **argv)
 {
     static const int zeros[N];
     CUDA_MEMSET_NODE_PARAMS clear = {.value = 7, .elementSize = 4, .width = N, .height = 1};
@@ -78,11 +130,18 @@ int main(void)
     void *params[] = {&values, &n};
 
     open_session(&linked, &s, 0);
+    MUST(cuModuleUnload(s.module));
+    MUST(cuModuleLoadData(&s.module, "FAKEMOD increment varies"));
     increment = get_function(&linked, &s, "increment");
     values = device_ints(&linked, zeros, N);
     copied = device_ints(&linked, zeros, N);
     cleared = device_ints(&linked, zeros, N);
     clear.dst = cleared;
+    if (argc > 1) {
+        by_the_host(6, argv[1]);
+        close_session(&linked, &s);
+        return program_wrong;
+    }
     MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphCreate(&child, 0));

@@ -229,6 +229,16 @@ CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph handle, const CUgraphNode 
     return CUDA_SUCCESS;
 }
 
+CUresult cuGraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARAMS *p)
+{
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    if (node->type != CU_GRAPH_NODE_TYPE_HOST)
+        return CUDA_ERROR_INVALID_VALUE;
+    *p = (CUDA_HOST_NODE_PARAMS){node->host_fn, node->host_data};
+    return CUDA_SUCCESS;
+}
+
 CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps)
 {
     ENTER(NEED_INIT);
@@ -489,6 +499,20 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode name, cons
     result = node_of(exec, name, CU_GRAPH_NODE_TYPE_MEMSET, &node, __func__);
     if (!result)
         set_fill(node, p);
+    return result;
+}
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode name, const CUDA_HOST_NODE_PARAMS *p)
+{
+    struct node *node;
+    CUresult result;
+
+    ENTER(NEED_CONTEXT);
+    result = node_of(exec, name, CU_GRAPH_NODE_TYPE_HOST, &node, __func__);
+    if (!result) {
+        node->host_fn = p->fn;
+        node->host_data = p->userData;
+    }
     return result;
 }
 

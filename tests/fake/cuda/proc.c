@@ -196,6 +196,8 @@ static const struct proc procs[] = {
     ROW(cuGraphAddEventRecordNode, 11010, cuGraphAddEventRecordNode),
     ROW(cuGraphEventRecordNodeGetEvent, 11010, cuGraphEventRecordNodeGetEvent),
     ROW(cuGraphAddHostNode, 10000, cuGraphAddHostNode),
+    ROW(cuGraphHostNodeGetParams, 10000, cuGraphHostNodeGetParams),
+    ROW(cuGraphExecHostNodeSetParams, 10020, cuGraphExecHostNodeSetParams),
     ROW(cuGraphAddEmptyNode, 10000, cuGraphAddEmptyNode),
     ROW(cuGraphAddMemcpyNode, 10000, cuGraphAddMemcpyNode),
     ROW(cuGraphAddMemsetNode, 10000, cuGraphAddMemsetNode),
