@@ -10,8 +10,10 @@ opts=() vars=() # of a case
 seen() { # REPORT: how many launches, how many of them profiled
     grep -oE '[0-9,]+ launch(es)? seen, [0-9,]+ profiled' "$1" | tail -1
 }
-kernels() { # REPORT: names and grids in order
-    sed -nE 's/^  ([^ ].*\)x\([0-9, ]+\)), Context.*/\1/p' "$1"
+# Names without template arguments, namespaces and types, which ncu leaves out of some; grids and blocks, in order.
+kernels() { # REPORT
+    sed -nE 's/^  ([^ ].*) (\([0-9, ]+\)x\([0-9, ]+\)), Context.*/\2 \1/p' "$1" |
+        sed -E 's/^(\([^)]*\)x\([^)]*\)) (void )?([A-Za-z0-9_:<]*::)?([A-Za-z0-9_]+)[<(].*/\1 \4/'
 }
 
 # Rows beside ncu's of the first launches.
@@ -39,6 +41,7 @@ beside_ncu() { # NAME COMMAND...
     cmp -s "$work/kprof.names" "$work/ncu.names" || diff "$work/kprof.names" "$work/ncu.names" | head -4 | cut -c1-160
     python3 "$here/compare.py" "$out/$name.report" "$out/$name.ncu1" "$out/$name.ncu2" >"$out/$name.rows"
     tail -${TABLE:-12} "$out/$name.rows"
+    rm -f "$out/$name".{plain,kprof,err}
 }
 
 # Time of all launches, without ncu.
