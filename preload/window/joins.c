@@ -113,9 +113,19 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
 struct module {
     const struct kp_driver *d;
     CUmodule handle;
+    size_t first;  /* of the operations that copy them */
     size_t copied; /* byte */
     bool failed;
 };
+
+/* Whether it is copied already: of a module that was loaded several times each image has the name. */
+static bool is_copied(const struct module *m, CUdeviceptr memory)
+{
+    size_t k = m->first;
+    while (k < w->n && w->items[k].op.args[0] != memory)
+        k++;
+    return k < w->n;
+}
 
 static bool copy_variable(void *arg, const char *name)
 {
@@ -125,6 +135,8 @@ static bool copy_variable(void *arg, const char *name)
     size_t bytes;
     if (m->d->cuModuleGetGlobal(&memory, &bytes, m->handle, name) != CUDA_SUCCESS)
         return false;
+    if (is_copied(m, memory))
+        return true;
     struct kp_item *i = bytes && bytes <= MOST - m->copied && w->n < KP_MOST_ITEMS ? kp_record_new(w) : NULL;
     m->failed |= bytes && (!i || !copy_aside(m->d, i, memory, bytes));
     m->copied += m->failed ? 0 : bytes;
@@ -133,7 +145,7 @@ static bool copy_variable(void *arg, const char *name)
 
 bool kp_window_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled)
 {
-    struct module m = {.d = setup->driver};
+    struct module m = {.d = setup->driver, .first = w->n};
     if (!m.d->cuModuleGetGlobal || !m.d->cuFuncLoad || !m.d->cuFuncGetModule || m.d->cuFuncLoad(f) != CUDA_SUCCESS ||
         m.d->cuFuncGetModule(&m.handle, f) != CUDA_SUCCESS)
         return false;

@@ -259,7 +259,7 @@ static void modules(void)
     int n = N;
 
     for (int i = 0; i < 3; i++) {
-        MUST(cuModuleLoadData(&more[i], "FAKEMOD increment global:g_more:64"));
+        MUST(cuModuleLoadData(&more[i], "FAKEMOD increment global:g_more:64 global:g_most:128"));
         MUST(cuModuleGetFunction(&f[i], more[i], "increment"));
     }
     params[0] = &values;

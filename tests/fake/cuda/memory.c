@@ -21,8 +21,8 @@ static void wait_for_legacy(void);
 static uint64_t next_serial = 1;
 static size_t used_bytes[MAX_DEVICES];
 
-/* Where look-ups of the same page ended: a sweep of a large cache has dozens of mappings, for each launch again. Only live
- * allocations count, which never overlap. */
+/* Where look-ups of the same page ended: a sweep of a large cache has dozens of mappings, for each launch again. Only
+ * live allocations count, which never overlap. */
 enum { FOUND_PLACES = 1 << 10 };
 static struct allocation *found[FOUND_PLACES];
 static uintptr_t lowest = UINTPTR_MAX, highest; /* the addresses of all allocations */
