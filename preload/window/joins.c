@@ -46,6 +46,11 @@ static bool wait_for_work(const struct kp_driver *d)
     return kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
+static bool wait_for_copy(const struct kp_driver *d)
+{
+    return kp_wait_copy(d, COPY_MS) == CUDA_SUCCESS;
+}
+
 /* Whether the window takes the operation: a read under conditions, and a copy of pinned memory once it is known what is
  * in it. */
 static bool takes(const struct kp_op *op, const char *symbol)
@@ -150,7 +155,7 @@ bool kp_window_holds_variables(const struct kp_context_setup *setup, CUfunction 
         m.d->cuFuncGetModule(&m.handle, f) != CUDA_SUCCESS)
         return false;
     return kp_variables_hold(w->serial, *mangled ? mangled : NULL, copy_variable, &m) && !m.failed &&
-           (!m.copied || wait_for_work(m.d));
+           (!m.copied || wait_for_copy(m.d));
 }
 
 bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
@@ -198,6 +203,6 @@ void kp_window_allocated(const struct kp_context_setup *setup, const char *symbo
     struct kp_item *i = there ? kp_record_new(w) : NULL;
     /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window
      * is lost. */
-    if (!i || !copy_aside(setup->driver, i, memory, bytes) || !wait_for_work(setup->driver))
+    if (!i || !copy_aside(setup->driver, i, memory, bytes) || !wait_for_copy(setup->driver))
         kp_window_close(symbol);
 }
