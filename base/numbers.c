@@ -74,12 +74,28 @@ char *kp_numbers_write(enum kp_number type, const void *values, size_t n)
 
 /* ---- reading ---- */
 
+/* Reads a whole number that a double holds, as nearly all are; NULL for any other. */
+static char *read_whole(const char *at, double *value)
+{
+    enum { MOST_DIGITS = 15 };
+    uint64_t whole = 0;
+    const char *c = at;
+    for (; *c >= '0' && *c <= '9' && c - at < MOST_DIGITS; c++)
+        whole = whole * 10 + (uint64_t)(*c - '0');
+    if (c == at || (*c >= '0' && *c <= '9') || *c == '.' || *c == 'e' || *c == 'E' || *c == 'x' || *c == 'X')
+        return NULL;
+    *value = (double)whole;
+    return (char *)c;
+}
+
 /* Reads a JSON number; strtod accepts more. */
 char *kp_number_read(const char *at, double *value)
 {
     static const char none[] = "null";
     const char *digit = at + (*at == '-');
-    char *end = NULL;
+    char *end = read_whole(at, value);
+    if (end)
+        return end;
     *value = NAN;
     if (!strncmp(at, none, strlen(none)))
         return (char *)at + strlen(none);

@@ -31,8 +31,8 @@ def threads():
 
 
 def show_process():
-    p = value("process", "preload/process.c")
-    print(f"phase: {p['phase']}, of process {p['pid']}")
+    p = value("kp_process_now", "preload/phase.c")
+    print(f"phase: {str(p['phase']).replace('KP_PHASE_', '')}, of process {p['pid']}")
 
 
 def show_gate():

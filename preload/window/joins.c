@@ -46,6 +46,11 @@ static bool wait_for_work(const struct kp_driver *d)
     return kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
+static bool wait_for_copy(const struct kp_driver *d)
+{
+    return kp_wait_copy(d, COPY_MS) == CUDA_SUCCESS;
+}
+
 /* Whether the window takes the operation: a read under conditions, and a copy of pinned memory once it is known what is
  * in it. */
 static bool takes(const struct kp_op *op, const char *symbol)
@@ -113,9 +118,19 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
 struct module {
     const struct kp_driver *d;
     CUmodule handle;
+    size_t first;  /* of the operations that copy them */
     size_t copied; /* byte */
     bool failed;
 };
+
+/* Whether it is copied already: of a module that was loaded several times each image has the name. */
+static bool is_copied(const struct module *m, CUdeviceptr memory)
+{
+    size_t k = m->first;
+    while (k < w->n && w->items[k].op.args[0] != memory)
+        k++;
+    return k < w->n;
+}
 
 static bool copy_variable(void *arg, const char *name)
 {
@@ -125,6 +140,8 @@ static bool copy_variable(void *arg, const char *name)
     size_t bytes;
     if (m->d->cuModuleGetGlobal(&memory, &bytes, m->handle, name) != CUDA_SUCCESS)
         return false;
+    if (is_copied(m, memory))
+        return true;
     struct kp_item *i = bytes && bytes <= MOST - m->copied && w->n < KP_MOST_ITEMS ? kp_record_new(w) : NULL;
     m->failed |= bytes && (!i || !copy_aside(m->d, i, memory, bytes));
     m->copied += m->failed ? 0 : bytes;
@@ -133,12 +150,12 @@ static bool copy_variable(void *arg, const char *name)
 
 bool kp_window_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled)
 {
-    struct module m = {.d = setup->driver};
+    struct module m = {.d = setup->driver, .first = w->n};
     if (!m.d->cuModuleGetGlobal || !m.d->cuFuncLoad || !m.d->cuFuncGetModule || m.d->cuFuncLoad(f) != CUDA_SUCCESS ||
         m.d->cuFuncGetModule(&m.handle, f) != CUDA_SUCCESS)
         return false;
     return kp_variables_hold(w->serial, *mangled ? mangled : NULL, copy_variable, &m) && !m.failed &&
-           (!m.copied || wait_for_work(m.d));
+           (!m.copied || wait_for_copy(m.d));
 }
 
 bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
@@ -186,6 +203,6 @@ void kp_window_allocated(const struct kp_context_setup *setup, const char *symbo
     struct kp_item *i = there ? kp_record_new(w) : NULL;
     /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window
      * is lost. */
-    if (!i || !copy_aside(setup->driver, i, memory, bytes) || !wait_for_work(setup->driver))
+    if (!i || !copy_aside(setup->driver, i, memory, bytes) || !wait_for_copy(setup->driver))
         kp_window_close(symbol);
 }

@@ -11,11 +11,13 @@
 #include "preload/window/waits.h"
 
 /* Restores new memory to its contents at allocation, before any stream can use it. The copy waits for earlier work,
- * all of which has ended once already. */
+ * all of which has ended once already. The last of several copies waits for all of them. */
 static CUresult put_back(struct kp_window *w, const struct kp_item *i)
 {
     CUresult rc = kp_op_issue(&i->op);
-    return rc == CUDA_SUCCESS ? kp_wait_stream(w->setup->driver, CU_STREAM_LEGACY, KP_END_MS) : rc;
+    if (rc != CUDA_SUCCESS || (i + 1 < w->items + w->end && i[1].backup))
+        return rc;
+    return kp_wait_stream(w->setup->driver, CU_STREAM_LEGACY, KP_END_MS);
 }
 
 /* ---- events ---- */

@@ -41,6 +41,12 @@ CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms)
     return note_wasted(kp_wait_stream(d, stream, within_budget(ms, least)), start);
 }
 
+CUresult kp_wait_copy(const struct kp_driver *d, long ms)
+{
+    long start = kp_now_ms();
+    return note_wasted(kp_wait_stream(d, CU_STREAM_LEGACY, within_budget(ms, KP_SHORT_MS)), start);
+}
+
 CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long least)
 {
     long start = kp_now_ms();

@@ -22,6 +22,8 @@ enum {
 CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms);
 /* Waits for a rehearsed launch. Only time beyond that of the program's own launch uses the budget. */
 CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms);
+/* Waits for a copy on the default stream of the current context, whatever other streams do. */
+CUresult kp_wait_copy(const struct kp_driver *d, long ms);
 /* Waits for a context, which must be current, at least `least` ms. */
 CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long least);
 

@@ -286,13 +286,13 @@ static int set_computed(const struct launch *l, const struct kp_row *row, const 
 static int set_row(const struct launch *l, const struct kp_row *row)
 {
     const struct kp_launch_info *info = &l->r->launch;
-    const struct computed *c = find_computed(row->metric);
-    const struct kp_metric *held = kp_result_find(l->r, row->metric);
-    bool counted = is_counted(l->r, row->metric);
     bool wanted = row->source == KP_SRC_PCSAMP ? l->sampled : row->source == KP_SRC_SASS && l->counted;
-    if (!kp_cc_matches(row->cc, info->cc_major, info->cc_minor) || !(wanted || counted) ||
-        (held && held->kind == KP_VALUE_NA))
+    if (!kp_cc_matches(row->cc, info->cc_major, info->cc_minor) || !(wanted || is_counted(l->r, row->metric)))
+        return 0; /* so are nearly all rows, which are thousands */
+    const struct kp_metric *held = kp_result_find(l->r, row->metric);
+    if (held && held->kind == KP_VALUE_NA)
         return 0;
+    const struct computed *c = find_computed(row->metric);
     if (lacks_ideal(l, row->metric, c))
         return kp_result_set_na(l->r, row->metric, "the ideal was not counted");
     return c ? set_computed(l, row, c)

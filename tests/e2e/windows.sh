@@ -69,6 +69,9 @@ leaves_it_open() {
     windows "events" 1 "$p" events
     windows "an allocation" 1 "$p" closed-by alloc
     windows "new memory" 1 "$p" allocates
+    KPROF_SECTION=LaunchStats KPROF_METRICS=sm__cycles_elapsed.avg both "new memory beside a long launch" "$p" allocates-beside
+    expect "new memory beside a long launch: windows" "$(calls cuptiCheckpointSave)" 1
+    expect "new memory beside a long launch: profiled" "$(account profiled)" 3
     windows "freed memory" 1 "$p" closed-by free
     windows "an allocation in a stream" 1 "$p" closed-by alloc-async
     windows "memory of pools" 1 "$p" pools
@@ -81,7 +84,11 @@ leaves_it_open() {
     windows "a module with a variable" 1 "$p" new-variable
     windows "functions of libraries" 1 "$p" libraries
     # The first launches of modules bring variables along.
-    windows "first launches of modules" 1 "$p" modules
+    KPROF_CACHE_CONTROL=none windows "first launches of modules" 1 "$p" modules
+    # The second and the third bring two variables each: copied as they are launched, in the rehearsal and in each pass.
+    # Two copies are waited for at once, as each launch of the rehearsal is.
+    expect "first launches of modules: copies" "$(calls cuMemcpyDtoDAsync_v2)" $((2 * 2 * (PASSES + 2)))
+    expect "first launches of modules: waits" "$(calls cuStreamQuery)" $((2 * (PASSES + 2) + 9))
     KPROF_LAUNCH_SKIP=3 unprofiled=3 windows "modules launched of before" 1 "$p" modules
     KPROF_LAUNCH_SKIP=2 unprofiled=2 windows "modules launched of before, but one" 1 "$p" modules
     KPROF_LAUNCH_SKIP=1 unprofiled=1 windows "modules launched of before, but two" 1 "$p" modules

@@ -176,8 +176,10 @@ static void check_range(const struct fake_image *image, const struct fake_image_
 
 static bool scheduled(const struct fake_image *image, const char *metric)
 {
+    const uint64_t *metrics = image_metrics(image), base = hash_base(metric);
+
     for (uint64_t i = 0; i < image->n_metrics; i++)
-        if (image_metrics(image)[i] == hash_base(metric))
+        if (metrics[i] == base)
             return true;
     return false;
 }

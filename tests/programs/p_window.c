@@ -212,6 +212,20 @@ static void allocates(void)
         report_number("in new memory", sum_ints(&linked, fresh[i] + N * sizeof(int), N), N * (i + 1));
 }
 
+/* Memory that is allocated while another stream has work for a while. */
+static void allocates_beside(void)
+{
+    CUdeviceptr fresh;
+    int n = N, ms = 1500;
+    void *params[] = {&scratch, &n, &ms};
+
+    append(0);
+    MUST(cuLaunchKernel(function("late_increment"), 1, 1, 1, N, 1, 1, 0, second, params, NULL));
+    MUST(cuMemAlloc(&fresh, N * sizeof(int)));
+    increment(fresh, session.stream);
+    finish_streams();
+}
+
 /* Memory of pools: allocated and freed in the order of streams, between launches that use it. */
 static void pools(void)
 {
@@ -259,7 +273,7 @@ static void modules(void)
     int n = N;
 
     for (int i = 0; i < 3; i++) {
-        MUST(cuModuleLoadData(&more[i], "FAKEMOD increment global:g_more:64"));
+        MUST(cuModuleLoadData(&more[i], "FAKEMOD increment global:g_more:64 global:g_most:128"));
         MUST(cuModuleGetFunction(&f[i], more[i], "increment"));
     }
     params[0] = &values;
@@ -1219,6 +1233,7 @@ static const struct {
     {"forks", forks},
     {"copies-out", copies_out},
     {"allocates", allocates},
+    {"allocates-beside", allocates_beside},
     {"left-waiting", left_waiting},
     {"libraries", libraries},
     {"modules", modules},

@@ -431,14 +431,14 @@ CUresult cuGraphExecDestroy(CUgraphExec handle)
 
 static struct node *named(struct graph *graph, const struct node *origin)
 {
-    struct node *found = NULL;
+    struct node *match = NULL;
 
-    for (size_t i = 0; !found && i < graph->n_nodes; i++) {
+    for (size_t i = 0; !match && i < graph->n_nodes; i++) {
         struct node *node = graph->nodes[i];
 
-        found = node->origin == origin ? node : node->child ? named(node->child, origin) : NULL;
+        match = node->origin == origin ? node : node->child ? named(node->child, origin) : NULL;
     }
-    return found;
+    return match;
 }
 
 static CUresult node_of(CUgraphExec handle, CUgraphNode name, CUgraphNodeType type, struct node **out,

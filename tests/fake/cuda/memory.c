@@ -21,6 +21,12 @@ static void wait_for_legacy(void);
 static uint64_t next_serial = 1;
 static size_t used_bytes[MAX_DEVICES];
 
+/* Where look-ups of the same page ended: a sweep of a large cache has dozens of mappings, for each launch again. Only
+ * live allocations count, which never overlap. */
+enum { FOUND_PLACES = 1 << 10 };
+static struct allocation *found[FOUND_PLACES];
+static uintptr_t lowest = UINTPTR_MAX, highest; /* the addresses of all allocations */
+
 static struct allocation *list_allocation(struct context *ctx, void *base, size_t size)
 {
     struct allocation *a = make(sizeof(*a), KIND_ALLOCATION, ctx);
@@ -28,6 +34,8 @@ static struct allocation *list_allocation(struct context *ctx, void *base, size_
     a->info = (struct fake_allocation){.base = base, .size = size, .serial = next_serial++};
     *allocations_end = a;
     allocations_end = &a->next;
+    lowest = (uintptr_t)base < lowest ? (uintptr_t)base : lowest;
+    highest = (uintptr_t)base + size > highest ? (uintptr_t)base + size : highest;
     return a;
 }
 
@@ -79,22 +87,20 @@ static bool is_in(const struct allocation *a, uintptr_t pointer)
     return pointer >= (uintptr_t)a->info.base && pointer - (uintptr_t)a->info.base < a->info.size;
 }
 
-/* Where the last look-up ended. Mappings side by side, which a sweep of a large cache has, mostly follow each other. */
-static struct allocation *last_found;
-
 /* The allocation that `pointer` lies in, or NULL: the live one where addresses were used again, else a dead one. */
 static struct allocation *allocation_of(uintptr_t pointer)
 {
-    struct allocation *dead = NULL, *a = last_found;
+    struct allocation *dead = NULL, **place = &found[(pointer / PAGE ^ pointer / PAGE / FOUND_PLACES) % FOUND_PLACES];
 
-    for (int i = 0; a && i < 2; i++, a = a->next)
-        if (!a->head.dead && is_in(a, pointer))
-            return last_found = a;
-    for (a = allocations; a; a = a->next) {
+    if (pointer < lowest || pointer >= highest)
+        return NULL;
+    if (*place && !(*place)->head.dead && is_in(*place, pointer))
+        return *place;
+    for (struct allocation *a = allocations; a; a = a->next) {
         if (!is_in(a, pointer))
             continue;
         if (!a->head.dead)
-            return last_found = a;
+            return *place = a;
         dead = a;
     }
     return dead;

@@ -174,7 +174,7 @@ static void bury(uintptr_t pointer, size_t size)
 {
     struct allocation *grave = NULL, *a;
 
-    last_found = NULL;
+    memset(found, 0, sizeof(found));
     for (struct allocation **link = &allocations; (a = *link);) {
         if (!overlaps(a, pointer, size)) {
             link = &a->next;

@@ -188,7 +188,15 @@ struct crc {
     uint64_t value;
     struct crc *next;
 };
-static struct crc *crcs;
+
+/* In buckets: the code that is loaded before each launch is another cubin each time. */
+enum { CRC_BUCKETS = 1 << 14 };
+static struct crc *crcs[CRC_BUCKETS];
+
+static struct crc **crcs_like(const struct fake_cubin *cubin)
+{
+    return &crcs[(uintptr_t)cubin / sizeof(*cubin) % CRC_BUCKETS];
+}
 
 static uint32_t crc32_of(const void *data, size_t size)
 {
@@ -210,18 +218,22 @@ static struct crc *new_crc(const struct fake_cubin *cubin)
     if (!c)
         fake_misuse("out of host memory");
     c->cubin = cubin;
-    c->value = crc32_of(cubin->image, cubin->size);
-    c->next = crcs;
-    crcs = c;
+    c->next = *crcs_like(cubin);
+    *crcs_like(cubin) = c;
     return c;
 }
 
 static uint64_t crc_of(const struct fake_cubin *cubin)
 {
-    for (const struct crc *c = crcs; c; c = c->next)
-        if (c->cubin == cubin)
-            return c->value;
-    return new_crc(cubin)->value;
+    struct crc *c = *crcs_like(cubin);
+
+    while (c && c->cubin != cubin)
+        c = c->next;
+    if (!c) {
+        c = new_crc(cubin);
+        c->value = crc32_of(cubin->image, cubin->size);
+    }
+    return c->value;
 }
 
 static void on_module(const struct fake_cubin *cubin, void *data)

@@ -1,0 +1,258 @@
+/*
+ * How the process ends: its exit handlers, its contexts, and the report.
+ */
+#include "preload/ending.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
+#include "preload/os/log.h"
+#include "preload/os/progress.h"
+#include "preload/os/worker.h"
+#include "preload/phase.h"
+#include "preload/process.h"
+#include "preload/program/context.h"
+#include "preload/program/ctx_wait.h"
+#include "preload/program/filter.h"
+#include "preload/session/session.h"
+#include "preload/who/nvtx.h"
+#include "preload/window/closers.h"
+#include "preload/window/flags.h"
+
+static struct kp_process *const process = &kp_process_now;
+
+static const char the_end[] = "the end"; /* closes a window */
+
+/* Whether this is the profiled process, and not its child; the child of a vfork shares this memory. */
+static bool is_own_process(void)
+{
+    enum kp_phase p = atomic_load(&process->phase);
+    return p != KP_PHASE_ASLEEP && p != KP_PHASE_FORKED && getpid() == process->pid;
+}
+
+static void exiter_ends(void)
+{
+    int me = kp_thread_id();
+    if (atomic_compare_exchange_strong(&process->exiter, &me, 0))
+        kp_wake_all(&process->exiter);
+}
+
+/* The longest wait for the thread that runs the exit handlers, besides the time of the report, ms. */
+enum { EXITER_MS = 2000, EXITER_STEP_MS = 50 };
+
+static bool is_reported(void)
+{
+    return !atomic_load(&process->finisher) || atomic_load(&process->finished);
+}
+
+/* Holds back all threads but the first that runs the exit handlers, as exit() does from glibc 2.41 on. Before, both
+ * would run the remaining handlers, and tear down what the first one still uses. The wait is limited, as the first
+ * thread's handlers may wait for this one. Then this thread goes on as without kprof. */
+static void wait_for_exiter(int me)
+{
+    static __thread bool passed;
+    int other = 0;
+    long idle_since = kp_now_ms();
+    while (!passed && !atomic_compare_exchange_strong(&process->exiter, &other, me) && other != me) {
+        kp_wait_while(&process->exiter, other, EXITER_STEP_MS);
+        if (!is_reported())
+            idle_since = kp_now_ms();
+        passed = kp_now_ms() - idle_since >= EXITER_MS;
+        other = 0;
+    }
+}
+
+void kp_process_exits(void)
+{
+    int before;
+    if (!is_own_process())
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    wait_for_exiter(kp_thread_id());
+    kp_thread_park(exiter_ends);
+    pthread_setcancelstate(before, &before);
+}
+
+/* An exit() from within the last handlers or a destructor skips all later ones, ours included. */
+void kp_process_exit_called(void)
+{
+    if (atomic_load(&process->ending) && atomic_load(&process->exiter) == kp_thread_id())
+        kp_process_finish();
+    kp_process_exits();
+}
+
+typedef bool (*context_match)(const struct kp_context *c, uint64_t arg);
+
+/* Leaves the matching contexts. Waits at the gate as kp_gate_enter_exclusive does. */
+static void leave_contexts(context_match match, uint64_t arg, const char *why, long owner_ms, long patience_ms)
+{
+    int before;
+    if (!kp_process_active() || kp_guard)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    bool alone;
+    do /* planning needs libraries that exit handlers tear down after this */
+        alone = kp_gate_enter_exclusive(owner_ms, patience_ms);
+    while (!alone && kp_context_is_planning());
+    if (alone) {
+        kp_guard++;
+        kp_window_close(why);
+        kp_worker_drain(KP_FOREVER);
+        kp_patience_reap();
+        kp_context_close(&process->setup, match, arg, true);
+        kp_window_contexts_ended();
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
+void kp_ending_at_exit(void)
+{
+    if (!is_own_process())
+        return;
+    kp_locks_at_end();
+    atomic_store(&process->exiter, kp_thread_id());
+    kp_window_hurry();
+    kp_thread_park(exiter_ends);
+    atomic_store(&process->ending, true); /* set before the gate, for launches that wait there to see it */
+    leave_contexts(NULL, 0, the_end, KP_GATE_MS, KP_GATE_MS);
+}
+
+static bool is_context(const struct kp_context *c, uint64_t arg)
+{
+    return (uint64_t)(uintptr_t)c->ctx == arg;
+}
+
+static bool is_on_device(const struct kp_context *c, uint64_t arg)
+{
+    return c->device_ordinal == (CUdevice)arg;
+}
+
+void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol)
+{
+    static const context_match matches[] = {
+        [KP_ENDS_CONTEXT] = is_context, [KP_ENDS_DEVICE] = is_on_device, [KP_ENDS_ALL] = NULL};
+    leave_contexts(matches[which], first, symbol, KP_FOREVER, KP_GATE_LAST_MS);
+}
+
+static void note_unwanted(void *arg, const char *name, uint64_t launches)
+{
+    (void)arg;
+    kp_session_unwanted(name, launches);
+}
+
+/* Reports a fork at the end of the child, so that a child which executes a program stays silent. Does not allocate,
+ * as the child may have any state of the parent's. */
+static void tell_forked(void)
+{
+    char line[160];
+    const struct kp_sink *log = kp_log_sink();
+    if (process->forked != getpid() || process->options.quiet)
+        return;
+    int n =
+        snprintf(line, sizeof(line), "==KPROF== Process %d, forked from %d after CUDA had started, was left alone\n",
+                 (int)process->forked, (int)process->pid);
+    process->forked = 0;
+    log->write(log->arg, line, (size_t)n);
+}
+
+/* Returns the CPU time of thread `id`, in ns. KP_VENDOR: computes the kernel's number of a thread's clock as
+ * pthread_getcpuclockid does, which libc lacks before glibc 2.34. */
+static double cpu_time_of(int id)
+{
+    enum { PER_THREAD = 4, SCHEDULED = 2 };
+    struct timespec t;
+    if (clock_gettime((clockid_t)(~(unsigned)id << 3 | PER_THREAD | SCHEDULED), &t))
+        return -1;
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* Waits while another thread finishes: the process would end before the report is whole. Waits only as long as that
+ * thread progresses. It may wait for locks of this thread, where a signal handler ends the program. */
+static void wait_for_finisher(int id)
+{
+    double before = cpu_time_of(id);
+    long start = kp_now_ms();
+    while (!atomic_load(&process->finished) && before >= 0) {
+        kp_wait_while(&process->finished, 0, EXITER_STEP_MS);
+        double now = cpu_time_of(id);
+        if (now != before || kp_log_is_writing())
+            start = kp_now_ms();
+        else if (kp_now_ms() - start >= KP_GATE_LAST_MS)
+            return;
+        before = now;
+    }
+}
+
+/* Whether this thread is the one that finishes. */
+static bool takes_the_end(void)
+{
+    int id = kp_thread_id(), other = 0;
+    if (!kp_session_is_open() && !atomic_load(&process->finisher))
+        return false;
+    if (atomic_compare_exchange_strong(&process->finisher, &other, id))
+        return true;
+    if (other != id) /* not the thread that the handler interrupted */
+        wait_for_finisher(other);
+    return false;
+}
+
+/* A report of more launches may take seconds. */
+enum { MANY_LAUNCHES = 1000 };
+
+static void finish(void)
+{
+    kp_locks_at_end();
+    kp_thread_park(exiter_ends);
+    /* A handler that interrupted our own work on this thread cannot wait for that work. */
+    long patience = kp_guard ? 0 : KP_GATE_LAST_MS;
+    /* Gives a replay of another thread time to end, but writes the report in any case. */
+    bool alone = kp_gate_enter_exclusive(patience, patience);
+    /* A handler may have interrupted a driver call of this very thread; the driver would deadlock. */
+    bool may_call = alone && !kp_guard && !kp_in_driver && !atomic_load(&process->ending);
+    kp_guard++;
+    if (may_call)
+        kp_window_close(the_end);
+    else if (alone)
+        kp_window_give_up();
+    kp_phase_go(KP_PHASE_FINISHED);
+    if (patience) /* otherwise this thread may hold locks that reporting needs */
+        kp_progress_begin("evaluating the counters of the last windows", false);
+    kp_worker_drain(patience);
+    kp_filter_unwanted(process->filter, note_unwanted, NULL);
+    kp_closers_tell();
+    kp_nvtx_each_seen(kp_session_range);
+    if (patience)
+        kp_progress_step("writing the report", kp_session_seen(0) > MANY_LAUNCHES);
+    kp_session_close();
+    if (patience)
+        kp_progress_end();
+    kp_guard--;
+    if (alone)
+        kp_gate_leave_exclusive();
+    atomic_store(&process->finished, 1);
+    kp_wake_all(&process->finished);
+}
+
+void kp_process_finish(void)
+{
+    if (atomic_load(&process->phase) == KP_PHASE_FORKED)
+        tell_forked();
+    /* The child of a vfork shares this memory and is not the program. */
+    if (atomic_load(&process->phase) == KP_PHASE_FORKED || getpid() != process->pid)
+        return;
+    int before; /* _exit is no cancellation point */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (takes_the_end()) {
+        atexit(kp_process_exits); /* other threads that exit now find this handler */
+        finish();
+    }
+    pthread_setcancelstate(before, &before);
+}

@@ -1,0 +1,348 @@
+/*
+ * Launches: which are wanted, and whether they go through the window or past it.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/lock.h"
+#include "collectors/code/cubin.h"
+#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
+#include "preload/phase.h"
+#include "preload/process.h"
+#include "preload/program/filter.h"
+#include "preload/program/kernel.h"
+#include "preload/program/loaded_modules.h"
+#include "preload/session/session.h"
+#include "preload/window/flags.h"
+#include "preload/window/window.h"
+
+static struct kp_process *const process = &kp_process_now;
+
+static const char waits_outside_reason[] = "waits for the host, other processes or devices, not replayed";
+static const char late[] = "made while the program ended";
+
+void kp_process_skip(const char *reason, unsigned launches)
+{
+    kp_session_seen(launches);
+    kp_session_skip(reason, launches);
+}
+
+void kp_process_profile(bool on)
+{
+    if (kp_process_active() && !process->options.profile_from_start)
+        atomic_store(&process->profiling, on);
+}
+
+/* Runs a launch outside of any window: an open one would miss the launch, or count it as its own. */
+static CUresult pass_through(const struct kp_launch *l)
+{
+    kp_gate_enter_alone("launches that are let through");
+    kp_guard++;
+    CUresult rc = l->issue(l);
+    kp_guard--;
+    kp_gate_leave_shared();
+    return rc;
+}
+
+/* Whether a stream capture records the launch, which then runs nothing. */
+static bool is_captured(const struct kp_launch *l)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    kp_guard++;
+    CUresult rc = process->driver.cuStreamIsCapturing(kp_launch_stream(l), &status);
+    kp_guard--;
+    return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* Notes what a launch outside of any window means for later ones. */
+static void note_outside(const struct kp_launch *l)
+{
+    if (kp_launched_note(&process->driver, l) && kp_kernel_once(&process->driver, l->f) & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
+}
+
+/* Runs a launch outside of any window and counts it, unless the driver refuses it. */
+static CUresult skip(const struct kp_launch *l, const char *reason)
+{
+    CUresult rc = pass_through(l);
+    if (rc == CUDA_SUCCESS) {
+        note_outside(l);
+        kp_process_skip(reason, 1);
+    }
+    return rc;
+}
+
+/* How a launch goes through the window, and what is noted of one that has no result (`why` may be NULL). */
+struct way {
+    CUresult (*run)(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+                    char **bad_input);
+    void (*settle)(void *arg, const char *why);
+    void *arg;
+};
+
+static CUresult leave_out(const struct kp_launch *l, const struct way *way, const char *why)
+{
+    CUresult rc = pass_through(l);
+    if (rc == CUDA_SUCCESS) {
+        note_outside(l);
+        way->settle(way->arg, why);
+    }
+    return rc;
+}
+
+/* Handles a launch that is wanted, or that comes while a window is open. */
+static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const struct way *way)
+{
+    if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS))
+        return leave_out(l, way, KP_SKIP_BUSY);
+    if (kp_gate_captures() > 0) { /* a capture began meanwhile; here no further one can */
+        kp_gate_leave_exclusive();
+        return is_captured(l) ? pass_through(l) : leave_out(l, way, KP_SKIP_CAPTURE);
+    }
+    if (!kp_process_active()) { /* profiling ended while this thread waited */
+        kp_gate_leave_exclusive();
+        return l->issue(l);
+    }
+    if (atomic_load(&process->ending)) { /* likewise: libraries needed for planning may be torn down already */
+        kp_gate_leave_exclusive();
+        return leave_out(l, way, late);
+    }
+    char *bad_input = NULL;
+    const char *skipped = NULL;
+    kp_guard++;
+    CUresult rc = way->run(way->arg, l, what, &skipped, &bad_input);
+    if (bad_input)
+        kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
+    kp_guard--;
+    kp_gate_leave_exclusive();
+    if (rc == CUDA_SUCCESS)
+        way->settle(way->arg, skipped);
+    return rc;
+}
+
+static CUresult run_launch(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+                           char **bad_input)
+{
+    (void)arg;
+    return kp_window_launch(&process->setup, l, what, skipped, bad_input);
+}
+
+/* `arg`: why the launch is not wanted, or NULL. */
+static void settle_launch(void *arg, const char *why)
+{
+    const char *unwanted = arg;
+    if (unwanted || why)
+        kp_process_skip(unwanted ? unwanted : why, 1);
+}
+
+static CUresult launch_through_window(struct kp_launch *l, const struct kp_candidate *what, const char *unwanted)
+{
+    const struct way way = {run_launch, settle_launch, (void *)unwanted};
+    return through_window(l, what, &way);
+}
+
+/* Notes a device for the list printed where nothing was wanted. */
+static void note_device(int ordinal)
+{
+    struct kp_device device;
+    uint64_t bit = ordinal >= 0 && ordinal < 64 ? UINT64_C(1) << ordinal : 0;
+    if (!bit || atomic_fetch_or(&process->devices_seen, bit) & bit)
+        return;
+    kp_guard++;
+    if (kp_device_read(&process->driver, ordinal, &device) == CUDA_SUCCESS)
+        kp_session_device(&device, "", "");
+    kp_guard--;
+}
+
+/* Returns why a launch is not wanted, or NULL. */
+static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph)
+{
+    struct kp_filter_choice choice;
+    if (!atomic_load(&process->profiling))
+        return KP_SKIP_PROFILER;
+    kp_filter_choose(process->filter, l, &choice);
+    note_device(choice.other_device);
+    if (choice.unwanted)
+        return choice.unwanted;
+    if (l->is_graph) {
+        if (!kp_graph_find(l->graph, graph)) {
+            graph->obstacle = "graph whose instantiation was not seen, not replayed";
+            graph->waits = true; /* assumed, for want of knowledge */
+        }
+        what->graph = graph;
+        what->obstacle = graph->obstacle;
+    }
+    what->outside = choice.outside;
+    what->last = choice.last;
+    return NULL;
+}
+
+/* ---- graphs by node ---- */
+
+/* A launch of a graph that is taken apart. */
+struct apart {
+    const struct kp_graph_content *content;
+    const struct kp_launch *graph;
+    struct kp_node_launches of;
+    size_t cap;
+};
+
+/* Judges a kernel of a graph as a launch of its own. */
+static int judge_node(void *arg, const struct kp_graph_node *node)
+{
+    struct apart *a = arg;
+    struct kp_graph none;
+    if (node->kind != KP_NODE_KERNEL)
+        return 0;
+    struct kp_node_launch *k = &a->of.kernels[a->of.n++];
+    k->launch = node->launch;
+    k->launch.copy = NULL; /* the content's */
+    k->launch.copied = 0;
+    k->launch.stream = k->launch.config.hStream = kp_launch_stream(a->graph);
+    k->launch.caller = a->graph->caller;
+    k->launch.graph_number = a->content->number;
+    k->launch.node = node->number;
+    k->unwanted = unwanted_for(&k->launch, &k->what, &none);
+    k->what.wanted = !k->unwanted;
+    return 0;
+}
+
+static int count_node(void *arg, const struct kp_graph_node *node)
+{
+    ((struct apart *)arg)->cap += node->kind == KP_NODE_KERNEL;
+    return 0;
+}
+
+/* Notes kernels of a graph that have no result; `why`: all of them. */
+static void skip_nodes(const struct kp_node_launches *of, const char *why)
+{
+    for (size_t i = 0; i < of->n; i++) {
+        const struct kp_node_launch *k = &of->kernels[i];
+        const char *reason = k->unwanted ? k->unwanted : why ? why : k->skipped;
+        if (reason)
+            kp_process_skip(reason, 1);
+    }
+}
+
+static CUresult run_nodes(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+                          char **bad_input)
+{
+    return kp_window_launch_graph(&process->setup, l, what, arg, skipped, bad_input);
+}
+
+/* Says once for each reason why a graph is one row of the report. */
+static void tell_whole(const char *why)
+{
+    char *text;
+    if (asprintf(&text, "a CUDA graph is one row of the report, not one for each kernel: %s", why) < 0)
+        return;
+    kp_guard++;
+    kp_session_warn_once(text);
+    kp_guard--;
+    free(text);
+}
+
+static void settle_nodes(void *arg, const char *why)
+{
+    const struct kp_node_launches *of = arg;
+    if (!of->whole)
+        skip_nodes(of, why);
+    else if (why)
+        kp_process_skip(why, 1);
+    if (of->whole && !why)
+        tell_whole(of->whole);
+}
+
+/* Handles a graph whose kernels are launches of the report. */
+static CUresult choose_nodes(struct kp_launch *l, const struct kp_graph *graph, struct apart *a)
+{
+    struct kp_candidate what = {.graph = graph, .obstacle = graph->obstacle};
+    a->of.nodes = a->content->nodes;
+    a->of.named = *process->options.kernel_name || *process->options.kernel_id;
+    kp_graph_nodes_each(a->content->nodes, judge_node, a);
+    for (size_t i = 0; i < a->of.n; i++) {
+        what.wanted |= a->of.kernels[i].what.wanted;
+        what.last |= a->of.kernels[i].what.last;
+    }
+    const struct way way = {run_nodes, settle_nodes, &a->of};
+    CUresult rc = what.wanted ? through_window(l, &what, &way) : pass_through(l);
+    if (!what.wanted && rc == CUDA_SUCCESS)
+        skip_nodes(&a->of, NULL);
+    for (size_t i = 0; i < a->of.n; i++)
+        kp_launch_free(&a->of.kernels[i].launch);
+    return rc;
+}
+
+/* Whether the launch of a graph can be told by its kernels; then it is made, and *rc is the driver's answer. */
+static bool goes_by_node(struct kp_launch *l, CUresult *rc)
+{
+    struct kp_graph graph;
+    struct apart a = {.graph = l};
+    if (!kp_process_by_node() || !kp_graph_find(l->graph, &graph) || graph.outside)
+        return false;
+    a.content = kp_graph_hold(l->graph);
+    if (!a.content && graph.whole && !graph.obstacle)
+        tell_whole(graph.whole);
+    if (!a.content)
+        return false;
+    kp_graph_nodes_each(a.content->nodes, count_node, &a);
+    a.of.kernels = a.cap ? calloc(a.cap, sizeof(*a.of.kernels)) : NULL;
+    if (a.of.kernels)
+        *rc = choose_nodes(l, &graph, &a);
+    free(a.of.kernels);
+    kp_graph_let(a.content);
+    return a.of.kernels;
+}
+
+static CUresult choose(struct kp_launch *l)
+{
+    CUresult rc = CUDA_SUCCESS;
+    struct kp_graph graph = {.obstacle = NULL};
+    struct kp_candidate what = {.wanted = true};
+    if (kp_gate_captures() > 0)
+        return is_captured(l) ? l->issue(l) : skip(l, KP_SKIP_CAPTURE);
+    if (atomic_load(&process->ending))
+        return skip(l, late);
+    if (l->is_graph && goes_by_node(l, &rc))
+        return rc;
+    const char *unwanted = unwanted_for(l, &what, &graph);
+    /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
+     * wait. */
+    if (what.outside)
+        return skip(l, waits_outside_reason);
+    if (!unwanted)
+        return graph.waits ? skip(l, graph.obstacle) : launch_through_window(l, &what, NULL);
+    what.wanted = false;
+    if (!kp_window_is_open() || l->is_graph || kp_filter_outside(process->filter, l->f))
+        return skip(l, unwanted);
+    return launch_through_window(l, &what, unwanted);
+}
+
+static void begin(void)
+{
+    char *err = NULL;
+    kp_lock_take(process->lock, KP_FOREVER);
+    kp_guard++;
+    if (!atomic_load(&process->begun) && kp_process_active() && kp_session_begin(&err))
+        kp_phase_unprofiled(KP_FAILURES, "out of memory", err);
+    atomic_store(&process->begun, true);
+    kp_guard--;
+    kp_lock_give(process->lock);
+}
+
+/* Disables cancellation: a thread cancelled in a replay would leave the gate closed for ever. The same goes wherever
+ * a window may close. */
+CUresult kp_process_launch(struct kp_launch *l)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (!atomic_load(&process->begun))
+        begin();
+    CUresult rc = kp_process_active() ? choose(l) : l->issue(l);
+    kp_launch_free(l);
+    pthread_setcancelstate(before, &before);
+    return rc;
+}

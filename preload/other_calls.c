@@ -1,0 +1,244 @@
+/*
+ * What is done with calls other than launches, where a window may be open: they join it, go on beside it, or close it.
+ */
+#include "preload/process.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "preload/gate/gate.h"
+#include "preload/os/guard.h"
+#include "preload/phase.h"
+#include "preload/program/context.h"
+#include "preload/window/flags.h"
+
+static struct kp_process *const process = &kp_process_now;
+
+void kp_process_close_window(const char *why)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
+        kp_guard++;
+        kp_window_close(why);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    } else {
+        kp_window_spoil();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
+static __thread uint64_t last_ticket __attribute__((tls_model("initial-exec")));
+
+static __thread int cancel_before __attribute__((tls_model("initial-exec")));
+
+static enum kp_joined join(const char *symbol, void *real, const uint64_t *args)
+{
+    if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
+        kp_window_spoil();
+        return KP_JOINED_NOT;
+    }
+    kp_guard++;
+    enum kp_joined joined =
+        kp_process_active() ? kp_window_join(&process->setup, symbol, real, args, &last_ticket) : KP_JOINED_NOT;
+    kp_guard--;
+    if (joined == KP_JOINED_NOT)
+        kp_gate_leave_exclusive();
+    else if (joined != KP_JOINED_READ_LATER)
+        kp_gate_exclusive_to_shared();
+    return joined;
+}
+
+/* Joins a call to the open window; if it cannot join, the window closes. */
+enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *args)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
+    enum kp_joined joined = join(symbol, real, args);
+    if (joined != KP_JOINED_READ_LATER)
+        pthread_setcancelstate(cancel_before, &cancel_before);
+    return joined;
+}
+
+void kp_process_join_failed(void)
+{
+    kp_window_refused(last_ticket);
+}
+
+void kp_process_read_later(const char *symbol, CUresult rc)
+{
+    if (rc == CUDA_SUCCESS) {
+        kp_guard++;
+        if (!kp_window_log(last_ticket))
+            kp_window_read(last_ticket, symbol);
+        kp_guard--;
+    }
+    kp_gate_leave_exclusive();
+    pthread_setcancelstate(cancel_before, &cancel_before);
+}
+
+bool kp_process_log(void)
+{
+    kp_guard++;
+    bool stays = kp_window_log(last_ticket);
+    kp_guard--;
+    kp_window_synchronised();
+    return stays;
+}
+
+void kp_process_read(const char *symbol)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
+        kp_guard++;
+        kp_window_read(last_ticket, symbol);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    } else {
+        kp_window_spoil();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
+/* The arguments of an allocation: where the address goes, byte, and what else there is. */
+enum { ALLOCATION_ARGS = 4 };
+static __thread uint64_t allocation[ALLOCATION_ARGS] __attribute__((tls_model("initial-exec")));
+
+bool kp_process_allocates(const uint64_t *args)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
+    if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
+        kp_window_spoil();
+        pthread_setcancelstate(cancel_before, &cancel_before);
+        return false;
+    }
+    memcpy(allocation, args, sizeof(allocation));
+    if (kp_process_active() && kp_window_watches())
+        return true;
+    kp_gate_leave_exclusive();
+    pthread_setcancelstate(cancel_before, &cancel_before);
+    return false;
+}
+
+CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later)
+{
+    typedef CUresult (*function)(uint64_t, uint64_t, uint64_t, uint64_t);
+    const uint64_t *a = allocation;
+    kp_guard++;
+    if (rc == CUDA_SUCCESS) {
+        kp_window_allocated(&process->setup, symbol, *(const CUdeviceptr *)(uintptr_t)a[0], a[1], later);
+    } else if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
+        kp_window_close(symbol);
+        rc = ((function)(uintptr_t)real)(a[0], a[1], a[2], a[3]); /* see kp_op_issue */
+    }
+    kp_guard--;
+    kp_gate_leave_exclusive();
+    pthread_setcancelstate(cancel_before, &cancel_before);
+    return rc;
+}
+
+/* Enters the gate exclusively while a window watches. False: it is to be closed, or spoiled by now. */
+static bool enter_beside_window(int *before)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, before);
+    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
+        if (kp_process_active() && kp_window_watches())
+            return true;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(*before, before);
+    return false;
+}
+
+bool kp_process_loads(CUkernel kernel)
+{
+    kp_guard++;
+    bool loads = kp_context_first_of_library(&process->driver, kernel);
+    kp_guard--;
+    return loads;
+}
+
+bool kp_process_takes_load(void)
+{
+    int before;
+    if (!kp_context_sees_loads(&process->driver) || !enter_beside_window(&before))
+        return false;
+    kp_guard++;
+    kp_window_makes_room(&process->setup);
+    kp_guard--;
+    kp_gate_exclusive_to_shared();
+    pthread_setcancelstate(before, &before);
+    return true;
+}
+
+bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after)
+{
+    int cancel;
+    if (!enter_beside_window(&cancel))
+        return false;
+    kp_guard++;
+    bool held = kp_window_sets(&process->setup, real, before, after, &last_ticket);
+    kp_guard--;
+    if (held)
+        kp_gate_exclusive_to_shared();
+    else
+        kp_gate_leave_exclusive();
+    pthread_setcancelstate(cancel, &cancel);
+    return held;
+}
+
+bool kp_process_goes_beside(void)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    kp_gate_exclusive_to_shared();
+    pthread_setcancelstate(before, &before);
+    return true;
+}
+
+bool kp_process_ends_stream(CUstream stream, CUresult *answer)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    kp_guard++;
+    bool kept = kp_gate_captures() <= 0 && kp_window_ends_stream(&process->setup, stream, answer);
+    kp_guard--;
+    kp_gate_leave_exclusive();
+    pthread_setcancelstate(before, &before);
+    return kept;
+}
+
+bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    kp_guard++;
+    bool kept = kp_window_frees(&process->setup, memory, later, answer);
+    kp_guard--;
+    kp_gate_leave_exclusive();
+    pthread_setcancelstate(before, &before);
+    if (kept && !later)
+        kp_window_synchronised();
+    return kept;
+}
+
+void kp_process_loads_images(void)
+{
+    int before;
+    if (atomic_load(&process->images))
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS)) {
+        kp_guard++;
+        if (kp_process_active() && !atomic_exchange(&process->images, true) && !atomic_load(&process->ending))
+            kp_context_prepare_images(&process->setup);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(before, &before);
+}
