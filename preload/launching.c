@@ -260,7 +260,7 @@ static void settle_nodes(void *arg, const char *why)
 static CUresult choose_nodes(struct kp_launch *l, const struct kp_graph *graph, struct apart *a)
 {
     struct kp_candidate what = {.graph = graph, .obstacle = graph->obstacle};
-    a->of.nodes = a->content->nodes;
+    a->of.content = a->content;
     a->of.named = *process->options.kernel_name || *process->options.kernel_id;
     kp_graph_nodes_each(a->content->nodes, judge_node, a);
     for (size_t i = 0; i < a->of.n; i++) {

@@ -24,23 +24,74 @@ static const CUlaunchAttributeID attribute_ids[] = {
 };
 enum { ATTRIBUTES = sizeof(attribute_ids) / sizeof(*attribute_ids) };
 
-/* Whether the value says something: what was not set reads as 0. */
-static bool is_set(const CUlaunchAttributeValue *v)
+/* Whether the value says something: what was not set reads as 0, or as what any kernel has. */
+static bool is_set(const CUlaunchAttribute *a, bool clusters)
 {
     static const CUlaunchAttributeValue zero;
-    return memcmp(v, &zero, sizeof(zero)) != 0;
+    if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE && !clusters)
+        return false;
+    if (a->id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
+        return a->value.memSyncDomainMap.default_ != 0 || a->value.memSyncDomainMap.remote != 1;
+    return memcmp(&a->value, &zero, sizeof(zero)) != 0;
 }
 
 static unsigned read_attributes(const struct kp_driver *d, CUgraphNode node, CUlaunchAttribute *out)
 {
     unsigned n = 0;
+    bool clusters = false;
     for (size_t i = 0; d->cuGraphKernelNodeGetAttribute && i < ATTRIBUTES; i++) {
         CUlaunchAttribute *a = &out[n];
         memset(a, 0, sizeof(*a));
         a->id = attribute_ids[i];
-        n += d->cuGraphKernelNodeGetAttribute(node, a->id, &a->value) == CUDA_SUCCESS && is_set(&a->value);
+        bool set = d->cuGraphKernelNodeGetAttribute(node, a->id, &a->value) == CUDA_SUCCESS && is_set(a, clusters);
+        clusters |= set && a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        n += set;
     }
     return n;
+}
+
+/* The process has one driver. */
+static const struct kp_driver *driver;
+
+static CUresult issue_once(const struct kp_launch *l)
+{
+    const struct kp_shape *s = &l->shape;
+    if (l->config.numAttrs)
+        return kp_launch_issue_ex(l);
+    return driver->cuLaunchKernel(l->f, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2],
+                                  (unsigned)s->dynamic_shared, l->stream, l->params, l->extra);
+}
+
+/* Limits of a function that a launch may need higher than they are now: a graph keeps those of the time when the node
+ * was made, and libraries set them before each launch. */
+static const struct limit {
+    CUfunction_attribute attribute;
+    bool is_shared; /* needs the dynamic shared memory, byte; else 1 */
+} limits[] = {
+    {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, true},
+    {CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, false},
+};
+enum { LIMITS = sizeof(limits) / sizeof(*limits) };
+
+/* Issues the launch of a node. Where the driver refuses it, the limits are raised for it. */
+static CUresult issue_kernel(const struct kp_launch *l)
+{
+    int before[LIMITS];
+    bool raised[LIMITS] = {false};
+    CUresult rc = issue_once(l);
+    if (rc == CUDA_SUCCESS || rc == CUDA_ERROR_OUT_OF_MEMORY || !driver->cuFuncSetAttribute)
+        return rc;
+    for (size_t i = 0; i < LIMITS; i++) {
+        int needed = limits[i].is_shared ? (int)l->shape.dynamic_shared : 1;
+        raised[i] = driver->cuFuncGetAttribute(&before[i], limits[i].attribute, l->f) == CUDA_SUCCESS &&
+                    before[i] < needed && driver->cuFuncSetAttribute(l->f, limits[i].attribute, needed) == CUDA_SUCCESS;
+    }
+    if (raised[0] || raised[1])
+        rc = issue_once(l);
+    for (size_t i = 0; i < LIMITS; i++)
+        if (raised[i])
+            driver->cuFuncSetAttribute(l->f, limits[i].attribute, before[i]);
+    return rc;
 }
 
 /* Whether the device may give the node other parameters. */
@@ -76,7 +127,8 @@ const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NO
     struct kp_launch *l = &out->launch;
     memset(out, 0, sizeof(*out));
     out->kind = KP_NODE_KERNEL;
-    *l = (struct kp_launch){.issue = kp_launch_issue_ex,
+    driver = d;
+    *l = (struct kp_launch){.issue = issue_kernel,
                             .real.kernel_ex = d->cuLaunchKernelEx,
                             .f = p->func,
                             .params = p->kernelParams,
@@ -558,4 +610,39 @@ CUresult kp_graph_node_issue(const struct kp_driver *d, const struct kp_graph_no
         break;
     }
     return CUDA_SUCCESS;
+}
+
+/* ---- trying ---- */
+
+struct trial {
+    CUstream stream;
+    CUresult rc;
+};
+
+static int try_node(void *arg, const struct kp_graph_node *node)
+{
+    struct trial *t = arg;
+    if (node->kind != KP_NODE_KERNEL)
+        return 0;
+    struct kp_launch l = node->launch;
+    l.stream = l.config.hStream = t->stream;
+    t->rc = l.issue(&l);
+    return t->rc != CUDA_SUCCESS;
+}
+
+bool kp_graph_nodes_try(const struct kp_driver *d, const struct kp_graph_nodes *g)
+{
+    struct trial t = {.rc = CUDA_ERROR_UNKNOWN};
+    CUgraph captured = NULL;
+    if (!d->cuStreamCreate || !d->cuStreamDestroy || !d->cuStreamBeginCapture || !d->cuStreamEndCapture ||
+        !d->cuGraphDestroy || d->cuStreamCreate(&t.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+        return false;
+    if (d->cuStreamBeginCapture(t.stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS) {
+        t.rc = CUDA_SUCCESS;
+        kp_graph_nodes_each(g, try_node, &t);
+        if (d->cuStreamEndCapture(t.stream, &captured) == CUDA_SUCCESS && captured)
+            d->cuGraphDestroy(captured);
+    }
+    d->cuStreamDestroy(t.stream);
+    return t.rc == CUDA_SUCCESS;
 }

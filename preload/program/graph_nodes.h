@@ -59,6 +59,10 @@ const char *kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p
 /* Frees what the node refers to; not `node`. */
 void kp_graph_node_free(struct kp_graph_node *node);
 
+/* Whether the driver takes each kernel as a launch of its own: they are launched into a capture, which runs nothing.
+ * Their context must be current, and nobody else may call the driver meanwhile. */
+bool kp_graph_nodes_try(const struct kp_driver *d, const struct kp_graph_nodes *g);
+
 /* Finds a node by its handle, also in child graphs; NULL = there is none. */
 struct kp_graph_node *kp_graph_nodes_find(struct kp_graph_nodes *g, CUgraphNode handle);
 /* Forgets the handles, where those of another graph take their place. */

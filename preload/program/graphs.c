@@ -177,7 +177,7 @@ static struct kp_graph_content *content_of(struct kp_graph_nodes *nodes, uint32_
 {
     struct kp_graph_content *c = nodes ? calloc(1, sizeof(*c)) : NULL;
     if (c)
-        *c = (struct kp_graph_content){nodes, number, 1};
+        *c = (struct kp_graph_content){.nodes = nodes, .number = number, .users = 1};
     else
         kp_graph_nodes_free(nodes);
     return c;
@@ -199,6 +199,14 @@ void kp_graph_let(const struct kp_graph_content *content)
     kp_lock_take(lock, KP_FOREVER);
     let((struct kp_graph_content *)content);
     kp_lock_give(lock);
+}
+
+bool kp_graph_runs_by_node(const struct kp_driver *d, const struct kp_graph_content *content)
+{
+    struct kp_graph_content *c = (struct kp_graph_content *)content;
+    if (!atomic_load(&c->runs))
+        atomic_store(&c->runs, kp_graph_nodes_try(d, c->nodes) ? 1 : -1);
+    return atomic_load(&c->runs) > 0;
 }
 
 void kp_graph_forget(CUgraphExec exec)
@@ -337,6 +345,7 @@ static void replace(CUgraphExec exec, CUgraphNode handle, struct kp_graph_node *
         fresh->disabled = node->disabled;
         kp_graph_node_free(node);
         *node = *fresh;
+        atomic_store(&e->content->runs, 0);
         kp_lock_give(lock);
         return;
     }

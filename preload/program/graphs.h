@@ -6,6 +6,7 @@
 #define KP_PRELOAD_PROGRAM_GRAPHS_H
 
 #include <cuda.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "collectors/facts/driver.h"
@@ -29,11 +30,15 @@ struct kp_graph_content {
     struct kp_graph_nodes *nodes;
     uint32_t number; /* graphs of the process in order of instantiation, from 1 */
     unsigned users;  /* under the lock */
+    atomic_int runs; /* whether its kernels can be launched by themselves: 0 not known, 1 yes, -1 no */
 };
 
 /* Holds what a graph does, unchanged until kp_graph_let. NULL where its nodes cannot be issued one by one. */
 const struct kp_graph_content *kp_graph_hold(CUgraphExec exec);
 void kp_graph_let(const struct kp_graph_content *content);
+
+/* Whether the driver takes its kernels as launches of their own; tried once. Conditions: kp_graph_nodes_try. */
+bool kp_graph_runs_by_node(const struct kp_driver *d, const struct kp_graph_content *content);
 
 /* Notes that `exec` was instantiated from `graph`, with its nodes if `by_node`. Returns why its kernels must not run
  * twice: of enum kp_once. */

@@ -122,7 +122,8 @@ static bool record_read(struct passage *p, const struct kp_graph_node *node)
                              .result = 1,
                              .result_bytes = row.bytes};
     p->reads = true;
-    if (is_written(p, &row) || !kp_reads_admit(w, &op, launch_symbol)) {
+    bool changes = p->of->content->nodes->calls_host; /* a host function may write what the graph has copied */
+    if (changes || is_written(p, &row) || !kp_reads_admit(w, &op, launch_symbol)) {
         p->closes = launch_symbol;
         w->reads++;
         return true;
@@ -259,7 +260,7 @@ static CUresult record_and_issue(struct passage *p, struct kp_launch *l, const c
 {
     p->first = w->n;
     p->at = 0;
-    if (!kp_graph_nodes_each(p->of->nodes, record_node, p))
+    if (!kp_graph_nodes_each(p->of->content->nodes, record_node, p))
         return issue_whole(p, l, skipped);
     drop_from(p->first);
     kp_window_close("want of memory");
@@ -291,11 +292,12 @@ static int issue_node(void *arg, const struct kp_graph_node *node)
     return p->rc != CUDA_SUCCESS;
 }
 
+/* Issues the nodes by themselves. Once begun, there is no way back: so they are tried before. */
 static CUresult issue_nodes(struct passage *p)
 {
     p->at = 0;
     p->rc = CUDA_SUCCESS;
-    kp_graph_nodes_each(p->of->nodes, issue_node, p);
+    kp_graph_nodes_each(p->of->content->nodes, issue_node, p);
     return p->rc;
 }
 
@@ -377,11 +379,11 @@ static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struc
     p->stream = kp_launch_stream(l);
     const struct kp_question q = {.context = c, .setup = setup};
     bool counters = kp_admit_counters(&q);
-    if (setup->one_pass && counters)
-        return issue_nodes(p);
-    struct choice how = judge(p);
+    struct choice how = setup->one_pass && counters ? (struct choice){.nodes = true} : judge(p);
     if (how.whole)
         return run_whole(p, l, how.whole, skipped);
+    if (!kp_graph_runs_by_node(setup->driver, p->of->content))
+        return run_whole(p, l, "graph with a kernel that the driver does not launch by itself", skipped);
     how.nodes |= counters && p->of->n > kp_collector_room(c->collector);
     return counters && how.nodes ? issue_nodes(p) : run_by_node(p, l, skipped);
 }

@@ -39,7 +39,7 @@ struct kp_node_launch {
 
 /* The launch of a graph, kernel by kernel in the order of kp_graph_nodes_each. */
 struct kp_node_launches {
-    const struct kp_graph_nodes *nodes;
+    const struct kp_graph_content *content;
     struct kp_node_launch *kernels;
     size_t n;
     bool named;        /* kernels are chosen by name or kernel-id: the graph as a whole is not wanted */

@@ -19,6 +19,7 @@ static struct stub {
     unsigned blocks; /* of a kernel */
     uint64_t value;  /* its argument */
     CUgraph child;
+    unsigned shared; /* byte */
     bool has_priority, updated_by_device;
 } stubs[2][MOST];
 
@@ -84,6 +85,7 @@ static CUresult get_kernel(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *p)
                                    .blockDimX = 32,
                                    .blockDimY = 1,
                                    .blockDimZ = 1,
+                                   .sharedMemBytes = s->shared,
                                    .kernelParams = params};
     return CUDA_SUCCESS;
 }
@@ -93,6 +95,10 @@ static CUresult get_attribute(CUgraphNode node, CUlaunchAttributeID id, CUlaunch
     memset(value, 0, sizeof(*value));
     if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY && stub_of(node)->has_priority)
         value->priority = PRIORITY;
+    if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) /* what the driver says of any kernel */
+        value->memSyncDomainMap.remote = 1;
+    if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
+        value->clusterSchedulingPolicyPreference = CU_CLUSTER_SCHEDULING_POLICY_SPREAD;
     if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
         value->deviceUpdatableKernelNode.deviceUpdatable = stub_of(node)->updated_by_device;
     return CUDA_SUCCESS;
@@ -106,9 +112,87 @@ static CUresult get_param(CUfunction f, size_t index, size_t *offset, size_t *si
     return index ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/* The function's limit of dynamic shared memory, and what a launch asks for. */
+static int limit, most_set, launched;
+static bool refuses;
+
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                       unsigned shared, CUstream stream, void **params, void **extra)
+{
+    (void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)stream, (void)params, (void)extra;
+    if (refuses || (int)shared > limit)
+        return CUDA_ERROR_INVALID_VALUE;
+    launched++;
+    return CUDA_SUCCESS;
+}
+
 static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
 {
-    (void)config, (void)f, (void)params, (void)extra;
+    return launch(f, 1, 1, 1, 1, 1, 1, config->sharedMemBytes, config->hStream, params, extra);
+}
+
+static CUresult get_limit(int *value, CUfunction_attribute attribute, CUfunction f)
+{
+    (void)f;
+    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? limit : 1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_limit(CUfunction f, CUfunction_attribute attribute, int value)
+{
+    (void)f;
+    assert_int_equal(attribute, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    limit = value;
+    most_set = value > most_set ? value : most_set;
+    return CUDA_SUCCESS;
+}
+
+static CUresult create_stream(CUstream *stream, unsigned flags)
+{
+    assert_int_equal(flags, CU_STREAM_NON_BLOCKING);
+    *stream = (CUstream)(uintptr_t)0x77;
+    return CUDA_SUCCESS;
+}
+
+static int capturing;
+
+static CUresult destroy_stream(CUstream stream)
+{
+    (void)stream;
+    return capturing ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
+
+static CUresult begin_capture(CUstream stream, CUstreamCaptureMode mode)
+{
+    (void)stream, (void)mode;
+    capturing++;
+    return CUDA_SUCCESS;
+}
+
+static CUresult end_capture(CUstream stream, CUgraph *graph)
+{
+    (void)stream;
+    capturing--;
+    *graph = NULL;
+    return CUDA_SUCCESS;
+}
+
+static CUresult destroy_graph(CUgraph graph)
+{
+    (void)graph;
+    return CUDA_SUCCESS;
+}
+
+static CUresult get_host(CUgraphNode node, CUDA_HOST_NODE_PARAMS *p)
+{
+    (void)node;
+    *p = (CUDA_HOST_NODE_PARAMS){.fn = NULL};
+    return CUDA_SUCCESS;
+}
+
+static CUresult call_host(CUstream stream, CUhostFn fn, void *data)
+{
+    (void)stream, (void)fn, (void)data;
     return CUDA_SUCCESS;
 }
 
@@ -119,6 +203,16 @@ static const struct kp_driver driver = {.cuGraphGetNodes = get_nodes,
                                         .cuGraphKernelNodeGetParams = get_kernel,
                                         .cuGraphKernelNodeGetAttribute = get_attribute,
                                         .cuFuncGetParamInfo = get_param,
+                                        .cuGraphHostNodeGetParams = get_host,
+                                        .cuLaunchHostFunc = call_host,
+                                        .cuFuncGetAttribute = get_limit,
+                                        .cuFuncSetAttribute = set_limit,
+                                        .cuStreamCreate = create_stream,
+                                        .cuStreamDestroy = destroy_stream,
+                                        .cuStreamBeginCapture = begin_capture,
+                                        .cuStreamEndCapture = end_capture,
+                                        .cuGraphDestroy = destroy_graph,
+                                        .cuLaunchKernel = launch,
                                         .cuLaunchKernelEx = launch_ex};
 
 static int set_up(void **state)
@@ -126,6 +220,9 @@ static int set_up(void **state)
     (void)state;
     memset(stubs, 0, sizeof(stubs));
     memset(n_stubs, 0, sizeof(n_stubs));
+    limit = 1000;
+    most_set = launched = capturing = 0;
+    refuses = false;
     return 0;
 }
 
@@ -287,7 +384,7 @@ static void some_graphs_stay_whole(void **state)
     (void)state;
     const char *why = NULL;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL);
-    add(0, CU_GRAPH_NODE_TYPE_HOST);
+    add(0, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     assert_null(read_first(&why));
     assert_string_equal(why, "graph with nodes that cannot be issued by themselves");
     stubs[0][1].type = CU_GRAPH_NODE_TYPE_KERNEL;
@@ -305,6 +402,59 @@ static void some_graphs_stay_whole(void **state)
     kp_graph_nodes_free(g);
 }
 
+static void a_limit_that_was_lowered_since_is_raised_for_the_launch(void **state)
+{
+    (void)state;
+    const char *why;
+    add(0, CU_GRAPH_NODE_TYPE_KERNEL)->shared = 5000;
+    add(0, CU_GRAPH_NODE_TYPE_KERNEL)->shared = 500;
+    struct kp_graph_nodes *g = read_first(&why);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(g->nodes[i].launch.issue(&g->nodes[i].launch), CUDA_SUCCESS);
+    assert_int_equal(launched, 2);
+    assert_int_equal(most_set, 5000);
+    assert_int_equal(limit, 1000);
+    kp_graph_nodes_free(g);
+}
+
+static void kernels_are_tried_in_a_capture(void **state)
+{
+    (void)state;
+    const char *why;
+    add(0, CU_GRAPH_NODE_TYPE_KERNEL)->shared = 5000;
+    struct kp_graph_nodes *g = read_first(&why);
+    assert_true(kp_graph_nodes_try(&driver, g));
+    assert_int_equal(launched, 1);
+    refuses = true;
+    assert_false(kp_graph_nodes_try(&driver, g));
+    assert_int_equal(limit, 1000);
+    assert_int_equal(capturing, 0);
+    kp_graph_nodes_free(g);
+}
+
+static void host_functions_come_last(void **state)
+{
+    (void)state;
+    const char *why;
+    add(0, CU_GRAPH_NODE_TYPE_KERNEL);
+    depend(add(0, CU_GRAPH_NODE_TYPE_HOST), 0);
+    struct kp_graph_nodes *g = read_first(&why);
+    assert_non_null(g);
+    assert_true(g->calls_host);
+    kp_graph_nodes_free(g);
+    depend(add(0, CU_GRAPH_NODE_TYPE_KERNEL), 1);
+    assert_null(read_first(&why));
+    assert_string_equal(why, "graph with a host function in the middle");
+    /* in a child graph, on which a node depends */
+    set_up(NULL);
+    add(1, CU_GRAPH_NODE_TYPE_HOST);
+    add(0, CU_GRAPH_NODE_TYPE_GRAPH)->child = graph_of(1);
+    assert_non_null(g = read_first(&why));
+    kp_graph_nodes_free(g);
+    depend(add(0, CU_GRAPH_NODE_TYPE_KERNEL), 0);
+    assert_null(read_first(&why));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +465,9 @@ int main(void)
         cmocka_unit_test_setup(arguments_are_copied, set_up),
         cmocka_unit_test_setup(new_parameters_keep_the_attributes, set_up),
         cmocka_unit_test_setup(some_graphs_stay_whole, set_up),
+        cmocka_unit_test_setup(a_limit_that_was_lowered_since_is_raised_for_the_launch, set_up),
+        cmocka_unit_test_setup(kernels_are_tried_in_a_capture, set_up),
+        cmocka_unit_test_setup(host_functions_come_last, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
