@@ -265,6 +265,7 @@ static void end_stream(uint64_t stream)
 static const struct rule {
     /* Replaces entering the gate; NOTHING: enter the gate after all. */
     enum entered (*instead)(const struct slot *s, void *real, const uint64_t *args);
+    bool once; /* it gives another answer the second time */
     void (*before)(void);
     enum kp_ends ends;
     bool alone;                     /* no window may be open: even one that only counts launches is closed */
@@ -278,7 +279,7 @@ static const struct rule {
     [KP_CLASS_ALLOC_ASYNC] = {.instead = enter_allocate},
     [KP_CLASS_FREE] = {.instead = enter_free},
     [KP_CLASS_FREE_ASYNC] = {.instead = enter_free},
-    [KP_CLASS_LOAD] = {.instead = enter_load},
+    [KP_CLASS_LOAD] = {.instead = enter_load, .once = true},
     [KP_CLASS_MODULE] = {.instead = enter_module, .before = kp_process_loads_images},
     [KP_CLASS_GLOBAL] = {.instead = enter_module, .before = kp_process_loads_images, .succeeded = kp_variables_asked},
     [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
@@ -308,9 +309,29 @@ static bool is_on_host(const CUmemAllocationProp *what)
     return what && what->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
+/* Enters the gate for a call that no window takes, of the first `asked` ones. A window that another thread opens while
+ * this one waits need not close: it is asked, too. */
+static enum entered enter_gate(const struct slot *s, void *real, const uint64_t *args, uint64_t asked)
+{
+    enum { MOST_TRIES = 16 };
+    const struct rule *r = &rules[s->class];
+    int tries = r->instead && !r->once ? 0 : MOST_TRIES;
+    for (; tries < MOST_TRIES && !(kp_window_watches() && kp_window_count() == asked); tries++) {
+        if (kp_gate_enter_unwatched(s->symbol))
+            return SHARED;
+        asked = kp_window_count();
+        enum entered entered = r->instead(s, real, args);
+        if (entered != NOTHING)
+            return entered;
+    }
+    kp_gate_enter_shared(s->symbol);
+    return SHARED;
+}
+
 static enum entered enter_armed(const struct slot *s, void *real, const uint64_t *args)
 {
     const struct rule *r = &rules[s->class];
+    uint64_t asked = kp_window_count();
     enum entered entered = r->instead ? r->instead(s, real, args) : NOTHING;
     if (entered != NOTHING)
         return entered;
@@ -321,7 +342,9 @@ static enum entered enter_armed(const struct slot *s, void *real, const uint64_t
     if (r->alone)
         kp_gate_enter_alone(s->symbol);
     else
-        kp_gate_enter_shared(s->symbol);
+        entered = enter_gate(s, real, args, asked);
+    if (entered != NOTHING && entered != SHARED)
+        return entered;
     if (r->inside)
         r->inside(args[0]);
     if (r->stale)

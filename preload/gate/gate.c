@@ -31,24 +31,29 @@ static bool watches(const struct kp_gate_window *w)
     return w && w->watches();
 }
 
-void kp_gate_enter_shared(const char *what)
+bool kp_gate_enter_unwatched(const char *what)
 {
     const struct kp_gate_window *w = atomic_load(&window);
     for (;;) {
         atomic_fetch_add(&in_flight, 1);
         if (!atomic_load(&exclusive) && !watches(w))
-            return;
+            return true;
         kp_gate_leave_shared();
-        if (watches(w)) {
-            kp_debug(KP_DEBUG_GATE, "%s closes the window", what);
-            w->close(what);
-            continue;
-        }
+        if (watches(w))
+            return false;
         kp_debug(KP_DEBUG_GATE, "%s waits: another thread has the gate", what);
         atomic_fetch_add(&waiting, 1);
         while (atomic_load(&exclusive))
             kp_wait_while(&exclusive, 1, KP_FOREVER);
         atomic_fetch_sub(&waiting, 1);
+    }
+}
+
+void kp_gate_enter_shared(const char *what)
+{
+    while (!kp_gate_enter_unwatched(what)) {
+        kp_debug(KP_DEBUG_GATE, "%s closes the window", what);
+        atomic_load(&window)->close(what);
     }
 }
 

@@ -13,6 +13,7 @@ enum { OLD_MS = 2000 };
 
 static atomic_uint epoch;
 static atomic_long old_at_ms;
+static atomic_uint_fast64_t opened;                /* windows so far */
 static atomic_uint_fast64_t refused[MOST_REFUSED]; /* tickets of refused operations */
 
 /* Dynamic shared memory of the launches in the open window: the most of each function, and the most of those that there
@@ -39,6 +40,11 @@ bool kp_window_watches(void)
 bool kp_window_closes_at_sync(void)
 {
     return kp_flags_met(KP_MET_SHARED) || kp_flags_met(KP_MET_MANAGED) || kp_now_ms() > atomic_load(&old_at_ms);
+}
+
+uint64_t kp_window_count(void)
+{
+    return atomic_load_explicit(&opened, memory_order_acquire);
 }
 
 void kp_window_spoil(void)
@@ -105,6 +111,7 @@ void kp_flags_opened(bool watches)
     atomic_store(&shared_by_others, 0);
     atomic_store(&n_shared, 0);
     atomic_store(&old_at_ms, kp_now_ms() + OLD_MS);
+    atomic_fetch_add(&opened, 1);
     atomic_store(&watched, watches);
     atomic_store(&is_open, true);
 }

@@ -12,6 +12,8 @@
 bool kp_window_is_open(void);
 /* Whether a window is open that will be replayed: operations on memory must join or close it. */
 bool kp_window_watches(void);
+/* Returns the number of windows opened so far. */
+uint64_t kp_window_count(void);
 /* Whether the window has to be closed before the program waits for the GPU or asks for its progress. */
 bool kp_window_closes_at_sync(void);
 

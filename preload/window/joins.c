@@ -9,6 +9,7 @@
 #include "preload/window/reads.h"
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
+#include "preload/window/visit.h"
 #include "preload/window/waits.h"
 #include "preload/window/window.h"
 
@@ -180,11 +181,19 @@ bool kp_window_ends_stream(const struct kp_context_setup *setup, CUstream stream
     return w->open && is_here(setup->driver) && kp_defer_stream(setup->driver, w->context->ctx, stream, answer);
 }
 
-void kp_window_makes_room(const struct kp_context_setup *setup)
+/* Whether there is little memory left. Asks in the window's context: the thread may have none yet. */
+static bool is_scarce(const struct kp_driver *d)
 {
     size_t left = 0, total;
-    if (w->open && w->strategy->rewinds &&
-        (setup->driver->cuMemGetInfo(&left, &total) != CUDA_SUCCESS || left < SCARCE))
+    struct kp_visit v = kp_visit_begin(d, w->context->ctx);
+    bool known = d->cuMemGetInfo(&left, &total) == CUDA_SUCCESS;
+    kp_visit_end(d, &v);
+    return !known || left < SCARCE;
+}
+
+void kp_window_makes_room(const struct kp_context_setup *setup)
+{
+    if (w->open && w->strategy->rewinds && is_scarce(setup->driver))
         kp_window_close("want of device memory");
 }
 

@@ -1,10 +1,11 @@
 /* LINK: -lcuda -lpthread */
-/* Several threads, each with a stream of its own, spread over the devices; two threads share each context. */
+/* Several threads, each with a stream of its own, spread over the devices: 4, two of which share each context, or as
+ * many as the argument says. */
 #include "linked.h"
 
 #include <pthread.h>
 
-enum { THREADS = 4, TIMES = 6, N = 256 };
+enum { THREADS = 4, MOST_THREADS = 64, TIMES = 6, N = 256 };
 
 struct worker {
     int index, devices;
@@ -36,20 +37,21 @@ static void *work(void *data)
     return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    struct worker workers[THREADS];
-    pthread_t threads[THREADS];
-    int devices;
+    struct worker workers[MOST_THREADS];
+    pthread_t threads[MOST_THREADS];
+    int devices, n = argc > 1 ? atoi(argv[1]) : THREADS;
 
+    n = n < MOST_THREADS ? n : MOST_THREADS;
     MUST(cuInit(0));
     MUST(cuDeviceGetCount(&devices));
     printf("devices: %d\n", devices);
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < n; i++) {
         workers[i] = (struct worker){i, devices, 0, 0};
         pthread_create(&threads[i], NULL, work, &workers[i]);
     }
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < n; i++) {
         pthread_join(threads[i], NULL);
         report_number("increments", workers[i].sum, TIMES * N);
         report_number("counted", workers[i].count, TIMES * 32 * (1 + i));

@@ -50,7 +50,13 @@ static struct {
     CUresult allocation_rc, allocation_answer;
 } process;
 
-static atomic_bool watches, counts, closes_at_sync;
+static atomic_bool watches, counts, closes_at_sync, loads_noted;
+static atomic_uint opened;
+
+uint64_t kp_window_count(void)
+{
+    return atomic_load(&opened);
+}
 
 bool kp_window_watches(void)
 {
@@ -129,6 +135,7 @@ void kp_window_synchronised(void)
 void kp_process_loads_images(void)
 {
     process.images++;
+    atomic_store(&loads_noted, true);
 }
 
 void kp_window_managed_memory(void)
@@ -1299,6 +1306,35 @@ static void *call_slowly(void *result)
     return NULL;
 }
 
+static void *load_quickly(void *result)
+{
+    *(int *)result = ((int (*)(void))(uintptr_t)wrap(KP_CLASS_MODULE, "", ADDRESS(quick_call)))();
+    return NULL;
+}
+
+/* A call finds no window, and waits while another thread opens one: that takes the call. */
+static void test_window_opened_meanwhile(void **state)
+{
+    (void)state;
+    pthread_t caller;
+    int result = 0;
+    process.takes = true;
+    atomic_store(&loads_noted, false);
+    assert_true(kp_gate_enter_exclusive(60000, 30000));
+    assert_int_equal(pthread_create(&caller, NULL, load_quickly, &result), 0);
+    wait_for(&loads_noted);
+    for (int i = 0; i < 100; i++)
+        nap();
+    atomic_fetch_add(&opened, 1);
+    atomic_store(&watches, true);
+    kp_gate_leave_exclusive();
+    pthread_join(caller, NULL);
+    assert_int_equal(result, 43);
+    assert_int_equal(process.loads_taken, 1);
+    assert_int_equal(process.closed, 0);
+    assert_true(atomic_load(&watches));
+}
+
 static void *call_quickly(void *result)
 {
     int (*f)(void) = WRAPPED(int (*)(void), quick_call);
@@ -1511,6 +1547,7 @@ int main(void)
         cmocka_unit_test_setup(test_images, reset),
         cmocka_unit_test_setup(test_synchronised, reset),
         cmocka_unit_test_setup(test_exclusive_to_shared, reset),
+        cmocka_unit_test_setup(test_window_opened_meanwhile, reset),
         cmocka_unit_test_setup(test_replay_waits_for_calls, reset_shared),
         cmocka_unit_test_setup(test_window_that_cannot_be_closed, reset_shared),
         cmocka_unit_test_setup(test_replay_holds_calls_back, reset_shared),
