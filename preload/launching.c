@@ -252,7 +252,7 @@ static void settle_nodes(void *arg, const char *why)
         skip_nodes(of, why);
     else if (why)
         kp_process_skip(why, 1);
-    if (of->whole && !why)
+    if (of->whole)
         tell_whole(of->whole);
 }
 
@@ -284,7 +284,7 @@ static bool goes_by_node(struct kp_launch *l, CUresult *rc)
     if (!kp_process_by_node() || !kp_graph_find(l->graph, &graph) || graph.outside)
         return false;
     a.content = kp_graph_hold(l->graph);
-    if (!a.content && graph.whole && !graph.obstacle)
+    if (!a.content && graph.whole)
         tell_whole(graph.whole);
     if (!a.content)
         return false;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "base/lock.h"
 
 static const char no_memory[] = "graph of which memory had no room for a copy";
@@ -62,32 +63,41 @@ static CUresult issue_once(const struct kp_launch *l)
                                   (unsigned)s->dynamic_shared, l->stream, l->params, l->extra);
 }
 
+static int shared_of(const struct kp_launch *l)
+{
+    return (int)l->shape.dynamic_shared;
+}
+
+static int has_large_cluster(const struct kp_launch *l)
+{
+    enum { PORTABLE = 8 };
+    const uint32_t *c = l->shape.cluster;
+    return c[0] * c[1] * c[2] > PORTABLE;
+}
+
 /* Limits of a function that a launch may need higher than they are now: a graph keeps those of the time when the node
  * was made, and libraries set them before each launch. */
 static const struct limit {
     CUfunction_attribute attribute;
-    bool is_shared; /* needs the dynamic shared memory, byte; else 1 */
+    int (*needed)(const struct kp_launch *l); /* 0: not any */
 } limits[] = {
-    {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, true},
-    {CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, false},
+    {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_of},
+    {CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, has_large_cluster},
 };
 enum { LIMITS = sizeof(limits) / sizeof(*limits) };
 
-/* Issues the launch of a node. Where the driver refuses it, the limits are raised for it. */
+/* Issues the launch of a node, with limits as high as it needs. They are raised before: a launch that the driver
+ * refuses would end a capture. */
 static CUresult issue_kernel(const struct kp_launch *l)
 {
     int before[LIMITS];
     bool raised[LIMITS] = {false};
-    CUresult rc = issue_once(l);
-    if (rc == CUDA_SUCCESS || rc == CUDA_ERROR_OUT_OF_MEMORY || !driver->cuFuncSetAttribute)
-        return rc;
-    for (size_t i = 0; i < LIMITS; i++) {
-        int needed = limits[i].is_shared ? (int)l->shape.dynamic_shared : 1;
-        raised[i] = driver->cuFuncGetAttribute(&before[i], limits[i].attribute, l->f) == CUDA_SUCCESS &&
+    for (size_t i = 0; i < LIMITS && driver->cuFuncSetAttribute; i++) {
+        int needed = limits[i].needed(l);
+        raised[i] = needed && driver->cuFuncGetAttribute(&before[i], limits[i].attribute, l->f) == CUDA_SUCCESS &&
                     before[i] < needed && driver->cuFuncSetAttribute(l->f, limits[i].attribute, needed) == CUDA_SUCCESS;
     }
-    if (raised[0] || raised[1])
-        rc = issue_once(l);
+    CUresult rc = issue_once(l);
     for (size_t i = 0; i < LIMITS; i++)
         if (raised[i])
             driver->cuFuncSetAttribute(l->f, limits[i].attribute, before[i]);
@@ -627,6 +637,10 @@ static int try_node(void *arg, const struct kp_graph_node *node)
     struct kp_launch l = node->launch;
     l.stream = l.config.hStream = t->stream;
     t->rc = l.issue(&l);
+    if (t->rc != CUDA_SUCCESS)
+        kp_debug(KP_DEBUG_WINDOW,
+                 "node %u of a graph is not launched by itself: error %d, %u attributes, %llu byte shared",
+                 node->number, (int)t->rc, l.config.numAttrs, (unsigned long long)l.shape.dynamic_shared);
     return t->rc != CUDA_SUCCESS;
 }
 
