@@ -241,6 +241,15 @@ reads() {
     export KPROF_WINDOW_READS=off
 }
 
+# What is hard to repeat: the program's results stay, and so do the counters.
+between() {
+    b=$programs/p_between
+    # Set again as the program has set it, in order, up or down.
+    windows "a limit that is lowered and raised" 2 "$b" limit-up-and-down
+    # The window that holds the variables of one module must not count as that of the other's.
+    windows "two modules of one image" 2 "$b" twin-modules
+}
+
 # One pass: nothing is saved, and only what may make a launch wait closes it.
 quick() {
     export KPROF_SET=quick
@@ -311,7 +320,7 @@ ends() {
 
 # Under ASan those that differ in what kprof's own code does; the rest, which differ in what the program calls, would take
 # minutes there.
-these="waiting closes_it ends quick how_many threads reads leaves_it_open seen_by_others pinned unselected prints outside"
+these="waiting closes_it ends quick how_many threads reads leaves_it_open seen_by_others pinned unselected prints outside between"
 [ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && these="waiting ends threads reads seen_by_others"
 for part in $these; do
     beside "$part"
