@@ -24,11 +24,16 @@ static struct {
 } shared[MOST_FUNCTIONS];
 static atomic_size_t n_shared;
 static atomic_uint_fast64_t shared_by_others;
-static atomic_bool is_open, watched, spoiled, in_a_hurry, sets, met[KP_MET_KINDS];
+static atomic_bool is_open, watched, replayed, spoiled, in_a_hurry, sets, met[KP_MET_KINDS];
 
 bool kp_window_is_open(void)
 {
     return atomic_load_explicit(&is_open, memory_order_acquire);
+}
+
+bool kp_window_holds_back(void)
+{
+    return kp_window_is_open() && !(atomic_load(&replayed) && atomic_load(&spoiled));
 }
 
 bool kp_window_watches(void)
@@ -111,6 +116,7 @@ void kp_flags_opened(bool watches)
     atomic_store(&n_shared, 0);
     atomic_store(&sets, false);
     atomic_store(&old_at_ms, kp_now_ms() + OLD_MS);
+    atomic_store(&replayed, watches);
     atomic_store(&watched, watches);
     atomic_store(&is_open, true);
 }

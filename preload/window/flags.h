@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 bool kp_window_is_open(void);
+/* Whether a launch that is let through waits for its end: not for that of a window that is no longer to be replayed. */
+bool kp_window_holds_back(void);
 /* Whether a window is open that will be replayed: operations on memory must join or close it. */
 bool kp_window_watches(void);
 /* Whether the window has to be closed before the program waits for the GPU or asks for its progress. */

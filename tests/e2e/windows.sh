@@ -248,6 +248,15 @@ between() {
     windows "a limit that is lowered and raised" 2 "$b" limit-up-and-down
     # The window that holds the variables of one module must not count as that of the other's.
     windows "two modules of one image" 2 "$b" twin-modules
+    # A thread is in a call that ends when another one has launched something.
+    limit=60 both "a call that waits for another thread's" "$b" memset-waits
+    expect "a call that waits: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+    export KPROF_WINDOW_READS=on
+    limit=60 both "a read that waits for another thread" "$b" read-waits
+    expect "a read that waits: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+    # What is copied back from pinned memory has to arrive there first. Trusted after the first two.
+    read_windows "results that come back" 3 $((3 * PASSES)) "$b" back-and-forth
+    export KPROF_WINDOW_READS=off
 }
 
 # One pass: nothing is saved, and only what may make a launch wait closes it.

@@ -149,6 +149,23 @@ static void read_waits(void)
     append(2);
 }
 
+/* The same with a call that takes no result, but returns after its end. */
+static void memset_waits(void)
+{
+    pthread_t thread;
+
+    append(0);
+    pthread_create(&thread, NULL, set_flag_later, NULL);
+    wait_for_flag(values, scratch, NULL);
+    MUST(cuMemsetD32(scratch + 4, 7, 1));
+    pthread_join(thread, NULL);
+    append(2);
+    append(3);
+    MUST(cuStreamSynchronize(session.stream));
+    append(4);
+    report_number("scratch", sum_ints(&linked, scratch, N), 10);
+}
+
 /* What comes back from pinned memory depends on a result that has yet to arrive there. */
 static void back_and_forth(void)
 {
@@ -173,10 +190,8 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"limit-up-and-down", limit_up_and_down},
-    {"twin-modules", twin_modules},
-    {"read-waits", read_waits},
-    {"back-and-forth", back_and_forth},
+    {"limit-up-and-down", limit_up_and_down}, {"twin-modules", twin_modules},     {"read-waits", read_waits},
+    {"memset-waits", memset_waits},           {"back-and-forth", back_and_forth},
 };
 
 int main(int argc, char **argv)
