@@ -206,9 +206,14 @@ void kp_window_makes_room(const struct kp_context_setup *setup)
         kp_window_close("want of device memory");
 }
 
+static bool has_ended(CUcontext ctx)
+{
+    return !kp_context_is_known(ctx);
+}
+
 void kp_window_contexts_ended(void)
 {
-    kp_defer_forget();
+    kp_defer_forget(has_ended);
 }
 
 void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes,

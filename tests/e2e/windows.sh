@@ -251,6 +251,8 @@ between() {
     # A thread is in a call that ends when another one has launched something.
     limit=60 both "a call that waits for another thread's" "$b" memset-waits
     expect "a call that waits: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+    # Its window is left, and what that held is given back later.
+    both "a context that comes and goes" "$b" context-between
     export KPROF_WINDOW_READS=on
     limit=60 both "a read that waits for another thread" "$b" read-waits
     expect "a read that waits: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"

@@ -186,12 +186,39 @@ static void back_and_forth(void)
     report("came back", right);
 }
 
+/* Memory that a window kept, which was left beside a kernel that waits for the host; another context comes and goes. */
+static void context_between(void)
+{
+    CUdeviceptr memory;
+    CUcontext other;
+    size_t before, after, all;
+    int *flag;
+
+    MUST(cuMemHostAlloc((void **)&flag, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    *flag = 0;
+    MUST(cuMemGetInfo(&before, &all));
+    append(0);
+    MUST(cuMemAlloc(&memory, 1 << 20));
+    append(1);
+    MUST(cuMemFree(memory));
+    wait_for_flag((CUdeviceptr)(uintptr_t)flag, scratch, second);
+    MUST(cuCtxCreate(&other, NULL, 0, session.device));
+    MUST(cuCtxDestroy(other));
+    MUST(cuCtxSetCurrent(session.ctx));
+    *(volatile int *)flag = 5;
+    MUST(cuStreamSynchronize(second));
+    append(2);
+    append(3);
+    MUST(cuMemGetInfo(&after, &all));
+    report_number("not given back, KiB", (long long)(before - after) >> 10, 0);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"limit-up-and-down", limit_up_and_down}, {"twin-modules", twin_modules},     {"read-waits", read_waits},
-    {"memset-waits", memset_waits},           {"back-and-forth", back_and_forth},
+    {"limit-up-and-down", limit_up_and_down}, {"twin-modules", twin_modules},       {"read-waits", read_waits},
+    {"memset-waits", memset_waits},           {"context-between", context_between}, {"back-and-forth", back_and_forth},
 };
 
 int main(int argc, char **argv)
