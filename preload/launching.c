@@ -36,10 +36,23 @@ void kp_process_profile(bool on)
         atomic_store(&process->profiling, on);
 }
 
-/* Runs a launch outside of any window: an open one would miss the launch, or count it as its own. */
+/* Enters the gate shared, with no window open that would miss a launch, or count it as its own. One that cannot be
+ * closed has been given up: a call that does not end may wait for this very launch. */
+static void enter_for_launch(void)
+{
+    static const char what[] = "launches that are let through";
+    kp_gate_enter_shared(what);
+    while (kp_window_holds_back()) {
+        kp_gate_leave_shared();
+        kp_process_close_window(what);
+        kp_gate_enter_shared(what);
+    }
+}
+
+/* Runs a launch outside of any window. */
 static CUresult pass_through(const struct kp_launch *l)
 {
-    kp_gate_enter_alone("launches that are let through");
+    enter_for_launch();
     kp_guard++;
     CUresult rc = l->issue(l);
     kp_guard--;

@@ -163,10 +163,12 @@ static bool is_limit(uint64_t attribute)
     return (uint32_t)attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 }
 
-/* Whether no launch of the open window needs more: the usual case, found out without the driver. */
+/* Whether no launch of the open window needs more, and it sets none again: the usual case, found out without the
+ * driver.
+ */
 static bool is_harmless(uint64_t attribute, uint64_t value)
 {
-    return is_limit(attribute) && !kp_window_needs_shared(NULL, (uint32_t)value);
+    return is_limit(attribute) && !kp_window_sets_attributes() && !kp_window_needs_shared(NULL, (uint32_t)value);
 }
 
 /* The function behind the handle of a function or a kernel; NULL when the driver does not tell. */
@@ -189,12 +191,16 @@ struct setting {
 };
 
 /* Libraries set what is set already before many launches. A higher limit leaves the launches of a window possible, and
- * a lower one does where the window's launches of this function need no more. */
+ * a lower one does where the window's launches of this function need no more. A window that has recorded one records
+ * all that follow, as it ends with the last that it knows. */
 static bool leaves_window(const struct kp_driver *d, const struct setting *s)
 {
-    if (s->asked == CUDA_SUCCESS && (s->now == (int)s->value || (is_limit(s->attribute) && s->now < (int)s->value)))
+    bool known = s->asked == CUDA_SUCCESS;
+    if (known && s->now == (int)s->value)
         return true;
-    return is_limit(s->attribute) &&
+    if (!is_limit(s->attribute) || kp_window_sets_attributes())
+        return false;
+    return (known && s->now < (int)s->value) ||
            !kp_window_needs_shared(function_behind(d, s->handle, s->kernel), (uint32_t)s->value);
 }
 

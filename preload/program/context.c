@@ -453,13 +453,26 @@ static bool read_context(const struct kp_context_setup *setup, struct kp_context
     return true;
 }
 
+static struct kp_context *find_context(CUcontext ctx)
+{
+    struct kp_context *c = contexts;
+    while (c && c->ctx != ctx)
+        c = c->next;
+    return c;
+}
+
+bool kp_context_is_known(CUcontext ctx)
+{
+    return find_context(ctx);
+}
+
 struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontext ctx, char **bad_input)
 {
     *bad_input = NULL;
-    for (struct kp_context *c = contexts; c; c = c->next)
-        if (c->ctx == ctx)
-            return c;
-    struct kp_context *c = calloc(1, sizeof(*c));
+    struct kp_context *c = find_context(ctx);
+    if (c)
+        return c;
+    c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
     load_cupti(setup->options->cupti_dir);

@@ -115,6 +115,9 @@ uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct
 void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const struct kp_context *c, uint64_t arg),
                       uint64_t arg, bool alive);
 
+/* Whether there is an entry of the context. */
+bool kp_context_is_known(CUcontext ctx);
+
 /* Invalidates cached data of functions and limits. Any thread. */
 void kp_context_forget(void);
 /* Notes that a module or library is unloaded. Any thread. */

@@ -164,22 +164,39 @@ static bool may_have(const struct image *i, const char *mangled)
 static bool hold_all(const struct image *i, bool (*hold)(void *arg, const char *name), void *arg)
 {
     bool all = !i->unreadable;
-    for (size_t k = 0; k < i->n_names; k++)
-        all &= hold(arg, i->names[k]);
+    for (size_t k = 0; k < i->n_names && all; k++)
+        all = hold(arg, i->names[k]);
     return all;
+}
+
+/* The order in which images are tried for a module: the most variables first, as the module has all those of a smaller
+ * one, too. Of equal images each counts for one module: at first one that no module has had, and the oldest. */
+static bool comes_before(const struct image *a, const struct image *b)
+{
+    if (a->n_names != b->n_names)
+        return a->n_names > b->n_names;
+    if (!a->holder != !b->holder)
+        return !a->holder;
+    return a->number < b->number;
+}
+
+/* Returns the next image behind `last` (NULL: the first) that may have the kernel, or NULL. */
+static struct image *next_of(const struct image *last, const char *mangled)
+{
+    struct image *next = NULL;
+    for (struct image *i = atomic_load(&images); i; i = i->next)
+        if (may_have(i, mangled) && (!last || comes_before(last, i)) && (!next || comes_before(i, next)))
+            next = i;
+    return next;
 }
 
 bool kp_variables_hold(uint64_t holder, const char *mangled, bool (*hold)(void *arg, const char *name), void *arg)
 {
-    bool any = false, held = false;
-    for (struct image *i = atomic_load(&images); i; i = i->next) {
-        if (!may_have(i, mangled))
-            continue;
-        any = true;
-        if (hold_all(i, hold, arg)) {
-            i->holder = holder;
-            held = true;
-        }
-    }
-    return (held || !any) && !atomic_load(&lost);
+    struct image *i = next_of(NULL, mangled);
+    bool any = i;
+    while (i && !hold_all(i, hold, arg))
+        i = next_of(i, mangled);
+    if (i)
+        i->holder = holder;
+    return (i || !any) && !atomic_load(&lost);
 }

@@ -28,9 +28,10 @@ bool kp_variables_come_with(const char *mangled);
 /* How many images noted after the first `known` have not been held for `holder`. */
 uint64_t kp_variables_pending(uint64_t known, uint64_t holder);
 
-/* Calls `hold` for each variable of all images that may have kernel `mangled` (NULL: any); it returns false for a name
- * that the kernel's module does not have. An image of which it has all is noted as held. Returns whether there is such
- * an image, or none that has the kernel. */
+/* Calls `hold` for each variable of an image that may have kernel `mangled` (NULL: any); it returns false for a name
+ * that the kernel's module does not have, and another image is tried. The first of which it has all is noted as held,
+ * and no other: modules of equal images have variables of their own. Returns whether there is such an image, or none
+ * that has the kernel. */
 bool kp_variables_hold(uint64_t holder, const char *mangled, bool (*hold)(void *arg, const char *name), void *arg);
 
 #endif

@@ -203,6 +203,12 @@ static bool lacks_variables(const struct kp_question *q)
            (!q->function || w->questions != kp_variables_questions());
 }
 
+/* A window that is not to be replayed takes no more along. */
+static bool is_spoiled(const struct kp_question *q)
+{
+    return q->window->strategy->rewinds && kp_flags_spoiled();
+}
+
 static const char *waits_of(const struct kp_question *q)
 {
     return q->fit.waits;
@@ -250,6 +256,7 @@ static const char *of_strategy(const struct kp_question *q)
 }
 
 static const struct row misfits[] = {
+    {.holds = is_spoiled, .why = "a call of another thread that did not end"},
     {.holds = lacks_variables, .why = "a module with variables of its own"},
     {.says = waits_of},
     {.holds = is_elsewhere, .why = "a launch in another context"},

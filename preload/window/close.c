@@ -29,6 +29,31 @@ static void free_backups(void)
             w->setup->driver->cuMemFree(w->items[k].backup);
 }
 
+/* Leaves the window's memory to one that closes when its launches have ended. */
+static void keep_memory(void)
+{
+    for (size_t k = 0; k < w->n; k++)
+        if (w->items[k].backup)
+            kp_defer_ours(w->context->ctx, w->items[k].backup);
+    for (size_t k = 0; k < w->n_logs; k++)
+        kp_defer_ours(w->context->ctx, w->logs[k].memory);
+}
+
+/* Gives back what the window held in its context. Of one that has failed nothing can be freed. */
+static void give_back(void)
+{
+    if (w->context->dead)
+        return;
+    if (w->hangs) {
+        keep_memory();
+        return;
+    }
+    free_backups();
+    kp_reads_drop_log(w);
+    kp_defer_free(w->setup->driver, w->context->ctx);
+    kp_repeat_free_twins(w);
+}
+
 /* KP_VENDOR: CUPTI registers exit handlers when its parts are first used. Ours may close a last window, so they must
  * run before CUPTI's. */
 static void exit_before_cupti(void)
@@ -52,12 +77,7 @@ static void close_in_context(struct kp_window_outcome *out)
     w->ours_ns += kp_now_ns() - start;
     kp_harvest_hand_on(w, out);
     kp_harvest_follow_up(w, out);
-    if (!w->context->dead && !w->hangs) {
-        free_backups();
-        kp_reads_drop_log(w);
-        kp_defer_free(w->setup->driver, w->context->ctx);
-        kp_repeat_free_twins(w);
-    }
+    give_back();
     kp_visit_end(w->setup->driver, &v);
 }
 
@@ -112,6 +132,6 @@ void kp_window_forked(void)
 {
     kp_flags_closed();
     kp_patience_forked();
-    kp_defer_forget();
+    kp_defer_forget(NULL);
     memset(w, 0, sizeof(*w));
 }

@@ -67,6 +67,12 @@ bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, 
     return made && d->cuStreamGetCtx(stream, &of) == CUDA_SUCCESS && of == ctx && keep(&e);
 }
 
+void kp_defer_ours(CUcontext ctx, CUdeviceptr memory)
+{
+    const struct ended e = {.ctx = ctx, .memory = memory};
+    keep(&e); /* else it is lost */
+}
+
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
 {
     size_t kept = 0;
@@ -80,7 +86,11 @@ void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
     n_ended = kept;
 }
 
-void kp_defer_forget(void)
+void kp_defer_forget(bool (*of)(CUcontext ctx))
 {
-    n_ended = 0;
+    size_t kept = 0;
+    for (size_t i = 0; of && i < n_ended; i++)
+        if (!of(ended[i].ctx))
+            ended[kept++] = ended[i];
+    n_ended = kept;
 }

@@ -19,10 +19,13 @@ bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory,
 /* Keeps a stream of context `ctx`, which is current, that the program destroys; as above. */
 bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, CUresult *answer);
 
+/* Keeps memory of ours, which work of context `ctx` that does not end may still use. */
+void kp_defer_ours(CUcontext ctx, CUdeviceptr memory);
+
 /* Frees and destroys what was kept of `ctx`, which is current and has no work. */
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx);
 
-/* Forgets all that was kept: contexts end, and their memory with them; or this is a forked child. */
-void kp_defer_forget(void);
+/* Forgets what was kept of contexts that have ended, and their memory with them; NULL: of all, in a forked child. */
+void kp_defer_forget(bool (*of)(CUcontext ctx));
 
 #endif

@@ -25,11 +25,16 @@ static struct {
 } shared[MOST_FUNCTIONS];
 static atomic_size_t n_shared;
 static atomic_uint_fast64_t shared_by_others;
-static atomic_bool is_open, watched, spoiled, in_a_hurry, met[KP_MET_KINDS];
+static atomic_bool is_open, watched, replayed, spoiled, in_a_hurry, sets, met[KP_MET_KINDS];
 
 bool kp_window_is_open(void)
 {
     return atomic_load_explicit(&is_open, memory_order_acquire);
+}
+
+bool kp_window_holds_back(void)
+{
+    return kp_window_is_open() && !(atomic_load(&replayed) && atomic_load(&spoiled));
 }
 
 bool kp_window_watches(void)
@@ -73,6 +78,11 @@ bool kp_window_needs_shared(CUfunction f, uint64_t bytes)
     return needs && kp_window_watches();
 }
 
+bool kp_window_sets_attributes(void)
+{
+    return atomic_load(&sets) && kp_window_watches();
+}
+
 void kp_window_shared_memory(void)
 {
     atomic_store(&met[KP_MET_SHARED], true);
@@ -110,8 +120,10 @@ void kp_flags_opened(bool watches)
     atomic_store(&spoiled, false);
     atomic_store(&shared_by_others, 0);
     atomic_store(&n_shared, 0);
+    atomic_store(&sets, false);
     atomic_store(&old_at_ms, kp_now_ms() + OLD_MS);
     atomic_fetch_add(&opened, 1);
+    atomic_store(&replayed, watches);
     atomic_store(&watched, watches);
     atomic_store(&is_open, true);
 }
@@ -169,6 +181,11 @@ void kp_flags_note_shared(CUfunction f, uint64_t bytes)
         atomic_store(&shared[i].bytes, bytes);
         atomic_store(&n_shared, n + 1);
     }
+}
+
+void kp_flags_note_setting(void)
+{
+    atomic_store(&sets, true);
 }
 
 void kp_flags_each_refused(void (*tell)(void *arg, uint64_t ticket), void *arg)

@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 bool kp_window_is_open(void);
+/* Whether a launch that is let through waits for its end: not for that of a window that is no longer to be replayed. */
+bool kp_window_holds_back(void);
 /* Whether a window is open that will be replayed: operations on memory must join or close it. */
 bool kp_window_watches(void);
 /* Returns the number of windows opened so far. */
@@ -27,6 +29,8 @@ void kp_window_hurry(void);
 /* Whether a launch of function `f` in the open window (NULL: of any) could not be made again with a limit of so much
  * dynamic shared memory, byte. */
 bool kp_window_needs_shared(CUfunction f, uint64_t bytes);
+/* Whether the open window sets attributes again: a change that it does not know would be lost. */
+bool kp_window_sets_attributes(void);
 
 /* Note for good: other processes share memory; the host reads memory without a driver call; launches may reach memory
  * of cuMemCreate; launches may reach blocks of the device's heap. */
@@ -61,6 +65,8 @@ unsigned kp_flags_next_epoch(void);
 
 /* Notes that a launch of `f` in the open window takes so much dynamic shared memory, byte. */
 void kp_flags_note_shared(CUfunction f, uint64_t bytes);
+/* Notes that the open window has recorded an attribute. */
+void kp_flags_note_setting(void);
 
 /* Reports each ticket refused since the last call, once. */
 void kp_flags_each_refused(void (*tell)(void *arg, uint64_t ticket), void *arg);

@@ -16,6 +16,9 @@
 /* The longest wait for a copy of new memory, which the driver makes behind the running work, ms. */
 enum { COPY_MS = 1000 };
 
+/* The wait for the work before a copy that returns after its end, ms. */
+enum { BEFORE_MS = 1000 };
+
 /* Less free device memory than this may be too little for a module, byte. */
 enum { SCARCE = 256 << 20 };
 
@@ -52,11 +55,43 @@ static bool wait_for_copy(const struct kp_driver *d)
     return kp_wait_copy(d, COPY_MS) == CUDA_SUCCESS;
 }
 
-/* Whether the window takes the operation: a read under conditions, and a copy of pinned memory once it is known what is
- * in it. */
-static bool takes(const struct kp_op *op, const char *symbol)
+/* A call of the program, about to be made. */
+struct call {
+    const struct kp_driver *d;
+    const char *symbol;
+    void *real;
+    const uint64_t *args;
+};
+
+static bool record(const struct call *c, struct kp_op *op)
 {
-    return op->result ? kp_reads_admit(w, op, symbol) : !op->from_pinned || kp_reads_arrive(w);
+    return kp_join_record(c->d, c->symbol, c->real, c->args, is_host, KP_MOST_COPIED - w->copied, op) == KP_JOIN_YES;
+}
+
+/* Records the call; what it copies from pinned memory only once all results are there that may come there. */
+static bool record_arrived(const struct call *c, struct kp_op *op)
+{
+    if (!record(c, op))
+        return false;
+    if (!op->from_pinned || !w->pending)
+        return true;
+    kp_op_free(op);
+    return kp_reads_arrive(w) && record(c, op);
+}
+
+/* Whether a copy that waits for the work before it will return: that work may wait for another thread's call, which
+ * would wait for this one at the gate. Behind the window both go on. */
+static bool is_reached(const struct call *c, const struct kp_op *op)
+{
+    bool blocks = op->waits && (op->result || op->copied);
+    CUstream stream = op->stream ? op->stream : CU_STREAM_LEGACY;
+    return !blocks || kp_wait_stream(c->d, stream, BEFORE_MS) == CUDA_SUCCESS;
+}
+
+/* Whether the window takes the operation: a read under conditions. */
+static bool takes(const struct call *c, const struct kp_op *op)
+{
+    return (!op->result || kp_reads_admit(w, op, c->symbol)) && is_reached(c, op);
 }
 
 static enum kp_joined kind_of(const struct kp_op *op)
@@ -68,11 +103,11 @@ enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *
                               const uint64_t *args, uint64_t *ticket)
 {
     struct kp_op op;
+    const struct call c = {setup->driver, symbol, real, args};
     if (!w->open)
         return KP_JOINED_NOT;
-    bool joins = takes_operations(setup->driver) && kp_join_record(setup->driver, symbol, real, args, is_host,
-                                                                   KP_MOST_COPIED - w->copied, &op) == KP_JOIN_YES;
-    struct kp_item *i = joins && takes(&op, symbol) ? kp_record_new(w) : NULL;
+    bool joins = takes_operations(c.d) && record_arrived(&c, &op);
+    struct kp_item *i = joins && takes(&c, &op) ? kp_record_new(w) : NULL;
     if (!i) {
         if (joins)
             kp_op_free(&op);
@@ -197,9 +232,14 @@ void kp_window_makes_room(const struct kp_context_setup *setup)
         kp_window_close("want of device memory");
 }
 
+static bool has_ended(CUcontext ctx)
+{
+    return !kp_context_is_known(ctx);
+}
+
 void kp_window_contexts_ended(void)
 {
-    kp_defer_forget();
+    kp_defer_forget(has_ended);
 }
 
 void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes,

@@ -160,6 +160,7 @@ uint64_t kp_record_setting(struct kp_window *w, struct kp_item *i, void *real, c
     memcpy(i->before, before, sizeof(i->before));
     i->epoch = kp_flags_epoch();
     w->settings++;
+    kp_flags_note_setting();
     return i->ticket = ++tickets;
 }
 

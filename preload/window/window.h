@@ -103,7 +103,7 @@ bool kp_window_holds_variables(const struct kp_context_setup *setup, CUfunction 
 /* A module is about to be loaded. Closes the window where device memory is scarce, as its copies hold some. */
 void kp_window_makes_room(const struct kp_context_setup *setup);
 
-/* Forgets memory that was kept of contexts, which take it along when they end. */
+/* Forgets memory that was kept of contexts that are no longer known: it ended with them. */
 void kp_window_contexts_ended(void);
 
 /* Closes the open window, if any: runs its passes and passes its results on. `why`, static text, is for closers.h: the

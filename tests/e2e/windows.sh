@@ -248,6 +248,26 @@ reads() {
     export KPROF_WINDOW_READS=off
 }
 
+# What is hard to repeat: the program's results stay, and so do the counters.
+between() {
+    b=$programs/p_between
+    # Set again as the program has set it, in order, up or down.
+    windows "a limit that is lowered and raised" 2 "$b" limit-up-and-down
+    # The window that holds the variables of one module must not count as that of the other's.
+    windows "two modules of one image" 2 "$b" twin-modules
+    # A thread is in a call that ends when another one has launched something.
+    limit=60 both "a call that waits for another thread's" "$b" memset-waits
+    expect "a call that waits: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+    # Its window is left, and what that held is given back later.
+    both "a context that comes and goes" "$b" context-between
+    export KPROF_WINDOW_READS=on
+    limit=60 both "a read that waits for another thread" "$b" read-waits
+    expect "a read that waits: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+    # What is copied back from pinned memory has to arrive there first. Trusted after the first two.
+    read_windows "results that come back" 3 $((3 * PASSES)) "$b" back-and-forth
+    export KPROF_WINDOW_READS=off
+}
+
 # One pass: nothing is saved, and only what may make a launch wait closes it.
 quick() {
     export KPROF_SET=quick
@@ -318,7 +338,7 @@ ends() {
 
 # Under ASan those that differ in what kprof's own code does; the rest, which differ in what the program calls, would take
 # minutes there.
-these="waiting closes_it ends quick how_many threads reads leaves_it_open seen_by_others pinned unselected prints outside"
+these="waiting closes_it ends quick how_many threads reads leaves_it_open seen_by_others pinned unselected prints outside between"
 [ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && these="waiting ends threads reads seen_by_others"
 for part in $these; do
     beside "$part"

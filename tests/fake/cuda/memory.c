@@ -317,6 +317,23 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return CUDA_SUCCESS;
 }
 
+/* Each device has one pool, of which all its memory is. */
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
+{
+    ENTER(NEED_INIT);
+    *out = (CUmemoryPool)&used_bytes[device];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    ENTER(NEED_INIT);
+    if (attribute != CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    *(cuuint64_t *)value = *(const size_t *)pool;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
     const struct allocation *a;

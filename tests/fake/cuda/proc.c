@@ -113,6 +113,8 @@ static const struct proc procs[] = {
     ROW(cuOccupancyMaxPotentialClusterSize, 11070, cuOccupancyMaxPotentialClusterSize),
     ROW(cuOccupancyMaxActiveClusters, 11070, cuOccupancyMaxActiveClusters),
     ROW(cuMemGetInfo, 3020, cuMemGetInfo_v2),
+    ROW(cuDeviceGetDefaultMemPool, 11020, cuDeviceGetDefaultMemPool),
+    ROW(cuMemPoolGetAttribute, 11020, cuMemPoolGetAttribute),
     ROW(cuMemAlloc, 3020, cuMemAlloc_v2),
     ROW(cuMemAllocPitch, 3020, cuMemAllocPitch_v2),
     ROW(cuMemAllocManaged, 6000, cuMemAllocManaged),

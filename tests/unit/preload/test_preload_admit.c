@@ -54,12 +54,18 @@ enum {
     COUNTED = 1 << 24,
     VARIABLES = 1 << 25,
     QUIET = 1 << 26,
-    ASKED = 1 << 27
+    ASKED = 1 << 27,
+    SPOILED = 1 << 28
 };
 
 static unsigned causes;
 
 static const char told[] = "an obstacle of the process", stuck[] = "stuck", of_strategy[] = "not with this strategy";
+
+bool kp_flags_spoiled(void)
+{
+    return causes & SPOILED;
+}
 
 bool kp_flags_met(enum kp_met what)
 {
@@ -258,6 +264,7 @@ static void test_alone(void **state)
 static void test_misfits(void **state)
 {
     static const char elsewhere[] = "a launch in another context", kind[] = "a launch of another kind",
+                      spoiled[] = "a call of another thread that did not end",
                       variables[] = "a module with variables of its own",
                       thread[] = "default streams of several threads", many[] = "many launches that were not asked for";
     static const struct {
@@ -278,7 +285,10 @@ static void test_misfits(void **state)
         {FULL, kp_closed_full},
         {UNWANTED, many},
         {STRATEGY, of_strategy},
+        {SPOILED, spoiled},
+        {SPOILED | COUNTED, NULL},
         /* the order */
+        {SPOILED | VARIABLES | ASKED | STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD, spoiled},
         {VARIABLES | ASKED | STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY,
          variables},
         {STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, stuck},

@@ -78,6 +78,11 @@ bool kp_window_needs_shared(CUfunction f, uint64_t bytes)
     return process.needs_shared > bytes && (!f || !process.launched || f == process.launched);
 }
 
+bool kp_window_sets_attributes(void)
+{
+    return false;
+}
+
 bool kp_process_loads(CUkernel kernel)
 {
     process.asked++;
