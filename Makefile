@@ -73,8 +73,8 @@ FOLDERS     := preload cmd collectors cupti report base
 SOURCES     := $(wildcard $(foreach d,$(FOLDERS),$(foreach x,c S,$(d)/*.$(x) $(d)/*/*.$(x))))
 # A library of its own: see report/dwarf/symbols.h.
 SYMBOLS_SRC := $(wildcard report/dwarf/*.c)
-# The command stays out of the library.
-LIBRARY_SRC := $(filter-out $(SYMBOLS_SRC) cmd/%,$(SOURCES))
+# The command stays out of the library, and so does the HTML report, which only the command writes.
+LIBRARY_SRC := $(filter-out $(SYMBOLS_SRC) cmd/% report/html/%,$(SOURCES))
 
 objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
 LIBRARY_OBJ := $(call objects,$(LIBRARY_SRC))
@@ -139,6 +139,12 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	@mkdir -p $(@D)
 	$(call say,AS)
 	$(Q)$(COMPILE) -Wa,--noexecstack -c $< -o $@
+
+# What the HTML report is made of, and its hashes for the content security policy.
+HTML_ASSETS := $(OBJ)/report/html/assets.S.o
+$(HTML_ASSETS): report/html/report.js report/html/report.css tools/content_hash.sh
+$(HTML_ASSETS): FOLDER_FLAGS = -DKP_SCRIPT_HASH='"$(shell tools/content_hash.sh report/html/report.js)"' \
+                               -DKP_STYLE_HASH='"$(shell tools/content_hash.sh report/html/report.css)"'
 
 # --- SQLite: the system's static archive, with what sqlite_compat.c defines renamed in it ---
 $(SQLITE): $(OBJ)/report/store/sqlite_compat.c.o

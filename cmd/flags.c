@@ -83,8 +83,21 @@ static const char *const takers[] = {
     [KP_OPT_DIFF] = "it belongs to `kprof run`, `kprof report` and `kprof diff`",
 };
 
-const char *kp_flags_home(const char *flag, const struct kp_own_flag *diff, size_t n_diff)
+static bool has_flag(const struct kp_own_flag *flags, size_t n, const char *flag)
 {
+    while (n && strcmp(flags->flag, flag) != 0) {
+        flags++;
+        n--;
+    }
+    return n;
+}
+
+const char *kp_flags_home(const char *flag, const struct kp_own_flags *own)
+{
+    static const char *const homes[2][2] = {
+        {NULL, "it belongs to `kprof diff`"},
+        {"it belongs to `kprof report`", "it belongs to `kprof report` and `kprof diff`"},
+    };
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
     for (; n; n--, row++)
@@ -94,10 +107,7 @@ const char *kp_flags_home(const char *flag, const struct kp_own_flag *diff, size
     for (; n; n--, query++)
         if (!strcmp(query->flag, flag))
             return "it belongs to `kprof query-metrics` and the lists, such as `kprof list-sets`";
-    for (size_t i = 0; i < n_diff; i++)
-        if (!strcmp(diff[i].flag, flag))
-            return "it belongs to `kprof diff`";
-    return NULL;
+    return homes[has_flag(own->report, own->n_report, flag)][has_flag(own->diff, own->n_diff, flag)];
 }
 
 static const char *home_of_letter(int letter)
@@ -138,7 +148,8 @@ static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FL
             letters = stpcpy(letters, (char[]){rows[i].letter, ':', '\0'});
     }
     for (size_t i = 0; i < f->n_own; i++)
-        longs[n++] = (struct option){f->own[i].flag, required_argument, NULL, FIRST_OWN + (int)i};
+        longs[n++] = (struct option){f->own[i].flag, *f->own[i].value ? required_argument : no_argument, NULL,
+                                     FIRST_OWN + (int)i};
     longs[n] = (struct option){0};
     return n;
 }
@@ -151,7 +162,7 @@ static char *advice_on(const struct kp_flags_of *f, const struct option *longs, 
         char *flag = strndup(word + 2, strcspn(word + 2, "="));
         known = flag ? kp_option_instead(flag) : NULL;
         if (flag && !known)
-            known = kp_flags_home(flag, f->diff, f->n_diff);
+            known = kp_flags_home(flag, &f->homes);
         free(flag);
         for (size_t i = 0; i < n; i++)
             flags[i] = longs[i].name;

@@ -105,10 +105,9 @@ static int unknown_flag(const struct flags *f, const char *word)
     int len = (int)strcspn(word, "=");
     char *meant = kp_flags_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
     const char *instead = flag ? kp_option_instead(flag) : NULL;
-    size_t n_diff;
-    const struct kp_own_flag *diff = kp_main_diff_flags(&n_diff);
+    const struct kp_own_flags own = kp_main_own_flags();
     if (flag && !instead)
-        instead = kp_flags_home(flag, diff, n_diff);
+        instead = kp_flags_home(flag, &own);
     int status = kp_console_error(KP_EXIT_USAGE, "unknown option %.*s; %s", len, word,
                                   instead ? instead
                                   : meant ? meant

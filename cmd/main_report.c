@@ -10,13 +10,20 @@
 #include "base/pattern.h"
 #include "base/stream.h"
 #include "cmd/console.h"
+#include "cmd/html_file.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
+#include "report/html/html.h"
 #include "report/model/model.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
 #include "report/view/listed.h"
 #include "report/write/run_summary.h"
+
+/* The values of the flags. */
+struct flags {
+    const char *html; /* the file to write; NULL = none */
+};
 
 /* Finds chosen metrics and sections that the session lacks. */
 static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,
@@ -204,8 +211,51 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
     return status;
 }
 
+/* --- one HTML file of all sessions --- */
+
+/* Adds a session to the file; reports what it lacks, as the pages of text do. */
+static int add_to_html(struct kp_html *html, const char *path, const struct kp_options *o, const struct kp_display *d,
+                       struct printed *printed)
+{
+    struct opened file;
+    char *err = NULL;
+    int status = open_file(path, o, d, &file);
+    if (status)
+        return status;
+    int rc = kp_page_write_store(kp_html_writer(html), d, file.store, &err);
+    if (!rc)
+        rc = tell_unmatched(file.store, o, d, printed, &err);
+    if (rc)
+        status = kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+    warn_missing(file.store);
+    printed->n += !status;
+    close_opened(&file);
+    free(err);
+    return status ? status : file.status;
+}
+
+static int write_html(char *const *paths, const struct kp_options *o, const struct kp_display *d, const char *path,
+                      struct printed *printed)
+{
+    struct kp_display of_file = *d;
+    struct kp_html *html = kp_html_new();
+    int status = html ? EXIT_SUCCESS : kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    kp_html_display(&of_file, o->brief_above);
+    for (; html && *paths; paths++) {
+        int one = add_to_html(html, *paths, o, &of_file, printed);
+        status = status ? status : one;
+    }
+    if (printed->n) {
+        int one = kp_html_save(html, false, path);
+        status = status ? status : one;
+    }
+    kp_html_free(html);
+    return status;
+}
+
 /* Prints the chosen launches of each session. */
-static int print_chosen(char *const *paths, size_t n, const struct kp_options *o, struct kp_display *d)
+static int print_chosen(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
+                        struct kp_display *d)
 {
     struct kp_pattern *kernel = NULL;
     char *err = NULL;
@@ -216,6 +266,7 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
     int rc = *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err) : 0;
     d->kernel = kernel;
     int status = rc                            ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
+                 : f->html                     ? write_html(paths, o, d, f->html, &printed)
                  : n == 1                      ? print_file(*paths, o, d, NULL, &printed)
                  : d->format != KP_FORMAT_TEXT ? print_together(paths, n, o, d, &printed)
                                                : print_files(paths, o, d, &printed);
@@ -226,12 +277,40 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
     return status;
 }
 
+/* --- the command --- */
+
+static int take_html(const char *value, void *arg)
+{
+    struct flags *f = arg;
+    f->html = value;
+    return *value ? 0 : kp_console_error(KP_EXIT_USAGE, "--html takes the name of a file");
+}
+
+static const struct kp_own_flag own[] = {
+    {"html", " FILE",
+     "write all sessions into one HTML file instead, which any browser shows, also without a network: kernels, sections, "
+     "charts, source",
+     take_html},
+};
+
+const struct kp_own_flag *kp_main_report_flags(size_t *n)
+{
+    *n = sizeof own / sizeof *own;
+    return own;
+}
+
 int kp_main_report(int argc, char **argv)
 {
-    struct kp_flags_of flags = {.command = "report", .takes = "session files", .least = KP_OPT_REPORT};
+    struct flags f = {.html = NULL};
+    struct kp_flags_of flags = {.command = "report",
+                                .takes = "session files",
+                                .least = KP_OPT_REPORT,
+                                .own = own,
+                                .n_own = sizeof own / sizeof *own,
+                                .arg = &f,
+                                .homes = kp_main_own_flags()};
     struct kp_options o;
     struct kp_display d;
-    flags.diff = kp_main_diff_flags(&flags.n_diff);
     int status = kp_flags_take(&flags, argc, argv);
     if (status)
         return status;
@@ -241,7 +320,7 @@ int kp_main_report(int argc, char **argv)
     if (status)
         return status;
     kp_display_fit(&d, &o, STDOUT_FILENO);
-    status = print_chosen(argv + optind, (size_t)(argc - optind), &o, &d);
+    status = print_chosen(argv + optind, (size_t)(argc - optind), &f, &o, &d);
     kp_options_free(&o);
     return status;
 }

@@ -1,0 +1,11 @@
+/* Where the command writes HTML. */
+#ifndef KP_CMD_HTML_FILE_H
+#define KP_CMD_HTML_FILE_H
+
+#include "report/html/html.h"
+
+/* Writes the file; `compare` as in kp_html_print. A file that is there is replaced only when the new one is complete.
+ * Returns 0, or an exit status after reporting why. */
+int kp_html_save(const struct kp_html *h, bool compare, const char *path);
+
+#endif
