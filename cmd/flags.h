@@ -42,7 +42,7 @@ struct kp_flags_of {
     enum kp_option_group least;  /* takes the options of this group and of later ones */
     const struct kp_own_flag *own;
     size_t n_own;
-    void *arg;                /* for `take` of the flags */
+    void *arg;                 /* for `take` of the flags */
     struct kp_own_flags homes; /* to say of an unknown flag where it belongs */
 };
 

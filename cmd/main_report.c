@@ -288,7 +288,8 @@ static int take_html(const char *value, void *arg)
 
 static const struct kp_own_flag own[] = {
     {"html", " FILE",
-     "write all sessions into one HTML file instead, which any browser shows, also without a network: kernels, sections, "
+     "write all sessions into one HTML file instead, which any browser shows, also without a network: kernels, "
+     "sections, "
      "charts, source",
      take_html},
 };

@@ -1,7 +1,7 @@
 /*
- * The data of the HTML file while they are collected: tables of texts, each text once. Elements of tables name others by
- * their number, so that names, layouts and lists that many launches share are in the file once.
- * Threads: one at a time.
+ * The data of the HTML file while they are collected: tables of texts, each text once. Elements of tables name others
+ * by their number, so that names, layouts and lists that many launches share are in the file once. Threads: one at a
+ * time.
  */
 #ifndef KP_REPORT_HTML_DATA_H
 #define KP_REPORT_HTML_DATA_H

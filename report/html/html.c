@@ -169,7 +169,8 @@ static FILE *next_of(struct kp_draft *list)
 
 static struct kp_draft *const *drafts_of(struct kp_full *f, struct kp_draft *out[8])
 {
-    struct kp_draft *all[] = {&f->set, &f->values, &f->sections, &f->advice, &f->roofs, &f->series, &f->verdict, &f->source};
+    struct kp_draft *all[] = {&f->set,   &f->values, &f->sections, &f->advice,
+                              &f->roofs, &f->series, &f->verdict,  &f->source};
     memcpy(out, all, sizeof all);
     return out;
 }
@@ -273,9 +274,9 @@ static void write_metrics(struct kp_writer *w, const struct kp_lines *lines)
 static void write_drawing(struct kp_writer *w, enum kp_body body, const struct kp_lines *lines)
 {
     static const char *const names[] = {
-        [KP_BODY_NONE] = "table",      [KP_BODY_BARS] = "bars",   [KP_BODY_BARS_AS] = "rows",  [KP_BODY_TABLE] = "table",
-        [KP_BODY_GRID] = "grid",       [KP_BODY_CURVE] = "curve", [KP_BODY_CHART] = "memory", [KP_BODY_SERIES] = "table",
-        [KP_BODY_ROOFLINE] = "roofline",
+        [KP_BODY_NONE] = "table",   [KP_BODY_BARS] = "bars",    [KP_BODY_BARS_AS] = "rows",
+        [KP_BODY_TABLE] = "table",  [KP_BODY_GRID] = "grid",    [KP_BODY_CURVE] = "curve",
+        [KP_BODY_CHART] = "memory", [KP_BODY_SERIES] = "table", [KP_BODY_ROOFLINE] = "roofline",
     };
     struct kp_html *h = html_of(w);
     FILE *to = begin_block(h, names[body]);

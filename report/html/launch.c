@@ -101,8 +101,9 @@ static void write_roofline(struct kp_data *d, FILE *to, const struct kp_shown *s
         struct kp_lines lines = {0};
         size_t at = kp_rows_before_bodies(section, KP_ROW_EXTRA);
         bool drawn = at < section->n_rows && section->rows[at].body == KP_BODY_ROOFLINE;
-        int rc = drawn ? kp_lines_of_rows(section, at + 1, kp_section_body_end(section, at + 1), &s->view, false, &lines)
-                       : 0;
+        int rc = drawn
+                     ? kp_lines_of_rows(section, at + 1, kp_section_body_end(section, at + 1), &s->view, false, &lines)
+                     : 0;
         d->rc = d->rc ? d->rc : rc;
         bool has = !rc && lines.n;
         if (has)
@@ -191,7 +192,7 @@ size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full)
 /* Returns the rank that the environment tells; -1 for none. */
 static long rank_of(const struct kp_session *s)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",     "PMI_RANK", "MV2_COMM_WORLD_RANK",
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",      "PMI_RANK",     "MV2_COMM_WORLD_RANK",
                                         "PALS_RANKID",          "FLUX_TASK_RANK", "SLURM_PROCID", "RANK"};
     for (size_t i = 0; s->environment && i < sizeof names / sizeof *names; i++) {
         const char *cursor = s->environment, *name, *value;

@@ -13,9 +13,9 @@ struct kp_full {
     struct kp_draft blocks;      /* of the present section */
     struct kp_draft advice, roofs, series, verdict, source;
     size_t n_values, n_blocks;
-    size_t title;    /* of the present section */
-    size_t launch;   /* its number among the launches */
-    size_t *shown;   /* by metric: the launch that showed it last, + 1 */
+    size_t title;  /* of the present section */
+    size_t launch; /* its number among the launches */
+    size_t *shown; /* by metric: the launch that showed it last, + 1 */
     size_t n_shown;
 };
 

@@ -202,9 +202,9 @@ function tipOfCell(cell) {
   return lines;
 }
 
-/* The value of a cell, which says of which metric it is. */
-function valueNode(cell, tag) {
-  const [digits, unit] = shown(cell.value, cell.unit);
+/* The value of a cell, which says of which metric it is; in the unit of its column where that has one. */
+function valueNode(cell, tag, scale) {
+  const [digits, unit] = scale && Number.isFinite(cell.number) ? [number(cell.number / scale.divisor), ""] : shown(cell.value, cell.unit);
   return el(tag || "span", {class: "value", tip: () => tipOfCell(cell), "data-metric": cell.name, "data-exact": exactOf(cell.value)},
             digits, unit && el("span", {class: "unit"}, " " + unit));
 }
@@ -669,7 +669,7 @@ function barsOf(full, cells) {
 
 const BARS_AT_FIRST = 14;
 
-function barList(bars, label) {
+function barList(bars, label, sorted) {
   const most = new Map();
   for (const b of bars)
     most.set(b.unit, Math.max(most.get(b.unit) || 0, b.number || 0));
@@ -678,9 +678,10 @@ function barList(bars, label) {
     const kind = /^(dram|lts|l1tex|lrc|fbpa|mcc|idc|ltc|gcc|syslts|pcie)/.test(b.name) || /^Memory/.test(b.label) ? "memory" : /^(sm|smsp)_/.test(b.name) || /^Compute/.test(b.label) ? "compute" : "";
     return el("li", {}, el("span", {class: "bar-label", title: b.label}, b.label), bar(full ? 100 * b.number / full : 0, kind), valueNode(b));
   });
-  const rest = rows.splice(BARS_AT_FIRST + 2 >= rows.length ? rows.length : BARS_AT_FIRST);
+  const zeros = sorted ? bars.length - bars.filter(b => b.number).length : 0, kept = Math.min(zeros > 2 ? Math.max(bars.length - zeros, 1) : rows.length, BARS_AT_FIRST);
+  const rest = rows.splice(kept + 2 >= rows.length ? rows.length : kept);
   return el("div", {}, el("ul", {class: "bars", "aria-label": label}, rows),
-            rest.length ? el("details", {}, el("summary", {}, rest.length + " more"), el("ul", {class: "bars"}, rest)) : null);
+            rest.length ? el("details", {}, el("summary", {}, rest.length + (rest.length === zeros ? " more, all 0" : " more")), el("ul", {class: "bars"}, rest)) : null);
 }
 
 function tableOf(cells) {
@@ -693,7 +694,15 @@ function metricsBlock(full, cells) {
   const all = cells.map(c => cellIn(full, c)), rest = all.filter(c => c.extra), first = all.filter(c => !c.extra);
   const half = Math.ceil(first.length / 2);
   return [first.length ? el("div", {class: "metric-columns"}, tableOf(first.slice(0, half)), half < first.length ? tableOf(first.slice(half)) : null) : null,
-          rest.length ? el("details", {}, el("summary", {}, (first.length ? rest.length + " more metrics" : rest.length + " metrics of this section")), tableOf(rest)) : null];
+          rest.length ? el("details", {}, el("summary", {}, rest.length + (first.length ? " more" : "") + (rest.length === 1 ? " metric" : " metrics")), tableOf(rest)) : null];
+}
+
+/* The unit that all numbers of a column are shown in; null where they have no common one. */
+function columnScale(cells) {
+  const units = new Set(cells.filter(c => Number.isFinite(c.number)).map(c => c.unit));
+  if (units.size !== 1)
+    return null;
+  return scaleOf([...units][0], Math.max(...cells.map(c => Math.abs(c.number) || 0)));
 }
 
 /* A table of rows and columns. Rows of zeros are named below it, as in text. */
@@ -702,11 +711,12 @@ function gridBlock(full, cells) {
   const at = new Map(all.map(c => [c.group + "\n" + c.label, c]));
   const quiet = rows.filter(r => rows.length >= 6 && all.every(c => c.group !== r || !c.number || /\.peak_sustained/.test(c.name)));
   const kept = rows.filter(r => !quiet.includes(r)), used = columns.filter(c => kept.some(r => at.has(r + "\n" + c)));
+  const scales = new Map(columns.map(c => [c, columnScale(all.filter(cell => cell.label === c))]));
   const make = (names, cols) => el("div", {class: "table-place"}, el("table", {class: "grid-table"},
-    el("thead", {}, el("tr", {}, el("td"), cols.map(c => el("th", {scope: "col", class: "num"}, c)))),
+    el("thead", {}, el("tr", {}, el("td"), cols.map(c => el("th", {scope: "col", class: "num"}, c, scales.get(c) && scales.get(c).unit ? " (" + scales.get(c).unit + ")" : "")))),
     el("tbody", {}, names.map(r => el("tr", {}, el("th", {scope: "row"}, r), cols.map(c => {
       const cell = at.get(r + "\n" + c);
-      const td = el("td", {class: "num"}, cell ? valueNode(cell) : "");
+      const td = el("td", {class: "num"}, cell ? valueNode(cell, "span", scales.get(c)) : "");
       if (cell && cell.unit === "%" && cell.number > 0) {
         td.classList.add("share-cell");
         td.style.setProperty("--part", Math.min(100, cell.number) + "%");
@@ -714,7 +724,7 @@ function gridBlock(full, cells) {
       return td;
     }))))));
   return [kept.length ? make(kept, used) : null,
-          quiet.length ? el("details", {}, el("summary", {}, (columns[0] === "Operations" ? "No operations: " : "No traffic: ") + quiet.join(", ")), make(quiet, columns)) : null];
+          quiet.length ? el("details", {}, el("summary", {}, (columns[0] === "Operations" ? "No operations: " : "No traffic: ") + (quiet.length > 6 ? quiet.length + " rows" : quiet.join(", "))), make(quiet, columns)) : null];
 }
 
 function curveBlock(full, cells) {
@@ -802,7 +812,7 @@ const memoryBoxes = [
   [0, 24, 92, 340, "Kernel", null], [176, 24, 104, 44, "Global", null], [176, 76, 104, 44, "Local", null], [176, 128, 104, 44, "Texture", null],
   [176, 180, 104, 44, "Surface", null], [176, 232, 104, 44, "LDGSTS", null], [176, 284, 104, 36, "Shared", null], [176, 328, 104, 36, "TMA", null],
   [392, 24, 128, 252, "L1/TEX cache", "l1"], [392, 284, 128, 80, "Shared memory", "shared"], [652, 24, 128, 340, "L2 cache", "l2"],
-  [902, 24, 108, 104, "Device memory", null], [902, 144, 108, 100, "System memory", null], [902, 260, 108, 104, "Peer memory", null],
+  [890, 24, 124, 104, "Device memory", null], [890, 144, 124, 100, "System memory", null], [890, 260, 124, 104, "Peer memory", null],
 ];
 const memoryLinks = [
   ["kernel>global", "", 92, 46, 176], ["kernel>local", "", 92, 98, 176], ["kernel>texture", "", 92, 150, 176], ["kernel>surface", "", 92, 202, 176],
@@ -810,8 +820,8 @@ const memoryLinks = [
   ["global>l1", "", 280, 46, 392], ["local>l1", "", 280, 98, 392], ["texture>l1", "", 280, 150, 392], ["surface>l1", "", 280, 202, 392], ["ldgsts>l1", "", 280, 254, 392],
   ["shared", "Shared Wavefronts %", 280, 302, 392, "use"],
   ["l2>l1", "L2 To L1 Bytes", 652, 98, 520], ["l1>l2", "L1 To L2 Bytes", 520, 202, 652], ["l2>tma", "TMA Loaded Bytes", 652, 346, 520],
-  ["dram>l2", "", 902, 54, 780], ["l2>dram", "", 780, 102, 902], ["system>l2", "", 902, 172, 780], ["l2>system", "", 780, 220, 902],
-  ["peer>l2", "", 902, 288, 780], ["l2>peer", "", 780, 336, 902],
+  ["dram>l2", "", 890, 54, 780], ["l2>dram", "", 780, 102, 890], ["system>l2", "", 890, 172, 780], ["l2>system", "", 780, 220, 890],
+  ["peer>l2", "", 890, 288, 780], ["l2>peer", "", 780, 336, 890],
 ];
 
 /* Adds up a link: all values of its group but other views of them, or those of one label; and its share of the peak. */
@@ -844,14 +854,14 @@ function memoryBlock(full, all) {
 const useLevel = use => use === null ? "x" : use <= 0 ? 0 : use <= 10 ? 1 : use <= 40 ? 2 : use <= 70 ? 3 : 4;
 
 function flowNode(f, x1, y, x2, most, cells) {
-  const direction = x2 > x1 ? 1 : -1, level = f.sum ? useLevel(f.use) : 0, middle = (x1 + x2) / 2;
+  const direction = x2 > x1 ? 1 : -1, level = f.sum ? Math.max(1, useLevel(f.use)) || "x" : 0, middle = (x1 + x2) / 2;
   const tip = f.own.map(c => c.label + ": " + shown(c.value, c.unit).join(" ") + "  (" + c.name + ")");
   if (f.use !== null)
     tip.unshift(percent(f.use) + " of peak");
   return draw("g", {class: "flow use-" + level, tip}, draw("line", {x1, x2: x2 - direction * 8, y1: y, y2: y}),
               draw("path", {d: `M${x2 - direction * 9} ${y - 6}L${x2 - direction} ${y}L${x2 - direction * 9} ${y + 6}Z`}),
               draw("text", {x: middle, y: y - 7, "text-anchor": "middle"}, quantity(f.sum, f.unit).replace(/ inst$/, "")),
-              f.use !== null && f.sum ? draw("text", {class: "tick", x: middle, y: y + 15, "text-anchor": "middle"}, percent(f.use)) : null);
+              f.use >= 0.05 && f.sum && f.unit !== "%" ? draw("text", {class: "tick", x: middle, y: y + 15, "text-anchor": "middle"}, percent(f.use)) : null);
 }
 
 function memoryBox(cells, x, y, w, h, title, group) {
@@ -923,7 +933,7 @@ function verdictCard(launch, full) {
 const makers = {
   metrics: (full, cells) => metricsBlock(full, cells),
   table: (full, cells) => tableOf(cells.map(c => cellIn(full, c))),
-  bars: (full, cells) => barList(barsOf(full, cells).sort((a, b) => (b.number || 0) - (a.number || 0)), "Bars"),
+  bars: (full, cells) => barList(barsOf(full, cells).sort((a, b) => (b.number || 0) - (a.number || 0)), "Bars", true),
   rows: (full, cells) => barList(barsOf(full, cells), "Bars"),
   grid: (full, cells) => gridBlock(full, cells),
   curve: (full, cells) => curveBlock(full, cells),
@@ -935,9 +945,11 @@ const makers = {
 };
 const isDrawing = kind => !["metrics", "title", "note", "advice"].includes(kind);
 
+const hasWork = roofs => roofs[1].some(([, isPoint, work]) => isPoint && work > 0);
+
 /* Blocks of one title stay together; drawings that go side by side do. */
 function sectionNode(full, section, lists, at) {
-  const [title, blocks] = data.sections[section], advice = [], parts = [];
+  const [title, blocks] = data.sections[section], advice = [], parts = [], begun = lists.roofs;
   let group = null;
   for (const [kind, content] of blocks) {
     if (kind === "advice") {
@@ -953,12 +965,16 @@ function sectionNode(full, section, lists, at) {
     } else if (isDrawing(kind) && group) {
       group.nodes.push(node);
       group.drawn = true;
-      group.wide = group.wide || ["memory", "grid", "series"].includes(kind);
+      group.wide = group.wide || ["memory", "grid", "series"].includes(kind) || (kind === "rows" && content.length < 3);
     } else {
       parts.push({nodes: [node], wide: true});
     }
   }
-  const body = el("div", {class: "section-body"}, parts.map(p => el("div", {class: p.wide ? "wide" : ""}, p.nodes)));
+  if (!advice.length && blocks.some(b => b[0] === "roofline") && !full.roofs.slice(begun, lists.roofs).some(hasWork))
+    return {title: text(title), advice, quiet: true, node: el("details", {class: "card section quiet", id: "section-" + at}, el("summary", {}, text(title), el("span", {class: "dim"}, ": no work of this kind")),
+      el("div", {class: "section-body"}, parts.map(p => el("div", {class: "wide"}, p.nodes))))};
+  const alone = parts.filter(p => !p.wide).length === 1;
+  const body = el("div", {class: "section-body"}, parts.map(p => el("div", {class: p.wide ? "wide" : alone ? "wide alone" : ""}, p.nodes)));
   return {title: text(title), advice, node: el("section", {class: "card section", id: "section-" + at}, el("h2", {}, text(title)),
     advice.length ? el("div", {class: "advices"}, advice.map(adviceNode)) : null, body)};
 }
@@ -994,9 +1010,187 @@ function launchPage([index]) {
   const contents = el("nav", {class: "contents", "aria-label": "Sections"}, sections.map((s, i) =>
     el("a", {href: "#/launch/" + launch.index, onclick: goTo(i)}, s.title, s.advice.filter(a => a[0] === "OPT").length ? el("span", {class: "count", title: "pieces of advice"}, String(s.advice.filter(a => a[0] === "OPT").length)) : null)));
   return el("div", {}, el("header", {class: "title"}, el("p", {}, link("/", {}, "All kernels"), " ›"), el("h1", {}, nameNode(launch.name)), launchFacts(launch)),
-    verdictCard(launch, full), launchStrip(launch),
+    full && full.source.length ? el("p", {}, link("/source/" + launch.index, {class: "button"}, "Source and instructions")) : null, verdictCard(launch, full), launchStrip(launch),
     full ? el("div", {class: "with-contents"}, contents, el("div", {class: "sections"}, sections.map(s => s.node)))
          : card("Not in full in this file", el("p", {}, "The file has one launch of each kernel and shape in full. ", other ? ["Look at ", link("/launch/" + other.index, {}, "launch " + other.id), ", " + shapeText(other.shape) + "."] : "None of this kernel has been chosen; kprof report shows it.")));
+}
+
+/* ---- source ---- */
+
+const sourceValues = {samples: "Samples", instructions: "Instructions", sectors: "Excess sectors", wavefronts: "Excess wavefronts", divergent: "Divergent branches"};
+
+/* Instructions of all functions of a launch, with their values and stalls. */
+function instructionsOf(full) {
+  return full.source.flatMap(part => {
+    const code = data.codes[part.code];
+    const list = code.instructions.map(([offset, location, disassembly], i) => ({code, offset, location, text: text(disassembly), stalls: [],
+      values: Object.fromEntries(Object.entries(part.values).map(([name, values]) => [name, values[i]]))}));
+    for (const [reason, ...pairs] of part.stalls)
+      for (let i = 0; i < pairs.length; i += 2)
+        list[pairs[i]].stalls.push([text(reason), pairs[i + 1]]);
+    return list;
+  });
+}
+
+/* The place that an instruction counts for: its own line, or the outermost call that inlines it. */
+function placeOf(instruction, atCalls) {
+  const {code} = instruction;
+  let location = code.locations[instruction.location];
+  for (let steps = 0; atCalls && location && code.locations[location[2]] && steps < 64; steps++)
+    location = code.locations[location[2]];
+  return location && code.files[location[0]] ? {file: code.files[location[0]], line: location[1]} : null;
+}
+
+function addTo(sums, instruction) {
+  for (const [name, value] of Object.entries(instruction.values))
+    sums.values[name] = (sums.values[name] || 0) + value;
+  for (const [reason, n] of instruction.stalls)
+    sums.stalls.set(reason, (sums.stalls.get(reason) || 0) + n);
+  sums.instructions.push(instruction);
+}
+
+/* Files by path: {path, text, lines: line -> sums}, the hottest first. */
+function sourceFiles(instructions, atCalls, by) {
+  const files = new Map();
+  for (const instruction of instructions) {
+    const place = placeOf(instruction, atCalls), path = place ? text(place.file[0]) : "";
+    if (!place)
+      continue;
+    const file = files.get(path) || {path, text: null, lines: new Map(), total: 0};
+    files.set(path, file);
+    if (place.file[1] >= 0)
+      file.text = text(place.file[1]);
+    if (!file.lines.has(place.line))
+      file.lines.set(place.line, {values: {}, stalls: new Map(), instructions: []});
+    addTo(file.lines.get(place.line), instruction);
+    file.total += instruction.values[by] || 0;
+  }
+  return [...files.values()].sort((a, b) => b.total - a.total);
+}
+
+function stallTip(stalls, values) {
+  const list = [...stalls].sort((a, b) => b[1] - a[1]), all = list.reduce((sum, s) => sum + s[1], 0);
+  return [...Object.entries(values).filter(v => v[1]).map(([name, value]) => sourceValues[name] + ": " + number(value)),
+          ...list.slice(0, 6).map(([reason, n]) => "waits for " + reason + ": " + percent(100 * n / all))];
+}
+
+function heatCell(value, most, total) {
+  return el("span", {class: "heat"}, el("span", {class: "heat-bar", "width%": most ? 100 * value / most : 0}),
+            el("span", {class: "heat-number"}, value ? number(value) + (total ? " · " + (100 * value / total).toFixed(1) + " %" : "") : ""));
+}
+
+/* One of the two lists; `rows`: {key, label, value, text, stalls, values}. */
+function codeList(rows, label, total, pick) {
+  const most = Math.max(...rows.map(r => r.value || 0), 0), nodes = new Map();
+  const list = el("div", {class: "code", role: "list", "aria-label": label, tabindex: 0}, rows.map(r => {
+    const counted = r.values !== null;
+    const node = el("div", {class: "code-row" + (counted ? " counted" : ""), role: "listitem", tabindex: counted ? 0 : null, "data-key": r.key, "data-value": counted ? r.value : null,
+      tip: counted ? () => stallTip(r.stalls, r.values) : undefined, onclick: counted ? () => pick(r.key) : undefined},
+      el("span", {class: "code-label"}, r.label), heatCell(r.value, most, total), el("code", {}, r.text));
+    if (counted)
+      node.addEventListener("keydown", event => {
+        if (event.key === "Enter")
+          pick(r.key);
+      });
+    nodes.set(r.key, node);
+    return node;
+  }));
+  return {list, nodes};
+}
+
+/* Marks rows, and moves the list, not the page, to the first. */
+function markRows(view, keys, move) {
+  for (const node of view.list.querySelectorAll(".picked"))
+    node.classList.remove("picked");
+  const nodes = keys.map(k => view.nodes.get(k)).filter(Boolean);
+  nodes.forEach(n => n.classList.add("picked"));
+  if (nodes.length && move)
+    view.list.scrollTop = nodes[0].offsetTop - view.list.clientHeight / 3;
+}
+
+function lineRows(file, by) {
+  const lines = file.text === null ? null : file.text.replace(/\n$/, "").split("\n");
+  const numbers = lines ? lines.map((_, i) => i + 1) : [...file.lines.keys()].sort((a, b) => a - b);
+  return numbers.map(n => {
+    const sums = file.lines.get(n);
+    return {key: String(n), label: String(n), text: lines ? lines[n - 1] : "", value: sums ? sums.values[by] || 0 : 0, values: sums ? sums.values : null, stalls: sums ? sums.stalls : []};
+  });
+}
+
+function sassRows(instructions, by) {
+  let last = null;
+  return instructions.flatMap((ins, i) => {
+    const head = ins.code !== last ? [{key: "f" + i, label: "", text: text(ins.code.name), value: 0, values: null}] : [];
+    last = ins.code;
+    return [...head, {key: String(i), label: ins.offset.toString(16).padStart(4, "0"), text: ins.text || "(not disassembled)", value: ins.values[by] || 0, values: ins.values, stalls: ins.stalls}];
+  });
+}
+
+function sourceView(instructions, file, by, atCalls) {
+  const total = instructions.reduce((sum, i) => sum + (i.values[by] || 0), 0);
+  const placed = instructions.map(ins => {
+    const place = placeOf(ins, atCalls);
+    return place && text(place.file[0]) === file.path ? String(place.line) : null;
+  });
+  let lines = null, sass = null;
+  const pickLine = line => {
+    markRows(lines, [line], false);
+    markRows(sass, placed.flatMap((p, i) => p === line ? [String(i)] : []), true);
+  };
+  const pickInstruction = i => {
+    const line = placed[Number(i)];
+    markRows(lines, line ? [line] : [], true);
+    markRows(sass, line ? placed.flatMap((p, j) => p === line ? [String(j)] : []) : [i], false);
+  };
+  lines = codeList(lineRows(file, by), "Source of " + file.path, total, pickLine);
+  sass = codeList(sassRows(instructions, by), "Instructions", total, pickInstruction);
+  const hottest = [...file.lines].sort((a, b) => (b[1].values[by] || 0) - (a[1].values[by] || 0))[0];
+  return {node: el("div", {class: "source"}, el("div", {}, el("h3", {}, file.path), file.text === null ? el("p", {class: "hint"},
+    "The text of this file is not in the session. Profile with --import-source yes, or give the report --source-folders.") : null, lines.list), el("div", {}, el("h3", {}, "Instructions (SASS)"), sass.list)),
+    start: () => hottest && (pickLine(String(hottest[0])), markRows(lines, [String(hottest[0])], true))};
+}
+
+function hotLines(files, by, total, open) {
+  const all = files.flatMap(f => [...f.lines].map(([line, sums]) => ({file: f, line, value: sums.values[by] || 0, sums}))).filter(l => l.value).sort((a, b) => b.value - a.value).slice(0, 5);
+  return el("ol", {class: "hot-lines"}, all.map(l => el("li", {}, el("button", {type: "button", onclick: () => open(l.file.path)}, l.file.path.split("/").pop() + ":" + l.line), " ", el("b", {}, percent(100 * l.value / total)),
+    el("code", {}, l.file.text ? (l.file.text.split("\n")[l.line - 1] || "").trim() : ""))));
+}
+
+function sourceCard(launch, full) {
+  const instructions = instructionsOf(full), present = Object.keys(sourceValues).filter(v => instructions.some(i => i.values[v]));
+  const query = readPlace().query;
+  let by = present.includes(query.get("by")) ? query.get("by") : present[0], atCalls = query.get("inlined") === "calls", path = query.get("file");
+  const place = el("div"), hot = el("div"), pickFile = el("select", {id: "source-file", "aria-label": "File", onchange: () => { path = pickFile.value; update(); }});
+  const update = () => {
+    const files = sourceFiles(instructions, atCalls, by), file = files.find(f => f.path === path) || files[0];
+    const total = instructions.reduce((sum, i) => sum + (i.values[by] || 0), 0);
+    setQuery("by", by);
+    setQuery("inlined", atCalls ? "calls" : "");
+    pickFile.replaceChildren(...files.map(f => el("option", {value: f.path}, f.path + (total ? " (" + percent(100 * f.total / total) + ")" : ""))));
+    if (!file) {
+      place.replaceChildren(el("p", {class: "hint"}, "No line is known: compile with -lineinfo."), codeList(sassRows(instructions, by), "Instructions", total, () => {}).list);
+      return;
+    }
+    pickFile.value = path = file.path;
+    hot.replaceChildren(hotLines(files, by, total, to => { path = to; update(); }));
+    const view = sourceView(instructions, file, by, atCalls);
+    place.replaceChildren(view.node);
+    requestAnimationFrame(view.start);
+  };
+  const inlined = instructions.some(i => i.code.locations[i.location] && i.code.locations[i.location][2] >= 0);
+  const node = card(null, el("div", {class: "filters-line"}, choice("Values", present.map(v => [v, sourceValues[v]]), by, v => { by = v; update(); }),
+    inlined ? choice("Inlined code", [["own", "Inlined code at its own lines"], ["calls", "at its calls"]], atCalls ? "calls" : "own", v => { atCalls = v === "calls"; update(); }) : null, pickFile), hot, place,
+    el("p", {class: "hint"}, "Choose a line to see its instructions, or an instruction to see its line. The pointer or the focus on a row shows what warps wait for."));
+  update();
+  return node;
+}
+
+function sourcePage([index]) {
+  const launch = launches[Number(index)], full = launch && launch.full >= 0 ? data.full[launch.full] : null;
+  if (!full || !full.source.length)
+    return el("p", {}, "This launch has no values by instruction in the file: the section SourceCounters collects them.");
+  return el("div", {}, el("header", {class: "title"}, el("p", {}, link("/", {}, "All kernels"), " › ", link("/launch/" + launch.index, {}, shortName(launch.name)), " ›"), el("h1", {}, "Source of ", nameNode(launch.name))),
+            sourceCard(launch, full));
 }
 
 /* ---- facts of the sessions ---- */
@@ -1013,6 +1207,7 @@ function sessionTables() {
 
 const routes = {
   launch: launchPage,
+  source: sourcePage,
   session: () => el("div", {}, heading(), sessionTables()),
 };
 

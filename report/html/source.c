@@ -89,11 +89,8 @@ static uint64_t value_at(const struct kp_source_map *s, size_t i, enum kp_source
 static void write_values(FILE *to, const struct kp_source_map *s, const struct kp_source_function *f)
 {
     static const char *const names[KP_AT_VALUES] = {
-        [KP_AT_SAMPLES] = "samples",
-        [KP_AT_INSTRUCTIONS] = "instructions",
-        [KP_AT_DIVERGENT] = "divergent",
-        [KP_AT_SECTORS_EXCESS] = "sectors",
-        [KP_AT_WAVEFRONTS_EXCESS] = "wavefronts",
+        [KP_AT_SAMPLES] = "samples",        [KP_AT_INSTRUCTIONS] = "instructions",    [KP_AT_DIVERGENT] = "divergent",
+        [KP_AT_SECTORS_EXCESS] = "sectors", [KP_AT_WAVEFRONTS_EXCESS] = "wavefronts",
     };
     const char *gap = "";
     for (int what = 0; what < KP_AT_VALUES; what++) {

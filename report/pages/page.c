@@ -336,7 +336,8 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
                  struct kp_summary *summary, char **err)
 {
     struct stored stored = {.store = store, .display = d};
-    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store), is_filtered(d) ? &stored.choice : NULL};
+    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store),
+                                   is_filtered(d) ? &stored.choice : NULL};
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)
@@ -349,7 +350,8 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
 int kp_page_write_store(struct kp_writer *w, const struct kp_display *d, struct kp_store *store, char **err)
 {
     struct stored stored = {.store = store, .display = d};
-    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store), is_filtered(d) ? &stored.choice : NULL};
+    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store),
+                                   is_filtered(d) ? &stored.choice : NULL};
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)

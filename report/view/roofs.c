@@ -23,8 +23,8 @@ static struct kp_rates *find_or_add(struct kp_roofs *r, const char *group)
     struct kp_rates *found = kp_roofs_find(r, group);
     if (found)
         return found;
-    r->all[r->n] = (struct kp_rates){
-        .name = is_point ? group + mark : group, .is_point = is_point, .work = NAN, .traffic = NAN};
+    r->all[r->n] =
+        (struct kp_rates){.name = is_point ? group + mark : group, .is_point = is_point, .work = NAN, .traffic = NAN};
     r->points += is_point;
     return &r->all[r->n++];
 }

@@ -134,8 +134,8 @@ void kp_write_facts(struct kp_writer *w, const struct kp_facts *facts);
 void kp_write_table(struct kp_writer *w, const struct kp_table *table);
 void kp_write_row(struct kp_writer *w, const char *const *cells);
 void kp_write_table_end(struct kp_writer *w);
-/* Writes what a list of all launches tells of the writer's launch. `full`: its head and its sections follow. A page that
- * shows some launches in full lists the others, too. */
+/* Writes what a list of all launches tells of the writer's launch. `full`: its head and its sections follow. A page
+ * that shows some launches in full lists the others, too. */
 void kp_write_listed(struct kp_writer *w, const struct kp_shown *s, bool full);
 /* Writes the head of the writer's launch. `quick`: as in kp_shown. */
 void kp_write_launch(struct kp_writer *w, bool quick);
