@@ -92,7 +92,14 @@ static bool has_flag(const struct kp_own_flag *flags, size_t n, const char *flag
     return n;
 }
 
-const char *kp_flags_home(const char *flag, const struct kp_own_flags *own)
+static struct kp_own_flags known_flags;
+
+void kp_flags_know(const struct kp_own_flags *own)
+{
+    known_flags = *own;
+}
+
+const char *kp_flags_home(const char *flag)
 {
     static const char *const homes[2][2] = {
         {NULL, "it belongs to `kprof diff`"},
@@ -107,7 +114,8 @@ const char *kp_flags_home(const char *flag, const struct kp_own_flags *own)
     for (; n; n--, query++)
         if (!strcmp(query->flag, flag))
             return "it belongs to `kprof query-metrics` and the lists, such as `kprof list-sets`";
-    return homes[has_flag(own->report, own->n_report, flag)][has_flag(own->diff, own->n_diff, flag)];
+    return homes[has_flag(known_flags.report, known_flags.n_report, flag)]
+                [has_flag(known_flags.diff, known_flags.n_diff, flag)];
 }
 
 static const char *home_of_letter(int letter)
@@ -155,14 +163,14 @@ static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FL
 }
 
 /* Returns advice on a flag that the sub-command does not take; malloc'ed. `word`: as given, with its dashes. */
-static char *advice_on(const struct kp_flags_of *f, const struct option *longs, size_t n, const char *word)
+static char *advice_on(const struct option *longs, size_t n, const char *word)
 {
     const char *flags[MAX_FLAGS + 1] = {0}, *known = NULL;
     if (!strncmp(word, "--", 2)) {
         char *flag = strndup(word + 2, strcspn(word + 2, "="));
         known = flag ? kp_option_instead(flag) : NULL;
         if (flag && !known)
-            known = kp_flags_home(flag, &f->homes);
+            known = kp_flags_home(flag);
         free(flag);
         for (size_t i = 0; i < n; i++)
             flags[i] = longs[i].name;
@@ -176,7 +184,7 @@ static char *advice_on(const struct kp_flags_of *f, const struct option *longs, 
 static int unknown_flag(const struct kp_flags_of *f, const struct option *longs, size_t n, const char *word)
 {
     bool is_long = !strncmp(word, "--", 2);
-    char *advice = advice_on(f, longs, n, word), letter[] = {'-', (char)optopt, '\0'};
+    char *advice = advice_on(longs, n, word), letter[] = {'-', (char)optopt, '\0'};
     const char *shown = advice && !is_long ? letter : word; /* letters may be combined */
     int status = kp_console_error(KP_EXIT_USAGE,
                                   advice ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",

@@ -42,13 +42,14 @@ struct kp_flags_of {
     enum kp_option_group least;  /* takes the options of this group and of later ones */
     const struct kp_own_flag *own;
     size_t n_own;
-    void *arg;                 /* for `take` of the flags */
-    struct kp_own_flags homes; /* to say of an unknown flag where it belongs */
+    void *arg; /* for `take` of the flags */
 };
 
+/* Makes the flags known that are no options. The tables behind it must last. */
+void kp_flags_know(const struct kp_own_flags *own);
 /* Returns the sub-commands that a flag (without its dashes) belongs to, as the end of a sentence; NULL for an
  * unknown flag. Static text. */
-const char *kp_flags_home(const char *flag, const struct kp_own_flags *own);
+const char *kp_flags_home(const char *flag);
 
 /* Checks the options and puts them into the environment; passes the sub-command's own flags to their `take`. Returns
  * 0, or an exit status; optind is then that of the first file. */

@@ -170,7 +170,6 @@ int kp_main_diff(int argc, char **argv)
     struct kp_options o = {0};
     struct kp_display d;
     f.options.limits = f.limits;
-    flags.homes = kp_main_own_flags();
     int status = kp_flags_take(&flags, argc, argv);
     if (!status && argc - optind != 2)
         status = kp_console_error(KP_EXIT_USAGE, "kprof diff takes two session files");

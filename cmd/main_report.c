@@ -308,8 +308,7 @@ int kp_main_report(int argc, char **argv)
                                 .least = KP_OPT_REPORT,
                                 .own = own,
                                 .n_own = sizeof own / sizeof *own,
-                                .arg = &f,
-                                .homes = kp_main_own_flags()};
+                                .arg = &f};
     struct kp_options o;
     struct kp_display d;
     int status = kp_flags_take(&flags, argc, argv);
