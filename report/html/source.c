@@ -68,7 +68,8 @@ static size_t code_of(struct kp_data *d, const struct kp_source_map *s, const st
     fputs("],\"instructions\":[", draft.to);
     for (size_t i = f->first; i < f->end; i++) {
         const struct kp_source_instruction *at = &s->instructions[i];
-        const char *text = !at->code ? "" : *at->code->text ? at->code->text : at->code->opcode;
+        const char *text = at->code ? at->code->text : NULL;
+        text = text && *text ? text : at->code ? at->code->opcode : NULL;
         fprintf(draft.to, "%s[%" PRIu32 ",%ld,%zu]", i > f->first ? "," : "", at->offset,
                 at->location ? (long)(at->location - f->code->locations) : -1L, kp_data_string(d, text));
     }
