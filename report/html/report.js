@@ -205,7 +205,7 @@ function tipOfCell(cell) {
 /* The value of a cell, which says of which metric it is; in the unit of its column where that has one. */
 function valueNode(cell, tag, scale) {
   const [digits, unit] = scale && Number.isFinite(cell.number) ? [number(cell.number / scale.divisor), ""] : shown(cell.value, cell.unit);
-  return el(tag || "span", {class: "value", tip: () => tipOfCell(cell), "data-metric": cell.name, "data-exact": exactOf(cell.value)},
+  return el(tag || "span", {class: "value", tip: () => tipOfCell(cell), "data-metric": cell.instance ? null : cell.name, "data-exact": exactOf(cell.value)},
             digits, unit && el("span", {class: "unit"}, " " + unit));
 }
 
@@ -555,7 +555,7 @@ const ROWS_AT_FIRST = 200;
 
 function kernelTable(kernels, sort, down, resort) {
   const column = columns.find(c => c.id === sort) || columns[1];
-  const order = (a, b) => column.text ? column.of(a).localeCompare(column.of(b)) : column.of(a) - column.of(b);
+  const key = k => column.text ? column.of(k).toLowerCase() : column.of(k), order = (a, b) => key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0;
   const sorted = [...kernels].sort((a, b) => (down ? -order(a, b) : order(a, b)) || b.time - a.time);
   const body = el("tbody", {}, sorted.slice(0, ROWS_AT_FIRST).map(kernelRow));
   const head = el("tr", {}, columns.map(c => el("th", {scope: "col", class: c.text || c.left ? "" : "num",
@@ -664,7 +664,7 @@ function barsOf(full, cells) {
   const all = cells.map(c => cellIn(full, c)), only = all.length === 1 && all[0].value && all[0].value.instances ? all[0] : null;
   if (!only)
     return all;
-  return data.keys[only.value.keys].map((key, i) => ({...only, label: text(key), number: only.value.instances[i], value: only.value.instances[i]}));
+  return data.keys[only.value.keys].map((key, i) => ({...only, label: text(key), instance: true, number: only.value.instances[i], value: only.value.instances[i]}));
 }
 
 const BARS_AT_FIRST = 14;
@@ -738,7 +738,7 @@ function curveBlock(full, cells) {
 function curveChart(cell, mark, also) {
   const keys = data.keys[cell.value.keys].map(text), xs = keys.map(Number), values = cell.value.instances;
   if (!xs.every(Number.isFinite) || xs.length < 2)
-    return barList(keys.map((key, i) => ({...cell, label: key, number: values[i], value: values[i]})), cell.label);
+    return barList(keys.map((key, i) => ({...cell, label: key, instance: true, number: values[i], value: values[i]})), cell.label);
   const width = 560, height = 190, box = {left: 46, right: 548, top: 12, bottom: 158}, most = Math.max(...values.filter(Number.isFinite), 1);
   const x = axis(xs[0], xs[xs.length - 1], box.left, box.right), y = axis(0, most, box.bottom, box.top), svg = frame(width, height, cell.label);
   const ticks = [0, most / 2, most], xTicks = [0, 1, 2, 3, 4].map(i => xs[0] + i / 4 * (xs[xs.length - 1] - xs[0]));
