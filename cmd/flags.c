@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "cmd/console.h"
 #include "cmd/idle.h"
 #include "cmd/query.h"
@@ -71,6 +72,21 @@ int kp_flags_check_folder(const struct kp_option *row)
     free(value);
     free(err);
     return rc;
+}
+
+int kp_flags_take_choice(const char *flag, const char *value, const char *const choices[], size_t *out)
+{
+    char *err = NULL, *head = NULL;
+    for (*out = 0; choices[*out]; ++*out)
+        if (!strcmp(choices[*out], value))
+            return 0;
+    if (asprintf(&head, "--%s: unknown value", flag) < 0)
+        head = NULL;
+    kp_error_choice(&err, head ? head : flag, value, choices);
+    kp_console_error(0, "%s", err ? err : strerror(ENOMEM));
+    free(head);
+    free(err);
+    return KP_EXIT_USAGE;
 }
 
 /* ---- owners of flags ---- */

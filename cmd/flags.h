@@ -45,6 +45,9 @@ struct kp_flags_of {
     void *arg; /* for `take` of the flags */
 };
 
+/* Finds the value of a flag in `choices` (NULL-terminated); *out receives its index. 0, or an exit status after
+ * reporting that there is none. */
+int kp_flags_take_choice(const char *flag, const char *value, const char *const choices[], size_t *out);
 /* Makes the flags known that are no options. The tables behind it must last. */
 void kp_flags_know(const struct kp_own_flags *own);
 /* Returns the sub-commands that a flag (without its dashes) belongs to, as the end of a sentence; NULL for an

@@ -377,14 +377,11 @@ static void write_messages(struct kp_writer *w, const struct kp_messages *messag
 static void write_note(struct kp_writer *w, enum kp_level level, const char *mark, const char *text)
 {
     struct kp_html *h = html_of(w);
-    FILE *to;
+    FILE *to = begin_block(h, "note");
+    (void)level;
     (void)mark;
-    if (level == KP_LEVEL_RUN) {
-        if (h->notes.to || kp_draft_begin(&h->data, &h->notes))
-            fprintf(next_of(&h->notes), "%zu", kp_data_string(&h->data, text));
-    } else if ((to = begin_block(h, "note"))) {
+    if (to)
         fprintf(to, ",%zu]", kp_data_string(&h->data, text));
-    }
     keep(h);
 }
 
@@ -447,7 +444,6 @@ void kp_html_free(struct kp_html *h)
         return;
     drop_launch(h);
     free(kp_draft_take(&h->data, &h->facts));
-    free(kp_draft_take(&h->data, &h->notes));
     free(h->full.shown);
     kp_data_free(&h->data);
     free(h);

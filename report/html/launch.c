@@ -223,7 +223,7 @@ void kp_html_session(struct kp_html *h, const struct kp_choice *choice)
 {
     const struct kp_session *s = h->base.session;
     struct kp_data *d = &h->data;
-    char *facts = kp_draft_take(d, &h->facts), *notes = kp_draft_take(d, &h->notes);
+    char *facts = kp_draft_take(d, &h->facts);
     struct kp_draft draft;
     if (kp_draft_begin(d, &draft)) {
         fprintf(draft.to, "{\"at\":%zu,\"name\":%zu,\"host\":%zu,\"command\":%zu,\"pid\":%" PRIu64 ",\"rank\":%ld",
@@ -239,9 +239,8 @@ void kp_html_session(struct kp_html *h, const struct kp_choice *choice)
         write_devices(d, draft.to, s);
         fputs("],\"skips\":[", draft.to);
         write_skips(d, draft.to, s);
-        fprintf(draft.to, "],\"facts\":[%s],\"notes\":[%s]}", facts ? facts : "", notes ? notes : "");
+        fprintf(draft.to, "],\"facts\":[%s]}", facts ? facts : "");
     }
     kp_draft_add(d, &draft, KP_DATA_SESSIONS);
     free(facts);
-    free(notes);
 }

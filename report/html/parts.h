@@ -23,7 +23,7 @@ struct kp_html {
     struct kp_writer base;
     struct kp_data data;
     struct kp_full full;
-    struct kp_draft facts, notes; /* of the present session */
+    struct kp_draft facts; /* of the present session */
     size_t n_full;
 };
 

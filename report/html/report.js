@@ -397,8 +397,11 @@ function drawRoof(svg, r, i, x, y, box, operation) {
                   r.name.replace(/ Roofline/, "")));
 }
 
+/* Areas are as the shares of time, as far as the page has room. */
+const radiusOf = p => 4 + Math.min(24, 38 * Math.sqrt(p.area || 0));
+
 function pointNode(p, cx, cy) {
-  const circle = draw("circle", {class: "point" + (p.go ? " goes" : ""), cx, cy, r: 5 + 21 * Math.sqrt(p.area || 0), tip: p.tip,
+  const circle = draw("circle", {class: "point" + (p.go ? " goes" : "") + (p.base ? " base" : ""), cx, cy, r: radiusOf(p), tip: p.tip,
                                  tabindex: p.go ? 0 : null, role: p.go ? "link" : null, "aria-label": p.tip.join(", ")});
   if (p.go) {
     circle.addEventListener("click", () => { location.hash = p.go; });
@@ -413,8 +416,8 @@ function pointNode(p, cx, cy) {
 /* Labels the largest points, unless a label is in the way. */
 function labelPoints(svg, points, x, y, box) {
   const taken = [];
-  for (const p of points.slice(0, 8)) {
-    const name = p.label.length > 26 ? p.label.slice(0, 25) + "…" : p.label, r = 5 + 21 * Math.sqrt(p.area || 0);
+  for (const p of points.filter(q => q.label).slice(0, 8)) {
+    const name = p.label.length > 26 ? p.label.slice(0, 25) + "…" : p.label, r = radiusOf(p);
     const right = x(p) + r + 6 + name.length * 6.2 < box.right, tx = right ? x(p) + r + 4 : x(p) - r - 4;
     const from = right ? tx : tx - name.length * 6.2, to = right ? tx + name.length * 6.2 : tx, ty = y(p) + 4;
     if (from < box.left || taken.some(t => Math.abs(t.y - ty) < 13 && from < t.to && to > t.from))
@@ -483,7 +486,7 @@ function weighted(k, field) {
 }
 
 function overviewPoints(kernels) {
-  const most = Math.max(...kernels.map(k => k.time), 1);
+  const total = kernels.reduce((sum, k) => sum + k.time, 0) || 1;
   return kernels.map(k => {
     const p = kernelPoint(k), compute = weighted(k, "compute"), memory = weighted(k, "memory");
     const tip = [k.name, time(k.time) + ", " + percent(k.share) + " of the time", k.bound ? "bound by " + k.bound : "bound not known"];
@@ -491,26 +494,27 @@ function overviewPoints(kernels) {
       tip.push(quantity(p.work / p.time, p.operation + "/s") + " at " + number(p.work / p.traffic) + " " + p.operation + "/byte (" + p.name + ")");
     if (compute !== null)
       tip.push("compute " + percent(compute) + ", memory " + percent(memory) + " of peak");
-    return {label: shortName(k.name), area: k.time / most, tip, go: "/launch/" + k.stand.index, compute, memory, time: k.time,
+    return {label: shortName(k.name), area: k.time / total, tip, go: "/launch/" + k.stand.index, compute, memory, time: k.time,
             work: p ? p.work / p.time : 0, intensity: p ? p.work / p.traffic : NaN, operation: p && p.operation};
   });
 }
 
-function kernelMap(kernels, list) {
-  const points = overviewPoints(kernels), operation = (points.find(p => p.operation) || {}).operation || "FLOP";
+/* A roofline, or a chart of throughput where too little of the time has counted work; the reader may change that. */
+function kernelMap(points, list, hint) {
+  const operation = (points.find(p => p.operation) || {}).operation || "FLOP";
   const roofline = rooflineChart(roofsOf(list), points, operation, "Roofline with all kernels");
   const throughput = throughputChart(points), place = el("div", {class: "map"});
   const total = points.reduce((sum, p) => sum + p.time, 0), without = points.filter(p => !(p.work > 0));
   const worked = total - without.reduce((sum, p) => sum + p.time, 0);
   const first = roofline && (worked * 2 >= total || !throughput) ? "roofline" : "throughput";
   const show = which => place.replaceChildren(...[which === "roofline" ? roofline : throughput,
-    which === "roofline" && without.length ? el("p", {class: "hint"}, without.length === 1 ? "1 kernel does" : without.length + " kernels do", " no counted ",
-      "floating-point work and has no place here: see Throughput.") : null].filter(Boolean));
+    which === "roofline" && without.length ? el("p", {class: "hint"}, without.length === 1 ? "1 kernel does no counted floating-point work and has" : without.length + " kernels do no counted floating-point work and have",
+      " no place here: see Throughput.") : null].filter(Boolean));
   if (!roofline && !throughput)
     return el("p", {class: "hint"}, "No throughput was collected: the sets basic, detailed, full and roofline have it.");
   show(first);
   return el("div", {}, roofline && throughput && choice("Chart", [["roofline", "Roofline"], ["throughput", "Throughput"]], first, show), place,
-            el("p", {class: "hint"}, "Area is time on the GPU. A bubble leads to its kernel."));
+            el("p", {class: "hint"}, hint));
 }
 
 function fixFirst(kernels) {
@@ -631,7 +635,7 @@ function heading() {
     el("p", {class: "dim"}, [...devices.keys()].join("; "), el("br"), text(s.command), text(s.host) && " on " + text(s.host), s.start ? ", " + new Date(s.start).toISOString().replace("T", " ").slice(0, 19) + " UTC" : "",
        data.sessions.length > 1 ? "; " + data.sessions.length + " processes" : ""),
     data.sessions.some(x => !x.complete) && el("p", {class: "warning"}, "The program was killed or still runs: the session is incomplete."),
-    data.sessions.flatMap(x => x.notes).map(n => el("p", {class: "dim"}, text(n))));
+    data.full.length < launches.length && el("p", {class: "dim"}, number(data.full.length) + " of " + number(launches.length) + " launches are in full: of each kernel and shape the median by duration, of those that take most time. --brief-above 0 has all in full."));
 }
 
 function overview(query) {
@@ -647,7 +651,7 @@ function overview(query) {
       update();
       table.querySelector(`[data-sort=${by}]`).focus();
     })].flat());
-    map.replaceChildren(sums.kernels.length ? kernelMap(sums.kernels, list) : "");
+    map.replaceChildren(sums.kernels.length ? kernelMap(overviewPoints(sums.kernels), list, "Area is time on the GPU. A bubble leads to its kernel.") : "");
     first.replaceChildren(sums.kernels.length ? fixFirst(sums.kernels) : "No launch matches.");
   };
   const body = el("div", {}, heading(), sessionFacts(all.kernels, all.total),
@@ -774,7 +778,7 @@ function rooflineBlock(full, cells, roofs) {
     const roof = rates[p.roof];
     return roof ? Math.min(roof.work, p.traffic ? p.work / p.traffic * roof.traffic : roof.work) : NaN;
   };
-  const chart = rooflineChart(walls, points.map(p => ({label: p.name.replace(/ Achieved.*/, "") || p.name, work: p.work, intensity: p.work / p.traffic, area: 0.06,
+  const chart = rooflineChart(walls, points.map(p => ({label: p.name.replace(/ Achieved.*/, "") || p.name, work: p.work, intensity: p.work / p.traffic, area: 0.02,
     tip: [p.name, quantity(p.work, operation + "/s"), quantity(p.traffic, "byte/s"), number(p.work / p.traffic) + " " + operation + "/byte", percent(100 * p.work / limit(p)) + " of its roof"]})), operation, "Roofline");
   const idle = rates.filter(r => r.isPoint && !(r.work > 0)).map(r => r.name);
   const rows = points.map(p => el("tr", {}, el("th", {scope: "row"}, p.name), [quantity(p.work, operation + "/s"), quantity(p.traffic, "byte/s"), number(p.work / p.traffic), percent(100 * p.work / limit(p))]
@@ -1193,6 +1197,159 @@ function sourcePage([index]) {
             sourceCard(launch, full));
 }
 
+/* ---- flame graph ---- */
+
+/* A tree of frames, outermost first; the kernels are its leaves. */
+function flameTree(list, by) {
+  const root = {name: "all launches", time: 0, launches: 0, children: new Map(), kind: "root"};
+  for (const launch of list) {
+    const frames = by === "nvtx" ? data.paths[launch.path][0].map(n => [text(n), "range"])
+      : data.stacks[launch.stack].map(([name, file, line, python, module]) => [text(name) || text(module), python ? "python" : "native"]).reverse();
+    let node = root;
+    root.time += launch.time;
+    root.launches++;
+    for (const [name, kind] of [...frames, [launch.name, "kernel"]]) {
+      const key = kind + "\n" + name;
+      if (!node.children.has(key))
+        node.children.set(key, {name, kind, time: 0, launches: 0, children: new Map(), parent: node, first: launch});
+      node = node.children.get(key);
+      node.time += launch.time;
+      node.launches++;
+    }
+  }
+  return root;
+}
+
+const THINNEST = 0.0008; /* of the width: what is thinner is not drawn */
+
+function flameRows(root, zoomed, zoom) {
+  const rows = [], above = [];
+  for (let node = zoomed; node; node = node.parent)
+    above.unshift(node);
+  const put = (node, depth, from, width) => {
+    (rows[depth] = rows[depth] || []).push({node, from, width});
+    if (depth + 1 < above.length)
+      return put(above[depth + 1], depth + 1, 0, 1);
+    let at = from;
+    for (const child of [...node.children.values()].sort((a, b) => b.time - a.time)) {
+      const part = zoomed.time ? child.time / zoomed.time : 0;
+      if (part >= THINNEST)
+        put(child, depth + 1, at, part);
+      at += part;
+    }
+  };
+  put(root, 0, 0, 1);
+  return rows.map(row => el("div", {class: "flame-row"}, row.map(({node, from, width}) => {
+    const button = el("button", {type: "button", class: "frame " + node.kind, tip: [node.name, time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + " of all", number(node.launches) + (node.launches === 1 ? " launch" : " launches")],
+                                 onclick: () => zoom(node)}, node.kind === "kernel" ? shortName(node.name) : node.name);
+    if (width < 0.02)
+      button.replaceChildren();
+    button.classList.toggle("thin", width < 0.02);
+    button.style.left = 100 * from + "%";
+    button.style.width = 100 * width + "%";
+    return button;
+  })));
+}
+
+function flamePage(_, query) {
+  const has = {stack: launches.some(l => data.stacks[l.stack].length), nvtx: launches.some(l => data.paths[l.path][0].length)};
+  const first = ["stack", "nvtx"].find(by => by === query.get("by") && has[by]) || (has.stack ? "stack" : "nvtx");
+  if (!has.stack && !has.nvtx)
+    return el("div", {}, el("h1", {}, "Flame graph"), el("p", {}, "The launches have neither call stacks nor NVTX ranges. Profile with --call-stack native,python or with --nvtx to see time on the GPU by what made the launches."));
+  const place = el("div", {class: "flame"}), info = el("p", {class: "flame-info"});
+  const draws = by => {
+    const root = flameTree(launches, by), zoom = node => {
+      place.replaceChildren(...flameRows(root, node, zoom));
+      info.replaceChildren(el("b", {}, node.name), ": " + time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + ", " + number(node.launches) + (node.launches === 1 ? " launch " : " launches "),
+        node.kind === "kernel" ? link("/launch/" + standFor(launches.filter(l => l.name === node.name)).index, {}, "Look at the kernel") : "");
+    };
+    setQuery("by", by);
+    zoom(root);
+  };
+  draws(first);
+  return el("div", {}, el("header", {class: "title"}, el("h1", {}, "Flame graph of time on the GPU")), card(null,
+    has.stack && has.nvtx ? choice("Frames", [["stack", "By call stack"], ["nvtx", "By NVTX range"]], first, draws) : el("p", {class: "dim"}, has.stack ? "By call stack" : "By NVTX range"), info, place,
+    el("p", {class: "hint"}, "The outermost frame is on top, and kernels are at the ends. A frame becomes as wide as the page when it is chosen; the one on top shows all again. kprof report --folded prints the same for other tools.")));
+}
+
+/* ---- two sessions beside each other: A, the first, is the baseline ---- */
+
+const ofSession = at => launches.filter(l => at ? l.session > 0 : l.session === 0);
+const change = (a, b) => a > 0 ? 100 * (b - a) / a : NaN;
+
+function changeNode(a, b, lessIsGood) {
+  const c = change(a, b);
+  if (!Number.isFinite(c))
+    return el("span", {class: "dim"}, "–");
+  const word = Math.abs(c) < 1 ? "same" : (c < 0) === lessIsGood ? "better" : "worse";
+  return el("span", {class: lessIsGood === null ? "" : word}, (c > 0 ? "+" : c < 0 ? "−" : "") + number(Math.abs(Math.round(c * 10) / 10)) + " %");
+}
+
+function pairsOf() {
+  const a = kernelsOf(ofSession(0)), b = kernelsOf(ofSession(1)), pairs = new Map();
+  for (const [side, sums] of [["a", a], ["b", b]])
+    for (const k of sums.kernels)
+      pairs.set(k.name, {name: k.name, ...pairs.get(k.name), [side]: k});
+  return {totals: [a.total, b.total], pairs: [...pairs.values()].sort((x, y) => Math.abs(differenceOf(y)) - Math.abs(differenceOf(x)))};
+}
+const differenceOf = p => (p.b ? p.b.time : 0) - (p.a ? p.a.time : 0);
+
+function compareRow(p, most) {
+  const both = p.a && p.b, cell = (f, format) => [p.a, p.b].map(k => el("td", {class: "num"}, k ? format(f(k)) : "–"));
+  const d = differenceOf(p), name = both ? link("/compare/" + p.a.stand.index + "/" + p.b.stand.index, {}, nameNode(p.name)) : link("/launch/" + (p.a || p.b).stand.index, {}, nameNode(p.name));
+  const side = el("span", {class: "change-bar " + (d > 0 ? "up" : "down")}, el("span", {"width%": most ? 50 * Math.abs(d) / most : 0}));
+  return el("tr", {"data-kernel": p.name}, el("th", {scope: "row"}, name), cell(k => k.time, time), el("td", {class: "num"}, both ? changeNode(p.a.time, p.b.time, true) : p.a ? "only in A" : "only in B"),
+    el("td", {}, side), cell(k => k.mean, time), cell(k => k.launches.length, number), el("td", {}, both && p.a.bound !== p.b.bound ? [p.a.bound || "?", " → ", el("b", {}, p.b.bound || "?")] : (p.b || p.a).bound));
+}
+
+function compareBars(pairs) {
+  const longest = [...pairs].sort((x, y) => timeOf(y) - timeOf(x)).slice(0, 12), most = timeOf(longest[0] || {});
+  return [el("ul", {class: "bars pairs"}, longest.map(p => el("li", {}, el("span", {class: "bar-label", title: p.name}, shortName(p.name)),
+    el("span", {}, bar(p.a ? 100 * p.a.time / most : 0, "baseline"), bar(p.b ? 100 * p.b.time / most : 0)), el("span", {class: "value"}, p.b ? time(p.b.time) : "gone")))),
+    el("p", {class: "hint"}, "Above: A. Below, with its value: B.")];
+}
+const timeOf = p => Math.max(p.a ? p.a.time : 0, p.b ? p.b.time : 0, 1);
+
+function compareMap(pairs) {
+  const points = [], total = pairs.reduce((sum, p) => sum + Math.max(p.a ? p.a.time : 0, p.b ? p.b.time : 0), 0) || 1;
+  for (const p of pairs)
+    for (const [side, k] of [["A", p.a], ["B", p.b]]) {
+      const point = k && kernelPoint(k);
+      if (k)
+        points.push({label: side === "B" || !p.b ? shortName(k.name) : "", area: k.time / total, time: k.time, base: side === "A", compute: weighted(k, "compute"), memory: weighted(k, "memory"), work: point ? point.work / point.time : 0, intensity: point ? point.work / point.traffic : NaN,
+                     operation: point && point.operation, go: "/launch/" + k.stand.index, tip: [side + ": " + k.name, time(k.time), k.bound ? "bound by " + k.bound : "bound not known"]});
+    }
+  return kernelMap(points, launches, "Hollow: A, the baseline. Filled: B. Area is time on the GPU.");
+}
+
+function comparePage() {
+  const {totals, pairs} = pairsOf(), most = Math.max(...pairs.map(p => Math.abs(differenceOf(p))), 0);
+  const say = (letter, s) => el("div", {class: "fact"}, el("span", {}, letter + ": " + text(s.name) + (text(s.host) ? " on " + text(s.host) : "")), el("b", {}, time(totals[letter === "A" ? 0 : 1])), el("small", {}, text(s.command)));
+  return el("div", {}, el("header", {class: "title"}, el("h1", {}, "Comparison")), el("div", {class: "facts"}, say("A", data.sessions[0]), say("B", data.sessions[data.sessions.length - 1]),
+      el("div", {class: "fact"}, el("span", {}, "Change of the time on the GPU"), el("b", {}, changeNode(totals[0], totals[1], true)))),
+    card("Kernels by change of time", el("div", {class: "table-place"}, el("table", {class: "kernels compare"}, el("thead", {}, el("tr", {}, ["Kernel", "Time A", "Time B", "Change", "B − A", "Mean A", "Mean B", "Launches A", "B", "Bound by"]
+      .map((h, i) => el("th", {scope: "col", class: i && ![4, 9].includes(i) ? "num" : ""}, h)))), el("tbody", {}, pairs.map(p => compareRow(p, most)))))), el("div", {class: "two"}, card("Time by kernel", compareBars(pairs)), card("All kernels", compareMap(pairs))));
+}
+
+/* Metrics of sections that both launches have. */
+function comparePair([first, second]) {
+  const [a, b] = [launches[Number(first)], launches[Number(second)]], fulls = [a, b].map(l => l && l.full >= 0 ? data.full[l.full] : null);
+  if (!fulls[0] || !fulls[1])
+    return el("p", {}, "One of the launches is not in full in this file.");
+  const sections = fulls[1].sections.map(s => data.sections[s]).map(([title, blocks]) => ({title: text(title), cells: blocks.filter(x => x[0] === "metrics").flatMap(x => x[1]).filter(c => !c[3])})).filter(s => s.cells.length);
+  const rows = cells => cells.map(c => {
+    const before = cellIn(fulls[0], c), after = cellIn(fulls[1], c), numeric = Number.isFinite(before.number) && Number.isFinite(after.number);
+    const full = after.unit === "%" ? 100 : Math.max(before.number, after.number), mark = numeric && full > 0 ? el("span", {class: "base-mark"}) : null, line = bar(numeric && full > 0 ? 100 * after.number / full : 0);
+    if (mark) {
+      mark.style.left = Math.min(100, 100 * before.number / full) + "%";
+      line.append(mark);
+    }
+    return el("tr", {}, el("th", {scope: "row"}, before.label), el("td", {class: "num"}, valueNode(before)), el("td", {class: "num"}, valueNode(after)), el("td", {class: "num"}, numeric ? changeNode(before.number, after.number, null) : ""), el("td", {class: "bar-cell"}, numeric ? line : ""));
+  });
+  return el("div", {}, el("header", {class: "title"}, el("p", {}, link("/", {}, "All kernels"), " ›"), el("h1", {}, nameNode(b.name)), el("p", {class: "dim"}, "A: ", link("/launch/" + a.index, {}, "launch " + a.id), ", " + shapeText(a.shape) + ", " + time(a.ns) + ". B: ", link("/launch/" + b.index, {}, "launch " + b.id), ", " + shapeText(b.shape) + ", " + time(b.ns) + ". ", changeNode(a.ns, b.ns, true))),
+    el("p", {class: "hint"}, "The bar is B, the mark in it A."), sections.map(s => card(s.title, el("div", {class: "table-place"}, el("table", {class: "metrics compare-metrics"}, el("thead", {}, el("tr", {}, ["", "A", "B", "Change", ""].map((h, i) => el("th", {scope: "col", class: i ? "num" : ""}, h)))), el("tbody", {}, rows(s.cells)))))));
+}
+
 /* ---- facts of the sessions ---- */
 
 function sessionTables() {
@@ -1208,11 +1365,13 @@ function sessionTables() {
 const routes = {
   launch: launchPage,
   source: sourcePage,
+  flame: flamePage,
+  compare: comparePair,
   session: () => el("div", {}, heading(), sessionTables()),
 };
 
 function navigation(current) {
-  const tabs = [["", "Overview"], ["session", "Session"]];
+  const tabs = [["", "Overview"], ["flame", "Flame graph"], ["session", data.sessions.length > 1 ? "Sessions" : "Session"]];
   return el("nav", {"aria-label": "Pages"}, el("span", {class: "brand"}, "kprof"),
             tabs.map(([to, title]) => link("/" + to, {"aria-current": to === current ? "page" : null}, title)));
 }
@@ -1220,7 +1379,7 @@ function navigation(current) {
 function show() {
   const place = readPlace(), name = place.path[0] || "", route = routes[name];
   tipBox.hidden = true;
-  const body = route ? route(place.path.slice(1), place.query) : overview(place.query);
+  const body = route ? route(place.path.slice(1), place.query) : comparing ? comparePage() : overview(place.query);
   page.replaceChildren(navigation(route ? name : ""), el("main", {}, body), tipBox);
   document.title = (data.sessions.length ? text(data.sessions[0].name) : "report") + " - kprof";
   const target = place.path.length > 2 && document.getElementById("rule-" + place.path[2]);

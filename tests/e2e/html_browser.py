@@ -265,6 +265,33 @@ def contrast(css):
                 fault(f"report.css: {text} on {back} has a contrast of {(a + 0.05) / (b + 0.05):.2f}")
 
 
+def compare(browser, path, name):
+    """Kernels of both sessions stand side by side, the largest change first, and lead to their metrics."""
+    browser.open(path)
+    rows = browser.run("[...document.querySelectorAll('.compare tbody tr')].map(r => [r.dataset.kernel, r.children[3].textContent])")
+    if not rows or not rows[0][0].startswith("transpose_naive") or rows[0][1] != "+100 %" or any(change != "0 %" for _, change in rows[1:]):
+        fault(f"{name}: changes are {rows}")
+    browser.run("new Promise(resolve => { document.querySelector('.compare tbody a').click(); setTimeout(resolve, 50); })")
+    cells = browser.run("[...document.querySelectorAll('.compare-metrics tr')].filter(r => r.children[0].textContent === 'Duration').map(r => [...r.children].slice(1, 4).map(c => c.textContent))")
+    if not cells or cells[0] != ["267.55 us", "535.10 us", "+100 %"]:
+        fault(f"{name}: the duration is {cells}")
+    quiet(browser, path, name)
+
+
+def flame(browser, path, name):
+    """Frames of one row add up to what stands above them, and one that is chosen fills the width."""
+    browser.open(path)
+    for by in ("stack", "nvtx"):
+        browser.go("/flame?by=" + by)
+        widths = browser.run("[...document.querySelectorAll('.flame-row')].map(r => [...r.children].reduce((s, b) => s + parseFloat(b.style.width), 0))")
+        if len(widths) < 3 or any(abs(w - 100) > 0.1 for w in widths[:3]):
+            fault(f"{name}: rows of the flame graph by {by} are {widths} wide")
+        browser.run("document.querySelectorAll('.flame-row')[2].firstChild.click()")
+        if browser.run("document.querySelectorAll('.flame-row')[2].children.length") != 1:
+            fault(f"{name}: a frame does not become as wide as the page")
+    quiet(browser, path, name + " flame graph")
+
+
 def many(browser, path):
     browser.open(path)
     ready = browser.run("Math.round(performance.now())")
@@ -295,6 +322,9 @@ def main():
             source(browser, path, name)
         if name == "many":
             many(browser, path)
+            flame(browser, path, name)
+        if name == "compare":
+            compare(browser, path, name)
     browser.close()
     contrast(re.search(r"<style>(.*?)</style>", open(f"{folder}/{sessions[0]}.html").read(), re.S).group(1))
     return faults > 0
