@@ -12,9 +12,10 @@ cp "$source/examples/h200-demo.kprof" "$folder/demo.kprof"
 cp "$source/tests/data/h200-source.kprof" "$folder/source.kprof"
 make_session() { python3 "$source/tests/e2e/html_sessions.py" "$@" || fail "html_sessions.py $1"; }
 make_session many "$folder/demo.kprof" "$folder/many.kprof" 2000
+make_session many "$folder/demo.kprof" "$folder/some.kprof" 200
 make_session hostile "$folder/demo.kprof" "$folder/hostile.kprof"
 
-for session in demo source many hostile; do
+for session in demo source some many hostile; do
     "$kprof" report --html "$folder/$session.html" "$folder/$session.kprof" >"$tmp/said" 2>&1 || fail "--html of $session: $(cat "$tmp/said")"
     expect "$session: what is said" "$(cat "$tmp/said")" ""
 done
@@ -50,18 +51,18 @@ expect "status of diff --html above a limit" $? 1
 rm -f "$folder/limit.html" "$folder/slower.kprof"
 
 # Folded stacks add up to the time of all launches.
-total=$("$kprof" report --csv --page raw --metrics gpu__time_duration.sum "$folder/many.kprof" | python3 -c '
+total=$("$kprof" report --csv --page raw --metrics gpu__time_duration.sum "$folder/some.kprof" | python3 -c '
 import csv, sys
 rows = list(csv.DictReader(sys.stdin))[1:]
 print(sum(int(row["gpu__time_duration.sum"]) for row in rows))')
 for by in stack nvtx; do
-    "$kprof" report --folded $by "$folder/many.kprof" >"$tmp/folded" || fail "--folded $by"
+    "$kprof" report --folded $by "$folder/some.kprof" >"$tmp/folded" || fail "--folded $by"
     expect "--folded $by: sum" "$(awk '{s += $NF} END {printf "%d", s}' "$tmp/folded")" "$total"
     expect "--folded $by: lines of one stack" "$(sed 's/ [0-9]*$//' "$tmp/folded" | sort | uniq -d | wc -l)" 0
 done
 grep -q '^step 3;forward;void ns::kernel_[0-9]*<' "$tmp/folded" || fail "--folded nvtx names no ranges"
-"$kprof" report --folded stack "$folder/many.kprof" | grep -q '^main;step_2;launch_kernel;void ns::kernel_' || fail "--folded stack names no frames"
-"$kprof" report --folded tree "$folder/many.kprof" 2>"$tmp/said"
+"$kprof" report --folded stack "$folder/some.kprof" | grep -q '^main;step_2;launch_kernel;void ns::kernel_' || fail "--folded stack names no frames"
+"$kprof" report --folded tree "$folder/some.kprof" 2>"$tmp/said"
 expect "status of an unknown kind" $? 2
 
 # --open starts the desktop's browser; where there is none, it says where the report is.
