@@ -905,7 +905,7 @@ function launchStrip(launch) {
   const list = launches.filter(l => l.name === launch.name);
   if (list.length < 2)
     return null;
-  const width = 1000, height = 86, most = Math.max(...list.map(l => l.time), 1), step = width / list.length, out = outliersOf(list);
+  const width = 1000, height = 86, most = Math.max(...list.map(l => l.time), 1), step = Math.min(width / list.length, 26), out = outliersOf(list);
   const svg = draw("svg", {viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", class: "strip", role: "group", "aria-label": "Duration by launch"});
   for (const [i, l] of list.entries()) {
     const h = Math.max(2, (height - 4) * l.time / most), place = "/launch/" + l.index;
@@ -974,9 +974,15 @@ function sectionNode(full, section, lists, at) {
       parts.push({nodes: [node], wide: true});
     }
   }
-  if (!advice.length && blocks.some(b => b[0] === "roofline") && !full.roofs.slice(begun, lists.roofs).some(hasWork))
-    return {title: text(title), advice, quiet: true, node: el("details", {class: "card section quiet", id: "section-" + at}, el("summary", {}, text(title), el("span", {class: "dim"}, ": no work of this kind")),
+  const idle = blocks.some(b => b[0] === "roofline") && !full.roofs.slice(begun, lists.roofs).some(hasWork);
+  if (!advice.length && blocks.every(b => b[0] === "note" || b[0] === "title"))
+    return {title: text(title), advice, node: el("section", {class: "card section quiet", id: "section-" + at}, el("b", {}, text(title)), el("span", {class: "dim"}, ": " + blocks.map(b => text(b[1])).join(" ")))};
+  if (!advice.length && idle)
+    return {title: text(title), advice, node: el("details", {class: "card section quiet", id: "section-" + at}, el("summary", {}, text(title), el("span", {class: "dim"}, ": no work of this kind")),
       el("div", {class: "section-body"}, parts.map(p => el("div", {class: "wide"}, p.nodes))))};
+  const folded = parts.length === 1 && parts[0].nodes.flat(3).filter(Boolean);
+  if (folded && folded.length === 1 && folded[0].tagName === "DETAILS")
+    folded[0].open = true;
   const alone = parts.filter(p => !p.wide).length === 1;
   const body = el("div", {class: "section-body"}, parts.map(p => el("div", {class: p.wide ? "wide" : alone ? "wide alone" : ""}, p.nodes)));
   return {title: text(title), advice, node: el("section", {class: "card section", id: "section-" + at}, el("h2", {}, text(title)),
