@@ -140,11 +140,19 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	$(call say,AS)
 	$(Q)$(COMPILE) -Wa,--noexecstack -c $< -o $@
 
-# What the HTML report is made of, and its hashes for the content security policy.
+# What the HTML report is made of, and its hashes for the content security policy. The parts of the script in this order: the
+# last one starts it.
+HTML_PARTS  := data elements numbers launches charts overview drawings memory launch source flame compare frame
+HTML_SCRIPT := $(OBJ)/report/html/report.js
+HTML_STYLE  := report/html/report.css
 HTML_ASSETS := $(OBJ)/report/html/assets.S.o
-$(HTML_ASSETS): report/html/report.js report/html/report.css tools/content_hash.sh
-$(HTML_ASSETS): FOLDER_FLAGS = -DKP_SCRIPT_HASH='"$(shell tools/content_hash.sh report/html/report.js)"' \
-                               -DKP_STYLE_HASH='"$(shell tools/content_hash.sh report/html/report.css)"'
+$(HTML_SCRIPT): $(HTML_PARTS:%=report/html/script/%.js)
+	@mkdir -p $(@D)
+	@cat $^ > $@
+$(HTML_ASSETS): $(HTML_SCRIPT) $(HTML_STYLE) tools/content_hash.sh
+$(HTML_ASSETS): FOLDER_FLAGS = -DKP_SCRIPT='"$(HTML_SCRIPT)"' -DKP_STYLE='"$(HTML_STYLE)"' \
+                               -DKP_SCRIPT_HASH='"$(shell tools/content_hash.sh $(HTML_SCRIPT))"' \
+                               -DKP_STYLE_HASH='"$(shell tools/content_hash.sh $(HTML_STYLE))"'
 
 # --- SQLite: the system's static archive, with what sqlite_compat.c defines renamed in it ---
 $(SQLITE): $(OBJ)/report/store/sqlite_compat.c.o
@@ -404,7 +412,7 @@ check-abi: all
 	@tools/check_abi.sh $(OUT)/libkprof.so $(OUT)/kprof $(OUT)/libkprof-symbols.so
 
 FORMATTED := $(wildcard $(foreach d,$(FOLDERS) $(FOLDERS:=/*) tests/* tests/*/* tools examples, \
-               $(d)/*.c $(d)/*.h))
+               $(d)/*.c $(d)/*.h)) $(wildcard report/html/script/*.js)
 format:
 	@$(CLANG_FORMAT) -i $(FORMATTED)
 format-check:

@@ -130,6 +130,19 @@ static int write_html(const struct kp_diff_input input[2], const struct kp_optio
     return status;
 }
 
+/* Returns the exit status of a comparison, after reporting why nothing was compared. */
+static int status_of(char *const *paths, const struct flags *f, const struct kp_diff_outcome *outcome)
+{
+    if (!outcome->pairs)
+        return kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
+                                paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
+    if (!f->options.n_limits && (outcome->without_counters[0] || outcome->without_counters[1]))
+        return kp_console_error(KP_EXIT_FAILED,
+                                "%s has launches, but no counters: nothing that was counted could be compared",
+                                paths[!outcome->without_counters[0]]);
+    return outcome->exceeded || outcome->unchecked ? KP_EXIT_FAILED : EXIT_SUCCESS;
+}
+
 static int print_diff(char *const *paths, const struct flags *f, const struct kp_options *o, const struct kp_display *d)
 {
     struct kp_diff_input input[2] = {{paths[0], NULL}, {paths[1], NULL}};
@@ -151,17 +164,8 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
     rc = rc ? rc : last;
     if (fflush(stdout) && !rc)
         rc = -errno;
-    if (rc)
-        status = kp_console_error(unreadable ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
-    else if (!outcome.pairs)
-        status = kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
-                                  paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
-    else if (!f->options.n_limits && (outcome.without_counters[0] || outcome.without_counters[1]))
-        status = kp_console_error(KP_EXIT_FAILED,
-                                  "%s has launches, but no counters: nothing that was counted could be compared",
-                                  paths[!outcome.without_counters[0]]);
-    else if (outcome.exceeded || outcome.unchecked)
-        status = KP_EXIT_FAILED;
+    status = rc ? kp_console_error(unreadable ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc))
+                : status_of(paths, f, &outcome);
     if (!rc && outcome.warnings)
         kp_console_warn(outcome.warnings);
     if (!rc && f->html) {

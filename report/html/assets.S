@@ -1,14 +1,14 @@
-/* Takes the files in as they are. The Makefile gives the hashes. */
+/* Takes the files in as they are. The Makefile names them, and gives their hashes. */
     .section .rodata
 
     .globl kp_html_script
 kp_html_script:
-    .incbin "report/html/report.js"
+    .incbin KP_SCRIPT
     .byte 0
 
     .globl kp_html_style
 kp_html_style:
-    .incbin "report/html/report.css"
+    .incbin KP_STYLE
     .byte 0
 
     .globl kp_html_script_hash

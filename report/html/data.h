@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* The tables; all but the first hold JSON. report.js says what the elements are made of. */
+/* The tables; all but the first hold JSON. script/data.js says what the elements are made of. */
 enum kp_data_table {
     KP_DATA_STRINGS,
     KP_DATA_METRICS,

@@ -1,6 +1,6 @@
 /*
  * Writes sessions as one HTML file, which needs nothing else: a writer over the blocks of the pages collects data, and
- * a script in the file (report.js) shows them. No text of a session is markup or script there.
+ * a script in the file (script/) shows them. No text of a session is markup or script there.
  *
  * Part of the command, not of libkprof.so. Threads: one at a time.
  */

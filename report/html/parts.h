@@ -27,8 +27,8 @@ struct kp_html {
     size_t n_full;
 };
 
-/* Writes a launch as an element of the list of all: report.js names the fields. `full`: its number among those in full,
- * or -1. Returns its number. */
+/* Writes a launch as an element of the list of all: script/launches.js names the fields. `full`: its number among those
+ * in full, or -1. Returns its number. */
 size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full);
 /* Writes roofs and points of a roofline as an array. */
 void kp_html_roofs(struct kp_data *d, FILE *to, const struct kp_lines *lines);
