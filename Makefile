@@ -73,8 +73,8 @@ FOLDERS     := preload cmd collectors cupti report base
 SOURCES     := $(wildcard $(foreach d,$(FOLDERS),$(foreach x,c S,$(d)/*.$(x) $(d)/*/*.$(x))))
 # A library of its own: see report/dwarf/symbols.h.
 SYMBOLS_SRC := $(wildcard report/dwarf/*.c)
-# The command stays out of the library.
-LIBRARY_SRC := $(filter-out $(SYMBOLS_SRC) cmd/%,$(SOURCES))
+# The command stays out of the library, and so does the HTML report, which only the command writes.
+LIBRARY_SRC := $(filter-out $(SYMBOLS_SRC) cmd/% report/html/%,$(SOURCES))
 
 objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
 LIBRARY_OBJ := $(call objects,$(LIBRARY_SRC))
@@ -139,6 +139,20 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	@mkdir -p $(@D)
 	$(call say,AS)
 	$(Q)$(COMPILE) -Wa,--noexecstack -c $< -o $@
+
+# What the HTML report is made of, and its hashes for the content security policy. The parts of the script in this order: the
+# last one starts it.
+HTML_PARTS  := data elements numbers launches charts overview drawings memory launch source flame compare frame
+HTML_SCRIPT := $(OBJ)/report/html/report.js
+HTML_STYLE  := report/html/report.css
+HTML_ASSETS := $(OBJ)/report/html/assets.S.o
+$(HTML_SCRIPT): $(HTML_PARTS:%=report/html/script/%.js)
+	@mkdir -p $(@D)
+	@cat $^ > $@
+$(HTML_ASSETS): $(HTML_SCRIPT) $(HTML_STYLE) tools/content_hash.sh
+$(HTML_ASSETS): FOLDER_FLAGS = -DKP_SCRIPT='"$(HTML_SCRIPT)"' -DKP_STYLE='"$(HTML_STYLE)"' \
+                               -DKP_SCRIPT_HASH='"$(shell tools/content_hash.sh $(HTML_SCRIPT))"' \
+                               -DKP_STYLE_HASH='"$(shell tools/content_hash.sh $(HTML_STYLE))"'
 
 # --- SQLite: the system's static archive, with what sqlite_compat.c defines renamed in it ---
 $(SQLITE): $(OBJ)/report/store/sqlite_compat.c.o
@@ -398,7 +412,7 @@ check-abi: all
 	@tools/check_abi.sh $(OUT)/libkprof.so $(OUT)/kprof $(OUT)/libkprof-symbols.so
 
 FORMATTED := $(wildcard $(foreach d,$(FOLDERS) $(FOLDERS:=/*) tests/* tests/*/* tools examples, \
-               $(d)/*.c $(d)/*.h))
+               $(d)/*.c $(d)/*.h)) $(wildcard report/html/script/*.js)
 format:
 	@$(CLANG_FORMAT) -i $(FORMATTED)
 format-check:

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "cmd/console.h"
 #include "cmd/idle.h"
 #include "cmd/query.h"
@@ -73,6 +74,21 @@ int kp_flags_check_folder(const struct kp_option *row)
     return rc;
 }
 
+int kp_flags_take_choice(const char *flag, const char *value, const char *const choices[], size_t *out)
+{
+    char *err = NULL, *head = NULL;
+    for (*out = 0; choices[*out]; ++*out)
+        if (!strcmp(choices[*out], value))
+            return 0;
+    if (asprintf(&head, "--%s: unknown value", flag) < 0)
+        head = NULL;
+    kp_error_choice(&err, head ? head : flag, value, choices);
+    kp_console_error(0, "%s", err ? err : strerror(ENOMEM));
+    free(head);
+    free(err);
+    return KP_EXIT_USAGE;
+}
+
 /* ---- owners of flags ---- */
 
 /* The sub-commands that take the options of a group. */
@@ -83,8 +99,28 @@ static const char *const takers[] = {
     [KP_OPT_DIFF] = "it belongs to `kprof run`, `kprof report` and `kprof diff`",
 };
 
-const char *kp_flags_home(const char *flag, const struct kp_own_flag *diff, size_t n_diff)
+static bool has_flag(const struct kp_own_flag *flags, size_t n, const char *flag)
 {
+    while (n && strcmp(flags->flag, flag) != 0) {
+        flags++;
+        n--;
+    }
+    return n;
+}
+
+static struct kp_own_flags known_flags;
+
+void kp_flags_know(const struct kp_own_flags *own)
+{
+    known_flags = *own;
+}
+
+const char *kp_flags_home(const char *flag)
+{
+    static const char *const homes[2][2] = {
+        {NULL, "it belongs to `kprof diff`"},
+        {"it belongs to `kprof report`", "it belongs to `kprof report` and `kprof diff`"},
+    };
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
     for (; n; n--, row++)
@@ -94,10 +130,8 @@ const char *kp_flags_home(const char *flag, const struct kp_own_flag *diff, size
     for (; n; n--, query++)
         if (!strcmp(query->flag, flag))
             return "it belongs to `kprof query-metrics` and the lists, such as `kprof list-sets`";
-    for (size_t i = 0; i < n_diff; i++)
-        if (!strcmp(diff[i].flag, flag))
-            return "it belongs to `kprof diff`";
-    return NULL;
+    return homes[has_flag(known_flags.report, known_flags.n_report, flag)]
+                [has_flag(known_flags.diff, known_flags.n_diff, flag)];
 }
 
 static const char *home_of_letter(int letter)
@@ -138,20 +172,21 @@ static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FL
             letters = stpcpy(letters, (char[]){rows[i].letter, ':', '\0'});
     }
     for (size_t i = 0; i < f->n_own; i++)
-        longs[n++] = (struct option){f->own[i].flag, required_argument, NULL, FIRST_OWN + (int)i};
+        longs[n++] = (struct option){f->own[i].flag, *f->own[i].value ? required_argument : no_argument, NULL,
+                                     FIRST_OWN + (int)i};
     longs[n] = (struct option){0};
     return n;
 }
 
 /* Returns advice on a flag that the sub-command does not take; malloc'ed. `word`: as given, with its dashes. */
-static char *advice_on(const struct kp_flags_of *f, const struct option *longs, size_t n, const char *word)
+static char *advice_on(const struct option *longs, size_t n, const char *word)
 {
     const char *flags[MAX_FLAGS + 1] = {0}, *known = NULL;
     if (!strncmp(word, "--", 2)) {
         char *flag = strndup(word + 2, strcspn(word + 2, "="));
         known = flag ? kp_option_instead(flag) : NULL;
         if (flag && !known)
-            known = kp_flags_home(flag, f->diff, f->n_diff);
+            known = kp_flags_home(flag);
         free(flag);
         for (size_t i = 0; i < n; i++)
             flags[i] = longs[i].name;
@@ -165,7 +200,7 @@ static char *advice_on(const struct kp_flags_of *f, const struct option *longs, 
 static int unknown_flag(const struct kp_flags_of *f, const struct option *longs, size_t n, const char *word)
 {
     bool is_long = !strncmp(word, "--", 2);
-    char *advice = advice_on(f, longs, n, word), letter[] = {'-', (char)optopt, '\0'};
+    char *advice = advice_on(longs, n, word), letter[] = {'-', (char)optopt, '\0'};
     const char *shown = advice && !is_long ? letter : word; /* letters may be combined */
     int status = kp_console_error(KP_EXIT_USAGE,
                                   advice ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",

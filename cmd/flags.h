@@ -25,9 +25,15 @@ char *kp_flags_meant(const char *word, const char *const *names);
 
 /* A flag of one sub-command, which is no option of the library. */
 struct kp_own_flag {
-    const char *flag, *value, *help; /* as in --help */
-    /* Receives the value; returns 0, or an exit status after reporting why. */
+    const char *flag, *value, *help; /* as in --help; value "" = a switch */
+    /* Receives the value, NULL for a switch; returns 0, or an exit status after reporting why. */
     int (*take)(const char *value, void *arg);
+};
+
+/* The flags that are no options of the library. */
+struct kp_own_flags {
+    const struct kp_own_flag *report, *diff; /* of `kprof report` and of `kprof diff` */
+    size_t n_report, n_diff;
 };
 
 /* The flags of a sub-command. */
@@ -36,14 +42,17 @@ struct kp_flags_of {
     enum kp_option_group least;  /* takes the options of this group and of later ones */
     const struct kp_own_flag *own;
     size_t n_own;
-    void *arg;                      /* for `take` of the flags */
-    const struct kp_own_flag *diff; /* flags that only `kprof diff` has */
-    size_t n_diff;
+    void *arg; /* for `take` of the flags */
 };
 
+/* Finds the value of a flag in `choices` (NULL-terminated); *out receives its index. 0, or an exit status after
+ * reporting that there is none. */
+int kp_flags_take_choice(const char *flag, const char *value, const char *const choices[], size_t *out);
+/* Makes the flags known that are no options. The tables behind it must last. */
+void kp_flags_know(const struct kp_own_flags *own);
 /* Returns the sub-commands that a flag (without its dashes) belongs to, as the end of a sentence; NULL for an
- * unknown flag. `diff`: the flags of `kprof diff` alone. Static text. */
-const char *kp_flags_home(const char *flag, const struct kp_own_flag *diff, size_t n_diff);
+ * unknown flag. Static text. */
+const char *kp_flags_home(const char *flag);
 
 /* Checks the options and puts them into the environment; passes the sub-command's own flags to their `take`. Returns
  * 0, or an exit status; optind is then that of the first file. */

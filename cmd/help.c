@@ -98,11 +98,8 @@ static void print_query_flags(void)
     }
 }
 
-static void print_diff_flags(void)
+static void print_own_flags(const struct kp_own_flag *own, size_t n)
 {
-    size_t n;
-    const struct kp_own_flag *own = kp_main_diff_flags(&n);
-    printf("\nWhat `kprof diff` takes beside set, section, metrics, print-details and the like:\n");
     for (size_t i = 0; i < n; i++) {
         char flags[64];
         snprintf(flags, sizeof flags, "      --%s%s", own[i].flag, own[i].value);
@@ -135,7 +132,11 @@ int kp_help(void)
     print_option("  -v, --version", "the version");
     printf("\nWhat can be collected, on any chip, without a GPU:\n");
     print_query_flags();
-    print_diff_flags();
+    const struct kp_own_flags own = kp_main_own_flags();
+    printf("\nWhat `kprof report` takes beside those of the options that are about sessions:\n");
+    print_own_flags(own.report, own.n_report);
+    printf("\nWhat `kprof diff` takes beside set, section, metrics, print-details and the like:\n");
+    print_own_flags(own.diff, own.n_diff);
     print_statuses();
     printf("\nAdvanced:\n");
     print_rows(true);
@@ -186,6 +187,12 @@ static void list_takes(const char *command)
             printf("takes\t%s\t%s\n", command, row->flag);
 }
 
+static void list_own(const char *command, const struct kp_own_flag *flags, size_t n)
+{
+    for (; n; n--, flags++)
+        printf("own\t%s\t%s\t%s\t%s\n", command, flags->flag, *flags->value ? flags->value + 1 : "", flags->help);
+}
+
 int kp_help_words(const char *const *commands)
 {
     size_t sections, rules;
@@ -196,10 +203,9 @@ int kp_help_words(const char *const *commands)
     const struct kp_query_flag *f = kp_query_flags(&queries);
     for (; queries; queries--, f++)
         printf("query\t%s\t%s\t%s\n", f->flag, *f->value ? f->value + 1 : f->value, f->help);
-    size_t own;
-    const struct kp_own_flag *flag = kp_main_diff_flags(&own);
-    for (size_t i = 0; i < own; i++)
-        printf("own\tdiff\t%s\t%s\t%s\n", flag[i].flag, flag[i].value + 1, flag[i].help);
+    const struct kp_own_flags own = kp_main_own_flags();
+    list_own("report", own.report, own.n_report);
+    list_own("diff", own.diff, own.n_diff);
     for (; *commands; commands++) {
         printf("command\t%s\n", *commands);
         if (!is_query(*commands))

@@ -105,10 +105,8 @@ static int unknown_flag(const struct flags *f, const char *word)
     int len = (int)strcspn(word, "=");
     char *meant = kp_flags_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
     const char *instead = flag ? kp_option_instead(flag) : NULL;
-    size_t n_diff;
-    const struct kp_own_flag *diff = kp_main_diff_flags(&n_diff);
     if (flag && !instead)
-        instead = kp_flags_home(flag, diff, n_diff);
+        instead = kp_flags_home(flag);
     int status = kp_console_error(KP_EXIT_USAGE, "unknown option %.*s; %s", len, word,
                                   instead ? instead
                                   : meant ? meant
@@ -293,6 +291,8 @@ static int run_word(int argc, char **argv, struct kp_query *q)
 int kp_main(int argc, char **argv)
 {
     struct kp_query q = {0};
+    const struct kp_own_flags own = kp_main_own_flags();
+    kp_flags_know(&own);
     int status = take_flags(argc, argv, &q);
     return status >= 0 ? status : go_on(argc, argv, &q, false);
 }

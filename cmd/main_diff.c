@@ -11,9 +11,12 @@
 #include "base/text.h"
 #include "cmd/console.h"
 #include "cmd/diff.h"
+#include "cmd/html_file.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
+#include "report/html/html.h"
 #include "report/options/options.h"
+#include "report/pages/page.h"
 #include "report/write/fit.h"
 
 enum { MAX_LIMITS = 64 };
@@ -23,6 +26,7 @@ struct flags {
     struct kp_diff_options options;
     struct kp_diff_limit limits[MAX_LIMITS];
     char *names[MAX_LIMITS]; /* of the limits; owned */
+    const char *html;        /* the file to write; NULL = none */
 };
 
 /* Reads `5`, `5%`, `0.5%`. */
@@ -34,27 +38,12 @@ static bool read_percent(const char *text, double *out)
     return n && end == text + n && (!*end || !strcmp(end, "%"));
 }
 
-static int take_choice(const char *flag, const char *value, const char *const choices[], size_t *out)
-{
-    char *err = NULL, *head = NULL;
-    for (*out = 0; choices[*out]; ++*out)
-        if (!strcmp(choices[*out], value))
-            return 0;
-    if (asprintf(&head, "--%s: unknown value", flag) < 0)
-        head = NULL;
-    kp_error_choice(&err, head ? head : flag, value, choices);
-    kp_console_error(0, "%s", err ? err : strerror(ENOMEM));
-    free(head);
-    free(err);
-    return KP_EXIT_USAGE;
-}
-
 static int take_by(const char *value, void *arg)
 {
     static const char *const choices[] = {[KP_DIFF_BY_LAUNCH] = "launch", [KP_DIFF_BY_KERNEL] = "kernel", NULL};
     struct flags *f = arg;
     size_t choice;
-    int status = take_choice("by", value, choices, &choice);
+    int status = kp_flags_take_choice("by", value, choices, &choice);
     if (!status)
         f->options.by = (enum kp_diff_by)choice;
     return status;
@@ -65,7 +54,7 @@ static int take_show(const char *value, void *arg)
     static const char *const choices[] = {"changed", "all", NULL};
     struct flags *f = arg;
     size_t choice;
-    int status = take_choice("show", value, choices, &choice);
+    int status = kp_flags_take_choice("show", value, choices, &choice);
     if (!status)
         f->options.all = choice;
     return status;
@@ -100,6 +89,12 @@ static int take_limit(const char *value, void *arg)
     return 0;
 }
 
+static int take_html(const char *value, void *arg)
+{
+    struct flags *f = arg;
+    return kp_html_take(value, &f->html);
+}
+
 static const struct kp_own_flag own[] = {
     {"by", " {launch,kernel}",
      "launch: launches are paired by name, grid and order; kernel: averages by kernel name (default launch)", take_by},
@@ -108,12 +103,44 @@ static const struct kp_own_flag own[] = {
     {"fail-above", " [METRIC:]PERCENT",
      "exit with 1 when the metric, the duration if none is named, grew by more in any pair; may be given several times",
      take_limit},
+    {"html", " FILE", "write both sessions into one HTML file, too: kernels side by side, A as the baseline of B",
+     take_html},
 };
 
 const struct kp_own_flag *kp_main_diff_flags(size_t *n)
 {
     *n = sizeof own / sizeof *own;
     return own;
+}
+
+static int write_html(const struct kp_diff_input input[2], const struct kp_options *o, const struct kp_display *d,
+                      const char *path)
+{
+    struct kp_display of_file = *d;
+    struct kp_html *html = kp_html_new();
+    char *err = NULL;
+    int rc = html ? 0 : -ENOMEM;
+    kp_html_display(&of_file, o->brief_above);
+    for (int i = 0; !rc && i < 2; i++)
+        rc = kp_page_write_store(kp_html_writer(html), &of_file, input[i].store, &err);
+    int status =
+        rc ? kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc)) : kp_html_save(html, true, path);
+    kp_html_free(html);
+    free(err);
+    return status;
+}
+
+/* Returns the exit status of a comparison, after reporting why nothing was compared. */
+static int status_of(char *const *paths, const struct flags *f, const struct kp_diff_outcome *outcome)
+{
+    if (!outcome->pairs)
+        return kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
+                                paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
+    if (!f->options.n_limits && (outcome->without_counters[0] || outcome->without_counters[1]))
+        return kp_console_error(KP_EXIT_FAILED,
+                                "%s has launches, but no counters: nothing that was counted could be compared",
+                                paths[!outcome->without_counters[0]]);
+    return outcome->exceeded || outcome->unchecked ? KP_EXIT_FAILED : EXIT_SUCCESS;
 }
 
 static int print_diff(char *const *paths, const struct flags *f, const struct kp_options *o, const struct kp_display *d)
@@ -137,19 +164,14 @@ static int print_diff(char *const *paths, const struct flags *f, const struct kp
     rc = rc ? rc : last;
     if (fflush(stdout) && !rc)
         rc = -errno;
-    if (rc)
-        status = kp_console_error(unreadable ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
-    else if (!outcome.pairs)
-        status = kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
-                                  paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
-    else if (!f->options.n_limits && (outcome.without_counters[0] || outcome.without_counters[1]))
-        status = kp_console_error(KP_EXIT_FAILED,
-                                  "%s has launches, but no counters: nothing that was counted could be compared",
-                                  paths[!outcome.without_counters[0]]);
-    else if (outcome.exceeded || outcome.unchecked)
-        status = KP_EXIT_FAILED;
+    status = rc ? kp_console_error(unreadable ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc))
+                : status_of(paths, f, &outcome);
     if (!rc && outcome.warnings)
         kp_console_warn(outcome.warnings);
+    if (!rc && f->html) {
+        int written = write_html(input, o, d, f->html);
+        status = status ? status : written;
+    }
 out:
     free(outcome.warnings);
     kp_store_close(input[0].store);

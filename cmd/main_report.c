@@ -10,13 +10,24 @@
 #include "base/pattern.h"
 #include "base/stream.h"
 #include "cmd/console.h"
+#include "cmd/html_file.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
+#include "report/html/folded.h"
+#include "report/html/html.h"
 #include "report/model/model.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
 #include "report/view/listed.h"
 #include "report/write/run_summary.h"
+
+/* The values of the flags. */
+struct flags {
+    const char *html; /* the file to write; NULL = none */
+    bool open;        /* show it */
+    bool is_folded;
+    enum kp_folded_by folded;
+};
 
 /* Finds chosen metrics and sections that the session lacks. */
 static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,
@@ -204,8 +215,87 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
     return status;
 }
 
+/* --- one HTML file of all sessions --- */
+
+/* Adds a session to what the writer collects; reports what it lacks, as the pages of text do. */
+static int collect_file(const char *path, const struct kp_options *o, const struct kp_display *d, struct kp_writer *w,
+                        struct printed *printed)
+{
+    struct opened file;
+    char *err = NULL;
+    int status = open_file(path, o, d, &file);
+    if (status)
+        return status;
+    int rc = kp_page_write_store(w, d, file.store, &err);
+    if (!rc)
+        rc = tell_unmatched(file.store, o, d, printed, &err);
+    if (rc)
+        status = kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+    warn_missing(file.store);
+    printed->n += !status;
+    close_opened(&file);
+    free(err);
+    return status ? status : file.status;
+}
+
+/* Adds all sessions to what the writer collects. Returns the status of the first that failed. */
+static int collect(char *const *paths, const struct kp_options *o, const struct kp_display *d, struct kp_writer *w,
+                   struct printed *printed)
+{
+    int status = EXIT_SUCCESS;
+    for (; *paths; paths++) {
+        int one = collect_file(*paths, o, d, w, printed);
+        status = status ? status : one;
+    }
+    return status;
+}
+
+/* Writes the file, in the folder of temporary files where none is named, and shows it. */
+static int save_html(const struct kp_html *html, const struct flags *f)
+{
+    char *made = f->html ? NULL : kp_html_temporary();
+    if (!f->html && !made)
+        return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file: %s", strerror(errno));
+    int status = kp_html_save(html, false, made ? made : f->html);
+    if (!status && f->open)
+        status = kp_html_open(made ? made : f->html);
+    free(made);
+    return status;
+}
+
+static int write_html(char *const *paths, const struct kp_options *o, const struct kp_display *d, const struct flags *f,
+                      struct printed *printed)
+{
+    struct kp_display of_file = *d;
+    struct kp_html *html = kp_html_new();
+    if (!html)
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    kp_html_display(&of_file, o->brief_above);
+    int status = collect(paths, o, &of_file, kp_html_writer(html), printed);
+    int one = printed->n ? save_html(html, f) : 0;
+    kp_html_free(html);
+    return status ? status : one;
+}
+
+/* --- folded stacks --- */
+
+static int print_folded(char *const *paths, const struct kp_options *o, const struct kp_display *d,
+                        const struct flags *f, struct printed *printed)
+{
+    struct kp_display of_stacks = *d;
+    struct kp_folded *folded = kp_folded_new(f->folded);
+    if (!folded)
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    kp_folded_display(&of_stacks);
+    int status = collect(paths, o, &of_stacks, kp_folded_writer(folded), printed);
+    int one = kp_console_end(kp_folded_print(folded, stdout), NULL);
+    kp_folded_free(folded);
+    return status ? status : one;
+}
+
 /* Prints the chosen launches of each session. */
-static int print_chosen(char *const *paths, size_t n, const struct kp_options *o, struct kp_display *d)
+static int print_chosen(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
+                        struct kp_display *d)
 {
     struct kp_pattern *kernel = NULL;
     char *err = NULL;
@@ -216,6 +306,8 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
     int rc = *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err) : 0;
     d->kernel = kernel;
     int status = rc                            ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
+                 : f->is_folded                ? print_folded(paths, o, d, f, &printed)
+                 : f->html || f->open          ? write_html(paths, o, d, f, &printed)
                  : n == 1                      ? print_file(*paths, o, d, NULL, &printed)
                  : d->format != KP_FORMAT_TEXT ? print_together(paths, n, o, d, &printed)
                                                : print_files(paths, o, d, &printed);
@@ -226,12 +318,65 @@ static int print_chosen(char *const *paths, size_t n, const struct kp_options *o
     return status;
 }
 
+/* --- the command --- */
+
+static int take_html(const char *value, void *arg)
+{
+    struct flags *f = arg;
+    return kp_html_take(value, &f->html);
+}
+
+static int take_open(const char *value, void *arg)
+{
+    struct flags *f = arg;
+    (void)value;
+    f->open = true;
+    return 0;
+}
+
+static int take_folded(const char *value, void *arg)
+{
+    static const char *const choices[] = {[KP_FOLDED_STACK] = "stack", [KP_FOLDED_NVTX] = "nvtx", NULL};
+    struct flags *f = arg;
+    size_t choice;
+    int status = kp_flags_take_choice("folded", value, choices, &choice);
+    f->is_folded = !status;
+    if (!status)
+        f->folded = (enum kp_folded_by)choice;
+    return status;
+}
+
+static const struct kp_own_flag own[] = {
+    {"html", " FILE",
+     "write all sessions into one HTML file instead, which any browser shows, also without a network: kernels, "
+     "sections, "
+     "charts, source",
+     take_html},
+    {"open", "", "show that file in the browser; without html it is a temporary one", take_open},
+    {"folded", " {stack,nvtx}",
+     "print folded stacks instead, a line for each call stack or NVTX path and kernel with the ns on the GPU, as tools "
+     "for "
+     "flame graphs read them",
+     take_folded},
+};
+
+const struct kp_own_flag *kp_main_report_flags(size_t *n)
+{
+    *n = sizeof own / sizeof *own;
+    return own;
+}
+
 int kp_main_report(int argc, char **argv)
 {
-    struct kp_flags_of flags = {.command = "report", .takes = "session files", .least = KP_OPT_REPORT};
+    struct flags f = {.html = NULL};
+    struct kp_flags_of flags = {.command = "report",
+                                .takes = "session files",
+                                .least = KP_OPT_REPORT,
+                                .own = own,
+                                .n_own = sizeof own / sizeof *own,
+                                .arg = &f};
     struct kp_options o;
     struct kp_display d;
-    flags.diff = kp_main_diff_flags(&flags.n_diff);
     int status = kp_flags_take(&flags, argc, argv);
     if (status)
         return status;
@@ -241,7 +386,7 @@ int kp_main_report(int argc, char **argv)
     if (status)
         return status;
     kp_display_fit(&d, &o, STDOUT_FILENO);
-    status = print_chosen(argv + optind, (size_t)(argc - optind), &o, &d);
+    status = print_chosen(argv + optind, (size_t)(argc - optind), &f, &o, &d);
     kp_options_free(&o);
     return status;
 }

@@ -39,11 +39,15 @@ queries() {
     words query | awk -F '\t' -v OFS='\t' '{print "`--" $1 ($2 == "" ? "" : " " $2) "`", $3}' | markdown
 }
 
-diff_flags() {
+own_flags() { # COMMAND
     echo '| flag | meaning |'
     echo '| --- | --- |'
-    words own | awk -F '\t' -v OFS='\t' '$1 == "diff" {print "`--" $2 " " $3 "`", $4}' | markdown
+    words own | awk -F '\t' -v OFS='\t' -v command="$1" \
+        '$1 == command {print "`--" $2 ($3 == "" ? "" : " " $3) "`", $4}' | markdown
 }
+
+diff_flags() { own_flags diff; }
+report_flags() { own_flags report; }
 
 sections() {
     echo '| section | its name in the report | sets |'
@@ -75,7 +79,7 @@ trap 'rm -rf "$scratch"' EXIT
 names=$(sed -n 's/^<!-- table \([a-z_]*\).*/\1/p' "$file")
 for name in $names; do
     case $name in
-    statuses | queries | diff_flags | sections | sets | rules) "$name" >"$scratch/table.$name" ;;
+    statuses | queries | diff_flags | report_flags | sections | sets | rules) "$name" >"$scratch/table.$name" ;;
     *)
         echo "gen_tables: $file: no table is called $name" >&2
         exit 1

@@ -19,6 +19,8 @@ has_pip() {
 # The libraries of a clang lie beside the headers that it brings.
 has_fuzzer() { ls "$(${FUZZ_CC:-clang} -print-resource-dir)"/lib/*/libclang_rt.fuzzer*x86_64.a >/dev/null 2>&1; }
 
+has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
+
 missing=
 need() { # a Debian package, and the check that shows that it is there
     package=$1
@@ -57,6 +59,7 @@ if [ "$purpose" = checks ]; then
     need clang-format has_command "${CLANG_FORMAT:-clang-format}"
     need clang-tidy has_command "${CLANG_TIDY:-clang-tidy}"
     need pmccabe has_command pmccabe
+    need chromium has_browser
 fi
 missing=$(printf '%s\n' $missing | sort -u | xargs)
 [ -n "$missing" ] || exit 0

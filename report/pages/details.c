@@ -311,6 +311,7 @@ int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_
     if (rc)
         return rc;
     w->launch = &r->launch;
+    kp_write_listed(w, &shown, true);
     kp_write_launch(w, shown.quick);
     if (d->rules)
         write_verdict(w, &shown);
@@ -321,18 +322,30 @@ int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_
     return rc ? rc : w->out.rc;
 }
 
+/* Judges a launch for the summary without writing it; a writer (NULL = none) that lists launches gets it, too. */
+static int judge(struct kp_writer *w, const struct kp_display *d, const struct kp_session *s, const struct kp_result *r,
+                 struct kp_summary *summary)
+{
+    struct kp_shown shown;
+    bool listed = w && w->kind->listed, judged = d->rules && summary;
+    int rc = listed || judged ? kp_shown_of(d, s, r, &shown) : 0;
+    if (rc || (!listed && !judged))
+        return rc;
+    if (listed) {
+        w->launch = &r->launch;
+        kp_write_listed(w, &shown, false);
+        rc = w->out.rc;
+    }
+    if (!rc && judged)
+        rc = kp_summary_add(summary, s, r, shown.gains);
+    kp_shown_free(&shown);
+    return rc;
+}
+
 int kp_details_judge(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r,
                      struct kp_summary *summary)
 {
-    struct kp_shown shown;
-    if (!d->rules || !summary)
-        return 0;
-    int rc = kp_shown_of(d, s, r, &shown);
-    if (rc)
-        return rc;
-    rc = kp_summary_add(summary, s, r, shown.gains);
-    kp_shown_free(&shown);
-    return rc;
+    return judge(NULL, d, s, r, summary);
 }
 
 /* --- many launches in brief --- */
@@ -354,7 +367,7 @@ static int find_brief(const struct kp_page *p, const struct kp_writer *w, struct
         return -ENOMEM;
     int rc = kp_page_each(p, add_to_brief, *out);
     bool many = !rc && kp_brief_count(*out) > most;
-    if (many && kp_brief_choose(*out))
+    if (many && kp_brief_choose(*out, p->display->brief_most))
         return 0;
     kp_brief_free(*out);
     *out = NULL;
@@ -405,7 +418,7 @@ static int write_launch(struct kp_result *r, void *arg)
     if (rc)
         return rc;
     if (d->brief && !kp_brief_has(d->brief, r->launch.id))
-        return kp_details_judge(d->to->out.display, d->to->session, r, d->summary);
+        return judge(d->to, d->to->out.display, d->to->session, r, d->summary);
     d->written++;
     return kp_details_launch(d->to, r, d->summary);
 }

@@ -322,6 +322,11 @@ int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d
     return rc == ENOUGH ? 0 : rc;
 }
 
+static bool is_filtered(const struct kp_display *d)
+{
+    return d->kernel || d->launch_skip || d->launch_count;
+}
+
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err)
 {
     return kp_page_part(out, d, store, NULL, err);
@@ -331,13 +336,27 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
                  struct kp_summary *summary, char **err)
 {
     struct stored stored = {.store = store, .display = d};
-    bool filtered = d->kernel || d->launch_skip || d->launch_count;
-    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store), filtered ? &stored.choice : NULL};
+    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store),
+                                   is_filtered(d) ? &stored.choice : NULL};
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)
         return rc;
     rc = print(out, d, &session, &launches, summary, err);
+    kp_session_free(&session);
+    return rc;
+}
+
+int kp_page_write_store(struct kp_writer *w, const struct kp_display *d, struct kp_store *store, char **err)
+{
+    struct stored stored = {.store = store, .display = d};
+    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store),
+                                   is_filtered(d) ? &stored.choice : NULL};
+    struct kp_session session;
+    int rc = kp_store_get_session(store, &session, err);
+    if (rc)
+        return rc;
+    rc = kp_page_write(w, d, &session, &launches, err);
     kp_session_free(&session);
     return rc;
 }

@@ -119,23 +119,51 @@ static int by_kind_and_time(const void *a, const void *b)
     return kinds ? kinds : x->ns != y->ns ? (x->ns > y->ns) - (x->ns < y->ns) : (x->id > y->id) - (x->id < y->id);
 }
 
+/* The launch that stands for a kernel and shape. */
+struct chosen {
+    uint64_t id;
+    double ns; /* of all its launches */
+};
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct chosen *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->id > y->id) - (x->id < y->id);
+}
+
 static int by_id(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-size_t kp_brief_choose(struct kp_brief *b)
+/* Finds the median of each kind; returns their number. */
+static size_t find_medians(const struct kp_brief *b, struct chosen *medians)
 {
-    if (!b->n || !(b->chosen = calloc(b->n_kinds, sizeof *b->chosen)))
-        return 0;
-    qsort(b->all, b->n, sizeof *b->all, by_kind_and_time);
+    size_t n = 0;
     for (size_t first = 0, end; first < b->n; first = end) {
+        double ns = b->all[first].ns;
         for (end = first + 1; end < b->n && b->all[end].kind == b->all[first].kind; end++)
-            ;
-        b->chosen[b->n_chosen++] = b->all[first + (end - 1 - first) / 2].id;
+            ns += b->all[end].ns;
+        medians[n++] = (struct chosen){b->all[first + (end - 1 - first) / 2].id, ns};
     }
-    qsort(b->chosen, b->n_chosen, sizeof *b->chosen, by_id);
+    return n;
+}
+
+size_t kp_brief_choose(struct kp_brief *b, size_t most)
+{
+    struct chosen *medians = b->n ? calloc(b->n_kinds, sizeof *medians) : NULL;
+    b->chosen = medians ? calloc(b->n_kinds, sizeof *b->chosen) : NULL;
+    if (b->chosen) {
+        qsort(b->all, b->n, sizeof *b->all, by_kind_and_time);
+        size_t n = find_medians(b, medians);
+        qsort(medians, n, sizeof *medians, longest_first);
+        b->n_chosen = most && most < n ? most : n;
+        for (size_t i = 0; i < b->n_chosen; i++)
+            b->chosen[i] = medians[i].id;
+        qsort(b->chosen, b->n_chosen, sizeof *b->chosen, by_id);
+    }
+    free(medians);
     return b->n_chosen;
 }
 

@@ -41,6 +41,7 @@ struct kp_display {
     enum kp_sort sort;              /* of kernels in summaries */
     size_t top;                     /* kernels that a summary lists; 0 = all */
     uint64_t brief_above;           /* more launches than this are shown in brief on the page details; 0 = never */
+    size_t brief_most;              /* and then at most this many of them in full; 0 = one of each kernel and shape */
     size_t width;                   /* of a line of text; 0 = KP_LINE_WIDTH (out.h) */
     bool colors;                    /* of text */
     const char *file;               /* the session file, where it stays; NULL: there is none. Not owned */

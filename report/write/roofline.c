@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "report/define/units.h"
+#include "report/view/roofs.h"
 
 enum {
     PLOT_WIDTH = 100,
@@ -20,99 +21,13 @@ enum {
     CELL_MAX = KP_NUMBER_MAX + KP_UNIT_MAX,
 };
 
-/* A roof or a point: work and traffic per second. NaN: not known. */
-struct rates {
-    const char *name;
-    bool is_point, shown;
-    char mark;
-    double work, traffic;
-    const struct rates *roof; /* of a point */
-};
-
-struct roofline {
-    struct rates *all;
-    size_t n, points, with_work;
-    const char *operation; /* the counted work: FLOP or op */
-};
-
-/* --- sums of rows --- */
-
-static struct rates *find_rates(struct roofline *r, const char *group)
-{
-    size_t mark = strlen(KP_POINT_MARK);
-    bool is_point = !strncmp(group, KP_POINT_MARK, mark);
-    const char *name = is_point ? group + mark : group;
-    for (size_t i = 0; i < r->n; i++)
-        if (r->all[i].is_point == is_point && !strcmp(r->all[i].name, name))
-            return &r->all[i];
-    r->all[r->n] = (struct rates){.name = name, .is_point = is_point, .work = NAN, .traffic = NAN};
-    r->points += is_point;
-    return &r->all[r->n++];
-}
-
-static double number_of(const struct kp_line *l)
-{
-    double value;
-    return kp_metric_number(l->metric, &value) ? value : NAN;
-}
-
-/* Sums the rows of one kind, then multiplies the sums by their clocks. NaN, from a missing value, stays. */
-static void add_up(struct kp_out *o, struct roofline *r, const struct kp_lines *l)
-{
-    bool *begun = calloc(2 * l->n, sizeof *begun); /* work and traffic of each roof or point */
-    kp_out_has(o, begun);
-    for (size_t i = 0; begun && i < l->n; i++) {
-        const struct kp_line *line = &l->at[i];
-        if (line->kind != KP_ROW_WORK && line->kind != KP_ROW_TRAFFIC)
-            continue;
-        struct rates *rates = find_rates(r, line->group);
-        double *sum = line->kind == KP_ROW_WORK ? &rates->work : &rates->traffic;
-        bool *has = &begun[2 * (size_t)(rates - r->all) + (line->kind == KP_ROW_TRAFFIC)];
-        *sum = *has ? *sum + number_of(line) : number_of(line);
-        *has = true;
-    }
-    free(begun);
-    for (size_t i = 0; i < l->n; i++) {
-        const struct kp_line *line = &l->at[i];
-        struct rates *rates = find_rates(r, line->group);
-        if (line->kind == KP_ROW_WORK_CLOCK)
-            rates->work *= number_of(line);
-        else if (line->kind == KP_ROW_TRAFFIC_CLOCK)
-            rates->traffic *= number_of(line);
-    }
-}
-
-/* Counts the equal characters at the ends of two names: "DRAM Roofline (fp16)" is the roof of "DRAM Achieved
- * (fp16)". */
-static size_t likeness(const char *a, const char *b)
-{
-    size_t la = strlen(a), lb = strlen(b), head = 0, tail = 0;
-    while (a[head] && a[head] == b[head])
-        head++;
-    while (tail < la - head && tail < lb - head && a[la - 1 - tail] == b[lb - 1 - tail])
-        tail++;
-    return head + tail;
-}
-
-static void find_roofs(struct roofline *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        for (size_t j = 0; r->all[i].is_point && j < r->n; j++) {
-            const struct rates *roof = &r->all[j], **best = &r->all[i].roof;
-            if (roof->is_point)
-                continue;
-            if (!*best || likeness(r->all[i].name, roof->name) > likeness(r->all[i].name, (*best)->name))
-                *best = roof;
-        }
-}
-
 static bool is_positive(double value)
 {
     return isfinite(value) && value > 0;
 }
 
 /* Chooses, where there are many, only points with work, and their roofs. */
-static void choose_shown(struct roofline *r)
+static void choose_shown(struct kp_roofs *r)
 {
     size_t roofs = r->n - r->points;
     char roof = '1', point = 'A';
@@ -122,32 +37,15 @@ static void choose_shown(struct roofline *r)
     }
     for (size_t i = 0; i < r->n; i++)
         if (r->all[i].is_point && r->all[i].shown && r->all[i].roof)
-            ((struct rates *)r->all[i].roof)->shown = true;
+            ((struct kp_rates *)r->all[i].roof)->shown = true;
     for (size_t i = 0; i < r->n; i++) {
-        struct rates *rates = &r->all[i];
+        struct kp_rates *rates = &r->all[i];
         char *next = rates->is_point ? &point : &roof;
         if (rates->shown)
             rates->mark = *next;
         if (rates->shown && *next != (rates->is_point ? 'Z' : '9'))
             ++*next; /* all further points share the last mark */
     }
-}
-
-/* --- derived numbers; formulas: work and traffic as above, the rest as defined for rooflines in general --- */
-
-static double intensity(const struct rates *r)
-{
-    return r->work / r->traffic;
-}
-
-/* Returns the roof's limit at the point's intensity; without traffic, the peak of work. */
-static double limit_at(const struct rates *point)
-{
-    const struct rates *roof = point->roof;
-    if (!roof)
-        return NAN;
-    double moved = intensity(point) * roof->traffic;
-    return point->traffic == 0 || roof->work <= moved ? roof->work : moved;
 }
 
 /* --- the drawing: both axes are logarithms --- */
@@ -192,23 +90,23 @@ static void stretch(int *low, int *high, double value)
     *high = at + 1 > *high ? at + 1 : *high;
 }
 
-static bool is_drawable(const struct rates *r)
+static bool is_drawable(const struct kp_rates *r)
 {
-    return r->shown && is_positive(r->work) && is_positive(r->traffic) && is_positive(intensity(r));
+    return r->shown && is_positive(r->work) && is_positive(r->traffic) && is_positive(kp_rates_intensity(r));
 }
 
 /* Finds axes with room for all ridges and points, and one more power of ten around them. False when there is nothing
  * to draw. */
-static bool find_axes(const struct roofline *r, struct axes *a)
+static bool find_axes(const struct kp_roofs *r, struct axes *a)
 {
     enum { FAR = 1000 }; /* exceeds all powers of ten of a double */
     *a = (struct axes){FAR, -FAR, FAR, -FAR};
     size_t points = 0;
     for (size_t i = 0; i < r->n; i++) {
-        const struct rates *rates = &r->all[i];
+        const struct kp_rates *rates = &r->all[i];
         if (!is_drawable(rates))
             continue;
-        stretch(&a->left, &a->right, log10_of(intensity(rates)));
+        stretch(&a->left, &a->right, log10_of(kp_rates_intensity(rates)));
         stretch(&a->bottom, &a->top, log10_of(rates->work));
         points += rates->is_point;
     }
@@ -229,7 +127,7 @@ static int line_at(const struct axes *a, double log)
     return from_top < 0 ? -1 : (int)(from_top + 0.5);
 }
 
-static void draw_roof(struct kp_canvas *c, const struct axes *a, const struct rates *r, int place)
+static void draw_roof(struct kp_canvas *c, const struct axes *a, const struct kp_rates *r, int place)
 {
     double work = log10_of(r->work), traffic = log10_of(r->traffic);
     bool marked = false;
@@ -246,9 +144,9 @@ static void draw_roof(struct kp_canvas *c, const struct axes *a, const struct ra
 }
 
 /* Puts the point beside a letter that is already there. */
-static void draw_point(struct kp_canvas *c, const struct axes *a, const struct rates *r)
+static void draw_point(struct kp_canvas *c, const struct axes *a, const struct kp_rates *r)
 {
-    int x = column_at(a, log10_of(intensity(r))), y = line_at(a, log10_of(r->work));
+    int x = column_at(a, log10_of(kp_rates_intensity(r))), y = line_at(a, log10_of(r->work));
     while (x + 1 < PLOT_WIDTH && kp_canvas_at(c, x, y) >= 'A' && kp_canvas_at(c, x, y) <= 'Z')
         x++;
     kp_canvas_put(c, x, y, r->mark);
@@ -287,7 +185,7 @@ static bool is_tick(int power, int low, int high)
 }
 
 /* Writes the label of the tick at line `y`, if any. */
-static void tick_label(const struct roofline *r, const struct axes *a, int y, char label[CELL_MAX])
+static void tick_label(const struct kp_roofs *r, const struct axes *a, int y, char label[CELL_MAX])
 {
     char rate[16];
     snprintf(rate, sizeof rate, "%s/s", r->operation);
@@ -301,7 +199,7 @@ static void tick_label(const struct roofline *r, const struct axes *a, int y, ch
     }
 }
 
-static void print_plot(struct kp_out *o, const struct roofline *r, const struct axes *a, const struct kp_canvas *c)
+static void print_plot(struct kp_out *o, const struct kp_roofs *r, const struct axes *a, const struct kp_canvas *c)
 {
     char label[CELL_MAX];
     for (int y = 0; y < PLOT_HEIGHT; y++) {
@@ -311,7 +209,7 @@ static void print_plot(struct kp_out *o, const struct roofline *r, const struct 
     }
 }
 
-static void print_x_axis(struct kp_out *o, const struct roofline *r, const struct axes *a)
+static void print_x_axis(struct kp_out *o, const struct kp_roofs *r, const struct axes *a)
 {
     struct kp_canvas axis;
     char label[16];
@@ -339,7 +237,7 @@ static void print_x_axis(struct kp_out *o, const struct roofline *r, const struc
     free(axis.cells);
 }
 
-static void print_drawing(struct kp_out *o, const struct roofline *r)
+static void print_drawing(struct kp_out *o, const struct kp_roofs *r)
 {
     struct axes a;
     struct kp_canvas c;
@@ -376,7 +274,7 @@ static void quantity(struct kp_out *o, double value, const char *unit, char out[
         kp_format_quantity(value, unit, o->display->base_units, out);
 }
 
-static void describe(struct kp_out *o, const struct roofline *r, const struct rates *rates, struct legend *l)
+static void describe(struct kp_out *o, const struct kp_roofs *r, const struct kp_rates *rates, struct legend *l)
 {
     char rate[16], per_byte[16];
     snprintf(rate, sizeof rate, "%s/s", r->operation);
@@ -385,10 +283,10 @@ static void describe(struct kp_out *o, const struct roofline *r, const struct ra
     l->name = rates->name;
     quantity(o, rates->work, rate, l->cells[0]);
     quantity(o, rates->traffic, "byte/s", l->cells[1]);
-    quantity(o, intensity(rates), per_byte, l->cells[2]);
+    quantity(o, kp_rates_intensity(rates), per_byte, l->cells[2]);
     l->cells[3][0] = '\0';
     if (rates->is_point)
-        quantity(o, 100 * rates->work / limit_at(rates), "%", l->cells[3]);
+        quantity(o, 100 * rates->work / kp_rates_limit(rates), "%", l->cells[3]);
 }
 
 static void print_legend_lines(struct kp_out *o, const struct legend *lines, size_t n)
@@ -412,7 +310,7 @@ static void print_legend_lines(struct kp_out *o, const struct legend *lines, siz
     }
 }
 
-static void print_legend(struct kp_out *o, const struct roofline *r, bool points)
+static void print_legend(struct kp_out *o, const struct kp_roofs *r, bool points)
 {
     static const struct legend headings[] = {
         {' ', "Roof", {"Peak Work", "Peak Traffic", "Ridge Point", ""}},
@@ -434,7 +332,7 @@ static void print_legend(struct kp_out *o, const struct roofline *r, bool points
 }
 
 /* Prints the points that are left out, as logarithmic axes have no zero. */
-static void print_without_work(struct kp_out *o, const struct roofline *r)
+static void print_without_work(struct kp_out *o, const struct kp_roofs *r)
 {
     char *text = NULL;
     size_t size, without = r->points - r->with_work;
@@ -489,13 +387,13 @@ static int add_input(struct kp_lines *inputs, const struct kp_line *from)
 }
 
 /* Prints the values behind the roofline, each once. */
-static void print_inputs(struct kp_out *o, struct roofline *r, const struct kp_lines *l)
+static void print_inputs(struct kp_out *o, struct kp_roofs *r, const struct kp_lines *l)
 {
     struct kp_lines inputs = {0};
     bool few = r->n - r->points <= FEW;
     int rc = 0;
     for (size_t i = 0; !rc && i < l->n; i++) {
-        bool wanted = kp_line_has_value(&l->at[i]) && (few || find_rates(r, l->at[i].group)->shown);
+        bool wanted = kp_line_has_value(&l->at[i]) && (few || kp_roofs_find(r, l->at[i].group)->shown);
         if (wanted && !has_metric(&inputs, l->at[i].name))
             rc = add_input(&inputs, &l->at[i]);
     }
@@ -508,28 +406,18 @@ static void print_inputs(struct kp_out *o, struct roofline *r, const struct kp_l
     kp_lines_free(&inputs);
 }
 
-/* Returns the unit of work: the paths of the tensor cores count operations of any type, all others floating-point
- * ones. */
-static const char *operation_of(const struct kp_lines *l)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (l->at[i].kind == KP_ROW_WORK && strstr(l->at[i].name, "__ops_path_"))
-            return "op";
-    return "FLOP";
-}
-
 void kp_roofline_draw(struct kp_out *o, const struct kp_lines *l)
 {
-    struct roofline r = {.all = calloc(l->n, sizeof *r.all), .operation = operation_of(l)};
-    if (!kp_out_has(o, r.all))
+    struct kp_roofs r;
+    if (kp_roofs_of(l, &r)) {
+        kp_out_has(o, NULL);
         return;
-    add_up(o, &r, l);
-    find_roofs(&r);
+    }
     choose_shown(&r);
     print_drawing(o, &r);
     print_legend(o, &r, false);
     print_legend(o, &r, true);
     print_without_work(o, &r);
     print_inputs(o, &r, l);
-    free(r.all);
+    kp_roofs_free(&r);
 }

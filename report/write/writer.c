@@ -51,6 +51,11 @@ void kp_write_table_end(struct kp_writer *w)
     KP_WRITE(table_end, w);
 }
 
+void kp_write_listed(struct kp_writer *w, const struct kp_shown *s, bool full)
+{
+    KP_WRITE(listed, w, s, full);
+}
+
 void kp_write_launch(struct kp_writer *w, bool quick)
 {
     KP_WRITE(launch, w, quick);

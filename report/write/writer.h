@@ -18,6 +18,7 @@
 #include "report/judge/verdict.h"
 #include "report/view/lines.h"
 #include "report/view/series.h"
+#include "report/view/shown.h"
 #include "report/write/account.h"
 #include "report/write/out.h"
 #include "report/write/stack.h"
@@ -93,6 +94,7 @@ struct kp_writer_kind {
     void (*table)(struct kp_writer *w, const struct kp_table *table);
     void (*row)(struct kp_writer *w, const char *const *cells);
     void (*table_end)(struct kp_writer *w);
+    void (*listed)(struct kp_writer *w, const struct kp_shown *s, bool full);
     void (*launch)(struct kp_writer *w, bool quick);
     void (*metrics)(struct kp_writer *w, const struct kp_lines *lines);
     void (*missing)(struct kp_writer *w, const struct kp_lines *lines);
@@ -132,6 +134,9 @@ void kp_write_facts(struct kp_writer *w, const struct kp_facts *facts);
 void kp_write_table(struct kp_writer *w, const struct kp_table *table);
 void kp_write_row(struct kp_writer *w, const char *const *cells);
 void kp_write_table_end(struct kp_writer *w);
+/* Writes what a list of all launches tells of the writer's launch. `full`: its head and its sections follow. A page
+ * that shows some launches in full lists the others, too. */
+void kp_write_listed(struct kp_writer *w, const struct kp_shown *s, bool full);
 /* Writes the head of the writer's launch. `quick`: as in kp_shown. */
 void kp_write_launch(struct kp_writer *w, bool quick);
 /* Writes lines, perhaps none, as a table of name, unit and value. */

@@ -22,7 +22,7 @@ for file in $documents; do
     diff "$file" "$tmp/made" >"$tmp/diff" || { fail "$file is stale, run make tables"; cat "$tmp/diff"; }
 done
 tools/gen_locks.sh | diff docs/locks.md - || fail "docs/locks.md is stale, run make tables"
-for table in statuses queries diff_flags sets sections rules; do
+for table in statuses queries diff_flags report_flags sets sections rules; do
     expect "tables $table of the manual" "$(grep -c "^<!-- table $table:" docs/manual.md)" 1
 done
 # A stale table is seen, and so is one that nobody makes.

@@ -298,7 +298,7 @@ static void one_launch_stands_for_its_kernel_and_shape(void **state)
     (void)state;
     assert_int_equal(each(&all, see_launch, b, &err), 0);
     assert_int_equal(kp_brief_count(b), count_steps());
-    assert_int_equal(kp_brief_choose(b), count_shapes());
+    assert_int_equal(kp_brief_choose(b, 0), count_shapes());
     for (uint64_t id = 0; id < count_steps(); id++)
         shown += kp_brief_has(b, id);
     assert_int_equal(shown, count_shapes());
@@ -311,7 +311,7 @@ static void one_launch_stands_for_its_kernel_and_shape(void **state)
         assert_int_equal(kp_result_set_real(&r, "gpu__time_duration.sum", "ns", ns[i]), 0);
         assert_int_equal(kp_brief_add(b, &r), 0);
     }
-    assert_int_equal(kp_brief_choose(b), 1);
+    assert_int_equal(kp_brief_choose(b, 0), 1);
     assert_true(kp_brief_has(b, 4)); /* 30, the median */
     kp_brief_free(b);
     kp_result_free(&r);

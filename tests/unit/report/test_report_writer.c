@@ -135,6 +135,11 @@ static void toy_table_end(struct kp_writer *w)
     record(w, "table_end", "%s", "");
 }
 
+static void toy_listed(struct kp_writer *w, const struct kp_shown *s, bool full)
+{
+    record(w, "listed", " %s%s", s->view.result->launch.demangled, full ? ", in full" : "");
+}
+
 static void toy_launch(struct kp_writer *w, bool quick)
 {
     record(w, "launch", " %llu%s", (unsigned long long)w->launch->id, quick ? " quick" : "");
@@ -212,10 +217,11 @@ static void toy_end(struct kp_writer *w)
 
 #define BLOCKS                                                                                                         \
     .begin = toy_begin, .field = toy_field, .process = toy_process, .heading = toy_heading, .facts = toy_facts,        \
-    .table = toy_table, .row = toy_row, .table_end = toy_table_end, .launch = toy_launch, .metrics = toy_metrics,      \
-    .missing = toy_missing, .drawing = toy_drawing, .series = toy_series, .verdict = toy_verdict,                      \
-    .messages = toy_messages, .source_lines = toy_source_lines, .source_code = toy_source_code, .stacks = toy_stacks,  \
-    .summary = toy_summary, .note = toy_note, .gap = toy_gap, .account = toy_account, .end = toy_end
+    .table = toy_table, .row = toy_row, .table_end = toy_table_end, .listed = toy_listed, .launch = toy_launch,        \
+    .metrics = toy_metrics, .missing = toy_missing, .drawing = toy_drawing, .series = toy_series,                      \
+    .verdict = toy_verdict, .messages = toy_messages, .source_lines = toy_source_lines,                                \
+    .source_code = toy_source_code, .stacks = toy_stacks, .summary = toy_summary, .note = toy_note, .gap = toy_gap,    \
+    .account = toy_account, .end = toy_end
 
 static const struct kp_writer_kind document = {BLOCKS}, rows = {.rows = true, .plain = true, BLOCKS}, none = {0};
 
@@ -269,9 +275,9 @@ static void rows_are_one_page(void **state)
 }
 
 static const char *const blocks[] = {
-    "begin",        "process",     "heading", "facts",   "table",  "row",     "table_end",
-    "launch",       "metrics",     "missing", "drawing", "series", "verdict", "messages",
-    "source_lines", "source_code", "stacks",  "summary", "note",   "gap",     "account",
+    "begin",       "process", "heading", "facts",   "table",  "row",     "table_end", "listed",
+    "launch",      "metrics", "missing", "drawing", "series", "verdict", "messages",  "source_lines",
+    "source_code", "stacks",  "summary", "note",    "gap",    "account",
 };
 
 static void no_block_follows_the_first_error(void **state)

@@ -1,0 +1,117 @@
+#include "cmd/html_file.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/console.h"
+
+/* Opens a new file beside `path`; *name (malloc'ed) receives its name. NULL with errno. */
+static FILE *open_beside(const char *path, char **name)
+{
+    FILE *to = NULL;
+    if (asprintf(name, "%s.XXXXXX", path) < 0) {
+        *name = NULL;
+        errno = ENOMEM;
+        return NULL;
+    }
+    int fd = mkstemp(*name);
+    if (fd >= 0 && !(to = fdopen(fd, "w")))
+        close(fd);
+    return to;
+}
+
+/* Returns a negative errno. */
+static int print_and_close(const struct kp_html *h, bool compare, FILE *to)
+{
+    mode_t hidden = umask(0);
+    umask(hidden);
+    int rc = kp_html_print(h, compare, to);
+    if (!rc && fchmod(fileno(to), 0666 & ~hidden))
+        rc = -errno;
+    if (fclose(to) && !rc)
+        rc = -errno;
+    return rc;
+}
+
+/* Whether the path is something else than a file, such as /dev/stdout: then there is nothing to replace. */
+static bool is_special(const char *path)
+{
+    struct stat s;
+    return !stat(path, &s) && !S_ISREG(s.st_mode);
+}
+
+int kp_html_save(const struct kp_html *h, bool compare, const char *path)
+{
+    char *name = NULL;
+    bool special = is_special(path);
+    FILE *to = special ? fopen(path, "w") : open_beside(path, &name);
+    int rc = !to ? -errno : special ? kp_html_print(h, compare, to) : print_and_close(h, compare, to);
+    if (to && special && fclose(to) && !rc)
+        rc = -errno;
+    if (!rc && name && rename(name, path))
+        rc = -errno;
+    if (rc && name)
+        unlink(name);
+    free(name);
+    return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", path, strerror(-rc)) : EXIT_SUCCESS;
+}
+
+int kp_html_take(const char *value, const char **out)
+{
+    *out = value;
+    return *value ? 0 : kp_console_error(KP_EXIT_USAGE, "--html takes the name of a file");
+}
+
+/* --- the browser --- */
+
+char *kp_html_temporary(void)
+{
+    const char *folder = getenv("TMPDIR");
+    char *path = NULL;
+    if (asprintf(&path, "%s/kprof-XXXXXX", folder && *folder ? folder : "/tmp") < 0) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    char *made = mkdtemp(path), *file = NULL;
+    if (made && asprintf(&file, "%s/report.html", made) < 0) {
+        errno = ENOMEM;
+        file = NULL;
+    }
+    free(path);
+    return file;
+}
+
+/* Whether there is a desktop that has a browser, or a browser is named. */
+static bool has_display(void)
+{
+    static const char *const names[] = {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return true;
+    }
+    return false;
+}
+
+int kp_html_open(const char *path)
+{
+    char opener[] = "xdg-open", *whole = realpath(path, NULL), *argv[] = {opener, whole ? whole : (char *)path, NULL};
+    pid_t child;
+    int status = 0;
+    int rc = has_display() ? posix_spawnp(&child, opener, NULL, NULL, argv, environ) : ENODEV;
+    if (!rc)
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+            ;
+    bool shown = !rc && WIFEXITED(status) && !WEXITSTATUS(status);
+    const char *why = rc == ENODEV ? "there is no desktop here" : rc ? "xdg-open is missing" : "xdg-open found none";
+    if (!shown)
+        kp_console_error(0, "no browser to show the report in, %s; the report is %s", why, argv[1]);
+    free(whole);
+    return shown ? EXIT_SUCCESS : KP_EXIT_FAILED;
+}

@@ -1,0 +1,9 @@
+/* The script and the style sheet of the HTML file, as they were when kprof was built (assets.S), and the hashes by
+ * which its content security policy knows them. */
+#ifndef KP_REPORT_HTML_ASSETS_H
+#define KP_REPORT_HTML_ASSETS_H
+
+extern const char kp_html_script[], kp_html_style[];
+extern const char kp_html_script_hash[], kp_html_style_hash[]; /* SHA-256 in base 64 */
+
+#endif

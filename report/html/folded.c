@@ -1,0 +1,148 @@
+#include "report/html/folded.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/plain.h"
+#include "base/text.h"
+#include "report/html/data.h"
+#include "report/model/launch_names.h"
+
+struct kp_folded {
+    struct kp_writer base;
+    enum kp_folded_by by;
+    struct kp_data data; /* the stacks are its strings */
+    double *ns;          /* of each stack */
+    size_t room;
+};
+
+/* Writes a frame in one line; a semicolon would begin another one. */
+static void write_frame(struct kp_folded *f, FILE *to, const char *name, char end)
+{
+    char *copy = strdup(name);
+    if (!copy) {
+        f->data.rc = f->data.rc ? f->data.rc : -ENOMEM;
+        return;
+    }
+    kp_blank_controls(copy, strlen(copy));
+    for (char *c = copy; (c = strchr(c, ';'));)
+        *c = ':';
+    fputs(copy, to);
+    if (end)
+        fputc(end, to);
+    free(copy);
+}
+
+static void write_stack(struct kp_folded *f, FILE *to, uint64_t id)
+{
+    struct kp_stack stack = {0};
+    if (kp_lookup_stack(f->base.out.display->lookup, id, &stack))
+        stack = (struct kp_stack){0};
+    for (size_t i = stack.n_frames; i; i--) {
+        const struct kp_frame *frame = &stack.frames[i - 1];
+        write_frame(f, to, *frame->function ? frame->function : kp_base_name(frame->module), ';');
+    }
+    kp_stack_free(&stack);
+}
+
+static void write_ranges(struct kp_folded *f, FILE *to, const struct kp_nvtx *n)
+{
+    for (size_t i = 0; i < n->n_ranges; i++) {
+        const struct kp_nvtx_range *r = &n->ranges[i];
+        if (r->kind == KP_NVTX_PUSH_POP && r->thread == n->thread)
+            write_frame(f, to, *r->name ? r->name : kp_range_nameless, ';');
+    }
+}
+
+/* Adds time to the stack of that number. */
+static void add_time(struct kp_folded *f, size_t at, double ns)
+{
+    if (f->data.rc)
+        return;
+    if (at >= f->room) {
+        size_t room = 2 * at + 64;
+        double *grown = realloc(f->ns, room * sizeof *grown);
+        if (!grown) {
+            f->data.rc = -ENOMEM;
+            return;
+        }
+        memset(&grown[f->room], 0, (room - f->room) * sizeof *grown);
+        f->ns = grown;
+        f->room = room;
+    }
+    f->ns[at] += ns;
+}
+
+static void listed(struct kp_writer *w, const struct kp_shown *s, bool full)
+{
+    struct kp_folded *f = (struct kp_folded *)w;
+    const struct kp_result *r = s->view.result;
+    struct kp_draft line;
+    double ns = 0;
+    (void)full;
+    if (kp_draft_begin(&f->data, &line)) {
+        if (f->by == KP_FOLDED_STACK)
+            write_stack(f, line.to, r->launch.stack);
+        else
+            write_ranges(f, line.to, &r->launch.nvtx);
+        write_frame(f, line.to, kp_launch_name(&r->launch), '\0');
+    }
+    size_t at = kp_draft_add(&f->data, &line, KP_DATA_STRINGS);
+    if (kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns) && isfinite(ns) && ns > 0)
+        add_time(f, at, ns);
+    w->out.rc = w->out.rc ? w->out.rc : f->data.rc;
+}
+
+static const struct kp_writer_kind kind = {.listed = listed};
+
+struct kp_folded *kp_folded_new(enum kp_folded_by by)
+{
+    struct kp_folded *f = calloc(1, sizeof *f);
+    if (f) {
+        f->base.kind = &kind;
+        f->by = by;
+    }
+    return f;
+}
+
+void kp_folded_free(struct kp_folded *f)
+{
+    if (!f)
+        return;
+    kp_data_free(&f->data);
+    free(f->ns);
+    free(f);
+}
+
+void kp_folded_display(struct kp_display *d)
+{
+    d->rules = 0;
+    d->grouping = KP_GROUPING_NONE;
+    d->format = KP_FORMAT_TEXT;
+    d->details = KP_DETAILS_HEADER;
+    d->pages[0] = KP_PAGE_DETAILS;
+    d->n_pages = 1;
+    d->brief_above = 1; /* the list of all is enough */
+    d->brief_most = 1;
+}
+
+struct kp_writer *kp_folded_writer(struct kp_folded *f)
+{
+    return &f->base;
+}
+
+int kp_folded_print(const struct kp_folded *f, FILE *to)
+{
+    locale_t before = kp_plain_begin();
+    for (size_t i = 0; i < f->data.parts[KP_DATA_STRINGS].n && i < f->room; i++) {
+        char number[KP_PLAIN_MAX];
+        if (!(f->ns[i] > 0))
+            continue;
+        kp_plain_real(f->ns[i], number);
+        fprintf(to, "%s %s\n", f->data.parts[KP_DATA_STRINGS].texts[i], number);
+    }
+    kp_plain_end(before);
+    return ferror(to) ? -EIO : 0;
+}

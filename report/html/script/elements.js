@@ -1,0 +1,110 @@
+/* ---- elements ---- */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "class")
+      node.setAttribute("class", value);
+    else if (name.startsWith("on"))
+      node.addEventListener(name.slice(2), value);
+    else if (name === "width%")
+      node.style.width = value + "%";
+    else if (name === "tip")
+      tips.set(node, value);
+    else
+      node.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children.flat(9))
+    if (child !== undefined && child !== null && child !== false) node.append(child);
+  return node;
+}
+const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const draw = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+const link = (to, attributes, ...children) => el("a", {href: "#" + to, ...attributes}, ...children);
+
+/* What an element says when the pointer is over it, or when it has the focus: lines of text. */
+const tips = new WeakMap();
+const tipBox = el("div", {id: "tip", role: "tooltip", hidden: true});
+
+function showTip(node, x, y) {
+  const lines = tips.get(node);
+  tipBox.replaceChildren(...[].concat(typeof lines === "function" ? lines() : lines).map(line => el("div", {}, line)));
+  tipBox.hidden = false;
+  const box = tipBox.getBoundingClientRect();
+  tipBox.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 8)) + "px";
+  tipBox.style.top = (y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 10) : y + 18) + "px";
+}
+
+function tipOf(node) {
+  while (node && node !== document && !tips.has(node)) node = node.parentNode;
+  return node && tips.has(node) ? node : null;
+}
+
+function listenForTips() {
+  document.addEventListener("pointermove", event => {
+    const node = tipOf(event.target);
+    if (node)
+      showTip(node, event.clientX, event.clientY);
+    else
+      tipBox.hidden = true;
+  });
+  document.addEventListener("focusin", event => {
+    const node = tipOf(event.target);
+    if (!node) return;
+    const box = node.getBoundingClientRect();
+    showTip(node, box.left, box.bottom - 12);
+  });
+  document.addEventListener("focusout", () => {
+    tipBox.hidden = true;
+  });
+  document.addEventListener("keydown", event => {
+    if (event.key === "Escape") tipBox.hidden = true;
+  });
+  document.addEventListener("scroll", () => {
+    tipBox.hidden = true;
+  }, {passive: true});
+}
+
+/* ---- places: the part of the address behind # ---- */
+
+function readPlace() {
+  const [path, query] = decodeURI(location.hash.replace(/^#/, "") || "/").split("?");
+  return {path: path.split("/").filter(Boolean), query: new URLSearchParams(query || "")};
+}
+
+function setQuery(name, value) {
+  const place = readPlace();
+  if (value)
+    place.query.set(name, value);
+  else
+    place.query.delete(name);
+  const query = place.query.toString();
+  history.replaceState(null, "", "#/" + place.path.join("/") + (query ? "?" + query : ""));
+}
+
+/* ---- parts of pages ---- */
+
+function card(title, ...children) { return el("section", {class: "card"}, title && el("h2", {}, title), ...children); }
+
+function bar(share, kind) {
+  return el("span", {class: "bar " + (kind || "")}, el("span", {"width%": Math.max(0, Math.min(100, share || 0))}));
+}
+
+/* A row of buttons of which one is pressed. */
+function choice(label, options, chosen, pick) {
+  const buttons = options.map(
+      ([value, name]) =>
+          el("button", {
+            type: "button",
+            "aria-pressed": String(value === chosen),
+            "data-value": value,
+            onclick: () => {
+              buttons.forEach(b => b.setAttribute("aria-pressed", String(b.dataset.value === value)));
+              pick(value);
+            }
+          },
+             name));
+  return el("div", {class: "choice", role: "group", "aria-label": label}, buttons);
+}

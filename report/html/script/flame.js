@@ -1,0 +1,100 @@
+/* ---- flame graph ---- */
+
+/* A tree of frames, outermost first; the kernels are its leaves. */
+function flameTree(list, by) {
+  const root = {name: "all launches", time: 0, launches: 0, children: new Map(), kind: "root"};
+  for (const launch of list) {
+    const frames = by === "nvtx" ?
+        data.paths[launch.path][0].map(n => [text(n), "range"]) :
+        data.stacks[launch.stack]
+            .map(([name, file, line, python, module]) => [text(name) || text(module), python ? "python" : "native"])
+            .reverse();
+    let node = root;
+    root.time += launch.time;
+    root.launches++;
+    for (const [name, kind] of [...frames, [launch.name, "kernel"]]) {
+      const key = kind + "\n" + name;
+      if (!node.children.has(key))
+        node.children.set(key, {name, kind, time: 0, launches: 0, children: new Map(), parent: node, first: launch});
+      node = node.children.get(key);
+      node.time += launch.time;
+      node.launches++;
+    }
+  }
+  return root;
+}
+
+const THINNEST = 0.0008; /* of the width: what is thinner is not drawn */
+
+function flameRows(root, zoomed, zoom) {
+  const rows = [], above = [];
+  for (let node = zoomed; node; node = node.parent) above.unshift(node);
+  const put = (node, depth, from, width) => {
+    (rows[depth] = rows[depth] || []).push({node, from, width});
+    if (depth + 1 < above.length) return put(above[depth + 1], depth + 1, 0, 1);
+    let at = from;
+    for (const child of [...node.children.values()].sort((a, b) => b.time - a.time)) {
+      const part = zoomed.time ? child.time / zoomed.time : 0;
+      if (part >= THINNEST) put(child, depth + 1, at, part);
+      at += part;
+    }
+  };
+  put(root, 0, 0, 1);
+  return rows.map(row => el("div", {class: "flame-row"}, row.map(({node, from, width}) => {
+                    const button =
+                        el("button", {
+                          type: "button",
+                          class: "frame " + node.kind,
+                          tip: [
+                            node.name, time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + " of all",
+                            number(node.launches) + (node.launches === 1 ? " launch" : " launches")
+                          ],
+                          onclick: () => zoom(node)
+                        },
+                           node.kind === "kernel" ? shortName(node.name) : node.name);
+                    if (width < 0.02) button.replaceChildren();
+                    button.classList.toggle("thin", width < 0.02);
+                    button.style.left = 100 * from + "%";
+                    button.style.width = 100 * width + "%";
+                    return button;
+                  })));
+}
+
+function flamePage(_, query) {
+  const has = {
+    stack: launches.some(l => data.stacks[l.stack].length),
+    nvtx: launches.some(l => data.paths[l.path][0].length)
+  };
+  const first = ["stack", "nvtx"].find(by => by === query.get("by") && has[by]) || (has.stack ? "stack" : "nvtx");
+  if (!has.stack && !has.nvtx)
+    return el(
+        "div", {}, el("h1", {}, "Flame graph"),
+        el("p", {},
+           "The launches have neither call stacks nor NVTX ranges. Profile with --call-stack native,python or with --nvtx to see time on the GPU by what made the launches."));
+  const place = el("div", {class: "flame"}), info = el("p", {class: "flame-info"});
+  const draws = by => {
+    const root = flameTree(launches, by), zoom = node => {
+      place.replaceChildren(...flameRows(root, node, zoom));
+      info.replaceChildren(
+          el("b", {}, node.name),
+          ": " + time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + ", " + number(node.launches) +
+              (node.launches === 1 ? " launch " : " launches "),
+          node.kind === "kernel" ?
+              link("/launch/" + standFor(launches.filter(l => l.name === node.name)).index, {}, "Look at the kernel") :
+              "");
+    };
+    setQuery("by", by);
+    zoom(root);
+  };
+  draws(first);
+  return el(
+      "div", {}, el("header", {class: "title"}, el("h1", {}, "Flame graph of time on the GPU")),
+      card(
+          null,
+          has.stack && has.nvtx ?
+              choice("Frames", [["stack", "By call stack"], ["nvtx", "By NVTX range"]], first, draws) :
+              el("p", {class: "dim"}, has.stack ? "By call stack" : "By NVTX range"),
+          info, place,
+          el("p", {class: "hint"},
+             "The outermost frame is on top, and kernels are at the ends. A frame becomes as wide as the page when it is chosen; the one on top shows all again. kprof report --folded prints the same for other tools.")));
+}

@@ -1,0 +1,84 @@
+/* ---- launches and kernels ---- */
+
+const fields = [
+  "session", "id",      "name",   "device",  "stream", "context", "shape",  "path", "stack", "ns",
+  "bound",   "compute", "memory", "savings", "roofs",  "full",    "passes", "note", "cc",    "streamName"
+];
+const launches = data.launches.map((row, index) => {
+  const launch = {index};
+  fields.forEach((field, i) => {
+    launch[field] = row[i];
+  });
+  launch.name = text(launch.name);
+  launch.bound = text(launch.bound);
+  launch.time = launch.ns || 0;
+  return launch;
+});
+
+/* The parts of a kernel's name: what stands before the function's own name, the name, and what follows. */
+function nameParts(name) {
+  let depth = 0, end = name.length, start = 0;
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i];
+    if (i && depth === 0 && (c === "<" || (c === "(" && !name.startsWith("(anonymous", i)))) {
+      end = i;
+      break;
+    }
+    depth += c === "(" ? 1 : c === ")" ? -1 : 0;
+    if (depth === 0 && (c === " " || c === ":")) start = i + 1;
+  }
+  return [name.slice(0, start), name.slice(start, end), name.slice(end)];
+}
+
+function nameNode(name) {
+  const [before, own, after] = nameParts(name);
+  return el(
+      "span", {class: "kernel-name", title: name}, el("span", {class: "dim"}, before.replace(/^void /, "")),
+      el("b", {}, own), el("span", {class: "dim"}, after));
+}
+const shortName = name => nameParts(name)[1] || name;
+
+/* Sums up the launches by kernel, as summary.c does. */
+function kernelsOf(list) {
+  const byName = new Map();
+  for (const launch of list) {
+    let k = byName.get(launch.name);
+    if (!k)
+      byName.set(launch.name, k = {name: launch.name, launches: [], time: 0, bounds: new Map(), saved: new Map()});
+    k.launches.push(launch);
+    k.time += launch.time;
+    if (launch.bound) k.bounds.set(launch.bound, (k.bounds.get(launch.bound) || 0) + (launch.time || 1));
+    for (const [rule, gain] of launch.savings) k.saved.set(rule, (k.saved.get(rule) || 0) + gain / 100 * launch.time);
+  }
+  const total = list.reduce((sum, launch) => sum + launch.time, 0);
+  for (const k of byName.values()) finishKernel(k, total);
+  return {kernels: [...byName.values()], total};
+}
+
+function finishKernel(k, total) {
+  k.bound = [...k.bounds].reduce((best, b) => b[1] > best[1] ? b : best, ["", 0])[0];
+  k.savedTime = 0;
+  k.rule = null;
+  for (const [rule, saved] of [...k.saved].sort((a, b) => a[0] - b[0]))
+    if (saved > k.savedTime && 100 * saved >= k.time) {
+      k.savedTime = saved;
+      k.rule = rule;
+    }
+  k.share = total > 0 ? 100 * k.time / total : 0;
+  k.gain = total > 0 ? 100 * k.savedTime / total : 0;
+  k.mean = k.time / k.launches.length;
+  k.stand = standFor(k.launches);
+}
+
+/* The launch that stands for all: of those in full the one that took most time together with its like. */
+function standFor(list) {
+  const full = list.filter(launch => launch.full >= 0);
+  return (full.length ? full : list).reduce((best, launch) => launch.time > best.time ? launch : best);
+}
+
+const shapeText = shape =>
+    shape ? "(" + shape.slice(0, 3).join(", ") + ")x(" + shape.slice(3).join(", ") + ")" : "graph";
+const pathText = launch => data.paths[launch.path][0].map(text).join(" / ");
+const deviceOf = launch => (data.sessions[launch.session].devices.find(d => d[0] === launch.device) || [])[1];
+const sessionName = s =>
+    s.rank >= 0 ? "rank " + s.rank : text(s.name) + " [" + s.pid + "]" + (text(s.host) ? " on " + text(s.host) : "");

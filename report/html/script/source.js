@@ -1,0 +1,269 @@
+/* ---- source ---- */
+
+const sourceValues = {
+  samples: "Samples",
+  instructions: "Instructions",
+  sectors: "Excess sectors",
+  wavefronts: "Excess wavefronts",
+  divergent: "Divergent branches"
+};
+
+/* Instructions of all functions of a launch, with their values and stalls. */
+function instructionsOf(full) {
+  return full.source.flatMap(part => {
+    const code = data.codes[part.code];
+    const list = code.instructions.map(
+        ([offset, location, disassembly], i) => ({
+          code,
+          offset,
+          location,
+          text: text(disassembly),
+          stalls: [],
+          values: Object.fromEntries(Object.entries(part.values).map(([name, values]) => [name, values[i]]))
+        }));
+    for (const [reason, ...pairs] of part.stalls)
+      for (let i = 0; i < pairs.length; i += 2) list[pairs[i]].stalls.push([text(reason), pairs[i + 1]]);
+    return list;
+  });
+}
+
+/* The place that an instruction counts for: its own line, or the outermost call that inlines it. */
+function placeOf(instruction, atCalls) {
+  const {code} = instruction;
+  let location = code.locations[instruction.location];
+  for (let steps = 0; atCalls && location && code.locations[location[2]] && steps < 64; steps++)
+    location = code.locations[location[2]];
+  return location && code.files[location[0]] ? {file: code.files[location[0]], line: location[1]} : null;
+}
+
+function addTo(sums, instruction) {
+  for (const [name, value] of Object.entries(instruction.values)) sums.values[name] = (sums.values[name] || 0) + value;
+  for (const [reason, n] of instruction.stalls) sums.stalls.set(reason, (sums.stalls.get(reason) || 0) + n);
+  sums.instructions.push(instruction);
+}
+
+/* Files by path: {path, text, lines: line -> sums}, the hottest first. */
+function sourceFiles(instructions, atCalls, by) {
+  const files = new Map();
+  for (const instruction of instructions) {
+    const place = placeOf(instruction, atCalls), path = place ? text(place.file[0]) : "";
+    if (!place) continue;
+    const file = files.get(path) || {path, text: null, lines: new Map(), total: 0};
+    files.set(path, file);
+    if (place.file[1] >= 0) file.text = text(place.file[1]);
+    if (!file.lines.has(place.line)) file.lines.set(place.line, {values: {}, stalls: new Map(), instructions: []});
+    addTo(file.lines.get(place.line), instruction);
+    file.total += instruction.values[by] || 0;
+  }
+  return [...files.values()].sort((a, b) => b.total - a.total);
+}
+
+function stallTip(stalls, values) {
+  const list = [...stalls].sort((a, b) => b[1] - a[1]), all = list.reduce((sum, s) => sum + s[1], 0);
+  return [
+    ...Object.entries(values).filter(v => v[1]).map(([name, value]) => sourceValues[name] + ": " + number(value)),
+    ...list.slice(0, 6).map(([reason, n]) => "waits for " + reason + ": " + percent(100 * n / all))
+  ];
+}
+
+function heatCell(value, most, total) {
+  return el(
+      "span", {class: "heat"}, el("span", {class: "heat-bar", "width%": most ? 100 * value / most : 0}),
+      el("span", {class: "heat-number"},
+         value ? number(value) + (total ? " · " + (100 * value / total).toFixed(1) + " %" : "") : ""));
+}
+
+/* One of the two lists; `rows`: {key, label, value, text, stalls, values}. */
+function codeList(rows, label, total, pick) {
+  const most = Math.max(...rows.map(r => r.value || 0), 0), nodes = new Map();
+  const list = el("div", {class: "code", role: "list", "aria-label": label, tabindex: 0}, rows.map(r => {
+    const counted = r.values !== null;
+    const node =
+        el("div", {
+          class: "code-row" + (counted ? " counted" : ""),
+          role: "listitem",
+          tabindex: counted ? 0 : null,
+          "data-key": r.key,
+          "data-value": counted ? r.value : null,
+          tip: counted ? () => stallTip(r.stalls, r.values) : undefined,
+          onclick: counted ? () => pick(r.key) : undefined
+        },
+           el("span", {class: "code-label"}, r.label), heatCell(r.value, most, total), el("code", {}, r.text));
+    if (counted)
+      node.addEventListener("keydown", event => {
+        if (event.key === "Enter") pick(r.key);
+      });
+    nodes.set(r.key, node);
+    return node;
+  }));
+  return {list, nodes};
+}
+
+/* Marks rows, and moves the list, not the page, to the first. */
+function markRows(view, keys, move) {
+  for (const node of view.list.querySelectorAll(".picked")) node.classList.remove("picked");
+  const nodes = keys.map(k => view.nodes.get(k)).filter(Boolean);
+  nodes.forEach(n => n.classList.add("picked"));
+  if (nodes.length && move) view.list.scrollTop = nodes[0].offsetTop - view.list.clientHeight / 3;
+}
+
+function lineRows(file, by) {
+  const lines = file.text === null ? null : file.text.replace(/\n$/, "").split("\n");
+  const numbers = lines ? lines.map((_, i) => i + 1) : [...file.lines.keys()].sort((a, b) => a - b);
+  return numbers.map(n => {
+    const sums = file.lines.get(n);
+    return {
+      key: String(n),
+      label: String(n),
+      text: lines ? lines[n - 1] : "",
+      value: sums ? sums.values[by] || 0 : 0,
+      values: sums ? sums.values : null,
+      stalls: sums ? sums.stalls : []
+    };
+  });
+}
+
+function sassRows(instructions, by) {
+  let last = null;
+  return instructions.flatMap((ins, i) => {
+    const head =
+        ins.code !== last ? [{key: "f" + i, label: "", text: text(ins.code.name), value: 0, values: null}] : [];
+    last = ins.code;
+    return [
+      ...head, {
+        key: String(i),
+        label: ins.offset.toString(16).padStart(4, "0"),
+        text: ins.text || "(not disassembled)",
+        value: ins.values[by] || 0,
+        values: ins.values,
+        stalls: ins.stalls
+      }
+    ];
+  });
+}
+
+function sourceView(instructions, file, by, atCalls) {
+  const total = instructions.reduce((sum, i) => sum + (i.values[by] || 0), 0);
+  const placed = instructions.map(ins => {
+    const place = placeOf(ins, atCalls);
+    return place && text(place.file[0]) === file.path ? String(place.line) : null;
+  });
+  let lines = null, sass = null;
+  const pickLine = line => {
+    markRows(lines, [line], false);
+    markRows(sass, placed.flatMap((p, i) => p === line ? [String(i)] : []), true);
+  };
+  const pickInstruction = i => {
+    const line = placed[Number(i)];
+    markRows(lines, line ? [line] : [], true);
+    markRows(sass, line ? placed.flatMap((p, j) => p === line ? [String(j)] : []) : [i], false);
+  };
+  lines = codeList(lineRows(file, by), "Source of " + file.path, total, pickLine);
+  sass = codeList(sassRows(instructions, by), "Instructions", total, pickInstruction);
+  const hottest = [...file.lines].sort((a, b) => (b[1].values[by] || 0) - (a[1].values[by] || 0))[0];
+  return {
+    node: el(
+        "div", {class: "source"},
+        el("div", {}, el("h3", {}, file.path),
+           file.text === null ?
+               el("p", {class: "hint"},
+                  "The text of this file is not in the session. Profile with --import-source yes, or give the report --source-folders.") :
+               null,
+           lines.list),
+        el("div", {}, el("h3", {}, "Instructions (SASS)"), sass.list)),
+    start: () => hottest && (pickLine(String(hottest[0])), markRows(lines, [String(hottest[0])], true))
+  };
+}
+
+function hotLines(files, by, total, open) {
+  const all =
+      files.flatMap(f => [...f.lines].map(([line, sums]) => ({file: f, line, value: sums.values[by] || 0, sums})))
+          .filter(l => l.value)
+          .sort((a, b) => b.value - a.value)
+          .slice(0, 5);
+  return el(
+      "ol", {class: "hot-lines"},
+      all.map(
+          l =>
+              el("li", {},
+                 el("button", {type: "button", onclick: () => open(l.file.path)},
+                    l.file.path.split("/").pop() + ":" + l.line),
+                 " ", el("b", {}, percent(100 * l.value / total)),
+                 el("code", {}, l.file.text ? (l.file.text.split("\n")[l.line - 1] || "").trim() : ""))));
+}
+
+function sourceCard(launch, full) {
+  const instructions = instructionsOf(full),
+        present = Object.keys(sourceValues).filter(v => instructions.some(i => i.values[v]));
+  const query = readPlace().query;
+  let by = present.includes(query.get("by")) ? query.get("by") : present[0], atCalls = query.get("inlined") === "calls",
+      path = query.get("file");
+  const place = el("div"), hot = el("div"), pickFile = el("select", {
+                                              id: "source-file",
+                                              "aria-label": "File",
+                                              onchange: () => {
+                                                path = pickFile.value;
+                                                update();
+                                              }
+                                            });
+  const update = () => {
+    const files = sourceFiles(instructions, atCalls, by), file = files.find(f => f.path === path) || files[0];
+    const total = instructions.reduce((sum, i) => sum + (i.values[by] || 0), 0);
+    setQuery("by", by);
+    setQuery("inlined", atCalls ? "calls" : "");
+    pickFile.replaceChildren(...files.map(
+        f => el("option", {value: f.path}, f.path + (total ? " (" + percent(100 * f.total / total) + ")" : ""))));
+    if (!file) {
+      place.replaceChildren(
+          el("p", {class: "hint"}, "No line is known: compile with -lineinfo."),
+          codeList(sassRows(instructions, by), "Instructions", total, () => {}).list);
+      return;
+    }
+    pickFile.value = path = file.path;
+    hot.replaceChildren(hotLines(files, by, total, to => {
+      path = to;
+      update();
+    }));
+    const view = sourceView(instructions, file, by, atCalls);
+    place.replaceChildren(view.node);
+    requestAnimationFrame(view.start);
+  };
+  const inlined = instructions.some(i => i.code.locations[i.location] && i.code.locations[i.location][2] >= 0);
+  const node = card(
+      null,
+      el("div", {class: "filters-line"},
+         choice(
+             "Values", present.map(v => [v, sourceValues[v]]), by,
+             v => {
+               by = v;
+               update();
+             }),
+         inlined ? choice(
+                       "Inlined code", [["own", "Inlined code at its own lines"], ["calls", "at its calls"]],
+                       atCalls ? "calls" : "own",
+                       v => {
+                         atCalls = v === "calls";
+                         update();
+                       }) :
+                   null,
+         pickFile),
+      hot, place,
+      el("p", {class: "hint"},
+         "Choose a line to see its instructions, or an instruction to see its line. The pointer or the focus on a row shows what warps wait for."));
+  update();
+  return node;
+}
+
+function sourcePage([index]) {
+  const launch = launches[Number(index)], full = launch && launch.full >= 0 ? data.full[launch.full] : null;
+  if (!full || !full.source.length)
+    return el(
+        "p", {}, "This launch has no values by instruction in the file: the section SourceCounters collects them.");
+  return el(
+      "div", {},
+      el("header", {class: "title"},
+         el("p", {}, link("/", {}, "All kernels"), " › ", link("/launch/" + launch.index, {}, shortName(launch.name)),
+            " ›"),
+         el("h1", {}, "Source of ", nameNode(launch.name))),
+      sourceCard(launch, full));
+}

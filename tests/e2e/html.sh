@@ -1,0 +1,90 @@
+#!/bin/sh
+# The HTML report in a browser: the page of each recorded session opens without an error or a request, its table, links and
+# source view work, its numbers are those of the CSV, and names that look like markup do nothing.
+. "$(dirname "$0")/e2e.inc"
+release_only "the file is the same in every build"
+kprof=$build/kprof
+unset KPROF_BRIEF_ABOVE
+folder=$tmp/html
+mkdir "$folder"
+
+cp "$source/examples/h200-demo.kprof" "$folder/demo.kprof"
+cp "$source/tests/data/h200-source.kprof" "$folder/source.kprof"
+make_session() { python3 "$source/tests/e2e/html_sessions.py" "$@" || fail "html_sessions.py $1"; }
+make_session many "$folder/demo.kprof" "$folder/many.kprof" 2000
+make_session many "$folder/demo.kprof" "$folder/some.kprof" 200
+make_session hostile "$folder/demo.kprof" "$folder/hostile.kprof"
+
+for session in demo source some many hostile; do
+    "$kprof" report --html "$folder/$session.html" "$folder/$session.kprof" >"$tmp/said" 2>&1 || fail "--html of $session: $(cat "$tmp/said")"
+    expect "$session: what is said" "$(cat "$tmp/said")" ""
+done
+expect "mode of the file" "$(stat -c %a "$folder/demo.html")" "$(printf '%o' $((0666 & ~$(umask))))"
+expect "files left beside it" "$(ls "$folder" | grep -c 'html\.')" 0
+
+# What cannot be written is told, and leaves the old file.
+"$kprof" report --html /nonesuch/x.html "$folder/demo.kprof" 2>"$tmp/said"
+expect "status where there is no folder" $? 1
+grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory$' "$tmp/said" || fail "no folder: $(cat "$tmp/said")"
+"$kprof" report --html "$folder/both.html" "$folder/demo.kprof" "$folder/nonesuch.kprof" 2>"$tmp/said"
+expect "status where one of two sessions is missing" $? 2
+[ -s "$folder/both.html" ] || fail "the other session is not written"
+"$kprof" report --html /dev/full "$folder/demo.kprof" 2>"$tmp/said"
+expect "status on a full disk" $? 1
+
+# Two sessions, and two beside each other; the text of the comparison stays.
+cp "$folder/demo.kprof" "$folder/slower.kprof"
+python3 - "$folder/slower.kprof" <<'END'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("UPDATE metric SET value = value * 2 WHERE launch = 0 AND name = (SELECT id FROM name WHERE name = 'gpu__time_duration.sum')")
+db.commit()
+END
+"$kprof" report --html "$folder/two.html" "$folder/demo.kprof" "$folder/slower.kprof" || fail "--html of two sessions"
+"$kprof" diff "$folder/demo.kprof" "$folder/slower.kprof" >"$tmp/plain"
+"$kprof" diff --html "$folder/compare.html" "$folder/demo.kprof" "$folder/slower.kprof" >"$tmp/said"
+expect "status of diff --html" $? 0
+cmp -s "$tmp/plain" "$tmp/said" || fail "diff --html changes the text"
+"$kprof" diff --html "$folder/limit.html" --fail-above 5% "$folder/demo.kprof" "$folder/slower.kprof" >/dev/null
+expect "status of diff --html above a limit" $? 1
+[ -s "$folder/limit.html" ] || fail "above a limit, no file is written"
+rm -f "$folder/limit.html" "$folder/slower.kprof"
+
+# Folded stacks add up to the time of all launches.
+total=$("$kprof" report --csv --page raw --metrics gpu__time_duration.sum "$folder/some.kprof" | python3 -c '
+import csv, sys
+rows = list(csv.DictReader(sys.stdin))[1:]
+print(sum(int(row["gpu__time_duration.sum"]) for row in rows))')
+for by in stack nvtx; do
+    "$kprof" report --folded $by "$folder/some.kprof" >"$tmp/folded" || fail "--folded $by"
+    expect "--folded $by: sum" "$(awk '{s += $NF} END {printf "%d", s}' "$tmp/folded")" "$total"
+    expect "--folded $by: lines of one stack" "$(sed 's/ [0-9]*$//' "$tmp/folded" | sort | uniq -d | wc -l)" 0
+done
+grep -q '^step 3;forward;void ns::kernel_[0-9]*<' "$tmp/folded" || fail "--folded nvtx names no ranges"
+"$kprof" report --folded stack "$folder/some.kprof" | grep -q '^main;step_2;launch_kernel;void ns::kernel_' || fail "--folded stack names no frames"
+"$kprof" report --folded tree "$folder/some.kprof" 2>"$tmp/said"
+expect "status of an unknown kind" $? 2
+
+# --open starts the desktop's browser; where there is none, it says where the report is.
+mkdir "$tmp/bin"
+printf '#!/bin/sh\necho "$1" >"%s/opened"\n' "$tmp" >"$tmp/bin/xdg-open"
+chmod +x "$tmp/bin/xdg-open"
+env -u DISPLAY -u WAYLAND_DISPLAY -u BROWSER "$kprof" report --open "$folder/demo.kprof" 2>"$tmp/said"
+expect "status without a desktop" $? 1
+grep -q 'no browser to show the report in, there is no desktop here; the report is /.*/report.html$' "$tmp/said" || fail "no desktop: $(cat "$tmp/said")"
+DISPLAY=:9 PATH=$tmp/bin:$PATH "$kprof" report --open --html "$folder/opened.html" "$folder/demo.kprof" || fail "--open"
+expect "what was opened" "$(cat "$tmp/opened")" "$folder/opened.html"
+DISPLAY=:9 PATH=$tmp/bin:$PATH "$kprof" report --open "$folder/demo.kprof" || fail "--open without --html"
+cmp -s "$(cat "$tmp/opened")" "$folder/demo.html" || fail "--open shows another file"
+rm -f "$folder/opened.html"
+
+for name in chromium chromium-browser google-chrome; do
+    chromium=$(command -v $name) && break
+done
+if [ -z "${chromium:-}" ]; then
+    [ $failures -eq 0 ] || finish
+    echo "skipped: no Chromium to look at the pages with"
+    exit 77
+fi
+timeout 240 python3 "$source/tests/e2e/html_browser.py" "$chromium" "$kprof" "$folder" || fail "in the browser"
+finish

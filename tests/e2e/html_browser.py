@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""Looks at HTML reports in headless Chromium, over the DevTools protocol on a pipe.
+
+html_browser.py CHROMIUM KPROF FOLDER    FOLDER: X.html beside each X.kprof, see html.sh
+Says each fault in a line, and exits with 1 if there is any. What is asked of the browser is the last value of a script."""
+import csv
+import io
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+faults = 0
+SECONDS = 60  # for one answer of the browser
+
+
+def fault(text):
+    global faults
+    faults += 1
+    print("FAILED:", text)
+
+
+class Browser:
+    """One page of a browser. What it logs, and what it asks the network for, is kept."""
+
+    def __init__(self, chromium):
+        to_child, self.write_end = os.pipe()
+        self.read_end, from_child = os.pipe()
+        self.folder = tempfile.TemporaryDirectory()
+        self.process = subprocess.Popen(
+            ["/bin/sh", "-c", f'exec "$@" 3<&{to_child} 4>&{from_child}', "sh", chromium, "--headless", "--no-sandbox", "--disable-gpu",
+             "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--remote-debugging-pipe", "--user-data-dir=" + self.folder.name, "about:blank"],
+            pass_fds=(to_child, from_child), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_child)
+        os.close(from_child)
+        self.input = os.fdopen(self.read_end, "rb", 0)
+        self.rest, self.number, self.session = b"", 0, None
+        self.said, self.asked = [], []
+        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(domain + ".enable")
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
+
+    def message(self):
+        while b"\0" not in self.rest:
+            data = self.input.read(1 << 16)
+            if not data:
+                raise EOFError("the browser has ended")
+            self.rest += data
+        text, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(text)
+
+    def note(self, message):
+        method, params = message.get("method"), message.get("params", {})
+        if method == "Runtime.consoleAPICalled":
+            self.said.append("console: " + " ".join(str(a.get("value", a.get("description"))) for a in params["args"]))
+        elif method == "Runtime.exceptionThrown":
+            self.said.append("exception: " + json.dumps(params["exceptionDetails"])[:400])
+        elif method == "Log.entryAdded":
+            self.said.append("log: " + params["entry"]["text"])
+        elif method == "Network.requestWillBeSent":
+            self.asked.append(params["request"]["url"])
+
+    def call(self, method, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.write_end, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.message()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.note(answer)
+
+    def run(self, script):
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{script[:80]}: {json.dumps(answer['exceptionDetails'])[:500]}")
+        return answer["result"].get("value")
+
+    def open(self, path):
+        self.said.clear()
+        self.asked.clear()
+        self.call("Page.navigate", url="file://" + path)
+        self.run(f"""new Promise((resolve, reject) => {{
+            const end = Date.now() + {SECONDS * 1000};
+            const look = () => document.querySelector('#page[data-ready=yes]') ? resolve(1) : Date.now() > end ? reject('not ready') : setTimeout(look, 20);
+            look(); }})""")
+
+    def go(self, place):
+        """Shows another place of the file, after the browser has told the script of it."""
+        self.run(f"""new Promise(resolve => {{ location.hash = {json.dumps(place)}; requestAnimationFrame(() => setTimeout(resolve, 0)); }})""")
+
+    def width(self, pixels):
+        self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=900, deviceScaleFactor=1, mobile=False)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+        self.folder.cleanup()
+
+
+def quiet(browser, path, what):
+    """Nothing was logged, and nothing but the file was asked for."""
+    for line in browser.said:
+        fault(f"{what}: {line}")
+    others = [url for url in browser.asked if url != "file://" + path and not url.startswith("file://" + path + "#")]
+    if others:
+        fault(f"{what}: asks for {others[:3]}")
+    browser.said.clear()
+
+
+PLACES = """(() => {
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const full = data.full.map(f => f.launch);
+  return ['/', '/session', '/flame', ...full.slice(0, 6).map(l => '/launch/' + l),
+          ...data.full.filter(f => f.source.length).slice(0, 3).map(f => '/source/' + f.launch), '/launch/' + (data.launches.length - 1)]; })()"""
+
+
+def every_place(browser, path, name):
+    browser.open(path)
+    for place in browser.run(PLACES):
+        browser.width(1280)
+        browser.go(place)
+        words = browser.run("document.querySelector('main').innerText.length")
+        if words < 40:
+            fault(f"{name} {place}: an empty page")
+        browser.width(400)
+        wide = browser.run("document.documentElement.scrollWidth")
+        if wide > 400:
+            fault(f"{name} {place}: {wide} pixels wide where there are 400")
+        quiet(browser, path, f"{name} {place}")
+    browser.width(1280)
+
+
+def csv_of(kprof, session, *options):
+    text = subprocess.run([kprof, "report", "--csv", *options, session], capture_output=True, text=True, check=True).stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def same(shown, wanted):
+    try:
+        return float(shown) == float(wanted)
+    except ValueError:
+        return shown == wanted
+
+
+def numbers(browser, kprof, session, path, name):
+    """100 numbers drawn from the pages of launches are those of the CSV, and are shown as the text report shows them."""
+    rows = csv_of(kprof, session, "--page", "details", "--print-details", "all", "--print-metric-name", "name", "--brief-above", "0")
+    known = {(row["ID"], row["Metric Name"]): row["Metric Value"] for row in rows if row["Metric Name"]}
+    browser.open(path)
+    found, order = [], {}
+    for number, launch in browser.run("""(() => { const data = JSON.parse(document.getElementById('data').textContent);
+            return data.full.slice(0, 5).map(f => [f.launch, data.launches[f.launch][1]]); })()"""):
+        browser.go(f"/launch/{number}")
+        cells = browser.run("""[...document.querySelectorAll('[data-metric]')].map(n =>
+            [n.dataset.metric, n.dataset.exact, n.closest('.metric-columns') ? n.closest('tr').querySelector('th').textContent : '', n.textContent])""")
+        order[str(launch)] = str(number)
+        found += [(str(launch), *cell) for cell in cells if (str(launch), cell[0]) in known]
+    if len(found) < 100:
+        fault(f"{name}: only {len(found)} numbers are in the CSV, too")
+    texts = {}
+    for launch, metric, exact, label, shown in random.Random(name).sample(found, min(100, len(found))):
+        if not same(exact, known[launch, metric]):
+            fault(f"{name}: launch {launch}: {metric} is {exact}, in the CSV {known[launch, metric]}")
+        if label and launch not in texts:
+            texts[launch] = text_of(kprof, session, order[launch])
+        digits, _, unit = shown.partition(" ")
+        if label and exact != "n/a" and not re.search(rf"^ *{re.escape(label)} +{re.escape(unit)} +{re.escape(digits)}$", texts[launch], re.M):
+            fault(f"{name}: launch {launch}: the text report does not show '{label}' as {shown}")
+
+
+def text_of(kprof, session, before):
+    text = subprocess.run([kprof, "report", "--page", "details", "--print-details", "all", "--brief-above", "0", "--launch-skip", before, "--launch-count", "1", session],
+                          capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "9999"}).stdout
+    return text
+
+
+ROWS = "[...document.querySelectorAll('.kernels tbody tr')].map(r => [r.dataset.kernel, Number(r.querySelector('[data-exact]').dataset.exact), r.lastChild.textContent])"
+
+
+def table(browser, kprof, session, path, name):
+    """The table of kernels is that of the page summary; it can be sorted and filtered, and leads to the kernels."""
+    browser.open(path)
+    wanted = [row for row in csv_of(kprof, session, "--page", "summary") if not row.get("NVTX Range")]
+    rows = browser.run(ROWS)
+    if [r[0] for r in rows] != [w["Name"] for w in wanted]:
+        fault(f"{name}: kernels are not those of the summary, in its order")
+    for row, w in zip(rows, wanted):
+        gain, _, rule = row[2].partition(" % ")
+        close = not w["Rule"] or gain.startswith("<") or abs(float(gain) - float(w["Gain (%)"])) <= 0.056
+        if row[1] != float(w["Total Time (ns)"]) or rule != w["Rule"] or not close:
+            fault(f"{name}: {row} is not {w}")
+    browser.run("document.querySelector('[data-sort=name]').click()")
+    names = [r[0] for r in browser.run(ROWS)]
+    if sorted(names, key=str.lower) != names:
+        fault(f"{name}: sorting by name does not sort: {names[:4]}")
+    if browser.run("document.querySelector('[data-sort=name]').closest('th').getAttribute('aria-sort')") != "ascending":
+        fault(f"{name}: the sorted column is not marked")
+    browser.run("document.querySelector('[data-sort=time]').click(); document.querySelector('[data-sort=time]').click()")
+    times = [r[1] for r in browser.run(ROWS)]
+    if times != sorted(times):
+        fault(f"{name}: sorting by time twice does not turn the order")
+    word = wanted[0]["Name"][:12]
+    browser.run(f"(() => {{ const f = document.getElementById('filter-name'); f.value = {json.dumps(word)}; f.dispatchEvent(new Event('input')); }})()")
+    kept = [r[0] for r in browser.run(ROWS)]
+    if kept and not all(word.lower() in k.lower() for k in kept) or not kept:
+        fault(f"{name}: filtering by '{word}' leaves {kept[:3]}")
+    browser.run("new Promise(resolve => { document.querySelector('.kernels tbody a').click(); setTimeout(resolve, 50); })")
+    if browser.run("document.querySelector('h1').textContent") != browser.run("document.querySelector('h1 .kernel-name').title.replace(/^void /, '')"):
+        fault(f"{name}: a kernel's link does not lead to it")
+    quiet(browser, path, name + " table")
+
+
+def source(browser, path, name):
+    """A line leads to its instructions, an instruction to its line, and rows say what warps wait for."""
+    browser.open(path)
+    place = next((p for p in browser.run(PLACES) if p.startswith("/source/")), None)
+    if not place:
+        return
+    browser.go(place)
+    lists = "[...document.querySelectorAll('.code')].map(c => c.querySelectorAll('.picked').length)"
+    browser.run("document.querySelectorAll('.code')[0].querySelector('.counted').click()")
+    line = browser.run(lists)
+    browser.run("document.querySelectorAll('.code')[1].querySelector('.counted').click()")
+    instruction = browser.run(lists)
+    if line[0] != 1 or line[1] < 1 or instruction[0] > 1 or instruction[1] < 1:
+        fault(f"{name}: lines and instructions are not linked: {line}, {instruction}")
+    browser.run("document.querySelectorAll('.code')[1].querySelector('.counted').focus()")
+    if browser.run("document.getElementById('tip').hidden"):
+        fault(f"{name}: an instruction with the focus says nothing")
+    for value in browser.run("[...document.querySelectorAll('.choice [data-value]')].map(b => b.dataset.value)"):
+        browser.run(f"document.querySelector('.choice [data-value={value}]').click()")
+    quiet(browser, path, name + " source")
+
+
+def hostile(browser, path, name):
+    if browser.run("window.hacked") is not None or browser.run("document.querySelectorAll('img, iframe, object, [onerror], [onload]').length"):
+        fault(f"{name}: a name of the session has become markup or script")
+    if not browser.run("document.querySelector('main').innerText.includes('onerror=')") and browser.run("location.hash") == "#/":
+        fault(f"{name}: names are not shown as they are")
+
+
+def contrast(css):
+    """Each colour of text has a contrast of 4.5 to what is behind it, in light and dark (WCAG 2)."""
+    def luminance(colour):
+        parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    pairs = [(text, back) for text in ("ink", "dim", "link", "good") for back in ("page", "card", "soft")]
+    pairs += [(s, s + "-back") for s in ("opt", "wrn", "inf")] + [("ink", s + "-back") for s in ("opt", "wrn", "inf")] + [("page", "ink"), ("wrn", "page")]
+    for theme in re.findall(r":root \{(.*?)\}", css, re.S):
+        colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", theme))
+        for text, back in pairs:
+            a, b = sorted((luminance(colours[text]), luminance(colours[back])), reverse=True)
+            if (a + 0.05) / (b + 0.05) < 4.5:
+                fault(f"report.css: {text} on {back} has a contrast of {(a + 0.05) / (b + 0.05):.2f}")
+
+
+def compare(browser, path, name):
+    """Kernels of both sessions stand side by side, the largest change first, and lead to their metrics."""
+    browser.open(path)
+    rows = browser.run("[...document.querySelectorAll('.compare tbody tr')].map(r => [r.dataset.kernel, r.children[3].textContent])")
+    if not rows or not rows[0][0].startswith("transpose_naive") or rows[0][1] != "+100 %" or any(change != "0 %" for _, change in rows[1:]):
+        fault(f"{name}: changes are {rows}")
+    browser.run("new Promise(resolve => { document.querySelector('.compare tbody a').click(); setTimeout(resolve, 50); })")
+    cells = browser.run("[...document.querySelectorAll('.compare-metrics tr')].filter(r => r.children[0].textContent === 'Duration').map(r => [...r.children].slice(1, 4).map(c => c.textContent))")
+    if not cells or cells[0] != ["267.55 us", "535.10 us", "+100 %"]:
+        fault(f"{name}: the duration is {cells}")
+    quiet(browser, path, name)
+
+
+def flame(browser, path, name):
+    """Frames of one row add up to what stands above them, and one that is chosen fills the width."""
+    browser.open(path)
+    for by in ("stack", "nvtx"):
+        browser.go("/flame?by=" + by)
+        widths = browser.run("[...document.querySelectorAll('.flame-row')].map(r => [...r.children].reduce((s, b) => s + parseFloat(b.style.width), 0))")
+        if len(widths) < 3 or any(not 98 < w < 100.1 for w in widths[:3]):
+            fault(f"{name}: rows of the flame graph by {by} are {widths} wide")
+        browser.run("document.querySelectorAll('.flame-row')[2].firstChild.click()")
+        if browser.run("document.querySelectorAll('.flame-row')[2].children.length") != 1:
+            fault(f"{name}: a frame does not become as wide as the page")
+    quiet(browser, path, name + " flame graph")
+
+
+def many(browser, path):
+    browser.open(path)
+    ready = browser.run("Math.round(performance.now())")
+    size = os.path.getsize(path)
+    print(f"many.html: {size / 1e6:.1f} MB, shown {ready} ms after it was asked for")
+    if size > 10e6:
+        fault(f"many.html has {size} bytes")
+    if ready > 20000:  # 2 s are the aim; machines that test may be loaded
+        fault(f"the first screen of many.html takes {ready} ms")
+
+
+def main():
+    chromium, kprof, folder = sys.argv[1:4]
+    browser = Browser(chromium)
+    sessions = sorted(f[:-len(".html")] for f in os.listdir(folder) if f.endswith(".html"))
+    for name in sessions:
+        path, session = f"{folder}/{name}.html", f"{folder}/{name}.kprof"
+        every_place(browser, path, name)
+        if name == "hostile":
+            browser.open(path)
+            for place in browser.run(PLACES):
+                browser.go(place)
+                hostile(browser, path, f"{name} {place}")
+        elif name == "many":
+            many(browser, path)
+        elif os.path.exists(session):
+            if name != "some":
+                numbers(browser, kprof, session, path, name)
+            table(browser, kprof, session, path, name)
+            source(browser, path, name)
+        if name == "some":
+            flame(browser, path, name)
+        if name == "compare":
+            compare(browser, path, name)
+    browser.close()
+    contrast(re.search(r"<style>(.*?)</style>", open(f"{folder}/{sessions[0]}.html").read(), re.S).group(1))
+    return faults > 0
+
+
+sys.exit(main())

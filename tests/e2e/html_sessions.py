@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Makes sessions for the tests of the HTML report from a recorded one.
+
+html_sessions.py many FROM TO N   N launches of many kernels and shapes, with streams, NVTX ranges and call stacks
+html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it"""
+import random
+import shutil
+import sqlite3
+import sys
+
+HOSTILE = ["<img src=x onerror=\"document.title='hacked';window.hacked=1\">", "</script><script>window.hacked=1</script>",
+           "'\"><svg onload=window.hacked=1>", "javascript:window.hacked=1"]
+
+
+def columns(db, table):
+    return [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+
+
+def copy_rows(db, table, launch, to):
+    names = columns(db, table)
+    quoted = ",".join(f'"{n}"' for n in names)
+    chosen = ",".join(str(to) if n == "launch" else f'"{n}"' for n in names)
+    db.execute(f"INSERT INTO {table}({quoted}) SELECT {chosen} FROM {table} WHERE launch = {launch}")
+
+
+def add_stack(db, number):
+    frames = [("launch_kernel", "/src/run.cu", 10 + number), (f"step_{number}", "/src/train.py", 5), ("main", "/src/main.py", 1)]
+    for position, (function, file, line) in enumerate(frames):
+        db.execute("INSERT INTO frame VALUES(?,?,?,?,?,?,?,?)", (number, position, int(file.endswith("py")), function, file, line, "/src/app", 0))
+
+
+def many(db, n):
+    rng = random.Random(1)
+    first = [row[0] for row in db.execute("SELECT id FROM launch ORDER BY id")]
+    names = columns(db, "launch")
+    duration = db.execute("SELECT id FROM name WHERE name = 'gpu__time_duration.sum'").fetchone()[0]
+    for stack in range(1, 6):
+        add_stack(db, stack)
+    for new in range(len(first), n):
+        of = rng.choice(first)
+        row = dict(zip(names, db.execute("SELECT * FROM launch WHERE id = ?", (of,)).fetchone()))
+        kernel = rng.randrange(60)
+        row.update(id=new, ordinal=new, demangled=f"void ns::kernel_{kernel}<float, (int){kernel % 7}>(const T1 *, T1 *, int)",
+                   mangled=f"_Z8kernel_{kernel}v", grid_x=1 + kernel * rng.randrange(1, 4), stream_id=7 + new % 3, stack=1 + new % 5, thread=1)
+        db.execute(f"INSERT INTO launch VALUES({','.join('?' * len(names))})", [row[name] for name in names])
+        for table in ("metric", "code_counts", "code_metric", "series"):
+            copy_rows(db, table, of, new)
+        db.execute("UPDATE metric SET value = ? WHERE launch = ? AND name = ?", (rng.randrange(2000, 400000) + kernel * 1000, new, duration))
+        for position, name in enumerate((f"step {new * 10 // n}", "forward" if new % 2 else "backward")):
+            db.execute("INSERT INTO launch_range VALUES(?,?,?,?,?,?,?,?)", (new, position, 0, "", name, "", "", 1))
+    db.execute("UPDATE session SET launches_seen = ?, launches_profiled = ?", (n, n))
+
+
+def hostile(db):
+    add_stack(db, 1)
+    db.execute("UPDATE frame SET function = ?, file = ?", (HOSTILE[0], HOSTILE[1]))
+    for number, (launch,) in enumerate(db.execute("SELECT id FROM launch").fetchall()):
+        name = HOSTILE[number % len(HOSTILE)]
+        db.execute("UPDATE launch SET demangled = ?, note = ?, stack = 1, thread = 1 WHERE id = ?", (name, HOSTILE[0], launch))
+        db.execute("INSERT INTO launch_range VALUES(?,0,0,'',?,'','',1)", (launch, HOSTILE[(number + 1) % 4]))
+    db.execute("UPDATE session SET exe = ?, cmdline = ?, host = ?", ("/bin/" + HOSTILE[2], HOSTILE[1], HOSTILE[0]))
+    db.execute("UPDATE device SET name = ?", (HOSTILE[0],))
+    db.execute("UPDATE source_file SET path = ?, text = ?", (HOSTILE[0], (HOSTILE[1] + "\n") * 60))
+    db.execute("UPDATE instruction SET text = ?", (HOSTILE[1],))
+    db.execute("UPDATE metric SET value = ? WHERE typeof(value) = 'text'", (HOSTILE[0],))
+
+
+def main():
+    what, source, target = sys.argv[1:4]
+    shutil.copy(source, target)
+    db = sqlite3.connect(target)
+    if what == "many":
+        many(db, int(sys.argv[4]))
+    else:
+        hostile(db)
+    db.commit()
+    db.close()
+
+
+main()
