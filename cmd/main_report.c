@@ -18,6 +18,7 @@
 #include "report/model/model.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
+#include "report/view/chooser.h"
 #include "report/view/listed.h"
 #include "report/write/run_summary.h"
 
@@ -297,14 +298,12 @@ static int print_folded(char *const *paths, const struct kp_options *o, const st
 static int print_chosen(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
                         struct kp_display *d)
 {
-    struct kp_pattern *kernel = NULL;
-    char *err = NULL;
+    struct kp_chooser *chooser;
+    char *err;
     struct printed printed = {0};
-    d->launch_skip = o->launch_skip;
-    d->launch_count = o->launch_count;
-    /* The pattern was checked before: only memory can be missing. */
-    int rc = *o->kernel_name ? kp_pattern_new(o->kernel_name, &kernel, &err) : 0;
-    d->kernel = kernel;
+    /* The options were checked before: only memory can be missing. */
+    int rc = kp_chooser_new(o, &chooser, &err);
+    d->chooser = chooser;
     int status = rc                            ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
                  : f->is_folded                ? print_folded(paths, o, d, f, &printed)
                  : f->html || f->open          ? write_html(paths, o, d, f, &printed)
@@ -313,7 +312,7 @@ static int print_chosen(char *const *paths, size_t n, const struct flags *f, con
                                                : print_files(paths, o, d, &printed);
     if (!status && printed.n && printed.unmatched == printed.n)
         status = KP_EXIT_USAGE; /* some of several sessions may lack the kernel */
-    kp_pattern_free(kernel);
+    kp_chooser_free(chooser);
     free(err);
     return status;
 }

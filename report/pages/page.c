@@ -11,6 +11,7 @@
 #include "report/model/launch_names.h"
 #include "report/model/renames.h"
 #include "report/pages/page_body.h"
+#include "report/view/chooser.h"
 #include "report/write/csv_writer.h"
 #include "report/write/fit.h"
 #include "report/write/text_writer.h"
@@ -227,32 +228,27 @@ struct stored {
 /* The callback for each launch that is shown. */
 struct chosen {
     const struct kp_display *display;
-    uint64_t matched; /* launches so far */
     struct kp_choice choice;
     int (*fn)(struct kp_result *r, void *arg);
     void *arg;
 };
 
 /* Returns 1, 0 or -ENOMEM. */
-static int is_shown(struct chosen *c, const struct kp_launch_info *l)
+static int is_shown(const struct kp_display *d, const struct kp_launch_info *l)
 {
-    const struct kp_display *d = c->display;
-    char *base = d->kernel ? kp_demangle_base(l->mangled ? l->mangled : "") : NULL;
-    if (d->kernel && !base)
-        return -ENOMEM;
-    const char *renamed = d->kernel ? kp_renames_find(kp_launch_name(l)) : NULL;
-    bool matches = !d->kernel || kp_pattern_match(d->kernel, base) || (renamed && kp_pattern_match(d->kernel, renamed));
-    free(base);
-    if (!matches)
-        return 0;
-    uint64_t index = c->matched++;
-    return index >= d->launch_skip && (!d->launch_count || index - d->launch_skip < d->launch_count);
+    return d->chooser ? kp_chooser_takes(d->chooser, l) : 1;
+}
+
+static void begin_again(const struct kp_display *d)
+{
+    if (d->chooser)
+        kp_chooser_begin(d->chooser);
 }
 
 static int one_stored(struct kp_result *r, void *arg)
 {
     struct chosen *c = arg;
-    int shown = is_shown(c, &r->launch);
+    int shown = is_shown(c->display, &r->launch);
     c->choice.stored++;
     c->choice.shown += shown > 0;
     return shown > 0 ? c->fn(r, c->arg) : shown;
@@ -262,7 +258,10 @@ static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), vo
 {
     struct stored *s = from;
     struct chosen c = {.display = s->display, .fn = fn, .arg = arg};
+    begin_again(s->display);
     int rc = kp_store_each_result(s->store, one_stored, &c, err);
+    if (s->display->chooser)
+        c.choice.graphs = kp_chooser_graphs(s->display->chooser);
     if (!rc)
         s->choice = c.choice;
     return rc;
@@ -271,7 +270,7 @@ static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), vo
 /* --- a choice that matches no launch --- */
 
 struct unmatched {
-    struct chosen chosen;
+    const struct kp_display *display;
     const char *kernel_name;
     struct kp_session seen; /* the launches' kernels */
     uint64_t launches;
@@ -296,7 +295,7 @@ static int see_near(struct unmatched *u, const struct kp_launch_info *l)
 static int one_unmatched(struct kp_result *r, void *arg)
 {
     struct unmatched *u = arg;
-    int rc = is_shown(&u->chosen, &r->launch);
+    int rc = is_shown(u->display, &r->launch);
     if (rc)
         return rc < 0 ? rc : ENOUGH;
     u->launches++;
@@ -307,24 +306,21 @@ static int one_unmatched(struct kp_result *r, void *arg)
 int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
                            struct kp_store *store, bool *unmatched, char **err)
 {
-    struct unmatched u = {.chosen = {.display = d}, .kernel_name = kernel_name};
+    struct unmatched u = {.display = d, .kernel_name = kernel_name};
+    begin_again(d);
     int rc = kp_store_each_result(store, one_unmatched, &u, err);
     *unmatched = !rc && u.launches;
     if (*unmatched) {
         struct kp_fit fit;
         kp_fit_init(&fit, out, d->width);
-        rc = kp_render_unmatched(&fit.sink, kernel_name, u.near, u.chosen.matched, &u.seen);
+        rc = kp_render_unmatched(&fit.sink, kernel_name, u.near, d->chooser ? kp_chooser_matched(d->chooser) : 0,
+                                 d->chooser ? kp_chooser_graphs(d->chooser) : 0, &u.seen);
         int last = kp_fit_end(&fit);
         rc = rc ? rc : last;
     }
     free(u.near);
     kp_session_free(&u.seen);
     return rc == ENOUGH ? 0 : rc;
-}
-
-static bool is_filtered(const struct kp_display *d)
-{
-    return d->kernel || d->launch_skip || d->launch_count;
 }
 
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err)
@@ -336,8 +332,7 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
                  struct kp_summary *summary, char **err)
 {
     struct stored stored = {.store = store, .display = d};
-    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store),
-                                   is_filtered(d) ? &stored.choice : NULL};
+    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store), d->chooser ? &stored.choice : NULL};
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)
@@ -350,8 +345,7 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
 int kp_page_write_store(struct kp_writer *w, const struct kp_display *d, struct kp_store *store, char **err)
 {
     struct stored stored = {.store = store, .display = d};
-    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store),
-                                   is_filtered(d) ? &stored.choice : NULL};
+    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store), d->chooser ? &stored.choice : NULL};
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)

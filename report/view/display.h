@@ -9,7 +9,7 @@
 #include "report/model/lookup.h"
 #include "report/options/pages.h"
 
-struct kp_pattern;
+struct kp_chooser;
 struct kp_code_cache;
 enum kp_format { KP_FORMAT_TEXT, KP_FORMAT_CSV, KP_FORMAT_JSON };
 /* How much is printed, and how. */
@@ -23,10 +23,7 @@ struct kp_display {
      * comma list; NULL is "". Not owned. */
     bool choose;
     const char *set, *sections, *metrics;
-    /* The stored launches that a page shows. Of launches whose kernel's base name matches, these are `launch_count`
-     * (0 = all) after the first `launch_skip`. `kernel` NULL matches all. Not owned. */
-    const struct kp_pattern *kernel;
-    uint64_t launch_skip, launch_count;
+    struct kp_chooser *chooser; /* of the stored launches that a page shows (chooser.h); NULL = all. Not owned */
     enum kp_page_id pages[KP_PAGES_MAX]; /* in this order */
     size_t n_pages;                      /* 0: the details page alone */
     enum kp_format format;

@@ -162,15 +162,23 @@ static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
         advice->seen(o, s);
 }
 
+/* Says that graphs were left out, unless there were none. */
+static void print_graphs(struct kp_out *o, uint64_t graphs)
+{
+    if (!graphs)
+        return;
+    kp_out_print(o, "==KPROF== Left out as they have no name of a kernel: ");
+    print_counted(o, graphs, "launch of a graph as a whole\n", "launches of graphs as wholes\n");
+}
+
 static void print_choice(struct kp_out *o, const struct kp_choice *choice)
 {
     char shown[KP_NUMBER_MAX], stored[KP_NUMBER_MAX];
     kp_format_count(choice->shown, shown);
     kp_format_count(choice->stored, stored);
-    kp_out_print(o,
-                 "==KPROF== Shown above: %s of the %s stored launches, those that kernel-name, launch-skip and "
-                 "launch-count choose\n",
-                 shown, stored);
+    kp_out_print(o, "==KPROF== Shown above: %s of the %s stored launches, those that the filters choose\n", shown,
+                 stored);
+    print_graphs(o, choice->graphs);
 }
 
 int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, const struct kp_choice *choice)
@@ -197,7 +205,7 @@ int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, co
 }
 
 int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, const char *near, uint64_t matched,
-                        const struct kp_session *seen)
+                        uint64_t graphs, const struct kp_session *seen)
 {
     struct kp_out o = {.sink = out};
     char number[KP_NUMBER_MAX];
@@ -207,9 +215,14 @@ int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, cons
                      "==KPROF== No launch is shown: of this session %s match, and all of them come before the first "
                      "one to show; lower launch-skip.\n",
                      number);
-    else
+    else if (*kernel_name)
         kp_out_print(&o, "==KPROF== No launch is shown: no kernel of this session matches '%s' (kernel-name)%s%s%s\n",
                      kernel_name, near ? "; did you mean '" : ".", near ? near : "", near ? "'?" : "");
+    else
+        kp_out_print(&o,
+                     "==KPROF== No launch is shown: none of this session is what kernel-id, devices, nvtx-include and "
+                     "nvtx-exclude choose.\n");
+    print_graphs(&o, graphs);
     kp_render_kernels(&o, seen);
     return o.rc;
 }

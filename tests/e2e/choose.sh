@@ -162,7 +162,40 @@ by_process() {
     expect "an executing child: lines" "$(cat "$tmp"/report.* | grep -c 'forked from')" 0
 }
 
-for part in by_name by_id by_number by_device by_time by_process; do
+# A report of all launches chooses those that a run would have profiled.
+in_reports() {
+    KPROF_EXPORT=$tmp/many.kprof both "all launches" $many
+    KPROF_EXPORT=$tmp/direct.kprof both "all launches of other names" "$programs/p_direct"
+    KPROF_EXPORT=$tmp/ranges.kprof KPROF_NVTX=on both "all launches with ranges" "$programs/p_nvtx"
+    KPROF_EXPORT=$tmp/graphs.kprof KPROF_GRAPH_PROFILING=graph both "all launches and graphs" "$programs/p_window" graphs
+    export FAKE_DEVICES=2
+    KPROF_EXPORT=$tmp/devices.kprof both "all launches of two devices" "$threads"
+    while read -r session variable value program; do
+        case $session in devices) export FAKE_DEVICES=2 ;; *) unset FAKE_DEVICES ;; esac
+        flag=--$(echo "${variable#KPROF_}" | tr 'A-Z_' 'a-z-')
+        base=
+        case $value in _Z*) base=mangled ;; esac
+        both "$flag $value" env "$variable=$value" KPROF_KERNEL_NAME_BASE="${base:-function}" $program
+        "$build/kprof" report "$flag" "$value" --kernel-name-base "${base:-function}" "$tmp/$session.kprof" >"$tmp/chosen"
+        expect "$flag $value: launches of the report" "$(reported "$tmp/chosen")" "$(account profiled)"
+        [ "$(reported "$tmp/chosen")" -gt 0 ] || fail "$flag $value: nothing is chosen"
+    done <<EOF
+many KPROF_KERNEL_ID ::append:2 $many
+many KPROF_KERNEL_ID :13::1 $many
+direct KPROF_KERNEL_NAME _Z12axpy_inplacePKfPffi $programs/p_direct
+ranges KPROF_NVTX_INCLUDE forward/ $programs/p_nvtx
+ranges KPROF_NVTX_EXCLUDE forward/ $programs/p_nvtx
+devices KPROF_DEVICES 1 $threads
+EOF
+    unset FAKE_DEVICES
+    "$build/kprof" report -k increment "$tmp/graphs.kprof" >"$tmp/chosen"
+    grep -q 'Left out as they have no name of a kernel: [0-9]* launches of graphs as wholes' "$tmp/chosen" ||
+        fail "graphs that a name leaves out are not told"
+    "$build/kprof" report --devices 5 "$tmp/graphs.kprof" >"$tmp/chosen"
+    grep -q 'none of this session is what kernel-id, devices' "$tmp/chosen" || fail "a choice without a launch is not told"
+}
+
+for part in by_name by_id by_number by_device by_time by_process in_reports; do
     beside "$part"
 done
 finish

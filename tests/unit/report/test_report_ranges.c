@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/view/chooser.h"
 #include "report/judge/rules.h"
 #include "report/model/launch_names.h"
 #include "report/options/options.h"
@@ -239,9 +240,18 @@ static void several_sessions_are_one_table(void **state)
 /* Of each session the launches that are chosen. */
 static void launches_are_chosen_of_each_session(void **state)
 {
-    static const struct kp_display second = {PAGE(TRACE), CSV, .launch_skip = 1, .launch_count = 1};
+    static const struct kp_options one = {.kernel_name = "",
+                                          .kernel_id = "",
+                                          .nvtx_include = "",
+                                          .nvtx_exclude = "",
+                                          .launch_skip = 1,
+                                          .launch_count = 1};
+    struct kp_display second = {PAGE(TRACE), CSV};
+    char *err;
     (void)state;
+    assert_int_equal(kp_chooser_new(&one, &second.chooser, &err), 0);
     char *text = print_both(&second);
+    kp_chooser_free(second.chooser);
     size_t lines = 0;
     for (const char *at = text; (at = strchr(at, '\n')); at++)
         lines++;

@@ -1,0 +1,31 @@
+/*
+ * Chooses launches of a stored session by the filters of a run: device, kernel-name, kernel-id, NVTX ranges, and
+ * number. A launch passes these in turn, as it would in a run.
+ *
+ * Threads: one at a time.
+ */
+#ifndef KP_REPORT_VIEW_CHOOSER_H
+#define KP_REPORT_VIEW_CHOOSER_H
+
+#include "report/model/model.h"
+#include "report/options/options.h"
+
+struct kp_chooser;
+
+/* Makes a chooser. `o` must outlive it, and have been checked. *out is NULL where it would take every launch. 0;
+ * -ENOMEM; -EINVAL with *err (malloc'ed line). */
+int kp_chooser_new(const struct kp_options *o, struct kp_chooser **out, char **err);
+void kp_chooser_free(struct kp_chooser *c);
+
+/* Begins with the first launch of a session again. */
+void kp_chooser_begin(struct kp_chooser *c);
+
+/* Whether the next launch is chosen: 1, 0 or -ENOMEM. */
+int kp_chooser_takes(struct kp_chooser *c, const struct kp_launch_info *l);
+
+/* What it has seen since kp_chooser_begin: launches that all but the numbers let pass, and graphs that were left out as
+ * they have no name of a kernel. */
+uint64_t kp_chooser_matched(const struct kp_chooser *c);
+uint64_t kp_chooser_graphs(const struct kp_chooser *c);
+
+#endif
