@@ -52,34 +52,52 @@ function rooflineChart(roofs, points, operation, label) {
   svg.append(draw(
       "text", {class: "axis", x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle"},
       "Arithmetic intensity (" + operation + "/byte)"));
-  walls.forEach((r, i) => drawRoof(svg, r, i, x, y, box, operation));
+  walls.forEach(r => drawRoof(svg, r, walls, x, y, box, operation));
   for (const p of ok.sort((a, b) => b.area - a.area)) svg.append(pointNode(p, x(p.intensity), y(p.work)));
   labelPoints(svg, ok, p => x(p.intensity), p => y(p.work), box);
   return svg;
 }
 
-function drawRoof(svg, r, i, x, y, box, operation) {
+/* The colour of a memory level, where a roof or a point is of one. */
+const levelOf = name => {
+  const level = /\b(DRAM|L2|L1)\b/.exec(name);
+  return level ? " level-" + level[1].toLowerCase() : "";
+};
+
+function drawRoof(svg, r, walls, x, y, box, operation) {
   const ridge = r.work / r.traffic, left = Math.max(x.low, y.low / r.traffic);
-  const points = [
-    [left, left * r.traffic], [Math.min(ridge, x.high), Math.min(r.work, x.high * r.traffic)],
-    [x.high, Math.min(r.work, x.high * r.traffic)]
-  ];
+  const top = Math.min(r.work, x.high * r.traffic), knee = Math.min(ridge, x.high);
+  const points = [[left, left * r.traffic], [knee, top], [x.high, top]];
   const tip = [
     r.name, "peak work " + quantity(r.work, operation + "/s"), "peak traffic " + quantity(r.traffic, "byte/s"),
     "ridge at " + number(ridge) + " " + operation + "/byte"
   ];
-  svg.append(
-      draw(
-          "polyline",
-          {class: "roof", tip, points: points.map(([a, b]) => x(a).toFixed(1) + "," + y(b).toFixed(1)).join(" ")}),
-      draw(
-          "text", {
-            class: "roof-label",
-            x: box.right - 4,
-            y: y(Math.min(r.work, x.high * r.traffic)) + (i % 2 ? 14 : -5),
-            "text-anchor": "end"
-          },
-          r.name.replace(/ Roofline/, "")));
+  const name = r.name.replace(/ Roofline/, ""), kind = levelOf(r.name);
+  svg.append(draw(
+      "polyline",
+      {class: "roof" + kind, tip, points: points.map(([a, b]) => x(a).toFixed(1) + "," + y(b).toFixed(1)).join(" ")}));
+  /* Roofs of one peak are told apart on their slopes. */
+  if (walls.some(w => w !== r && Math.abs(w.work / r.work - 1) < 0.05)) {
+    const [x1, y1, x2, y2] = [x(left), y(left * r.traffic), x(knee), y(top)];
+    const angle = Math.atan2(y2 - y1, x2 - x1) * 180 / Math.PI, cx = x1 + 0.55 * (x2 - x1), cy = y1 + 0.55 * (y2 - y1);
+    svg.append(draw(
+        "text", {
+          class: "roof-label" + kind,
+          transform: `translate(${cx.toFixed(1)} ${cy.toFixed(1)}) rotate(${angle.toFixed(1)})`,
+          y: -5,
+          "text-anchor": "middle"
+        },
+        name));
+  } else {
+    svg.append(draw(
+        "text", {
+          class: "roof-label" + kind,
+          x: box.right - 4,
+          y: y(top) + (walls.indexOf(r) % 2 ? 14 : -5),
+          "text-anchor": "end"
+        },
+        name));
+  }
 }
 
 /* Areas are as the shares of time, as far as the page has room. */
@@ -87,7 +105,7 @@ const radiusOf = p => 4 + Math.min(24, 38 * Math.sqrt(p.area || 0));
 
 function pointNode(p, cx, cy) {
   const circle = draw("circle", {
-    class: "point" + (p.go ? " goes" : "") + (p.base ? " base" : ""),
+    class: "point" + (p.go ? " goes" : "") + (p.base ? " base" : "") + levelOf(p.level || ""),
     cx,
     cy,
     r: radiusOf(p),
@@ -107,16 +125,21 @@ function pointNode(p, cx, cy) {
   return circle;
 }
 
-/* Labels the largest points, unless a label is in the way. */
+/* Labels the largest points: beside them, above or below, wherever no other label is in the way. */
 function labelPoints(svg, points, x, y, box) {
-  const taken = [];
+  const taken = points.map(p => [x(p) - radiusOf(p), y(p) + 4, x(p) + radiusOf(p)]);
   for (const p of points.filter(q => q.label).slice(0, 8)) {
     const name = p.label.length > 26 ? p.label.slice(0, 25) + "…" : p.label, r = radiusOf(p);
-    const right = x(p) + r + 6 + name.length * 6.2 < box.right, tx = right ? x(p) + r + 4 : x(p) - r - 4;
-    const from = right ? tx : tx - name.length * 6.2, to = right ? tx + name.length * 6.2 : tx, ty = y(p) + 4;
-    if (from < box.left || taken.some(t => Math.abs(t.y - ty) < 13 && from < t.to && to > t.from)) continue;
-    taken.push({from, to, y: ty});
-    svg.append(draw("text", {class: "point-label", x: tx, y: ty, "text-anchor": right ? "start" : "end"}, name));
+    const width = name.length * 7, cx = x(p), cy = y(p);
+    const places = [
+      [cx + r + 4, cy + 4], [cx - r - 4 - width, cy + 4], [cx - width / 2, cy - r - 6], [cx - width / 2, cy + r + 15]
+    ];
+    const free = places.find(
+        ([left, bottom]) => left > box.left && left + width < box.right && bottom > box.top && bottom < box.bottom &&
+            !taken.some(t => Math.abs(t[1] - bottom) < 13 && left < t[2] && left + width > t[0]));
+    if (!free) continue;
+    taken.push([...free, free[0] + width]);
+    svg.append(draw("text", {class: "point-label", x: free[0], y: free[1]}, name));
   }
 }
 

@@ -187,6 +187,7 @@ function rooflineBlock(full, cells, roofs) {
   const chart = rooflineChart(
       walls, points.map(p => ({
                           label: p.name.replace(/ Achieved.*/, "") || p.name,
+                          level: p.name,
                           work: p.work,
                           intensity: p.work / p.traffic,
                           area: 0.02,
