@@ -182,8 +182,9 @@ size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full)
     write_verdict(d, to, s);
     fputc(',', to);
     write_roofline(d, to, s);
-    fprintf(to, ",%ld,%" PRIu32 ",%zu,\"%d.%d\",%zu]", full, l->passes, kp_data_string(d, l->note), l->cc_major,
-            l->cc_minor, kp_data_string(d, l->nvtx.stream_name));
+    fprintf(to, ",%ld,%" PRIu32 ",%zu,\"%d.%d\",%zu,%" PRIu32 ",%" PRIu32 "]", full, l->passes,
+            kp_data_string(d, l->note), l->cc_major, l->cc_minor, kp_data_string(d, l->nvtx.stream_name),
+            l->graph_number, l->node);
     return kp_draft_add(d, &draft, KP_DATA_LAUNCHES);
 }
 

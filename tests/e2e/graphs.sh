@@ -30,11 +30,17 @@ by_node() { # NAME
     expect "$1: notes" "$(grep -c 'Note:' "$tmp/report")" 0
 }
 
+export KPROF_EXPORT=$tmp/nodes.kprof KPROF_FORCE_OVERWRITE=yes
 by_node "one by one"
+unset KPROF_EXPORT KPROF_FORCE_OVERWRITE
 # The program's own execution alone is of graphs. What changes between them closes no window.
 expect "one by one: graphs" "$(graphs)" 7
 expect "one by one: windows" "$(awk '$1 == "calls" && $3 == "cuptiCheckpointSave" { n += $4 } END { print n + 0 }' \
     "$tmp/kprof.log")" 2
+
+"$build/kprof" report --json "$tmp/nodes.kprof" >"$tmp/json"
+expect "one by one: nodes in the JSON" "$(grep -c '"node": 4' "$tmp/json")" 7
+expect "one by one: rows of the stored session" "$("$build/kprof" report "$tmp/nodes.kprof" | grep -c ', Graph 1, Node 5$')" 7
 
 # More kernels than a window has room for, and launches that are counted as they come: no graph is launched.
 KPROF_WINDOW=2 by_node "windows of two"

@@ -188,6 +188,7 @@ function launchFacts(launch) {
     shapeText(launch.shape), "device " + launch.device,
     "stream " + launch.stream + (text(launch.streamName) ? " " + text(launch.streamName) : ""),
     "context " + launch.context, "CC " + launch.cc, launch.passes + " passes",
+    ...(launch.graph ? ["graph " + launch.graph + ", node " + launch.node] : []),
     ...(data.sessions.length > 1 ? [sessionName(s)] : [])
   ];
   const stack = data.stacks[launch.stack];

@@ -1,8 +1,8 @@
 /* ---- launches and kernels ---- */
 
 const fields = [
-  "session", "id",      "name",   "device",  "stream", "context", "shape",  "path", "stack", "ns",
-  "bound",   "compute", "memory", "savings", "roofs",  "full",    "passes", "note", "cc",    "streamName"
+  "session", "id",     "name",    "device", "stream", "context", "shape", "path", "stack",      "ns",    "bound",
+  "compute", "memory", "savings", "roofs",  "full",   "passes",  "note",  "cc",   "streamName", "graph", "node"
 ];
 const launches = data.launches.map((row, index) => {
   const launch = {index};
