@@ -33,7 +33,7 @@ static bool is_set(const CUlaunchAttribute *a, bool clusters)
         return false;
     if (a->id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
         return a->value.memSyncDomainMap.default_ != 0 || a->value.memSyncDomainMap.remote != 1;
-    return memcmp(&a->value, &zero, sizeof(zero)) != 0;
+    return memcmp(a->value.pad, zero.pad, sizeof(zero.pad)) != 0;
 }
 
 static unsigned read_attributes(const struct kp_driver *d, CUgraphNode node, CUlaunchAttribute *out)

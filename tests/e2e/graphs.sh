@@ -2,6 +2,7 @@
 # CUDA graphs node by node: each kernel of a graph is a launch of the report, and the program's own execution is the
 # graph's.
 . "$(dirname "$0")/e2e.inc"
+one_thread
 
 # A read would add a copy of the memory.
 export KPROF_WINDOW_READS=off
