@@ -15,6 +15,7 @@
 #include "preload/program/filter.h"
 #include "preload/program/kernel.h"
 #include "preload/program/loaded_modules.h"
+#include "preload/program/rotation.h"
 #include "preload/session/session.h"
 #include "preload/window/flags.h"
 #include "preload/window/window.h"
@@ -190,7 +191,7 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
     }
     what->outside = choice.outside;
     what->last = choice.last;
-    return NULL;
+    return process->setup.rotates && kp_rotation_passes(l) ? KP_SKIP_ROTATED : NULL;
 }
 
 /* ---- graphs by node ---- */

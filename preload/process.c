@@ -226,6 +226,8 @@ static void wake(void)
         .n_sections = process->n_sections,
         .configs = shows_configs(),
         .one_pass = kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)};
+    process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE && !process->setup.one_pass;
+    process->setup.one_pass |= process->setup.rotates;
     kp_context_prepare(&process->setup);
     kp_exit_first(); /* registered after cuInit, so it runs before the driver's own handlers */
     kp_gate_set_window(&gate_window);

@@ -322,6 +322,13 @@ static int check_known(struct kp_planner *x, size_t n_sections)
     return kp_text_end(f, x->err) ? -ENOMEM : -EINVAL;
 }
 
+static int schedule(struct kp_planner *x, unsigned how)
+{
+    if (how & KP_PLAN_ONE_PASS)
+        return kp_plan_schedule_one_pass(x);
+    return how & KP_PLAN_ROTATE ? kp_plan_schedule_rotation(x) : kp_plan_schedule(x);
+}
+
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
                 unsigned how)
 {
@@ -337,7 +344,7 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
     if (!rc)
         rc = bound(x);
     if (!rc)
-        rc = how & KP_PLAN_ONE_PASS ? kp_plan_schedule_one_pass(x) : kp_plan_schedule(x);
+        rc = schedule(x, how);
     kp_tables_close(x->host);
     return rc;
 }
@@ -397,6 +404,7 @@ void kp_plan_free(struct kp_plan *p)
     for (size_t i = 0; i < p->n_metrics; i++) {
         free(p->metrics[i].name);
         free(p->metrics[i].why);
+        free(p->metrics[i].composed);
     }
     free(p->metrics);
     free(p->slots);
@@ -410,6 +418,12 @@ void kp_plan_free(struct kp_plan *p)
 bool kp_plan_counts(const struct kp_plan *p)
 {
     return p->n_groups > 0;
+}
+
+bool kp_plan_is_counter(const struct kp_plan *p, const char *metric)
+{
+    const struct kp_planned *m = kp_plan_find(p, metric);
+    return m && m->group >= 0;
 }
 
 int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struct kp_result *r)
@@ -429,7 +443,7 @@ int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_re
 {
     for (size_t i = 0; i < p->n_metrics; i++) {
         const struct kp_planned *m = &p->metrics[i];
-        if (m->group == KP_NOT_A_COUNTER || kp_result_find(r, m->name))
+        if (m->group == KP_NOT_A_COUNTER || m->composed || kp_result_find(r, m->name))
             continue;
         int rc = kp_result_set_na(r, m->name, m->group == KP_CANNOT_COLLECT && m->why ? m->why : why);
         if (rc)

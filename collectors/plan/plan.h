@@ -26,7 +26,9 @@ struct kp_planned {
     int group;
     char *why;    /* of KP_CANNOT_COLLECT */
     bool derived; /* computed from others of the plan, see kp_plan_derive */
+    char *composed; /* of a rotation, what fits no single pass: an expression over others of the plan; NULL = none */
     bool listed;  /* among kp_plan.listed */
+    bool fits;    /* of a rotation: it is known to fit one pass */
 };
 
 struct kp_plan {
@@ -47,7 +49,14 @@ struct kp_plan {
 enum { KP_PLAN_MOST_COUNTERS = 4096, KP_PLAN_TELLS = 8 };
 
 /* How to plan: bits, see kp_plan_make. */
-enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUERY = 8, KP_PLAN_ANY_CHIP = 16 };
+enum {
+    KP_PLAN_ONE_PASS = 1,
+    KP_PLAN_RULES = 2,
+    KP_PLAN_COLUMNS = 4,
+    KP_PLAN_QUERY = 8,
+    KP_PLAN_ANY_CHIP = 16,
+    KP_PLAN_ROTATE = 32
+};
 
 /* Plans for `chip` with compute capability major.minor.
  *
@@ -68,7 +77,8 @@ enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUE
  *
  * `how` is a sum of the bits above. KP_PLAN_RULES also plans the inputs of the sections' rules. KP_PLAN_ONE_PASS
  * makes at most one list, of one pass: by the order of the sections' rows, a counter is taken if it still fits, else it
- * is KP_CANNOT_COLLECT. KP_PLAN_COLUMNS: `metrics` are KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the
+ * is KP_CANNOT_COLLECT. KP_PLAN_ROTATE makes lists of one pass each, with the duration and the cycles in each that has
+ * room for them; metrics that fit no single pass are composed of others. KP_PLAN_COLUMNS: `metrics` are KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the
  * command asks, and errors name its flag. KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI.
  *
  * Returns 0; -ENOMEM; -EIO with *err when the library cannot schedule. Returns -EINVAL with *err (malloc'ed; lines, the
@@ -88,8 +98,17 @@ int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struc
 /* Marks every counter of the plan that `r` does not have yet as missing for `why`. 0 or -ENOMEM. */
 int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_result *r);
 
+/* Whether a list of the plan counts the metric. */
+bool kp_plan_is_counter(const struct kp_plan *p, const char *metric);
+
 /* Computes the plan's derived metrics, once all others of the launch are in `r`. 0 or -ENOMEM. */
 int kp_plan_derive(const struct kp_plan *p, struct kp_result *r);
+
+/* Computes the composed metrics of a rotation, once all that were counted are in `r`: before the derived ones. Each has
+ * the spread that follows from its inputs. 0 or -ENOMEM. */
+int kp_plan_compose(const struct kp_plan *p, struct kp_result *r);
+/* Gives the derived metrics of a rotation, which are in `r`, the spread that follows from their inputs. 0 or -ENOMEM. */
+int kp_plan_spread(const struct kp_plan *p, struct kp_result *r);
 
 /* Lists of metrics of the launch and the device, which are not counted; NULL at the end of each, and of the whole. */
 extern const char *const *const kp_plan_uncounted[];

@@ -46,5 +46,12 @@ int kp_plan_list(struct kp_planner *x, const char *metrics);
 /* Schedules the unscheduled counters: all, or those that fit into one pass. */
 int kp_plan_schedule(struct kp_planner *x);
 int kp_plan_schedule_one_pass(struct kp_planner *x);
+/* Schedules them into lists of one pass each, and composes what fits none. */
+int kp_plan_schedule_rotation(struct kp_planner *x);
+
+/* Schedules names[0..n) in one list: 0 and *config, a CUPTI code when they do not combine, or -ENOMEM. */
+int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config);
+/* Adds the list as a group of the plan, which then owns it. 0 or -ENOMEM. */
+int kp_plan_commit(struct kp_plan *p, struct kp_config *config);
 
 #endif

@@ -19,7 +19,7 @@ static bool is_apart(const char *name)
     return false;
 }
 
-static int schedule_list(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config)
+int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config)
 {
     return kp_tables_schedule(x->cupti, x->chip, x->availability, names, n, config);
 }
@@ -73,7 +73,7 @@ static int schedule_together(const struct kp_planner *x, const char *const *name
         qsort(sorted, n, sizeof(*sorted), orders[k].order);
         for (size_t i = 0; i < n; i++)
             trial[i] = sorted[i]->name;
-        rc = schedule_list(x, trial, n, &config);
+        rc = kp_plan_try(x, trial, n, &config);
         if (!rc && (!best->image || config.passes < best->passes)) {
             kp_config_free(best);
             *best = config;
@@ -106,7 +106,7 @@ static int extend(struct pack *o, const char *const *names, size_t n)
 {
     struct kp_config config;
     memcpy(o->names + o->kept, names, n * sizeof(*names));
-    int rc = schedule_list(o->x, o->names, o->kept + n, &config);
+    int rc = kp_plan_try(o->x, o->names, o->kept + n, &config);
     if (rc)
         return rc;
     if (o->one_pass && config.passes > 1) {
@@ -148,7 +148,7 @@ static int leave_out(struct pack *o, const char *name, int why)
     bool beside = o->kept;
     if (!o->one_pass && beside) {
         struct kp_config config;
-        int alone = schedule_list(o->x, &name, 1, &config);
+        int alone = kp_plan_try(o->x, &name, 1, &config);
         if (!alone) {
             kp_config_free(&config);
             leave_for_another_list(o, name);
@@ -215,8 +215,7 @@ static int leave_units(struct pack *o, const char *const *names, size_t n, const
     return rc;
 }
 
-/* Adds the list as a group of the plan, which then owns it. */
-static int commit(struct kp_plan *p, struct kp_config *config)
+int kp_plan_commit(struct kp_plan *p, struct kp_config *config)
 {
     struct kp_config *grown = realloc(p->groups, (p->n_groups + 1) * sizeof(*grown));
     if (!grown)
@@ -249,7 +248,7 @@ static int schedule_what_fits(struct kp_planner *x, const char *const *names, si
         if (!rc)
             rc = extend_by_what_fits(&o, scratch, n, 0);
         if (!rc && o.kept)
-            rc = commit(x->plan, &o.config);
+            rc = kp_plan_commit(x->plan, &o.config);
         o.n_refused = 0;
     }
 out:
@@ -268,7 +267,7 @@ static int schedule(struct kp_planner *x, const char *const *names, size_t n)
     if (rc > 0)
         return schedule_what_fits(x, names, n, false);
     if (!rc && n)
-        rc = commit(x->plan, &config);
+        rc = kp_plan_commit(x->plan, &config);
     if (rc && n)
         kp_config_free(&config);
     return rc;

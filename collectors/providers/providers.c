@@ -341,13 +341,13 @@ CUresult kp_providers_after(struct kp_providers *x, bool timed, bool *failed)
     return driver;
 }
 
-int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room)
+int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room, size_t list)
 {
     size_t k = 0;
     while (x->rows[k] && !x->rows[k]->count)
         k++;
     x->kind = x->rows[k];
-    x->part = 0;
+    x->part = list;
     x->window = (struct kp_providers_window){.mode = mode, .counted = true};
     return x->kind ? x->kind->count(x, room) : -ENOENT;
 }

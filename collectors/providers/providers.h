@@ -166,9 +166,9 @@ CUresult kp_providers_after(struct kp_providers *x, bool timed, bool *failed);
  * of this pass. */
 void kp_providers_refused(struct kp_providers *x, const char *why);
 
-/* Begins and starts counting in one pass, without replay, for at most `room` launches. kp_providers_window is called
- * at its end. */
-int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room);
+/* Begins and starts counting a list of `one_pass`, without replay, for at most `room` launches. kp_providers_window is
+ * called at its end. */
+int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room, size_t list);
 
 /* Ends the window and returns the results of its passes, to be freed; NULL without memory. */
 struct kp_counters *kp_providers_take(struct kp_providers *x);

@@ -388,7 +388,7 @@ static int range_start(struct kp_providers *x)
 static int range_count(struct kp_providers *x, size_t room)
 {
     own(x)->hook = 0;
-    int rc = x->setup.one_pass.n ? begin_list(x, 0, room) : -ENOENT;
+    int rc = x->part < x->setup.one_pass.n ? begin_list(x, x->part, room) : -ENOENT;
     return rc ? rc : range_start(x);
 }
 

@@ -543,11 +543,11 @@ static CUresult count_after(void *arg)
     return CUDA_SUCCESS;
 }
 
-int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, char **why)
+int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why)
 {
     struct flight *f = calloc(1, sizeof(*f));
     *why = NULL;
-    int rc = f ? kp_providers_count(c->providers, mode, room) : -ENOMEM;
+    int rc = f ? kp_providers_count(c->providers, mode, room, list) : -ENOMEM;
     if (rc) {
         *why = kp_library_explain(c->setup.cupti, stage_words[KP_STAGE_START], rc);
         kp_counters_free(kp_providers_take(c->providers));

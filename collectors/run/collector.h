@@ -107,8 +107,9 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
 char *kp_collector_complaint(struct kp_collector *c);
 
 /* Counts in one pass, without replay: between begin and end every launch of the context is counted as it comes, with
- * the hooks around it. `room`: the most launches. 0, or -1 with *why (malloc'ed). */
-int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, char **why);
+ * the hooks around it. `room`: the most launches; `list`: which list of the plan for such launches. 0, or -1 with *why
+ * (malloc'ed). */
+int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why);
 const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c);
 void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out);
 

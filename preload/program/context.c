@@ -25,6 +25,7 @@
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
 #include "preload/program/loaded_modules.h"
+#include "preload/program/rotation.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
 
@@ -207,7 +208,9 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
 {
     const struct kp_options *o = setup->options;
     char *err = NULL;
-    unsigned how = setup->one_pass ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
+    unsigned how = setup->one_pass && !setup->rotates ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
+    if (setup->rotates)
+        how |= KP_PLAN_ROTATE;
     if (o->only_columns)
         how |= KP_PLAN_COLUMNS;
     int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
@@ -369,12 +372,21 @@ void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_conte
     }
     kp_collector_close(c->collector, true);
     c->collector = NULL;
+    kp_rotation_end(c->rotation);
+    c->rotation = NULL;
     kp_plan_free(c->plan);
     c->plan = NULL;
     kp_plan_free(c->one_pass);
     c->one_pass = NULL;
     if (!make_plan(setup, c, NULL))
         open_collector(setup, c);
+}
+
+struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    if (!c->rotation && c->collector && !c->no_counters && kp_plan_counts(c->plan))
+        c->rotation = kp_rotation_new(c->plan, setup->options->rotate_launches);
+    return c->rotation;
 }
 
 bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context *c)
@@ -427,6 +439,7 @@ static void free_functions(struct kp_context *c)
 static void free_context(struct kp_context *c, bool alive)
 {
     kp_collector_close(c->collector, alive && !c->dead);
+    kp_rotation_end(c->rotation);
     kp_plan_free(c->plan);
     kp_plan_free(c->one_pass);
     kp_result_free(&c->machine);
@@ -587,6 +600,7 @@ void kp_context_unloaded(const void *handle)
     gone.list[n % MOST_GONE] = handle;
     atomic_store(&gone.n, n + 1);
     kp_lock_give(gone_lock);
+    kp_rotation_forget();
     kp_lock_take(libraries_lock, KP_FOREVER);
     kp_seen_drop(&libraries, handle);
     kp_lock_give(libraries_lock);

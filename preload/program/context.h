@@ -51,6 +51,7 @@ struct kp_context {
     unsigned extras;          /* bits of the providers that are asked for besides the counters, see providers.h */
     bool curves;              /* the occupancy curves are shown */
     struct kp_result machine; /* metrics of the device and the machine, the same for each launch */
+    struct kp_rotation *rotation; /* made by the first launch that takes part */
     struct kp_plan *one_pass; /* for launches that must not be replayed; made when first needed */
     bool no_one_pass;         /* making it failed */
     struct kp_collector *collector;
@@ -73,7 +74,8 @@ struct kp_context_setup {
     const struct kp_section *const *sections;
     size_t n_sections;
     bool configs;  /* a shown metric needs the configuration that a launch ran with */
-    bool one_pass; /* everything asked for fits in one pass, so nothing is replayed */
+    bool one_pass; /* everything asked for fits in one pass, or launches take turns, so nothing is replayed */
+    bool rotates;  /* launches of a kernel take turns with groups of counters */
 };
 
 /* Returns the entry of `ctx`, which must be current; made on first use. NULL when the driver does not answer or
@@ -88,6 +90,9 @@ bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_con
 
 /* Whether a function of the kernel's library is looked up for the first time in the current context. Any thread. */
 bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel);
+
+/* Returns the rotation of the context; NULL without counters or memory. */
+struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, struct kp_context *c);
 
 /* Whether the collector can count, in one pass, launches that must not be replayed. */
 bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context *c);

@@ -368,9 +368,9 @@ static void count(const struct kp_session_entry *entries, size_t n)
         if (entries[i].profiled && l->note)
             kp_outcome_failed(KP_FAILURE_IN_PART);
         if (entries[i].profiled)
-            s->launches_profiled++;
+            s->launches_profiled += l->counted ? l->counted : 1;
         else
-            kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, 1);
+            kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, l->counted ? l->counted : 1);
         s->profiling_ns += l->profiler_ns;
     }
     if (n) /* the launches of a window share its passes: count them once */
@@ -383,7 +383,7 @@ static void number(struct kp_session_entry *entries, size_t n)
     struct kp_log_lines lines = {.to = NULL};
     for (size_t i = 0; i < n; i++) {
         struct kp_launch_info *l = &entries[i].result->launch;
-        l->id = session.next_id++;
+        l->id = entries[i].id = session.next_id++;
         kp_log_lines_add(&lines, "Profiling \"%s\" - %llu: %u pass%s, %.1f ms", entries[i].base,
                          (unsigned long long)l->id, l->passes, l->passes == 1 ? "" : "es", l->profiler_ns / 1e6);
     }
@@ -483,6 +483,19 @@ void kp_session_results(struct kp_session_entry *entries, size_t n)
         else
             keep(entries[i].result);
     }
+    kp_quiet_end(&q);
+    kp_lock_give(storing);
+}
+
+void kp_session_alike(uint64_t id, uint64_t alike)
+{
+    char *err = NULL;
+    kp_lock_take(storing, KP_FOREVER);
+    struct kp_quiet q = kp_quiet_begin();
+    if (atomic_load(&session.open) && session.store && !session.store_failed &&
+        kp_store_put_alike(session.store, id, alike, &err))
+        kp_log_error("%s", err ? err : "the session file failed");
+    free(err);
     kp_quiet_end(&q);
     kp_lock_give(storing);
 }

@@ -48,12 +48,16 @@ struct kp_session_entry {
     struct kp_result *result; /* with its ordinal: see kp_session_seen */
     const char *base;         /* the kernel's name, for the progress line */
     bool profiled;            /* its counters were collected, or none were asked for */
+    uint64_t id;              /* receives its number */
 };
 
 /* Numbers finished launches (launch.id) in the order given and writes their progress lines. Stores them in one
  * transaction and leaves the results empty. On return they are durable against the death of the process; results
  * that the file does not take stay in memory for the report. After kp_session_close they are dropped. */
 void kp_session_results(struct kp_session_entry *entries, size_t n);
+
+/* Sets how many launches the one of that number stands for, when more have been made. */
+void kp_session_alike(uint64_t id, uint64_t alike);
 
 /* Writes a warning once, however often it comes up: about a failure of that kind, or about counters. */
 void kp_session_warn(enum kp_failure kind, const char *text);

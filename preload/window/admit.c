@@ -246,7 +246,8 @@ static bool is_full(const struct kp_question *q)
 
 static bool are_many_unwanted(const struct kp_question *q)
 {
-    return !q->what->wanted && q->window->unwanted_in_a_row >= MOST_UNWANTED;
+    size_t patience = q->window->strategy->patience;
+    return !q->what->wanted && q->window->unwanted_in_a_row >= (patience ? patience : MOST_UNWANTED);
 }
 
 static const char *of_strategy(const struct kp_question *q)

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "collectors/code/sass.h"
 #include "preload/os/worker.h"
+#include "preload/program/rotation.h"
 #include "preload/session/session.h"
 #include "report/define/derive_source.h"
 
@@ -16,6 +17,8 @@ enum { FEW = 16 };
 struct kp_batch {
     struct kp_result **results;
     char **bases;
+    struct kp_rotation_key **keys;
+    size_t group;
     size_t n;
     const struct kp_context_setup *setup;
     const struct kp_context *context;
@@ -35,6 +38,7 @@ static void free_batch(struct kp_batch *b)
     kp_counters_free(b->counters);
     free(b->results);
     free(b->bases);
+    free(b->keys);
     free(b->why);
     free(b);
 }
@@ -46,15 +50,22 @@ struct kp_batch *kp_batch_new(size_t n)
         return NULL;
     b->results = calloc(n + 1, sizeof(*b->results));
     b->bases = calloc(n + 1, sizeof(*b->bases));
-    if (b->results && b->bases)
+    b->keys = calloc(n + 1, sizeof(*b->keys));
+    if (b->results && b->bases && b->keys)
         return b;
     free_batch(b);
     return NULL;
 }
 
 /* Adds a launch, which keeps its place even after failures: counters are assigned by place. */
-void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base)
+void kp_batch_group(struct kp_batch *b, size_t group)
 {
+    b->group = group;
+}
+
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key)
+{
+    b->keys[b->n] = key;
     b->results[b->n] = r;
     b->bases[b->n++] = kp_strdup(base);
 }
@@ -110,6 +121,24 @@ static void complete(const struct kp_batch *b, struct kp_result *r, const char *
         kp_session_warn_once("out of memory: values of launches are missing");
 }
 
+/* Hands on what launches have counted for others of their kernel. */
+static void collect(struct kp_batch *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->keys[i]) {
+            kp_rotation_collect(b->keys[i], b->group, b->results[i], b->why);
+            kp_result_free(b->results[i]);
+            free(b->results[i]);
+            free(b->bases[i]);
+            continue;
+        }
+        b->results[n] = b->results[i];
+        b->bases[n++] = b->bases[i];
+    }
+    b->n = n;
+}
+
 /* Stores each result separately if there is no memory for the list. */
 static void store(struct kp_batch *b)
 {
@@ -140,6 +169,7 @@ static void finish(void *arg)
         free(b->why);
         b->why = wrong;
     }
+    collect(b);
     store(b);
     free_batch(b);
 }

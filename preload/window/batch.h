@@ -7,11 +7,15 @@
 #include "preload/program/context.h"
 
 struct kp_batch;
+struct kp_rotation_key;
 
 /* Room for `n` results; NULL without memory. */
 struct kp_batch *kp_batch_new(size_t n);
-/* Adds the next result and takes it over; there must be room. */
-void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base);
+/* Adds the next result and takes it over; there must be room. `key`: what it counts for, with the batch's group; NULL =
+ * for itself. */
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key);
+/* Sets the group of counters of a rotation that the results have counted. */
+void kp_batch_group(struct kp_batch *b, size_t group);
 /* Notes that what is added from now on was not counted, and `why` (static text). */
 void kp_batch_cut(struct kp_batch *b, const char *why);
 /* Takes over `counters` and `b` (each may be NULL): evaluates, marks missing values for `why` (copied), stores. `c`

@@ -90,6 +90,8 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
 {
     struct kp_batch *b = kp_batch_new(w->wanted);
     double each = cost_of_each(w);
+    if (b)
+        kp_batch_group(b, w->group);
     sigset_t before = kp_signals_hold();
     for (size_t k = 0; k < w->n; k++) {
         struct kp_item *i = &w->items[k];
@@ -103,7 +105,7 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
         i->result->launch.profiler_ns = each;
         const char *name = i->function && *i->function->base ? i->function->base : i->result->launch.demangled;
         if (b) {
-            kp_batch_add(b, i->result, name ? name : "");
+            kp_batch_add(b, i->result, name ? name : "", i->key);
             i->result = NULL;
         }
     }

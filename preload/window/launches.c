@@ -14,6 +14,7 @@
 #include "preload/window/reach.h"
 #include "preload/window/reads.h"
 #include "preload/window/record.h"
+#include "preload/window/rotate.h"
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
 #include "preload/window/visit.h"
@@ -93,6 +94,7 @@ static CUresult run_recorded(const struct kp_question *q, const char **skipped)
         return without_window(i);
     }
     if (rc != CUDA_SUCCESS) {
+        kp_rotate_refused(w, i->key);
         kp_record_drop_last(w);
     } else if (q->fit.host && w->strategy->rewinds && !watch(q, i)) {
         *skipped = leave_waiting(i);
@@ -142,6 +144,7 @@ static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_
         kp_window_close("want of memory");
         return pass(l, "lost for want of memory", skipped);
     }
+    kp_rotate_took(w, q->key);
     return run_recorded(q, skipped);
 }
 
@@ -179,8 +182,13 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
         kp_window_close("a kernel that the driver gives no facts of");
         return pass(l, "of a kernel that the driver gives no facts of", skipped);
     }
-    struct kp_question q = {w, setup, c, l, what, f, {.obstacle = NULL}, 0};
-    return run_known(&q, l, f, skipped);
+    struct kp_candidate now = *what;
+    struct kp_question q = {w, setup, c, l, &now, f, {.obstacle = NULL}, 0, NULL};
+    const char *rotated = kp_rotate_judge(&q, &now);
+    CUresult rc = run_known(&q, l, f, skipped);
+    if (rotated && !*skipped)
+        *skipped = rotated;
+    return rc;
 }
 
 CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,

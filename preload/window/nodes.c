@@ -318,7 +318,7 @@ static struct choice judge(struct passage *p)
         struct kp_known_function *f = kp_launches_function(p->setup, p->context, &k->launch);
         if (!f || !f->facts.params_known || kp_launch_copy(&k->launch, &f->facts))
             return (struct choice){.whole = "graph with a kernel that the driver gives no facts of"};
-        struct kp_question q = {w, p->setup, p->context, &k->launch, &k->what, f, {.obstacle = NULL}, 0};
+        struct kp_question q = {w, p->setup, p->context, &k->launch, &k->what, f, {.obstacle = NULL}, 0, NULL};
         kp_admit_judge(&q);
         bool loud = q.fit.host && !q.fit.quiet && !q.fit.heap;
         const char *why = q.fit.obstacle && !q.fit.once ? q.fit.obstacle : q.fit.waits;
@@ -358,7 +358,7 @@ static CUresult run_by_node(struct passage *p, struct kp_launch *l, const char *
 {
     /* What holds of the graph as one workload does not matter here. */
     const struct kp_candidate what = {.wanted = true, .last = p->what->last};
-    struct kp_question q = {w, p->setup, p->context, l, &what, NULL, {.obstacle = NULL}, p->of->n};
+    struct kp_question q = {w, p->setup, p->context, l, &what, NULL, {.obstacle = NULL}, p->of->n, NULL};
     const char *why = NULL;
     kp_admit_judge(&q);
     const char *closer = w->open ? misfit(p, &q) : NULL;

@@ -14,6 +14,7 @@
 #include "preload/window/snapshot.h"
 
 struct kp_strategy;
+struct kp_rotation_key;
 
 /* The most operations of a window, launches included: each is issued again for every pass. */
 enum { KP_MOST_ITEMS = 1 << 16 };
@@ -50,6 +51,7 @@ struct kp_item {
     struct kp_known_function *function; /* NULL for a graph */
     struct kp_known_config config;      /* all 0 = not known */
     struct kp_result *result;           /* NULL: not wanted */
+    struct kp_rotation_key *key;        /* what it counts for; NULL = for itself */
 };
 
 /* A program's event, and its replacement when records and waits are issued again. */
@@ -65,6 +67,8 @@ struct kp_window {
     enum kp_range_mode mode;
     const char *obstacle; /* why it is counted instead of replayed */
     size_t most;          /* most launches; 0: as many as the context's collector has room for */
+    bool rotates;         /* it counts this group of counters of the context's rotation */
+    size_t group;
     struct kp_item *items;
     size_t n, cap;
     uint64_t serial;    /* of no other window */

@@ -2,6 +2,7 @@
 
 const struct kp_strategy *const kp_strategies[] = {
     &kp_strategy_replay,
+    &kp_strategy_rotate,
     &kp_strategy_count,
     &kp_strategy_plain,
     NULL,

@@ -21,6 +21,9 @@ struct kp_strategy {
     /* Why its launches lack facts of activity records (static text); NULL: records are unavailable. */
     const char *no_config;
 
+    /* Launches in a row that were not asked for, after which the window closes; 0 = the usual number. */
+    size_t patience;
+
     /* Whether it may count the window being opened for this launch. */
     bool (*suits)(const struct kp_question *q);
 
@@ -47,6 +50,6 @@ struct kp_strategy {
  * ends the table. */
 extern const struct kp_strategy *const kp_strategies[];
 
-extern const struct kp_strategy kp_strategy_replay, kp_strategy_count, kp_strategy_plain;
+extern const struct kp_strategy kp_strategy_replay, kp_strategy_rotate, kp_strategy_count, kp_strategy_plain;
 
 #endif

@@ -8,7 +8,7 @@
 
 static bool suits(const struct kp_question *q)
 {
-    return kp_admit_counters(q) && (q->setup->one_pass || q->window->obstacle);
+    return kp_admit_counters(q) && !q->setup->rotates && (q->setup->one_pass || q->window->obstacle);
 }
 
 /* Refuses launches that may wait for the host: counting would hang. */
@@ -23,7 +23,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     (void)q, (void)refusal;
     w->most = w->obstacle ? 1 : kp_admit_room(w);
     return kp_context_one_pass(w->setup, w->context) &&
-           !kp_collector_count_begin(w->context->collector, w->mode, w->most, why);
+           !kp_collector_count_begin(w->context->collector, w->mode, w->most, 0, why);
 }
 
 static CUresult issue(struct kp_window *w, struct kp_item *i)

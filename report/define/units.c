@@ -153,6 +153,16 @@ const char *kp_format_metric(const struct kp_metric *m, bool base, char value[KP
     return kp_format_scaled(m, metric_divisor(m, base, unit), value);
 }
 
+bool kp_format_interval(const struct kp_metric *m, bool base, char out[KP_NUMBER_MAX])
+{
+    char unit[KP_UNIT_MAX];
+    double half;
+    if (!kp_metric_interval(m, &half) || !(half > 0))
+        return false;
+    kp_format_real(half / metric_divisor(m, base, unit), out);
+    return true;
+}
+
 char *kp_format_instances(const struct kp_metric *m, bool base, bool keys)
 {
     char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX], *text = NULL;

@@ -1,6 +1,7 @@
 #include "report/model/model.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,58 @@ int kp_result_set_text(struct kp_result *r, const char *name, const char *unit, 
                                       .unit = (char *)unit,
                                       .kind = KP_VALUE_TEXT,
                                       .text = (char *)(value ? value : "")});
+}
+
+static struct kp_metric *find(struct kp_result *r, const char *name)
+{
+    size_t i = lower_bound(r, name);
+    return i < r->n_metrics && !strcmp(r->metrics[i].name, name) ? &r->metrics[i] : NULL;
+}
+
+int kp_result_set_spread(struct kp_result *r, const char *name, uint32_t counted, double deviation)
+{
+    struct kp_metric *m = find(r, name);
+    if (!m)
+        return -ENOENT;
+    m->counted = counted;
+    m->deviation = deviation;
+    return 0;
+}
+
+/* Source of the update: Welford's method (Knuth, The Art of Computer Programming, volume 2, 4.2.2). */
+int kp_result_add_value(struct kp_result *r, const char *name, const char *unit, double value)
+{
+    struct kp_metric *m = find(r, name);
+    if (!m || m->kind != KP_VALUE_REAL || !m->counted) {
+        int rc = kp_result_set_real(r, name, unit, value);
+        return rc ? rc : kp_result_set_spread(r, name, 1, 0);
+    }
+    double from_mean = value - m->real, squares = m->deviation * m->deviation * (m->counted - 1);
+    m->counted++;
+    m->real += from_mean / m->counted;
+    squares += from_mean * (value - m->real);
+    m->deviation = squares > 0 ? sqrt(squares / (m->counted - 1)) : 0;
+    return 0;
+}
+
+/* The 0.975 quantile of Student's t for 1 to 30 degrees of freedom; beyond, that of the normal distribution is near
+ * enough. Source: any table of the distribution. */
+static double students_t(uint32_t degrees)
+{
+    static const double quantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                       2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                                       2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+    enum { TABLED = sizeof(quantiles) / sizeof(*quantiles) };
+    return degrees <= TABLED ? quantiles[degrees - 1] : 1.96 + 2.4 / degrees;
+}
+
+bool kp_metric_interval(const struct kp_metric *m, double *half)
+{
+    enum { LEAST = 3 };
+    if (!m || m->kind != KP_VALUE_REAL || m->counted < LEAST)
+        return false;
+    *half = students_t(m->counted - 1) * m->deviation * sqrt(2.0 / m->counted);
+    return true;
 }
 
 /* Allocates the instances and the text of their keys in one block, as each launch has curves of hundreds of points. */
@@ -198,7 +251,8 @@ bool kp_skip_is_choice(const char *reason)
 {
     static const char *const choices[] = {
         KP_SKIP_PROFILER,    KP_SKIP_DELAY,     KP_SKIP_DURATION, KP_SKIP_BEFORE_MATCH, KP_SKIP_DEVICES,
-        KP_SKIP_KERNEL_NAME, KP_SKIP_KERNEL_ID, KP_SKIP_NVTX,     KP_SKIP_LAUNCH_SKIP,  KP_SKIP_LAUNCH_COUNT};
+        KP_SKIP_KERNEL_NAME, KP_SKIP_KERNEL_ID, KP_SKIP_NVTX,     KP_SKIP_LAUNCH_SKIP,  KP_SKIP_LAUNCH_COUNT,
+        KP_SKIP_ROTATED};
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         if (!strcmp(choices[i], reason))
             return true;

@@ -118,6 +118,8 @@ struct kp_metric {
     char *text;                    /* the value (KP_VALUE_TEXT), or the reason (KP_VALUE_NA); else NULL */
     struct kp_instance *instances; /* in the order of printing; the metric's value summarises them */
     size_t n_instances;
+    uint32_t counted; /* of rotation: the value is the mean of so many launches; 0 = of this launch alone */
+    double deviation; /* their standard deviation; 0 with less than two */
 };
 
 enum kp_nvtx_kind { KP_NVTX_PUSH_POP = 0, KP_NVTX_START_END = 1 };
@@ -161,6 +163,10 @@ struct kp_launch_info {
     struct kp_nvtx nvtx;
     uint64_t stack;              /* id of its kp_stack; 0 = not asked for */
     uint32_t graph_number, node; /* of a graph's kernel: which graph, from 1, and which node, from 0; else 0 */
+    /* Of rotation; else all 0. */
+    uint64_t alike;                  /* launches of the kernel and shape, which this one stands for */
+    uint64_t counted;                /* those that were counted, each for one group of counters */
+    uint32_t groups, groups_counted; /* groups of counters, and those that were counted */
 };
 
 /* One launch and its metrics; `metrics` is kept sorted by name, names are unique. */
@@ -193,6 +199,7 @@ struct kp_skip {
 #define KP_SKIP_LAUNCH_SKIP  "before launch-skip was reached"
 #define KP_SKIP_LAUNCH_COUNT "after launch-count was reached"
 #define KP_SKIP_NO_COUNTERS  "reported without counters"
+#define KP_SKIP_ROTATED      "of a kernel and shape that had been counted"
 
 /* Whether a reason comes from the user's choice of launches. */
 bool kp_skip_is_choice(const char *reason);
@@ -258,6 +265,15 @@ int kp_result_set_instances(struct kp_result *r, const char *name, const char *c
                             size_t n);
 /* Marks a wanted metric as unreadable; `why` is one short clause for the reader. */
 int kp_result_set_na(struct kp_result *r, const char *name, const char *why);
+
+/* Adds the value of a further launch to a metric that rotation counts: value, `counted` and `deviation` are then those
+ * of all. Sets the metric if it has no value yet. 0, or -ENOMEM with `r` as it was. */
+int kp_result_add_value(struct kp_result *r, const char *name, const char *unit, double value);
+/* Sets over how many launches metric `name`, which must be set, is a mean, and their standard deviation. 0 or -ENOENT. */
+int kp_result_set_spread(struct kp_result *r, const char *name, uint32_t counted, double deviation);
+/* Computes half the width of the 95 % interval around a mean: another mean of as many launches falls into it. By
+ * Student's t with both means' spread, t * deviation * sqrt(2 / counted). False with less than three launches. */
+bool kp_metric_interval(const struct kp_metric *m, double *half);
 
 /* Returns the metric `name`, or NULL. The pointer is valid until the next _set or _free of `r`. */
 const struct kp_metric *kp_result_find(const struct kp_result *r, const char *name);

@@ -200,6 +200,15 @@ static void write_instances(struct kp_json *j, const struct kp_metric *m)
     kp_json_end(j);
 }
 
+/* Writes over how many launches a value is the mean, and how far they spread. */
+static void write_spread(struct kp_json *j, const struct kp_metric *m)
+{
+    double half;
+    kp_json_count(j, "counted", m->counted);
+    kp_json_real(j, "deviation", m->counted > 1 ? m->deviation : NAN);
+    kp_json_real(j, "interval", kp_metric_interval(m, &half) ? half : NAN);
+}
+
 static void write_metric(struct kp_json *j, const struct kp_metric *m)
 {
     kp_json_object(j, NULL, true);
@@ -222,6 +231,8 @@ static void write_metric(struct kp_json *j, const struct kp_metric *m)
     }
     if (m->n_instances)
         write_instances(j, m);
+    if (m->counted)
+        write_spread(j, m);
     kp_json_end(j);
 }
 
@@ -285,6 +296,14 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
     write_capability(j, l->cc_major, l->cc_minor);
     write_word(j, "chip", l->chip);
     kp_json_count(j, "passes", l->passes);
+    if (l->groups) {
+        kp_json_object(j, "rotation", false);
+        kp_json_count(j, "launches", l->alike);
+        kp_json_count(j, "counted", l->counted);
+        kp_json_count(j, "groups", l->groups);
+        kp_json_count(j, "groups_counted", l->groups_counted);
+        kp_json_end(j);
+    }
     kp_json_real(j, "profiler_ns", l->profiler_ns);
     kp_json_text(j, "note", l->note);
     kp_json_text(j, "not_profiled", l->reason && *l->reason ? l->reason : NULL);

@@ -29,7 +29,8 @@
  * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and missing ones
  * read as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances. Version 3 added the
  * tables range_seen and launch_range, and launch.thread, thread_name and stream_name. Version 4 added launch.stack,
- * frame, and everything after it; version 5 session.environment.
+ * frame, and everything after it; version 5 session.environment; version 6 launch.graph and node; version 7
+ * launch.alike, counted, groups and groups_counted, metric.counted and deviation.
  *
  * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
  * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
@@ -51,7 +52,7 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 6,
+    SCHEMA_VERSION = 7,
     HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
     HAS_CODE = 4,   /* those of call stacks, code, counts and series */
     /* A reader holds the file for one launch or function at a time, a few milliseconds. */
@@ -73,12 +74,13 @@ static const char schema[] =
     " grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,"
     " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
     " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT, thread INTEGER, thread_name TEXT, stream_name TEXT,"
-    " stack INTEGER, graph INTEGER, node INTEGER);"
+    " stack INTEGER, graph INTEGER, node INTEGER, alike INTEGER, counted INTEGER, groups INTEGER,"
+    " groups_counted INTEGER);"
     "CREATE TABLE launch_range(launch INTEGER, position INTEGER, kind INTEGER, domain TEXT, name TEXT, category TEXT,"
     " payload TEXT, thread INTEGER, PRIMARY KEY(launch, position)) WITHOUT ROWID;"
     "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
-    "CREATE TABLE metric(launch INTEGER, name INTEGER, kind INTEGER, value, instances TEXT, PRIMARY KEY(launch, name))"
-    " WITHOUT ROWID;"
+    "CREATE TABLE metric(launch INTEGER, name INTEGER, kind INTEGER, value, instances TEXT, counted INTEGER,"
+    " deviation REAL, PRIMARY KEY(launch, name)) WITHOUT ROWID;"
     "CREATE VIEW metrics AS SELECT m.launch, l.demangled AS kernel, n.name, n.unit, m.value FROM metric m"
     " JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name;";
 
@@ -444,6 +446,10 @@ static int put_launch(struct kp_store *s, const struct kp_launch_info *l)
     kp_bind_uint(&r, l->stack);
     kp_bind_uint(&r, l->graph_number);
     kp_bind_uint(&r, l->node);
+    kp_bind_uint(&r, l->alike);
+    kp_bind_uint(&r, l->counted);
+    kp_bind_uint(&r, l->groups);
+    kp_bind_uint(&r, l->groups_counted);
     return kp_sql_end(&r);
 }
 
@@ -529,6 +535,10 @@ static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metri
     else
         kp_bind_text(&r, m->text);
     kp_bind_text(&r, instances);
+    if (m->counted) { /* columns that are not bound are NULL */
+        kp_bind_uint(&r, m->counted);
+        kp_bind_real(&r, m->deviation);
+    }
     rc = kp_sql_end(&r);
     free(instances);
     return rc;
@@ -602,6 +612,21 @@ int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char
     bool alone;
     int rc = enter(s, &alone, err);
     return rc ? rc : leave(s, alone, put_result(s, result), err);
+}
+
+static int put_alike(struct kp_store *s, uint64_t id, uint64_t alike)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_ALIKE);
+    kp_bind_uint(&r, id);
+    kp_bind_uint(&r, alike);
+    return kp_sql_end(&r);
+}
+
+int kp_store_put_alike(struct kp_store *s, uint64_t id, uint64_t alike, char **err)
+{
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, put_alike(s, id, alike), err);
 }
 
 int kp_store_put_stack(struct kp_store *s, const struct kp_stack *stack, char **err)
@@ -743,6 +768,10 @@ static void get_launch(struct kp_sql *r, struct kp_launch_info *l)
     l->stack = kp_column_uint(r);
     l->graph_number = (uint32_t)kp_column_uint(r);
     l->node = (uint32_t)kp_column_uint(r);
+    l->alike = kp_column_uint(r);
+    l->counted = kp_column_uint(r);
+    l->groups = (uint32_t)kp_column_uint(r);
+    l->groups_counted = (uint32_t)kp_column_uint(r);
 }
 
 static const char *text_at(sqlite3_stmt *row, int column)
@@ -770,7 +799,7 @@ static int get_ranges(struct kp_store *s, struct kp_launch_info *l)
 }
 
 /* Columns of KP_SQL_GET_METRICS. */
-enum { C_NAME, C_UNIT, C_LAUNCH, C_NAME_ID, C_KIND, C_VALUE, C_INSTANCES };
+enum { C_NAME, C_UNIT, C_LAUNCH, C_NAME_ID, C_KIND, C_VALUE, C_INSTANCES, C_COUNTED, C_DEVIATION };
 
 static int get_value(sqlite3_stmt *row, const char *name, const char *unit, struct kp_result *result)
 {
@@ -797,6 +826,9 @@ static int get_metric(sqlite3_stmt *row, struct kp_result *result)
         instances = (const char *)sqlite3_column_text(row, C_INSTANCES);
     if (instances)
         rc = kp_instances_read(instances, result, name);
+    if (!rc && sqlite3_column_count(row) > C_DEVIATION && sqlite3_column_int(row, C_COUNTED) > 0)
+        rc = kp_result_set_spread(result, name, (uint32_t)sqlite3_column_int(row, C_COUNTED),
+                                  sqlite3_column_double(row, C_DEVIATION));
     return rc == -EINVAL ? SQLITE_CORRUPT : rc ? SQLITE_NOMEM : SQLITE_OK;
 }
 

@@ -63,12 +63,31 @@ static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
     kp_out_text(o, "\n", 1);
 }
 
+/* Says what the values of a rotation are. */
+static void print_rotation(struct kp_out *o, const struct kp_launch_info *l)
+{
+    char *text;
+    if (!l->groups)
+        return;
+    if (kp_out_has(o, asprintf(&text,
+                               "%" PRIu64 " launches of this kernel and shape, of which %" PRIu64
+                               " were counted, each for one of %" PRIu32
+                               " groups of counters, with the caches as they were; values are means, and +- says where the "
+                               "mean of another run falls with 95 %%",
+                               l->alike, l->counted, l->groups) < 0
+                              ? NULL
+                              : text))
+        kp_out_wrapped(o, "    Rotation: ", text);
+    free(text);
+}
+
 void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick)
 {
     kp_out_paint(o, KP_PAINT_LAUNCH);
     print_launch_line(o, l);
     kp_render_nvtx(o, &l->nvtx);
     kp_render_stack(o, l->stack);
+    print_rotation(o, l);
     if (l->note)
         print_note(o, l->note, quick);
 }

@@ -17,7 +17,7 @@ static const char not_collected[] = "not collected";
 struct cells {
     char *label, *instances;
     const char *value; /* `number`, `instances`, or text of the metric */
-    char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
+    char number[2 * KP_NUMBER_MAX], unit[KP_UNIT_MAX];
 };
 
 struct widths {
@@ -69,6 +69,16 @@ static char *instances_text(struct kp_out *o, const struct kp_metric *m)
     return kp_out_has(o, text) ? text : NULL;
 }
 
+/* Adds how far a mean of a rotation may be off. */
+static void add_interval(struct kp_out *o, const struct kp_metric *m, struct cells *c)
+{
+    char half[KP_NUMBER_MAX];
+    if (c->value != c->number || !kp_format_interval(m, o->display->base_units, half))
+        return;
+    size_t n = strlen(c->number);
+    snprintf(c->number + n, sizeof(c->number) - n, " +-%s", half);
+}
+
 /* Fills `c` from a line; false without memory. */
 static bool fill_cells(struct kp_out *o, const struct kp_line *l, struct cells *c)
 {
@@ -77,6 +87,7 @@ static bool fill_cells(struct kp_out *o, const struct kp_line *l, struct cells *
     c->value = kp_format_metric(l->metric, o->display->base_units, c->number, c->unit);
     if (c->instances)
         c->value = c->instances;
+    add_interval(o, l->metric, c);
     return c->label != NULL;
 }
 

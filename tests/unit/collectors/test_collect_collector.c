@@ -463,7 +463,7 @@ static void count(const char *letters, enum kp_range_mode mode)
 {
     char *why = NULL;
     kp_test_window_of(letters);
-    if (kp_collector_count_begin(t.c, mode, w->n, &why))
+    if (kp_collector_count_begin(t.c, mode, w->n, 0, &why))
         fail_msg("%s", why);
     const struct kp_issue_hooks *hooks = kp_collector_count_hooks(t.c);
     for (size_t i = 0; i < w->n; i++) {
@@ -1027,7 +1027,7 @@ static void test_steps_of_room(void **state)
         open_collector();
         largest_image = 0;
         assert_int_equal(kp_collector_room(t.c), rows[i].window);
-        assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, rows[i].launches, &why), 0);
+        assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, rows[i].launches, 0, &why), 0);
         assert_int_equal(kp_test_window_launch(0), CUDA_SUCCESS);
         kp_collector_count_end(t.c, &w->job, &t.out);
         check_results(one_pass, in_order);
@@ -1600,7 +1600,7 @@ static void test_counting_that_does_not_begin(void **state)
         kp_collector_close(t.c, true);
         assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
         kp_test_fail(words[at], 0, FAILS);
-        assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, &why), -1);
+        assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, 0, &why), -1);
         assert_non_null(strstr(why, "CUPTI_ERROR_UNKNOWN"));
         free(why);
         kp_test_fail(words[at], 0, 0);
@@ -1609,7 +1609,7 @@ static void test_counting_that_does_not_begin(void **state)
     }
     kp_test_forget_calls();
     kp_test_fail("start", 1, FAILS); /* the counter data of a vain attempt is free for the next */
-    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, &why), -1);
+    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, 0, &why), -1);
     free(why);
     count("AI", KP_RANGE_AUTO);
     check_results(one_pass, in_order);
@@ -1617,7 +1617,7 @@ static void test_counting_that_does_not_begin(void **state)
     kp_collector_close(t.c, true);
     t.setup.one_pass = NULL;
     assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
-    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, &why), -1);
+    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, 0, &why), -1);
     assert_non_null(why);
     free(why);
     kp_collector_one_pass(t.c, one_pass);

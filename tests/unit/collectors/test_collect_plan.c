@@ -1165,9 +1165,117 @@ static void test_unknown_chip(void **state)
     free(err);
 }
 
+/* ---- lists of one pass each ---- */
+
+static bool in_list(const struct kp_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->n_names; i++)
+        if (!strcmp(config->names[i], name))
+            return true;
+    return false;
+}
+
+/* Every counter is in a list of one pass, or composed, or refused with a reason. */
+static void check_rotation(const struct kp_plan *p, size_t most_lists, size_t most_without)
+{
+    size_t without = 0;
+    assert_true(p->n_groups > 1);
+    if (p->n_groups > most_lists)
+        fail_msg("%zu lists", p->n_groups);
+    assert_int_equal(p->passes, p->n_groups);
+    for (size_t g = 0; g < p->n_groups; g++) {
+        assert_int_equal(p->groups[g].passes, 1);
+        without += !in_list(&p->groups[g], "gpu__time_duration.sum") || !in_list(&p->groups[g], "sm__cycles_elapsed.max");
+    }
+    assert_true(without <= most_without);
+    for (size_t i = 0; i < p->n_metrics; i++) {
+        const struct kp_planned *m = &p->metrics[i];
+        if (m->group >= 0)
+            assert_true(in_list(&p->groups[m->group], m->name));
+        else if (m->group == KP_CANNOT_COLLECT)
+            assert_true(m->composed || (m->why && *m->why));
+        assert_true(kp_plan_is_counter(p, m->name) == (m->group >= 0));
+    }
+}
+
+static void test_rotation(void **state)
+{
+    static const struct {
+        const char *set;
+        size_t most_lists, most_without;
+    } sets[] = {{"basic", 12, 0}, {"detailed", 40, 4}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++) {
+        const struct kp_section **selected;
+        struct kp_plan *p = NULL;
+        size_t n;
+        char *err = NULL;
+        assert_int_equal(kp_sections_select(sets[i].set, "", &selected, &n, &err), 0);
+        assert_int_equal(kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, selected, n, "",
+                                      KP_PLAN_ROTATE | KP_PLAN_RULES, &p, &err),
+                         0);
+        check_rotation(p, sets[i].most_lists, sets[i].most_without);
+        assert_non_null(planned(p, "sm__throughput.avg.pct_of_peak_sustained_elapsed")->composed);
+        kp_plan_free(p);
+        free(selected);
+    }
+}
+
+static void test_rotation_of_names(void **state)
+{
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    (void)state;
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, NULL, 0,
+                                  "lts__t_sector_hit_rate.pct,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum."
+                                  "per_second,gcc__xbar2gcc_sectors.sum,sm__warps_active.avg",
+                                  KP_PLAN_ROTATE, &p, &err),
+                     0);
+    check_rotation(p, 4, 2);
+    assert_string_equal(planned(p, "lts__t_sector_hit_rate.pct")->composed,
+                        "100 * lts__t_sectors_lookup_hit.sum / lts__t_sectors.sum");
+    assert_string_equal(planned(p, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_second")->composed,
+                        "1000000000 * smsp__sass_thread_inst_executed_op_ffma_pred_on.sum / gpu__time_duration.sum");
+    assert_non_null(strstr(planned(p, "gcc__xbar2gcc_sectors.sum")->why, "more than one pass"));
+    kp_plan_free(p);
+    /* What is not counted needs no list. */
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, NULL, 0, "launch__block_size",
+                                  KP_PLAN_ROTATE, &p, &err),
+                     0);
+    assert_false(kp_plan_counts(p));
+    kp_plan_free(p);
+}
+
+/* The spread of what is computed follows from that of its inputs. */
+static void test_spread(void **state)
+{
+    struct kp_plan *p = NULL;
+    struct kp_result r = {0};
+    char *err = NULL;
+    (void)state;
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, NULL, 0,
+                                  "lts__t_sector_hit_rate.pct,derived__lts__t_bytes", KP_PLAN_ROTATE, &p, &err),
+                     0);
+    for (int i = -1; i <= 1; i++) {
+        assert_int_equal(kp_result_add_value(&r, "lts__t_sectors_lookup_hit.sum", "sector", 50 + 3 * i), 0);
+        assert_int_equal(kp_result_add_value(&r, "lts__t_sectors.sum", "sector", 100), 0);
+    }
+    assert_int_equal(kp_result_add_value(&r, "lts__t_sectors.sum", "sector", 100), 0);
+    assert_int_equal(kp_plan_compose(p, &r), 0);
+    assert_int_equal(kp_plan_derive(p, &r), 0);
+    assert_int_equal(kp_plan_spread(p, &r), 0);
+    const struct kp_metric *rate = kp_result_find(&r, "lts__t_sector_hit_rate.pct");
+    assert_true(rate->real == 50 && rate->counted == 3 && fabs(rate->deviation - 3) < 1e-9);
+    const struct kp_metric *bytes = kp_result_find(&r, "derived__lts__t_bytes");
+    assert_true(bytes->real == 3200 && bytes->counted == 4 && bytes->deviation == 0);
+    kp_result_free(&r);
+    kp_plan_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rotation), cmocka_unit_test(test_rotation_of_names), cmocka_unit_test(test_spread),
         cmocka_unit_test(test_basic_set_on_every_chip),
         cmocka_unit_test(test_sets_on_every_chip),
         cmocka_unit_test(test_full_set_is_no_dearer_than_ncus),

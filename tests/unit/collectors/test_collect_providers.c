@@ -813,7 +813,7 @@ static void test_counting(void **state)
     (void)state;
     open_collector();
     kp_test_window_of("AI");
-    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, w->n, &why), 0);
+    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, w->n, 0, &why), 0);
     for (size_t i = 0; i < w->n; i++)
         assert_int_equal(kp_test_window_launch(i), CUDA_SUCCESS);
     kp_collector_count_end(t.c, &w->job, &t.out);

@@ -327,6 +327,56 @@ static void test_arithmetic_of_the_kernel(void **state)
     }
 }
 
+/* Evaluates one metric over the recorded counters; NAN where they lack it. */
+static double evaluated(struct kp_host *h, const char *metric)
+{
+    double v = NAN;
+    for (size_t i = 0; i < rec.n_groups && !isfinite(v); i++)
+        if (kp_host_evaluate(h, rec.groups[i].image, rec.groups[i].image_size, 0, &metric, 1, &v))
+            v = NAN;
+    return v;
+}
+
+/* What a rotation composes of one-pass metrics is what the library computes over one set of counters. */
+static void test_composed_metrics(void **state)
+{
+    enum { LEAST = 40 };
+    const struct kp_section **selected;
+    struct kp_plan *plan = NULL;
+    struct kp_result r = {0};
+    struct kp_host *h = NULL;
+    size_t n, compared = 0;
+    char *err = NULL;
+    (void)state;
+    load();
+    assert_int_equal(kp_sections_select("full", "", &selected, &n, &err), 0);
+    assert_int_equal(
+        kp_plan_make(kp_test_real_cupti(), rec.chip, NULL, 9, 0, selected, n, "", KP_PLAN_ROTATE, &plan, &err), 0);
+    assert_int_equal(kp_host_open(kp_test_real_cupti(), rec.chip, NULL, &h), 0);
+    for (size_t i = 0; i < plan->n_metrics; i++) {
+        const struct kp_planned *m = &plan->metrics[i];
+        double v = m->group >= 0 ? evaluated(h, m->name) : NAN;
+        if (isfinite(v))
+            assert_int_equal(kp_result_set_real(&r, m->name, m->unit, v), 0);
+    }
+    assert_int_equal(kp_plan_compose(plan, &r), 0);
+    for (size_t i = 0; i < plan->n_metrics; i++) {
+        const struct kp_planned *m = &plan->metrics[i];
+        double is, was = m->composed ? evaluated(h, m->name) : NAN;
+        if (!isfinite(was) || !kp_metric_number(kp_result_find(&r, m->name), &is))
+            continue;
+        if (!(fabs(is - was) <= 1e-9 * fabs(was)))
+            fail_msg("%s is composed as %.17g, the library says %.17g", m->name, is, was);
+        compared++;
+    }
+    print_message("%zu composed metrics\n", compared);
+    assert_true(compared >= LEAST - 10);
+    kp_host_close(h);
+    kp_result_free(&r);
+    kp_plan_free(plan);
+    free(selected);
+}
+
 /* A store and a load of 4 byte by each thread: no bank is asked twice. */
 static void test_shared_memory_table(void **state)
 {
@@ -395,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_as_on_the_gpu_machine),
         cmocka_unit_test(test_memory_of_the_kernel),
         cmocka_unit_test(test_instructions_of_the_kernel),
+        cmocka_unit_test(test_composed_metrics),
         cmocka_unit_test(test_metrics_agree),
         cmocka_unit_test(test_arithmetic_of_the_kernel),
         cmocka_unit_test(test_shared_memory_table),

@@ -91,6 +91,11 @@ void kp_session_results(struct kp_session_entry *entries, size_t n)
     }
 }
 
+void kp_session_alike(uint64_t id, uint64_t alike)
+{
+    (void)id, (void)alike;
+}
+
 void kp_session_warn_once(const char *text)
 {
     note("warn");
@@ -146,7 +151,7 @@ static struct kp_batch *batch_of(size_t n)
         r->launch.ordinal = i;
         r->launch.cc_major = 9;
         snprintf(base, sizeof(base), "k%zu", i);
-        kp_batch_add(b, r, base); /* which it copies */
+        kp_batch_add(b, r, base, NULL); /* which it copies */
     }
     return b;
 }
@@ -306,7 +311,7 @@ static void test_counts_by_instruction(void **state)
     threads[0] = 32;
     threads[1] = 8;
     assert_int_equal(kp_result_add_counts(r, &counts), 0);
-    kp_batch_add(b, r, "k0");
+    kp_batch_add(b, r, "k0", NULL);
     kp_batch_finish(b, &setup, &context, counters, NULL);
     assert_true(kp_metric_number(kp_result_find(&t.stored[0], "thread_inst_executed"), &total));
     assert_int_equal(total, 40);
@@ -324,7 +329,7 @@ static void test_values_that_were_lost(void **state)
     struct kp_result *r = calloc(1, sizeof(*r));
     r->launch.cc_major = 9;
     r->lossy = true;
-    kp_batch_add(b, r, "k0");
+    kp_batch_add(b, r, "k0", NULL);
     kp_batch_finish(b, &setup, &context, counters, NULL);
     assert_string_equal(t.warning, "out of memory: values of launches are missing");
 }

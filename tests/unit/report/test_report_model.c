@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,9 +128,43 @@ static void strdup_of_nothing(void **state)
     free(copy);
 }
 
+/* Mean, deviation and interval of 2, 4, 4, 4, 5, 5, 7, 9: 5, sqrt(32 / 7), and t of 7 degrees of freedom. */
+static void test_values_of_launches(void **state)
+{
+    static const double values[] = {2, 4, 4, 4, 5, 5, 7, 9};
+    enum { N = sizeof(values) / sizeof(*values) };
+    struct kp_result r = {0};
+    double half;
+    (void)state;
+    assert_false(kp_metric_interval(NULL, &half));
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(kp_result_add_value(&r, "m", "ns", values[i]), 0);
+        const struct kp_metric *m = kp_result_find(&r, "m");
+        assert_int_equal(m->counted, i + 1);
+        assert_true(kp_metric_interval(m, &half) == (i >= 2));
+        assert_true(i || m->deviation == 0);
+    }
+    const struct kp_metric *m = kp_result_find(&r, "m");
+    assert_true(fabs(m->real - 5) < 1e-12);
+    assert_true(fabs(m->deviation - sqrt(32.0 / 7)) < 1e-12);
+    assert_true(fabs(half - 2.365 * sqrt(32.0 / 7) * sqrt(2.0 / N)) < 1e-9);
+    /* Counts of work that are the same each time have no spread at all. */
+    for (size_t i = 0; i < 50; i++)
+        assert_int_equal(kp_result_add_value(&r, "exact", "inst", 0.1 + 1e9), 0);
+    assert_true(kp_result_find(&r, "exact")->deviation == 0 && kp_result_find(&r, "exact")->real == 0.1 + 1e9);
+    assert_true(kp_metric_interval(kp_result_find(&r, "exact"), &half) && half == 0);
+    /* A reason is no value. */
+    assert_int_equal(kp_result_set_na(&r, "late", "not yet"), 0);
+    assert_int_equal(kp_result_add_value(&r, "late", "ns", 3), 0);
+    assert_int_equal(kp_result_find(&r, "late")->counted, 1);
+    assert_int_equal(kp_result_set_spread(&r, "none", 1, 0), -ENOENT);
+    kp_result_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_of_launches),
         cmocka_unit_test(metrics_are_sorted_and_unique),
         cmocka_unit_test(setting_replaces),
         cmocka_unit_test(instances_belong_to_a_metric),

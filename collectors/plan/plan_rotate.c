@@ -1,0 +1,391 @@
+/*
+ * Lists of one pass each, for a rotation: launches of a kernel count one list after the other. What fits no single pass
+ * is composed of metrics that do.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/expr.h"
+#include "base/text.h"
+#include "collectors/plan/plan_internal.h"
+#include "collectors/providers/library.h"
+
+/* In each list that has room: their spread shows whether the launches of a kernel are alike. */
+static const char *const canaries[] = {"gpu__time_duration.sum", "sm__cycles_elapsed.max"};
+enum { CANARIES = sizeof(canaries) / sizeof(*canaries) };
+
+enum { NAME_MAX_ROOM = 512, EXPRESSION_ROOM = 4 * NAME_MAX_ROOM };
+
+static bool is_canary(const char *name)
+{
+    for (size_t i = 0; i < CANARIES; i++)
+        if (!strcmp(name, canaries[i]))
+            return true;
+    return false;
+}
+
+/* ---- what fits no single pass ---- */
+
+/* Metrics with a roll-up of their sum, which fits one pass: B is the base name, U the unit of the hardware. Source: the
+ * values of counter data recorded on an H200, see test_cupti_recorded.c. */
+static const struct {
+    const char *suffix, *expression;
+} from_sums[] = {
+    {".sum.per_cycle_elapsed", "B.sum / U__cycles_elapsed.avg"},
+    {".sum.pct_of_peak_sustained_elapsed", "100 * B.sum / (U__cycles_elapsed.avg * B.sum.peak_sustained)"},
+    {".sum.per_second", "1000000000 * B.sum / gpu__time_duration.sum"},
+};
+
+/* Others by name. */
+static const struct {
+    const char *name, *expression;
+} by_name[] = {
+    {"lts__t_sector_hit_rate.pct", "100 * lts__t_sectors_lookup_hit.sum / lts__t_sectors.sum"},
+    {"lts__t_sector_op_read_hit_rate.pct", "100 * lts__t_sectors_op_read_lookup_hit.sum / lts__t_sectors_op_read.sum"},
+    {"lts__t_sector_op_write_hit_rate.pct",
+     "100 * lts__t_sectors_op_write_lookup_hit.sum / lts__t_sectors_op_write.sum"},
+};
+
+static const char fits_none[] = "it needs more than one pass, and a rotation counts one in a launch";
+
+/* Writes an expression of from_sums for a metric. */
+static void write_expression(const char *form, const char *name, size_t base, char out[EXPRESSION_ROOM])
+{
+    size_t n = 0, unit = (size_t)(strstr(name, "__") - name);
+    for (const char *c = form; *c && n + NAME_MAX_ROOM < EXPRESSION_ROOM; c++) {
+        if (*c == 'B' || *c == 'U')
+            n += (size_t)snprintf(out + n, EXPRESSION_ROOM - n, "%.*s", (int)(*c == 'B' ? base : unit), name);
+        else
+            out[n++] = *c;
+    }
+    out[n] = '\0';
+}
+
+/* Finds an expression in the tables. */
+static bool look_up(const char *name, char out[EXPRESSION_ROOM])
+{
+    size_t len = strlen(name);
+    for (size_t i = 0; i < sizeof(by_name) / sizeof(*by_name); i++)
+        if (!strcmp(name, by_name[i].name)) {
+            snprintf(out, EXPRESSION_ROOM, "%s", by_name[i].expression);
+            return true;
+        }
+    for (size_t i = 0; i < sizeof(from_sums) / sizeof(*from_sums); i++) {
+        size_t suffix = strlen(from_sums[i].suffix);
+        if (len > suffix && len < NAME_MAX_ROOM && strstr(name, "__") &&
+            !strcmp(name + len - suffix, from_sums[i].suffix)) {
+            write_expression(from_sums[i].expression, name, len - suffix, out);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns the passes of one metric alone; 0 when it cannot be counted; negative without memory. */
+static int passes_alone(const struct kp_planner *x, const char *name)
+{
+    struct kp_config config;
+    int rc = kp_plan_try(x, &name, 1, &config);
+    if (rc)
+        return rc < 0 ? rc : 0;
+    size_t passes = config.passes;
+    kp_config_free(&config);
+    return passes > INT16_MAX ? INT16_MAX : (int)passes;
+}
+
+/* Whether the chip has the metric, in one pass. */
+static bool fits_alone(const struct kp_planner *x, const char *name)
+{
+    const struct kp_planned *m = kp_plan_find(x->plan, name);
+    struct kp_metric_props props;
+    if (m && m->fits)
+        return true;
+    return !kp_tables_metric(x->host, name, &props) && passes_alone(x, name) == 1;
+}
+
+/* Plans the inputs of an expression; *all: each of them fits one pass. `known`: they do. */
+static int want_inputs(struct kp_planner *x, const char *expression, bool known, bool *all)
+{
+    struct kp_expr *e = NULL;
+    char *err = NULL;
+    size_t n;
+    int rc = kp_expr_compile(expression, &e, &err);
+    free(err);
+    if (rc)
+        return rc == -EINVAL ? (*all = false, 0) : rc;
+    const char *const *names = kp_expr_names(e, &n);
+    *all = true;
+    for (size_t i = 0; !known && i < n && *all; i++)
+        *all = fits_alone(x, names[i]);
+    for (size_t i = 0; !rc && *all && i < n; i++) {
+        bool had;
+        rc = kp_plan_want(x, names[i], KP_UNIT_OF_CHIP, false, &had);
+        struct kp_planned *m = rc ? NULL : kp_plan_find(x->plan, names[i]);
+        if (m)
+            m->fits = true;
+    }
+    kp_expr_free(e);
+    return rc;
+}
+
+/* Writes a throughput as the largest of those constituents that fit one pass. *out is malloc'ed, NULL when there is
+ * none. */
+static int write_throughput(struct kp_planner *x, const char *name, char **out)
+{
+    const char **parts, *unit_end = strstr(name, "__"), *suffix = unit_end ? strchr(unit_end, '.') : NULL;
+    size_t n, size = 0;
+    char part[NAME_MAX_ROOM];
+    bool any = false;
+    *out = NULL;
+    if (!suffix || kp_tables_constituents(x->host, name, &parts, &n))
+        return 0;
+    FILE *to = open_memstream(out, &size);
+    for (size_t i = 0; to && i < n; i++) {
+        snprintf(part, sizeof(part), "%s%s", parts[i], suffix);
+        if (!fits_alone(x, part))
+            continue;
+        fprintf(to, "%s%s", any ? ", " : "max(", part);
+        any = true;
+    }
+    free(parts);
+    if (to && any)
+        fputc(')', to);
+    if (!to || kp_text_end(to, out))
+        return -ENOMEM;
+    if (!any) {
+        free(*out);
+        *out = NULL;
+    }
+    return 0;
+}
+
+/* Sets how the metric of that name is composed, or that it cannot be. */
+static int compose(struct kp_planner *x, const char *name)
+{
+    char text[EXPRESSION_ROOM], *expression = NULL;
+    struct kp_metric_props props = {.type = KP_METRIC_COUNTER, .unit = ""};
+    bool all = false;
+    int rc = 0;
+    if (!kp_tables_metric(x->host, name, &props) && props.type == KP_METRIC_THROUGHPUT)
+        rc = write_throughput(x, name, &expression);
+    else if (look_up(name, text) && !(expression = kp_strdup(text)))
+        rc = -ENOMEM;
+    if (!rc && expression)
+        rc = want_inputs(x, expression, props.type == KP_METRIC_THROUGHPUT, &all);
+    struct kp_planned *m = kp_plan_find(x->plan, name); /* has moved */
+    m->group = KP_CANNOT_COLLECT;
+    if (!rc && all)
+        m->composed = expression;
+    else
+        free(expression);
+    if (!m->composed && !(m->why = kp_strdup(fits_none)))
+        rc = -ENOMEM;
+    return rc;
+}
+
+static int refuse(struct kp_planner *x, const char *name)
+{
+    struct kp_planned *m = kp_plan_find(x->plan, name);
+    m->group = KP_CANNOT_COLLECT;
+    m->why = kp_strdup("CUPTI refuses it");
+    return m->why ? 0 : -ENOMEM;
+}
+
+/* Takes out what fits no single pass. Inputs come to the end of the plan, and are looked at in turn. */
+static int take_out(struct kp_planner *x)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < x->plan->n_metrics; i++) {
+        const char *name = x->plan->metrics[i].name;
+        if (x->plan->metrics[i].group != KP_NOT_SCHEDULED || x->plan->metrics[i].fits)
+            continue;
+        int passes = passes_alone(x, name);
+        rc = passes < 0 ? passes : passes > 1 ? compose(x, name) : passes ? 0 : refuse(x, name);
+    }
+    return rc;
+}
+
+/* ---- packing ---- */
+
+/* Counters of one hardware unit, names[front..back) left. Those that rarely combine come first. */
+struct queue {
+    const char **names;
+    size_t front, back;
+    size_t guess[2]; /* how many were taken last time, at the front and at the back */
+};
+
+struct packing {
+    const struct kp_planner *x;
+    struct queue *queues;
+    size_t n_queues, left;
+    const char **names; /* of the list at hand; room for all */
+    size_t kept;
+    struct kp_config config; /* of these, if it has an image */
+};
+
+/* Returns the length of the part of a name that says which unit counts. KP_VENDOR: counters of patched code share no pass
+ * with others. */
+static size_t unit_of(const char *name)
+{
+    static const char patched[] = "__sass_";
+    const char *end = strstr(name, "__");
+    size_t len = end ? (size_t)(end - name) : strlen(name);
+    return end && !strncmp(end, patched, strlen(patched)) ? len + strlen(patched) : len;
+}
+
+/* KP_VENDOR: of these, the L2 and the L1 count one in a pass. Each list should begin with one. */
+static bool rarely_combines(const char *name)
+{
+    return strstr(name, "_lookup_") || strstr(name, "hit_rate");
+}
+
+static struct queue *queue_for(struct packing *p, const char *name, size_t room)
+{
+    size_t len = unit_of(name);
+    for (size_t i = 0; i < p->n_queues; i++) {
+        const char *first = p->queues[i].names[0];
+        if (unit_of(first) == len && !strncmp(first, name, len))
+            return &p->queues[i];
+    }
+    struct queue *q = &p->queues[p->n_queues];
+    *q = (struct queue){.names = calloc(room, sizeof(*q->names)), .guess = {1, 4}};
+    if (q->names)
+        p->n_queues++;
+    return q->names ? q : NULL;
+}
+
+static int fill_queues(struct packing *p)
+{
+    const struct kp_plan *plan = p->x->plan;
+    for (int later = 0; later < 2; later++)
+        for (size_t i = 0; i < plan->n_metrics; i++) {
+            const char *name = plan->metrics[i].name;
+            if (plan->metrics[i].group != KP_NOT_SCHEDULED || is_canary(name) || rarely_combines(name) == later)
+                continue;
+            struct queue *q = queue_for(p, name, plan->n_metrics);
+            if (!q)
+                return -ENOMEM;
+            q->names[q->back++] = name;
+            p->left++;
+        }
+    return 0;
+}
+
+/* Tries the list with `n` more names of the queue. Returns whether all fit one pass; the configuration is kept then. */
+static bool fits(struct packing *p, const struct queue *q, bool at_back, size_t n)
+{
+    struct kp_config config;
+    for (size_t i = 0; i < n; i++)
+        p->names[p->kept + i] = q->names[at_back ? q->back - 1 - i : q->front + i];
+    if (kp_plan_try(p->x, p->names, p->kept + n, &config))
+        return false;
+    if (config.passes > 1) {
+        kp_config_free(&config);
+        return false;
+    }
+    kp_config_free(&p->config);
+    p->config = config;
+    return true;
+}
+
+/* Takes as many names from one end of the queue as still fit. Begins with the number of the last time: most tries of
+ * all are avoided so, and a try takes 2 ms. */
+static void take(struct packing *p, struct queue *q, bool at_back)
+{
+    size_t left = q->back - q->front, fit = 0, too_many = left + 1;
+    size_t n = q->guess[at_back] < left ? q->guess[at_back] : left;
+    while (too_many - fit > 1) {
+        if (fits(p, q, at_back, n))
+            fit = n;
+        else
+            too_many = n;
+        bool open_end = too_many == left + 1;
+        n = open_end ? (2 * fit < left ? 2 * fit : left) : (fit + too_many) / 2;
+    }
+    for (size_t i = 0; i < fit; i++)
+        p->names[p->kept + i] = q->names[at_back ? q->back - 1 - i : q->front + i];
+    p->kept += fit;
+    p->left -= fit;
+    q->front += at_back ? 0 : fit;
+    q->back -= at_back ? fit : 0;
+    q->guess[at_back] = fit ? fit : 1;
+}
+
+static int by_length(const void *a, const void *b)
+{
+    const struct queue *x = a, *y = b;
+    size_t nx = x->back - x->front, ny = y->back - y->front;
+    return (nx < ny) - (nx > ny);
+}
+
+/* Packs one list; *any: it has more than the canaries. */
+static int pack_one(struct packing *p, bool with_canaries, bool *any)
+{
+    p->kept = 0;
+    for (size_t i = 0; with_canaries && i < CANARIES; i++)
+        if (kp_plan_find(p->x->plan, canaries[i]))
+            p->names[p->kept++] = kp_plan_find(p->x->plan, canaries[i])->name;
+    size_t before = p->kept;
+    qsort(p->queues, p->n_queues, sizeof(*p->queues), by_length);
+    for (size_t i = 0; i < p->n_queues; i++)
+        for (int at_back = 0; at_back < 2; at_back++)
+            if (p->queues[i].back > p->queues[i].front)
+                take(p, &p->queues[i], at_back);
+    *any = p->kept > before;
+    return *any ? kp_plan_commit(p->x->plan, &p->config) : 0;
+}
+
+/* Counters of patched code, and those of units apart, share no pass with the canaries. */
+static int pack_all(struct packing *p)
+{
+    int rc = fill_queues(p);
+    for (int with_canaries = 1; with_canaries >= 0; with_canaries--)
+        for (bool any = true; !rc && any && p->left;)
+            rc = pack_one(p, with_canaries, &any);
+    for (size_t i = 0; i < p->n_queues; i++)
+        for (size_t k = p->queues[i].front; !rc && k < p->queues[i].back; k++)
+            rc = refuse((struct kp_planner *)p->x, p->queues[i].names[k]);
+    return rc;
+}
+
+static int want_canaries(struct kp_planner *x)
+{
+    bool had;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < CANARIES; i++)
+        rc = kp_plan_want(x, canaries[i], KP_UNIT_OF_CHIP, false, &had);
+    return rc;
+}
+
+static bool has_counters(const struct kp_plan *p)
+{
+    for (size_t i = 0; i < p->n_metrics; i++)
+        if (p->metrics[i].group == KP_NOT_SCHEDULED)
+            return true;
+    return false;
+}
+
+int kp_plan_schedule_rotation(struct kp_planner *x)
+{
+    struct packing p = {.x = x};
+    int rc = 0;
+    if (!has_counters(x->plan))
+        return 0;
+    rc = want_canaries(x);
+    if (!rc)
+        rc = take_out(x);
+    size_t n = x->plan->n_metrics;
+    p.queues = calloc(n + 1, sizeof(*p.queues));
+    p.names = calloc(n + CANARIES + 1, sizeof(*p.names));
+    if (!rc)
+        rc = p.queues && p.names ? pack_all(&p) : -ENOMEM;
+    for (size_t i = 0; i < p.n_queues; i++)
+        free(p.queues[i].names);
+    kp_config_free(&p.config);
+    free(p.queues);
+    free(p.names);
+    return rc;
+}

@@ -1,0 +1,440 @@
+#include "preload/program/rotation.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/text.h"
+#include "preload/session/session.h"
+
+enum {
+    KEY_BUCKETS = 256,
+    PLACE_BUCKETS = 1 << 12,
+    MOST_PLACES = 1 << 16, /* beyond, launches take the longer way */
+    MOST_KEYS = 4096,      /* a program whose grids keep changing must not be counted for ever */
+    RECENT = 4096,         /* launches after which a key does not count as one that still comes */
+    MOST_FAILURES = 3,     /* windows of a group without counters, one after the other */
+};
+
+/* What the driver is told of a launch; padding is 0. */
+struct shape {
+    uint32_t grid[3], block[3], cluster[3], unused;
+    uint64_t dynamic_shared;
+};
+
+/* A function handle with a shape, for kp_rotation_passes. Never freed: other threads may be reading it. */
+struct place {
+    CUfunction function;
+    uint64_t generation;
+    struct shape shape;
+    atomic_bool complete; /* of the key */
+    atomic_uint_fast64_t launches;
+    struct place *next;        /* in its bucket */
+    struct place *next_of_key; /* under the gate */
+};
+
+struct kp_rotation_key {
+    struct kp_rotation *of;
+    char *mangled;
+    struct shape shape;
+    struct place *places;
+    uint64_t others;     /* launches without a place */
+    uint64_t seen_at;    /* the rotation's clock at the last launch that came by the gate */
+    uint64_t *taken;     /* of each group: launches that count it */
+    size_t lacking;      /* groups that lack launches */
+    uint64_t *collected; /* of each group, by the collecting thread: launches that counted it, */
+    uint64_t received;   /* all that ended, */
+    struct kp_result result;
+    char *lost;    /* why the last launch that counted nothing did not, or NULL */
+    bool is_begun; /* `result` has a launch */
+    bool is_over;  /* it has been passed on, */
+    uint64_t id;   /* under this number */
+    struct kp_rotation_key *next;
+};
+
+struct kp_rotation {
+    const struct kp_plan *plan;
+    uint64_t each, clock;
+    size_t groups;
+    size_t *failures; /* of each group */
+    bool *given_up;
+    size_t n_given_up, n_keys;
+    struct kp_rotation_key *keys[KEY_BUCKETS];
+};
+
+static struct place *_Atomic places[PLACE_BUCKETS];
+static atomic_size_t n_places;
+static atomic_uint_fast64_t generation;
+static atomic_int rotations; /* contexts: of several, a function handle does not tell which */
+
+/* ---- keys ---- */
+
+static struct shape shape_of(const struct kp_launch *l)
+{
+    struct shape s = {.dynamic_shared = l->shape.dynamic_shared};
+    memcpy(s.grid, l->shape.grid, sizeof(s.grid));
+    memcpy(s.block, l->shape.block, sizeof(s.block));
+    memcpy(s.cluster, l->shape.cluster, sizeof(s.cluster));
+    return s;
+}
+
+static bool same_shape(const struct shape *a, const struct shape *b)
+{
+    return !memcmp(a, b, sizeof(*a));
+}
+
+static struct place *_Atomic *bucket_of(CUfunction f, const struct shape *s)
+{
+    return &places[kp_hash(s, sizeof(*s), kp_hash(&f, sizeof(f), 0)) % PLACE_BUCKETS];
+}
+
+static struct place *find_place(CUfunction f, const struct shape *s)
+{
+    uint64_t now = atomic_load_explicit(&generation, memory_order_relaxed);
+    struct place *p = atomic_load_explicit(bucket_of(f, s), memory_order_acquire);
+    while (p && !(p->function == f && p->generation == now && same_shape(&p->shape, s)))
+        p = p->next;
+    return p;
+}
+
+/* Adds a place for the key, unless there are too many. The caller is inside the gate; readers need no lock. */
+static struct place *add_place(struct kp_rotation_key *k, CUfunction f)
+{
+    struct place *_Atomic *bucket = bucket_of(f, &k->shape);
+    struct place *p = atomic_load(&n_places) < MOST_PLACES ? calloc(1, sizeof(*p)) : NULL;
+    if (!p)
+        return NULL;
+    atomic_fetch_add(&n_places, 1);
+    p->function = f;
+    p->generation = atomic_load(&generation);
+    p->shape = k->shape;
+    atomic_store(&p->complete, !k->lacking);
+    p->next_of_key = k->places;
+    k->places = p;
+    p->next = atomic_load(bucket);
+    atomic_store_explicit(bucket, p, memory_order_release);
+    return p;
+}
+
+static struct kp_rotation_key *new_key(struct kp_rotation *r, const struct shape *s, const char *mangled)
+{
+    struct kp_rotation_key *k = calloc(1, sizeof(*k));
+    if (!k)
+        return NULL;
+    k->of = r;
+    k->shape = *s;
+    k->mangled = kp_strdup(mangled);
+    k->taken = calloc(r->groups + 1, sizeof(*k->taken));
+    k->collected = calloc(r->groups + 1, sizeof(*k->collected));
+    k->lacking = r->groups - r->n_given_up;
+    if (k->mangled && k->taken && k->collected)
+        return k;
+    free(k->mangled);
+    free(k->taken);
+    free(k->collected);
+    free(k);
+    return NULL;
+}
+
+static struct kp_rotation_key *find_key(struct kp_rotation *r, const struct shape *s, const char *mangled)
+{
+    size_t bucket = kp_hash(mangled, strlen(mangled), kp_hash(s, sizeof(*s), 0)) % KEY_BUCKETS;
+    struct kp_rotation_key *k = r->keys[bucket];
+    while (k && (!same_shape(&k->shape, s) || strcmp(k->mangled, mangled) != 0))
+        k = k->next;
+    if (!k && r->n_keys < MOST_KEYS && (k = new_key(r, s, mangled))) {
+        k->next = r->keys[bucket];
+        r->keys[bucket] = k;
+        r->n_keys++;
+    }
+    return k;
+}
+
+struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_launch *l, const char *mangled)
+{
+    const struct shape s = shape_of(l);
+    struct kp_rotation_key *k = find_key(r, &s, mangled);
+    if (!k)
+        return NULL;
+    struct place *p = find_place(l->f, &s);
+    if (!p)
+        p = add_place(k, l->f);
+    if (p)
+        atomic_fetch_add(&p->launches, 1);
+    else
+        k->others++;
+    k->seen_at = ++r->clock;
+    return k;
+}
+
+bool kp_rotation_passes(const struct kp_launch *l)
+{
+    if (l->is_graph || atomic_load_explicit(&rotations, memory_order_relaxed) != 1)
+        return false;
+    const struct shape s = shape_of(l);
+    struct place *p = find_place(l->f, &s);
+    if (!p || !atomic_load_explicit(&p->complete, memory_order_relaxed))
+        return false;
+    atomic_fetch_add_explicit(&p->launches, 1, memory_order_relaxed);
+    return true;
+}
+
+void kp_rotation_forget(void)
+{
+    atomic_fetch_add(&generation, 1);
+}
+
+/* ---- the walk ---- */
+
+/* Calls `fn` for each key. */
+static void each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_key *k, void *arg), void *arg)
+{
+    for (size_t b = 0; b < KEY_BUCKETS; b++)
+        for (struct kp_rotation_key *k = r->keys[b]; k; k = k->next)
+            fn(k, arg);
+}
+
+bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group)
+{
+    return k->taken[group] < k->of->each && !k->of->given_up[group];
+}
+
+bool kp_rotation_lacks_any(const struct kp_rotation_key *k)
+{
+    return k->lacking;
+}
+
+static bool still_comes(const struct kp_rotation_key *k)
+{
+    return k->of->clock - k->seen_at < RECENT;
+}
+
+/* How many keys that still come lack a group. */
+struct demand {
+    size_t group, keys;
+};
+
+static void add_demand(struct kp_rotation_key *k, void *arg)
+{
+    struct demand *d = arg;
+    d->keys += kp_rotation_lacks(k, d->group) && still_comes(k);
+}
+
+size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_key *k)
+{
+    struct demand best = {.group = 0};
+    for (size_t g = 0; g < r->groups; g++) {
+        struct demand d = {.group = g};
+        if (kp_rotation_lacks(k, g))
+            each_key(r, add_demand, &d);
+        if (d.keys > best.keys)
+            best = d;
+    }
+    return best.group;
+}
+
+bool kp_rotation_is_wanted(const struct kp_rotation *r, size_t group)
+{
+    struct demand d = {.group = group};
+    each_key(r, add_demand, &d);
+    return d.keys;
+}
+
+static void set_complete(struct kp_rotation_key *k, bool complete)
+{
+    for (struct place *p = k->places; p; p = p->next_of_key)
+        atomic_store(&p->complete, complete);
+}
+
+void kp_rotation_take(struct kp_rotation_key *k, size_t group)
+{
+    k->taken[group]++;
+    if (k->taken[group] == k->of->each && !k->of->given_up[group] && !--k->lacking)
+        set_complete(k, true);
+}
+
+void kp_rotation_untake(struct kp_rotation_key *k, size_t group)
+{
+    if (k->taken[group]-- == k->of->each && !k->of->given_up[group] && !k->lacking++)
+        set_complete(k, false);
+}
+
+static void stop_lacking(struct kp_rotation_key *k, void *arg)
+{
+    const size_t *group = arg;
+    if (k->taken[*group] < k->of->each && !--k->lacking)
+        set_complete(k, true);
+}
+
+void kp_rotation_failed(struct kp_rotation *r, size_t group)
+{
+    if (r->given_up[group] || ++r->failures[group] < MOST_FAILURES)
+        return;
+    each_key(r, stop_lacking, &group);
+    r->given_up[group] = true;
+    r->n_given_up++;
+}
+
+/* ---- results ---- */
+
+static uint64_t launches_of(const struct kp_rotation_key *k)
+{
+    uint64_t n = k->others;
+    for (const struct place *p = k->places; p; p = p->next_of_key)
+        n += atomic_load(&p->launches);
+    return n;
+}
+
+/* Adds the values that a further launch has counted. */
+static int merge(struct kp_rotation_key *k, const struct kp_result *counted)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < counted->n_metrics; i++) {
+        const struct kp_metric *m = &counted->metrics[i];
+        if (!kp_plan_is_counter(k->of->plan, m->name))
+            continue;
+        if (m->kind == KP_VALUE_REAL)
+            rc = kp_result_add_value(&k->result, m->name, m->unit, m->real);
+        else if (!kp_result_find(&k->result, m->name))
+            rc = kp_result_set_na(&k->result, m->name, m->text ? m->text : "");
+    }
+    return rc;
+}
+
+/* Begins the result with the first launch: its header, and values that are no counters. */
+static void begin(struct kp_rotation_key *k, struct kp_result *first)
+{
+    k->result = *first;
+    *first = (struct kp_result){.n_metrics = 0};
+    k->result.launch.profiler_ns = 0;
+    k->result.launch.graph_number = k->result.launch.node = 0; /* others of the key are of other nodes, or of none */
+    k->is_begun = true;
+    for (size_t i = 0; i < k->result.n_metrics; i++) {
+        struct kp_metric *m = &k->result.metrics[i];
+        if (m->kind == KP_VALUE_REAL && kp_plan_is_counter(k->of->plan, m->name))
+            m->counted = 1;
+    }
+}
+
+static uint32_t groups_counted(const struct kp_rotation_key *k)
+{
+    uint32_t n = 0;
+    for (size_t g = 0; g < k->of->groups; g++)
+        n += k->collected[g] > 0;
+    return n;
+}
+
+/* Fills the header, and what follows from the counted values. */
+static void complete(struct kp_rotation_key *k)
+{
+    struct kp_launch_info *l = &k->result.launch;
+    char why[160];
+    l->alike = launches_of(k);
+    l->counted = k->received;
+    l->groups = (uint32_t)k->of->groups;
+    l->groups_counted = groups_counted(k);
+    l->passes = l->groups_counted;
+    snprintf(why, sizeof(why), "its group of counters was not reached: %u of %u groups, in %llu launches%s%s",
+             l->groups_counted, l->groups, (unsigned long long)l->counted, k->lost ? "; " : "", k->lost ? k->lost : "");
+    int rc = kp_plan_store_missing(k->of->plan, why, &k->result);
+    rc = rc ? rc : kp_plan_compose(k->of->plan, &k->result);
+    rc = rc ? rc : kp_plan_derive(k->of->plan, &k->result);
+    rc = rc ? rc : kp_plan_spread(k->of->plan, &k->result);
+    if (rc || k->result.lossy)
+        kp_session_warn_once("out of memory: values of launches are missing");
+}
+
+/* Passes the result on to the session. */
+static void pass_on(struct kp_rotation_key *k)
+{
+    complete(k);
+    struct kp_session_entry e = {
+        .result = &k->result, .base = k->mangled, .profiled = k->result.launch.groups_counted > 0};
+    kp_session_results(&e, 1);
+    k->id = e.id;
+    k->is_over = true;
+}
+
+void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why)
+{
+    double ns = counted->launch.profiler_ns;
+    if (k->is_over) /* cannot be: a key takes no more launches than are needed */
+        return;
+    k->received++;
+    if (why) {
+        free(k->lost);
+        k->lost = kp_strdup(why);
+    } else {
+        k->collected[group]++;
+    }
+    if (!k->is_begun)
+        begin(k, counted);
+    else if (merge(k, counted))
+        k->result.lossy = true;
+    k->result.launch.profiler_ns += ns;
+    if (k->received == k->of->each * k->of->groups)
+        pass_on(k);
+}
+
+/* ---- begin and end ---- */
+
+struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each)
+{
+    struct kp_rotation *r = calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    r->plan = plan;
+    r->groups = plan->n_groups;
+    r->each = each;
+    r->failures = calloc(r->groups + 1, sizeof(*r->failures));
+    r->given_up = calloc(r->groups + 1, sizeof(*r->given_up));
+    if (r->failures && r->given_up) {
+        atomic_fetch_add(&rotations, 1);
+        return r;
+    }
+    free(r->failures);
+    free(r->given_up);
+    free(r);
+    return NULL;
+}
+
+/* Keys that are over only lack how many launches they stand for. */
+static void end_key(struct kp_rotation_key *k, void *arg)
+{
+    (void)arg;
+    if (k->is_over)
+        kp_session_alike(k->id, launches_of(k));
+    else if (k->is_begun)
+        pass_on(k);
+}
+
+static void free_key(struct kp_rotation_key *k)
+{
+    kp_result_free(&k->result);
+    free(k->lost);
+    free(k->mangled);
+    free(k->taken);
+    free(k->collected);
+    free(k);
+}
+
+void kp_rotation_end(struct kp_rotation *r)
+{
+    if (!r)
+        return;
+    kp_rotation_forget(); /* places lose their keys */
+    each_key(r, end_key, NULL);
+    for (size_t b = 0; b < KEY_BUCKETS; b++)
+        while (r->keys[b]) {
+            struct kp_rotation_key *k = r->keys[b];
+            r->keys[b] = k->next;
+            free_key(k);
+        }
+    atomic_fetch_sub(&rotations, 1);
+    free(r->failures);
+    free(r->given_up);
+    free(r);
+}

@@ -1,0 +1,55 @@
+/*
+ * Counts one group of counters for the program's own launches, and waits for each. Issues nothing again: another window
+ * counts another group, of later launches of the same kernels.
+ */
+#include "preload/program/rotation.h"
+#include "preload/window/job.h"
+#include "preload/window/strategy.h"
+
+/* Closing costs as much as so many launches that are counted for nothing. */
+enum { PATIENCE = 24 };
+
+static bool suits(const struct kp_question *q)
+{
+    return q->setup->rotates && q->key && kp_admit_counters(q);
+}
+
+static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+{
+    (void)refusal;
+    w->most = kp_admit_room(w);
+    w->group = kp_rotation_choose(w->context->rotation, q->key);
+    w->rotates = !kp_collector_count_begin(w->context->collector, w->mode, w->most, w->group, why);
+    if (!w->rotates)
+        kp_rotation_failed(w->context->rotation, w->group);
+    return w->rotates;
+}
+
+static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+{
+    kp_strategy_count.close(w, out);
+    if (!out->counters && w->wanted)
+        kp_rotation_failed(w->context->rotation, w->group);
+}
+
+static const char *admit(const struct kp_question *q)
+{
+    return kp_strategy_count.admit(q);
+}
+
+static CUresult issue(struct kp_window *w, struct kp_item *i)
+{
+    return kp_strategy_count.issue(w, i);
+}
+
+const struct kp_strategy kp_strategy_rotate = {
+    .name = "rotate",
+    .no_config = "read from an activity record of a run without counters, and this launch was counted as the program "
+                 "ran it",
+    .patience = PATIENCE,
+    .suits = suits,
+    .admit = admit,
+    .open = open_window,
+    .issue = issue,
+    .close = close_window,
+};

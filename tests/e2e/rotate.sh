@@ -1,0 +1,74 @@
+#!/bin/sh
+# Rotation: launches of a kernel take turns with groups of counters. Nothing is issued twice, and the report has one entry
+# for each kernel and shape.
+. "$(dirname "$0")/e2e.inc"
+one_thread
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
+
+# The L2 counts one of these in a pass.
+export KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum,lts__t_sectors_op_read_lookup_hit.sum
+export KPROF_SET=basic KPROF_REPLAY_MODE=rotate
+p=$programs/p_many
+
+# Launches that reached the driver.
+launches() {
+    grep -c '^launch ' "$1"
+}
+
+both "rotation" "$p" 40
+expect "rotation: launches of the driver" "$(launches "$tmp/kprof.log")" "$(launches "$tmp/plain.log")"
+expect "rotation: memory saved" "$(awk '$1 == "calls" && $3 == "cuptiCheckpointSave" { n += $4 } END { print n + 0 }' \
+    "$tmp/kprof.log")" 0
+expect "rotation: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 2
+expect "rotation: heads" "$(grep -c '^    Rotation: .* launches of this kernel and shape' "$tmp/report")" 2
+expect "rotation: seen" "$(account seen)" 120
+counted=$(account profiled)
+[ "$counted" -lt 60 ] || fail "rotation: $counted launches were counted"
+expect "rotation: the rest" "$(grep -c "of a kernel and shape that had been counted: $((120 - counted))" "$tmp/report")" 1
+
+# The stored session says the same, with what each value rests on.
+KPROF_EXPORT=$tmp/r.kprof both "stored" "$p" 40
+"$build/kprof" report --json "$tmp/r.kprof" >"$tmp/json"
+python3 - "$tmp/json" <<'END' || fail "stored: the JSON"
+import json, sys
+session = json.load(open(sys.argv[1]))
+session = session.get("sessions", [session])[0]
+launches = session["launches"]
+assert len(launches) == 2, len(launches)
+assert sum(l["rotation"]["launches"] for l in launches) == 120, [l["rotation"] for l in launches]
+for l in launches:
+    r = l["rotation"]
+    assert r["groups_counted"] == r["groups"] > 1, r
+    metrics = {m["name"]: m for m in l["metrics"]}
+    duration = metrics["gpu__time_duration.sum"]
+    assert duration["counted"] == r["counted"], (duration, r)
+    assert duration["interval"] is not None and duration["interval"] >= 0
+    for m in metrics.values():
+        if "counted" in m and m["name"] not in ("gpu__time_duration.sum", "sm__cycles_elapsed.max"):
+            assert m["counted"] >= 3, m
+    assert "counted" not in metrics["launch__grid_size"]
+END
+expect "stored: entries" "$("$build/kprof" report "$tmp/r.kprof" | grep -c '^    Rotation: ')" 2
+
+# Fewer launches than groups: what is lacking has its reason.
+both "few" "$p" 1
+expect "few: entries" "$(grep -c '^    Rotation: ' "$tmp/report")" 2
+grep -q 'its group of counters was not reached: [12] of [2-9]' "$tmp/report" || fail "few: no reason for what is lacking"
+
+# The nodes of a graph are launches.
+both "graphs" "$programs/p_nodes"
+expect "graphs: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 2
+expect "graphs: seen" "$(account seen)" 23
+
+# One pass is one pass.
+KPROF_METRICS="" KPROF_SET=quick both "quick" "$p" 5
+expect "quick: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 15
+
+# Launches that may not be repeated are counted, too: several threads, other processes, blocks of the device's heap.
+both "threads" "$programs/p_threads"
+both "repeat" "$programs/p_repeat" heap
+
+KPROF_REPLAY_MODE=rotat profiled "$p" 1
+grep -q 'rotate' "$tmp/kprof.err" || fail "a wrong value does not name the nearest"
+
+finish

@@ -1,0 +1,272 @@
+/* The walk of kernels and shapes through groups of counters: which launch counts what, when a key is complete, and what
+ * becomes of all that its launches have counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/program/rotation.h"
+#include "preload/session/session.h"
+#include "tests/support/collect_support.h"
+#include "tests/support/report_support.h"
+
+/* ---- the session, in the place of the real one ---- */
+
+enum { MOST = 16, EACH = 2 };
+
+static struct {
+    struct kp_result results[MOST];
+    bool profiled[MOST];
+    char bases[MOST][32];
+    uint64_t alike[MOST];
+    size_t n;
+} t;
+
+void kp_session_results(struct kp_session_entry *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        assert_true(t.n < MOST);
+        t.results[t.n] = *entries[i].result;
+        *entries[i].result = (struct kp_result){.n_metrics = 0};
+        t.profiled[t.n] = entries[i].profiled;
+        snprintf(t.bases[t.n], sizeof(t.bases[0]), "%s", entries[i].base);
+        entries[i].id = t.n++;
+    }
+}
+
+void kp_session_alike(uint64_t id, uint64_t alike)
+{
+    assert_true(id < t.n);
+    t.alike[id] = alike;
+}
+
+void kp_session_warn_once(const char *text)
+{
+    fail_msg("%s", text);
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < t.n; i++)
+        kp_result_free(&t.results[i]);
+    memset(&t, 0, sizeof(t));
+    return 0;
+}
+
+/* ---- help ---- */
+
+static const char hits[] = "lts__t_sectors_lookup_hit.sum", misses[] = "lts__t_sectors_lookup_miss.sum",
+                  duration[] = "gpu__time_duration.sum";
+
+/* Lists that hold `hits` and `misses` apart, as the L2 counts one of them in a pass. */
+static struct kp_plan *new_plan(void)
+{
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    assert_int_equal(
+        kp_plan_make(kp_test_real_cupti(), "GH100", NULL, 9, 0, NULL, 0,
+                     "lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum", KP_PLAN_ROTATE, &p, &err),
+        0);
+    assert_int_equal(p->n_groups, 2);
+    return p;
+}
+
+static struct kp_launch launch_of(uintptr_t function, unsigned grid)
+{
+    struct kp_launch l = {.f = (CUfunction)function};
+    for (int i = 0; i < 3; i++)
+        l.shape.grid[i] = l.shape.block[i] = 1;
+    l.shape.grid[0] = grid;
+    return l;
+}
+
+/* A launch that counts a group: every metric of its list gets the value. */
+static void count(struct kp_rotation_key *k, const struct kp_plan *p, size_t group, double value, const char *why)
+{
+    struct kp_result r = {.launch = {.profiler_ns = 10, .demangled = kp_strdup("kernel"), .ordinal = 7}};
+    assert_int_equal(kp_result_set_count(&r, "launch__grid_size", "", 5), 0);
+    for (size_t i = 0; !why && i < p->groups[group].n_names; i++)
+        assert_int_equal(kp_result_set_real(&r, p->groups[group].names[i], "", value), 0);
+    kp_rotation_take(k, group);
+    kp_rotation_collect(k, group, &r, why);
+    kp_result_free(&r);
+}
+
+static double number(const char *metric)
+{
+    double v = NAN;
+    assert_true(t.n > 0);
+    kp_metric_number(kp_result_find(&t.results[t.n - 1], metric), &v);
+    return v;
+}
+
+/* ---- tests ---- */
+
+static void test_a_key_walks_through_all_groups(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, EACH);
+    struct kp_launch l = launch_of(1, 3);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    (void)state;
+    for (size_t g = 0; g < 2; g++)
+        for (int i = 0; i < EACH; i++) {
+            assert_true(kp_rotation_lacks_any(k) && kp_rotation_lacks(k, g) && !t.n);
+            assert_true(kp_rotation_is_wanted(r, g));
+            assert_false(kp_rotation_passes(&l));
+            assert_int_equal(kp_rotation_choose(r, k), g);
+            count(k, p, g, 100 * (double)(g + 1) + i, NULL);
+        }
+    assert_false(kp_rotation_lacks_any(k) || kp_rotation_is_wanted(r, 0) || kp_rotation_is_wanted(r, 1));
+    assert_int_equal(t.n, 1);
+    const struct kp_launch_info *info = &t.results[0].launch;
+    assert_true(info->alike == 1 && info->counted == 2 * EACH && info->groups == 2 && info->groups_counted == 2);
+    assert_true(info->passes == 2 && info->profiler_ns == 40 && info->ordinal == 7);
+    assert_true(t.profiled[0]);
+    assert_string_equal(t.bases[0], "kernel");
+    /* Each metric is the mean of the launches that counted it; the canary of all. */
+    bool misses_first = number(misses) < number(hits);
+    assert_true(number(misses) == (misses_first ? 100.5 : 200.5));
+    assert_true(number(hits) == (misses_first ? 200.5 : 100.5));
+    assert_true(number(duration) == 150.5);
+    assert_int_equal(kp_result_find(&t.results[0], duration)->counted, 2 * EACH);
+    assert_int_equal(kp_result_find(&t.results[0], hits)->counted, EACH);
+    assert_int_equal(kp_result_find(&t.results[0], "launch__grid_size")->counted, 0);
+    /* From now on, its launches pass without the gate, and are still counted as its own. */
+    for (int i = 0; i < 5; i++)
+        assert_true(kp_rotation_passes(&l));
+    kp_rotation_end(r);
+    assert_int_equal(t.alike[0], 6);
+    assert_false(kp_rotation_passes(&l));
+    kp_plan_free(p);
+}
+
+static void test_keys_differ(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, 1);
+    struct kp_launch l = launch_of(1, 3), other_grid = launch_of(1, 4), other_handle = launch_of(2, 3), shared = l;
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    (void)state;
+    shared.shape.dynamic_shared = 16;
+    assert_ptr_not_equal(kp_rotation_find(r, &other_grid, "kernel"), k);
+    assert_ptr_not_equal(kp_rotation_find(r, &shared, "kernel"), k);
+    assert_ptr_not_equal(kp_rotation_find(r, &other_handle, "other"), k);
+    /* The same kernel by another handle, loaded again, is the same key. */
+    struct kp_launch again = launch_of(3, 3);
+    assert_ptr_equal(kp_rotation_find(r, &again, "kernel"), k);
+    count(k, p, 0, 1, NULL);
+    count(k, p, 1, 1, NULL);
+    assert_true(kp_rotation_passes(&l) && kp_rotation_passes(&again));
+    assert_false(kp_rotation_passes(&other_grid) || kp_rotation_passes(&shared) || kp_rotation_passes(&other_handle));
+    /* After an unload, a handle may be another function. */
+    kp_rotation_forget();
+    assert_false(kp_rotation_passes(&l));
+    assert_ptr_equal(kp_rotation_find(r, &l, "kernel"), k);
+    assert_true(kp_rotation_passes(&l));
+    /* With a second context, a handle does not tell the key. */
+    struct kp_rotation *second = kp_rotation_new(p, 1);
+    assert_false(kp_rotation_passes(&l));
+    kp_rotation_end(second);
+    kp_rotation_end(r);
+    kp_plan_free(p);
+}
+
+/* The group that most keys lack comes first, among those that the launch's key lacks. */
+static void test_the_next_group(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, 1);
+    struct kp_launch l[3] = {launch_of(1, 1), launch_of(1, 2), launch_of(1, 3)};
+    struct kp_rotation_key *k[3];
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        k[i] = kp_rotation_find(r, &l[i], "kernel");
+    count(k[1], p, 0, 1, NULL);
+    assert_int_equal(kp_rotation_choose(r, k[0]), 1);
+    assert_int_equal(kp_rotation_choose(r, k[1]), 1);
+    count(k[0], p, 1, 1, NULL);
+    count(k[2], p, 1, 1, NULL);
+    assert_int_equal(kp_rotation_choose(r, k[0]), 0);
+    assert_int_equal(kp_rotation_choose(r, k[1]), 1);
+    /* Keys that no longer come do not count. */
+    assert_true(kp_rotation_is_wanted(r, 0));
+    for (int i = 0; i < 5000; i++)
+        kp_rotation_find(r, &l[1], "kernel");
+    assert_false(kp_rotation_is_wanted(r, 0));
+    assert_true(kp_rotation_is_wanted(r, 1));
+    kp_rotation_end(r);
+    kp_plan_free(p);
+}
+
+/* At the end, what is incomplete is reported with what there is, and with the reason for the rest. */
+static void test_an_incomplete_key(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, EACH);
+    struct kp_launch l = launch_of(1, 1), never = launch_of(1, 2);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    (void)state;
+    kp_rotation_find(r, &never, "kernel");
+    count(k, p, 0, 5, NULL);
+    count(k, p, 1, 0, "CUPTI failed");
+    kp_rotation_end(r);
+    assert_int_equal(t.n, 1);
+    const struct kp_launch_info *info = &t.results[0].launch;
+    assert_true(info->counted == 2 && info->groups == 2 && info->groups_counted == 1 && t.profiled[0]);
+    const struct kp_metric *lacking = kp_result_find(&t.results[0], isfinite(number(hits)) ? misses : hits);
+    assert_int_equal(lacking->kind, KP_VALUE_NA);
+    assert_non_null(strstr(lacking->text, "1 of 2 groups, in 2 launches; CUPTI failed"));
+    assert_true(number(duration) == 5);
+    kp_plan_free(p);
+}
+
+static void test_a_group_that_fails(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, 1);
+    struct kp_launch l = launch_of(1, 1), later = launch_of(1, 2);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    (void)state;
+    kp_rotation_failed(r, 0);
+    kp_rotation_failed(r, 0);
+    assert_true(kp_rotation_lacks(k, 0));
+    kp_rotation_failed(r, 0);
+    assert_false(kp_rotation_lacks(k, 0));
+    assert_int_equal(kp_rotation_choose(r, k), 1);
+    kp_rotation_take(k, 1);
+    assert_false(kp_rotation_lacks_any(k));
+    assert_true(kp_rotation_passes(&l));
+    kp_rotation_untake(k, 1); /* the driver refused the launch */
+    assert_true(kp_rotation_lacks_any(k));
+    assert_false(kp_rotation_passes(&l));
+    struct kp_rotation_key *second = kp_rotation_find(r, &later, "kernel");
+    kp_rotation_take(second, 1);
+    assert_false(kp_rotation_lacks_any(second));
+    kp_rotation_failed(r, 1);
+    kp_rotation_failed(r, 1);
+    kp_rotation_failed(r, 1);
+    assert_false(kp_rotation_lacks_any(k) || kp_rotation_lacks_any(second));
+    kp_rotation_end(r);
+    assert_int_equal(t.n, 0);
+    kp_plan_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_a_key_walks_through_all_groups, reset),
+        cmocka_unit_test_teardown(test_keys_differ, reset),
+        cmocka_unit_test_teardown(test_the_next_group, reset),
+        cmocka_unit_test_teardown(test_an_incomplete_key, reset),
+        cmocka_unit_test_teardown(test_a_group_that_fails, reset),
+    };
+    return cmocka_run_group_tests_name("rotation", tests, NULL, NULL);
+}
