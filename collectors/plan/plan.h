@@ -24,11 +24,11 @@ struct kp_planned {
     char *name;
     char unit[48];
     int group;
-    char *why;    /* of KP_CANNOT_COLLECT */
-    bool derived; /* computed from others of the plan, see kp_plan_derive */
+    char *why;      /* of KP_CANNOT_COLLECT */
+    bool derived;   /* computed from others of the plan, see kp_plan_derive */
     char *composed; /* of a rotation, what fits no single pass: an expression over others of the plan; NULL = none */
-    bool listed;  /* among kp_plan.listed */
-    bool fits;    /* of a rotation: it is known to fit one pass */
+    bool listed;    /* among kp_plan.listed */
+    bool fits;      /* of a rotation: it is known to fit one pass */
 };
 
 struct kp_plan {
@@ -78,8 +78,9 @@ enum {
  * `how` is a sum of the bits above. KP_PLAN_RULES also plans the inputs of the sections' rules. KP_PLAN_ONE_PASS
  * makes at most one list, of one pass: by the order of the sections' rows, a counter is taken if it still fits, else it
  * is KP_CANNOT_COLLECT. KP_PLAN_ROTATE makes lists of one pass each, with the duration and the cycles in each that has
- * room for them; metrics that fit no single pass are composed of others. KP_PLAN_COLUMNS: `metrics` are KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the
- * command asks, and errors name its flag. KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI.
+ * room for them; metrics that fit no single pass are composed of others. KP_PLAN_COLUMNS: `metrics` are
+ * KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the command asks, and errors name its flag.
+ * KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI.
  *
  * Returns 0; -ENOMEM; -EIO with *err when the library cannot schedule. Returns -EINVAL with *err (malloc'ed; lines, the
  * last without its end) when the chip has no item of the list, or for more than KP_PLAN_MOST_COUNTERS.
@@ -107,7 +108,8 @@ int kp_plan_derive(const struct kp_plan *p, struct kp_result *r);
 /* Computes the composed metrics of a rotation, once all that were counted are in `r`: before the derived ones. Each has
  * the spread that follows from its inputs. 0 or -ENOMEM. */
 int kp_plan_compose(const struct kp_plan *p, struct kp_result *r);
-/* Gives the derived metrics of a rotation, which are in `r`, the spread that follows from their inputs. 0 or -ENOMEM. */
+/* Gives the derived metrics of a rotation, which are in `r`, the spread that follows from their inputs. 0 or -ENOMEM.
+ */
 int kp_plan_spread(const struct kp_plan *p, struct kp_result *r);
 
 /* Lists of metrics of the launch and the device, which are not counted; NULL at the end of each, and of the whole. */

@@ -72,8 +72,8 @@ struct spread {
     int rc;
 };
 
-/* Adds what one input contributes: by how much the value moves with the input's deviation. To first order, and as if the
- * inputs were independent. */
+/* Adds what one input contributes: by how much the value moves with the input's deviation. To first order, and as if
+ * the inputs were independent. */
 static int add_input(const char *name, void *arg)
 {
     struct spread *s = arg;

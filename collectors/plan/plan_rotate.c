@@ -226,8 +226,8 @@ struct packing {
     struct kp_config config; /* of these, if it has an image */
 };
 
-/* Returns the length of the part of a name that says which unit counts. KP_VENDOR: counters of patched code share no pass
- * with others. */
+/* Returns the length of the part of a name that says which unit counts. KP_VENDOR: counters of patched code share no
+ * pass with others. */
 static size_t unit_of(const char *name)
 {
     static const char patched[] = "__sass_";

@@ -48,12 +48,12 @@ struct kp_context {
     const char *chip; /* CUPTI's name, "" without CUPTI */
     uint8_t *availability;
     struct kp_plan *plan;
-    unsigned extras;          /* bits of the providers that are asked for besides the counters, see providers.h */
-    bool curves;              /* the occupancy curves are shown */
-    struct kp_result machine; /* metrics of the device and the machine, the same for each launch */
+    unsigned extras;              /* bits of the providers that are asked for besides the counters, see providers.h */
+    bool curves;                  /* the occupancy curves are shown */
+    struct kp_result machine;     /* metrics of the device and the machine, the same for each launch */
     struct kp_rotation *rotation; /* made by the first launch that takes part */
-    struct kp_plan *one_pass; /* for launches that must not be replayed; made when first needed */
-    bool no_one_pass;         /* making it failed */
+    struct kp_plan *one_pass;     /* for launches that must not be replayed; made when first needed */
+    bool no_one_pass;             /* making it failed */
     struct kp_collector *collector;
     char *no_counters; /* why there are no counters, or NULL */
     bool dead;         /* a kernel faulted: every later call fails, as it would without kprof */

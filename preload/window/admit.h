@@ -33,7 +33,7 @@ struct kp_question {
     const struct kp_candidate *what;
     const struct kp_known_function *function; /* NULL for a graph */
     struct kp_fit fit;
-    size_t by_node; /* of a graph whose nodes are repeated one by one: its kernels; else 0 */
+    size_t by_node;              /* of a graph whose nodes are repeated one by one: its kernels; else 0 */
     struct kp_rotation_key *key; /* what the launch counts for; NULL = for itself */
 };
 

@@ -269,7 +269,8 @@ int kp_result_set_na(struct kp_result *r, const char *name, const char *why);
 /* Adds the value of a further launch to a metric that rotation counts: value, `counted` and `deviation` are then those
  * of all. Sets the metric if it has no value yet. 0, or -ENOMEM with `r` as it was. */
 int kp_result_add_value(struct kp_result *r, const char *name, const char *unit, double value);
-/* Sets over how many launches metric `name`, which must be set, is a mean, and their standard deviation. 0 or -ENOENT. */
+/* Sets over how many launches metric `name`, which must be set, is a mean, and their standard deviation. 0 or -ENOENT.
+ */
 int kp_result_set_spread(struct kp_result *r, const char *name, uint32_t counted, double deviation);
 /* Computes half the width of the 95 % interval around a mean: another mean of as many launches falls into it. By
  * Student's t with both means' spread, t * deviation * sqrt(2 / counted). False with less than three launches. */

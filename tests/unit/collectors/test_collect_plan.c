@@ -1185,7 +1185,8 @@ static void check_rotation(const struct kp_plan *p, size_t most_lists, size_t mo
     assert_int_equal(p->passes, p->n_groups);
     for (size_t g = 0; g < p->n_groups; g++) {
         assert_int_equal(p->groups[g].passes, 1);
-        without += !in_list(&p->groups[g], "gpu__time_duration.sum") || !in_list(&p->groups[g], "sm__cycles_elapsed.max");
+        without +=
+            !in_list(&p->groups[g], "gpu__time_duration.sum") || !in_list(&p->groups[g], "sm__cycles_elapsed.max");
     }
     assert_true(without <= most_without);
     for (size_t i = 0; i < p->n_metrics; i++) {
@@ -1275,7 +1276,9 @@ static void test_spread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rotation), cmocka_unit_test(test_rotation_of_names), cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_rotation),
+        cmocka_unit_test(test_rotation_of_names),
+        cmocka_unit_test(test_spread),
         cmocka_unit_test(test_basic_set_on_every_chip),
         cmocka_unit_test(test_sets_on_every_chip),
         cmocka_unit_test(test_full_set_is_no_dearer_than_ncus),

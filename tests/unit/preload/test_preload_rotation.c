@@ -70,10 +70,10 @@ static struct kp_plan *new_plan(void)
 {
     struct kp_plan *p = NULL;
     char *err = NULL;
-    assert_int_equal(
-        kp_plan_make(kp_test_real_cupti(), "GH100", NULL, 9, 0, NULL, 0,
-                     "lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum", KP_PLAN_ROTATE, &p, &err),
-        0);
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), "GH100", NULL, 9, 0, NULL, 0,
+                                  "lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum", KP_PLAN_ROTATE, &p,
+                                  &err),
+                     0);
     assert_int_equal(p->n_groups, 2);
     return p;
 }

@@ -164,12 +164,9 @@ static void test_values_of_launches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_of_launches),
-        cmocka_unit_test(metrics_are_sorted_and_unique),
-        cmocka_unit_test(setting_replaces),
-        cmocka_unit_test(instances_belong_to_a_metric),
-        cmocka_unit_test(counts_add_up),
-        cmocka_unit_test(strdup_of_nothing),
+        cmocka_unit_test(test_values_of_launches), cmocka_unit_test(metrics_are_sorted_and_unique),
+        cmocka_unit_test(setting_replaces),        cmocka_unit_test(instances_belong_to_a_metric),
+        cmocka_unit_test(counts_add_up),           cmocka_unit_test(strdup_of_nothing),
     };
     return cmocka_run_group_tests_name("report/model", tests, NULL, NULL);
 }

@@ -63,6 +63,8 @@ static void defaults(void **state)
     assert_int_equal(o.target_processes, KP_TARGETS_ALL);
     assert_string_equal(o.target_processes_filter, "");
     assert_int_equal(o.application, 0);
+    assert_int_equal(o.replay_mode, KP_REPLAY_KERNEL);
+    assert_int_equal(o.rotate_launches, 3);
     assert_int_equal(o.window, 512);
     assert_int_equal(o.window_memory, 1 << 30);
     assert_true(o.window_reads);
@@ -110,11 +112,11 @@ static void every_field_has_its_variable(void **state)
     struct kp_options o = READ(
         "KPROF_CONFIG=/dev/null", "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b",
         "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
-        "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_GRAPH_PROFILING=graph",
-        "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p",
-        "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_STRICT=on", "KPROF_DEBUG=lock,window",
-        "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t", "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c",
-        "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
+        "KPROF_REPLAY_MODE=rotate", "KPROF_ROTATE_LAUNCHES=4", "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M",
+        "KPROF_WINDOW_READS=off", "KPROF_GRAPH_PROFILING=graph", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
+        "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_STRICT=on",
+        "KPROF_DEBUG=lock,window", "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t", "KPROF_PROFILE_FROM_START=off",
+        "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
         "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values",
         "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled",
         "KPROF_KERNEL_ID=1:7:regex:f:2", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu",
@@ -150,6 +152,8 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.target_processes, KP_TARGETS_APPLICATION);
     assert_string_equal(o.target_processes_filter, "a,regex:b");
     assert_int_equal(o.application, 4711);
+    assert_int_equal(o.replay_mode, KP_REPLAY_ROTATE);
+    assert_int_equal(o.rotate_launches, 4);
     assert_int_equal(o.window, 1);
     assert_int_equal(o.window_memory, 64 << 20);
     assert_false(o.window_reads);
@@ -449,7 +453,8 @@ static void errors(void **state)
         "KPROF_CACHE_CONTROL=nnoe",
         "KPROF_CACHE_CONTROL=sometimes",
         "KPROF_CLOCK_CONTROL=base",
-        "KPROF_REPLAY_MODE=kernel",
+        "KPROF_REPLAY_MODE=kernle",
+        "KPROF_ROTATE_LAUNCHES=0",
         "KPROF_CALL_STACK_TYPE=native",
         "KPROF_QUIET=onn",
         "KPROF_QUIET=2",

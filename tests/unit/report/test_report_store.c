@@ -174,11 +174,16 @@ static struct kp_result full_result(uint64_t id)
                                      .cc_minor = 3,
                                      .chip = kp_strdup("GB103"),
                                      .passes = 11,
+                                     .alike = 1234,
+                                     .counted = 21,
+                                     .groups = 9,
+                                     .groups_counted = 7,
                                      .profiler_ns = 0.3,
                                      .note = kp_strdup("a note"),
                                      .reason = kp_strdup("key")}};
     kp_result_set_real(&r, "a.real", "%", 0.1);
     kp_result_set_real(&r, "a.integral", "ns", 4096);
+    kp_result_set_spread(&r, "a.integral", 3, 0.25);
     kp_result_set_real(&r, "b.nan", "", NAN);
     kp_result_set_real(&r, "c.inf", "", -INFINITY);
     kp_result_set_count(&r, "d.count", "byte", UINT64_MAX);
@@ -201,6 +206,8 @@ static void assert_same_result(const struct kp_result *a, const struct kp_result
     assert_true(l->cc_major == m->cc_major && l->cc_minor == m->cc_minor);
     assert_same_text(l->chip, m->chip);
     assert_int_equal(l->passes, m->passes);
+    assert_true(l->alike == m->alike && l->counted == m->counted);
+    assert_true(l->groups == m->groups && l->groups_counted == m->groups_counted);
     assert_true(l->profiler_ns == m->profiler_ns);
     assert_int_equal(!l->note, !m->note);
     if (l->note)
@@ -219,6 +226,7 @@ static void assert_same_result(const struct kp_result *a, const struct kp_result
         assert_int_equal(!x->text, !y->text);
         if (x->text)
             assert_string_equal(x->text, y->text);
+        assert_true(x->counted == y->counted && x->deviation == y->deviation);
         assert_int_equal(x->n_instances, y->n_instances);
         for (size_t k = 0; k < x->n_instances; k++) {
             double v = x->instances[k].value, w = y->instances[k].value;
@@ -272,6 +280,8 @@ static void every_field_comes_back(void **state)
     kp_session_add_skip(&session, "first", 1);
     session.end_unix_ns = 9;
     put_session(s, &session);
+    char *err = NULL;
+    assert_int_equal(kp_store_put_alike(s, 7, results[1].launch.alike = 5678, &err), 0);
     kp_store_close(s);
 
     s = kp_test_reopen(p->file);
@@ -783,6 +793,9 @@ static void a_file_of_the_version_before(void **state)
         "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
         "ALTER TABLE launch DROP COLUMN stack; ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN "
         "node;"
+        "ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted; ALTER TABLE launch DROP COLUMN "
+        "groups; ALTER TABLE launch DROP COLUMN groups_counted;"
+        "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation;"
         "DROP TABLE range_seen; DROP TABLE launch_range; PRAGMA user_version=1");
     free(session.section_folder);
     session.section_folder = NULL;
@@ -790,6 +803,9 @@ static void a_file_of_the_version_before(void **state)
     session.environment = NULL;
     free(session.devices[0].breakdowns);
     session.devices[0].breakdowns = NULL;
+    r.launch.alike = r.launch.counted = 0;
+    r.launch.groups = r.launch.groups_counted = 0;
+    assert_int_equal(kp_result_set_spread(&r, "a.integral", 0, 0), 0);
     for (size_t i = 0; i < r.n_metrics; i++)
         assert_int_equal(kp_result_set_instances(&r, r.metrics[i].name, NULL, NULL, 0), 0);
     s = kp_test_reopen(p->file);
