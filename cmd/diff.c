@@ -224,12 +224,13 @@ static int take_launch(struct kp_result *r, void *arg)
     if (kp_derive_users(r) || grow(s))
         return -ENOMEM;
     struct unit *u = &s->units[s->n++];
-    *u = (struct unit){.result = *r, .launches = 1};
+    *u = (struct unit){.result = *r, .launches = r->launch.alike ? r->launch.alike : 1};
     *r = (struct kp_result){.launch.id = r->launch.id}; /* the caller continues behind that id */
     struct kp_view v = view_of(s, &u->result);
     struct keeping k = {s, &u->result, calloc(u->result.n_metrics + 1, sizeof *k.keep)};
     u->quick = kp_has_quick_instead(&v, &s->asked);
     s->timed |= kp_metric_number(kp_result_find(&u->result, KP_DIFF_DURATION), &u->ns);
+    u->ns *= (double)u->launches;
     s->counted |= s->timed || u->result.launch.passes > 0;
     int rc = k.keep ? judge(reading->diff, s, u) : -ENOMEM;
     if (!rc)
@@ -278,21 +279,21 @@ static void free_side(struct side *s)
 
 /* ---- kernels: averages over launches ---- */
 
-/* Averages the metric `m` over units[0..n): its numbers, or else the text that all share. */
+/* Averages the metric `m` over the launches of units[0..n): its numbers, or else the text that all share. */
 static int average(struct kp_result *out, const struct kp_metric *m, const struct unit *units, size_t n)
 {
-    double sum = 0, number;
-    size_t numbers = 0, texts = 0;
+    double sum = 0, launches = 0, number;
+    size_t texts = 0;
     for (size_t i = 0; i < n; i++) {
         const struct kp_metric *other = kp_result_find(&units[i].result, m->name);
         if (kp_metric_number(other, &number)) {
-            sum += number;
-            numbers++;
+            sum += number * (double)units[i].launches;
+            launches += (double)units[i].launches;
         }
         texts += other && other->kind == KP_VALUE_TEXT && m->kind == KP_VALUE_TEXT && !strcmp(other->text, m->text);
     }
-    if (numbers)
-        return kp_result_set_real(out, m->name, m->unit, sum / (double)numbers);
+    if (launches > 0)
+        return kp_result_set_real(out, m->name, m->unit, sum / launches);
     return texts == n ? kp_result_set_text(out, m->name, m->unit, m->text) : 0;
 }
 
@@ -345,11 +346,12 @@ static int merge_findings(struct unit *out, const struct unit *units, size_t n)
 /* Merges `n` units of a kernel into one, and uses them up. */
 static int merge_units(struct unit *out, struct unit *units, size_t n)
 {
-    *out = (struct unit){.launches = n, .quick = true};
+    *out = (struct unit){.quick = true};
     int rc = average_all(&out->result, units, n);
     if (!rc)
         rc = merge_findings(out, units, n);
     for (size_t i = 0; i < n; i++) {
+        out->launches += units[i].launches;
         out->ns += units[i].ns;
         out->quick &= units[i].quick;
     }
@@ -465,11 +467,19 @@ static bool change_of(const struct kp_metric *a, const struct kp_metric *b, doub
     return true;
 }
 
+/* Whether two means of rotations are no further apart than their launches let expect, with 95 %. */
+static bool is_within_spread(const struct kp_metric *a, const struct kp_metric *b)
+{
+    double half[SIDES];
+    return kp_metric_interval(a, &half[A]) && kp_metric_interval(b, &half[B]) &&
+           fabs(a->real - b->real) <= sqrt((half[A] * half[A] + half[B] * half[B]) / SIDES);
+}
+
 static bool has_changed(const struct kp_metric *a, const struct kp_metric *b, double threshold)
 {
     double percent;
     if (change_of(a, b, &percent))
-        return !(fabs(percent) <= threshold);
+        return !(fabs(percent) <= threshold) && !is_within_spread(a, b);
     return a->kind != b->kind || strcmp(a->unit, b->unit) != 0 ||
            (a->kind == KP_VALUE_TEXT && !is_same_text(a->text, b->text));
 }
@@ -955,9 +965,11 @@ static void check_limit(struct kp_out *o, const struct diff *d, const struct kp_
         double percent;
         if (!unit->partner)
             continue;
-        if (!change_of(metric_of(unit, limit->metric), metric_of(unit->partner, limit->metric), &percent)) {
+        const struct kp_metric *was = metric_of(unit, limit->metric), *is = metric_of(unit->partner, limit->metric);
+        if (!change_of(was, is, &percent)) {
             without++;
-        } else if (!(percent <= limit->percent)) { /* a change from or to NaN exceeds every limit */
+        } else if (!(percent <= limit->percent) &&
+                   !is_within_spread(was, is)) { /* a change from or to NaN exceeds every limit */
             print_exceeded(o, d, limit, unit, percent);
             outcome->exceeded++;
         }

@@ -41,9 +41,9 @@ struct range {
     struct kp_range *profiler;           /* enabled on the context */
     int stuck; /* CUPTI's code after one could not be disabled, which prevents all further ones */
     enum kp_range_mode mode;
-    bool used;                           /* the profiler has run, in this `mode`, */
-    size_t used_ranges;                  /* with this room */
-    const struct kp_config *used_config; /* for this list */
+    bool used;          /* the profiler has run, in this `mode`, */
+    size_t used_ranges; /* with this room */
+    size_t used_passes; /* and so many passes of a list */
     struct lease *leases;
     size_t room; /* 0 = not known yet */
     /* Of the current window. */
@@ -195,15 +195,15 @@ static void leave_disabled(struct range *r)
 
 /* Enables the profiler, after disabling it where needed. KP_VENDOR (CUPTI 13.0): a profiler handle cannot change its
  * range mode until it is disabled. Once it has run with some room, it drops further ranges even if configured for
- * more. After the passes of one list, it expects as many for the next. `room` is that of the image, and may exceed
- * the window's need. */
+ * more. After the passes of one list, it expects as many for the next: lists of one pass follow each other. `room` is
+ * that of the image, and may exceed the window's need. */
 static int enable_for(struct range *r, enum kp_range_mode mode, const struct kp_config *config, size_t room)
 {
-    if (r->used && (r->mode != mode || r->used_config != config || r->used_ranges < room))
+    if (r->used && (r->mode != mode || r->used_passes != config->passes || r->used_ranges < room))
         disable(r);
     int rc = enable(r);
     r->mode = mode;
-    r->used_config = config;
+    r->used_passes = config->passes;
     if (!r->used)
         r->used_ranges = room;
     r->used = !rc;

@@ -478,6 +478,48 @@ static void limits_are_exceeded_by_more_only(void **state)
     }
 }
 
+/* Means of rotations that are no further apart than their launches let expect are the same. */
+static void a_change_within_the_spread_is_none(void **state)
+{
+    static const struct {
+        double deviation; /* half of the interval of three launches is 3.51 times that */
+        bool changed;
+    } rows[] = {{10, true}, {28, true}, {29, false}, {50, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kp_recording a = made(KP_DIFF_DURATION), b = made(KP_DIFF_DURATION);
+        kp_result_set_spread(add_launch(&a, "k", 1, 1000), KP_DIFF_DURATION, 3, rows[i].deviation);
+        kp_result_set_spread(add_launch(&b, "k", 1, 1100), KP_DIFF_DURATION, 3, rows[i].deviation);
+        save(&a, "a.kprof");
+        save(&b, "b.kprof");
+        struct kp_diff_limit limit = {KP_DIFF_DURATION, 5};
+        struct compared c = compare(&plain, &(struct kp_diff_options){.limits = &limit, .n_limits = 1, .threshold = 1});
+        assert_int_equal(c.rc, 0);
+        assert_int_equal(c.outcome.exceeded, rows[i].changed);
+        (rows[i].changed ? assert_says : assert_silent)(&c, "+10.00\n");
+        compared_free(&c);
+    }
+}
+
+/* An entry of a rotation stands for all launches of its kernel and shape. */
+static void a_mean_weighs_as_many_launches(void **state)
+{
+    struct kp_diff_options by_kernel = {.by = KP_DIFF_BY_KERNEL, .all = true};
+    (void)state;
+    struct kp_recording a = made(KP_DIFF_DURATION), b = made(KP_DIFF_DURATION);
+    add_launch(&a, "k", 1, 100)->launch.alike = 9;
+    add_launch(&a, "k", 2, 1100);
+    add_launch(&b, "k", 1, 200)->launch.alike = 10;
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&plain, &by_kernel);
+    assert_int_equal(c.rc, 0);
+    assert_says(&c, "averages of 10 launches of A, 10 of B");
+    assert_says(&c, "ns    200    200        0\n");
+    assert_says(&c, "2 us -> 2 us");
+    compared_free(&c);
+}
+
 static void metrics_that_nobody_has_are_errors(void **state)
 {
     (void)state;
@@ -807,6 +849,8 @@ int main(void)
         cmocka_unit_test(sections_that_only_one_has_are_left_out),
         cmocka_unit_test(launches_of_one_pass_are_compared),
         cmocka_unit_test(limits_are_exceeded_by_more_only),
+        cmocka_unit_test(a_change_within_the_spread_is_none),
+        cmocka_unit_test(a_mean_weighs_as_many_launches),
         cmocka_unit_test(metrics_that_nobody_has_are_errors),
         cmocka_unit_test(what_cannot_be_compared_does_not_pass_in_silence),
         cmocka_unit_test(what_the_sink_returns_is_returned),

@@ -409,7 +409,9 @@ static void a_session_keeps_the_ranges(void **state)
     exec(path, "DROP TABLE range_seen; DROP TABLE launch_range; ALTER TABLE launch DROP COLUMN thread;"
                "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
                "ALTER TABLE launch DROP COLUMN stack; ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP "
-               "COLUMN node;"
+               "COLUMN node; ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted;"
+               "ALTER TABLE launch DROP COLUMN groups; ALTER TABLE launch DROP COLUMN groups_counted;"
+               "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation;"
                "PRAGMA user_version=2");
     lines = read_back(path, &seen, &times);
     assert_string_equal(lines, "");

@@ -203,7 +203,10 @@ static void a_file_of_a_version_before(void **state)
         sql(p->file, "DROP VIEW line_values; DROP VIEW code_values; DROP TABLE frame; DROP TABLE code;"
                      "DROP TABLE source_file; DROP TABLE location; DROP TABLE instruction; DROP TABLE code_counts;"
                      "DROP TABLE code_metric; DROP TABLE series; ALTER TABLE launch DROP COLUMN stack;"
-                     "ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN node");
+                     "ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN node;"
+                     "ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted;"
+                     "ALTER TABLE launch DROP COLUMN groups; ALTER TABLE launch DROP COLUMN groups_counted;"
+                     "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation");
         if (version < 3)
             sql(p->file, "DROP TABLE range_seen; DROP TABLE launch_range");
         snprintf(statement, sizeof statement, "PRAGMA user_version=%d", version);
