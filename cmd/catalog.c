@@ -410,20 +410,21 @@ int kp_catalog_listed(struct kp_catalog *c, const char *item, int (*fn)(const st
     return rc;
 }
 
-int kp_catalog_cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
-                    size_t *passes, char **err)
+int kp_catalog_cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, bool rotates,
+                    size_t *metrics, size_t *passes, char **err)
 {
     struct kp_plan *p = NULL;
-    int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, sections, n, "",
-                          kp_sections_one_pass(sections, n, "") ? KP_PLAN_ONE_PASS : KP_PLAN_RULES, &p, err);
+    bool one_pass = kp_sections_one_pass(sections, n, "");
+    unsigned how = one_pass ? KP_PLAN_ONE_PASS : rotates ? KP_PLAN_RULES | KP_PLAN_ROTATE : KP_PLAN_RULES;
+    int rc = kp_plan_make(c->cupti, c->chip, NULL, c->major, c->minor, sections, n, "", how, &p, err);
     *metrics = *passes = 0;
     if (rc)
         return rc;
     for (size_t i = 0; i < p->n_metrics; i++)
-        *metrics += p->metrics[i].group != KP_CANNOT_COLLECT;
+        *metrics += p->metrics[i].group != KP_CANNOT_COLLECT || p->metrics[i].composed;
     *passes = p->passes;
     kp_plan_free(p);
-    if (kp_sections_one_pass(sections, n, ""))
+    if (one_pass || rotates)
         return 0;
     const struct kp_providers_query query = {c->cupti, c->chip, c->major, c->minor, sections, n};
     return kp_providers_cost(&query, metrics, passes);

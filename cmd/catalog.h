@@ -64,9 +64,9 @@ int kp_catalog_listed(struct kp_catalog *c, const char *item, int (*fn)(const st
                       void *arg, char **err);
 
 /* Computes how many metrics the sections have on the chip when nothing else is asked for, and how many passes they
- * take. */
-int kp_catalog_cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, size_t *metrics,
-                    size_t *passes, char **err);
+ * take; `rotates`: how many groups of counters a rotation has for them. */
+int kp_catalog_cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, bool rotates,
+                    size_t *metrics, size_t *passes, char **err);
 
 /* Calls `fn` for each item of a list of metrics (`columns`: of trace-columns) that no chip of this CUPTI has. The
  * line names the nearest metric. */

@@ -400,11 +400,16 @@ struct numbers {
     char metrics[24], passes[24];
 };
 
-static int count(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, struct numbers *out,
-                 char **err)
+static bool rotates(const struct kp_options *o)
+{
+    return o->replay_mode == KP_REPLAY_ROTATE;
+}
+
+static int count(struct kp_catalog *c, const struct kp_options *o, const struct kp_section *const *sections, size_t n,
+                 struct numbers *out, char **err)
 {
     size_t metrics, passes;
-    int rc = kp_catalog_cost(c, sections, n, &metrics, &passes, err);
+    int rc = kp_catalog_cost(c, sections, n, rotates(o), &metrics, &passes, err);
     snprintf(out->metrics, sizeof out->metrics, "%zu", metrics);
     snprintf(out->passes, sizeof out->passes, "%zu", passes);
     return rc;
@@ -412,12 +417,12 @@ static int count(struct kp_catalog *c, const struct kp_section *const *sections,
 
 static int print_set(const char *set, const struct kp_options *o, struct kp_catalog *c, char **err)
 {
-    static const struct column columns[] = {{"Set", SET_WIDTH, NAME},
-                                            {"Enabled", NUMBER_WIDTH, LEFT},
-                                            {"Metrics", NUMBER_WIDTH, RIGHT},
-                                            {"Passes", NUMBER_WIDTH, RIGHT},
-                                            {"Sections", PAGE_WIDTH - SET_WIDTH - 3 * NUMBER_WIDTH - 4, LEFT},
-                                            {NULL, 0, LEFT}};
+    const struct column columns[] = {{"Set", SET_WIDTH, NAME},
+                                     {"Enabled", NUMBER_WIDTH, LEFT},
+                                     {"Metrics", NUMBER_WIDTH, RIGHT},
+                                     {rotates(o) ? "Groups" : "Passes", NUMBER_WIDTH, RIGHT},
+                                     {"Sections", PAGE_WIDTH - SET_WIDTH - 3 * NUMBER_WIDTH - 4, LEFT},
+                                     {NULL, 0, LEFT}};
     const struct kp_section **sections = NULL;
     struct numbers numbers;
     char *names = NULL;
@@ -431,7 +436,7 @@ static int print_set(const char *set, const struct kp_options *o, struct kp_cata
     if (f && kp_text_end(f, &names))
         rc = rc ? rc : -ENOMEM;
     if (!rc)
-        rc = count(c, sections, n, &numbers, err);
+        rc = count(c, o, sections, n, &numbers, err);
     if (!rc)
         print_row(columns, (const char *const[]){set, set == kp_set_find(o->set) ? "yes" : "no", numbers.metrics,
                                                  numbers.passes, names});
@@ -462,14 +467,13 @@ static bool is_builtin(const struct kp_section *s)
 
 static int print_sections(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
 {
-    static const struct column columns[] = {
-        {"Identifier", ID_WIDTH, NAME},
-        {"Display Name", DISPLAY_WIDTH, LEFT},
-        {"Enabled", NUMBER_WIDTH, LEFT},
-        {"Metrics", NUMBER_WIDTH, RIGHT},
-        {"Passes", NUMBER_WIDTH, RIGHT},
-        {"From", PAGE_WIDTH - ID_WIDTH - DISPLAY_WIDTH - 3 * NUMBER_WIDTH - 5, NAME},
-        {NULL, 0, LEFT}};
+    const struct column columns[] = {{"Identifier", ID_WIDTH, NAME},
+                                     {"Display Name", DISPLAY_WIDTH, LEFT},
+                                     {"Enabled", NUMBER_WIDTH, LEFT},
+                                     {"Metrics", NUMBER_WIDTH, RIGHT},
+                                     {rotates(o) ? "Groups" : "Passes", NUMBER_WIDTH, RIGHT},
+                                     {"From", PAGE_WIDTH - ID_WIDTH - DISPLAY_WIDTH - 3 * NUMBER_WIDTH - 5, NAME},
+                                     {NULL, 0, LEFT}};
     const struct kp_section **enabled = NULL;
     size_t n, n_enabled;
     const struct kp_section *s = kp_sections(&n);
@@ -484,7 +488,7 @@ static int print_sections(const struct kp_query *q, const struct kp_options *o, 
         const struct kp_section *one = &s[i];
         bool on = next < n_enabled && enabled[next] == one; /* both are in the same order */
         next += on;
-        rc = count(c, &one, 1, &numbers, err);
+        rc = count(c, o, &one, 1, &numbers, err);
         if (!rc)
             print_row(columns, (const char *const[]){one->id, one->display, on ? "yes" : "no", numbers.metrics,
                                                      numbers.passes, is_builtin(one) ? "built-in" : "section folder"});

@@ -33,20 +33,20 @@ struct place {
     atomic_bool complete; /* of the key */
     atomic_uint_fast64_t launches;
     struct place *next;        /* in its bucket */
-    struct place *next_of_key; /* under the gate */
+    struct place *next_of_key; /* never changes, as `next` */
 };
 
 struct kp_rotation_key {
     struct kp_rotation *of;
     char *mangled;
     struct shape shape;
-    struct place *places;
-    uint64_t others;     /* launches without a place */
-    uint64_t seen_at;    /* the rotation's clock at the last launch that came by the gate */
-    uint64_t *taken;     /* of each group: launches that count it */
-    size_t lacking;      /* groups that lack launches */
-    uint64_t *collected; /* of each group, by the collecting thread: launches that counted it, */
-    uint64_t received;   /* all that ended, */
+    struct place *_Atomic places; /* added to inside the gate, read by the collecting thread, too; so is: */
+    atomic_uint_fast64_t others;  /* launches without a place */
+    uint64_t seen_at;             /* the rotation's clock at the last launch that came by the gate */
+    uint64_t *taken;              /* of each group: launches that count it */
+    size_t lacking;               /* groups that lack launches */
+    uint64_t *collected;          /* of each group, by the collecting thread: launches that counted it, */
+    uint64_t received;            /* all that ended, */
     struct kp_result result;
     char *lost;    /* why the last launch that counted nothing did not, or NULL */
     bool is_begun; /* `result` has a launch */
@@ -112,8 +112,8 @@ static struct place *add_place(struct kp_rotation_key *k, CUfunction f)
     p->generation = atomic_load(&generation);
     p->shape = k->shape;
     atomic_store(&p->complete, !k->lacking);
-    p->next_of_key = k->places;
-    k->places = p;
+    p->next_of_key = atomic_load(&k->places);
+    atomic_store(&k->places, p);
     p->next = atomic_load(bucket);
     atomic_store_explicit(bucket, p, memory_order_release);
     return p;
@@ -165,7 +165,7 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
     if (p)
         atomic_fetch_add(&p->launches, 1);
     else
-        k->others++;
+        atomic_fetch_add(&k->others, 1);
     k->seen_at = ++r->clock;
     return k;
 }
@@ -245,7 +245,7 @@ bool kp_rotation_is_wanted(const struct kp_rotation *r, size_t group)
 
 static void set_complete(struct kp_rotation_key *k, bool complete)
 {
-    for (struct place *p = k->places; p; p = p->next_of_key)
+    for (struct place *p = atomic_load(&k->places); p; p = p->next_of_key)
         atomic_store(&p->complete, complete);
 }
 
@@ -282,8 +282,8 @@ void kp_rotation_failed(struct kp_rotation *r, size_t group)
 
 static uint64_t launches_of(const struct kp_rotation_key *k)
 {
-    uint64_t n = k->others;
-    for (const struct place *p = k->places; p; p = p->next_of_key)
+    uint64_t n = atomic_load(&k->others);
+    for (struct place *p = atomic_load(&k->places); p; p = p->next_of_key)
         n += atomic_load(&p->launches);
     return n;
 }

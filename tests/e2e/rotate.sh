@@ -68,6 +68,14 @@ expect "quick: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 15
 both "threads" "$programs/p_threads"
 both "repeat" "$programs/p_repeat" heap
 
+# The number of groups is known without a GPU.
+groups() { # FLAGS...
+    "$build/kprof" --list-sets --chip GH100 --cupti-dir "$KP_REAL_CUPTI" "$@" 2>"$tmp/sets.err" |
+        awk '$1 == "Set" { n = $4 } $1 == "basic" { print n, $4 }'
+}
+expect "sets: passes" "$(KPROF_REPLAY_MODE=kernel groups)" "Passes 9"
+case $(groups --replay-mode rotate) in "Groups "[89] | "Groups 1"[0-4]) ;; *) fail "sets: $(groups)" ;; esac
+
 KPROF_REPLAY_MODE=rotat profiled "$p" 1
 grep -q 'rotate' "$tmp/kprof.err" || fail "a wrong value does not name the nearest"
 

@@ -91,7 +91,9 @@ static void test_operations(void **state)
         assert_true(n.kinds[i] > 0);
     assert_true(n.full_names > 4);
     assert_int_equal(kp_catalog_metrics(n.catalog, stop, NULL), -7);
-    assert_int_equal(kp_catalog_cost(n.catalog, &quick, 1, &metrics, &passes, &err), 0);
+    assert_int_equal(kp_catalog_cost(n.catalog, &quick, 1, false, &metrics, &passes, &err), 0);
+    assert_int_equal(passes, 1);
+    assert_int_equal(kp_catalog_cost(n.catalog, &quick, 1, true, &metrics, &passes, &err), 0);
     assert_int_equal(passes, 1);
     assert_true(metrics > 10);
     kp_catalog_close(n.catalog);
