@@ -7,8 +7,8 @@
 #include "preload/window/strategy.h"
 
 enum {
-    PATIENCE = 24, /* closing costs as much as so many launches that are counted for nothing */
-    ROOM = 64,     /* launches of a window: each group has an image of its own, which takes 0.3 ms a launch to make */
+    PATIENCE = 72, /* closing costs as much as so many launches that are counted for nothing: 65 ms, 0.8 ms */
+    ROOM = 256,    /* launches of a window: each group has an image of its own, which takes 0.3 ms a launch to make */
 };
 
 static bool suits(const struct kp_question *q)
