@@ -55,6 +55,11 @@ struct kp_session_entry {
  * that the file does not take stay in memory for the report. After kp_session_close they are dropped. */
 void kp_session_results(struct kp_session_entry *entries, size_t n);
 
+/* Stores what the timeline has recorded since the last time, where a file is open. */
+void kp_session_timeline(void);
+/* Stores the rest, and which launches kernels belong to. Call it before kp_session_close. */
+void kp_session_timeline_end(void);
+
 /* Writes a warning once, however often it comes up: about a failure of that kind, or about counters. */
 void kp_session_warn(enum kp_failure kind, const char *text);
 void kp_session_warn_once(const char *text);

@@ -86,6 +86,10 @@ void kp_session_warn(enum kp_failure kind, const char *text)
     snprintf(t.warning, sizeof(t.warning), "%s", text);
 }
 
+void kp_session_timeline(void)
+{
+}
+
 void kp_session_warn_once(const char *text)
 {
     snprintf(t.warning, sizeof(t.warning), "%s", text);
