@@ -4,6 +4,8 @@ timeline.py same PLAIN.log SESSION     the kernels are those that the program la
 timeline.py copies ONE OTHER           both have the same copies and memsets
 timeline.py linked SESSION             each profiled launch is on the timeline once, with its name and grid
 timeline.py trace SESSION TRACE.json   the trace has the activities, in their order and with their durations
+timeline.py perfetto SESSION TRACE.json BINARY   Perfetto's own parser finds the same in it; PyPI's perfetto is needed, and
+                                       its trace_processor_shell, which that fetches only where there is a network
 """
 import collections
 import json
@@ -85,6 +87,9 @@ def trace(session, path):
     for e in document["traceEvents"]:
         if e["ph"] == "X" and e["cat"] in ("kernel", "copy", "memset", "range"):
             start, length = round(e["ts"] * 1000) + base, round(e["dur"] * 1000)
+            # Perfetto's parser cuts
+            if (int(e["ts"] * 1000.0), int(e["dur"] * 1000.0)) != (start - base, length):
+                return f"{e['name']}: ts {e['ts']} and dur {e['dur']} lose a nanosecond"
             got[e["cat"]].append((start, length, e["name"]))
     words = {KERNEL: "kernel", COPY: "copy", SET: "memset", RANGE: "range"}
     wanted = collections.defaultdict(list)
@@ -113,8 +118,30 @@ def trace(session, path):
     return None
 
 
+def perfetto(session, path, binary):
+    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+
+    with open(path, encoding="utf-8") as f:
+        base = int(json.load(f)["otherData"]["base_ns"])
+    processor = TraceProcessor(trace=path, config=TraceProcessorConfig(bin_path=binary))
+    got = [
+        (r.ts + base, r.dur, r.name)
+        for r in processor.query("SELECT ts, dur, name FROM slice WHERE category = 'kernel' ORDER BY ts, dur, name")
+    ]
+    lost = [r.value for r in processor.query("SELECT value FROM stats WHERE severity = 'error' AND value > 0")]
+    processor.close()
+    wanted = rows(
+        session,
+        "SELECT a.start_ns, a.end_ns - a.start_ns AS ns, n.name FROM activity a JOIN activity_name n ON n.id = a.name "
+        "WHERE a.kind = 0 ORDER BY a.start_ns, ns, n.name",
+    )
+    if lost:
+        return f"Perfetto counts {sum(lost)} faults"
+    return None if got == wanted else f"{len(got)} kernels that differ from {len(wanted)} activities"
+
+
 def main():
-    commands = {"same": same, "copies": copies, "linked": linked, "trace": trace}
+    commands = {"same": same, "copies": copies, "linked": linked, "trace": trace, "perfetto": perfetto}
     wrong = commands[sys.argv[1]](*sys.argv[2:])
     if wrong:
         print(wrong)

@@ -29,9 +29,25 @@ done
 KPROF_WINDOW=1 recorded many 5
 KPROF_SET=quick KPROF_CACHE_CONTROL=none recorded many 5
 
+# The trace has all of it, of one session and of several.
+traced() { # WHAT
+    "$build/kprof" report --trace-json "$tmp/trace.json" "$tmp/s.kprof" >"$tmp/said" 2>&1 || fail "$1: $(cat "$tmp/said")"
+    [ -s "$tmp/said" ] && fail "$1: the trace comes with words: $(cat "$tmp/said")"
+    look "$1: trace" trace "$tmp/s.kprof" "$tmp/trace.json"
+    # Perfetto's own parser, where its binary is at hand
+    [ -z "${KP_TRACE_PROCESSOR:-}" ] || look "$1: Perfetto" perfetto "$tmp/s.kprof" "$tmp/trace.json" "$KP_TRACE_PROCESSOR"
+}
+both "threads" env KPROF_TIMELINE=on "$programs/p_window" threads
+traced "threads"
+"$build/kprof" report --trace-json "$tmp/both.json" "$tmp/s.kprof" "$tmp/windows.kprof" || fail "a trace of two sessions"
+expect "processes of two sessions" "$(python3 -c 'import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+print(len({e["pid"] for e in events}), len([e for e in events if e["name"] == "process_name"]))' "$tmp/both.json")" '4 4'
+
 # Kernels of a graph are told apart, each with its own launch of the report.
 both graphs env KPROF_TIMELINE=on "$programs/p_nodes"
 look "graphs" same "$tmp/plain.log" "$tmp/s.kprof"
+traced "graphs"
 both "graphs as wholes" env KPROF_TIMELINE=on KPROF_GRAPH_PROFILING=graph "$programs/p_nodes"
 look "graphs as wholes" same "$tmp/plain.log" "$tmp/s.kprof"
 
@@ -41,6 +57,10 @@ expect "without: rows" "$(python3 -c 'import sqlite3, sys
 print(sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM activity").fetchone()[0])' "$tmp/s.kprof")" 0
 "$build/kprof" report --page timeline "$tmp/s.kprof" >"$tmp/stored" || fail "a session without a timeline"
 grep -q 'No timeline was recorded: run the program with timeline' "$tmp/stored" || fail "no timeline: $(cat "$tmp/stored")"
+"$build/kprof" report --trace-json "$tmp/none.json" "$tmp/s.kprof" 2>"$tmp/said" || fail "a trace of no timeline"
+grep -q '^==WARNING== no timeline was recorded' "$tmp/said" || fail "an empty trace is not told: $(cat "$tmp/said")"
+python3 -m json.tool "$tmp/none.json" >/dev/null || fail "an empty trace is no JSON"
+"$build/kprof" report --trace-json "$tmp/no/folder.json" "$tmp/s.kprof" 2>"$tmp/said" && fail "a trace into no folder"
 
 # Records that CUPTI drops are told, and then no launch is looked for by the order of the records.
 both "dropped" env KPROF_TIMELINE=on FAKE_ACTIVITY_DROPS=7 "$programs/p_direct"
@@ -57,6 +77,7 @@ LD_LIBRARY_PATH=$build/fake "$programs/p_nvtx" >/dev/null
 if [ $? != 77 ]; then
     both "ranges" env KPROF_TIMELINE=on "$programs/p_nvtx"
     look "ranges" linked "$tmp/s.kprof"
+    traced "ranges"
     expect "ranges" "$(python3 -c 'import sqlite3, sys
 print(" ".join(sorted(r[0] for r in sqlite3.connect(sys.argv[1]).execute("SELECT name FROM activities WHERE kind = 3"))))' \
         "$tmp/s.kprof")" 'backward conv epoch forward io@grüß/e io@read step'

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/html/trace_json.h"
 #include "report/pages/page.h"
 #include "report/view/gaps.h"
 #include "tests/support/report_support.h"
@@ -447,6 +448,56 @@ static void the_page_of_none(void **state)
     kp_store_close(s);
 }
 
+/* ---- the trace ---- */
+
+static void assert_trace(struct kp_store *const *s, size_t n, uint64_t activities, const char *golden)
+{
+    char *text = NULL, *err = NULL;
+    size_t size;
+    uint64_t found;
+    FILE *to = open_memstream(&text, &size);
+    kp_test_done(kp_trace_print(s, n, to, &found, &err), &err);
+    assert_int_equal(fclose(to), 0);
+    assert_true(found == activities);
+    kp_test_golden(text, golden);
+    free(text);
+}
+
+/* Names with all that JSON escapes; 1005 ns, which a parser that multiplies by 1000 and cuts would take for 1004; a
+ * lane for what overlaps; samples of a launch of the report. */
+static void the_trace(void **state)
+{
+    struct kp_test_place *p = *state;
+    struct kp_timeline t = made();
+    struct kp_result r = {.launch = {.id = 3, .ordinal = 11}};
+    struct kp_series series = {kp_strdup("pmsampling:a\"b"), kp_strdup("%"), malloc(2 * sizeof(double)), 2, 500, 1000};
+    char *err = NULL;
+    add(&t, KERNEL, B, 1001005, 1002010);
+    assert_int_equal(kp_timeline_set_name(&t, HTOD, "bad \xff\t\x01 byte </script>"), 0);
+    struct kp_store *s = stored(p->file, &t, true);
+    r.launch.mangled = kp_strdup("a");
+    r.launch.demangled = kp_strdup("a");
+    r.launch.chip = kp_strdup("");
+    r.launch.reason = kp_strdup("");
+    series.values[0] = 12.5;
+    series.values[1] = 50;
+    assert_int_equal(kp_result_add_series(&r, &series), 0);
+    kp_test_done(kp_store_put_result(s, &r, &err), &err);
+    assert_trace(&s, 1, 13, "tests/golden/timeline_trace.json");
+    kp_store_close(s);
+    kp_result_free(&r);
+    kp_timeline_free(&t);
+}
+
+static void the_trace_of_none(void **state)
+{
+    struct kp_test_place *p = *state;
+    struct kp_timeline none = {.n = 0};
+    struct kp_store *s = stored(p->file, &none, false);
+    assert_trace(&s, 1, 0, "tests/golden/timeline_trace_none.json");
+    kp_store_close(s);
+}
+
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, kp_test_enter, kp_test_leave)
 
 int main(void)
@@ -466,6 +517,8 @@ int main(void)
         IN_A_FOLDER(a_damaged_timeline),
         IN_A_FOLDER(the_page),
         IN_A_FOLDER(the_page_of_none),
+        IN_A_FOLDER(the_trace),
+        IN_A_FOLDER(the_trace_of_none),
     };
     return cmocka_run_group_tests_name("report/timeline", tests, NULL, NULL);
 }
