@@ -8,21 +8,11 @@
 
 #include "base/json.h"
 #include "base/plain.h"
-#include "report/view/gaps.h"
-
-/* A thread of the trace: a stream, or a thread of the program; `lane` where activities of one overlap. */
-struct row {
-    int device; /* KP_NO_DEVICE: NVTX, or kprof */
-    bool is_kprof;
-    uint32_t context_id, stream_id;
-    uint64_t thread;
-    uint32_t group, lane;
-    unsigned tid;
-};
+#include "report/view/timeline_rows.h"
 
 struct process {
+    enum kp_activity_kind kind; /* KERNEL: a device */
     int device;
-    bool is_kprof;
     unsigned pid;
 };
 
@@ -38,11 +28,8 @@ struct trace {
     /* of the present session: */
     const struct kp_session *session;
     struct kp_timeline line;
-    uint32_t *groups, *lanes; /* by activity */
-    struct row *keys;         /* of the groups */
-    size_t n_keys;
-    struct row *rows;
-    size_t n_rows;
+    struct kp_timeline_rows rows;
+    unsigned *tids; /* of the rows; 0: not named yet */
     struct process *processes;
     size_t n_processes;
     struct launch *launches; /* by ordinal */
@@ -67,56 +54,6 @@ static void write_us(struct kp_json *j, const char *key, int64_t ns)
 
 /* ---- processes and threads ---- */
 
-static bool is_of(const struct row *k, const struct kp_activity *a)
-{
-    if (k->is_kprof || a->kind == KP_ACTIVITY_KPROF)
-        return k->is_kprof == (a->kind == KP_ACTIVITY_KPROF);
-    if (a->kind == KP_ACTIVITY_RANGE || k->device == KP_NO_DEVICE)
-        return a->kind == KP_ACTIVITY_RANGE && k->device == KP_NO_DEVICE && k->thread == a->thread;
-    return k->device == a->device && k->context_id == a->context_id && k->stream_id == a->stream_id;
-}
-
-/* Finds the group of an activity. The last one found is likely. */
-static int group_of(struct trace *t, const struct kp_activity *a, uint32_t *group)
-{
-    size_t i = *group < t->n_keys && is_of(&t->keys[*group], a) ? *group : 0;
-    while (i < t->n_keys && !is_of(&t->keys[i], a))
-        i++;
-    *group = (uint32_t)i;
-    if (i < t->n_keys)
-        return 0;
-    struct row *grown = realloc(t->keys, (t->n_keys + 1) * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    t->keys = grown;
-    grown[t->n_keys++] = (struct row){.device = a->kind >= KP_ACTIVITY_RANGE ? KP_NO_DEVICE : a->device,
-                                      .is_kprof = a->kind == KP_ACTIVITY_KPROF,
-                                      .context_id = a->context_id,
-                                      .stream_id = a->stream_id,
-                                      .thread = a->thread,
-                                      .group = (uint32_t)i};
-    return 0;
-}
-
-/* Assigns lanes: those of ranges may lie within each other. */
-static int assign_lanes(struct trace *t)
-{
-    size_t n = t->line.n;
-    uint32_t *part = malloc((n ? n : 1) * sizeof *part), *lanes = NULL;
-    int rc = part ? 0 : -ENOMEM;
-    for (int nested = 0; !rc && nested < 2; nested++) {
-        for (size_t i = 0; i < n; i++)
-            part[i] = (t->line.at[i].kind >= KP_ACTIVITY_RANGE) == nested ? t->groups[i] : UINT32_MAX;
-        rc = kp_timeline_lanes(&t->line, part, nested, &lanes);
-        for (size_t i = 0; !rc && i < n; i++)
-            if (part[i] != UINT32_MAX)
-                t->lanes[i] = lanes[i];
-        free(lanes);
-    }
-    free(part);
-    return rc;
-}
-
 static void write_metadata(struct trace *t, const char *what, unsigned pid, unsigned tid, const char *name)
 {
     struct kp_json *j = &t->json;
@@ -140,71 +77,69 @@ static const char *device_name(const struct trace *t, int device)
     return "";
 }
 
-/* Returns the number of the process that a row belongs to; names a new one. */
-static int process_of(struct trace *t, const struct row *r, unsigned *pid)
+static char *process_name(const struct trace *t, enum kp_activity_kind kind, int device)
 {
-    char *name = NULL;
-    size_t i = 0;
-    while (i < t->n_processes && (t->processes[i].device != r->device || t->processes[i].is_kprof != r->is_kprof))
-        i++;
-    if (i < t->n_processes) {
-        *pid = t->processes[i].pid;
-        return 0;
-    }
-    struct process *grown = realloc(t->processes, (t->n_processes + 1) * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    t->processes = grown;
-    grown[t->n_processes++] = (struct process){r->device, r->is_kprof, t->next_pid};
-    *pid = t->next_pid++;
-    const char *exe = t->session->exe ? t->session->exe : "", *slash = strrchr(exe, '/');
+    const char *exe = t->session->exe ? t->session->exe : "", *slash = strrchr(exe, '/'),
+               *name = device_name(t, device);
+    uint64_t pid = t->session->pid;
+    char *text = NULL;
+    int n;
     exe = slash ? slash + 1 : exe;
-    int n = r->is_kprof                 ? asprintf(&name, "kprof in %s, process %" PRIu64, exe, t->session->pid)
-            : r->device == KP_NO_DEVICE ? asprintf(&name, "NVTX of %s, process %" PRIu64, exe, t->session->pid)
-                                        : asprintf(&name, "Device %d %s of %s, process %" PRIu64, r->device,
-                                                   device_name(t, r->device), exe, t->session->pid);
-    if (n < 0)
-        return -ENOMEM;
-    write_metadata(t, "process_name", *pid, 0, name);
-    free(name);
+    if (kind == KP_ACTIVITY_KPROF)
+        n = asprintf(&text, "kprof in %s, process %" PRIu64, exe, pid);
+    else if (kind == KP_ACTIVITY_RANGE)
+        n = asprintf(&text, "NVTX of %s, process %" PRIu64, exe, pid);
+    else
+        n = asprintf(&text, "Device %d%s%s of %s, process %" PRIu64, device, *name ? " " : "", name, exe, pid);
+    return n < 0 ? NULL : text;
+}
+
+/* Returns the number of a process; names a new one. */
+static int process_of(struct trace *t, enum kp_activity_kind kind, int device, unsigned *pid)
+{
+    size_t i = 0;
+    while (i < t->n_processes && (t->processes[i].kind != kind || t->processes[i].device != device))
+        i++;
+    if (i == t->n_processes) {
+        struct process *grown = realloc(t->processes, (t->n_processes + 1) * sizeof *grown);
+        char *name = grown ? process_name(t, kind, device) : NULL;
+        t->processes = grown ? grown : t->processes;
+        if (!name)
+            return -ENOMEM;
+        grown[t->n_processes++] = (struct process){kind, device, t->next_pid++};
+        write_metadata(t, "process_name", grown[i].pid, 0, name);
+        free(name);
+    }
+    *pid = t->processes[i].pid;
     return 0;
 }
 
-static int name_row(struct trace *t, const struct row *r, unsigned pid)
+static void name_row(struct trace *t, const struct kp_timeline_row *r, unsigned pid, unsigned tid)
 {
     char name[96], lane[24] = "";
     if (r->lane)
         snprintf(lane, sizeof lane, " (%u)", r->lane + 1);
-    if (r->is_kprof)
+    if (r->kind == KP_ACTIVITY_KPROF)
         snprintf(name, sizeof name, "held the program up%s", lane);
-    else if (r->device == KP_NO_DEVICE)
+    else if (r->kind == KP_ACTIVITY_RANGE)
         snprintf(name, sizeof name, "Thread %" PRIu64 "%s", r->thread, lane);
     else
         snprintf(name, sizeof name, "Context %u, Stream %u%s", r->context_id, r->stream_id, lane);
-    write_metadata(t, "thread_name", pid, r->tid, name);
-    return 0;
+    write_metadata(t, "thread_name", pid, tid, name);
 }
 
-/* Finds the row of the i-th activity, and its process. */
-static int row_of(struct trace *t, size_t i, const struct row **out, unsigned *pid)
+/* Finds the process and the thread of the i-th activity. */
+static int place_of(struct trace *t, size_t i, unsigned *pid, unsigned *tid)
 {
-    size_t k = 0;
-    while (k < t->n_rows && (t->rows[k].group != t->groups[i] || t->rows[k].lane != t->lanes[i]))
-        k++;
-    if (k < t->n_rows) {
-        *out = &t->rows[k];
-        return process_of(t, *out, pid);
+    size_t row = t->rows.of[i];
+    const struct kp_timeline_row *r = &t->rows.at[row];
+    int rc = process_of(t, r->kind, r->device, pid);
+    if (!rc && !t->tids[row]) {
+        t->tids[row] = t->next_tid++;
+        name_row(t, r, *pid, t->tids[row]);
     }
-    struct row *grown = realloc(t->rows, (t->n_rows + 1) * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    t->rows = grown;
-    grown[t->n_rows] = t->keys[t->groups[i]];
-    grown[t->n_rows].lane = t->lanes[i];
-    grown[t->n_rows].tid = t->next_tid++;
-    *out = &grown[t->n_rows++];
-    int rc = process_of(t, *out, pid);
-    return rc ? rc : name_row(t, *out, *pid);
+    *tid = t->tids[row];
+    return rc;
 }
 
 /* ---- launches of the report ---- */
@@ -241,9 +176,8 @@ static void write_sample(struct trace *t, const char *name, unsigned pid, int64_
 static int write_counters(struct trace *t, const struct kp_result *r)
 {
     const struct kp_activity *a = r->n_series ? kernel_of(t, r->launch.ordinal) : NULL;
-    const struct row device = {.device = a ? a->device : 0};
-    unsigned pid;
-    int rc = a ? process_of(t, &device, &pid) : 0;
+    unsigned pid = 0;
+    int rc = a ? process_of(t, KP_ACTIVITY_KERNEL, a->device, &pid) : 0;
     for (size_t i = 0; !rc && a && i < r->n_series; i++) {
         const struct kp_series *s = &r->series[i];
         double at = s->start_ns, start = (double)(a->start_ns - t->base);
@@ -310,9 +244,8 @@ static int write_event(struct trace *t, size_t i)
 {
     const struct kp_activity *a = &t->line.at[i];
     struct kp_json *j = &t->json;
-    const struct row *row = NULL;
-    unsigned pid = 0;
-    int rc = row_of(t, i, &row, &pid);
+    unsigned pid = 0, tid = 0;
+    int rc = place_of(t, i, &pid, &tid);
     if (rc)
         return rc;
     kp_json_object(j, NULL, true);
@@ -320,7 +253,7 @@ static int write_event(struct trace *t, size_t i)
     kp_json_text(j, "name", a->kind == KP_ACTIVITY_KPROF ? "kprof" : kp_timeline_name(&t->line, a));
     kp_json_text(j, "cat", kp_activity_word(a->kind));
     kp_json_count(j, "pid", pid);
-    kp_json_count(j, "tid", row->tid);
+    kp_json_count(j, "tid", tid);
     write_us(j, "ts", a->start_ns - t->base);
     write_us(j, "dur", a->end_ns - a->start_ns);
     write_arguments(t, a);
@@ -332,24 +265,16 @@ static int write_event(struct trace *t, size_t i)
 
 static int prepare(struct trace *t)
 {
-    size_t n = t->line.n ? t->line.n : 1;
-    t->groups = calloc(n, sizeof *t->groups);
-    t->lanes = calloc(n, sizeof *t->lanes);
-    int rc = t->groups && t->lanes ? 0 : -ENOMEM;
-    for (size_t i = 0; !rc && i < t->line.n; i++) {
-        t->groups[i] = i ? t->groups[i - 1] : 0;
-        rc = group_of(t, &t->line.at[i], &t->groups[i]);
-    }
-    return rc ? rc : assign_lanes(t);
+    int rc = kp_timeline_rows_of(&t->line, true, &t->rows);
+    t->tids = rc ? NULL : calloc(t->rows.n ? t->rows.n : 1, sizeof *t->tids);
+    return rc ? rc : t->tids ? 0 : -ENOMEM;
 }
 
 static void drop_session(struct trace *t)
 {
     kp_timeline_free(&t->line);
-    free(t->groups);
-    free(t->lanes);
-    free(t->keys);
-    free(t->rows);
+    kp_timeline_rows_free(&t->rows);
+    free(t->tids);
     free(t->processes);
     free(t->launches);
     *t = (struct trace){.json = t->json, .base = t->base, .next_pid = t->next_pid, .next_tid = t->next_tid};

@@ -43,7 +43,7 @@ static const char *const fields[FIELDS] = {
     "Kernels",     "Copies",           "Memsets",         "Copied (byte)",  "Min (ns)",      "Avg (ns)",
     "Max (ns)",    "Copying (ns)",     "Before",          "Next",           KP_NVTX_RANGE,   "Launch ID"};
 
-enum { NAME_ROOM = 40, RANGE_ROOM = 30, MOST_CELLS = 12, CELL = KP_NUMBER_MAX + KP_UNIT_MAX };
+enum { NAME_ROOM = 34, RANGE_ROOM = 20, LONG_ROOM = 70, MOST_CELLS = 12, CELL = KP_NUMBER_MAX + KP_UNIT_MAX };
 
 struct context {
     const struct kp_page *page;
@@ -252,7 +252,7 @@ static int write_kernel(struct context *c, const struct kp_kernel_line *k, int64
     cell_time(c, 3, k->total_ns / (int64_t)k->n);
     cell_time(c, 4, k->least_ns);
     cell_time(c, 5, k->most_ns);
-    int rc = cell_name(c, (size_t)last, text_of(c, &named), NAME_ROOM + RANGE_ROOM);
+    int rc = cell_name(c, (size_t)last, text_of(c, &named), LONG_ROOM);
     if (!rc)
         kp_write_row(c->to, c->row);
     return rc;

@@ -64,9 +64,4 @@ void kp_gaps_free(struct kp_gaps *g);
 /* Returns the innermost range of the thread at that time; NULL: there is none. */
 const struct kp_activity *kp_range_at(const struct kp_timeline *t, uint64_t thread, int64_t ns);
 
-/* Assigns lanes, so that activities of a lane do not overlap, or, where `nested`, lie within each other. `which` says
- * for each activity the group that lanes are counted in, or UINT32_MAX: it gets none. *lanes: malloc'ed, one for each
- * activity. */
-int kp_timeline_lanes(const struct kp_timeline *t, const uint32_t *which, bool nested, uint32_t **lanes);
-
 #endif

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/html/html.h"
 #include "report/html/trace_json.h"
 #include "report/pages/page.h"
 #include "report/view/gaps.h"
+#include "report/view/timeline_rows.h"
 #include "tests/support/report_support.h"
 #include "tests/support/store_support.h"
 
@@ -267,29 +269,37 @@ static void only_the_longest(void **state)
     kp_timeline_free(&t);
 }
 
-static void lanes_do_not_overlap(void **state)
+static void rows_do_not_overlap(void **state)
 {
     struct kp_timeline t = {.n = 0};
-    const uint32_t which[] = {0, 0, 1, 0, UINT32_MAX, 0};
-    uint32_t *lanes;
+    struct kp_timeline_rows r;
     (void)state;
+    add(&t, RANGE, A, 0, 20);
     add(&t, KERNEL, A, 0, 10);
     add(&t, KERNEL, A, 5, 8);
-    add(&t, KERNEL, A, 6, 9); /* of another group */
-    add(&t, KERNEL, A, 8, 30);
-    add(&t, KERNEL, A, 9, 10);
+    add(&t, KERNEL, A, 6, 9)->stream_id = 9;
+    add(&t, RANGE, A, 7, 9); /* within the other one */
+    add(&t, COPY, HTOD, 8, 30);
+    add(&t, RANGE, A, 9, 10)->thread = 4;
     add(&t, KERNEL, A, 10, 20);
-    assert_int_equal(kp_timeline_lanes(&t, which, false, &lanes), 0);
-    static const uint32_t apart[] = {0, 1, 0, 1, 0, 0};
-    for (int i = 0; i < 6; i++)
-        assert_int_equal(lanes[i], apart[i]);
-    free(lanes);
-    assert_int_equal(kp_timeline_lanes(&t, which, true, &lanes), 0);
-    static const uint32_t nested[] = {0, 0, 0, 1, 0, 0};
-    for (int i = 0; i < 6; i++)
-        assert_int_equal(lanes[i], nested[i]);
-    free(lanes);
+    add(&t, KP_ACTIVITY_KPROF, A, 10, 20);
+    add(&t, RANGE, A, 11, 21); /* crosses the first one */
+    static const uint32_t apart[] = {0, 1, 2, 3, 4, 2, 5, 1, 6, 4}, nested[] = {0, 1, 2, 3, 0, 2, 4, 1, 5, 6};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(kp_timeline_rows_of(&t, i, &r), 0);
+        for (size_t k = 0; k < t.n; k++)
+            assert_int_equal(r.of[k], (i ? nested : apart)[k]);
+        assert_int_equal(r.n, 7);
+        assert_int_equal(r.at[2].lane, 1);
+        assert_int_equal(r.at[3].stream_id, 9);
+        assert_int_equal(r.at[3].lane, 0);
+        assert_int_equal(r.at[0].device, KP_NO_DEVICE);
+        kp_timeline_rows_free(&r);
+    }
     kp_timeline_free(&t);
+    assert_int_equal(kp_timeline_rows_of(&t, true, &r), 0);
+    assert_int_equal(r.n, 0);
+    kp_timeline_rows_free(&r);
 }
 
 /* ---- the file ---- */
@@ -498,6 +508,56 @@ static void the_trace_of_none(void **state)
     kp_store_close(s);
 }
 
+/* ---- the HTML file ---- */
+
+static char *html_of(struct kp_store *s)
+{
+    struct kp_display d = {.n_pages = 0};
+    struct kp_html *h = kp_html_new();
+    char *text = NULL, *err = NULL;
+    size_t size;
+    kp_html_display(&d, 50);
+    kp_test_done(kp_page_write_store(kp_html_writer(h), &d, s, &err), &err);
+    FILE *to = open_memstream(&text, &size);
+    assert_int_equal(kp_html_print(h, false, to), 0);
+    fclose(to);
+    kp_html_free(h);
+    return text;
+}
+
+/* The file has the first activities only, and says how many there are. */
+static void the_file_is_bounded(void **state)
+{
+    enum { MOST = 100000 };
+    struct kp_test_place *p = *state;
+    struct kp_timeline t = {.n = 0};
+    name_all(&t);
+    for (int i = 0; i < MOST + 5; i++)
+        add(&t, KERNEL, A, 10 * i, 10 * i + 4);
+    struct kp_store *s = stored(p->file, &t, true);
+    char *text = html_of(s), *events = strstr(text, "\"events\":[");
+    assert_non_null(strstr(text, "\"timeline\":{\"total\":100005,\"dropped\":0,\"rows\":[[0,0,1,7,0,0]]"));
+    assert_non_null(events);
+    size_t commas = 0;
+    for (char *c = events + strlen("\"events\":["); *c != ']'; c++)
+        commas += *c == ',';
+    assert_int_equal(commas + 1, 6 * MOST);
+    free(text);
+    kp_store_close(s);
+    kp_timeline_free(&t);
+}
+
+static void no_timeline_in_the_file(void **state)
+{
+    struct kp_test_place *p = *state;
+    struct kp_timeline none = {.n = 0};
+    struct kp_store *s = stored(p->file, &none, false);
+    char *text = html_of(s);
+    assert_null(strstr(text, "\"timeline\":"));
+    free(text);
+    kp_store_close(s);
+}
+
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, kp_test_enter, kp_test_leave)
 
 int main(void)
@@ -511,7 +571,7 @@ int main(void)
         cmocka_unit_test(gaps_in_numbers),
         cmocka_unit_test(streams_and_kernels),
         cmocka_unit_test(only_the_longest),
-        cmocka_unit_test(lanes_do_not_overlap),
+        cmocka_unit_test(rows_do_not_overlap),
         IN_A_FOLDER(the_file_has_all),
         IN_A_FOLDER(links_are_stored),
         IN_A_FOLDER(a_damaged_timeline),
@@ -519,6 +579,8 @@ int main(void)
         IN_A_FOLDER(the_page_of_none),
         IN_A_FOLDER(the_trace),
         IN_A_FOLDER(the_trace_of_none),
+        IN_A_FOLDER(the_file_is_bounded),
+        IN_A_FOLDER(no_timeline_in_the_file),
     };
     return cmocka_run_group_tests_name("report/timeline", tests, NULL, NULL);
 }
