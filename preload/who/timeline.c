@@ -211,10 +211,11 @@ int kp_timeline_begin(const struct kp_cupti *c, void (*on_many)(void))
 {
     if (!kp_observe_available(c))
         return -ENOTSUP;
-    line.names = calloc(MOST_NAMES, sizeof(struct name *));
-    line.slots = calloc(NAME_SLOTS, sizeof *line.slots);
+    line.names = line.names ? line.names : calloc(MOST_NAMES, sizeof(struct name *));
+    line.slots = line.slots ? line.slots : calloc(NAME_SLOTS, sizeof *line.slots);
     if (!line.names || !line.slots)
         return -ENOMEM;
+    line.n_spans = line.n_ours = 0;
     line.c = c;
     line.on_many = on_many;
     number_of("", false);
