@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "preload/gate/gate.h"
+#include "preload/os/exit_first.h"
 #include "preload/os/guard.h"
 #include "preload/phase.h"
 #include "preload/process.h"
@@ -350,6 +351,8 @@ static void begin(void)
     if (!atomic_load(&process->begun) && kp_process_active() && kp_session_begin(&err))
         kp_phase_unprofiled(KP_FAILURES, "out of memory", err);
     atomic_store(&process->begun, true);
+    if (kp_timeline_is_on())
+        kp_exit_first(); /* CUPTI's part for records may have registered its exit handlers by now */
     kp_guard--;
     kp_lock_give(process->lock);
 }

@@ -382,6 +382,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .availability = c->availability,
         .plan = c->plan,
         .one_pass = setup->one_pass ? c->plan : c->one_pass,
+        .unwatched = kp_timeline_is_on(),
         .flush = setup->options->cache_control == KP_CACHES_FLUSHED,
         .window = setup->options->window,
         .memory = setup->options->window_memory,

@@ -581,6 +581,7 @@ void kp_session_timeline_end(void)
         kp_log_warning("There is no timeline: it needs a session file");
     session.facts.timeline = on;
     session.facts.timeline_dropped = dropped;
+    kp_timeline_stop(); /* what comes now is too late */
     kp_quiet_end(&q);
     kp_lock_give(storing);
     if (dropped)

@@ -100,6 +100,28 @@ static int64_t converted(int64_t t)
 
 /* ---- under the lock ---- */
 
+/* Waits shortly for threads that append, and not at all for this one: a signal handler may have interrupted it. Without
+ * the lock an activity is lost, and no more. */
+static bool enter(void)
+{
+    enum { PATIENCE_MS = 2000 };
+    return kp_lock_take(line.lock, PATIENCE_MS);
+}
+
+static void leave(void)
+{
+    kp_lock_give(line.lock);
+}
+
+/* Allocates with signals held: a handler that interrupts it and ends the program would wait for ever. */
+static void *resize(void *at, size_t bytes)
+{
+    sigset_t before = kp_signals_hold();
+    void *grown = realloc(at, bytes);
+    kp_signals_let(&before);
+    return grown;
+}
+
 /* Returns the number of a name. Beyond the room for names, and without memory, that is 0, the empty name. */
 static uint32_t number_of(const char *text, bool mangled)
 {
@@ -112,7 +134,7 @@ static uint32_t number_of(const char *text, bool mangled)
             continue;
         if (known)
             return *slot - 1;
-        struct name *n = line.n_names < MOST_NAMES ? malloc(sizeof *n + len + 1) : NULL;
+        struct name *n = line.n_names < MOST_NAMES ? resize(NULL, sizeof *n + len + 1) : NULL;
         if (!n)
             return 0;
         n->hash = hash;
@@ -132,7 +154,7 @@ static bool has_room(void)
     if (line.n_waiting < line.cap_waiting)
         return true;
     size_t cap = line.cap_waiting ? 2 * line.cap_waiting : CHUNK;
-    struct kp_activity *grown = realloc(line.waiting, cap * sizeof *grown);
+    struct kp_activity *grown = resize(line.waiting, cap * sizeof *grown);
     if (!grown)
         return false;
     line.waiting = grown;
@@ -188,12 +210,13 @@ static bool is_ours(const struct kp_activity *a, const char *name)
 /* Adds an activity, and asks for all to be taken when there are many. */
 static void add_locked(const struct kp_activity *a, const char *name, bool mangled)
 {
-    kp_lock_take(line.lock, KP_FOREVER);
+    if (!enter())
+        return;
     if (a->kind == KP_ACTIVITY_RANGE || a->kind == KP_ACTIVITY_KPROF || !is_ours(a, name))
         add(a, name, mangled);
     bool ask = line.n_waiting >= MANY && !line.asked;
     line.asked |= ask;
-    kp_lock_give(line.lock);
+    leave();
     if (ask && line.on_many)
         line.on_many();
 }
@@ -266,7 +289,7 @@ static struct kp_launch_note *note_at(size_t i)
     if (i >= KP_TIMELINE_MOST)
         return NULL;
     if (!line.notes[i / CHUNK])
-        line.notes[i / CHUNK] = calloc(CHUNK, sizeof(struct kp_launch_note));
+        line.notes[i / CHUNK] = resize(NULL, CHUNK * sizeof(struct kp_launch_note));
     return line.notes[i / CHUNK] ? &line.notes[i / CHUNK][i % CHUNK] : NULL;
 }
 
@@ -291,29 +314,28 @@ void kp_timeline_launching(const uint32_t *grid, const uint32_t *block)
                                         .thread = thread_id(),
                                         .shape = grid ? kp_timeline_shape(grid, block) : 0,
                                         .is_graph = !grid};
-    kp_lock_take(line.lock, KP_FOREVER);
+    if (!enter())
+        return;
     own_note = add_note(&note);
-    kp_lock_give(line.lock);
+    leave();
 }
 
 void kp_timeline_launched(bool refused)
 {
     if (own_since)
         own_since = kp_timeline_now();
-    if (!own_note || !refused)
+    if (!own_note || !refused || !enter())
         return;
-    kp_lock_take(line.lock, KP_FOREVER);
     note_at(own_note - 1)->refused = true;
-    kp_lock_give(line.lock);
+    leave();
 }
 
 void kp_timeline_profiled(uint64_t ordinal)
 {
-    if (!own_note)
+    if (!own_note || !enter())
         return;
-    kp_lock_take(line.lock, KP_FOREVER);
     note_at(own_note - 1)->ordinal = (int64_t)ordinal;
-    kp_lock_give(line.lock);
+    leave();
 }
 
 void kp_timeline_node(const uint32_t *grid, const uint32_t *block, uint64_t ordinal)
@@ -322,9 +344,10 @@ void kp_timeline_node(const uint32_t *grid, const uint32_t *block, uint64_t ordi
         return;
     const struct kp_launch_note note = {
         .ordinal = (int64_t)ordinal, .shape = kp_timeline_shape(grid, block), .is_node = true};
-    kp_lock_take(line.lock, KP_FOREVER);
+    if (!enter())
+        return;
     add_note(&note);
-    kp_lock_give(line.lock);
+    leave();
 }
 
 /* ---- our own work ---- */
@@ -332,18 +355,20 @@ void kp_timeline_node(const uint32_t *grid, const uint32_t *block, uint64_t ordi
 static void begin_span(uint32_t context_id)
 {
     const struct span s = {context_id, kp_timeline_now(), INT64_MAX};
-    kp_lock_take(line.lock, KP_FOREVER);
+    if (!enter())
+        return;
     line.spans[line.n_spans++ % SPANS] = s;
-    kp_lock_give(line.lock);
+    leave();
 }
 
 static void end_span(void)
 {
     int64_t now = kp_timeline_now();
-    kp_lock_take(line.lock, KP_FOREVER);
+    if (!enter())
+        return;
     if (line.n_spans)
         line.spans[(line.n_spans - 1) % SPANS].end = now;
-    kp_lock_give(line.lock);
+    leave();
 }
 
 void kp_timeline_pause(uint32_t context_id)
@@ -380,9 +405,10 @@ void kp_timeline_ours_copy(uint32_t context_id, uint64_t bytes)
     if (!kp_timeline_is_on())
         return;
     const struct awaited o = {context_id, bytes, kp_timeline_now()};
-    kp_lock_take(line.lock, KP_FOREVER);
+    if (!enter())
+        return;
     line.ours[line.n_ours++ % OURS] = o;
-    kp_lock_give(line.lock);
+    leave();
 }
 
 void kp_timeline_held(int64_t since)
@@ -422,41 +448,48 @@ void kp_timeline_flush(bool all)
 
 size_t kp_timeline_take(struct kp_activity **at, uint32_t *names)
 {
-    kp_lock_take(line.lock, KP_FOREVER);
+    *at = NULL;
+    *names = 0;
+    if (!enter())
+        return 0;
     size_t n = line.n_waiting;
     *at = line.waiting;
     *names = line.n_names;
     line.waiting = NULL;
     line.n_waiting = line.cap_waiting = 0;
     line.asked = false;
-    kp_lock_give(line.lock);
+    leave();
     return n;
 }
 
 const char *kp_timeline_text(uint32_t name, bool *mangled)
 {
-    kp_lock_take(line.lock, KP_FOREVER);
-    const struct name *n = name < line.n_names ? line.names[name] : NULL;
-    kp_lock_give(line.lock);
+    bool entered = enter();
+    const struct name *n = entered && name < line.n_names ? line.names[name] : NULL;
+    if (entered)
+        leave();
     *mangled = n && n->mangled;
     return n ? n->text : "";
 }
 
 uint64_t kp_timeline_dropped(void)
 {
-    kp_lock_take(line.lock, KP_FOREVER);
+    if (!enter())
+        return 1; /* who holds the lock is about to add one */
     uint64_t n = line.dropped;
-    kp_lock_give(line.lock);
+    leave();
     return n + kp_observe_dropped();
 }
 
 struct kp_launch_note *kp_timeline_notes(size_t *n)
 {
-    kp_lock_take(line.lock, KP_FOREVER);
+    *n = 0;
+    if (!enter())
+        return NULL;
     struct kp_launch_note *all = line.n_notes ? malloc(line.n_notes * sizeof *all) : NULL;
     *n = all ? line.n_notes : 0;
     for (size_t i = 0; i < *n; i++)
         all[i] = *note_at(i);
-    kp_lock_give(line.lock);
+    leave();
     return all;
 }

@@ -27,6 +27,7 @@ for case in 'many 20' 'memsets' 'copies-in' 'copies-within' 'mixed' 'events' 're
     recorded $case
 done
 KPROF_WINDOW=1 recorded many 5
+KPROF_SET=full recorded many 5 # warp samples: their part of CUPTI and that of the records take turns
 KPROF_SET=quick KPROF_CACHE_CONTROL=none recorded many 5
 
 # The trace has all of it, of one session and of several.
