@@ -106,6 +106,12 @@ void kp_json_real(struct kp_json *j, const char *key, double value)
     fputs(text, j->to);
 }
 
+void kp_json_number(struct kp_json *j, const char *key, const char *spelled)
+{
+    begin(j, key);
+    fputs(spelled, j->to);
+}
+
 void kp_json_bool(struct kp_json *j, const char *key, bool value)
 {
     begin(j, key);

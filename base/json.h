@@ -31,6 +31,8 @@ void kp_json_count(struct kp_json *j, const char *key, uint64_t value);
 void kp_json_int(struct kp_json *j, const char *key, int64_t value);
 /* Writes a number; NaN and infinity become null, as JSON lacks them. */
 void kp_json_real(struct kp_json *j, const char *key, double value);
+/* Writes a number as it is spelled. */
+void kp_json_number(struct kp_json *j, const char *key, const char *spelled);
 void kp_json_bool(struct kp_json *j, const char *key, bool value);
 
 #endif

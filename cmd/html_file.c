@@ -27,11 +27,11 @@ static FILE *open_beside(const char *path, char **name)
 }
 
 /* Returns a negative errno. */
-static int print_and_close(const struct kp_html *h, bool compare, FILE *to)
+static int print_and_close(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
 {
     mode_t hidden = umask(0);
     umask(hidden);
-    int rc = kp_html_print(h, compare, to);
+    int rc = print(arg, to);
     if (!rc && fchmod(fileno(to), 0666 & ~hidden))
         rc = -errno;
     if (fclose(to) && !rc)
@@ -46,12 +46,12 @@ static bool is_special(const char *path)
     return !stat(path, &s) && !S_ISREG(s.st_mode);
 }
 
-int kp_html_save(const struct kp_html *h, bool compare, const char *path)
+int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path)
 {
     char *name = NULL;
     bool special = is_special(path);
     FILE *to = special ? fopen(path, "w") : open_beside(path, &name);
-    int rc = !to ? -errno : special ? kp_html_print(h, compare, to) : print_and_close(h, compare, to);
+    int rc = !to ? -errno : special ? print(arg, to) : print_and_close(print, arg, to);
     if (to && special && fclose(to) && !rc)
         rc = -errno;
     if (!rc && name && rename(name, path))
@@ -60,6 +60,23 @@ int kp_html_save(const struct kp_html *h, bool compare, const char *path)
         unlink(name);
     free(name);
     return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", path, strerror(-rc)) : EXIT_SUCCESS;
+}
+
+struct html_print {
+    const struct kp_html *html;
+    bool compare;
+};
+
+static int print_html(void *arg, FILE *to)
+{
+    const struct html_print *p = arg;
+    return kp_html_print(p->html, p->compare, to);
+}
+
+int kp_html_save(const struct kp_html *h, bool compare, const char *path)
+{
+    struct html_print p = {h, compare};
+    return kp_file_save(print_html, &p, path);
 }
 
 int kp_html_take(const char *value, const char **out)

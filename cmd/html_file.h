@@ -1,6 +1,8 @@
-/* Where the command writes HTML. */
+/* Where the command writes HTML, and other files that are no pages. */
 #ifndef KP_CMD_HTML_FILE_H
 #define KP_CMD_HTML_FILE_H
+
+#include <stdio.h>
 
 #include "report/html/html.h"
 
@@ -13,5 +15,7 @@ char *kp_html_temporary(void);
 /* Writes the file; `compare` as in kp_html_print. A file that is there is replaced only when the new one is complete.
  * Returns 0, or an exit status after reporting why. */
 int kp_html_save(const struct kp_html *h, bool compare, const char *path);
+/* Does the same with what `print` prints; that returns 0 or a negative errno. */
+int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path);
 
 #endif

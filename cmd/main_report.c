@@ -15,6 +15,7 @@
 #include "cmd/open.h"
 #include "report/html/folded.h"
 #include "report/html/html.h"
+#include "report/html/trace_json.h"
 #include "report/model/model.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
@@ -24,8 +25,9 @@
 
 /* The values of the flags. */
 struct flags {
-    const char *html; /* the file to write; NULL = none */
-    bool open;        /* show it */
+    const char *html;  /* the file to write; NULL = none */
+    bool open;         /* show it */
+    const char *trace; /* the trace to write; NULL = none */
     bool is_folded;
     enum kp_folded_by folded;
 };
@@ -294,6 +296,70 @@ static int print_folded(char *const *paths, const struct kp_options *o, const st
     return status ? status : one;
 }
 
+/* --- timelines as one trace --- */
+
+struct traced {
+    struct kp_store **stores;
+    size_t n;
+    uint64_t found;
+    char *err;
+};
+
+static int print_trace(void *arg, FILE *to)
+{
+    struct traced *t = arg;
+    free(t->err);
+    return kp_trace_print(t->stores, t->n, to, &t->found, &t->err);
+}
+
+/* Writes the trace of opened sessions. */
+static int save_trace(struct traced *t, const char *path)
+{
+    int status = kp_file_save(print_trace, t, path);
+    if (t->err)
+        status = kp_console_error(KP_EXIT_FAILED, "%s", t->err);
+    free(t->err);
+    if (!status && !t->found)
+        kp_console_warn("no timeline was recorded, and the trace is empty: run the program with --timeline");
+    return status;
+}
+
+/* Opens all sessions, as their times count from the first activity of them all. */
+static int write_trace(char *const *paths, size_t n, const struct kp_options *o, const struct kp_display *d,
+                       const struct flags *f, struct printed *printed)
+{
+    struct traced t = {.stores = calloc(n, sizeof(struct kp_store *))};
+    int status = t.stores ? EXIT_SUCCESS : kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    for (size_t i = 0; t.stores && i < n; i++) {
+        struct opened file;
+        int one = open_file(paths[i], o, d, &file);
+        status = status ? status : one ? one : file.status;
+        t.stores[t.n] = file.store;
+        t.n += !one;
+    }
+    if (t.n) {
+        int one = save_trace(&t, f->trace);
+        status = status ? status : one;
+    }
+    printed->n = t.n;
+    for (size_t i = 0; i < t.n; i++)
+        kp_store_close(t.stores[i]);
+    free(t.stores);
+    return status;
+}
+
+/* Writes the files that are asked for, a trace and one of HTML. */
+static int write_files(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
+                       const struct kp_display *d, struct printed *printed)
+{
+    int status = f->trace ? write_trace(paths, n, o, d, f, printed) : EXIT_SUCCESS;
+    if (!f->html && !f->open)
+        return status;
+    *printed = (struct printed){0};
+    int one = write_html(paths, o, d, f, printed);
+    return status ? status : one;
+}
+
 /* Prints the chosen launches of each session. */
 static int print_chosen(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
                         struct kp_display *d)
@@ -304,12 +370,12 @@ static int print_chosen(char *const *paths, size_t n, const struct flags *f, con
     /* The options were checked before: only memory can be missing. */
     int rc = kp_chooser_new(o, &chooser, &err);
     d->chooser = chooser;
-    int status = rc                            ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
-                 : f->is_folded                ? print_folded(paths, o, d, f, &printed)
-                 : f->html || f->open          ? write_html(paths, o, d, f, &printed)
-                 : n == 1                      ? print_file(*paths, o, d, NULL, &printed)
-                 : d->format != KP_FORMAT_TEXT ? print_together(paths, n, o, d, &printed)
-                                               : print_files(paths, o, d, &printed);
+    int status = rc                               ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
+                 : f->is_folded                   ? print_folded(paths, o, d, f, &printed)
+                 : f->html || f->open || f->trace ? write_files(paths, n, f, o, d, &printed)
+                 : n == 1                         ? print_file(*paths, o, d, NULL, &printed)
+                 : d->format != KP_FORMAT_TEXT    ? print_together(paths, n, o, d, &printed)
+                                                  : print_files(paths, o, d, &printed);
     if (!status && printed.n && printed.unmatched == printed.n)
         status = KP_EXIT_USAGE; /* some of several sessions may lack the kernel */
     kp_chooser_free(chooser);
@@ -323,6 +389,13 @@ static int take_html(const char *value, void *arg)
 {
     struct flags *f = arg;
     return kp_html_take(value, &f->html);
+}
+
+static int take_trace(const char *value, void *arg)
+{
+    struct flags *f = arg;
+    f->trace = value;
+    return *value ? 0 : kp_console_error(KP_EXIT_USAGE, "--trace-json takes the name of a file");
 }
 
 static int take_open(const char *value, void *arg)
@@ -352,6 +425,10 @@ static const struct kp_own_flag own[] = {
      "charts, source",
      take_html},
     {"open", "", "show that file in the browser; without html it is a temporary one", take_open},
+    {"trace-json", " FILE",
+     "write the timelines of all sessions into one file of trace events instead, which Perfetto (ui.perfetto.dev) and "
+     "chrome://tracing load",
+     take_trace},
     {"folded", " {stack,nvtx}",
      "print folded stacks instead, a line for each call stack or NVTX path and kernel with the ns on the GPU, as tools "
      "for "

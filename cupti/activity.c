@@ -1,36 +1,62 @@
 /*
- * Facts of a launch that only an activity record has. They are the shared-memory configuration that the driver
+ * Activity records, for two purposes that may go on at the same time.
+ *
+ * A probe reads facts of a launch that only a record has. They are the shared-memory configuration that the driver
  * chose, and the registers that it really gives a thread. (A Hopper kernel never runs with fewer than 16, whatever
  * its attribute says.) The configuration follows no published rule: it is not the smallest carve-out that fits the
  * resident blocks. So both are read from one extra launch, once for each function, block size and shared-memory
  * size.
  *
- * CUPTI's buffer callbacks carry no user pointer, so the current collection is a static. Threads: the callers
- * serialise.
+ * A watch hands the records of all kernels, copies and memsets to a sink, with their times.
+ *
+ * CUPTI's buffer callbacks carry no user pointer, so the present collection is a static. Threads: the callers
+ * serialise; CUPTI calls back on threads of its own, too.
  */
 #include "cupti/target.h"
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cupti/internal.h"
 
-enum { BUFFER_SIZE = 1 << 20, BUFFER_ALIGN = 8 };
+enum {
+    BUFFER_SIZE = 1 << 20,
+    BUFFER_ALIGN = 8,
+    MOST_BUFFERS = 64, /* that CUPTI holds at a time; without one it drops records, and counts them */
+    ENDED_ONLY = 0,    /* of a flush: whole buffers whose activities have ended */
+};
 
 static struct {
     const struct kp_cupti *c;
     struct kp_executed *records;
     size_t n, cap;
     bool registered;
+    _Atomic(kp_record_sink *) sink;
+    atomic_int buffers;
+    atomic_uint_fast64_t dropped;
+    bool watching; /* the kinds of a watch are on */
 } run;
+
+static const CUpti_ActivityKind watched[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                             CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
+
+enum { WATCHED = sizeof watched / sizeof *watched };
 
 static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *max_records)
 {
-    *buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_SIZE);
+    *buffer = NULL;
+    if (atomic_fetch_add(&run.buffers, 1) < MOST_BUFFERS)
+        *buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_SIZE);
+    if (!*buffer)
+        atomic_fetch_sub(&run.buffers, 1);
     *size = *buffer ? BUFFER_SIZE : 0;
     *max_records = 0;
 }
+
+/* ---- the two receivers ---- */
 
 static void note(const CUpti_ActivityKernel10 *k)
 {
@@ -46,17 +72,102 @@ static void note(const CUpti_ActivityKernel10 *k)
     e->registers = k->registersPerThread;
 }
 
+/* Returns a phrase for a direction of a copy; A is an array of the device. */
+static const char *direction(unsigned kind)
+{
+    static const char *const phrases[] = {
+        [CUPTI_ACTIVITY_MEMCPY_KIND_HTOD] = "memcpy HtoD", [CUPTI_ACTIVITY_MEMCPY_KIND_DTOH] = "memcpy DtoH",
+        [CUPTI_ACTIVITY_MEMCPY_KIND_HTOA] = "memcpy HtoA", [CUPTI_ACTIVITY_MEMCPY_KIND_ATOH] = "memcpy AtoH",
+        [CUPTI_ACTIVITY_MEMCPY_KIND_ATOA] = "memcpy AtoA", [CUPTI_ACTIVITY_MEMCPY_KIND_ATOD] = "memcpy AtoD",
+        [CUPTI_ACTIVITY_MEMCPY_KIND_DTOA] = "memcpy DtoA", [CUPTI_ACTIVITY_MEMCPY_KIND_DTOD] = "memcpy DtoD",
+        [CUPTI_ACTIVITY_MEMCPY_KIND_HTOH] = "memcpy HtoH", [CUPTI_ACTIVITY_MEMCPY_KIND_PTOP] = "memcpy PtoP",
+    };
+    const char *phrase = kind < sizeof phrases / sizeof *phrases ? phrases[kind] : NULL;
+    return phrase ? phrase : "memcpy";
+}
+
+#define PLACED(what, r)                                                                                                \
+    {                                                                                                                  \
+        .kind = (what), .device = (int)(r)->deviceId, .context_id = (r)->contextId, .stream_id = (r)->streamId,        \
+        .start_ns = (int64_t)(r)->start, .end_ns = (int64_t)(r)->end, .correlation = (r)->correlationId,               \
+        .ordinal = -1, .graph = (r)->graphId                                                                           \
+    }
+
+static void hand_kernel(kp_record_sink *sink, const CUpti_ActivityKernel10 *k)
+{
+    struct kp_device_record r = {PLACED(KP_ACTIVITY_KERNEL, k), k->name ? k->name : ""};
+    const int32_t shape[] = {k->gridX, k->gridY, k->gridZ, k->blockX, k->blockY, k->blockZ};
+    for (int i = 0; i < 3; i++) {
+        r.activity.grid[i] = (uint32_t)shape[i];
+        r.activity.block[i] = (uint32_t)shape[3 + i];
+    }
+    sink(&r);
+}
+
+static void hand_copy(kp_record_sink *sink, const CUpti_ActivityMemcpy6 *m)
+{
+    struct kp_device_record r = {PLACED(KP_ACTIVITY_COPY, m), direction(m->copyKind)};
+    r.activity.bytes = m->bytes;
+    sink(&r);
+}
+
+static void hand_peer_copy(kp_record_sink *sink, const CUpti_ActivityMemcpyPtoP4 *m)
+{
+    struct kp_device_record r = {PLACED(KP_ACTIVITY_COPY, m), direction(CUPTI_ACTIVITY_MEMCPY_KIND_PTOP)};
+    r.activity.bytes = m->bytes;
+    sink(&r);
+}
+
+static void hand_set(kp_record_sink *sink, const CUpti_ActivityMemset4 *m)
+{
+    struct kp_device_record r = {PLACED(KP_ACTIVITY_SET, m), "memset"};
+    r.activity.bytes = m->bytes;
+    sink(&r);
+}
+
+static void hand_on(const CUpti_Activity *record)
+{
+    kp_record_sink *sink = atomic_load(&run.sink);
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+        note((const CUpti_ActivityKernel10 *)record);
+    if (!sink)
+        return;
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+        hand_kernel(sink, (const CUpti_ActivityKernel10 *)record);
+    else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY)
+        hand_copy(sink, (const CUpti_ActivityMemcpy6 *)record);
+    else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY2)
+        hand_peer_copy(sink, (const CUpti_ActivityMemcpyPtoP4 *)record);
+    else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET)
+        hand_set(sink, (const CUpti_ActivityMemset4 *)record);
+}
+
 static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
     CUpti_Activity *record = NULL;
-    (void)ctx;
-    (void)stream;
+    size_t lost = 0;
     (void)size;
     while (valid && run.c->cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
-        if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
-            note((const CUpti_ActivityKernel10 *)record);
+        hand_on(record);
     free(buffer);
+    if (buffer)
+        atomic_fetch_sub(&run.buffers, 1);
+    if (atomic_load(&run.sink) && run.c->cuptiActivityGetNumDroppedRecords &&
+        run.c->cuptiActivityGetNumDroppedRecords(ctx, stream, &lost) == CUPTI_SUCCESS)
+        atomic_fetch_add(&run.dropped, lost);
 }
+
+static int ready(const struct kp_cupti *c)
+{
+    run.c = c;
+    if (run.registered)
+        return 0;
+    int rc = c->cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
+    run.registered = !rc;
+    return rc;
+}
+
+/* ---- the probe ---- */
 
 bool kp_activity_available(const struct kp_cupti *c)
 {
@@ -66,16 +177,12 @@ bool kp_activity_available(const struct kp_cupti *c)
 
 int kp_activity_begin(const struct kp_cupti *c)
 {
-    run.c = c;
     run.records = NULL;
     run.n = run.cap = 0;
-    if (!run.registered) {
-        int rc = c->cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
-        if (rc)
-            return rc;
-        run.registered = true;
-    }
-    return c->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    int rc = ready(c);
+    if (!rc && atomic_load(&run.sink))
+        rc = c->cuptiActivityFlushAll(ENDED_ONLY); /* what the watch has seen is not the probe's */
+    return rc ? rc : (int)c->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
 int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n)
@@ -83,9 +190,72 @@ int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_
     run.records = records;
     run.n = 0;
     run.cap = cap;
-    int rc = c->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    int rc2 = c->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    int rc = c->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), rc2 = 0;
+    if (!run.watching)
+        rc2 = c->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     *n = run.n;
     run.records = NULL;
     return rc ? rc : rc2;
+}
+
+/* ---- the watch ---- */
+
+bool kp_watch_available(const struct kp_cupti *c)
+{
+    return kp_activity_available(c) && c->cuptiGetTimestamp;
+}
+
+uint64_t kp_watch_now(const struct kp_cupti *c)
+{
+    uint64_t now = 0;
+    return c->cuptiGetTimestamp(&now) == CUPTI_SUCCESS ? now : 0;
+}
+
+static int switch_kinds(const struct kp_cupti *c, bool on)
+{
+    int first = 0;
+    for (int i = 0; i < WATCHED; i++) {
+        int rc = on ? (int)c->cuptiActivityEnable(watched[i]) : (int)c->cuptiActivityDisable(watched[i]);
+        /* Peer copies alone may be unknown to a CUPTI. */
+        if (rc && !first && watched[i] != CUPTI_ACTIVITY_KIND_MEMCPY2)
+            first = rc;
+    }
+    run.watching = on && !first;
+    return first;
+}
+
+int kp_watch_begin(const struct kp_cupti *c, kp_record_sink *sink)
+{
+    int rc = ready(c);
+    if (rc)
+        return rc;
+    atomic_store(&run.sink, sink);
+    rc = switch_kinds(c, true);
+    if (rc) {
+        switch_kinds(c, false);
+        atomic_store(&run.sink, NULL);
+    }
+    return rc;
+}
+
+int kp_watch_pause(const struct kp_cupti *c)
+{
+    int rc = c->cuptiActivityFlushAll(ENDED_ONLY);
+    int rc2 = switch_kinds(c, false);
+    return rc ? rc : rc2;
+}
+
+int kp_watch_resume(const struct kp_cupti *c)
+{
+    return switch_kinds(c, true);
+}
+
+int kp_watch_flush(const struct kp_cupti *c, bool all)
+{
+    return c->cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : ENDED_ONLY);
+}
+
+uint64_t kp_watch_dropped(void)
+{
+    return atomic_load(&run.dropped);
 }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collectors/model/activities.h"
 #include "collectors/model/launches.h"
 #include "cupti/host.h"
 #include "cupti/loader.h"
@@ -91,5 +92,23 @@ bool kp_activity_available(const struct kp_cupti *c);
  * profiler passes, while no other user of CUPTI's activity API is in the process: it has one set of buffers. */
 int kp_activity_begin(const struct kp_cupti *c);
 int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
+
+/* ---- the timeline: records of all kernels, copies and memsets ---- */
+
+/* Whether the functions for a watch exist. */
+bool kp_watch_available(const struct kp_cupti *c);
+/* Returns the time in ns, on the clock of the records; 0: there is none. Any thread. */
+uint64_t kp_watch_now(const struct kp_cupti *c);
+/* Hands all records from now on to `sink`, until the process ends. CUPTI holds at most 64 MiB of them at a time. A
+ * probe may go on meanwhile. */
+int kp_watch_begin(const struct kp_cupti *c, kp_record_sink *sink);
+/* Switch recording off and on again, around work of our own. Records of activities that have ended are handed on
+ * first. */
+int kp_watch_pause(const struct kp_cupti *c);
+int kp_watch_resume(const struct kp_cupti *c);
+/* Hands on the records of activities that have ended; `all`: the others are given up, for the end of a context. */
+int kp_watch_flush(const struct kp_cupti *c, bool all);
+/* Returns the number of records that CUPTI has dropped for want of room. Any thread. */
+uint64_t kp_watch_dropped(void);
 
 #endif

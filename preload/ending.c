@@ -22,6 +22,7 @@
 #include "preload/program/filter.h"
 #include "preload/session/session.h"
 #include "preload/who/nvtx.h"
+#include "preload/who/timeline.h"
 #include "preload/window/closers.h"
 #include "preload/window/flags.h"
 
@@ -105,6 +106,7 @@ static void leave_contexts(context_match match, uint64_t arg, const char *why, l
         kp_window_close(why);
         kp_worker_drain(KP_FOREVER);
         kp_patience_reap();
+        kp_timeline_flush(true);
         kp_context_close(&process->setup, match, arg, true);
         kp_window_contexts_ended();
         kp_guard--;
@@ -218,16 +220,20 @@ static void finish(void)
     /* A handler may have interrupted a driver call of this very thread; the driver would deadlock. */
     bool may_call = alone && !kp_guard && !kp_in_driver && !atomic_load(&process->ending);
     kp_guard++;
-    if (may_call)
+    if (may_call) {
         kp_window_close(the_end);
-    else if (alone)
+        kp_timeline_flush(true);
+    } else if (alone) {
         kp_window_give_up();
+    }
     kp_phase_go(KP_PHASE_FINISHED);
     if (patience) /* otherwise this thread may hold locks that reporting needs */
         kp_progress_begin("evaluating the counters of the last windows", false);
     kp_worker_drain(patience);
     kp_filter_unwanted(process->filter, note_unwanted, NULL);
     kp_closers_tell();
+    kp_nvtx_end_timeline();
+    kp_session_timeline_end();
     kp_nvtx_each_seen(kp_session_range);
     if (patience)
         kp_progress_step("writing the report", kp_session_seen(0) > MANY_LAUNCHES);

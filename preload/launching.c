@@ -9,14 +9,17 @@
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "preload/gate/gate.h"
+#include "preload/os/exit_first.h"
 #include "preload/os/guard.h"
 #include "preload/phase.h"
 #include "preload/process.h"
 #include "preload/program/filter.h"
 #include "preload/program/kernel.h"
+#include "preload/program/launch_ids.h"
 #include "preload/program/loaded_modules.h"
 #include "preload/program/rotation.h"
 #include "preload/session/session.h"
+#include "preload/who/timeline.h"
 #include "preload/window/flags.h"
 #include "preload/window/window.h"
 
@@ -55,7 +58,7 @@ static CUresult pass_through(const struct kp_launch *l)
 {
     enter_for_launch();
     kp_guard++;
-    CUresult rc = l->issue(l);
+    CUresult rc = kp_launch_issue_own(l);
     kp_guard--;
     kp_gate_leave_shared();
     return rc;
@@ -127,7 +130,9 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     char *bad_input = NULL;
     const char *skipped = NULL;
     kp_guard++;
+    int64_t entered = kp_timeline_enter();
     CUresult rc = way->run(way->arg, l, what, &skipped, &bad_input);
+    kp_timeline_leave(entered);
     if (bad_input)
         kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
     kp_guard--;
@@ -175,6 +180,10 @@ static void note_device(int ordinal)
 static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph)
 {
     struct kp_filter_choice choice;
+    if (process->options.only_timeline) {
+        note_device(kp_place_device(&process->driver, l));
+        return KP_SKIP_TIMELINE;
+    }
     if (!atomic_load(&process->profiling))
         return KP_SKIP_PROFILER;
     kp_filter_choose(process->filter, l, &choice);
@@ -343,6 +352,8 @@ static void begin(void)
     if (!atomic_load(&process->begun) && kp_process_active() && kp_session_begin(&err))
         kp_phase_unprofiled(KP_FAILURES, "out of memory", err);
     atomic_store(&process->begun, true);
+    if (kp_timeline_is_on())
+        kp_exit_first(); /* CUPTI's part for records may have registered its exit handlers by now */
     kp_guard--;
     kp_lock_give(process->lock);
 }

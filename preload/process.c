@@ -32,6 +32,7 @@
 #include "preload/session/session.h"
 #include "preload/who/nvtx.h"
 #include "preload/who/stack.h"
+#include "preload/who/timeline.h"
 #include "preload/window/flags.h"
 #include "preload/window/window.h"
 #include "report/define/section_files.h"
@@ -81,6 +82,7 @@ static void in_forked_child(void)
     kp_debug(KP_DEBUG_FORK, "a forked child: locks are free, windows and threads of the parent's are forgotten");
     kp_gate_reset();
     kp_nvtx_forked();
+    kp_timeline_forked();
     if (atomic_load(&process->phase) != KP_PHASE_ASLEEP || kp_locks_broken(KP_LOCK_PROCESS)) {
         process->forked = getpid();
         kp_phase_go(KP_PHASE_FORKED);
@@ -229,6 +231,7 @@ static void wake(void)
     process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE && !process->setup.one_pass;
     process->setup.one_pass |= process->setup.rotates;
     kp_context_prepare(&process->setup);
+    kp_context_begin_timeline(&process->setup);
     kp_exit_first(); /* registered after cuInit, so it runs before the driver's own handlers */
     kp_gate_set_window(&gate_window);
     kp_phase_go(KP_PHASE_AWAKE);

@@ -32,3 +32,40 @@ int kp_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t c
 {
     return kp_activity_end(c, records, cap, n);
 }
+
+/* ---- the timeline ---- */
+
+bool kp_observe_available(const struct kp_cupti *c)
+{
+    return kp_watch_available(c);
+}
+
+uint64_t kp_observe_now(const struct kp_cupti *c)
+{
+    return kp_watch_now(c);
+}
+
+int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink)
+{
+    return kp_watch_begin(c, sink);
+}
+
+int kp_observe_pause(const struct kp_cupti *c)
+{
+    return kp_watch_pause(c);
+}
+
+int kp_observe_resume(const struct kp_cupti *c)
+{
+    return kp_watch_resume(c);
+}
+
+int kp_observe_flush(const struct kp_cupti *c, bool all)
+{
+    return kp_watch_flush(c, all);
+}
+
+uint64_t kp_observe_dropped(void)
+{
+    return kp_watch_dropped();
+}

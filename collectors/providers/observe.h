@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collectors/model/activities.h"
 #include "collectors/model/launches.h"
 
 struct kp_cupti;
@@ -29,5 +30,15 @@ bool kp_probe_available(const struct kp_cupti *c);
  * passes, and while nobody else in the process reads activity records. */
 int kp_probe_begin(const struct kp_cupti *c);
 int kp_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
+
+/* ---- the timeline: records of all that runs on devices; see cupti/target.h ---- */
+
+bool kp_observe_available(const struct kp_cupti *c);
+uint64_t kp_observe_now(const struct kp_cupti *c); /* any thread */
+int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink);
+int kp_observe_pause(const struct kp_cupti *c);
+int kp_observe_resume(const struct kp_cupti *c);
+int kp_observe_flush(const struct kp_cupti *c, bool all);
+uint64_t kp_observe_dropped(void); /* any thread */
 
 #endif

@@ -133,7 +133,7 @@ static int op_restore(void *arg)
 }
 
 /* Rehearses. The first time is for the probe, if any, which uses another part of CUPTI than watching. The second, if
- * any, is watched again, see rehearsals(). */
+ * any, is watched again, see rehearsals(). So is the first where the program's own execution could not be. */
 static int op_rehearse(void *arg)
 {
     struct flight *f = arg;
@@ -142,7 +142,7 @@ static int op_rehearse(void *arg)
     bool first = !f->rehearsed++, probe = job->probe && first;
     if (probe)
         kp_providers_unwatch(f->c->providers);
-    else if (!first)
+    else if (!first || f->c->setup.unwatched)
         kp_providers_watch(f->c->providers);
     /* A probe that does not start is no reason to give up the counters: its facts are shown as missing. */
     bool probing = probe && !kp_probe_begin(cupti);
@@ -364,7 +364,7 @@ int kp_collector_save(struct kp_collector *c, char **why)
     c->copied = before > after ? before - after : 0;
     if (rc)
         *why = kp_library_explain(c->setup.cupti, cannot_save, rc);
-    else
+    else if (!c->setup.unwatched)
         kp_providers_watch(c->providers);
     return rc ? -1 : 0;
 }

@@ -29,6 +29,7 @@ struct kp_collector_setup {
     const uint8_t *availability;
     const struct kp_plan *plan;     /* must outlive the collector */
     const struct kp_plan *one_pass; /* for launches that must not be replayed; may be the same; NULL = none */
+    bool unwatched;                 /* nothing may watch the program's own execution: activity records are read of it */
     bool flush;                     /* cold caches before each launch of a replayed pass */
     size_t window;                  /* the most launches a window may hold */
     uint64_t memory;                /* byte that counter data may take */

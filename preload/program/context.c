@@ -28,6 +28,10 @@
 #include "preload/program/rotation.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
+#include "preload/who/timeline.h"
+
+static const char foreign_buffers[] = "the timeline ends where another user of CUPTI in this process, such as a "
+                                      "framework's own profiler, takes the activity records";
 
 static struct kp_context *contexts;
 static atomic_uint generation;
@@ -68,6 +72,10 @@ void kp_context_forget(void)
 void kp_context_foreign_activity(void)
 {
     atomic_store(&foreign_activity, true);
+    if (!kp_timeline_is_on())
+        return;
+    kp_timeline_stop();
+    kp_session_warn(KP_FAILURE_IN_PART, foreign_buffers);
 }
 
 static void load_cupti(const char *dir)
@@ -95,6 +103,36 @@ static void load_cupti(const char *dir)
         return;
     }
     kp_exit_first();
+}
+
+static void take_many(void *unused)
+{
+    (void)unused;
+    kp_session_timeline();
+}
+
+/* Has the worker store what waits. Where it cannot, the next call does. */
+static void on_many(void)
+{
+    kp_worker_submit(take_many, NULL);
+}
+
+void kp_context_begin_timeline(const struct kp_context_setup *setup)
+{
+    if (!setup->options->timeline)
+        return;
+    if (atomic_load(&foreign_activity)) {
+        kp_session_warn(KP_FAILURE_IN_PART, foreign_buffers);
+        return;
+    }
+    load_cupti(setup->options->cupti_dir);
+    int rc = loaded.cupti ? kp_timeline_begin(loaded.cupti, on_many) : 0;
+    char *why = rc ? kp_library_explain(loaded.cupti, "cannot record a timeline", rc) : NULL;
+    if (loaded.cupti)
+        kp_exit_first();
+    if (why || !loaded.cupti)
+        kp_session_warn(KP_FAILURE_IN_PART, why ? why : loaded.why_not);
+    free(why);
 }
 
 /* Whether launch metrics are wanted that only the code tells. */
@@ -347,6 +385,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .availability = c->availability,
         .plan = c->plan,
         .one_pass = setup->one_pass ? c->plan : c->one_pass,
+        .unwatched = kp_timeline_is_on(),
         .flush = setup->options->cache_control == KP_CACHES_FLUSHED,
         .window = setup->options->window,
         .memory = setup->options->window_memory,

@@ -156,4 +156,7 @@ bool kp_context_is_planning(void);
 /* Notes that the program itself uses CUPTI's activity API, whose buffers it must keep. Any thread. */
 void kp_context_foreign_activity(void);
 
+/* Begins the timeline, as the options ask for it. Call it once, before the program makes a context. */
+void kp_context_begin_timeline(const struct kp_context_setup *setup);
+
 #endif

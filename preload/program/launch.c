@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "preload/who/timeline.h"
 
 /* Alignment of copied arguments: that of the widest vector type a kernel can take by value. */
 enum { ARGUMENT_ALIGN = 16 };
@@ -17,6 +18,19 @@ CUcontext kp_launch_context(const struct kp_driver *d, const struct kp_launch *l
     if (!*current)
         return ctx;
     return d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
+}
+
+void kp_launch_on_timeline(const struct kp_launch *l)
+{
+    kp_timeline_launching(l->is_graph ? NULL : l->shape.grid, l->shape.block);
+}
+
+CUresult kp_launch_issue_own(const struct kp_launch *l)
+{
+    kp_launch_on_timeline(l);
+    CUresult rc = l->issue(l);
+    kp_timeline_launched(rc != CUDA_SUCCESS);
+    return rc;
 }
 
 CUresult kp_launch_issue_ex(const struct kp_launch *l)

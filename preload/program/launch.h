@@ -56,6 +56,11 @@ void kp_launch_shape_ex(struct kp_launch *l);
 int kp_launch_copy(struct kp_launch *l, const struct kp_function *f);
 void kp_launch_free(struct kp_launch *l); /* frees the copy and the ranges; not `l` */
 
+/* Issues the launch as the program's own execution, which the timeline notes. */
+CUresult kp_launch_issue_own(const struct kp_launch *l);
+/* Notes that the launch is about to be issued so. Call kp_timeline_launched afterwards. */
+void kp_launch_on_timeline(const struct kp_launch *l);
+
 /* Returns the stream of the launch. */
 static inline CUstream kp_launch_stream(const struct kp_launch *l)
 {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/demangle.h"
 #include "base/environment.h"
 #include "base/lock.h"
 #include "base/path.h"
@@ -19,6 +20,7 @@
 #include "preload/os/outcome.h"
 #include "preload/os/quiet.h"
 #include "preload/who/stack.h"
+#include "preload/who/timeline.h"
 #include "report/model/nvtx_expr.h"
 #include "report/pages/page.h"
 #include "report/store/store.h"
@@ -38,6 +40,7 @@ static struct {
     struct kp_store *store; /* this and the following under `storing` */
     struct kp_codes *codes;
     uint64_t codes_put; /* codes already in the store */
+    uint32_t names_put; /* likewise of names of the timeline */
     char *file;         /* of the store */
     char *own_folder;   /* the file's folder, when nobody asked for the file; malloc'ed */
     char *folder;       /* working folder of the process, when the session was opened */
@@ -149,6 +152,7 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
     s->section_folder = kp_strdup(o->section_folder);
     s->cache_control = kp_strdup(kp_option_word(offsetof(struct kp_options, cache_control), o->cache_control));
     s->clock_control = kp_strdup(kp_option_word(offsetof(struct kp_options, clock_control), o->clock_control));
+    s->timeline = kp_timeline_is_on();
     s->environment = kp_environment_lines(environ ? environ : no_environment);
     return s->exe && s->cmdline && s->host && s->kprof_version && s->cupti_version && s->set && s->sections &&
                    s->metrics && s->section_folder && s->cache_control && s->clock_control && s->environment
@@ -500,6 +504,103 @@ void kp_session_alike(uint64_t id, uint64_t alike)
     kp_lock_give(storing);
 }
 
+/* ---- the timeline ---- */
+
+/* Stores names that are new, those of kernels demangled. */
+static int put_names_until(uint32_t n, char **err)
+{
+    int rc = 0;
+    while (!rc && session.names_put < n) {
+        bool mangled;
+        const char *text = kp_timeline_text(session.names_put, &mangled);
+        char *demangled = mangled ? kp_demangle(text) : NULL;
+        rc = kp_store_put_activity_name(session.store, session.names_put, demangled ? demangled : text, err);
+        free(demangled);
+        session.names_put += !rc;
+    }
+    return rc;
+}
+
+static int put_activities(char **err)
+{
+    struct kp_activity *at = NULL;
+    uint32_t names = 0;
+    size_t n = kp_timeline_take(&at, &names);
+    int rc = n ? kp_store_begin(session.store, err) : 0;
+    if (n && !rc)
+        rc = put_names_until(names, err);
+    if (n && !rc)
+        rc = kp_store_put_activities(session.store, at, n, err);
+    if (n && !rc)
+        rc = kp_store_commit(session.store, err);
+    free(at);
+    return rc;
+}
+
+static void lose_timeline(char *err)
+{
+    session.names_put = 0; /* a transaction that failed has taken them back */
+    failed_to_store();
+    kp_timeline_stop();
+    kp_log_error("%s; the timeline ends here", err ? err : "the session file failed");
+    free(err);
+}
+
+static bool takes_activities(void)
+{
+    return atomic_load(&session.open) && session.store && !session.store_failed && kp_timeline_is_on();
+}
+
+void kp_session_timeline(void)
+{
+    char *err = NULL;
+    kp_lock_take(storing, KP_FOREVER);
+    struct kp_quiet q = kp_quiet_begin();
+    if (takes_activities() && put_activities(&err))
+        lose_timeline(err);
+    kp_quiet_end(&q);
+    kp_lock_give(storing);
+}
+
+/* Without a complete list of records, their order does not tell the launches. */
+static int link_launches(uint64_t dropped, char **err)
+{
+    size_t n = 0;
+    struct kp_launch_note *notes = dropped ? NULL : kp_timeline_notes(&n);
+    int rc = n ? kp_store_link_activities(session.store, notes, n, err) : 0;
+    free(notes);
+    return rc;
+}
+
+static void tell_dropped(uint64_t dropped)
+{
+    kp_outcome_failed(KP_FAILURE_IN_PART);
+    kp_log_warning("The timeline lacks %llu activities, for which there was no room, and which launch of the report a "
+                   "kernel is; record a shorter part of the program",
+                   (unsigned long long)dropped);
+}
+
+void kp_session_timeline_end(void)
+{
+    char *err = NULL;
+    bool on = kp_timeline_is_on();
+    uint64_t dropped = on ? kp_timeline_dropped() : 0;
+    if (!on || !kp_lock_take(storing, CLOSE_PATIENCE_MS))
+        return;
+    struct kp_quiet q = kp_quiet_begin();
+    if (takes_activities() && (put_activities(&err) || link_launches(dropped, &err)))
+        lose_timeline(err);
+    else if (on && session.begun && !session.store)
+        kp_log_warning("There is no timeline: it needs a session file");
+    session.facts.timeline = on;
+    session.facts.timeline_dropped = dropped;
+    kp_timeline_stop(); /* what comes now is too late */
+    kp_quiet_end(&q);
+    kp_lock_give(storing);
+    if (dropped)
+        tell_dropped(dropped);
+}
+
 /* ---- counting ---- */
 
 uint64_t kp_session_seen(uint64_t launches)
@@ -656,6 +757,11 @@ static void name_stacks(void)
     free(err);
 }
 
+static int find_timeline(void *arg, struct kp_timeline *out)
+{
+    return kp_lookup_timeline(arg, out);
+}
+
 static int stack_of(void *arg, uint64_t id, struct kp_stack *out)
 {
     (void)arg;
@@ -666,8 +772,9 @@ static void report(void)
 {
     struct kp_lookup stored = kp_store_lookup(session.store);
     /* Stacks and code are also in memory, for a file that did not take them. */
-    const struct kp_launches launches = {.each = each_result,
-                                         .lookup = {.code = find_code, .stack = stack_of, .arg = &stored}};
+    const struct kp_launches launches = {
+        .each = each_result,
+        .lookup = {.code = find_code, .stack = stack_of, .timeline = find_timeline, .arg = &stored}};
     char *err = NULL;
     struct kp_session in_file = session.facts;
     in_file.complete = !session.store_failed;
@@ -707,16 +814,17 @@ void kp_session_discard_if_empty(void)
 static void tell_outcome(void)
 {
     const struct kp_session *s = &session.facts;
-    uint64_t unwanted = 0, skipped = 0;
+    uint64_t unwanted = 0, skipped = 0, on_timeline = 0;
     for (size_t i = 0; i < s->n_skips; i++) {
         skipped += s->skips[i].count;
         unwanted += kp_skip_is_choice(s->skips[i].reason) ? s->skips[i].count : 0;
+        on_timeline += strcmp(s->skips[i].reason, KP_SKIP_TIMELINE) ? 0 : s->skips[i].count;
     }
     if (skipped > unwanted || s->launches_seen > s->launches_profiled + skipped)
         kp_outcome_failed(KP_FAILURE_NOT_COUNTED);
     if (kp_library_denied())
         kp_outcome_failed(KP_FAILURE_PERMISSION);
-    kp_log_outcome(s->launches_seen, s->launches_seen - unwanted);
+    kp_log_outcome(s->launches_seen, s->launches_seen - unwanted + on_timeline);
 }
 
 static void close_session(void)

@@ -58,6 +58,10 @@ void kp_session_results(struct kp_session_entry *entries, size_t n);
 
 /* Sets how many launches the one of that number stands for, when more have been made. */
 void kp_session_alike(uint64_t id, uint64_t alike);
+/* Stores what the timeline has recorded since the last time, where a file is open. */
+void kp_session_timeline(void);
+/* Stores the rest, and which launches kernels belong to. Call it before kp_session_close. */
+void kp_session_timeline_end(void);
 
 /* Writes a warning once, however often it comes up: about a failure of that kind, or about counters. */
 void kp_session_warn(enum kp_failure kind, const char *text);

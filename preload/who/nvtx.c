@@ -11,6 +11,7 @@
 
 #include "base/lock.h"
 #include "base/text.h"
+#include "preload/who/timeline.h"
 #include "report/model/nvtx_expr.h"
 
 enum {
@@ -35,6 +36,7 @@ struct range {
     const struct kp_nvtx_domain *domain;
     uint64_t id; /* for start-end ranges */
     uint64_t thread;
+    int64_t start; /* kp_timeline_now */
     int level;
     uint32_t category;
     int32_t payload_type;
@@ -214,6 +216,7 @@ static void fill(struct range *r, enum kp_nvtx_kind kind, const struct kp_nvtx_d
     size_t len = name_length(e->text);
     r->domain = domain_or_default(d);
     r->thread = thread_id();
+    r->start = kp_timeline_now();
     r->category = e->category;
     r->payload_type = e->payload_type;
     r->payload = e->payload;
@@ -312,6 +315,11 @@ int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
     return level;
 }
 
+static void put_on_timeline(const struct range *r)
+{
+    kp_timeline_range(r->domain->name, r->name, r->thread, r->start, kp_timeline_now());
+}
+
 static int pop(struct stack *s, const struct kp_nvtx_domain *d)
 {
     int i = top_of(s, d);
@@ -320,6 +328,7 @@ static int pop(struct stack *s, const struct kp_nvtx_domain *d)
         return level + (int)s->beyond--;
     if (i < 0)
         return level;
+    put_on_timeline(&s->ranges[i]);
     kp_lock_take(&s->lock, KP_FOREVER);
     s->n--;
     /* closes the gap: ranges of another domain may be open inside of this one */
@@ -391,7 +400,33 @@ void kp_nvtx_end(uint64_t id)
         memmove(&started.list[i], &started.list[i + 1], (started.n - i) * sizeof(*started.list));
     }
     kp_lock_give(started.lock);
+    if (r)
+        put_on_timeline(r);
     free(r);
+    leave();
+}
+
+/* The locks are tried only: a handler may end the program on a thread that holds one. */
+void kp_nvtx_end_timeline(void)
+{
+    enum { PATIENCE_MS = 100 };
+    if (!kp_timeline_is_on() || !enter())
+        return;
+    bool taken = kp_lock_take(stacks.lock, PATIENCE_MS);
+    for (struct stack *s = taken ? stacks.first : NULL; s; s = s->next) {
+        if (!kp_lock_take(&s->lock, PATIENCE_MS))
+            continue;
+        for (unsigned i = 0; i < s->n; i++)
+            put_on_timeline(&s->ranges[i]);
+        kp_lock_give(&s->lock);
+    }
+    if (taken)
+        kp_lock_give(stacks.lock);
+    taken = kp_lock_take(started.lock, PATIENCE_MS);
+    for (size_t i = 0; taken && i < started.n; i++)
+        put_on_timeline(started.list[i]);
+    if (taken)
+        kp_lock_give(started.lock);
     leave();
 }
 

@@ -51,6 +51,9 @@ bool kp_nvtx_judge(CUstream stream, struct kp_nvtx *out);
 /* Lists the ranges opened so far, merged by name, in order of their first opening. */
 void kp_nvtx_each_seen(void (*fn)(const struct kp_nvtx_range *r, uint64_t times));
 
+/* Puts the ranges that are still open on the timeline, as if they ended now. Call it once, at the end. */
+void kp_nvtx_end_timeline(void);
+
 /* ---- what NVTX reports ---- */
 
 /* A handle of a domain; NULL is the default one. */

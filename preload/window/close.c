@@ -8,6 +8,7 @@
 #include "preload/os/exit_first.h"
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
+#include "preload/who/timeline.h"
 #include "preload/window/closers.h"
 #include "preload/window/defer.h"
 #include "preload/window/flags.h"
@@ -67,6 +68,7 @@ static void exit_before_cupti(void)
 static void close_in_context(struct kp_window_outcome *out)
 {
     double start = kp_now_ns();
+    int64_t since = kp_timeline_now();
     struct kp_visit v = kp_visit_begin(w->setup->driver, w->context->ctx);
     kp_progress_begin("waiting for the launches of a window to end", w->strategy->close);
     kp_record_drop_refused(w);
@@ -79,6 +81,7 @@ static void close_in_context(struct kp_window_outcome *out)
     kp_harvest_follow_up(w, out);
     give_back();
     kp_visit_end(w->setup->driver, &v);
+    kp_timeline_held(since);
 }
 
 void kp_window_close(const char *why)

@@ -3,6 +3,7 @@
  * window, or close it. Memory that is freed is kept.
  */
 #include "preload/program/hostmem.h"
+#include "preload/who/timeline.h"
 #include "preload/program/variables.h"
 #include "preload/window/defer.h"
 #include "preload/window/flags.h"
@@ -147,6 +148,7 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
     }
     i->op = (struct kp_op){.real = (void *)(uintptr_t)d->cuMemcpyDtoDAsync,
                            .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
+    kp_timeline_ours_copy(w->context->id, bytes);
     return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS;
 }
 

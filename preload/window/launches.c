@@ -7,6 +7,7 @@
 #include "collectors/providers/library.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
+#include "preload/who/timeline.h"
 #include "preload/window/close.h"
 #include "preload/window/closers.h"
 #include "preload/window/flags.h"
@@ -31,7 +32,7 @@ static CUresult without_window(struct kp_item *i)
     i->launch.copy = NULL;
     kp_record_drop_last(w);
     kp_window_close("want of device memory");
-    CUresult rc = l.issue(&l);
+    CUresult rc = kp_launch_issue_own(&l);
     kp_launch_free(&l);
     return rc;
 }
@@ -40,7 +41,9 @@ static CUresult without_window(struct kp_item *i)
 static CUresult issue_first(struct kp_item *i)
 {
     double start = kp_now_ns();
+    kp_launch_on_timeline(&i->launch);
     CUresult rc = w->strategy->issue(w, i);
+    kp_timeline_launched(rc != CUDA_SUCCESS);
     if (!w->strategy->rewinds)
         w->ours_ns += kp_now_ns() - start;
     return rc;
@@ -77,7 +80,7 @@ static const char *leave_waiting(struct kp_item *i)
         return kp_waits_for_host;
     }
     if (i->result)
-        i->result->launch.ordinal = kp_session_seen(1);
+        kp_timeline_profiled(i->result->launch.ordinal = kp_session_seen(1));
     w->unending = true;
     kp_window_close(kp_waits_for_host);
     return NULL;
@@ -101,6 +104,7 @@ static CUresult run_recorded(const struct kp_question *q, const char **skipped)
         return rc;
     } else if (i->result) {
         i->result->launch.ordinal = kp_session_seen(1);
+        kp_timeline_profiled(i->result->launch.ordinal);
     }
     const char *closer = closes_behind(q);
     if (closer)
@@ -111,7 +115,7 @@ static CUresult run_recorded(const struct kp_question *q, const char **skipped)
 static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
 {
     *skipped = why;
-    return l->issue(l);
+    return kp_launch_issue_own(l);
 }
 
 static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
@@ -137,7 +141,7 @@ static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_
     if (closer)
         kp_window_close(closer);
     if (!w->open && !q->what->wanted)
-        return l->issue(l);
+        return kp_launch_issue_own(l);
     if (!w->open && !kp_window_open(w, q, &why))
         return run_outside(q, l, f, why, skipped);
     if (!kp_record_launch(w, l, q->what->wanted, q->what->graph, f)) {

@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "preload/session/session.h"
+#include "preload/who/timeline.h"
 #include "preload/window/close.h"
 #include "preload/window/closers.h"
 #include "preload/window/launches.h"
@@ -173,7 +174,7 @@ static void drop_from(size_t first)
 static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
 {
     *skipped = why;
-    return l->issue(l);
+    return kp_launch_issue_own(l);
 }
 
 /* Adds the host memory that the graph's kernels can reach to the window's. False: repetitions would not find it as it
@@ -225,8 +226,11 @@ static void settle_host(struct passage *p)
 static void launched(struct passage *p)
 {
     for (size_t i = p->first; i < w->n; i++)
-        if (w->items[i].result)
+        if (w->items[i].result) {
+            const struct kp_shape *shape = &w->items[i].launch.shape;
             w->items[i].result->launch.ordinal = kp_session_seen(1);
+            kp_timeline_node(shape->grid, shape->block, w->items[i].result->launch.ordinal);
+        }
     if (w->strategy->rewinds)
         settle_host(p);
     if (!p->closes && w->launches >= kp_admit_room(w))
@@ -242,7 +246,9 @@ static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char *
 {
     struct kp_item own = {.launch = *l};
     double start = kp_now_ns();
+    kp_launch_on_timeline(l);
     CUresult rc = w->strategy->issue(w, &own);
+    kp_timeline_launched(rc != CUDA_SUCCESS);
     if (!w->strategy->rewinds)
         w->ours_ns += kp_now_ns() - start;
     if (rc == CUDA_SUCCESS) {

@@ -7,6 +7,7 @@
 #include "preload/os/progress.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
+#include "preload/who/timeline.h"
 #include "preload/window/flags.h"
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
@@ -68,7 +69,12 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     w->variables = kp_variables_count();
     w->questions = kp_variables_questions();
     w->opened_ns = kp_now_ns();
+    bool idle = kp_admit_counters(q);
+    if (idle)
+        kp_timeline_ours_begin(w->context->id);
     bool opened = choose_strategy(w, q, refusal);
+    if (idle)
+        kp_timeline_ours_end();
     kp_progress_end();
     if (!opened) {
         kp_record_reset(w);

@@ -9,6 +9,7 @@
 #include "collectors/replay/replay.h"
 #include "preload/os/log.h"
 #include "preload/program/hostmem.h"
+#include "preload/who/timeline.h"
 #include "preload/window/flags.h"
 #include "preload/window/issue.h"
 #include "preload/window/waits.h"
@@ -167,6 +168,7 @@ static bool log_behind(struct kp_window *w, struct kp_item *i)
     uint64_t from = i->op.args[i->op.result]; /* the source stands behind the result */
     size_t bytes = i->op.result_bytes, taken = (bytes + 15) / 16 * 16;
     CUstream stream = i->op.stream ? i->op.stream : CU_STREAM_LEGACY;
+    kp_timeline_ours_copy(w->context->id, bytes);
     if (d->cuMemcpyDtoDAsync(log->next, from, bytes, stream) != CUDA_SUCCESS)
         return false;
     i->read.behind = log->next;

@@ -8,6 +8,7 @@
 #include "preload/os/stdout_mute.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/session/session.h"
+#include "preload/who/timeline.h"
 #include "preload/window/flags.h"
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
@@ -177,9 +178,11 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         kp_job_failed(w, out);
         return;
     }
+    kp_timeline_pause(w->context->id);
     if (w->wanted)
         count_own(w, out);
     kp_collector_drop(w->context->collector);
+    kp_timeline_resume();
 }
 
 static void abandon(struct kp_window *w)

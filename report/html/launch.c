@@ -182,9 +182,9 @@ size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full)
     write_verdict(d, to, s);
     fputc(',', to);
     write_roofline(d, to, s);
-    fprintf(to, ",%ld,%" PRIu32 ",%zu,\"%d.%d\",%zu,%" PRIu32 ",%" PRIu32 "]", full, l->passes,
+    fprintf(to, ",%ld,%" PRIu32 ",%zu,\"%d.%d\",%zu,%" PRIu32 ",%" PRIu32 ",%" PRIu64 "]", full, l->passes,
             kp_data_string(d, l->note), l->cc_major, l->cc_minor, kp_data_string(d, l->nvtx.stream_name),
-            l->graph_number, l->node);
+            l->graph_number, l->node, l->ordinal);
     return kp_draft_add(d, &draft, KP_DATA_LAUNCHES);
 }
 
@@ -240,7 +240,9 @@ void kp_html_session(struct kp_html *h, const struct kp_choice *choice)
         write_devices(d, draft.to, s);
         fputs("],\"skips\":[", draft.to);
         write_skips(d, draft.to, s);
-        fprintf(draft.to, "],\"facts\":[%s]}", facts ? facts : "");
+        fprintf(draft.to, "],\"facts\":[%s]", facts ? facts : "");
+        kp_html_timeline(h, draft.to);
+        fputc('}', draft.to);
     }
     kp_draft_add(d, &draft, KP_DATA_SESSIONS);
     free(facts);

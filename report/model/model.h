@@ -198,6 +198,7 @@ struct kp_skip {
 #define KP_SKIP_NVTX         "not selected by nvtx-include and nvtx-exclude"
 #define KP_SKIP_LAUNCH_SKIP  "before launch-skip was reached"
 #define KP_SKIP_LAUNCH_COUNT "after launch-count was reached"
+#define KP_SKIP_TIMELINE     "on the timeline only"
 #define KP_SKIP_NO_COUNTERS  "reported without counters"
 #define KP_SKIP_ROTATED      "of a kernel and shape that had been counted"
 
@@ -250,7 +251,9 @@ struct kp_session {
     size_t n_ranges;
     struct kp_device_info *devices;
     size_t n_devices;
-    bool complete; /* the program ended and everything was written */
+    bool complete;             /* the program ended and everything was written */
+    bool timeline;             /* a timeline was recorded */
+    uint64_t timeline_dropped; /* activities that found no room */
 };
 
 /* Sets metric `name` in `r`, replacing an earlier value of that name. `unit` may be NULL for "". Returns 0, or

@@ -647,16 +647,28 @@ static int check_together(const struct kp_options *o, char **err)
     return 0;
 }
 
-/* Whether an option's non-empty value needs NVTX. */
-static bool needs_nvtx(const struct kp_option *row, const char *value)
+static bool is_on(const char *value)
 {
     char *err = NULL;
     bool on = false;
+    on = !read_switch(value, &on, &err) && on;
+    free(err);
+    return on;
+}
+
+/* Whether an option's non-empty value has ranges recorded on the timeline. */
+static bool needs_timeline(const struct kp_option *row, const char *value)
+{
+    return (row->offset == offsetof(struct kp_options, timeline) && is_on(value)) ||
+           (row->offset == offsetof(struct kp_options, page) && kp_list_has(value, row->words[KP_PAGE_TIMELINE]));
+}
+
+/* Whether an option's non-empty value needs NVTX. */
+static bool needs_nvtx(const struct kp_option *row, const char *value)
+{
     switch (row->offset) {
     case offsetof(struct kp_options, nvtx):
-        on = !read_switch(value, &on, &err) && on;
-        free(err);
-        return on;
+        return is_on(value);
     case offsetof(struct kp_options, print_nvtx_rename):
         return !strcmp(value, row->words[KP_NVTX_RENAME_KERNEL]);
     case offsetof(struct kp_options, print_summary):
@@ -666,14 +678,14 @@ static bool needs_nvtx(const struct kp_option *row, const char *value)
     }
 }
 
-static bool want_nvtx(char *const *env)
+static bool want(char *const *env, bool (*needs)(const struct kp_option *row, const char *value))
 {
     bool wanted = false;
     for (; *env && !wanted; env++) {
         const char *value = strchr(*env, '=');
         const struct kp_option *row =
             value && value[1] && !strncmp(*env, ENV_PREFIX, sizeof ENV_PREFIX - 1) ? find_row(*env) : NULL;
-        wanted = row && needs_nvtx(row, value + 1);
+        wanted = row && needs(row, value + 1);
     }
     return wanted;
 }
@@ -683,7 +695,7 @@ bool kp_options_want_nvtx(char *const *env)
     struct kp_config_file c;
     char **all, *err = NULL;
     add_config(env, &c, &all, &err);
-    bool wanted = want_nvtx(all ? all : env);
+    bool wanted = want(all ? all : env, needs_nvtx) || want(all ? all : env, needs_timeline);
     free(err);
     free(all);
     kp_config_file_free(&c);
@@ -702,11 +714,12 @@ static int read_all(struct kp_options *o, char *const *env, const struct kp_conf
         rc = take_all(o, env, c, false, &set_given, err);
     if (!rc && !set_given && (*o->section || *o->metrics))
         *o->set = '\0';
-    else if (!rc && !set_given && !(rc = kp_trace_wants(o)))
+    else if (!rc && !set_given && !(rc = kp_trace_wants(o)) && !(rc = kp_timeline_wants(o)))
         rc = kp_page_wants(o);
     if (!rc)
         rc = check_together(o, err);
-    o->nvtx = !rc && want_nvtx(env);
+    o->nvtx = !rc && want(env, needs_nvtx);
+    o->timeline = !rc && want(env, needs_timeline);
     return rc;
 }
 

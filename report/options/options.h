@@ -67,7 +67,8 @@ struct kp_options {
 #include "report/options/options.def"
     bool only_columns; /* `metrics` are the columns of the page trace, as nothing else was asked for: see kp_trace_wants
                         */
-    bool as_it_comes;  /* neither page, selection, format nor a print option was given: the report may be brief */
+    bool only_timeline; /* the page timeline is all that was asked for: nothing is counted */
+    bool as_it_comes;   /* neither page, selection, format nor a print option was given: the report may be brief */
 };
 
 /* How the value of an option is checked and stored. */

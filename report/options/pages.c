@@ -39,10 +39,10 @@ int kp_page_wants(struct kp_options *o)
     return 0;
 }
 
-static bool is_alone(const struct kp_choices *pages)
+static bool is_alone(const struct kp_choices *pages, enum kp_page_id page)
 {
     for (size_t i = 0; i < pages->n; i++)
-        if (pages->at[i] != KP_PAGE_TRACE)
+        if (pages->at[i] != page)
             return false;
     return pages->n > 0;
 }
@@ -71,7 +71,7 @@ int kp_trace_wants(struct kp_options *o)
     const char *cursor = o->trace_columns, *item, *sets = kp_section_quick()->sets, *set = "";
     size_t len, set_len = 0;
     bool quick = true;
-    if (!is_alone(&o->page))
+    if (!is_alone(&o->page, KP_PAGE_TRACE))
         return 0;
     while (kp_word_next(&cursor, &item, &len))
         quick &= quick_has(item, len);
@@ -80,4 +80,10 @@ int kp_trace_wants(struct kp_options *o)
     o->only_columns = true;
     int rc = replace(&o->metrics, o->trace_columns, strlen(o->trace_columns));
     return rc ? rc : replace(&o->set, "", 0);
+}
+
+int kp_timeline_wants(struct kp_options *o)
+{
+    o->only_timeline = is_alone(&o->page, KP_PAGE_TIMELINE);
+    return o->only_timeline ? replace(&o->set, "", 0) : 0;
 }

@@ -18,5 +18,8 @@ int kp_page_wants(struct kp_options *o);
  * given. This is the section of one pass, or the page's columns if that section lacks some. Changes set, metrics and
  * only_columns of `o`. 0 or -ENOMEM. */
 int kp_trace_wants(struct kp_options *o);
+/* Chooses to count nothing when the page timeline is all that is asked for, and neither set, section nor metrics are
+ * given. Changes set and only_timeline of `o`. 0 or -ENOMEM. */
+int kp_timeline_wants(struct kp_options *o);
 
 #endif

@@ -340,6 +340,53 @@ static int write_launch(struct kp_result *r, void *arg)
     return rc ? rc : ferror(j->to) ? -EIO : 0;
 }
 
+/* ---- the timeline ---- */
+
+static void write_activity(struct kp_json *j, const struct kp_timeline *t, const struct kp_activity *a)
+{
+    kp_json_object(j, NULL, true);
+    kp_json_text(j, "kind", kp_activity_word(a->kind));
+    kp_json_text(j, "name", kp_timeline_name(t, a));
+    if (a->device >= 0) {
+        kp_json_int(j, "device", a->device);
+        kp_json_count(j, "context", a->context_id);
+        kp_json_count(j, "stream", a->stream_id);
+    }
+    kp_json_int(j, "start_ns", a->start_ns);
+    kp_json_int(j, "end_ns", a->end_ns);
+    if (a->kind == KP_ACTIVITY_KERNEL) {
+        write_size(j, "grid", a->grid);
+        write_size(j, "block", a->block);
+    }
+    if (a->kind == KP_ACTIVITY_COPY || a->kind == KP_ACTIVITY_SET)
+        kp_json_count(j, "bytes", a->bytes);
+    if (a->thread)
+        kp_json_count(j, "thread", a->thread);
+    if (a->launched_ns)
+        kp_json_int(j, "launched_ns", a->launched_ns);
+    if (a->ordinal >= 0)
+        kp_json_int(j, "ordinal", a->ordinal);
+    kp_json_end(j);
+}
+
+/* Writes the timeline of a session that has one. */
+static int write_timeline(struct kp_json *j, const struct kp_page *p)
+{
+    struct kp_timeline t;
+    int rc = kp_lookup_timeline(&p->launches->lookup, &t);
+    if (rc)
+        return rc == -ENOMEM ? rc : 0;
+    kp_json_object(j, "timeline", false);
+    kp_json_count(j, "dropped", p->session->timeline_dropped);
+    kp_json_array(j, "activities", false);
+    for (size_t i = 0; i < t.n; i++)
+        write_activity(j, &t, &t.at[i]);
+    kp_json_end(j);
+    kp_json_end(j);
+    kp_timeline_free(&t);
+    return 0;
+}
+
 static void write_kind(struct kp_json *j, const char *kind)
 {
     kp_json_text(j, "schema", kind);
@@ -361,6 +408,8 @@ static int write_document(struct kp_json *j, const struct kp_page *p)
     kp_json_end(j);
     if (!rc)
         rc = kp_json_all_code(j, &d.code, &p->launches->lookup);
+    if (!rc)
+        rc = write_timeline(j, p);
     kp_json_end(j);
     kp_json_code_free(&d.code);
     return rc;

@@ -1,5 +1,5 @@
 /*
- * The session file, schema version 5. Users may query it: most tables are a struct of model.h.
+ * The session file, schema version 7. Users may query it: most tables are a struct of model.h.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
  *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
@@ -22,6 +22,9 @@
  * counts: launch, position (0 ...; the kernel's own first), code, and offsets, a JSON array of the instructions'
  * offsets code_metric   launch, position (that of `code_counts`), name, and "values", a JSON array: one for each offset
  *   series   launch, and the fields of struct kp_series; "values" is a JSON array, in which NaN is null
+ *   activity_name  id, name: each name of the timeline
+ *   activity  one row an activity of the timeline: id, and the fields of struct kp_activity; name is an id
+ *   activities  a view of activity, activity_name and launch
  *   code_values   a view of the counts: one row a launch, instruction and metric
  *   line_values   a view of that, summed up by source line
  * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
@@ -30,7 +33,8 @@
  * read as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances. Version 3 added the
  * tables range_seen and launch_range, and launch.thread, thread_name and stream_name. Version 4 added launch.stack,
  * frame, and everything after it; version 5 session.environment; version 6 launch.graph and node; version 7
- * launch.alike, counted, groups and groups_counted, metric.counted and deviation.
+ * launch.alike, counted, groups and groups_counted, metric.counted and deviation,
+ * session.timeline and timeline_dropped, and the tables of the timeline.
  *
  * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
  * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
@@ -55,6 +59,7 @@ enum {
     SCHEMA_VERSION = 7,
     HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
     HAS_CODE = 4,   /* those of call stacks, code, counts and series */
+    HAS_TIMELINE = 7,
     /* A reader holds the file for one launch or function at a time, a few milliseconds. */
     BUSY_TIMEOUT_MS = 2000,
 };
@@ -64,7 +69,7 @@ static const char schema[] =
     " start_unix_ns INTEGER, end_unix_ns INTEGER, driver_version INTEGER, cupti_version TEXT, \"set\" TEXT,"
     " sections TEXT, metrics TEXT, cache_control TEXT, clock_control TEXT, launches_seen INTEGER,"
     " launches_profiled INTEGER, passes INTEGER, profiling_ns REAL, complete INTEGER, section_folder TEXT,"
-    " environment TEXT);"
+    " environment TEXT, timeline INTEGER, timeline_dropped INTEGER);"
     "CREATE TABLE device(ordinal INTEGER, name TEXT, chip TEXT, pci_bus_id TEXT, cc_major INTEGER, cc_minor INTEGER,"
     " sm_count INTEGER, breakdowns TEXT);"
     "CREATE TABLE skip(reason TEXT, count INTEGER);"
@@ -207,8 +212,8 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
     if (asprintf(
             &setup,
             "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
-            "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s COMMIT;",
-            APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema) < 0)
+            "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s%s COMMIT;",
+            APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema, kp_store_timeline_schema) < 0)
         setup = NULL;
     rc = setup ? connect_to(s, SQLITE_OPEN_READWRITE) : SQLITE_NOMEM;
     rc = rc ? rc : sqlite3_exec(s->db, setup, NULL, NULL, NULL);
@@ -256,7 +261,7 @@ static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
     if (s->version > SCHEMA_VERSION)
         return kp_error(err, "'%s' was written by a newer kprof (format %d, this one reads up to %d)", s->path,
                         s->version, SCHEMA_VERSION);
-    return kp_store_check_tables(s, (const char *const[]){schema, kp_store_code_schema}, err);
+    return kp_store_check_tables(s, (const char *const[]){schema, kp_store_code_schema, kp_store_timeline_schema}, err);
 }
 
 static int connect_and_check(struct kp_store *s, int flags, int *rc_sqlite, char **err)
@@ -374,6 +379,8 @@ static int put_session_row(struct kp_store *s, const struct kp_session *f)
     kp_bind_int(&r, f->complete);
     kp_bind_text(&r, f->section_folder);
     kp_bind_text(&r, f->environment);
+    kp_bind_int(&r, f->timeline);
+    kp_bind_uint(&r, f->timeline_dropped);
     return kp_sql_end(&r);
 }
 
@@ -646,6 +653,29 @@ int kp_store_put_code(struct kp_store *s, const struct kp_code *code, char **err
     return rc ? rc : leave(s, alone, kp_store_write_code(s, code), err);
 }
 
+/* ---- the timeline ---- */
+
+int kp_store_put_activities(struct kp_store *s, const struct kp_activity *at, size_t n, char **err)
+{
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, kp_store_write_activities(s, at, n), err);
+}
+
+int kp_store_put_activity_name(struct kp_store *s, uint32_t number, const char *name, char **err)
+{
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, kp_store_write_activity_name(s, number, name), err);
+}
+
+int kp_store_link_activities(struct kp_store *s, const struct kp_launch_note *notes, size_t n, char **err)
+{
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, kp_store_write_links(s, notes, n), err);
+}
+
 /* ---- reading back ---- */
 
 static void get_session_row(struct kp_sql *r, struct kp_session *f)
@@ -672,6 +702,8 @@ static void get_session_row(struct kp_sql *r, struct kp_session *f)
     f->complete = kp_column_int(r);
     f->section_folder = kp_column_text(r);
     f->environment = kp_column_text(r);
+    f->timeline = kp_column_int(r);
+    f->timeline_dropped = kp_column_uint(r);
 }
 
 static int get_devices(struct kp_store *s, struct kp_session *f)
@@ -930,6 +962,19 @@ int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char
     return rc;
 }
 
+int kp_store_get_timeline(struct kp_store *s, struct kp_timeline *out, char **err)
+{
+    *out = (struct kp_timeline){.n = 0};
+    *err = NULL;
+    if (forked(s))
+        return -ECHILD;
+    int rc = s->version < HAS_TIMELINE ? SQLITE_OK : kp_store_read_timeline(s, out);
+    rc = looked_up(s, rc, out->n, err);
+    if (rc)
+        kp_timeline_free(out);
+    return rc;
+}
+
 /* ---- for pages ---- */
 
 static int look_up_code(void *arg, uint64_t id, struct kp_code *out)
@@ -952,14 +997,28 @@ static int look_up_stack(void *arg, uint64_t id, struct kp_stack *out)
     return rc;
 }
 
+static int look_up_timeline(void *arg, struct kp_timeline *out)
+{
+    struct kp_store *s = arg;
+    char *err = NULL;
+    int rc = kp_store_get_timeline(s, out, &err);
+    s->lost_timeline |= rc && rc != -ENOENT && rc != -ECHILD;
+    free(err);
+    return rc;
+}
+
 struct kp_lookup kp_store_lookup(struct kp_store *s)
 {
-    return s ? (struct kp_lookup){look_up_code, look_up_stack, s} : (struct kp_lookup){0};
+    return s ? (struct kp_lookup){look_up_code, look_up_stack, look_up_timeline, s} : (struct kp_lookup){0};
 }
 
 char *kp_store_missing(const struct kp_store *s)
 {
     char *text = NULL, *err = NULL;
+    if (s->lost_timeline)
+        return kp_error(&err, "'%s' is damaged or was cut short, and its timeline cannot be read", s->path) == -EINVAL
+                   ? err
+                   : NULL;
     if (!s->lost_codes && !s->lost_stacks)
         return NULL;
     const char *what = !s->lost_stacks ? "the code of functions that launches name: their source lines and instructions"

@@ -47,6 +47,13 @@ int kp_store_put_alike(struct kp_store *s, uint64_t id, uint64_t alike, char **e
 int kp_store_put_stack(struct kp_store *s, const struct kp_stack *stack, char **err);
 int kp_store_put_code(struct kp_store *s, const struct kp_code *code, char **err);
 
+/* Append to the timeline: activities, whose names are numbers, and the name of a number, which replaces an earlier one.
+ * 0 or -EIO with *err. */
+int kp_store_put_activities(struct kp_store *s, const struct kp_activity *at, size_t n, char **err);
+int kp_store_put_activity_name(struct kp_store *s, uint32_t number, const char *name, char **err);
+/* Says of the kernels stored so far by whom and when they were launched, as kp_timeline_link finds it. */
+int kp_store_link_activities(struct kp_store *s, const struct kp_launch_note *notes, size_t n, char **err);
+
 int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err);
 /* Calls `fn` for each launch by ascending id and frees the result after the call. A non-zero return of `fn` stops
  * and is returned. */
@@ -56,6 +63,8 @@ int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void
  * Callable while kp_store_each_result runs. */
 int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, char **err);
 int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char **err);
+/* Reads the timeline, sorted; the caller frees it. -ENOENT (no *err) when none was recorded, -EIO with *err. */
+int kp_store_get_timeline(struct kp_store *s, struct kp_timeline *out, char **err);
 /* Returns a look-up for pages; valid as long as the store. For NULL it is empty. */
 struct kp_lookup kp_store_lookup(struct kp_store *s);
 /* Returns a line about stacks and code that launches name and look-ups did not find; malloc'ed, NULL when nothing is

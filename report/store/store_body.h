@@ -30,6 +30,7 @@ struct kp_store {
 
     /* For a file being read: see store_guard.c. */
     size_t lost_codes, lost_stacks; /* named by launches, but unreadable */
+    bool lost_timeline;             /* likewise */
     char *copy, *copy_folder;       /* read in its place, or NULL: see store_copy.c */
     bool is_guarded, is_checked;
     uint64_t size;                       /* bytes */
@@ -41,8 +42,8 @@ struct kp_store {
 /* Restricts a file; call it with `size` set, before the first statement that looks into the file. */
 int kp_store_guard(struct kp_store *s);
 /* Checks the tables, once the version is known. Returns 0, or -ENOMEM or -EINVAL as in store.h, where a table is not
- * ours. `schemas`: those of store.c and of store_code.c. */
-int kp_store_check_tables(struct kp_store *s, const char *const schemas[2], char **err);
+ * ours. `schemas`: those of store.c, store_code.c and store_timeline.c. */
+int kp_store_check_tables(struct kp_store *s, const char *const schemas[3], char **err);
 /* Begins a session, launch, stack or function, which memory holds as a whole. */
 void kp_store_next_object(struct kp_store *s);
 /* Charges a row with that many bytes of text to the budget. SQLITE_TOOBIG: more than the file can hold. */
@@ -102,5 +103,14 @@ int kp_store_read_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, b
 int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool *found);
 int kp_store_read_counts(struct kp_store *s, struct kp_result *r);
 int kp_store_read_series(struct kp_store *s, struct kp_result *r);
+
+/* ---- the timeline: store_timeline.c ---- */
+
+extern const char kp_store_timeline_schema[];
+
+int kp_store_write_activity_name(struct kp_store *s, uint32_t number, const char *name);
+int kp_store_write_activities(struct kp_store *s, const struct kp_activity *at, size_t n);
+int kp_store_write_links(struct kp_store *s, const struct kp_launch_note *notes, size_t n);
+int kp_store_read_timeline(struct kp_store *s, struct kp_timeline *out);
 
 #endif

@@ -156,6 +156,8 @@ static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
             head);
         return;
     }
+    if (was_skipped_for(s, KP_SKIP_TIMELINE))
+        return; /* as the user wanted it */
     const struct advice *advice = find_advice(s);
     kp_out_print(o, "%s %s.\n", head, advice->text);
     if (advice->seen)

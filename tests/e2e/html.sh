@@ -14,8 +14,11 @@ make_session() { python3 "$source/tests/e2e/html_sessions.py" "$@" || fail "html
 make_session many "$folder/demo.kprof" "$folder/many.kprof" 2000
 make_session many "$folder/demo.kprof" "$folder/some.kprof" 200
 make_session hostile "$folder/demo.kprof" "$folder/hostile.kprof"
+make_session timeline "$folder/demo.kprof" "$folder/timeline.kprof" 2000
+mv "$folder/hostile.kprof" "$tmp/hostile.kprof"
+make_session timeline "$tmp/hostile.kprof" "$folder/hostile.kprof" 300
 
-for session in demo source some many hostile; do
+for session in demo source some many timeline hostile; do
     "$kprof" report --html "$folder/$session.html" "$folder/$session.kprof" >"$tmp/said" 2>&1 || fail "--html of $session: $(cat "$tmp/said")"
     expect "$session: what is said" "$(cat "$tmp/said")" ""
 done

@@ -120,7 +120,7 @@ def quiet(browser, path, what):
 PLACES = """(() => {
   const data = JSON.parse(document.getElementById('data').textContent);
   const full = data.full.map(f => f.launch);
-  return ['/', '/session', '/flame', ...full.slice(0, 6).map(l => '/launch/' + l),
+  return ['/', '/session', '/flame', '/timeline', ...full.slice(0, 6).map(l => '/launch/' + l),
           ...data.full.filter(f => f.source.length).slice(0, 3).map(f => '/source/' + f.launch), '/launch/' + (data.launches.length - 1)]; })()"""
 
 
@@ -292,6 +292,73 @@ def flame(browser, path, name):
     quiet(browser, path, name + " flame graph")
 
 
+HOLDS = "[+document.querySelector('.timeline canvas').dataset.from, +document.querySelector('.timeline canvas').dataset.to]"
+
+
+def press(browser, *keys):
+    for key in keys:
+        browser.run(f"document.querySelector('.timeline canvas').dispatchEvent(new KeyboardEvent('keydown', {{key: {json.dumps(key)}, bubbles: true, cancelable: true}}))")
+    return browser.run(HOLDS)
+
+
+def timeline(browser, kprof, session, path, name):
+    """Numbers are those of the page; rows are those of the streams and threads; keys, the wheel and gaps choose what is seen; and
+    what is under the pointer says its name and its times."""
+    rows = list(csv.DictReader(io.StringIO(subprocess.run(
+        [kprof, "report", "--page", "timeline", "--csv", session], capture_output=True, text=True, check=True).stdout)))
+    browser.open(path)
+    browser.width(1280)
+    browser.go("/timeline")
+    gaps = [r for r in rows if r["Table"] == "gap"]
+    if browser.run("document.querySelectorAll('.timeline-gaps tbody tr').length") != len(gaps):
+        fault(f"{name}: not the {len(gaps)} gaps of the page")
+    labels = browser.run("[...document.querySelectorAll('.timeline-labels div')].map(d => d.textContent)")
+    streams = {"Stream " + r["Stream"] for r in rows if r["Table"] == "stream"}
+    if not streams <= set(labels) or "kprof" not in labels or "Thread 77" not in labels:
+        fault(f"{name}: rows of the timeline are {labels}")
+    painted = browser.run("""(() => { const c = document.querySelector('.timeline canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set();
+        for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+        return seen.size; })()""")
+    if painted < 8:
+        fault(f"{name}: the canvas has {painted} colours")
+    first, end = browser.run(HOLDS)
+    if first != 0 or not end > 1e6:
+        fault(f"{name}: the timeline goes from {first} to {end}")
+    near = press(browser, "+", "+")
+    if abs((near[1] - near[0]) * 4 - end) > 1:
+        fault(f"{name}: two keys + show {near}")
+    later = press(browser, "ArrowRight")
+    if not later[0] > near[0] or abs((later[1] - later[0]) - (near[1] - near[0])) > 1:
+        fault(f"{name}: the arrow shows {later} after {near}")
+    if press(browser, "Home") != [0, end]:
+        fault(f"{name}: Home does not show all")
+    press(browser, "ArrowDown", "n", "n")
+    said = browser.run("document.querySelector('.timeline-said').textContent")
+    if not re.search(r"kernel, [\d.]+ us, from [\d.]+ us to", said):
+        fault(f"{name}: the chosen activity says {said!r}")
+    browser.run("""document.querySelector('.timeline canvas').dispatchEvent(new WheelEvent('wheel', {deltaY: -400,
+        clientX: document.querySelector('.timeline canvas').getBoundingClientRect().left + 50, clientY: 300, bubbles: true, cancelable: true}))""")
+    wheel = browser.run(HOLDS)
+    if not wheel[1] - wheel[0] < end * 0.7 or wheel[0] > end * 0.1:
+        fault(f"{name}: the wheel shows {wheel}")
+    browser.run("document.querySelector('.timeline-gaps button').click()")
+    gap, shown = max(gaps, key=lambda r: int(r["Length (ns)"])), browser.run(HOLDS)
+    # kprof's own work lies in no gap of this session
+    if abs(shown[1] - shown[0] - 3 * int(gap["Length (ns)"])) > 3:
+        fault(f"{name}: a gap of {gap['Length (ns)']} ns is shown from {shown[0]} to {shown[1]}")
+    press(browser, "Home")
+    over = browser.run("""(() => { const c = document.querySelector('.timeline canvas'), box = c.getBoundingClientRect();
+        for (let x = 0; x < 200; x++) {
+          c.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + x, clientY: box.top + 26 + 11, bubbles: true}));
+          const said = document.getElementById('tip').innerText;
+          if (said.includes('kernel,')) return said;
+        }
+        return ''; })()""")
+    if "from" not in over or "kernel" not in over:
+        fault(f"{name}: nothing is said under the pointer: {over!r}")
+    quiet(browser, path, name + " timeline")
+
+
 def many(browser, path):
     browser.open(path)
     ready = browser.run("Math.round(performance.now())")
@@ -324,6 +391,8 @@ def main():
             source(browser, path, name)
         if name == "some":
             flame(browser, path, name)
+        if name == "timeline":
+            timeline(browser, kprof, session, path, name)
         if name == "compare":
             compare(browser, path, name)
     browser.close()

@@ -2,7 +2,8 @@
 """Makes sessions for the tests of the HTML report from a recorded one.
 
 html_sessions.py many FROM TO N   N launches of many kernels and shapes, with streams, NVTX ranges and call stacks
-html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it"""
+html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
+html_sessions.py timeline FROM TO N   a timeline of N kernels, with copies, ranges, and all launches on it"""
 import random
 import shutil
 import sqlite3
@@ -51,6 +52,50 @@ def many(db, n):
     db.execute("UPDATE session SET launches_seen = ?, launches_profiled = ?", (n, n))
 
 
+ACTIVITIES = """
+CREATE TABLE activity_name(id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE activity(id INTEGER PRIMARY KEY, kind INTEGER, name INTEGER, device INTEGER, context_id INTEGER, stream_id INTEGER,
+ start_ns INTEGER, end_ns INTEGER, correlation INTEGER, ordinal INTEGER, thread INTEGER, launched_ns INTEGER, grid_x INTEGER,
+ grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER, bytes INTEGER, graph INTEGER);
+ALTER TABLE session ADD COLUMN timeline INTEGER;
+ALTER TABLE session ADD COLUMN timeline_dropped INTEGER;
+UPDATE session SET timeline = 1, timeline_dropped = 3;
+PRAGMA user_version = 7;
+"""
+
+
+def timeline(db, n):
+    rng = random.Random(2)
+    if "environment" not in columns(db, "session"):
+        db.execute("ALTER TABLE session ADD COLUMN environment TEXT")
+    db.executescript(ACTIVITIES)
+    names = ["", *HOSTILE, "memcpy HtoD", "step", "inner", *[f"void ns::kernel_{k}<float>(const T1 *)" for k in range(20)]]
+    db.executemany("INSERT INTO activity_name VALUES(?,?)", enumerate(names))
+    launches = [row[0] for row in db.execute("SELECT ordinal FROM launch ORDER BY id")]
+    base = 1795563459827191980
+
+    def put(kind, name, device, stream, start, end, ordinal=-1, thread=0, launched=0, size=0):
+        db.execute("INSERT INTO activity VALUES(NULL,?,?,?,1,?,?,?,0,?,?,?,1,1,1,32,1,1,?,0)",
+                   (kind, names.index(name), device, stream, base + start, base + end, ordinal, thread, launched and base + launched, size))
+
+    at = 0
+    for i in range(n):
+        stream = 7 + i % 2
+        at += rng.randrange(500, 4000) + (60000 if i % 97 == 50 else 0)
+        length = rng.randrange(1000, 30000)
+        put(0, names[8 + rng.randrange(20)] if i % 50 else HOSTILE[i // 50 % 4], 0, stream, at, at + length,
+            launches[i] if i < len(launches) else -1, 77, at - 300)
+        if i % 10 == 3:
+            put(1, "memcpy HtoD", 0, 7 + i % 3, at + 200, at + 9000, size=1 << 20)
+        if i % 25 == 4:
+            put(3, "step" if i % 50 == 4 else HOSTILE[0], -1, 0, at - 500, at + 200000, thread=77)
+            put(3, "inner", -1, 0, at - 400, at + 100000, thread=77)
+        if i == n // 2:
+            put(4, "", -1, 0, at + length, at + length + 500000)
+            at += 500000
+        at += length if i % 3 else 0
+
+
 def hostile(db):
     add_stack(db, 1)
     db.execute("UPDATE frame SET function = ?, file = ?", (HOSTILE[0], HOSTILE[1]))
@@ -71,6 +116,8 @@ def main():
     db = sqlite3.connect(target)
     if what == "many":
         many(db, int(sys.argv[4]))
+    elif what == "timeline":
+        timeline(db, int(sys.argv[4]))
     else:
         hostile(db)
     db.commit()

@@ -42,6 +42,15 @@ struct fake_launch {
     /* FNV-1a of the arguments with zeros for pointers to device memory: equal in every run of a program */
     uint64_t numbers_hash;
     const struct fake_cubin *cubin; /* of the kernel's module */
+    uint64_t call;                  /* number of the call that made it; nodes of a graph launch share it */
+};
+
+/* A copy or memset that is done. */
+struct fake_transfer {
+    int direction; /* 0 a memset, else CUPTI's number: 1 HtoD, 2 DtoH, 8 DtoD, 9 HtoH */
+    uint64_t bytes, call;
+    uint64_t ctx_id, stream_id;
+    int device, from_graph;
 };
 
 struct fake_allocation {
@@ -62,6 +71,7 @@ struct fake_virtual {
 };
 
 typedef void (*fake_launch_fn)(const struct fake_launch *launch, void *data);
+typedef void (*fake_transfer_fn)(const struct fake_transfer *transfer);
 typedef void (*fake_module_fn)(const struct fake_cubin *cubin, void *data);
 typedef void (*fake_allocation_fn)(const struct fake_allocation *allocation, void *data);
 
@@ -99,6 +109,9 @@ struct fake_cuda_api {
 
     /* `fn` is called for each module that is loaded from now on, in the loading thread, under the driver's lock. */
     void (*set_module_hook)(fake_module_fn fn, void *data);
+
+    /* `fn` is called for each copy and memset, under the driver's lock; NULL removes it. */
+    void (*set_transfer_hook)(fake_transfer_fn fn);
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

@@ -26,13 +26,16 @@ const routes = {
   launch: launchPage,
   source: sourcePage,
   flame: flamePage,
+  timeline: timelinePage,
   compare: comparePair,
   session: () => el("div", {}, heading(), sessionTables()),
 };
 
 function navigation(current) {
-  const tabs =
-      [["", "Overview"], ["flame", "Flame graph"], ["session", data.sessions.length > 1 ? "Sessions" : "Session"]];
+  const tabs = [
+    ["", "Overview"], ["flame", "Flame graph"], ["timeline", "Timeline"],
+    ["session", data.sessions.length > 1 ? "Sessions" : "Session"]
+  ];
   return el(
       "nav", {"aria-label": "Pages"}, el("span", {class: "brand"}, "kprof"),
       tabs.map(([to, title]) => link("/" + to, {"aria-current": to === current ? "page" : null}, title)));

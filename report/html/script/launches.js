@@ -1,8 +1,9 @@
 /* ---- launches and kernels ---- */
 
 const fields = [
-  "session", "id",     "name",    "device", "stream", "context", "shape", "path", "stack",      "ns",    "bound",
-  "compute", "memory", "savings", "roofs",  "full",   "passes",  "note",  "cc",   "streamName", "graph", "node"
+  "session", "id",   "name",  "device",     "stream", "context", "shape",  "path",
+  "stack",   "ns",   "bound", "compute",    "memory", "savings", "roofs",  "full",
+  "passes",  "note", "cc",    "streamName", "graph",  "node",    "ordinal"
 ];
 const launches = data.launches.map((row, index) => {
   const launch = {index};

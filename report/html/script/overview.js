@@ -274,7 +274,12 @@ function heading() {
 }
 
 function overview(query) {
-  if (!launches.length) return el("div", {}, heading(), el("p", {}, "No launch was profiled."), sessionTables());
+  if (!launches.length)
+    return el(
+        "div", {}, heading(),
+        el("p", {}, "No launch was profiled.",
+           data.sessions.some(s => s.timeline) && [" ", link("/timeline", {}, "Look at the timeline.")]),
+        sessionTables());
   const all = kernelsOf(launches), table = el("div", {class: "table-place"}), map = el("div"), first = el("div"),
         count = el("span", {class: "dim"});
   const update = () => {

@@ -584,9 +584,11 @@ static void run_node(const struct node *node, const struct stream_ref *ref, cons
         break;
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         memmove(node->dst, node->src, node->size);
+        transferred(node->dst, node->src, node->size, ref->id, 1);
         break;
     case CU_GRAPH_NODE_TYPE_MEMSET:
         fill(node->dst, node->value, node->element_size, node->size);
+        transferred(node->dst, NULL, node->size * node->element_size, ref->id, 1);
         break;
     case CU_GRAPH_NODE_TYPE_GRAPH:
         run_graph(node->child, ref, api);

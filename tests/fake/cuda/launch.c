@@ -190,6 +190,7 @@ static void run(struct call *call)
     struct fake_launch *info = &call->info;
 
     look_at_memory(call);
+    info->call = running;
     info->ordinal = n_launches;
     if (n_launches == cap_launches) {
         cap_launches = cap_launches ? 2 * cap_launches : 256;

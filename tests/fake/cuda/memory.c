@@ -349,6 +349,31 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr po
     return CUDA_SUCCESS;
 }
 
+static bool is_on_device(const void *at)
+{
+    const struct allocation *a = allocation_of((uintptr_t)at);
+
+    return a && !a->info.pinned_host;
+}
+
+/* Tells of a copy, or with `src` NULL of a memset, in the context that is current. */
+static void transferred(const void *dst, const void *src, size_t bytes, uint64_t stream_id, int from_graph)
+{
+    static const int directions[2][2] = {{9, 1}, {2, 8}}; /* from the device, to the device */
+    struct fake_transfer t = {.bytes = bytes, .stream_id = stream_id, .from_graph = from_graph};
+
+    if (!transfer_hook || !current())
+        return;
+    t.call = running ? running : ++last_serial;
+    t.ctx_id = current()->id;
+    t.device = current()->device;
+    t.direction = src ? directions[is_on_device(src)][is_on_device(dst)] : 0;
+    transfer_hook(&t);
+}
+
+/* The number of the legacy default stream. */
+enum { DEFAULT_STREAM_ID = 7 };
+
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
 {
     CUresult result;
@@ -358,6 +383,8 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
     result = check_device(dst, bytes, __func__);
     if (!result)
         memcpy((void *)dst, src, bytes);
+    if (!result)
+        transferred((void *)dst, src, bytes, DEFAULT_STREAM_ID, 0);
     return result;
 }
 
@@ -370,6 +397,8 @@ CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
     result = check_device(src, bytes, __func__);
     if (!result)
         memcpy(dst, (const void *)src, bytes);
+    if (!result)
+        transferred(dst, (const void *)src, bytes, DEFAULT_STREAM_ID, 0);
     return result;
 }
 
@@ -380,6 +409,7 @@ CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
     if (check_device(dst, bytes, __func__) || check_device(src, bytes, __func__))
         return CUDA_ERROR_INVALID_VALUE;
     copy_bytes((void *)dst, (const void *)src, bytes);
+    transferred((void *)dst, (const void *)src, bytes, DEFAULT_STREAM_ID, 0);
     return CUDA_SUCCESS;
 }
 
@@ -389,6 +419,7 @@ CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
     ENTER_NOT_CAPTURING();
     wait_for_legacy();
     memmove((void *)dst, (const void *)src, bytes);
+    transferred((void *)dst, (const void *)src, bytes, DEFAULT_STREAM_ID, 0);
     return CUDA_SUCCESS;
 }
 
@@ -415,6 +446,8 @@ CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n)
     result = check_device(dst, n, __func__);
     if (!result)
         fill((void *)dst, value, 1, n);
+    if (!result)
+        transferred((void *)dst, NULL, n, DEFAULT_STREAM_ID, 0);
     return result;
 }
 
@@ -427,6 +460,8 @@ CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n)
     result = check_device(dst, 4 * n, __func__);
     if (!result)
         fill((void *)dst, value, 4, n);
+    if (!result)
+        transferred((void *)dst, NULL, 4 * n, DEFAULT_STREAM_ID, 0);
     return result;
 }
 

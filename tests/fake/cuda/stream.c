@@ -207,6 +207,7 @@ FLAVOURS(cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *data), stream, f
 static void run_copy(struct work *w)
 {
     copy_bytes(w->dst, w->src, w->size);
+    transferred(w->dst, w->src, w->size, w->ref.id, 0);
 }
 
 /* Asynchronous copies take so long, ms: FAKE_COPY_MS. */
@@ -284,6 +285,7 @@ FLAVOURS(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstrea
 static void run_fill(struct work *w)
 {
     fill(w->dst, w->value, w->element, w->size);
+    transferred(w->dst, NULL, w->size * w->element, w->ref.id, 0);
 }
 
 static CUresult fill_async(CUdeviceptr dst, unsigned int value, size_t element, size_t n, CUstream handle,
@@ -565,7 +567,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         api_context_current,    api_context_id,     api_context_device,  api_context_sticky,
         api_context_capturing,  api_stream_ordinal, api_each_allocation, api_chip_name,
         api_initialised,        api_lock,           api_unlock,          api_one_at_a_time,
-        set_module_hook,
+        set_module_hook,        set_transfer_hook,
     };
 
     return &api;

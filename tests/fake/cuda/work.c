@@ -29,7 +29,9 @@ struct work {
 
 static struct work *put_off, **put_off_end = &put_off;
 static uint64_t last_serial;
+static uint64_t running; /* serial of the work that runs; 0: none */
 static bool looking;
+static fake_transfer_fn transfer_hook;
 
 static struct allocation *allocation_of(uintptr_t pointer);
 
@@ -69,6 +71,15 @@ static void unlink_work(struct work **link)
         put_off_end = link;
 }
 
+static void run_work(struct work *w)
+{
+    uint64_t outer = running;
+
+    running = w->serial;
+    w->run(w);
+    running = outer;
+}
+
 static bool look_again(void)
 {
     for (struct work **link = &put_off; *link; link = &(*link)->next) {
@@ -79,7 +90,7 @@ static bool look_again(void)
             continue;
         unlink_work(link);
         if (!gone)
-            w->run(w);
+            run_work(w);
         free(w->staged);
         free(w);
         return true;
@@ -114,7 +125,7 @@ static uint64_t submit(struct work *w)
     w->ctx = current();
     run_what_can();
     if (may_run(w)) {
-        w->run(w);
+        run_work(w);
         return w->serial;
     }
     later = malloc(sizeof(*later));
@@ -195,4 +206,11 @@ static const struct stream_ref legacy_stream = {.id = 1};
 static void wait_for_legacy(void)
 {
     wait_for_stream(&legacy_stream);
+}
+
+static void set_transfer_hook(fake_transfer_fn fn)
+{
+    lock();
+    transfer_hook = fn;
+    unlock(NULL);
 }

@@ -339,7 +339,7 @@ static void get_to_know(const struct fake_launch *launch, bool patched)
 
     note_earlier_launches(launch);
     code = code_of(launch);
-    if ((s && s->enabled) || activity_on)
+    if ((s && s->enabled) || kinds_on[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL])
         code->known |= !code->strange;
     else if (patched || (!code->launched && range_profiler_was_on(launch->ctx)))
         code->strange |= !code->known;

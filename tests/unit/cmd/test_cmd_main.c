@@ -590,6 +590,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_PM_SAMPLING_INTERVAL=2000",
         "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
         "KPROF_PM_SAMPLING_MAX_PASSES=3",
+        "KPROF_TIMELINE=on",
         "KPROF_CALL_STACK=native",
         "KPROF_WARP_SAMPLING_INTERVAL=3",
         "KPROF_CSV_DEFUSE=on",
@@ -621,7 +622,7 @@ static void every_flag_reaches_the_environment(void **state)
         "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--csv-defuse", "--json",
         "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda",
         "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
-        "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
+        "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--timeline", "--call-stack=native",
         "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--sort=name", "--top", "3",
         "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never", "--report-pipe=5", "--strict=no",
         "--status-file", "s", "--metrics-told=m", "env");

@@ -164,7 +164,12 @@ static struct {
     CUpti_BuffersCallbackCompleteFunc complete;
     unsigned kernels, next;
     CUpti_ActivityKernel10 record;
-    CUpti_Activity other;
+    union {
+        CUpti_Activity head;
+        CUpti_ActivityMemcpy6 copy;
+        CUpti_ActivityMemset4 set;
+        CUpti_ActivityMemcpyPtoP4 peers;
+    } other;
 } activity;
 
 static CUptiResult CUPTIAPI register_callbacks(CUpti_BuffersCallbackRequestFunc request,
@@ -175,16 +180,36 @@ static CUptiResult CUPTIAPI register_callbacks(CUpti_BuffersCallbackRequestFunc 
     return call("register");
 }
 
+/* The calls for the kinds that a watch has besides kernels. */
+static const char *word_of(CUpti_ActivityKind kind, const char *kernels, const char *others)
+{
+    assert_true(kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || kind == CUPTI_ACTIVITY_KIND_MEMCPY ||
+                kind == CUPTI_ACTIVITY_KIND_MEMCPY2 || kind == CUPTI_ACTIVITY_KIND_MEMSET);
+    return kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ? kernels : others;
+}
+
 static CUptiResult CUPTIAPI activity_enable(CUpti_ActivityKind kind)
 {
-    assert_int_equal(kind, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-    return call("activity");
+    return call(word_of(kind, "activity", "more"));
 }
 
 static CUptiResult CUPTIAPI activity_disable(CUpti_ActivityKind kind)
 {
-    assert_int_equal(kind, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-    return call("inactivity");
+    return call(word_of(kind, "inactivity", "less"));
+}
+
+static CUptiResult CUPTIAPI timestamp(uint64_t *ns)
+{
+    *ns = 12345;
+    return call("clock");
+}
+
+static CUptiResult CUPTIAPI count_dropped(CUcontext ctx, uint32_t stream, size_t *dropped)
+{
+    (void)ctx;
+    (void)stream;
+    *dropped = 3;
+    return CUPTI_SUCCESS;
 }
 
 static CUptiResult CUPTIAPI next_record(uint8_t *buffer, size_t valid, CUpti_Activity **record)
@@ -194,8 +219,9 @@ static CUptiResult CUPTIAPI next_record(uint8_t *buffer, size_t valid, CUpti_Act
     if (activity.next > activity.kernels)
         return CUPTI_ERROR_MAX_LIMIT_REACHED;
     if (activity.next++ == 1) {
-        activity.other.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-        *record = &activity.other;
+        if (!activity.other.head.kind)
+            activity.other.head.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+        *record = &activity.other.head;
         return CUPTI_SUCCESS;
     }
     activity.record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
@@ -206,6 +232,14 @@ static CUptiResult CUPTIAPI next_record(uint8_t *buffer, size_t valid, CUpti_Act
     activity.record.blockY = 2;
     activity.record.blockZ = 1;
     activity.record.dynamicSharedMemory = 400 + (int)activity.next;
+    activity.record.gridX = 5;
+    activity.record.start = 1000 + activity.next;
+    activity.record.end = 2000;
+    activity.record.deviceId = 1;
+    activity.record.contextId = 2;
+    activity.record.streamId = 3;
+    activity.record.correlationId = 4;
+    activity.record.graphId = 6;
     *record = (CUpti_Activity *)&activity.record;
     return CUPTI_SUCCESS;
 }
@@ -214,7 +248,8 @@ static CUptiResult CUPTIAPI flush(uint32_t flag)
 {
     uint8_t *buffer = NULL;
     size_t size = 0, most = 1;
-    assert_int_equal(flag, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    if (flag != CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)
+        return call("pour");
     activity.request(&buffer, &size, &most);
     assert_non_null(buffer);
     assert_int_equal((uintptr_t)buffer % 8, 0);
@@ -240,6 +275,8 @@ static const struct kp_cupti table = {
     .cuptiActivityDisable = activity_disable,
     .cuptiActivityGetNextRecord = next_record,
     .cuptiActivityFlushAll = flush,
+    .cuptiActivityGetNumDroppedRecords = count_dropped,
+    .cuptiGetTimestamp = timestamp,
     .cuptiCheckpointSave = save,
     .cuptiCheckpointRestore = restore,
     .cuptiCheckpointFree = release,
@@ -679,6 +716,113 @@ static void test_activity_fails(void **state)
     assert_calls("flush inactivity");
 }
 
+/* ---- the timeline ---- */
+
+static struct kp_device_record told[8];
+static char told_names[8][32];
+static size_t n_told;
+
+static void tell(const struct kp_device_record *r)
+{
+    snprintf(told_names[n_told], sizeof told_names[0], "%s", r->name);
+    told[n_told++] = *r;
+}
+
+static void test_watch(void **state)
+{
+    struct kp_executed records[3];
+    size_t n;
+    (void)state;
+    memset(&activity.other, 0, sizeof activity.other);
+    assert_true(kp_watch_available(&table));
+    assert_true(kp_watch_now(&table) == 12345);
+    cupti.log[0] = '\0';
+    n_told = 0;
+    cupti.fails = "more";
+    assert_int_equal(kp_watch_begin(&table, tell), FAILS);
+    assert_calls("activity more more more inactivity less less less");
+    cupti.fails = NULL;
+    assert_int_equal(kp_watch_begin(&table, tell), 0);
+    assert_calls("activity more more more");
+
+    activity.other.copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+    activity.other.copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOH;
+    activity.other.copy.bytes = 77;
+    activity.other.copy.streamId = 8;
+    activity.kernels = 2;
+    activity.next = 0;
+    assert_int_equal(kp_watch_flush(&table, true), 0);
+    assert_int_equal(n_told, 3);
+    assert_string_equal(told_names[0], "_Z6kernelPf");
+    const struct kp_activity *a = &told[0].activity;
+    assert_int_equal(a->kind, KP_ACTIVITY_KERNEL);
+    assert_true(a->start_ns == 1001 && a->end_ns == 2000 && a->device == 1 && a->context_id == 2 && a->stream_id == 3);
+    assert_true(a->correlation == 4 && a->graph == 6 && a->grid[0] == 5 && a->block[0] == 64 && a->ordinal == -1);
+    assert_string_equal(told_names[1], "memcpy DtoH");
+    assert_int_equal(told[1].activity.kind, KP_ACTIVITY_COPY);
+    assert_int_equal(told[1].activity.bytes, 77);
+    assert_int_equal(told[1].activity.stream_id, 8);
+    assert_int_equal(kp_watch_dropped(), 3);
+
+    /* other kinds, and a copy kind that CUPTI may add */
+    static const struct {
+        CUpti_ActivityKind kind;
+        const char *name;
+        enum kp_activity_kind as;
+    } others[] = {{CUPTI_ACTIVITY_KIND_MEMSET, "memset", KP_ACTIVITY_SET},
+                  {CUPTI_ACTIVITY_KIND_MEMCPY2, "memcpy PtoP", KP_ACTIVITY_COPY},
+                  {CUPTI_ACTIVITY_KIND_MEMCPY, "memcpy", KP_ACTIVITY_COPY}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        memset(&activity.other, 0, sizeof activity.other);
+        activity.other.head.kind = others[i].kind;
+        if (others[i].kind == CUPTI_ACTIVITY_KIND_MEMCPY)
+            activity.other.copy.copyKind = 200;
+        activity.kernels = 1;
+        activity.next = n_told = 0;
+        kp_watch_flush(&table, true);
+        assert_int_equal(n_told, 2);
+        assert_string_equal(told_names[1], others[i].name);
+        assert_int_equal(told[1].activity.kind, others[i].as);
+    }
+
+    /* a probe goes on beside it, and leaves the kinds on */
+    cupti.log[0] = '\0';
+    activity.kernels = 1;
+    activity.next = n_told = 0;
+    assert_int_equal(kp_activity_begin(&table), 0);
+    assert_calls("pour activity");
+    assert_int_equal(kp_activity_end(&table, records, 3, &n), 0);
+    assert_calls("flush");
+    assert_int_equal(n, 1);
+    assert_int_equal(n_told, 2);
+    assert_int_equal(kp_watch_pause(&table), 0);
+    assert_calls("pour inactivity less less less");
+    assert_int_equal(kp_activity_begin(&table), 0);
+    activity.next = 0;
+    assert_int_equal(kp_activity_end(&table, records, 3, &n), 0);
+    assert_calls("pour activity flush inactivity"); /* a probe alone */
+    assert_int_equal(kp_watch_resume(&table), 0);
+    assert_calls("activity more more more");
+}
+
+/* Without a buffer CUPTI drops records; it never holds more than 64. */
+static void test_buffers_are_bounded(void **state)
+{
+    uint8_t *buffers[80];
+    size_t size, most;
+    (void)state;
+    for (int i = 0; i < 80; i++) {
+        activity.request(&buffers[i], &size, &most);
+        assert_int_equal(buffers[i] != NULL, i < 64);
+        assert_int_equal(size, i < 64 ? 1 << 20 : 0);
+    }
+    for (int i = 0; i < 64; i++)
+        activity.complete(NULL, 0, buffers[i], size, 0);
+    activity.request(&buffers[0], &size, &most);
+    assert_non_null(buffers[0]);
+    activity.complete(NULL, 0, buffers[0], size, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -702,6 +846,8 @@ int main(void)
         cmocka_unit_test_setup(test_checkpoint, reset),
         cmocka_unit_test_setup(test_activity, reset),
         cmocka_unit_test_setup(test_activity_fails, reset),
+        cmocka_unit_test_setup(test_watch, reset),
+        cmocka_unit_test_setup(test_buffers_are_bounded, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

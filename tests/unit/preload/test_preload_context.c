@@ -77,6 +77,17 @@ void kp_session_alike(uint64_t id, uint64_t alike)
     (void)id, (void)alike;
 }
 
+void kp_session_timeline(void)
+{
+}
+
+bool kp_worker_submit(void (*fn)(void *arg), void *arg)
+{
+    (void)fn;
+    (void)arg;
+    return false;
+}
+
 void kp_session_warn_once(const char *text)
 {
     (void)text;

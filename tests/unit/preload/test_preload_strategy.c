@@ -91,6 +91,10 @@ void kp_session_alike(uint64_t id, uint64_t alike)
     (void)id, (void)alike;
 }
 
+void kp_session_timeline(void)
+{
+}
+
 void kp_session_warn_once(const char *text)
 {
     snprintf(t.warning, sizeof(t.warning), "%s", text);

@@ -77,6 +77,8 @@ static struct kp_session full_session(void)
         .passes = 8,
         .profiling_ns = 0.1,
         .complete = true,
+        .timeline = true,
+        .timeline_dropped = 9,
         .n_devices = 2,
     };
     s.devices = calloc(2, sizeof *s.devices);
@@ -123,6 +125,8 @@ static void assert_same_session(const struct kp_session *a, const struct kp_sess
     assert_true(a->passes == b->passes);
     assert_true(a->profiling_ns == b->profiling_ns);
     assert_int_equal(a->complete, b->complete);
+    assert_int_equal(a->timeline, b->timeline);
+    assert_true(a->timeline_dropped == b->timeline_dropped);
     assert_int_equal(a->n_skips, b->n_skips);
     for (size_t i = 0; i < a->n_skips; i++) {
         assert_string_equal(a->skips[i].reason, b->skips[i].reason);
@@ -787,6 +791,8 @@ static void a_file_of_the_version_before(void **state)
     put_result(s, &r);
     kp_store_close(s);
     sql(p->file,
+        "ALTER TABLE session DROP COLUMN timeline; ALTER TABLE session DROP COLUMN timeline_dropped;"
+        "DROP VIEW activities; DROP TABLE activity; DROP TABLE activity_name;"
         "ALTER TABLE session DROP COLUMN environment; ALTER TABLE session DROP COLUMN section_folder; ALTER "
         "TABLE device DROP COLUMN breakdowns;"
         "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
@@ -801,6 +807,8 @@ static void a_file_of_the_version_before(void **state)
     session.section_folder = NULL;
     free(session.environment);
     session.environment = NULL;
+    session.timeline = false;
+    session.timeline_dropped = 0;
     free(session.devices[0].breakdowns);
     session.devices[0].breakdowns = NULL;
     r.launch.alike = r.launch.counted = 0;

@@ -681,7 +681,14 @@ static void the_documented_queries_answer(void **state)
     sqlite3 *db = NULL;
     FILE *to = open_memstream(&text, &size);
     write_session(p->file);
-    assert_int_equal(sqlite3_open_v2(p->file, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_open(p->file, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db,
+                     "INSERT INTO activity_name VALUES(1, 'a(int)'), (2, 'memcpy HtoD');"
+                     "INSERT INTO activity(kind, name, start_ns, end_ns) VALUES(0, 1, 5, 7), (0, 1, 8, 12),"
+                     " (1, 2, 1, 4)",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
     for (; (query = next_query(&at)); free(query))
         print_rows(to, db, query);
     fclose(to);
