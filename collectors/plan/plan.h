@@ -16,8 +16,9 @@
 
 struct kp_cupti;
 
-/* Values of `group` of a planned metric other than the index of the list that collects it. */
-enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2 };
+/* Values of `group` of a planned metric other than the index of the list that collects it. KP_OTHER_RUN: another run
+ * of the program does, see runs.h. */
+enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2, KP_OTHER_RUN = -4 };
 
 /* One metric to report. */
 struct kp_planned {
@@ -27,6 +28,8 @@ struct kp_planned {
     char *why;    /* of KP_CANNOT_COLLECT */
     bool derived; /* computed from others of the plan, see kp_plan_derive */
     bool listed;  /* among kp_plan.listed */
+    char *parts;  /* the metrics of which it is the largest, a comma list; NULL = it is counted; see runs.h */
+    bool part;    /* planned for `parts` of another alone */
 };
 
 struct kp_plan {
@@ -37,6 +40,7 @@ struct kp_plan {
     struct kp_config *groups;
     size_t n_groups;
     size_t passes; /* over all groups */
+    size_t runs;   /* of the program, one for each list; 0 = it is counted in one; see runs.h */
     char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated; sampled ones have KP_SAMPLED before them;
                       "" */
     char *breakdowns; /* as kp_device_info.breakdowns */
@@ -47,7 +51,15 @@ struct kp_plan {
 enum { KP_PLAN_MOST_COUNTERS = 4096, KP_PLAN_TELLS = 8 };
 
 /* How to plan: bits, see kp_plan_make. */
-enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUERY = 8, KP_PLAN_ANY_CHIP = 16 };
+enum {
+    KP_PLAN_ONE_PASS = 1,
+    KP_PLAN_RULES = 2,
+    KP_PLAN_COLUMNS = 4,
+    KP_PLAN_QUERY = 8,
+    KP_PLAN_ANY_CHIP = 16,
+    KP_PLAN_RUNS = 32,
+    KP_PLAN_UNSHARED = 64
+};
 
 /* Plans for `chip` with compute capability major.minor.
  *
@@ -70,6 +82,7 @@ enum { KP_PLAN_ONE_PASS = 1, KP_PLAN_RULES = 2, KP_PLAN_COLUMNS = 4, KP_PLAN_QUE
  * makes at most one list, of one pass: by the order of the sections' rows, a counter is taken if it still fits, else it
  * is KP_CANNOT_COLLECT. KP_PLAN_COLUMNS: `metrics` are KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the
  * command asks, and errors name its flag. KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI.
+ * KP_PLAN_RUNS and KP_PLAN_UNSHARED: for runs.h; the plan has no groups yet.
  *
  * Returns 0; -ENOMEM; -EIO with *err when the library cannot schedule. Returns -EINVAL with *err (malloc'ed; lines, the
  * last without its end) when the chip has no item of the list, or for more than KP_PLAN_MOST_COUNTERS.

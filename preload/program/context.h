@@ -48,6 +48,7 @@ struct kp_context {
     const char *chip; /* CUPTI's name, "" without CUPTI */
     uint8_t *availability;
     struct kp_plan *plan;
+    size_t beside; /* application replay: the group of kp_collector_beside that this run is for, from 1 on; 0 = none */
     unsigned extras;          /* bits of the providers that are asked for besides the counters, see providers.h */
     bool curves;              /* the occupancy curves are shown */
     struct kp_result machine; /* metrics of the device and the machine, the same for each launch */
@@ -73,7 +74,8 @@ struct kp_context_setup {
     const struct kp_section *const *sections;
     size_t n_sections;
     bool configs;  /* a shown metric needs the configuration that a launch ran with */
-    bool one_pass; /* everything asked for fits in one pass, so nothing is replayed */
+    bool one_pass; /* everything asked for fits in one pass, or in one pass of each run: nothing is replayed */
+    size_t run;    /* number of this run of the program, from 1 on, each of which is a pass; 0 = not so */
 };
 
 /* Returns the entry of `ctx`, which must be current; made on first use. NULL when the driver does not answer or

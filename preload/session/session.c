@@ -664,6 +664,8 @@ static void report(void)
     }
     free(err);
     err = NULL;
+    if (session.options->replay_run) /* the command joins the runs, and reports */
+        return;
     kp_display_fit(&session.display, session.options, kp_log_descriptor());
     session.display.file = *session.options->export_file && !session.store_failed ? session.file : NULL;
     if (kp_page_print(kp_log_sink(), &session.display, &session.facts, &launches, &err)) {

@@ -17,12 +17,14 @@ static const char *admit(const struct kp_question *q)
     return q->fit.host && !q->fit.ends ? kp_reaches_host : NULL;
 }
 
-/* Opens a window; a launch counted because it must not be replayed gets a separate one. */
+/* Opens a window; a launch counted because it must not be replayed gets a separate one, and so does one of a run for
+ * what other providers than the counters collect, which is of kernels alone. */
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
+    bool beside = w->context->beside;
     (void)q, (void)refusal;
-    w->most = w->obstacle ? 1 : kp_admit_room(w);
-    return kp_context_one_pass(w->setup, w->context) &&
+    w->most = w->obstacle || beside ? 1 : kp_admit_room(w);
+    return kp_context_one_pass(w->setup, w->context) && !(beside && w->mode != KP_RANGE_AUTO) &&
            !kp_collector_count_begin(w->context->collector, w->mode, w->most, why);
 }
 

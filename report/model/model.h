@@ -232,6 +232,7 @@ struct kp_session {
     char *section_folder;               /* ditto; "" */
     char *cache_control, *clock_control;
     char *environment; /* see environment.h; "" or, of an older session, NULL */
+    char *replay;      /* how launches were counted, where not by kernel replay: "application, 9 runs"; "" or NULL */
     uint64_t launches_seen, launches_profiled;
     uint64_t passes;
     double profiling_ns; /* wall time that kprof took from the program in total */
@@ -258,6 +259,12 @@ int kp_result_set_instances(struct kp_result *r, const char *name, const char *c
                             size_t n);
 /* Marks a wanted metric as unreadable; `why` is one short clause for the reader. */
 int kp_result_set_na(struct kp_result *r, const char *name, const char *why);
+
+/* Moves from `from` each metric that `r` lacks, or has as n/a where `from` has a value. Returns 0 or -ENOMEM, with
+ * both as far as it got. */
+int kp_result_take(struct kp_result *r, struct kp_result *from);
+/* Removes metric `name`, if `r` has it. */
+void kp_result_remove(struct kp_result *r, const char *name);
 
 /* Returns the metric `name`, or NULL. The pointer is valid until the next _set or _free of `r`. */
 const struct kp_metric *kp_result_find(const struct kp_result *r, const char *name);

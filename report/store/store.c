@@ -1,5 +1,5 @@
 /*
- * The session file, schema version 5. Users may query it: most tables are a struct of model.h.
+ * The session file, schema version 7. Users may query it: most tables are a struct of model.h.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
  *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
@@ -29,7 +29,7 @@
  * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and missing ones
  * read as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances. Version 3 added the
  * tables range_seen and launch_range, and launch.thread, thread_name and stream_name. Version 4 added launch.stack,
- * frame, and everything after it; version 5 session.environment.
+ * frame, and everything after it; version 5 session.environment; version 7 session.replay.
  *
  * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
  * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
@@ -51,7 +51,7 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 6,
+    SCHEMA_VERSION = 7,
     HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
     HAS_CODE = 4,   /* those of call stacks, code, counts and series */
     /* A reader holds the file for one launch or function at a time, a few milliseconds. */
@@ -63,7 +63,7 @@ static const char schema[] =
     " start_unix_ns INTEGER, end_unix_ns INTEGER, driver_version INTEGER, cupti_version TEXT, \"set\" TEXT,"
     " sections TEXT, metrics TEXT, cache_control TEXT, clock_control TEXT, launches_seen INTEGER,"
     " launches_profiled INTEGER, passes INTEGER, profiling_ns REAL, complete INTEGER, section_folder TEXT,"
-    " environment TEXT);"
+    " environment TEXT, replay TEXT);"
     "CREATE TABLE device(ordinal INTEGER, name TEXT, chip TEXT, pci_bus_id TEXT, cc_major INTEGER, cc_minor INTEGER,"
     " sm_count INTEGER, breakdowns TEXT);"
     "CREATE TABLE skip(reason TEXT, count INTEGER);"
@@ -372,6 +372,7 @@ static int put_session_row(struct kp_store *s, const struct kp_session *f)
     kp_bind_int(&r, f->complete);
     kp_bind_text(&r, f->section_folder);
     kp_bind_text(&r, f->environment);
+    kp_bind_text(&r, f->replay);
     return kp_sql_end(&r);
 }
 
@@ -647,6 +648,7 @@ static void get_session_row(struct kp_sql *r, struct kp_session *f)
     f->complete = kp_column_int(r);
     f->section_folder = kp_column_text(r);
     f->environment = kp_column_text(r);
+    f->replay = kp_column_text(r);
 }
 
 static int get_devices(struct kp_store *s, struct kp_session *f)
