@@ -76,7 +76,8 @@ static int set_path(const char *name, const char *path, const char *rest)
 /* Later runs repeat what the first one has said, so only their warnings are shown. */
 static int set_later_run(void)
 {
-    return setenv("KPROF_QUIET", "on", 1) || setenv("KPROF_LOG_FILE", "stderr", 1) || setenv("KPROF_REPORT_PIPE", "0", 1)
+    return setenv("KPROF_QUIET", "on", 1) || setenv("KPROF_LOG_FILE", "stderr", 1) ||
+                   setenv("KPROF_REPORT_PIPE", "0", 1)
                ? -ENOMEM
                : 0;
 }
@@ -113,8 +114,9 @@ static void rewind_input(struct series *s)
     if (s->told_input || fstat(STDIN_FILENO, &st) || S_ISCHR(st.st_mode))
         return; /* a terminal is read again, and /dev/null is the same each time */
     s->told_input = true;
-    fprintf(stderr, "==WARNING== stdin is a pipe: what the first run has read of it, later runs do not find; redirect a "
-                    "file instead (< FILE)\n");
+    fprintf(stderr,
+            "==WARNING== stdin is a pipe: what the first run has read of it, later runs do not find; redirect a "
+            "file instead (< FILE)\n");
 }
 
 /* ---- how a run ended ---- */
@@ -159,8 +161,9 @@ static int run_once(struct series *s, struct kp_run_outcome *out, int *stop)
     if (!rc && s->made > 1) {
         rewind_input(s);
         say(s->a, "Run %zu of %zu of the program", s->made, s->wanted);
-        rc = truncate(s->a->status_file, 0) ? kp_console_error(KP_EXIT_FAILED, "%s: %s", s->a->status_file, strerror(errno))
-                                            : 0;
+        rc = truncate(s->a->status_file, 0)
+                 ? kp_console_error(KP_EXIT_FAILED, "%s: %s", s->a->status_file, strerror(errno))
+                 : 0;
     }
     if (!rc)
         rc = s->a->run(s->a->arg, &status, &signal_got);
@@ -367,16 +370,21 @@ static void remove_folder(const char *folder)
     rmdir(folder);
 }
 
-/* Removes how the counters were shared. */
-static void remove_plans(const char *folder)
+/* Removes what the runs share: how the counters are shared out, and counter data of launches. */
+static void remove_shared(const char *folder)
 {
+    static const char *const beginnings[] = {"plan.", "claim.", "images."};
     struct dirent **entries = NULL;
     int n = scandir(folder, &entries, NULL, NULL);
     for (int i = 0; i < n; i++) {
         char *path = NULL;
-        if (!strncmp(entries[i]->d_name, "plan.", 5) && asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)
-            unlink(path);
-        free(path);
+        for (size_t k = 0; k < sizeof beginnings / sizeof *beginnings; k++)
+            if (!strncmp(entries[i]->d_name, beginnings[k], strlen(beginnings[k])) &&
+                asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0) {
+                if (unlink(path))
+                    remove_folder(path);
+                free(path);
+            }
         free(entries[i]);
     }
     free(entries);
@@ -399,6 +407,6 @@ int kp_application_run(const struct kp_application *a, struct kp_run_outcome *ou
         free(s.folders[k]);
     }
     free(s.folders);
-    remove_plans(a->folder);
+    remove_shared(a->folder);
     return rc;
 }

@@ -276,15 +276,20 @@ struct completing {
     enum { SET, DERIVE, REMOVE } step;
 };
 
+/* Sets what the launch lacks, as a run that counts it was not made, or has no such launch. Of several passes, all are
+ * needed: a value that does not come from all of them is taken back. */
 static int set_missing(const struct completing *c, const struct kp_runs_line *line)
 {
     char why[96] = "not collected";
-    size_t run = (size_t)line->list + FIRST_COUNTED, runs = c->x->j->runs;
-    if (kp_result_find(c->r, line->name))
+    size_t first = (size_t)line->list + FIRST_COUNTED, end = first + kp_plan_runs_passes(line), runs = c->x->j->runs;
+    size_t run = first;
+    while (run < end && run < runs && !c->x->missing[c->launch * runs + run])
+        run++;
+    if (run == end && kp_result_find(c->r, line->name))
         return 0;
-    if (run >= runs)
+    if (run < end && run >= runs)
         snprintf(why, sizeof why, "run %zu of the program was not made", run + 1);
-    else if (c->x->missing[c->launch * runs + run])
+    else if (run < end)
         snprintf(why, sizeof why, "run %zu of the program has no such launch", run + 1);
     return kp_result_set_na(c->r, line->name, why);
 }
@@ -311,6 +316,7 @@ static int set_line(const struct completing *c, const struct kp_runs_line *line)
     switch (line->kind) {
     case KP_RUNS_COUNTED:
     case KP_RUNS_PART:
+    case KP_RUNS_SEVERAL:
         return set_missing(c, line);
     case KP_RUNS_CANNOT:
         return kp_result_find(c->r, line->name) ? 0 : kp_result_set_na(c->r, line->name, line->text);
@@ -324,7 +330,7 @@ static int complete_line(const struct kp_runs_line *line, void *arg)
     const struct completing *c = arg;
     if (c->step == SET)
         return set_line(c, line);
-    if (c->step == REMOVE && (line->kind == KP_RUNS_PART || (line->kind == KP_RUNS_CANNOT && line->list)))
+    if (c->step == REMOVE && kp_plan_runs_is_part(line))
         kp_result_remove(c->r, line->name);
     if (c->step == DERIVE && line->kind == KP_RUNS_LARGEST)
         return set_largest(c, line);
@@ -381,8 +387,9 @@ static void note_missing(struct joining *x, size_t launch)
             n++;
             first = k;
         }
-    if (n && !l->note && asprintf(&l->note, "%zu of %zu runs of the program have no such launch, the first of them run %zu",
-                                  n, x->j->runs, first + 1) < 0)
+    if (n && !l->note &&
+        asprintf(&l->note, "%zu of %zu runs of the program have no such launch, the first of them run %zu", n,
+                 x->j->runs, first + 1) < 0)
         l->note = NULL;
 }
 

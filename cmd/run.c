@@ -528,7 +528,8 @@ static int run_series(struct run *r, char **argv, const char *const *commands)
     struct again again = {r, argv, commands, r->child};
     const struct kp_application a = {&r->o, r->folder, r->status_file, run_again, &again, print_joined, &r->o};
     if (!r->folder || !r->status_file)
-        return kp_console_error(KP_EXIT_FAILED, "application replay needs a folder in TMPDIR, or /tmp: none can be made");
+        return kp_console_error(KP_EXIT_FAILED,
+                                "application replay needs a folder in TMPDIR, or /tmp: none can be made");
     int status = kp_application_run(&a, &r->outcome, &r->child.status);
     r->child.pid = again.child.pid;
     r->known = true;

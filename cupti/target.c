@@ -219,12 +219,35 @@ int kp_range_close(struct kp_range *r)
     return rc;
 }
 
+int kp_image_write(const struct kp_image *i, const char *path)
+{
+    FILE *f = fopen(path, "wbex");
+    if (!f)
+        return -errno;
+    int rc = fwrite(i->data, 1, i->size, f) == i->size ? 0 : -EIO;
+    return fclose(f) && !rc ? -errno : rc;
+}
+
+int kp_image_read(struct kp_image *i, const char *path)
+{
+    FILE *f = fopen(path, "rbe");
+    if (!f)
+        return -errno;
+    int rc = fread(i->data, 1, i->size, f) == i->size && fgetc(f) == EOF ? 0 : -EINVAL;
+    i->fresh = false;
+    fclose(f);
+    return rc;
+}
+
 int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
 {
-    KP_PARAMS(CUpti_RangeProfiler_SetConfig_Params, p);
     int rc = empty(r, i);
-    if (rc)
-        return rc;
+    return rc ? rc : kp_range_resume(r, mode, i, 0);
+}
+
+int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, size_t pass)
+{
+    KP_PARAMS(CUpti_RangeProfiler_SetConfig_Params, p);
     r->image = i;
     p.pRangeProfilerObject = r->object;
     p.configSize = i->config->size;
@@ -236,7 +259,7 @@ int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image 
     p.maxRangesPerPass = i->ranges;
     p.numNestingLevels = 1;
     p.minNestingLevel = 1;
-    p.passIndex = 0;
+    p.passIndex = pass;
     p.targetNestingLevel = 1;
     return r->c->cuptiRangeProfilerSetConfig(&p);
 }

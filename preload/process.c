@@ -112,9 +112,10 @@ static bool is_run_allowed(const struct kp_options *o)
 {
     if (o->replay_mode != KP_REPLAY_APPLICATION || (o->replay_run && *o->replay_folder))
         return true;
-    kp_phase_unprofiled(KP_FAILURE_OPTION, "out of memory",
-                        kp_strdup("KPROF_REPLAY_MODE=application runs the program several times, which the kprof command "
-                                  "does: kprof --replay-mode application PROGRAM; or take KPROF_REPLAY_MODE=kernel"));
+    kp_phase_unprofiled(
+        KP_FAILURE_OPTION, "out of memory",
+        kp_strdup("KPROF_REPLAY_MODE=application runs the program several times, which the kprof command "
+                  "does: kprof --replay-mode application PROGRAM; or take KPROF_REPLAY_MODE=kernel"));
     return false;
 }
 

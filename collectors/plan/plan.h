@@ -25,11 +25,12 @@ struct kp_planned {
     char *name;
     char unit[48];
     int group;
-    char *why;    /* of KP_CANNOT_COLLECT */
-    bool derived; /* computed from others of the plan, see kp_plan_derive */
-    bool listed;  /* among kp_plan.listed */
-    char *parts;  /* the metrics of which it is the largest, a comma list; NULL = it is counted; see runs.h */
-    bool part;    /* planned for `parts` of another alone */
+    char *why;     /* of KP_CANNOT_COLLECT */
+    bool derived;  /* computed from others of the plan, see kp_plan_derive */
+    bool listed;   /* among kp_plan.listed */
+    char *parts;   /* the metrics of which it is the largest, a comma list; NULL = it is counted; see runs.h */
+    bool part;     /* planned for `parts` of another alone */
+    size_t passes; /* of its list, in as many runs from that list on; 0 = one */
 };
 
 struct kp_plan {
@@ -39,10 +40,12 @@ struct kp_plan {
     size_t n_slots;  /* a power of two */
     struct kp_config *groups;
     size_t n_groups;
-    size_t passes; /* over all groups */
-    size_t runs;   /* of the program, one for each list; 0 = it is counted in one; see runs.h */
-    char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated; sampled ones have KP_SAMPLED before them;
-                      "" */
+    size_t passes;        /* over all groups */
+    size_t runs;          /* of the program, one for each pass of a list; 0 = it is counted in one; see runs.h */
+    size_t several, pass; /* passes of the list that kp_plan_runs_keep has left, where it takes several; and which of
+                             them this run is, from 0 on */
+    char *listed; /* KPROF_METRICS resolved to exact names, comma-separated; sampled ones have KP_SAMPLED before them;
+                     "" */
     char *breakdowns; /* as kp_device_info.breakdowns */
     char *unknown;    /* "ITEM\tTEXT" for each item of the list that the chip lacks, a line each; "" */
 };

@@ -66,15 +66,13 @@ static size_t cluster(const char *const *names, size_t n)
 
 /* ---- metrics that take several passes by themselves ---- */
 
-static int cannot(struct kp_planner *x, const char *name, size_t passes, int rc)
+enum { TAKES_SEVERAL = -5 }; /* of kp_planned.group, until its list is known */
+
+static int cannot(struct kp_planner *x, const char *name, int rc)
 {
     struct kp_planned *m = kp_plan_find(x->plan, name);
     m->group = KP_CANNOT_COLLECT;
-    if (rc)
-        m->why = kp_library_explain(x->cupti, "CUPTI refuses it", rc);
-    else if (asprintf(&m->why, "it takes %zu passes by itself, and application replay gives each run of the program one",
-                      passes) < 0)
-        m->why = NULL;
+    m->why = kp_library_explain(x->cupti, "CUPTI refuses it", rc);
     return m->why ? 0 : -ENOMEM;
 }
 
@@ -129,8 +127,12 @@ static int judge(struct kp_planner *x, const char *name)
     int rc = passes_of(x, &name, 1, &passes);
     if (rc < 0 || passes == 1)
         return rc < 0 ? rc : 0;
-    int apart = rc ? -EINVAL : take_apart(x, name);
-    return apart && apart != -ENOMEM ? cannot(x, name, passes, rc) : apart;
+    if (rc)
+        return cannot(x, name, rc);
+    int apart = take_apart(x, name);
+    if (apart && apart != -ENOMEM)
+        kp_plan_find(x->plan, name)->group = TAKES_SEVERAL;
+    return apart == -ENOMEM ? apart : 0;
 }
 
 /* Settles all counters that take several passes. Parts of throughputs are new counters: they come in a second round. */
@@ -222,6 +224,33 @@ static int place(struct packing *p, const char *const *names, size_t n)
     return 0;
 }
 
+/* Puts all counters that take several passes into one list; those that do not go together with the others cannot be
+ * collected. */
+static int place_several(struct kp_planner *x)
+{
+    struct kp_plan *p = x->plan;
+    const char **names = calloc(p->n_metrics + 1, sizeof(*names));
+    size_t n = 0, passes = 0, all = 0;
+    int rc = names ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < p->n_metrics; i++) {
+        if (p->metrics[i].group != TAKES_SEVERAL)
+            continue;
+        names[n] = p->metrics[i].name;
+        int why = passes_of(x, names, n + 1, &passes);
+        rc = why < 0 ? why : why ? cannot(x, names[n], why) : 0;
+        n += !rc && !why;
+        all = !rc && !why ? passes : all;
+    }
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct kp_planned *m = kp_plan_find(p, names[i]);
+        m->group = (int)p->runs;
+        m->passes = all;
+    }
+    p->runs += n ? all : 0;
+    free(names);
+    return rc;
+}
+
 int kp_plan_schedule_runs(struct kp_planner *x)
 {
     struct packing p = {.x = x};
@@ -240,5 +269,5 @@ int kp_plan_schedule_runs(struct kp_planner *x)
         free(p.lists[i].names);
     free(p.lists);
     free(names);
-    return rc;
+    return rc ? rc : place_several(x);
 }

@@ -9,8 +9,8 @@
 #include "collectors/plan/plan_internal.h"
 
 static const char *const kinds[KP_RUNS_KINDS] = {
-    [KP_RUNS_COUNTED] = "counted", [KP_RUNS_PART] = "part",     [KP_RUNS_LARGEST] = "largest",
-    [KP_RUNS_DERIVED] = "derived", [KP_RUNS_CANNOT] = "cannot",
+    [KP_RUNS_COUNTED] = "counted", [KP_RUNS_PART] = "part",       [KP_RUNS_SEVERAL] = "several",
+    [KP_RUNS_LARGEST] = "largest", [KP_RUNS_DERIVED] = "derived", [KP_RUNS_CANNOT] = "cannot",
 };
 
 static enum kp_runs_kind kind_of(const struct kp_planned *m)
@@ -23,6 +23,8 @@ static enum kp_runs_kind kind_of(const struct kp_planned *m)
         return KP_RUNS_CANNOT;
     if (m->group < 0)
         return KP_RUNS_KINDS; /* of the launch, or of another provider */
+    if (m->passes)
+        return KP_RUNS_SEVERAL;
     return m->part ? KP_RUNS_PART : KP_RUNS_COUNTED;
 }
 
@@ -38,7 +40,12 @@ char *kp_plan_runs_text(const struct kp_plan *p)
         enum kp_runs_kind kind = kind_of(m);
         if (kind == KP_RUNS_KINDS)
             continue;
-        const char *more = kind == KP_RUNS_LARGEST ? m->parts : kind == KP_RUNS_CANNOT && m->why ? m->why : "";
+        char several[64];
+        snprintf(several, sizeof(several), "%zu%s", m->passes, m->part ? " part" : "");
+        const char *more = kind == KP_RUNS_LARGEST            ? m->parts
+                           : kind == KP_RUNS_SEVERAL          ? several
+                           : kind == KP_RUNS_CANNOT && m->why ? m->why
+                                                              : "";
         int list = kind == KP_RUNS_CANNOT ? m->part : m->group;
         fprintf(f, "%s\t%s\t%s\t%d\t%s\n", kinds[kind], m->name, m->unit, list, more);
     }
@@ -74,27 +81,38 @@ int kp_plan_runs_each(char *text, int (*fn)(const struct kp_runs_line *line, voi
     return rc;
 }
 
-/* Makes a part of a throughput known to the plan. */
-static int add_part(struct kp_plan *p, const struct kp_runs_line *line)
+static bool is_counted(enum kp_runs_kind kind)
 {
-    struct kp_planned *m = kp_plan_add(p, line->name, line->unit, line->list);
-    if (m)
-        m->part = true;
-    return m ? 0 : -ENOMEM;
+    return kind == KP_RUNS_COUNTED || kind == KP_RUNS_PART || kind == KP_RUNS_SEVERAL;
+}
+
+bool kp_plan_runs_is_part(const struct kp_runs_line *line)
+{
+    return line->kind == KP_RUNS_PART || (line->kind == KP_RUNS_CANNOT && line->list) ||
+           (line->kind == KP_RUNS_SEVERAL && strchr(line->text, ' '));
+}
+
+size_t kp_plan_runs_passes(const struct kp_runs_line *line)
+{
+    return line->kind == KP_RUNS_SEVERAL ? strtoul(line->text, NULL, 10) : 1;
 }
 
 static int take_line(const struct kp_runs_line *line, void *arg)
 {
-    struct kp_plan *p = arg;
-    struct kp_planned *m = kp_plan_find(p, line->name);
-    if ((line->kind == KP_RUNS_COUNTED || line->kind == KP_RUNS_PART) && line->list >= (int)p->runs)
-        p->runs = (size_t)line->list + 1;
-    if (!m)
-        return line->kind == KP_RUNS_PART ? add_part(p, line) : 0;
-    if (m->group != KP_NOT_SCHEDULED || line->kind == KP_RUNS_DERIVED)
-        return 0;
     static const int groups[] = {[KP_RUNS_LARGEST] = KP_NOT_A_COUNTER, [KP_RUNS_CANNOT] = KP_CANNOT_COLLECT};
-    bool counted = line->kind == KP_RUNS_COUNTED || line->kind == KP_RUNS_PART;
+    struct kp_plan *p = arg;
+    bool counted = is_counted(line->kind), part = kp_plan_runs_is_part(line);
+    size_t end = (size_t)line->list + kp_plan_runs_passes(line);
+    struct kp_planned *m =
+        part ? kp_plan_add(p, line->name, line->unit, KP_NOT_SCHEDULED) : kp_plan_find(p, line->name);
+    if (part && !m)
+        return -ENOMEM;
+    if (counted && end > p->runs)
+        p->runs = end;
+    if (!m || m->group != KP_NOT_SCHEDULED || line->kind == KP_RUNS_DERIVED)
+        return 0;
+    m->part = part;
+    m->passes = line->kind == KP_RUNS_SEVERAL ? kp_plan_runs_passes(line) : 0;
     m->group = counted ? line->list : groups[line->kind];
     char **text = line->kind == KP_RUNS_LARGEST ? &m->parts : &m->why;
     return counted || (*text = kp_strdup(line->text)) ? 0 : -ENOMEM;
@@ -115,11 +133,16 @@ int kp_plan_runs_keep(struct kp_plan *p, const struct kp_cupti *c, const char *c
         return -ENOMEM;
     for (size_t i = 0; i < p->n_metrics; i++) {
         struct kp_planned *m = &p->metrics[i];
+        bool own = m->group >= 0 && list >= m->group && list < m->group + (int)(m->passes ? m->passes : 1);
         m->derived = false;
-        if (m->group >= 0 && m->group == list)
+        if (own) {
             names[n++] = m->name;
+            p->several = m->passes;
+            p->pass = (size_t)(list - m->group);
+        }
+        own &= !m->passes || p->pass + 1 == m->passes; /* the last pass alone gives values */
         if (m->group >= 0 || m->group == KP_NOT_SCHEDULED)
-            m->group = m->group == list ? 0 : KP_OTHER_RUN;
+            m->group = own ? 0 : KP_OTHER_RUN;
     }
     if (n)
         rc = (p->groups = calloc(1, sizeof(*p->groups))) ? 0 : -ENOMEM;

@@ -377,6 +377,11 @@ static size_t beside_at(struct kp_providers *x, size_t group)
     return at;
 }
 
+void kp_providers_carry(struct kp_providers *x, const struct kp_carry *carry)
+{
+    x->carry = carry;
+}
+
 bool kp_providers_run_flushes(struct kp_providers *x, bool beside, size_t group)
 {
     if (beside)

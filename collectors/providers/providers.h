@@ -177,6 +177,16 @@ size_t kp_providers_beside(struct kp_providers *x);
 /* Begins and starts the pass of such a group, for one launch with a result; kp_providers_stop ends it. Returns 0 or a
  * code. */
 int kp_providers_run(struct kp_providers *x, size_t group, bool swept);
+/* A pass of a list that takes several, each in a run of its own: the counter data goes from run to run in files. */
+struct kp_carry {
+    size_t pass;      /* from 0 on */
+    bool last;        /* then there is something to evaluate */
+    const char *from; /* what the passes before have left; not of the first */
+    const char *to;   /* receives what this one leaves; not of the last */
+};
+/* Sets it for the launch that kp_providers_count counts next; NULL = the list takes one pass. `carry` must live until
+ * the end of the pass. */
+void kp_providers_carry(struct kp_providers *x, const struct kp_carry *carry);
 /* Whether launches of such a group, or without `beside` those of the counters, need cold caches. */
 bool kp_providers_run_flushes(struct kp_providers *x, bool beside, size_t group);
 

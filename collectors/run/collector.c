@@ -304,6 +304,11 @@ void kp_collector_one_pass(struct kp_collector *c, const struct kp_plan *one_pas
     kp_providers_one_pass(c->providers, &lists);
 }
 
+void kp_collector_carry(struct kp_collector *c, const struct kp_carry *carry)
+{
+    kp_providers_carry(c->providers, carry);
+}
+
 size_t kp_collector_beside(struct kp_collector *c)
 {
     return kp_providers_beside(c->providers);
@@ -555,7 +560,8 @@ static CUresult count_after(void *arg)
 static void prepare_cold(struct flight *f)
 {
     struct kp_collector *c = f->c;
-    if (!c->setup.runs || !c->setup.flush || !kp_providers_run_flushes(c->providers, c->setup.beside, c->setup.beside - 1))
+    if (!c->setup.runs || !c->setup.flush ||
+        !kp_providers_run_flushes(c->providers, c->setup.beside, c->setup.beside - 1))
         return;
     if (!c->flush)
         f->flush = kp_flush_open(c->setup.driver, c->setup.device, &c->flush);

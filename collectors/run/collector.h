@@ -105,7 +105,12 @@ void kp_collector_leave(struct kp_collector *c);
  * unless the outcome says damaged. The saved state is kept. */
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out);
 
-/* Returns the groups of passes besides the counters, each of which takes a run of the program where nothing is replayed.
+/* Sets the files of the launch that kp_collector_count_begin counts next, where the list of this run takes several
+ * passes: see struct kp_carry. Copies nothing: all must live until kp_collector_count_end. NULL = the list takes one.
+ */
+void kp_collector_carry(struct kp_collector *c, const struct kp_carry *carry);
+/* Returns the groups of passes besides the counters, each of which takes a run of the program where nothing is
+ * replayed.
  */
 size_t kp_collector_beside(struct kp_collector *c);
 

@@ -7,7 +7,21 @@
 #ifndef KP_PRELOAD_PROGRAM_RUNS_H
 #define KP_PRELOAD_PROGRAM_RUNS_H
 
+#include "collectors/facts/launch.h"
 #include "preload/program/context.h"
+
+/* The files of one launch, for a list of several passes; see struct kp_carry. */
+struct kp_carried {
+    struct kp_carry carry;
+    char *from, *to;
+};
+
+/* Counts the launch, and names its files: those of the n-th launch of the kernel with that shape in each run. 0,
+ * -ENOMEM, -ENOENT where the run before has left nothing for it, or another negative errno. */
+int kp_runs_carry(const struct kp_context_setup *setup, const struct kp_context *c, const char *mangled,
+                  const struct kp_shape *shape, struct kp_carried *out);
+/* Frees it, and removes the file that the launch has taken up, if it was `counted`. */
+void kp_runs_carried(struct kp_carried *carried, bool counted);
 
 /* Returns how an earlier process has shared the counters; malloc'ed, NULL where none has. */
 char *kp_runs_read(const struct kp_context_setup *setup, const char *chip);

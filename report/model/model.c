@@ -205,9 +205,9 @@ void kp_result_free(struct kp_result *r)
 
 void kp_session_free(struct kp_session *s)
 {
-    char *texts[] = {s->exe,      s->cmdline, s->host,           s->kprof_version, s->cupti_version, s->set,
-                     s->sections, s->metrics, s->section_folder, s->cache_control, s->clock_control, s->environment,
-                     s->replay};
+    char *texts[] = {s->exe,           s->cmdline,     s->host,    s->kprof_version,  s->cupti_version,
+                     s->set,           s->sections,    s->metrics, s->section_folder, s->cache_control,
+                     s->clock_control, s->environment, s->replay};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     for (size_t i = 0; i < s->n_skips; i++)

@@ -163,13 +163,15 @@ double fake_cupti_value(const char *metric, const char *kernel, size_t range)
     return (double)(int64_t)(1 + 1e6 * u);
 }
 
-/* Every pass must have seen the same kernels, and they the same memory: that is what replay promises. */
+/* Every pass must have seen the same kernels, and they the same memory: that is what replay promises. Other processes
+ * have other addresses. */
 static void check_range(const struct fake_image *image, const struct fake_image_range *range)
 {
     for (uint32_t p = 1; p < image->n_passes; p++) {
-        if (range->pass[p].chain != range->pass[0].chain || range->pass[p].kernels != range->pass[0].kernels)
+        if ((range->pass[p].chain != range->pass[0].chain && !image->processes) ||
+            range->pass[p].kernels != range->pass[0].kernels)
             fake_misuse("range %s (%s): pass %u ran other kernels than pass 0", range->name, range->kernel, p);
-        if (range->pass[p].data_chain != range->pass[0].data_chain)
+        if (!image->processes && range->pass[p].data_chain != range->pass[0].data_chain)
             fake_misuse("range %s (%s): the memory in pass %u is not that of pass 0", range->name, range->kernel, p);
     }
 }
@@ -659,7 +661,7 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
     object = object_of(params->pRangeProfilerObject, __func__);
     if (object->running)
         fake_misuse("%s: a pass is running", __func__);
-    if (!params->pConfig || !params->configSize || !params->maxRangesPerPass || params->passIndex ||
+    if (!params->pConfig || !params->configSize || !params->maxRangesPerPass ||
         (params->range != CUPTI_AutoRange && params->range != CUPTI_UserRange) || params->numNestingLevels != 1 ||
         params->minNestingLevel != 1 || !own_image(params->pCounterDataImage, params->counterDataImageSize))
         return CUPTI_ERROR_INVALID_PARAMETER;
@@ -673,16 +675,21 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
     if (!object->awaited)
         object->awaited = object->n_passes;
     object->image = (void *)params->pCounterDataImage;
-    if (object->image->n_passes)
+    if (object->image->n_passes && !params->passIndex)
         fake_misuse("%s: the counter-data image holds what earlier passes left", __func__);
+    if (params->passIndex && (object->image->n_passes != object->n_passes || params->passIndex >= object->n_passes))
+        return CUPTI_ERROR_INVALID_PARAMETER; /* application replay takes up the image of the earlier passes */
     object->mode = params->range;
     object->max_ranges = params->maxRangesPerPass;
     object->ranges = fake_realloc(object->ranges, object->max_ranges * sizeof(*object->ranges));
     if (!object->ranges)
         return CUPTI_ERROR_OUT_OF_MEMORY;
     memset(object->ranges, 0, object->max_ranges * sizeof(*object->ranges));
+    for (size_t i = 0; params->passIndex && i < object->max_ranges && i < object->image->n_ranges; i++)
+        object->ranges[i] = image_ranges(object->image)[i];
+    object->image->processes += params->passIndex != 0;
     object->configured = true;
-    object->pass = 0;
+    object->pass = (uint32_t)params->passIndex;
     object->n_dropped = 0;
     return CUPTI_SUCCESS;
 }
