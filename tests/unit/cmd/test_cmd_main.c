@@ -312,7 +312,10 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("--kernelname", "x", "true"), 2},
         {RUN("--zebra", "true"), 2},
         {RUN("--launch-skp=3", "true"), 2},
-        {RUN("--replay-mode", "kernel", "true"), 2},
+        {RUN("--app-replay-buffer", "file", "true"), 2},
+        {RUN("--replay-mode", "kernels", "true"), 2},
+        {RUN("--app-replay-match=names", "true"), 2},
+        {RUN("--app-replay-mode=strictly", "true"), 2},
         {RUN("--import=x"), 2},
         {RUN("-i", "x"), 2},
         {RUN("--sampling-interval", "3", "true"), 2},
@@ -598,6 +601,11 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_RENAME_KERNELS=/dev/null",
         "KPROF_COLOR=never",
         "KPROF_REPORT_PIPE=5",
+        "KPROF_REPLAY_MODE=kernel",
+        "KPROF_APP_REPLAY_MATCH=all",
+        "KPROF_APP_REPLAY_MODE=strict",
+        "KPROF_REPLAY_RUN=4",
+        "KPROF_REPLAY_FOLDER=shared",
     };
     (void)state;
     size_t n;
@@ -621,7 +629,8 @@ static void every_flag_reaches_the_environment(void **state)
         "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
         "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--sort=name", "--top", "3",
         "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never", "--report-pipe=5", "--strict=no",
-        "--status-file", "s", "--metrics-told=m", "env");
+        "--status-file", "s", "--metrics-told=m", "--replay-mode", "kernel", "--app-replay-match=all",
+        "--app-replay-mode", "strict", "--replay-run=4", "--replay-folder", "shared", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s%s", lines[i], o.out, o.err);
