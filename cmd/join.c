@@ -294,9 +294,11 @@ static int set_missing(const struct completing *c, const struct kp_runs_line *li
     return kp_result_set_na(c->r, line->name, why);
 }
 
-/* Sets a throughput to the largest of its constituents. Without one of them it is not known. */
+/* Sets a throughput to the largest of its constituents. Without one of them it is not known, in this round. */
 static int set_largest(const struct completing *c, const struct kp_runs_line *line)
 {
+    if (kp_metric_number(kp_result_find(c->r, line->name), &(double){0}))
+        return 0;
     const char *list = line->text, *item;
     size_t len;
     double largest = 0, value;
@@ -395,7 +397,7 @@ static void note_missing(struct joining *x, size_t launch)
 
 static int complete(struct joining *x, size_t launch)
 {
-    static const int steps[] = {SET, DERIVE, REMOVE};
+    static const int steps[] = {SET, DERIVE, DERIVE, DERIVE, REMOVE}; /* constituents may be throughputs, too */
     struct kp_result *r = &x->launches.at[launch];
     struct completing c = {.x = x, .launch = launch, .r = r};
     struct kp_lookup code = kp_store_lookup(x->to);

@@ -76,12 +76,14 @@ static int cannot(struct kp_planner *x, const char *name, int rc)
     return m->why ? 0 : -ENOMEM;
 }
 
-/* Plans one constituent, and adds it to the list of the parts. */
-static int want_part(struct kp_planner *x, const char *part, const char *suffix, FILE *to)
+/* Plans one constituent, and adds it to the list of the parts. -EINVAL: it is the throughput itself. */
+static int want_part(struct kp_planner *x, const char *throughput, const char *part, const char *suffix, FILE *to)
 {
     char name[512];
     bool had;
     snprintf(name, sizeof(name), "%s%s", part, suffix);
+    if (!strcmp(name, throughput)) /* some are their own constituent */
+        return -EINVAL;
     bool known = kp_plan_find(x->plan, name) != NULL;
     int rc = kp_plan_want(x, name, KP_UNIT_OF_CHIP, false, &had);
     struct kp_planned *m = rc ? NULL : kp_plan_find(x->plan, name);
@@ -92,7 +94,7 @@ static int want_part(struct kp_planner *x, const char *part, const char *suffix,
     return 0;
 }
 
-/* Replaces a throughput by its constituents. -EINVAL: it is none. */
+/* Replaces a throughput by its constituents. -EINVAL: it has none but itself. */
 static int take_apart(struct kp_planner *x, const char *name)
 {
     const char **parts = NULL, *unit_end = strstr(name, "__");
@@ -105,7 +107,7 @@ static int take_apart(struct kp_planner *x, const char *name)
     FILE *f = open_memstream(&list, &size);
     rc = f ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
-        rc = want_part(x, parts[i], suffix, f);
+        rc = want_part(x, name, parts[i], suffix, f);
     if (f && kp_text_end(f, &list))
         rc = -ENOMEM;
     if (!rc && list && *list) {

@@ -46,7 +46,7 @@ char *kp_plan_runs_text(const struct kp_plan *p)
                            : kind == KP_RUNS_SEVERAL          ? several
                            : kind == KP_RUNS_CANNOT && m->why ? m->why
                                                               : "";
-        int list = kind == KP_RUNS_CANNOT ? m->part : m->group;
+        int list = kind == KP_RUNS_CANNOT || kind == KP_RUNS_LARGEST ? m->part : m->group;
         fprintf(f, "%s\t%s\t%s\t%d\t%s\n", kinds[kind], m->name, m->unit, list, more);
     }
     return kp_text_end(f, &text) ? NULL : text;
@@ -88,7 +88,8 @@ static bool is_counted(enum kp_runs_kind kind)
 
 bool kp_plan_runs_is_part(const struct kp_runs_line *line)
 {
-    return line->kind == KP_RUNS_PART || (line->kind == KP_RUNS_CANNOT && line->list) ||
+    bool marked = line->kind == KP_RUNS_CANNOT || line->kind == KP_RUNS_LARGEST;
+    return line->kind == KP_RUNS_PART || (marked && line->list > 0) ||
            (line->kind == KP_RUNS_SEVERAL && strchr(line->text, ' '));
 }
 

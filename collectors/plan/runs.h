@@ -23,7 +23,7 @@ enum kp_runs_kind {
     KP_RUNS_PART,    /* likewise, counted for a throughput alone: reports do not show it */
     KP_RUNS_SEVERAL, /* a counter of the list of which run `list` is the first pass; `text`: how many, and "part" or ""
                       */
-    KP_RUNS_LARGEST, /* the largest of the metrics in the comma list `text`; `unit` is its base unit */
+    KP_RUNS_LARGEST, /* the largest of the metrics in the comma list `text`; `list` is 1 for a part, else 0 */
     KP_RUNS_DERIVED, /* computed when all of the launch is known */
     KP_RUNS_CANNOT,  /* cannot be collected, for the reason `text`; `list` is 1 for a part */
     KP_RUNS_KINDS
@@ -31,7 +31,7 @@ enum kp_runs_kind {
 
 struct kp_runs_line {
     enum kp_runs_kind kind;
-    const char *name, *unit, *text;
+    const char *name, *unit, *text; /* the unit is the base unit */
     int list;
 };
 

@@ -326,8 +326,8 @@ static double largest_of(struct kp_host *h, const struct group *g, size_t range,
         double v = NAN;
         struct kp_metric_props props;
         snprintf(name, sizeof(name), "%s%s", parts[i], strchr(throughput, '.'));
-        if (!kp_host_metric(h, name, &props) &&
-            !kp_host_evaluate(h, g->image, g->image_size, range, &metric, 1, &v) && v > largest)
+        if (!kp_host_metric(h, name, &props) && !kp_host_evaluate(h, g->image, g->image_size, range, &metric, 1, &v) &&
+            v > largest)
             largest = v;
     }
     free(parts);
