@@ -129,9 +129,11 @@ static char *end_of(int status)
     return n < 0 ? NULL : text;
 }
 
-static void tell_other_end(const struct series *s, int status)
+static void tell_other_end(const struct series *s, int status, struct kp_run_outcome *out)
 {
     char *this = end_of(status), *first = end_of(s->first_status);
+    if (status != s->first_status)
+        out->failures |= kp_failure_bit(KP_FAILURE_IN_PART);
     if (status != s->first_status && this && first)
         fprintf(stderr, "==WARNING== run %zu of the program ended %s, the first one %s\n", s->made, this, first);
     free(this);
@@ -171,7 +173,7 @@ static int run_once(struct series *s, struct kp_run_outcome *out, int *stop)
         return rc;
     *stop = signal_got == SIGUSR1 || signal_got == SIGUSR2 ? 0 : signal_got;
     if (s->made > 1) {
-        tell_other_end(s, status);
+        tell_other_end(s, status, out);
         add_outcome(s, out);
     } else {
         s->first_status = status;
@@ -397,6 +399,8 @@ int kp_application_run(const struct kp_application *a, struct kp_run_outcome *ou
     while (!rc && !stop && s.made < s.wanted)
         rc = run_once(&s, out, &stop);
     *status = s.first_status;
+    if (!rc && stop && s.made < s.wanted)
+        out->failures |= kp_failure_bit(KP_FAILURE_INCOMPLETE);
     if (!rc && stop && s.made < s.wanted)
         fprintf(stderr, "==WARNING== %zu of %zu runs were made, as %s: what the others count is missing\n", s.made,
                 s.wanted, WIFSIGNALED(s.first_status) ? "the program was killed" : "a signal ended the series");

@@ -67,6 +67,33 @@ equal_values() {
     sanitised || same_values "full" --set full "$p" many 2
 }
 
+# Throughputs that take several passes are the largest of their constituents, where CUPTI's libraries tell these.
+throughputs() {
+    [ -e "$KP_REAL_CUPTI/libnvperf_host.so" ] || return 0
+    mkdir "$tmp/cupti"
+    ln -s "$(realpath "$build/fake")"/libc* "$KP_REAL_CUPTI/libnvperf_host.so" "$tmp/cupti/"
+    LD_LIBRARY_PATH=$tmp/cupti replayed --cupti-dir "$tmp/cupti" --csv --page raw --metrics \
+        lts__throughput,breakdown:lts__throughput,sm__throughput,breakdown:sm__throughput,dram__bytes.sum "$p" many 2
+    expect "throughputs: exit code" "$code" 0
+    python3 - "$tmp/report" "$tmp/kprof.err" <<'END' || fail "throughputs"
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))[1:]
+assert len(rows) == 2, rows
+for row in rows:
+    assert not [n for n, v in row.items() if "n/a" in v and "pct" in n], row
+    for unit in "lts__", "sm__":
+        whole = unit + "throughput.avg.pct_of_peak_sustained_elapsed"
+        # sm__throughput has constituents of other units: only those of the list are there
+        parts = [float(v) for n, v in row.items() if n.endswith(".avg.pct_of_peak_sustained_elapsed") and n != whole]
+        own = [float(v) for n, v in row.items() if n.startswith(unit) and n.endswith(".avg.pct_of_peak_sustained_elapsed") and n != whole]
+        assert float(row[whole]) in parts and float(row[whole]) >= max(own), (whole, row[whole], own)
+# Constituents that nobody asked for are not shown.
+assert not [n for n in rows[0] if n.startswith("l1tex__")], rows[0]
+END
+    replayed --cupti-dir "$tmp/cupti" --csv --page raw --metrics lts__throughput "$p" many 1
+    expect "throughputs: metrics shown" "$(head -1 "$tmp/report" | tr , '\n' | grep -c 'lts__')" 1
+}
+
 # What the user is told, and where the session goes.
 report() {
     replayed -o "$tmp/kept.kprof" -f "$p" many 4
@@ -172,7 +199,7 @@ processes() {
     clean "two processes"
 }
 
-for part in equal_values report other_launches other_ends interrupted input refused processes; do
+for part in equal_values throughputs report other_launches other_ends interrupted input refused processes; do
     $part
 done
 finish
