@@ -28,6 +28,7 @@ struct series {
     int first_status; /* as waitpid gives it */
     off_t input;      /* where stdin was; -1: it cannot be read again */
     bool told_input;
+    const char *why; /* there must be no more runs; NULL = there may */
 };
 
 static void say(const struct kp_application *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -155,8 +156,14 @@ static void add_outcome(const struct series *s, struct kp_run_outcome *out)
     free(later.stored);
 }
 
-/* Runs the program once. *stop: there must be no more runs. Returns 0 or an exit status. */
-static int run_once(struct series *s, struct kp_run_outcome *out, int *stop)
+/* Whether no run can count anything. */
+static bool is_hopeless(const struct kp_run_outcome *out)
+{
+    return out->failures & (kp_failure_bit(KP_FAILURE_PERMISSION) | kp_failure_bit(KP_FAILURE_CUPTI));
+}
+
+/* Runs the program once. Sets `why` where there must be no more runs. Returns 0 or an exit status. */
+static int run_once(struct series *s, struct kp_run_outcome *out)
 {
     int status = 0, signal_got = 0;
     int rc = prepare_run(s);
@@ -171,16 +178,19 @@ static int run_once(struct series *s, struct kp_run_outcome *out, int *stop)
         rc = s->a->run(s->a->arg, &status, &signal_got);
     if (rc)
         return rc;
-    *stop = signal_got == SIGUSR1 || signal_got == SIGUSR2 ? 0 : signal_got;
+    if (signal_got && signal_got != SIGUSR1 && signal_got != SIGUSR2)
+        s->why = "a signal ended the series";
     if (s->made > 1) {
         tell_other_end(s, status, out);
         add_outcome(s, out);
     } else {
         s->first_status = status;
         kp_run_outcome_read(s->a->status_file, out);
-        if (WIFSIGNALED(status) && !*stop)
-            *stop = WTERMSIG(status);
+        if (WIFSIGNALED(status) && !s->why)
+            s->why = "the program was killed";
     }
+    if (!s->why && is_hopeless(out))
+        s->why = "the counters cannot be read, see above";
     s->wanted = out->runs < MOST_RUNS ? out->runs : MOST_RUNS;
     return 0;
 }
@@ -395,15 +405,15 @@ static void remove_shared(const char *folder)
 int kp_application_run(const struct kp_application *a, struct kp_run_outcome *out, int *status)
 {
     struct series s = {.a = a, .wanted = 1, .input = lseek(STDIN_FILENO, 0, SEEK_CUR)};
-    int stop = 0, rc = 0;
-    while (!rc && !stop && s.made < s.wanted)
-        rc = run_once(&s, out, &stop);
+    int rc = 0;
+    while (!rc && !s.why && s.made < s.wanted)
+        rc = run_once(&s, out);
     *status = s.first_status;
-    if (!rc && stop && s.made < s.wanted)
-        out->failures |= kp_failure_bit(KP_FAILURE_INCOMPLETE);
-    if (!rc && stop && s.made < s.wanted)
+    if (!rc && s.why && s.made < s.wanted) {
+        out->failures |= kp_failure_bit(KP_FAILURE_IN_PART);
         fprintf(stderr, "==WARNING== %zu of %zu runs were made, as %s: what the others count is missing\n", s.made,
-                s.wanted, WIFSIGNALED(s.first_status) ? "the program was killed" : "a signal ended the series");
+                s.wanted, s.why);
+    }
     if (s.made)
         join_all(&s, out);
     for (size_t k = 0; k < s.made; k++) {

@@ -274,17 +274,21 @@ struct completing {
     size_t launch;
     struct kp_result *r;
     enum { SET, DERIVE, REMOVE } step;
+    size_t asked, counted; /* metrics that runs count, and those that have a value */
 };
 
 /* Sets what the launch lacks, as a run that counts it was not made, or has no such launch. Of several passes, all are
  * needed: a value that does not come from all of them is taken back. */
-static int set_missing(const struct completing *c, const struct kp_runs_line *line)
+static int set_missing(struct completing *c, const struct kp_runs_line *line)
 {
     char why[96] = "not collected";
     size_t first = (size_t)line->list + FIRST_COUNTED, end = first + kp_plan_runs_passes(line), runs = c->x->j->runs;
     size_t run = first;
     while (run < end && run < runs && !c->x->missing[c->launch * runs + run])
         run++;
+    double value;
+    c->asked++;
+    c->counted += run == end && kp_metric_number(kp_result_find(c->r, line->name), &value);
     if (run == end && kp_result_find(c->r, line->name))
         return 0;
     if (run < end && run >= runs)
@@ -313,7 +317,7 @@ static int set_largest(const struct completing *c, const struct kp_runs_line *li
     return kp_result_set_real(c->r, line->name, line->unit, largest);
 }
 
-static int set_line(const struct completing *c, const struct kp_runs_line *line)
+static int set_line(struct completing *c, const struct kp_runs_line *line)
 {
     switch (line->kind) {
     case KP_RUNS_COUNTED:
@@ -329,7 +333,7 @@ static int set_line(const struct completing *c, const struct kp_runs_line *line)
 
 static int complete_line(const struct kp_runs_line *line, void *arg)
 {
-    const struct completing *c = arg;
+    struct completing *c = arg;
     if (c->step == SET)
         return set_line(c, line);
     if (c->step == REMOVE && kp_plan_runs_is_part(line))
@@ -411,6 +415,10 @@ static int complete(struct joining *x, size_t launch)
     if (!rc)
         rc = each_line(&c, derive_line);
     note_missing(x, launch);
+    if (!rc && c.asked && !c.counted && x->session.launches_profiled) {
+        x->session.launches_profiled--;
+        rc = kp_session_add_skip(&x->session, KP_SKIP_NO_COUNTERS, 1);
+    }
     return rc;
 }
 
@@ -455,6 +463,8 @@ static int put_results(struct joining *x, char **err)
             rc = kp_store_put_result(x->to, &x->launches.at[i], err);
         kp_result_free(&x->launches.at[i]);
     }
+    if (!rc) /* with the launches that turned out to have no counters */
+        rc = kp_store_put_session(x->to, &x->session, err);
     return rc ? rc : kp_store_commit(x->to, err);
 }
 

@@ -129,6 +129,8 @@ static bool read_options(void)
     }
     if (!is_run_allowed(&process->options))
         return false;
+    if (process->options.replay_mode != KP_REPLAY_APPLICATION)
+        process->options.replay_run = 0;
     if (process->options.replay_run)
         *process->options.export_file = '\0'; /* the command exports what all runs give together */
     kp_debug_show(domains_of(&process->options.debug));

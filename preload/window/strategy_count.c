@@ -27,8 +27,8 @@ static bool carry(struct kp_window *w, const struct kp_question *q)
     struct kp_context *c = w->context;
     bool several = w->setup->run && c->plan->several;
     kp_collector_carry(c->collector, several ? &carried.carry : NULL);
-    return !several ||
-           (q->function && !kp_runs_carry(w->setup, c, q->function->facts.mangled, &q->launch->shape, &carried));
+    const char *name = q->function ? q->function->facts.mangled : "a CUDA graph";
+    return !several || !kp_runs_carry(w->setup, c, name, &q->launch->shape, &carried);
 }
 
 /* Opens a window. A launch gets a separate one if it is counted because it must not be replayed, if this run is a pass
@@ -57,6 +57,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     if (w->setup->driver->cuCtxSynchronize() != CUDA_SUCCESS) {
         kp_job_failed(w, out);
+        kp_runs_carried(&carried, false);
         return;
     }
     struct kp_job j = kp_job_make(w);

@@ -63,6 +63,7 @@ equal_values() {
     same_values "no counter" --section LaunchStats "$programs/p_direct"
     KPROF_CACHE_CONTROL=none same_values "no cache control" "$p" many 3
     warnings=1 same_values "graphs" "$programs/p_graph" # that of the first run is not repeated
+    KPROF_GRAPH_PROFILING=graph same_values "graphs as wholes" "$programs/p_graph"
     same_values "some launches" -s 2 -c 3 "$programs/p_direct"
     sanitised || same_values "full" --set full "$p" many 2
 }
@@ -175,6 +176,16 @@ input() {
     expect "a pipe: told once" "$(grep -c 'stdin is a pipe' "$tmp/kprof.err")" 1
 }
 
+# Where the counters cannot be read, there is no use in more runs.
+hopeless() {
+    FAKE_FAIL=cuptiRangeProfilerEnable:35 replayed --strict sh -c "$counting exec $p many 2"
+    expect "no permission: strict" "$code" 84
+    expect "no permission: runs" "$(cat "$counter")" 2
+    grep -q '2 of 11 runs were made, as the counters cannot be read' "$tmp/kprof.err" || { fail "no permission: not told"; show; }
+    expect "no permission: profiled" "$(account profiled)" 0
+    clean "no permission"
+}
+
 # What cannot be done, in one line.
 refused() {
     KPROF_REPLAY_MODE=application both "without the command" "$p" many 2
@@ -199,7 +210,7 @@ processes() {
     clean "two processes"
 }
 
-for part in equal_values throughputs report other_launches other_ends interrupted input refused processes; do
+for part in equal_values throughputs report other_launches other_ends interrupted input hopeless refused processes; do
     $part
 done
 finish

@@ -602,8 +602,8 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_COLOR=never",
         "KPROF_REPORT_PIPE=5",
         "KPROF_REPLAY_MODE=kernel",
-        "KPROF_APP_REPLAY_MATCH=all",
-        "KPROF_APP_REPLAY_MODE=strict",
+        "KPROF_APP_REPLAY_MATCH=grid",
+        "KPROF_APP_REPLAY_MODE=balanced",
         "KPROF_REPLAY_RUN=4",
         "KPROF_REPLAY_FOLDER=shared",
     };
@@ -629,8 +629,8 @@ static void every_flag_reaches_the_environment(void **state)
         "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--call-stack=native",
         "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--sort=name", "--top", "3",
         "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never", "--report-pipe=5", "--strict=no",
-        "--status-file", "s", "--metrics-told=m", "--replay-mode", "kernel", "--app-replay-match=all",
-        "--app-replay-mode", "strict", "--replay-run=4", "--replay-folder", "shared", "env");
+        "--status-file", "s", "--metrics-told=m", "--replay-mode", "kernel", "--app-replay-match=grid",
+        "--app-replay-mode", "balanced", "--replay-run=4", "--replay-folder", "shared", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s%s", lines[i], o.out, o.err);
@@ -652,6 +652,8 @@ static void flags_without_effect_are_told_of(void **state)
     assert_exited(RUN("--quiet", "--csv-defuse", "run", "--csv", "true"), 0, "", "");
     assert_exited(RUN_WITH(ENV(csv), "--quiet", "--csv-defuse", "true"), 0, "", "");
     assert_exited(RUN_WITH(ENV(variable), "--quiet", "true"), 0, "", "");
+    assert_exited(RUN("--quiet", "--app-replay-match=all", "true"), 0, "",
+                  "==WARNING== --app-replay-match has no effect without --replay-mode\n");
     assert_exited(RUN("--quiet", "--csv-defuse=off", "--filter-mode", "global", "true"), 0, "", "");
     assert_exited(
         RUN("--quiet", "--page", "raw", "--print-summary=per-gpu", "-c", "2", "--filter-mode=per-gpu", "true"), 0, "",
