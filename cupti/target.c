@@ -239,13 +239,8 @@ int kp_image_read(struct kp_image *i, const char *path)
     return rc;
 }
 
-int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
-{
-    int rc = empty(r, i);
-    return rc ? rc : kp_range_resume(r, mode, i, 0);
-}
-
-int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, size_t pass)
+static int configure(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, CUpti_ProfilerReplayMode replay,
+                     size_t pass)
 {
     KP_PARAMS(CUpti_RangeProfiler_SetConfig_Params, p);
     r->image = i;
@@ -255,13 +250,25 @@ int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image
     p.counterDataImageSize = i->size;
     p.pCounterDataImage = i->data;
     p.range = mode == KP_RANGE_AUTO ? CUPTI_AutoRange : CUPTI_UserRange;
-    p.replayMode = CUPTI_UserReplay;
+    p.replayMode = replay;
     p.maxRangesPerPass = i->ranges;
     p.numNestingLevels = 1;
     p.minNestingLevel = 1;
     p.passIndex = pass;
     p.targetNestingLevel = 1;
     return r->c->cuptiRangeProfilerSetConfig(&p);
+}
+
+int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
+{
+    int rc = empty(r, i);
+    return rc ? rc : configure(r, mode, i, CUPTI_UserReplay, 0);
+}
+
+int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, size_t pass)
+{
+    int rc = pass ? 0 : empty(r, i);
+    return rc ? rc : configure(r, mode, i, CUPTI_ApplicationReplay, pass);
 }
 
 int kp_range_start(struct kp_range *r)

@@ -61,10 +61,9 @@ size_t kp_image_ranges(const struct kp_image *i); /* its room */
 int kp_image_write(const struct kp_image *i, const char *path);
 int kp_image_read(struct kp_image *i, const char *path);
 
-/* Configures the profiler for pass `pass` of a list, of which the image has the passes before it. KP_VENDOR: CUPTI
- * documents this for the replay of a whole program, where a run takes up the image of the run before; not tried on a
- * GPU.
- */
+/* Configures the profiler for one pass of a list, the only one in this process: `i` has the passes before pass `pass`;
+ * for pass 0 it is emptied. KP_VENDOR: this is CUPTI's application replay, in which a run names the pass and takes up
+ * the image of the run before. It has not been tried on a GPU. */
 int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, size_t pass);
 
 /* Empties the image and configures the profiler for it: pass 0 comes next. A profiler cannot change its mode: close

@@ -369,13 +369,12 @@ static int range_window(struct kp_providers *x)
 static int begin_list(struct kp_providers *x, size_t list, size_t ranges)
 {
     struct range *r = own(x);
-    size_t pass = x->carry ? x->carry->pass : 0;
     int rc = take_lease(r, x->window.mode, &lists_of(x)->at[list], ranges, &r->lease);
-    if (!rc && !pass)
+    if (!rc && !x->carry)
         return kp_range_begin(r->profiler, x->window.mode, r->lease->image);
-    if (!rc)
+    if (!rc && x->carry->pass)
         rc = kp_image_read(r->lease->image, x->carry->from);
-    return rc ? rc : kp_range_resume(r->profiler, x->window.mode, r->lease->image, pass);
+    return rc ? rc : kp_range_resume(r->profiler, x->window.mode, r->lease->image, x->carry->pass);
 }
 
 static int range_begin(struct kp_providers *x)

@@ -421,7 +421,7 @@ CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailab
 
 struct CUpti_RangeProfiler_Object {
     CUcontext ctx;
-    bool disabled, configured, started, running, graph_seen, decoded;
+    bool disabled, configured, started, running, graph_seen, decoded, one_pass, ran;
     struct fake_image_range *in_range; /* of its own `ranges` */
     uint64_t *metrics;                 /* hashes of base names, of the last GetCounterDataSize */
     size_t n_metrics;
@@ -667,8 +667,12 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
         return CUPTI_ERROR_INVALID_PARAMETER;
     if (object->started && object->mode != params->range) /* as seen on the real library */
         return CUPTI_ERROR_INVALID_OPERATION;
-    if (params->replayMode != CUPTI_UserReplay) /* the fake cannot replay by itself */
-        return CUPTI_ERROR_NOT_SUPPORTED;
+    if (params->replayMode != CUPTI_UserReplay && params->replayMode != CUPTI_ApplicationReplay)
+        return CUPTI_ERROR_NOT_SUPPORTED; /* the fake cannot replay by itself */
+    if (params->passIndex && params->replayMode != CUPTI_ApplicationReplay)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    object->one_pass = params->replayMode == CUPTI_ApplicationReplay;
+    object->ran = false;
     result = passes_of(params->pConfig, params->configSize, &object->n_passes);
     if (result)
         return result;
@@ -705,6 +709,8 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
         fake_misuse("%s: SetConfig comes first", __func__);
     if (object->running)
         fake_misuse("%s: started already", __func__);
+    if (object->one_pass && object->ran)
+        fake_misuse("%s: application replay has one pass of a process", __func__);
     if (object->pass == object->n_passes)
         fake_misuse("%s: all %u passes were run; SetConfig begins anew", __func__, object->n_passes);
     if (fake_driver()->context_capturing(object->ctx))
@@ -743,6 +749,7 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
     object->running = false;
     set_pace(object->ctx);
     object->pass++;
+    object->ran = true;
     object->decoded = false;
     params->passIndex = object->pass;
     params->targetNestingLevel = 1;

@@ -407,14 +407,17 @@ static void test_resume(void **state)
     assert_int_equal(kp_image_write(i, path), -EEXIST);
     assert_int_equal(kp_image_read(k, path), -EINVAL); /* of another room */
     assert_int_equal(kp_image_read(j, path), 0);
+    assert_int_equal(cupti.replay, CUPTI_UserReplay);
     assert_int_equal(kp_range_resume(r, KP_RANGE_AUTO, j, 2), 0);
     assert_int_equal(cupti.pass, 2);
+    assert_int_equal(cupti.replay, CUPTI_ApplicationReplay);
     kp_image_data(j, &data, &size);
     assert_ptr_equal(data, cupti.image);
     for (size_t b = 0; b < size; b++)
         assert_int_equal(data[b], DIRTY); /* not emptied */
     assert_calls("config config");
-    assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, j), 0); /* for another launch, it is */
+    assert_int_equal(kp_range_resume(r, KP_RANGE_AUTO, j, 0), 0); /* for another launch, it is */
+    assert_int_equal(cupti.replay, CUPTI_ApplicationReplay);
     assert_calls("size initialize config");
     use_up(&config);
     unlink(path);
