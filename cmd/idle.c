@@ -30,6 +30,8 @@ static const struct need {
     {OF(filter_mode), OF(launch_skip), ANY},
     {OF(filter_mode), OF(launch_count), ANY},
     {OF(nvtx_push_pop_scope), OF(nvtx), ANY},
+    {OF(app_replay_match), OF(replay_mode), ANY},
+    {OF(app_replay_mode), OF(replay_mode), ANY},
     {OF(force_overwrite), OF(export_file), ANY},
     {OF(force_overwrite), OF(session_file), ANY},
 };

@@ -61,6 +61,9 @@ static int read_line(char *line, struct kp_run_outcome *out, struct running *r)
     } else if (!strcmp(word, "stored")) {
         free(out->stored);
         out->stored = strdup(rest);
+    } else if (!strcmp(word, "runs")) {
+        uint64_t runs = strtoull(rest, NULL, 10);
+        out->runs = runs > out->runs ? runs : out->runs;
     } else if (!strcmp(word, "ended")) {
         uint64_t seen = 0, matched = 0;
         if (sscanf(rest, "%" SCNu64 " %" SCNu64, &seen, &matched) == 2) {

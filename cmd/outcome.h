@@ -9,12 +9,13 @@
 #include "base/failures.h"
 
 /* The lines of the status file: "PROCESS WORD REST". The WORDs are started (CUDA has), failed KIND, stored PATH,
- * left (excluded by the options) and ended SEEN MATCHED. */
+ * left (excluded by the options), runs NUMBER and ended SEEN MATCHED. */
 struct kp_run_outcome {
     kp_failure_set failures;
     bool started, left;
     char *stored;           /* a written export; malloc'ed */
     uint64_t seen, matched; /* launches of all processes; those that passed the filters */
+    uint64_t runs;          /* of the program that the metrics take, where each is one pass */
     size_t unfinished;      /* processes that are gone without an `ended` line */
 };
 

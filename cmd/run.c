@@ -19,6 +19,7 @@
 #include "base/stream.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cmd/application.h"
 #include "cmd/check.h"
 #include "cmd/console.h"
 #include "cmd/idle.h"
@@ -129,6 +130,10 @@ static int set_session_file(const char *folder)
 struct child {
     pid_t pid;
     int status; /* as waitpid gives it */
+    int signal; /* of `forwarded` that the command got meanwhile; 0 = none */
+    bool held;  /* the signals are held back: */
+    sigset_t mask;
+    struct sigaction on_child; /* as they were before */
 };
 
 /* Runs in the forked child. Reports through `failure` why the program could not be executed. */
@@ -150,6 +155,8 @@ static void wait_for(struct child *c, const sigset_t *awaited)
     siginfo_t info;
     while (waitpid(c->pid, &c->status, WNOHANG) != c->pid) {
         int sig = sigwaitinfo(awaited, &info);
+        if (sig > 0 && sig != SIGCHLD)
+            c->signal = sig;
         if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
             kill(c->pid, sig);
     }
@@ -180,23 +187,33 @@ static int cannot_execute(const char *name, int why, const char *const *commands
     return kp_console_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));
 }
 
-/* Returns 0 when the program ran, else an exit status. */
-static int run_program(char **argv, const char *const *commands, struct child *c)
+/* Holds back, once, the signals that are forwarded to the program. */
+static sigset_t hold_signals(struct child *c)
 {
-    struct sigaction plain = {.sa_handler = SIG_DFL}, on_child;
-    sigset_t awaited, mask;
-    int failure[2], why = 0;
-    if (pipe2(failure, O_CLOEXEC))
-        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigset_t awaited;
     sigemptyset(&awaited);
     sigaddset(&awaited, SIGCHLD);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
         sigaddset(&awaited, forwarded[i]);
-    sigprocmask(SIG_BLOCK, &awaited, &mask);
-    sigaction(SIGCHLD, &plain, &on_child); /* ignored, as some parents leave it, SIGCHLD would discard the status */
+    if (!c->held) {
+        sigprocmask(SIG_BLOCK, &awaited, &c->mask);
+        sigaction(SIGCHLD, &plain, &c->on_child); /* ignored, as some parents leave it, it would discard the status */
+    }
+    c->held = true;
+    return awaited;
+}
+
+/* Returns 0 when the program ran, else an exit status. */
+static int run_program(char **argv, const char *const *commands, struct child *c)
+{
+    int failure[2], why = 0;
+    if (pipe2(failure, O_CLOEXEC))
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
+    sigset_t awaited = hold_signals(c);
     c->pid = fork();
     if (!c->pid)
-        become(argv, &mask, &on_child, failure[1]);
+        become(argv, &c->mask, &c->on_child, failure[1]);
     close(failure[1]);
     if (c->pid < 0)
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
@@ -314,6 +331,7 @@ struct run {
     char *program;              /* the executed file; NULL if not found */
     kp_failure_set found;       /* failures found before the program started */
     struct kp_run_outcome outcome;
+    bool known;   /* `outcome` has been read */
     bool used;    /* CUDA was used, as far as known */
     bool removed; /* an earlier session was removed, as the options say */
 };
@@ -413,8 +431,8 @@ static int strict_status(const struct run *r)
 static int settle(struct run *r)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe must not hide how the program ended */
-    bool known = r->status_file && !kp_run_outcome_read(r->status_file, &r->outcome);
-    r->used = !known || r->outcome.started || was_used(r->folder);
+    bool known = r->status_file && (r->known || !kp_run_outcome_read(r->status_file, &r->outcome));
+    r->used = !known || r->outcome.started || (!r->known && was_used(r->folder)); /* a series uses it anyhow */
     if (r->status_file)
         unlink(r->status_file);
     if (r->folder)
@@ -465,6 +483,59 @@ static void remove_old(struct run *r)
     free(path);
 }
 
+/* ---- application replay ---- */
+
+/* A run of a series. */
+struct again {
+    struct run *r;
+    char **argv;
+    const char *const *commands;
+    struct child child;
+};
+
+static int run_again(void *arg, int *status, int *signal_got)
+{
+    struct again *a = arg;
+    a->child.signal = 0;
+    int rc = run_program(a->argv, a->commands, &a->child);
+    *status = a->child.status;
+    *signal_got = a->child.signal;
+    return rc;
+}
+
+/* Prints what the runs of a process give together. */
+static void print_joined(void *arg, struct kp_store *store, const struct kp_session *s, const char *kept)
+{
+    const struct kp_options *o = arg;
+    struct kp_display d = kp_display_of(o);
+    char *err = NULL;
+    FILE *log = open_log(o, s);
+    kp_display_fit(&d, o, fileno(log));
+    d.file = kept;
+    struct kp_sink out = kp_stream_sink(log);
+    int rc = kp_page_print_store(&out, &d, store, &err);
+    if (rc && rc != -EPIPE)
+        kp_console_error(0, "%s", err ? err : "the report could not be written");
+    fflush(log);
+    free(err);
+    if (log != stderr && log != stdout)
+        fclose(log);
+}
+
+/* Runs the program once for each pass. The first run's end is that of the command. */
+static int run_series(struct run *r, char **argv, const char *const *commands)
+{
+    struct again again = {r, argv, commands, r->child};
+    const struct kp_application a = {&r->o, r->folder, r->status_file, run_again, &again, print_joined, &r->o};
+    if (!r->folder || !r->status_file)
+        return kp_console_error(KP_EXIT_FAILED,
+                                "application replay needs a folder in TMPDIR, or /tmp: none can be made");
+    int status = kp_application_run(&a, &r->outcome, &r->child.status);
+    r->child.pid = again.child.pid;
+    r->known = true;
+    return status;
+}
+
 static int run(struct run *r, char **argv, const char *const *commands)
 {
     int status = kp_check_run(&r->o, &r->found);
@@ -481,7 +552,8 @@ static int run(struct run *r, char **argv, const char *const *commands)
     kp_idle_tell(&r->o);
     r->program = kp_check_find_program(argv[0]);
     remove_old(r);
-    status = run_program(argv, commands, &r->child);
+    status = r->o.replay_mode == KP_REPLAY_APPLICATION ? run_series(r, argv, commands)
+                                                       : run_program(argv, commands, &r->child);
     return status ? status : settle(r);
 }
 

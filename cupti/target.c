@@ -219,12 +219,30 @@ int kp_range_close(struct kp_range *r)
     return rc;
 }
 
-int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
+int kp_image_write(const struct kp_image *i, const char *path)
+{
+    FILE *f = fopen(path, "wbex");
+    if (!f)
+        return -errno;
+    int rc = fwrite(i->data, 1, i->size, f) == i->size ? 0 : -EIO;
+    return fclose(f) && !rc ? -errno : rc;
+}
+
+int kp_image_read(struct kp_image *i, const char *path)
+{
+    FILE *f = fopen(path, "rbe");
+    if (!f)
+        return -errno;
+    int rc = fread(i->data, 1, i->size, f) == i->size && fgetc(f) == EOF ? 0 : -EINVAL;
+    i->fresh = false;
+    fclose(f);
+    return rc;
+}
+
+static int configure(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, CUpti_ProfilerReplayMode replay,
+                     size_t pass)
 {
     KP_PARAMS(CUpti_RangeProfiler_SetConfig_Params, p);
-    int rc = empty(r, i);
-    if (rc)
-        return rc;
     r->image = i;
     p.pRangeProfilerObject = r->object;
     p.configSize = i->config->size;
@@ -232,13 +250,25 @@ int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image 
     p.counterDataImageSize = i->size;
     p.pCounterDataImage = i->data;
     p.range = mode == KP_RANGE_AUTO ? CUPTI_AutoRange : CUPTI_UserRange;
-    p.replayMode = CUPTI_UserReplay;
+    p.replayMode = replay;
     p.maxRangesPerPass = i->ranges;
     p.numNestingLevels = 1;
     p.minNestingLevel = 1;
-    p.passIndex = 0;
+    p.passIndex = pass;
     p.targetNestingLevel = 1;
     return r->c->cuptiRangeProfilerSetConfig(&p);
+}
+
+int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
+{
+    int rc = empty(r, i);
+    return rc ? rc : configure(r, mode, i, CUPTI_UserReplay, 0);
+}
+
+int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, size_t pass)
+{
+    int rc = pass ? 0 : empty(r, i);
+    return rc ? rc : configure(r, mode, i, CUPTI_ApplicationReplay, pass);
 }
 
 int kp_range_start(struct kp_range *r)

@@ -57,6 +57,16 @@ void kp_image_free(struct kp_image *i);
 void kp_image_data(const struct kp_image *i, const uint8_t **data, size_t *size);
 size_t kp_image_ranges(const struct kp_image *i); /* its room */
 
+/* Write a decoded image to a file, which must not exist, and read it into an image made alike, for kp_range_resume. 0,
+ * -EINVAL for the image of another list or room, or another negative errno. */
+int kp_image_write(const struct kp_image *i, const char *path);
+int kp_image_read(struct kp_image *i, const char *path);
+
+/* Configures the profiler for one pass of a list, the only one in this process: `i` has the passes before pass `pass`;
+ * for pass 0 it is emptied. KP_VENDOR: this is CUPTI's application replay, in which a run names the pass and takes up
+ * the image of the run before. It has not been tried on a GPU. */
+int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, size_t pass);
+
 /* Empties the image and configures the profiler for it: pass 0 comes next. A profiler cannot change its mode: close
  * it and open another one. */
 int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i);

@@ -109,6 +109,18 @@ static unsigned domains_of(const struct kp_choices *c)
     return domains;
 }
 
+/* Whether the process is one that the options' replay mode can profile. */
+static bool is_run_allowed(const struct kp_options *o)
+{
+    if (o->replay_mode != KP_REPLAY_APPLICATION || (o->replay_run && *o->replay_folder))
+        return true;
+    kp_phase_unprofiled(
+        KP_FAILURE_OPTION, "out of memory",
+        kp_strdup("KPROF_REPLAY_MODE=application runs the program several times, which the kprof command "
+                  "does: kprof --replay-mode application PROGRAM; or take KPROF_REPLAY_MODE=kernel"));
+    return false;
+}
+
 static bool read_options(void)
 {
     static char *no_environment[] = {NULL}; /* after clearenv() */
@@ -117,6 +129,12 @@ static bool read_options(void)
         kp_phase_unprofiled(err ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", err);
         return false;
     }
+    if (!is_run_allowed(&process->options))
+        return false;
+    if (process->options.replay_mode != KP_REPLAY_APPLICATION)
+        process->options.replay_run = 0;
+    if (process->options.replay_run)
+        *process->options.export_file = '\0'; /* the command exports what all runs give together */
     kp_debug_show(domains_of(&process->options.debug));
     kp_outcome_strict(process->options.strict);
     kp_log_quiet(process->options.quiet);
@@ -227,7 +245,9 @@ static void wake(void)
         .sections = process->sections,
         .n_sections = process->n_sections,
         .configs = shows_configs(),
-        .one_pass = kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)};
+        .run = process->options.replay_run,
+        .one_pass = process->options.replay_run ||
+                    kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)};
     process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE && !process->setup.one_pass;
     process->setup.one_pass |= process->setup.rotates;
     kp_context_prepare(&process->setup);

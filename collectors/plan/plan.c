@@ -60,21 +60,28 @@ void kp_plan_note_listed(struct kp_planner *x, const char *mark, const char *nam
     fprintf(x->listed, "%s%s%s", ftell(x->listed) > 0 ? "," : "", mark, name);
 }
 
+struct kp_planned *kp_plan_add(struct kp_plan *p, const char *name, const char *unit, int group)
+{
+    struct kp_planned *m = kp_plan_find(p, name);
+    if (m)
+        return m;
+    if (grow(p))
+        return NULL;
+    m = &p->metrics[p->n_metrics];
+    *m = (struct kp_planned){.name = kp_strdup(name), .group = group};
+    if (!m->name)
+        return NULL;
+    snprintf(m->unit, sizeof(m->unit), "%s", unit);
+    *slot_of(p, name) = (uint32_t)++p->n_metrics;
+    return m;
+}
+
 /* Adds a metric unless the plan has it, and lists it if the user lists it. */
 static int add(struct kp_planner *x, const char *name, const char *unit, int group, struct kp_planned **out)
 {
-    struct kp_plan *p = x->plan;
-    struct kp_planned *m = kp_plan_find(p, name);
-    if (!m) {
-        if (grow(p))
-            return -ENOMEM;
-        m = &p->metrics[p->n_metrics];
-        *m = (struct kp_planned){.name = kp_strdup(name), .group = group};
-        if (!m->name)
-            return -ENOMEM;
-        snprintf(m->unit, sizeof(m->unit), "%s", unit);
-        *slot_of(p, name) = (uint32_t)++p->n_metrics;
-    }
+    struct kp_planned *m = kp_plan_add(x->plan, name, unit, group);
+    if (!m)
+        return -ENOMEM;
     if (x->listing && !m->listed) {
         kp_plan_note_listed(x, "", name);
         m->listed = true;
@@ -324,6 +331,10 @@ static int check_known(struct kp_planner *x, size_t n_sections)
 
 static int schedule(struct kp_planner *x, unsigned how)
 {
+    if (how & KP_PLAN_UNSHARED)
+        return 0;
+    if (how & KP_PLAN_RUNS)
+        return kp_plan_schedule_runs(x);
     if (how & KP_PLAN_ONE_PASS)
         return kp_plan_schedule_one_pass(x);
     return how & KP_PLAN_ROTATE ? kp_plan_schedule_rotation(x) : kp_plan_schedule(x);
@@ -405,6 +416,7 @@ void kp_plan_free(struct kp_plan *p)
         free(p->metrics[i].name);
         free(p->metrics[i].why);
         free(p->metrics[i].composed);
+        free(p->metrics[i].parts);
     }
     free(p->metrics);
     free(p->slots);
@@ -443,7 +455,7 @@ int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_re
 {
     for (size_t i = 0; i < p->n_metrics; i++) {
         const struct kp_planned *m = &p->metrics[i];
-        if (m->group == KP_NOT_A_COUNTER || m->composed || kp_result_find(r, m->name))
+        if (m->group == KP_NOT_A_COUNTER || m->group == KP_OTHER_RUN || m->composed || kp_result_find(r, m->name))
             continue;
         int rc = kp_result_set_na(r, m->name, m->group == KP_CANNOT_COLLECT && m->why ? m->why : why);
         if (rc)

@@ -16,8 +16,9 @@
 
 struct kp_cupti;
 
-/* Values of `group` of a planned metric other than the index of the list that collects it. */
-enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2 };
+/* Values of `group` of a planned metric other than the index of the list that collects it. KP_OTHER_RUN: another run
+ * of the program does, see runs.h. */
+enum { KP_NOT_A_COUNTER = -1, KP_CANNOT_COLLECT = -2, KP_OTHER_RUN = -4 };
 
 /* One metric to report. */
 struct kp_planned {
@@ -29,6 +30,9 @@ struct kp_planned {
     char *composed; /* of a rotation, what fits no single pass: an expression over others of the plan; NULL = none */
     bool listed;    /* among kp_plan.listed */
     bool fits;      /* of a rotation: it is known to fit one pass */
+    char *parts;    /* the metrics of which it is the largest, a comma list; NULL = it is counted; see runs.h */
+    bool part;      /* planned for `parts` of another alone */
+    size_t passes;  /* of its list, in as many runs from that list on; 0 = one */
 };
 
 struct kp_plan {
@@ -38,9 +42,12 @@ struct kp_plan {
     size_t n_slots;  /* a power of two */
     struct kp_config *groups;
     size_t n_groups;
-    size_t passes; /* over all groups */
-    char *listed;  /* KPROF_METRICS resolved to exact names, comma-separated; sampled ones have KP_SAMPLED before them;
-                      "" */
+    size_t passes;        /* over all groups */
+    size_t runs;          /* of the program, one for each pass of a list; 0 = it is counted in one; see runs.h */
+    size_t several, pass; /* passes of the list that kp_plan_runs_keep has left, where it takes several; and which of
+                             them this run is, from 0 on */
+    char *listed; /* KPROF_METRICS resolved to exact names, comma-separated; sampled ones have KP_SAMPLED before them;
+                     "" */
     char *breakdowns; /* as kp_device_info.breakdowns */
     char *unknown;    /* "ITEM\tTEXT" for each item of the list that the chip lacks, a line each; "" */
 };
@@ -55,7 +62,9 @@ enum {
     KP_PLAN_COLUMNS = 4,
     KP_PLAN_QUERY = 8,
     KP_PLAN_ANY_CHIP = 16,
-    KP_PLAN_ROTATE = 32
+    KP_PLAN_RUNS = 32,
+    KP_PLAN_UNSHARED = 64,
+    KP_PLAN_ROTATE = 128
 };
 
 /* Plans for `chip` with compute capability major.minor.
@@ -78,9 +87,10 @@ enum {
  * `how` is a sum of the bits above. KP_PLAN_RULES also plans the inputs of the sections' rules. KP_PLAN_ONE_PASS
  * makes at most one list, of one pass: by the order of the sections' rows, a counter is taken if it still fits, else it
  * is KP_CANNOT_COLLECT. KP_PLAN_ROTATE makes lists of one pass each, with the duration and the cycles in each that has
- * room for them; metrics that fit no single pass are composed of others. KP_PLAN_COLUMNS: `metrics` are
- * KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the command asks, and errors name its flag.
- * KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI.
+ * room for them; metrics that fit no single pass are composed of others. KP_PLAN_RUNS and KP_PLAN_UNSHARED: for runs.h;
+ * the plan has no groups yet. KP_PLAN_COLUMNS: `metrics` are KPROF_TRACE_COLUMNS, which errors then name.
+ * KP_PLAN_QUERY: the command asks, and errors name its flag. KP_PLAN_ANY_CHIP: the same, but texts are about all chips
+ * of CUPTI.
  *
  * Returns 0; -ENOMEM; -EIO with *err when the library cannot schedule. Returns -EINVAL with *err (malloc'ed; lines, the
  * last without its end) when the chip has no item of the list, or for more than KP_PLAN_MOST_COUNTERS.

@@ -29,6 +29,9 @@ struct kp_planner {
 /* Returns the metric of that name, NULL when the plan lacks it. Valid until the next one is added. */
 struct kp_planned *kp_plan_find(const struct kp_plan *p, const char *name);
 
+/* Adds a metric unless the plan has it, and returns it; NULL without memory. */
+struct kp_planned *kp_plan_add(struct kp_plan *p, const char *name, const char *unit, int group);
+
 /* Plans a metric of any kind with its inputs, and lists it if the user lists it; *had: whether the chip has it. A
  * missing metric is left out, or with `required` planned as KP_CANNOT_COLLECT. Errors as kp_plan_make. */
 int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, bool required, bool *had);
@@ -53,5 +56,7 @@ int kp_plan_schedule_rotation(struct kp_planner *x);
 int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config);
 /* Adds the list as a group of the plan, which then owns it. 0 or -ENOMEM. */
 int kp_plan_commit(struct kp_plan *p, struct kp_config *config);
+/* Shares the unscheduled counters among runs: `group` becomes the index of the run's list. */
+int kp_plan_schedule_runs(struct kp_planner *x);
 
 #endif

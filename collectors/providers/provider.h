@@ -62,6 +62,7 @@ struct kp_providers {
     void *own[KP_PROVIDERS_MOST]; /* kp_provider.size bytes for each */
     struct kp_providers_window window;
     bool swept;                       /* a kernel flushes the caches before each launch that has a result */
+    const struct kp_carry *carry;     /* of the current pass of several runs; NULL = it is none */
     struct kp_counters *gathered;     /* of the current window */
     uint64_t longest_ns;              /* of its launches */
     size_t next;                      /* launch of the current pass */

@@ -212,7 +212,7 @@ int kp_providers_window(struct kp_providers *x, const struct kp_providers_window
     kp_counters_free(x->gathered);
     x->gathered = g;
     x->window = *w;
-    x->swept = false;
+    x->swept = w->swept;
     x->longest_ns = 0;
     int rc = 0;
     if (g) {
@@ -341,15 +341,68 @@ CUresult kp_providers_after(struct kp_providers *x, bool timed, bool *failed)
     return driver;
 }
 
-int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room, size_t list)
+int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room, bool swept, size_t list)
 {
     size_t k = 0;
     while (x->rows[k] && !x->rows[k]->count)
         k++;
     x->kind = x->rows[k];
     x->part = list;
-    x->window = (struct kp_providers_window){.mode = mode, .counted = true};
-    return x->kind ? x->kind->count(x, room) : -ENOENT;
+    x->window = (struct kp_providers_window){.mode = mode, .counted = true, .swept = swept};
+    return x->kind ? x->kind->count(x, swept && mode == KP_RANGE_AUTO ? 2 * room : room) : -ENOENT;
+}
+
+/* ---- runs of the program ---- */
+
+size_t kp_providers_beside(struct kp_providers *x)
+{
+    size_t n = 0;
+    for (size_t k = 0; x->rows[k]; k++)
+        n += x->rows[k]->carries ? 0 : passes_of(x, k);
+    return n;
+}
+
+/* Returns the index among all groups of that of kp_providers_beside. */
+static size_t beside_at(struct kp_providers *x, size_t group)
+{
+    size_t at = 0;
+    kp_providers_groups(x, KP_RANGE_AUTO);
+    for (size_t k = 0; x->rows[k]; at += x->passes[k++])
+        if (x->rows[k]->carries)
+            continue;
+        else if (group < x->passes[k])
+            return at + group;
+        else
+            group -= x->passes[k];
+    return at;
+}
+
+void kp_providers_carry(struct kp_providers *x, const struct kp_carry *carry)
+{
+    x->carry = carry;
+}
+
+bool kp_providers_run_flushes(struct kp_providers *x, bool beside, size_t group)
+{
+    if (beside)
+        return kp_providers_flushes(x, beside_at(x, group));
+    for (size_t k = 0; x->rows[k]; k++)
+        if (x->rows[k]->carries)
+            return x->rows[k]->flushes;
+    return false;
+}
+
+int kp_providers_run(struct kp_providers *x, size_t group, bool swept)
+{
+    static const bool wanted[] = {true};
+    const struct kp_providers_window w = {.mode = KP_RANGE_AUTO, .swept = swept, .wanted = wanted, .n_launches = 1};
+    size_t at = beside_at(x, group);
+    int rc = kp_providers_window(x, &w);
+    if (!rc)
+        rc = kp_providers_begin(x, at, swept);
+    if (!rc && !x->kind)
+        rc = -EIO;
+    return rc ? rc : kp_providers_start(x);
 }
 
 /* ---- afterwards ---- */

@@ -105,6 +105,7 @@ struct kp_providers_setup {
 struct kp_providers_window {
     enum kp_range_mode mode;
     bool counted;       /* counted while the program launches, without replay */
+    bool swept;         /* a kernel flushes the caches before each launch with a result */
     const bool *wanted; /* for each launch of the window, in order, whether it has a result */
     size_t n_launches;
 };
@@ -167,8 +168,27 @@ CUresult kp_providers_after(struct kp_providers *x, bool timed, bool *failed);
 void kp_providers_refused(struct kp_providers *x, const char *why);
 
 /* Begins and starts counting a list of `one_pass`, without replay, for at most `room` launches. kp_providers_window is
- * called at its end. */
-int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room, size_t list);
+ * called at its end, with the same `swept`. */
+int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room, bool swept, size_t list);
+
+/* Application replay: each run of the program is one pass. Returns the groups of the providers besides the counters,
+ * each of which takes a run. */
+size_t kp_providers_beside(struct kp_providers *x);
+/* Begins and starts the pass of such a group, for one launch with a result; kp_providers_stop ends it. Returns 0 or a
+ * code. */
+int kp_providers_run(struct kp_providers *x, size_t group, bool swept);
+/* A pass of a list that takes several, each in a run of its own: the counter data goes from run to run in files. */
+struct kp_carry {
+    size_t pass;      /* from 0 on */
+    bool last;        /* then there is something to evaluate */
+    const char *from; /* what the passes before have left; not of the first */
+    const char *to;   /* receives what this one leaves; not of the last */
+};
+/* Sets it for the launch that kp_providers_count counts next; NULL = the list takes one pass. `carry` must live until
+ * the end of the pass. */
+void kp_providers_carry(struct kp_providers *x, const struct kp_carry *carry);
+/* Whether launches of such a group, or without `beside` those of the counters, need cold caches. */
+bool kp_providers_run_flushes(struct kp_providers *x, bool beside, size_t group);
 
 /* Ends the window and returns the results of its passes, to be freed; NULL without memory. */
 struct kp_counters *kp_providers_take(struct kp_providers *x);

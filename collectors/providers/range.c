@@ -41,6 +41,7 @@ struct range {
     struct kp_range *profiler;           /* enabled on the context */
     int stuck; /* CUPTI's code after one could not be disabled, which prevents all further ones */
     enum kp_range_mode mode;
+    bool afresh;        /* each launch gets the profiler as it was when it was enabled */
     bool used;          /* the profiler has run, in this `mode`, */
     size_t used_ranges; /* with this room */
     size_t used_passes; /* and so many passes of a list */
@@ -199,7 +200,7 @@ static void leave_disabled(struct range *r)
  * that of the image, and may exceed the window's need. */
 static int enable_for(struct range *r, enum kp_range_mode mode, const struct kp_config *config, size_t room)
 {
-    if (r->used && (r->mode != mode || r->used_passes != config->passes || r->used_ranges < room))
+    if (r->used && (r->afresh || r->mode != mode || r->used_passes != config->passes || r->used_ranges < room))
         disable(r);
     int rc = enable(r);
     r->mode = mode;
@@ -369,7 +370,11 @@ static int begin_list(struct kp_providers *x, size_t list, size_t ranges)
 {
     struct range *r = own(x);
     int rc = take_lease(r, x->window.mode, &lists_of(x)->at[list], ranges, &r->lease);
-    return rc ? rc : kp_range_begin(r->profiler, x->window.mode, r->lease->image);
+    if (!rc && !x->carry)
+        return kp_range_begin(r->profiler, x->window.mode, r->lease->image);
+    if (!rc && x->carry->pass)
+        rc = kp_image_read(r->lease->image, x->carry->from);
+    return rc ? rc : kp_range_resume(r->profiler, x->window.mode, r->lease->image, x->carry->pass);
 }
 
 static int range_begin(struct kp_providers *x)
@@ -388,6 +393,7 @@ static int range_start(struct kp_providers *x)
 static int range_count(struct kp_providers *x, size_t room)
 {
     own(x)->hook = 0;
+    own(x)->afresh = x->carry;
     int rc = x->part < x->setup.one_pass.n ? begin_list(x, x->part, room) : -ENOENT;
     return rc ? rc : range_start(x);
 }
@@ -414,6 +420,8 @@ static int range_stop(struct kp_providers *x, bool *last)
 {
     struct range *r = own(x);
     int rc = kp_range_stop(r->profiler, last);
+    if (x->carry && !rc)
+        *last = true; /* of this run */
     if (kp_range_runs(r->profiler) && disable(r))
         r->lease = NULL;      /* stays busy: CUPTI may still write to its image */
     return rc ? rc : r->hook; /* ranges and launches do not match */
@@ -441,7 +449,9 @@ static int range_decode(struct kp_providers *x)
     if (rc)
         return rc;
     r->seen = ranges + dropped;
-    return r->seen != r->expected || dropped ? WRONG_RANGES : keep_part(x);
+    if (r->seen != r->expected || dropped)
+        return WRONG_RANGES;
+    return x->carry && !x->carry->last ? kp_image_write(r->lease->image, x->carry->to) : keep_part(x);
 }
 
 static void range_over(struct kp_providers *x)

@@ -304,6 +304,16 @@ void kp_collector_one_pass(struct kp_collector *c, const struct kp_plan *one_pas
     kp_providers_one_pass(c->providers, &lists);
 }
 
+void kp_collector_carry(struct kp_collector *c, const struct kp_carry *carry)
+{
+    kp_providers_carry(c->providers, carry);
+}
+
+size_t kp_collector_beside(struct kp_collector *c)
+{
+    return kp_providers_beside(c->providers);
+}
+
 size_t kp_collector_room(struct kp_collector *c)
 {
     return kp_providers_room(c->providers);
@@ -491,7 +501,8 @@ char *kp_collector_complaint(struct kp_collector *c)
 
 static int open_window(struct flight *f, bool counted)
 {
-    const struct kp_providers_window w = {f->mode, counted, f->job->wanted, f->job->n_launches};
+    bool swept = counted && f->cold && kp_flush_is_kernel(f->c->flush);
+    const struct kp_providers_window w = {f->mode, counted, swept, f->job->wanted, f->job->n_launches};
     return kp_providers_window(f->c->providers, &w);
 }
 
@@ -525,11 +536,13 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
 
 /* ---- one pass, no replay ---- */
 
+/* Flushes the caches where the run of the program stands for a pass. A failure must not prevent the launch. */
 static CUresult count_before(void *arg, CUstream stream)
 {
-    const struct flight *f = arg;
-    bool failed; /* must not prevent the launch */
-    (void)stream;
+    struct flight *f = arg;
+    bool failed;
+    if (f->cold && f->flush == CUDA_SUCCESS)
+        f->flush = kp_flush_run(f->c->flush, stream);
     return kp_providers_before(f->c->providers, false, &failed);
 }
 
@@ -543,18 +556,41 @@ static CUresult count_after(void *arg)
     return CUDA_SUCCESS;
 }
 
+/* Prepares the flush of a run that stands for a pass. Without it caches are warm, as the outcome then says. */
+static void prepare_cold(struct flight *f)
+{
+    struct kp_collector *c = f->c;
+    if (!c->setup.runs || !c->setup.flush ||
+        !kp_providers_run_flushes(c->providers, c->setup.beside, c->setup.beside - 1))
+        return;
+    if (!c->flush)
+        f->flush = kp_flush_open(c->setup.driver, c->setup.device, &c->flush);
+    f->cold = c->flush && f->flush == CUDA_SUCCESS && !prepare_flush(f);
+}
+
+static int start_counting(struct flight *f, size_t room, size_t list)
+{
+    struct kp_collector *c = f->c;
+    bool swept = f->cold && kp_flush_is_kernel(c->flush);
+    return c->setup.beside ? kp_providers_run(c->providers, c->setup.beside - 1, swept)
+                           : kp_providers_count(c->providers, f->mode, room, swept, list);
+}
+
 int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why)
 {
     struct flight *f = calloc(1, sizeof(*f));
     *why = NULL;
-    int rc = f ? kp_providers_count(c->providers, mode, room, list) : -ENOMEM;
+    if (f)
+        *f = (struct flight){.c = c, .mode = mode, .main = true};
+    if (f)
+        prepare_cold(f);
+    int rc = f ? start_counting(f, room, list) : -ENOMEM;
     if (rc) {
         *why = kp_library_explain(c->setup.cupti, stage_words[KP_STAGE_START], rc);
         kp_counters_free(kp_providers_take(c->providers));
         free(f);
         return -1;
     }
-    *f = (struct flight){.c = c, .mode = mode, .main = true};
     f->hooks = (struct kp_issue_hooks){.before = count_before, .after = count_after, .arg = f};
     c->counting = f;
     return 0;
@@ -584,9 +620,14 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
     c->counting = NULL;
     f->job = &copy;
     f->out = out;
-    open_window(f, true); /* without memory, the decoded counters are dropped */
+    if (!c->setup.beside)
+        open_window(f, true); /* without memory, the decoded counters are dropped */
     end_pass(f);
     out->counters = kp_providers_take(c->providers);
+    if (f->flush != CUDA_SUCCESS)
+        out->note = kp_strdup("the caches could not be flushed: they were warm");
+    if (c->flush)
+        kp_flush_give(c->flush);
     conclude(f);
     free(f);
     kp_providers_release(c->providers);

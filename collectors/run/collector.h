@@ -30,7 +30,9 @@ struct kp_collector_setup {
     const struct kp_plan *plan;     /* must outlive the collector */
     const struct kp_plan *one_pass; /* for launches that must not be replayed; may be the same; NULL = none */
     bool unwatched;                 /* nothing may watch the program's own execution: activity records are read of it */
-    bool flush;                     /* cold caches before each launch of a replayed pass */
+    bool flush;                     /* cold caches before each launch of a replayed pass, or of one run of several */
+    bool runs;                      /* the program runs once for each pass: nothing is replayed */
+    size_t beside;                  /* with `runs`: the group of kp_collector_beside that this run is for, from 1 on */
     size_t window;                  /* the most launches a window may hold */
     uint64_t memory;                /* byte that counter data may take */
     void (*settle)(void);           /* waits until all kp_counters in use have been freed */
@@ -103,6 +105,15 @@ void kp_collector_leave(struct kp_collector *c);
 /* Runs the passes, after kp_collector_save and one execution by the program. Memory is then as after one execution,
  * unless the outcome says damaged. The saved state is kept. */
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out);
+
+/* Sets the files of the launch that kp_collector_count_begin counts next, where the list of this run takes several
+ * passes: see struct kp_carry. Copies nothing: all must live until kp_collector_count_end. NULL = the list takes one.
+ */
+void kp_collector_carry(struct kp_collector *c, const struct kp_carry *carry);
+/* Returns the groups of passes besides the counters, each of which takes a run of the program where nothing is
+ * replayed.
+ */
+size_t kp_collector_beside(struct kp_collector *c);
 
 /* Returns the loss of additional passes since the last call, as kp_providers_complaint. */
 char *kp_collector_complaint(struct kp_collector *c);

@@ -59,6 +59,13 @@ void kp_outcome_failed(enum kp_failure kind)
         tell("failed", kp_failure_rows[kind].name);
 }
 
+void kp_outcome_runs(size_t runs)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%zu", runs);
+    tell("runs", text);
+}
+
 void kp_outcome_stored(const char *path)
 {
     tell("stored", path);

@@ -19,6 +19,9 @@ void kp_outcome_open(void);
 /* Whether a last line reports failures, where no command does. */
 void kp_outcome_strict(bool strict);
 
+/* Reports how many runs of the program the metrics take, where each is one pass. */
+void kp_outcome_runs(size_t runs);
+
 /* Reports a failure, once for each kind. The caller prints the line with details. */
 void kp_outcome_failed(enum kp_failure kind);
 /* Reports that the export of this process is at `path`, which is absolute, and contains its launches from now on. */

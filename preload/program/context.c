@@ -26,6 +26,7 @@
 #include "preload/os/worker.h"
 #include "preload/program/loaded_modules.h"
 #include "preload/program/rotation.h"
+#include "preload/program/runs.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
@@ -246,12 +247,19 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
 {
     const struct kp_options *o = setup->options;
     char *err = NULL;
-    unsigned how = setup->one_pass && !setup->rotates ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
+    char *shared = setup->run ? kp_runs_read(setup, c->chip) : NULL;
+    bool quick = setup->one_pass && !setup->run && !setup->rotates;
+    unsigned how = quick ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
     if (setup->rotates)
         how |= KP_PLAN_ROTATE;
     if (o->only_columns)
         how |= KP_PLAN_COLUMNS;
+    if (setup->run)
+        how |= shared ? KP_PLAN_UNSHARED : KP_PLAN_RUNS;
     int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
+    if (!rc && setup->run)
+        rc = kp_runs_share(setup, c, loaded.cupti, shared, &err);
+    free(shared);
     if (!rc)
         tell_unknown(c->plan->unknown, o->metrics_told);
     if (rc == -EINVAL && bad_input)
@@ -312,9 +320,11 @@ static void read_machine(const struct kp_context_setup *setup, struct kp_context
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     int rc = kp_library_chip(loaded.cupti, c->device.device, &c->chip);
-    if (!setup->one_pass)
+    if (!setup->one_pass || setup->run)
         c->extras = kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
                                         c->device.cc_minor);
+    if (!rc && setup->run) /* all runs must plan alike: the first one counts nothing, so no profiler refuses its plan */
+        rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);
     if (!rc) {
         make_plan(setup, c, bad_input);
         return;
@@ -387,6 +397,8 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .one_pass = setup->one_pass ? c->plan : c->one_pass,
         .unwatched = kp_timeline_is_on(),
         .flush = setup->options->cache_control == KP_CACHES_FLUSHED,
+        .runs = setup->run,
+        .beside = c->beside,
         .window = setup->options->window,
         .memory = setup->options->window_memory,
         .settle = settle,
@@ -398,6 +410,8 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
     int rc = kp_collector_open(&s, &c->collector);
     if (rc)
         without_counters(c, kp_library_explain(loaded.cupti, "cannot prepare the collection", rc));
+    else if (setup->run)
+        kp_outcome_runs(1 + c->plan->runs + kp_collector_beside(c->collector));
 }
 
 void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)
@@ -433,7 +447,7 @@ bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context
     const struct kp_section *quick = kp_section_quick();
     char *err = NULL;
     if (setup->one_pass)
-        return kp_plan_counts(c->plan);
+        return kp_plan_counts(c->plan) || c->beside;
     if (!c->one_pass && !c->no_one_pass) {
         c->no_one_pass = plan_for(c, &quick, 1, "", KP_PLAN_ONE_PASS, &c->one_pass, &err) != 0;
         free(err);

@@ -48,6 +48,7 @@ struct kp_context {
     const char *chip; /* CUPTI's name, "" without CUPTI */
     uint8_t *availability;
     struct kp_plan *plan;
+    size_t beside; /* application replay: the group of kp_collector_beside that this run is for, from 1 on; 0 = none */
     unsigned extras;              /* bits of the providers that are asked for besides the counters, see providers.h */
     bool curves;                  /* the occupancy curves are shown */
     struct kp_result machine;     /* metrics of the device and the machine, the same for each launch */
@@ -74,8 +75,9 @@ struct kp_context_setup {
     const struct kp_section *const *sections;
     size_t n_sections;
     bool configs;  /* a shown metric needs the configuration that a launch ran with */
-    bool one_pass; /* everything asked for fits in one pass, or launches take turns, so nothing is replayed */
+    bool one_pass; /* all fits in one pass, or in one of each run, or launches take turns: nothing is replayed */
     bool rotates;  /* launches of a kernel take turns with groups of counters */
+    size_t run;    /* number of this run of the program, from 1 on, each of which is a pass; 0 = not so */
 };
 
 /* Returns the entry of `ctx`, which must be current; made on first use. NULL when the driver does not answer or

@@ -688,6 +688,27 @@ void kp_session_warn_once(const char *text)
     kp_session_warn(KP_FAILURE_COUNTERS, text);
 }
 
+/* Whether another run of the program has said so: the runs of application replay share a file of what they said. */
+static bool has_another_run_said(const char *text)
+{
+    const struct kp_options *o = session.options;
+    char *path = NULL, *line = NULL;
+    size_t size = 0, len = strlen(text);
+    bool said = false;
+    if (!o || !o->replay_run || asprintf(&path, "%s/claim.warnings", o->replay_folder) < 0)
+        return false;
+    FILE *f = fopen(path, "a+e");
+    for (ssize_t n; f && !said && (n = getline(&line, &size, f)) > 0;)
+        said = (size_t)n == len + 1 && !strncmp(line, text, len);
+    if (f && !said)
+        fprintf(f, "%s\n", text);
+    if (f)
+        fclose(f);
+    free(line);
+    free(path);
+    return said;
+}
+
 void kp_session_warn(enum kp_failure kind, const char *text)
 {
     bool known = false;
@@ -699,7 +720,7 @@ void kp_session_warn(enum kp_failure kind, const char *text)
         (session.warned[session.n_warned] = kp_strdup(text)))
         session.n_warned++;
     kp_lock_give(lock);
-    if (!known)
+    if (!known && !has_another_run_said(text))
         kp_log_warning("%s", text);
 }
 
@@ -784,6 +805,8 @@ static void report(void)
     }
     free(err);
     err = NULL;
+    if (session.options->replay_run) /* the command joins the runs, and reports */
+        return;
     kp_display_fit(&session.display, session.options, kp_log_descriptor());
     session.display.file = *session.options->export_file && !session.store_failed ? session.file : NULL;
     if (kp_page_print(kp_log_sink(), &session.display, &session.facts, &launches, &err)) {

@@ -109,7 +109,8 @@ static void complete(const struct kp_batch *b, struct kp_result *r, const char *
     if (b->context->plan) {
         kp_plan_store_missing(b->context->plan, why, r);
         struct kp_lookup code = kp_codes_lookup(kp_context_codes());
-        kp_derive_source(r, kp_context_codes() ? &code : NULL, kp_sass_category);
+        if (!b->setup->run) /* else when the runs are joined */
+            kp_derive_source(r, kp_context_codes() ? &code : NULL, kp_sass_category);
         kp_plan_derive(b->context->plan, r);
     } else {
         mark_section_rows(b, r, why);
@@ -144,7 +145,7 @@ static void store(struct kp_batch *b)
 {
     struct kp_session_entry *entries = calloc(b->n + 1, sizeof(*entries));
     const struct kp_plan *plan = b->context->plan;
-    bool profiled = b->counters || (plan && !kp_plan_counts(plan));
+    bool profiled = b->counters || b->setup->run || (plan && !kp_plan_counts(plan));
     for (size_t i = 0; i < b->n; i++) {
         bool cut = b->cut && i >= b->counted;
         complete(b, b->results[i], cut ? b->cut : b->why);

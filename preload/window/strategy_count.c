@@ -2,9 +2,13 @@
  * Counts the program's own launches in one pass, and waits for each. Issues nothing again.
  */
 #include "base/lock.h"
+#include "preload/program/runs.h"
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
 #include "preload/window/strategy.h"
+
+/* Of the launch being counted, where its list takes several passes. */
+static struct kp_carried carried;
 
 static bool suits(const struct kp_question *q)
 {
@@ -17,13 +21,31 @@ static const char *admit(const struct kp_question *q)
     return q->fit.host && !q->fit.ends ? kp_reaches_host : NULL;
 }
 
-/* Opens a window; a launch counted because it must not be replayed gets a separate one. */
+/* Names the files that the counters of a launch go through, where the list of this run takes several passes. */
+static bool carry(struct kp_window *w, const struct kp_question *q)
+{
+    struct kp_context *c = w->context;
+    bool several = w->setup->run && c->plan->several;
+    kp_collector_carry(c->collector, several ? &carried.carry : NULL);
+    const char *name = q->function ? q->function->facts.mangled : "a CUDA graph";
+    return !several || !kp_runs_carry(w->setup, c, name, &q->launch->shape, &carried);
+}
+
+/* Opens a window. A launch gets a separate one if it is counted because it must not be replayed, if this run is a pass
+ * of several, or is for what other providers than the counters collect, which is of kernels alone. */
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
-    (void)q, (void)refusal;
-    w->most = w->obstacle ? 1 : kp_admit_room(w);
-    return kp_context_one_pass(w->setup, w->context) &&
-           !kp_collector_count_begin(w->context->collector, w->mode, w->most, 0, why);
+    const struct kp_context *c = w->context;
+    bool beside = c->beside, alone = w->setup->run && (beside || c->plan->several);
+    (void)refusal;
+    w->most = w->obstacle || alone ? 1 : kp_admit_room(w);
+    if (!kp_context_one_pass(w->setup, w->context) || (beside && w->mode != KP_RANGE_AUTO) ||
+        (alone && !q->what->wanted) || !carry(w, q))
+        return false;
+    int rc = kp_collector_count_begin(c->collector, w->mode, w->most, 0, why);
+    if (rc)
+        kp_runs_carried(&carried, false);
+    return !rc;
 }
 
 static CUresult issue(struct kp_window *w, struct kp_item *i)
@@ -35,10 +57,12 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     if (w->setup->driver->cuCtxSynchronize() != CUDA_SUCCESS) {
         kp_job_failed(w, out);
+        kp_runs_carried(&carried, false);
         return;
     }
     struct kp_job j = kp_job_make(w);
     kp_collector_count_end(w->context->collector, &j.job, out);
+    kp_runs_carried(&carried, out->replay.failed == KP_STAGE_NONE);
     if (!j.wanted && !out->note)
         out->note = kp_strdup("out of memory");
     kp_job_free(&j);

@@ -185,6 +185,40 @@ int kp_result_set_na(struct kp_result *r, const char *name, const char *why)
     return put(r, &(struct kp_metric){.name = (char *)name, .kind = KP_VALUE_NA, .text = (char *)(why ? why : "")});
 }
 
+int kp_result_take(struct kp_result *r, struct kp_result *from)
+{
+    size_t left = 0;
+    int rc = 0;
+    for (size_t k = 0; k < from->n_metrics; k++) {
+        struct kp_metric *m = &from->metrics[k];
+        size_t at = lower_bound(r, m->name);
+        bool has = at < r->n_metrics && !strcmp(r->metrics[at].name, m->name);
+        bool better = has && r->metrics[at].kind == KP_VALUE_NA && m->kind != KP_VALUE_NA;
+        if (rc || (has && !better) || (!has && (rc = reserve_one(r)))) {
+            from->metrics[left++] = *m;
+            continue;
+        }
+        if (has) {
+            metric_free(&r->metrics[at]);
+        } else {
+            memmove(&r->metrics[at + 1], &r->metrics[at], (r->n_metrics - at) * sizeof *m);
+            r->n_metrics++;
+        }
+        r->metrics[at] = *m;
+    }
+    from->n_metrics = left;
+    return rc;
+}
+
+void kp_result_remove(struct kp_result *r, const char *name)
+{
+    size_t at = lower_bound(r, name);
+    if (at == r->n_metrics || strcmp(r->metrics[at].name, name) != 0)
+        return;
+    metric_free(&r->metrics[at]);
+    memmove(&r->metrics[at], &r->metrics[at + 1], (--r->n_metrics - at) * sizeof *r->metrics);
+}
+
 const struct kp_metric *kp_result_find(const struct kp_result *r, const char *name)
 {
     size_t i = lower_bound(r, name);
@@ -224,8 +258,9 @@ void kp_result_free(struct kp_result *r)
 
 void kp_session_free(struct kp_session *s)
 {
-    char *texts[] = {s->exe,      s->cmdline, s->host,           s->kprof_version, s->cupti_version, s->set,
-                     s->sections, s->metrics, s->section_folder, s->cache_control, s->clock_control, s->environment};
+    char *texts[] = {s->exe,           s->cmdline,     s->host,    s->kprof_version,  s->cupti_version,
+                     s->set,           s->sections,    s->metrics, s->section_folder, s->cache_control,
+                     s->clock_control, s->environment, s->replay};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     for (size_t i = 0; i < s->n_skips; i++)

@@ -240,6 +240,7 @@ struct kp_session {
     char *section_folder;               /* ditto; "" */
     char *cache_control, *clock_control;
     char *environment; /* see environment.h; "" or, of an older session, NULL */
+    char *replay;      /* how launches were counted, where not by kernel replay: "application, 9 runs"; "" or NULL */
     uint64_t launches_seen, launches_profiled;
     uint64_t passes;
     double profiling_ns; /* wall time that kprof took from the program in total */
@@ -278,6 +279,11 @@ int kp_result_set_spread(struct kp_result *r, const char *name, uint32_t counted
 /* Computes half the width of the 95 % interval around a mean: another mean of as many launches falls into it. By
  * Student's t with both means' spread, t * deviation * sqrt(2 / counted). False with less than three launches. */
 bool kp_metric_interval(const struct kp_metric *m, double *half);
+/* Moves from `from` each metric that `r` lacks, or has as n/a where `from` has a value. Returns 0 or -ENOMEM, with
+ * both as far as it got. */
+int kp_result_take(struct kp_result *r, struct kp_result *from);
+/* Removes metric `name`, if `r` has it. */
+void kp_result_remove(struct kp_result *r, const char *name);
 
 /* Returns the metric `name`, or NULL. The pointer is valid until the next _set or _free of `r`. */
 const struct kp_metric *kp_result_find(const struct kp_result *r, const char *name);

@@ -414,6 +414,7 @@ static const struct {
     struct kp_option row; /* its flag and letter */
     const char *instead;
 } of_ncu[] = {
+    {{.flag = "app-replay-buffer"}, "the runs of replay-mode application keep their results in files of TMPDIR"},
     {{.flag = "call-stack-type"}, "call-stack takes the types, as in --call-stack native,python"},
     {{.flag = "import", .letter = 'i'}, "`kprof report FILE` prints a stored session"},
     {{.flag = "sampling-interval"}, "it is called warp-sampling-interval"},

@@ -122,6 +122,8 @@ static int write_session(struct kp_json *j, const struct kp_session *s)
     write_word(j, "section_folder", s->section_folder);
     write_word(j, "cache_control", s->cache_control);
     write_word(j, "clock_control", s->clock_control);
+    if (s->replay && *s->replay)
+        write_word(j, "replay", s->replay);
     rc = rc ? rc : write_environment(j, s->environment);
     write_counts(j, s);
     kp_json_end(j);

@@ -128,6 +128,8 @@ static void add_collection(struct facts *f, const struct kp_session *s)
     add(f, "Section Folder", s->section_folder);
     add(f, "Cache Control", s->cache_control);
     add(f, "Clock Control", s->clock_control);
+    if (s->replay && *s->replay)
+        add(f, "Replay", s->replay);
 }
 
 static void add_counts(struct facts *f, const struct kp_session *s)

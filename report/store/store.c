@@ -34,7 +34,7 @@
  * tables range_seen and launch_range, and launch.thread, thread_name and stream_name. Version 4 added launch.stack,
  * frame, and everything after it; version 5 session.environment; version 6 launch.graph and node; version 7
  * launch.alike, counted, groups and groups_counted, metric.counted and deviation,
- * session.timeline and timeline_dropped, and the tables of the timeline.
+ * session.timeline, timeline_dropped and replay, and the tables of the timeline.
  *
  * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
  * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
@@ -69,7 +69,7 @@ static const char schema[] =
     " start_unix_ns INTEGER, end_unix_ns INTEGER, driver_version INTEGER, cupti_version TEXT, \"set\" TEXT,"
     " sections TEXT, metrics TEXT, cache_control TEXT, clock_control TEXT, launches_seen INTEGER,"
     " launches_profiled INTEGER, passes INTEGER, profiling_ns REAL, complete INTEGER, section_folder TEXT,"
-    " environment TEXT, timeline INTEGER, timeline_dropped INTEGER);"
+    " environment TEXT, timeline INTEGER, timeline_dropped INTEGER, replay TEXT);"
     "CREATE TABLE device(ordinal INTEGER, name TEXT, chip TEXT, pci_bus_id TEXT, cc_major INTEGER, cc_minor INTEGER,"
     " sm_count INTEGER, breakdowns TEXT);"
     "CREATE TABLE skip(reason TEXT, count INTEGER);"
@@ -381,6 +381,7 @@ static int put_session_row(struct kp_store *s, const struct kp_session *f)
     kp_bind_text(&r, f->environment);
     kp_bind_int(&r, f->timeline);
     kp_bind_uint(&r, f->timeline_dropped);
+    kp_bind_text(&r, f->replay);
     return kp_sql_end(&r);
 }
 
@@ -704,6 +705,7 @@ static void get_session_row(struct kp_sql *r, struct kp_session *f)
     f->environment = kp_column_text(r);
     f->timeline = kp_column_int(r);
     f->timeline_dropped = kp_column_uint(r);
+    f->replay = kp_column_text(r);
 }
 
 static int get_devices(struct kp_store *s, struct kp_session *f)

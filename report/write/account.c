@@ -198,7 +198,10 @@ int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, co
     }
     kp_out_print(&o, "; ");
     print_counted(&o, s->passes, "pass", "passes");
-    kp_out_print(&o, "; %s spent profiling\n", spent);
+    kp_out_print(&o, "; %s spent profiling", spent);
+    if (s->replay && *s->replay)
+        kp_out_print(&o, "; %s", s->replay);
+    kp_out_print(&o, "\n");
     if (!s->launches_profiled)
         print_why_nothing(&o, s);
     if (choice)

@@ -163,13 +163,15 @@ double fake_cupti_value(const char *metric, const char *kernel, size_t range)
     return (double)(int64_t)(1 + 1e6 * u);
 }
 
-/* Every pass must have seen the same kernels, and they the same memory: that is what replay promises. */
+/* Every pass must have seen the same kernels, and they the same memory: that is what replay promises. Other processes
+ * have other addresses. */
 static void check_range(const struct fake_image *image, const struct fake_image_range *range)
 {
     for (uint32_t p = 1; p < image->n_passes; p++) {
-        if (range->pass[p].chain != range->pass[0].chain || range->pass[p].kernels != range->pass[0].kernels)
+        if ((range->pass[p].chain != range->pass[0].chain && !image->processes) ||
+            range->pass[p].kernels != range->pass[0].kernels)
             fake_misuse("range %s (%s): pass %u ran other kernels than pass 0", range->name, range->kernel, p);
-        if (range->pass[p].data_chain != range->pass[0].data_chain)
+        if (!image->processes && range->pass[p].data_chain != range->pass[0].data_chain)
             fake_misuse("range %s (%s): the memory in pass %u is not that of pass 0", range->name, range->kernel, p);
     }
 }
@@ -419,7 +421,7 @@ CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailab
 
 struct CUpti_RangeProfiler_Object {
     CUcontext ctx;
-    bool disabled, configured, started, running, graph_seen, decoded;
+    bool disabled, configured, started, running, graph_seen, decoded, one_pass, ran;
     struct fake_image_range *in_range; /* of its own `ranges` */
     uint64_t *metrics;                 /* hashes of base names, of the last GetCounterDataSize */
     size_t n_metrics;
@@ -659,30 +661,39 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
     object = object_of(params->pRangeProfilerObject, __func__);
     if (object->running)
         fake_misuse("%s: a pass is running", __func__);
-    if (!params->pConfig || !params->configSize || !params->maxRangesPerPass || params->passIndex ||
+    if (!params->pConfig || !params->configSize || !params->maxRangesPerPass ||
         (params->range != CUPTI_AutoRange && params->range != CUPTI_UserRange) || params->numNestingLevels != 1 ||
         params->minNestingLevel != 1 || !own_image(params->pCounterDataImage, params->counterDataImageSize))
         return CUPTI_ERROR_INVALID_PARAMETER;
     if (object->started && object->mode != params->range) /* as seen on the real library */
         return CUPTI_ERROR_INVALID_OPERATION;
-    if (params->replayMode != CUPTI_UserReplay) /* the fake cannot replay by itself */
-        return CUPTI_ERROR_NOT_SUPPORTED;
+    if (params->replayMode != CUPTI_UserReplay && params->replayMode != CUPTI_ApplicationReplay)
+        return CUPTI_ERROR_NOT_SUPPORTED; /* the fake cannot replay by itself */
+    if (params->passIndex && params->replayMode != CUPTI_ApplicationReplay)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    object->one_pass = params->replayMode == CUPTI_ApplicationReplay;
+    object->ran = false;
     result = passes_of(params->pConfig, params->configSize, &object->n_passes);
     if (result)
         return result;
     if (!object->awaited)
         object->awaited = object->n_passes;
     object->image = (void *)params->pCounterDataImage;
-    if (object->image->n_passes)
+    if (object->image->n_passes && !params->passIndex)
         fake_misuse("%s: the counter-data image holds what earlier passes left", __func__);
+    if (params->passIndex && (object->image->n_passes != object->n_passes || params->passIndex >= object->n_passes))
+        return CUPTI_ERROR_INVALID_PARAMETER; /* application replay takes up the image of the earlier passes */
     object->mode = params->range;
     object->max_ranges = params->maxRangesPerPass;
     object->ranges = fake_realloc(object->ranges, object->max_ranges * sizeof(*object->ranges));
     if (!object->ranges)
         return CUPTI_ERROR_OUT_OF_MEMORY;
     memset(object->ranges, 0, object->max_ranges * sizeof(*object->ranges));
+    for (size_t i = 0; params->passIndex && i < object->max_ranges && i < object->image->n_ranges; i++)
+        object->ranges[i] = image_ranges(object->image)[i];
+    object->image->processes += params->passIndex != 0;
     object->configured = true;
-    object->pass = 0;
+    object->pass = (uint32_t)params->passIndex;
     object->n_dropped = 0;
     return CUPTI_SUCCESS;
 }
@@ -698,6 +709,8 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
         fake_misuse("%s: SetConfig comes first", __func__);
     if (object->running)
         fake_misuse("%s: started already", __func__);
+    if (object->one_pass && object->ran)
+        fake_misuse("%s: application replay has one pass of a process", __func__);
     if (object->pass == object->n_passes)
         fake_misuse("%s: all %u passes were run; SetConfig begins anew", __func__, object->n_passes);
     if (fake_driver()->context_capturing(object->ctx))
@@ -736,6 +749,7 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
     object->running = false;
     set_pace(object->ctx);
     object->pass++;
+    object->ran = true;
     object->decoded = false;
     params->passIndex = object->pass;
     params->targetNestingLevel = 1;

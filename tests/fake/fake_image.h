@@ -30,6 +30,7 @@ struct fake_image {
     uint64_t size;
     uint64_t n_metrics;
     uint32_t max_ranges, n_ranges, n_dropped, n_passes;
+    uint64_t processes; /* that its passes ran in, less one */
 };
 
 /*

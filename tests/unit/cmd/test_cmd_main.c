@@ -312,7 +312,10 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("--kernelname", "x", "true"), 2},
         {RUN("--zebra", "true"), 2},
         {RUN("--launch-skp=3", "true"), 2},
-        {RUN("--replay-mode", "kernle", "true"), 2},
+        {RUN("--app-replay-buffer", "file", "true"), 2},
+        {RUN("--replay-mode", "kernels", "true"), 2},
+        {RUN("--app-replay-match=names", "true"), 2},
+        {RUN("--app-replay-mode=strictly", "true"), 2},
         {RUN("--import=x"), 2},
         {RUN("-i", "x"), 2},
         {RUN("--sampling-interval", "3", "true"), 2},
@@ -568,7 +571,6 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_DEVICES=0,1",
         "KPROF_DELAY=1s",
         "KPROF_DURATION=2m",
-        "KPROF_REPLAY_MODE=rotate",
         "KPROF_ROTATE_LAUNCHES=5",
         "KPROF_TARGET_PROCESSES=application-only",
         "KPROF_TARGET_PROCESSES_FILTER=env",
@@ -601,6 +603,11 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_RENAME_KERNELS=/dev/null",
         "KPROF_COLOR=never",
         "KPROF_REPORT_PIPE=5",
+        "KPROF_REPLAY_MODE=kernel",
+        "KPROF_APP_REPLAY_MATCH=grid",
+        "KPROF_APP_REPLAY_MODE=balanced",
+        "KPROF_REPLAY_RUN=4",
+        "KPROF_REPLAY_FOLDER=shared",
     };
     (void)state;
     size_t n;
@@ -612,20 +619,20 @@ static void every_flag_reaches_the_environment(void **state)
         ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k", "regex:k", "-s",
         "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log", "-o", "out", "-f",
         "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir", strchr(cupti_dir, '/'),
-        "--session-file", "ses", "--replay-mode=rotate", "--rotate-launches", "5", "--window", "7",
-        "--window-memory=2G", "--window-reads=off", "--graph-profiling", "graph", "--print-details", "all",
-        "--print-metric-name=name", "--print-units=base", "--print-metric-instances", "values", "--section-folder=/tmp",
-        "--apply-rules", "no", "--rule", "CPIStall", "--kernel-name-base", "demangled", "--kernel-id", "1:7:f:2",
-        "--launch-skip-before-match=9", "--filter-mode", "per-gpu", "--devices", "0,1", "--delay=1s", "--duration=2m",
-        "--target-processes", "application-only", "--target-processes-filter=env", "--application", "1",
-        "--config=/dev/null", "--nvtx", "--nvtx-include", "a/", "--nvtx-exclude=c", "--nvtx-include=b/",
-        "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off", "--csv-defuse", "--json",
-        "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel", "--print-source=cuda",
-        "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
+        "--session-file", "ses", "--rotate-launches", "5", "--window", "7", "--window-memory=2G", "--window-reads=off",
+        "--graph-profiling", "graph", "--print-details", "all", "--print-metric-name=name", "--print-units=base",
+        "--print-metric-instances", "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall",
+        "--kernel-name-base", "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode",
+        "per-gpu", "--devices", "0,1", "--delay=1s", "--duration=2m", "--target-processes", "application-only",
+        "--target-processes-filter=env", "--application", "1", "--config=/dev/null", "--nvtx", "--nvtx-include", "a/",
+        "--nvtx-exclude=c", "--nvtx-include=b/", "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off",
+        "--csv-defuse", "--json", "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel",
+        "--print-source=cuda", "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
         "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--timeline", "--call-stack=native",
         "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--sort=name", "--top", "3",
         "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never", "--report-pipe=5", "--strict=no",
-        "--status-file", "s", "--metrics-told=m", "env");
+        "--status-file", "s", "--metrics-told=m", "--replay-mode", "kernel", "--app-replay-match=grid",
+        "--app-replay-mode", "balanced", "--replay-run=4", "--replay-folder", "shared", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s%s", lines[i], o.out, o.err);
@@ -647,6 +654,8 @@ static void flags_without_effect_are_told_of(void **state)
     assert_exited(RUN("--quiet", "--csv-defuse", "run", "--csv", "true"), 0, "", "");
     assert_exited(RUN_WITH(ENV(csv), "--quiet", "--csv-defuse", "true"), 0, "", "");
     assert_exited(RUN_WITH(ENV(variable), "--quiet", "true"), 0, "", "");
+    assert_exited(RUN("--quiet", "--app-replay-match=all", "true"), 0, "",
+                  "==WARNING== --app-replay-match has no effect without --replay-mode\n");
     assert_exited(RUN("--quiet", "--csv-defuse=off", "--filter-mode", "global", "true"), 0, "", "");
     assert_exited(
         RUN("--quiet", "--page", "raw", "--print-summary=per-gpu", "-c", "2", "--filter-mode=per-gpu", "true"), 0, "",

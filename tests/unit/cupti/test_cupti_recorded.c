@@ -313,6 +313,51 @@ static void test_metrics_agree(void **state)
     }
 }
 
+/* The largest of the constituents of a throughput, evaluated from the same counters. */
+static double largest_of(struct kp_host *h, const struct group *g, size_t range, const char *throughput)
+{
+    const char **parts;
+    double largest = 0;
+    size_t n;
+    assert_int_equal(kp_host_constituents(h, throughput, &parts, &n), 0);
+    for (size_t i = 0; i < n; i++) {
+        char name[512];
+        const char *metric = name;
+        double v = NAN;
+        struct kp_metric_props props;
+        snprintf(name, sizeof(name), "%s%s", parts[i], strchr(throughput, '.'));
+        if (!kp_host_metric(h, name, &props) && !kp_host_evaluate(h, g->image, g->image_size, range, &metric, 1, &v) &&
+            v > largest)
+            largest = v;
+    }
+    free(parts);
+    return largest;
+}
+
+/* Application replay counts the constituents of a throughput in different runs, and takes the largest. */
+static void test_throughputs_are_the_largest(void **state)
+{
+    struct kp_host *h = NULL;
+    size_t checked = 0;
+    (void)state;
+    load();
+    assert_int_equal(kp_host_open(kp_test_real_cupti(), rec.chip, NULL, &h), 0);
+    for (size_t i = 0; i < rec.n_groups; i++)
+        for (size_t m = 0; m < rec.groups[i].n_metrics; m++) {
+            const char *name = rec.groups[i].names[m];
+            struct kp_metric_props props;
+            if (kp_host_metric(h, name, &props) || props.type != KP_METRIC_THROUGHPUT)
+                continue;
+            for (size_t r = 0; r < MAX_RANGES; r++, checked++) {
+                double largest = largest_of(h, &rec.groups[i], r, name), is = rec.groups[i].values[r][m];
+                if (!(fabs(largest - is) <= 1e-9 * fabs(is)))
+                    fail_msg("%s of range %zu is %.17g, the largest of its constituents %.17g", name, r, is, largest);
+            }
+        }
+    kp_host_close(h);
+    assert_true(checked > 10);
+}
+
 /* Each thread: one fused multiply-add in either precision, one addition, one multiplication. */
 static void test_arithmetic_of_the_kernel(void **state)
 {
@@ -447,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_instructions_of_the_kernel),
         cmocka_unit_test(test_composed_metrics),
         cmocka_unit_test(test_metrics_agree),
+        cmocka_unit_test(test_throughputs_are_the_largest),
         cmocka_unit_test(test_arithmetic_of_the_kernel),
         cmocka_unit_test(test_shared_memory_table),
         cmocka_unit_test(test_cache_tables),

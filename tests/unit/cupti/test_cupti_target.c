@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cupti/internal.h"
 #include "cupti/target.h"
@@ -26,6 +27,7 @@ static struct {
     size_t image_size, ranges; /* of the last size asked for, of the last configuration */
     size_t n_metrics;          /* of the last size asked for */
     int range, replay, last;
+    size_t pass;
     size_t total, dropped;
 } cupti;
 
@@ -85,7 +87,7 @@ static CUptiResult CUPTIAPI set_config(CUpti_RangeProfiler_SetConfig_Params *p)
     assert_int_equal(p->configSize, 8);
     cupti.range = (int)p->range;
     cupti.replay = (int)p->replayMode;
-    assert_int_equal(p->passIndex, 0);
+    cupti.pass = p->passIndex;
     assert_int_equal(p->numNestingLevels, 1);
     return call("config");
 }
@@ -421,6 +423,46 @@ static void use_up(const struct kp_config *c)
     for (size_t b = 1; b < cupti.image_size; b++)
         assert_int_equal(cupti.image[b], FRESH);
     memset(cupti.image, DIRTY, cupti.image_size);
+}
+
+/* A pass of several runs takes up the image that the run before has left in a file. */
+static void test_resume(void **state)
+{
+    char folder[] = "/tmp/kprof-test.XXXXXX", path[64];
+    struct kp_range *r = open_range();
+    struct kp_image *i = make_image(r, &config, 3), *j = make_image(r, &config, 3), *k = make_image(r, &config, 4);
+    const uint8_t *data;
+    size_t size;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/image", folder);
+    assert_int_equal(kp_range_begin(r, KP_RANGE_AUTO, i), 0);
+    assert_int_equal(cupti.pass, 0);
+    memset(cupti.image, DIRTY, cupti.image_size);
+    assert_int_equal(kp_image_read(j, path), -ENOENT);
+    assert_int_equal(kp_image_write(i, path), 0);
+    assert_int_equal(kp_image_write(i, path), -EEXIST);
+    assert_int_equal(kp_image_read(k, path), -EINVAL); /* of another room */
+    assert_int_equal(kp_image_read(j, path), 0);
+    assert_int_equal(cupti.replay, CUPTI_UserReplay);
+    assert_int_equal(kp_range_resume(r, KP_RANGE_AUTO, j, 2), 0);
+    assert_int_equal(cupti.pass, 2);
+    assert_int_equal(cupti.replay, CUPTI_ApplicationReplay);
+    kp_image_data(j, &data, &size);
+    assert_ptr_equal(data, cupti.image);
+    for (size_t b = 0; b < size; b++)
+        assert_int_equal(data[b], DIRTY); /* not emptied */
+    assert_calls("config config");
+    assert_int_equal(kp_range_resume(r, KP_RANGE_AUTO, j, 0), 0); /* for another launch, it is */
+    assert_int_equal(cupti.replay, CUPTI_ApplicationReplay);
+    assert_calls("size initialize config");
+    use_up(&config);
+    unlink(path);
+    rmdir(folder);
+    kp_image_free(i);
+    kp_image_free(j);
+    kp_image_free(k);
+    kp_range_close(r);
 }
 
 /* Each collection begins with the data as it was initialised, whatever the last one left: what is used once is not
@@ -830,6 +872,7 @@ int main(void)
         cmocka_unit_test_setup(test_image_fails, reset),
         cmocka_unit_test_setup(test_auto_range, reset),
         cmocka_unit_test_setup(test_user_range, reset),
+        cmocka_unit_test_setup(test_resume, reset),
         cmocka_unit_test_setup(test_begin_empties, reset),
         cmocka_unit_test_setup(test_images_in_turn, reset),
         cmocka_unit_test_setup(test_begin_empties_in_turn, reset),

@@ -57,6 +57,42 @@ static void setting_replaces(void **state)
     kp_result_free(&r);
 }
 
+/* What one result lacks is taken from another; values that it has stay. */
+static void taking_what_is_missing(void **state)
+{
+    struct kp_result r = {0}, from = {0};
+    (void)state;
+    kp_result_set_count(&r, "b", "inst", 1);
+    kp_result_set_na(&r, "d", "not yet");
+    kp_result_set_na(&r, "e", "never");
+    kp_result_set_count(&from, "a", "byte", 10);
+    kp_result_set_count(&from, "b", "inst", 20);
+    kp_result_set_text(&from, "c", NULL, "text");
+    kp_result_set_real(&from, "d", "%", 0.5);
+    kp_result_set_na(&from, "e", "nor here");
+    const double values[] = {3, 4};
+    kp_result_set_instances(&from, "a", NULL, values, 2);
+    assert_int_equal(kp_result_take(&r, &from), 0);
+    assert_int_equal(r.n_metrics, 5);
+    for (size_t i = 1; i < r.n_metrics; i++)
+        assert_true(strcmp(r.metrics[i - 1].name, r.metrics[i].name) < 0);
+    assert_int_equal(kp_result_find(&r, "a")->count, 10);
+    assert_int_equal(kp_result_find(&r, "a")->n_instances, 2);
+    assert_int_equal(kp_result_find(&r, "b")->count, 1);
+    assert_string_equal(kp_result_find(&r, "c")->text, "text");
+    assert_true(kp_result_find(&r, "d")->real == 0.5);
+    assert_string_equal(kp_result_find(&r, "e")->text, "never");
+    assert_int_equal(from.n_metrics, 2); /* b and e */
+    kp_result_remove(&r, "c");
+    kp_result_remove(&r, "c");
+    kp_result_remove(&r, "f");
+    assert_int_equal(r.n_metrics, 4);
+    assert_null(kp_result_find(&r, "c"));
+    assert_non_null(kp_result_find(&r, "d"));
+    kp_result_free(&r);
+    kp_result_free(&from);
+}
+
 static void assert_instance(const struct kp_metric *m, size_t i, const char *key, double value)
 {
     assert_true(i < m->n_instances);
@@ -164,9 +200,13 @@ static void test_values_of_launches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_of_launches), cmocka_unit_test(metrics_are_sorted_and_unique),
-        cmocka_unit_test(setting_replaces),        cmocka_unit_test(instances_belong_to_a_metric),
-        cmocka_unit_test(counts_add_up),           cmocka_unit_test(strdup_of_nothing),
+        cmocka_unit_test(test_values_of_launches),
+        cmocka_unit_test(metrics_are_sorted_and_unique),
+        cmocka_unit_test(setting_replaces),
+        cmocka_unit_test(taking_what_is_missing),
+        cmocka_unit_test(instances_belong_to_a_metric),
+        cmocka_unit_test(counts_add_up),
+        cmocka_unit_test(strdup_of_nothing),
     };
     return cmocka_run_group_tests_name("report/model", tests, NULL, NULL);
 }

@@ -70,6 +70,7 @@ static struct kp_session full_session(void)
         .metrics = kp_strdup("a,b"),
         .section_folder = kp_strdup("/sections"),
         .environment = kp_strdup("RANK=3\n"),
+        .replay = kp_strdup("application replay, 9 runs"),
         .cache_control = kp_strdup("all"),
         .clock_control = kp_strdup("none"),
         .launches_seen = UINT64_MAX,
@@ -118,6 +119,7 @@ static void assert_same_session(const struct kp_session *a, const struct kp_sess
     assert_same_text(a->metrics, b->metrics);
     assert_same_text(a->section_folder, b->section_folder);
     assert_same_text(a->environment, b->environment);
+    assert_same_text(a->replay, b->replay);
     assert_same_text(a->cache_control, b->cache_control);
     assert_same_text(a->clock_control, b->clock_control);
     assert_true(a->launches_seen == b->launches_seen);
@@ -793,8 +795,8 @@ static void a_file_of_the_version_before(void **state)
     sql(p->file,
         "ALTER TABLE session DROP COLUMN timeline; ALTER TABLE session DROP COLUMN timeline_dropped;"
         "DROP VIEW activities; DROP TABLE activity; DROP TABLE activity_name;"
-        "ALTER TABLE session DROP COLUMN environment; ALTER TABLE session DROP COLUMN section_folder; ALTER "
-        "TABLE device DROP COLUMN breakdowns;"
+        "ALTER TABLE session DROP COLUMN replay; ALTER TABLE session DROP COLUMN environment;"
+        "ALTER TABLE session DROP COLUMN section_folder; ALTER TABLE device DROP COLUMN breakdowns;"
         "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
         "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
         "ALTER TABLE launch DROP COLUMN stack; ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN "
@@ -809,6 +811,8 @@ static void a_file_of_the_version_before(void **state)
     session.environment = NULL;
     session.timeline = false;
     session.timeline_dropped = 0;
+    free(session.replay);
+    session.replay = NULL;
     free(session.devices[0].breakdowns);
     session.devices[0].breakdowns = NULL;
     r.launch.alike = r.launch.counted = 0;

@@ -1,0 +1,519 @@
+#include "cmd/join.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cmd/match.h"
+#include "collectors/code/sass.h"
+#include "collectors/plan/runs.h"
+#include "report/define/derive.h"
+#include "report/define/derive_source.h"
+#include "report/store/store.h"
+
+/* Run 1 counts nothing: see preload/program/runs.c. */
+enum { FIRST_COUNTED = 1 };
+
+/* The launches of one run. */
+struct launches {
+    struct kp_result *at;
+    size_t n, cap;
+};
+
+struct joining {
+    const struct kp_join *j;
+    struct kp_store *first, *to;
+    struct kp_session session;
+    struct launches launches;
+    bool *missing; /* of launch i in run k, at i * runs + k */
+    struct kp_code *codes;
+    size_t n_codes;
+    FILE *notes;
+    char *chip, *plan; /* the text of runs.h for that chip; NULL = not read yet */
+};
+
+/* ---- reading ---- */
+
+static int add_launch(struct kp_result *r, void *arg)
+{
+    struct launches *l = arg;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? 2 * l->cap : 64;
+        struct kp_result *grown = realloc(l->at, cap * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        l->at = grown;
+        l->cap = cap;
+    }
+    l->at[l->n++] = *r;
+    *r = (struct kp_result){.launch.id = r->launch.id}; /* the store goes on behind it */
+    return 0;
+}
+
+static void free_launches(struct launches *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        kp_result_free(&l->at[i]);
+    free(l->at);
+    *l = (struct launches){.n = 0};
+}
+
+static const struct kp_launch_info **infos(const struct launches *l)
+{
+    const struct kp_launch_info **list = calloc(l->n + 1, sizeof *list);
+    for (size_t i = 0; list && i < l->n; i++)
+        list[i] = &l->at[i].launch;
+    return list;
+}
+
+/* ---- counts by instruction ---- */
+
+/* Returns the id that the function has in the joined session: functions of all runs are the same, their ids are not. */
+static int code_id(struct joining *x, struct kp_store *from, uint64_t id, uint64_t *out, char **err)
+{
+    struct kp_code code = {0};
+    int rc = kp_store_get_code(from, id, &code, err);
+    if (rc)
+        return rc == -ENOENT ? 0 : rc;
+    for (size_t i = 0; i < x->n_codes; i++)
+        if (x->codes[i].crc == code.crc && !strcmp(x->codes[i].function, code.function)) {
+            *out = i + 1;
+            kp_code_free(&code);
+            return 0;
+        }
+    struct kp_code *grown = realloc(x->codes, (x->n_codes + 1) * sizeof *grown);
+    if (!grown) {
+        kp_code_free(&code);
+        return -ENOMEM;
+    }
+    x->codes = grown;
+    grown[x->n_codes++] = code;
+    *out = grown[x->n_codes - 1].id = x->n_codes;
+    return 0;
+}
+
+/* Returns the offsets of both, ascending, each once; malloc'ed. */
+static uint32_t *all_offsets(const struct kp_code_counts *a, const struct kp_code_counts *b, size_t *n)
+{
+    uint32_t *all = calloc(a->n_offsets + b->n_offsets + 1, sizeof *all);
+    size_t i = 0, k = 0;
+    *n = 0;
+    while (all && (i < a->n_offsets || k < b->n_offsets)) {
+        bool of_a = k == b->n_offsets || (i < a->n_offsets && a->offsets[i] <= b->offsets[k]);
+        uint32_t offset = of_a ? a->offsets[i] : b->offsets[k];
+        i += i < a->n_offsets && a->offsets[i] == offset;
+        k += k < b->n_offsets && b->offsets[k] == offset;
+        all[(*n)++] = offset;
+    }
+    return all;
+}
+
+/* Spreads the values of `c` over more offsets. */
+static int spread(struct kp_code_counts *c, const uint32_t *offsets, size_t n)
+{
+    for (size_t m = 0; m < c->n_metrics; m++) {
+        uint64_t *values = calloc(n + 1, sizeof *values);
+        if (!values)
+            return -ENOMEM;
+        for (size_t i = 0, k = 0; k < c->n_offsets && i < n; i++)
+            if (offsets[i] == c->offsets[k])
+                values[i] = c->metrics[m].values[k++];
+        free(c->metrics[m].values);
+        c->metrics[m].values = values;
+    }
+    return 0;
+}
+
+static int by_metric_name(const void *a, const void *b)
+{
+    return strcmp(((const struct kp_code_metric *)a)->name, ((const struct kp_code_metric *)b)->name);
+}
+
+/* Moves the metrics of `from`, of the same function, to `c`. */
+static int merge_counts(struct kp_code_counts *c, struct kp_code_counts *from)
+{
+    size_t n;
+    uint32_t *offsets = all_offsets(c, from, &n);
+    struct kp_code_metric *grown = realloc(c->metrics, (c->n_metrics + from->n_metrics + 1) * sizeof *grown);
+    if (grown)
+        c->metrics = grown;
+    int rc = offsets && grown ? spread(c, offsets, n) : -ENOMEM;
+    if (!rc)
+        rc = spread(from, offsets, n);
+    if (rc) {
+        free(offsets);
+        return rc;
+    }
+    free(c->offsets);
+    c->offsets = offsets;
+    c->n_offsets = n;
+    for (size_t m = 0; m < from->n_metrics; m++)
+        if (!kp_code_counts_find(c, from->metrics[m].name)) {
+            c->metrics[c->n_metrics++] = from->metrics[m];
+            from->metrics[m] = (struct kp_code_metric){0};
+            qsort(c->metrics, c->n_metrics, sizeof *c->metrics, by_metric_name);
+        }
+    return 0;
+}
+
+static int take_counts(struct joining *x, struct kp_result *r, struct kp_result *from, struct kp_store *store,
+                       char **err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < from->n_counts; i++) {
+        struct kp_code_counts *c = &from->counts[i];
+        size_t k = 0;
+        rc = code_id(x, store, c->code, &c->code, err);
+        while (k < r->n_counts && r->counts[k].code != c->code)
+            k++;
+        if (!rc)
+            rc = k < r->n_counts ? merge_counts(&r->counts[k], c) : kp_result_add_counts(r, c);
+    }
+    return rc;
+}
+
+/* ---- a run ---- */
+
+static int take_launch(struct joining *x, struct kp_result *r, struct kp_result *from, struct kp_store *store,
+                       char **err)
+{
+    int rc = kp_result_take(r, from);
+    if (!rc)
+        rc = take_counts(x, r, from, store, err);
+    for (size_t i = 0; !rc && i < from->n_series; i++)
+        rc = kp_result_add_series(r, &from->series[i]);
+    r->launch.passes += from->launch.passes;
+    r->launch.profiler_ns += from->launch.profiler_ns;
+    if (!r->launch.note && from->launch.note) {
+        r->launch.note = from->launch.note;
+        from->launch.note = NULL;
+    }
+    return rc;
+}
+
+static const char *name_of(const struct launches *l, size_t at)
+{
+    const char *name = at < l->n ? l->at[at].launch.demangled : NULL;
+    return name ? name : "no launch";
+}
+
+static void tell_match(const struct joining *x, size_t run, const struct kp_match *m, const struct launches *others)
+{
+    if (m->first != KP_NO_PARTNER)
+        fprintf(x->notes,
+                "run %zu of process %" PRIu64 " is left out (app-replay-mode strict): its launch %zu is %s instead of "
+                "%s\n",
+                run + 1, x->session.pid, m->first, name_of(others, m->first), name_of(&x->launches, m->first));
+    else if (m->alone || m->more)
+        fprintf(x->notes,
+                "run %zu of process %" PRIu64 " made %zu launches instead of %zu: %zu of the first run have no partner "
+                "in it, and %zu of it none in the first run\n",
+                run + 1, x->session.pid, others->n, x->launches.n, m->alone, m->more);
+}
+
+static int take_matched(struct joining *x, size_t run, struct launches *others, struct kp_store *store, char **err)
+{
+    const struct kp_launch_info **a = infos(&x->launches), **b = infos(others);
+    size_t *partner = calloc(x->launches.n + 1, sizeof *partner);
+    struct kp_match m;
+    int rc = a && b && partner ? kp_match_launches(a, x->launches.n, b, others->n, x->j->by, x->j->mode, partner, &m)
+                               : -ENOMEM;
+    if (!rc)
+        tell_match(x, run, &m, others);
+    for (size_t i = 0; !rc && i < x->launches.n; i++)
+        if (partner[i] == KP_NO_PARTNER)
+            x->missing[i * x->j->runs + run] = true;
+        else
+            rc = take_launch(x, &x->launches.at[i], &others->at[partner[i]], store, err);
+    free(partner);
+    free(a);
+    free(b);
+    return rc;
+}
+
+static void add_session(struct kp_session *s, const struct kp_session *of_run)
+{
+    s->passes += of_run->passes;
+    s->profiling_ns += of_run->profiling_ns;
+    s->complete &= of_run->complete;
+}
+
+static int take_run(struct joining *x, size_t run, char **err)
+{
+    struct kp_store *store = NULL;
+    struct kp_session s = {0};
+    struct launches others = {.n = 0};
+    char *unreadable = NULL;
+    if (!x->j->paths[run] || kp_store_open(x->j->paths[run], &store, &unreadable)) {
+        free(unreadable);
+        fprintf(x->notes, "run %zu has no session of process %" PRIu64 " of the first run\n", run + 1, x->session.pid);
+        for (size_t i = 0; i < x->launches.n; i++)
+            x->missing[i * x->j->runs + run] = true;
+        return 0;
+    }
+    int rc = kp_store_get_session(store, &s, err);
+    if (!rc)
+        rc = kp_store_each_result(store, add_launch, &others, err);
+    if (!rc)
+        rc = take_matched(x, run, &others, store, err);
+    if (!rc)
+        add_session(&x->session, &s);
+    free_launches(&others);
+    kp_session_free(&s);
+    kp_store_close(store);
+    return rc;
+}
+
+/* ---- what all runs give together ---- */
+
+/* A launch being completed. */
+struct completing {
+    struct joining *x;
+    size_t launch;
+    struct kp_result *r;
+    enum { SET, DERIVE, REMOVE } step;
+    size_t asked, counted; /* metrics that runs count, and those that have a value */
+};
+
+/* Sets what the launch lacks, as a run that counts it was not made, or has no such launch. Of several passes, all are
+ * needed: a value that does not come from all of them is taken back. */
+static int set_missing(struct completing *c, const struct kp_runs_line *line)
+{
+    char why[96] = "not collected";
+    size_t first = (size_t)line->list + FIRST_COUNTED, end = first + kp_plan_runs_passes(line), runs = c->x->j->runs;
+    size_t run = first;
+    while (run < end && run < runs && !c->x->missing[c->launch * runs + run])
+        run++;
+    double value;
+    c->asked++;
+    c->counted += run == end && kp_metric_number(kp_result_find(c->r, line->name), &value);
+    if (run == end && kp_result_find(c->r, line->name))
+        return 0;
+    if (run < end && run >= runs)
+        snprintf(why, sizeof why, "run %zu of the program was not made", run + 1);
+    else if (run < end)
+        snprintf(why, sizeof why, "run %zu of the program has no such launch", run + 1);
+    return kp_result_set_na(c->r, line->name, why);
+}
+
+/* Sets a throughput to the largest of its constituents. Without one of them it is not known, in this round. */
+static int set_largest(const struct completing *c, const struct kp_runs_line *line)
+{
+    if (kp_metric_number(kp_result_find(c->r, line->name), &(double){0}))
+        return 0;
+    const char *list = line->text, *item;
+    size_t len;
+    double largest = 0, value;
+    while (kp_word_next(&list, &item, &len)) {
+        char *name = strndup(item, len);
+        const struct kp_metric *m = name ? kp_result_find(c->r, name) : NULL;
+        free(name);
+        if (!kp_metric_number(m, &value))
+            return kp_result_set_na(c->r, line->name, m && m->text ? m->text : "a constituent was not collected");
+        largest = value > largest ? value : largest;
+    }
+    return kp_result_set_real(c->r, line->name, line->unit, largest);
+}
+
+static int set_line(struct completing *c, const struct kp_runs_line *line)
+{
+    switch (line->kind) {
+    case KP_RUNS_COUNTED:
+    case KP_RUNS_PART:
+    case KP_RUNS_SEVERAL:
+        return set_missing(c, line);
+    case KP_RUNS_CANNOT:
+        return kp_result_find(c->r, line->name) ? 0 : kp_result_set_na(c->r, line->name, line->text);
+    default:
+        return 0;
+    }
+}
+
+static int complete_line(const struct kp_runs_line *line, void *arg)
+{
+    struct completing *c = arg;
+    if (c->step == SET)
+        return set_line(c, line);
+    if (c->step == REMOVE && kp_plan_runs_is_part(line))
+        kp_result_remove(c->r, line->name);
+    if (c->step == DERIVE && line->kind == KP_RUNS_LARGEST)
+        return set_largest(c, line);
+    return 0;
+}
+
+static int derive_line(const struct kp_runs_line *line, void *arg)
+{
+    const struct completing *c = arg;
+    int rc = line->kind == KP_RUNS_DERIVED ? kp_derive(c->r, line->name) : 0;
+    return rc == -ENOENT ? 0 : rc;
+}
+
+/* Reads how the counters of a chip were shared; "" where no run has counted on it. */
+static int read_plan(struct joining *x, const char *chip)
+{
+    char *path = NULL;
+    size_t size = 0;
+    if (x->chip && !strcmp(x->chip, chip))
+        return 0;
+    free(x->chip);
+    free(x->plan);
+    x->plan = NULL;
+    x->chip = strdup(chip);
+    if (!x->chip || asprintf(&path, "%s/plan.%s", x->j->folder, chip) < 0)
+        return -ENOMEM;
+    FILE *f = fopen(path, "re");
+    free(path);
+    if (f && getdelim(&x->plan, &size, 0, f) < 0) {
+        free(x->plan);
+        x->plan = NULL;
+    }
+    if (f)
+        fclose(f);
+    x->plan = x->plan ? x->plan : strdup("");
+    return x->plan ? 0 : -ENOMEM;
+}
+
+/* Calls `fn` for each line of the plan. */
+static int each_line(struct completing *c, int (*fn)(const struct kp_runs_line *line, void *arg))
+{
+    char *text = strdup(c->x->plan);
+    int rc = text ? kp_plan_runs_each(text, fn, c) : -ENOMEM;
+    free(text);
+    return rc;
+}
+
+static void note_missing(struct joining *x, size_t launch)
+{
+    struct kp_launch_info *l = &x->launches.at[launch].launch;
+    size_t n = 0, first = 0;
+    for (size_t k = x->j->runs; k--;)
+        if (x->missing[launch * x->j->runs + k]) {
+            n++;
+            first = k;
+        }
+    if (n && !l->note &&
+        asprintf(&l->note, "%zu of %zu runs of the program have no such launch, the first of them run %zu", n,
+                 x->j->runs, first + 1) < 0)
+        l->note = NULL;
+}
+
+static int complete(struct joining *x, size_t launch)
+{
+    static const int steps[] = {SET, DERIVE, DERIVE, DERIVE, REMOVE}; /* constituents may be throughputs, too */
+    struct kp_result *r = &x->launches.at[launch];
+    struct completing c = {.x = x, .launch = launch, .r = r};
+    struct kp_lookup code = kp_store_lookup(x->to);
+    int rc = read_plan(x, r->launch.chip);
+    for (size_t i = 0; !rc && i < sizeof steps / sizeof *steps; i++) {
+        c.step = steps[i];
+        rc = each_line(&c, complete_line);
+    }
+    if (!rc)
+        rc = kp_derive_source(r, x->n_codes ? &code : NULL, kp_sass_category);
+    if (!rc)
+        rc = each_line(&c, derive_line);
+    note_missing(x, launch);
+    if (!rc && c.asked && !c.counted && x->session.launches_profiled) {
+        x->session.launches_profiled--;
+        rc = kp_session_add_skip(&x->session, KP_SKIP_NO_COUNTERS, 1);
+    }
+    return rc;
+}
+
+/* ---- writing ---- */
+
+static int put_codes(struct joining *x, char **err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < x->n_codes; i++) {
+        rc = kp_store_put_code(x->to, &x->codes[i], err);
+        if (rc == -EINVAL) { /* as the library does with code that it cannot store */
+            free(*err);
+            *err = NULL;
+            rc = 0;
+        }
+    }
+    return rc;
+}
+
+static int put_stacks(struct joining *x, char **err)
+{
+    uint64_t last = 0;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < x->launches.n; i++) {
+        uint64_t id = x->launches.at[i].launch.stack;
+        struct kp_stack s;
+        if (id <= last || kp_store_get_stack(x->first, id, &s, err))
+            continue; /* ids ascend with the first launch that has the stack */
+        last = id;
+        rc = kp_store_put_stack(x->to, &s, err);
+        kp_stack_free(&s);
+    }
+    return rc;
+}
+
+static int put_results(struct joining *x, char **err)
+{
+    int rc = kp_store_begin(x->to, err);
+    for (size_t i = 0; !rc && i < x->launches.n; i++) {
+        rc = complete(x, i);
+        if (!rc)
+            rc = kp_store_put_result(x->to, &x->launches.at[i], err);
+        kp_result_free(&x->launches.at[i]);
+    }
+    if (!rc) /* with the launches that turned out to have no counters */
+        rc = kp_store_put_session(x->to, &x->session, err);
+    return rc ? rc : kp_store_commit(x->to, err);
+}
+
+static int write_session(struct joining *x, const char *path, bool overwrite, char **err)
+{
+    struct kp_session *s = &x->session;
+    free(s->replay);
+    if (asprintf(&s->replay, "application replay, %zu run%s", x->j->runs, x->j->runs == 1 ? "" : "s") < 0) {
+        s->replay = NULL;
+        return -ENOMEM;
+    }
+    int rc = kp_store_create(path, overwrite, &x->to, err);
+    if (!rc)
+        rc = kp_store_put_session(x->to, s, err);
+    if (!rc)
+        rc = kp_store_begin(x->to, err);
+    if (!rc)
+        rc = put_codes(x, err);
+    if (!rc)
+        rc = put_stacks(x, err);
+    if (!rc)
+        rc = kp_store_commit(x->to, err);
+    return rc ? rc : put_results(x, err);
+}
+
+int kp_join_sessions(const struct kp_join *j, const char *to, bool overwrite, FILE *notes, char **err)
+{
+    struct joining x = {.j = j, .notes = notes};
+    *err = NULL;
+    int rc = kp_store_open(j->paths[0], &x.first, err);
+    if (!rc)
+        rc = kp_store_get_session(x.first, &x.session, err);
+    if (!rc)
+        rc = kp_store_each_result(x.first, add_launch, &x.launches, err);
+    if (!rc && !(x.missing = calloc(x.launches.n * j->runs + 1, sizeof *x.missing)))
+        rc = -ENOMEM;
+    for (size_t k = 1; !rc && k < j->runs; k++)
+        rc = take_run(&x, k, err);
+    if (!rc)
+        rc = write_session(&x, to, overwrite, err);
+    kp_store_close(x.to);
+    kp_store_close(x.first);
+    free_launches(&x.launches);
+    kp_session_free(&x.session);
+    for (size_t i = 0; i < x.n_codes; i++)
+        kp_code_free(&x.codes[i]);
+    free(x.codes);
+    free(x.missing);
+    free(x.chip);
+    free(x.plan);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/*
+ * Joins the sessions that the runs of one process gave, each of which counted one pass, into one session.
+ *
+ * Threads: one; no function prints.
+ */
+#ifndef KP_CMD_JOIN_H
+#define KP_CMD_JOIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "report/options/options.h"
+
+struct kp_join {
+    enum kp_app_match by;
+    enum kp_app_mode mode;
+    const char *folder;       /* has the files of preload/program/runs.h, which say what each run counts */
+    const char *const *paths; /* the session of the process in each run; NULL where it has none */
+    size_t runs;              /* that were made; paths[0] is not NULL */
+    size_t wanted;            /* that all metrics take */
+};
+
+/* Writes the joined session to the new file `to`, over an old one if `overwrite`. It has the launches of the first run.
+ * Where a launch has no partner in a run, what that run counts is n/a, with the reason. Lines for the user about such
+ * launches go to `notes`, without a line end behind the last. 0 or a negative errno with *err, a malloc'ed line or
+ * NULL. */
+int kp_join_sessions(const struct kp_join *j, const char *to, bool overwrite, FILE *notes, char **err);
+
+#endif

@@ -1,0 +1,275 @@
+/* Packs the counters of a plan into lists of one pass, one for each run of the program: see runs.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "collectors/plan/plan_internal.h"
+#include "collectors/providers/library.h"
+
+/* After so many counters of a hardware unit that found no room in a list, the unit's others are not tried. More make
+ * planning longer, and lists no fewer. */
+enum { MOST_REFUSALS = 4, MOST_UNITS = 64 };
+
+/* A list of one pass. */
+struct list {
+    const char **names;
+    size_t n;
+    unsigned char refused[MOST_UNITS]; /* by unit */
+};
+
+struct packing {
+    struct kp_planner *x;
+    struct list *lists;
+    size_t n;
+    const char *units[MOST_UNITS]; /* a metric of each */
+    size_t n_units, most;          /* most: names of a list, at most */
+};
+
+static int passes_of(const struct kp_planner *x, const char *const *names, size_t n, size_t *passes)
+{
+    struct kp_config config;
+    int rc = kp_tables_schedule(x->cupti, x->chip, x->availability, names, n, &config);
+    *passes = rc ? 0 : config.passes;
+    if (!rc)
+        kp_config_free(&config);
+    return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Returns the counters without a list, sorted, so that values of one counter follow each other; malloc'ed. */
+static const char **unscheduled(const struct kp_plan *p, size_t *n)
+{
+    const char **names = calloc(p->n_metrics + 1, sizeof(*names));
+    *n = 0;
+    for (size_t i = 0; names && i < p->n_metrics; i++)
+        if (p->metrics[i].group == KP_NOT_SCHEDULED)
+            names[(*n)++] = p->metrics[i].name;
+    if (names)
+        qsort(names, *n, sizeof(*names), by_name);
+    return names;
+}
+
+/* Returns how many names from names[0] on are of the same counter. */
+static size_t cluster(const char *const *names, size_t n)
+{
+    size_t len = strcspn(names[0], "."), k = 1;
+    while (k < n && !strncmp(names[k], names[0], len) && (names[k][len] == '.' || !names[k][len]))
+        k++;
+    return k;
+}
+
+/* ---- metrics that take several passes by themselves ---- */
+
+enum { TAKES_SEVERAL = -5 }; /* of kp_planned.group, until its list is known */
+
+static int cannot(struct kp_planner *x, const char *name, int rc)
+{
+    struct kp_planned *m = kp_plan_find(x->plan, name);
+    m->group = KP_CANNOT_COLLECT;
+    m->why = kp_library_explain(x->cupti, "CUPTI refuses it", rc);
+    return m->why ? 0 : -ENOMEM;
+}
+
+/* Plans one constituent, and adds it to the list of the parts. -EINVAL: it is the throughput itself. */
+static int want_part(struct kp_planner *x, const char *throughput, const char *part, const char *suffix, FILE *to)
+{
+    char name[512];
+    bool had;
+    snprintf(name, sizeof(name), "%s%s", part, suffix);
+    if (!strcmp(name, throughput)) /* some are their own constituent */
+        return -EINVAL;
+    bool known = kp_plan_find(x->plan, name) != NULL;
+    int rc = kp_plan_want(x, name, KP_UNIT_OF_CHIP, false, &had);
+    struct kp_planned *m = rc ? NULL : kp_plan_find(x->plan, name);
+    if (!m)
+        return rc; /* the chip lacks it, as kernel replay would find, too */
+    m->part |= !known;
+    fprintf(to, "%s%s", ftell(to) > 0 ? "," : "", name);
+    return 0;
+}
+
+/* Replaces a throughput by its constituents. -EINVAL: it has none but itself. */
+static int take_apart(struct kp_planner *x, const char *name)
+{
+    const char **parts = NULL, *unit_end = strstr(name, "__");
+    const char *suffix = strchr(unit_end ? unit_end : name, '.');
+    char *list = NULL;
+    size_t n = 0, size;
+    int rc = suffix ? kp_tables_constituents(x->host, name, &parts, &n) : -EINVAL;
+    if (rc)
+        return rc;
+    FILE *f = open_memstream(&list, &size);
+    rc = f ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = want_part(x, name, parts[i], suffix, f);
+    if (f && kp_text_end(f, &list))
+        rc = -ENOMEM;
+    if (!rc && list && *list) {
+        struct kp_planned *m = kp_plan_find(x->plan, name);
+        m->group = KP_NOT_A_COUNTER;
+        m->parts = list;
+        list = NULL;
+    } else if (!rc) {
+        rc = -EINVAL;
+    }
+    free(list);
+    free(parts);
+    return rc;
+}
+
+static int judge(struct kp_planner *x, const char *name)
+{
+    size_t passes;
+    int rc = passes_of(x, &name, 1, &passes);
+    if (rc < 0 || passes == 1)
+        return rc < 0 ? rc : 0;
+    if (rc)
+        return cannot(x, name, rc);
+    int apart = take_apart(x, name);
+    if (apart && apart != -ENOMEM)
+        kp_plan_find(x->plan, name)->group = TAKES_SEVERAL;
+    return apart == -ENOMEM ? apart : 0;
+}
+
+/* Settles all counters that take several passes. Parts of throughputs are new counters: they come in a second round. */
+static int settle(struct kp_planner *x)
+{
+    size_t before = 0;
+    int rc = 0;
+    while (!rc && before != x->plan->n_metrics) {
+        size_t n, k, passes;
+        const char **names = unscheduled(x->plan, &n);
+        before = x->plan->n_metrics;
+        rc = names ? 0 : -ENOMEM;
+        for (size_t i = 0; !rc && i < n; i += k) {
+            k = cluster(names + i, n - i);
+            rc = passes_of(x, names + i, k, &passes);
+            if (rc == -ENOMEM || (!rc && passes == 1))
+                continue;
+            rc = 0;
+            for (size_t one = i; !rc && one < i + k; one++)
+                rc = judge(x, names[one]);
+        }
+        free(names);
+    }
+    return rc;
+}
+
+/* ---- packing ---- */
+
+static size_t unit_of(struct packing *p, const char *name)
+{
+    const char *end = strstr(name, "__");
+    size_t len = end ? (size_t)(end - name) + 2 : strlen(name), u = 0;
+    while (u < p->n_units && strncmp(p->units[u], name, len) != 0)
+        u++;
+    if (u == p->n_units && u < MOST_UNITS)
+        p->units[p->n_units++] = name;
+    return u < MOST_UNITS ? u : MOST_UNITS - 1;
+}
+
+/* Whether the names fit into the list. */
+static int fits(const struct packing *p, struct list *l, const char *const *names, size_t n, bool *fit)
+{
+    size_t passes;
+    memcpy(l->names + l->n, names, n * sizeof(*names));
+    int rc = passes_of(p->x, l->names, l->n + n, &passes);
+    *fit = !rc && passes == 1;
+    return rc == -ENOMEM ? rc : 0;
+}
+
+static struct list *new_list(struct packing *p)
+{
+    struct list *grown = realloc(p->lists, (p->n + 1) * sizeof(*grown));
+    if (!grown)
+        return NULL;
+    p->lists = grown;
+    grown[p->n] = (struct list){.names = calloc(p->most + 1, sizeof(*grown->names))};
+    return grown[p->n].names ? &grown[p->n++] : NULL;
+}
+
+/* Puts names of one counter into the first list that takes them. Where they do not go together, halves them. */
+static int place(struct packing *p, const char *const *names, size_t n)
+{
+    size_t unit = unit_of(p, names[0]), i = 0;
+    bool fit = false;
+    int rc = 0;
+    for (; !rc && i < p->n; i++) {
+        if (p->lists[i].refused[unit] >= MOST_REFUSALS)
+            continue;
+        rc = fits(p, &p->lists[i], names, n, &fit);
+        if (fit)
+            break;
+        p->lists[i].refused[unit]++;
+    }
+    if (!rc && !fit) {
+        struct list *l = new_list(p);
+        rc = l ? fits(p, l, names, n, &fit) : -ENOMEM;
+        i = p->n - 1;
+        if (!rc && !fit && n > 1) {
+            free(p->lists[--p->n].names);
+            rc = place(p, names, n / 2);
+            return rc ? rc : place(p, names + n / 2, n - n / 2);
+        }
+    }
+    if (rc)
+        return rc;
+    p->lists[i].n += n;
+    for (size_t k = 0; k < n; k++)
+        kp_plan_find(p->x->plan, names[k])->group = (int)i;
+    return 0;
+}
+
+/* Puts all counters that take several passes into one list; those that do not go together with the others cannot be
+ * collected. */
+static int place_several(struct kp_planner *x)
+{
+    struct kp_plan *p = x->plan;
+    const char **names = calloc(p->n_metrics + 1, sizeof(*names));
+    size_t n = 0, passes = 0, all = 0;
+    int rc = names ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < p->n_metrics; i++) {
+        if (p->metrics[i].group != TAKES_SEVERAL)
+            continue;
+        names[n] = p->metrics[i].name;
+        int why = passes_of(x, names, n + 1, &passes);
+        rc = why < 0 ? why : why ? cannot(x, names[n], why) : 0;
+        n += !rc && !why;
+        all = !rc && !why ? passes : all;
+    }
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct kp_planned *m = kp_plan_find(p, names[i]);
+        m->group = (int)p->runs;
+        m->passes = all;
+    }
+    p->runs += n ? all : 0;
+    free(names);
+    return rc;
+}
+
+int kp_plan_schedule_runs(struct kp_planner *x)
+{
+    struct packing p = {.x = x};
+    size_t k, n = 0;
+    int rc = settle(x);
+    const char **names = rc ? NULL : unscheduled(x->plan, &n);
+    if (!rc && !names)
+        rc = -ENOMEM;
+    p.most = n;
+    for (size_t i = 0; !rc && i < n; i += k) {
+        k = cluster(names + i, n - i);
+        rc = place(&p, names + i, k);
+    }
+    x->plan->runs = p.n;
+    for (size_t i = 0; i < p.n; i++)
+        free(p.lists[i].names);
+    free(p.lists);
+    free(names);
+    return rc ? rc : place_several(x);
+}
