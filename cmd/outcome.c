@@ -36,6 +36,31 @@ static void take_out(struct running *r, long pid)
         }
 }
 
+static int add_stored(struct kp_run_outcome *out, const char *path)
+{
+    char **grown = realloc(out->all_stored, (out->n_stored + 1) * sizeof *grown);
+    char *copy = strdup(path), *again = strdup(path);
+    out->all_stored = grown ? grown : out->all_stored;
+    if (!grown || !copy || !again) {
+        free(copy);
+        free(again);
+        return -ENOMEM;
+    }
+    grown[out->n_stored++] = copy;
+    free(out->stored);
+    out->stored = again;
+    return 0;
+}
+
+void kp_run_outcome_free(struct kp_run_outcome *o)
+{
+    for (size_t i = 0; i < o->n_stored; i++)
+        free(o->all_stored[i]);
+    free(o->all_stored);
+    free(o->stored);
+    *o = (struct kp_run_outcome){.n_stored = 0};
+}
+
 static int read_line(char *line, struct kp_run_outcome *out, struct running *r)
 {
     char *word = strchr(line, ' '), *end = line + strcspn(line, "\n");
@@ -59,8 +84,7 @@ static int read_line(char *line, struct kp_run_outcome *out, struct running *r)
         enum kp_failure f = kp_failure_find(rest);
         out->failures |= f < KP_FAILURES ? kp_failure_bit(f) : 0;
     } else if (!strcmp(word, "stored")) {
-        free(out->stored);
-        out->stored = strdup(rest);
+        return add_stored(out, rest);
     } else if (!strcmp(word, "ended")) {
         uint64_t seen = 0, matched = 0;
         if (sscanf(rest, "%" SCNu64 " %" SCNu64, &seen, &matched) == 2) {
