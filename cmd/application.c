@@ -153,7 +153,7 @@ static void add_outcome(const struct series *s, struct kp_run_outcome *out)
     out->failures |= later.failures;
     out->unfinished += later.unfinished;
     out->runs = later.runs > out->runs ? later.runs : out->runs;
-    free(later.stored);
+    kp_run_outcome_free(&later);
 }
 
 /* Whether no run can count anything. */
@@ -337,7 +337,7 @@ static void join(const struct series *s, const char *const *paths, struct kp_run
         print_joined(a, to, is_export);
     }
     if (!rc && is_export) {
-        free(out->stored);
+        kp_run_outcome_free(out);
         out->stored = strdup(to);
     } else if (to && !is_export) {
         kp_store_remove(to);

@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "cmd/console.h"
+#include "report/pages/page.h"
 
 /* Opens a new file beside `path`; *name (malloc'ed) receives its name. NULL with errno. */
 static FILE *open_beside(const char *path, char **name)
@@ -83,6 +85,59 @@ int kp_html_take(const char *value, const char **out)
 {
     *out = value;
     return *value ? 0 : kp_console_error(KP_EXIT_USAGE, "--html takes the name of a file");
+}
+
+/* --- files of several sessions --- */
+
+/* Finds the file of a path, or adds it. NULL without memory. Takes over the path. */
+static struct kp_html_file *file_of(struct kp_html_files *f, char *path)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (!strcmp(f->at[i].path, path)) {
+            free(path);
+            return &f->at[i];
+        }
+    struct kp_html_file *grown = realloc(f->at, (f->n + 1) * sizeof *grown);
+    struct kp_html *html = grown ? kp_html_new() : NULL;
+    f->at = grown ? grown : f->at;
+    if (!html) {
+        free(path);
+        return NULL;
+    }
+    grown[f->n] = (struct kp_html_file){path, html};
+    return &grown[f->n++];
+}
+
+int kp_html_files_add(struct kp_html_files *f, struct kp_store *store, const struct kp_options *o, const char *name)
+{
+    struct kp_session s = {0};
+    struct kp_display d = kp_display_of(o);
+    char *path = NULL, *err = NULL;
+    kp_html_display(&d, o->brief_above);
+    int rc = kp_store_get_session(store, &s, &err);
+    if (!rc)
+        rc = kp_expand_path(name, s.pid, s.host, &path, &err);
+    struct kp_html_file *file = rc ? NULL : file_of(f, path);
+    if (!rc)
+        rc = file ? kp_page_write_store(kp_html_writer(file->html), &d, store, &err) : -ENOMEM;
+    int status = rc ? kp_console_error(KP_EXIT_FAILED, "no HTML is written: %s", err ? err : strerror(-rc)) : 0;
+    kp_session_free(&s);
+    free(err);
+    return status;
+}
+
+int kp_html_files_save(struct kp_html_files *f)
+{
+    int status = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        int one = kp_html_save(f->at[i].html, false, f->at[i].path);
+        status = status ? status : one;
+        kp_html_free(f->at[i].html);
+        free(f->at[i].path);
+    }
+    free(f->at);
+    *f = (struct kp_html_files){.n = 0};
+    return status;
 }
 
 /* --- the browser --- */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "report/html/html.h"
+#include "report/options/options.h"
+#include "report/store/store.h"
 
 /* Takes the value of --html. Returns 0, or an exit status after reporting why not. */
 int kp_html_take(const char *value, const char **out);
@@ -15,7 +17,21 @@ char *kp_html_temporary(void);
 /* Writes the file; `compare` as in kp_html_print. A file that is there is replaced only when the new one is complete.
  * Returns 0, or an exit status after reporting why. */
 int kp_html_save(const struct kp_html *h, bool compare, const char *path);
-/* Does the same with what `print` prints; that returns 0 or a negative errno. */
+/* HTML files that are made of several sessions; zero-initialised. */
+struct kp_html_files {
+    struct kp_html_file {
+        char *path;
+        struct kp_html *html;
+    } * at;
+    size_t n;
+};
+/* Adds a session to the file of that path, which `name` is for its process (kp_expand_path). Returns 0, or an exit
+ * status after reporting why not. */
+int kp_html_files_add(struct kp_html_files *f, struct kp_store *store, const struct kp_options *o, const char *name);
+/* Writes all files, and frees them. Returns 0, or the exit status of the first that failed. */
+int kp_html_files_save(struct kp_html_files *f);
+
+/* Writes a file as kp_html_save does, with what `print` prints; that returns 0 or a negative errno. */
 int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path);
 
 #endif

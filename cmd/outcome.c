@@ -36,6 +36,33 @@ static void take_out(struct running *r, long pid)
         }
 }
 
+static int add_stored(struct kp_run_outcome *out, const char *path)
+{
+    char **grown = realloc(out->all_stored, (out->n_stored + 1) * sizeof *grown);
+    char *copy = strdup(path), *again = strdup(path);
+    out->all_stored = grown ? grown : out->all_stored;
+    if (!grown || !copy || !again) {
+        free(copy);
+        free(again);
+        return -ENOMEM;
+    }
+    grown[out->n_stored++] = copy;
+    free(out->stored);
+    out->stored = again;
+    return 0;
+}
+
+void kp_run_outcome_free(struct kp_run_outcome *o)
+{
+    for (size_t i = 0; i < o->n_stored; i++)
+        free(o->all_stored[i]);
+    free(o->all_stored);
+    free(o->stored);
+    o->all_stored = NULL;
+    o->stored = NULL;
+    o->n_stored = 0;
+}
+
 static int read_line(char *line, struct kp_run_outcome *out, struct running *r)
 {
     char *word = strchr(line, ' '), *end = line + strcspn(line, "\n");
@@ -59,8 +86,7 @@ static int read_line(char *line, struct kp_run_outcome *out, struct running *r)
         enum kp_failure f = kp_failure_find(rest);
         out->failures |= f < KP_FAILURES ? kp_failure_bit(f) : 0;
     } else if (!strcmp(word, "stored")) {
-        free(out->stored);
-        out->stored = strdup(rest);
+        return add_stored(out, rest);
     } else if (!strcmp(word, "runs")) {
         uint64_t runs = strtoull(rest, NULL, 10);
         out->runs = runs > out->runs ? runs : out->runs;

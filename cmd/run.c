@@ -22,6 +22,7 @@
 #include "cmd/application.h"
 #include "cmd/check.h"
 #include "cmd/console.h"
+#include "cmd/html_file.h"
 #include "cmd/idle.h"
 #include "cmd/outcome.h"
 #include "report/options/options.h"
@@ -263,18 +264,37 @@ static bool still_runs(const struct kp_session *s, const struct child *c)
     return s->pid != (uint64_t)c->pid && !kill((pid_t)s->pid, 0);
 }
 
-/* Prints the session at `path` if its process died before printing it. Returns whether the file is still in use. */
-static bool settle_session(const char *path, const struct kp_options *o, const struct child *c)
+/* What becomes of the sessions in the folder. */
+struct settling {
+    const struct kp_options *o;
+    const struct child *child;
+    struct kp_html_files *html;
+    int failed; /* the status of the first that could not be written as HTML */
+};
+
+static void add_html(struct settling *t, struct kp_store *store)
 {
+    int status = *t->o->html_file ? kp_html_files_add(t->html, store, t->o, t->o->html_file) : 0;
+    t->failed = t->failed ? t->failed : status;
+}
+
+/* Prints the session at `path` if its process died before printing it, and adds it to the HTML files. Returns whether
+ * the file is still in use. */
+static bool settle_session(const char *path, struct settling *t)
+{
+    const struct kp_options *o = t->o;
+    const struct child *c = t->child;
     struct kp_store *store = NULL;
     struct kp_session s = {0};
     char *err = NULL;
     bool in_use = false;
     /* An unreadable session was never begun, and has no launches. */
-    if (kp_store_open(path, &store, &err) || kp_store_get_session(store, &s, &err) || s.complete)
+    if (kp_store_open(path, &store, &err) || kp_store_get_session(store, &s, &err))
         goto out;
-    in_use = still_runs(&s, c);
-    if (!in_use) {
+    in_use = !s.complete && still_runs(&s, c);
+    if (!in_use)
+        add_html(t, store);
+    if (!in_use && !s.complete) {
         FILE *log = open_log(o, &s);
         struct kp_display d = kp_display_of(o);
         kp_display_fit(&d, o, fileno(log));
@@ -289,10 +309,10 @@ out:
     return in_use;
 }
 
-static void settle_entry(const char *folder, const char *name, const struct kp_options *o, const struct child *c)
+static void settle_entry(const char *folder, const char *name, struct settling *t)
 {
     char *session = NULL, *journal = NULL;
-    if (asprintf(&session, "%s/%s", folder, name) >= 0 && !settle_session(session, o, c)) {
+    if (asprintf(&session, "%s/%s", folder, name) >= 0 && !settle_session(session, t)) {
         unlink(session);
         if (asprintf(&journal, "%s-journal", session) >= 0)
             unlink(journal);
@@ -301,14 +321,14 @@ static void settle_entry(const char *folder, const char *name, const struct kp_o
     free(session);
 }
 
-static void settle_folder(const char *folder, const struct kp_options *o, const struct child *c)
+static void settle_folder(const char *folder, struct settling *t)
 {
     struct dirent **entries = NULL;
     int n = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         const char *ending = strrchr(entries[i]->d_name, '.');
         if (ending && !strcmp(ending, session_ending)) /* the session's removal includes its journal */
-            settle_entry(folder, entries[i]->d_name, o, c);
+            settle_entry(folder, entries[i]->d_name, t);
         free(entries[i]);
     }
     free(entries);
@@ -331,6 +351,7 @@ struct run {
     char *program;              /* the executed file; NULL if not found */
     kp_failure_set found;       /* failures found before the program started */
     struct kp_run_outcome outcome;
+    struct kp_html_files html;
     bool known;   /* `outcome` has been read */
     bool used;    /* CUDA was used, as far as known */
     bool removed; /* an earlier session was removed, as the options say */
@@ -427,6 +448,34 @@ static int strict_status(const struct run *r)
     return set && !own ? status : -1;
 }
 
+/* Adds the exports to the HTML files. One that another process has replaced since is added once. */
+static void add_exports(const struct kp_run_outcome *out, struct settling *t)
+{
+    for (size_t i = 0; *t->o->html_file && i < out->n_stored; i++) {
+        struct kp_store *store = NULL;
+        char *err = NULL;
+        bool again = false;
+        for (size_t k = 0; k < i; k++)
+            again |= !strcmp(out->all_stored[k], out->all_stored[i]);
+        if (!again && !kp_store_open(out->all_stored[i], &store, &err))
+            add_html(t, store);
+        kp_store_close(store);
+        free(err);
+    }
+}
+
+/* Prints and removes sessions that are left, and writes the HTML files. */
+static void settle_sessions(struct run *r)
+{
+    struct settling t = {&r->o, &r->child, &r->html, 0};
+    if (r->folder)
+        settle_folder(r->folder, &t);
+    add_exports(&r->outcome, &t);
+    int status = kp_html_files_save(&r->html);
+    if (status || t.failed)
+        r->found |= kp_failure_bit(KP_FAILURE_REPORT);
+}
+
 /* Reports what became of the session. Returns an exit status, or -1 for the program's. */
 static int settle(struct run *r)
 {
@@ -435,8 +484,7 @@ static int settle(struct run *r)
     r->used = !known || r->outcome.started || (!r->known && was_used(r->folder)); /* a series uses it anyhow */
     if (r->status_file)
         unlink(r->status_file);
-    if (r->folder)
-        settle_folder(r->folder, &r->o, &r->child);
+    settle_sessions(r);
     if (!r->used && !r->o.quiet)
         say_why_nothing(r);
     if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen))
@@ -506,10 +554,13 @@ static int run_again(void *arg, int *status, int *signal_got)
 /* Prints what the runs of a process give together. */
 static void print_joined(void *arg, struct kp_store *store, const struct kp_session *s, const char *kept)
 {
-    const struct kp_options *o = arg;
+    struct run *r = arg;
+    const struct kp_options *o = &r->o;
     struct kp_display d = kp_display_of(o);
     char *err = NULL;
     FILE *log = open_log(o, s);
+    if (*o->html_file && kp_html_files_add(&r->html, store, o, o->html_file))
+        r->found |= kp_failure_bit(KP_FAILURE_REPORT);
     kp_display_fit(&d, o, fileno(log));
     d.file = kept;
     struct kp_sink out = kp_stream_sink(log);
@@ -526,7 +577,7 @@ static void print_joined(void *arg, struct kp_store *store, const struct kp_sess
 static int run_series(struct run *r, char **argv, const char *const *commands)
 {
     struct again again = {r, argv, commands, r->child};
-    const struct kp_application a = {&r->o, r->folder, r->status_file, run_again, &again, print_joined, &r->o};
+    const struct kp_application a = {&r->o, r->folder, r->status_file, run_again, &again, print_joined, r};
     if (!r->folder || !r->status_file)
         return kp_console_error(KP_EXIT_FAILED,
                                 "application replay needs a folder in TMPDIR, or /tmp: none can be made");
@@ -572,7 +623,7 @@ int kp_main_run(char **argv, const char *const *commands)
         unlink(r.status_file);
     if (r.folder)
         rmdir(r.folder);
-    free(r.outcome.stored);
+    kp_run_outcome_free(&r.outcome);
     free(r.program);
     free(r.status_file);
     free(r.folder);

@@ -850,6 +850,15 @@ static void tell_outcome(void)
     kp_log_outcome(s->launches_seen, s->launches_seen - unwanted + on_timeline);
 }
 
+/* The HTML writer is no part of this library: only the command that started the program can write the file. */
+static void tell_no_html(void)
+{
+    const struct kp_options *o = session.options;
+    if (*o->html_file && !*o->status_file)
+        kp_log_warning("No HTML is written with LD_PRELOAD alone; `kprof report --html FILE %s` makes it of the export",
+                       *o->export_file && session.file ? session.file : "SESSION");
+}
+
 static void close_session(void)
 {
     struct kp_quiet q = kp_quiet_begin();
@@ -867,6 +876,7 @@ static void close_session(void)
     report();
     kp_store_close(session.store);
     session.store = NULL;
+    tell_no_html();
     if (session.temporary && !session.store_failed)
         remove_own_file();
     tell_outcome();

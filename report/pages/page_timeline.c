@@ -45,6 +45,11 @@ static const char *const fields[FIELDS] = {
 
 enum { NAME_ROOM = 34, RANGE_ROOM = 20, LONG_ROOM = 70, MOST_CELLS = 12, CELL = KP_NUMBER_MAX + KP_UNIT_MAX };
 
+/* A launch of the report that may be behind a gap; id -1: it is not in the session. */
+struct behind {
+    int64_t ordinal, id;
+};
+
 struct context {
     const struct kp_page *page;
     struct kp_writer *to;
@@ -53,6 +58,8 @@ struct context {
     char cells[MOST_CELLS][CELL];
     const char *row[MOST_CELLS];
     char *names[MOST_CELLS]; /* shortened; owned */
+    struct behind *behind;
+    size_t n_behind;
 };
 
 /* ---- cells ---- */
@@ -151,27 +158,38 @@ static void write_devices(struct context *c)
     end(c);
 }
 
-struct found {
-    int64_t ordinal, id;
-};
-
+/* Notes which launch of the report is behind which gap. */
 static int find_launch(struct kp_result *r, void *arg)
 {
-    struct found *f = arg;
-    if (r->launch.ordinal == (uint64_t)f->ordinal)
-        f->id = (int64_t)r->launch.id;
+    struct context *c = arg;
+    for (size_t i = 0; i < c->n_behind; i++)
+        if (c->behind[i].ordinal == (int64_t)r->launch.ordinal)
+            c->behind[i].id = (int64_t)r->launch.id;
     return 0;
 }
 
-/* Sets the number of the launch in the report, where it has one. */
-static int cell_launch(struct context *c, size_t i, const struct kp_activity *a)
+/* Looks at the launches once, where one may be behind a gap. */
+static int find_launches(struct context *c)
 {
-    struct found f = {a->ordinal, -1};
-    int rc = a->ordinal >= 0 ? kp_page_each(c->page, find_launch, &f) : 0;
+    c->behind = calloc(KP_GAPS_MOST * (c->gaps.n_devices + 1), sizeof *c->behind);
+    if (!c->behind)
+        return -ENOMEM;
+    for (size_t i = 0; i < c->gaps.n_devices; i++) {
+        const struct kp_device_line *d = &c->gaps.devices[i];
+        for (size_t k = 0; k < KP_GAPS_MOST && k < d->n_gaps; k++)
+            if (d->gaps[k].next->ordinal >= 0)
+                c->behind[c->n_behind++] = (struct behind){d->gaps[k].next->ordinal, -1};
+    }
+    return c->n_behind ? kp_page_each(c->page, find_launch, c) : 0;
+}
+
+/* Sets the number of the launch in the report, where it has one. */
+static void cell_launch(struct context *c, size_t i, const struct kp_activity *a)
+{
     c->row[i] = "";
-    if (f.id >= 0)
-        cell_count(c, i, (uint64_t)f.id);
-    return rc;
+    for (size_t k = 0; k < c->n_behind; k++)
+        if (c->behind[k].ordinal == a->ordinal && c->behind[k].id >= 0)
+            cell_count(c, i, (uint64_t)c->behind[k].id);
 }
 
 static int write_gap(struct context *c, const struct kp_device_line *d, const struct kp_gap *gap)
@@ -183,7 +201,7 @@ static int write_gap(struct context *c, const struct kp_device_line *d, const st
     int rc = cell_name(c, 4, text_of(c, gap->before), NAME_ROOM);
     rc = rc ? rc : cell_name(c, 5, text_of(c, gap->next), NAME_ROOM);
     rc = rc ? rc : cell_name(c, 6, text_of(c, gap->range), RANGE_ROOM);
-    rc = rc ? rc : cell_launch(c, 7, gap->next);
+    cell_launch(c, 7, gap->next);
     if (!rc)
         kp_write_row(c->to, c->row);
     return rc;
@@ -197,7 +215,7 @@ static int write_gaps(struct context *c)
                                                {"In Range", RANGE, 0, true},   {"Launch", LAUNCH, 0, false}};
     static const struct kp_table table = {KP_TABLE_FRAMED, columns, sizeof columns / sizeof *columns, false};
     char title[KP_NUMBER_MAX + 128], number[KP_NUMBER_MAX];
-    int rc = 0;
+    int rc = find_launches(c);
     for (size_t i = 0; !rc && i < c->gaps.n_devices; i++) {
         const struct kp_device_line *d = &c->gaps.devices[i];
         size_t shown = d->n_gaps < KP_GAPS_MOST ? d->n_gaps : KP_GAPS_MOST;
@@ -316,6 +334,7 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     }
     for (size_t i = 0; i < MOST_CELLS; i++)
         free(c.names[i]);
+    free(c.behind);
     kp_gaps_free(&c.gaps);
     kp_timeline_free(&c.line);
     return rc;

@@ -83,12 +83,13 @@ static void get_activity(struct kp_sql *r, struct kp_activity *a)
     a->graph = (uint32_t)kp_column_uint(r);
 }
 
-/* Whether arithmetic with the times is safe: kprof writes no others. */
+/* Whether arithmetic with the times is safe, and devices are few: kprof writes no others. */
 static bool is_sound(const struct kp_activity *a)
 {
+    enum { MOST_DEVICES = 256 };
     static const int64_t most = INT64_MAX / 4;
-    return (unsigned)a->kind < KP_ACTIVITY_KINDS && a->start_ns >= -most && a->start_ns <= a->end_ns &&
-           a->end_ns <= most;
+    return (unsigned)a->kind < KP_ACTIVITY_KINDS && a->device >= KP_NO_DEVICE && a->device < MOST_DEVICES &&
+           a->start_ns >= -most && a->start_ns <= a->end_ns && a->end_ns <= most;
 }
 
 /* Reads the rows behind *last, which moves on. */
@@ -120,8 +121,9 @@ static int read_names(struct kp_store *s, struct kp_timeline *out)
     while (kp_sql_next(&r)) {
         int64_t number = sqlite3_column_int64(r.statement, 0);
         const char *name = (const char *)sqlite3_column_text(r.statement, 1);
-        int rc =
-            number < 0 || number > UINT32_MAX ? -EINVAL : kp_timeline_set_name(out, (uint32_t)number, name ? name : "");
+        /* Numbers without gaps: a small file must not ask for much memory. */
+        bool sound = number >= 0 && (size_t)number == out->n_names;
+        int rc = sound ? kp_timeline_set_name(out, (uint32_t)number, name ? name : "") : -EINVAL;
         if (rc)
             r.rc = rc == -EINVAL ? SQLITE_CORRUPT : SQLITE_NOMEM;
     }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_STREAMS = 8192 /* further ones are not listed */ };
+
 /* Times that do not touch, in order. */
 struct times {
     struct span {
@@ -193,7 +195,10 @@ static int find_stream(struct kp_gaps *g, const struct kp_activity *a, struct kp
         else
             high = middle;
     }
+    *out = NULL;
     if (low == g->n_streams || compare_streams(&g->streams[low], a)) {
+        if (g->n_streams == MOST_STREAMS)
+            return 0;
         struct kp_stream_line *grown = realloc(g->streams, (g->n_streams + 1) * sizeof *grown);
         if (!grown)
             return -ENOMEM;
@@ -210,7 +215,7 @@ static int see_stream(struct kp_gaps *g, const struct kp_activity *a)
 {
     struct kp_stream_line *s;
     int rc = find_stream(g, a, &s);
-    if (rc)
+    if (!s)
         return rc;
     s->kernels += a->kind == KP_ACTIVITY_KERNEL;
     s->copies += a->kind == KP_ACTIVITY_COPY;

@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { DEEPEST = 64 };
+enum {
+    DEEPEST = 64,
+    MOST_ROWS = 2048, /* the last one takes what comes beyond */
+};
 
 /* A row, with the ends of its activities that may still run, the innermost last. */
 struct open_row {
@@ -51,6 +54,10 @@ static int assign(struct open_rows *all, const struct kp_activity *a, bool neste
         if (takes(&all->at[i], a, nested))
             break;
         lane++;
+    }
+    if (i == all->n && all->n == MOST_ROWS) {
+        *out = MOST_ROWS - 1;
+        return 0;
     }
     if (i == all->n) {
         struct open_row *grown = realloc(all->at, (all->n + 1) * sizeof *grown);

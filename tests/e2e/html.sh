@@ -81,6 +81,36 @@ DISPLAY=:9 PATH=$tmp/bin:$PATH "$kprof" report --open "$folder/demo.kprof" || fa
 cmp -s "$(cat "$tmp/opened")" "$folder/demo.html" || fail "--open shows another file"
 rm -f "$folder/opened.html"
 
+# At the end of a run: of the exported session, of one that nobody asked for, of two processes in one file or in one each.
+of_run() { # ARGUMENTS of kprof
+    LD_LIBRARY_PATH=$build/fake KPROF_BRIEF_ABOVE=50 "$kprof" --quiet --page timeline "$@" >"$tmp/out" 2>"$tmp/said"
+}
+mkdir "$tmp/run"
+LD_LIBRARY_PATH=$build/fake "$programs/p_direct" >"$tmp/plain"
+of_run --html "$tmp/run/one.html" --export "$tmp/run/one.kprof" "$programs/p_direct"
+expect "status of a run with HTML" $? 0
+cmp -s "$tmp/out" "$tmp/plain" || fail "a run with HTML has other output"
+"$kprof" report --html "$tmp/run/later.html" "$tmp/run/one.kprof"
+cmp -s "$tmp/run/one.html" "$tmp/run/later.html" || fail "the HTML of a run is another one than that of its export"
+rm "$tmp/run"/*
+twice="$programs/p_direct; $programs/p_direct"
+of_run --html "$tmp/run/both.html" sh -c "$twice"
+expect "sessions in one file" "$(grep -o '"command":' "$tmp/run/both.html" | wc -l)" 2
+of_run --html "$tmp/run/%p.html" sh -c "$twice"
+expect "files of two processes" "$(ls "$tmp/run" | grep -c '^[0-9]*.html$')" 2
+expect "files beside them" "$(ls "$tmp/run" | grep -vc 'html$')" 0
+of_run --html "$tmp/run/killed.html" sh -c "$programs/p_direct; kill -9 \$\$"
+expect "status of a killed run with HTML" $? 137
+[ -s "$tmp/run/killed.html" ] || fail "a killed run writes no HTML"
+of_run --html /nonesuch/x.html "$programs/p_direct"
+expect "status of a run whose HTML cannot be written" $? 0
+grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory$' "$tmp/said" || fail "no folder for the HTML of a run: $(cat "$tmp/said")"
+of_run --strict --html /nonesuch/x.html "$programs/p_direct"
+expect "status of a strict run whose HTML cannot be written" $? 88
+KPROF_HTML=$tmp/run/alone.html KPROF_EXPORT=$tmp/run/alone.kprof LD_LIBRARY_PATH=$build/fake LD_PRELOAD=$library "$programs/p_direct" >"$tmp/out" 2>"$tmp/said"
+grep -q "^==WARNING== No HTML is written with LD_PRELOAD alone; .kprof report --html FILE $tmp/run/alone.kprof. makes it" "$tmp/said" ||
+    fail "the library alone says: $(cat "$tmp/said")"
+
 for name in chromium chromium-browser google-chrome; do
     chromium=$(command -v $name) && break
 done

@@ -355,7 +355,7 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("report", "--folded", "stacks", path), 2},
         {RUN("report", "--fail-above", "5%", path), 2},
         {RUN("diff", "--open", path, path), 2},
-        {RUN("--html", "x.html", "true"), 2},
+        {RUN("--trace-json", "x.json", "true"), 2},
         {RUN("run"), 2},
         {RUN("run", "--"), 2},
         {RUN("report", near), 2},
@@ -593,6 +593,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
         "KPROF_PM_SAMPLING_MAX_PASSES=3",
         "KPROF_TIMELINE=on",
+        "KPROF_HTML=run.%p.html",
         "KPROF_CALL_STACK=native",
         "KPROF_WARP_SAMPLING_INTERVAL=3",
         "KPROF_CSV_DEFUSE=on",
@@ -628,10 +629,10 @@ static void every_flag_reaches_the_environment(void **state)
         "--nvtx-exclude=c", "--nvtx-include=b/", "--nvtx-push-pop-scope", "process", "--page", "raw,trace", "--csv=off",
         "--csv-defuse", "--json", "--print-summary=per-gpu", "--trace-columns", "a,b", "--print-nvtx-rename=kernel",
         "--print-source=cuda", "--import-source", "yes", "--source-folders", "a,b", "--pm-sampling-interval", "2000",
-        "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--timeline", "--call-stack=native",
-        "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--sort=name", "--top", "3",
-        "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never", "--report-pipe=5", "--strict=no",
-        "--status-file", "s", "--metrics-told=m", "--replay-mode", "kernel", "--app-replay-match=grid",
+        "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--timeline", "--html", "run.%p.html",
+        "--call-stack=native", "--warp-sampling-interval=3", "--warp-sampling-buffer-size", "1M", "--sort=name",
+        "--top", "3", "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never", "--report-pipe=5",
+        "--strict=no", "--status-file", "s", "--metrics-told=m", "--replay-mode", "kernel", "--app-replay-match=grid",
         "--app-replay-mode", "balanced", "--replay-run=4", "--replay-folder", "shared", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))

@@ -134,8 +134,8 @@ static void every_field_has_its_variable(void **state)
              "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass",
              "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000",
              "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_TIMELINE=on",
-             "KPROF_CALL_STACK=python,native", "KPROF_SORT=gain", "KPROF_TOP=7", "KPROF_BRIEF_ABOVE=9",
-             "KPROF_RENAME_KERNELS=/dev/null", "KPROF_COLOR=always", "KPROF_REPORT_PIPE=77",
+             "KPROF_HTML=/a/b.html", "KPROF_CALL_STACK=python,native", "KPROF_SORT=gain", "KPROF_TOP=7",
+             "KPROF_BRIEF_ABOVE=9", "KPROF_RENAME_KERNELS=/dev/null", "KPROF_COLOR=always", "KPROF_REPORT_PIPE=77",
              "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
     assert_string_equal(o.config, "/dev/null");
     assert_int_equal(o.sort, KP_SORT_GAIN);
@@ -206,6 +206,7 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.print_summary, KP_GROUPING_GPU);
     assert_string_equal(o.trace_columns, "a,b");
     assert_true(o.timeline);
+    assert_string_equal(o.html_file, "/a/b.html");
     assert_chosen(&o.call_stack, (const unsigned char[]){KP_CALL_STACK_PYTHON, KP_CALL_STACK_NATIVE}, 2);
     assert_int_equal(o.warp_sampling_interval, 31);
     assert_int_equal(o.warp_sampling_buffer_size, 2048);

@@ -547,6 +547,46 @@ static void the_file_is_bounded(void **state)
     kp_timeline_free(&t);
 }
 
+/* A file of another's making, each activity of which has a stream of its own: it costs no more than a sound one. */
+static void streams_without_end(void **state)
+{
+    struct kp_timeline t = {.n = 0};
+    struct kp_timeline_rows r;
+    struct kp_gaps g;
+    (void)state;
+    for (uint32_t i = 0; i < 20000; i++)
+        add(&t, KERNEL, A, i, 1000000)->stream_id = 20000 - i;
+    assert_int_equal(kp_timeline_rows_of(&t, false, &r), 0);
+    assert_int_equal(r.n, 2048);
+    assert_int_equal(r.of[19999], 2047);
+    assert_int_equal(kp_gaps_of(&t, &g), 0);
+    assert_int_equal(g.n_streams, 8192);
+    assert_int_equal(g.devices[0].kernels, 20000);
+    kp_gaps_free(&g);
+    kp_timeline_rows_free(&r);
+    kp_timeline_free(&t);
+}
+
+/* A small file must not make its reader take much memory: numbers of names have no gaps, and devices are few. */
+static void odd_numbers(void **state)
+{
+    struct kp_test_place *p = *state;
+    struct kp_timeline t = made(), back;
+    char *err = NULL;
+    struct kp_store *s = stored(p->file, &t, true);
+    kp_test_done(kp_store_put_activity_name(s, 16000000, "far", &err), &err);
+    assert_int_equal(kp_store_get_timeline(s, &back, &err), -EIO);
+    free(err);
+    kp_store_close(s);
+    kp_store_remove(p->file);
+    t.at[1].device = 100000;
+    s = stored(p->file, &t, true);
+    assert_int_equal(kp_store_get_timeline(s, &back, &err), -EIO);
+    free(err);
+    kp_store_close(s);
+    kp_timeline_free(&t);
+}
+
 static void no_timeline_in_the_file(void **state)
 {
     struct kp_test_place *p = *state;
@@ -575,6 +615,8 @@ int main(void)
         IN_A_FOLDER(the_file_has_all),
         IN_A_FOLDER(links_are_stored),
         IN_A_FOLDER(a_damaged_timeline),
+        cmocka_unit_test(streams_without_end),
+        IN_A_FOLDER(odd_numbers),
         IN_A_FOLDER(the_page),
         IN_A_FOLDER(the_page_of_none),
         IN_A_FOLDER(the_trace),
