@@ -41,6 +41,7 @@ static struct {
     struct kp_codes *codes;
     uint64_t codes_put; /* codes already in the store */
     uint32_t names_put; /* likewise of names of the timeline */
+    bool lost_timeline; /* the store has refused it */
     char *file;         /* of the store */
     char *own_folder;   /* the file's folder, when nobody asked for the file; malloc'ed */
     char *folder;       /* working folder of the process, when the session was opened */
@@ -152,7 +153,6 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
     s->section_folder = kp_strdup(o->section_folder);
     s->cache_control = kp_strdup(kp_option_word(offsetof(struct kp_options, cache_control), o->cache_control));
     s->clock_control = kp_strdup(kp_option_word(offsetof(struct kp_options, clock_control), o->clock_control));
-    s->timeline = kp_timeline_is_on();
     s->environment = kp_environment_lines(environ ? environ : no_environment);
     return s->exe && s->cmdline && s->host && s->kprof_version && s->cupti_version && s->set && s->sections &&
                    s->metrics && s->section_folder && s->cache_control && s->clock_control && s->environment
@@ -285,6 +285,7 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
 static int begin(char **err)
 {
     session.begun = true;
+    session.facts.timeline = kp_timeline_has_begun();
     enum kp_failure kind = KP_FAILURE_LOG;
     int rc = open_log(session.options, err);
     if (!rc) {
@@ -539,7 +540,7 @@ static int put_activities(char **err)
 
 static void lose_timeline(char *err)
 {
-    session.names_put = 0; /* a transaction that failed has taken them back */
+    session.lost_timeline = true;
     failed_to_store();
     kp_timeline_stop();
     kp_log_error("%s; the timeline ends here", err ? err : "the session file failed");
@@ -548,7 +549,8 @@ static void lose_timeline(char *err)
 
 static bool takes_activities(void)
 {
-    return atomic_load(&session.open) && session.store && !session.store_failed && kp_timeline_is_on();
+    return atomic_load(&session.open) && session.store && !session.store_failed && !session.lost_timeline &&
+           kp_timeline_has_begun();
 }
 
 void kp_session_timeline(void)
@@ -585,20 +587,24 @@ void kp_session_timeline_end(void)
     char *err = NULL;
     bool on = kp_timeline_is_on();
     uint64_t dropped = on ? kp_timeline_dropped() : 0;
-    if (!on || !kp_lock_take(storing, CLOSE_PATIENCE_MS))
+    if (!kp_timeline_has_begun() || !kp_lock_take(storing, CLOSE_PATIENCE_MS))
         return;
+    kp_timeline_stop(); /* what comes now is too late */
     struct kp_quiet q = kp_quiet_begin();
     if (takes_activities() && (put_activities(&err) || link_launches(dropped, &err)))
         lose_timeline(err);
-    else if (on && session.begun && !session.store)
+    else if (session.begun && !session.store)
         kp_log_warning("There is no timeline: it needs a session file");
-    session.facts.timeline = on;
+    session.facts.timeline = true;
     session.facts.timeline_dropped = dropped;
-    kp_timeline_stop(); /* what comes now is too late */
     kp_quiet_end(&q);
     kp_lock_give(storing);
     if (dropped)
         tell_dropped(dropped);
+    if (kp_timeline_refused()) {
+        kp_outcome_failed(KP_FAILURE_IN_PART);
+        kp_log_warning("The timeline ends early: CUPTI did not go on recording after launches had been repeated");
+    }
 }
 
 /* ---- counting ---- */

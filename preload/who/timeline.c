@@ -66,7 +66,7 @@ static struct {
     size_t n_ours; /* in total */
 } line = {.lock = &kp_locks[KP_LOCK_TIMELINE]};
 
-static atomic_bool on;
+static atomic_bool on, begun, not_resumed;
 
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 THREAD_LOCAL size_t own_note; /* number + 1 of this thread's last launch; 0 = none */
@@ -83,6 +83,16 @@ static uint64_t thread_id(void)
 bool kp_timeline_is_on(void)
 {
     return atomic_load_explicit(&on, memory_order_relaxed);
+}
+
+bool kp_timeline_has_begun(void)
+{
+    return atomic_load(&begun);
+}
+
+bool kp_timeline_refused(void)
+{
+    return atomic_load(&not_resumed);
 }
 
 /* ---- clocks: times before the timeline began are of our own clock, and negative to tell them apart ---- */
@@ -245,8 +255,8 @@ int kp_timeline_begin(const struct kp_cupti *c, void (*on_many)(void))
     line.offset = (int64_t)kp_observe_now(c) - (int64_t)kp_clock_ns();
     atomic_store(&on, true);
     int rc = kp_observe_begin(c, take_record);
-    if (rc)
-        atomic_store(&on, false);
+    atomic_store(&on, !rc);
+    atomic_store(&begun, !rc);
     return rc;
 }
 
@@ -258,6 +268,7 @@ void kp_timeline_stop(void)
 void kp_timeline_forked(void)
 {
     atomic_store(&on, false);
+    atomic_store(&begun, false);
     own_id = 0;
 }
 
@@ -383,8 +394,10 @@ void kp_timeline_resume(void)
 {
     if (!kp_timeline_is_on())
         return;
-    if (kp_observe_resume(line.c))
+    if (kp_observe_resume(line.c)) {
+        atomic_store(&not_resumed, true);
         kp_timeline_stop();
+    }
     end_span();
 }
 

@@ -27,8 +27,12 @@ enum { KP_TIMELINE_MOST = 1 << 21 };
  * kp_library_explain. */
 int kp_timeline_begin(const struct kp_cupti *c, void (*on_many)(void));
 bool kp_timeline_is_on(void);
+/* Whether it was on at some time, so that activities may wait to be taken. */
+bool kp_timeline_has_begun(void);
 /* Stops for good: others use CUPTI's buffers from now on. Calls no function of CUPTI. */
 void kp_timeline_stop(void);
+/* Whether CUPTI did not go on recording after work of ours, which stopped it, too. */
+bool kp_timeline_refused(void);
 void kp_timeline_forked(void);
 
 /* Returns the time on the clock of the timeline, ns. Before it has begun, a time that kp_timeline_range converts. */

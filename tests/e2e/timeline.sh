@@ -71,7 +71,15 @@ grep -q '7 activities found no room' "$tmp/stored" || fail "the page does not te
 # Small buffers change nothing.
 both "small buffers" env KPROF_TIMELINE=on FAKE_ACTIVITY_BYTES=500 "$programs/p_window" many 20
 look "small buffers" same "$tmp/plain.log" "$tmp/s.kprof"
-# A CUPTI without the functions costs the timeline, and nothing else.
+# A CUPTI that does not record costs the timeline, and nothing else.
+both "not recorded" env KPROF_TIMELINE=on FAKE_FAIL=cuptiActivityEnable:999 "$programs/p_direct"
+grep -q '==WARNING== .*cannot record a timeline' "$tmp/kprof.err" "$tmp/report" || { fail "what is not recorded is not told"; show; }
+expect "not recorded: profiled" "$(account profiled)" "$(launches)"
+both "not recorded again" env KPROF_TIMELINE=on KPROF_WINDOW=1 FAKE_FAIL=cuptiActivityEnable:999:9 "$programs/p_window" many 5
+grep -q '==WARNING== The timeline ends early' "$tmp/kprof.err" "$tmp/report" || { fail "a timeline that ends early is not told"; show; }
+expect "not recorded again: profiled" "$(account profiled)" "$(launches)"
+"$build/kprof" report --page timeline "$tmp/s.kprof" | grep -q 'Kernels by time' || fail "a timeline that ends early is lost"
+both "not given" env KPROF_TIMELINE=on FAKE_FAIL=cuptiActivityFlushAll:999 "$programs/p_direct"
 
 # NVTX: ranges of threads, and the range in which the kernel behind a gap was launched.
 LD_LIBRARY_PATH=$build/fake "$programs/p_nvtx" >/dev/null

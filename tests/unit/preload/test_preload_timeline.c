@@ -314,8 +314,11 @@ static void ranges_from_before(void **state)
     assert_int_equal(t.forced, 1);
     t.rc = 3;
     kp_timeline_pause(CONTEXT);
+    assert_false(kp_timeline_refused());
     kp_timeline_resume(); /* fails */
     assert_false(kp_timeline_is_on());
+    assert_true(kp_timeline_refused());
+    assert_true(kp_timeline_has_begun()); /* what was recorded may be stored */
     kp_timeline_forked();
 }
 
