@@ -101,7 +101,7 @@ static int prepare_run(struct series *s)
     }
     s->made++;
     if (set_path("KPROF_REPLAY_FOLDER", a->folder, "") || set_path("KPROF_SESSION_FILE", folder, "/%p.kprof") ||
-        setenv("KPROF_REPLAY_RUN", number, 1) || setenv("KPROF_EXPORT", "", 1) || (s->made > 1 && set_later_run()))
+        setenv("KPROF_REPLAY_RUN", number, 1) || (s->made > 1 && set_later_run()))
         return no_memory();
     return 0;
 }
@@ -147,9 +147,6 @@ static void add_outcome(const struct series *s, struct kp_run_outcome *out)
     struct kp_run_outcome later;
     if (kp_run_outcome_read(s->a->status_file, &later))
         return;
-    if (later.seen != out->seen)
-        fprintf(stderr, "==WARNING== run %zu of the program made %" PRIu64 " launches, the first one %" PRIu64 "\n",
-                s->made, later.seen, out->seen);
     out->failures |= later.failures;
     out->unfinished += later.unfinished;
     out->runs = later.runs > out->runs ? later.runs : out->runs;
