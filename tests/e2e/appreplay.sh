@@ -147,6 +147,12 @@ other_ends() {
     expect "the first one killed" "$code" 137
     grep -q '1 of 11 runs were made, as the program was killed' "$tmp/kprof.err" || { fail "the first one killed: not told"; show; }
     expect "the first one killed: runs" "$(cat "$counter")" 1
+    printf '#!/bin/sh\nrm -f "$0"\nexec %s many 2\n' "$p" >"$tmp/once"
+    chmod +x "$tmp/once"
+    replayed "$tmp/once"
+    expect "a program that removes itself" "$code" 0
+    grep -q '1 of 11 runs were made, as the next one could not be started' "$tmp/kprof.err" || { fail "removes itself: not told"; show; }
+    expect "a program that removes itself: launches" "$(reported)" 2
     clean "other ends"
 }
 
