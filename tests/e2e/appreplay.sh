@@ -95,6 +95,20 @@ END
     expect "throughputs: metrics shown" "$(head -1 "$tmp/report" | tr , '\n' | grep -c 'lts__')" 1
 }
 
+# Each counted launch finds cold caches; the first run flushes nothing.
+flushes() { # RUN
+    mkdir -p "$tmp/shared"
+    KPROF_REPLAY_MODE=application KPROF_REPLAY_RUN=$1 KPROF_REPLAY_FOLDER=$tmp/shared profiled "$p" many 7
+    awk '$1 == "calls" && $3 == "cuMemcpyDtoDAsync_v2" { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
+}
+
+caches() {
+    expect "caches: first run" "$(flushes 1)" 0
+    expect "caches: second run" "$(KPROF_WINDOW=512 flushes 2)" 8 # one to prepare
+    expect "caches: left alone" "$(KPROF_CACHE_CONTROL=none flushes 2)" 0
+    rm -rf "$tmp/shared"
+}
+
 # What the user is told, and where the session goes.
 report() {
     replayed -o "$tmp/kept.kprof" -f "$p" many 4
@@ -215,7 +229,7 @@ processes() {
     clean "two processes"
 }
 
-for part in equal_values throughputs report other_launches other_ends interrupted input hopeless refused processes; do
+for part in equal_values throughputs caches report other_launches other_ends interrupted input hopeless refused processes; do
     $part
 done
 finish
