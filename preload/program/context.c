@@ -281,8 +281,9 @@ static void plan_context(const struct kp_context_setup *setup, struct kp_context
     if (!setup->one_pass || setup->run)
         c->extras = kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
                                         c->device.cc_minor);
-    if (!rc && setup->run) /* all runs must plan alike: the first one counts nothing, so no profiler refuses its plan */
-        rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);
+    /* All runs must plan alike, and the first one counts nothing: no profiler refuses its plan. */
+    if (!rc && setup->run && kp_library_availability(loaded.cupti, c->ctx, &c->availability))
+        c->availability = NULL;
     if (!rc) {
         make_plan(setup, c, bad_input);
         return;

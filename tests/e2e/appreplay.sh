@@ -205,6 +205,21 @@ hopeless() {
     clean "no permission"
 }
 
+# What fails in CUPTI costs values, and is said once; the runs go on.
+faults() {
+    for fault in cuptiRangeProfilerSetConfig cuptiRangeProfilerStop cuptiRangeProfilerDecodeData cuptiPCSamplingEnable \
+        cuptiSassMetricsSetConfig cuptiPmSamplingEnable cuptiProfilerGetCounterAvailability cuptiProfilerHostConfigAddMetrics; do
+        FAKE_FAIL=$fault:999 replayed --section SpeedOfLight,SourceCounters,PmSampling sh -c "$counting exec $p many 2"
+        expect "$fault: exit code" "$code" 0
+        expect "$fault: launches" "$(reported)" 2
+        expect "$fault: output" "$(grep -c 'entries: 4' "$tmp/kprof.out")" "$(cat "$counter")"
+        sort "$tmp/kprof.err" | grep -E 'WARNING|ERROR' | uniq -d >"$tmp/twice"
+        [ -s "$tmp/twice" ] && { fail "$fault: said twice"; cat "$tmp/twice"; }
+        [ "$fault" = cuptiProfilerGetCounterAvailability ] || grep -qhE 'WARNING|ERROR' "$tmp/kprof.err" "$tmp/report" || { fail "$fault: no word of it"; show; }
+        clean "$fault"
+    done
+}
+
 # What cannot be done, in one line.
 refused() {
     KPROF_REPLAY_MODE=application both "without the command" "$p" many 2
@@ -229,7 +244,7 @@ processes() {
     clean "two processes"
 }
 
-for part in equal_values throughputs caches report other_launches other_ends interrupted input hopeless refused processes; do
+for part in equal_values throughputs caches report other_launches other_ends interrupted input hopeless faults refused processes; do
     $part
 done
 finish
