@@ -323,6 +323,15 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return started;
 }
 
+/* Says how many runs of the program the context takes. Other contexts may take more: those count nothing here. */
+static void join_series(struct kp_context *c)
+{
+    size_t beside = kp_collector_beside(c->collector);
+    kp_outcome_runs(1 + c->plan->runs + beside);
+    if (c->beside > beside)
+        c->beside = 0;
+}
+
 static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
@@ -369,7 +378,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
     if (rc)
         without_counters(c, kp_library_explain(loaded.cupti, "cannot prepare the collection", rc));
     else if (setup->run)
-        kp_outcome_runs(1 + c->plan->runs + kp_collector_beside(c->collector));
+        join_series(c);
 }
 
 void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)

@@ -109,6 +109,20 @@ caches() {
     rm -rf "$tmp/shared"
 }
 
+# Kernels that must not run twice: kernel replay counts them in part, application replay in full. Each run makes each launch
+# once.
+once() {
+    for case in heap heap-blocks launches virtual-host; do
+        plain "$programs/p_repeat" $case
+        replayed "$programs/p_repeat" $case
+        expect "$case: exit code" "$code" "$plain_code"
+        expect "$case: launches" "$(reported)" "$(launches)"
+        expect "$case: notes" "$(grep -c 'Note:' "$tmp/report")" 0
+        expect "$case: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+        for run in 1 2 3 4 5 6 7 8 9 10 11; do cat "$tmp/plain.out"; done | cmp -s - "$tmp/kprof.out" || fail "$case: other output"
+    done
+}
+
 # What the user is told, and where the session goes.
 report() {
     replayed -o "$tmp/kept.kprof" -f "$p" many 4
@@ -244,7 +258,7 @@ processes() {
     clean "two processes"
 }
 
-for part in equal_values throughputs caches report other_launches other_ends interrupted input hopeless faults refused processes; do
+for part in equal_values throughputs caches once report other_launches other_ends interrupted input hopeless faults refused processes; do
     $part
 done
 finish
