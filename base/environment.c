@@ -45,8 +45,8 @@ static const char *const kept[] = {
 };
 
 /* Variables by which kprof's own parts communicate. */
-static const char *const left_out[] = {
-    "KPROF_SESSION_FILE=", "KPROF_STATUS_FILE=", "KPROF_METRICS_TOLD=", "KPROF_APPLICATION="};
+static const char *const left_out[] = {"KPROF_SESSION_FILE=", "KPROF_STATUS_FILE=", "KPROF_METRICS_TOLD=",
+                                       "KPROF_APPLICATION=",  "KPROF_REPLAY_RUN=",  "KPROF_REPLAY_FOLDER="};
 
 static bool begins_with(const char *entry, const char *const *beginnings, size_t n)
 {

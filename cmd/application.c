@@ -24,7 +24,7 @@ enum { MOST_RUNS = 1024 };
 struct series {
     const struct kp_application *a;
     char **folders; /* of the sessions of each run */
-    size_t made, wanted;
+    size_t folders_made, made, wanted;
     int first_status; /* as waitpid gives it */
     off_t input;      /* where stdin was; -1: it cannot be read again */
     bool told_input;
@@ -99,9 +99,9 @@ static int prepare_run(struct series *s)
         free(folder);
         return status;
     }
-    s->made++;
+    s->folders_made = ++s->made;
     if (set_path("KPROF_REPLAY_FOLDER", a->folder, "") || set_path("KPROF_SESSION_FILE", folder, "/%p.kprof") ||
-        setenv("KPROF_REPLAY_RUN", number, 1) || setenv("KPROF_EXPORT", "", 1) || (s->made > 1 && set_later_run()))
+        setenv("KPROF_REPLAY_RUN", number, 1) || (s->made > 1 && set_later_run()))
         return no_memory();
     return 0;
 }
@@ -147,9 +147,6 @@ static void add_outcome(const struct series *s, struct kp_run_outcome *out)
     struct kp_run_outcome later;
     if (kp_run_outcome_read(s->a->status_file, &later))
         return;
-    if (later.seen != out->seen)
-        fprintf(stderr, "==WARNING== run %zu of the program made %" PRIu64 " launches, the first one %" PRIu64 "\n",
-                s->made, later.seen, out->seen);
     out->failures |= later.failures;
     out->unfinished += later.unfinished;
     out->runs = later.runs > out->runs ? later.runs : out->runs;
@@ -406,8 +403,15 @@ int kp_application_run(const struct kp_application *a, struct kp_run_outcome *ou
 {
     struct series s = {.a = a, .wanted = 1, .input = lseek(STDIN_FILENO, 0, SEEK_CUR)};
     int rc = 0;
-    while (!rc && !s.why && s.made < s.wanted)
+    while (!rc && !s.why && s.made < s.wanted) {
+        size_t before = s.made;
         rc = run_once(&s, out);
+        if (rc && before) { /* the end of the command is that of the first run */
+            s.why = "the next one could not be started";
+            s.made = before;
+            rc = 0;
+        }
+    }
     *status = s.first_status;
     if (!rc && s.why && s.made < s.wanted) {
         out->failures |= kp_failure_bit(KP_FAILURE_IN_PART);
@@ -416,7 +420,7 @@ int kp_application_run(const struct kp_application *a, struct kp_run_outcome *ou
     }
     if (s.made)
         join_all(&s, out);
-    for (size_t k = 0; k < s.made; k++) {
+    for (size_t k = 0; k < s.folders_made; k++) {
         remove_folder(s.folders[k]);
         free(s.folders[k]);
     }

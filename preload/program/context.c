@@ -323,8 +323,9 @@ static void plan_context(const struct kp_context_setup *setup, struct kp_context
     if (!setup->one_pass || setup->run)
         c->extras = kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
                                         c->device.cc_minor);
-    if (!rc && setup->run) /* all runs must plan alike: the first one counts nothing, so no profiler refuses its plan */
-        rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);
+    /* All runs must plan alike, and the first one counts nothing: no profiler refuses its plan. */
+    if (!rc && setup->run && kp_library_availability(loaded.cupti, c->ctx, &c->availability))
+        c->availability = NULL;
     if (!rc) {
         make_plan(setup, c, bad_input);
         return;
@@ -362,6 +363,15 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     if (!started)
         free(g);
     return started;
+}
+
+/* Says how many runs of the program the context takes. Other contexts may take more: those count nothing here. */
+static void join_series(struct kp_context *c)
+{
+    size_t beside = kp_collector_beside(c->collector);
+    kp_outcome_runs(1 + c->plan->runs + beside);
+    if (c->beside > beside)
+        c->beside = 0;
 }
 
 static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
@@ -411,7 +421,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
     if (rc)
         without_counters(c, kp_library_explain(loaded.cupti, "cannot prepare the collection", rc));
     else if (setup->run)
-        kp_outcome_runs(1 + c->plan->runs + kp_collector_beside(c->collector));
+        join_series(c);
 }
 
 void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)

@@ -6,6 +6,7 @@
 one_thread
 export LD_LIBRARY_PATH="$build/fake" KPROF_WINDOW=1
 p=$programs/p_window
+limit=${E2E_LIMIT:-120} # a series is a dozen programs
 counter=$tmp/counter
 
 # Runs the command with application replay; out, err and report are what it said.
@@ -65,7 +66,7 @@ equal_values() {
     warnings=1 same_values "graphs" "$programs/p_graph" # that of the first run is not repeated
     KPROF_GRAPH_PROFILING=graph same_values "graphs as wholes" "$programs/p_graph"
     same_values "some launches" -s 2 -c 3 "$programs/p_direct"
-    sanitised || same_values "full" --set full "$p" many 2
+    same_values "all providers" --section SpeedOfLight,MemoryWorkloadAnalysis,SourceCounters,PmSampling "$p" many 2
 }
 
 # Throughputs that take several passes are the largest of their constituents, where CUPTI's libraries tell these.
@@ -95,6 +96,34 @@ END
     expect "throughputs: metrics shown" "$(head -1 "$tmp/report" | tr , '\n' | grep -c 'lts__')" 1
 }
 
+# Each counted launch finds cold caches; the first run flushes nothing.
+flushes() { # RUN
+    mkdir -p "$tmp/shared"
+    KPROF_REPLAY_MODE=application KPROF_REPLAY_RUN=$1 KPROF_REPLAY_FOLDER=$tmp/shared profiled "$p" many 7
+    awk '$1 == "calls" && $3 == "cuMemcpyDtoDAsync_v2" { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
+}
+
+caches() {
+    expect "caches: first run" "$(flushes 1)" 0
+    expect "caches: second run" "$(KPROF_WINDOW=512 flushes 2)" 8 # one to prepare
+    expect "caches: left alone" "$(KPROF_CACHE_CONTROL=none flushes 2)" 0
+    rm -rf "$tmp/shared"
+}
+
+# Kernels that must not run twice: kernel replay counts them in part, application replay in full. Each run makes each launch
+# once.
+once() {
+    for case in heap heap-blocks launches virtual-host; do
+        plain "$programs/p_repeat" $case
+        replayed "$programs/p_repeat" $case
+        expect "$case: exit code" "$code" "$plain_code"
+        expect "$case: launches" "$(reported)" "$(launches)"
+        expect "$case: notes" "$(grep -c 'Note:' "$tmp/report")" 0
+        expect "$case: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+        for run in 1 2 3 4 5 6 7 8 9 10 11; do cat "$tmp/plain.out"; done | cmp -s - "$tmp/kprof.out" || fail "$case: other output"
+    done
+}
+
 # What the user is told, and where the session goes.
 report() {
     replayed -o "$tmp/kept.kprof" -f "$p" many 4
@@ -116,8 +145,7 @@ other_launches() {
     replayed sh -c "$counting [ \$n != 3 ] && exec $p many 4; exec $p many 5"
     expect "one more: exit code" "$code" 0
     expect "one more: launches" "$(reported)" 4
-    grep -q 'WARNING.* run 3 of the program made 5 launches, the first one 4' "$tmp/kprof.err" || { fail "one more: not told"; show; }
-    grep -q 'run 3 .*4 of the first run have no partner in it, and 5 of it none' "$tmp/kprof.err" || { fail "one more: partners"; show; }
+    grep -q 'WARNING.* run 3 of process [0-9]* made 5 launches instead of 4: 4 of the first run have no partner in it, and 5 of it none' "$tmp/kprof.err" || { fail "one more: partners"; show; }
     grep -q 'run 3 of the program has no such launch' "$tmp/report" || { fail "one more: no reason"; show; }
 
     replayed --app-replay-mode relaxed sh -c "$counting [ \$n != 3 ] && exec $p many 4; exec $p many 5"
@@ -148,6 +176,12 @@ other_ends() {
     expect "the first one killed" "$code" 137
     grep -q '1 of 11 runs were made, as the program was killed' "$tmp/kprof.err" || { fail "the first one killed: not told"; show; }
     expect "the first one killed: runs" "$(cat "$counter")" 1
+    printf '#!/bin/sh\nrm -f "$0"\nexec %s many 2\n' "$p" >"$tmp/once"
+    chmod +x "$tmp/once"
+    replayed "$tmp/once"
+    expect "a program that removes itself" "$code" 0
+    grep -q '1 of 11 runs were made, as the next one could not be started' "$tmp/kprof.err" || { fail "removes itself: not told"; show; }
+    expect "a program that removes itself: launches" "$(reported)" 2
     clean "other ends"
 }
 
@@ -186,6 +220,21 @@ hopeless() {
     clean "no permission"
 }
 
+# What fails in CUPTI costs values, and is said once; the runs go on.
+faults() {
+    for fault in cuptiRangeProfilerSetConfig cuptiRangeProfilerDecodeData cuptiPCSamplingEnable cuptiSassMetricsSetConfig \
+        cuptiPmSamplingEnable cuptiProfilerGetCounterAvailability; do
+        FAKE_FAIL=$fault:999 replayed --section SpeedOfLight,SourceCounters,PmSampling sh -c "$counting exec $p many 2"
+        expect "$fault: exit code" "$code" 0
+        expect "$fault: launches" "$(reported)" 2
+        expect "$fault: output" "$(grep -c 'entries: 4' "$tmp/kprof.out")" "$(cat "$counter")"
+        sort "$tmp/kprof.err" | grep -E 'WARNING|ERROR' | uniq -d >"$tmp/twice"
+        [ -s "$tmp/twice" ] && { fail "$fault: said twice"; cat "$tmp/twice"; }
+        [ "$fault" = cuptiProfilerGetCounterAvailability ] || grep -qhE 'WARNING|ERROR' "$tmp/kprof.err" "$tmp/report" || { fail "$fault: no word of it"; show; }
+        clean "$fault"
+    done
+}
+
 # What cannot be done, in one line.
 refused() {
     KPROF_REPLAY_MODE=application both "without the command" "$p" many 2
@@ -210,7 +259,7 @@ processes() {
     clean "two processes"
 }
 
-for part in equal_values throughputs report other_launches other_ends interrupted input hopeless refused processes; do
+for part in equal_values throughputs caches once report other_launches other_ends interrupted input hopeless faults refused processes; do
     $part
 done
 finish

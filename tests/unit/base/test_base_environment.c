@@ -12,9 +12,20 @@
 
 static void chosen(void **state)
 {
-    char *env[] = {"SECRET_TOKEN=x", "SLURM_PROCID=4",    "KPROF_SET=full",       "CUDA_VISIBLE_DEVICES=1,0",
-                   "CUDA_EMPTY=",    "NCCL_DEBUG=a\nb=c", "KPROF_SESSION_FILE=s", "KPROF_APPLICATION=1",
-                   "RANKING=1",      "KPROF_NO_SIGN",     "HOME=/root",           NULL};
+    char *env[] = {"SECRET_TOKEN=x",
+                   "SLURM_PROCID=4",
+                   "KPROF_SET=full",
+                   "CUDA_VISIBLE_DEVICES=1,0",
+                   "CUDA_EMPTY=",
+                   "NCCL_DEBUG=a\nb=c",
+                   "KPROF_SESSION_FILE=s",
+                   "KPROF_APPLICATION=1",
+                   "KPROF_REPLAY_RUN=1",
+                   "KPROF_REPLAY_FOLDER=/tmp/f",
+                   "RANKING=1",
+                   "KPROF_NO_SIGN",
+                   "HOME=/root",
+                   NULL};
     char *none[] = {"PATH=/bin", NULL};
     (void)state;
     char *text = kp_environment_lines(env);
