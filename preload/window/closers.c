@@ -83,7 +83,7 @@ void kp_closers_tell_early(double took_ns)
     kp_log_progress(
         "%s%.1f launches a second: windows hold %.1f launches each and take %.2f s, closed by %s; --set quick "
         "counts in one pass instead, --filter-mode per-launch-config --launch-count 1 takes one launch of "
-        "each kind",
+        "each kind, --replay-mode rotate repeats nothing and has all sections of kernels that come again",
         slow ? "Slow, " : "", 1e9 * (double)launches / all_ns, (double)launches / (double)windows,
         all_ns / 1e9 / (double)windows, text);
 }
