@@ -2,7 +2,7 @@
 # The whole GPU suite in parts of less than ten minutes each, for machines that are lent by the call. Needs what run.sh
 # needs; part 1 two GPUs for the ranks.
 #   tests/gpu/suite.sh OUT PART...     PART: 1 (choose.sh, source.sh), 2 (full.sh, why.sh), 3 (run.sh without these), 4
-#   (bench.sh)
+#   (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh)
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1
@@ -32,6 +32,12 @@ for part; do
         ;;
     3) CUDA_VISIBLE_DEVICES=0 step 580 run.sh alone ;;
     4) CUDA_VISIBLE_DEVICES=0 step 580 bench.sh ;;
+    5)
+        export CUDA_VISIBLE_DEVICES=0
+        step 120 timeline.sh
+        step 240 app_replay.sh
+        step 220 rotate.sh 40 basic
+        ;;
     *) echo "no part $part" >&2 && exit 2 ;;
     esac
 done
