@@ -156,7 +156,7 @@ static int find_stack(void *arg, uint64_t id, struct kp_stack *out)
 
 static int print_to(const struct kp_sink *sink, const struct kp_display *d)
 {
-    struct kp_launches launches = {.each = each, .from = &rec, .lookup = {find_code, find_stack, NULL}};
+    struct kp_launches launches = {.each = each, .from = &rec, .lookup = {.code = find_code, .stack = find_stack}};
     char *err = NULL;
     int rc = kp_page_print(sink, d, &rec.session, &launches, &err);
     assert_null(err);

@@ -229,7 +229,7 @@ static const struct kp_writer_kind document = {BLOCKS}, rows = {.rows = true, .p
 static char *write_until(const struct kp_writer_kind *kind, const struct kp_display *d, const char *ends_at,
                          int expected)
 {
-    struct kp_launches launches = {.each = each, .from = &rec, .lookup = {find_code, find_stack, NULL}};
+    struct kp_launches launches = {.each = each, .from = &rec, .lookup = {.code = find_code, .stack = find_stack}};
     char *text = NULL, *err = NULL;
     size_t size;
     struct toy t = {.base = {.kind = kind}, .to = open_memstream(&text, &size), .ends_at = ends_at};
