@@ -54,6 +54,12 @@ int kp_plan_schedule_rotation(struct kp_planner *x);
 
 /* Schedules names[0..n) in one list: 0 and *config, a CUPTI code when they do not combine, or -ENOMEM. */
 int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config);
+/* Does the same, but only counts the passes; *passes is 0 after an error. */
+int kp_plan_passes(const struct kp_planner *x, const char *const *names, size_t n, size_t *passes);
+/* Returns the length of the hardware unit in a metric's name. */
+size_t kp_plan_unit_len(const char *name);
+/* Whether two metrics are of one hardware unit. */
+bool kp_plan_same_unit(const char *a, const char *b);
 /* Adds the list as a group of the plan, which then owns it. 0 or -ENOMEM. */
 int kp_plan_commit(struct kp_plan *p, struct kp_config *config);
 /* Shares the unscheduled counters among runs: `group` becomes the index of the run's list. */

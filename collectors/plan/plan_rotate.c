@@ -54,7 +54,7 @@ static const char fits_none[] = "it needs more than one pass, and a rotation cou
 /* Writes an expression of from_sums for a metric. */
 static void write_expression(const char *form, const char *name, size_t base, char out[EXPRESSION_ROOM])
 {
-    size_t n = 0, unit = (size_t)(strstr(name, "__") - name);
+    size_t n = 0, unit = kp_plan_unit_len(name);
     for (const char *c = form; *c && n + NAME_MAX_ROOM < EXPRESSION_ROOM; c++) {
         if (*c == 'B' || *c == 'U')
             n += (size_t)snprintf(out + n, EXPRESSION_ROOM - n, "%.*s", (int)(*c == 'B' ? base : unit), name);
@@ -87,12 +87,10 @@ static bool look_up(const char *name, char out[EXPRESSION_ROOM])
 /* Returns the passes of one metric alone; 0 when it cannot be counted; negative without memory. */
 static int passes_alone(const struct kp_planner *x, const char *name)
 {
-    struct kp_config config;
-    int rc = kp_plan_try(x, &name, 1, &config);
+    size_t passes;
+    int rc = kp_plan_passes(x, &name, 1, &passes);
     if (rc)
         return rc < 0 ? rc : 0;
-    size_t passes = config.passes;
-    kp_config_free(&config);
     return passes > INT16_MAX ? INT16_MAX : (int)passes;
 }
 
@@ -231,9 +229,8 @@ struct packing {
 static size_t unit_of(const char *name)
 {
     static const char patched[] = "__sass_";
-    const char *end = strstr(name, "__");
-    size_t len = end ? (size_t)(end - name) : strlen(name);
-    return end && !strncmp(end, patched, strlen(patched)) ? len + strlen(patched) : len;
+    size_t len = kp_plan_unit_len(name);
+    return strncmp(name + len, patched, strlen(patched)) ? len : len + strlen(patched);
 }
 
 /* KP_VENDOR: of these, the L2 and the L1 count one in a pass. Each list should begin with one. */

@@ -27,16 +27,6 @@ struct packing {
     size_t n_units, most;          /* most: names of a list, at most */
 };
 
-static int passes_of(const struct kp_planner *x, const char *const *names, size_t n, size_t *passes)
-{
-    struct kp_config config;
-    int rc = kp_tables_schedule(x->cupti, x->chip, x->availability, names, n, &config);
-    *passes = rc ? 0 : config.passes;
-    if (!rc)
-        kp_config_free(&config);
-    return rc;
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -126,7 +116,7 @@ static int take_apart(struct kp_planner *x, const char *name)
 static int judge(struct kp_planner *x, const char *name)
 {
     size_t passes;
-    int rc = passes_of(x, &name, 1, &passes);
+    int rc = kp_plan_passes(x, &name, 1, &passes);
     if (rc < 0 || passes == 1)
         return rc < 0 ? rc : 0;
     if (rc)
@@ -149,7 +139,7 @@ static int settle(struct kp_planner *x)
         rc = names ? 0 : -ENOMEM;
         for (size_t i = 0; !rc && i < n; i += k) {
             k = cluster(names + i, n - i);
-            rc = passes_of(x, names + i, k, &passes);
+            rc = kp_plan_passes(x, names + i, k, &passes);
             if (rc == -ENOMEM || (!rc && passes == 1))
                 continue;
             rc = 0;
@@ -165,9 +155,8 @@ static int settle(struct kp_planner *x)
 
 static size_t unit_of(struct packing *p, const char *name)
 {
-    const char *end = strstr(name, "__");
-    size_t len = end ? (size_t)(end - name) + 2 : strlen(name), u = 0;
-    while (u < p->n_units && strncmp(p->units[u], name, len) != 0)
+    size_t u = 0;
+    while (u < p->n_units && !kp_plan_same_unit(p->units[u], name))
         u++;
     if (u == p->n_units && u < MOST_UNITS)
         p->units[p->n_units++] = name;
@@ -179,7 +168,7 @@ static int fits(const struct packing *p, struct list *l, const char *const *name
 {
     size_t passes;
     memcpy(l->names + l->n, names, n * sizeof(*names));
-    int rc = passes_of(p->x, l->names, l->n + n, &passes);
+    int rc = kp_plan_passes(p->x, l->names, l->n + n, &passes);
     *fit = !rc && passes == 1;
     return rc == -ENOMEM ? rc : 0;
 }
@@ -238,7 +227,7 @@ static int place_several(struct kp_planner *x)
         if (p->metrics[i].group != TAKES_SEVERAL)
             continue;
         names[n] = p->metrics[i].name;
-        int why = passes_of(x, names, n + 1, &passes);
+        int why = kp_plan_passes(x, names, n + 1, &passes);
         rc = why < 0 ? why : why ? cannot(x, names[n], why) : 0;
         n += !rc && !why;
         all = !rc && !why ? passes : all;

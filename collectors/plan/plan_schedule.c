@@ -24,9 +24,19 @@ int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, 
     return kp_tables_schedule(x->cupti, x->chip, x->availability, names, n, config);
 }
 
+int kp_plan_passes(const struct kp_planner *x, const char *const *names, size_t n, size_t *passes)
+{
+    struct kp_config config;
+    int rc = kp_plan_try(x, names, n, &config);
+    *passes = rc ? 0 : config.passes;
+    if (!rc)
+        kp_config_free(&config);
+    return rc;
+}
+
 /* ---- one list of all ---- */
 
-static size_t unit_len(const char *name)
+size_t kp_plan_unit_len(const char *name)
 {
     const char *end = strstr(name, "__");
     return end ? (size_t)(end - name) : strlen(name);
@@ -36,7 +46,7 @@ static size_t unit_len(const char *name)
 static int by_unit(const void *a, const void *b)
 {
     const struct kp_planned *x = *(const struct kp_planned *const *)a, *y = *(const struct kp_planned *const *)b;
-    size_t nx = unit_len(x->name), ny = unit_len(y->name);
+    size_t nx = kp_plan_unit_len(x->name), ny = kp_plan_unit_len(y->name);
     int differs = strncmp(x->name, y->name, nx < ny ? nx : ny);
     if (!differs)
         differs = (nx > ny) - (nx < ny);
@@ -119,16 +129,16 @@ static int extend(struct pack *o, const char *const *names, size_t n)
     return 0;
 }
 
-static bool same_unit(const char *a, const char *b)
+bool kp_plan_same_unit(const char *a, const char *b)
 {
-    size_t n = unit_len(a);
-    return unit_len(b) == n && !strncmp(a, b, n);
+    size_t n = kp_plan_unit_len(a);
+    return kp_plan_unit_len(b) == n && !strncmp(a, b, n);
 }
 
 static bool has_unit(const char *const *names, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
-        if (same_unit(names[i], name))
+        if (kp_plan_same_unit(names[i], name))
             return true;
     return false;
 }

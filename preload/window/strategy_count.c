@@ -7,6 +7,9 @@
 #include "preload/window/job.h"
 #include "preload/window/strategy.h"
 
+const char kp_counted_no_config[] =
+    "read from an activity record of a run without counters, and this launch was counted as the program ran it";
+
 /* Of the launch being counted, where its list takes several passes. */
 static struct kp_carried carried;
 
@@ -70,8 +73,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 
 const struct kp_strategy kp_strategy_count = {
     .name = "count",
-    .no_config = "read from an activity record of a run without counters, and this launch was counted as the program "
-                 "ran it",
+    .no_config = kp_counted_no_config,
     .suits = suits,
     .admit = admit,
     .open = open_window,

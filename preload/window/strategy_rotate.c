@@ -47,8 +47,7 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
 
 const struct kp_strategy kp_strategy_rotate = {
     .name = "rotate",
-    .no_config = "read from an activity record of a run without counters, and this launch was counted as the program "
-                 "ran it",
+    .no_config = kp_counted_no_config,
     .patience = PATIENCE,
     .suits = suits,
     .admit = admit,

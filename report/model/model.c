@@ -27,6 +27,13 @@ static size_t lower_bound(const struct kp_result *r, const char *name)
     return lo;
 }
 
+/* Whether `r` has the metric; *at receives its index, or that to insert it at. */
+static bool has(const struct kp_result *r, const char *name, size_t *at)
+{
+    *at = lower_bound(r, name);
+    return *at < r->n_metrics && !strcmp(r->metrics[*at].name, name);
+}
+
 static void metric_free(struct kp_metric *m)
 {
     free(m->name);
@@ -61,8 +68,8 @@ static int put(struct kp_result *r, const struct kp_metric *value)
         r->lossy = true;
         return -ENOMEM;
     }
-    size_t i = lower_bound(r, m.name);
-    if (i < r->n_metrics && !strcmp(r->metrics[i].name, m.name)) {
+    size_t i;
+    if (has(r, m.name, &i)) {
         metric_free(&r->metrics[i]);
     } else {
         memmove(&r->metrics[i + 1], &r->metrics[i], (r->n_metrics - i) * sizeof m);
@@ -94,8 +101,8 @@ int kp_result_set_text(struct kp_result *r, const char *name, const char *unit, 
 
 static struct kp_metric *find(struct kp_result *r, const char *name)
 {
-    size_t i = lower_bound(r, name);
-    return i < r->n_metrics && !strcmp(r->metrics[i].name, name) ? &r->metrics[i] : NULL;
+    size_t at;
+    return has(r, name, &at) ? &r->metrics[at] : NULL;
 }
 
 int kp_result_set_spread(struct kp_result *r, const char *name, uint32_t counted, double deviation)
@@ -166,8 +173,8 @@ static struct kp_instance *instances_new(const char *const *keys, const double *
 int kp_result_set_instances(struct kp_result *r, const char *name, const char *const *keys, const double *values,
                             size_t n)
 {
-    size_t at = lower_bound(r, name);
-    if (at == r->n_metrics || strcmp(r->metrics[at].name, name))
+    size_t at;
+    if (!has(r, name, &at))
         return -ENOENT;
     struct kp_instance *list = n ? instances_new(keys, values, n) : NULL;
     if (n && !list) {
@@ -191,14 +198,14 @@ int kp_result_take(struct kp_result *r, struct kp_result *from)
     int rc = 0;
     for (size_t k = 0; k < from->n_metrics; k++) {
         struct kp_metric *m = &from->metrics[k];
-        size_t at = lower_bound(r, m->name);
-        bool has = at < r->n_metrics && !strcmp(r->metrics[at].name, m->name);
-        bool better = has && r->metrics[at].kind == KP_VALUE_NA && m->kind != KP_VALUE_NA;
-        if (rc || (has && !better) || (!has && (rc = reserve_one(r)))) {
+        size_t at;
+        bool known = has(r, m->name, &at);
+        bool better = known && r->metrics[at].kind == KP_VALUE_NA && m->kind != KP_VALUE_NA;
+        if (rc || (known && !better) || (!known && (rc = reserve_one(r)))) {
             from->metrics[left++] = *m;
             continue;
         }
-        if (has) {
+        if (known) {
             metric_free(&r->metrics[at]);
         } else {
             memmove(&r->metrics[at + 1], &r->metrics[at], (r->n_metrics - at) * sizeof *m);
@@ -212,8 +219,8 @@ int kp_result_take(struct kp_result *r, struct kp_result *from)
 
 void kp_result_remove(struct kp_result *r, const char *name)
 {
-    size_t at = lower_bound(r, name);
-    if (at == r->n_metrics || strcmp(r->metrics[at].name, name) != 0)
+    size_t at;
+    if (!has(r, name, &at))
         return;
     metric_free(&r->metrics[at]);
     memmove(&r->metrics[at], &r->metrics[at + 1], (--r->n_metrics - at) * sizeof *r->metrics);
@@ -221,8 +228,8 @@ void kp_result_remove(struct kp_result *r, const char *name)
 
 const struct kp_metric *kp_result_find(const struct kp_result *r, const char *name)
 {
-    size_t i = lower_bound(r, name);
-    return i < r->n_metrics && !strcmp(r->metrics[i].name, name) ? &r->metrics[i] : NULL;
+    size_t at;
+    return has(r, name, &at) ? &r->metrics[at] : NULL;
 }
 
 bool kp_metric_number(const struct kp_metric *m, double *out)
