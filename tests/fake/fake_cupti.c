@@ -510,6 +510,7 @@ static bool range_profiler_has_counters(CUcontext ctx)
 }
 
 static void note_activity(const struct fake_launch *launch);
+static void note_own_kernel(const struct fake_launch *launch);
 static bool patches(CUcontext ctx);
 static void get_to_know(const struct fake_launch *launch, bool patched);
 static void sample_launch(const struct fake_launch *launch);
@@ -527,6 +528,15 @@ static void set_pace(CUcontext ctx)
 }
 static void sample_kernel(const struct fake_launch *launch);
 
+/* Whether a pass that counts is running in the launch's context. */
+static bool counts_in_ranges(const struct fake_launch *launch)
+{
+    for (const CUpti_RangeProfiler_Object *object = objects; object; object = object->next)
+        if (object->running && object->ctx == launch->ctx && object->mode == CUPTI_AutoRange && !launch->from_graph)
+            return true;
+    return false;
+}
+
 /* Called by the fake driver for each kernel, in the thread that launches it. */
 static void on_launch(const struct fake_launch *launch, void *data)
 {
@@ -534,6 +544,8 @@ static void on_launch(const struct fake_launch *launch, void *data)
 
     (void)data;
     note_activity(launch);
+    if (counts_in_ranges(launch))
+        note_own_kernel(launch);
     get_to_know(launch, patches(launch->ctx));
     sample_launch(launch);
     count_launch(launch);

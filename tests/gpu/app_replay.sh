@@ -48,10 +48,10 @@ for name in $programs; do
     timeout 1500 ncu --replay-mode application --clock-control none $flags $ranges $program >"$out/ncu.$name.txt" 2>&1
     theirs=$(since "$start" 1)
     ncu --replay-mode application --clock-control none $flags $ranges $program >"$out/ncu2.$name.txt" 2>&1
-    "$here/compare.py" "$out/app.$name.txt" "$out/ncu.$name.txt" "$out/ncu2.$name.txt" >"$out/compare.$name.txt"
+    python3 "$here/compare.py" "$out/app.$name.txt" "$out/ncu.$name.txt" "$out/ncu2.$name.txt" >"$out/compare.$name.txt"
     agree=$(awk -F'|' '/^\| [A-Z].*%\)/ { split($4, a, " "); ok += a[1]; n += $3 } END { if (n) print ok " of " n }' "$out/compare.$name.txt")
     tail -12 "$out/compare.$name.txt"
-    "$here/compare.py" "$out/app.$name.txt" "$out/kernel.$name.txt" | tail -3
+    python3 "$here/compare.py" "$out/app.$name.txt" "$out/kernel.$name.txt" | tail -3
     runs=$(grep -oE 'application replay, [0-9]+ runs' "$out/app.$name.txt" | tail -1 | grep -oE '[0-9]+')
     launches=$(grep -cE '^  [^ ].*, Context [0-9]+, Stream [0-9]+, Device' "$out/app.$name.txt")
     same=yes

@@ -90,6 +90,18 @@ static void note_activity(const struct fake_launch *launch)
     k->end = k->start + KERNEL_NS + BLOCK_NS * launch->grid[0];
 }
 
+/* Notes the kernel that CUPTI itself launches behind each counted range. */
+static void note_own_kernel(const struct fake_launch *launch)
+{
+    struct fake_launch own = *launch;
+
+    own.name = "WaitNs";
+    own.shared_bytes = own.static_shared_bytes = 0;
+    for (int i = 0; i < 3; i++)
+        own.grid[i] = own.block[i] = 1;
+    note_activity(&own);
+}
+
 static void note_transfer(const struct fake_transfer *t)
 {
     LOCKED();

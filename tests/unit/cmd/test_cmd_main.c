@@ -645,6 +645,30 @@ static void every_flag_reaches_the_environment(void **state)
     assert_exited(RUN("echo", "--zebra", "-k", "--"), 0, "--zebra -k --\n", no_session); /* the program's own */
 }
 
+static void lists_that_are_given_again_grow(void **state)
+{
+    char inherited[] = "KPROF_SECTION=LaunchStats";
+    (void)state;
+    struct outcome o =
+        RUN_WITH(ENV(inherited), "--quiet", "--section", "Occupancy", "--metrics=a", "--section=SpeedOfLight", "--rule",
+                 "CPIStall", "--metrics", "b,c", "--rule=SlowPipeLimiter", "--devices", "0", "--devices=2,3",
+                 "--target-processes-filter", "x", "--target-processes-filter=y", "--page", "raw", "--page", "trace",
+                 "-k", "one", "-k", "two", "env");
+    assert_exited(o, 0, NULL, NULL); /* with a warning, as no metric is called so */
+    static const char *const lines[] = {
+        "KPROF_SECTION=Occupancy,SpeedOfLight", /* what the variable says does not count beside flags */
+        "KPROF_METRICS=a,b,c",
+        "KPROF_RULE=CPIStall,SlowPipeLimiter",
+        "KPROF_DEVICES=0,2,3",
+        "KPROF_TARGET_PROCESSES_FILTER=x,y",
+        "KPROF_PAGE=trace", /* one that is no list: the last holds */
+        "KPROF_KERNEL_NAME=two",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (!has_line(o.out, lines[i]))
+            fail_msg("no line %s in\n%s", lines[i], o.out);
+}
+
 /* A variable may hold for many runs, a flag is of this one. */
 static void flags_without_effect_are_told_of(void **state)
 {
@@ -897,6 +921,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(report_puts_sessions_together),
         cmocka_unit_test(help_lists_every_option),
         cmocka_unit_test(every_flag_reaches_the_environment),
+        cmocka_unit_test(lists_that_are_given_again_grow),
         cmocka_unit_test(flags_without_effect_are_told_of),
         cmocka_unit_test(the_library_is_preloaded_before_others),
         cmocka_unit_test(without_the_library_nothing_runs),
