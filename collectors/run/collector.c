@@ -387,10 +387,10 @@ static bool fits_again(const struct kp_collector *c, size_t spare)
     return left >= owned && left - owned >= spare;
 }
 
-bool kp_collector_has_room(const struct kp_collector *c)
+bool kp_collector_has_room(const struct kp_collector *c, size_t more)
 {
     /* For the profiler, and for what the program allocates until the window closes. */
-    return fits_again(c, (size_t)1 << 30);
+    return fits_again(c, more + ((size_t)1 << 30));
 }
 
 int kp_collector_keep(struct kp_collector *c, char **why)

@@ -90,8 +90,8 @@ size_t kp_collector_room(struct kp_collector *c);
  * (malloc'ed): too much memory in use, or the library refused. */
 int kp_collector_save(struct kp_collector *c, char **why);
 
-/* Whether the device has room for a second copy of its memory, behind kp_collector_save. */
-bool kp_collector_has_room(const struct kp_collector *c);
+/* Whether the device has room for a second copy of its memory, behind kp_collector_save, and for `more` byte. */
+bool kp_collector_has_room(const struct kp_collector *c, size_t more);
 /* Saves memory a second time, as the program's own execution left it: kp_collector_replay ends with that state. No work
  * of the program may run. 0, or -1 with *why (malloc'ed). */
 int kp_collector_keep(struct kp_collector *c, char **why);

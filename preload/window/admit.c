@@ -28,6 +28,7 @@ struct row {
 };
 
 const char kp_reaches_host[] = "a kernel that can reach host memory";
+const char kp_host_rewound[] = "pinned memory that a replay would rewind";
 
 /* Returns the reason of the first row that holds, and that row; or NULL. */
 static const char *first_of(const struct row *r, const struct kp_question *q, const struct row **found)
@@ -142,10 +143,12 @@ static bool met_managed_memory(const struct kp_question *q)
     return kp_flags_met(KP_MET_MANAGED);
 }
 
+/* A window that keeps the memory of the program's own execution keeps this memory, too; but a repetition lacks what the
+ * host wrote there meanwhile. */
 static bool is_host_rewound(const struct kp_question *q)
 {
-    (void)q;
-    return kp_hostmem_rewound();
+    return kp_hostmem_rewound() &&
+           (q->fit.host || q->what->graph || kp_context_several(q->setup) || !q->setup->options->window_reads);
 }
 
 static const struct row reasons_alone[] = {
@@ -153,7 +156,7 @@ static const struct row reasons_alone[] = {
     {.holds = has_uncopied, .why = "arguments of unknown size"},
     {.holds = is_reading_graph, .why = "a graph that reads host memory"},
     {.holds = met_managed_memory, .why = "managed memory"},
-    {.holds = is_host_rewound, .why = "pinned memory that a replay would rewind"},
+    {.holds = is_host_rewound, .why = kp_host_rewound},
     {.holds = NULL},
 };
 

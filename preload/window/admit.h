@@ -10,6 +10,8 @@
 
 /* The reason of a launch that can reach host memory. */
 extern const char kp_reaches_host[];
+/* The reason where a restore would rewind what the host writes meanwhile. */
+extern const char kp_host_rewound[];
 
 /* The decisions about a launch once its context and function are known. */
 struct kp_fit {

@@ -52,8 +52,8 @@ static CUresult issue_first(struct kp_item *i)
 /* Returns why the window closes behind the launch, or NULL. */
 static const char *closes_behind(const struct kp_question *q)
 {
-    if (w->strategy->rewinds && q->fit.alone)
-        return q->fit.alone;
+    if (w->strategy->rewinds && (q->fit.alone || w->alone))
+        return q->fit.alone ? q->fit.alone : w->alone;
     if (w->strategy->rewinds && q->fit.quiet && (q->function->loud || kp_reach_is_much(w)))
         return kp_reaches_host;
     if (q->what->last || !w->launches)

@@ -6,19 +6,21 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "collectors/replay/footprint.h"
 #include "collectors/replay/replay.h"
 #include "preload/os/log.h"
 #include "preload/program/hostmem.h"
 #include "preload/who/timeline.h"
+#include "preload/window/again.h"
 #include "preload/window/flags.h"
-#include "preload/window/issue.h"
 #include "preload/window/waits.h"
 
 enum {
-    MOST_LOGGED = 64 << 20, /* byte of a window */
-    MOST_CUTS = 3,          /* of a context, before its reads close windows as other calls do */
-    ROOM = 1 << 20,         /* byte of device memory for values that come later, at the least */
-    ARRIVE_MS = 1000        /* the longest wait for them */
+    ALWAYS_LOGGED = 64 << 20, /* byte of a window that are logged whatever memory there is */
+    SHARE = 8,                /* of the host's free memory that may be logged beyond that: one in so many */
+    MOST_CUTS = 3,            /* of a context, before its reads close windows as other calls do */
+    ROOM = 1 << 20,           /* byte of device memory for values that come later, at the least */
+    ARRIVE_MS = 1000          /* the longest wait for them */
 };
 
 /* ---- sites ---- */
@@ -74,7 +76,8 @@ static bool is_off(const struct question *q)
 static bool is_not_alone(const struct question *q)
 {
     return kp_context_several(q->w->setup) || kp_flags_met(KP_MET_SHARED) || kp_flags_met(KP_MET_MANAGED) ||
-           kp_flags_met(KP_MET_VIRTUAL) || kp_flags_met(KP_MET_HEAP_BLOCKS) || kp_hostmem_rewound();
+           kp_flags_met(KP_MET_VIRTUAL) || kp_flags_met(KP_MET_HEAP_BLOCKS) ||
+           (kp_hostmem_rewound() && !q->w->keeps_host);
 }
 
 static bool is_old(const struct question *q)
@@ -83,9 +86,18 @@ static bool is_old(const struct question *q)
     return kp_window_closes_at_sync();
 }
 
+/* Whether the log would grow beyond what memory there is for it. Each byte is read again in every repetition, so more
+ * than the option's would take longer than windows that are opened anew. */
 static bool is_much(const struct question *q)
 {
-    return q->op->result_bytes > MOST_LOGGED - q->w->logged;
+    struct kp_window *w = q->w;
+    if (q->op->result_bytes + w->logged <= ALWAYS_LOGGED)
+        return false;
+    if (!w->most_logged) {
+        size_t most = w->setup->options->window_memory, left = kp_footprint_host("") / SHARE;
+        w->most_logged = left < most ? left : most;
+    }
+    return q->op->result_bytes + w->logged > w->most_logged;
 }
 
 static bool differed(const struct question *q)
@@ -99,7 +111,7 @@ static bool lacks_room(const struct question *q)
 {
     static bool told;
     struct kp_window *w = q->w;
-    if (!w->logged && !kp_collector_has_room(w->context->collector)) {
+    if (!w->logged && !w->keeps_host && !kp_collector_has_room(w->context->collector, 0)) {
         if (!told)
             kp_log_progress("Copies to the host close windows: the device has no room for a second copy of its memory");
         told = true;
@@ -115,6 +127,8 @@ static bool lacks_log(const struct question *q)
     size_t bytes = (q->op->result_bytes + 15) / 16 * 16;
     if (!q->op->later || (w->n_logs && bytes <= w->logs[w->n_logs - 1].room))
         return false;
+    if (bytes > ROOM && !kp_collector_has_room(w->context->collector, bytes))
+        return true;
     size_t room = bytes > ROOM ? bytes : ROOM;
     struct kp_read_log *grown = realloc(w->logs, (w->n_logs + 1) * sizeof(*grown));
     if (!grown)
@@ -183,7 +197,7 @@ bool kp_reads_log(struct kp_window *w, struct kp_item *i)
     if (i->op.later)
         return log_behind(w, i);
     sigset_t before = kp_signals_hold();
-    i->read.seen = malloc(i->op.result_bytes);
+    i->read.seen = kp_again_room(i->op.result_bytes);
     kp_signals_let(&before);
     if (!i->read.seen)
         return false;
@@ -201,7 +215,7 @@ bool kp_reads_arrive(struct kp_window *w)
 static void fetch(const struct kp_driver *d, struct kp_item *i)
 {
     sigset_t before = kp_signals_hold();
-    i->read.seen = malloc(i->op.result_bytes);
+    i->read.seen = kp_again_room(i->op.result_bytes);
     if (i->read.seen && d->cuMemcpyDtoH(i->read.seen, i->read.behind, i->op.result_bytes) != CUDA_SUCCESS) {
         free(i->read.seen);
         i->read.seen = NULL;
@@ -234,25 +248,12 @@ void kp_reads_drop_log(struct kp_window *w)
 
 CUresult kp_reads_again(struct kp_window *w, struct kp_item *i)
 {
-    struct kp_op op = i->op;
-    sigset_t before = kp_signals_hold();
-    void *now = malloc(op.result_bytes);
-    kp_signals_let(&before);
-    CUresult rc = now ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    op.args[op.result - 1] = (uintptr_t)now;
-    if (rc == CUDA_SUCCESS)
-        rc = kp_op_issue(&op);
-    w->unsettled = true;
-    if (rc == CUDA_SUCCESS)
-        rc = kp_issue_settle(w);
-    if (rc == CUDA_SUCCESS && memcmp(now, i->read.seen, op.result_bytes)) {
-        w->cut = (size_t)(i - w->items) + 1;
-        rc = (CUresult)KP_ISSUE_CUT;
-    }
-    before = kp_signals_hold();
-    free(now);
-    kp_signals_let(&before);
-    return rc;
+    bool same;
+    CUresult rc = kp_again_read(w, i, &same);
+    if (rc != CUDA_SUCCESS || same)
+        return rc;
+    w->cut = (size_t)(i - w->items) + 1;
+    return (CUresult)KP_ISSUE_CUT;
 }
 
 void kp_reads_learn(struct kp_window *w, bool well)

@@ -6,6 +6,7 @@
 
 #include "base/lock.h"
 #include "preload/os/stdout_mute.h"
+#include "preload/program/hostmem.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
@@ -56,8 +57,13 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     if (!kept) {
         kp_collector_drop(w->context->collector);
         *refusal = "can reach more host memory than is kept for a replay";
+        return false;
     }
-    return kept;
+    if (kp_hostmem_rewound() && !q->fit.alone) {
+        w->keeps_host = kp_collector_has_room(w->context->collector, 0);
+        w->alone = w->keeps_host ? NULL : kp_host_rewound;
+    }
+    return true;
 }
 
 static CUresult issue(struct kp_window *w, struct kp_item *i)
@@ -116,11 +122,11 @@ static void count(struct kp_window *w, struct kp_window_outcome *out)
     }
 }
 
-/* Keeps the memory of the program's own execution where the program has read from it. */
+/* Keeps the memory of the program's own execution where the program has read from it, or has written it. */
 static void count_own(struct kp_window *w, struct kp_window_outcome *out)
 {
     kp_reads_collect(w);
-    if (w->reads && kp_collector_keep(w->context->collector, &out->note))
+    if ((w->reads || w->keeps_host) && kp_collector_keep(w->context->collector, &out->note))
         return;
     kp_repeat_make_twins(w);
     kp_snapshot_keep(&w->host);

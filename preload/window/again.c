@@ -1,0 +1,79 @@
+#include "preload/window/again.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/lock.h"
+#include "preload/program/hostmem.h"
+#include "preload/window/issue.h"
+
+enum {
+    PIECE = 8 << 20,       /* byte read at once */
+    PINNED_FROM = 1 << 20, /* byte of a piece that is worth pinned memory */
+    HUGE_PAGE = 2 << 20    /* byte */
+};
+
+/* The buffer. It stays: the driver takes long to make pinned memory. */
+static struct {
+    void *memory;
+    size_t bytes;
+    bool pinned;
+} buffer;
+
+static bool suffices(size_t bytes)
+{
+    return buffer.bytes >= bytes && (buffer.pinned || bytes < PINNED_FROM);
+}
+
+/* Returns the buffer, of at least so many byte; NULL without memory. */
+static void *buffer_of(const struct kp_driver *d, size_t bytes)
+{
+    if (suffices(bytes))
+        return buffer.memory;
+    size_t wanted = bytes < PINNED_FROM ? PINNED_FROM : PIECE;
+    sigset_t before = kp_signals_hold();
+    if (!buffer.pinned)
+        free(buffer.memory);
+    buffer.bytes = wanted;
+    buffer.pinned = wanted == PIECE && kp_hostmem_make(d, &buffer.memory, wanted);
+    if (!buffer.pinned)
+        buffer.memory = malloc(wanted);
+    kp_signals_let(&before);
+    if (!buffer.memory)
+        buffer.bytes = 0;
+    return buffer.memory;
+}
+
+CUresult kp_again_read(struct kp_window *w, const struct kp_item *i, bool *same)
+{
+    const size_t bytes = i->op.result_bytes;
+    const unsigned result = i->op.result - 1;
+    void *now = buffer_of(w->setup->driver, bytes < PIECE ? bytes : PIECE);
+    CUresult rc = now ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    *same = true;
+    for (size_t at = 0; rc == CUDA_SUCCESS && *same && at < bytes; at += PIECE) {
+        struct kp_op op = i->op;
+        size_t piece = bytes - at < PIECE ? bytes - at : PIECE;
+        op.args[result] = (uintptr_t)now;
+        op.args[result + 1] += at; /* the source and the size stand behind the result */
+        op.args[result + 2] = piece;
+        rc = kp_op_issue(&op);
+        w->unsettled = true;
+        if (rc == CUDA_SUCCESS)
+            rc = kp_issue_settle(w);
+        *same = rc != CUDA_SUCCESS || !memcmp(now, (const char *)i->read.seen + at, piece);
+    }
+    return rc;
+}
+
+void *kp_again_room(size_t bytes)
+{
+    if (bytes < 2 * HUGE_PAGE)
+        return malloc(bytes);
+    size_t rounded = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void *room = aligned_alloc(HUGE_PAGE, rounded);
+    if (room)
+        madvise(room, rounded, MADV_HUGEPAGE); /* fewer faults; without it all goes on */
+    return room;
+}

@@ -1,0 +1,17 @@
+/*
+ * Reads a value of the open window again, in pieces, and compares it with what the program has seen. The pieces share a
+ * buffer, which is pinned where they are large: the device fills it faster, and its pages are there.
+ */
+#ifndef KP_PRELOAD_WINDOW_AGAIN_H
+#define KP_PRELOAD_WINDOW_AGAIN_H
+
+#include "preload/window/state.h"
+
+/* Reads the item's value again, once earlier work is done; *same: whether it is, byte for byte, the one seen. In the
+ * window's context. */
+CUresult kp_again_read(struct kp_window *w, const struct kp_item *i, bool *same);
+
+/* Allocates room for a value to be kept, for free(). NULL: memory is short. */
+void *kp_again_room(size_t bytes);
+
+#endif
