@@ -241,6 +241,14 @@ reads() {
     expect "reads, then no room: saves" "$(calls cuptiCheckpointSave)" 3
     expect "reads, then no room: profiled" "$(account profiled)" 1
     grep -q 'no room for a second copy: not replayed' "$tmp/report" || { fail "reads, then no room: no note"; show; }
+    # Memory that a replay rewinds is put back as the program's own execution left it.
+    read_windows "registered memory" 2 $((2 * PASSES)) "$p" registered
+    read_windows "reads into registered memory" 3 $((3 * PASSES)) "$p" registered-reads 10
+    # The last window reads 96 MiB; the option takes it back to what is always logged.
+    read_windows "large reads" 3 $((3 * PASSES)) "$p" registered-large 6
+    KPROF_WINDOW_MEMORY=64M read_windows "large reads, little memory" 4 $((4 * PASSES)) "$p" registered-large 6
+    FAKE_MEMORY=1073741824 windows "registered memory without room" 9 "$p" registered
+    closers "pinned memory that a replay would rewind (8), cuMemcpyDtoH_v2 (1)"
     for window in 7 512; do
         limit=120 KPROF_WINDOW=$window both "reads of threads, windows of $window" "$p" threads
         expect "reads of threads, windows of $window: profiled" "$(account profiled)" "$(launches)"

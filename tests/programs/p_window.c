@@ -747,6 +747,64 @@ static void reads_streams(void)
     MUST(cuMemFreeHost(pinned));
 }
 
+/* Registered memory that receives copies, in time and later, and that the host writes between launches. */
+static void registered_reads(void)
+{
+    enum { INTS = 1024, OWN = INTS - 1 };
+    int *host = aligned_alloc(4096, INTS * sizeof(int)), right = 1;
+
+    memset(host, 0xff, INTS * sizeof(int));
+    MUST(cuMemHostRegister(host, INTS * sizeof(int), CU_MEMHOSTREGISTER_DEVICEMAP));
+    for (int i = 0; i < count; i++) {
+        increment(values, session.stream);
+        MUST(cuMemcpyDtoH(host, values, N * sizeof(int)));
+        right &= host[0] == i + 1 && host[N - 1] == i + 1;
+        host[OWN] = 7 * i;
+    }
+    memset(host, 0xff, INTS * sizeof(int));
+    for (int i = 0; i < count; i++) {
+        increment(values, session.stream);
+        increment(scratch, second);
+        MUST(cuMemcpyDtoHAsync(host, values, 16, session.stream));
+        MUST(cuMemcpyDtoHAsync(host + 4, scratch, 16, second));
+        host[OWN] = i;
+    }
+    MUST(cuStreamSynchronize(session.stream));
+    MUST(cuStreamSynchronize(second));
+    right &= host[0] == 2 * count && host[4] == count && host[8] == -1 && host[OWN] == count - 1;
+    append(host[0]);
+    show("registered");
+    report("as it should be", right);
+    MUST(cuMemHostUnregister(host));
+    free(host);
+}
+
+/* Large results in registered memory: more in a window than is always logged. */
+static void registered_large(void)
+{
+    const size_t bytes = 24 << 20;
+    char *host = aligned_alloc(4096, bytes);
+    CUdeviceptr large;
+    int right = 1;
+
+    MUST(cuMemHostRegister(host, bytes, CU_MEMHOSTREGISTER_DEVICEMAP));
+    MUST(cuMemAlloc(&large, bytes));
+    MUST(cuMemsetD8(large, 0, bytes));
+    for (int i = 0; i < count; i++) {
+        increment(large + bytes - N * sizeof(int), session.stream);
+        if (i % 2)
+            MUST(cuMemcpyDtoH(host, large, bytes));
+        else
+            MUST(cuMemcpyDtoHAsync(host, large, bytes, session.stream));
+        MUST(cuStreamSynchronize(session.stream));
+        right &= !host[0] && host[bytes - 4] == i + 1;
+    }
+    report("as it should be", right);
+    MUST(cuMemFree(large));
+    MUST(cuMemHostUnregister(host));
+    free(host);
+}
+
 /* ---- refusals ---- */
 
 static void refusals(void)
@@ -1228,6 +1286,8 @@ static const struct {
     {"waits-for-launch", waits_for_launch},
     {"managed", managed},
     {"registered", registered},
+    {"registered-reads", registered_reads},
+    {"registered-large", registered_large},
     {"closed-at-doors", closed_at_doors},
     {"exported", exported},
     {"forks", forks},

@@ -55,7 +55,8 @@ enum {
     VARIABLES = 1 << 25,
     QUIET = 1 << 26,
     ASKED = 1 << 27,
-    SPOILED = 1 << 28
+    SPOILED = 1 << 28,
+    READS_OFF = 1 << 29
 };
 
 static unsigned causes;
@@ -137,6 +138,7 @@ static const struct kp_strategy rewinding = {.rewinds = true, .admit = admit}, c
 static struct {
     struct kp_window window;
     struct kp_context_setup setup;
+    struct kp_options options;
     struct kp_context context, other;
     struct kp_launch launch;
     struct kp_candidate what;
@@ -151,6 +153,8 @@ static struct kp_question judged(unsigned of)
     causes = of;
     bool is_graph = of & (GRAPH | READS | OTHER_KIND);
     t.setup.one_pass = of & ONE_PASS;
+    t.setup.options = &t.options;
+    t.options.window_reads = !(of & READS_OFF);
     t.context.device.pageable_access = true;
     t.graph = (struct kp_graph){.reads_host = of & READS};
     t.what = (struct kp_candidate){
@@ -248,7 +252,12 @@ static void test_alone(void **state)
         {READS, "a graph that reads host memory"},
         {READS | MANAGED | REWOUND, "a graph that reads host memory"},
         {GRAPH | MANAGED | REWOUND, "managed memory"},
-        {REWOUND, "pinned memory that a replay would rewind"},
+        /* the window keeps the program's own memory, where it can */
+        {REWOUND, NULL},
+        {REWOUND | READS_OFF, kp_host_rewound},
+        {REWOUND | SEVERAL, kp_host_rewound},
+        {REWOUND | GRAPH, kp_host_rewound},
+        {REWOUND | HOST | QUIET, kp_host_rewound},
         {HOST | UNCOPIED | REWOUND, "a kernel that can reach host memory"},
         /* which was not seen to change it */
         {HOST | QUIET, NULL},
