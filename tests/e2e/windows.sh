@@ -243,7 +243,7 @@ reads() {
     grep -q 'no room for a second copy: not replayed' "$tmp/report" || { fail "reads, then no room: no note"; show; }
     # Memory that a replay rewinds is put back as the program's own execution left it.
     read_windows "registered memory" 2 $((2 * PASSES)) "$p" registered
-    read_windows "reads into registered memory" 3 $((3 * PASSES)) "$p" registered-reads 10
+    read_windows "reads into registered memory" 4 $((4 * PASSES)) "$p" registered-reads 10
     # The last window reads 96 MiB; the option takes it back to what is always logged.
     read_windows "large reads" 3 $((3 * PASSES)) "$p" registered-large 6
     KPROF_WINDOW_MEMORY=64M read_windows "large reads, little memory" 4 $((4 * PASSES)) "$p" registered-large 6

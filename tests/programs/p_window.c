@@ -774,8 +774,11 @@ static void registered_reads(void)
     right &= host[0] == 2 * count && host[4] == count && host[8] == -1 && host[OWN] == count - 1;
     append(host[0]);
     show("registered");
-    report("as it should be", right);
+    append(0);
+    host[OWN] = 7; /* nothing is read until the window closes */
+    append(1);
     MUST(cuMemHostUnregister(host));
+    report("as it should be", right && host[OWN] == 7 && host[0] == 2 * count);
     free(host);
 }
 
