@@ -354,10 +354,10 @@ static void tell_rest(struct kp_writer *w, size_t n)
         kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
 }
 
-/* Writes groups, of which rows have the first `fields` fields. */
-static int write_groups(struct kp_writer *w, struct groups *g, double total, size_t name_field, size_t fields)
+/* Writes groups, of which rows have the first `fields` fields: the first `top` of them, 0 for all. */
+static int write_groups(struct kp_writer *w, struct groups *g, size_t top, double total, size_t name_field,
+                        size_t fields)
 {
-    size_t top = w->out.display->top;
     struct written s = {.to = w, .groups = g, .n = top && top < g->n ? top : g->n, .total = total};
     int rc = 0;
     s.name_field = name_field;
@@ -382,7 +382,7 @@ static int write_times(struct kp_writer *w, struct times *t, size_t range_field)
         kp_write_summary(w, t->judged);
         kp_write_gap(w);
     }
-    int rc = write_groups(w, &t->kernels, t->total, NAME, t->judged ? ADVISED : COLUMNS);
+    int rc = write_groups(w, &t->kernels, w->out.display->top, t->total, NAME, t->judged ? ADVISED : COLUMNS);
     if (t->without) {
         kp_format_count(t->without, number);
         snprintf(text, sizeof text, "%s without a duration: not in the table", number);
@@ -391,7 +391,7 @@ static int write_times(struct kp_writer *w, struct times *t, size_t range_field)
     if (!rc && t->ranges.n) {
         kp_write_gap(w);
         kp_write_heading(w, KP_LEVEL_PAGE, "NVTX ranges, each with the time of all launches inside");
-        rc = write_groups(w, &t->ranges, t->total, range_field, COLUMNS);
+        rc = write_groups(w, &t->ranges, w->out.display->top_ranges, t->total, range_field, COLUMNS);
     }
     kp_write_gap(w);
     return rc;

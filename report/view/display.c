@@ -8,13 +8,14 @@
 #include "report/judge/rules.h"
 #include "report/options/options.h"
 
-enum { TOP = 20 /* kernels in a summary of text: with what stands around them, one screen */ };
+/* What a summary of text lists: kernels twice. With what stands around them, this is one screen of 60 lines. */
+enum { TOP_KERNELS = 15, TOP_RANGES = 8 };
 
-static size_t top_of(const struct kp_options *o)
+static size_t top_of(const struct kp_options *o, size_t of_text)
 {
     if (o->top != KP_OPTION_AUTO)
         return (size_t)o->top;
-    return o->csv || o->json ? 0 : TOP;
+    return o->csv || o->json ? 0 : of_text;
 }
 
 struct kp_display kp_display_of(const struct kp_options *o)
@@ -38,7 +39,8 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.source_sass = kp_choices_has(&o->print_source, KP_SOURCE_SASS);
     d.source_folders = o->source_folders;
     d.sort = o->sort;
-    d.top = top_of(o);
+    d.top = top_of(o, TOP_KERNELS);
+    d.top_ranges = top_of(o, TOP_RANGES);
     d.brief_above = o->as_it_comes ? o->brief_above : 0;
     free(err);
     return d;

@@ -98,7 +98,9 @@ static int put_line(struct kp_fit *f)
         broken = true;
         rc = rc ? rc : put_blanks(f, hang);
     }
-    return rc ? rc : put(f, rest, broken ? shown : f->len);
+    /* Blanks at the end stay, as ncu has them, unless a terminal would wrap them. */
+    bool trim = broken || fitting(f->line, f->len, f->width) < f->len;
+    return rc ? rc : put(f, rest, trim ? shown : f->len);
 }
 
 static int append(struct kp_fit *f, const char *text, size_t len)

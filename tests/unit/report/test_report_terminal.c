@@ -72,6 +72,7 @@ static const struct step {
 enum { STEPS = sizeof steps / sizeof *steps, SCREEN = 60 };
 
 static struct kp_recording rec;
+static size_t n_ranges; /* NVTX ranges that launches are in, in turn, inside of one more; 0: in none */
 
 static size_t count_shapes(void)
 {
@@ -95,13 +96,18 @@ static int give(size_t step, size_t k, uint64_t id, int (*fn)(struct kp_result *
     struct kp_result *r = &rec.results[step % rec.n];
     struct kp_launch_info own = r->launch;
     double ns = 0;
-    char *name;
+    char *name, none[] = "", step_name[] = "step 7", inner[32];
+    struct kp_nvtx_range ranges[] = {{KP_NVTX_PUSH_POP, none, step_name, none, none, 1},
+                                     {KP_NVTX_PUSH_POP, none, inner, none, none, 1}};
     assert_true(asprintf(&name, steps[step].name, steps[step].part) > 0);
     assert_true(kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns));
     r->launch.id = id;
     r->launch.demangled = name;
     r->launch.grid[0] = 64U << (k % steps[step].shapes);
     assert_int_equal(kp_result_set_real(r, "gpu__time_duration.sum", "ns", 1000 * (double)(k + 1)), 0);
+    snprintf(inner, sizeof inner, "layer %zu", n_ranges ? id % n_ranges : 0);
+    if (n_ranges)
+        r->launch.nvtx = (struct kp_nvtx){.ranges = ranges, .n_ranges = 2, .thread = 1};
     int rc = fn(r, arg);
     assert_int_equal(kp_result_set_real(r, "gpu__time_duration.sum", "ns", ns), 0);
     r->launch = own;
@@ -182,7 +188,7 @@ static size_t widest(const char *text)
             text += strcspn(text, "m");
         else if (*text == '\n')
             now = 0;
-        else if (((unsigned char)*text & 0xc0) != 0x80 && ++now > most && text[strspn(text, " ")] != '\n')
+        else if (((unsigned char)*text & 0xc0) != 0x80 && ++now > most)
             most = now;
     }
     return most;
@@ -202,8 +208,8 @@ static void the_summary_answers_on_one_screen(void **state)
     assert_non_null(strstr(text, "Bound by"));
     assert_non_null(strstr(text, "Gain %"));
     assert_non_null(strstr(text, "By Rule"));
-    assert_non_null(strstr(text, "; the 20 longest:\n"));
-    assert_non_null(strstr(text, "\n and 3 more: --top 0 lists all\n"));
+    assert_non_null(strstr(text, "; the 15 longest:\n"));
+    assert_non_null(strstr(text, "\n and 8 more: --top 0 lists all\n"));
     kp_test_golden(text, "tests/golden/terminal_summary.txt");
     free(text);
     d.rules = 0; /* --apply-rules no */
@@ -213,12 +219,29 @@ static void the_summary_answers_on_one_screen(void **state)
     free(text);
 }
 
+/* Ranges come in addition: a model has hundreds of them. */
+static void the_summary_of_a_program_with_ranges_is_no_longer(void **state)
+{
+    (void)state;
+    struct kp_display d = DISPLAY("KPROF_PAGE=summary");
+    n_ranges = 300;
+    char *text = print(&d);
+    assert_in_range(count(text, "\n"), 40, SCREEN);
+    assert_non_null(strstr(text, "\n and 293 more: --top 0 lists all\n"));
+    free(text);
+    d = DISPLAY("KPROF_PAGE=summary", "KPROF_TOP=0");
+    text = print(&d);
+    assert_int_equal(count(text, " layer "), 300);
+    free(text);
+    n_ranges = 0;
+}
+
 static void top_is_the_number_of_kernels(void **state)
 {
     static const struct {
         char *top;
         size_t kernels;
-    } cases[] = {{"KPROF_TOP=3", 3}, {"KPROF_TOP=0", STEPS}, {"KPROF_TOP=1000", STEPS}, {"KPROF_TOP=auto", 20}};
+    } cases[] = {{"KPROF_TOP=3", 3}, {"KPROF_TOP=0", STEPS}, {"KPROF_TOP=1000", STEPS}, {"KPROF_TOP=auto", 15}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct kp_display d = DISPLAY("KPROF_PAGE=summary", "KPROF_CSV=on", cases[i].top);
@@ -631,8 +654,8 @@ static void lines_are_broken_at_blanks(void **state)
                   "==KPROF== a line about the whole run\n          that is too wide\n");
     assert_fitted(40, "0123456789012345678901234567890123456789abc\n",
                   "0123456789012345678901234567890123456789\n  abc\n");
-    assert_fitted(40, "blanks behind the text are not counted        \n",
-                  "blanks behind the text are not counted        \n");
+    assert_fitted(40, "blanks behind the text stay \n", "blanks behind the text stay \n");
+    assert_fitted(40, "where a terminal would not wrap them          \n", "where a terminal would not wrap them\n");
     assert_fitted(40, "\033[1m\xc3\xa9\xc3\xa9 0123456789 0123456789 0123456789 0123\033[0m\n",
                   "\033[1m\xc3\xa9\xc3\xa9 0123456789 0123456789 0123456789 0123\033[0m\n");
 }
@@ -641,6 +664,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_summary_answers_on_one_screen),
+        cmocka_unit_test(the_summary_of_a_program_with_ranges_is_no_longer),
         cmocka_unit_test(top_is_the_number_of_kernels),
         cmocka_unit_test(sort_orders_the_kernels),
         cmocka_unit_test(one_launch_stands_for_its_kernel_and_shape),
