@@ -148,6 +148,7 @@ judge() { # RATIO MUST
 }
 row() { # CASE NATIVE NCU KPROF PER-LAUNCH RATIO MUST
     table+=("| $1 | $2 | $3 | $4${fault:+, $fault} | $5 | $6 | $7 |")
+    echo "row: ${table[-1]}" >>"$log" # the table is lost when the time runs out
     echo "  done: $1" >&2
 }
 # The row of a case that native, kprof and ncu_cost have just measured.

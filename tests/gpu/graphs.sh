@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # CUDA graphs node by node, beside ncu: rows of the same launches, and what they cost. Needs what run.sh needs.
 #   tests/gpu/graphs.sh [OUT] [FOLDER]     FOLDER: built programs of cuda-samples that launch graphs, one a file; each
-#   runs in it
+#   runs in it. CASES="NAME ...": captured, compiled, torch-step (default: all); MOST: launches under ncu (30)
 . "$(dirname "$0")/gpu.inc"
 folder=${1:-}
-most=30 # launches of each program under ncu
+most=${MOST:-30} # launches of each program under ncu
 opts=() vars=() # of a case
 
 seen() { # REPORT: how many launches, how many of them profiled
@@ -65,8 +65,14 @@ cost() { # NAME SET
 for p in ${folder:+"$folder"/*}; do
     [ -x "$p" ] && [ -f "$p" ] && (cd "$folder" && beside_ncu "$(basename "$p")" "$p")
 done
-cost captured basic
-cost captured quick
-cost compiled quick
-opts=(--profile-from-start off) vars=(KPROF_PROFILE_FROM_START=off)
-beside_ncu torch-step python3 "$here/frameworks.py" captured
+for case in ${CASES:-captured compiled torch-step}; do
+    case $case in
+    captured) cost captured basic && cost captured quick ;;
+    compiled) cost compiled quick ;;
+    torch-step)
+        opts=(--profile-from-start off) vars=(KPROF_PROFILE_FROM_START=off)
+        beside_ncu torch-step python3 "$here/frameworks.py" captured
+        ;;
+    *) echo "no case $case" >&2 && exit 2 ;;
+    esac
+done

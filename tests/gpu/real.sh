@@ -2,8 +2,14 @@
 # Programs that were not written for kprof: NVIDIA's cuda-samples, folders 0_Introduction to 4_CUDA_Libraries, each built
 # with the static and with the shared CUDA runtime, run plain and profiled, and compared. Prints tables for RESULTS.md.
 #   tests/gpu/real.sh OUT SAMPLES [OPTIONS of real.py...]     SAMPLES: a checkout of cuda-samples; nothing in it is
-#   changed but the folder b/, which gets the builds; one that is there already is used. Needs cmake.
+#   changed but the folder b/, which gets the builds; one that is there already is used. Needs cmake. SAMPLES may be -:
+#   the programs of frameworks.py instead.
 . "$(dirname "$0")/gpu.inc"
+if [ "${1:-}" = - ]; then
+    shift
+    python3 "$here/real.py" --library "$lib" --out "$out" --frameworks "$@"
+    exit
+fi
 samples=$(cd "${1:?folder of cuda-samples}" && pwd) || exit 1
 shift
 

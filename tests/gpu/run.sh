@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The GPU suite: run on a machine with a GPU, CUDA 13, ncu and PyTorch, after `make`. Prints tables for RESULTS.md.
 #   tests/gpu/run.sh [OUT] [quick|alone|rows]     OUT: where logs go (default build/gpu); alone: neither full.sh nor
-#   bench.sh; quick: nor all launches of the PyTorch step; rows: the first table only. ROWS="NAME ...": only these rows of it.
+#   bench.sh; quick: nor all launches of the PyTorch step; rows: the first table only. ROWS="NAME ...": only these rows of it,
+#   and graphs.basic.node, graphs.quick.graph and so on. NCU_RUNS: how often ncu runs (3)
 . "$(dirname "$0")/gpu.inc"
 quick=${1:-}
 failures=0
@@ -13,18 +14,25 @@ fail() {
 echo "## $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(ncu --version | grep -o 'Version [0-9.]*'), kprof $("$kprof" --version | tail -1)"
 
 cd "$work" || exit 1
-nvcc -O2 -arch="$arch" -o patterns "$here/patterns.cu" &
-nvcc -O2 -arch="$arch" -cudart shared -o patterns_shared "$here/patterns.cu" &
-nvcc -O2 -std=c++17 -arch="$arch" -o inplace "$here/inplace.cu" &
-nvcc -O2 -std=c++17 -arch="$arch" -o windows "$here/windows.cu" &
-nvcc -O2 -std=c++17 -arch="$arch" --default-stream per-thread -o windows_per_thread "$here/windows.cu" &
-nvcc -O2 -std=c++17 -arch="$arch" -rdc=true -o rewind "$here/rewind.cu" -lcuda -lcudadevrt &
-nvcc -O2 -std=c++17 -arch="$arch" -o order "$here/order.cu" &
-nvcc -O2 -std=c++17 -arch="$arch" -o reads "$here/reads.cu" &
-nvcc -O2 -std=c++17 -arch="$arch" -o graphs "$here/graphs.cu" &
+asked() { case " ${ROWS:-$1} " in *" $1 "*) ;; *) false ;; esac; }
+built=()
+build() { # NAME SOURCE FLAG... ; unless no row needs it
+    case " ${ROWS:-$1} patterns " in *" $1"[" ."]*) ;; *) return ;; esac
+    built+=("$1")
+    nvcc -O2 -arch="$arch" "${@:3}" -o "$1" "$here/$2" &
+}
+build patterns patterns.cu
+build patterns_shared patterns.cu -cudart shared
+build inplace inplace.cu -std=c++17
+build windows windows.cu -std=c++17
+build windows_per_thread windows.cu -std=c++17 --default-stream per-thread
+build rewind rewind.cu -std=c++17 -rdc=true -lcuda -lcudadevrt
+build order order.cu -std=c++17
+build reads reads.cu -std=c++17
+build graphs graphs.cu -std=c++17
 wait
-for program in patterns patterns_shared inplace windows windows_per_thread rewind order reads graphs; do
-    [ -x $program ] || fail "build $program"
+for program in "${built[@]}"; do
+    [ -x "$program" ] || fail "build $program"
 done
 gcc -O1 -I"$cuda/include" -o driver "$here/driver.c" -L"$cuda/lib64/stubs" -lcuda || fail "build driver"
 gcc -O1 -DBY_DLOPEN -I"$cuda/include" -o driver_dlopen "$here/driver.c" -ldl || fail "build driver_dlopen"
@@ -38,7 +46,7 @@ echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
 row() { # NAME GRAPHS COMMAND... ; GRAPHS: the program launches graphs, whose kernels the trace counts one by one
     name=$1 graphs=$2
     shift 2
-    case " ${ROWS:-$name} " in *" $name "*) ;; *) return ;; esac
+    asked "$name" || return
     timeout 200 "$@" >"$out/$name.plain" 2>"$out/$name.plain.err"
     plain=$?
     TRACE_COUNT_FILE=$work/$name.count CUDA_INJECTION64_PATH=$work/trace_count.so timeout 200 "$@" >/dev/null 2>&1
@@ -73,10 +81,11 @@ row graphs graphs ./graphs
 for how in "basic node" "basic graph" "quick node" "quick graph"; do
     set -- $how
     name=graphs.$1.$2
+    asked "$name" || continue
     KPROF_SET=$1 KPROF_GRAPH_PROFILING=$2 KPROF_METRICS=smsp__inst_executed.sum KPROF_EXPORT=$out/$name.kprof \
         KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/$name LD_PRELOAD=$lib ./graphs >/dev/null
     "$kprof" report --page raw --csv "$out/$name.kprof" >"$out/$name.csv"
-    echo "graphs, $how: $("$here/compare_graphs.py" "$out/$name.csv")" || fail "graphs, $how"
+    echo "graphs, $how: $(python3 "$here/compare_graphs.py" "$out/$name.csv")" || fail "graphs, $how"
 done
 row triton - python3 "$here/triton_add.py"
 row cupy - python3 "$here/cupy_add.py"
@@ -87,7 +96,8 @@ unset KPROF_LAUNCH_COUNT
 [ "$quick" != rows ] || { echo "$failures failures"; exit $((failures > 0)); }
 
 # ---- every row of the basic set beside ncu ----
-for i in 1 2 3; do
+runs=${NCU_RUNS:-3}
+for i in $(seq "$runs"); do
     start=$(now)
     timeout 120 ncu --clock-control none --set basic --apply-rules no ./patterns >"$out/ncu.$i" 2>&1
     ncu_wall=$(since "$start" 2)
@@ -102,10 +112,12 @@ start=$(now)
 KPROF_CACHE_CONTROL=none KPROF_LOG_FILE=$out/kprof.none LD_PRELOAD=$lib ./patterns >/dev/null
 none_wall=$(since "$start" 2)
 echo
-python3 "$here/compare.py" "$out/kprof.basic" "$out/ncu.1" "$out/ncu.2" "$out/ncu.3" || fail "an exact row differs"
-echo
-echo "ncu beside itself (run 3 against runs 1 and 2):"
-python3 "$here/compare.py" "$out/ncu.3" "$out/ncu.1" "$out/ncu.2" | grep '^|'
+python3 "$here/compare.py" "$out/kprof.basic" $(seq -f "$out/ncu.%g" "$runs") || fail "an exact row differs"
+if [ "$runs" -ge 3 ]; then
+    echo
+    echo "ncu beside itself (run 3 against runs 1 and 2):"
+    python3 "$here/compare.py" "$out/ncu.3" "$out/ncu.1" "$out/ncu.2" | grep '^|'
+fi
 "$kprof" report "$out/patterns.kprof" >"$out/stored.txt" 2>&1 || fail "kprof report"
 diff <(grep -v '==KPROF==' "$out/kprof.basic") <(grep -v '==KPROF==' "$out/stored.txt") >/dev/null || fail "the stored session gives another report"
 
@@ -119,12 +131,13 @@ done
 
 # ---- the quick set beside ncu ----
 echo
-for i in 1 2; do
+quick_runs=$((runs < 2 ? runs : 2))
+for i in $(seq $quick_runs); do
     timeout 120 ncu --clock-control none --cache-control none --csv --page raw --print-units base \
         --metrics "$(python3 "$here/compare_quick.py" --list)" ./patterns >"$out/quick.$i.csv" 2>/dev/null
 done
 KPROF_SET=quick KPROF_LOG_FILE=$out/kprof.quick LD_PRELOAD=$lib ./patterns >/dev/null
-python3 "$here/compare_quick.py" "$out/kprof.quick" "$out/quick.1.csv" "$out/quick.2.csv" || fail "the quick set"
+python3 "$here/compare_quick.py" "$out/kprof.quick" $(seq -f "$out/quick.%g.csv" $quick_runs) || fail "the quick set"
 
 # ---- one launch in one small program ----
 echo

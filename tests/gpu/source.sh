@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What is sampled and counted by instruction and over time, beside ncu's full set. Needs what run.sh needs.
-#   tests/gpu/source.sh [OUT] [CASE...]     CASE: patterns, torch, triton, phases, cost, demo (default: all)
+#   tests/gpu/source.sh [OUT] [CASE...]     CASE: patterns, torch, triton, phases, cost, demo (default: all); NCU_RUNS: how
+#   often ncu samples each (3)
 export LC_ALL=C
 . "$(dirname "$0")/gpu.inc"
 cases=${*:-patterns torch triton phases cost demo}
@@ -27,7 +28,7 @@ beside() { # NAME LAUNCHES COMMAND...
     echo "## $name"
     local runs=("$work/$name.kprof" "$work/$name.ncu-rep")
     if [ "$name" != phases ]; then # what varies from run to run
-        for i in 1 2; do
+        for i in $(seq $((${NCU_RUNS:-3} - 1))); do
             timeout 300 ncu --clock-control none --profile-from-start $profile --section SourceCounters --import-source yes \
                 -f -o "$work/$name.$i" "$@" >/dev/null 2>&1
             KPROF_PROFILE_FROM_START=$profile KPROF_SECTION=SourceCounters KPROF_EXPORT=$work/$name.$i.kprof \

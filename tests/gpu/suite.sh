@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The whole GPU suite in parts of less than ten minutes each, for machines that are lent by the call. Needs what run.sh
-# needs; part 1 two GPUs for the ranks.
-#   tests/gpu/suite.sh OUT PART...     PART: 1 (choose.sh, source.sh), 2 (full.sh, why.sh), 3 (run.sh without these), 4
-#   (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh)
+# The GPU suite, for machines that are lent by the call. Needs what run.sh needs.
+#   tests/gpu/suite.sh OUT PART...     PART: 1 (choose.sh, source.sh; two GPUs for the ranks), 2 (full.sh, why.sh), 3 (run.sh
+#   without these), 4 (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh): the whole, less than ten minutes each
+#   tests/gpu/suite.sh OUT short [NAME...]     a bit of each script, by the rows of tests/gpu/short.txt (NAME: some of them), in
+#   560 s on one GPU. A part that runs out of time is ended, and the others go on. OUT gets summary.md, which is printed
+#   last, and suite.tar.gz with all logs. PARTS=FILE: other rows.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1
@@ -12,13 +14,84 @@ failures=0
 step() { # LIMIT NAME ARGUMENTS...
     local limit=$1 name=$2 start=$SECONDS
     shift 2
-    timeout "$limit" "$here/$name" "$out" "$@" >"$out/$name.txt" 2>"$out/$name.err"
+    timeout "$limit" bash "$here/$name" "$out" "$@" >"$out/$name.txt" 2>"$out/$name.err"
     local code=$?
     cat "$out/$name.txt"
     echo "#### $name $*: exit code $code, $((SECONDS - start)) s"
     [ $code -eq 0 ] || failures=$((failures + 1))
 }
+
+# ---- the short suite ----
+# Ends all processes of a session. `timeout` would miss what a script runs under a `timeout` of its own.
+end_session() { # ID
+    local signal p stat
+    for signal in TERM KILL; do
+        for p in /proc/[0-9]*; do
+            # Fields after the name, which may have spaces: state, parent, group, session.
+            read -r stat <"$p/stat" || continue
+            set -- "$1" ${stat##*) }
+            [ "$5" != "$1" ] || kill -$signal "${p#/proc/}"
+        done
+        sleep 1
+    done 2>/dev/null
+}
+
+# Runs a row. Leaves its output in a folder, and what became of it in the list.
+short_part() { # NAME LIMIT VAR=VALUE... SCRIPT ARGUMENT...
+    local name=$1 limit=$2 vars=() start=$SECONDS pid code=0
+    shift 2
+    while [[ $1 == *=* ]]; do
+        vars+=("$1")
+        shift
+    done
+    local folder=$logs/$name script=$1
+    [[ $script == /* ]] || script=$here/$script
+    shift
+    mkdir -p "$folder"
+    env "${vars[@]}" setsid bash "$script" "$folder" "$@" >"$folder/out" 2>"$folder/err" </dev/null &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && ((SECONDS - start < limit)); do sleep 0.2; done
+    if kill -0 $pid 2>/dev/null; then
+        end_session $pid
+        code=time
+    fi
+    wait $pid 2>/dev/null
+    local ended=$?
+    [ $code = time ] || code=$ended
+    echo "#### $name: ${script##*/} $*: exit code $code, $((SECONDS - start)) s of $limit"
+    printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$code" $((SECONDS - start)) "$limit" "${vars[*]} ${script##*/} $*" >>"$logs/parts.tsv"
+    [ $code = 0 ] || failures=$((failures + 1))
+}
+
+# Everything so far: a machine that is taken away leaves what was measured.
+keep() {
+    python3 "$here/summary.py" "$logs" >"$out/summary.md"
+    find "$logs" -type f -size -16M -printf '%P\n' | tar -C "$logs" -cf "$out/suite.tar" -T -
+}
+
+short() { # NAME...
+    local name seconds rest spare=0
+    logs=$(mktemp -d)
+    trap 'rm -rf "$logs"' EXIT
+    export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
+    while read -r name seconds rest <&3; do
+        case $name in '' | '#'*) continue ;; esac
+        [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
+        local start=$SECONDS
+        # What parts before have left is theirs to use.
+        eval "short_part $name $((seconds + spare)) $rest"
+        keep
+        spare=$((spare + seconds - (SECONDS - start)))
+    done 3<"${PARTS:-$here/short.txt}"
+    [ -e "$logs/parts.tsv" ] || { echo "no part of: $*" >&2 && exit 2; }
+    gzip -f "$out/suite.tar"
+    echo "$failures of $(wc -l <"$logs/parts.tsv") parts failed or ran out of time, $SECONDS s in all"
+    cat "$out/summary.md"
+    exit $((failures > 0))
+}
+
 mkdir -p "$out"
+[ "${1:-}" != short ] || { shift && short "$@"; }
 for part; do
     case $part in
     1)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Where values of kprof are further from ncu's than ncu's from each other: the same counters in several ways of running,
 # so that what makes the difference can be seen. Needs what run.sh needs.
-#   tests/gpu/why.sh [OUT] [CASE...]     CASE: l2 (all kernels of patterns), spill (default: both)
+#   tests/gpu/why.sh [OUT] [CASE...]     CASE: l2 (all kernels of patterns), spill (default: both); WAYS="NAME ...": only
+#   these ways, as ncu, ncu-warm, kprof, kprof-warm
 export LC_ALL=C
 . "$(dirname "$0")/gpu.inc"
 cases=${*:-l2 spill}
@@ -22,10 +23,12 @@ local=launch__shared_mem_config_size,launch__local_mem_per_thread,l1tex__t_secto
 local=$local,dram__bytes_write.sum,dram__bytes_read.sum,gpu__time_duration.sum,sm__warps_active.avg.pct_of_peak_sustained_active
 metrics=$l2,$local
 
+asked() { case " ${WAYS:-$1} " in *" $1 "*) ;; *) false ;; esac; }
 # Each way leaves a CSV of the raw page.
 ncu_way() { # NAME OPTIONS...
     local name=$1
     shift
+    asked "$name" || return
     timeout 120 ncu --clock-control none --csv --page raw --print-units base --metrics "$metrics" "$@" "$work/patterns" \
         >"$out/why.$name.csv" 2>"$work/err" || echo "FAILED: $name"
     sed -n "s/^stack limit/$name: &/p" "$work/err"
@@ -33,6 +36,7 @@ ncu_way() { # NAME OPTIONS...
 kprof_way() { # NAME ENV...
     local name=$1
     shift
+    asked "$name" || return
     env "$@" KPROF_METRICS=$metrics KPROF_CSV=on KPROF_PAGE=raw KPROF_PRINT_UNITS=base KPROF_LOG_FILE="$out/why.$name.csv" \
         LD_PRELOAD="$lib" "$work/patterns" >/dev/null 2>"$work/err" || echo "FAILED: $name"
     sed -n "s/^stack limit/$name: &/p" "$work/err"

@@ -1,0 +1,73 @@
+#!/bin/bash
+# The short GPU suite without a GPU: its scripts parse, a part that runs out of time is ended with all that it started, the
+# others go on, and the table has what their output says.
+. "$(dirname "$0")/e2e.inc"
+release_only "it is the same in every build"
+gpu=$source/tests/gpu
+
+for script in "$gpu"/*.sh "$gpu/gpu.inc"; do
+    bash -n "$script" || fail "$script does not parse"
+done
+while read -r name seconds rest; do
+    case $name in '' | '#'*) continue ;; esac
+    eval "set -- $rest"
+    while [[ $1 == *=* ]]; do shift; done
+    [ -e "$gpu/$1" ] || fail "short.txt: $name: no script $1"
+    sum=$((${sum:-0} + seconds))
+done <"$gpu/short.txt"
+[ "$sum" -le 560 ] || fail "short.txt: $sum s in all"
+
+# What parts print, in the form of their scripts.
+cat >"$tmp/told.sh" <<'END'
+case $1 in
+*/timeline) printf '| native | 5100 | |\n| kprof --page timeline | 6400 | 1300 |\n' ;;
+*/app_replay) echo '| patterns | 14 | 200 of 210 | 0 | 6 | 7.5 | 3.0 | 22.5 | yes |' ;;
+*/rotate) printf 'basic.1.1: 2.5 s; output same; 800 launches seen, 800 profiled\nrotate.basic.1.1.kprof: 60 keys, 58 complete, 9 launches alike, 9 counted\n' ;;
+*/graphs) echo '| torch-step | exit code 0 | same output: yes | 12 launches seen, 12 profiled | native 5.0 s, kprof 7.0 s, ncu 13.0 s |' ;;
+*/why) printf '## lts__t_requests.sum\n| way | a | b |\n| --- | --- | --- |\n| ncu | 100 | 50 |\n| kprof | 101 | 60 |\n' ;;
+*/source) echo '| phases, 1 launches | 0.4 | 4.4 | 1.4 | 4000 | 1000 | 4.0 |' ;;
+*/choose) echo 'stacks: 20 of 20 launches' ;;
+*/full) printf '| all | 1000 | 970 (97.0 %%) |\n| all | 130 | 123 | 5 |\n| patterns, full, 14 launches | 0.4 | 28.4 | 4.6 | 2000 | 300 | 6.7 |\n' ;;
+*/run) printf '| patterns | 14 | 14 | 14 |  | yes | 0, 0 | 66 |\n| Occupancy | 182 | 179 (98.4 %%) |\none launch in one small program: ncu 2.2 s, kprof 1.1 s\nFAILED: something\n' && exit 1 ;;
+*/bench) echo 'row: | 400 launches, basic | 0.1 s | 334.5 ms a launch | 5 s, 400 of 400 profiled | 12.8 ms | 26.1 | 18: met |' >"$1/bench.log" ;;
+*/real) echo '| triton | Python | 11 | 3.80 | 5.0 | 109.1 | yes | 9.0 | 472.7 | yes |' ;;
+esac
+END
+# A part that hangs as ncu's do: under a `timeout` of its own.
+printf 'timeout 77 sleep 60\n' >"$tmp/hangs.sh"
+echo "hangs 1 $tmp/hangs.sh" >"$tmp/parts"
+for part in timeline app_replay rotate graphs why source choose full run bench real; do
+    echo "$part 5 WHAT='a b' $tmp/told.sh $part" >>"$tmp/parts"
+done
+PARTS=$tmp/parts bash "$gpu/suite.sh" "$tmp/out" short >"$tmp/said" 2>&1
+expect "exit status of a suite with failures" $? 1
+pgrep -f '^timeout 77 sleep 60' >/dev/null && fail "what a part started runs on"
+
+row() { # TEXT: a line of the table
+    tr -s ' ' <"$tmp/said" | grep -qF -- "$1" || fail "the table lacks: $1"
+}
+row '| **hangs** | `hangs.sh` | | | **ran out of its 1 s** |'
+row '| **run** | `WHAT=a b told.sh run` | | | **exit code 1** |'
+row '| | kprof --page timeline | 6400 ns a launch, 1300 above native | | | |'
+row '| | patterns, application replay, 14 launches | 6 runs, 7.5 s (kernel replay 3.0), ncu 22.5 s; 200 of 210 rows agree, 0 n/a | 3.0 | same exit code: yes | |'
+row '| | set.launches.run basic.1.1 | 2.5 s; 800 launches seen, 800 profiled | | output same | |'
+row '| | rotate.basic.1.1 | 58 of 60 keys complete | | | |'
+row '| | torch-step: 12 launches seen, 12 profiled | native 5.0 s, kprof 7.0, ncu 13.0 | 4.0 | exit code 0, same output: yes | |'
+row '| | lts__t_requests.sum | cold 1 of 2; warm 0 of 0 kernels within 3 % | | | |'
+row '| | full set of phases, 1 launches | 1000, ncu 4000 ms a launch | 4.0 | | |'
+row '| | stacks | 20 of 20 launches | | | |'
+row '| | values of the full page | 970 of 1000 agree | 97.0 % | | |'
+row '| | messages of the rules | 123 of 130 the same, 5 only kprof'
+row '| | patterns, full, 14 launches | 300, ncu 2000 ms a launch | 6.7 | | |'
+row '| | patterns: launches | seen 14 of 14 traced, profiled 14; 66 ms each | | same output: yes; exit codes 0, 0 | |'
+row '| | Occupancy: rows | 179 of 182 agree | 98.4 % | | |'
+row '| | one launch, whole process | 1.1, ncu 2.2 s | 2.0 | | |'
+row '| | 400 launches, basic | 5 s, 400 of 400 profiled, 12.8 ms; ncu 334.5 ms a launch; native 0.1 s | 26.1 | 18: met | |'
+row '| | triton, 11 launches; native 3.80 s | quick 5.0 s, basic 9.0 s | | the same: yes, yes | |'
+row 'run: FAILED: something'
+expect "the files that are left" "$(ls "$tmp/out" | tr '\n' ' ')" "suite.tar.gz summary.md "
+tar -tzf "$tmp/out/suite.tar.gz" | grep -q '^bench/bench.log$' || fail "the logs lack bench.log"
+[ "$(wc -c <"$tmp/out/summary.md")" -le 12000 ] || fail "the table is too long"
+
+[ $failures -eq 0 ] || cat "$tmp/said"
+finish
