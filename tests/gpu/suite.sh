@@ -55,9 +55,8 @@ short_part() { # NAME LIMIT VAR=VALUE... SCRIPT ARGUMENT...
         end_session $pid
         code=time
     fi
-    wait $pid 2>/dev/null
-    local ended=$?
-    [ $code = time ] || code=$ended
+    # One that even KILL does not end, as the driver may hold it, is left behind.
+    [ $code = time ] || wait $pid 2>/dev/null || code=$?
     echo "#### $name: ${script##*/} $*: exit code $code, $((SECONDS - start)) s of $limit"
     printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$code" $((SECONDS - start)) "$limit" "${vars[*]} ${script##*/} $*" >>"$logs/parts.tsv"
     [ $code = 0 ] || failures=$((failures + 1))
