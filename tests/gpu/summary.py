@@ -118,7 +118,8 @@ def judge(code, limit):
 
 def complaints(part, code, folder):
     """What the part said of its failures, and the end of its errors where it has not ended well."""
-    said = [line for line in lines_of(folder, ["out", "err"]) if re.search(r"FAILED|^==ERROR==|<-- differs", line)][:5]
+    said = [line for line in lines_of(folder, ["out", "err"]) if re.search(r"FAILED|^==ERROR==|<-- differs", line)]
+    said = list(dict.fromkeys(said))[:5]
     if code != "0":
         said += [line for line in lines_of(folder, ["err"]) if line.strip() and line not in said][-3:]
     return [f"{part}: {line.strip()[:220]}" for line in said]

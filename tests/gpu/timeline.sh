@@ -6,8 +6,8 @@ export LC_ALL=C
 . "$(dirname "$0")/gpu.inc"
 n=${1:-20000}
 repeat=20
-failures=0
-fail() { echo "FAILED: $*" && failures=$((failures + 1)); }
+# To a file: some of it runs in subshells, whose output is a number.
+fail() { echo "FAILED: $*" | tee -a "$work/failed" >&2; }
 look() { python3 "$root/tests/e2e/timeline.py" "$@" >"$work/said" || fail "$1 $2: $(cat "$work/said")"; }
 sqlite() { python3 -c 'import sqlite3, sys; [print(*r) for r in sqlite3.connect(sys.argv[1]).execute(sys.argv[2])]' "$@"; }
 
@@ -83,8 +83,9 @@ echo
 echo "| run of $n launches | ns a launch | more than native |"
 echo "| --- | --- | --- |"
 echo "| native | $native | |"
-echo "| kprof, nothing profiled | $let_through | $((let_through - native)) |"
-echo "| kprof --page timeline | $alone | $((alone - native)) |"
+echo "| kprof, nothing profiled | $let_through | $((${let_through:-0} - ${native:-0})) |"
+echo "| kprof --page timeline | $alone | $((${alone:-0} - ${native:-0})) |"
 echo
+failures=$(cat "$work/failed" 2>/dev/null | wc -l)
 echo "kernels take $in_session ns in the session and $in_trace in the trace; $failures failures"
 [ $failures = 0 ]
