@@ -213,7 +213,8 @@ static bool is_watched(void)
     return true;
 }
 
-static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_watches, kp_process_close_window};
+static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_watches, kp_window_keeps,
+                                                  kp_process_close_window};
 
 static void wake(void)
 {

@@ -39,6 +39,7 @@ struct flight {
     bool main, cold;            /* the current pass carries the window; it needs cold caches */
     unsigned timed;             /* passes still to be timed: the first takes longer */
     uint64_t launched, longest; /* ns: when the current launch was issued; duration of the longest one */
+    uint64_t asked, counts;     /* clock, ns: when counting in one pass was asked for, and when it began */
 };
 
 static const char *const stage_words[] = {
@@ -581,7 +582,7 @@ int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, si
     struct flight *f = calloc(1, sizeof(*f));
     *why = NULL;
     if (f)
-        *f = (struct flight){.c = c, .mode = mode, .main = true};
+        *f = (struct flight){.c = c, .mode = mode, .main = true, .asked = kp_clock_ns()};
     if (f)
         prepare_cold(f);
     int rc = f ? start_counting(f, room, list) : -ENOMEM;
@@ -592,6 +593,7 @@ int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, si
         return -1;
     }
     f->hooks = (struct kp_issue_hooks){.before = count_before, .after = count_after, .arg = f};
+    f->counts = kp_clock_ns();
     c->counting = f;
     return 0;
 }
@@ -605,11 +607,16 @@ static void end_pass(struct flight *f)
 {
     struct kp_replay_outcome *r = &f->out->replay;
     bool last = false;
+    uint64_t stops = kp_clock_ns();
     r->passes = 1;
     r->code = op_stop(f, &last);
+    uint64_t stopped = kp_clock_ns();
     r->failed = r->code ? KP_STAGE_STOP : last ? KP_STAGE_NONE : KP_STAGE_PASSES;
     if (r->failed == KP_STAGE_NONE && (r->code = op_decode(f, 0)))
         r->failed = KP_STAGE_DECODE;
+    kp_debug(KP_DEBUG_REPLAY, "%zu launches counted in one pass, ms: start %.1f, launches %.1f, stop %.1f, decode %.1f",
+             f->job->n_launches, (double)(f->counts - f->asked) / 1e6, (double)(stops - f->counts) / 1e6,
+             (double)(stopped - stops) / 1e6, (double)(kp_clock_ns() - stopped) / 1e6);
 }
 
 void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out)

@@ -274,7 +274,8 @@ static const struct rule {
     bool once; /* it gives another answer the second time */
     void (*before)(void);
     enum kp_ends ends;
-    bool alone;                     /* no window may be open: even one that only counts launches is closed */
+    bool alone;                     /* no window may be open: even one that only counts launches is closed, */
+    bool in_order;                  /* but for one that has read all it needs of functions and limits */
     void (*inside)(uint64_t first); /* with the first argument */
     enum kp_stale stale;
     void (*succeeded)(void); /* the consequences for all that follows */
@@ -296,10 +297,13 @@ static const struct rule {
     [KP_CLASS_ALL_END] = {.ends = KP_ENDS_ALL, .stale = KP_STALE_HANDLES},
     [KP_CLASS_CREATE] = {.instead = enter_create},
     [KP_CLASS_STREAM_END] = {.instead = enter_stream_end, .inside = end_stream},
-    [KP_CLASS_SET] = {.alone = true, .stale = KP_STALE_SETTINGS},
-    [KP_CLASS_SET_FUNCTION] = {.instead = enter_set_function, .alone = true, .stale = KP_STALE_SETTINGS},
-    [KP_CLASS_SET_KERNEL] = {.instead = enter_set_kernel, .alone = true, .stale = KP_STALE_SETTINGS},
-    [KP_CLASS_UNLOAD] = {.alone = true, .stale = KP_STALE_MODULE},
+    [KP_CLASS_SET] = {.alone = true, .in_order = true, .stale = KP_STALE_SETTINGS},
+    [KP_CLASS_SET_FUNCTION] = {.instead = enter_set_function,
+                               .alone = true,
+                               .in_order = true,
+                               .stale = KP_STALE_SETTINGS},
+    [KP_CLASS_SET_KERNEL] = {.instead = enter_set_kernel, .alone = true, .in_order = true, .stale = KP_STALE_SETTINGS},
+    [KP_CLASS_UNLOAD] = {.alone = true, .in_order = true, .stale = KP_STALE_MODULE},
     [KP_CLASS_HOLD] = {.alone = true},
     [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .succeeded = kp_gate_capture_begins},
     [KP_CLASS_SYNC] = {.instead = enter_sync},
@@ -346,7 +350,7 @@ static enum entered enter_armed(const struct slot *s, void *real, const uint64_t
     if (r->ends)
         kp_process_context_ends(r->ends, args[0], s->symbol);
     if (r->alone)
-        kp_gate_enter_alone(s->symbol);
+        (r->in_order ? kp_gate_enter_in_order : kp_gate_enter_alone)(s->symbol);
     else
         entered = enter_gate(s, real, args, asked);
     if (entered != NOTHING && entered != SHARED)

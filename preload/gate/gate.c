@@ -57,16 +57,28 @@ void kp_gate_enter_shared(const char *what)
     }
 }
 
-void kp_gate_enter_alone(const char *what)
+/* Enters shared when `closes` no longer holds for the open window, if any. */
+static void enter_alone(const char *what, const struct kp_gate_window *w, bool (*closes)(void))
 {
-    const struct kp_gate_window *w = atomic_load(&window);
     kp_gate_enter_shared(what);
-    while (w && w->is_open()) {
+    while (w && closes()) {
         kp_gate_leave_shared();
         kp_debug(KP_DEBUG_GATE, "%s, which runs alone, closes the window", what);
         w->close(what);
         kp_gate_enter_shared(what);
     }
+}
+
+void kp_gate_enter_alone(const char *what)
+{
+    const struct kp_gate_window *w = atomic_load(&window);
+    enter_alone(what, w, w ? w->is_open : NULL);
+}
+
+void kp_gate_enter_in_order(const char *what)
+{
+    const struct kp_gate_window *w = atomic_load(&window);
+    enter_alone(what, w, w ? w->keeps : NULL);
 }
 
 void kp_gate_leave_shared(void)

@@ -23,6 +23,7 @@ bool kp_gate_is_armed(void);
 struct kp_gate_window {
     bool (*is_open)(void);
     bool (*watches)(void);           /* an open window will be replayed */
+    bool (*keeps)(void);             /* an open window still has to read functions or limits as they were */
     void (*close)(const char *what); /* closes the window in the gate's exclusive section; a window that cannot be
                                         closed is spoilt */
 };
@@ -40,6 +41,8 @@ bool kp_gate_enter_unwatched(const char *what);
 /* Does the same as kp_gate_enter_shared, but closes any open window. One that counts launches would count further work
  * with them, or wait for it. */
 void kp_gate_enter_alone(const char *what);
+/* Does the same, but leaves a window open that keeps nothing: for calls that take effect in the program's order. */
+void kp_gate_enter_in_order(const char *what);
 
 /* Enters the gate exclusively. Waits `owner_ms` for another thread's exclusive section (KP_FOREVER of lock.h:
  * without limit). Then waits `patience_ms` for other threads' calls in flight. False, without entering, when either

@@ -42,7 +42,8 @@ struct kp_rotation_key {
     struct shape shape;
     struct place *_Atomic places; /* added to inside the gate, read by the collecting thread, too; so is: */
     atomic_uint_fast64_t others;  /* launches without a place */
-    uint64_t seen_at;             /* the rotation's clock at the last launch that came by the gate */
+    uint64_t seen_at;             /* the clock at the last launch that came by the gate, */
+    uint64_t gap;                 /* and its distance from the one before; 0 = there was none */
     uint64_t *taken;              /* of each group: launches that count it */
     size_t lacking;               /* groups that lack launches */
     uint64_t *collected;          /* of each group, by the collecting thread: launches that counted it, */
@@ -57,7 +58,7 @@ struct kp_rotation_key {
 
 struct kp_rotation {
     const struct kp_plan *plan;
-    uint64_t each, clock;
+    uint64_t each;
     size_t groups;
     size_t *failures; /* of each group */
     bool *given_up;
@@ -68,7 +69,8 @@ struct kp_rotation {
 static struct place *_Atomic places[PLACE_BUCKETS];
 static atomic_size_t n_places;
 static atomic_uint_fast64_t generation;
-static atomic_int rotations; /* contexts: of several, a function handle does not tell which */
+static atomic_uint_fast64_t clock_now; /* launches of all keys */
+static atomic_int rotations;           /* contexts: of several, a function handle does not tell which */
 
 /* ---- keys ---- */
 
@@ -166,7 +168,9 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
         atomic_fetch_add(&p->launches, 1);
     else
         atomic_fetch_add(&k->others, 1);
-    k->seen_at = ++r->clock;
+    uint64_t now = atomic_fetch_add_explicit(&clock_now, 1, memory_order_relaxed) + 1;
+    k->gap = k->seen_at ? now - k->seen_at : 0;
+    k->seen_at = now;
     return k;
 }
 
@@ -179,6 +183,7 @@ bool kp_rotation_passes(const struct kp_launch *l)
     if (!p || !atomic_load_explicit(&p->complete, memory_order_relaxed))
         return false;
     atomic_fetch_add_explicit(&p->launches, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&clock_now, 1, memory_order_relaxed);
     return true;
 }
 
@@ -207,40 +212,53 @@ bool kp_rotation_lacks_any(const struct kp_rotation_key *k)
     return k->lacking;
 }
 
-static bool still_comes(const struct kp_rotation_key *k)
+/* Whether the key is expected within so many launches: as far from its last one as that was from the one before. It has
+ * another rhythm if it is late by as much again. Of one seen once nothing is known, but that it may come. */
+static bool is_expected(const struct kp_rotation_key *k, uint64_t now, uint64_t within)
 {
-    return k->of->clock - k->seen_at < RECENT;
+    uint64_t since = now - k->seen_at;
+    return k->gap ? k->gap <= since + within && since <= 2 * k->gap : since < RECENT;
 }
 
-/* How many keys that still come lack a group. */
+/* How many keys lack a group that are expected. */
 struct demand {
     size_t group, keys;
+    uint64_t now, within;
 };
 
 static void add_demand(struct kp_rotation_key *k, void *arg)
 {
     struct demand *d = arg;
-    d->keys += kp_rotation_lacks(k, d->group) && still_comes(k);
+    d->keys += kp_rotation_lacks(k, d->group) && is_expected(k, d->now, d->within);
 }
 
-size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_key *k)
+static size_t demand_for(const struct kp_rotation *r, size_t group, uint64_t within)
 {
-    struct demand best = {.group = 0};
-    for (size_t g = 0; g < r->groups; g++) {
-        struct demand d = {.group = g};
-        if (kp_rotation_lacks(k, g))
-            each_key(r, add_demand, &d);
-        if (d.keys > best.keys)
-            best = d;
-    }
-    return best.group;
-}
-
-bool kp_rotation_is_wanted(const struct kp_rotation *r, size_t group)
-{
-    struct demand d = {.group = group};
+    struct demand d = {.group = group, .now = atomic_load(&clock_now), .within = within};
     each_key(r, add_demand, &d);
     return d.keys;
+}
+
+size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_key *k, uint64_t within)
+{
+    size_t best = 0, most = 0;
+    bool found = false;
+    for (size_t g = 0; g < r->groups; g++) {
+        if (!kp_rotation_lacks(k, g))
+            continue;
+        size_t keys = demand_for(r, g, within);
+        if (!found || keys > most) {
+            best = g;
+            most = keys;
+        }
+        found = true;
+    }
+    return best;
+}
+
+bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t within)
+{
+    return demand_for(r, group, within);
 }
 
 static void set_complete(struct kp_rotation_key *k, bool complete)

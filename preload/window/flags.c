@@ -25,7 +25,7 @@ static struct {
 } shared[MOST_FUNCTIONS];
 static atomic_size_t n_shared;
 static atomic_uint_fast64_t shared_by_others;
-static atomic_bool is_open, watched, replayed, spoiled, in_a_hurry, sets, met[KP_MET_KINDS];
+static atomic_bool is_open, watched, keeps_functions, replayed, spoiled, in_a_hurry, sets, met[KP_MET_KINDS];
 
 bool kp_window_is_open(void)
 {
@@ -45,6 +45,11 @@ bool kp_window_watches(void)
 bool kp_window_closes_at_sync(void)
 {
     return kp_flags_met(KP_MET_SHARED) || kp_flags_met(KP_MET_MANAGED) || kp_now_ms() > atomic_load(&old_at_ms);
+}
+
+bool kp_window_keeps(void)
+{
+    return kp_window_is_open() && atomic_load(&keeps_functions);
 }
 
 uint64_t kp_window_count(void)
@@ -115,8 +120,9 @@ void kp_window_refused(uint64_t ticket)
 
 /* ---- for this room ---- */
 
-void kp_flags_opened(bool watches)
+void kp_flags_opened(bool watches, bool keeps)
 {
+    atomic_store(&keeps_functions, keeps);
     atomic_store(&spoiled, false);
     atomic_store(&shared_by_others, 0);
     atomic_store(&n_shared, 0);

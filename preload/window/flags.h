@@ -14,6 +14,8 @@ bool kp_window_is_open(void);
 bool kp_window_holds_back(void);
 /* Whether a window is open that will be replayed: operations on memory must join or close it. */
 bool kp_window_watches(void);
+/* Whether a window is open that still has to read functions, or limits of the context, as its launches found them. */
+bool kp_window_keeps(void);
 /* Returns the number of windows opened so far. */
 uint64_t kp_window_count(void);
 /* Whether the window has to be closed before the program waits for the GPU or asks for its progress. */
@@ -48,8 +50,9 @@ void kp_window_refused(uint64_t ticket);
 
 /* ---- for this room ---- */
 
-/* Note that a window opens, which will be replayed if `watches`; and that it is gone. */
-void kp_flags_opened(bool watches);
+/* Note that a window opens, which will be replayed if `watches`, and keeps functions if `keeps`; and that it is gone.
+ */
+void kp_flags_opened(bool watches, bool keeps);
 void kp_flags_closed(void);
 
 bool kp_flags_spoiled(void);

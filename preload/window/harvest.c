@@ -69,6 +69,15 @@ static void fill_launch(const struct kp_window *w, struct kp_item *i)
     kp_device_metrics_copy(i->result, &w->context->machine);
 }
 
+void kp_harvest_settle(const struct kp_window *w, struct kp_item *i)
+{
+    sigset_t before = kp_signals_hold();
+    if (i->result && i->function)
+        fill_launch(w, i);
+    kp_signals_let(&before);
+    i->function = NULL; /* may be read anew by the next launch */
+}
+
 /* Returns the window's cost to the program for each launch with a result, ns. */
 static double cost_of_each(const struct kp_window *w)
 {

@@ -8,6 +8,9 @@
 
 /* Reports failures of the passes, and marks the context accordingly. */
 void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out);
+/* Reads what the results need of the launch's function, now that it has been made, so that the function need not stay
+ * as it is until the window closes. */
+void kp_harvest_settle(const struct kp_window *w, struct kp_item *i);
 /* Passes on the results, with the counters of *out. */
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out);
 /* Reports what the collector lacks besides the counters, and plans again where the profiler refused the plan. */

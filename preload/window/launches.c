@@ -11,6 +11,7 @@
 #include "preload/window/close.h"
 #include "preload/window/closers.h"
 #include "preload/window/flags.h"
+#include "preload/window/harvest.h"
 #include "preload/window/open.h"
 #include "preload/window/reach.h"
 #include "preload/window/reads.h"
@@ -106,6 +107,8 @@ static CUresult run_recorded(const struct kp_question *q, const char **skipped)
         i->result->launch.ordinal = kp_session_seen(1);
         kp_timeline_profiled(i->result->launch.ordinal);
     }
+    if (rc == CUDA_SUCCESS && w->rotates)
+        kp_harvest_settle(w, i);
     const char *closer = closes_behind(q);
     if (closer)
         kp_window_close(closer);

@@ -7,25 +7,38 @@ static const char graph_as_a_whole[] = "a graph as one workload, which a rotatio
 
 static const char too_many[] = "of more kernels and shapes than a rotation takes";
 
+/* Sets the key of a wanted launch. Returns why it has none, or NULL. */
+static const char *find_key(struct kp_question *q, struct kp_rotation *r)
+{
+    if (!q->function)
+        return graph_as_a_whole;
+    q->key = kp_rotation_find(r, q->launch, q->function->facts.mangled);
+    return q->key ? NULL : too_many;
+}
+
+/* Whether the window counts a group that the launch lacks, or that a later one does which is worth waiting for. */
+static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotation *r)
+{
+    const struct kp_window *w = q->window;
+    return (q->key && kp_rotation_lacks(q->key, w->group)) ||
+           (w->unwanted_in_a_row < KP_ROTATE_PATIENCE && kp_rotation_expects(r, w->group, KP_ROTATE_PATIENCE));
+}
+
 const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
 {
     struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
-    if (!r || !what->wanted)
+    const struct kp_window *w = q->window;
+    const char *why = r && what->wanted ? find_key(q, r) : NULL;
+    if (!r)
         return NULL;
-    if (!q->function) {
-        what->wanted = false;
-        return graph_as_a_whole;
+    bool counts = w->open && w->rotates && w->context == q->context;
+    if (counts && !is_worth_going_on(q, r)) {
+        kp_window_close("a group of counters that no kernel lacks which comes soon");
+        counts = false;
     }
-    q->key = kp_rotation_find(r, q->launch, q->function->facts.mangled);
     if (!q->key) {
         what->wanted = false;
-        return too_many;
-    }
-    const struct kp_window *w = q->window;
-    bool counts = w->open && w->rotates && w->context == q->context;
-    if (counts && !kp_rotation_is_wanted(r, w->group)) {
-        kp_window_close("a group of counters that all kernels have counted");
-        counts = false;
+        return why;
     }
     what->wanted = counts ? kp_rotation_lacks(q->key, w->group) : kp_rotation_lacks_any(q->key);
     if (what->wanted)

@@ -4,8 +4,16 @@
 
 #include "preload/window/admit.h"
 
-/* Judges a wanted launch: sets the key in `q`, and takes back in `what` that it is wanted, where its key needs no more.
- * Closes a window whose group no key needs any more. Returns why the launch has no result (static text), or NULL. */
+enum {
+    /* Closing a window and opening the next one costs as much as so many launches that are counted for nothing. */
+    KP_ROTATE_PATIENCE = 72,
+    /* The most launches of a window: each group has an image of its own, which takes 0.3 ms a launch to make. */
+    KP_ROTATE_ROOM = 256,
+};
+
+/* Judges a launch: sets the key in `q`, and takes back in `what` that it is wanted, where its key needs no more. Closes
+ * a window whose group no key needs that is expected soon. Returns why a wanted launch has no result (static text), or
+ * NULL. */
 const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what);
 
 /* Notes that the launch, the last record of the window, counts the window's group; or that the driver refused it. */

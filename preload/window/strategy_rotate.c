@@ -4,12 +4,8 @@
  */
 #include "preload/program/rotation.h"
 #include "preload/window/job.h"
+#include "preload/window/rotate.h"
 #include "preload/window/strategy.h"
-
-enum {
-    PATIENCE = 72, /* closing costs as much as so many launches that are counted for nothing: 65 ms, 0.8 ms */
-    ROOM = 256,    /* launches of a window: each group has an image of its own, which takes 0.3 ms a launch to make */
-};
 
 static bool suits(const struct kp_question *q)
 {
@@ -20,8 +16,8 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
 {
     (void)refusal;
     size_t room = kp_admit_room(w);
-    w->most = room < ROOM ? room : ROOM;
-    w->group = kp_rotation_choose(w->context->rotation, q->key);
+    w->most = room < KP_ROTATE_ROOM ? room : KP_ROTATE_ROOM;
+    w->group = kp_rotation_choose(w->context->rotation, q->key, w->most);
     w->rotates = !kp_collector_count_begin(w->context->collector, w->mode, w->most, w->group, why);
     if (!w->rotates)
         kp_rotation_failed(w->context->rotation, w->group);
@@ -48,7 +44,7 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
 const struct kp_strategy kp_strategy_rotate = {
     .name = "rotate",
     .no_config = kp_counted_no_config,
-    .patience = PATIENCE,
+    .patience = KP_ROTATE_PATIENCE,
     .suits = suits,
     .admit = admit,
     .open = open_window,

@@ -50,6 +50,13 @@ for l in launches:
 END
 expect "stored: entries" "$("$build/kprof" report "$tmp/r.kprof" | grep -c '^    Rotation: ')" 2
 
+# Nothing is repeated: attributes, loads, unloads, frees and reads leave a window open, and it spans rounds until no kernel
+# lacks its group.
+KPROF_DEBUG=window both "settings" "$programs/p_settings" 40
+expect "settings: entries" "$(grep -c '^    Rotation: 40 launches of this kernel and shape, of which 6 were' "$tmp/report")" 5
+expect "settings: windows of two groups" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'closes (rotate)')" 2
+expect "settings: the rest" "$(account skipped)" 170
+
 # Fewer launches than groups: what is lacking has its reason.
 both "few" "$p" 1
 expect "few: entries" "$(grep -c '^    Rotation: ' "$tmp/report")" 2

@@ -1,27 +1,54 @@
 #!/usr/bin/env bash
-# Rotation on a GPU: ResNet-18 training with every kernel and shape complete, what it adds, and the same results; values
-# beside kernel replay with caches left alone, on patterns.cu launched again and again.
+# Rotation on a GPU: ResNet-18 training until every kernel and shape is complete. Shows what it adds to the run, its windows
+# and what closed them, the share of complete kernels, and that results are the same. Takes two minutes.
 #   tests/gpu/rotate.sh OUT [STEPS [SET...]]
 . "$(dirname "$0")/gpu.inc"
-steps=${1:-30}
+steps=${1:-40}
 [ $# -gt 0 ] && shift
 sets=${*:-basic}
+most=45 # seconds of a run
 export KPROF_STRICT=no
 train=(python3 "$here/bench_resnet.py" --steps "$steps")
 seconds() { sed -n 's/^bench: with results \([0-9.]*\) s$/\1/p' "$1" | tail -1; }
 
+# Sums up the windows of a log: what they took, and what closed them.
+windows() { # LOG...
+    cat "$@" | awk '
+        /closes \(rotate\): / {
+            n++; why = $0; sub(/.*closes \(rotate\): /, "", why); sub(/; launches .*/, "", why); closers[why]++
+            match($0, /; launches [0-9]+/); launches += substr($0, RSTART + 11, RLENGTH - 11)
+            match($0, /with results [0-9]+/); wanted += substr($0, RSTART + 13, RLENGTH - 13)
+        }
+        / ms of ours/ { match($0, /took [0-9.]+/); ms += substr($0, RSTART + 5, RLENGTH - 5) }
+        /counted in one pass, ms:/ {
+            for (i = 1; i < NF; i++) {
+                if ($i == "start") start += $(i + 1); if ($i == "launches" && $(i + 1) ~ /^[0-9]/) counting += $(i + 1)
+                if ($i == "stop") stop += $(i + 1); if ($i == "decode") decode += $(i + 1)
+            }
+        }
+        END {
+            printf "  windows %d, launches in them %d, of these with results %d; %.2f s within kprof\n", n, launches, wanted, ms / 1e3
+            printf "  s: start %.2f, between start and stop %.2f, stop %.2f, decode %.2f\n", start / 1e3, counting / 1e3, stop / 1e3, decode / 1e3
+            for (why in closers) printf "  %5d closed by %s\n", closers[why], why
+        }'
+}
+
 "${train[@]}" >"$work/native.out" 2>"$work/native.err"
-echo "native: $(seconds "$work/native.err") s"
+native=$(seconds "$work/native.err")
+echo "native: $native s"
 for set in $sets; do
-    for each in 1 3; do
-        for again in 1 2; do
-            name=$set.$each.$again
-            KPROF_SET=$set KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=$each KPROF_EXPORT=$out/rotate.$name.kprof \
-                KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/rotate.$name.txt LD_PRELOAD=$lib \
-                "${train[@]}" >"$work/$name.out" 2>"$work/$name.err"
-            echo "$name: $(seconds "$work/$name.err") s; output $(cmp -s "$work/native.out" "$work/$name.out" && echo same || echo DIFFERS); $(grep -o '[0-9,]* launches seen.*' "$out/rotate.$name.txt" | head -1)"
-            grep -E '==(ERROR|WARNING)==' "$work/$name.err" "$out/rotate.$name.txt" | head -3
-        done
+    for run in 1.1 1.2 3.1; do
+        name=$set.$run
+        KPROF_SET=$set KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=${run%.*} KPROF_EXPORT=$out/rotate.$name.kprof \
+            KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/rotate.$name.txt KPROF_DEBUG=window,replay LD_PRELOAD=$lib \
+            timeout "$most" "${train[@]}" >"$work/$name.out" 2>"$work/$name.err"
+        took=$(seconds "$work/$name.err")
+        echo "$name: $took s, added $(awk -v a="$native" -v b="$took" 'BEGIN { printf "%.2f", b - a }') s;" \
+            "output $(cmp -s "$work/native.out" "$work/$name.out" && echo same || echo DIFFERS);" \
+            "$(grep -o '[0-9,]* launches seen.*' "$out/rotate.$name.txt" | head -1)"
+        windows "$out/rotate.$name.txt" "$work/$name.err"
+        grep -hE '==(ERROR|WARNING)==' "$work/$name.err" "$out/rotate.$name.txt" | head -3
+        cp "$work/$name.err" "$out/rotate.$name.err"
     done
 done
 python3 "$here/compare_rotate.py" "$out"/rotate.*.kprof

@@ -50,7 +50,7 @@ static struct {
     CUresult allocation_rc, allocation_answer;
 } process;
 
-static atomic_bool watches, counts, closes_at_sync, loads_noted;
+static atomic_bool watches, counts, settled, closes_at_sync, loads_noted;
 static atomic_uint opened;
 
 uint64_t kp_window_count(void)
@@ -71,6 +71,11 @@ bool kp_window_closes_at_sync(void)
 bool kp_window_is_open(void)
 {
     return atomic_load(&watches) || atomic_load(&counts);
+}
+
+bool kp_window_keeps(void)
+{
+    return kp_window_is_open() && !atomic_load(&settled);
 }
 
 bool kp_window_needs_shared(CUfunction f, uint64_t bytes)
@@ -304,7 +309,8 @@ void kp_process_finish(void)
 {
 }
 
-static const struct kp_gate_window window = {kp_window_is_open, kp_window_watches, kp_process_close_window};
+static const struct kp_gate_window window = {kp_window_is_open, kp_window_watches, kp_window_keeps,
+                                             kp_process_close_window};
 
 static int reset(void **state)
 {
@@ -313,6 +319,7 @@ static int reset(void **state)
     memset(&process, 0, sizeof(process));
     atomic_store(&watches, false);
     atomic_store(&counts, false);
+    atomic_store(&settled, false);
     atomic_store(&closes_at_sync, false);
     kp_guard = 0;
     kp_in_driver = 0;
@@ -738,6 +745,17 @@ static void test_set(void **state)
     assert_int_equal(process.closed, 1);
     assert_int_equal(process.forgotten, 1);
     assert_int_equal(process.forgotten_what, KP_STALE_SETTINGS);
+    /* One that has read all it needs stays open: the call takes effect in the program's order. */
+    atomic_store(&counts, true);
+    atomic_store(&settled, true);
+    call_set(CUDA_SUCCESS, 1, 2);
+    call_forget(CUDA_SUCCESS, 0x10, 0);
+    assert_int_equal(process.closed, 1);
+    assert_int_equal(process.forgotten, 3);
+    assert_true(kp_gate_enter_exclusive(60000, 0)); /* the calls have left the gate */
+    kp_gate_leave_exclusive();
+    call_hold(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.closed, 2);
 }
 
 static void test_forget(void **state)

@@ -119,12 +119,12 @@ static void test_a_key_walks_through_all_groups(void **state)
     for (size_t g = 0; g < 2; g++)
         for (int i = 0; i < EACH; i++) {
             assert_true(kp_rotation_lacks_any(k) && kp_rotation_lacks(k, g) && !t.n);
-            assert_true(kp_rotation_is_wanted(r, g));
+            assert_true(kp_rotation_expects(r, g, 100));
             assert_false(kp_rotation_passes(&l));
-            assert_int_equal(kp_rotation_choose(r, k), g);
+            assert_int_equal(kp_rotation_choose(r, k, 100), g);
             count(k, p, g, 100 * (double)(g + 1) + i, NULL);
         }
-    assert_false(kp_rotation_lacks_any(k) || kp_rotation_is_wanted(r, 0) || kp_rotation_is_wanted(r, 1));
+    assert_false(kp_rotation_lacks_any(k) || kp_rotation_expects(r, 0, 100) || kp_rotation_expects(r, 1, 100));
     assert_int_equal(t.n, 1);
     const struct kp_launch_info *info = &t.results[0].launch;
     assert_true(info->alike == 1 && info->counted == 2 * EACH && info->groups == 2 && info->groups_counted == 2);
@@ -190,18 +190,62 @@ static void test_the_next_group(void **state)
     for (int i = 0; i < 3; i++)
         k[i] = kp_rotation_find(r, &l[i], "kernel");
     count(k[1], p, 0, 1, NULL);
-    assert_int_equal(kp_rotation_choose(r, k[0]), 1);
-    assert_int_equal(kp_rotation_choose(r, k[1]), 1);
+    assert_int_equal(kp_rotation_choose(r, k[0], 100), 1);
+    assert_int_equal(kp_rotation_choose(r, k[1], 100), 1);
     count(k[0], p, 1, 1, NULL);
     count(k[2], p, 1, 1, NULL);
-    assert_int_equal(kp_rotation_choose(r, k[0]), 0);
-    assert_int_equal(kp_rotation_choose(r, k[1]), 1);
+    assert_int_equal(kp_rotation_choose(r, k[0], 100), 0);
+    assert_int_equal(kp_rotation_choose(r, k[1], 100), 1);
     /* Keys that no longer come do not count. */
-    assert_true(kp_rotation_is_wanted(r, 0));
+    assert_true(kp_rotation_expects(r, 0, 100));
     for (int i = 0; i < 5000; i++)
         kp_rotation_find(r, &l[1], "kernel");
-    assert_false(kp_rotation_is_wanted(r, 0));
-    assert_true(kp_rotation_is_wanted(r, 1));
+    assert_false(kp_rotation_expects(r, 0, 100));
+    assert_true(kp_rotation_expects(r, 1, 100));
+    kp_rotation_end(r);
+    kp_plan_free(p);
+}
+
+/* Keys come as they came before: the next group is for those that come soon, and a window waits for no others. */
+static void test_keys_that_come_soon(void **state)
+{
+    enum { OFTEN = 200, STEP = OFTEN + 2 };
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, 1);
+    struct kp_launch often = launch_of(1, 1), early = launch_of(1, 2), late = launch_of(1, 3), once = launch_of(1, 4);
+    struct kp_rotation_key *k[3] = {kp_rotation_find(r, &often, "kernel"), NULL, NULL};
+    (void)state;
+    for (int step = 0; step < 2; step++) {
+        k[1] = kp_rotation_find(r, &early, "kernel");
+        for (int i = 0; i < OFTEN; i++)
+            kp_rotation_find(r, &often, "kernel");
+        k[2] = kp_rotation_find(r, &late, "kernel");
+    }
+    /* `late` was just there and lacks both groups; `early` comes next. */
+    count(k[0], p, 0, 1, NULL);
+    count(k[1], p, 0, 1, NULL);
+    assert_true(kp_rotation_expects(r, 0, STEP));
+    assert_false(kp_rotation_expects(r, 0, STEP - 1));
+    assert_true(kp_rotation_expects(r, 1, 1));
+    assert_int_equal(kp_rotation_choose(r, k[2], 10), 1);
+    count(k[0], p, 1, 1, NULL);
+    count(k[2], p, 1, 1, NULL);
+    assert_true(kp_rotation_expects(r, 1, 1));
+    count(k[1], p, 1, 1, NULL);
+    assert_false(kp_rotation_expects(r, 1, STEP));
+    /* Launches that pass count, too; what is late by as much again has another rhythm. */
+    for (int i = 0; i < STEP - 10; i++)
+        assert_true(kp_rotation_passes(&often));
+    assert_true(kp_rotation_expects(r, 0, 10));
+    assert_false(kp_rotation_expects(r, 0, 9));
+    for (int i = 0; i < STEP + 10; i++)
+        assert_true(kp_rotation_passes(&often));
+    assert_true(kp_rotation_expects(r, 0, 1));
+    assert_true(kp_rotation_passes(&often));
+    assert_false(kp_rotation_expects(r, 0, STEP));
+    /* Of one that came once nothing is known. */
+    kp_rotation_find(r, &once, "kernel");
+    assert_true(kp_rotation_expects(r, 0, 1));
     kp_rotation_end(r);
     kp_plan_free(p);
 }
@@ -240,7 +284,7 @@ static void test_a_group_that_fails(void **state)
     assert_true(kp_rotation_lacks(k, 0));
     kp_rotation_failed(r, 0);
     assert_false(kp_rotation_lacks(k, 0));
-    assert_int_equal(kp_rotation_choose(r, k), 1);
+    assert_int_equal(kp_rotation_choose(r, k, 100), 1);
     kp_rotation_take(k, 1);
     assert_false(kp_rotation_lacks_any(k));
     assert_true(kp_rotation_passes(&l));
@@ -265,6 +309,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_key_walks_through_all_groups, reset),
         cmocka_unit_test_teardown(test_keys_differ, reset),
         cmocka_unit_test_teardown(test_the_next_group, reset),
+        cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
         cmocka_unit_test_teardown(test_an_incomplete_key, reset),
         cmocka_unit_test_teardown(test_a_group_that_fails, reset),
     };
