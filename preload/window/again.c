@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "preload/program/hostmem.h"
 #include "preload/window/issue.h"
+#include "preload/window/value.h"
 
 enum {
     PIECE = 8 << 20,       /* byte read at once */
@@ -47,22 +48,17 @@ static void *buffer_of(const struct kp_driver *d, size_t bytes)
 
 CUresult kp_again_read(struct kp_window *w, const struct kp_item *i, bool *same)
 {
-    const size_t bytes = i->op.result_bytes;
-    const unsigned result = i->op.result - 1;
-    void *now = buffer_of(w->setup->driver, bytes < PIECE ? bytes : PIECE);
+    const size_t bytes = i->op.result_bytes, piece = kp_value_piece(&i->op, PIECE);
+    void *now = buffer_of(w->setup->driver, piece);
     CUresult rc = now ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     *same = true;
-    for (size_t at = 0; rc == CUDA_SUCCESS && *same && at < bytes; at += PIECE) {
-        struct kp_op op = i->op;
-        size_t piece = bytes - at < PIECE ? bytes - at : PIECE;
-        op.args[result] = (uintptr_t)now;
-        op.args[result + 1] += at; /* the source and the size stand behind the result */
-        op.args[result + 2] = piece;
-        rc = kp_op_issue(&op);
+    for (size_t at = 0; rc == CUDA_SUCCESS && *same && at < bytes; at += piece) {
+        size_t n = bytes - at < piece ? bytes - at : piece;
+        rc = kp_value_read(&i->op, at, n, now);
         w->unsettled = true;
         if (rc == CUDA_SUCCESS)
             rc = kp_issue_settle(w);
-        *same = rc != CUDA_SUCCESS || !memcmp(now, (const char *)i->read.seen + at, piece);
+        *same = rc != CUDA_SUCCESS || !memcmp(now, (const char *)i->read.seen + at, n);
     }
     return rc;
 }

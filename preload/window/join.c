@@ -147,15 +147,16 @@ static bool keep_source(const struct call *c, unsigned number, enum place place,
     return true;
 }
 
-/* Notes a result: the call returns with it where host memory is not pinned, or where it has no stream. */
-static bool record_result(const struct call *c, unsigned number)
+/* Notes a result of so many byte that goes to `address`, by argument `number`: the call returns with it where host
+ * memory is not pinned, or where it has no stream. */
+static bool record_result(const struct call *c, unsigned number, uint64_t address, size_t bytes)
 {
-    enum place place = place_of(c, arg(c, number));
+    enum place place = place_of(c, address);
     c->op->result = number;
-    c->op->result_bytes = arg(c, c->row->bytes);
+    c->op->result_bytes = bytes;
     c->op->later = place == PINNED && c->row->stream;
     c->op->waits = !c->op->later;
-    return c->op->result_bytes && (place == PINNED || place == PAGEABLE);
+    return bytes && (place == PINNED || place == PAGEABLE);
 }
 
 static bool is_on_device(const struct call *c, uint64_t address)
@@ -163,13 +164,18 @@ static bool is_on_device(const struct call *c, uint64_t address)
     return may_read(c, address) && place_of(c, address) == DEVICE;
 }
 
+static bool record_bytes(const struct call *c, unsigned number)
+{
+    return record_result(c, number, arg(c, number), arg(c, c->row->bytes));
+}
+
 static bool record_addresses(const struct call *c)
 {
     const struct row *r = c->row;
     if (r->result)
-        return is_on_device(c, arg(c, r->from)) && record_result(c, r->result);
+        return is_on_device(c, arg(c, r->from)) && record_bytes(c, r->result);
     if (r->to && !may_write(c, arg(c, r->to), r->any))
-        return r->any && is_on_device(c, arg(c, r->any)) && record_result(c, r->to);
+        return r->any && is_on_device(c, arg(c, r->any)) && record_bytes(c, r->to);
     if (r->from && !may_read(c, arg(c, r->from)))
         return false;
     if (!r->host && !r->any)
@@ -217,13 +223,36 @@ static enum place place_of_2d(const struct call *c, const CUDA_MEMCPY2D *m, uint
     return again ? place : UNCLEAR;
 }
 
+/* Records rows that go to the host: the descriptor alone. */
+static bool record_rows_read(const struct call *c, const CUDA_MEMCPY2D *given)
+{
+    enum { WIDEST = 1 << 20 };
+    size_t width = given->WidthInBytes, height = given->Height;
+    bool host = given->dstMemoryType == CU_MEMORYTYPE_HOST;
+    uint64_t from, base = host ? (uintptr_t)given->dstHost : given->dstDevice;
+    if ((!host && given->dstMemoryType != CU_MEMORYTYPE_UNIFIED) || place_of_2d(c, given, &from) != DEVICE || !width ||
+        width > WIDEST || height > SIZE_MAX / width)
+        return false;
+    if (given->dstXInBytes > given->dstPitch || given->dstPitch - given->dstXInBytes < width)
+        return false; /* the driver refuses it */
+    CUDA_MEMCPY2D *m = allocate(c, sizeof(*m), 0);
+    if (!m)
+        return false;
+    *m = *given;
+    c->op->args[c->row->copy2d - 1] = (uintptr_t)m;
+    c->op->rows = true;
+    return record_result(c, c->row->copy2d, first_byte(base, m->dstXInBytes, m->dstY, m->dstPitch), width * height);
+}
+
 /* Records a copy of rows: the descriptor and, behind it, the rows of a host source. */
 static bool record_2d(const struct call *c)
 {
     const CUDA_MEMCPY2D *given = (const CUDA_MEMCPY2D *)(uintptr_t)arg(c, c->row->copy2d);
     uint64_t from = 0;
-    if (!given || !may_write_2d(c, given))
+    if (!given)
         return false;
+    if (!may_write_2d(c, given))
+        return record_rows_read(c, given);
     size_t width = given->WidthInBytes, height = given->Height;
     enum place place = place_of_2d(c, given, &from);
     bool host = place != DEVICE && width && height;

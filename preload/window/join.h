@@ -24,6 +24,7 @@ struct kp_op {
     unsigned event;            /* which argument is an event, from 1; 0 = none */
     bool waits;                /* the program's call returned after its end */
     unsigned result;           /* which argument is host memory that receives a result, from 1; 0 = none */
+    bool rows;                 /* it is the CUDA_MEMCPY2D of one */
     size_t result_bytes;
     bool later;       /* the result may come only after the call has returned */
     bool from_pinned; /* what it copied was in pinned memory, where a result may come */

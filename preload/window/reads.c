@@ -13,6 +13,7 @@
 #include "preload/who/timeline.h"
 #include "preload/window/again.h"
 #include "preload/window/flags.h"
+#include "preload/window/value.h"
 #include "preload/window/waits.h"
 
 enum {
@@ -177,13 +178,10 @@ void kp_reads_begin(struct kp_window *w, struct kp_item *i, const char *symbol)
 /* Copies the value in its stream, as it is there when the program's own copy has been made. */
 static bool log_behind(struct kp_window *w, struct kp_item *i)
 {
-    const struct kp_driver *d = w->setup->driver;
     struct kp_read_log *log = &w->logs[w->n_logs - 1];
-    uint64_t from = i->op.args[i->op.result]; /* the source stands behind the result */
     size_t bytes = i->op.result_bytes, taken = (bytes + 15) / 16 * 16;
-    CUstream stream = i->op.stream ? i->op.stream : CU_STREAM_LEGACY;
     kp_timeline_ours_copy(w->context->id, bytes);
-    if (d->cuMemcpyDtoDAsync(log->next, from, bytes, stream) != CUDA_SUCCESS)
+    if (kp_value_aside(w->setup->driver, &i->op, log->next) != CUDA_SUCCESS)
         return false;
     i->read.behind = log->next;
     log->next += taken;
@@ -201,7 +199,7 @@ bool kp_reads_log(struct kp_window *w, struct kp_item *i)
     kp_signals_let(&before);
     if (!i->read.seen)
         return false;
-    memcpy(i->read.seen, (const void *)(uintptr_t)i->op.args[i->op.result - 1], i->op.result_bytes);
+    kp_value_take(&i->op, i->read.seen);
     return true;
 }
 

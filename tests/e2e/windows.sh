@@ -228,6 +228,7 @@ reads() {
     expect "reads that bound a loop: without counters" \
         "$(grep -c 'value that was another one in a repetition' "$tmp/report")" 23
     read_windows "reads that are copied back" 2 $((2 * PASSES)) "$p" reads-back 10
+    read_windows "reads of rows" 2 $((2 * PASSES)) "$p" reads-rows 10
     read_windows "reads of several streams" 2 $((2 * PASSES)) "$p" reads-streams 10
     # A kernel waits for what the program does with a value: the window goes on, and is reported without counters.
     limit=15 both "reads beside a kernel that waits" "$p" reads-progress

@@ -782,6 +782,42 @@ static void registered_reads(void)
     free(host);
 }
 
+/* Rows of results, in time and later, between others that are the program's own. */
+static void reads_rows(void)
+{
+    enum { PITCH = 48, WIDTH = 12, ROWS = 3 };
+    int *to[2], host[PITCH / 4 * (ROWS + 1)], right = 1;
+    CUDA_MEMCPY2D m = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .srcDevice = values,
+                       .srcXInBytes = 8,
+                       .srcY = 1,
+                       .srcPitch = 32,
+                       .dstMemoryType = CU_MEMORYTYPE_HOST,
+                       .dstXInBytes = 4,
+                       .dstY = 1,
+                       .dstPitch = PITCH,
+                       .WidthInBytes = WIDTH,
+                       .Height = ROWS};
+
+    to[0] = host;
+    MUST(cuMemHostAlloc((void **)&to[1], sizeof(host), 0));
+    for (int i = 0; i < count; i++) {
+        int *now = to[i % 2], same = 0;
+
+        memset(now, -1, sizeof(host));
+        increment(values, session.stream);
+        m.dstHost = now;
+        MUST(cuMemcpy2DAsync(&m, session.stream));
+        MUST(cuStreamSynchronize(session.stream));
+        for (int k = 0; k < PITCH / 4 * (ROWS + 1); k++)
+            same += now[k] == (k / 12 && k % 12 >= 1 && k % 12 < 4 ? i + 1 : -1);
+        right &= same == PITCH / 4 * (ROWS + 1);
+        append(now[13]);
+    }
+    report("as it should be", right);
+    MUST(cuMemFreeHost(to[1]));
+}
+
 /* Large results in registered memory: more in a window than is always logged. */
 static void registered_large(void)
 {
@@ -1318,6 +1354,7 @@ static const struct {
     {"reads-differ-always", reads_differ_always},
     {"reads-bound", reads_bound},
     {"reads-back", reads_back},
+    {"reads-rows", reads_rows},
     {"reads-then-fills", reads_then_fills},
     {"reads-progress", reads_progress},
     {"reads-streams", reads_streams},

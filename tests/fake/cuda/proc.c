@@ -151,6 +151,7 @@ static const struct proc procs[] = {
     TWO(cuMemsetD8Async, 3020, 7000, cuMemsetD8Async, _ptsz),
     TWO(cuMemsetD16Async, 3020, 7000, cuMemsetD16Async, _ptsz),
     TWO(cuMemsetD32Async, 3020, 7000, cuMemsetD32Async, _ptsz),
+    TWO(cuMemcpy2DAsync, 3020, 7000, cuMemcpy2DAsync_v2, _ptsz),
     TWO(cuMemcpy3DAsync, 3020, 7000, cuMemcpy3DAsync_v2, _ptsz),
     TWO(cuMemAllocAsync, 11020, 11020, cuMemAllocAsync, _ptsz),
     TWO(cuMemFreeAsync, 11020, 11020, cuMemFreeAsync, _ptsz),

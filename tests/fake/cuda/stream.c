@@ -339,6 +339,23 @@ FLAVOURS(cuMemsetD2D32Async,
          (CUdeviceptr dst, size_t pitch, unsigned int value, size_t n, size_t rows, CUstream stream), dst, pitch, value,
          4, n, rows, stream)
 
+/* No arrays. */
+static CUresult cuMemcpy2DAsync_v2_in(const CUDA_MEMCPY2D *p, CUstream stream, bool per_thread, const char *caller)
+{
+    const char *from = p->srcMemoryType == CU_MEMORYTYPE_HOST ? p->srcHost : (const void *)p->srcDevice;
+    char *to = p->dstMemoryType == CU_MEMORYTYPE_HOST ? p->dstHost : (void *)p->dstDevice;
+    CUresult result = CUDA_SUCCESS;
+
+    if (p->srcXInBytes + p->WidthInBytes > p->srcPitch || p->dstXInBytes + p->WidthInBytes > p->dstPitch)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t row = 0; !result && row < p->Height; row++)
+        result = copy_async(to + (p->dstY + row) * p->dstPitch + p->dstXInBytes,
+                            from + (p->srcY + row) * p->srcPitch + p->srcXInBytes, p->WidthInBytes, stream, per_thread,
+                            caller);
+    return result;
+}
+FLAVOURS(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *p, CUstream stream), p, stream)
+
 /* Only one run of bytes: no pitch, no arrays. */
 static CUresult cuMemcpy3DAsync_v2_in(const CUDA_MEMCPY3D *p, CUstream stream, bool per_thread, const char *caller)
 {

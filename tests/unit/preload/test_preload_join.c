@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "preload/window/join.h"
+#include "preload/window/value.h"
 
 enum { MOST = 1 << 20 };
 
@@ -388,9 +389,9 @@ static CUDA_MEMCPY2D rectangle(CUmemorytype from, CUmemorytype to)
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *m, CUstream on)
 {
-    bool host = m->srcMemoryType == CU_MEMORYTYPE_HOST;
+    bool host = m->srcMemoryType == CU_MEMORYTYPE_HOST, to_host = m->dstMemoryType == CU_MEMORYTYPE_HOST;
     const char *from = host ? (const char *)m->srcHost : (const char *)(uintptr_t)m->srcDevice;
-    char *to = (char *)(uintptr_t)m->dstDevice;
+    char *to = to_host ? m->dstHost : (char *)(uintptr_t)m->dstDevice;
     assert_ptr_equal(on, stream);
     for (size_t row = 0; row < m->Height; row++)
         memcpy(to + (m->dstY + row) * m->dstPitch + m->dstXInBytes,
@@ -478,6 +479,61 @@ static void test_rectangle_on_the_device(void **state)
     m = rectangle(CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE);
     m.Height = 0;
     check_kept(m);
+}
+
+/* Returns rows of the device that go to the host. */
+static CUDA_MEMCPY2D rectangle_to_host(void *to, size_t pitch)
+{
+    CUDA_MEMCPY2D m = rectangle(CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST);
+    m.srcDevice = P(device);
+    m.dstDevice = 0;
+    m.dstHost = to;
+    m.dstPitch = pitch;
+    return m;
+}
+
+/* Rows that go to the host are a result, which is kept without gaps, and read again in pieces of whole rows. */
+static void test_rectangle_to_host(void **state)
+{
+    static char host[(HEIGHT + 1) * OUT_PITCH];
+    char value[WIDTH * HEIGHT], now[WIDTH * HEIGHT];
+    CUDA_MEMCPY2D m = rectangle_to_host(host, OUT_PITCH);
+    (void)state;
+    for (size_t i = 0; i < sizeof(device); i++)
+        device[i] = (char)(i * 5 % 251);
+    assert_int_equal(copy_2d(&m, stream), CUDA_SUCCESS);
+    assert_int_equal(judge_2d(&m, MOST), KP_JOIN_YES);
+    assert_true(op.rows && op.result == 1 && op.result_bytes == WIDTH * HEIGHT && !op.later && op.waits);
+    memset(&m, 0x11, sizeof(m)); /* the caller's */
+    kp_value_take(&op, value);
+    for (size_t row = 0; row < HEIGHT; row++)
+        assert_memory_equal(value + row * WIDTH, device + (Y + row) * PITCH + X, WIDTH);
+    memset(host, 0, sizeof(host));
+    assert_int_equal(kp_value_piece(&op, 2 * WIDTH + 1), 2 * WIDTH);
+    assert_int_equal(kp_value_piece(&op, 1 << 20), WIDTH * HEIGHT);
+    assert_int_equal(kp_value_read(&op, 0, 2 * WIDTH, now), CUDA_SUCCESS);
+    assert_int_equal(kp_value_read(&op, 2 * WIDTH, (HEIGHT - 2) * WIDTH, now + 2 * WIDTH), CUDA_SUCCESS);
+    assert_memory_equal(now, value, sizeof(value));
+    assert_int_equal(host[OUT_PITCH + 1], 0); /* the program's memory is left alone */
+    memset(now, 0, sizeof(now));
+    assert_int_equal(kp_value_aside(NULL, &op, P(now)), CUDA_SUCCESS);
+    assert_memory_equal(now, value, sizeof(value));
+    kp_op_free(&op);
+    m = rectangle_to_host(pinned, OUT_PITCH);
+    assert_int_equal(judge_2d(&m, MOST), KP_JOIN_YES);
+    assert_true(op.rows && op.later && !op.waits);
+    kp_op_free(&op);
+    m = rectangle_to_host(host, 0);
+    assert_int_equal(judge_2d(&m, MOST), KP_JOIN_CLOSE);
+    m = rectangle_to_host(host, OUT_PITCH);
+    m.dstHost = managed;
+    assert_int_equal(judge_2d(&m, MOST), KP_JOIN_CLOSE);
+    m = rectangle_to_host(host, OUT_PITCH);
+    m.srcDevice = P(known);
+    assert_int_equal(judge_2d(&m, MOST), KP_JOIN_CLOSE);
+    m = rectangle_to_host(host, OUT_PITCH);
+    m.Height = 0;
+    assert_int_equal(judge_2d(&m, MOST), KP_JOIN_CLOSE);
 }
 
 static void test_rectangle_that_closes(void **state)
@@ -597,6 +653,7 @@ int main(void)
         cmocka_unit_test(test_unreadable_source),
         cmocka_unit_test(test_rectangle_from_host),
         cmocka_unit_test(test_rectangle_on_the_device),
+        cmocka_unit_test(test_rectangle_to_host),
         cmocka_unit_test(test_rectangle_that_closes),
         cmocka_unit_test(test_unreadable_rows),
         cmocka_unit_test(test_events),
