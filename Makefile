@@ -96,7 +96,7 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: check-functions all setup setup-test setup-checks test run-tests goldens test-programs asan ubsan tsan demo docs tables install uninstall deb \
+.PHONY: check-functions all setup setup-test setup-checks test run-tests goldens list-goldens test-programs asan ubsan tsan demo docs tables install uninstall deb \
         check-layers check-abi format format-check lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -261,8 +261,8 @@ TEST_SRC     := $(wildcard tests/unit/*/test_*.c)
 TEST_SUPPORT := $(call objects,$(wildcard tests/support/*.c))
 TEST_BIN     := $(patsubst %.c,$(OUT)/tests/%,$(notdir $(TEST_SRC)))
 TEST_SCRIPTS := $(wildcard tests/e2e/*.sh)
-# Tests that write files of tests/golden/ anew where KP_TEST_UPDATE is set.
-GOLDEN_BIN    = $(patsubst %.c,$(OUT)/tests/%,$(notdir $(shell grep -l kp_test_golden $(TEST_SRC))))
+# Tests that write files of tests/golden/ anew where KP_TEST_UPDATE is set: those that name one.
+GOLDEN_BIN    = $(patsubst %.c,$(OUT)/tests/%,$(notdir $(shell grep -l 'tests/golden/' $(TEST_SRC))))
 
 # main() is a test's own.
 $(foreach f,$(FOLDERS),$(eval $(OUT)/lib$(f).a: \
@@ -352,6 +352,9 @@ run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),
 	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \
 	 KP_TEST_PRELOAD_PLAIN=$(if $(filter asan ubsan,$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_ubsan)))) \
 	 KP_TEST_ENV='$(TEST_ENV_$(VARIANT))' tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(or $(TESTS),$(TEST_SCRIPTS) $(RUN_BIN))
+
+list-goldens:
+	@echo $(notdir $(GOLDEN_BIN))
 
 goldens:
 	@KP_TEST_UPDATE=1 $(MAKE) --no-print-directory run-tests TESTS='$(GOLDEN_BIN)'

@@ -61,6 +61,19 @@ for file in $documents; do
 done
 [ "$(grep -oE '`('"$folders"')/[A-Za-z0-9_./-]*`' docs/adding.md | sort -u | wc -l)" -gt 20 ] || fail "docs/adding.md names few paths"
 
+# --- `make goldens`, which the recipes end with, runs the test of each expected text ---
+# The variables of the make that runs this test would have it print more.
+goldens=$(env -u MAKEFLAGS -u MAKELEVEL make -s list-goldens) || fail "make list-goldens"
+for file in tests/golden/*; do
+    tests=$(grep -lF "\"$file\"" tests/unit/*/*.c) || continue
+    found=
+    for test in $tests; do
+        case " $goldens " in *" $(basename "$test" .c) "*) found=1 ;; esac
+    done
+    [ -n "$found" ] || fail "make goldens does not write $file anew"
+done
+[ "$(echo "$goldens" | wc -w)" -gt 15 ] || fail "make goldens runs few tests: $goldens"
+
 # --- every room has its row ---
 sed 's/#.*//' rooms.txt | awk 'NF == 1' | sort >"$tmp/rooms"
 sed -n 's/^| `\([a-z/]*\)` |.*/\1/p' docs/architecture.md | sed 's@/$@@' | sort >"$tmp/told"
