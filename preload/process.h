@@ -39,10 +39,11 @@ void kp_process_skip(const char *reason, unsigned launches);
 /* Prepares an operation of class JOIN. The gate has been entered shared if it belongs to the open window; exclusively
  * if its result comes later. KP_JOINED_NOT: no open window would be replayed any more. */
 enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *args);
-/* Logs the result of this thread's last join, before leaving the gate. False: call kp_process_read behind the gate. */
+/* Logs the result of this thread's last join, before leaving the gate. False: the window cannot stay open. Then call
+ * kp_process_read behind the gate, which closes it. */
 bool kp_process_log(void);
 void kp_process_read(const char *symbol);
-/* The same for a result that comes later, if the driver took the call; leaves the gate. */
+/* Does both for a result that comes later, if the driver took the call; leaves the gate. */
 void kp_process_read_later(const char *symbol, CUresult rc);
 /* Notes that the driver refused this thread's last join. Call it before leaving the gate. */
 void kp_process_join_failed(void);

@@ -92,8 +92,10 @@ struct kp_provider {
     /* Computes its cost on a chip without a GPU; NULL = one pass, and no metrics beyond those counted elsewhere. */
     int (*cost)(const struct kp_providers_query *q, size_t *metrics, size_t *passes);
 
-    size_t (*passes)(struct kp_providers *x);                      /* groups of passes of a window; never NULL */
-    size_t (*repeats)(const struct kp_providers *x, size_t group); /* passes of a group; NULL = one */
+    /* The passes of a window come in groups. `passes` returns the number of groups, and is never NULL; `repeats` the
+     * passes of one group, NULL = one. */
+    size_t (*passes)(struct kp_providers *x);
+    size_t (*repeats)(const struct kp_providers *x, size_t group);
     size_t (*room)(struct kp_providers *x);                        /* launches that a window may hold */
     /* Watches launches before the first pass; `end` ends it. */
     int (*watch)(struct kp_providers *x);

@@ -35,10 +35,10 @@ void kp_gate_set_window(const struct kp_gate_window *w);
  * or a reason; static text. */
 void kp_gate_enter_shared(const char *what);
 void kp_gate_leave_shared(void);
-/* Does the same, but closes no window: false, without entering, where one would be replayed by the time that the gate
- * is free. */
+/* Enters the gate shared, but closes no window: false, without entering, where one would be replayed by the time that
+ * the gate is free. */
 bool kp_gate_enter_unwatched(const char *what);
-/* Does the same as kp_gate_enter_shared, but closes any open window. One that counts launches would count further work
+/* Enters the gate shared, but closes any open window. One that counts launches would count further work
  * with them, or wait for it. */
 void kp_gate_enter_alone(const char *what);
 /* Does the same, but leaves a window open that keeps nothing: for calls that take effect in the program's order. */

@@ -1,7 +1,7 @@
 /*
  * Chooses launches: by device, name, kernel-id, and number. A launch passes these in turn: delay and duration,
- * launch-skip-before-match, devices, kernel-name, kernel-id, launch-skip and launch-count; each counts only launches
- * that reached it. Optimised for unwanted launches: a name is judged once; after that a launch takes one lock and a
+ * launch-skip-before-match, devices, kernel-name, kernel-id, NVTX ranges, launch-skip and launch-count; each counts
+ * only launches that reached it. Optimised for unwanted launches: a name is judged once; after that a launch takes one lock and a
  * look-up.
  */
 #ifndef KP_PRELOAD_PROGRAM_FILTER_H
@@ -47,6 +47,8 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
 
 /* Whether a kernel, by its name, waits for the host, other processes or devices. Any thread. */
 bool kp_filter_outside(struct kp_filter *f, CUfunction function);
+/* Does the same by the symbol. Run again, such a kernel would wait for a partner that has moved on. */
+bool kp_filter_waits_outside(const char *mangled);
 
 /* Forgets functions, whose handles may be reused for others. Any thread. */
 void kp_filter_forget(struct kp_filter *f);
@@ -54,9 +56,6 @@ void kp_filter_forget(struct kp_filter *f);
 /* Calls fn(arg, name, launches) for each kernel with launches that kernel-name or kernel-id rejected, in order of
  * appearance. The name is the one they compared, with the ids where those mattered. */
 void kp_filter_unwanted(struct kp_filter *f, void (*fn)(void *arg, const char *name, uint64_t launches), void *arg);
-
-/* Does the same by the symbol. Run again, such a kernel would wait for a partner that has moved on. */
-bool kp_filter_waits_outside(const char *mangled);
 
 /* Whether the comma list contains or matches `name`; an empty list matches all names. */
 bool kp_filter_process(const char *list, const char *name);

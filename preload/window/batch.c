@@ -57,12 +57,12 @@ struct kp_batch *kp_batch_new(size_t n)
     return NULL;
 }
 
-/* Adds a launch, which keeps its place even after failures: counters are assigned by place. */
 void kp_batch_group(struct kp_batch *b, size_t group)
 {
     b->group = group;
 }
 
+/* Adds a launch, which keeps its place even after failures: counters are assigned by place. */
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key)
 {
     b->keys[b->n] = key;

@@ -1,6 +1,7 @@
 /*
  * A strategy decides how the launches of a window are counted. Each is a row of kp_strategies; the other files of
- * this room know none of them by name.
+ * this room know none of them by name. What a rotation needs besides its strategy is in rotate.h: launches that have
+ * counted enough are no longer wanted, and records and batches carry the key that a launch counts for.
  *
  * Threads: the room calls all functions inside the gate's exclusive section, with the window's context current.
  */
@@ -18,7 +19,8 @@ struct kp_strategy {
      * Otherwise each launch has ended when its call returns. */
     bool rewinds;
 
-    /* Why its launches lack facts of activity records (static text); NULL: records are unavailable. */
+    /* Why its launches lack facts of activity records (static text). NULL: it reads them, by probe.h, so that their
+     * lack means that records are unavailable. */
     const char *no_config;
 
     /* Launches in a row that were not asked for, after which the window closes; 0 = the usual number. */

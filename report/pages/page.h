@@ -29,13 +29,13 @@ int kp_page_print(const struct kp_sink *out, const struct kp_display *d, const s
 /* Does the same with any writer, which the caller ends; ignores the format of `d`. A format of rows gets one page. */
 int kp_page_write(struct kp_writer *w, const struct kp_display *d, const struct kp_session *s,
                   const struct kp_launches *launches, char **err);
-/* Does the same with a stored session. */
+/* Writes a stored session as kp_page_write does. */
 int kp_page_write_store(struct kp_writer *w, const struct kp_display *d, struct kp_store *store, char **err);
 /* Prints a stored session as kp_page_print does. */
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err);
 
 /* Reports that `d` shows none of the stored launches, and sets *unmatched then; else prints nothing. The line names
- * the kernel nearest to `kernel_name`, from which d->kernel was made, and the kernels of the session. Returns as
+ * the kernel nearest to `kernel_name`, the option from which d->chooser was made, and the kernels of the session. Returns as
  * kp_page_print does. */
 int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
                            struct kp_store *store, bool *unmatched, char **err);

@@ -74,6 +74,16 @@ for file in tests/golden/*; do
 done
 [ "$(echo "$goldens" | wc -w)" -gt 15 ] || fail "make goldens runs few tests: $goldens"
 
+# --- the way of a launch as functions: each is defined in its file ---
+sed -n '/^<!-- functions of one launch/,/^<!-- end/s@^ *\([a-z][A-Za-z_]*\)  *\([a-z/_]*\.c\)  *[0-9].*@\1 \2@p' docs/architecture.md >"$tmp/functions"
+while read -r function file; do
+    # A definition begins at the left edge, and its line is no declaration.
+    grep -E "^[A-Za-z].*\b$function\(" "$file" | grep -qv ';$' || fail "docs/architecture.md: $file does not define $function"
+done <"$tmp/functions"
+expect "functions of one launch" "$(wc -l <"$tmp/functions")" \
+    "$(sed -n '/^<!-- functions of one launch/,/^<!-- end/p' docs/architecture.md | grep -c '\.c  ')"
+[ "$(wc -l <"$tmp/functions")" -gt 40 ] || fail "docs/architecture.md tells the way of a launch in few functions"
+
 # --- every room has its row ---
 sed 's/#.*//' rooms.txt | awk 'NF == 1' | sort >"$tmp/rooms"
 sed -n 's/^| `\([a-z/]*\)` |.*/\1/p' docs/architecture.md | sed 's@/$@@' | sort >"$tmp/told"
