@@ -96,7 +96,7 @@ struct kp_provider {
      * passes of one group, NULL = one. */
     size_t (*passes)(struct kp_providers *x);
     size_t (*repeats)(const struct kp_providers *x, size_t group);
-    size_t (*room)(struct kp_providers *x);                        /* launches that a window may hold */
+    size_t (*room)(struct kp_providers *x); /* launches that a window may hold */
     /* Watches launches before the first pass; `end` ends it. */
     int (*watch)(struct kp_providers *x);
     int (*window)(struct kp_providers *x); /* begins a window: allocates its part of the results */

@@ -64,8 +64,8 @@ int kp_providers_pcsamp_interval(int option);
 
 /* ---- collecting ---- */
 
-/* Scheduled lists of counters, which are the groups of a plan, and the function that stores the values of list `i` into a
- * result. */
+/* Scheduled lists of counters, which are the groups of a plan, and the function that stores the values of list `i` into
+ * a result. */
 struct kp_lists {
     const struct kp_config *at;
     size_t n;

@@ -35,8 +35,8 @@ int kp_page_write_store(struct kp_writer *w, const struct kp_display *d, struct 
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err);
 
 /* Reports that `d` shows none of the stored launches, and sets *unmatched then; else prints nothing. The line names
- * the kernel nearest to `kernel_name`, the option from which d->chooser was made, and the kernels of the session. Returns as
- * kp_page_print does. */
+ * the kernel nearest to `kernel_name`, the option from which d->chooser was made, and the kernels of the session.
+ * Returns as kp_page_print does. */
 int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
                            struct kp_store *store, bool *unmatched, char **err);
 

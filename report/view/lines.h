@@ -41,10 +41,10 @@ void kp_lines_free(struct kp_lines *l);
 /* Sorts by the metrics' names; a header row comes before other rows of the same name. */
 void kp_lines_sort(struct kp_lines *l);
 
-/* Adds the rows first..end-1 of `s` that apply to the launch (see sections.h). Leaves out rows that have no value for the
- * reason in the launch's note, and rows whose metric the launch lacks. Of the latter, required ones (kp_row_required)
- * become lines without metric in a section that was `asked_for`. Of rows of one place, one with a value wins.
- * "breakdown:X" becomes the constituents of X. 0 or -ENOMEM. */
+/* Adds the rows first..end-1 of `s` that apply to the launch (see sections.h). Leaves out rows that have no value for
+ * the reason in the launch's note, and rows whose metric the launch lacks. Of the latter, required ones
+ * (kp_row_required) become lines without metric in a section that was `asked_for`. Of rows of one place, one with a
+ * value wins. "breakdown:X" becomes the constituents of X. 0 or -ENOMEM. */
 int kp_lines_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_view *v, bool asked_for,
                      struct kp_lines *out);
 /* Adds the constituents of the throughput `metric` on the launch's device, as far as the launch has them. 0 or
