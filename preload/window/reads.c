@@ -26,12 +26,17 @@ enum {
 
 /* ---- sites ---- */
 
-enum trust { UNKNOWN, TRUSTED, NEVER };
+/* A window reads so many times as often at a site as all windows before it, where each came out equal: a first
+ * difference then costs few launches, and a site that is always equal few windows. */
+enum { GROWTH = 8 };
 
 struct kp_read_site {
     uint64_t last; /* hash of the last kernel's name; 0 for a graph */
     const char *symbol;
-    enum trust trust;
+    size_t equal;    /* reads that came out equal */
+    bool never;      /* one did not */
+    uint64_t window; /* the last one that read here, and how often */
+    size_t here;
 };
 
 /* Finds the site, or makes it. NULL: there are too many. */
@@ -50,13 +55,14 @@ static struct kp_read_site *site_of(const struct kp_window *w, const char *symbo
             return &sites[i];
     if (n == MOST_SITES)
         return NULL;
-    sites[n] = (struct kp_read_site){last, symbol, UNKNOWN};
+    sites[n] = (struct kp_read_site){.last = last, .symbol = symbol};
     return &sites[n++];
 }
 
 bool kp_reads_trusted(const struct kp_item *i)
 {
-    return i->read.site && i->read.site->trust == TRUSTED;
+    const struct kp_read_site *s = i->read.site;
+    return s && !s->never && s->here < GROWTH * s->equal;
 }
 
 /* ---- whether a window takes a read ---- */
@@ -104,7 +110,7 @@ static bool is_much(const struct question *q)
 static bool differed(const struct question *q)
 {
     const struct kp_read_site *s = site_of(q->w, q->symbol);
-    return !s || s->trust == NEVER || q->w->context->cuts >= MOST_CUTS;
+    return !s || s->never || q->w->context->cuts >= MOST_CUTS;
 }
 
 /* Asks once a window: the answer takes the driver some time. */
@@ -170,7 +176,13 @@ bool kp_reads_admit(struct kp_window *w, const struct kp_op *op, const char *sym
 
 void kp_reads_begin(struct kp_window *w, struct kp_item *i, const char *symbol)
 {
-    i->read.site = site_of(w, symbol);
+    struct kp_read_site *s = i->read.site = site_of(w, symbol);
+    if (s && s->window != w->serial) {
+        s->window = w->serial;
+        s->here = 0;
+    }
+    if (s)
+        s->here++;
     w->reads++;
     w->logged += i->op.result_bytes;
 }
@@ -258,11 +270,11 @@ void kp_reads_learn(struct kp_window *w, bool well)
 {
     for (size_t k = 0; well && k < w->end; k++) {
         struct kp_read_site *s = w->items[k].read.site;
-        if (s && s->trust == UNKNOWN)
-            s->trust = TRUSTED;
+        if (s)
+            s->equal++;
     }
     struct kp_read_site *s = w->cut ? w->items[w->cut - 1].read.site : NULL;
     if (s)
-        s->trust = NEVER;
+        s->never = true;
     w->context->cuts += w->cut != 0;
 }

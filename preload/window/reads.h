@@ -4,7 +4,8 @@
  * compared in every repetition before the next operation is issued. The program keeps the memory of its own execution.
  *
  * A read is of a site: the last kernel and the function called. At its first read of a site the window closes, so that
- * a value that differs from run to run costs no launches. It stays open at sites whose values came out equal.
+ * a value that differs from run to run costs no launches. It stays open at sites whose values came out equal, the more
+ * often the more of them there were.
  */
 #ifndef KP_PRELOAD_WINDOW_READS_H
 #define KP_PRELOAD_WINDOW_READS_H
@@ -21,7 +22,7 @@ void kp_reads_begin(struct kp_window *w, struct kp_item *i, const char *symbol);
  * could not be logged. Call it before anything can change the value. */
 bool kp_reads_log(struct kp_window *w, struct kp_item *i);
 
-/* Whether reads of the item's site came out equal before. */
+/* Whether reads of the item's site came out equal before, often enough for those of the open window. */
 bool kp_reads_trusted(const struct kp_item *i);
 
 /* Waits, in limited time, for values that may still be on their way to pinned memory. False: they are not there. */
