@@ -18,38 +18,45 @@ enum {
 /* The buffer. It stays: the driver takes long to make pinned memory. */
 static struct {
     void *memory;
-    size_t bytes;
-    bool pinned;
+    bool pinned, wanted; /* it is pinned; it was used so much that it should be */
 } buffer;
 
-static bool suffices(size_t bytes)
+static void use(void *memory, bool pinned)
 {
-    return buffer.bytes >= bytes && (buffer.pinned || bytes < PINNED_FROM);
-}
-
-/* Returns the buffer, of at least so many byte; NULL without memory. */
-static void *buffer_of(const struct kp_driver *d, size_t bytes)
-{
-    if (suffices(bytes))
-        return buffer.memory;
-    size_t wanted = bytes < PINNED_FROM ? PINNED_FROM : PIECE;
-    sigset_t before = kp_signals_hold();
     if (!buffer.pinned)
         free(buffer.memory);
-    buffer.bytes = wanted;
-    buffer.pinned = wanted == PIECE && kp_hostmem_make(d, &buffer.memory, wanted);
-    if (!buffer.pinned)
-        buffer.memory = malloc(wanted);
+    buffer.memory = memory;
+    buffer.pinned = pinned;
+}
+
+/* Returns the buffer; NULL without memory. */
+static void *buffer_of(size_t bytes)
+{
+    buffer.wanted |= bytes >= PINNED_FROM;
+    if (buffer.memory)
+        return buffer.memory;
+    sigset_t before = kp_signals_hold();
+    use(malloc(PIECE), false);
     kp_signals_let(&before);
-    if (!buffer.memory)
-        buffer.bytes = 0;
     return buffer.memory;
+}
+
+void kp_again_prepare(const struct kp_driver *d)
+{
+    void *memory;
+    if (!buffer.wanted || buffer.pinned)
+        return;
+    sigset_t before = kp_signals_hold();
+    if (kp_hostmem_make(d, &memory, PIECE))
+        use(memory, true);
+    buffer.wanted = false;
+    kp_signals_let(&before);
 }
 
 CUresult kp_again_read(struct kp_window *w, const struct kp_item *i, bool *same)
 {
     const size_t bytes = i->op.result_bytes, piece = kp_value_piece(&i->op, PIECE);
-    void *now = buffer_of(w->setup->driver, piece);
+    void *now = buffer_of(piece);
     CUresult rc = now ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     *same = true;
     for (size_t at = 0; rc == CUDA_SUCCESS && *same && at < bytes; at += piece) {

@@ -11,6 +11,10 @@
  * window's context. */
 CUresult kp_again_read(struct kp_window *w, const struct kp_item *i, bool *same);
 
+/* Makes the buffer pinned if large values were read. In the context of a window that has closed: memory must not come
+ * and go between a save and its restore. */
+void kp_again_prepare(const struct kp_driver *d);
+
 /* Allocates room for a value to be kept, for free(). NULL: memory is short. */
 void *kp_again_room(size_t bytes);
 

@@ -9,6 +9,7 @@
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/who/timeline.h"
+#include "preload/window/again.h"
 #include "preload/window/closers.h"
 #include "preload/window/defer.h"
 #include "preload/window/flags.h"
@@ -53,6 +54,7 @@ static void give_back(void)
     kp_reads_drop_log(w);
     kp_defer_free(w->setup->driver, w->context->ctx);
     kp_repeat_free_twins(w);
+    kp_again_prepare(w->setup->driver);
 }
 
 /* KP_VENDOR: CUPTI registers exit handlers when its parts are first used. Ours may close a last window, so they must

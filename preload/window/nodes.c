@@ -235,6 +235,8 @@ static void launched(struct passage *p)
         settle_host(p);
     if (!p->closes && w->launches >= kp_admit_room(w))
         p->closes = kp_closed_full;
+    if (!p->closes)
+        p->closes = w->alone;
     if (p->what->last)
         p->closes = "the last launch that was asked for";
     if (p->closes)

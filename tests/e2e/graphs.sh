@@ -82,6 +82,13 @@ expect "a host function at the end: graphs" "$(graphs)" 6
 both "it varies" "$p" varies
 expect "it varies: seen" "$(account seen)" 6
 expect "it varies: graphs" "$(graphs)" 6
+# Registered memory keeps what the host writes there; without room for that each graph has a window of its own.
+both "beside registered memory" "$p" registered
+expect "beside registered memory: profiled" "$(account profiled)" 12
+expect "beside registered memory: saves" "$(saves)" 2
+FAKE_MEMORY=1073741824 both "beside registered memory, no room" "$p" registered
+expect "beside registered memory, no room: profiled" "$(account profiled)" 12
+expect "beside registered memory, no room: saves" "$(saves)" 4
 KPROF_WINDOW_READS=off both "reads close windows" "$p" varies
 expect "reads close windows: profiled" "$(account profiled)" 6
 KPROF_SET=quick both "by the host, counted" "$p" increment calls

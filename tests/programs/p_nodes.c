@@ -116,6 +116,23 @@ static void by_the_host(int rounds, const char *kernel_name, int calls)
     MUST(cuGraphDestroy(graph));
 }
 
+/* Graphs beside registered memory, which the host writes between them. */
+static void beside_registered(CUgraphExec exec)
+{
+    int *own = aligned_alloc(4096, 4096);
+
+    memset(own, 0, 4096);
+    MUST(cuMemHostRegister(own, 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
+    for (int i = 0; i < 4; i++) {
+        launch(exec, 1);
+        own[1]++;
+    }
+    MUST(cuMemHostUnregister(own));
+    report_number("the host's own", own[1], 4);
+    free(own);
+    sums("beside registered memory");
+}
+
 int main(int argc, char **argv)
 {
     static const int zeros[N];
@@ -138,7 +155,7 @@ int main(int argc, char **argv)
     copied = device_ints(&linked, zeros, N);
     cleared = device_ints(&linked, zeros, N);
     clear.dst = cleared;
-    if (argc > 1) {
+    if (argc > 1 && strcmp(argv[1], "registered")) {
         by_the_host(6, argv[1], argc > 2);
         close_session(&linked, &s);
         return program_wrong;
@@ -156,6 +173,11 @@ int main(int argc, char **argv)
     MUST(cuGraphAddEventRecordNode(&record, graph, &family, 1, event));
     MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
 
+    if (argc > 1) {
+        beside_registered(exec);
+        close_session(&linked, &s);
+        return program_wrong;
+    }
     plain();
     launch(exec, 2);
     p = kernel(increment, 1, params); /* half of what it was */
