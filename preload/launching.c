@@ -17,10 +17,12 @@
 #include "preload/program/kernel.h"
 #include "preload/program/launch_ids.h"
 #include "preload/program/loaded_modules.h"
+#include "preload/program/ranges.h"
 #include "preload/program/rotation.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/window/flags.h"
+#include "preload/window/range.h"
 #include "preload/window/window.h"
 
 static struct kp_process *const process = &kp_process_now;
@@ -32,12 +34,6 @@ void kp_process_skip(const char *reason, unsigned launches)
 {
     kp_session_seen(launches);
     kp_session_skip(reason, launches);
-}
-
-void kp_process_profile(bool on)
-{
-    if (kp_process_active() && !process->options.profile_from_start)
-        atomic_store(&process->profiling, on);
 }
 
 /* Enters the gate shared, with no window open that would miss a launch, or count it as its own. One that cannot be
@@ -320,6 +316,51 @@ static bool goes_by_node(struct kp_launch *l, CUresult *rc)
     return a.of.kernels;
 }
 
+/* ---- ranges ---- */
+
+static CUresult run_in_range(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+                             char **bad_input)
+{
+    (void)arg;
+    kp_range_open_window(&process->setup, l, bad_input); /* if its begin could not */
+    return kp_window_launch(&process->setup, l, what, skipped, bad_input);
+}
+
+/* Notes a launch that is part of a range, unless the range has ended by it. */
+static void settle_in_range(void *arg, const char *why)
+{
+    (void)arg;
+    why = why ? why : kp_ranges_why();
+    if (why)
+        kp_process_skip(why, 1);
+    else
+        kp_session_seen(1);
+}
+
+/* Handles a launch where ranges are the workloads: it has no result of its own. */
+static CUresult choose_in_range(struct kp_launch *l)
+{
+    static const struct way way = {run_in_range, settle_in_range, NULL};
+    struct kp_graph graph = {.obstacle = NULL};
+    struct kp_candidate what = {.wanted = false};
+    const char *why = kp_ranges_why();
+    if (why)
+        return skip(l, why);
+    if (l->is_graph && !kp_graph_find(l->graph, &graph)) {
+        graph.obstacle = "graph whose instantiation was not seen, not replayed";
+        graph.waits = true; /* assumed, for want of knowledge */
+    }
+    bool outside = !l->is_graph && kp_filter_outside(process->filter, l->f);
+    if (outside || graph.waits) {
+        why = outside ? waits_outside_reason : graph.obstacle;
+        kp_process_close_window(why);
+        return skip(l, why);
+    }
+    what.graph = l->is_graph ? &graph : NULL;
+    what.obstacle = graph.obstacle;
+    return through_window(l, &what, &way);
+}
+
 static CUresult choose(struct kp_launch *l)
 {
     CUresult rc = CUDA_SUCCESS;
@@ -329,6 +370,8 @@ static CUresult choose(struct kp_launch *l)
         return is_captured(l) ? l->issue(l) : skip(l, KP_SKIP_CAPTURE);
     if (atomic_load(&process->ending))
         return skip(l, late);
+    if (process->setup.ranges)
+        return choose_in_range(l);
     if (l->is_graph && goes_by_node(l, &rc))
         return rc;
     const char *unwanted = unwanted_for(l, &what, &graph);
@@ -344,9 +387,11 @@ static CUresult choose(struct kp_launch *l)
     return launch_through_window(l, &what, unwanted);
 }
 
-static void begin(void)
+void kp_process_begin(void)
 {
     char *err = NULL;
+    if (atomic_load(&process->begun))
+        return;
     kp_lock_take(process->lock, KP_FOREVER);
     kp_guard++;
     if (!atomic_load(&process->begun) && kp_process_active() && kp_session_begin(&err))
@@ -364,8 +409,7 @@ CUresult kp_process_launch(struct kp_launch *l)
 {
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (!atomic_load(&process->begun))
-        begin();
+    kp_process_begin();
     CUresult rc = kp_process_active() ? choose(l) : l->issue(l);
     kp_launch_free(l);
     pthread_setcancelstate(before, &before);

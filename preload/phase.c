@@ -45,7 +45,7 @@ void kp_phase_unprofiled(enum kp_failure kind, const char *why, char *owned)
 
 bool kp_process_by_node(void)
 {
-    return process->options.graph_profiling == KP_GRAPHS_BY_NODE;
+    return process->options.graph_profiling == KP_GRAPHS_BY_NODE && !process->setup.ranges;
 }
 
 bool kp_process_replays(void)

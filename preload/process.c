@@ -251,6 +251,9 @@ static void wake(void)
                     kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)};
     process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE && !process->setup.one_pass;
     process->setup.one_pass |= process->setup.rotates;
+    process->setup.ranges = process->options.replay_mode == KP_REPLAY_RANGE;
+    process->setup.one_pass &= !process->setup.ranges;
+    kp_process_prepare_ranges();
     kp_context_prepare(&process->setup);
     kp_context_begin_timeline(&process->setup);
     kp_exit_first(); /* registered after cuInit, so it runs before the driver's own handlers */

@@ -87,6 +87,12 @@ bool kp_process_by_node(void);
 /* Closes the open window, if any, once no other thread is in a driver call; `why` is as for kp_gate_enter_shared. */
 void kp_process_close_window(const char *why);
 
+/* Opens log and session, before the first launch or range. Does nothing when already done. */
+void kp_process_begin(void);
+
+/* Looks at where ranges begin and end, if the options make them the workloads. */
+void kp_process_prepare_ranges(void);
+
 /* Notes cu(da)ProfilerStart and Stop. */
 void kp_process_profile(bool on);
 

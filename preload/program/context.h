@@ -77,6 +77,7 @@ struct kp_context_setup {
     bool configs;  /* a shown metric needs the configuration that a launch ran with */
     bool one_pass; /* all fits in one pass, or in one of each run, or launches take turns: nothing is replayed */
     bool rotates;  /* launches of a kernel take turns with groups of counters */
+    bool ranges;   /* all that is made in a range is one workload */
     size_t run;    /* number of this run of the program, from 1 on, each of which is a pass; 0 = not so */
 };
 

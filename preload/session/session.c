@@ -372,10 +372,11 @@ static void count(const struct kp_session_entry *entries, size_t n)
         const struct kp_launch_info *l = &entries[i].result->launch;
         if (entries[i].profiled && l->note)
             kp_outcome_failed(KP_FAILURE_IN_PART);
+        uint64_t launches = l->launches ? l->launches : l->counted ? l->counted : 1;
         if (entries[i].profiled)
-            s->launches_profiled += l->counted ? l->counted : 1;
+            s->launches_profiled += launches;
         else
-            kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, l->counted ? l->counted : 1);
+            kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, launches);
         s->profiling_ns += l->profiler_ns;
     }
     if (n) /* the launches of a window share its passes: count them once */

@@ -105,6 +105,10 @@ static struct {
     atomic_size_t n;
 } seen;
 
+/* Is told of each range that is kept, where set. Ids of push-pop ranges are beside those of start-end ranges. */
+static void (*watcher)(uint64_t id, bool begins, const char *name);
+static atomic_uint_fast64_t last_pushed = UINT64_C(1) << 63;
+
 static struct kp_nvtx_domain default_domain;
 static struct kp_nvtx_domain no_domain; /* stands for domains without memory: their ranges are not kept */
 
@@ -287,7 +291,7 @@ static int top_of(const struct stack *s, const struct kp_nvtx_domain *d)
     return i;
 }
 
-static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
+static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e, uint64_t *id)
 {
     int level = 0, below = top_of(s, d);
     if (below >= 0)
@@ -297,6 +301,8 @@ static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp
         struct range *r = &s->ranges[s->n];
         fill(r, KP_NVTX_PUSH_POP, d, e);
         r->level = level;
+        if (watcher)
+            *id = r->id = atomic_fetch_add(&last_pushed, 1);
         s->n++;
     } else {
         level += (int)s->beyond++;
@@ -305,13 +311,27 @@ static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp
     return level;
 }
 
+void kp_nvtx_watch(void (*edge)(uint64_t id, bool begins, const char *name))
+{
+    watcher = edge;
+}
+
+/* Tells the watcher, outside of this file's locks. */
+static void tell(uint64_t id, bool begins, const char *name)
+{
+    if (watcher && id)
+        watcher(id, begins, name);
+}
+
 int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
 {
     if (!enter())
         return KP_NVTX_NOT_TRACKED;
     struct stack *s = d != &no_domain ? own_stack() : NULL;
-    int level = s ? push(s, domain_or_default(d), e) : KP_NVTX_NOT_TRACKED;
+    uint64_t id = 0;
+    int level = s ? push(s, domain_or_default(d), e, &id) : KP_NVTX_NOT_TRACKED;
     leave();
+    tell(id, true, e->text);
     return level;
 }
 
@@ -320,7 +340,7 @@ static void put_on_timeline(const struct range *r)
     kp_timeline_range(r->domain->name, r->name, r->thread, r->start, kp_timeline_now());
 }
 
-static int pop(struct stack *s, const struct kp_nvtx_domain *d)
+static int pop(struct stack *s, const struct kp_nvtx_domain *d, uint64_t *id)
 {
     int i = top_of(s, d);
     int level = i >= 0 ? s->ranges[i].level : -1;
@@ -329,6 +349,7 @@ static int pop(struct stack *s, const struct kp_nvtx_domain *d)
     if (i < 0)
         return level;
     put_on_timeline(&s->ranges[i]);
+    *id = watcher ? s->ranges[i].id : 0;
     kp_lock_take(&s->lock, KP_FOREVER);
     s->n--;
     /* closes the gap: ranges of another domain may be open inside of this one */
@@ -342,11 +363,13 @@ int kp_nvtx_pop(const struct kp_nvtx_domain *d)
     if (!enter())
         return KP_NVTX_NOT_TRACKED;
     int level = -1;
+    uint64_t id = 0;
     if (untracked || d == &no_domain)
         level = KP_NVTX_NOT_TRACKED;
     else if (own)
-        level = pop(own, domain_or_default(d));
+        level = pop(own, domain_or_default(d), &id);
     leave();
+    tell(id, false, "");
     return level;
 }
 
@@ -368,8 +391,10 @@ uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_even
         r = NULL;
     }
     kp_lock_give(started.lock);
+    bool kept = !r && d != &no_domain;
     free(r);
     leave();
+    tell(kept ? id : 0, true, e->text);
     return id;
 }
 
@@ -402,8 +427,10 @@ void kp_nvtx_end(uint64_t id)
     kp_lock_give(started.lock);
     if (r)
         put_on_timeline(r);
+    bool ended = r;
     free(r);
     leave();
+    tell(ended ? id : 0, false, "");
 }
 
 /* The locks are tried only: a handler may end the program on a thread that holds one. */

@@ -48,6 +48,10 @@ int kp_nvtx_configure(const struct kp_options *o);
  * options want the launch. Without NVTX *out stays untouched, and any launch is wanted. */
 bool kp_nvtx_judge(CUstream stream, struct kp_nvtx *out);
 
+/* Has `edge` called at the begin and end of each range that is kept, on its thread, with an id of no other range. Call
+ * it before the first launch. */
+void kp_nvtx_watch(void (*edge)(uint64_t id, bool begins, const char *name));
+
 /* Lists the ranges opened so far, merged by name, in order of their first opening. */
 void kp_nvtx_each_seen(void (*fn)(const struct kp_nvtx_range *r, uint64_t times));
 

@@ -230,7 +230,8 @@ static const char *obstacle_of(const struct kp_question *q)
 static bool is_other_kind(const struct kp_question *q)
 {
     const struct kp_window *w = q->window;
-    return q->fit.mode != w->mode && (q->what->wanted || q->fit.mode == KP_RANGE_USER || !w->strategy->rewinds);
+    return !w->strategy->whole && q->fit.mode != w->mode &&
+           (q->what->wanted || q->fit.mode == KP_RANGE_USER || !w->strategy->rewinds);
 }
 
 /* A replay issues both into one stream, where they may wait for each other. */

@@ -116,8 +116,10 @@ static void complete(const struct kp_batch *b, struct kp_result *r, const char *
         mark_section_rows(b, r, why);
         mark_listed(b->setup->options->metrics, r, why);
     }
-    if (lack && !b->context->no_counters)
+    if (lack && !b->context->no_counters) {
+        free(r->launch.note);
         r->launch.note = kp_strdup(lack);
+    }
     if (r->lossy)
         kp_session_warn_once("out of memory: values of launches are missing");
 }

@@ -93,7 +93,8 @@ void kp_window_close(const char *why)
         return;
     kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", w->strategy->name, why,
              w->launches, w->wanted, w->n - w->launches);
-    bool noted = w->strategy->rewinds && w->wanted;
+    bool noted = w->strategy->rewinds && !w->strategy->whole && w->wanted;
+    w->closer = why;
     if (noted)
         kp_closers_note(why, w->launches);
     close_in_context(&out);

@@ -1,5 +1,6 @@
 #include "preload/window/flags.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 
 #include "base/lock.h"
@@ -120,14 +121,14 @@ void kp_window_refused(uint64_t ticket)
 
 /* ---- for this room ---- */
 
-void kp_flags_opened(bool watches, bool keeps)
+void kp_flags_opened(bool watches, bool keeps, bool lasts)
 {
     atomic_store(&keeps_functions, keeps);
     atomic_store(&spoiled, false);
     atomic_store(&shared_by_others, 0);
     atomic_store(&n_shared, 0);
     atomic_store(&sets, false);
-    atomic_store(&old_at_ms, kp_now_ms() + OLD_MS);
+    atomic_store(&old_at_ms, lasts ? LONG_MAX : kp_now_ms() + OLD_MS);
     atomic_fetch_add(&opened, 1);
     atomic_store(&replayed, watches);
     atomic_store(&watched, watches);

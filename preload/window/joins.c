@@ -124,7 +124,7 @@ enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *
 bool kp_window_log(uint64_t ticket)
 {
     struct kp_item *i = w->open ? kp_record_find(w, ticket) : NULL;
-    return !i || (kp_reads_log(w, i) && kp_reads_trusted(i));
+    return !i || (kp_reads_log(w, i) && (w->strategy->whole || kp_reads_trusted(i)));
 }
 
 void kp_window_read(uint64_t ticket, const char *symbol)

@@ -119,14 +119,29 @@ void kp_repeat_set_all(const struct kp_window *w)
 
 /* ---- repetitions ---- */
 
+void kp_repeat_begin(struct kp_window *w)
+{
+    kp_snapshot_restore(&w->host);
+    unset_all(w);
+    w->unsettled = false; /* the context was waited for */
+}
+
+CUresult kp_repeat_one(struct kp_window *w, struct kp_item *i)
+{
+    return issue_again(w, i, NULL, false);
+}
+
+bool kp_repeat_lacks_event(const struct kp_window *w, const struct kp_op *op)
+{
+    return w->several && op->real && op->event && !twin_of(w, op->args[op->event - 1]);
+}
+
 CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
 {
     const struct kp_repeat *r = arg;
     struct kp_window *w = r->w;
     CUresult rc = CUDA_SUCCESS;
-    kp_snapshot_restore(&w->host);
-    unset_all(w);
-    w->unsettled = false; /* the context was waited for */
+    kp_repeat_begin(w);
     for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++)
         rc = issue_again(w, &w->items[i], hooks, !w->stuck || i < w->stuck);
     return rc;
@@ -235,9 +250,7 @@ int kp_repeat_rehearse(void *arg)
     struct rehearsal h = {.r = arg};
     struct kp_window *w = h.r->w;
     CUresult rc = CUDA_SUCCESS;
-    kp_snapshot_restore(&w->host);
-    unset_all(w);
-    w->unsettled = false;
+    kp_repeat_begin(w);
     kp_progress_step("a first repetition of a window, without counters", false);
     for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++)
         rc = rehearse_one(&h, i);

@@ -15,6 +15,15 @@ struct kp_repeat {
 CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks);
 int kp_repeat_rehearse(void *arg);
 
+/* ---- for other ways to repeat a window ---- */
+
+/* Restores what the host has of the window's begin. */
+void kp_repeat_begin(struct kp_window *w);
+/* Issues an operation again, without a wait for the one before it. */
+CUresult kp_repeat_one(struct kp_window *w, struct kp_item *i);
+/* Whether the operation orders streams by an event that has no replacement. */
+bool kp_repeat_lacks_event(const struct kp_window *w, const struct kp_op *op);
+
 /* Sets the attributes that the program has set in the window, also after a repetition that ended early. */
 void kp_repeat_set_all(const struct kp_window *w);
 

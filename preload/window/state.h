@@ -66,6 +66,7 @@ struct kp_window {
     const struct kp_strategy *strategy;
     enum kp_range_mode mode;
     const char *obstacle; /* why it is counted instead of replayed */
+    const char *closer;   /* what closes it, as kp_window_close is told */
     size_t most;          /* most launches; 0: as many as the context's collector has room for */
     bool rotates;         /* it counts this group of counters of the context's rotation */
     size_t group;

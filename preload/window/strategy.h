@@ -19,6 +19,10 @@ struct kp_strategy {
      * Otherwise each launch has ended when its call returns. */
     bool rewinds;
 
+    /* The window is one workload, from its begin to its end: it is not closed for its age, nor behind a read, and takes
+     * kernels beside graphs. */
+    bool whole;
+
     /* Why its launches lack facts of activity records (static text). NULL: it reads them, by probe.h, so that their
      * lack means that records are unavailable. */
     const char *no_config;
@@ -55,6 +59,7 @@ extern const struct kp_strategy *const kp_strategies[];
 /* `no_config` of the strategies that count the program's own launches. */
 extern const char kp_counted_no_config[];
 
-extern const struct kp_strategy kp_strategy_replay, kp_strategy_rotate, kp_strategy_count, kp_strategy_plain;
+extern const struct kp_strategy kp_strategy_range, kp_strategy_replay, kp_strategy_rotate, kp_strategy_count,
+    kp_strategy_plain;
 
 #endif

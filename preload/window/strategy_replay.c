@@ -17,6 +17,7 @@
 #include "preload/window/reach.h"
 #include "preload/window/reads.h"
 #include "preload/window/repeat.h"
+#include "preload/window/replaying.h"
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
 #include "preload/window/waits.h"
@@ -73,14 +74,14 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
 
 /* ---- closing ---- */
 
-static void run_passes(struct kp_window *w, struct kp_window_outcome *out)
+static void run_passes(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
 {
     w->cut = w->stuck = 0;
     /* No launch takes longer alone than all of them together took in the program. */
     struct kp_repeat repeat = {w, KP_REHEARSAL_MS + 2 * (long)((kp_now_ns() - w->opened_ns) / 1e6)};
-    struct kp_job j = kp_job_make(w);
-    j.job.issue = kp_repeat_issue;
-    j.job.rehearse = kp_repeat_rehearse;
+    struct kp_job j = how->job(w);
+    j.job.issue = how->issue;
+    j.job.rehearse = how->rehearse;
     j.job.arg = &repeat;
     if (j.wanted) {
         struct kp_mute mute;
@@ -103,16 +104,15 @@ static bool has_wanted(const struct kp_window *w)
 }
 
 /* Counts the launches of the window; where a read comes out differently, once more those before it. */
-static void count(struct kp_window *w, struct kp_window_outcome *out)
+static void count(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
 {
-    enum { MOST_TRIES = 3 };
-    for (int tries = 0; tries < MOST_TRIES && has_wanted(w); tries++) {
-        run_passes(w, out);
+    for (int tries = 0; tries < how->tries && has_wanted(w); tries++) {
+        run_passes(w, how, out);
         kp_reads_learn(w, out->replay.failed == KP_STAGE_NONE);
         if (!w->cut || out->replay.dead || out->replay.damaged)
             return;
         w->end = w->cut - 1;
-        if (tries + 1 == MOST_TRIES || !has_wanted(w))
+        if (tries + 1 == how->tries || !has_wanted(w))
             return;
         sigset_t before = kp_signals_hold(); /* see kp_job_make */
         kp_counters_free(out->counters);
@@ -123,14 +123,18 @@ static void count(struct kp_window *w, struct kp_window_outcome *out)
 }
 
 /* Keeps the memory of the program's own execution where the program has read from it, or has written it. */
-static void count_own(struct kp_window *w, struct kp_window_outcome *out)
+static void count_own(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
 {
     kp_reads_collect(w);
     if ((w->reads || w->keeps_host) && kp_collector_keep(w->context->collector, &out->note))
         return;
     kp_repeat_make_twins(w);
     kp_snapshot_keep(&w->host);
-    count(w, out);
+    if (how->prepare)
+        how->prepare(w);
+    count(w, how, out);
+    if (how->over)
+        how->over(w);
     kp_repeat_set_all(w);
     kp_snapshot_settle(&w->host);
 }
@@ -168,7 +172,7 @@ static void close_unending(struct kp_window *w, struct kp_window_outcome *out)
 }
 
 /* Waits with a limit: the program itself may go on where a window closes, and a launch may wait for exactly that. */
-static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
 {
     long end_ms = kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
     if (kp_flags_spoiled() || w->unending) {
@@ -186,9 +190,16 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
     }
     kp_timeline_pause(w->context->id);
     if (w->wanted)
-        count_own(w, out);
+        count_own(w, how, out);
     kp_collector_drop(w->context->collector);
     kp_timeline_resume();
+}
+
+static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+{
+    static const struct kp_repetition one_by_one = {
+        .job = kp_job_make, .issue = kp_repeat_issue, .rehearse = kp_repeat_rehearse, .tries = 3};
+    kp_replay_close(w, &one_by_one, out);
 }
 
 static void abandon(struct kp_window *w)

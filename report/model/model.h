@@ -142,14 +142,14 @@ struct kp_nvtx {
     char *thread_name, *stream_name; /* as given to NVTX; "" or NULL = not named */
 };
 
-enum kp_workload_kind { KP_WORKLOAD_KERNEL = 0, KP_WORKLOAD_GRAPH = 1 };
+enum kp_workload_kind { KP_WORKLOAD_KERNEL = 0, KP_WORKLOAD_GRAPH = 1, KP_WORKLOAD_RANGE = 2 };
 
 /* The header line of a launch: its names, place and time. */
 struct kp_launch_info {
     uint64_t id;      /* 0-based, in launch order over all launches profiled or reported */
     uint64_t ordinal; /* 0-based, in launch order over all launches */
     enum kp_workload_kind kind;
-    char *mangled;   /* symbol as the driver names it; for a graph a description */
+    char *mangled;   /* symbol as the driver names it; for a graph a description, for a range its name */
     char *demangled; /* full signature in ncu's style */
     uint32_t grid[3], block[3];
     uint64_t context_id, stream_id;
@@ -163,6 +163,7 @@ struct kp_launch_info {
     struct kp_nvtx nvtx;
     uint64_t stack;              /* id of its kp_stack; 0 = not asked for */
     uint32_t graph_number, node; /* of a graph's kernel: which graph, from 1, and which node, from 0; else 0 */
+    uint64_t launches;                   /* of a range that was just counted: the launches in it; not stored */
     /* Of rotation; else all 0. */
     uint64_t alike;                  /* launches of the kernel and shape, which this one stands for */
     uint64_t counted;                /* those that were counted, each for one group of counters */
@@ -201,6 +202,7 @@ struct kp_skip {
 #define KP_SKIP_TIMELINE     "on the timeline only"
 #define KP_SKIP_NO_COUNTERS  "reported without counters"
 #define KP_SKIP_ROTATED      "of a kernel and shape that had been counted"
+#define KP_SKIP_RANGE_CUT    "in a range that had ended before them, as it could not be recorded"
 
 /* Whether a reason comes from the user's choice of launches. */
 bool kp_skip_is_choice(const char *reason);

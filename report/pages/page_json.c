@@ -283,7 +283,9 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
 {
     kp_json_count(j, "id", l->id);
     kp_json_count(j, "ordinal", l->ordinal);
-    kp_json_text(j, "kind", l->kind == KP_WORKLOAD_GRAPH ? "graph" : "kernel");
+    static const char *const kinds[] = {
+        [KP_WORKLOAD_KERNEL] = "kernel", [KP_WORKLOAD_GRAPH] = "graph", [KP_WORKLOAD_RANGE] = "range"};
+    kp_json_text(j, "kind", (size_t)l->kind < sizeof kinds / sizeof *kinds ? kinds[l->kind] : "kernel");
     kp_json_text(j, "name", kp_launch_name(l));
     kp_json_text(j, "mangled", l->mangled);
     write_size(j, "grid", l->grid);

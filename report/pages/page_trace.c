@@ -106,7 +106,7 @@ static int note_name(struct kp_result *r, void *arg)
     if (!name)
         return -ENOMEM;
     memmove(&grown[at + 1], &grown[at], (t->n_kernels++ - at) * sizeof *grown);
-    grown[at] = (struct kp_long_name){name, kp_launch_range_length(l), l->kind == KP_WORKLOAD_GRAPH};
+    grown[at] = (struct kp_long_name){name, kp_launch_range_length(l), l->kind != KP_WORKLOAD_KERNEL};
     return 0;
 }
 

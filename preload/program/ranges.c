@@ -1,0 +1,71 @@
+#include "preload/program/ranges.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/lock.h"
+
+static struct kp_range_open open_one;
+static uint64_t begun;
+static atomic_uint_fast64_t id;
+static _Atomic(const char *) why_not;
+static const char *outside = KP_SKIP_PROFILER;
+
+void kp_ranges_configure(const struct kp_options *o)
+{
+    outside = *o->nvtx_include ? KP_SKIP_NVTX : KP_SKIP_PROFILER;
+}
+
+uint64_t kp_ranges_id(void)
+{
+    return atomic_load(&id);
+}
+
+const char *kp_ranges_why(void)
+{
+    return kp_ranges_id() ? atomic_load(&why_not) : outside;
+}
+
+static const char *by_number(const struct kp_options *o, uint64_t number)
+{
+    if (number < o->launch_skip)
+        return KP_SKIP_LAUNCH_SKIP;
+    return o->launch_count && number - o->launch_skip >= o->launch_count ? KP_SKIP_LAUNCH_COUNT : NULL;
+}
+
+static void forget(void)
+{
+    free(open_one.name);
+    kp_nvtx_free(&open_one.nvtx);
+    open_one = (struct kp_range_open){.name = NULL};
+}
+
+void kp_ranges_begin(const struct kp_options *o, uint64_t new_id, const char *name, struct kp_nvtx *nvtx)
+{
+    sigset_t before = kp_signals_hold();
+    forget();
+    open_one.name = kp_strdup(name);
+    kp_signals_let(&before);
+    open_one.nvtx = *nvtx;
+    *nvtx = (struct kp_nvtx){.ranges = NULL};
+    atomic_store(&why_not, by_number(o, begun++));
+    atomic_store(&id, new_id);
+}
+
+struct kp_range_open *kp_ranges_open(void)
+{
+    return &open_one;
+}
+
+void kp_ranges_cut(const char *why)
+{
+    atomic_store(&why_not, why);
+}
+
+void kp_ranges_end(void)
+{
+    atomic_store(&id, 0);
+    sigset_t before = kp_signals_hold();
+    forget();
+    kp_signals_let(&before);
+}

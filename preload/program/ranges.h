@@ -1,0 +1,38 @@
+/*
+ * Ranges of the program that are one workload each: from cu(da)ProfilerStart to Stop, or an NVTX range. One is open at a
+ * time; what begins inside of it is part of it.
+ *
+ * Threads: kp_ranges_id and kp_ranges_why any; the others inside the gate's exclusive section.
+ */
+#ifndef KP_PRELOAD_PROGRAM_RANGES_H
+#define KP_PRELOAD_PROGRAM_RANGES_H
+
+#include <stdint.h>
+
+#include "report/model/model.h"
+#include "report/options/options.h"
+
+/* The range that is open. */
+struct kp_range_open {
+    char *name;
+    struct kp_nvtx nvtx; /* the NVTX ranges at its begin */
+};
+
+/* Sets what begins a range. Call it before the first one. */
+void kp_ranges_configure(const struct kp_options *o);
+
+/* Returns the id of the open range; 0 = none. */
+uint64_t kp_ranges_id(void);
+
+/* Returns why a launch made now is in no range that is counted (static text), or NULL. */
+const char *kp_ranges_why(void);
+
+/* Opens a range, and takes over *nvtx. launch-skip and launch-count say whether it is counted. */
+void kp_ranges_begin(const struct kp_options *o, uint64_t id, const char *name, struct kp_nvtx *nvtx);
+/* Returns the open range, whose fields may be taken over. */
+struct kp_range_open *kp_ranges_open(void);
+/* Notes that the open range takes no more launches, for `why` (static text). */
+void kp_ranges_cut(const char *why);
+void kp_ranges_end(void);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * The begin and the end of a range, which is one window. Call these inside the gate's exclusive section, under kp_guard.
+ */
+#ifndef KP_PRELOAD_WINDOW_RANGE_H
+#define KP_PRELOAD_WINDOW_RANGE_H
+
+#include "preload/program/context.h"
+#include "preload/program/launch.h"
+
+/* What closes the window of a range that was recorded to its end. */
+extern const char kp_range_over[];
+
+/* Opens the window of the range that is open: in the context of `l`, a launch about to be made, or in the current one,
+ * if there is one (NULL). Does nothing where it is open, or where the range is not counted. *bad_input is set as by
+ * kp_window_launch. */
+void kp_range_open_window(const struct kp_context_setup *setup, const struct kp_launch *l, char **bad_input);
+
+/* Ends the open range, and counts it. */
+void kp_range_end(void);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * What the strategies that repeat a window have in common: its end, and the passes.
+ */
+#ifndef KP_PRELOAD_WINDOW_REPLAYING_H
+#define KP_PRELOAD_WINDOW_REPLAYING_H
+
+#include "preload/window/job.h"
+#include "preload/window/state.h"
+
+/* A way to repeat a window. `issue` and `rehearse` are those of struct kp_window_job, with a struct kp_repeat. */
+struct kp_repetition {
+    struct kp_job (*job)(struct kp_window *w);
+    CUresult (*issue)(void *arg, const struct kp_issue_hooks *hooks);
+    int (*rehearse)(void *arg);
+    int tries;                            /* repetitions of what precedes a read that comes out differently */
+    void (*prepare)(struct kp_window *w); /* before the first repetition; NULL = nothing to do */
+    void (*over)(struct kp_window *w);    /* after the last */
+};
+
+/* Closes a window whose memory was saved: waits for its launches, repeats and counts them. */
+void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out);
+
+#endif
