@@ -34,7 +34,7 @@ struct kp_nvtx_domain {
 /* An open range. */
 struct range {
     const struct kp_nvtx_domain *domain;
-    uint64_t id; /* for start-end ranges */
+    uint64_t id; /* 0 of push-pop ranges that nobody watches */
     uint64_t thread;
     int64_t start; /* kp_timeline_now */
     int level;
@@ -301,8 +301,7 @@ static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp
         struct range *r = &s->ranges[s->n];
         fill(r, KP_NVTX_PUSH_POP, d, e);
         r->level = level;
-        if (watcher)
-            *id = r->id = atomic_fetch_add(&last_pushed, 1);
+        *id = r->id = watcher ? atomic_fetch_add(&last_pushed, 1) : 0;
         s->n++;
     } else {
         level += (int)s->beyond++;
@@ -349,7 +348,7 @@ static int pop(struct stack *s, const struct kp_nvtx_domain *d, uint64_t *id)
     if (i < 0)
         return level;
     put_on_timeline(&s->ranges[i]);
-    *id = watcher ? s->ranges[i].id : 0;
+    *id = s->ranges[i].id;
     kp_lock_take(&s->lock, KP_FOREVER);
     s->n--;
     /* closes the gap: ranges of another domain may be open inside of this one */

@@ -11,8 +11,8 @@
 extern const char kp_range_over[];
 
 /* Opens the window of the range that is open: in the context of `l`, a launch about to be made, or in the current one,
- * if there is one (NULL). Does nothing where it is open, or where the range is not counted. *bad_input is set as by
- * kp_window_launch. */
+ * if there is one (NULL). Does nothing where it is open, or where the range is not counted. A window that the first
+ * launch of a module closes, before it has a launch, is opened anew. *bad_input is set as by kp_window_launch. */
 void kp_range_open_window(const struct kp_context_setup *setup, const struct kp_launch *l, char **bad_input);
 
 /* Ends the open range, and counts it. */

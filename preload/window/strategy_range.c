@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/debug.h"
 #include "base/lock.h"
 #include "preload/program/ranges.h"
 #include "preload/session/session.h"
@@ -167,10 +166,10 @@ static void tell_cut(struct kp_window *w)
 {
     struct kp_result *r = w->items[0].result;
     char *line = NULL;
+    kp_ranges_cut(KP_SKIP_RANGE_CUT);
     sigset_t before = kp_signals_hold();
-    if (asprintf(&line, "the range '%s' was counted only up to what cannot be repeated: %s; it has the %zu launch%s before "
-                        "that",
-                 r->launch.mangled ? r->launch.mangled : "", w->closer, w->launches, w->launches == 1 ? "" : "es") < 0)
+    if (asprintf(&line, "the range '%s' ends early (%s): what follows cannot be repeated with it; %zu launch%s counted",
+                 r->launch.mangled ? r->launch.mangled : "", w->closer, w->launches, w->launches == 1 ? " is" : "es are") < 0)
         line = NULL;
     if (line)
         kp_session_warn(KP_FAILURE_IN_PART, line);
@@ -191,15 +190,11 @@ static void drop_empty(struct kp_window *w)
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
-    bool cut = w->closer != kp_range_over;
-    if (cut)
-        kp_ranges_cut(KP_SKIP_RANGE_CUT);
-    if (!w->launches) {
-        kp_debug(KP_DEBUG_WINDOW, "a range without a launch");
+    if (!w->launches) { /* the next launch opens another */
         drop_empty(w);
     } else {
         set_content(w);
-        if (cut)
+        if (w->closer != kp_range_over)
             tell_cut(w);
     }
     kp_replay_close(w, &kp_together, out);

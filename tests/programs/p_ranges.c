@@ -1,0 +1,300 @@
+/* LINK: -lcuda -lpthread -ldl */
+/* Work between cuProfilerStart and Stop, or in NVTX ranges where NVTX's headers are at hand. Argument: the case. */
+#include <cudaProfiler.h>
+#include <pthread.h>
+
+#include "linked.h"
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+enum { HAS_NVTX = 1 };
+#else
+enum { HAS_NVTX = 0 };
+#define nvtxRangePushA(name) 0
+#define nvtxRangePop()       0
+#define nvtxRangeStartA(name) 0
+#define nvtxRangeEnd(id)     (void)(id)
+typedef int nvtxRangeId_t;
+#endif
+
+enum { N = 64 };
+
+static struct session session;
+static CUstream second;
+static CUdeviceptr values, scratch, flag;
+static int *pinned;
+
+static const char image[] = "FAKEMOD increment wait_flag set_flag varies ncclDevKernel_increment fail";
+
+static CUfunction function(const char *name)
+{
+    return get_function(&linked, &session, name);
+}
+
+static void open_all(void)
+{
+    static const int zeros[N];
+
+    MUST(cuInit(0));
+    MUST(cuDevicePrimaryCtxRetain(&session.ctx, 0));
+    MUST(cuCtxSetCurrent(session.ctx));
+    MUST(cuModuleLoadData(&session.module, image));
+    MUST(cuStreamCreate(&session.stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    MUST(cuMemHostAlloc((void **)&pinned, N * sizeof(int), 0));
+    values = device_ints(&linked, zeros, N);
+    scratch = device_ints(&linked, zeros, N);
+    flag = device_ints(&linked, zeros, 1);
+}
+
+static void increment_as(const char *kernel, CUdeviceptr data, CUstream stream)
+{
+    int n = N;
+    void *params[] = {&data, &n};
+
+    MUST(cuLaunchKernel(function(kernel), 1, 1, 1, N, 1, 1, 0, stream, params, NULL));
+}
+
+static void increment(CUdeviceptr data, CUstream stream)
+{
+    increment_as("increment", data, stream);
+}
+
+static void show(void)
+{
+    MUST(cuCtxSynchronize());
+    printf("values: %lld\n", sum_ints(&linked, values, N));
+    printf("scratch: %lld\n", sum_ints(&linked, scratch, N));
+    printf("pinned: %d %d\n", pinned[0], pinned[N - 1]);
+}
+
+/* Two ranges, and launches outside. The first thing of a range is a memset, which a repetition must see. */
+static void plain(void)
+{
+    int host[N];
+
+    increment(values, session.stream);
+    for (int i = 0; i < 2; i++) {
+        MUST(cuProfilerStart());
+        MUST(cuMemsetD32Async(scratch, 5, N, session.stream));
+        increment(values, session.stream);
+        increment(scratch, session.stream);
+        for (int k = 0; k < N; k++)
+            host[k] = 100 * i + k;
+        MUST(cuMemcpyHtoDAsync(values, host, sizeof(host), session.stream));
+        memset(host, 0, sizeof(host));
+        increment(values, session.stream);
+        MUST(cuProfilerStop());
+        increment(scratch, session.stream);
+    }
+}
+
+/* A kernel that ends only once a later one runs beside it, in another stream: one after the other they would hang. */
+static void beside(void)
+{
+    int one = 1;
+    void *waits[] = {&flag, &values}, *sets[] = {&flag, &one};
+
+    MUST(cuProfilerStart());
+    MUST(cuLaunchKernel(function("wait_flag"), 1, 1, 1, 1, 1, 1, 0, second, waits, NULL));
+    increment(scratch, session.stream);
+    MUST(cuLaunchKernel(function("set_flag"), 1, 1, 1, 1, 1, 1, 0, session.stream, sets, NULL));
+    MUST(cuStreamSynchronize(second));
+    increment(values, second);
+    MUST(cuProfilerStop());
+}
+
+/* Copies in two streams, which the look-alike of the driver gives FAKE_COPY_MS each. */
+static void copies(void)
+{
+    int *other;
+
+    MUST(cuMemHostAlloc((void **)&other, N * sizeof(int), 0));
+    for (int k = 0; k < N; k++)
+        pinned[k] = k, other[k] = -k;
+    MUST(cuProfilerStart());
+    MUST(cuMemcpyHtoDAsync(values, pinned, N * sizeof(int), session.stream));
+    MUST(cuMemcpyHtoDAsync(scratch, other, N * sizeof(int), second));
+    increment(values, session.stream);
+    increment(scratch, second);
+    MUST(cuProfilerStop());
+}
+
+/* Streams that wait for each other by events. */
+static void events(void)
+{
+    CUevent one, other;
+
+    MUST(cuEventCreate(&one, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventCreate(&other, CU_EVENT_DISABLE_TIMING));
+    MUST(cuProfilerStart());
+    for (int i = 0; i < 5; i++) {
+        increment(values, session.stream);
+        MUST(cuEventRecord(one, session.stream));
+        MUST(cuStreamWaitEvent(second, one, 0));
+        increment(values, second);
+        MUST(cuEventRecord(other, second));
+        MUST(cuStreamWaitEvent(session.stream, other, 0));
+        MUST(cuEventSynchronize(other));
+    }
+    MUST(cuProfilerStop());
+}
+
+/* Results that the program reads, at once and later. */
+static void reads(void)
+{
+    int host[N];
+
+    for (int i = 0; i < 3; i++) {
+        MUST(cuProfilerStart());
+        increment(values, session.stream);
+        MUST(cuMemcpyDtoHAsync(pinned, values, N * sizeof(int), session.stream));
+        increment(scratch, second);
+        MUST(cuStreamSynchronize(session.stream));
+        printf("later: %d\n", pinned[3]);
+        MUST(cuMemcpyDtoH(host, scratch, sizeof(host)));
+        printf("at once: %d\n", host[5]);
+        increment(values, session.stream);
+        MUST(cuProfilerStop());
+    }
+}
+
+/* A value that differs in each execution. */
+static void differs(void)
+{
+    int every = 1, at = 0, host;
+    void *params[] = {&scratch, &every, &at};
+
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    MUST(cuLaunchKernel(function("varies"), 1, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+    MUST(cuMemcpyDtoH(&host, scratch, sizeof(host)));
+    increment(values, session.stream);
+    MUST(cuProfilerStop());
+    MUST(cuMemsetD32(scratch, 0, 1));
+}
+
+/* What cannot be repeated, in the middle. */
+static void cut(void)
+{
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    increment(values, session.stream);
+    MUST(cuModuleUnload(session.module));
+    MUST(cuModuleLoadData(&session.module, image));
+    increment(values, session.stream);
+    MUST(cuProfilerStop());
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    MUST(cuProfilerStop());
+}
+
+/* A kernel that waits for others is never repeated. */
+static void outside(void)
+{
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    increment_as("ncclDevKernel_increment", values, session.stream);
+    increment(values, session.stream);
+    MUST(cuProfilerStop());
+}
+
+static void empty(void)
+{
+    MUST(cuProfilerStop());
+    for (int i = 0; i < 3; i++) {
+        MUST(cuProfilerStart());
+        MUST(cuProfilerStop());
+    }
+    increment(values, session.stream);
+}
+
+static void unended(void)
+{
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    increment(values, session.stream);
+}
+
+/* A kernel, a graph and memory that is made and freed within. */
+static void graph(void)
+{
+    CUgraph g;
+    CUgraphExec exec;
+    CUdeviceptr made;
+
+    MUST(cuStreamBeginCapture(session.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    increment(values, session.stream);
+    increment(scratch, session.stream);
+    MUST(cuStreamEndCapture(session.stream, &g));
+    MUST(cuGraphInstantiate(&exec, g, 0));
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    MUST(cuGraphLaunch(exec, session.stream));
+    MUST(cuMemAlloc(&made, N * sizeof(int)));
+    MUST(cuMemsetD32Async(made, 3, N, session.stream));
+    increment(made, session.stream);
+    MUST(cuMemcpyDtoDAsync(scratch, made, N * sizeof(int), session.stream));
+    MUST(cuStreamSynchronize(session.stream));
+    MUST(cuMemFree(made));
+    MUST(cuGraphLaunch(exec, session.stream));
+    MUST(cuProfilerStop());
+}
+
+static void *launch_beside(void *arg)
+{
+    MUST(cuCtxSetCurrent(session.ctx));
+    nvtxRangePushA("step");
+    increment(scratch, second);
+    MUST(cuStreamSynchronize(second));
+    nvtxRangePop();
+    return arg;
+}
+
+/* NVTX ranges: nested ones, one that begins with a thread of its own inside of another, and one that is started. */
+static void nvtx(void)
+{
+    pthread_t thread;
+
+    nvtxRangePushA("warm-up");
+    increment(values, session.stream);
+    nvtxRangePop();
+    for (int i = 0; i < 3; i++) {
+        nvtxRangePushA("step");
+        increment(values, session.stream);
+        nvtxRangePushA("step");
+        increment(values, session.stream);
+        nvtxRangePop();
+        pthread_create(&thread, NULL, launch_beside, NULL);
+        pthread_join(thread, NULL);
+        nvtxRangePop();
+        increment(scratch, session.stream);
+    }
+    nvtxRangeId_t epoch = nvtxRangeStartA("epoch");
+    increment(values, session.stream);
+    nvtxRangeEnd(epoch);
+    increment(values, session.stream);
+    printf("NVTX: %d\n", HAS_NVTX);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"plain", plain}, {"beside", beside},   {"copies", copies}, {"events", events},   {"reads", reads}, {"differs", differs},
+    {"cut", cut},     {"outside", outside}, {"empty", empty},   {"unended", unended}, {"graph", graph}, {"nvtx", nvtx},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < sizeof(cases) / sizeof(*cases); i++) {
+        if (strcmp(argv[1], cases[i].name))
+            continue;
+        open_all();
+        cases[i].run();
+        show();
+        return 0;
+    }
+    printf("no such case\n");
+    return 3;
+}
