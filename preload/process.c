@@ -112,6 +112,13 @@ static unsigned domains_of(const struct kp_choices *c)
 /* Whether the process is one that the options' replay mode can profile. */
 static bool is_run_allowed(const struct kp_options *o)
 {
+    if (o->replay_mode == KP_REPLAY_RANGE && (*o->kernel_name || *o->kernel_id)) {
+        kp_phase_unprofiled(KP_FAILURE_OPTION,
+                            "kernel-name and kernel-id choose launches, of which a range is made: leave them out with "
+                            "replay-mode range",
+                            NULL);
+        return false;
+    }
     if (o->replay_mode != KP_REPLAY_APPLICATION || (o->replay_run && *o->replay_folder))
         return true;
     kp_phase_unprofiled(

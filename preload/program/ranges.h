@@ -1,6 +1,6 @@
 /*
- * Ranges of the program that are one workload each: from cu(da)ProfilerStart to Stop, or an NVTX range. One is open at a
- * time; what begins inside of it is part of it.
+ * Ranges of the program that are one workload each: from cu(da)ProfilerStart to Stop, or an NVTX range. One is open at
+ * a time; what begins inside of it is part of it.
  *
  * Threads: kp_ranges_id and kp_ranges_why any; the others inside the gate's exclusive section.
  */

@@ -1,5 +1,6 @@
 /*
- * The begin and the end of a range, which is one window. Call these inside the gate's exclusive section, under kp_guard.
+ * The begin and the end of a range, which is one window. Call these inside the gate's exclusive section, under
+ * kp_guard.
  */
 #ifndef KP_PRELOAD_WINDOW_RANGE_H
 #define KP_PRELOAD_WINDOW_RANGE_H

@@ -110,8 +110,8 @@ static char *describe(const char *name, const struct content *c)
     if (c->copies)
         snprintf(copies, sizeof(copies), ", %zu cop%s and memset%s", c->copies, c->copies == 1 ? "y" : "ies",
                  c->copies == 1 ? "" : "s");
-    return asprintf(&text, "%s: range of %zu launch%s%s in %zu stream%s", name && *name ? name : "(no name)", c->launches,
-                    c->launches == 1 ? "" : "es", copies, c->streams, c->streams == 1 ? "" : "s") < 0
+    return asprintf(&text, "%s: range of %zu launch%s%s in %zu stream%s", name && *name ? name : "(no name)",
+                    c->launches, c->launches == 1 ? "" : "es", copies, c->streams, c->streams == 1 ? "" : "s") < 0
                ? NULL
                : text;
 }
@@ -169,7 +169,8 @@ static void tell_cut(struct kp_window *w)
     kp_ranges_cut(KP_SKIP_RANGE_CUT);
     sigset_t before = kp_signals_hold();
     if (asprintf(&line, "the range '%s' ends early (%s): what follows cannot be repeated with it; %zu launch%s counted",
-                 r->launch.mangled ? r->launch.mangled : "", w->closer, w->launches, w->launches == 1 ? " is" : "es are") < 0)
+                 r->launch.mangled ? r->launch.mangled : "", w->closer, w->launches,
+                 w->launches == 1 ? " is" : "es are") < 0)
         line = NULL;
     if (line)
         kp_session_warn(KP_FAILURE_IN_PART, line);

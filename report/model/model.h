@@ -163,7 +163,7 @@ struct kp_launch_info {
     struct kp_nvtx nvtx;
     uint64_t stack;              /* id of its kp_stack; 0 = not asked for */
     uint32_t graph_number, node; /* of a graph's kernel: which graph, from 1, and which node, from 0; else 0 */
-    uint64_t launches;                   /* of a range that was just counted: the launches in it; not stored */
+    uint64_t launches;           /* of a range that was just counted: the launches in it; not stored */
     /* Of rotation; else all 0. */
     uint64_t alike;                  /* launches of the kernel and shape, which this one stands for */
     uint64_t counted;                /* those that were counted, each for one group of counters */

@@ -52,8 +52,8 @@ static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
     int len = snprintf(place, sizeof place, "Context %" PRIu64 ", ", l->context_id);
     if (l->kind != KP_WORKLOAD_RANGE) /* has several */
         len += snprintf(place + len, sizeof place - (size_t)len, "Stream %" PRIu64 ", ", l->stream_id);
-    len += snprintf(place + len, sizeof place - (size_t)len, "Device %d, CC %d.%d", l->device, l->cc_major,
-                    l->cc_minor);
+    len +=
+        snprintf(place + len, sizeof place - (size_t)len, "Device %d, CC %d.%d", l->device, l->cc_major, l->cc_minor);
     if (l->graph_number)
         len += snprintf(place + len, sizeof place - (size_t)len, ", Graph %" PRIu32 ", Node %" PRIu32, l->graph_number,
                         l->node);

@@ -10,10 +10,10 @@
 enum { HAS_NVTX = 1 };
 #else
 enum { HAS_NVTX = 0 };
-#define nvtxRangePushA(name) 0
-#define nvtxRangePop()       0
+#define nvtxRangePushA(name)  0
+#define nvtxRangePop()        0
 #define nvtxRangeStartA(name) 0
-#define nvtxRangeEnd(id)     (void)(id)
+#define nvtxRangeEnd(id)      (void)(id)
 typedef int nvtxRangeId_t;
 #endif
 
@@ -162,7 +162,7 @@ static void reads(void)
 /* A value that differs in each execution. */
 static void differs(void)
 {
-    int every = 1, at = 0, host;
+    int every = 0, at = 0, host;
     void *params[] = {&scratch, &every, &at};
 
     MUST(cuProfilerStart());
@@ -281,8 +281,9 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"plain", plain}, {"beside", beside},   {"copies", copies}, {"events", events},   {"reads", reads}, {"differs", differs},
-    {"cut", cut},     {"outside", outside}, {"empty", empty},   {"unended", unended}, {"graph", graph}, {"nvtx", nvtx},
+    {"plain", plain}, {"beside", beside},   {"copies", copies}, {"events", events},
+    {"reads", reads}, {"differs", differs}, {"cut", cut},       {"outside", outside},
+    {"empty", empty}, {"unended", unended}, {"graph", graph},   {"nvtx", nvtx},
 };
 
 int main(int argc, char **argv)
