@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "preload/program/hostmem.h"
 #include "preload/program/ranges.h"
 #include "preload/session/session.h"
 #include "preload/window/issue.h"
@@ -147,13 +148,14 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
         *refusal = "memory of a range could not be saved, not replayed";
         return false;
     }
-    if (mark(w)) {
-        w->most = KP_MOST_ITEMS;
-        return true;
-    }
-    kp_collector_drop(c->collector);
-    *refusal = "lost for want of memory";
-    return false;
+    w->keeps_host = kp_hostmem_rewound() && kp_collector_has_room(c->collector, 0);
+    *refusal = kp_hostmem_rewound() && !w->keeps_host ? kp_host_rewound : NULL;
+    if (!*refusal && !mark(w))
+        *refusal = "lost for want of memory";
+    if (*refusal)
+        kp_collector_drop(c->collector);
+    w->most = KP_MOST_ITEMS;
+    return !*refusal;
 }
 
 static CUresult issue(struct kp_window *w, struct kp_item *i)

@@ -8,6 +8,7 @@
 #include "preload/os/progress.h"
 #include "preload/program/hostmem.h"
 #include "preload/window/repeat.h"
+#include "preload/window/value.h"
 #include "preload/window/waits.h"
 
 /* Pinned memory of ours, by operation: what it copies from, or where its result goes, stands in pinned memory in the
@@ -82,7 +83,9 @@ static bool is_waited_before(const struct kp_window *w, size_t k)
 static CUresult issue_pinned(const struct kp_item *i, void *memory)
 {
     struct kp_op op = i->op;
-    op.args[(is_read_later(i) ? op.result : source_of(&op)) - 1] = (uintptr_t)memory;
+    if (is_read_later(i))
+        return kp_value_read(&op, 0, op.result_bytes, memory);
+    op.args[source_of(&op) - 1] = (uintptr_t)memory;
     return kp_op_issue(&op);
 }
 
