@@ -50,8 +50,8 @@ void kp_window_refused(uint64_t ticket);
 
 /* ---- for this room ---- */
 
-/* Note that a window opens, which will be replayed if `watches`, keeps functions if `keeps`, and stays open at any age if
- * `lasts`; and that it is gone. */
+/* Note that a window opens, which will be replayed if `watches`, keeps functions if `keeps`, and stays open at any age
+ * if `lasts`; and that it is gone. */
 void kp_flags_opened(bool watches, bool keeps, bool lasts);
 void kp_flags_closed(void);
 
