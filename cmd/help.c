@@ -16,6 +16,7 @@
 enum { HELP_COLUMN = 32, HELP_WIDTH = 100 };
 
 static const char usage[] = "Usage: kprof [run] [options] [--] program [arguments]\n"
+                            "       kprof series --vary NAME=LIST [options] [--] program [arguments]\n"
                             "       kprof report [options] FILE...\n"
                             "       kprof diff [options] A B\n"
                             "       kprof doctor\n"

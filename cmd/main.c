@@ -32,18 +32,20 @@ static int doctor(const struct kp_query *q)
 /* The sub-commands. Those with neither function run a program. */
 static const struct command {
     const char *name;
-    int (*own)(int argc, char **argv);       /* parses its own flags */
+    int (*prepare)(void);              /* sets what was not given, before the program runs; 0, or an exit status */
+    int (*own)(int argc, char **argv); /* parses its own flags */
     int (*answer)(const struct kp_query *q); /* takes the flags of a run, but no program */
 } commands[] = {
-    {"run", NULL, NULL},
-    {"report", kp_main_report, NULL},
-    {"diff", kp_main_diff, NULL},
-    {"doctor", NULL, doctor},
-    {"query-metrics", NULL, kp_main_query},
-    {"list-sets", NULL, kp_main_query},
-    {"list-sections", NULL, kp_main_query},
-    {"list-rules", NULL, kp_main_query},
-    {"list-chips", NULL, kp_main_query},
+    {"run", NULL, NULL, NULL},
+    {"series", kp_main_series, NULL, NULL},
+    {"report", NULL, kp_main_report, NULL},
+    {"diff", NULL, kp_main_diff, NULL},
+    {"doctor", NULL, NULL, doctor},
+    {"query-metrics", NULL, NULL, kp_main_query},
+    {"list-sets", NULL, NULL, kp_main_query},
+    {"list-sections", NULL, NULL, kp_main_query},
+    {"list-rules", NULL, NULL, kp_main_query},
+    {"list-chips", NULL, NULL, kp_main_query},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -135,6 +137,7 @@ static const char *separator(const struct kp_option *row)
 {
     switch (row->kind) {
     case KP_OPT_RANGES:
+    case KP_OPT_VARY:
         return ";";
     case KP_OPT_SECTIONS:
     case KP_OPT_RULES:
@@ -303,6 +306,8 @@ static int run_word(int argc, char **argv, struct kp_query *q)
     q->command = command->answer ? command->name : NULL;
     optind = 0; /* GNU: restarts getopt with new arguments */
     int status = take_flags(argc, argv, q);
+    if (status < 0 && command->prepare && (status = command->prepare()) == 0)
+        status = -1;
     return status >= 0 ? status : go_on(argc, argv, q, !command->answer);
 }
 

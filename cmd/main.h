@@ -29,6 +29,9 @@ static inline struct kp_own_flags kp_main_own_flags(void)
     return own;
 }
 
+/* Prepares `kprof series`: sets in the environment what the user did not give. Returns 0, or an exit status. */
+int kp_main_series(void);
+
 /* Prints what would stop profiling here. Returns the exit status: 0 when nothing would. */
 int kp_main_doctor(void);
 

@@ -36,6 +36,7 @@
 #include "preload/window/flags.h"
 #include "preload/window/window.h"
 #include "report/define/section_files.h"
+#include "report/model/vary.h"
 #include "report/options/options.h"
 
 static struct kp_process *const process = &kp_process_now;
@@ -220,6 +221,16 @@ static bool is_watched(void)
     return true;
 }
 
+/* Returns what is varied of each launch, which the options have checked; NULL = nothing. */
+static const struct kp_vary *read_vary(void)
+{
+    static struct kp_vary vary;
+    char *err = NULL;
+    bool read = *process->options.vary && !kp_vary_read(process->options.vary, &vary, &err);
+    free(err);
+    return read ? &vary : NULL;
+}
+
 static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_watches, kp_window_keeps,
                                                   kp_process_close_window};
 
@@ -256,6 +267,7 @@ static void wake(void)
         .run = process->options.replay_run,
         .one_pass = process->options.replay_run ||
                     kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)};
+    process->setup.vary = read_vary();
     process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE && !process->setup.one_pass;
     process->setup.one_pass |= process->setup.rotates;
     process->setup.ranges = process->options.replay_mode == KP_REPLAY_RANGE;

@@ -187,6 +187,7 @@ static CUresult go_old(struct kp_launch *l, unsigned width, unsigned height)
         o = *known;
     kp_lock_give(old_lock);
     set_shape(l, (const unsigned[]){width, height, 1}, o.block, o.shared);
+    l->fixed_shape = true;
     return go(l);
 }
 

@@ -405,7 +405,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .availability = c->availability,
         .plan = c->plan,
         .one_pass = setup->one_pass ? c->plan : c->one_pass,
-        .unwatched = kp_timeline_is_on(),
+        .unwatched = kp_timeline_is_on() || setup->vary, /* a variant must not take what was watched for it */
         .flush = setup->options->cache_control == KP_CACHES_FLUSHED,
         .runs = setup->run,
         .beside = c->beside,

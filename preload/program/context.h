@@ -13,6 +13,7 @@
 #include "collectors/plan/plan.h"
 #include "collectors/run/collector.h"
 #include "report/define/sections.h"
+#include "report/model/vary.h"
 #include "report/options/options.h"
 
 /* Cached facts of one way of launching a kernel. */
@@ -78,7 +79,8 @@ struct kp_context_setup {
     bool one_pass; /* all fits in one pass, or in one of each run, or launches take turns: nothing is replayed */
     bool rotates;  /* launches of a kernel take turns with groups of counters */
     bool ranges;   /* all that is made in a range is one workload */
-    size_t run;    /* number of this run of the program, from 1 on, each of which is a pass; 0 = not so */
+    const struct kp_vary *vary; /* what is varied of each launch; NULL = nothing */
+    size_t run;                 /* number of this run of the program, from 1 on, each of which is a pass; 0 = not so */
 };
 
 /* Returns the entry of `ctx`, which must be current; made on first use. NULL when the driver does not answer or

@@ -28,7 +28,8 @@ struct kp_launch {
         PFN_cuGraphLaunch_v10000 graph;
     } real;
     bool is_graph;
-    bool ptsz; /* NULL stream means the per-thread default stream */
+    bool fixed_shape; /* the driver has the size of its blocks from an earlier call */
+    bool ptsz;        /* NULL stream means the per-thread default stream */
     CUfunction f;
     CUgraphExec graph;
     CUstream stream;

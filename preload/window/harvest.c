@@ -52,8 +52,7 @@ static const char *why_no_config(const struct kp_window *w)
     return w->strategy->no_config ? w->strategy->no_config : no_record;
 }
 
-/* Sets values that need no counter. Attributes of the launch win over those of the function. */
-static void fill_launch(const struct kp_window *w, struct kp_item *i)
+void kp_harvest_fill(const struct kp_window *w, const struct kp_item *i, struct kp_result *r)
 {
     struct kp_shape shape = i->launch.shape;
     const struct kp_function *f = &i->function->facts;
@@ -65,15 +64,15 @@ static void fill_launch(const struct kp_window *w, struct kp_item *i)
         memcpy(shape.cluster, f->cluster, sizeof(shape.cluster));
     if (!shape.cluster_policy)
         shape.cluster_policy = f->cluster_policy;
-    kp_launch_metrics(i->result, w->setup->driver, &w->context->device, &w->context->facts, f, &shape, &extra);
-    kp_device_metrics_copy(i->result, &w->context->machine);
+    kp_launch_metrics(r, w->setup->driver, &w->context->device, &w->context->facts, f, &shape, &extra);
+    kp_device_metrics_copy(r, &w->context->machine);
 }
 
 void kp_harvest_settle(const struct kp_window *w, struct kp_item *i)
 {
     sigset_t before = kp_signals_hold();
     if (i->result && i->function)
-        fill_launch(w, i);
+        kp_harvest_fill(w, i, i->result);
     kp_signals_let(&before);
     i->function = NULL; /* may be read anew by the next launch */
 }
@@ -109,7 +108,7 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
         if (!i->result)
             continue;
         if (i->function && !w->hands_off)
-            fill_launch(w, i);
+            kp_harvest_fill(w, i, i->result);
         i->result->launch.passes = k < w->end ? (uint32_t)out->replay.passes : 0;
         i->result->launch.profiler_ns = each;
         const char *name = i->function && *i->function->base ? i->function->base : i->result->launch.demangled;

@@ -11,6 +11,9 @@ void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out);
 /* Reads what the results need of the launch's function, now that it has been made, so that the function need not stay
  * as it is until the window closes. */
 void kp_harvest_settle(const struct kp_window *w, struct kp_item *i);
+/* Sets the values of `i` in `r` that need no counter: its result, or that of a variant, whose shape `i` has then.
+ * Attributes of the launch win over those of the function. */
+void kp_harvest_fill(const struct kp_window *w, const struct kp_item *i, struct kp_result *r);
 /* Passes on the results, with the counters of *out. */
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out);
 /* Reports what the collector lacks besides the counters, and plans again where the profiler refused the plan. */

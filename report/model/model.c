@@ -243,6 +243,14 @@ bool kp_metric_number(const struct kp_metric *m, double *out)
     return true;
 }
 
+static void variant_free(struct kp_variant *v)
+{
+    free(v->name);
+    if (v->of)
+        kp_result_free(v->of); /* variants have none of their own */
+    free(v->of);
+}
+
 void kp_result_free(struct kp_result *r)
 {
     free(r->launch.mangled);
@@ -260,6 +268,9 @@ void kp_result_free(struct kp_result *r)
     for (size_t i = 0; i < r->n_series; i++)
         kp_series_free(&r->series[i]);
     free(r->series);
+    for (size_t i = 0; i < r->n_variants; i++)
+        variant_free(&r->variants[i]);
+    free(r->variants);
     *r = (struct kp_result){0};
 }
 
@@ -463,6 +474,21 @@ int kp_result_add_series(struct kp_result *r, struct kp_series *series)
     grown[r->n_series++] = *series;
     *series = (struct kp_series){0};
     return 0;
+}
+
+struct kp_variant *kp_result_add_variant(struct kp_result *r, const char *name)
+{
+    struct kp_variant *grown = realloc(r->variants, (r->n_variants + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    r->variants = grown;
+    struct kp_variant v = {kp_strdup(name), calloc(1, sizeof *v.of)};
+    if (!v.name || !v.of) {
+        variant_free(&v);
+        return NULL;
+    }
+    grown[r->n_variants] = v;
+    return &grown[r->n_variants++];
 }
 
 const struct kp_series *kp_result_find_series(const struct kp_result *r, const char *name)

@@ -170,6 +170,13 @@ struct kp_launch_info {
     uint32_t groups, groups_counted; /* groups of counters, and those that were counted */
 };
 
+/* A way of launching a kernel that kprof tried in place of the program's own, for a profile series. */
+struct kp_variant {
+    char *name; /* what was varied: "block=128 shared=16K" */
+    struct kp_result
+        *of; /* its metrics; of the launch only grid, block, passes, and as `note` why nothing was counted */
+};
+
 /* One launch and its metrics; `metrics` is kept sorted by name, names are unique. */
 struct kp_result {
     struct kp_launch_info launch;
@@ -179,6 +186,8 @@ struct kp_result {
     size_t n_counts;
     struct kp_series *series;
     size_t n_series;
+    struct kp_variant *variants; /* in the order they were tried in */
+    size_t n_variants;
     bool lossy; /* memory ran out for a metric or its instances */
 };
 
@@ -313,6 +322,8 @@ void kp_series_free(struct kp_series *s);
 /* Append to `r`, which takes over the data of `counts` or `series`. Return 0, or -ENOMEM with both as they were. */
 int kp_result_add_counts(struct kp_result *r, struct kp_code_counts *counts);
 int kp_result_add_series(struct kp_result *r, struct kp_series *series);
+/* Appends a variant of that name (copied), without metrics. NULL without memory. Valid until the next one. */
+struct kp_variant *kp_result_add_variant(struct kp_result *r, const char *name);
 /* Returns the series of metric `name`, or NULL. Valid until the next kp_result_add_series or _free of `r`. */
 const struct kp_series *kp_result_find_series(const struct kp_result *r, const char *name);
 /* Returns the values of source metric `name`; NULL when they are 0 everywhere, or not collected. */

@@ -18,6 +18,7 @@
 #include "report/model/model.h"
 #include "report/model/nvtx_expr.h"
 #include "report/model/renames.h"
+#include "report/model/vary.h"
 #include "report/options/config.h"
 #include "report/options/pages.h"
 
@@ -286,6 +287,14 @@ static int check_ranges(const char *value, char **err)
     return rc;
 }
 
+static int check_vary(const char *value, char **err)
+{
+    struct kp_vary *vary = malloc(sizeof *vary);
+    int rc = vary ? kp_vary_read(value, vary, err) : -ENOMEM;
+    free(vary);
+    return rc;
+}
+
 static int check_path(const char *value, char **err)
 {
     char *path = NULL;
@@ -304,6 +313,7 @@ static int (*const checks[])(const char *value, char **err) = {
     [KP_OPT_PATTERNS] = check_patterns,
     [KP_OPT_KERNEL_ID] = check_kernel_id,
     [KP_OPT_RANGES] = check_ranges,
+    [KP_OPT_VARY] = check_vary,
     [KP_OPT_PATH] = check_path,
     [KP_OPT_FOLDER] = kp_sections_load,
     [KP_OPT_RENAMES] = kp_renames_load,
@@ -634,6 +644,17 @@ static int several_pages(const struct kp_choices *pages, char **err)
     return rc;
 }
 
+/* A series repeats a launch within the program, one launch at a time, and counts it each time in full. */
+static int check_vary_with(const struct kp_options *o, char **err)
+{
+    if (*o->vary && o->replay_mode != KP_REPLAY_KERNEL)
+        return kp_error(err, "vary goes with replay-mode kernel alone, not %s",
+                        kp_option_word(offsetof(struct kp_options, replay_mode), o->replay_mode));
+    if (*o->vary && !strcmp(o->set, "quick") && !*o->section && !*o->metrics)
+        return kp_error(err, "vary repeats launches, which the set quick never does; take another set");
+    return 0;
+}
+
 /* Checks values that are valid alone but not together. */
 static int check_together(const struct kp_options *o, char **err)
 {
@@ -645,7 +666,7 @@ static int check_together(const struct kp_options *o, char **err)
         return kp_error(err,
                         "log-file and export are the same file '%s'; name another for the report, such as '%s.txt'",
                         o->export_file, o->export_file);
-    return 0;
+    return check_vary_with(o, err);
 }
 
 static bool is_on(const char *value)

@@ -48,6 +48,7 @@ enum { KP_OPTION_AUTO = -1 }; /* of AUTO_COUNT */
 #define KP_FIELD_PATTERNS   char *
 #define KP_FIELD_KERNEL_ID  char *
 #define KP_FIELD_RANGES     char *
+#define KP_FIELD_VARY       char *
 #define KP_FIELD_PATH       char *
 #define KP_FIELD_FOLDER     char *   /* absolute */
 #define KP_FIELD_RENAMES    char *   /* absolute */
@@ -82,6 +83,7 @@ enum kp_option_kind {
     KP_OPT_PATTERNS, /* a comma list of these */
     KP_OPT_KERNEL_ID,
     KP_OPT_RANGES,  /* as kp_nvtx_filter_new() takes it */
+    KP_OPT_VARY,    /* as kp_vary_read() takes it */
     KP_OPT_CHOICE,  /* a word, stored as its index */
     KP_OPT_CHOICES, /* a comma list of them */
     KP_OPT_COUNT,

@@ -293,7 +293,8 @@ static int write_sections(struct kp_writer *w, const struct kp_shown *s)
     int rc = 0;
     for (size_t i = 0; !rc && i < s->n; i++)
         rc = kp_details_section(w, s->sections[i], &s->view, kp_shown_is_asked_for(s, i));
-    return rc ? rc : write_metrics(w, s->metrics, &s->view);
+    rc = rc ? rc : write_metrics(w, s->metrics, &s->view);
+    return rc || !s->view.result->n_variants ? rc : kp_details_variants(w, s->view.result);
 }
 
 static void write_verdict(struct kp_writer *w, const struct kp_shown *s)

@@ -11,6 +11,9 @@
  * kp_section_quick instead, that section comes first. Metrics missing for the reason in the note are left out, so a
  * launch without counters has no section of counters only. Returns errors, the writer's included. */
 int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_summary *summary);
+/* Writes the variants of a launch, which has some, as a table, with the best one. In rows, each is a row of the page
+ * series. 0 or -ENOMEM; errors of the writer stay there. */
+int kp_details_variants(struct kp_writer *w, const struct kp_result *r);
 /* Adds a launch to `summary`, as kp_details_launch does, without writing it. 0 or -ENOMEM. */
 int kp_details_judge(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r,
                      struct kp_summary *summary);

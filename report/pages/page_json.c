@@ -16,6 +16,7 @@
 #include "report/pages/json_code.h"
 #include "report/pages/page_body.h"
 #include "report/view/shown.h"
+#include "report/view/variants.h"
 
 enum { VERSION = 1 };
 static const char schema[] = "kprof-session", schema_of_several[] = "kprof-sessions";
@@ -314,6 +315,38 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
     write_nvtx(j, &l->nvtx);
 }
 
+static void write_variant(struct kp_json *j, const struct kp_variant *v)
+{
+    kp_json_object(j, NULL, false);
+    kp_json_text(j, "name", v->name);
+    write_size(j, "grid", v->of->launch.grid);
+    write_size(j, "block", v->of->launch.block);
+    kp_json_count(j, "passes", v->of->launch.passes);
+    kp_json_text(j, "note", v->of->launch.note);
+    kp_json_array(j, "metrics", false);
+    for (size_t i = 0; i < v->of->n_metrics; i++)
+        write_metric(j, &v->of->metrics[i]);
+    kp_json_end(j);
+    kp_json_end(j);
+}
+
+/* Writes the variants of a launch that has some. `best` is the name of one, or null: the program's own. */
+static void write_variants(struct kp_json *j, const struct kp_result *r)
+{
+    size_t best = 0;
+    if (!r->n_variants)
+        return;
+    bool found = kp_variants_best(r, &best);
+    kp_json_object(j, "profile_series", false);
+    kp_json_text(j, "best", found && best ? kp_variants_name(r, best) : NULL);
+    kp_json_bool(j, "checked", false);
+    kp_json_array(j, "variants", false);
+    for (size_t i = 0; i < r->n_variants; i++)
+        write_variant(j, &r->variants[i]);
+    kp_json_end(j);
+    kp_json_end(j);
+}
+
 struct document {
     const struct kp_page *page;
     struct kp_json *json;
@@ -338,6 +371,7 @@ static int write_launch(struct kp_result *r, void *arg)
     for (size_t i = 0; i < shown.messages.n; i++)
         write_message(j, &shown.messages.list[i]);
     kp_json_end(j);
+    write_variants(j, r);
     rc = kp_json_launch_code(j, &d->code, r);
     kp_json_end(j);
     kp_shown_free(&shown);

@@ -1,5 +1,5 @@
 /*
- * The session file, schema version 7. Users may query it: most tables are a struct of model.h.
+ * The session file, schema version 8. Users may query it: most tables are a struct of model.h.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
  *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
@@ -25,6 +25,10 @@
  *   activity_name  id, name: each name of the timeline
  *   activity  one row an activity of the timeline: id, and the fields of struct kp_activity; name is an id
  *   activities  a view of activity, activity_name and launch
+ *   variant  one row a way of launching that was tried for a profile series: launch, position (0 ...), name, grid and
+ *            block as those of launch, passes, note
+ *   variant_metric  launch, position (that of `variant`), and name, kind, value as those of metric
+ *   variants  a view of variant, variant_metric and name
  *   code_values   a view of the counts: one row a launch, instruction and metric
  *   line_values   a view of that, summed up by source line
  * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
@@ -34,7 +38,7 @@
  * tables range_seen and launch_range, and launch.thread, thread_name and stream_name. Version 4 added launch.stack,
  * frame, and everything after it; version 5 session.environment; version 6 launch.graph and node; version 7
  * launch.alike, counted, groups and groups_counted, metric.counted and deviation,
- * session.timeline, timeline_dropped and replay, and the tables of the timeline.
+ * session.timeline, timeline_dropped and replay, and the tables of the timeline; version 8 those of variants.
  *
  * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
  * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
@@ -56,10 +60,11 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 7,
+    SCHEMA_VERSION = 8,
     HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
     HAS_CODE = 4,   /* those of call stacks, code, counts and series */
     HAS_TIMELINE = 7,
+    HAS_VARIANTS = 8,
     /* A reader holds the file for one launch or function at a time, a few milliseconds. */
     BUSY_TIMEOUT_MS = 2000,
 };
@@ -212,8 +217,9 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
     if (asprintf(
             &setup,
             "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
-            "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s%s COMMIT;",
-            APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema, kp_store_timeline_schema) < 0)
+            "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s%s%s COMMIT;",
+            APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema, kp_store_timeline_schema,
+            kp_store_variants_schema) < 0)
         setup = NULL;
     rc = setup ? connect_to(s, SQLITE_OPEN_READWRITE) : SQLITE_NOMEM;
     rc = rc ? rc : sqlite3_exec(s->db, setup, NULL, NULL, NULL);
@@ -261,7 +267,9 @@ static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
     if (s->version > SCHEMA_VERSION)
         return kp_error(err, "'%s' was written by a newer kprof (format %d, this one reads up to %d)", s->path,
                         s->version, SCHEMA_VERSION);
-    return kp_store_check_tables(s, (const char *const[]){schema, kp_store_code_schema, kp_store_timeline_schema}, err);
+    return kp_store_check_tables(
+        s, (const char *const[]){schema, kp_store_code_schema, kp_store_timeline_schema, kp_store_variants_schema},
+        err);
 }
 
 static int connect_and_check(struct kp_store *s, int flags, int *rc_sqlite, char **err)
@@ -512,7 +520,7 @@ static void remember_name(struct kp_store *s, const struct name *n)
         free(copy);
 }
 
-static int name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 *id)
+int kp_store_name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 *id)
 {
     struct name n = {0, m->name, m->unit};
     struct name **known = tfind(&n, &s->names, compare_names);
@@ -523,11 +531,22 @@ static int name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 
     return rc;
 }
 
+void kp_store_bind_value(struct kp_sql *r, const struct kp_metric *m)
+{
+    kp_bind_int(r, m->kind);
+    if (m->kind == KP_VALUE_REAL)
+        kp_bind_real(r, m->real);
+    else if (m->kind == KP_VALUE_COUNT)
+        kp_bind_uint(r, m->count);
+    else
+        kp_bind_text(r, m->text);
+}
+
 static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metric *m)
 {
     sqlite3_int64 name = 0;
     char *instances = NULL;
-    int rc = name_id(s, m, &name);
+    int rc = kp_store_name_id(s, m, &name);
     if (rc)
         return rc;
     if (m->n_instances && !(instances = kp_instances_write(m->instances, m->n_instances)))
@@ -535,13 +554,7 @@ static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metri
     struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_METRIC);
     kp_bind_uint(&r, launch);
     kp_bind_int(&r, name);
-    kp_bind_int(&r, m->kind);
-    if (m->kind == KP_VALUE_REAL)
-        kp_bind_real(&r, m->real);
-    else if (m->kind == KP_VALUE_COUNT)
-        kp_bind_uint(&r, m->count);
-    else
-        kp_bind_text(&r, m->text);
+    kp_store_bind_value(&r, m);
     kp_bind_text(&r, instances);
     if (m->counted) { /* columns that are not bound are NULL */
         kp_bind_uint(&r, m->counted);
@@ -561,7 +574,8 @@ static int put_result(struct kp_store *s, const struct kp_result *result)
     for (size_t i = 0; !rc && i < result->n_metrics; i++)
         rc = put_metric(s, l->id, &result->metrics[i]);
     rc = rc ? rc : kp_store_write_counts(s, result);
-    return rc ? rc : kp_store_write_series(s, result);
+    rc = rc ? rc : kp_store_write_series(s, result);
+    return rc ? rc : kp_store_write_variants(s, result);
 }
 
 /* ---- transactions ---- */
@@ -835,27 +849,31 @@ static int get_ranges(struct kp_store *s, struct kp_launch_info *l)
 /* Columns of KP_SQL_GET_METRICS. */
 enum { C_NAME, C_UNIT, C_LAUNCH, C_NAME_ID, C_KIND, C_VALUE, C_INSTANCES, C_COUNTED, C_DEVIATION };
 
-static int get_value(sqlite3_stmt *row, const char *name, const char *unit, struct kp_result *result)
+int kp_store_read_value(sqlite3_stmt *row, int at, struct kp_result *result)
 {
-    switch ((enum kp_value_kind)sqlite3_column_int(row, C_KIND)) {
+    const char *name = (const char *)sqlite3_column_text(row, C_NAME),
+               *unit = (const char *)sqlite3_column_text(row, C_UNIT);
+    int value = at + 1;
+    if (!name || !unit)
+        return -ENOMEM;
+    switch ((enum kp_value_kind)sqlite3_column_int(row, at)) {
     case KP_VALUE_REAL:
-        return kp_result_set_real(result, name, unit, kp_column_real(&(struct kp_sql){row, C_VALUE, 0, NULL}));
+        return kp_result_set_real(result, name, unit, kp_column_real(&(struct kp_sql){row, value, 0, NULL}));
     case KP_VALUE_COUNT:
-        return kp_result_set_count(result, name, unit, (uint64_t)sqlite3_column_int64(row, C_VALUE));
+        return kp_result_set_count(result, name, unit, (uint64_t)sqlite3_column_int64(row, value));
     case KP_VALUE_TEXT:
-        return kp_result_set_text(result, name, unit, (const char *)sqlite3_column_text(row, C_VALUE));
+        return kp_result_set_text(result, name, unit, (const char *)sqlite3_column_text(row, value));
     case KP_VALUE_NA:
         break;
     }
-    return kp_result_set_na(result, name, (const char *)sqlite3_column_text(row, C_VALUE));
+    return kp_result_set_na(result, name, (const char *)sqlite3_column_text(row, value));
 }
 
 /* Returns an SQLite code. */
 static int get_metric(sqlite3_stmt *row, struct kp_result *result)
 {
-    const char *name = (const char *)sqlite3_column_text(row, C_NAME),
-               *unit = (const char *)sqlite3_column_text(row, C_UNIT), *instances = NULL;
-    int rc = name && unit ? get_value(row, name, unit, result) : -ENOMEM;
+    const char *name = (const char *)sqlite3_column_text(row, C_NAME), *instances = NULL;
+    int rc = kp_store_read_value(row, C_KIND, result);
     if (!rc && sqlite3_column_count(row) > C_INSTANCES)
         instances = (const char *)sqlite3_column_text(row, C_INSTANCES);
     if (instances)
@@ -892,7 +910,8 @@ static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result
     if (rc || !*found || s->version < HAS_CODE)
         return rc;
     rc = kp_store_read_counts(s, result);
-    return rc ? rc : kp_store_read_series(s, result);
+    rc = rc ? rc : kp_store_read_series(s, result);
+    return rc || s->version < HAS_VARIANTS ? rc : kp_store_read_variants(s, result);
 }
 
 /* Does the same in one transaction, which takes a fifth of the system calls. */

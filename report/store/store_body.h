@@ -43,7 +43,7 @@ struct kp_store {
 int kp_store_guard(struct kp_store *s);
 /* Checks the tables, once the version is known. Returns 0, or -ENOMEM or -EINVAL as in store.h, where a table is not
  * ours. `schemas`: those of store.c, store_code.c and store_timeline.c. */
-int kp_store_check_tables(struct kp_store *s, const char *const schemas[3], char **err);
+int kp_store_check_tables(struct kp_store *s, const char *const schemas[4], char **err);
 /* Begins a session, launch, stack or function, which memory holds as a whole. */
 void kp_store_next_object(struct kp_store *s);
 /* Charges a row with that many bytes of text to the budget. SQLITE_TOOBIG: more than the file can hold. */
@@ -103,6 +103,21 @@ int kp_store_read_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, b
 int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool *found);
 int kp_store_read_counts(struct kp_store *s, struct kp_result *r);
 int kp_store_read_series(struct kp_store *s, struct kp_result *r);
+
+/* ---- variants of launches: store_variants.c ---- */
+
+extern const char kp_store_variants_schema[];
+
+int kp_store_write_variants(struct kp_store *s, const struct kp_result *r);
+int kp_store_read_variants(struct kp_store *s, struct kp_result *r);
+
+/* Finds the identifier of a metric's name, or makes it (store.c). */
+int kp_store_name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 *id);
+/* Reads a metric into `result` from a row whose columns are name, unit, and from `at` on kind and value. 0 or a code of
+ * kp_result_set_real. */
+int kp_store_read_value(sqlite3_stmt *row, int at, struct kp_result *result);
+/* Binds the columns kind and value. */
+void kp_store_bind_value(struct kp_sql *r, const struct kp_metric *m);
 
 /* ---- the timeline: store_timeline.c ---- */
 

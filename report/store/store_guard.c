@@ -90,10 +90,11 @@ static const struct table {
     const char *name;
     int since; /* the version that brought it */
 } tables[] = {
-    {"session", 1},     {"device", 1},      {"skip", 1},       {"kernel", 1},        {"launch", 1},
-    {"name", 1},        {"metric", 1},      {"range_seen", 3}, {"launch_range", 3},  {"frame", 4},
-    {"code", 4},        {"source_file", 4}, {"location", 4},   {"instruction", 4},   {"code_counts", 4},
-    {"code_metric", 4}, {"series", 4},      {"activity", 7},   {"activity_name", 7},
+    {"session", 1},        {"device", 1},      {"skip", 1},       {"kernel", 1},        {"launch", 1},
+    {"name", 1},           {"metric", 1},      {"range_seen", 3}, {"launch_range", 3},  {"frame", 4},
+    {"code", 4},           {"source_file", 4}, {"location", 4},   {"instruction", 4},   {"code_counts", 4},
+    {"code_metric", 4},    {"series", 4},      {"activity", 7},   {"activity_name", 7}, {"variant", 8},
+    {"variant_metric", 8},
 };
 
 enum { X_NUMBER, X_NAME, X_TYPE, X_NOT_NULL, X_DEFAULT, X_KEY, X_HIDDEN };
@@ -137,11 +138,11 @@ static bool is_ours(sqlite3 *db, sqlite3 *model, const char *table)
     return same && n;
 }
 
-int kp_store_check_tables(struct kp_store *s, const char *const schemas[3], char **err)
+int kp_store_check_tables(struct kp_store *s, const char *const schemas[4], char **err)
 {
     sqlite3 *model = NULL;
     int rc = sqlite3_open(":memory:", &model);
-    for (int i = 0; !rc && i < 3; i++)
+    for (int i = 0; !rc && i < 4; i++)
         rc = sqlite3_exec(model, schemas[i], NULL, NULL, NULL);
     int failed = rc ? -ENOMEM : 0;
     for (size_t i = 0; !failed && i < sizeof tables / sizeof *tables; i++)

@@ -186,6 +186,16 @@ static bool scheduled(const struct fake_image *image, const char *metric)
     return false;
 }
 
+static double value_in(const char *metric, const struct fake_image_range *range, size_t index)
+{
+    const char *best = getenv("FAKE_BEST_BLOCK");
+    double threads = best ? atof(best) : 0;
+
+    if (threads <= 0 || strncmp(metric, "gpu__time_duration.", strlen("gpu__time_duration.")) != 0)
+        return fake_cupti_value(metric, range->kernel, index);
+    return 1000 * (1 + fabs(range->threads - threads) / threads);
+}
+
 /* See cupti_pm.h. */
 static bool evaluate_sample(CUpti_Profiler_Host_EvaluateToGpuValues_Params *params, CUptiResult *result);
 
@@ -212,8 +222,7 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
     for (size_t i = 0; i < params->numMetrics; i++) {
         const char *metric = params->ppMetricNames[i];
 
-        params->pMetricValues[i] =
-            scheduled(image, metric) ? fake_cupti_value(metric, range->kernel, params->rangeIndex) : NAN;
+        params->pMetricValues[i] = scheduled(image, metric) ? value_in(metric, range, params->rangeIndex) : NAN;
     }
     return CUPTI_SUCCESS;
 }
@@ -484,6 +493,7 @@ static void add_kernel(CUpti_RangeProfiler_Object *object, struct fake_image_ran
 
     if (!pass->kernels++)
         snprintf(range->kernel, sizeof(range->kernel), "%s", launch->name);
+    range->threads = launch->block[0] * launch->block[1] * launch->block[2];
     pass->chain = fake_hash(pass->chain, launch->name, strlen(launch->name));
     pass->chain = fake_hash(pass->chain, launch->grid, sizeof(launch->grid));
     pass->chain = fake_hash(pass->chain, launch->block, sizeof(launch->block));
