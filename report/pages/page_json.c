@@ -330,7 +330,7 @@ static void write_variant(struct kp_json *j, const struct kp_variant *v)
     kp_json_end(j);
 }
 
-/* Writes the variants of a launch that has some. `best` is the name of one, or null: the program's own. */
+/* Writes the variants of a launch that has some. */
 static void write_variants(struct kp_json *j, const struct kp_result *r)
 {
     size_t best = 0;
@@ -338,7 +338,7 @@ static void write_variants(struct kp_json *j, const struct kp_result *r)
         return;
     bool found = kp_variants_best(r, &best);
     kp_json_object(j, "profile_series", false);
-    kp_json_text(j, "best", found && best ? kp_variants_name(r, best) : NULL);
+    kp_json_text(j, "best", found ? kp_variants_name(r, best) : NULL);
     kp_json_bool(j, "checked", false);
     kp_json_array(j, "variants", false);
     for (size_t i = 0; i < r->n_variants; i++)

@@ -87,6 +87,15 @@ static void run_fail(const struct call *call)
     ((struct context *)call->info.ctx)->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
+/* (int *data, int n): as increment; blocks of less than 64 threads read a wild pointer */
+static void run_wide_only(const struct call *call)
+{
+    if (call->info.block[0] < 64)
+        run_fail(call);
+    else
+        run_increment(call);
+}
+
 /* (int ms) */
 static void run_slow(const struct call *call)
 {
@@ -233,6 +242,7 @@ static const struct kernel_code kernel_codes[] = {
     CODE("print_line", run_print_line, 8, 0, 1, NUMBER),
     CODE("tiny_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
     CODE("gather", run_gather, 16, 0, 3, POINTER, POINTER, NUMBER),
+    CODE("wide_only", run_wide_only, 16, 0, 2, POINTER, NUMBER),
     CODE("varies", run_varies, 16, 0, 3, POINTER, NUMBER, NUMBER),
     CODE("heap_swap", run_heap_swap, 16, 0, 3, POINTER, NUMBER, NUMBER),
     CODE("touch_blocks", run_touch_blocks, 16, 0, 3, POINTER, NUMBER, NUMBER),
