@@ -45,23 +45,13 @@ static bool read_size(const char *word, struct kp_vary_value *v)
     return true;
 }
 
-static bool read_up_to(const char *word, struct kp_vary_value *v, uint64_t least, uint64_t most)
+static bool read_percent(const char *word, struct kp_vary_value *v)
 {
     char *end;
     if (!isdigit((unsigned char)*word))
         return false;
     v->number = strtoull(word, &end, 10);
-    return !*end && v->number >= least && v->number <= most;
-}
-
-static bool read_percent(const char *word, struct kp_vary_value *v)
-{
-    return read_up_to(word, v, 0, 100);
-}
-
-static bool read_registers(const char *word, struct kp_vary_value *v)
-{
-    return read_up_to(word, v, 16, 255);
+    return !*end && v->number <= 100;
 }
 
 static const struct {
@@ -72,7 +62,6 @@ static const struct {
     [KP_VARY_BLOCK] = {"block", read_block, "threads, such as 128, or 16x8"},
     [KP_VARY_SHARED] = {"shared", read_size, "a size, such as 16K"},
     [KP_VARY_CARVEOUT] = {"carveout", read_percent, "a percentage from 0 to 100"},
-    [KP_VARY_REGISTERS] = {"registers", read_registers, "a number from 16 to 255"},
 };
 
 const char *kp_vary_word(enum kp_vary_kind kind)

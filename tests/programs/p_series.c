@@ -1,7 +1,7 @@
 /* LINK: -lcuda */
 /* A kernel whose blocks leave a trace of how many they are, between others, and the settings of its function, which a
- * profile series changes and has to put back. With an argument the kernel of that name is launched last: wide_only takes
- * blocks of 64 threads or more. */
+ * profile series changes and has to put back. With an argument the kernel of that name is launched last: wide_only
+ * takes blocks of 64 threads or more. */
 #include "linked.h"
 
 enum { N = 512, CAPACITY = 4096 };
@@ -32,7 +32,8 @@ int main(int argc, char **argv)
     void *increment_params[] = {&values, &n}, *append_params[] = {&log, &cursor, &capacity, &tag};
 
     MUST(cuLaunchKernel(increment, 4, 1, 1, 128, 1, 1, 0, s.stream, increment_params, NULL));
-    CUlaunchAttribute carveout = {.id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, .value.sharedMemCarveout = 30};
+    CUlaunchAttribute carveout = {.id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                  .value.sharedMemCarveout = 30};
     CUlaunchConfig config = {3, 2, 1, 16, 4, 1, 1024, s.stream, &carveout, 1};
     MUST(cuLaunchKernelEx(&config, append, append_params, NULL));
     MUST(cuLaunchKernel(increment, 4, 1, 1, 128, 1, 1, 0, s.stream, increment_params, NULL));

@@ -118,7 +118,7 @@ static void every_field_has_its_variable(void **state)
         READ("KPROF_CONFIG=/dev/null", "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b",
              "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
              "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_GRAPH_PROFILING=graph",
-             "KPROF_REPLAY_MODE=application", "KPROF_ROTATE_LAUNCHES=4", "KPROF_APP_REPLAY_MATCH=all",
+             "KPROF_REPLAY_MODE=application", "KPROF_ROTATE_LAUNCHES=4", "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all",
              "KPROF_APP_REPLAY_MODE=relaxed", "KPROF_REPLAY_RUN=3", "KPROF_REPLAY_FOLDER=/tmp/r",
              "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none", "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p",
              "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_STRICT=on", "KPROF_DEBUG=lock,window",

@@ -100,7 +100,7 @@ static struct kp_session full_session(void)
 
 static void assert_same_text(const char *a, const char *b)
 {
-    assert_string_equal(a, b ? b : "");
+    assert_string_equal(a ? a : "", b ? b : "");
 }
 
 static void assert_same_session(const struct kp_session *a, const struct kp_session *b)
@@ -164,6 +164,36 @@ static void add_instances(struct kp_result *r)
     assert_int_equal(kp_result_set_instances(r, "e.text", keys, values, 1), 0);
 }
 
+static void add_variants(struct kp_result *r)
+{
+    static const char *const names[] = {"block=64", "block=4096 shared=1K"};
+    for (int i = 0; i < 2; i++) {
+        struct kp_variant *v = kp_result_add_variant(r, names[i]);
+        assert_non_null(v);
+        v->of->launch.grid[0] = v->of->launch.block[2] = (uint32_t)i + 17;
+        v->of->launch.grid[1] = v->of->launch.block[1] = (uint32_t)i + 34;
+        v->of->launch.grid[2] = v->of->launch.block[0] = UINT32_MAX;
+        v->of->launch.passes = i ? 0 : 9;
+        v->of->launch.note = i ? kp_strdup("too many threads") : NULL;
+        kp_result_set_real(v->of, "a.real", "%", 0.5 + i);
+    }
+    kp_result_set_count(r->variants[0].of, "d.count", "byte", UINT64_MAX);
+    kp_result_set_text(r->variants[0].of, "e.text", "", "text");
+    kp_result_set_na(r->variants[0].of, "g.na", "no reason");
+}
+
+static void drop_variants(struct kp_result *r)
+{
+    for (size_t i = 0; i < r->n_variants; i++) {
+        free(r->variants[i].name);
+        kp_result_free(r->variants[i].of);
+        free(r->variants[i].of);
+    }
+    free(r->variants);
+    r->variants = NULL;
+    r->n_variants = 0;
+}
+
 static struct kp_result full_result(uint64_t id)
 {
     struct kp_result r = {.launch = {.id = id,
@@ -197,10 +227,11 @@ static struct kp_result full_result(uint64_t id)
     kp_result_set_text(&r, "f.empty", "", "");
     kp_result_set_na(&r, "g.na", "no permission");
     add_instances(&r);
+    add_variants(&r);
     return r;
 }
 
-static void assert_same_result(const struct kp_result *a, const struct kp_result *b)
+static void assert_same_launch(const struct kp_result *a, const struct kp_result *b)
 {
     const struct kp_launch_info *l = &a->launch, *m = &b->launch;
     assert_true(l->id == m->id && l->ordinal == m->ordinal && l->kind == m->kind);
@@ -239,6 +270,16 @@ static void assert_same_result(const struct kp_result *a, const struct kp_result
             assert_string_equal(x->instances[k].key, y->instances[k].key);
             assert_true(v == w || (isnan(v) && isnan(w)));
         }
+    }
+}
+
+static void assert_same_result(const struct kp_result *a, const struct kp_result *b)
+{
+    assert_same_launch(a, b);
+    assert_int_equal(a->n_variants, b->n_variants);
+    for (size_t i = 0; i < a->n_variants; i++) {
+        assert_string_equal(a->variants[i].name, b->variants[i].name);
+        assert_same_launch(a->variants[i].of, b->variants[i].of);
     }
 }
 
@@ -795,6 +836,7 @@ static void a_file_of_the_version_before(void **state)
     sql(p->file,
         "ALTER TABLE session DROP COLUMN timeline; ALTER TABLE session DROP COLUMN timeline_dropped;"
         "DROP VIEW activities; DROP TABLE activity; DROP TABLE activity_name;"
+        "DROP VIEW variants; DROP TABLE variant; DROP TABLE variant_metric;"
         "ALTER TABLE session DROP COLUMN replay; ALTER TABLE session DROP COLUMN environment;"
         "ALTER TABLE session DROP COLUMN section_folder; ALTER TABLE device DROP COLUMN breakdowns;"
         "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
@@ -816,6 +858,7 @@ static void a_file_of_the_version_before(void **state)
     free(session.devices[0].breakdowns);
     session.devices[0].breakdowns = NULL;
     r.launch.alike = r.launch.counted = 0;
+    drop_variants(&r);
     r.launch.groups = r.launch.groups_counted = 0;
     assert_int_equal(kp_result_set_spread(&r, "a.integral", 0, 0), 0);
     for (size_t i = 0; i < r.n_metrics; i++)
