@@ -111,7 +111,9 @@ extern const char kp_store_variants_schema[];
 int kp_store_write_variants(struct kp_store *s, const struct kp_result *r);
 int kp_store_read_variants(struct kp_store *s, struct kp_result *r);
 
-/* Finds the identifier of a metric's name, or makes it (store.c). */
+/* ---- metrics: store_metric.c ---- */
+
+/* Finds the identifier of a metric's name, or makes it. */
 int kp_store_name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 *id);
 /* Reads a metric into `result` from a row whose columns are name, unit, and from `at` on kind and value. 0 or a code of
  * kp_result_set_real. */
