@@ -59,7 +59,7 @@ extern const struct kp_strategy *const kp_strategies[];
 /* `no_config` of the strategies that count the program's own launches. */
 extern const char kp_counted_no_config[];
 
-extern const struct kp_strategy kp_strategy_range, kp_strategy_series, kp_strategy_replay, kp_strategy_rotate, kp_strategy_count,
-    kp_strategy_plain;
+extern const struct kp_strategy kp_strategy_range, kp_strategy_series, kp_strategy_replay, kp_strategy_rotate,
+    kp_strategy_count, kp_strategy_plain;
 
 #endif
