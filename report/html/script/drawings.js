@@ -70,6 +70,9 @@ function columnScale(cells) {
   return scaleOf([...units][0], Math.max(...cells.map(c => Math.abs(c.number) || 0)));
 }
 
+/* The unit of a column, unless its head has it. */
+const unitIn = (head, scale) => scale && scale.unit && !head.includes(scale.unit) ? " (" + scale.unit + ")" : "";
+
 /* A table of rows and columns. Rows of zeros are named below it, as in text. */
 function gridBlock(full, cells) {
   const all = cells.map(c => cellIn(full, c)), rows = [...new Set(all.map(c => c.group))],
@@ -79,25 +82,21 @@ function gridBlock(full, cells) {
       r => rows.length >= 6 && all.every(c => c.group !== r || !c.number || /\.peak_sustained/.test(c.name)));
   const kept = rows.filter(r => !quiet.includes(r)), used = columns.filter(c => kept.some(r => at.has(r + "\n" + c)));
   const scales = new Map(columns.map(c => [c, columnScale(all.filter(cell => cell.label === c))]));
-  const make = (names, cols) =>
-      el("div", {class: "table-place"},
-         el("table", {class: "grid-table"},
-            el("thead", {},
-               el("tr", {}, el("td"),
-                  cols.map(
-                      c =>
-                          el("th", {scope: "col", class: "num"}, c,
-                             scales.get(c) && scales.get(c).unit ? " (" + scales.get(c).unit + ")" : "")))),
-            el("tbody", {}, names.map(r => el("tr", {}, el("th", {scope: "row"}, r), cols.map(c => {
-                                        const cell = at.get(r + "\n" + c);
-                                        const td = el(
-                                            "td", {class: "num"}, cell ? valueNode(cell, "span", scales.get(c)) : "");
-                                        if (cell && cell.unit === "%" && cell.number > 0) {
-                                          td.classList.add("share-cell");
-                                          td.style.setProperty("--part", Math.min(100, cell.number) + "%");
-                                        }
-                                        return td;
-                                      }))))));
+  const make = (names, cols) => el(
+      "div", {class: "table-place"},
+      el("table", {class: "grid-table" + (cols.length > 9 ? " many" : "")},
+         el("thead", {},
+            el("tr", {}, el("td"), cols.map(c => el("th", {scope: "col", class: "num"}, c, unitIn(c, scales.get(c)))))),
+         el("tbody", {}, names.map(r => el("tr", {}, el("th", {scope: "row"}, r), cols.map(c => {
+                                     const cell = at.get(r + "\n" + c);
+                                     const td =
+                                         el("td", {class: "num"}, cell ? valueNode(cell, "span", scales.get(c)) : "");
+                                     if (cell && cell.unit === "%" && cell.number > 0) {
+                                       td.classList.add("share-cell");
+                                       td.style.setProperty("--part", Math.min(100, cell.number) + "%");
+                                     }
+                                     return td;
+                                   }))))));
   return [
     kept.length ? make(kept, used) : null,
     quiet.length ? el("details", {},
@@ -126,7 +125,7 @@ function curveChart(cell, mark, also) {
   if (!xs.every(Number.isFinite) || xs.length < 2)
     return barList(
         keys.map((key, i) => ({...cell, label: key, instance: true, number: values[i], value: values[i]})), cell.label);
-  const width = 560, height = 190, box = {left: 46, right: 548, top: 12, bottom: 158},
+  const width = chartWidth(560), height = 190, box = {left: 46, right: width - 12, top: 12, bottom: 158},
         most = Math.max(...values.filter(Number.isFinite), 1);
   const x = axis(xs[0], xs[xs.length - 1], box.left, box.right), y = axis(0, most, box.bottom, box.top),
         svg = frame(width, height, cell.label);
