@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import html_use
+
 faults = 0
 SECONDS = 60  # for one answer of the browser
 
@@ -126,7 +128,7 @@ PLACES = """(() => {
 
 def every_place(browser, path, name):
     browser.open(path)
-    for place in browser.run(PLACES):
+    for place in browser.run(PLACES)[:7 if name in ("many", "some") else None]:
         browser.width(1280)
         browser.go(place)
         words = browser.run("document.querySelector('main').innerText.length")
@@ -429,13 +431,17 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
+USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "cutlass": [html_use.names], "some": [], "timeline": [], "compare": []}
+
+
 def main():
     chromium, kprof, folder = sys.argv[1:4]
     browser = Browser(chromium)
     sessions = sorted(f[:-len(".html")] for f in os.listdir(folder) if f.endswith(".html"))
     for name in sessions:
         path, session = f"{folder}/{name}.html", f"{folder}/{name}.kprof"
-        every_place(browser, path, name)
+        if name not in ("strip", "cutlass"):
+            every_place(browser, path, name)
         if name == "hostile":
             browser.open(path)
             for place in browser.run(PLACES):
@@ -444,10 +450,15 @@ def main():
         elif name == "many":
             many(browser, path)
         elif os.path.exists(session):
-            if name != "some":
+            if name not in ("some", "strip", "cutlass"):
                 numbers(browser, kprof, session, path, name)
             table(browser, kprof, session, path, name)
             source(browser, path, name)
+        for use in USES.get(name, []):
+            use(browser, fault, path, name)
+            quiet(browser, path, f"{name}: {use.__name__}")
+        if name in USES and name not in ("strip", "cutlass"):
+            looks(browser, path, name)
         if name == "some":
             flame(browser, path, name)
         if name == "timeline":
