@@ -15,4 +15,5 @@ picture() { # NAME ADDRESS WIDTH,HEIGHT
 }
 mkdir -p "$root/examples/pictures"
 picture overview '' 1280,1000
+picture launch '#/launch/1' 1280,1000
 picture source '#/source/0' 1280,900

@@ -33,6 +33,8 @@ struct kept {
     struct kept *next;
 };
 
+const char kp_lost[] = "lost for want of memory";
+
 /* Two locks, so that counting a launch does not wait while a window is stored. */
 static struct kp_lock *const storing = &kp_locks[KP_LOCK_STORING];
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_SESSION];
@@ -57,6 +59,7 @@ static struct {
     char *trace_columns;       /* of the display */
 
     struct kp_session facts; /* this and the following under `lock` */
+    uint64_t unexplained;    /* launches whose reason there was no memory for */
     char *warned[64];
     size_t n_warned;
 } session;
@@ -364,6 +367,13 @@ static void keep(struct kp_result *r)
     session.kept_end = &k->next;
 }
 
+/* Call under `lock`. */
+static void add_skip(const char *reason, uint64_t launches)
+{
+    if (kp_session_add_skip(&session.facts, reason, launches))
+        session.unexplained += launches;
+}
+
 static void count(const struct kp_session_entry *entries, size_t n)
 {
     struct kp_session *s = &session.facts;
@@ -376,7 +386,7 @@ static void count(const struct kp_session_entry *entries, size_t n)
         if (entries[i].profiled)
             s->launches_profiled += launches;
         else
-            kp_session_add_skip(s, KP_SKIP_NO_COUNTERS, launches);
+            add_skip(KP_SKIP_NO_COUNTERS, launches);
         s->profiling_ns += l->profiler_ns;
     }
     if (n) /* the launches of a window share its passes: count them once */
@@ -622,7 +632,7 @@ uint64_t kp_session_seen(uint64_t launches)
 void kp_session_skip(const char *reason, uint64_t launches)
 {
     kp_lock_take(lock, KP_FOREVER);
-    kp_session_add_skip(&session.facts, reason, launches);
+    add_skip(reason, launches);
     kp_lock_give(lock);
 }
 
@@ -796,6 +806,18 @@ static int stack_of(void *arg, uint64_t id, struct kp_stack *out)
     return kp_stack_get(id, out);
 }
 
+/* Tells of launches that no list of reasons has; by now there may be memory for one. Call under `lock`. */
+static void tell_unexplained(void)
+{
+    uint64_t n = session.unexplained;
+    if (!n)
+        return;
+    kp_session_add_skip(&session.facts, kp_lost, n);
+    kp_outcome_failed(KP_FAILURE_MEMORY);
+    kp_log_warning("out of memory: %llu launch%s no counters, and the reason is lost", (unsigned long long)n,
+                   n == 1 ? " has" : "es have");
+}
+
 static void report(void)
 {
     struct kp_lookup stored = kp_store_lookup(session.store);
@@ -880,6 +902,7 @@ static void close_session(void)
     session.facts.complete = true;
     kp_log_progress("Disconnected from process %llu", (unsigned long long)session.facts.pid);
     name_stacks();
+    tell_unexplained();
     report();
     kp_store_close(session.store);
     session.store = NULL;

@@ -27,7 +27,13 @@ int kp_session_begin(char **err);
 
 /* Counts launches as seen. Returns the number seen before, which is the first ordinal of these launches. */
 uint64_t kp_session_seen(uint64_t launches);
+
+/* Counts launches that have no results by their reason. Where there is no memory for it, a line at the end tells how
+ * many they are. */
 void kp_session_skip(const char *reason, uint64_t launches);
+
+/* Reason of launches whose results found no memory. */
+extern const char kp_lost[];
 
 /* Counts `n` launches of a kernel that no filter took. */
 void kp_session_unwanted(const char *base, uint64_t n);

@@ -118,8 +118,10 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
         }
     }
     kp_signals_let(&before);
-    if (!b)
+    if (!b) {
         kp_session_warn(KP_FAILURE_MEMORY, "out of memory: results of a window are lost");
+        kp_session_skip(kp_lost, w->wanted);
+    }
     kp_batch_finish(b, w->setup, w->context, out->counters, why_missing(w, out));
     out->counters = NULL;
 }

@@ -149,7 +149,7 @@ static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_
         return run_outside(q, l, f, why, skipped);
     if (!kp_record_launch(w, l, q->what->wanted, q->what->graph, f)) {
         kp_window_close("want of memory");
-        return pass(l, "lost for want of memory", skipped);
+        return pass(l, kp_lost, skipped);
     }
     kp_rotate_took(w, q->key);
     return run_recorded(q, skipped);

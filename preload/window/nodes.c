@@ -272,7 +272,7 @@ static CUresult record_and_issue(struct passage *p, struct kp_launch *l, const c
         return issue_whole(p, l, skipped);
     drop_from(p->first);
     kp_window_close("want of memory");
-    return pass(l, "lost for want of memory", skipped);
+    return pass(l, kp_lost, skipped);
 }
 
 /* ---- the nodes run instead ---- */

@@ -151,7 +151,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     w->keeps_host = kp_hostmem_rewound() && kp_collector_has_room(c->collector, 0);
     *refusal = kp_hostmem_rewound() && !w->keeps_host ? kp_host_rewound : NULL;
     if (!*refusal && !mark(w))
-        *refusal = "lost for want of memory";
+        *refusal = kp_lost;
     if (*refusal)
         kp_collector_drop(c->collector);
     w->most = KP_MOST_ITEMS;

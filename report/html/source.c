@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "report/html/parts.h"
 
 /* --- code, which launches of a kernel share --- */
@@ -45,12 +46,21 @@ static void write_files(struct kp_data *d, FILE *to, const struct kp_source_map 
     free(used);
 }
 
+/* Returns the number of a name that is demangled by `how`. */
+static size_t name_of(struct kp_data *d, const char *mangled, char *(*how)(const char *mangled))
+{
+    char *name = how(mangled ? mangled : "");
+    size_t n = kp_data_string(d, name ? name : mangled);
+    free(name);
+    return n;
+}
+
 static void write_locations(struct kp_data *d, FILE *to, const struct kp_code *code)
 {
     for (size_t i = 0; i < code->n_locations; i++) {
         const struct kp_location *l = &code->locations[i];
         fprintf(to, "%s[%" PRIu32 ",%" PRIu32 ",%ld,%zu]", i ? "," : "", l->file, l->line, (long)l->parent - 1,
-                kp_data_string(d, l->function));
+                name_of(d, l->function, kp_demangle_base));
     }
 }
 
@@ -59,7 +69,7 @@ static size_t code_of(struct kp_data *d, const struct kp_source_map *s, const st
     struct kp_draft draft;
     if (!kp_draft_begin(d, &draft))
         return 0;
-    fprintf(draft.to, "{\"name\":%zu,\"files\":[", kp_data_string(d, f->code ? f->code->function : ""));
+    fprintf(draft.to, "{\"name\":%zu,\"files\":[", name_of(d, f->code ? f->code->function : "", kp_demangle));
     if (f->code)
         write_files(d, draft.to, s, f);
     fputs("],\"locations\":[", draft.to);

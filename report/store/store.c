@@ -477,26 +477,46 @@ static int put_range(struct kp_store *s, uint64_t launch, size_t position, const
     return kp_sql_end(&r);
 }
 
-static int put_metric(struct kp_store *s, uint64_t launch, const struct kp_metric *m)
+/* Binds a row of the table; *instances lives until the statement ends. */
+static void bind_metric(struct kp_sql *r, uint64_t launch, const struct kp_metric *m, char **instances)
 {
     sqlite3_int64 name = 0;
-    char *instances = NULL;
-    int rc = kp_store_name_id(s, m, &name);
-    if (rc)
-        return rc;
-    if (m->n_instances && !(instances = kp_instances_write(m->instances, m->n_instances)))
-        return SQLITE_NOMEM;
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_METRIC);
-    kp_bind_uint(&r, launch);
-    kp_bind_int(&r, name);
-    kp_store_bind_value(&r, m);
-    kp_bind_text(&r, instances);
-    if (m->counted) { /* columns that are not bound are NULL */
-        kp_bind_uint(&r, m->counted);
-        kp_bind_real(&r, m->deviation);
+    *instances = NULL;
+    if (!r->rc)
+        r->rc = kp_store_name_id(r->store, m, &name);
+    if (!r->rc && m->n_instances && !(*instances = kp_instances_write(m->instances, m->n_instances)))
+        r->rc = SQLITE_NOMEM;
+    if (r->rc)
+        return;
+    kp_bind_uint(r, launch);
+    kp_bind_int(r, name);
+    kp_store_bind_value(r, m);
+    kp_bind_text(r, *instances);
+    if (m->counted) {
+        kp_bind_uint(r, m->counted);
+        kp_bind_real(r, m->deviation);
+    } else {
+        r->column += 2; /* columns that are not bound are NULL */
     }
-    rc = kp_sql_end(&r);
-    free(instances);
+}
+
+/* The rows of PUT_METRICS: one statement for several need not find the place of each. */
+enum { METRICS_AT_ONCE = 8 };
+
+static int put_metrics(struct kp_store *s, const struct kp_result *result)
+{
+    int rc = SQLITE_OK;
+    for (size_t i = 0; !rc && i < result->n_metrics;) {
+        char *instances[METRICS_AT_ONCE];
+        size_t n = result->n_metrics - i < METRICS_AT_ONCE ? 1 : METRICS_AT_ONCE;
+        struct kp_sql r = kp_sql_begin(s, n > 1 ? KP_SQL_PUT_METRICS : KP_SQL_PUT_METRIC);
+        for (size_t k = 0; k < n; k++)
+            bind_metric(&r, result->launch.id, &result->metrics[i + k], &instances[k]);
+        rc = kp_sql_end(&r);
+        for (size_t k = 0; k < n; k++)
+            free(instances[k]);
+        i += n;
+    }
     return rc;
 }
 
@@ -506,8 +526,7 @@ static int put_result(struct kp_store *s, const struct kp_result *result)
     int rc = put_launch(s, l);
     for (size_t i = 0; !rc && i < l->nvtx.n_ranges; i++)
         rc = put_range(s, l->id, i, &l->nvtx.ranges[i]);
-    for (size_t i = 0; !rc && i < result->n_metrics; i++)
-        rc = put_metric(s, l->id, &result->metrics[i]);
+    rc = rc ? rc : put_metrics(s, result);
     rc = rc ? rc : kp_store_write_counts(s, result);
     rc = rc ? rc : kp_store_write_series(s, result);
     return rc ? rc : kp_store_write_variants(s, result);

@@ -13,12 +13,14 @@ cp "$source/tests/data/h200-source.kprof" "$folder/source.kprof"
 make_session() { python3 "$source/tests/e2e/html_sessions.py" "$@" || fail "html_sessions.py $1"; }
 make_session many "$folder/demo.kprof" "$folder/many.kprof" 2000
 make_session many "$folder/demo.kprof" "$folder/some.kprof" 200
+make_session strip "$folder/demo.kprof" "$folder/strip.kprof"
+make_session cutlass "$folder/demo.kprof" "$folder/cutlass.kprof"
 make_session hostile "$folder/demo.kprof" "$folder/hostile.kprof"
 make_session timeline "$folder/demo.kprof" "$folder/timeline.kprof" 2000
 mv "$folder/hostile.kprof" "$tmp/hostile.kprof"
 make_session timeline "$tmp/hostile.kprof" "$folder/hostile.kprof" 300
 
-for session in demo source some many timeline hostile; do
+for session in demo source some many strip cutlass timeline hostile; do
     "$kprof" report --html "$folder/$session.html" "$folder/$session.kprof" >"$tmp/said" 2>&1 || fail "--html of $session: $(cat "$tmp/said")"
     expect "$session: what is said" "$(cat "$tmp/said")" ""
 done
@@ -119,5 +121,5 @@ if [ -z "${chromium:-}" ]; then
     echo "skipped: no Chromium to look at the pages with"
     exit 77
 fi
-timeout 240 python3 "$source/tests/e2e/html_browser.py" "$chromium" "$kprof" "$folder" || fail "in the browser"
+timeout 290 python3 "$source/tests/e2e/html_browser.py" "$chromium" "$kprof" "$folder" || fail "in the browser"
 finish

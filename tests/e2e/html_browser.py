@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import html_use
+
 faults = 0
 SECONDS = 60  # for one answer of the browser
 
@@ -98,8 +100,8 @@ class Browser:
         """Shows another place of the file, after the browser has told the script of it."""
         self.run(f"""new Promise(resolve => {{ location.hash = {json.dumps(place)}; requestAnimationFrame(() => setTimeout(resolve, 0)); }})""")
 
-    def width(self, pixels):
-        self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=900, deviceScaleFactor=1, mobile=False)
+    def width(self, pixels, height=900):
+        self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=height, deviceScaleFactor=1, mobile=False)
 
     def close(self):
         self.process.terminate()
@@ -126,7 +128,7 @@ PLACES = """(() => {
 
 def every_place(browser, path, name):
     browser.open(path)
-    for place in browser.run(PLACES):
+    for place in browser.run(PLACES)[:7 if name in ("many", "some") else None]:
         browser.width(1280)
         browser.go(place)
         words = browser.run("document.querySelector('main').innerText.length")
@@ -138,6 +140,15 @@ def every_place(browser, path, name):
             fault(f"{name} {place}: {wide} pixels wide where there are 400")
         quiet(browser, path, f"{name} {place}")
     browser.width(1280)
+
+
+def looks(browser, path, name):
+    """One page of each kind."""
+    browser.open(path)
+    places = {"timeline": ["/timeline"], "some": ["/flame"], "compare": ["/"], "source": ["/source/0"]}.get(name, ["/", "/session", "/launch/2", "/source/0"])
+    for place in places:
+        browser.go(place)
+        readable(browser, f"{name} {place}")
 
 
 def csv_of(kprof, session, *options):
@@ -249,20 +260,70 @@ def hostile(browser, path, name):
         fault(f"{name}: names are not shown as they are")
 
 
-def contrast(css):
-    """Each colour of text has a contrast of 4.5 to what is behind it, in light and dark (WCAG 2)."""
-    def luminance(colour):
-        parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    pairs = [(text, back) for text in ("ink", "dim", "link", "good") for back in ("page", "card", "soft")]
-    pairs += [(s, s + "-back") for s in ("opt", "wrn", "inf")] + [("ink", s + "-back") for s in ("opt", "wrn", "inf")] + [("page", "ink"), ("wrn", "page")]
-    for theme in re.findall(r":root \{(.*?)\}", css, re.S):
-        colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", theme))
-        for text, back in pairs:
-            a, b = sorted((luminance(colours[text]), luminance(colours[back])), reverse=True)
-            if (a + 0.05) / (b + 0.05) < 4.5:
-                fault(f"report.css: {text} on {back} has a contrast of {(a + 0.05) / (b + 0.05):.2f}")
+# Of all text that is shown: the contrast of its colour to what lies below it, layer by layer, and the size it is shown in.
+SEEN = """(() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true}), known = new Map(), found = new Map(), seen = new Map();
+  const colour = (name, part) => {
+    if (!known.has(name)) {
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = name;
+      canvas.fillRect(0, 0, 1, 1);
+      known.set(name, [...canvas.getImageData(0, 0, 1, 1).data]);
+    }
+    const [r, g, b, a] = known.get(name);
+    return [r, g, b, a / 255 * part];
+  };
+  const over = (above, below) => above.slice(0, 3).map((v, i) => v * above[3] + below[i] * (1 - above[3]));
+  const luminance = c => c.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const fillOf = node => {
+    const style = getComputedStyle(node), part = Number(style.opacity);
+    if (node instanceof SVGElement && !(node instanceof SVGSVGElement))
+      return ['rect', 'circle', 'path'].includes(node.tagName) && style.fill !== 'none' ? [colour(style.fill, part * Number(style.fillOpacity))] : [];
+    const stops = (style.backgroundImage.match(/(rgba?|color|oklab)\\([^()]*\\)/g) || []).map(c => colour(c, part)).filter(c => c[3]);
+    return [colour(style.backgroundColor, part), ...stops.slice(0, 1)];
+  };
+  const walker = document.createTreeWalker(document.querySelector('#page'), NodeFilter.SHOW_TEXT), range = document.createRange();
+  for (let node; node = walker.nextNode();) {
+    const parent = node.parentElement;
+    if (!node.data.trim() || ['OPTION', 'SCRIPT', 'STYLE'].includes(parent.tagName)) continue;
+    const like = [parent, parent.parentElement, parent.parentElement.parentElement].map(n => n.tagName + n.getAttribute('class')).join();
+    seen.set(like, (seen.get(like) || 0) + 1);
+    if (seen.get(like) > 6) continue;
+    range.selectNodeContents(node);
+    const box = range.getClientRects()[0];
+    if (!box || box.width < 1) continue;
+    const style = getComputedStyle(parent), turned = parent instanceof SVGElement ? parent.getScreenCTM() : {a: 1, b: 0}, scale = Math.hypot(turned.a, turned.b), size = parseFloat(style.fontSize) * scale;
+    if (size < (matchMedia('print').matches ? 7 : 9)) found.set('size ' + parent.getAttribute('class'), size.toFixed(1) + ' pixels: ' + node.data.slice(0, 30));
+    for (const x of [box.left + 1, (box.left + box.right) / 2, box.right - 1]) {
+      const layers = document.elementsFromPoint(x, (box.top + box.bottom) / 2);
+      if (!layers.includes(parent)) continue;
+      const below = layers.slice(parent instanceof SVGElement ? layers.indexOf(parent) + 1 : layers.indexOf(parent));
+      const back = below.flatMap(fillOf).reduceRight((b, c) => over(c, b), [255, 255, 255]);
+      const text = over(colour(parent instanceof SVGElement ? style.fill : style.color, 1), back);
+      const [a, b] = [luminance(text), luminance(back)].sort((p, q) => q - p), ratio = (a + 0.05) / (b + 0.05);
+      if (ratio < 4.5) found.set('contrast ' + parent.tagName + '.' + parent.getAttribute('class'), ratio.toFixed(2) + ': ' + node.data.slice(0, 30) + ' ' + [text, back].map(c => c.map(Math.round).join('/')).join(' on '));
+    }
+  }
+  return [...found].map(f => f.join(' ')); })()"""
+
+
+def readable(browser, name):
+    """Text has a contrast of 4.5 and a size of 9 pixels (7 on paper, which has finer dots), in light and dark, at 1,280 and at 400 pixels, and printed. Nothing is cut off on paper."""
+    for media, scheme, width in [("", "light", 1280), ("", "dark", 1280), ("", "light", 400), ("", "dark", 400), ("print", "light", 720), ("print", "dark", 720)]:
+        browser.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])
+        browser.width(width)
+        browser.width(width, browser.run("new Promise(r => requestAnimationFrame(() => r(document.documentElement.scrollHeight)))"))
+        for line in browser.run(SEEN)[:6]:
+            fault(f"{name}, {scheme} {media} at {width}: {line}")
+        if media:
+            cut = browser.run("""[...document.querySelectorAll('main *')].filter(n => n.clientWidth && ['auto', 'scroll'].includes(getComputedStyle(n).overflowX) &&
+                (n.scrollWidth > n.clientWidth + 1 || n.scrollHeight > n.clientHeight + 1)).map(n => n.className).slice(0, 3)""")
+            wide = browser.run("document.documentElement.scrollWidth")
+            if cut or wide > width:
+                fault(f"{name}, printed: {wide} pixels wide of {width}; cut off: {cut}")
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+    browser.width(1280)
 
 
 def compare(browser, path, name):
@@ -370,13 +431,17 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
+USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "cutlass": [html_use.names], "some": [], "timeline": [], "compare": []}
+
+
 def main():
     chromium, kprof, folder = sys.argv[1:4]
     browser = Browser(chromium)
     sessions = sorted(f[:-len(".html")] for f in os.listdir(folder) if f.endswith(".html"))
     for name in sessions:
         path, session = f"{folder}/{name}.html", f"{folder}/{name}.kprof"
-        every_place(browser, path, name)
+        if name not in ("some", "strip", "cutlass"):  # as many and demo
+            every_place(browser, path, name)
         if name == "hostile":
             browser.open(path)
             for place in browser.run(PLACES):
@@ -385,10 +450,15 @@ def main():
         elif name == "many":
             many(browser, path)
         elif os.path.exists(session):
-            if name != "some":
+            if name not in ("some", "strip", "cutlass"):
                 numbers(browser, kprof, session, path, name)
             table(browser, kprof, session, path, name)
             source(browser, path, name)
+        for use in USES.get(name, []):
+            use(browser, fault, path, name)
+            quiet(browser, path, f"{name}: {use.__name__}")
+        if name in USES and name not in ("strip", "cutlass"):
+            looks(browser, path, name)
         if name == "some":
             flame(browser, path, name)
         if name == "timeline":
@@ -396,7 +466,6 @@ def main():
         if name == "compare":
             compare(browser, path, name)
     browser.close()
-    contrast(re.search(r"<style>(.*?)</style>", open(f"{folder}/{sessions[0]}.html").read(), re.S).group(1))
     return faults > 0
 
 

@@ -2,6 +2,8 @@
 """Makes sessions for the tests of the HTML report from a recorded one.
 
 html_sessions.py many FROM TO N   N launches of many kernels and shapes, with streams, NVTX ranges and call stacks
+html_sessions.py strip FROM TO   ten more launches of the first kernel, of which one takes ten times as long
+html_sessions.py cutlass FROM TO   kernels that differ in a template's argument alone
 html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
 html_sessions.py timeline FROM TO N   a timeline of N kernels, with copies, ranges, and all launches on it"""
 import random
@@ -50,6 +52,25 @@ def many(db, n):
         for position, name in enumerate((f"step {new * 10 // n}", "forward" if new % 2 else "backward")):
             db.execute("INSERT INTO launch_range VALUES(?,?,?,?,?,?,?,?)", (new, position, 0, "", name, "", "", 1))
     db.execute("UPDATE session SET launches_seen = ?, launches_profiled = ?", (n, n))
+
+
+def strip(db):
+    names = columns(db, "launch")
+    row = dict(zip(names, db.execute("SELECT * FROM launch ORDER BY id").fetchone()))
+    of, first = row["id"], db.execute("SELECT max(id) + 1 FROM launch").fetchone()[0]
+    duration = db.execute("SELECT m.name, m.value FROM metric m JOIN name n ON n.id = m.name WHERE n.name = 'gpu__time_duration.sum' AND launch = ?", (of,)).fetchone()
+    for new in range(first, first + 10):
+        row.update(id=new, ordinal=new)
+        db.execute(f"INSERT INTO launch VALUES({','.join('?' * len(names))})", [row[name] for name in names])
+        copy_rows(db, "metric", of, new)
+        db.execute("UPDATE metric SET value = ? WHERE launch = ? AND name = ?", (duration[1] * (10 if new == first + 6 else 1) + new, new, duration[0]))
+
+
+def cutlass(db):
+    add_stack(db, 1)
+    for number, (launch,) in enumerate(db.execute("SELECT id FROM launch ORDER BY id").fetchall()):
+        part = ("s1688gemm_128x128_16x5_nn", "s1688gemm_128x64_16x6_nt", "h16816gemm_256x64_32x4_tn")[number % 3]
+        db.execute("UPDATE launch SET demangled = ?, stack = 1, thread = 1 WHERE id = ?", (f"void cutlass::Kernel<cutlass_80_tensorop_{part}_align4>(T1::Params)", launch))
 
 
 ACTIVITIES = """
@@ -118,6 +139,10 @@ def main():
         many(db, int(sys.argv[4]))
     elif what == "timeline":
         timeline(db, int(sys.argv[4]))
+    elif what == "cutlass":
+        cutlass(db)
+    elif what == "strip":
+        strip(db)
     else:
         hostile(db)
     db.commit()

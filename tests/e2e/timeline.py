@@ -3,7 +3,8 @@
 timeline.py same PLAIN.log SESSION     the kernels are those that the program launched without a profiler
 timeline.py copies ONE OTHER           both have the same copies and memsets
 timeline.py linked SESSION             each profiled launch is on the timeline once, with its name and grid
-timeline.py trace SESSION TRACE.json   the trace has the activities, in their order and with their durations
+timeline.py trace SESSION TRACE.json   the trace is what Google's "Trace Event Format" documents, and has the activities, in their
+                                       order and with their durations
 timeline.py perfetto SESSION TRACE.json BINARY   Perfetto's own parser finds the same in it; PyPI's perfetto is needed, and
                                        its trace_processor_shell, which that fetches only where there is a network
 """
@@ -79,9 +80,78 @@ def linked(session):
     return None if launches else "no launch"
 
 
+# The phases of Google's "Trace Event Format" that kprof writes: the keys that each must have, and those it may have.
+PHASES = {
+    "X": ({"ph", "name", "cat", "pid", "tid", "ts", "dur"}, {"args"}),
+    "C": ({"ph", "name", "pid", "ts", "args"}, set()),
+    "M": ({"ph", "name", "pid", "args"}, {"tid"}),
+}
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def fault_of_event(e):
+    """What is wrong with an event by that format, or None."""
+    if e.get("ph") not in PHASES:
+        return "an unknown phase"
+    needed, allowed = PHASES[e["ph"]]
+    if not needed <= set(e) <= needed | allowed:
+        return f"keys that lack {needed - set(e)} or have {set(e) - needed - allowed}"
+    if not all(isinstance(e[k], str) for k in ("name", "cat") if k in e):
+        return "a name that is no text"
+    if not all(isinstance(e[k], int) and 0 <= e[k] < 1 << 31 for k in ("pid", "tid") if k in e):
+        return "a process or thread that is no number of 31 bits"
+    if not all(is_number(e[k]) and e[k] >= 0 for k in ("ts", "dur") if k in e):
+        return "a time before 0"
+    args = e.get("args", {})
+    if not isinstance(args, dict) or any(isinstance(v, (dict, list)) for v in args.values()):
+        return "arguments that are no plain values"
+    if e["ph"] == "C" and not (args and all(is_number(v) for v in args.values())):
+        return "a counter without a number"
+    if e["ph"] == "M" and not (e["name"] in ("process_name", "thread_name") and list(args) == ["name"] and isinstance(args["name"], str)):
+        return "metadata that is not documented"
+    if e["ph"] == "M" and ("tid" in e) != (e["name"] == "thread_name"):
+        return "metadata of the wrong thing"
+    return None
+
+
+def strictly(path):
+    """The document, by RFC 8259: UTF-8, no key twice in an object, no number that is none. Raises ValueError."""
+    def once(pairs):
+        if len({k for k, _ in pairs}) != len(pairs):
+            raise ValueError(f"a key stands twice in {pairs}")
+        return dict(pairs)
+
+    def none(word):
+        raise ValueError(f"{word} is no JSON")
+
+    with open(path, "rb") as f:
+        return json.loads(f.read().decode("utf-8"), object_pairs_hook=once, parse_constant=none)
+
+
+def fault_of_format(document):
+    if set(document) != {"traceEvents", "displayTimeUnit", "otherData"} or document["displayTimeUnit"] not in ("ms", "ns"):
+        return f"the document has {sorted(document)}"
+    named = collections.Counter()
+    for e in document["traceEvents"]:
+        wrong = fault_of_event(e)
+        if wrong:
+            return f"{e} has {wrong}"
+        if e["ph"] == "M":
+            named[e["name"], e["pid"], e.get("tid")] += 1
+    for e in document["traceEvents"]:
+        if named["process_name", e["pid"], None] != 1 or e["ph"] == "X" and named["thread_name", e["pid"], e["tid"]] != 1:
+            return f"process or thread of {e} has not one name"
+    return None
+
+
 def trace(session, path):
-    with open(path, encoding="utf-8") as f:
-        document = json.load(f)
+    document = strictly(path)
+    wrong = fault_of_format(document)
+    if wrong:
+        return wrong
     base = int(document["otherData"]["base_ns"])
     got = collections.defaultdict(list)
     for e in document["traceEvents"]:

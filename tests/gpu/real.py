@@ -278,6 +278,10 @@ def main():
     parser.add_argument("--until", default=0, type=float, help="seconds after which none is profiled")
     parser.add_argument("--gpus", default=int(subprocess.getoutput("nvidia-smi -L | wc -l") or 1), type=int)
     options = parser.parse_args()
+    # Programs run in folders of their own. A library that the loader does not find would be a run without kprof.
+    options.library = os.path.abspath(options.library)
+    if not os.path.exists(options.library):
+        parser.error(f"no library {options.library}")
     options.start = time.monotonic()
     shutil.rmtree(os.path.join(options.out, "real"), ignore_errors=True)
     os.makedirs(os.path.join(options.out, "real"))

@@ -16,6 +16,10 @@ function powers(low, high) {
   return out;
 }
 
+/* Charts are as wide as they are shown on a narrow page, so that their text is not smaller than elsewhere. */
+const narrowPage = matchMedia("(max-width: 560px)");
+const chartWidth = wide => narrowPage.matches ? 344 : wide;
+
 function frame(width, height, label) {
   return draw("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart"});
 }
@@ -38,7 +42,7 @@ const shortPower = v => v >= 1e4 || v < 1e-3 ? "1e" + Math.round(Math.log10(v)) 
  * per second.
  */
 function rooflineChart(roofs, points, operation, label) {
-  const width = 640, height = 360, box = {left: 78, right: 624, top: 14, bottom: 316};
+  const width = chartWidth(640), height = 360, box = {left: 78, right: width - 16, top: 14, bottom: 316};
   const ok = points.filter(p => p.work > 0 && p.intensity > 0 && Number.isFinite(p.intensity));
   const walls = roofs.filter(r => r.work > 0 && r.traffic > 0);
   const xs = ok.map(p => p.intensity).concat(walls.map(r => r.work / r.traffic));
@@ -145,7 +149,7 @@ function labelPoints(svg, points, x, y, box) {
 
 /* Draws kernels by the share of the peaks that they reach. */
 function throughputChart(points) {
-  const width = 640, height = 360, box = {left: 62, right: 624, top: 14, bottom: 316};
+  const width = chartWidth(640), height = 360, box = {left: 62, right: width - 16, top: 14, bottom: 316};
   const ok = points.filter(p => p.compute >= 0 && p.memory >= 0 && p.compute !== null && p.memory !== null);
   if (!ok.length) return null;
   const x = axis(0, 100, box.left, box.right), y = axis(0, 100, box.bottom, box.top),
@@ -155,7 +159,9 @@ function throughputChart(points) {
   svg.append(
       draw("line", {class: "roof", x1: x(60), x2: x(60), y1: y(0), y2: y(60)}),
       draw("line", {class: "roof", x1: x(0), x2: x(60), y1: y(60), y2: y(60)}),
-      draw("text", {class: "roof-label", x: x(58), y: y(2), "text-anchor": "end"}, "below 60 % of both: latency"),
+      draw(
+          "text", {class: "roof-label", x: x(58), y: y(2), "text-anchor": "end"},
+          narrowPage.matches ? "below 60 %: latency" : "below 60 % of both: latency"),
       draw(
           "text", {class: "axis", x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle"},
           "Compute throughput (% of peak)"),

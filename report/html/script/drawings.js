@@ -29,22 +29,29 @@ function barList(bars, label, sorted) {
         "li", {}, el("span", {class: "bar-label", title: b.label}, b.label),
         bar(full ? 100 * b.number / full : 0, kind), valueNode(b));
   });
+  const lists = [el("ul", {class: "bars", "aria-label": label}), el("ul", {class: "bars"})];
   const zeros = sorted ? bars.length - bars.filter(b => b.number).length : 0,
         kept = Math.min(zeros > 2 ? Math.max(bars.length - zeros, 1) : rows.length, BARS_AT_FIRST);
   const rest = rows.splice(kept + 2 >= rows.length ? rows.length : kept);
+  [rows, rest].forEach((part, i) => {
+    lists[i].append(...part);
+    rove(lists[i], part.map(row => [row.lastChild]));
+  });
   return el(
-      "div", {}, el("ul", {class: "bars", "aria-label": label}, rows),
-      rest.length ?
-          el("details", {}, el("summary", {}, rest.length + (rest.length === zeros ? " more, all 0" : " more")),
-             el("ul", {class: "bars"}, rest)) :
-          null);
+      "div", {}, lists[0],
+      rest.length ? el("details", {},
+                       el("summary", {}, rest.length + (rest.length === zeros ? " more, all 0" : " more")), lists[1]) :
+                    null);
 }
 
 function tableOf(cells) {
-  return el(
-      "table", {class: "metrics"},
-      el("tbody", {},
-         cells.map(c => el("tr", {}, el("th", {scope: "row"}, c.label), el("td", {class: "num"}, valueNode(c))))));
+  const values = cells.map(c => valueNode(c));
+  const table =
+      el("table", {class: "metrics"},
+         el("tbody", {},
+            cells.map((c, i) => el("tr", {}, el("th", {scope: "row"}, c.label), el("td", {class: "num"}, values[i])))));
+  rove(table, values.map(v => [v]));
+  return table;
 }
 
 /* A section's first table; rows that belong to its charts are folded away. */
@@ -70,6 +77,29 @@ function columnScale(cells) {
   return scaleOf([...units][0], Math.max(...cells.map(c => Math.abs(c.number) || 0)));
 }
 
+/* The unit of a column, unless its head has it. */
+const unitIn = (head, scale) => scale && scale.unit && !head.includes(scale.unit) ? " (" + scale.unit + ")" : "";
+
+function gridCell(cell, scale) {
+  const td = el("td", {class: "num"}, cell ? valueNode(cell, "span", scale) : "");
+  if (cell && cell.unit === "%" && cell.number > 0) {
+    td.classList.add("share-cell");
+    td.style.setProperty("--part", Math.min(100, cell.number) + "%");
+  }
+  return td;
+}
+
+function gridTable(names, columns, at, scales) {
+  const rows = names.map(r => columns.map(c => gridCell(at.get(r + "\n" + c), scales.get(c))));
+  const table = el(
+      "table", {class: "grid-table" + (columns.length > 9 ? " many" : "")},
+      el("thead", {},
+         el("tr", {}, el("td"), columns.map(c => el("th", {scope: "col", class: "num"}, c, unitIn(c, scales.get(c)))))),
+      el("tbody", {}, names.map((r, y) => el("tr", {}, el("th", {scope: "row"}, r), rows[y]))));
+  rove(table, rows.map(row => row.map(td => td.firstElementChild)));
+  return el("div", {class: "table-place"}, table);
+}
+
 /* A table of rows and columns. Rows of zeros are named below it, as in text. */
 function gridBlock(full, cells) {
   const all = cells.map(c => cellIn(full, c)), rows = [...new Set(all.map(c => c.group))],
@@ -79,25 +109,7 @@ function gridBlock(full, cells) {
       r => rows.length >= 6 && all.every(c => c.group !== r || !c.number || /\.peak_sustained/.test(c.name)));
   const kept = rows.filter(r => !quiet.includes(r)), used = columns.filter(c => kept.some(r => at.has(r + "\n" + c)));
   const scales = new Map(columns.map(c => [c, columnScale(all.filter(cell => cell.label === c))]));
-  const make = (names, cols) =>
-      el("div", {class: "table-place"},
-         el("table", {class: "grid-table"},
-            el("thead", {},
-               el("tr", {}, el("td"),
-                  cols.map(
-                      c =>
-                          el("th", {scope: "col", class: "num"}, c,
-                             scales.get(c) && scales.get(c).unit ? " (" + scales.get(c).unit + ")" : "")))),
-            el("tbody", {}, names.map(r => el("tr", {}, el("th", {scope: "row"}, r), cols.map(c => {
-                                        const cell = at.get(r + "\n" + c);
-                                        const td = el(
-                                            "td", {class: "num"}, cell ? valueNode(cell, "span", scales.get(c)) : "");
-                                        if (cell && cell.unit === "%" && cell.number > 0) {
-                                          td.classList.add("share-cell");
-                                          td.style.setProperty("--part", Math.min(100, cell.number) + "%");
-                                        }
-                                        return td;
-                                      }))))));
+  const make = (names, cols) => gridTable(names, cols, at, scales);
   return [
     kept.length ? make(kept, used) : null,
     quiet.length ? el("details", {},
@@ -126,7 +138,7 @@ function curveChart(cell, mark, also) {
   if (!xs.every(Number.isFinite) || xs.length < 2)
     return barList(
         keys.map((key, i) => ({...cell, label: key, instance: true, number: values[i], value: values[i]})), cell.label);
-  const width = 560, height = 190, box = {left: 46, right: 548, top: 12, bottom: 158},
+  const width = chartWidth(560), height = 190, box = {left: 46, right: width - 12, top: 12, bottom: 158},
         most = Math.max(...values.filter(Number.isFinite), 1);
   const x = axis(xs[0], xs[xs.length - 1], box.left, box.right), y = axis(0, most, box.bottom, box.top),
         svg = frame(width, height, cell.label);

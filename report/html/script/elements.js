@@ -42,29 +42,78 @@ function tipOf(node) {
   return node && tips.has(node) ? node : null;
 }
 
+function showTipBelow(node) {
+  const box = node.getBoundingClientRect();
+  showTip(node, box.left, box.bottom - 12);
+}
+
 function listenForTips() {
+  let focused = null; /* whose tip is shown because it has the focus */
   document.addEventListener("pointermove", event => {
     const node = tipOf(event.target);
+    focused = null;
     if (node)
       showTip(node, event.clientX, event.clientY);
     else
       tipBox.hidden = true;
   });
   document.addEventListener("focusin", event => {
-    const node = tipOf(event.target);
-    if (!node) return;
-    const box = node.getBoundingClientRect();
-    showTip(node, box.left, box.bottom - 12);
+    focused = tipOf(event.target);
+    if (focused) showTipBelow(focused);
   });
   document.addEventListener("focusout", () => {
+    focused = null;
     tipBox.hidden = true;
   });
   document.addEventListener("keydown", event => {
-    if (event.key === "Escape") tipBox.hidden = true;
-  });
-  document.addEventListener("scroll", () => {
+    if (event.key !== "Escape") return;
+    focused = null;
     tipBox.hidden = true;
-  }, {passive: true});
+  });
+  /* What gets the focus may be scrolled into sight, and its tip goes with it. */
+  document.addEventListener("scroll", () => {
+    if (focused)
+      showTipBelow(focused);
+    else
+      tipBox.hidden = true;
+  }, {passive: true, capture: true});
+}
+
+const steps = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, -1],
+  ArrowDown: [0, 1]
+};
+
+/* Makes rows of nodes one stop for the Tab key; arrows, Home and End go from node to node. Rows may have gaps. */
+function rove(container, rows) {
+  const places = new Map();
+  let current = null;
+  const take = node => {
+    if (current) current.setAttribute("tabindex", -1);
+    current = node;
+    node.setAttribute("tabindex", 0);
+  };
+  rows.forEach((row, y) => row.forEach((node, x) => {
+    if (!node) return;
+    node.setAttribute("tabindex", -1);
+    places.set(node, [x, y]);
+    if (!current) take(node);
+  }));
+  container.addEventListener("focusin", event => {
+    if (places.has(event.target)) take(event.target);
+  });
+  container.addEventListener("keydown", event => {
+    const place = places.get(event.target), step = steps[event.key], nodes = [...places.keys()].filter(n => !n.hidden);
+    let to = event.key === "Home" ? nodes[0] : event.key === "End" ? nodes[nodes.length - 1] : null;
+    if (place && step)
+      for (let [x, y] = place; !to && rows[y += step[1]] && (x += step[0]) >= 0 && x < rows[y].length;)
+        to = rows[y][x] && !rows[y][x].hidden ? rows[y][x] : null;
+    if (!place || !to) return;
+    event.preventDefault();
+    to.focus();
+  });
 }
 
 /* ---- places: the part of the address behind # ---- */

@@ -56,5 +56,6 @@ function show() {
 
 listenForTips();
 addEventListener("hashchange", show);
+narrowPage.addEventListener("change", show);
 show();
 page.dataset.ready = "yes";

@@ -29,36 +29,62 @@ function outliersOf(list) {
   return new Set(list.filter(l => Math.abs(l.time - middle) > Math.max(middle / 10, 5 * distance)));
 }
 
+/* A launch in the strip. `all`: {most, step, out, here}. */
+function launchBar(l, i, {most, step, out, here}) {
+  const height = STRIP.height, h = Math.max(2, (height - 4) * l.time / most), go = () => {
+    location.hash = "/launch/" + l.index;
+  };
+  const tip = [
+    "launch " + l.id + ": " + time(l.time), shapeText(l.shape) + ", stream " + l.stream,
+    ...(data.sessions.length > 1 ? [sessionName(data.sessions[l.session])] : []), ...(out.has(l) ? ["outlier"] : [])
+  ];
+  const node = draw("rect", {
+    class: "launch" + (l === here ? " here" : "") + (out.has(l) ? " outlier" : "") + (l.full < 0 ? " brief" : ""),
+    x: i * step + Math.min(1, step * 0.1),
+    y: height - h,
+    width: Math.max(0.6, step - Math.min(2, step * 0.2)),
+    height: h,
+    tip,
+    role: "link",
+    "aria-label": tip.join(", "),
+    onclick: go
+  });
+  node.addEventListener("keydown", event => {
+    if (event.key === "Enter") go();
+  });
+  return node;
+}
+
+const STRIP = {
+  width: 1000,
+  height: 86
+};
+
+/* Names the outliers, those furthest from the median first. */
+function outlierLinks(out, middle) {
+  const named = [...out].sort((a, b) => Math.abs(b.time - middle) - Math.abs(a.time - middle)).slice(0, 5);
+  return [
+    out.size === 1 ? "; 1 outlier: " : "; " + number(out.size) + " outliers: ",
+    named.map((l, i) => [i ? ", " : "", link("/launch/" + l.index, {}, "launch " + l.id), " " + time(l.time)]),
+    out.size > named.length ? " …" : ""
+  ];
+}
+
 function launchStrip(launch) {
   const list = launches.filter(l => l.name === launch.name);
   if (list.length < 2) return null;
-  const width = 1000, height = 86, most = Math.max(...list.map(l => l.time), 1),
-        step = Math.min(width / list.length, 26), out = outliersOf(list);
-  const svg = draw("svg", {
-    viewBox: `0 0 ${width} ${height}`,
-    preserveAspectRatio: "none",
-    class: "strip",
-    role: "group",
-    "aria-label": "Duration by launch"
-  });
-  for (const [i, l] of list.entries()) {
-    const h = Math.max(2, (height - 4) * l.time / most), place = "/launch/" + l.index;
-    svg.append(draw("rect", {
-      class: "launch" + (l === launch ? " here" : "") + (out.has(l) ? " outlier" : "") + (l.full < 0 ? " brief" : ""),
-      x: i * step + Math.min(1, step * 0.1),
-      y: height - h,
-      width: Math.max(0.6, step - Math.min(2, step * 0.2)),
-      height: h,
-      tip: [
-        "launch " + l.id + ": " + time(l.time), shapeText(l.shape) + ", stream " + l.stream,
-        ...(data.sessions.length > 1 ? [sessionName(data.sessions[l.session])] : []), ...(out.has(l) ? ["outlier"] : [])
-      ],
-      onclick: () => {
-        location.hash = place;
-      }
-    }));
-  }
-  const at = list.indexOf(launch), times = list.map(l => l.time).sort((a, b) => a - b);
+  const out = outliersOf(list), svg = draw("svg", {
+                                  viewBox: `0 0 ${STRIP.width} ${STRIP.height}`,
+                                  preserveAspectRatio: "none",
+                                  class: "strip",
+                                  role: "group",
+                                  "aria-label": "Duration by launch"
+                                });
+  const times = list.map(l => l.time).sort((a, b) => a - b), at = list.indexOf(launch);
+  const all = {most: Math.max(...times, 1), step: Math.min(STRIP.width / list.length, 26), out, here: launch};
+  const bars = list.map((l, i) => launchBar(l, i, all));
+  svg.append(...bars);
+  rove(svg, [bars]);
   return card(
       null,
       el("div", {class: "strip-head"}, el("h2", {}, number(list.length) + " launches of this kernel"),
@@ -67,8 +93,8 @@ function launchStrip(launch) {
             at + 1 < list.length ? link("/launch/" + list[at + 1].index, {rel: "next"}, "next ›") : null)),
       svg,
       el("p", {class: "hint"},
-         "Median " + time(middleOf(times)) + ", " + time(times[0]) + " to " + time(times[times.length - 1]) +
-             (out.size ? "; " + (out.size === 1 ? "1 outlier" : out.size + " outliers") : "")));
+         "Median " + time(middleOf(times)) + ", " + time(times[0]) + " to " + time(times[times.length - 1]),
+         out.size ? outlierLinks(out, middleOf(times)) : null));
 }
 
 /* ---- verdict ---- */

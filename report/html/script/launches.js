@@ -37,7 +37,25 @@ function nameNode(name) {
       "span", {class: "kernel-name", title: name}, el("span", {class: "dim"}, before.replace(/^void /, "")),
       el("b", {}, own), el("span", {class: "dim"}, after));
 }
-const shortName = name => nameParts(name)[1] || name;
+/* Short names by name: the function's own, and of functions that share it what tells them apart. */
+const shortNames = (() => {
+  const byOwn = new Map(), short = new Map();
+  for (const name of new Set(launches.map(l => l.name))) {
+    const own = nameParts(name)[1] || name;
+    byOwn.set(own, [...byOwn.get(own) || [], name]);
+  }
+  for (const [own, names] of byOwn) {
+    const tails = names.map(name => nameParts(name)[2]);
+    let same = 0;
+    while (names.length > 1 && same < tails[0].length && tails.every(t => t[same] === tails[0][same])) same++;
+    while (same && /[A-Za-z0-9]/.test(tails[0][same - 1] || "")) same--;
+    names.forEach(
+        (name, i) => short.set(
+            name, names.length > 1 ? own + (same > 1 ? "…" : "") + tails[i].slice(same > 1 ? same : 0) : own));
+  }
+  return short;
+})();
+const shortName = name => shortNames.get(name) || nameParts(name)[1] || name;
 
 /* Sums up the launches by kernel, as summary.c does. */
 function kernelsOf(list) {

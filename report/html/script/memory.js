@@ -75,6 +75,7 @@ function memoryBlock(full, all) {
     const f = flow(cells, group, label);
     if (f) svg.append(flowNode(f, x1, y, x2, most, cells));
   }
+  rove(svg, [[...svg.children]]);
   for (const [x, y, w, h, title, group] of memoryBoxes) svg.append(memoryBox(cells, x, y, w, h, title, group));
   const drawn = new Set(memoryLinks.flatMap(l => (flow(cells, l[0], l[1]) || {parts: []}).parts));
   return [
@@ -93,7 +94,8 @@ function flowNode(f, x1, y, x2, most, cells) {
   const tip = f.own.map(c => c.label + ": " + shown(c.value, c.unit).join(" ") + "  (" + c.name + ")");
   if (f.use !== null) tip.unshift(percent(f.use) + " of peak");
   return draw(
-      "g", {class: "flow use-" + level, tip}, draw("line", {x1, x2: x2 - direction * 8, y1: y, y2: y}),
+      "g", {class: "flow use-" + level, tip, role: "img", "aria-label": tip.join(", ")},
+      draw("line", {x1, x2: x2 - direction * 8, y1: y, y2: y}),
       draw("path", {d: `M${x2 - direction * 9} ${y - 6}L${x2 - direction} ${y}L${x2 - direction * 9} ${y + 6}Z`}),
       draw("text", {x: middle, y: y - 7, "text-anchor": "middle"}, quantity(f.sum, f.unit).replace(/ inst$/, "")),
       f.use >= 0.05 && f.sum && f.unit !== "%" ?

@@ -10,7 +10,7 @@ const sourceValues = {
 
 /* Instructions of all functions of a launch, with their values and stalls. */
 function instructionsOf(full) {
-  return full.source.flatMap(part => {
+  const all = full.source.flatMap(part => {
     const code = data.codes[part.code];
     const list = code.instructions.map(
         ([offset, location, disassembly], i) => ({
@@ -24,6 +24,46 @@ function instructionsOf(full) {
     for (const [reason, ...pairs] of part.stalls)
       for (let i = 0; i < pairs.length; i += 2) list[pairs[i]].stalls.push([text(reason), pairs[i + 1]]);
     return list;
+  });
+  all.forEach((instruction, i) => {
+    instruction.index = i;
+  });
+  return all;
+}
+
+/* The places of an instruction: the outermost call that inlines it, the calls in there, its own line. */
+function chainOf({code, location}) {
+  const chain = [];
+  for (let at = code.locations[location]; at && chain.length < 64; at = code.locations[at[2]]) chain.unshift(at);
+  return chain;
+}
+
+const sourceText = (file, line) => file[1] >= 0 ? text(file[1]).split("\n")[line - 1] || "" : "";
+
+/* Rows of the code that is inlined into a line, a level deeper each time, the hottest first. */
+function inlinedRows(instructions, depth, prefix, by) {
+  const groups = new Map();
+  for (const instruction of instructions) {
+    const place = chainOf(instruction)[depth];
+    if (!place) continue;
+    const id = place[0] + ":" + place[1] + ":" + place[3];
+    if (!groups.has(id))
+      groups.set(id, {place, code: instruction.code, values: {}, stalls: new Map(), instructions: []});
+    addTo(groups.get(id), instruction);
+  }
+  return [...groups.values()].sort((a, b) => (b.values[by] || 0) - (a.values[by] || 0)).flatMap((g, i) => {
+    const [file, line, , name] = g.place, key = prefix + "/" + i, path = g.code.files[file];
+    const row = {
+      key,
+      label: String(line),
+      text: "  ".repeat(depth) + text(path[0]).split("/").pop() + ":" + line + "  in " + text(name) + "()  " +
+          sourceText(path, line).trim(),
+      value: g.values[by] || 0,
+      values: g.values,
+      stalls: g.stalls,
+      members: g.instructions.map(x => String(x.index))
+    };
+    return [row, ...inlinedRows(g.instructions, depth + 1, key, by)];
   });
 }
 
@@ -73,29 +113,65 @@ function heatCell(value, most, total) {
          value ? number(value) + (total ? " · " + (100 * value / total).toFixed(1) + " %" : "") : ""));
 }
 
-/* One of the two lists; `rows`: {key, label, value, text, stalls, values}. */
+function codeRow(r, most, total, pick) {
+  const counted = r.values !== null,
+        node =
+            el("div", {
+              class: "code-row" + (counted ? " counted" : ""),
+              role: "listitem",
+              "data-key": r.key,
+              "data-value": counted ? r.value : null,
+              tip: counted ? () => stallTip(r.stalls, r.values) : undefined,
+              onclick: counted ? () => pick(r) : undefined
+            },
+               el("span", {class: "code-label"}, r.label), heatCell(r.value, most, total), el("code", {}, r.text));
+  if (counted)
+    node.addEventListener("keydown", event => {
+      if (event.key === "Enter" && event.target === node) pick(r);
+    });
+  return node;
+}
+
+/* A button before a line that shows and hides the code that is inlined into it. */
+function unfoldButton(nodes) {
+  const mark = () => nodes[0].hidden ? "▸" : "▾";
+  const button =
+      el("button", {
+        type: "button",
+        class: "unfold",
+        "aria-label": "Inlined code",
+        "aria-expanded": "false",
+        onclick: event => {
+          event.stopPropagation();
+          nodes.forEach(n => {
+            n.hidden = !n.hidden;
+          });
+          button.replaceChildren(mark());
+          button.setAttribute("aria-expanded", String(!nodes[0].hidden));
+        }
+      },
+         "▸");
+  return button;
+}
+
+/* One of the two lists; `rows`: {key, label, value, text, stalls, values, inlined: rows below it}. */
 function codeList(rows, label, total, pick) {
   const most = Math.max(...rows.map(r => r.value || 0), 0), nodes = new Map();
-  const list = el("div", {class: "code", role: "list", "aria-label": label, tabindex: 0}, rows.map(r => {
-    const counted = r.values !== null;
-    const node =
-        el("div", {
-          class: "code-row" + (counted ? " counted" : ""),
-          role: "listitem",
-          tabindex: counted ? 0 : null,
-          "data-key": r.key,
-          "data-value": counted ? r.value : null,
-          tip: counted ? () => stallTip(r.stalls, r.values) : undefined,
-          onclick: counted ? () => pick(r.key) : undefined
-        },
-           el("span", {class: "code-label"}, r.label), heatCell(r.value, most, total), el("code", {}, r.text));
-    if (counted)
-      node.addEventListener("keydown", event => {
-        if (event.key === "Enter") pick(r.key);
-      });
+  const make = r => {
+    const node = codeRow(r, most, total, pick);
     nodes.set(r.key, node);
     return node;
+  };
+  const list = el("div", {class: "code", role: "list", "aria-label": label}, rows.map(r => {
+    const node = make(r), below = (r.inlined || []).map(make);
+    below.forEach(n => {
+      n.classList.add("inlined");
+      n.hidden = true;
+    });
+    if (below.length) node.lastChild.prepend(unfoldButton(below));
+    return [node, below];
   }));
+  rove(list, [...nodes.values()].filter(n => n.classList.contains("counted")).map(n => [n]));
   return {list, nodes};
 }
 
@@ -107,7 +183,7 @@ function markRows(view, keys, move) {
   if (nodes.length && move) view.list.scrollTop = nodes[0].offsetTop - view.list.clientHeight / 3;
 }
 
-function lineRows(file, by) {
+function lineRows(file, by, atCalls) {
   const lines = file.text === null ? null : file.text.replace(/\n$/, "").split("\n");
   const numbers = lines ? lines.map((_, i) => i + 1) : [...file.lines.keys()].sort((a, b) => a - b);
   return numbers.map(n => {
@@ -118,7 +194,8 @@ function lineRows(file, by) {
       text: lines ? lines[n - 1] : "",
       value: sums ? sums.values[by] || 0 : 0,
       values: sums ? sums.values : null,
-      stalls: sums ? sums.stalls : []
+      stalls: sums ? sums.stalls : [],
+      inlined: sums && atCalls ? inlinedRows(sums.instructions, 1, String(n), by) : []
     };
   });
 }
@@ -149,16 +226,17 @@ function sourceView(instructions, file, by, atCalls) {
     return place && text(place.file[0]) === file.path ? String(place.line) : null;
   });
   let lines = null, sass = null;
-  const pickLine = line => {
-    markRows(lines, [line], false);
-    markRows(sass, placed.flatMap((p, i) => p === line ? [String(i)] : []), true);
+  const of = line => placed.flatMap((p, i) => p === line ? [String(i)] : []);
+  const pickLine = row => {
+    markRows(lines, [row.key], false);
+    markRows(sass, row.members || of(row.key), true);
   };
-  const pickInstruction = i => {
-    const line = placed[Number(i)];
+  const pickInstruction = ({key}) => {
+    const line = placed[Number(key)];
     markRows(lines, line ? [line] : [], true);
-    markRows(sass, line ? placed.flatMap((p, j) => p === line ? [String(j)] : []) : [i], false);
+    markRows(sass, line ? of(line) : [key], false);
   };
-  lines = codeList(lineRows(file, by), "Source of " + file.path, total, pickLine);
+  lines = codeList(lineRows(file, by, atCalls), "Source of " + file.path, total, pickLine);
   sass = codeList(sassRows(instructions, by), "Instructions", total, pickInstruction);
   const hottest = [...file.lines].sort((a, b) => (b[1].values[by] || 0) - (a[1].values[by] || 0))[0];
   return {
@@ -171,7 +249,7 @@ function sourceView(instructions, file, by, atCalls) {
                null,
            lines.list),
         el("div", {}, el("h3", {}, "Instructions (SASS)"), sass.list)),
-    start: () => hottest && (pickLine(String(hottest[0])), markRows(lines, [String(hottest[0])], true))
+    start: () => hottest && (pickLine({key: String(hottest[0])}), markRows(lines, [String(hottest[0])], true))
   };
 }
 
@@ -239,7 +317,7 @@ function sourceCard(launch, full) {
                update();
              }),
          inlined ? choice(
-                       "Inlined code", [["own", "Inlined code at its own lines"], ["calls", "at its calls"]],
+                       "Inlined code", [["own", "Inlined code at its own lines"], ["calls", "unfolded at its calls"]],
                        atCalls ? "calls" : "own",
                        v => {
                          atCalls = v === "calls";

@@ -398,6 +398,47 @@ static void a_forked_child_adds_nothing(void **state)
     in_a_process(forked);
 }
 
+/* ---- want of memory ---- */
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static __thread bool failing;
+
+/* In front of the C library's, which itself calls this one, too. */
+__attribute__((visibility("default"))) void *malloc(size_t bytes);
+void *__libc_malloc(size_t bytes);
+
+void *malloc(size_t bytes)
+{
+    return failing ? NULL : __libc_malloc(bytes);
+}
+
+static void skips_without_memory(void)
+{
+    open_session();
+    window(2);
+    kp_session_seen(3);
+    failing = true;
+    kp_session_skip("for a reason", 1);
+    kp_session_skip("for a reason", 1);
+    failing = false;
+    kp_session_skip("for another one", 1);
+    kp_session_close();
+    CHECK(lines_with("==WARNING== out of memory: 2 launches have no counters, and the reason is lost\n") == 1);
+    CHECK(lines_with("4 skipped (reported without counters: 1; for another one: 1; lost for want of") == 1);
+}
+#endif
+
+/* No launch is missing without a word. */
+static void launches_without_a_reason_are_counted(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip();
+#else
+    in_a_process(skips_without_memory);
+#endif
+}
+
 /* ---- what programs read ---- */
 
 /* A session of two windows; the file takes the first one only. What is said meanwhile goes to stderr. */
@@ -594,6 +635,7 @@ int main(void)
         cmocka_unit_test(the_report_has_the_code_that_the_file_did_not_take),
         cmocka_unit_test(nothing_is_taken_after_the_end),
         cmocka_unit_test(a_forked_child_adds_nothing),
+        cmocka_unit_test(launches_without_a_reason_are_counted),
         cmocka_unit_test(the_log_file_holds_the_data_alone),
         cmocka_unit_test(the_log_may_go_where_the_program_writes),
         cmocka_unit_test(the_page_is_the_one_asked_for),

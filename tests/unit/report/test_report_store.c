@@ -226,6 +226,9 @@ static struct kp_result full_result(uint64_t id)
     kp_result_set_text(&r, "e.text", "", "it's \"text\"");
     kp_result_set_text(&r, "f.empty", "", "");
     kp_result_set_na(&r, "g.na", "no permission");
+    kp_result_set_real(&r, "h.ninth", "", 9.5); /* eight are written at once, the others one by one */
+    kp_result_set_spread(&r, "h.ninth", 5, 0.125);
+    kp_result_set_count(&r, "i.tenth", "", 10);
     add_instances(&r);
     add_variants(&r);
     return r;
@@ -861,6 +864,7 @@ static void a_file_of_the_version_before(void **state)
     drop_variants(&r);
     r.launch.groups = r.launch.groups_counted = 0;
     assert_int_equal(kp_result_set_spread(&r, "a.integral", 0, 0), 0);
+    assert_int_equal(kp_result_set_spread(&r, "h.ninth", 0, 0), 0);
     for (size_t i = 0; i < r.n_metrics; i++)
         assert_int_equal(kp_result_set_instances(&r, r.metrics[i].name, NULL, NULL, 0), 0);
     s = kp_test_reopen(p->file);

@@ -1,0 +1,153 @@
+"""How pages of HTML reports are used: by keyboard, by unfolding, by pointing at cells. html_browser.py calls these.
+
+Each takes the browser, a function that tells a fault, the file and what it is called."""
+import json
+
+KEYS = {"Tab": 9, "Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+FOCUSED = "document.activeElement.textContent"
+
+
+def key(browser, name):
+    """Presses a key of the keyboard: what has the focus gets it, and Tab moves the focus."""
+    code = KEYS[name]
+    browser.call("Input.dispatchKeyEvent", type="rawKeyDown", key=name, code=name, windowsVirtualKeyCode=code)
+    if name == "Enter":
+        browser.call("Input.dispatchKeyEvent", type="char", key=name, code=name, text="\r", windowsVirtualKeyCode=code)
+    browser.call("Input.dispatchKeyEvent", type="keyUp", key=name, code=name, windowsVirtualKeyCode=code)
+
+
+def tab_to(browser, selector, most=150):
+    """Presses Tab until an element of the selector has the focus."""
+    for _ in range(most):
+        key(browser, "Tab")
+        if browser.run(f"document.activeElement.matches({json.dumps(selector)})"):
+            return True
+    return False
+
+
+def rest(browser):
+    browser.run("new Promise(r => setTimeout(r, 100))")
+
+
+def keyboard(browser, fault, path, name):
+    """With keys alone: sort the table, go to a kernel, hear what a cell is of, go to its source, pick a line and an instruction."""
+    def want(what, found):
+        if not found:
+            fault(f"{name}: by keyboard, {what}; the focus is on {browser.run(FOCUSED)[:60]!r} at {browser.run('location.hash')}")
+
+    browser.open(path)
+    browser.width(1280)
+    want("no way to the column Kernel", tab_to(browser, "[data-sort=name]"))
+    key(browser, "Enter")
+    want("the column does not sort", browser.run("document.activeElement.dataset.sort === 'name' && document.activeElement.closest('th').getAttribute('aria-sort') === 'ascending'"))
+    want("no way to a kernel", tab_to(browser, ".kernels tbody a"))
+    want("no outline around what has the focus", browser.run("getComputedStyle(document.activeElement).outlineStyle === 'solid'"))
+    key(browser, "Enter")
+    rest(browser)
+    want("a kernel does not open", browser.run("location.hash.startsWith('#/launch/')"))
+    want("no way to a table of the memory", tab_to(browser, ".grid-table .value"))
+    cells = []
+    for step in ("Home", "ArrowRight", "ArrowDown", "End"):
+        key(browser, step)
+        cells.append(browser.run("[document.activeElement.dataset.metric, document.getElementById('tip').innerText]"))
+    if len({c[0] for c in cells}) < 3 or any(not c[0] or not c[1].startswith(c[0]) for c in cells):
+        fault(f"{name}: arrows in a table lead to {cells}")
+    browser.run("document.querySelector('a.button').focus()")
+    key(browser, "Enter")
+    rest(browser)
+    want("the source does not open", browser.run("location.hash.startsWith('#/source/')"))
+    for what, label in (("line", "Source"), ("instruction", "Instructions")):
+        want("no way to a " + what, tab_to(browser, f".code[aria-label^={label}] .counted"))
+        key(browser, "Home")
+        first = browser.run(FOCUSED)
+        key(browser, "ArrowDown")
+        want("the arrow stays on a " + what, browser.run(FOCUSED) != first)
+        browser.run("document.querySelectorAll('.picked').forEach(n => n.classList.remove('picked'))")
+        key(browser, "Enter")
+        want(f"a {what} is not picked", browser.run("document.activeElement.classList.contains('picked')"))
+        want(f"a {what} says nothing", not browser.run("document.getElementById('tip').hidden"))
+
+
+def inlined(browser, fault, path, name):
+    """Code that is inlined can be unfolded below its call, and what is below adds up to no more than the line."""
+    browser.open(path)
+    place = browser.run("""(() => { const data = JSON.parse(document.getElementById('data').textContent);
+        const f = data.full.find(f => f.source.some(p => data.codes[p.code].locations.some(l => l[2] >= 0)));
+        return f ? '/source/' + f.launch : null; })()""")
+    if not place:
+        fault(f"{name}: no launch has inlined code")
+        return
+    browser.go(place + "?inlined=calls")
+    shown = "[...document.querySelectorAll('.code-row.inlined')].filter(n => n.offsetHeight).map(n => [n.dataset.key, Number(n.dataset.value), n.textContent])"
+    if browser.run(shown):
+        fault(f"{name}: inlined code is unfolded at first")
+    browser.run("document.querySelectorAll('.unfold').forEach(b => b.click())")
+    rows = browser.run(shown)
+    lines = dict(browser.run("[...document.querySelectorAll('.code')[0].children].map(n => [n.dataset.key, Number(n.dataset.value)])"))
+    if not any(" in load_matrix_sync()" in row[2] for row in rows):
+        fault(f"{name}: unfolded are {rows}")
+    for line in {row[0].split("/")[0] for row in rows}:
+        below = sum(row[1] for row in rows if row[0].count("/") == 1 and row[0].startswith(line + "/"))
+        if below > lines[line]:
+            fault(f"{name}: below line {line} of {lines[line]} stand {below}")
+    browser.run("document.querySelector('.code-row.inlined').click()")
+    if not browser.run("document.querySelectorAll('.code')[1].querySelectorAll('.picked').length"):
+        fault(f"{name}: inlined code leads to no instructions")
+
+
+CELLS = """(() => {
+  const data = JSON.parse(document.getElementById('data').textContent), tip = document.getElementById('tip');
+  const formulas = new Map(data.metrics.map(m => m.map(i => data.strings[i])).map(m => [m[0], m[2]]));
+  return [...document.querySelectorAll('.grid-table [data-metric]')].map(n => {
+    n.dispatchEvent(new PointerEvent('pointermove', {bubbles: true, clientX: 9, clientY: 9}));
+    return [n.dataset.metric, formulas.get(n.dataset.metric), tip.hidden ? '' : tip.innerText];
+  }); })()"""
+
+
+def cells(browser, fault, path, name):
+    """Each cell of the memory tables says its metric, and where kprof computes it, the formula."""
+    browser.open(path)
+    browser.go(browser.run("'/launch/' + JSON.parse(document.getElementById('data').textContent).full[0].launch"))
+    rows = browser.run(CELLS)
+    if len(rows) < 200 or not any(r[1] for r in rows):
+        fault(f"{name}: {len(rows)} cells in tables, {sum(bool(r[1]) for r in rows)} with a formula")
+    for metric, formula, said in rows:
+        if not said.startswith(metric + "\n") or formula and "computed: " + formula not in said:
+            fault(f"{name}: the cell of {metric} says {said!r}, with the formula {formula!r}")
+            break
+
+
+def strip(browser, fault, path, name):
+    """All launches of a kernel are bars; one that takes ten times as long is marked and named; a bar leads to its launch."""
+    browser.open(path)
+    index, total = browser.run("""(() => { const data = JSON.parse(document.getElementById('data').textContent);
+        const list = data.launches.map((l, i) => [i, l[9], data.strings[l[2]]]).filter(l => l[2].startsWith('transpose_naive'));
+        return [list[0][0], list.length]; })()""")
+    browser.go(f"/launch/{index}")
+    bars = browser.run("document.querySelectorAll('.strip .launch').length")
+    if bars != total or total < 8:
+        fault(f"{name}: {bars} bars for {total} launches")
+    out = browser.run("[document.querySelectorAll('.strip .outlier').length, document.querySelector('.strip ~ .hint').textContent]")
+    if out[0] != 1 or "; 1 outlier: launch " not in out[1]:
+        fault(f"{name}: outliers are {out}")
+    if not tab_to(browser, ".strip .launch"):
+        fault(f"{name}: no way to the strip by keyboard")
+    key(browser, "End")
+    key(browser, "Enter")
+    rest(browser)
+    if browser.run("document.querySelector('.strip-head [rel=next]') || document.querySelectorAll('.strip .here').length !== 1"):
+        fault(f"{name}: the last bar does not lead to the last launch")
+
+
+def names(browser, fault, path, name):
+    """Kernels that differ in a template's argument alone have different labels in charts and frames."""
+    browser.open(path)
+    browser.width(1280)
+    parts = ["s1688gemm_128x128", "s1688gemm_128x64", "h16816gemm"]
+    labels = browser.run("[...document.querySelectorAll('.point-label')].map(n => n.textContent)")
+    if not labels or not all(any(part in label for part in parts) for label in labels) or len(set(labels)) != len(labels):
+        fault(f"{name}: labels of kernels are {labels}")
+    browser.go("/flame")
+    frames = browser.run("[...document.querySelectorAll('.frame.kernel')].map(n => n.textContent)")
+    if sorted(part for frame in frames for part in parts if part in frame) != sorted(parts):
+        fault(f"{name}: frames of kernels are {frames}")
