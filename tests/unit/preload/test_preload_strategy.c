@@ -86,6 +86,11 @@ void kp_session_warn(enum kp_failure kind, const char *text)
     snprintf(t.warning, sizeof(t.warning), "%s", text);
 }
 
+void kp_session_skip(const char *reason, uint64_t launches)
+{
+    (void)reason, (void)launches;
+}
+
 void kp_session_alike(uint64_t id, uint64_t alike)
 {
     (void)id, (void)alike;
