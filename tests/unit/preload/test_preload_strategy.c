@@ -86,6 +86,8 @@ void kp_session_warn(enum kp_failure kind, const char *text)
     snprintf(t.warning, sizeof(t.warning), "%s", text);
 }
 
+const char kp_lost[] = "lost";
+
 void kp_session_skip(const char *reason, uint64_t launches)
 {
     (void)reason, (void)launches;
