@@ -38,7 +38,7 @@ if own[best] > 1.05 * min(own.values()):
     wrong.append(f"the series calls {best} best, the events {min(own, key=own.get)}")
 if 2048 in seen or "more than the 1024" not in next(r["Not Counted"] for r in rows if r["Variant"] == "block=2048"):
     wrong.append("blocks of 2048 threads are not refused")
-sys.exit("; ".join(wrong))
+sys.exit("; ".join(wrong) or 0)
 EOF
 
 # Shared memory and the carve-out: what occupancy says is what was set.
@@ -60,7 +60,7 @@ for v in variants:
 configs = {v["name"]: {x["name"]: x["value"] for x in v["metrics"]}.get("launch__shared_mem_config_size") for v in variants}
 if not (configs.get("shared=0 carveout=0") or 0) < (configs.get("shared=0 carveout=100") or 0):
     wrong.append(f"the carve-out has no effect: {configs}")
-sys.exit("; ".join(wrong))
+sys.exit("; ".join(wrong) or 0)
 EOF
 [ $failures -eq 0 ] && echo "all right" && exit 0
 exit 1
