@@ -59,9 +59,12 @@ function roff_text(text)
     return (text ~ /^[.']/ ? "\\&" : "") text
 }
 
-function roff_value(text)
+# A list of words may be broken behind a comma.
+function roff_value(text,    list)
 {
-    return text == "" ? "" : text ~ /^{/ ? " " roff(text) : " \\fI" roff(text) "\\fR"
+    list = roff(text)
+    gsub(/,/, ",\\:", list)
+    return text == "" ? "" : text ~ /^{/ ? " " list : " \\fI" roff(text) "\\fR"
 }
 
 function roff_default(text)
