@@ -59,12 +59,9 @@ function roff_text(text)
     return (text ~ /^[.']/ ? "\\&" : "") text
 }
 
-# A list of words may be broken behind a comma.
-function roff_value(text,    list)
+function roff_value(text)
 {
-    list = roff(text)
-    gsub(/,/, ",\\:", list)
-    return text == "" ? "" : text ~ /^{/ ? " " list : " \\fI" roff(text) "\\fR"
+    return text == "" ? "" : text ~ /^{/ ? " " roff(text) : " \\fI" roff(text) "\\fR"
 }
 
 function roff_default(text)
@@ -105,12 +102,20 @@ function man_taken(name,    i)
             man_option(i)
 }
 
+# A list of words that is longer than a line can be broken behind each comma.
+function broken(list)
+{
+    if (length(list) > 58)
+        gsub(/,/, ", ", list)
+    return list
+}
+
 function man_environment(which,    i)
 {
     for (i = 1; i <= n; i++)
         if (group[i] == which) {
             print ".TP"
-            print "\\fB" env[i] "\\fR=" (value[i] == "" ? "{on,off}" : substr(roff_value(value[i]), 2))
+            print "\\fB" env[i] "\\fR=" (value[i] == "" ? "{on,off}" : substr(roff_value(broken(value[i])), 2))
             print roff_text(help[i]) roff_default(value[i] == "" ? "off" : fallback[i])
         }
 }
