@@ -15,6 +15,7 @@ shift
 
 # Each sample is a project of its own: one that lacks a library (OpenGL, MPI, FreeImage) leaves the others alone.
 build_one() { # VARIANT SOURCE
+    [ -f "${2:-}/CMakeLists.txt" ] || return
     local b=$samples/b/$1/$(basename "$2")
     [ -e "$b/.built" ] && return
     mkdir -p "$b/src"
