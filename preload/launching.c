@@ -196,7 +196,7 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
     }
     what->outside = choice.outside;
     what->last = choice.last;
-    return process->setup.rotates && kp_rotation_passes(l) ? KP_SKIP_ROTATED : NULL;
+    return process->setup.rotates ? kp_rotation_passes(l) : NULL;
 }
 
 /* ---- graphs by node ---- */

@@ -122,6 +122,14 @@ int kp_plan_compose(const struct kp_plan *p, struct kp_result *r);
  */
 int kp_plan_spread(const struct kp_plan *p, struct kp_result *r);
 
+/* What tells in each group of a rotation whether its launches are like the others: every group that has room counts
+ * them; NULL at the end. */
+extern const char *const kp_plan_canaries[];
+bool kp_plan_is_canary(const char *metric);
+/* Marks the composed and derived metrics in `r` as missing for `why` that mix groups of counters: launches of a kernel
+ * were too different for that. Call it last. 0 or -ENOMEM. */
+int kp_plan_refuse(const struct kp_plan *p, const char *why, struct kp_result *r);
+
 /* Lists of metrics of the launch and the device, which are not counted; NULL at the end of each, and of the whole. */
 extern const char *const *const kp_plan_uncounted[];
 

@@ -14,15 +14,15 @@
 #include "collectors/providers/library.h"
 
 /* In each list that has room: their spread shows whether the launches of a kernel are alike. */
-static const char *const canaries[] = {"gpu__time_duration.sum", "sm__cycles_elapsed.max"};
-enum { CANARIES = sizeof(canaries) / sizeof(*canaries) };
+const char *const kp_plan_canaries[] = {"gpu__time_duration.sum", "sm__cycles_elapsed.max", NULL};
+enum { CANARIES = sizeof(kp_plan_canaries) / sizeof(*kp_plan_canaries) - 1 };
 
 enum { NAME_MAX_ROOM = 512, EXPRESSION_ROOM = 4 * NAME_MAX_ROOM };
 
-static bool is_canary(const char *name)
+bool kp_plan_is_canary(const char *name)
 {
     for (size_t i = 0; i < CANARIES; i++)
-        if (!strcmp(name, canaries[i]))
+        if (!strcmp(name, kp_plan_canaries[i]))
             return true;
     return false;
 }
@@ -260,7 +260,7 @@ static int fill_queues(struct packing *p)
     for (int later = 0; later < 2; later++)
         for (size_t i = 0; i < plan->n_metrics; i++) {
             const char *name = plan->metrics[i].name;
-            if (plan->metrics[i].group != KP_NOT_SCHEDULED || is_canary(name) || rarely_combines(name) == later)
+            if (plan->metrics[i].group != KP_NOT_SCHEDULED || kp_plan_is_canary(name) || rarely_combines(name) == later)
                 continue;
             struct queue *q = queue_for(p, name, plan->n_metrics);
             if (!q)
@@ -323,8 +323,8 @@ static int pack_one(struct packing *p, bool with_canaries, bool *any)
 {
     p->kept = 0;
     for (size_t i = 0; with_canaries && i < CANARIES; i++)
-        if (kp_plan_find(p->x->plan, canaries[i]))
-            p->names[p->kept++] = kp_plan_find(p->x->plan, canaries[i])->name;
+        if (kp_plan_find(p->x->plan, kp_plan_canaries[i]))
+            p->names[p->kept++] = kp_plan_find(p->x->plan, kp_plan_canaries[i])->name;
     size_t before = p->kept;
     qsort(p->queues, p->n_queues, sizeof(*p->queues), by_length);
     for (size_t i = 0; i < p->n_queues; i++)
@@ -353,7 +353,7 @@ static int want_canaries(struct kp_planner *x)
     bool had;
     int rc = 0;
     for (size_t i = 0; !rc && i < CANARIES; i++)
-        rc = kp_plan_want(x, canaries[i], KP_UNIT_OF_CHIP, false, &had);
+        rc = kp_plan_want(x, kp_plan_canaries[i], KP_UNIT_OF_CHIP, false, &had);
     return rc;
 }
 

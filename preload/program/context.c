@@ -448,7 +448,7 @@ void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_conte
 struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, struct kp_context *c)
 {
     if (!c->rotation && c->collector && !c->no_counters && kp_plan_counts(c->plan))
-        c->rotation = kp_rotation_new(c->plan, setup->options->rotate_launches);
+        c->rotation = kp_rotation_new(c->plan, setup->options->rotate_launches, setup->options->rotate_time);
     return c->rotation;
 }
 

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "collectors/plan/alike.h"
+#include "preload/os/log.h"
 #include "preload/session/session.h"
 
 enum {
@@ -17,6 +20,7 @@ enum {
     MOST_KEYS = 4096,      /* a program whose grids keep changing must not be counted for ever */
     RECENT = 4096,         /* launches after which a key does not count as one that still comes */
     MOST_FAILURES = 3,     /* windows of a group without counters, one after the other */
+    CANARIES = 2,          /* of the plan */
 };
 
 /* What the driver is told of a launch; padding is 0. */
@@ -49,6 +53,8 @@ struct kp_rotation_key {
     uint64_t *collected;          /* of each group, by the collecting thread: launches that counted it, */
     uint64_t received;            /* all that ended, */
     struct kp_result result;
+    double *canaries[CANARIES]; /* their values, of `n_canaries` launches each */
+    size_t n_canaries[CANARIES];
     char *lost;    /* why the last launch that counted nothing did not, or NULL */
     bool is_begun; /* `result` has a launch */
     bool is_over;  /* it has been passed on, */
@@ -59,10 +65,12 @@ struct kp_rotation_key {
 struct kp_rotation {
     const struct kp_plan *plan;
     uint64_t each;
+    uint64_t time, until; /* ns; until: the clock's time at its end, 0 = no launch has been counted */
     size_t groups;
     size_t *failures; /* of each group */
     bool *given_up;
     size_t n_given_up, n_keys;
+    atomic_bool is_over; /* the time */
     struct kp_rotation_key *keys[KEY_BUCKETS];
 };
 
@@ -71,6 +79,7 @@ static atomic_size_t n_places;
 static atomic_uint_fast64_t generation;
 static atomic_uint_fast64_t clock_now; /* launches of all keys */
 static atomic_int rotations;           /* contexts: of several, a function handle does not tell which */
+static atomic_int over;                /* those of them whose time is over */
 
 /* ---- keys ---- */
 
@@ -174,17 +183,19 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
     return k;
 }
 
-bool kp_rotation_passes(const struct kp_launch *l)
+const char *kp_rotation_passes(const struct kp_launch *l)
 {
     if (l->is_graph || atomic_load_explicit(&rotations, memory_order_relaxed) != 1)
-        return false;
+        return NULL;
     const struct shape s = shape_of(l);
     struct place *p = find_place(l->f, &s);
-    if (!p || !atomic_load_explicit(&p->complete, memory_order_relaxed))
-        return false;
-    atomic_fetch_add_explicit(&p->launches, 1, memory_order_relaxed);
+    bool complete = p && atomic_load_explicit(&p->complete, memory_order_relaxed);
+    if (!complete && !atomic_load_explicit(&over, memory_order_relaxed))
+        return NULL;
+    if (p)
+        atomic_fetch_add_explicit(&p->launches, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&clock_now, 1, memory_order_relaxed);
-    return true;
+    return complete ? KP_SKIP_ROTATED : KP_SKIP_ROTATE_TIME;
 }
 
 void kp_rotation_forget(void)
@@ -261,6 +272,27 @@ bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t wit
     return demand_for(r, group, within);
 }
 
+/* How many keys are complete. */
+static void add_complete(struct kp_rotation_key *k, void *arg)
+{
+    *(size_t *)arg += !k->lacking;
+}
+
+bool kp_rotation_is_over(struct kp_rotation *r)
+{
+    size_t done = 0;
+    if (r->is_over || !r->until || kp_clock_ns() < r->until)
+        return r->is_over;
+    r->is_over = true;
+    atomic_fetch_add(&over, 1);
+    each_key(r, add_complete, &done);
+    kp_log_progress(
+        "The time for the rotation is over (rotate-time, %.3g s): %zu of %zu kernels and shapes are complete; no "
+        "more launches are counted",
+        (double)r->time / 1e9, done, r->n_keys);
+    return true;
+}
+
 static void set_complete(struct kp_rotation_key *k, bool complete)
 {
     for (struct place *p = atomic_load(&k->places); p; p = p->next_of_key)
@@ -269,6 +301,8 @@ static void set_complete(struct kp_rotation_key *k, bool complete)
 
 void kp_rotation_take(struct kp_rotation_key *k, size_t group)
 {
+    if (!k->of->until && k->of->time)
+        k->of->until = kp_clock_ns() + k->of->time;
     k->taken[group]++;
     if (k->taken[group] == k->of->each && !k->of->given_up[group] && !--k->lacking)
         set_complete(k, true);
@@ -345,22 +379,49 @@ static uint32_t groups_counted(const struct kp_rotation_key *k)
     return n;
 }
 
+/* Keeps what tells whether the launches are alike. */
+static void keep_canaries(struct kp_rotation_key *k, const struct kp_result *counted)
+{
+    for (size_t i = 0; i < CANARIES; i++) {
+        const struct kp_metric *m = kp_result_find(counted, kp_plan_canaries[i]);
+        double *grown = NULL;
+        if (m && m->kind == KP_VALUE_REAL)
+            grown = realloc(k->canaries[i], (k->n_canaries[i] + 1) * sizeof(*grown));
+        if (!grown)
+            continue;
+        grown[k->n_canaries[i]++] = m->real;
+        k->canaries[i] = grown;
+    }
+}
+
+/* Whether groups that different launches have counted may be mixed; else `why` not. */
+static bool are_alike(struct kp_rotation_key *k, char *why, size_t size)
+{
+    for (size_t i = 0; i < CANARIES; i++)
+        if (!kp_alike(kp_plan_canaries[i], k->canaries[i], k->n_canaries[i], why, size))
+            return false;
+    return true;
+}
+
 /* Fills the header, and what follows from the counted values. */
 static void complete(struct kp_rotation_key *k)
 {
     struct kp_launch_info *l = &k->result.launch;
-    char why[160];
+    char why[320];
     l->alike = launches_of(k);
     l->counted = k->received;
     l->groups = (uint32_t)k->of->groups;
     l->groups_counted = groups_counted(k);
     l->passes = l->groups_counted;
-    snprintf(why, sizeof(why), "its group of counters was not reached: %u of %u groups, in %llu launches%s%s",
-             l->groups_counted, l->groups, (unsigned long long)l->counted, k->lost ? "; " : "", k->lost ? k->lost : "");
+    snprintf(why, sizeof(why), "its group of counters was not reached: %u of %u groups, in %llu launches%s%s%s",
+             l->groups_counted, l->groups, (unsigned long long)l->counted, k->of->is_over ? ", in the time given" : "",
+             k->lost ? "; " : "", k->lost ? k->lost : "");
     int rc = kp_plan_store_missing(k->of->plan, why, &k->result);
     rc = rc ? rc : kp_plan_compose(k->of->plan, &k->result);
     rc = rc ? rc : kp_plan_derive(k->of->plan, &k->result);
     rc = rc ? rc : kp_plan_spread(k->of->plan, &k->result);
+    if (!rc && !are_alike(k, why, sizeof(why)))
+        rc = kp_plan_refuse(k->of->plan, why, &k->result);
     if (rc || k->result.lossy)
         kp_session_warn_once("out of memory: values of launches are missing");
 }
@@ -382,6 +443,7 @@ void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_resu
     if (k->is_over) /* cannot be: a key takes no more launches than are needed */
         return;
     k->received++;
+    keep_canaries(k, counted);
     if (why) {
         free(k->lost);
         k->lost = kp_strdup(why);
@@ -399,7 +461,7 @@ void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_resu
 
 /* ---- begin and end ---- */
 
-struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each)
+struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, uint64_t time)
 {
     struct kp_rotation *r = calloc(1, sizeof(*r));
     if (!r)
@@ -407,6 +469,7 @@ struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each)
     r->plan = plan;
     r->groups = plan->n_groups;
     r->each = each;
+    r->time = time;
     r->failures = calloc(r->groups + 1, sizeof(*r->failures));
     r->given_up = calloc(r->groups + 1, sizeof(*r->given_up));
     if (r->failures && r->given_up) {
@@ -432,6 +495,8 @@ static void end_key(struct kp_rotation_key *k, void *arg)
 static void free_key(struct kp_rotation_key *k)
 {
     kp_result_free(&k->result);
+    for (size_t i = 0; i < CANARIES; i++)
+        free(k->canaries[i]);
     free(k->lost);
     free(k->mangled);
     free(k->taken);
@@ -452,6 +517,8 @@ void kp_rotation_end(struct kp_rotation *r)
             free_key(k);
         }
     atomic_fetch_sub(&rotations, 1);
+    if (r->is_over)
+        atomic_fetch_sub(&over, 1);
     free(r->failures);
     free(r->given_up);
     free(r);

@@ -16,9 +16,13 @@ struct kp_rotation;
 /* A kernel and the shape of its launches: grid, block, dynamic shared memory, cluster. */
 struct kp_rotation_key;
 
-/* Begins the rotation through the lists of `plan`, which must outlive it; `each`: launches of a key that count a list.
- * NULL without memory. */
-struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each);
+/* Begins the rotation through the lists of `plan`, which must outlive it; `each`: launches of a key that count a list;
+ * `time`: how long launches are counted, from the first one on, ns; 0 = until all keys are complete. NULL without
+ * memory.
+ */
+struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, uint64_t time);
+/* Whether that time is over; says so once. */
+bool kp_rotation_is_over(struct kp_rotation *r);
 /* Passes on what keys have counted that are incomplete, and frees the rotation. Nothing may be collected any more. */
 void kp_rotation_end(struct kp_rotation *r);
 
@@ -39,8 +43,9 @@ void kp_rotation_untake(struct kp_rotation_key *k, size_t group);
 /* Notes that a window of the group gave no counters. A group that fails again and again is given up. */
 void kp_rotation_failed(struct kp_rotation *r, size_t group);
 
-/* Whether a launch is of a key that is complete; it is counted as one of it then. Costs a look-up without a lock. */
-bool kp_rotation_passes(const struct kp_launch *l);
+/* Returns why a launch is not counted (static text): its key is complete, or the time is over; it is counted as one of
+ * the key then. NULL: it is for the gate. Costs a look-up without a lock. */
+const char *kp_rotation_passes(const struct kp_launch *l);
 /* Forgets which functions have which names, as modules are unloaded. Any thread. */
 void kp_rotation_forget(void);
 

@@ -31,6 +31,12 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
     const char *why = r && what->wanted ? find_key(q, r) : NULL;
     if (!r)
         return NULL;
+    if (kp_rotation_is_over(r)) {
+        if (w->open && w->rotates)
+            kp_window_close("the time for the rotation");
+        what->wanted = false;
+        return why || !q->key ? why : KP_SKIP_ROTATE_TIME;
+    }
     bool counts = w->open && w->rotates && w->context == q->context;
     if (counts && !is_worth_going_on(q, r)) {
         kp_window_close("a group of counters that no kernel lacks which comes soon");

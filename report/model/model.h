@@ -212,6 +212,7 @@ struct kp_skip {
 #define KP_SKIP_NO_COUNTERS  "reported without counters"
 #define KP_SKIP_ROTATED      "of a kernel and shape that had been counted"
 #define KP_SKIP_RANGE_CUT    "in a range that had ended before them, as it could not be recorded"
+#define KP_SKIP_ROTATE_TIME  "made after the time for the rotation"
 
 /* Whether a reason comes from the user's choice of launches. */
 bool kp_skip_is_choice(const char *reason);

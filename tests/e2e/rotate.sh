@@ -57,6 +57,49 @@ expect "settings: entries" "$(grep -c '^    Rotation: 40 launches of this kernel
 expect "settings: windows of two groups" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'closes (rotate)')" 2
 expect "settings: the rest" "$(account skipped)" 170
 
+# A bound in time ends the rotation, with a line; what was counted by then is shown.
+KPROF_ROTATE_TIME=0.001ms both "time" "$p" 40
+grep -q '^==KPROF== The time for the rotation is over (rotate-time, 1e-06 s): 0 of [12] kernels and shapes are complete' \
+    "$tmp/report" "$tmp/kprof.err" || fail "time: no line"
+grep -q 'made after the time for the rotation: 11[0-9]' "$tmp/report" || fail "time: the launches after it"
+grep -q 'time given' "$tmp/report" || fail "time: no reason"
+
+# Kernels that vary on purpose. What mixes groups is refused where launches are of two kinds, or differ too much, and has a
+# value where they are alike; what one group counts has a value in any case.
+mixed=lts__t_sector_hit_rate.pct
+varied() { # HOW SEED
+    FAKE_VARY=$1 FAKE_SEED=$2 KPROF_METRICS=$KPROF_METRICS,$mixed KPROF_EXPORT=$tmp/v$1.$2.kprof both "vary $1" "$programs/p_settings" 40
+    "$build/kprof" report --json "$tmp/v$1.$2.kprof" >"$tmp/v$1.$2.json"
+}
+varied 0 1
+varied modes 1
+varied 40 1
+varied 4 1
+varied 4 2
+python3 - "$tmp" "$mixed" <<'END' || fail "vary: values, refusals or intervals"
+import json, sys
+folder, mixed = sys.argv[1:]
+def launches(name):
+    session = json.load(open("%s/v%s.json" % (folder, name)))
+    session = session.get("sessions", [session])[0]
+    return [{m["name"]: m for m in l["metrics"]} for l in session["launches"]]
+for name, said in (("0.1", None), ("4.1", None), ("modes.1", "of two kinds"), ("40.1", "mixes groups")):
+    for metrics in launches(name):
+        m, one = metrics[mixed], metrics["lts__t_sectors_lookup_miss.sum"]
+        assert one.get("value") is not None, (name, one)
+        assert (m.get("value") is None) == (said is not None), (name, m)
+        assert not said or said in json.dumps(m), (name, m)
+# An interval holds the mean of another run in 95 of 100 cases: not many less, and not always.
+held = total = 0
+for a, b in zip(launches("4.1"), launches("4.2")):
+    for metric, m in a.items():
+        if m.get("counted") == 3 and m.get("interval") and metric in b and b[metric].get("value") is not None:
+            total += 1
+            held += abs(m["value"] - b[metric]["value"]) <= m["interval"]
+print("%d of %d inside" % (held, total))
+assert total >= 60 and 0.9 <= held / total <= 0.985, (held, total)
+END
+
 # Fewer launches than groups: what is lacking has its reason.
 both "few" "$p" 1
 expect "few: entries" "$(grep -c '^    Rotation: ' "$tmp/report")" 2

@@ -146,14 +146,53 @@ static uint64_t hash_base(const char *metric)
     return fake_hash(FAKE_HASH_START, metric, strcspn(metric, "."));
 }
 
+/* A number from 0 to 1 for a hash. */
+static double draw(uint64_t hash)
+{
+    return (double)(hash >> 11) / 9007199254740992.0;
+}
+
+/* Lets each bit of a text's end change all bits of its hash. Source: the finalizer of MurmurHash3. */
+static uint64_t scatter(uint64_t hash)
+{
+    hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdu;
+    hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53u;
+    return hash ^ hash >> 33;
+}
+
+/* Hash of the metrics that the image being evaluated has: launches of another group of counters are other launches. */
+static __thread uint64_t group;
+
+/* The factor of a launch whose kernel varies on purpose: with FAKE_VARY=4 by a normal deviation of 4 %, others for
+ * another FAKE_SEED; with FAKE_VARY=modes each second launch has twice of everything. */
+static double variation(const char *how, const char *metric, const char *kernel, size_t range)
+{
+    const char *seed = getenv("FAKE_SEED");
+    double sum = 0;
+
+    if (!strcmp(how, "modes"))
+        return (double)(range % 2 + 1);
+    for (int i = 0; i < 12; i++) { /* a sum with a deviation of 1 */
+        char text[1024];
+
+        snprintf(text, sizeof(text), "%d\n%s\n%s\n%s\n%zu\n%llx", i, seed ? seed : "", metric, kernel, range,
+                 (unsigned long long)group);
+        sum += draw(scatter(fake_hash(FAKE_HASH_START, text, strlen(text))));
+    }
+    return 1 + strtod(how, NULL) / 100 * (sum - 6);
+}
+
 double fake_cupti_value(const char *metric, const char *kernel, size_t range)
 {
     size_t length = strlen(metric), ratio = strlen(".ratio");
+    const char *how = getenv("FAKE_VARY");
     char text[1024];
     double u;
 
-    snprintf(text, sizeof(text), "%s\n%s\n%zu", metric, kernel, range);
-    u = (double)(fake_hash(FAKE_HASH_START, text, strlen(text)) >> 11) / 9007199254740992.0;
+    snprintf(text, sizeof(text), "%s\n%s\n%zu", metric, kernel, how ? 0 : range);
+    u = draw(fake_hash(FAKE_HASH_START, text, strlen(text)));
+    if (how)
+        return (1 + 1e6 * u) * variation(how, metric, kernel, range);
     if (strstr(metric, "pct"))
         return 100 * u;
     if (length > ratio && !strcmp(metric + length - ratio, ".ratio"))
@@ -219,6 +258,7 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
     if (range->passes_seen != (image->n_passes == 64 ? ~0ull : (1ull << image->n_passes) - 1))
         return CUPTI_ERROR_UNKNOWN;
     check_range(image, range);
+    group = fake_hash(FAKE_HASH_START, image_metrics(image), image->n_metrics * sizeof(uint64_t));
     for (size_t i = 0; i < params->numMetrics; i++) {
         const char *metric = params->ppMetricNames[i];
 

@@ -112,7 +112,7 @@ static double number(const char *metric)
 static void test_a_key_walks_through_all_groups(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, EACH);
+    struct kp_rotation *r = kp_rotation_new(p, EACH, 0);
     struct kp_launch l = launch_of(1, 3);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     (void)state;
@@ -151,7 +151,7 @@ static void test_a_key_walks_through_all_groups(void **state)
 static void test_keys_differ(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, 1);
+    struct kp_rotation *r = kp_rotation_new(p, 1, 0);
     struct kp_launch l = launch_of(1, 3), other_grid = launch_of(1, 4), other_handle = launch_of(2, 3), shared = l;
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     (void)state;
@@ -165,6 +165,7 @@ static void test_keys_differ(void **state)
     count(k, p, 0, 1, NULL);
     count(k, p, 1, 1, NULL);
     assert_true(kp_rotation_passes(&l) && kp_rotation_passes(&again));
+    assert_string_equal(kp_rotation_passes(&l), KP_SKIP_ROTATED);
     assert_false(kp_rotation_passes(&other_grid) || kp_rotation_passes(&shared) || kp_rotation_passes(&other_handle));
     /* After an unload, a handle may be another function. */
     kp_rotation_forget();
@@ -172,7 +173,7 @@ static void test_keys_differ(void **state)
     assert_ptr_equal(kp_rotation_find(r, &l, "kernel"), k);
     assert_true(kp_rotation_passes(&l));
     /* With a second context, a handle does not tell the key. */
-    struct kp_rotation *second = kp_rotation_new(p, 1);
+    struct kp_rotation *second = kp_rotation_new(p, 1, 0);
     assert_false(kp_rotation_passes(&l));
     kp_rotation_end(second);
     kp_rotation_end(r);
@@ -183,7 +184,7 @@ static void test_keys_differ(void **state)
 static void test_the_next_group(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, 1);
+    struct kp_rotation *r = kp_rotation_new(p, 1, 0);
     struct kp_launch l[3] = {launch_of(1, 1), launch_of(1, 2), launch_of(1, 3)};
     struct kp_rotation_key *k[3];
     (void)state;
@@ -211,7 +212,7 @@ static void test_keys_that_come_soon(void **state)
 {
     enum { OFTEN = 200, STEP = OFTEN + 2 };
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, 1);
+    struct kp_rotation *r = kp_rotation_new(p, 1, 0);
     struct kp_launch often = launch_of(1, 1), early = launch_of(1, 2), late = launch_of(1, 3), once = launch_of(1, 4);
     struct kp_rotation_key *k[3] = {kp_rotation_find(r, &often, "kernel"), NULL, NULL};
     (void)state;
@@ -250,11 +251,88 @@ static void test_keys_that_come_soon(void **state)
     kp_plan_free(p);
 }
 
+/* Counts all groups of one key, with these durations one after the other; all else is 50 and 100. */
+static void count_durations(const double *durations, size_t each)
+{
+    static const char rate[] = "lts__t_sector_hit_rate.pct";
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), "GH100", NULL, 9, 0, NULL, 0,
+                                  "lts__t_sector_hit_rate.pct,lts__t_sectors_lookup_miss.sum", KP_PLAN_ROTATE, &p,
+                                  &err),
+                     0);
+    struct kp_rotation *r = kp_rotation_new(p, each, 0);
+    struct kp_launch l = launch_of(1, 1);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    for (size_t g = 0; g < p->n_groups; g++)
+        for (size_t e = 0; e < each; e++) {
+            struct kp_result counted = {.launch = {.demangled = kp_strdup("kernel")}};
+            for (size_t i = 0; i < p->groups[g].n_names; i++) {
+                const char *name = p->groups[g].names[i];
+                double value = strcmp(name, duration) == 0 ? durations[e] : strstr(name, "hit") ? 50 : 100;
+                assert_int_equal(kp_result_set_real(&counted, name, "", value), 0);
+            }
+            kp_rotation_take(k, g);
+            kp_rotation_collect(k, g, &counted, NULL);
+            kp_result_free(&counted);
+        }
+    kp_rotation_end(r);
+    assert_int_equal(t.n, 1);
+    assert_non_null(kp_result_find(&t.results[0], rate));
+    assert_true(number("lts__t_sectors_lookup_miss.sum") == 100);
+    kp_plan_free(p);
+}
+
+/* What mixes groups is refused where launches differ; what one group has counted is not. */
+static void test_launches_that_differ(void **state)
+{
+    static const char rate[] = "lts__t_sector_hit_rate.pct";
+    count_durations((double[]){100, 101, 99}, 3);
+    assert_true(number(rate) == 50);
+    reset(state);
+    count_durations((double[]){100, 200, 100}, 3);
+    const struct kp_metric *m = kp_result_find(&t.results[0], rate);
+    assert_int_equal(m->kind, KP_VALUE_NA);
+    assert_non_null(strstr(m->text, "of two kinds: gpu__time_duration.sum is 100 in"));
+    reset(state);
+    count_durations((double[]){100, 180, 140}, 3);
+    m = kp_result_find(&t.results[0], rate);
+    assert_int_equal(m->kind, KP_VALUE_NA);
+    assert_non_null(strstr(m->text, "spreads by 2"));
+}
+
+static void test_the_time_is_over(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, 1, 1), *endless = NULL;
+    struct kp_launch l = launch_of(1, 1), other = launch_of(1, 2), unseen = launch_of(1, 3);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    (void)state;
+    kp_rotation_find(r, &other, "kernel");
+    assert_false(kp_rotation_is_over(r)); /* it begins with the first launch that counts */
+    count(k, p, 0, 5, NULL);
+    assert_true(kp_rotation_is_over(r) && kp_rotation_is_over(r));
+    assert_string_equal(kp_rotation_passes(&l), KP_SKIP_ROTATE_TIME);
+    assert_string_equal(kp_rotation_passes(&other), KP_SKIP_ROTATE_TIME);
+    assert_string_equal(kp_rotation_passes(&unseen), KP_SKIP_ROTATE_TIME);
+    kp_rotation_end(r);
+    assert_int_equal(t.n, 1);
+    assert_int_equal(t.results[0].launch.alike, 2);
+    const struct kp_metric *lacking = kp_result_find(&t.results[0], isfinite(number(hits)) ? misses : hits);
+    assert_non_null(strstr(lacking->text, "1 of 2 groups, in 1 launches, in the time given"));
+    endless = kp_rotation_new(p, 1, 0);
+    k = kp_rotation_find(endless, &l, "kernel");
+    kp_rotation_take(k, 0);
+    assert_false(kp_rotation_is_over(endless) || kp_rotation_passes(&l));
+    kp_rotation_end(endless);
+    kp_plan_free(p);
+}
+
 /* At the end, what is incomplete is reported with what there is, and with the reason for the rest. */
 static void test_an_incomplete_key(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, EACH);
+    struct kp_rotation *r = kp_rotation_new(p, EACH, 0);
     struct kp_launch l = launch_of(1, 1), never = launch_of(1, 2);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     (void)state;
@@ -275,7 +353,7 @@ static void test_an_incomplete_key(void **state)
 static void test_a_group_that_fails(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, 1);
+    struct kp_rotation *r = kp_rotation_new(p, 1, 0);
     struct kp_launch l = launch_of(1, 1), later = launch_of(1, 2);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     (void)state;
@@ -310,6 +388,8 @@ int main(void)
         cmocka_unit_test_teardown(test_keys_differ, reset),
         cmocka_unit_test_teardown(test_the_next_group, reset),
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
+        cmocka_unit_test_teardown(test_launches_that_differ, reset),
+        cmocka_unit_test_teardown(test_the_time_is_over, reset),
         cmocka_unit_test_teardown(test_an_incomplete_key, reset),
         cmocka_unit_test_teardown(test_a_group_that_fails, reset),
     };
