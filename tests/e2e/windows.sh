@@ -242,7 +242,8 @@ reads() {
     expect "reads without room: saves" "$(calls cuptiCheckpointSave)" 30
     grep -q "no room for a second copy" "$tmp/report" "$tmp/kprof.err" || { fail "reads without room: no word"; show; }
     # There was room when the program read, but not when the window closed. The first window held one launch.
-    FAKE_MEMORY=8589934592 both "reads, then no room" "$p" reads-then-fills
+    # It fills gigabytes: 5 s were measured, and 33 s on a loaded machine.
+    limit=90 FAKE_MEMORY=8589934592 both "reads, then no room" "$p" reads-then-fills
     expect "reads, then no room: saves" "$(calls cuptiCheckpointSave)" 3
     expect "reads, then no room: profiled" "$(account profiled)" 1
     grep -q 'no room for a second copy: not replayed' "$tmp/report" || { fail "reads, then no room: no note"; show; }
@@ -276,8 +277,9 @@ between() {
     export KPROF_WINDOW_READS=on
     limit=60 both "a read that waits for another thread" "$b" read-waits
     expect "a read that waits: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
-    # What is copied back from pinned memory has to arrive there first. Trusted after the first two.
-    read_windows "results that come back" 3 $((3 * PASSES)) "$b" back-and-forth
+    # What is copied back from pinned memory has to arrive there first. Each of two sites closes a window at its first
+    # read; the third window ends at the 8th read of one site, as one was equal before, and the fourth with the program.
+    read_windows "results that come back" 4 $((4 * PASSES)) "$b" back-and-forth
     export KPROF_WINDOW_READS=off
 }
 
