@@ -1,6 +1,7 @@
 #include "cmd/html_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +29,20 @@ static FILE *open_beside(const char *path, char **name)
     return to;
 }
 
+/* Prints, and returns the errno of a write that failed, where `print` knows only that one did. */
+static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
+{
+    errno = 0;
+    int rc = print(arg, to);
+    return rc == -EIO && errno ? -errno : rc;
+}
+
 /* Returns a negative errno. */
 static int print_and_close(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
 {
     mode_t hidden = umask(0);
     umask(hidden);
-    int rc = print(arg, to);
+    int rc = print_to(print, arg, to);
     if (!rc && fchmod(fileno(to), 0666 & ~hidden))
         rc = -errno;
     if (fclose(to) && !rc)
@@ -48,12 +57,27 @@ static bool is_special(const char *path)
     return !stat(path, &s) && !S_ISREG(s.st_mode);
 }
 
+/* Whether the path is an SQLite database, as a session is: `--html A.kprof B.kprof` lacks the file's name. */
+static bool is_database(const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char start[sizeof magic] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, start, sizeof start);
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)sizeof start && !memcmp(start, magic, sizeof magic);
+}
+
 int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path)
 {
     char *name = NULL;
     bool special = is_special(path);
+    if (!special && is_database(path))
+        return kp_console_error(KP_EXIT_FAILED,
+                                "cannot write %s: it is a session, which would be lost; name another file", path);
     FILE *to = special ? fopen(path, "w") : open_beside(path, &name);
-    int rc = !to ? -errno : special ? print(arg, to) : print_and_close(print, arg, to);
+    int rc = !to ? -errno : special ? print_to(print, arg, to) : print_and_close(print, arg, to);
     if (to && special && fclose(to) && !rc)
         rc = -errno;
     if (!rc && name && rename(name, path))

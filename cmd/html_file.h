@@ -14,8 +14,8 @@ int kp_html_take(const char *value, const char **out);
 int kp_html_open(const char *path);
 /* Names a new file in the folder of temporary files, malloc'ed; NULL with errno. */
 char *kp_html_temporary(void);
-/* Writes the file; `compare` as in kp_html_print. A file that is there is replaced only when the new one is complete.
- * Returns 0, or an exit status after reporting why. */
+/* Writes the file; `compare` as in kp_html_print. A file that is there is replaced only when the new one is complete,
+ * and a session never. Returns 0, or an exit status after reporting why. */
 int kp_html_save(const struct kp_html *h, bool compare, const char *path);
 /* HTML files that are made of several sessions; zero-initialised. */
 struct kp_html_files {

@@ -36,6 +36,18 @@ expect "status where one of two sessions is missing" $? 2
 [ -s "$folder/both.html" ] || fail "the other session is not written"
 "$kprof" report --html /dev/full "$folder/demo.kprof" 2>"$tmp/said"
 expect "status on a full disk" $? 1
+expect "what is said on a full disk" "$(cat "$tmp/said")" "==ERROR== cannot write /dev/full: No space left on device"
+
+# A session is not replaced: the name of the HTML file was forgotten.
+cp "$folder/demo.kprof" "$folder/kept.kprof"
+for option in report diff; do
+    "$kprof" $option --html "$folder/kept.kprof" "$folder/demo.kprof" "$folder/source.kprof" >"$tmp/out" 2>"$tmp/said"
+    expect "status of $option --html on a session" $? 1
+    expect "what $option --html on a session says" "$(cat "$tmp/said")" \
+        "==ERROR== cannot write $folder/kept.kprof: it is a session, which would be lost; name another file"
+    cmp -s "$folder/demo.kprof" "$folder/kept.kprof" || fail "$option --html replaces a session"
+done
+rm -f "$folder/kept.kprof"
 
 # Two sessions, and two beside each other; the text of the comparison stays.
 cp "$folder/demo.kprof" "$folder/slower.kprof"
