@@ -41,7 +41,7 @@ expect "what is said on a full disk" "$(cat "$tmp/said")" "==ERROR== cannot writ
 # A session is not replaced: the name of the HTML file was forgotten.
 cp "$folder/demo.kprof" "$folder/kept.kprof"
 for option in report diff; do
-    "$kprof" $option --html "$folder/kept.kprof" "$folder/demo.kprof" "$folder/source.kprof" >"$tmp/out" 2>"$tmp/said"
+    "$kprof" $option --html "$folder/kept.kprof" "$folder/demo.kprof" "$folder/demo.kprof" >"$tmp/out" 2>"$tmp/said"
     expect "status of $option --html on a session" $? 1
     expect "what $option --html on a session says" "$(cat "$tmp/said")" \
         "==ERROR== cannot write $folder/kept.kprof: it is a session, which would be lost; name another file"
