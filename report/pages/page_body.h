@@ -35,6 +35,9 @@ kp_page_fn kp_grouped_page;
 void kp_page_enter(const struct kp_page *p, struct kp_writer *w);
 /* Notes how many samples of warps were lost, and how to keep them; *told: whether any were. 0 or -ENOMEM. */
 int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *told);
+/* Notes how many launches the page leaves out: the number, `one` or `several` by it, and `what`. */
+void kp_page_tell_without(struct kp_writer *w, uint64_t launches, const char *one, const char *several,
+                          const char *what);
 
 /* Writes the whole session, or several of them. */
 int kp_json_page(const struct kp_page *pages, size_t n, FILE *to);

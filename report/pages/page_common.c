@@ -34,6 +34,16 @@ int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *tol
     return 0;
 }
 
+void kp_page_tell_without(struct kp_writer *w, uint64_t launches, const char *one, const char *several,
+                          const char *what)
+{
+    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 128];
+    kp_format_count(launches, number);
+    snprintf(text, sizeof text, "%s %s %s", number, launches == 1 ? one : several, what);
+    kp_write_note(w, KP_LEVEL_LAUNCH, NULL, text);
+    kp_write_gap(w);
+}
+
 struct each {
     int (*fn)(struct kp_result *r, void *arg);
     void *arg;

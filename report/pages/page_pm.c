@@ -42,16 +42,6 @@ static int write_launch(struct kp_result *r, void *arg)
     return s->to->out.rc;
 }
 
-static void tell_without(struct kp_writer *w, uint64_t without)
-{
-    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 128];
-    kp_format_count(without, number);
-    snprintf(text, sizeof text, "%s %s not sampled: the section PmSampling was not collected there", number,
-             without == 1 ? "launch was" : "launches were");
-    kp_write_note(w, KP_LEVEL_LAUNCH, NULL, text);
-    kp_write_gap(w);
-}
-
 int kp_pm_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     static const char *const fields[] = {"Metric Name", "Metric Unit", "Sample", "Time (ns)", "Metric Value"};
@@ -64,7 +54,8 @@ int kp_pm_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
         kp_page_enter(&pages[i], w);
         rc = kp_page_each(&pages[i], write_launch, &sampled);
         if (!rc && sampled.without)
-            tell_without(w, sampled.without);
+            kp_page_tell_without(w, sampled.without, "launch was", "launches were",
+                                 "not sampled: the section PmSampling was not collected there");
     }
     return rc;
 }

@@ -150,16 +150,6 @@ static int write_launch(struct kp_result *r, void *arg)
     return rc ? rc : s->to->out.rc;
 }
 
-static void tell_without(struct kp_writer *w, uint64_t without)
-{
-    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 128];
-    kp_format_count(without, number);
-    snprintf(text, sizeof text, "%s %s no variants: `kprof series --vary block=64,128,256 PROGRAM` tries them", number,
-             without == 1 ? "launch has" : "launches have");
-    kp_write_note(w, KP_LEVEL_LAUNCH, NULL, text);
-    kp_write_gap(w);
-}
-
 int kp_series_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const char *fields[FIELDS] = {"Variant", "Variant Grid", "Variant Block", "Change (%)"};
@@ -175,7 +165,8 @@ int kp_series_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
         kp_page_enter(&pages[i], w);
         rc = kp_page_each(&pages[i], write_launch, &seen);
         if (!rc && seen.without)
-            tell_without(w, seen.without);
+            kp_page_tell_without(w, seen.without, "launch has", "launches have",
+                                 "no variants: `kprof series --vary block=64,128,256 PROGRAM` tries them");
     }
     return rc;
 }
