@@ -61,11 +61,22 @@ static char *fallback_name(const struct kp_launch *l)
     return kp_strdup("unnamed kernel");
 }
 
+bool kp_record_place(const struct kp_window *w, struct kp_launch_info *i)
+{
+    const struct kp_context *c = w->context;
+    i->context_id = c->id;
+    i->device = c->device_ordinal;
+    i->cc_major = c->device.cc_major;
+    i->cc_minor = c->device.cc_minor;
+    i->chip = kp_strdup(c->chip);
+    i->reason = kp_strdup("");
+    return i->chip && i->reason;
+}
+
 static void fill_header(const struct kp_window *w, struct kp_item *item)
 {
     struct kp_launch_info *i = &item->result->launch;
     const struct kp_launch *l = &item->launch;
-    const struct kp_context *c = w->context;
     const char *mangled = item->function ? item->function->facts.mangled : "";
     i->kind = item->function ? KP_WORKLOAD_KERNEL : KP_WORKLOAD_GRAPH;
     i->mangled = kp_strdup(mangled);
@@ -75,16 +86,10 @@ static void fill_header(const struct kp_window *w, struct kp_item *item)
         i->demangled = *mangled ? kp_strdup(item->function->demangled) : fallback_name(l);
     memcpy(i->grid, l->shape.grid, sizeof(i->grid));
     memcpy(i->block, l->shape.block, sizeof(i->block));
-    i->context_id = c->id;
-    i->stream_id = kp_context_stream_id(w->setup, c, l->stream, l->ptsz);
-    i->device = c->device_ordinal;
-    i->cc_major = c->device.cc_major;
-    i->cc_minor = c->device.cc_minor;
-    i->chip = kp_strdup(c->chip);
-    i->reason = kp_strdup("");
+    i->stream_id = kp_context_stream_id(w->setup, w->context, l->stream, l->ptsz);
     i->graph_number = l->graph_number;
     i->node = l->node;
-    item->result->lossy |= !i->mangled || !i->demangled || !i->chip || !i->reason;
+    item->result->lossy |= !kp_record_place(w, i) || !i->mangled || !i->demangled;
 }
 
 static void note_stream(struct kp_window *w, CUstream stream)

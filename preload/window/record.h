@@ -9,6 +9,9 @@
 /* Appends a record, all 0. NULL without memory. */
 struct kp_item *kp_record_new(struct kp_window *w);
 
+/* Sets where a result is of: context, device and chip; and that nothing is wrong with it. False without memory. */
+bool kp_record_place(const struct kp_window *w, struct kp_launch_info *i);
+
 /* Takes over `l`, with the copy of its arguments, its ranges and its call stack; a wanted launch gets a result.
  * False without memory: `l` stays the caller's. */
 bool kp_record_launch(struct kp_window *w, struct kp_launch *l, bool wanted, const struct kp_graph *graph,

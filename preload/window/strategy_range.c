@@ -35,19 +35,12 @@ static const char *admit(const struct kp_question *q)
 static bool fill_header(const struct kp_window *w, struct kp_launch_info *i)
 {
     struct kp_range_open *r = kp_ranges_open();
-    const struct kp_context *c = w->context;
     i->kind = KP_WORKLOAD_RANGE;
     i->ordinal = kp_session_seen(0);
     i->mangled = kp_strdup(r->name);
-    i->context_id = c->id;
-    i->device = c->device_ordinal;
-    i->cc_major = c->device.cc_major;
-    i->cc_minor = c->device.cc_minor;
-    i->chip = kp_strdup(c->chip);
-    i->reason = kp_strdup("");
     i->nvtx = r->nvtx;
     r->nvtx = (struct kp_nvtx){.ranges = NULL};
-    return i->mangled && i->chip && i->reason;
+    return kp_record_place(w, i) && i->mangled;
 }
 
 /* Makes the record that carries the result: the window's first, which issues nothing. */
