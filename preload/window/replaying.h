@@ -17,6 +17,14 @@ struct kp_repetition {
     void (*over)(struct kp_window *w);    /* after the last */
 };
 
+/* As a window is replayed: one operation after the other. */
+extern const struct kp_repetition kp_one_by_one;
+
+/* Counts a job that `how` made: rehearses it and runs its passes, while the program's own output of kernels is muted.
+ * Does nothing with a job for which memory was short. */
+void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, struct kp_job *j,
+                      struct kp_window_outcome *out);
+
 /* Closes a window whose memory was saved: waits for its launches, repeats and counts them. */
 void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out);
 

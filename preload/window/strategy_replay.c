@@ -74,24 +74,31 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
 
 /* ---- closing ---- */
 
-static void run_passes(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
+void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, struct kp_job *j,
+                      struct kp_window_outcome *out)
 {
-    w->cut = w->stuck = 0;
+    struct kp_mute mute;
     /* No launch takes longer alone than all of them together took in the program. */
     struct kp_repeat repeat = {w, KP_REHEARSAL_MS + 2 * (long)((kp_now_ns() - w->opened_ns) / 1e6)};
+    w->cut = w->stuck = 0;
+    if (!j->wanted)
+        return;
+    j->job.issue = how->issue;
+    j->job.rehearse = how->rehearse;
+    j->job.arg = &repeat;
+    kp_mute_begin(&mute);
+    kp_collector_replay(w->context->collector, &j->job, out);
+    kp_mute_end(&mute);
+}
+
+static void run_passes(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
+{
     struct kp_job j = how->job(w);
-    j.job.issue = how->issue;
-    j.job.rehearse = how->rehearse;
-    j.job.arg = &repeat;
-    if (j.wanted) {
-        struct kp_mute mute;
-        kp_mute_begin(&mute);
-        kp_collector_replay(w->context->collector, &j.job, out);
-        kp_mute_end(&mute);
+    kp_replay_passes(w, how, &j, out);
+    if (j.wanted)
         kp_probe_learn(w, j.job.executed, j.job.n_executed);
-    } else {
+    else
         out->note = kp_strdup("out of memory");
-    }
     kp_job_free(&j);
 }
 
@@ -195,11 +202,12 @@ void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struc
     kp_timeline_resume();
 }
 
+const struct kp_repetition kp_one_by_one = {
+    .job = kp_job_make, .issue = kp_repeat_issue, .rehearse = kp_repeat_rehearse, .tries = 3};
+
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
-    static const struct kp_repetition one_by_one = {
-        .job = kp_job_make, .issue = kp_repeat_issue, .rehearse = kp_repeat_rehearse, .tries = 3};
-    kp_replay_close(w, &one_by_one, out);
+    kp_replay_close(w, &kp_one_by_one, out);
 }
 
 static void abandon(struct kp_window *w)

@@ -9,14 +9,13 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "preload/os/progress.h"
-#include "preload/os/stdout_mute.h"
 #include "preload/os/worker.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/window/flags.h"
 #include "preload/window/harvest.h"
 #include "preload/window/job.h"
-#include "preload/window/repeat.h"
+#include "preload/window/replaying.h"
 #include "preload/window/strategy.h"
 #include "preload/window/variant.h"
 #include "preload/window/waits.h"
@@ -173,22 +172,12 @@ static void count(struct series *s, struct kp_result *r, const char *name)
 {
     struct kp_window *w = s->w;
     struct kp_window_outcome out = {.note = NULL};
-    struct kp_repeat repeat = {w, KP_REHEARSAL_MS + 2 * (long)((kp_now_ns() - w->opened_ns) / 1e6)};
     const char *waits = s->item->function->waits;
-    w->cut = w->stuck = 0;
-    struct kp_job j = kp_job_make(w);
-    j.job.issue = kp_repeat_issue;
-    j.job.rehearse = kp_repeat_rehearse;
-    j.job.arg = &repeat;
+    struct kp_job j = kp_one_by_one.job(w);
     j.job.probe = w->setup->configs && j.job.executed && kp_context_may_probe();
     s->item->config = (struct kp_known_config){0};
-    if (j.wanted) {
-        struct kp_mute mute;
-        kp_mute_begin(&mute);
-        kp_collector_replay(w->context->collector, &j.job, &out);
-        kp_mute_end(&mute);
-        learn(s, &j.job);
-    }
+    kp_replay_passes(w, &kp_one_by_one, &j, &out);
+    learn(s, &j.job);
     s->item->function->waits = waits; /* the program's own launch did end */
     if (out.replay.failed != KP_STAGE_NONE || !out.counters)
         explain(s, r, &out, name);
