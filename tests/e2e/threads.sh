@@ -16,7 +16,7 @@ done
 
 # Many threads that start while others launch: what a window leaves room for closes none, however late it was opened.
 for round in $(rounds 3); do
-    limit=90 KPROF_DEBUG=window FAKE_DEVICES=1 both "64 threads, round $round" "$programs/p_threads" 64
+    KPROF_DEBUG=window FAKE_DEVICES=1 both "64 threads, round $round" "$programs/p_threads" 64
     expect "64 threads: launches profiled" "$(account profiled)" "$(launches)"
     expect "64 threads: closed by" "$(sed -n 's/.*closes (replay): \([^;]*\);.*/\1/p' "$tmp/kprof.err" |
         grep -v '^cuMemcpy\|^as many launches\|^the end' | sort -u | paste -sd' ')" ""
