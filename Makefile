@@ -10,7 +10,7 @@ CLANG_TIDY  ?= clang-tidy
 PREFIX      ?= /usr/local
 WERROR      ?=
 # Seconds one test program may take.
-TEST_LIMIT  ?= 450
+TEST_LIMIT  ?= 300
 
 # A recipe's first line is $(call say,WHAT): the short form of the command after it, which starts with $(Q).
 Q   := $(if $(V),,@)
