@@ -25,7 +25,7 @@ static double mean_of(const double *v, size_t n)
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += v[i];
-    return n ? sum / (double)n : 0;
+    return sum / (double)n;
 }
 
 static double deviation_of(const double *v, size_t n, double mean)
@@ -33,7 +33,7 @@ static double deviation_of(const double *v, size_t n, double mean)
     double squares = 0;
     for (size_t i = 0; i < n; i++)
         squares += (v[i] - mean) * (v[i] - mean);
-    return n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
+    return sqrt(squares / (double)(n - 1));
 }
 
 /* Returns how many of the sorted values are in the lower of two modes; 0: there is one mode. */
@@ -51,6 +51,8 @@ static size_t lower_mode(const double *v, size_t n, double mean)
 
 bool kp_alike(const char *metric, double *values, size_t n, char *why, size_t size)
 {
+    if (n < 2)
+        return true;
     qsort(values, n, sizeof(*values), by_size);
     double mean = mean_of(values, n), spread = mean != 0 ? deviation_of(values, n, mean) / fabs(mean) : 0;
     size_t low = lower_mode(values, n, mean);
