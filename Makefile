@@ -351,6 +351,7 @@ run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),
 	 $(if $(RUNTIME_$(VARIANT)),KP_TEST_SHIM=$(abspath $(SHIM)) ASAN_OPTIONS=verify_asan_link_order=0:quarantine_size_mb=16:malloc_context_size=6 \
 	 LSAN_OPTIONS=suppressions=$(CURDIR)/tools/lsan.supp:print_suppressions=0) \
 	 KP_TEST_PRELOAD_PLAIN=$(if $(filter asan ubsan,$(VARIANT)),$(realpath $(shell $(CC) -print-file-name=$(RUNTIME_ubsan)))) \
+	 KP_HOST_ANSWERS=$(abspath $(BUILD))/host-answers \
 	 KP_TEST_ENV='$(TEST_ENV_$(VARIANT))' tools/run_tests.sh $(TEST_LIMIT) $(OUT)/test-logs $(or $(TESTS),$(TEST_SCRIPTS) $(RUN_BIN))
 
 list-goldens:

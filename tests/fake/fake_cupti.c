@@ -59,6 +59,17 @@ static void unlock(const struct fake_cuda_api **api)
 
 #define LOCKED() const struct fake_cuda_api *lock_ __attribute__((cleanup(unlock), unused)) = lock()
 
+/* The real library's handler flushes the program's output, too. */
+static void flush_stdout(void)
+{
+    fflush(stdout);
+}
+
+__attribute__((constructor)) static void flush_at_exit(void)
+{
+    atexit(flush_stdout);
+}
+
 /* --- the real library, for the host side --- */
 
 static void *real_symbol(const char *name)
@@ -87,36 +98,10 @@ static void *real_symbol(const char *name)
         *(void **)&real = real_symbol(#function);                                                                      \
         return real ? real(params) : CUPTI_ERROR_NOT_INITIALIZED;                                                      \
     }
-FORWARD(cuptiProfilerHostDeinitialize, CUpti_Profiler_Host_Deinitialize_Params)
 FORWARD(cuptiProfilerHostGetSupportedChips, CUpti_Profiler_Host_GetSupportedChips_Params)
-FORWARD(cuptiProfilerHostGetBaseMetrics, CUpti_Profiler_Host_GetBaseMetrics_Params)
-FORWARD(cuptiProfilerHostGetSubMetrics, CUpti_Profiler_Host_GetSubMetrics_Params)
-FORWARD(cuptiProfilerHostGetMetricProperties, CUpti_Profiler_Host_GetMetricProperties_Params)
-FORWARD(cuptiProfilerHostConfigAddMetrics, CUpti_Profiler_Host_ConfigAddMetrics_Params)
-FORWARD(cuptiProfilerHostGetConfigImageSize, CUpti_Profiler_Host_GetConfigImageSize_Params)
-FORWARD(cuptiProfilerHostGetConfigImage, CUpti_Profiler_Host_GetConfigImage_Params)
-FORWARD(cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses_Params)
 FORWARD(cuptiProfilerHostGetMaxNumHardwareMetricsPerPass, CUpti_Profiler_Host_GetMaxNumHardwareMetricsPerPass_Params)
 
-/* The real library would refuse the fake's availability image; without one it assumes all counters. */
-CUptiResult cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params *params)
-{
-    CUptiResult (*real)(CUpti_Profiler_Host_Initialize_Params *);
-    CUpti_Profiler_Host_Initialize_Params copy;
-    CUptiResult result;
-
-    ENTER(params, CUpti_Profiler_Host_Initialize_Params);
-    *(void **)&real = real_symbol("cuptiProfilerHostInitialize");
-    if (!real)
-        return CUPTI_ERROR_NOT_INITIALIZED;
-    copy = *params;
-    if (copy.pCounterAvailabilityImage &&
-        !memcmp(copy.pCounterAvailabilityImage, AVAILABILITY_MAGIC, strlen(AVAILABILITY_MAGIC)))
-        copy.pCounterAvailabilityImage = NULL;
-    result = real(&copy);
-    params->pHostObject = copy.pHostObject;
-    return result;
-}
+#include "cupti/host.c"
 
 /* --- evaluation of the fake's own images --- */
 
@@ -238,9 +223,19 @@ static double value_in(const char *metric, const struct fake_image_range *range,
 /* See cupti_pm.h. */
 static bool evaluate_sample(CUpti_Profiler_Host_EvaluateToGpuValues_Params *params, CUptiResult *result);
 
+static CUptiResult evaluate_real(const CUpti_Profiler_Host_EvaluateToGpuValues_Params *params)
+{
+    CUpti_Profiler_Host_EvaluateToGpuValues_Params copy = *params;
+    struct host *h = host_of(params->pHostObject);
+    CUptiResult result = h ? open_real(h) : CUPTI_ERROR_INVALID_PARAMETER;
+
+    REAL("cuptiProfilerHostEvaluateToGpuValues", CUpti_Profiler_Host_EvaluateToGpuValues_Params);
+    copy.pHostObject = h ? h->real : NULL;
+    return result ? result : real(&copy);
+}
+
 CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params *params)
 {
-    CUptiResult (*real)(CUpti_Profiler_Host_EvaluateToGpuValues_Params *);
     const struct fake_image_range *range;
     const struct fake_image *image;
     CUptiResult result;
@@ -249,9 +244,8 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
     if (evaluate_sample(params, &result))
         return result;
     image = own_image(params->pCounterDataImage, params->counterDataImageSize);
-    *(void **)&real = real_symbol("cuptiProfilerHostEvaluateToGpuValues");
     if (!image)
-        return real ? real(params) : CUPTI_ERROR_NOT_INITIALIZED;
+        return evaluate_real(params);
     if (!params->pHostObject || params->rangeIndex >= image->n_ranges)
         return CUPTI_ERROR_INVALID_PARAMETER;
     range = &image_ranges(image)[params->rangeIndex];
@@ -269,14 +263,14 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
 
 CUptiResult cuptiProfilerHostGetRangeName(CUpti_Profiler_Host_GetRangeName_Params *params)
 {
-    CUptiResult (*real)(CUpti_Profiler_Host_GetRangeName_Params *);
     const struct fake_image *image;
 
     ENTER(params, CUpti_Profiler_Host_GetRangeName_Params);
     image = own_image(params->pCounterDataImage, params->counterDataImageSize);
-    *(void **)&real = real_symbol("cuptiProfilerHostGetRangeName");
-    if (!image)
-        return real ? real(params) : CUPTI_ERROR_NOT_INITIALIZED;
+    if (!image) {
+        REAL("cuptiProfilerHostGetRangeName", CUpti_Profiler_Host_GetRangeName_Params);
+        return real(params);
+    }
     if (params->rangeIndex >= image->n_ranges)
         return CUPTI_ERROR_INVALID_PARAMETER;
     params->pRangeName = strdup(image_ranges(image)[params->rangeIndex].name);
@@ -702,11 +696,8 @@ static CUptiResult passes_of(const uint8_t *config, size_t size, uint32_t *n)
 {
     CUpti_Profiler_Host_GetNumOfPasses_Params params = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE, NULL,
                                                         size, (uint8_t *)(uintptr_t)config, 0};
-    CUptiResult (*real)(CUpti_Profiler_Host_GetNumOfPasses_Params *);
-    CUptiResult result;
+    CUptiResult result = count_passes(&params);
 
-    *(void **)&real = real_symbol("cuptiProfilerHostGetNumOfPasses");
-    result = real ? real(&params) : CUPTI_ERROR_NOT_INITIALIZED;
     *n = (uint32_t)params.numOfPasses;
     if (!result && (!*n || *n > FAKE_MAX_PASSES))
         fake_misuse("a config image of %u passes; the fake holds up to %d", *n, FAKE_MAX_PASSES);

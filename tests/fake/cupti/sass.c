@@ -103,33 +103,122 @@ static void own_details(size_t row, CUpti_SassMetrics_MetricDetails *out)
                                              "a metric of the fake library"};
 }
 
-static CUptiResult count_metrics(CUpti_SassMetrics_GetNumOfMetrics_Params *params)
+/* Begins a question whose answer is kept as in host.c: false when it is not. */
+static bool ask_sass(const char *function, const char *chip, size_t n, struct bytes *question)
 {
-    CUptiResult (*real)(CUpti_SassMetrics_GetNumOfMetrics_Params *);
+    memset(question, 0, sizeof(*question));
+    if (!host_opened || !chip || !put_library(question))
+        return false;
+    put_text(question, function);
+    put_text(question, chip);
+    put_number(question, n);
+    return true;
+}
 
-    *(void **)&real = real_symbol("cuptiSassMetricsGetNumOfMetrics");
-    if (real)
-        return real(params);
+/* Opens the library where all host objects so far had kept answers. Its object stays. */
+static void open_for_lists(const char *chip)
+{
+    struct host h = {.type = CUPTI_PROFILER_TYPE_RANGE_PROFILER, .chip = (char *)(uintptr_t)chip};
+
+    if (host_opened && !real_opened)
+        real_initialize(&h);
+}
+
+static CUptiResult own_count(CUpti_SassMetrics_GetNumOfMetrics_Params *params)
+{
     params->numOfMetrics = 0;
     for (size_t row = 0; row < N_SASS_ROWS; row++)
         params->numOfMetrics += begins_metric(row);
     return params->pChipName ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 
-static CUptiResult list_metrics(CUpti_SassMetrics_GetMetrics_Params *params)
+static CUptiResult count_metrics(CUpti_SassMetrics_GetNumOfMetrics_Params *params)
 {
-    CUptiResult (*real)(CUpti_SassMetrics_GetMetrics_Params *);
+    struct bytes question, answer = {NULL, 0, false};
+    CUptiResult (*real)(CUpti_SassMetrics_GetNumOfMetrics_Params *);
+    CUptiResult result;
+    bool kept = ask_sass(__func__, params->pChipName, 0, &question);
+
+    if (kept && recall(&question, &result, &answer) && answer.n == sizeof(params->numOfMetrics)) {
+        memcpy(&params->numOfMetrics, answer.at, sizeof(params->numOfMetrics));
+    } else {
+        open_for_lists(params->pChipName);
+        *(void **)&real = real_symbol("cuptiSassMetricsGetNumOfMetrics");
+        result = real ? real(params) : own_count(params);
+        put(&answer, &params->numOfMetrics, sizeof(params->numOfMetrics));
+        if (kept && real && !result)
+            keep(&question, result, &answer);
+    }
+    free(question.at);
+    free(answer.at);
+    return result;
+}
+
+static CUptiResult own_list(CUpti_SassMetrics_GetMetrics_Params *params)
+{
     size_t n = 0;
 
-    *(void **)&real = real_symbol("cuptiSassMetricsGetMetrics");
-    if (real)
-        return real(params);
     if (!params->pChipName || !params->pMetricsList)
         return CUPTI_ERROR_INVALID_PARAMETER;
     for (size_t row = 0; row < N_SASS_ROWS && n < params->numOfMetrics; row++)
         if (begins_metric(row))
             own_details(row, &params->pMetricsList[n++]);
     return CUPTI_SUCCESS;
+}
+
+static void put_list(struct bytes *answer, const CUpti_SassMetrics_GetMetrics_Params *params)
+{
+    for (size_t i = 0; i < params->numOfMetrics; i++) {
+        put_number(answer, params->pMetricsList[i].metricId);
+        put_text(answer, params->pMetricsList[i].pMetricName);
+        put_text(answer, params->pMetricsList[i].pMetricDescription);
+    }
+}
+
+static void take_list(const struct bytes *answer, CUpti_SassMetrics_GetMetrics_Params *params)
+{
+    const char *at = (const char *)answer->at;
+
+    for (size_t i = 0; i < params->numOfMetrics; i++) {
+        CUpti_SassMetrics_MetricDetails *m = &params->pMetricsList[i];
+
+        memcpy(&m->metricId, at, sizeof(m->metricId));
+        m->pMetricName = at + sizeof(m->metricId);
+        m->pMetricDescription = m->pMetricName + strlen(m->pMetricName) + 1;
+        at = m->pMetricDescription + strlen(m->pMetricDescription) + 1;
+    }
+}
+
+static CUptiResult list_metrics(CUpti_SassMetrics_GetMetrics_Params *params)
+{
+    static struct lent *lists; /* their texts stay for the whole process, as those of the library do */
+    struct bytes question, answer = {NULL, 0, false};
+    CUptiResult (*real)(CUpti_SassMetrics_GetMetrics_Params *);
+    CUptiResult result;
+    bool kept = params->pMetricsList && ask_sass(__func__, params->pChipName, params->numOfMetrics, &question);
+
+    if (kept && recall(&question, &result, &answer) && !result) {
+        struct lent *list = fake_realloc(NULL, sizeof(*list));
+
+        if (list) {
+            *list = (struct lent){.next = lists, .bytes = answer};
+            lists = list;
+            take_list(&answer, params);
+        }
+        free(question.at);
+        return list ? CUPTI_SUCCESS : CUPTI_ERROR_OUT_OF_MEMORY;
+    }
+    open_for_lists(params->pChipName);
+    *(void **)&real = real_symbol("cuptiSassMetricsGetMetrics");
+    result = real ? real(params) : own_list(params);
+    if (kept && real && !result) {
+        put_list(&answer, params);
+        keep(&question, result, &answer);
+    }
+    if (kept)
+        free(question.at);
+    free(answer.at);
+    return result;
 }
 
 CUptiResult cuptiSassMetricsGetNumOfMetrics(CUpti_SassMetrics_GetNumOfMetrics_Params *params)
@@ -152,6 +241,7 @@ CUptiResult cuptiSassMetricsGetProperties(CUpti_SassMetrics_GetProperties_Params
 
     ENTER(params, CUpti_SassMetrics_GetProperties_Params);
     LOCKED();
+    open_for_lists(params->pChipName);
     *(void **)&real = real_symbol(__func__);
     if (real)
         return real(params);
