@@ -33,8 +33,8 @@ struct host {
     const uint8_t *availability; /* the caller's */
     const char **names;          /* of the first list */
     size_t n_names;
-    bool told;                   /* the library knows that list */
-    bool live;                   /* it is more than type, chip and one list: no answer is kept */
+    bool told; /* the library knows that list */
+    bool live; /* it is more than type, chip and one list: no answer is kept */
     struct bytes image;
     struct lent *lent;
 };
@@ -212,7 +212,8 @@ static CUptiResult real_initialize(struct host *h)
 
 static CUptiResult real_add(struct host *h, const char **names, size_t n)
 {
-    CUpti_Profiler_Host_ConfigAddMetrics_Params p = {.structSize = CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
+    CUpti_Profiler_Host_ConfigAddMetrics_Params p = {.structSize =
+                                                         CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
 
     REAL("cuptiProfilerHostConfigAddMetrics", CUpti_Profiler_Host_ConfigAddMetrics_Params);
     p.pHostObject = h->real;
@@ -351,7 +352,8 @@ CUptiResult cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetri
 
 static CUptiResult real_image_size(struct host *h, size_t *size)
 {
-    CUpti_Profiler_Host_GetConfigImageSize_Params p = {.structSize = CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
+    CUpti_Profiler_Host_GetConfigImageSize_Params p = {.structSize =
+                                                           CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
 
     REAL("cuptiProfilerHostGetConfigImageSize", CUpti_Profiler_Host_GetConfigImageSize_Params);
     p.pHostObject = h->real;

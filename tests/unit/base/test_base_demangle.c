@@ -661,12 +661,12 @@ static void test_prefixes(void **state)
     }
 }
 
-/* Every letter in every place takes a sanitiser a minute; there each place gets some of them, and all places together
- * all. The fuzzer of the demangler goes further. */
+/* Every letter in every place takes seconds, and a sanitiser a minute: each place gets some of them, and all places
+ * together all. The fuzzer of the demangler goes further. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { EVERY = 5 };
+enum { EVERY = 10 };
 #else
-enum { EVERY = 1 };
+enum { EVERY = 2 };
 #endif
 
 static void test_mutations(void **state)

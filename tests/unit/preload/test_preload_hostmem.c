@@ -874,7 +874,7 @@ static void test_fork(void **state)
     OK(register_host(pages, 3 * PAGE, 0));
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&thread, NULL, ask, p), 0); /* holds the lock about half of the time */
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 6; i++) {
         int status = -1;
         pid_t child = fork();
         if (!child)
