@@ -109,3 +109,40 @@ bool kp_environment_next(const char **cursor, const char **name, size_t *name_le
     *value_len = (size_t)(line + len - *value);
     return true;
 }
+
+/* The launchers' variables, the innermost launcher first. Processes that mpirun, srun and torchrun start within a
+ * batch job inherit the SLURM_PROCID of the job's script. Those that torchrun starts inherit that of the torchrun on
+ * their node. */
+static const struct {
+    const char *name, *beside; /* counts only if `beside` is set too */
+} rank_variables[] = {
+    {"RANK", "WORLD_SIZE"}, /* torchrun, and other launchers for torch.distributed */
+    {"OMPI_COMM_WORLD_RANK", NULL}, {"PMIX_RANK", NULL},    {"PMI_RANK", NULL}, /* MPICH, Intel MPI, Cray's */
+    {"MV2_COMM_WORLD_RANK", NULL},                                              /* MVAPICH2 */
+    {"PALS_RANKID", NULL},                                                      /* Cray's mpiexec, for any program */
+    {"FLUX_TASK_RANK", NULL},       {"SLURM_PROCID", NULL}, {"RANK", NULL},
+};
+
+/* Returns the value of a variable; NULL when it is empty or not set. */
+static const char *value_in(const char *lines, const char *wanted, size_t *len)
+{
+    const char *name, *value = lines ? NULL : getenv(wanted);
+    size_t name_len;
+    *len = value ? strlen(value) : 0;
+    while (!*len && kp_environment_next(&lines, &name, &name_len, &value, len))
+        if (strlen(wanted) != name_len || strncmp(wanted, name, name_len) != 0)
+            *len = 0;
+    return *len ? value : NULL;
+}
+
+const char *kp_environment_rank(const char *lines, size_t *len)
+{
+    size_t of_other;
+    for (size_t i = 0; i < sizeof rank_variables / sizeof *rank_variables; i++) {
+        const char *value = value_in(lines, rank_variables[i].name, len), *beside = rank_variables[i].beside;
+        if (value && (!beside || value_in(lines, beside, &of_other)))
+            return value;
+    }
+    *len = 0;
+    return NULL;
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/environment.h"
 #include "base/path.h"
 #include "base/text.h"
 
@@ -13,35 +14,6 @@ struct macros {
     const char *host;
     bool has_index; /* the pattern contains %i */
 };
-
-/* The launchers' variables, the innermost launcher first. Processes that mpirun, srun and torchrun start within a
- * batch job inherit the SLURM_PROCID of the job's script. Those that torchrun starts inherit that of the torchrun on
- * their node. */
-static const struct {
-    const char *name, *beside; /* counts only if `beside` is set too */
-} rank_variables[] = {
-    {"RANK", "WORLD_SIZE"}, /* torchrun, and other launchers for torch.distributed */
-    {"OMPI_COMM_WORLD_RANK", NULL}, {"PMIX_RANK", NULL},    {"PMI_RANK", NULL}, /* MPICH, Intel MPI, Cray's */
-    {"MV2_COMM_WORLD_RANK", NULL},                                              /* MVAPICH2 */
-    {"PALS_RANKID", NULL},                                                      /* Cray's mpiexec, for any program */
-    {"FLUX_TASK_RANK", NULL},       {"SLURM_PROCID", NULL}, {"RANK", NULL},
-};
-
-static const char *set_to(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
-static const char *rank(void)
-{
-    for (size_t i = 0; i < sizeof rank_variables / sizeof *rank_variables; i++) {
-        const char *value = set_to(rank_variables[i].name), *beside = rank_variables[i].beside;
-        if (value && (!beside || set_to(beside)))
-            return value;
-    }
-    return "0";
-}
 
 /* Expands a variable; `p` is behind "%q". Returns the character behind the closing brace. */
 static const char *expand_env(const char *p, const char *pattern, FILE *out, int *rc, char **err)
@@ -61,6 +33,13 @@ static const char *expand_env(const char *p, const char *pattern, FILE *out, int
     return p + n + 2;
 }
 
+static void write_rank(FILE *out)
+{
+    size_t len;
+    const char *rank = kp_environment_rank(NULL, &len);
+    fputs(rank ? rank : "0", out);
+}
+
 /* Expands one macro; `p` is behind a '%'. Returns the text behind the macro. */
 static const char *expand_macro(const char *p, const char *pattern, struct macros *m, FILE *out, int *rc, char **err)
 {
@@ -76,7 +55,7 @@ static const char *expand_macro(const char *p, const char *pattern, struct macro
         m->has_index = true;
         break;
     case 'r':
-        fputs(rank(), out);
+        write_rank(out);
         break;
     case '%':
         fputc('%', out);

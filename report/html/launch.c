@@ -193,16 +193,9 @@ size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full)
 /* Returns the rank that the environment tells; -1 for none. */
 static long rank_of(const struct kp_session *s)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",      "PMI_RANK",     "MV2_COMM_WORLD_RANK",
-                                        "PALS_RANKID",          "FLUX_TASK_RANK", "SLURM_PROCID", "RANK"};
-    for (size_t i = 0; s->environment && i < sizeof names / sizeof *names; i++) {
-        const char *cursor = s->environment, *name, *value;
-        size_t name_len, value_len;
-        while (kp_environment_next(&cursor, &name, &name_len, &value, &value_len))
-            if (strlen(names[i]) == name_len && !strncmp(names[i], name, name_len) && value_len)
-                return strtol(value, NULL, 10);
-    }
-    return -1;
+    size_t len;
+    const char *rank = kp_environment_rank(s->environment ? s->environment : "", &len);
+    return rank ? strtol(rank, NULL, 10) : -1;
 }
 
 static void write_devices(struct kp_data *d, FILE *to, const struct kp_session *s)

@@ -115,20 +115,27 @@ int kp_result_set_spread(struct kp_result *r, const char *name, uint32_t counted
     return 0;
 }
 
-/* Source of the update: Welford's method (Knuth, The Art of Computer Programming, volume 2, 4.2.2). */
-int kp_result_add_value(struct kp_result *r, const char *name, const char *unit, double value)
+/* Source of the update: Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample
+ * variances, Stanford 1979, (1.5). With one value it is Welford's. */
+int kp_result_add_mean(struct kp_result *r, const char *name, const char *unit, const struct kp_mean *of)
 {
     struct kp_metric *m = find(r, name);
     if (!m || m->kind != KP_VALUE_REAL || !m->counted) {
-        int rc = kp_result_set_real(r, name, unit, value);
-        return rc ? rc : kp_result_set_spread(r, name, 1, 0);
+        int rc = kp_result_set_real(r, name, unit, of->mean);
+        return rc ? rc : kp_result_set_spread(r, name, of->counted, of->deviation);
     }
-    double from_mean = value - m->real, squares = m->deviation * m->deviation * (m->counted - 1);
-    m->counted++;
-    m->real += from_mean / m->counted;
-    squares += from_mean * (value - m->real);
-    m->deviation = squares > 0 ? sqrt(squares / (m->counted - 1)) : 0;
+    double before = m->counted, added = of->counted, all = before + added, apart = of->mean - m->real;
+    double squares = m->deviation * m->deviation * (before - 1) + of->deviation * of->deviation * (added - 1) +
+                     apart * apart * before * added / all;
+    m->counted += of->counted;
+    m->real += apart * added / all;
+    m->deviation = squares > 0 ? sqrt(squares / (all - 1)) : 0;
     return 0;
+}
+
+int kp_result_add_value(struct kp_result *r, const char *name, const char *unit, double value)
+{
+    return kp_result_add_mean(r, name, unit, &(struct kp_mean){.counted = 1, .mean = value});
 }
 
 /* The 0.975 quantile of Student's t for 1 to 30 degrees of freedom; beyond, that of the normal distribution is near

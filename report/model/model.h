@@ -285,6 +285,13 @@ int kp_result_set_na(struct kp_result *r, const char *name, const char *why);
 /* Adds the value of a further launch to a metric that rotation counts: value, `counted` and `deviation` are then those
  * of all. Sets the metric if it has no value yet. 0, or -ENOMEM with `r` as it was. */
 int kp_result_add_value(struct kp_result *r, const char *name, const char *unit, double value);
+/* A mean over launches, and their standard deviation. */
+struct kp_mean {
+    uint32_t counted; /* launches, 1 or more */
+    double mean, deviation;
+};
+/* Does the same with the mean of further launches, as if each of them had been added by itself. */
+int kp_result_add_mean(struct kp_result *r, const char *name, const char *unit, const struct kp_mean *of);
 /* Sets over how many launches metric `name`, which must be set, is a mean, and their standard deviation. 0 or -ENOENT.
  */
 int kp_result_set_spread(struct kp_result *r, const char *name, uint32_t counted, double deviation);

@@ -54,8 +54,33 @@ static void taken_apart(void **state)
     assert_false(kp_environment_next(&cursor, &name, &name_len, &value, &value_len));
 }
 
+/* The rank that stored lines tell: torchrun's counts first where the number of ranks is beside it. */
+static void rank_told(void **state)
+{
+    static const struct {
+        const char *lines, *rank;
+    } cases[] = {{"SLURM_PROCID=4\n", "4"},
+                 {"RANK=12\nSLURM_PROCID=4\nWORLD_SIZE=16\n", "12"},
+                 {"RANK=12\nSLURM_PROCID=4\n", "4"},
+                 {"RANK=12\n", "12"},
+                 {"PMI_RANK=\nPMI_SIZE=2\nRANK=3", "3"},
+                 {"RANK=\n", NULL},
+                 {"LOCAL_RANK=1\n", NULL},
+                 {"", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t len = 99;
+        const char *rank = kp_environment_rank(cases[i].lines, &len);
+        assert_true(!rank == !cases[i].rank);
+        assert_int_equal(len, rank ? strlen(cases[i].rank) : 0);
+        if (rank)
+            assert_memory_equal(rank, cases[i].rank, len);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen), cmocka_unit_test(taken_apart)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen), cmocka_unit_test(taken_apart),
+                                       cmocka_unit_test(rank_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,45 @@
+/*
+ * A kernel and shape on several ranks of a program: what they counted put together, and the time that it took on each.
+ * The time of each rank is kept in metrics, with an instance for each rank, so that all formats have it.
+ *
+ * Threads: a result belongs to its holder.
+ */
+#ifndef KP_REPORT_MODEL_RANKS_H
+#define KP_REPORT_MODEL_RANKS_H
+
+#include "report/model/model.h"
+
+/* The metrics: the mean of the ranks' durations, all launches, and the imbalance in percent. */
+#define KP_RANK_DURATION  "rank__duration"
+#define KP_RANK_LAUNCHES  "rank__launches"
+#define KP_RANK_IMBALANCE "rank__imbalance"
+
+/* Adds what another rank counted of the same kernel and shape. Means of both become one mean, with the spread of all
+ * launches; what `r` lacks is moved from `from`. Launches and counted ones add up. Of values that are no means, `r`
+ * keeps its own. 0, or -ENOMEM with both as far as it got. */
+int kp_ranks_add(struct kp_result *r, struct kp_result *from);
+
+/* A kernel and shape on one rank. */
+struct kp_rank {
+    const char *name;  /* "0" */
+    uint64_t launches; /* all of them, not only those that were counted */
+    double ns;         /* the mean duration of a launch; NAN = not known */
+};
+
+/* Sets the metrics of the ranks. Duration and imbalance have those ranks alone whose duration is known, and are left
+ * out without any. 0 or -ENOMEM. */
+int kp_ranks_set(struct kp_result *r, const struct kp_rank *at, size_t n);
+
+struct kp_ranks {
+    size_t n;               /* ranks with a duration, 1 or more */
+    uint64_t launches;      /* on all ranks */
+    double mean, low, high; /* of the ranks' mean durations, ns */
+    const char *slowest;    /* the rank of the highest one; as long as the result */
+    double imbalance;       /* percent by which the slowest is above the mean */
+    double total, lost;     /* of all launches, ns; that ranks would wait for the slowest */
+};
+
+/* Reads the metrics of the ranks; false where there are none. */
+bool kp_ranks_of(const struct kp_result *r, struct kp_ranks *out);
+
+#endif
