@@ -166,7 +166,7 @@ int kp_html_files_save(struct kp_html_files *f)
 
 /* --- the browser --- */
 
-char *kp_html_temporary(void)
+char *kp_temporary_file(const char *name)
 {
     const char *folder = getenv("TMPDIR");
     char *path = NULL;
@@ -175,7 +175,7 @@ char *kp_html_temporary(void)
         return NULL;
     }
     char *made = mkdtemp(path), *file = NULL;
-    if (made && asprintf(&file, "%s/report.html", made) < 0) {
+    if (made && asprintf(&file, "%s/%s", made, name) < 0) {
         errno = ENOMEM;
         file = NULL;
     }

@@ -12,8 +12,8 @@
 int kp_html_take(const char *value, const char **out);
 /* Shows a file in the browser of this desktop. Returns 0, or an exit status after reporting why not. */
 int kp_html_open(const char *path);
-/* Names a new file in the folder of temporary files, malloc'ed; NULL with errno. */
-char *kp_html_temporary(void);
+/* Returns the path of a file `name` in a new folder for temporary files, malloc'ed; NULL with errno. */
+char *kp_temporary_file(const char *name);
 /* Writes the file; `compare` as in kp_html_print. A file that is there is replaced only when the new one is complete,
  * and a session never. Returns 0, or an exit status after reporting why. */
 int kp_html_save(const struct kp_html *h, bool compare, const char *path);

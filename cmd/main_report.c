@@ -13,6 +13,7 @@
 #include "cmd/html_file.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
+#include "cmd/together.h"
 #include "report/html/folded.h"
 #include "report/html/html.h"
 #include "report/html/trace_json.h"
@@ -29,6 +30,7 @@ struct flags {
     bool open;         /* show it */
     const char *trace; /* the trace to write; NULL = none */
     bool is_folded;
+    bool ranks; /* puts the sessions of ranks together */
     enum kp_folded_by folded;
 };
 
@@ -142,7 +144,7 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     int status = open_file(path, o, d, &file);
     if (!status) {
         struct kp_display of_file = *d;
-        of_file.file = path;
+        of_file.file = d->file ? d->file : path;
         int rc = kp_page_part(&out, &of_file, file.store, summary, &err);
         if (!rc)
             rc = tell_unmatched(file.store, o, d, printed, &err);
@@ -256,7 +258,7 @@ static int collect(char *const *paths, const struct kp_options *o, const struct 
 /* Writes the file, in the folder of temporary files where none is named, and shows it. */
 static int save_html(const struct kp_html *html, const struct flags *f)
 {
-    char *made = f->html ? NULL : kp_html_temporary();
+    char *made = f->html ? NULL : kp_temporary_file("report.html");
     if (!f->html && !made)
         return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file: %s", strerror(errno));
     int status = kp_html_save(html, false, made ? made : f->html);
@@ -383,6 +385,83 @@ static int print_chosen(char *const *paths, size_t n, const struct flags *f, con
     return status;
 }
 
+/* --- ranks --- */
+
+/* Opens the sessions. Returns 0, or the exit status of the first that failed. */
+static int open_ranks(char *const *paths, size_t n, struct kp_rank_file *files)
+{
+    int status = EXIT_SUCCESS;
+    for (size_t i = 0; i < n; i++) {
+        files[i].path = paths[i];
+        int one = kp_open_session(paths[i], false, &files[i].store);
+        status = status ? status : one;
+    }
+    return status;
+}
+
+/* Puts the sessions together into the file `to`. Without one of them the numbers would be those of other ranks alone,
+ * so that it must not be missing. Returns 0, or an exit status after reporting why. */
+static int put_together(char *const *paths, size_t n, const char *to)
+{
+    struct kp_rank_file *files = calloc(n, sizeof *files);
+    char *err = NULL;
+    if (!files)
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    int status = open_ranks(paths, n, files);
+    if (status) {
+        kp_console_error(0, "the ranks are not put together, as one of them is missing");
+    } else {
+        int rc = kp_put_together(files, n, to, &err);
+        if (rc)
+            status = kp_console_error(rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
+    }
+    for (size_t i = 0; i < n; i++)
+        kp_store_close(files[i].store);
+    free(files);
+    free(err);
+    return status;
+}
+
+/* Whether the environment, the flags, or the file of options choose the pages. */
+static bool is_page_given(void)
+{
+    char name[KP_OPTION_NAME_MAX];
+    kp_option_env_name(kp_option_row(offsetof(struct kp_options, page)), name);
+    char *value = kp_options_value(environ, name);
+    free(value);
+    return value;
+}
+
+static void remove_temporary(char *path)
+{
+    kp_store_remove(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+}
+
+/* Prints what the sessions of ranks give together, which is in a file of its own meanwhile. */
+static int print_ranks(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
+                       struct kp_display *d)
+{
+    static const enum kp_page_id pages[] = {KP_PAGE_RANKS, KP_PAGE_DETAILS};
+    if (f->trace)
+        return kp_console_error(KP_EXIT_USAGE, "timelines are not put together: --trace-json goes without --ranks");
+    char *to[] = {kp_temporary_file("ranks.kprof"), NULL};
+    if (!*to)
+        return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file: %s", strerror(errno));
+    if (!is_page_given()) {
+        d->n_pages = sizeof pages / sizeof *pages;
+        memcpy(d->pages, pages, sizeof pages);
+    }
+    d->file = "--ranks FILE...";
+    int status = put_together(paths, n, *to);
+    if (!status)
+        status = print_chosen(to, 1, f, o, d);
+    remove_temporary(*to);
+    free(*to);
+    return status;
+}
+
 /* --- the command --- */
 
 static int take_html(const char *value, void *arg)
@@ -403,6 +482,14 @@ static int take_open(const char *value, void *arg)
     struct flags *f = arg;
     (void)value;
     f->open = true;
+    return 0;
+}
+
+static int take_ranks(const char *value, void *arg)
+{
+    struct flags *f = arg;
+    (void)value;
+    f->ranks = true;
     return 0;
 }
 
@@ -434,6 +521,11 @@ static const struct kp_own_flag own[] = {
      "for "
      "flame graphs read them",
      take_folded},
+    {"ranks", "",
+     "put sessions of a program's ranks together that rotation recorded: each kernel and shape has one entry, and the "
+     "page "
+     "ranks tells how evenly it takes its time on them; that page comes first where none is chosen",
+     take_ranks},
 };
 
 const struct kp_own_flag *kp_main_report_flags(size_t *n)
@@ -462,7 +554,7 @@ int kp_main_report(int argc, char **argv)
     if (status)
         return status;
     kp_display_fit(&d, &o, STDOUT_FILENO);
-    status = print_chosen(argv + optind, (size_t)(argc - optind), &f, &o, &d);
+    status = (f.ranks ? print_ranks : print_chosen)(argv + optind, (size_t)(argc - optind), &f, &o, &d);
     kp_options_free(&o);
     return status;
 }

@@ -26,7 +26,7 @@ static const struct page_row {
     [KP_PAGE_SESSION] = {kp_session_page, false}, [KP_PAGE_SUMMARY] = {kp_summary_page, false},
     [KP_PAGE_TRACE] = {kp_trace_page, false},     [KP_PAGE_SOURCE] = {kp_source_page, false},
     [KP_PAGE_PM] = {kp_pm_page, false},           [KP_PAGE_TIMELINE] = {kp_timeline_page, false},
-    [KP_PAGE_SERIES] = {kp_series_page, false},
+    [KP_PAGE_SERIES] = {kp_series_page, false},   [KP_PAGE_RANKS] = {kp_ranks_page, false},
 };
 
 /* --- pages with any writer --- */

@@ -28,7 +28,7 @@ int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *a
  * of memory; errors of the writer stay there. */
 typedef int kp_page_fn(const struct kp_page *pages, size_t n, struct kp_writer *w);
 kp_page_fn kp_details_page, kp_raw_page, kp_session_page, kp_summary_page, kp_trace_page, kp_source_page, kp_pm_page,
-    kp_timeline_page, kp_series_page;
+    kp_timeline_page, kp_series_page, kp_ranks_page;
 /* Writes the pages details and raw where the display groups launches. */
 kp_page_fn kp_grouped_page;
 /* Makes this the session of all further blocks. */

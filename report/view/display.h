@@ -41,7 +41,7 @@ struct kp_display {
     size_t brief_most;              /* and then at most this many of them in full; 0 = one of each kernel and shape */
     size_t width;                   /* of a line of text; 0 = KP_LINE_WIDTH (out.h) */
     bool colors;                    /* of text */
-    const char *file;               /* the session file, where it stays; NULL: there is none. Not owned */
+    const char *file; /* the session file for a command line, where it stays; NULL: there is none. Not owned */
 };
 
 /* Makes a display of the print-* and page options, which must have been checked. Only trace_columns and

@@ -1,0 +1,232 @@
+/* The page ranks: the same kernel and shape on several ranks of a program, and how evenly it takes its time on them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/model/launch_names.h"
+#include "report/model/ranks.h"
+#include "report/model/short_names.h"
+#include "report/pages/page_body.h"
+#include "report/view/order.h"
+
+enum { TIME, LAUNCHES, RANKS, AVERAGE, LOWEST, HIGHEST, SLOWEST, IMBALANCE, GRID, BLOCK, NAME, FIELDS };
+static const char *const headings[FIELDS] = {"Time (%)", "Launches",      "Ranks", "Avg (ns)", "Min (ns)", "Max (ns)",
+                                             "Slowest",  "Imbalance (%)", "Grid",  "Block",    "Name"};
+enum { NAME_LEAST = 20, GAP = 2, CELL = KP_NUMBER_MAX + 64 };
+
+/* A kernel and shape. */
+struct entry {
+    char *name, *slowest;
+    size_t range; /* of the name, see kp_launch_range_length */
+    uint32_t grid[3], block[3];
+    struct kp_ranks of;
+};
+
+struct entries {
+    struct entry *at;
+    size_t n, capacity;
+    double total;     /* of all launches on all ranks, ns */
+    uint64_t without; /* entries without ranks */
+};
+
+static int add_entry(struct kp_result *r, void *arg)
+{
+    struct entries *e = arg;
+    struct kp_ranks of;
+    if (!kp_ranks_of(r, &of)) {
+        e->without++;
+        return 0;
+    }
+    if (e->n == e->capacity) {
+        size_t capacity = e->capacity ? 2 * e->capacity : 32;
+        struct entry *grown = realloc(e->at, capacity * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        e->at = grown;
+        e->capacity = capacity;
+    }
+    struct entry one = {.name = kp_strdup(kp_launch_name(&r->launch)), .slowest = kp_strdup(of.slowest), .of = of};
+    if (!one.name || !one.slowest) {
+        free(one.name);
+        free(one.slowest);
+        return -ENOMEM;
+    }
+    one.range = kp_launch_range_length(&r->launch);
+    memcpy(one.grid, r->launch.grid, sizeof one.grid);
+    memcpy(one.block, r->launch.block, sizeof one.block);
+    e->at[e->n++] = one;
+    e->total += of.total;
+    return 0;
+}
+
+static void free_entries(struct entries *e)
+{
+    for (size_t i = 0; i < e->n; i++) {
+        free(e->at[i].name);
+        free(e->at[i].slowest);
+    }
+    free(e->at);
+}
+
+/* What would be saved is what the other ranks wait for the slowest. */
+static int by_choice(const void *a, const void *b, void *sort)
+{
+    const struct entry *x = a, *y = b;
+    int order =
+        kp_order(&(struct kp_ordered){x->name, x->of.total, x->of.lost, x->of.launches},
+                 &(struct kp_ordered){y->name, y->of.total, y->of.lost, y->of.launches}, *(const enum kp_sort *)sort);
+    order = order ? order : memcmp(x->grid, y->grid, sizeof x->grid);
+    return order ? order : memcmp(x->block, y->block, sizeof x->block);
+}
+
+/* --- rows --- */
+
+struct cells {
+    char text[NAME][CELL];
+    const char *at[FIELDS];
+};
+
+static void fill_size(char *to, const uint32_t size[3])
+{
+    snprintf(to, CELL, "(%u, %u, %u)", size[0], size[1], size[2]);
+}
+
+static void fill_cells(struct cells *c, const struct entry *e, const char *name, double total, bool plain)
+{
+    snprintf(c->text[TIME], CELL, "%.1f", total > 0 ? 100 * e->of.total / total : 0);
+    kp_count_cell(e->of.launches, plain, c->text[LAUNCHES]);
+    kp_count_cell(e->of.n, plain, c->text[RANKS]);
+    kp_number_cell(e->of.mean, plain, c->text[AVERAGE]);
+    kp_number_cell(e->of.low, plain, c->text[LOWEST]);
+    kp_number_cell(e->of.high, plain, c->text[HIGHEST]);
+    snprintf(c->text[IMBALANCE], CELL, "%.2f", e->of.imbalance);
+    fill_size(c->text[GRID], e->grid);
+    fill_size(c->text[BLOCK], e->block);
+    for (int i = 0; i < NAME; i++)
+        c->at[i] = c->text[i];
+    c->at[SLOWEST] = e->slowest;
+    c->at[NAME] = name;
+}
+
+/* Columns that a narrow terminal loses, in this order. */
+static const int dispensable[] = {AVERAGE, BLOCK, GRID, LOWEST, RANKS};
+
+/* A table being written. */
+struct written {
+    struct kp_writer *to;
+    const struct entries *entries;
+    size_t n; /* of the entries */
+    bool hidden[FIELDS];
+    char **names; /* NULL: in full */
+};
+
+static size_t width_of(const struct written *s, size_t column)
+{
+    size_t width = strlen(headings[column]);
+    struct cells c;
+    for (size_t i = 0; i < s->n; i++) {
+        fill_cells(&c, &s->entries->at[i], "", s->entries->total, false);
+        width = strlen(c.at[column]) > width ? strlen(c.at[column]) : width;
+    }
+    return width;
+}
+
+/* Chooses the columns that leave room for names; returns that room. */
+static size_t choose_columns(struct written *s)
+{
+    size_t widths[NAME], used = 1, line = kp_out_wide(&s->to->out);
+    for (size_t i = 0; i < NAME; i++) {
+        widths[i] = width_of(s, i) + GAP;
+        used += widths[i];
+    }
+    for (size_t i = 0; i < sizeof dispensable / sizeof *dispensable && used + NAME_LEAST > line; i++) {
+        s->hidden[dispensable[i]] = true;
+        used -= widths[dispensable[i]];
+    }
+    return used + NAME_LEAST <= line ? line - used : NAME_LEAST;
+}
+
+static int shorten(struct written *s, size_t room)
+{
+    struct kp_long_name *whole = calloc(s->n + 1, sizeof *whole);
+    if (!whole)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++)
+        whole[i] = (struct kp_long_name){s->entries->at[i].name, s->entries->at[i].range, false};
+    int rc = kp_short_names(whole, s->n, room, KP_SHORT_SIGNATURE, &s->names);
+    free(whole);
+    return rc;
+}
+
+static void write_table(const struct written *s)
+{
+    struct kp_column columns[FIELDS];
+    size_t shown[FIELDS], n = 0;
+    const char *row[FIELDS];
+    struct cells cells;
+    for (size_t i = 0; i < FIELDS; i++)
+        if (!s->hidden[i]) {
+            columns[n] = (struct kp_column){headings[i], i, 0, i == NAME};
+            shown[n++] = i;
+        }
+    kp_write_table(s->to, &(struct kp_table){.kind = KP_TABLE_OPEN, .columns = columns, .n = n});
+    for (size_t i = 0; i < s->n; i++) {
+        const struct entry *e = &s->entries->at[i];
+        fill_cells(&cells, e, s->names ? s->names[i] : e->name, s->entries->total, s->to->kind->plain);
+        for (size_t j = 0; j < n; j++)
+            row[j] = cells.at[shown[j]];
+        kp_write_row(s->to, row);
+    }
+    kp_write_table_end(s->to);
+}
+
+/* Says how to read the table, and how many rows it lacks. */
+static void write_notes(struct kp_writer *w, size_t rest)
+{
+    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 64];
+    kp_format_count(rest, number);
+    snprintf(text, sizeof text, "and %s more: --top 0 lists all", number);
+    if (rest)
+        kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
+    kp_write_note(w, KP_LEVEL_PAGE, NULL,
+                  "Avg, Min and Max are of the ranks' mean durations; imbalance: how far Max is above Avg");
+}
+
+static int write_entries(struct kp_writer *w, struct entries *e)
+{
+    const struct kp_display *d = w->out.display;
+    struct written s = {.to = w, .entries = e, .n = d->top && d->top < e->n ? d->top : e->n};
+    enum kp_sort sort = d->sort;
+    qsort_r(e->at, e->n, sizeof *e->at, by_choice, &sort);
+    int rc = w->kind->rows ? 0 : shorten(&s, choose_columns(&s));
+    if (rc)
+        return rc;
+    kp_write_heading(w, KP_LEVEL_PAGE, "Kernels by rank");
+    write_table(&s);
+    if (!w->kind->rows)
+        write_notes(w, e->n - s.n);
+    kp_write_gap(w);
+    kp_short_names_free(s.names, s.n);
+    return 0;
+}
+
+int kp_ranks_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+{
+    const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = headings, .n = FIELDS};
+    int rc = 0;
+    kp_write_begin(w, &layout);
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct entries e = {.n = 0};
+        kp_page_enter(&pages[i], w);
+        rc = kp_page_each(&pages[i], add_entry, &e);
+        if (!rc && e.n)
+            rc = write_entries(w, &e);
+        if (!rc && e.without)
+            kp_page_tell_without(w, e.without, "launch has", "launches have",
+                                 "no durations by rank: `kprof report --ranks FILE...` puts the sessions of ranks "
+                                 "together that rotation recorded");
+        free_entries(&e);
+    }
+    return rc;
+}
