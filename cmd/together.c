@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ struct share {
     size_t session;
     int device;
     uint64_t launches;
-    double ns; /* the mean duration; NAN = not known */
+    struct kp_mean duration; /* ns; counted 0 = not known */
 };
 
 /* A kernel and shape. */
@@ -214,14 +213,16 @@ static int add_share(struct together *t, struct entry *e, const struct share *s)
 static int take_launch(struct kp_result *r, void *arg)
 {
     struct together *t = arg;
-    struct share s = {.session = t->now, .device = r->launch.device, .launches = r->launch.alike, .ns = NAN};
+    struct share s = {.session = t->now, .device = r->launch.device, .launches = r->launch.alike};
     struct entry *e = NULL;
     if (!r->launch.groups) /* the session has it for another reason, and so has what is printed */
         return append(t, r, 0, &e);
     int rc = check_chip(t, &r->launch);
     if (rc)
         return rc;
-    kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &s.ns);
+    const struct kp_metric *ns = kp_result_find(r, "gpu__time_duration.sum");
+    if (ns && ns->kind == KP_VALUE_REAL && ns->counted)
+        s.duration = (struct kp_mean){ns->counted, ns->real, ns->deviation};
     uint64_t hash = hash_of(r);
     e = find(t, r, hash);
     rc = e ? kp_ranks_add(&e->result, r) : append(t, r, hash, &e);
@@ -302,7 +303,7 @@ static int set_ranks(const struct together *t, struct entry *e)
     struct kp_rank *at = calloc(e->n + 1, sizeof *at);
     int rc = at ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < e->n; i++) {
-        at[i] = (struct kp_rank){share_name(t, &e->shares[i]), e->shares[i].launches, e->shares[i].ns};
+        at[i] = (struct kp_rank){share_name(t, &e->shares[i]), e->shares[i].launches, e->shares[i].duration};
         rc = at[i].name ? 0 : -ENOMEM;
     }
     if (!rc && e->n)

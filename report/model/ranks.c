@@ -61,24 +61,57 @@ static int set_launches(struct kp_result *r, const struct kp_rank *at, const cha
     return rc ? rc : kp_result_set_instances(r, KP_RANK_LAUNCHES, names, values, n);
 }
 
+/* Returns the standard deviation of the imbalance that follows from those of the ranks: by how much each rank's moves
+ * it, to first order. *counted: the fewest launches of a rank. */
+static double spread_of(const struct kp_rank *at, size_t n, double high, double mean, size_t known, uint32_t *counted)
+{
+    double squares = 0;
+    bool is_first = true; /* the slowest rank comes once */
+    *counted = UINT32_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const struct kp_mean *m = &at[i].duration;
+        if (!m->counted)
+            continue;
+        bool is_slowest = is_first && m->mean == high;
+        double by_one = (is_slowest ? 1 / mean : 0) - high / ((double)known * mean * mean);
+        is_first &= !is_slowest;
+        squares += by_one * by_one * m->deviation * m->deviation;
+        *counted = m->counted < *counted ? m->counted : *counted;
+    }
+    return 100 * sqrt(squares);
+}
+
+static int set_imbalance(struct kp_result *r, const struct kp_rank *at, size_t n, double mean, size_t known)
+{
+    double high = 0;
+    uint32_t counted;
+    for (size_t i = 0; i < n; i++)
+        if (at[i].duration.counted && at[i].duration.mean > high)
+            high = at[i].duration.mean;
+    int rc = kp_result_set_real(r, KP_RANK_IMBALANCE, "%", imbalance_of(high, mean));
+    if (rc || !(mean > 0))
+        return rc;
+    double deviation = spread_of(at, n, high, mean, known, &counted);
+    return kp_result_set_spread(r, KP_RANK_IMBALANCE, counted, deviation);
+}
+
 static int set_durations(struct kp_result *r, const struct kp_rank *at, const char **names, double *values, size_t n)
 {
-    double sum = 0, high = 0;
+    double sum = 0;
     size_t known = 0;
     for (size_t i = 0; i < n; i++) {
-        if (isnan(at[i].ns))
+        if (!at[i].duration.counted)
             continue;
         names[known] = at[i].name;
-        values[known++] = at[i].ns;
-        sum += at[i].ns;
-        high = at[i].ns > high ? at[i].ns : high;
+        values[known++] = at[i].duration.mean;
+        sum += at[i].duration.mean;
     }
     if (!known)
         return 0;
     double mean = sum / (double)known;
     int rc = kp_result_set_real(r, KP_RANK_DURATION, "ns", mean);
     rc = rc ? rc : kp_result_set_instances(r, KP_RANK_DURATION, names, values, known);
-    return rc ? rc : kp_result_set_real(r, KP_RANK_IMBALANCE, "%", imbalance_of(high, mean));
+    return rc ? rc : set_imbalance(r, at, n, mean, known);
 }
 
 int kp_ranks_set(struct kp_result *r, const struct kp_rank *at, size_t n)
@@ -112,7 +145,9 @@ bool kp_ranks_of(const struct kp_result *r, struct kp_ranks *out)
                              .mean = times->real,
                              .low = times->instances[0].value,
                              .high = times->instances[0].value,
-                             .slowest = times->instances[0].key};
+                             .slowest = times->instances[0].key,
+                             .half = NAN};
+    kp_metric_interval(kp_result_find(r, KP_RANK_IMBALANCE), &out->half);
     if (launches && launches->kind == KP_VALUE_COUNT)
         out->launches = launches->count;
     for (size_t i = 0; i < times->n_instances; i++) {

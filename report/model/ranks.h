@@ -21,13 +21,13 @@ int kp_ranks_add(struct kp_result *r, struct kp_result *from);
 
 /* A kernel and shape on one rank. */
 struct kp_rank {
-    const char *name;  /* "0" */
-    uint64_t launches; /* all of them, not only those that were counted */
-    double ns;         /* the mean duration of a launch; NAN = not known */
+    const char *name;        /* "0" */
+    uint64_t launches;       /* all of them, not only those that were counted */
+    struct kp_mean duration; /* ns; counted 0 = not known */
 };
 
-/* Sets the metrics of the ranks. Duration and imbalance have those ranks alone whose duration is known, and are left
- * out without any. 0 or -ENOMEM. */
+/* Sets the metrics of the ranks. Duration and imbalance are of those ranks whose duration is known, and are left out
+ * without any. The imbalance has the spread that follows from the durations', to first order. 0 or -ENOMEM. */
 int kp_ranks_set(struct kp_result *r, const struct kp_rank *at, size_t n);
 
 struct kp_ranks {
@@ -36,6 +36,7 @@ struct kp_ranks {
     double mean, low, high; /* of the ranks' mean durations, ns */
     const char *slowest;    /* the rank of the highest one; as long as the result */
     double imbalance;       /* percent by which the slowest is above the mean */
+    double half;            /* of its interval, as kp_metric_interval; NAN = not known */
     double total, lost;     /* of all launches, ns; that ranks would wait for the slowest */
 };
 

@@ -1,5 +1,6 @@
 /* The page ranks: the same kernel and shape on several ranks of a program, and how evenly it takes its time on them. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,9 @@
 #include "report/pages/page_body.h"
 #include "report/view/order.h"
 
-enum { TIME, LAUNCHES, RANKS, AVERAGE, LOWEST, HIGHEST, SLOWEST, IMBALANCE, GRID, BLOCK, NAME, FIELDS };
-static const char *const headings[FIELDS] = {"Time (%)", "Launches",      "Ranks", "Avg (ns)", "Min (ns)", "Max (ns)",
-                                             "Slowest",  "Imbalance (%)", "Grid",  "Block",    "Name"};
+enum { TIME, LAUNCHES, RANKS, AVERAGE, LOWEST, HIGHEST, SLOWEST, IMBALANCE, INTERVAL, GRID, BLOCK, NAME, FIELDS };
+static const char *const headings[FIELDS] = {"Time (%)", "Launches",      "Ranks",  "Avg (ns)", "Min (ns)", "Max (ns)",
+                                             "Slowest",  "Imbalance (%)", "+- (%)", "Grid",     "Block",    "Name"};
 enum { NAME_LEAST = 20, GAP = 2, CELL = KP_NUMBER_MAX + 64 };
 
 /* A kernel and shape. */
@@ -101,6 +102,9 @@ static void fill_cells(struct cells *c, const struct entry *e, const char *name,
     kp_number_cell(e->of.low, plain, c->text[LOWEST]);
     kp_number_cell(e->of.high, plain, c->text[HIGHEST]);
     snprintf(c->text[IMBALANCE], CELL, "%.2f", e->of.imbalance);
+    *c->text[INTERVAL] = '\0';
+    if (!isnan(e->of.half))
+        snprintf(c->text[INTERVAL], CELL, "%.2f", e->of.half);
     fill_size(c->text[GRID], e->grid);
     fill_size(c->text[BLOCK], e->block);
     for (int i = 0; i < NAME; i++)
@@ -189,8 +193,10 @@ static void write_notes(struct kp_writer *w, size_t rest)
     snprintf(text, sizeof text, "and %s more: --top 0 lists all", number);
     if (rest)
         kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
-    kp_write_note(w, KP_LEVEL_PAGE, NULL,
-                  "Avg, Min and Max are of the ranks' mean durations; imbalance: how far Max is above Avg");
+    kp_write_note(
+        w, KP_LEVEL_PAGE, NULL,
+        "Avg, Min and Max are of the ranks' mean durations. The imbalance is how far Max is above Avg; one that "
+        "is not above its +- may be chance");
 }
 
 static int write_entries(struct kp_writer *w, struct entries *e)

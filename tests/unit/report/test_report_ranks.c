@@ -103,7 +103,8 @@ static void groups_fill_up(void **state)
  * the first and the third rank would wait 30 ns for each of their launches. The fourth has no duration. */
 static void times_of_ranks(void **state)
 {
-    static const struct kp_rank at[] = {{"0", 10, 100}, {"1", 20, 130}, {"2", 40, 100}, {"3", 5, NAN}};
+    static const struct kp_rank at[] = {
+        {"0", 10, {4, 100, 11}}, {"1", 20, {5, 130, 22}}, {"2", 40, {6, 100, 33}}, {"3", 5, {0, 0, 0}}};
     struct kp_result r = {0};
     struct kp_ranks of;
     (void)state;
@@ -117,6 +118,12 @@ static void times_of_ranks(void **state)
     assert_near(of.high, 130);
     assert_string_equal(of.slowest, "1");
     assert_near(of.imbalance, 100 * (130.0 / 110 - 1));
+    /* The slowest one's 22 moves it by 22 * (1 / 110 - 130 / (3 * 110^2)), the others' 11 and 33 by 130 / (3 * 110^2)
+     * of them: 20 * (1 - 13 / 33) = 400 / 33, 130 / 33 and 390 / 33 percent. Four launches: a t of 3.182. */
+    double deviation = sqrt(400.0 * 400 + 130.0 * 130 + 390.0 * 390) / 33;
+    assert_int_equal(kp_result_find(&r, KP_RANK_IMBALANCE)->counted, 4);
+    assert_near(kp_result_find(&r, KP_RANK_IMBALANCE)->deviation, deviation);
+    assert_near(of.half, 3.182 * deviation * sqrt(2.0 / 4));
     assert_near(of.total, 7600);
     assert_near(of.lost, 30 * 10 + 30 * 40);
     assert_near(kp_result_find(&r, KP_RANK_IMBALANCE)->real, of.imbalance);
