@@ -100,6 +100,88 @@ print("%d of %d inside" % (held, total))
 assert total >= 60 and 0.9 <= held / total <= 0.985, (held, total)
 END
 
+# Sessions of ranks are put together: launches add up, values are means over the launches of all, and what one rank lacks comes
+# from another. The last rank launches each kernel few times.
+rank() { # RANK ROUNDS
+    RANK=$1 WORLD_SIZE=3 FAKE_VARY=4 FAKE_SEED=$1 KPROF_EXPORT=$tmp/run.%r.kprof both "rank $1" "$p" "$2"
+}
+rank 0 40
+rank 1 40
+rank 2 1
+together() { # FLAGS...
+    env -u KPROF_METRICS -u KPROF_SET -u KPROF_REPLAY_MODE "$build/kprof" report --ranks "$@"
+}
+together --json "$tmp"/run.[012].kprof >"$tmp/together.json" || fail "ranks: the status"
+together --csv "$tmp"/run.[012].kprof >"$tmp/together.csv" || fail "ranks: the status of CSV"
+for r in 0 1 2; do
+    "$build/kprof" report --json "$tmp/run.$r.kprof" >"$tmp/rank.$r.json"
+done
+python3 - "$tmp" <<'END' || fail "ranks: what they give together"
+import csv, json, sys
+folder = sys.argv[1]
+def launches(name):
+    session = json.load(open("%s/%s.json" % (folder, name)))
+    return session, {l["name"]: (l, {m["name"]: m for m in l["metrics"]}) for l in session["launches"]}
+whole, together = launches("together")
+ranks = [launches("rank.%d" % r)[1] for r in range(3)]
+assert whole["session"]["replay"] == "rotation, 3 ranks put together", whole["session"]["replay"]
+assert whole["session"]["launches_seen"] == 243, whole["session"]
+assert set(together) == set(ranks[0]) and len(together) == 2
+filled = means = 0
+for name, (launch, metrics) in together.items():
+    of = [rank[name] for rank in ranks]
+    for key in ("launches", "counted"):
+        assert launch["rotation"][key] == sum(l["rotation"][key] for l, _ in of), (key, launch["rotation"])
+    for metric, m in metrics.items():
+        parts = [values[metric] for _, values in of if "counted" in values.get(metric, {})]
+        if not parts or metric.startswith("rank__"):
+            continue
+        assert m["counted"] == sum(p["counted"] for p in parts), (m, parts)
+        mean = sum(p["counted"] * p["value"] for p in parts) / m["counted"]
+        squares = sum((p["deviation"] or 0) ** 2 * (p["counted"] - 1) + p["counted"] * (p["value"] - mean) ** 2 for p in parts)
+        assert abs(m["value"] - mean) <= 1e-9 * abs(mean), (m, parts)
+        assert abs(m["deviation"] - (squares / (m["counted"] - 1)) ** 0.5) <= 1e-6 * abs(mean), (m, parts)
+        means += 1
+        filled += len(parts) == 2
+    ns = [values["gpu__time_duration.sum"]["value"] for _, values in of]
+    assert metrics["rank__duration"]["instances"] == [[str(r), ns[r]] for r in range(3)], metrics["rank__duration"]
+    assert metrics["rank__launches"]["instances"] == [[str(r), l["rotation"]["launches"]] for r, (l, _) in enumerate(of)]
+    imbalance = 100 * (max(ns) / (sum(ns) / 3) - 1)
+    assert abs(metrics["rank__imbalance"]["value"] - imbalance) < 1e-6, (metrics["rank__imbalance"], ns)
+print("%d means, %d that a rank lacks" % (means, filled))
+assert means > filled > 0
+for row in csv.DictReader(open(folder + "/together.csv")):
+    ranks_of = dict(together[row["Name"]][1]["rank__duration"]["instances"])
+    assert float(row["Max (ns)"]) == max(ranks_of.values()) == ranks_of[row["Slowest"]], row
+    assert float(row["Min (ns)"]) == min(ranks_of.values()) and row["Ranks"] == "3", row
+END
+# A slow rank stands out of what its launches vary by; the page comes first, and the sections follow.
+RANK=3 WORLD_SIZE=4 FAKE_VARY=4 FAKE_SEED=3 FAKE_SLOW=30 KPROF_EXPORT=$tmp/run.%r.kprof both "slow rank" "$p" 40
+together "$tmp"/run.[013].kprof >"$tmp/together" || fail "slow rank: the status"
+expect "slow rank: first" "$(sed -n 2p "$tmp/together")" " Kernels by rank"
+expect "slow rank: rows" "$(awk '$7 == 3 && $3 == 3 && $8 > 12 && $8 < 26 && $9 > 0 && $9 < 8' "$tmp/together" | wc -l)" 2
+expect "slow rank: entries" "$(grep -c '^    Rotation: 120 \|^    Rotation: 240 ' "$tmp/together")" 2
+expect "slow rank: temporary files" "$(find "$tmp" -name ranks.kprof | wc -l)" 0
+# Without the flag each session is printed by itself, as ever.
+expect "ranks: apart" "$("$build/kprof" report "$tmp"/run.[01].kprof | grep -c '^    Rotation: ')" 4
+# What cannot be put together is refused, with nothing on stdout.
+refused() { # WHAT STATUS TEXT FILES...
+    what=$1 status=$2 text=$3
+    shift 3
+    together "$@" >"$tmp/refused.out" 2>"$tmp/refused.err"
+    expect "refused, $what: status" $? "$status"
+    grep -q "$text" "$tmp/refused.err" || fail "refused, $what: $(cat "$tmp/refused.err")"
+    [ ! -s "$tmp/refused.out" ] || fail "refused, $what: printed"
+}
+KPROF_REPLAY_MODE=kernel KPROF_EXPORT=$tmp/replayed.kprof both "replayed" "$p" 1
+refused "replayed" 2 'replayed.kprof cannot be put together with others: rotation' "$tmp/run.0.kprof" "$tmp/replayed.kprof"
+refused "twice" 2 'both are the same session' "$tmp/run.0.kprof" "$tmp/run.0.kprof"
+refused "missing" 2 'one of them is missing' "$tmp/run.0.kprof" "$tmp/none.kprof"
+python3 -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute("UPDATE launch SET chip = ?", ("GB100",)); d.commit()' \
+    "$tmp/run.1.kprof"
+refused "chips" 2 'different chips, GH100 and GB100' "$tmp/run.0.kprof" "$tmp/run.1.kprof"
+refused "trace" 2 'timelines are not put together' --trace-json "$tmp/trace" "$tmp/run.0.kprof"
+
 # Fewer launches than groups: what is lacking has its reason.
 both "few" "$p" 1
 expect "few: entries" "$(grep -c '^    Rotation: ' "$tmp/report")" 2

@@ -149,10 +149,11 @@ static uint64_t scatter(uint64_t hash)
 static __thread uint64_t group;
 
 /* The factor of a launch whose kernel varies on purpose: with FAKE_VARY=4 by a normal deviation of 4 %, others for
- * another FAKE_SEED; with FAKE_VARY=modes each second launch has twice of everything. */
+ * another FAKE_SEED; with FAKE_VARY=modes each second launch has twice of everything. With FAKE_SLOW=30 beside a number
+ * there is 30 % more of everything. */
 static double variation(const char *how, const char *metric, const char *kernel, size_t range)
 {
-    const char *seed = getenv("FAKE_SEED");
+    const char *seed = getenv("FAKE_SEED"), *slow = getenv("FAKE_SLOW");
     double sum = 0;
 
     if (!strcmp(how, "modes"))
@@ -164,7 +165,7 @@ static double variation(const char *how, const char *metric, const char *kernel,
                  (unsigned long long)group);
         sum += draw(scatter(fake_hash(FAKE_HASH_START, text, strlen(text))));
     }
-    return 1 + strtod(how, NULL) / 100 * (sum - 6);
+    return (1 + strtod(slow ? slow : "0", NULL) / 100) * (1 + strtod(how, NULL) / 100 * (sum - 6));
 }
 
 double fake_cupti_value(const char *metric, const char *kernel, size_t range)
