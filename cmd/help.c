@@ -13,7 +13,7 @@
 #include "report/judge/rules.h"
 #include "report/options/options.h"
 
-enum { HELP_COLUMN = 32, HELP_WIDTH = 100 };
+enum { HELP_COLUMN = 32, HELP_WIDTH = 100, VALUE_MAX = 128, TEXT_MAX = 1024 };
 
 static const char usage[] = "Usage: kprof [run] [options] [--] program [arguments]\n"
                             "       kprof series --vary NAME=LIST [options] [--] program [arguments]\n"
@@ -67,7 +67,7 @@ static void print_option(const char *flags, const char *text)
 
 static void print_row(const struct kp_option *row)
 {
-    char letter[8] = "    ", value[64] = "", flags[160], text[512];
+    char letter[8] = "    ", value[VALUE_MAX] = "", flags[VALUE_MAX + 96], text[TEXT_MAX];
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     value_name(row, value, sizeof value);
@@ -155,7 +155,7 @@ static void list_options(void)
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
     for (size_t i = 0; i < n; i++, row++) {
-        char env[KP_OPTION_NAME_MAX], value[64];
+        char env[KP_OPTION_NAME_MAX], value[VALUE_MAX];
         kp_option_env_name(row, env);
         value_name(row, value, sizeof value);
         printf("option\t%s\t%.1s\t%s\t%s\t%s\t%s\t%s\t%s\n", row->flag, &row->letter, env, kinds[i],
