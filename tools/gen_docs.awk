@@ -73,7 +73,7 @@ function man_option(i,    short)
 {
     print ".TP"
     short = letter[i] == "" ? "" : "\\fB\\-" letter[i] "\\fR, "
-    print short "\\fB\\-\\-" roff(flag[i]) "\\fR" roff_value(value[i])
+    print short "\\fB\\-\\-" roff(flag[i]) "\\fR" roff_value(broken(value[i]))
     print roff_text(help[i]) roff_default(fallback[i])
 }
 
