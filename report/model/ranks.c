@@ -126,12 +126,14 @@ int kp_ranks_set(struct kp_result *r, const struct kp_rank *at, size_t n)
     return rc;
 }
 
-/* Returns the launches of a rank. */
-static double launches_on(const struct kp_metric *launches, const char *rank)
+/* Returns the launches of a rank. *at moves on: ranks with a duration are in the order of all ranks. */
+static double launches_on(const struct kp_metric *launches, const char *rank, size_t *at)
 {
-    for (size_t i = 0; launches && i < launches->n_instances; i++)
-        if (!strcmp(launches->instances[i].key, rank))
-            return launches->instances[i].value;
+    while (launches && *at < launches->n_instances) {
+        const struct kp_instance *one = &launches->instances[(*at)++];
+        if (!strcmp(one->key, rank))
+            return one->value;
+    }
     return 0;
 }
 
@@ -139,6 +141,8 @@ bool kp_ranks_of(const struct kp_result *r, struct kp_ranks *out)
 {
     const struct kp_metric *times = kp_result_find(r, KP_RANK_DURATION);
     const struct kp_metric *launches = kp_result_find(r, KP_RANK_LAUNCHES);
+    double known = 0; /* launches on ranks with a duration */
+    size_t place = 0;
     if (!times || times->kind != KP_VALUE_REAL || !times->n_instances)
         return false;
     *out = (struct kp_ranks){.n = times->n_instances,
@@ -152,7 +156,9 @@ bool kp_ranks_of(const struct kp_result *r, struct kp_ranks *out)
         out->launches = launches->count;
     for (size_t i = 0; i < times->n_instances; i++) {
         const struct kp_instance *at = &times->instances[i];
-        out->total += at->value * launches_on(launches, at->key);
+        double n = launches_on(launches, at->key, &place);
+        known += n;
+        out->total += at->value * n;
         out->low = at->value < out->low ? at->value : out->low;
         if (at->value > out->high) {
             out->high = at->value;
@@ -160,7 +166,6 @@ bool kp_ranks_of(const struct kp_result *r, struct kp_ranks *out)
         }
     }
     out->imbalance = imbalance_of(out->high, out->mean);
-    for (size_t i = 0; i < times->n_instances; i++)
-        out->lost += (out->high - times->instances[i].value) * launches_on(launches, times->instances[i].key);
+    out->lost = out->high * known - out->total;
     return true;
 }
