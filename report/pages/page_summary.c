@@ -34,10 +34,17 @@ static const char *const headings[ADVISED] = {"Time (%)", "Total Time (ns)", "In
                                               "Med (ns)", "Min (ns)",        "Max (ns)",  "StdDev (ns)",
                                               "Name",     "Bound By",        "Gain (%)",  "Rule"};
 
+/* A launch, or the launches that an entry of a rotation stands for. */
+struct timed {
+    double ns, deviation; /* their mean, and standard deviation */
+    uint64_t launches;
+};
+
 struct group {
     char *name;
-    double *ns; /* of each launch */
+    struct timed *at;
     size_t n, capacity;
+    uint64_t launches;
     double total, saved;      /* saved: by the best rule */
     size_t range;             /* of the name, see kp_launch_range_length */
     const char *bound, *rule; /* "" when there is none. Not owned */
@@ -98,36 +105,37 @@ static struct group *find_or_insert(struct groups *k, const char *name)
     return known || !insert(k, at, name) ? &k->at[at] : NULL;
 }
 
-static int add_time(struct group *k, double ns)
+static int add_time(struct group *k, const struct timed *t)
 {
     if (k->n == k->capacity) {
         size_t capacity = k->capacity ? 2 * k->capacity : 16;
-        double *grown = realloc(k->ns, capacity * sizeof *grown);
+        struct timed *grown = realloc(k->at, capacity * sizeof *grown);
         if (!grown)
             return -ENOMEM;
-        k->ns = grown;
+        k->at = grown;
         k->capacity = capacity;
     }
-    k->ns[k->n++] = ns;
-    k->total += ns;
+    k->at[k->n++] = *t;
+    k->total += t->ns * (double)t->launches;
+    k->launches += t->launches;
     return 0;
 }
 
-static int add_named(struct groups *g, const char *name, double ns)
+static int add_named(struct groups *g, const char *name, const struct timed *t)
 {
     struct group *one = find_or_insert(g, name);
-    return one ? add_time(one, ns) : -ENOMEM;
+    return one ? add_time(one, t) : -ENOMEM;
 }
 
 /* Counts a launch in each range around it. */
-static int add_to_ranges(struct groups *g, const struct kp_nvtx *n, double ns)
+static int add_to_ranges(struct groups *g, const struct kp_nvtx *n, const struct timed *time)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < n->n_ranges; i++) {
         if (!kp_range_is_new(n, i))
             continue;
         char *title = kp_range_title(&n->ranges[i]);
-        rc = title ? add_named(g, title, ns) : -ENOMEM;
+        rc = title ? add_named(g, title, time) : -ENOMEM;
         free(title);
     }
     return rc;
@@ -136,48 +144,62 @@ static int add_to_ranges(struct groups *g, const struct kp_nvtx *n, double ns)
 static int take_launch(struct kp_result *r, void *arg)
 {
     struct times *t = arg;
-    double ns;
+    const struct kp_metric *m = kp_result_find(r, "gpu__time_duration.sum");
+    struct timed one = {.launches = r->launch.alike ? r->launch.alike : 1};
     if (t->judged && kp_details_judge(t->page->display, t->page->session, r, t->judged))
         return -ENOMEM;
-    if (!kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns) || !isfinite(ns)) {
-        t->without++;
+    if (!kp_metric_number(m, &one.ns) || !isfinite(one.ns)) {
+        t->without += one.launches;
         return 0;
     }
-    t->total += ns;
+    one.deviation = m->deviation;
+    t->total += one.ns * (double)one.launches;
     struct group *kernel = find_or_insert(&t->kernels, kp_launch_name(&r->launch));
     if (kernel)
         kernel->range = kp_launch_range_length(&r->launch);
-    int rc = kernel ? add_time(kernel, ns) : -ENOMEM;
-    return rc ? rc : add_to_ranges(&t->ranges, &r->launch.nvtx, ns);
+    int rc = kernel ? add_time(kernel, &one) : -ENOMEM;
+    return rc ? rc : add_to_ranges(&t->ranges, &r->launch.nvtx, &one);
 }
 
-static int by_number(const void *a, const void *b)
+static int by_duration(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double x = ((const struct timed *)a)->ns, y = ((const struct timed *)b)->ns;
     return (x > y) - (x < y);
 }
 
 static int by_choice(const void *a, const void *b, void *sort)
 {
     const struct group *x = a, *y = b;
-    return kp_order(&(struct kp_ordered){x->name, x->total, x->saved, x->n},
-                    &(struct kp_ordered){y->name, y->total, y->saved, y->n}, *(const enum kp_sort *)sort);
+    return kp_order(&(struct kp_ordered){x->name, x->total, x->saved, x->launches},
+                    &(struct kp_ordered){y->name, y->total, y->saved, y->launches}, *(const enum kp_sort *)sort);
 }
 
-/* Returns the deviation of a sample, as nvprof's successors do: the divisor is one instance less. */
+/* Returns the deviation of a sample, as nvprof's successors do: the divisor is one instance less. Launches of a
+ * rotation that were not counted are taken to spread as those that were. */
 static double deviation(const struct group *k)
 {
-    double mean = k->total / (double)k->n, squares = 0;
-    for (size_t i = 0; i < k->n; i++)
-        squares += (k->ns[i] - mean) * (k->ns[i] - mean);
-    return k->n > 1 ? sqrt(squares / (double)(k->n - 1)) : 0;
+    double all = (double)k->launches, mean = k->total / all, squares = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        double n = (double)k->at[i].launches, apart = k->at[i].ns - mean;
+        squares += k->at[i].deviation * k->at[i].deviation * (n - 1) + n * apart * apart;
+    }
+    return all > 1 ? sqrt(squares / (all - 1)) : 0;
+}
+
+/* Returns the duration of the launch that so many are shorter than; those of an entry have its mean. */
+static double ranked(const struct group *g, uint64_t before)
+{
+    size_t i = 0;
+    for (; i + 1 < g->n && before >= g->at[i].launches; i++)
+        before -= g->at[i].launches;
+    return g->at[i].ns;
 }
 
 static void free_groups(struct groups *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         free(g->at[i].name);
-        free(g->at[i].ns);
+        free(g->at[i].at);
     }
     free(g->at);
 }
@@ -235,14 +257,14 @@ struct cells {
 
 static void fill_cells(struct cells *c, struct group *g, const char *name, double total, bool plain)
 {
-    qsort(g->ns, g->n, sizeof *g->ns, by_number);
+    qsort(g->at, g->n, sizeof *g->at, by_duration);
     snprintf(c->number[TIME], KP_NUMBER_MAX, "%.1f", total > 0 ? 100 * g->total / total : 0);
     kp_number_cell(g->total, plain, c->number[TOTAL]);
-    kp_count_cell(g->n, plain, c->number[INSTANCES]);
-    kp_number_cell(g->total / (double)g->n, plain, c->number[AVERAGE]);
-    kp_number_cell((g->ns[(g->n - 1) / 2] + g->ns[g->n / 2]) / 2, plain, c->number[MEDIAN]);
-    kp_number_cell(g->ns[0], plain, c->number[LOWEST]);
-    kp_number_cell(g->ns[g->n - 1], plain, c->number[HIGHEST]);
+    kp_count_cell(g->launches, plain, c->number[INSTANCES]);
+    kp_number_cell(g->total / (double)g->launches, plain, c->number[AVERAGE]);
+    kp_number_cell((ranked(g, (g->launches - 1) / 2) + ranked(g, g->launches / 2)) / 2, plain, c->number[MEDIAN]);
+    kp_number_cell(g->at[0].ns, plain, c->number[LOWEST]);
+    kp_number_cell(g->at[g->n - 1].ns, plain, c->number[HIGHEST]);
     kp_number_cell(deviation(g), plain, c->number[DEVIATION]);
     for (int i = 0; i < NAME; i++)
         c->at[i] = c->number[i];

@@ -161,7 +161,23 @@ together "$tmp"/run.[013].kprof >"$tmp/together" || fail "slow rank: the status"
 expect "slow rank: first" "$(sed -n 2p "$tmp/together")" " Kernels by rank"
 expect "slow rank: rows" "$(awk '$7 == 3 && $3 == 3 && $8 > 12 && $8 < 26 && $9 > 0 && $9 < 8' "$tmp/together" | wc -l)" 2
 expect "slow rank: entries" "$(grep -c '^    Rotation: 120 \|^    Rotation: 240 ' "$tmp/together")" 2
+expect "slow rank: by name" "$(together --page ranks --sort name "$tmp"/run.[013].kprof | awk 'NR == 5 { print $NF }')" append
+expect "slow rank: the first one" "$(together --page ranks --top 1 "$tmp"/run.[013].kprof | grep -c 'and 1 more: --top 0 lists all')" 1
+expect "apart: no ranks" "$("$build/kprof" report --page ranks "$tmp/run.0.kprof" | grep -c '2 launches have no durations by rank')" 1
 expect "slow rank: temporary files" "$(find "$tmp" -name ranks.kprof | wc -l)" 0
+# The summary page and folded stacks weigh by all launches: increment has twice as many as append.
+together --page summary --csv "$tmp"/run.[013].kprof >"$tmp/summary.csv"
+together --folded stack "$tmp"/run.[013].kprof >"$tmp/folded"
+python3 - "$tmp" <<'END' || fail "weights"
+import csv, sys
+folder = sys.argv[1]
+rows = {r["Name"]: r for r in csv.DictReader(open(folder + "/summary.csv"))}
+assert rows["increment"]["Instances"] == "240" and rows["append"]["Instances"] == "120", rows
+stacks = dict(line.rsplit(" ", 1) for line in open(folder + "/folded"))
+for name, row in rows.items():
+    assert abs(float(row["Avg (ns)"]) * float(row["Instances"]) / float(row["Total Time (ns)"]) - 1) < 1e-9, row
+    assert abs(float(stacks[name]) / float(row["Total Time (ns)"]) - 1) < 1e-6, (row, stacks)
+END
 # Without the flag each session is printed by itself, as ever.
 expect "ranks: apart" "$("$build/kprof" report "$tmp"/run.[01].kprof | grep -c '^    Rotation: ')" 4
 # What cannot be put together is refused, with nothing on stdout.

@@ -591,9 +591,34 @@ static void each_page_is_written_in_large_pieces(void **state)
     }
 }
 
+/* Entries of a rotation weigh by all launches of theirs: three of 10 ns with a deviation of 1, and one of 20 ns. They
+ * take 50 ns, 12.5 on average; the squares are 2 + 3 * 2.5^2 + 7.5^2 = 77, and the deviation sqrt(77 / 3) = 5.07. */
+static void entries_weigh_by_their_launches(void **state)
+{
+    struct kp_display d = {.format = KP_FORMAT_CSV, .n_pages = 1, .pages = {KP_PAGE_SUMMARY}};
+    struct kp_result results[2] = {{.launch = {.id = 0, .demangled = "k", .alike = 3}},
+                                   {.launch = {.id = 1, .demangled = "k", .alike = 1}}};
+    struct kp_recording of = {.results = results, .n = 2};
+    struct kp_launches launches = {.each = each, .from = &of};
+    struct kp_test_text t = {NULL, 0};
+    struct kp_sink sink = kp_test_sink(&t);
+    char *err = NULL;
+    (void)state;
+    assert_int_equal(kp_result_add_mean(&results[0], "gpu__time_duration.sum", "ns", &(struct kp_mean){2, 10, 1}), 0);
+    assert_int_equal(kp_result_add_mean(&results[1], "gpu__time_duration.sum", "ns", &(struct kp_mean){1, 20, 0}), 0);
+    assert_int_equal(kp_page_print(&sink, &d, &rec.session, &launches, &err), 0);
+    assert_non_null(strstr(t.text, "\"100.0\",\"50\",\"4\",\"12.5\",\"10\",\"10\",\"20\",\"5.066228051190"));
+    free(t.text);
+    for (int i = 0; i < 2; i++) {
+        results[i].launch.demangled = NULL;
+        kp_result_free(&results[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_weigh_by_their_launches),
         cmocka_unit_test(each_page_in_each_format),
         cmocka_unit_test(no_page_depends_on_the_locale),
         cmocka_unit_test(options_name_pages),
