@@ -286,7 +286,7 @@ static void refused(void **state)
          "0.kprof and 1.kprof cannot be put together: they have counters of different chips, GH100 and GB100"},
         {{{1, "", "", NULL, ONE}, {2, "", "", NULL, {{"a", 8, 0, 0, 0, {0, 0, 0}, 0, false}}}, {0}},
          "1.kprof cannot be put together with others: rotation (--replay-mode rotate) counted none of its launches"},
-        {{{1, "", "", NULL, {{NULL}}}, {0}},
+        {{{1, "", "", NULL, {{.kernel = NULL}}}, {0}},
          "0.kprof cannot be put together with others: rotation (--replay-mode rotate) counted none of its launches"},
         {{{1, "", "", NULL, ONE}, {2, "", "", NULL, ONE}, {1, "", "", NULL, ONE}, {0}},
          "0.kprof and 2.kprof cannot be put together: both are the same session"},
