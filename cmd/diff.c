@@ -27,8 +27,6 @@ enum {
     CHANGE_MAX = 32,
 };
 
-static const char side_names[] = "AB";
-
 /* A rule that spoke for a launch, or for most launches of a kernel. */
 struct finding {
     const struct kp_rule *rule;
@@ -51,6 +49,7 @@ struct unit {
 };
 
 struct side {
+    char letter; /* for the reader */
     struct kp_session session;
     struct kp_wanted wanted, asked;
     struct unit *units;
@@ -582,7 +581,6 @@ static int compare_lines(struct pair *p, const struct kp_lines lines[SIDES])
 /* ---- printing rows ---- */
 
 enum column { NAME, UNIT, VALUE_A, VALUE_B, CHANGE, COLUMNS };
-static const char *const headings[COLUMNS] = {"Metric Name", "Metric Unit", "A", "B", "Change %"};
 
 struct cells {
     const char *text[COLUMNS];
@@ -625,8 +623,10 @@ static void print_cells(struct kp_out *o, const int width[COLUMNS], const char *
                  VALUE_MAX, text[VALUE_A], width[VALUE_B], VALUE_MAX, text[VALUE_B], width[CHANGE], text[CHANGE]);
 }
 
-static void print_rows(struct kp_out *o, const struct rows *r)
+static void print_rows(struct kp_out *o, const struct diff *d, const struct rows *r)
 {
+    const char letter[SIDES][2] = {{d->side[A].letter}, {d->side[B].letter}};
+    const char *const headings[COLUMNS] = {"Metric Name", "Metric Unit", letter[A], letter[B], "Change %"};
     struct cells *cells = calloc(r->n, sizeof *cells);
     int width[COLUMNS];
     if (!kp_out_has(o, cells))
@@ -679,7 +679,7 @@ static void print_stretch(struct pair *p, const char *section, const struct kp_r
             kp_out_print(p->out, "    %s\n", body->label);
         if (body && *body->group && strcmp(body->group, body->label) != 0)
             kp_out_print(p->out, "    %s\n", body->group);
-        print_rows(p->out, &p->rows);
+        print_rows(p->out, p->diff, &p->rows);
     }
     free_rows(&p->rows);
 }
@@ -781,17 +781,18 @@ static void print_head(struct kp_out *o, const struct diff *d, const struct unit
 {
     char number[SIDES][KP_NUMBER_MAX];
     const struct unit *unit[SIDES] = {a, a->partner};
+    const char first = d->side[A].letter, second = d->side[B].letter;
     if (d->options->by == KP_DIFF_BY_LAUNCH) {
         kp_launch_print(o, &a->result.launch);
-        kp_out_print(o, ", launch %" PRIu64 " of A, %" PRIu64 " of B\n", a->result.launch.id,
-                     a->partner->result.launch.id);
+        kp_out_print(o, ", launch %" PRIu64 " of %c, %" PRIu64 " of %c\n", a->result.launch.id, first,
+                     a->partner->result.launch.id, second);
         return;
     }
     for (int i = 0; i < SIDES; i++)
         kp_format_count(unit[i]->launches, number[i]);
     kp_launch_print_name(o, &a->result.launch);
-    kp_out_print(o, ", averages of %s %s of A, %s of B\n", number[A], a->launches == 1 ? "launch" : "launches",
-                 number[B]);
+    kp_out_print(o, ", averages of %s %s of %c, %s of %c\n", number[A], a->launches == 1 ? "launch" : "launches", first,
+                 number[B], second);
 }
 
 /* Prints a pair; one without changes is folded like a row. */
@@ -838,7 +839,8 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
     kp_out_print(o, "\n");
     if (!pairs && a->n && d->side[B].n && d->options->by == KP_DIFF_BY_LAUNCH)
         kp_out_print(o,
-                     "==KPROF== No launch of A has the name and grid of one of B; --by kernel pairs by name alone\n");
+                     "==KPROF== No launch of %c has the name and grid of one of %c; --by kernel pairs by name alone\n",
+                     a->letter, d->side[B].letter);
     return rc;
 }
 
@@ -853,7 +855,7 @@ static size_t run_of_alone(struct unit *const *list, size_t n)
     return run;
 }
 
-static void print_alone(struct kp_out *o, const struct diff *d, struct side *s, char name)
+static void print_alone(struct kp_out *o, const struct diff *d, struct side *s)
 {
     struct unit **list = sorted(s);
     size_t kernels = 0;
@@ -866,7 +868,7 @@ static void print_alone(struct kp_out *o, const struct diff *d, struct side *s, 
             launches += list[i + j]->launches;
         if (!run || kernels++ >= ALONE_SHOWN)
             continue;
-        kp_out_print(o, "==KPROF== Only in %c:", name);
+        kp_out_print(o, "==KPROF== Only in %c:", s->letter);
         if (d->options->by == KP_DIFF_BY_LAUNCH)
             kp_launch_print(o, &list[i]->result.launch);
         else
@@ -874,7 +876,7 @@ static void print_alone(struct kp_out *o, const struct diff *d, struct side *s, 
         kp_out_print(o, ", %" PRIu64 " %s\n", launches, launches == 1 ? "launch" : "launches");
     }
     if (kernels > ALONE_SHOWN)
-        kp_out_print(o, "==KPROF== and %zu more only in %c\n", kernels - ALONE_SHOWN, name);
+        kp_out_print(o, "==KPROF== and %zu more only in %c\n", kernels - ALONE_SHOWN, s->letter);
     free(list);
 }
 
@@ -891,7 +893,8 @@ static void print_total(struct kp_out *o, const struct diff *d, const char *of, 
         else
             snprintf(text[side], sizeof text[side], "not known");
     }
-    kp_out_print(o, "==KPROF== Duration of %s: %s in A, %s in B", of, text[A], text[B]);
+    kp_out_print(o, "==KPROF== Duration of %s: %s in %c, %s in %c", of, text[A], d->side[A].letter, text[B],
+                 d->side[B].letter);
     if (ns[A] > 0 && d->side[B].timed)
         kp_out_print(o, " (%+.2f%%)", (ns[B] - ns[A]) / ns[A] * 100);
     kp_out_print(o, "\n");
@@ -909,7 +912,7 @@ static void print_totals(struct kp_out *o, struct diff *d)
 {
     bool all_paired = !has_alone(&d->side[A]) && !has_alone(&d->side[B]);
     for (int i = 0; i < SIDES; i++)
-        print_alone(o, d, &d->side[i], side_names[i]);
+        print_alone(o, d, &d->side[i]);
     if (!all_paired)
         print_total(o, d, "what both have", true);
     print_total(o, d, "all launches", false);
@@ -934,7 +937,9 @@ static void print_exceeded(struct kp_out *o, const struct diff *d, const struct 
         kp_launch_print(o, &a->result.launch);
     else
         kp_launch_print_name(o, &a->result.launch);
-    kp_out_print(o, d->options->by == KP_DIFF_BY_LAUNCH ? ", launch %" PRIu64 " of A\n" : "\n", a->result.launch.id);
+    if (d->options->by == KP_DIFF_BY_LAUNCH)
+        kp_out_print(o, ", launch %" PRIu64 " of %c", a->result.launch.id, d->side[A].letter);
+    kp_out_print(o, "\n");
 }
 
 static const struct kp_metric *metric_of(const struct unit *u, const char *name)
@@ -947,12 +952,13 @@ static void warn_unchecked(FILE *to, const struct diff *d, const struct kp_diff_
                            size_t without)
 {
     static const char as_over[] = ", which counts as over the limit";
+    const char first = d->side[A].letter, second = d->side[B].letter;
     if (pairs)
-        fprintf(to, "--fail-above: %zu of %zu pairs of %s could not be compared, as A or B has no number of %s%s\n",
-                without, pairs, noun(d, 2), limit->metric, without < pairs ? "" : as_over);
+        fprintf(to, "--fail-above: %zu of %zu pairs of %s could not be compared, as %c or %c has no number of %s%s\n",
+                without, pairs, noun(d, 2), first, second, limit->metric, without < pairs ? "" : as_over);
     else
-        fprintf(to, "--fail-above: A and B have no %s in common to compare %s of%s\n", noun(d, 2), limit->metric,
-                as_over);
+        fprintf(to, "--fail-above: %c and %c have no %s in common to compare %s of%s\n", first, second, noun(d, 2),
+                limit->metric, as_over);
 }
 
 static void check_limit(struct kp_out *o, const struct diff *d, const struct kp_diff_limit *limit,
@@ -1077,7 +1083,7 @@ static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_
     for (int i = 0; i < SIDES; i++) {
         const struct kp_session *s = &d->side[i].session;
         const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
-        kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", side_names[i], input[i].name, s->pid,
+        kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", d->side[i].letter, input[i].name, s->pid,
                      slash ? slash + 1 : exe, or_empty(s->host),
                      s->complete ? "" : ", not complete: the program had not finished, or not all could be stored");
     }
@@ -1105,7 +1111,8 @@ int kp_diff(const struct kp_sink *out, const struct kp_display *display, const s
             const struct kp_diff_input input[SIDES], struct kp_diff_outcome *outcome, char **err)
 {
     struct kp_out o = {.sink = out, .display = display};
-    struct diff d = {.display = display, .options = options};
+    struct diff d = {
+        .display = display, .options = options, .side = {{.letter = input[A].letter}, {.letter = input[B].letter}}};
     locale_t before = kp_plain_begin();
     int rc = 0;
     *outcome = (struct kp_diff_outcome){0};

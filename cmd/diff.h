@@ -1,5 +1,5 @@
 /*
- * Compares two sessions, A with B. Launches are paired by name, grid and order, or kernels by name. Each pair gets
+ * Compares two sessions, here A with B. Launches are paired by name, grid and order, or kernels by name. Each pair gets
  * the rows of the shown sections, with both values and the change, and the rules that appeared or disappeared.
  *
  * Threads: one at a time for each store.
@@ -38,6 +38,7 @@ struct kp_diff_options {
 /* One of the two sessions. */
 struct kp_diff_input {
     const char *name; /* the file's, for the reader */
+    char letter;      /* which stands for the session in the text */
     struct kp_store *store;
 };
 

@@ -18,7 +18,7 @@ enum { HELP_COLUMN = 32, HELP_WIDTH = 100, VALUE_MAX = 128, TEXT_MAX = 1024 };
 static const char usage[] = "Usage: kprof [run] [options] [--] program [arguments]\n"
                             "       kprof series --vary NAME=LIST [options] [--] program [arguments]\n"
                             "       kprof report [options] FILE...\n"
-                            "       kprof diff [options] A B\n"
+                            "       kprof diff [options] A B...\n"
                             "       kprof doctor\n"
                             "       kprof {query-metrics,list-sets,list-sections,list-rules,list-chips} [options]\n";
 

@@ -105,10 +105,16 @@ int kp_html_save(const struct kp_html *h, bool compare, const char *path)
     return kp_file_save(print_html, &p, path);
 }
 
-int kp_html_take(const char *value, const char **out)
+int kp_file_take(const char *flag, const char *value, const char **out)
 {
     *out = value;
-    return *value ? 0 : kp_console_error(KP_EXIT_USAGE, "--html takes the name of a file");
+    if (!*value)
+        return kp_console_error(KP_EXIT_USAGE, "--%s takes the name of a file", flag);
+    return is_database(value) ? kp_console_error(KP_EXIT_USAGE,
+                                                 "--%s takes the name of the file to write, and %s is a session: "
+                                                 "write --%s NEW-FILE %s",
+                                                 flag, value, flag, value)
+                              : 0;
 }
 
 /* --- files of several sessions --- */

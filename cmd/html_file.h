@@ -8,8 +8,9 @@
 #include "report/options/options.h"
 #include "report/store/store.h"
 
-/* Takes the value of --html. Returns 0, or an exit status after reporting why not. */
-int kp_html_take(const char *value, const char **out);
+/* Takes the value of a flag that names a file to write. A session is refused: the name of the file was forgotten.
+ * Returns 0, or an exit status after reporting why not. */
+int kp_file_take(const char *flag, const char *value, const char **out);
 /* Shows a file in the browser of this desktop. Returns 0, or an exit status after reporting why not. */
 int kp_html_open(const char *path);
 /* Returns the path of a file `name` in a new folder for temporary files, malloc'ed; NULL with errno. */

@@ -54,7 +54,12 @@ static bool is_asked_for(const struct kp_options *o, const struct kp_option *row
     case KP_OPT_SWITCH:
         return *(const bool *)field;
     case KP_OPT_COUNT:
+    case KP_OPT_SIZE:
+    case KP_OPT_TIME:
+    case KP_OPT_DEVICES:
         return *(const uint64_t *)field > 0;
+    case KP_OPT_AUTO_COUNT:
+        return *(const int *)field != KP_OPTION_AUTO;
     case KP_OPT_CHOICE:
         return strcmp(row->words[*(const unsigned *)field], row->fallback) != 0;
     case KP_OPT_CHOICES:
@@ -104,5 +109,71 @@ void kp_idle_tell(const struct kp_options *o)
             kp_console_warn(line);
         free(line);
         free(named);
+    }
+}
+
+/* ---- what is written instead of pages ---- */
+
+enum {
+    HTML = KP_INSTEAD_HTML | KP_INSTEAD_OPEN,
+    BARE = KP_INSTEAD_TRACE | KP_INSTEAD_FOLDED, /* has times and names alone */
+    EACH = KP_INSTEAD_JSON | HTML | BARE,
+};
+
+/* Options that change nothing of what is written instead of pages. What needs one of them is told of above. */
+static const struct unused {
+    size_t option;
+    unsigned written;
+} unused[] = {
+    {OF(page), EACH},
+    {OF(csv), HTML | BARE},
+    {OF(json), HTML | BARE},
+    {OF(print_details), EACH},
+    {OF(print_metric_name), EACH},
+    {OF(print_units), EACH},
+    {OF(print_metric_instances), EACH},
+    {OF(print_summary), EACH},
+    {OF(sort), EACH},
+    {OF(top), EACH},
+    {OF(color), EACH},
+    {OF(brief_above), KP_INSTEAD_JSON | BARE},
+    {OF(set), BARE},
+    {OF(section), BARE},
+    {OF(metrics), BARE},
+    {OF(rule), BARE},
+    {OF(source_folders), BARE},
+    {OF(print_nvtx_rename), KP_INSTEAD_TRACE},
+    {OF(kernel_name), KP_INSTEAD_TRACE},
+    {OF(kernel_id), KP_INSTEAD_TRACE},
+    {OF(launch_skip), KP_INSTEAD_TRACE},
+    {OF(launch_count), KP_INSTEAD_TRACE},
+    {OF(devices), KP_INSTEAD_TRACE},
+    {OF(nvtx_include), KP_INSTEAD_TRACE},
+    {OF(nvtx_exclude), KP_INSTEAD_TRACE},
+};
+
+/* "--html and --trace-json"; not more fits, as no more goes together. */
+static void name_written(unsigned written, char out[64])
+{
+    static const char *const names[] = {"--json", "--html", "--open", "--trace-json", "--folded"};
+    size_t len = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (written >> i & 1)
+            len += (size_t)snprintf(out + len, 64 - len, "%s%s", len ? " and " : "", names[i]);
+}
+
+void kp_idle_tell_instead(const struct kp_options *o, unsigned written)
+{
+    size_t n;
+    const struct kp_option *all = kp_option_rows(&n);
+    char names[64] = "";
+    name_written(written, names);
+    for (size_t i = 0; written && i < sizeof unused / sizeof *unused; i++) {
+        const struct kp_option *row = kp_option_row(unused[i].option);
+        bool idle = (unused[i].written & written) == written && given[row - all] && is_asked_for(o, row);
+        char *line = NULL;
+        if (idle && asprintf(&line, "--%s has no effect with %s", row->flag, names) >= 0)
+            kp_console_warn(line);
+        free(line);
     }
 }

@@ -1,4 +1,5 @@
-/* Warns of flags without effect, because an option that they need is missing. One thread. */
+/* Warns of flags without effect: an option that they need is missing, or what is written instead of pages does not have
+ * what they choose. One thread. */
 #ifndef KP_CMD_IDLE_H
 #define KP_CMD_IDLE_H
 
@@ -10,5 +11,17 @@ void kp_idle_note(const struct kp_option *row);
 
 /* Warns on stderr, with a line each, of noted flags without effect under `o`. */
 void kp_idle_tell(const struct kp_options *o);
+
+/* What `kprof report` writes in place of pages; bits. */
+enum kp_instead {
+    KP_INSTEAD_JSON = 1,
+    KP_INSTEAD_HTML = 2,
+    KP_INSTEAD_OPEN = 4, /* HTML that is shown, in a file that nobody named */
+    KP_INSTEAD_TRACE = 8,
+    KP_INSTEAD_FOLDED = 16,
+};
+
+/* Warns in the same way of noted flags that change none of what is written (bits of kp_instead; 0 is pages). */
+void kp_idle_tell_instead(const struct kp_options *o, unsigned written);
 
 #endif

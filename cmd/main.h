@@ -16,7 +16,7 @@ int kp_main_report(int argc, char **argv);
 /* Returns the flags that only it has; *n receives their number. */
 const struct kp_own_flag *kp_main_report_flags(size_t *n);
 
-/* `kprof diff A B`. Returns the exit status. */
+/* `kprof diff A B...`. Returns the exit status. */
 int kp_main_diff(int argc, char **argv);
 /* Returns the flags that only it has; *n receives their number. */
 const struct kp_own_flag *kp_main_diff_flags(size_t *n);

@@ -1,4 +1,4 @@
-/* `kprof diff A B`. */
+/* `kprof diff A B...`. */
 #include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
@@ -18,8 +18,9 @@
 #include "report/options/options.h"
 #include "report/pages/page.h"
 #include "report/write/fit.h"
+#include "report/write/out.h"
 
-enum { MAX_LIMITS = 64 };
+enum { MAX_LIMITS = 64, MAX_SESSIONS = 26 /* a letter for each */ };
 
 /* The values of the flags. */
 struct flags {
@@ -92,7 +93,7 @@ static int take_limit(const char *value, void *arg)
 static int take_html(const char *value, void *arg)
 {
     struct flags *f = arg;
-    return kp_html_take(value, &f->html);
+    return kp_file_take("html", value, &f->html);
 }
 
 static const struct kp_own_flag own[] = {
@@ -103,8 +104,8 @@ static const struct kp_own_flag own[] = {
     {"fail-above", " [METRIC:]PERCENT",
      "exit with 1 when the metric, the duration if none is named, grew by more in any pair; may be given several times",
      take_limit},
-    {"html", " FILE", "write both sessions into one HTML file, too: kernels side by side, A as the baseline of B",
-     take_html},
+    {"html", " FILE",
+     "write all sessions into one HTML file, too: kernels side by side, A as the baseline of the others", take_html},
 };
 
 const struct kp_own_flag *kp_main_diff_flags(size_t *n)
@@ -113,7 +114,13 @@ const struct kp_own_flag *kp_main_diff_flags(size_t *n)
     return own;
 }
 
-static int write_html(const struct kp_diff_input input[2], const struct kp_options *o, const struct kp_display *d,
+/* The sessions; the first is compared with each of the others. */
+struct sessions {
+    struct kp_diff_input at[MAX_SESSIONS];
+    size_t n;
+};
+
+static int write_html(const struct sessions *s, const struct kp_options *o, const struct kp_display *d,
                       const char *path)
 {
     struct kp_display of_file = *d;
@@ -121,8 +128,10 @@ static int write_html(const struct kp_diff_input input[2], const struct kp_optio
     char *err = NULL;
     int rc = html ? 0 : -ENOMEM;
     kp_html_display(&of_file, o->brief_above);
-    for (int i = 0; !rc && i < 2; i++)
-        rc = kp_page_write_store(kp_html_writer(html), &of_file, input[i].store, &err);
+    for (size_t i = 0; !rc && i < s->n; i++) {
+        of_file.file = s->at[i].name;
+        rc = kp_page_write_store(kp_html_writer(html), &of_file, s->at[i].store, &err);
+    }
     int status =
         rc ? kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc)) : kp_html_save(html, true, path);
     kp_html_free(html);
@@ -131,60 +140,117 @@ static int write_html(const struct kp_diff_input input[2], const struct kp_optio
 }
 
 /* Returns the exit status of a comparison, after reporting why nothing was compared. */
-static int status_of(char *const *paths, const struct flags *f, const struct kp_diff_outcome *outcome)
+static int status_of(const struct kp_diff_input pair[2], const struct flags *f, const struct kp_diff_outcome *outcome)
 {
     if (!outcome->pairs)
-        return kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", paths[0],
-                                paths[1], f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
+        return kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", pair[0].name,
+                                pair[1].name, f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
     if (!f->options.n_limits && (outcome->without_counters[0] || outcome->without_counters[1]))
         return kp_console_error(KP_EXIT_FAILED,
                                 "%s has launches, but no counters: nothing that was counted could be compared",
-                                paths[!outcome->without_counters[0]]);
+                                pair[!outcome->without_counters[0]].name);
     return outcome->exceeded || outcome->unchecked ? KP_EXIT_FAILED : EXIT_SUCCESS;
 }
 
-static int print_diff(char *const *paths, const struct flags *f, const struct kp_options *o, const struct kp_display *d)
+/* Heads a comparison that is one of several. */
+static void print_heading(const struct kp_sink *out, const struct sessions *s, size_t other)
 {
-    struct kp_diff_input input[2] = {{paths[0], NULL}, {paths[1], NULL}};
+    struct kp_out o = {.sink = out};
+    if (s->n == 2)
+        return;
+    kp_out_print(&o, other > 1 ? "\n" : "");
+    kp_out_print(&o, "==KPROF== Comparison %zu of %zu: %c with %c\n", other, s->n - 1, s->at[0].letter,
+                 s->at[other].letter);
+}
+
+/* Reports why a comparison failed; of several it says which. */
+static int tell_failed(const struct sessions *s, const struct kp_diff_input pair[2], int rc, const char *err)
+{
+    int status = err ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    if (err && s->n > 2)
+        return kp_console_error(status, "%s, in %s and %s", err, pair[0].name, pair[1].name);
+    return kp_console_error(status, "%s", err ? err : strerror(-rc));
+}
+
+/* Prints the comparison of one session with the first. *failed: it could not be read or written. Returns its exit
+ * status. */
+static int print_one(const struct sessions *s, size_t other, const struct flags *f, const struct kp_display *d,
+                     bool *failed)
+{
+    const struct kp_diff_input pair[2] = {s->at[0], s->at[other]};
     struct kp_diff_outcome outcome = {0};
     struct kp_sink out = kp_stream_sink(stdout);
     struct kp_fit fit;
     char *err = NULL;
-    int status = 0, rc;
-    for (int i = 0; !status && i < 2; i++)
-        status = kp_open_session(paths[i], !*o->section_folder, &input[i].store);
-    if (status) {
-        status = KP_EXIT_USAGE; /* status 1 means differing values */
-        goto out;
-    }
     kp_fit_init(&fit, &out, kp_terminal_width(STDOUT_FILENO));
-    rc = kp_diff(&fit.sink, d, &f->options, input, &outcome, &err);
-    bool unreadable = rc && err;
-    int last = kp_fit_end(&fit);
+    print_heading(&fit.sink, s, other);
+    int rc = kp_diff(&fit.sink, d, &f->options, pair, &outcome, &err), last = kp_fit_end(&fit);
     rc = rc ? rc : last;
     if (fflush(stdout) && !rc)
         rc = -errno;
-    status = rc ? kp_console_error(unreadable ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc))
-                : status_of(paths, f, &outcome);
+    int status = rc ? tell_failed(s, pair, rc, err) : status_of(pair, f, &outcome);
     if (!rc && outcome.warnings)
         kp_console_warn(outcome.warnings);
-    if (!rc && f->html) {
-        int written = write_html(input, o, d, f->html);
-        status = status ? status : written;
-    }
-out:
+    *failed = rc;
     free(outcome.warnings);
-    kp_store_close(input[0].store);
-    kp_store_close(input[1].store);
     free(err);
     return status;
+}
+
+/* Prints all comparisons. Returns the status of the worst: they are ordered so. */
+static int print_all(const struct sessions *s, const struct flags *f, const struct kp_options *o,
+                     const struct kp_display *d)
+{
+    bool failed = false;
+    int status = EXIT_SUCCESS;
+    for (size_t i = 1; !failed && i < s->n; i++) {
+        int one = print_one(s, i, f, d, &failed);
+        status = one > status ? one : status;
+    }
+    if (!failed && f->html) {
+        int written = write_html(s, o, d, f->html);
+        status = status ? status : written;
+    }
+    return status;
+}
+
+static int print_diff(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
+                      const struct kp_display *d)
+{
+    struct sessions s = {.n = n};
+    int status = EXIT_SUCCESS;
+    for (size_t i = 0; !status && i < n; i++) {
+        s.at[i] = (struct kp_diff_input){.name = paths[i], .letter = (char)('A' + i)};
+        if (kp_open_session(paths[i], !*o->section_folder, &s.at[i].store))
+            status = KP_EXIT_USAGE; /* status 1 means differing values */
+    }
+    if (!status)
+        status = print_all(&s, f, o, d);
+    for (size_t i = 0; i < n; i++)
+        kp_store_close(s.at[i].store);
+    return status;
+}
+
+/* Checks the number of sessions. Returns 0, or an exit status after reporting what is wrong. */
+static int check_sessions(int n, const struct flags *f)
+{
+    if (n > MAX_SESSIONS)
+        return kp_console_error(KP_EXIT_USAGE, "kprof diff compares at most %d session files", MAX_SESSIONS);
+    if (n >= 2)
+        return EXIT_SUCCESS;
+    if (f->html)
+        return kp_console_error(KP_EXIT_USAGE,
+                                "kprof diff takes two or more session files, and %s is the file to write: "
+                                "write `kprof diff --html NEW-FILE A.kprof B.kprof`",
+                                f->html);
+    return kp_console_error(KP_EXIT_USAGE, "kprof diff takes two or more session files");
 }
 
 int kp_main_diff(int argc, char **argv)
 {
     struct flags f = {.options = {.threshold = 1}};
     struct kp_flags_of flags = {.command = "diff",
-                                .takes = "two session files",
+                                .takes = "two or more session files",
                                 .least = KP_OPT_DIFF,
                                 .own = own,
                                 .n_own = sizeof own / sizeof *own,
@@ -193,12 +259,12 @@ int kp_main_diff(int argc, char **argv)
     struct kp_display d;
     f.options.limits = f.limits;
     int status = kp_flags_take(&flags, argc, argv);
-    if (!status && argc - optind != 2)
-        status = kp_console_error(KP_EXIT_USAGE, "kprof diff takes two session files");
+    if (!status)
+        status = check_sessions(argc - optind, &f);
     if (!status)
         status = kp_open_display(&o, &d);
     if (!status) {
-        status = print_diff(argv + optind, &f, &o, &d);
+        status = print_diff(argv + optind, (size_t)(argc - optind), &f, &o, &d);
         kp_options_free(&o);
     }
     for (size_t i = 0; i < MAX_LIMITS; i++)

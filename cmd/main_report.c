@@ -11,6 +11,7 @@
 #include "base/stream.h"
 #include "cmd/console.h"
 #include "cmd/html_file.h"
+#include "cmd/idle.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
 #include "cmd/together.h"
@@ -467,14 +468,13 @@ static int print_ranks(char *const *paths, size_t n, const struct flags *f, cons
 static int take_html(const char *value, void *arg)
 {
     struct flags *f = arg;
-    return kp_html_take(value, &f->html);
+    return kp_file_take("html", value, &f->html);
 }
 
 static int take_trace(const char *value, void *arg)
 {
     struct flags *f = arg;
-    f->trace = value;
-    return *value ? 0 : kp_console_error(KP_EXIT_USAGE, "--trace-json takes the name of a file");
+    return kp_file_take("trace-json", value, &f->trace);
 }
 
 static int take_open(const char *value, void *arg)
@@ -534,6 +534,31 @@ const struct kp_own_flag *kp_main_report_flags(size_t *n)
     return own;
 }
 
+/* Checks flags that are valid alone but not together. Returns 0, or an exit status after reporting why. */
+static int check_flags(const struct flags *f, bool has_files)
+{
+    const char *flag = f->html ? "html" : f->trace ? "trace-json" : "open";
+    if (f->is_folded && (f->html || f->open || f->trace))
+        return kp_console_error(KP_EXIT_USAGE,
+                                "folded and %s exclude each other; a stored session can be written as both, one by one",
+                                flag);
+    if (has_files)
+        return EXIT_SUCCESS;
+    if (f->html || f->trace)
+        return kp_console_error(KP_EXIT_USAGE,
+                                "kprof report takes one or more session files, and %s is the file to write: "
+                                "write `kprof report --%s NEW-FILE FILE.kprof`",
+                                f->html ? f->html : f->trace, flag);
+    return kp_console_error(KP_EXIT_USAGE, "kprof report takes one or more session files");
+}
+
+/* Returns what is written in place of pages, as bits of kp_instead. */
+static unsigned written_instead(const struct flags *f, const struct kp_options *o)
+{
+    unsigned html = f->html ? KP_INSTEAD_HTML : f->open ? KP_INSTEAD_OPEN : 0, trace = f->trace ? KP_INSTEAD_TRACE : 0;
+    return f->is_folded ? KP_INSTEAD_FOLDED : html || trace ? html | trace : o->json ? KP_INSTEAD_JSON : 0;
+}
+
 int kp_main_report(int argc, char **argv)
 {
     struct flags f = {.html = NULL};
@@ -548,11 +573,13 @@ int kp_main_report(int argc, char **argv)
     int status = kp_flags_take(&flags, argc, argv);
     if (status)
         return status;
-    if (argc == optind)
-        return kp_console_error(KP_EXIT_USAGE, "kprof report takes one or more session files");
+    status = check_flags(&f, optind < argc);
+    if (status)
+        return status;
     status = kp_open_display(&o, &d);
     if (status)
         return status;
+    kp_idle_tell_instead(&o, written_instead(&f, &o));
     kp_display_fit(&d, &o, STDOUT_FILENO);
     status = (f.ranks ? print_ranks : print_chosen)(argv + optind, (size_t)(argc - optind), &f, &o, &d);
     kp_options_free(&o);

@@ -100,7 +100,7 @@ static struct compared compare(const struct kp_display *d, const struct kp_diff_
     struct compared c = {0};
     struct kp_test_text t = {calloc(1, 1), 0};
     struct kp_sink out = kp_test_sink(&t);
-    struct kp_diff_input input[2] = {{"a.kprof", NULL}, {"b.kprof", NULL}};
+    struct kp_diff_input input[2] = {{"a.kprof", 'A', NULL}, {"b.kprof", 'B', NULL}};
     char *err = NULL;
     for (int i = 0; i < 2; i++)
         assert_int_equal(kp_store_open(inside(input[i].name), &input[i].store, &err), 0);
@@ -607,7 +607,7 @@ static void what_the_sink_returns_is_returned(void **state)
     (void)state;
     struct kp_sink out = {refuse, NULL};
     struct kp_diff_outcome outcome;
-    struct kp_diff_input input[2] = {{"a.kprof", NULL}, {"b.kprof", NULL}};
+    struct kp_diff_input input[2] = {{"a.kprof", 'A', NULL}, {"b.kprof", 'B', NULL}};
     char *err = NULL;
     save_two_builds();
     for (int i = 0; i < 2; i++)
