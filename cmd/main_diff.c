@@ -168,7 +168,7 @@ static int tell_failed(const struct sessions *s, const struct kp_diff_input pair
 {
     int status = err ? KP_EXIT_USAGE : KP_EXIT_FAILED;
     if (err && s->n > 2)
-        return kp_console_error(status, "%s, in %s and %s", err, pair[0].name, pair[1].name);
+        return kp_console_error(status, "%s and %s: %s", pair[0].name, pair[1].name, err);
     return kp_console_error(status, "%s", err ? err : strerror(-rc));
 }
 

@@ -95,12 +95,13 @@ struct compared {
     struct kp_diff_outcome outcome;
 };
 
-static struct compared compare(const struct kp_display *d, const struct kp_diff_options *o)
+static struct compared compare_with(const char *other, char letter, const struct kp_display *d,
+                                    const struct kp_diff_options *o)
 {
     struct compared c = {0};
     struct kp_test_text t = {calloc(1, 1), 0};
     struct kp_sink out = kp_test_sink(&t);
-    struct kp_diff_input input[2] = {{"a.kprof", 'A', NULL}, {"b.kprof", 'B', NULL}};
+    struct kp_diff_input input[2] = {{"a.kprof", 'A', NULL}, {other, letter, NULL}};
     char *err = NULL;
     for (int i = 0; i < 2; i++)
         assert_int_equal(kp_store_open(inside(input[i].name), &input[i].store, &err), 0);
@@ -109,6 +110,11 @@ static struct compared compare(const struct kp_display *d, const struct kp_diff_
         kp_store_close(input[i].store);
     c.text = t.text;
     return c;
+}
+
+static struct compared compare(const struct kp_display *d, const struct kp_diff_options *o)
+{
+    return compare_with("b.kprof", 'B', d, o);
 }
 
 static void compared_free(struct compared *c)
@@ -709,6 +715,72 @@ static void the_command_compares(void **state)
     compared_free(&c);
 }
 
+/* The page of three: two comparisons with A, each under a heading, in the letters of the sessions. */
+static void several_are_compared_with_the_first(void **state)
+{
+    struct kp_recording c = kp_test_recording();
+    const char *out, *err;
+    char *both = NULL;
+    (void)state;
+    save_two_builds();
+    scale(&c.results[0], KP_DIFF_DURATION, 1.2);
+    c.results[5].launch.grid[0]++;
+    save(&c, "c.kprof");
+    struct compared b = compare(&plain, &by_launch), third = compare_with("c.kprof", 'C', &plain, &by_launch);
+    assert_says(&third, "\nC: c.kprof, ");
+    assert_says(&third, " launch 0 of A, 0 of C\n");
+    assert_says(&third, "==KPROF== Only in C: ");
+    assert_says(&third, " in A, 4.65 ms in C (");
+    assert_silent(&third, "B");
+    assert_true(asprintf(&both, "==KPROF== Comparison 1 of 2: A with B\n%s\n==KPROF== Comparison 2 of 2: A with C\n%s",
+                         b.text, third.text) > 0);
+    assert_int_equal(run("diff a.kprof b.kprof c.kprof", &out, &err), 0);
+    assert_string_equal(out, both);
+    assert_string_equal(err, "");
+    free(both);
+    compared_free(&b);
+    compared_free(&third);
+}
+
+/* The worst of the comparisons makes the status, wherever it stands. */
+static void the_worst_of_several_makes_the_status(void **state)
+{
+    static const struct {
+        const char *arguments;
+        int status;
+        const char *err;
+    } rows[] = {
+        {"diff --fail-above 5% a.kprof a.kprof a.kprof", 0, ""},
+        {"diff --fail-above 5% a.kprof a.kprof b.kprof", 1, ""},
+        {"diff --fail-above 5% a.kprof b.kprof a.kprof", 1, ""},
+        {"diff a.kprof other.kprof b.kprof", 1,
+         "==ERROR== a.kprof and other.kprof have no launch in common: nothing was compared\n"},
+        {"diff --fail-above only.a:5% a.kprof other.kprof a.kprof", 1,
+         "==ERROR== a.kprof and other.kprof have no launch in common: nothing was compared\n"
+         "==WARNING== --fail-above: A and B have no launches in common to compare only.a of, which counts as over the "
+         "limit\n"},
+        {"diff --fail-above only.b:5% a.kprof b.kprof a.kprof", 2,
+         "==WARNING== --fail-above: 1 of 1 pairs of launches could not be compared, as A or B has no number of only.b, "
+         "which counts as over the limit\n==ERROR== a.kprof and a.kprof: --fail-above: no launch has 'only.b'; did you "
+         "mean 'only.a'?\n"},
+    };
+    const char *out, *err;
+    (void)state;
+    struct kp_recording a = made(""), b = made(""), other = made("");
+    kp_result_set_real(add_launch(&a, "k", 1, 1000), "only.a", "", 1);
+    kp_result_set_real(add_launch(&b, "k", 1, 1100), "only.b", "", 1);
+    add_launch(&other, "other", 1, 1000);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    save(&other, "other.kprof");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int status = run(rows[i].arguments, &out, &err);
+        if (status != rows[i].status)
+            fail_msg("%s: %d\n%s%s", rows[i].arguments, status, out, err);
+        assert_string_equal(err, rows[i].err);
+    }
+}
+
 static void the_exit_status_is_for_scripts(void **state)
 {
     static const struct {
@@ -740,8 +812,11 @@ static void wrong_use_is_told(void **state)
     static const char *const rows[] = {
         "diff",
         "diff a.kprof",
-        "diff a.kprof b.kprof a.kprof",
-        "diff a.kprof c.kprof",
+        "diff --html new.html a.kprof",
+        "diff --html a.kprof b.kprof a.kprof",
+        "diff $(yes a.kprof | head -27)",
+        "diff a.kprof b.kprof x.kprof",
+        "diff a.kprof x.kprof",
         "diff a.kprof b.kprof --by kernle",
         "diff a.kprof b.kprof --show change",
         "diff a.kprof b.kprof --threshold 1x",
@@ -858,6 +933,8 @@ int main(void)
         cmocka_unit_test(without_counters_the_status_tells),
         cmocka_unit_test(a_session_that_is_not_complete_is_told_of),
         cmocka_unit_test(the_command_compares),
+        cmocka_unit_test(several_are_compared_with_the_first),
+        cmocka_unit_test(the_worst_of_several_makes_the_status),
         cmocka_unit_test(the_exit_status_is_for_scripts),
         cmocka_unit_test(wrong_use_is_told),
         cmocka_unit_test(a_report_of_several_has_one_summary),

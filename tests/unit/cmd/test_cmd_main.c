@@ -352,6 +352,13 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("report", path, "--print-metric=name"), 2},
         {RUN("diff", "--fail", "5%", path, path), 2},
         {RUN("report", "--html", "", path), 2},
+        {RUN("report", "--html", path), 2},
+        {RUN("report", "--html", path, near), 2},
+        {RUN("report", "--trace-json", path), 2},
+        {RUN("report", "--html", "run.html"), 2},
+        {RUN("report", "--open"), 2},
+        {RUN("report", "--folded", "stack", "--html=x", path), 2},
+        {RUN("report", "--trace-json=x", "--folded=nvtx", path), 2},
         {RUN("report", "--folded", "stacks", path), 2},
         {RUN("report", "--fail-above", "5%", path), 2},
         {RUN("diff", "--open", path, path), 2},
@@ -701,6 +708,37 @@ static void flags_without_effect_are_told_of(void **state)
     assert_exited(o, 2, "", NULL);
 }
 
+static void told_of_report(const char *written, const char *flag, const char *warnings)
+{
+    char all[512], also[] = "KPROF_PAGE=raw"; /* a variable is not told of */
+    snprintf(all, sizeof all, "%s==ERROR== cannot open 'none': No such file or directory; did you mean 'home'?\n",
+             warnings);
+    assert_exited(RUN_WITH(ENV(also), "report", (char *)written, (char *)flag, "none"), 2, "", all);
+}
+
+/* What is written in place of pages has neither their form nor, of some, what is chosen for them. */
+static void flags_of_pages_are_told_of_where_there_are_none(void **state)
+{
+    (void)state;
+    told_of_report("--html=out", "--csv", "==WARNING== --csv has no effect with --html\n");
+    told_of_report("--html=out", "--page=trace", "==WARNING== --page has no effect with --html\n");
+    told_of_report("--html=out", "--top=3", "==WARNING== --top has no effect with --html\n");
+    told_of_report("--html=out", "--set=basic", "");
+    told_of_report("--html=out", "-kscale", "");
+    told_of_report("--open", "--json", "==WARNING== --json has no effect with --open\n");
+    told_of_report("--json", "--page=raw", "==WARNING== --page has no effect with --json\n");
+    told_of_report("--json", "-c2", "");
+    told_of_report("--folded=stack", "--metrics=m", "==WARNING== --metrics has no effect with --folded\n");
+    told_of_report("--folded=stack", "-c2", "");
+    told_of_report("--trace-json=out", "-c2", "==WARNING== --launch-count has no effect with --trace-json\n");
+    told_of_report("--trace-json=out", "--devices=0", "==WARNING== --devices has no effect with --trace-json\n");
+    static const char page[] = "==WARNING== --page has no effect with --html and --trace-json\n";
+    struct outcome o = RUN("report", "--html=x", "--trace-json=y", "--page=raw", "-c2", "none");
+    assert_int_equal(strncmp(o.err, page, strlen(page)), 0);
+    assert_null(strstr(o.err, "--launch-count"));
+    assert_exited(o, 2, "", NULL);
+}
+
 static void the_library_is_preloaded_before_others(void **state)
 {
     (void)state;
@@ -926,6 +964,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_flag_reaches_the_environment),
         cmocka_unit_test(lists_that_are_given_again_grow),
         cmocka_unit_test(flags_without_effect_are_told_of),
+        cmocka_unit_test(flags_of_pages_are_told_of_where_there_are_none),
         cmocka_unit_test(the_library_is_preloaded_before_others),
         cmocka_unit_test(without_the_library_nothing_runs),
         cmocka_unit_test(the_programs_end_is_the_commands_end),
