@@ -220,9 +220,11 @@ void kp_html_session(struct kp_html *h, const struct kp_choice *choice)
     char *facts = kp_draft_take(d, &h->facts);
     struct kp_draft draft;
     if (kp_draft_begin(d, &draft)) {
-        fprintf(draft.to, "{\"at\":%zu,\"name\":%zu,\"host\":%zu,\"command\":%zu,\"pid\":%" PRIu64 ",\"rank\":%ld",
-                d->parts[KP_DATA_SESSIONS].n, kp_data_string(d, kp_process_name(s)), kp_data_string(d, s->host),
-                kp_data_string(d, s->cmdline), s->pid, rank_of(s));
+        fprintf(draft.to,
+                "{\"at\":%zu,\"file\":%zu,\"name\":%zu,\"host\":%zu,\"command\":%zu,\"pid\":%" PRIu64 ",\"rank\":%ld",
+                d->parts[KP_DATA_SESSIONS].n, kp_data_string(d, h->base.out.display->file),
+                kp_data_string(d, kp_process_name(s)), kp_data_string(d, s->host), kp_data_string(d, s->cmdline),
+                s->pid, rank_of(s));
         fprintf(draft.to, ",\"start\":%" PRId64 ",\"complete\":%d,\"seen\":%" PRIu64 ",\"profiled\":%" PRIu64,
                 s->start_unix_ns / 1000000, s->complete, s->launches_seen, s->launches_profiled);
         fprintf(draft.to, ",\"passes\":%" PRIu64 ",\"took\":", s->passes);

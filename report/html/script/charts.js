@@ -109,7 +109,8 @@ const radiusOf = p => 4 + Math.min(24, 38 * Math.sqrt(p.area || 0));
 
 function pointNode(p, cx, cy) {
   const circle = draw("circle", {
-    class: "point" + (p.go ? " goes" : "") + (p.base ? " base" : "") + levelOf(p.level || ""),
+    class: "point" + (p.go ? " goes" : "") + (p.base ? " base" : "") + (p.side ? " " + p.side : "") +
+        levelOf(p.level || ""),
     cx,
     cy,
     r: radiusOf(p),

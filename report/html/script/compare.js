@@ -1,6 +1,9 @@
-/* ---- two sessions beside each other: A, the first, is the baseline ---- */
+/* ---- sessions beside each other: A, the first, is the baseline of all others ---- */
 
-const ofSession = at => launches.filter(l => at ? l.session > 0 : l.session === 0);
+const letterOf = at => String.fromCharCode(65 + at);
+const sides = data.sessions.map((_, at) => at);
+/* The class that has the colour of a session: grey for the baseline. */
+const sideOf = at => "side side-" + (at ? 1 + (at - 1) % 5 : 0);
 const change = (a, b) => a > 0 ? 100 * (b - a) / a : NaN;
 
 function changeNode(a, b, lessIsGood) {
@@ -15,142 +18,282 @@ function changeNode(a, b, lessIsGood) {
           number(Math.abs(Math.round(c * 10) / 10)) + " %");
 }
 
-function pairsOf() {
-  const a = kernelsOf(ofSession(0)), b = kernelsOf(ofSession(1)), pairs = new Map();
-  for (const [side, sums] of [["a", a], ["b", b]])
-    for (const k of sums.kernels) pairs.set(k.name, {name: k.name, ...pairs.get(k.name), [side]: k});
-  return {
-    totals: [a.total, b.total],
-    pairs: [...pairs.values()].sort((x, y) => Math.abs(differenceOf(y)) - Math.abs(differenceOf(x)))
-  };
-}
-const differenceOf = p => (p.b ? p.b.time : 0) - (p.a ? p.a.time : 0);
+const legend = () =>
+    el("p", {class: "legend"},
+       sides.map(at => el("span", {class: sideOf(at)}, el("i"), letterOf(at) + (at ? "" : ", the baseline"))));
 
-function compareRow(p, most) {
-  const both = p.a && p.b, cell = (f, format) => [p.a, p.b].map(k => el("td", {class: "num"}, k ? format(f(k)) : "–"));
-  const d = differenceOf(p),
-        name = both ? link("/compare/" + p.a.stand.index + "/" + p.b.stand.index, {}, nameNode(p.name)) :
-                      link("/launch/" + (p.a || p.b).stand.index, {}, nameNode(p.name));
-  const side =
-      el("span", {class: "change-bar " + (d > 0 ? "up" : "down")},
-         el("span", {"width%": most ? 50 * Math.abs(d) / most : 0}));
-  return el(
-      "tr", {"data-kernel": p.name}, el("th", {scope: "row"}, name), cell(k => k.time, time),
-      el("td", {class: "num"},
-         both    ? changeNode(p.a.time, p.b.time, true) :
-             p.a ? "only in A" :
-                   "only in B"),
-      el("td", {}, side), cell(k => k.mean, time), cell(k => k.launches.length, number),
-      el("td", {},
-         both && p.a.bound !== p.b.bound ? [p.a.bound || "?", " → ", el("b", {}, p.b.bound || "?")] :
-                                           (p.b || p.a).bound));
+/* ---- kernels of all sessions ---- */
+
+/* Kernels by name, each with its sums of every session, or null; the largest difference to the baseline goes first. */
+function kernelsBeside() {
+  const sums = sides.map(at => kernelsOf(launches.filter(l => l.session === at))), byName = new Map();
+  sums.forEach((s, at) => s.kernels.forEach(k => {
+    const beside = byName.get(k.name) || {name: k.name, of: sides.map(() => null)};
+    beside.of[at] = k;
+    byName.set(k.name, beside);
+  }));
+  for (const p of byName.values()) {
+    p.times = p.of.map(k => k ? k.time : 0);
+    p.difference = Math.max(...p.times.map(t => Math.abs(t - p.times[0])));
+    p.longest = Math.max(...p.times);
+  }
+  return {totals: sums.map(s => s.total), kernels: [...byName.values()].sort((x, y) => y.difference - x.difference)};
 }
 
-function compareBars(pairs) {
-  const longest = [...pairs].sort((x, y) => timeOf(y) - timeOf(x)).slice(0, 12), most = timeOf(longest[0] || {});
+/* The launch of a kernel that is compared with another: of its shape, if there is one in full. */
+function standBeside(k, launch) {
+  const like = k.launches.filter(l => l.full >= 0 && String(l.shape) === String(launch.shape));
+  return like.length ? standFor(like) : k.stand;
+}
+
+/* Leads to the kernel's launches of all sessions that have it. */
+function besideLink(p) {
+  const found = p.of.filter(Boolean), first = found[0].stand;
+  return link(
+      found.length > 1 ? "/compare/" + found.map(k => standBeside(k, first).index).join("/") : "/launch/" + first.index,
+      {}, nameNode(p.name));
+}
+
+/* What binds the kernel, with the sessions where that differs between them. */
+function boundsNode(p) {
+  const by = new Map();
+  p.of.forEach((k, at) => k && by.set(k.bound || "?", (by.get(k.bound || "?") || "") + letterOf(at)));
+  if (by.size === 1) return p.of.find(Boolean).bound;
+  return [...by].map(
+      ([bound, letters], i) => [i ? " → " : "", i ? el("b", {}, bound) : bound, el("span", {class: "dim"}, " (" + [
+                                  ...letters
+                                ].join(", ") + ")")]);
+}
+
+/* The change of a session's time to the baseline's. `most`: the largest of all. */
+function timeChange(p, at, most) {
+  if (!at || (!p.of[at] && !p.of[0])) return null;
+  const d = p.times[at] - p.times[0];
   return [
-    el("ul", {class: "bars pairs"},
-       longest.map(
-           p => el(
-               "li", {}, el("span", {class: "bar-label", title: p.name}, shortName(p.name)),
-               el("span", {}, bar(p.a ? 100 * p.a.time / most : 0, "baseline"), bar(p.b ? 100 * p.b.time / most : 0)),
-               el("span", {class: "value"}, p.b ? time(p.b.time) : "gone")))),
-    el("p", {class: "hint"}, "Above: A. Below, with its value: B.")
+    el("div", {class: "vs"},
+       !p.of[at]    ? "gone" :
+           !p.of[0] ? "new" :
+                      changeNode(p.times[0], p.times[at], true)),
+    el("span", {class: "change-bar " + (d > 0 ? "up" : "down")},
+       el("span", {"width%": most ? 50 * Math.abs(d) / most : 0}))
   ];
 }
-const timeOf = p => Math.max(p.a ? p.a.time : 0, p.b ? p.b.time : 0, 1);
 
-function compareMap(pairs) {
-  const points = [], total = pairs.reduce((sum, p) => sum + Math.max(p.a ? p.a.time : 0, p.b ? p.b.time : 0), 0) || 1;
-  for (const p of pairs)
-    for (const [side, k] of [["A", p.a], ["B", p.b]]) {
+function compareRow(p, most) {
+  const cell = (f, format) => p.of.map(k => el("td", {class: "num"}, k ? format(f(k)) : "–"));
+  return el(
+      "tr", {"data-kernel": p.name}, el("th", {scope: "row"}, besideLink(p)),
+      p.of.map((k, at) => el("td", {class: "num"}, k ? time(k.time) : "–", timeChange(p, at, most))),
+      cell(k => k.mean, time), cell(k => k.launches.length, number), el("td", {}, boundsNode(p)));
+}
+
+function compareTable(kernels) {
+  const most = Math.max(...kernels.map(p => p.difference), 0), groups = ["Time on the GPU", "Mean", "Launches"];
+  const letters = sides.map(
+      (at, i) => el("th", {scope: "col", class: "num" + (i ? "" : " group"), title: fileOf(at)}, letterOf(at)));
+  return el(
+      "div", {class: "table-place"},
+      el("table", {class: "kernels compare" + (sides.length > 3 ? " many" : "")},
+         el("thead", {},
+            el("tr", {}, el("th", {scope: "col", rowspan: 2}, "Kernel"),
+               groups.map(g => el("th", {scope: "colgroup", class: "group", colspan: sides.length}, g)),
+               el("th", {scope: "col", rowspan: 2, class: "group"}, "Bound by")),
+            el("tr", {}, groups.map(() => letters.map(th => th.cloneNode(true))))),
+         el("tbody", {}, kernels.map(p => compareRow(p, most)))));
+}
+
+/* ---- charts of all sessions ---- */
+
+/* A bar of a session; the place of the baseline is marked in those of the others. Both are in percent of the width. */
+function sideBar(at, share, base) {
+  const line = bar(share, sideOf(at));
+  if (base === null || !Number.isFinite(base)) return line;
+  const mark = el("span", {class: "base-mark"});
+  mark.style.left = Math.max(0, Math.min(100, base)) + "%";
+  line.append(mark);
+  return line;
+}
+
+function compareBars(kernels) {
+  const longest = [...kernels].sort((x, y) => y.longest - x.longest).slice(0, 12),
+        most = longest.length ? longest[0].longest || 1 : 1;
+  return [
+    el("ul", {class: "beside"},
+       longest.map(
+           p =>
+               el("li", {}, el("div", {class: "bar-label", title: p.name}, shortName(p.name)),
+                  p.of.map(
+                      (k, at) =>
+                          el("div", {class: "side-row"}, el("span", {class: "dim"}, letterOf(at)),
+                             sideBar(at, 100 * p.times[at] / most, at && p.of[0] ? 100 * p.times[0] / most : null),
+                             el("span", {class: "value"},
+                                k      ? time(k.time) :
+                                    at ? "gone" :
+                                         "not there")))))),
+    el("p", {class: "hint"}, "The mark in a bar is A, the baseline.")
+  ];
+}
+
+function compareMap(kernels) {
+  const points = [], total = kernels.reduce((sum, p) => sum + p.longest, 0) || 1;
+  for (const p of kernels)
+    p.of.forEach((k, at) => {
       const point = k && kernelPoint(k);
       if (k)
         points.push({
-          label: side === "B" || !p.b ? shortName(k.name) : "",
+          label: p.of.slice(at + 1).some(Boolean) ? "" : shortName(k.name),
           area: k.time / total,
           time: k.time,
-          base: side === "A",
+          base: at === 0,
+          side: sideOf(at),
           compute: weighted(k, "compute"),
           memory: weighted(k, "memory"),
           work: point ? point.work / point.time : 0,
           intensity: point ? point.work / point.traffic : NaN,
           operation: point && point.operation,
           go: "/launch/" + k.stand.index,
-          tip: [side + ": " + k.name, time(k.time), k.bound ? "bound by " + k.bound : "bound not known"]
+          tip: [letterOf(at) + ": " + k.name, time(k.time), k.bound ? "bound by " + k.bound : "bound not known"]
         });
-    }
-  return kernelMap(points, launches, "Hollow: A, the baseline. Filled: B. Area is time on the GPU.");
+    });
+  return [kernelMap(points, launches, "Dashed: A, the baseline. Area is time on the GPU."), legend()];
+}
+
+/* ---- the first page ---- */
+
+const fileOf = at => text(data.sessions[at].file) || sessionName(data.sessions[at]);
+
+function sideFact(s, at, totals) {
+  return el(
+      "div", {class: "fact " + sideOf(at)},
+      el("span", {}, el("i"), letterOf(at) + (at ? ": " : ", the baseline: ") + fileOf(at)),
+      el("b", {}, time(totals[at])), " ", at ? changeNode(totals[0], totals[at], true) : null,
+      el("small", {}, sessionName(s)), el("small", {}, text(s.command)));
 }
 
 function comparePage() {
-  const {totals, pairs} = pairsOf(), most = Math.max(...pairs.map(p => Math.abs(differenceOf(p))), 0);
-  const say = (letter, s) =>
-      el("div", {class: "fact"},
-         el("span", {}, letter + ": " + text(s.name) + (text(s.host) ? " on " + text(s.host) : "")),
-         el("b", {}, time(totals[letter === "A" ? 0 : 1])), el("small", {}, text(s.command)));
+  const {totals, kernels} = kernelsBeside();
   return el(
       "div", {}, el("header", {class: "title"}, el("h1", {}, "Comparison")),
-      el("div", {class: "facts"}, say("A", data.sessions[0]), say("B", data.sessions[data.sessions.length - 1]),
-         el("div", {class: "fact"}, el("span", {}, "Change of the time on the GPU"),
-            el("b", {}, changeNode(totals[0], totals[1], true)))),
-      card(
-          "Kernels by change of time",
-          el("div", {class: "table-place"},
-             el("table", {class: "kernels compare"},
-                el("thead", {},
-                   el("tr", {},
-                      [
-                        "Kernel", "Time A", "Time B", "Change", "B − A", "Mean A", "Mean B", "Launches A", "B",
-                        "Bound by"
-                      ].map((h, i) => el("th", {scope: "col", class: i && ![4, 9].includes(i) ? "num" : ""}, h)))),
-                el("tbody", {}, pairs.map(p => compareRow(p, most)))))),
-      el("div", {class: "two"}, card("Time by kernel", compareBars(pairs)), card("All kernels", compareMap(pairs))));
+      el("div", {class: "facts"}, data.sessions.map((s, at) => sideFact(s, at, totals))),
+      card("Kernels by change of time", compareTable(kernels)),
+      el("div", {class: "two"}, card("Time by kernel", compareBars(kernels)),
+         card("All kernels", compareMap(kernels))));
 }
 
-/* Metrics of sections that both launches have. */
-function comparePair([first, second]) {
-  const [a, b] = [launches[Number(first)], launches[Number(second)]],
-            fulls = [a, b].map(l => l && l.full >= 0 ? data.full[l.full] : null);
-  if (!fulls[0] || !fulls[1]) return el("p", {}, "One of the launches is not in full in this file.");
-  const sections = fulls[1]
-                       .sections.map(s => data.sections[s])
-                       .map(([title, blocks]) => ({
-                              title: text(title),
-                              cells: blocks.filter(x => x[0] === "metrics").flatMap(x => x[1]).filter(c => !c[3])
-                            }))
-                       .filter(s => s.cells.length);
-  const rows = cells => cells.map(c => {
-    const before = cellIn(fulls[0], c), after = cellIn(fulls[1], c),
-          numeric = Number.isFinite(before.number) && Number.isFinite(after.number);
-    const full = after.unit === "%" ? 100 : Math.max(before.number, after.number),
-          mark = numeric && full > 0 ? el("span", {class: "base-mark"}) : null,
-          line = bar(numeric && full > 0 ? 100 * after.number / full : 0);
-    if (mark) {
-      mark.style.left = Math.min(100, 100 * before.number / full) + "%";
-      line.append(mark);
+/* ---- launches of one kernel ---- */
+
+const BARS_BESIDE = 8; /* of a chart, the largest */
+
+/* The cells of a block of a section, each with its value of every launch. */
+function cellsBeside(fulls, [kind, content]) {
+  if (kind === "metrics") return content.filter(c => !c[3]).map(c => fulls.map(full => cellIn(full, c)));
+  if (kind !== "bars" && kind !== "rows") return [];
+  const of = fulls.map(full => barsOf(full, content)), most = cells => Math.max(...cells.map(c => c && c.number || 0));
+  const labels = [...new Set(of.flat().map(c => c.label))];
+  return labels.map(label => of.map(bars => bars.find(c => c.label === label) || null))
+      .filter(cells => most(cells) > 0)
+      .sort((x, y) => kind === "bars" ? most(y) - most(x) : 0)
+      .slice(0, BARS_BESIDE);
+}
+
+/* Sections of the first launch, and those that only others have: parts of a title and of cells of every launch. */
+function sectionsBeside(fulls) {
+  const byTitle = new Map();
+  for (const full of fulls)
+    for (const section of full.sections) {
+      const [title, blocks] = data.sections[section], parts = [];
+      let head = null;
+      for (const block of blocks) {
+        const cells = cellsBeside(fulls, block);
+        if (cells.length) parts.push({head, cells});
+        head = block[0] === "title" ? text(block[1]) : null;
+      }
+      if (parts.length && !byTitle.has(title)) byTitle.set(title, {title: text(title), parts});
     }
-    return el(
-        "tr", {}, el("th", {scope: "row"}, before.label), el("td", {class: "num"}, valueNode(before)),
-        el("td", {class: "num"}, valueNode(after)),
-        el("td", {class: "num"}, numeric ? changeNode(before.number, after.number, null) : ""),
-        el("td", {class: "bar-cell"}, numeric ? line : ""));
-  });
+  return [...byTitle.values()];
+}
+
+/* A row of values, of the changes to the first launch's, and of bars with a mark for that. */
+function rowBeside(cells, list) {
+  const [base] = cells, numbers = cells.map(c => c && Number.isFinite(c.number) ? c.number : null),
+        some = cells.find(Boolean);
+  const full = some.unit === "%" ? 100 : Math.max(...numbers), isDrawn = full > 0 && numbers.some(n => n !== null);
+  const share = n => n === null ? 0 : 100 * n / full;
+  return el(
+      "tr", {}, el("th", {scope: "row"}, some.label),
+      cells.map(
+          (c, i) =>
+              [el("td", {class: "num"}, c ? valueNode(c) : "–"),
+               i ? el("td", {class: "num"},
+                      numbers[0] !== null && numbers[i] !== null ? changeNode(base.number, numbers[i], null) : "") :
+                   null]),
+      el("td", {class: "bar-cell"},
+         isDrawn ? cells.map(
+                       (_, i) => i ?
+                           sideBar(list[i].session, share(numbers[i]), numbers[0] === null ? null : share(numbers[0])) :
+                           null) :
+                   ""));
+}
+
+function partBeside({head, cells}, list) {
+  return [
+    head ? el("h3", {}, head) : null,
+    el("div", {class: "table-place"},
+       el("table", {class: "metrics compare-metrics" + (list.length > 3 ? " many" : "")},
+          el("thead", {},
+             el("tr", {}, el("td"),
+                list.map(
+                    (l, i) =>
+                        [el("th", {scope: "col", class: "num"}, letterOf(l.session)),
+                         i ? el("th", {scope: "col", class: "num"}, "Change") : null]),
+                el("td"))),
+          el("tbody", {}, cells.map(row => rowBeside(row, list)))))
+  ];
+}
+
+/* All launches in one roofline; null where none has work. */
+function rooflineBeside(list) {
+  const rated = list.filter(l => l.roofs), operation = rated.length ? text(rated[0].roofs[0]) : "";
+  const points = rated.flatMap(
+      l => l.roofs[1]
+               .filter(([, isPoint, work, traffic]) => isPoint && work > 0 && traffic > 0)
+               .map(([name, , work, traffic]) => {
+                 const short = text(name).replace(/ Achieved.*/, ""), letter = letterOf(l.session);
+                 return {
+                   label: letter + (short ? ", " + short : ""),
+                   work,
+                   intensity: work / traffic,
+                   area: 0.02,
+                   base: l === list[0],
+                   side: sideOf(l.session),
+                   tip: [
+                     letter + ": " + text(name), quantity(work, operation + "/s"), quantity(traffic, "byte/s"),
+                     number(work / traffic) + " " + operation + "/byte"
+                   ]
+                 };
+               }));
+  const chart = rooflineChart(roofsOf(rated), points, operation, "Roofline of the launches beside each other");
+  return chart &&
+      card("Roofline", el("div", {class: "chart-place"}, chart),
+           el("p", {class: "hint"}, "Dashed: ", letterOf(list[0].session), ", the baseline."), legend());
+}
+
+/* The places of launches in the list of all, the baseline first. */
+function compareLaunches(places) {
+  const all = places.map(i => launches[Number(i)]), list = all.filter(l => l && l.full >= 0);
+  if (list.length < 2 || list[0] !== all[0]) return el("p", {}, "One of the launches is not in full in this file.");
+  const [base] = list, fulls = list.map(l => data.full[l.full]);
   return el(
       "div", {},
-      el("header", {class: "title"}, el("p", {}, link("/", {}, "All kernels"), " ›"), el("h1", {}, nameNode(b.name)),
-         el("p", {class: "dim"}, "A: ", link("/launch/" + a.index, {}, "launch " + a.id),
-            ", " + shapeText(a.shape) + ", " + time(a.ns) + ". B: ", link("/launch/" + b.index, {}, "launch " + b.id),
-            ", " + shapeText(b.shape) + ", " + time(b.ns) + ". ", changeNode(a.ns, b.ns, true))),
-      el("p", {class: "hint"}, "The bar is B, the mark in it A."),
-      sections.map(
-          s => card(
-              s.title,
-              el("div", {class: "table-place"},
-                 el("table", {class: "metrics compare-metrics"},
-                    el("thead", {},
-                       el("tr", {},
-                          ["", "A", "B", "Change",
-                           ""].map((h, i) => el("th", {scope: "col", class: i ? "num" : ""}, h)))),
-                    el("tbody", {}, rows(s.cells)))))));
+      el("header", {class: "title"}, el("p", {}, link("/", {}, "All kernels"), " ›"), el("h1", {}, nameNode(base.name)),
+         list.map(
+             (l, i) =>
+                 el("p", {class: "dim " + sideOf(l.session)}, el("i"), letterOf(l.session) + ": ",
+                    link("/launch/" + l.index, {}, "launch " + l.id),
+                    ", " + shapeText(l.shape) + ", " + time(l.ns) + (i ? " " : ", the baseline"),
+                    i ? changeNode(base.ns, l.ns, true) : null))),
+      el("p", {class: "hint"},
+         "Changes are to " + letterOf(base.session) + ", the mark in the bars of the others" +
+             (list.length > 2 ? ", which follow in their order." : ".")),
+      rooflineBeside(list), sectionsBeside(fulls).map(s => card(s.title, s.parts.map(part => partBeside(part, list)))));
 }

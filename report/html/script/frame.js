@@ -27,7 +27,7 @@ const routes = {
   source: sourcePage,
   flame: flamePage,
   timeline: timelinePage,
-  compare: comparePair,
+  compare: compareLaunches,
   session: () => el("div", {}, heading(), sessionTables()),
 };
 
