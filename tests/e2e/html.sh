@@ -38,25 +38,28 @@ expect "status where one of two sessions is missing" $? 2
 expect "status on a full disk" $? 1
 expect "what is said on a full disk" "$(cat "$tmp/said")" "==ERROR== cannot write /dev/full: No space left on device"
 
-# A session is not replaced: the name of the HTML file was forgotten.
+# A session is not replaced: the name of the HTML file was forgotten, which is told before anything is read.
 cp "$folder/demo.kprof" "$folder/kept.kprof"
 for option in report diff; do
     "$kprof" $option --html "$folder/kept.kprof" "$folder/demo.kprof" "$folder/demo.kprof" >"$tmp/out" 2>"$tmp/said"
-    expect "status of $option --html on a session" $? 1
+    expect "status of $option --html on a session" $? 2
     expect "what $option --html on a session says" "$(cat "$tmp/said")" \
-        "==ERROR== cannot write $folder/kept.kprof: it is a session, which would be lost; name another file"
+        "==ERROR== --html takes the name of the file to write, and $folder/kept.kprof is a session: write --html NEW-FILE $folder/kept.kprof"
     cmp -s "$folder/demo.kprof" "$folder/kept.kprof" || fail "$option --html replaces a session"
 done
 rm -f "$folder/kept.kprof"
+"$kprof" report --html "$folder/none.html" 2>"$tmp/said"
+expect "status of report --html without a session" $? 2
+[ ! -e "$folder/none.html" ] || fail "without a session, a file is written"
+"$kprof" report --html "$folder/none.html" --csv --page raw "$folder/demo.kprof" 2>"$tmp/said"
+expect "status of --html with --csv" $? 0
+expect "what --html with --csv says" "$(cat "$tmp/said")" "==WARNING== --page has no effect with --html
+==WARNING== --csv has no effect with --html"
+cmp -s "$folder/none.html" "$folder/demo.html" || fail "--csv changes the HTML"
+rm -f "$folder/none.html"
 
 # Two sessions, and two beside each other; the text of the comparison stays.
-cp "$folder/demo.kprof" "$folder/slower.kprof"
-python3 - "$folder/slower.kprof" <<'END'
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-db.execute("UPDATE metric SET value = value * 2 WHERE launch = 0 AND name = (SELECT id FROM name WHERE name = 'gpu__time_duration.sum')")
-db.commit()
-END
+make_session slower "$folder/demo.kprof" "$folder/slower.kprof"
 "$kprof" report --html "$folder/two.html" "$folder/demo.kprof" "$folder/slower.kprof" || fail "--html of two sessions"
 "$kprof" diff "$folder/demo.kprof" "$folder/slower.kprof" >"$tmp/plain"
 "$kprof" diff --html "$folder/compare.html" "$folder/demo.kprof" "$folder/slower.kprof" >"$tmp/said"
@@ -65,7 +68,20 @@ cmp -s "$tmp/plain" "$tmp/said" || fail "diff --html changes the text"
 "$kprof" diff --html "$folder/limit.html" --fail-above 5% "$folder/demo.kprof" "$folder/slower.kprof" >/dev/null
 expect "status of diff --html above a limit" $? 1
 [ -s "$folder/limit.html" ] || fail "above a limit, no file is written"
-rm -f "$folder/limit.html" "$folder/slower.kprof"
+
+# Four beside each other: the third lacks a kernel of the first, the last has a name that would be markup, and none of its kernels.
+make_session other "$folder/demo.kprof" "$folder/other.kprof"
+odd="$tmp/<img src=x onerror=window.hacked=1>.kprof"
+cp "$tmp/hostile.kprof" "$odd"
+"$kprof" diff --html "$folder/three.html" --fail-above 150% "$folder/demo.kprof" "$folder/slower.kprof" "$folder/other.kprof" >"$tmp/out" 2>"$tmp/said"
+expect "status of diff of three" $? 0
+expect "headings of diff of three" "$(grep '^==KPROF== Comparison' "$tmp/out")" "==KPROF== Comparison 1 of 2: A with B
+==KPROF== Comparison 2 of 2: A with C"
+"$kprof" diff --html "$folder/beside.html" "$folder/demo.kprof" "$folder/slower.kprof" "$folder/other.kprof" "$odd" >"$tmp/out" 2>"$tmp/said"
+expect "status of diff with one that has none of the launches" $? 1
+expect "what diff says of it" "$(cat "$tmp/said")" "==ERROR== $folder/demo.kprof and $odd have no launch in common: nothing was compared"
+expect "sessions in the file of four" "$(grep -o '"command":' "$folder/beside.html" | wc -l)" 4
+rm -f "$folder/three.html" "$folder/limit.html" "$folder/slower.kprof" "$folder/other.kprof"
 
 # Folded stacks add up to the time of all launches.
 total=$("$kprof" report --csv --page raw --metrics gpu__time_duration.sum "$folder/some.kprof" | python3 -c '
@@ -121,6 +137,10 @@ expect "status of a run whose HTML cannot be written" $? 0
 grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory$' "$tmp/said" || fail "no folder for the HTML of a run: $(cat "$tmp/said")"
 of_run --strict --html /nonesuch/x.html "$programs/p_direct"
 expect "status of a strict run whose HTML cannot be written" $? 88
+cp "$folder/demo.kprof" "$tmp/run/kept"
+of_run --html "$tmp/run/kept" "$programs/p_direct"
+grep -q "^==ERROR== cannot write $tmp/run/kept: it is a session, which would be lost; name another file$" "$tmp/said" || fail "a run on a session says: $(cat "$tmp/said")"
+cmp -s "$folder/demo.kprof" "$tmp/run/kept" || fail "a run with --html replaces a session"
 KPROF_HTML=$tmp/run/alone.html KPROF_EXPORT=$tmp/run/alone.kprof LD_LIBRARY_PATH=$build/fake LD_PRELOAD=$library "$programs/p_direct" >"$tmp/out" 2>"$tmp/said"
 grep -q "^==WARNING== No HTML is written with LD_PRELOAD alone; .kprof report --html FILE $tmp/run/alone.kprof. makes it" "$tmp/said" ||
     fail "the library alone says: $(cat "$tmp/said")"

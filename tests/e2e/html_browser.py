@@ -123,7 +123,8 @@ PLACES = """(() => {
   const data = JSON.parse(document.getElementById('data').textContent);
   const full = data.full.map(f => f.launch);
   return ['/', '/session', '/flame', '/timeline', ...full.slice(0, 6).map(l => '/launch/' + l),
-          ...data.full.filter(f => f.source.length).slice(0, 3).map(f => '/source/' + f.launch), '/launch/' + (data.launches.length - 1)]; })()"""
+          ...data.full.filter(f => f.source.length).slice(0, 3).map(f => '/source/' + f.launch), '/launch/' + (data.launches.length - 1),
+          ...[...document.querySelectorAll('.compare tbody a')].map(a => a.hash.slice(1)).filter(p => p.startsWith('/compare'))]; })()"""
 
 
 def every_place(browser, path, name):
@@ -145,7 +146,7 @@ def every_place(browser, path, name):
 def looks(browser, path, name):
     """One page of each kind."""
     browser.open(path)
-    places = {"timeline": ["/timeline"], "some": ["/flame"], "compare": ["/"], "source": ["/source/0"]}.get(name, ["/", "/session", "/launch/2", "/source/0"])
+    places = {"timeline": ["/timeline"], "some": ["/flame"], "compare": ["/", "/compare/0/4"], "beside": ["/", "/compare/2/6/10"], "source": ["/source/0"]}.get(name, ["/", "/session", "/launch/2", "/source/0"])
     for place in places:
         browser.go(place)
         readable(browser, f"{name} {place}")
@@ -329,13 +330,59 @@ def readable(browser, name):
 def compare(browser, path, name):
     """Kernels of both sessions stand side by side, the largest change first, and lead to their metrics."""
     browser.open(path)
-    rows = browser.run("[...document.querySelectorAll('.compare tbody tr')].map(r => [r.dataset.kernel, r.children[3].textContent])")
+    rows = browser.run("[...document.querySelectorAll('.compare tbody tr')].map(r => [r.dataset.kernel, r.querySelector('.vs').textContent])")
     if not rows or not rows[0][0].startswith("transpose_naive") or rows[0][1] != "+100 %" or any(change != "0 %" for _, change in rows[1:]):
         fault(f"{name}: changes are {rows}")
     browser.run("new Promise(resolve => { document.querySelector('.compare tbody a').click(); setTimeout(resolve, 50); })")
     cells = browser.run("[...document.querySelectorAll('.compare-metrics tr')].filter(r => r.children[0].textContent === 'Duration').map(r => [...r.children].slice(1, 4).map(c => c.textContent))")
     if not cells or cells[0] != ["267.55 us", "535.10 us", "+100 %"]:
         fault(f"{name}: the duration is {cells}")
+    quiet(browser, path, name)
+
+
+BESIDE = {  # of each kernel: change of B, C and D to A, where it is in one of them
+    "transpose_naive(const float *, float *)": ["+100 %", "−50 %", "gone"],
+    "saxpy(int, float, const float *, float *)": ["0 %", "0 %", "gone"],
+    "transpose_tiled(const float *, float *)": ["0 %", "gone", "gone"],
+    "transpose_swizzled(const float *, float *)": ["new"],
+}
+LEFT = "map(d => [...d.querySelectorAll('.base-mark')].map(m => m.style.left))"
+
+
+def beside(browser, path, name):
+    """Each session has its column, whose changes are to the first; that is marked in all charts, on the page of a kernel as well."""
+    def want(what, found, wanted):
+        if found != wanted:
+            fault(f"{name}: {what}: {found}, not {wanted}")
+
+    browser.open(path)
+    heads = browser.run("[...document.querySelectorAll('.compare thead tr')].map(r => [...r.children].map(c => c.textContent))")
+    want("columns", heads, [["Kernel", "Time on the GPU", "Mean", "Launches", "Bound by"], list("ABCD") * 3])
+    rows = dict(browser.run("[...document.querySelectorAll('.compare tbody tr')].map(r => [r.dataset.kernel, [...r.querySelectorAll('.vs')].map(v => v.textContent)])"))
+    want("changes", {kernel: rows.get(kernel) for kernel in BESIDE}, BESIDE)
+    want("kernels of the last session alone", [v for k, v in rows.items() if k not in BESIDE], [["new"]] * (len(rows) - len(BESIDE)))
+    want("the first kernel", next(iter(rows)), "transpose_naive(const float *, float *)")
+    want("marks of A in its bars", browser.run(f"[...document.querySelector('.beside li').querySelectorAll('.side-row')].{LEFT}"), [[], ["50%"], ["50%"], ["50%"]])
+    want("bars", browser.run("[...document.querySelector('.beside li').querySelectorAll('.bar > span:first-child')].map(b => b.style.width)"), ["50%", "100%", "25%", "0%"])
+    want("kernels of A in the chart", browser.run("document.querySelectorAll('.map .point.base.side-0').length"), 3)
+    want("kernels of C in the chart", browser.run("document.querySelectorAll('.map .point.side-2:not(.base)').length"), 3)
+    facts = browser.run("[...document.querySelectorAll('.fact')].map(f => f.innerText)")
+    want("sessions", [f.split(":")[0] for f in facts], ["A, the baseline", "B", "C", "D"])
+    if not facts[1].split("\n")[0].endswith("/slower.kprof") or "+64 %" not in facts[1] or "<img src=x onerror=window.hacked=1>.kprof" not in facts[3]:
+        fault(f"{name}: sessions are {facts}")
+    hostile(browser, path, name)
+    browser.run("new Promise(resolve => { document.querySelector('.compare tbody a').click(); setTimeout(resolve, 50); })")
+    durations = "[...document.querySelectorAll('.compare-metrics tr')].filter(r => r.children[0].textContent === 'Duration')"
+    cells = browser.run(durations + ".map(r => [...r.children].slice(1, -1).map(c => c.textContent))")
+    want("durations", cells[:1], [["267.55 us", "535.10 us", "+100 %", "133.78 us", "−50 %"]])
+    want("marks of A", browser.run(f"{durations}.{LEFT}")[:1], [["50%", "50%"]])
+    want("charts", browser.run("[...document.querySelectorAll('.compare-metrics .part')].map(p => p.textContent)")[:2], ["GPU Throughput", "Compute Throughput Breakdown"])
+    place = browser.run("location.hash")
+    browser.run("new Promise(resolve => { document.querySelector('.title a[href*=launch]').click(); setTimeout(resolve, 50); })")
+    want("the way back from a launch", browser.run("[...document.querySelectorAll('a.button')].map(a => a.hash)")[-1:], [place])
+    browser.go("/compare/2/6/10")
+    want("points of the roofline", browser.run("[...document.querySelectorAll('.chart .point')].map(p => p.getAttribute('class'))"),
+         ["point base side side-0", "point side side-1", "point side side-2"])
     quiet(browser, path, name)
 
 
@@ -431,7 +478,7 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
-USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "cutlass": [html_use.names], "some": [], "timeline": [], "compare": []}
+USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "cutlass": [html_use.names], "some": [], "timeline": [], "compare": [], "beside": []}
 
 
 def main():
@@ -465,6 +512,8 @@ def main():
             timeline(browser, kprof, session, path, name)
         if name == "compare":
             compare(browser, path, name)
+        if name == "beside":
+            beside(browser, path, name)
     browser.close()
     return faults > 0
 

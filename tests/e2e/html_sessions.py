@@ -5,7 +5,9 @@ html_sessions.py many FROM TO N   N launches of many kernels and shapes, with st
 html_sessions.py strip FROM TO   ten more launches of the first kernel, of which one takes ten times as long
 html_sessions.py cutlass FROM TO   kernels that differ in a template's argument alone
 html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
-html_sessions.py timeline FROM TO N   a timeline of N kernels, with copies, ranges, and all launches on it"""
+html_sessions.py timeline FROM TO N   a timeline of N kernels, with copies, ranges, and all launches on it
+html_sessions.py slower FROM TO   the first kernel takes twice the time
+html_sessions.py other FROM TO   another build: the first kernel takes half the time, the second one has another name"""
 import random
 import shutil
 import sqlite3
@@ -131,6 +133,15 @@ def hostile(db):
     db.execute("UPDATE metric SET value = ? WHERE typeof(value) = 'text'", (HOSTILE[0],))
 
 
+def take(db, launch, factor):
+    db.execute("UPDATE metric SET value = value * ? WHERE launch = ? AND name = (SELECT id FROM name WHERE name = 'gpu__time_duration.sum')", (factor, launch))
+
+
+def other(db):
+    take(db, 0, 0.5)
+    db.execute("UPDATE launch SET demangled = 'transpose_swizzled(const float *, float *)' WHERE id = 1")
+
+
 def main():
     what, source, target = sys.argv[1:4]
     shutil.copy(source, target)
@@ -143,6 +154,10 @@ def main():
         cutlass(db)
     elif what == "strip":
         strip(db)
+    elif what == "slower":
+        take(db, 0, 2)
+    elif what == "other":
+        other(db)
     else:
         hostile(db)
     db.commit()

@@ -18,15 +18,15 @@ function changeNode(a, b, lessIsGood) {
           number(Math.abs(Math.round(c * 10) / 10)) + " %");
 }
 
-const legend = () =>
+const sideLegend = () =>
     el("p", {class: "legend"},
        sides.map(at => el("span", {class: sideOf(at)}, el("i"), letterOf(at) + (at ? "" : ", the baseline"))));
 
 /* ---- kernels of all sessions ---- */
 
 /* Kernels by name, each with its sums of every session, or null; the largest difference to the baseline goes first. */
-function kernelsBeside() {
-  const sums = sides.map(at => kernelsOf(launches.filter(l => l.session === at))), byName = new Map();
+function kernelsBeside(list) {
+  const sums = sides.map(at => kernelsOf(list.filter(l => l.session === at))), byName = new Map();
   sums.forEach((s, at) => s.kernels.forEach(k => {
     const beside = byName.get(k.name) || {name: k.name, of: sides.map(() => null)};
     beside.of[at] = k;
@@ -46,12 +46,24 @@ function standBeside(k, launch) {
   return like.length ? standFor(like) : k.stand;
 }
 
-/* Leads to the kernel's launches of all sessions that have it. */
-function besideLink(p) {
-  const found = p.of.filter(Boolean), first = found[0].stand;
-  return link(
-      found.length > 1 ? "/compare/" + found.map(k => standBeside(k, first).index).join("/") : "/launch/" + first.index,
-      {}, nameNode(p.name));
+/* The place of a launch beside those of all sessions that have its kernel; alone where no other has. */
+function placeBeside(p, launch) {
+  const found = p.of.filter(Boolean);
+  return found.length < 2 ? "/launch/" + launch.index :
+                            "/compare/" +
+          p.of.map((k, at) => k && (at === launch.session ? launch : standBeside(k, launch)).index)
+              .filter(index => index !== null)
+              .join("/");
+}
+
+function besideLink(p) { return link(placeBeside(p, p.of.find(Boolean).stand), {}, nameNode(p.name)); }
+
+/* Leads from the page of a launch to the comparison; null where there is none. */
+function besideButton(launch) {
+  const [p] = kernelsBeside(launches.filter(l => l.name === launch.name)).kernels, place = placeBeside(p, launch);
+  return comparing && launch.full >= 0 && place.startsWith("/compare") ?
+      link(place, {class: "button"}, "Beside the other sessions") :
+      null;
 }
 
 /* What binds the kernel, with the sessions where that differs between them. */
@@ -127,9 +139,9 @@ function compareBars(kernels) {
                           el("div", {class: "side-row"}, el("span", {class: "dim"}, letterOf(at)),
                              sideBar(at, 100 * p.times[at] / most, at && p.of[0] ? 100 * p.times[0] / most : null),
                              el("span", {class: "value"},
-                                k      ? time(k.time) :
-                                    at ? "gone" :
-                                         "not there")))))),
+                                k           ? time(k.time) :
+                                    p.of[0] ? "gone" :
+                                              "–")))))),
     el("p", {class: "hint"}, "The mark in a bar is A, the baseline.")
   ];
 }
@@ -155,7 +167,7 @@ function compareMap(kernels) {
           tip: [letterOf(at) + ": " + k.name, time(k.time), k.bound ? "bound by " + k.bound : "bound not known"]
         });
     });
-  return [kernelMap(points, launches, "Dashed: A, the baseline. Area is time on the GPU."), legend()];
+  return [kernelMap(points, launches, "Dashed: A, the baseline. Area is time on the GPU."), sideLegend()];
 }
 
 /* ---- the first page ---- */
@@ -166,12 +178,12 @@ function sideFact(s, at, totals) {
   return el(
       "div", {class: "fact " + sideOf(at)},
       el("span", {}, el("i"), letterOf(at) + (at ? ": " : ", the baseline: ") + fileOf(at)),
-      el("b", {}, time(totals[at])), " ", at ? changeNode(totals[0], totals[at], true) : null,
+      el("b", {}, time(totals[at])), at ? el("div", {}, changeNode(totals[0], totals[at], true)) : null,
       el("small", {}, sessionName(s)), el("small", {}, text(s.command)));
 }
 
 function comparePage() {
-  const {totals, kernels} = kernelsBeside();
+  const {totals, kernels} = kernelsBeside(launches);
   return el(
       "div", {}, el("header", {class: "title"}, el("h1", {}, "Comparison")),
       el("div", {class: "facts"}, data.sessions.map((s, at) => sideFact(s, at, totals))),
@@ -235,20 +247,23 @@ function rowBeside(cells, list) {
                    ""));
 }
 
-function partBeside({head, cells}, list) {
-  return [
-    head ? el("h3", {}, head) : null,
-    el("div", {class: "table-place"},
-       el("table", {class: "metrics compare-metrics" + (list.length > 3 ? " many" : "")},
-          el("thead", {},
-             el("tr", {}, el("td"),
-                list.map(
-                    (l, i) =>
-                        [el("th", {scope: "col", class: "num"}, letterOf(l.session)),
-                         i ? el("th", {scope: "col", class: "num"}, "Change") : null]),
-                el("td"))),
-          el("tbody", {}, cells.map(row => rowBeside(row, list)))))
-  ];
+function sectionBeside({title, parts}, list) {
+  const letters = list.map(
+      (l, i) =>
+          [el("th", {scope: "col", class: "num"}, letterOf(l.session)),
+           i ? el("th", {scope: "col", class: "num"}, "Change") : null]);
+  return card(
+      title,
+      el("div", {class: "table-place"},
+         el("table", {class: "metrics compare-metrics" + (list.length > 3 ? " many" : "")},
+            el("thead", {}, el("tr", {}, el("td"), letters, el("td"))),
+            parts.map(
+                ({head, cells}) => el(
+                    "tbody", {},
+                    head ?
+                        el("tr", {}, el("th", {scope: "rowgroup", class: "part", colspan: 2 * list.length + 1}, head)) :
+                        null,
+                    cells.map(row => rowBeside(row, list)))))));
 }
 
 /* All launches in one roofline; null where none has work. */
@@ -275,7 +290,7 @@ function rooflineBeside(list) {
   const chart = rooflineChart(roofsOf(rated), points, operation, "Roofline of the launches beside each other");
   return chart &&
       card("Roofline", el("div", {class: "chart-place"}, chart),
-           el("p", {class: "hint"}, "Dashed: ", letterOf(list[0].session), ", the baseline."), legend());
+           el("p", {class: "hint"}, "Dashed: ", letterOf(list[0].session), ", the baseline."), sideLegend());
 }
 
 /* The places of launches in the list of all, the baseline first. */
@@ -295,5 +310,5 @@ function compareLaunches(places) {
       el("p", {class: "hint"},
          "Changes are to " + letterOf(base.session) + ", the mark in the bars of the others" +
              (list.length > 2 ? ", which follow in their order." : ".")),
-      rooflineBeside(list), sectionsBeside(fulls).map(s => card(s.title, s.parts.map(part => partBeside(part, list)))));
+      rooflineBeside(list), sectionsBeside(fulls).map(s => sectionBeside(s, list)));
 }

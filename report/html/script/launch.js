@@ -262,9 +262,10 @@ function launchPage([index]) {
       "div", {},
       el("header", {class: "title"}, el("p", {}, link("/", {}, "All kernels"), " ›"),
          el("h1", {}, nameNode(launch.name)), launchFacts(launch)),
-      full && full.source.length ?
-          el("p", {}, link("/source/" + launch.index, {class: "button"}, "Source and instructions")) :
-          null,
+      el("p", {},
+         full && full.source.length ? link("/source/" + launch.index, {class: "button"}, "Source and instructions") :
+                                      null,
+         " ", besideButton(launch)),
       verdictCard(launch, full), launchStrip(launch),
       full ? el("div", {class: "with-contents"}, contents, el("div", {class: "sections"}, sections.map(s => s.node))) :
              card(
