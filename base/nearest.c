@@ -1,6 +1,7 @@
 #include <ctype.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/nearest.h"
 
@@ -34,9 +35,26 @@ static size_t distance(const char *a, const char *b)
     return d[la % 3][lb];
 }
 
+/* The only entry that the word begins, or NULL. One letter is too little to go by. */
+static const char *begun(const char *word, const char *const *list)
+{
+    const char *found = NULL;
+    size_t len = strlen(word);
+    for (; len > 1 && *list; list++) {
+        if (strncasecmp(word, *list, len) != 0)
+            continue;
+        if (found)
+            return NULL;
+        found = *list;
+    }
+    return found;
+}
+
 const char *kp_nearest(const char *word, const char *const *list)
 {
-    const char *best = NULL;
+    const char *best = begun(word, list);
+    if (best)
+        return best;
     size_t len = strlen(word), best_distance = (len + 2) / 3 + 1; /* one letter in three may be wrong */
     if (len && best_distance > len)
         best_distance = len; /* and one must be right */

@@ -140,9 +140,12 @@ int kp_error(char **err, const char *format, ...)
 
 int kp_error_choice(char **err, const char *head, const char *word, const char *const *list)
 {
+    enum { MOST_SHOWN = 80 }; /* bytes: a word as long as a file would hide the choice */
     const char *near = kp_nearest(word, list);
+    int shown = (int)strnlen(word, MOST_SHOWN);
+    const char *more = word[shown] ? "..." : "";
     if (near)
-        return kp_error(err, "%s '%s'; did you mean '%s'?", head, word, near);
+        return kp_error(err, "%s '%.*s%s'; did you mean '%s'?", head, shown, word, more, near);
     char *valid = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&valid, &size);
@@ -152,7 +155,7 @@ int kp_error_choice(char **err, const char *head, const char *word, const char *
     }
     for (size_t i = 0; list[i]; i++)
         fprintf(f, "%s%s", i ? ", " : "", list[i]);
-    int rc = kp_text_end(f, &valid) ? -ENOMEM : kp_error(err, "%s '%s'; valid: %s", head, word, valid);
+    int rc = kp_text_end(f, &valid) ? -ENOMEM : kp_error(err, "%s '%.*s%s'; valid: %s", head, shown, word, more, valid);
     free(valid);
     return rc;
 }

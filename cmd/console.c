@@ -35,7 +35,7 @@ void kp_console_warn(const char *text)
 int kp_console_end(int rc, const char *err)
 {
     /* A write may have failed before, with nothing left to flush now; errno is still that write's. */
-    if ((fflush(stdout) || ferror(stdout)) && !rc)
-        rc = errno ? -errno : -EIO;
+    if (fflush(stdout) || ferror(stdout))
+        return kp_console_error(KP_EXIT_FAILED, "cannot write the output: %s", strerror(errno ? errno : EIO));
     return rc ? kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc)) : EXIT_SUCCESS;
 }

@@ -163,13 +163,12 @@ static void print_heading(const struct kp_sink *out, const struct sessions *s, s
                  s->at[other].letter);
 }
 
-/* Reports why a comparison failed; of several it says which. */
+/* Ends the output of a comparison, and reports why it failed; of several it says which. Returns the exit status. */
 static int tell_failed(const struct sessions *s, const struct kp_diff_input pair[2], int rc, const char *err)
 {
-    int status = err ? KP_EXIT_USAGE : KP_EXIT_FAILED;
     if (err && s->n > 2)
-        return kp_console_error(status, "%s and %s: %s", pair[0].name, pair[1].name, err);
-    return kp_console_error(status, "%s", err ? err : strerror(-rc));
+        return kp_console_error(KP_EXIT_USAGE, "%s and %s: %s", pair[0].name, pair[1].name, err);
+    return err ? kp_console_error(KP_EXIT_USAGE, "%s", err) : kp_console_end(rc, NULL);
 }
 
 /* Prints the comparison of one session with the first. *failed: it could not be read or written. Returns its exit
@@ -186,12 +185,12 @@ static int print_one(const struct sessions *s, size_t other, const struct flags 
     print_heading(&fit.sink, s, other);
     int rc = kp_diff(&fit.sink, d, &f->options, pair, &outcome, &err), last = kp_fit_end(&fit);
     rc = rc ? rc : last;
-    if (fflush(stdout) && !rc)
-        rc = -errno;
-    int status = rc ? tell_failed(s, pair, rc, err) : status_of(pair, f, &outcome);
-    if (!rc && outcome.warnings)
-        kp_console_warn(outcome.warnings);
-    *failed = rc;
+    int status = tell_failed(s, pair, rc, err);
+    *failed = status;
+    if (!status) {
+        status = status_of(pair, f, &outcome);
+        kp_console_warn(outcome.warnings ? outcome.warnings : "");
+    }
     free(outcome.warnings);
     free(err);
     return status;

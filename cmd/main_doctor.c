@@ -45,11 +45,8 @@ int kp_main_doctor(void)
         &out,
         &(struct kp_doctor_input){facts, kp_doctor_paths, library, gnu_get_libc_version(), symbols_error(library)},
         &faults);
-    if (fflush(stdout) && !rc)
-        rc = -errno;
-    if (rc)
-        status = kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc));
-    else if (faults)
+    status = kp_console_end(rc, NULL);
+    if (!status && faults)
         status = KP_EXIT_FAILED;
     kp_options_free(&o);
 out:

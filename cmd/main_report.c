@@ -180,10 +180,8 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
     if (has_details(d) && printed->n > 1)
         printf("==KPROF== All %zu processes together:\n", printed->n);
     int rc = summary ? kp_run_summary_print(summary, &(struct kp_out){.sink = &out, .display = d}) : 0;
-    if (fflush(stdout) && !rc)
-        rc = -errno;
-    if (rc && !status)
-        status = kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc));
+    if (!status)
+        status = kp_console_end(rc, NULL);
     kp_summary_free(summary);
     return status;
 }

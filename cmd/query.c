@@ -561,8 +561,6 @@ static int run(const struct kp_query *q, const struct kp_options *o, char **err)
         fprintf(stderr, "==KPROF== %s\n", note);
     if (!rc)
         rc = queries[i].print(q, o, c, err);
-    if (!rc && fflush(stdout))
-        rc = -errno;
     free(note);
     kp_catalog_close(c);
     return rc;
@@ -578,8 +576,8 @@ int kp_main_query(const struct kp_query *q)
         rc = run(q, &o, &err);
         kp_options_free(&o);
     }
-    if (rc)
-        kp_console_error(0, "%s", err ? err : strerror(-rc));
+    int status =
+        rc == -EINVAL ? kp_console_error(KP_EXIT_USAGE, "%s", err ? err : strerror(-rc)) : kp_console_end(rc, err);
     free(err);
-    return !rc ? EXIT_SUCCESS : rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
+    return status;
 }

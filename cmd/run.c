@@ -175,6 +175,8 @@ static bool is_session(const char *path)
 
 static int cannot_execute(const char *name, int why, const char *const *commands)
 {
+    if (!*name)
+        return kp_console_error(KP_EXIT_NOT_FOUND, "the name of the program is empty");
     const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
     if (near)
         return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);

@@ -276,7 +276,7 @@ static void a_full_device_is_told_of(void **state)
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
         snprintf(line, sizeof line, "%s %s >/dev/full", command, uses[i]);
         char *argv[] = {"sh", "-c", line, path, NULL};
-        assert_exited(finish(start(argv, NULL)), 1, "", "==ERROR== No space left on device\n");
+        assert_exited(finish(start(argv, NULL)), 1, "", "==ERROR== cannot write the output: No space left on device\n");
     }
     unlink(path);
 }

@@ -595,6 +595,9 @@ static void nearest(void **state)
     assert_string_equal(kp_nearest("ful", words), "full");
     assert_string_equal(kp_nearest("rooflnie", words), "roofline"); /* swapped letters count once */
     assert_string_equal(kp_nearest("abscc", words), "basic");
+    assert_string_equal(kp_nearest("Ro", words), "roofline"); /* its beginning */
+    assert_null(kp_nearest("r", words));
+    assert_null(kp_nearest("ab", (const char *const[]){"abcdefgh", "abstract", NULL})); /* of two */
     assert_null(kp_nearest("nvlink", words));
     assert_null(kp_nearest("x", words));
     assert_null(kp_nearest("", words));
