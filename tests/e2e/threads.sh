@@ -4,7 +4,7 @@
 
 for devices in 1 2 3; do
     export FAKE_DEVICES=$devices
-    for round in 1 2 3; do
+    for round in $(rounds 3); do
         both "$devices devices, round $round" "$programs/p_threads"
         expect "$devices devices: launches seen" "$(account seen)" "$(launches)"
         expect "$devices devices: launches profiled" "$(account profiled)" "$(launches)"

@@ -393,6 +393,7 @@ static void test_composed_metrics(void **state)
     size_t n, compared = 0;
     char *err = NULL;
     (void)state;
+    kp_test_skip_sanitized();
     load();
     assert_int_equal(kp_sections_select("detailed", "", &selected, &n, &err), 0);
     assert_int_equal(
