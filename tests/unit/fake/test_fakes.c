@@ -12,6 +12,7 @@
 #include <cupti_profiler_host.h>
 #include <cupti_range_profiler.h>
 #include <cupti_target.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <signal.h>
@@ -24,6 +25,7 @@
 #include "tests/fake/fake_hooks.h"
 #include "tests/fake/fake_image.h"
 #include "tests/support/child_support.h"
+#include "tests/support/report_support.h"
 
 enum { N = 64 };
 
@@ -661,13 +663,12 @@ static struct {
         CHECK(!result_);                                                                                               \
     } while (0)
 
-static void make_config(const char *chip)
+static void fetch_config(const char *chip)
 {
     PARAMS(CUpti_Profiler_Host_Initialize_Params, init);
     PARAMS(CUpti_Profiler_Host_ConfigAddMetrics_Params, add);
     PARAMS(CUpti_Profiler_Host_GetConfigImageSize_Params, size);
     PARAMS(CUpti_Profiler_Host_GetConfigImage_Params, get);
-    PARAMS(CUpti_Profiler_Host_GetNumOfPasses_Params, passes);
 
     init.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
     init.pChipName = chip;
@@ -677,12 +678,80 @@ static void make_config(const char *chip)
     add.numMetrics = N_METRICS;
     CALL(cuptiProfilerHostConfigAddMetrics, &add);
     CALL(cuptiProfilerHostGetConfigImageSize, &size);
-    prof.config_size = get.configImageSize = passes.configImageSize = size.configImageSize;
-    prof.config = get.pConfigImage = passes.pConfigImage = malloc(size.configImageSize);
+    prof.config_size = get.configImageSize = size.configImageSize;
+    prof.config = get.pConfigImage = malloc(size.configImageSize);
     CALL(cuptiProfilerHostGetConfigImage, &get);
+}
+
+static void make_config(const char *chip)
+{
+    PARAMS(CUpti_Profiler_Host_GetNumOfPasses_Params, passes);
+
+    fetch_config(chip);
+    passes.configImageSize = prof.config_size;
+    passes.pConfigImage = prof.config;
     CALL(cuptiProfilerHostGetNumOfPasses, &passes);
     prof.passes = passes.numOfPasses;
     CHECK(prof.passes > 1); /* or nothing would be replayed */
+}
+
+/* Flips the byte at a place of each kept answer; a negative place counts from the end. */
+static size_t damage_answers(const char *folder, long at)
+{
+    DIR *dir = opendir(folder);
+    size_t n = 0;
+
+    CHECK(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        char path[PATH_MAX];
+        FILE *f;
+
+        if (*e->d_name == '.')
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+        CHECK((f = fopen(path, "r+b")));
+        CHECK(!fseek(f, at, at < 0 ? SEEK_END : SEEK_SET));
+        int byte = fgetc(f);
+        CHECK(byte != EOF && !fseek(f, at, at < 0 ? SEEK_END : SEEK_SET));
+        CHECK(fputc(byte ^ 0xff, f) != EOF && !fclose(f));
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+static bool is_config(const uint8_t *config, size_t size)
+{
+    return prof.config_size == size && !memcmp(prof.config, config, size);
+}
+
+/* Kept answers are the library's, and are those of the same question alone. */
+static void body_kept_answers(void)
+{
+    enum { QUESTION = 16 }; /* the first byte of one: see tests/fake/cupti/host.c */
+    char folder[] = "/tmp/kprof-answers-XXXXXX";
+
+    if (!getenv("KP_REAL_CUPTI"))
+        _exit(SKIPPED);
+    prof.cupti = kp_test_open_fake("libcupti.so.13");
+    unsetenv("KP_HOST_ANSWERS");
+    fetch_config("GH100");
+    const uint8_t *live = prof.config;
+    size_t size = prof.config_size;
+    CHECK(mkdtemp(folder) && !setenv("KP_HOST_ANSWERS", folder, 1));
+    for (int i = 0; i < 2; i++) { /* kept, recalled */
+        fetch_config("GH100");
+        CHECK(is_config(live, size));
+    }
+    CHECK(damage_answers(folder, -1) == 3); /* of Initialize, ConfigAddMetrics and the image */
+    fetch_config("GH100");
+    CHECK(prof.config_size == size && !is_config(live, size));
+    fetch_config("AD102");
+    CHECK(!is_config(live, size));
+    CHECK(damage_answers(folder, QUESTION) > 3);
+    fetch_config("GH100");
+    CHECK(is_config(live, size));
+    kp_test_remove_folder(folder);
 }
 
 static void set_config(CUpti_ProfilerRange mode)
@@ -950,6 +1019,7 @@ static const struct kp_test_case cases[] = {
     {"attributes of pointers", body_pointers, RIGHT},
     {"registered memory", body_registered, RIGHT},
     {"restore of host memory", body_restored_host_memory, RIGHT},
+    {"kept answers of the host library", body_kept_answers, RIGHT},
     {"ranges that saw all passes", body_all_passes, RIGHT},
     {"a user range", body_user_range, RIGHT},
     {"a range that missed a pass", body_pass_missing, RIGHT},
