@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/lock.h"
 #include "base/text.h"
 #include "collectors/plan/alike.h"
@@ -66,8 +67,8 @@ struct kp_rotation {
     const struct kp_plan *plan;
     uint64_t each;
     uint64_t time, until; /* ns; until: the clock's time at its end, 0 = no launch has been counted */
-    size_t groups;
-    size_t *failures; /* of each group */
+    size_t groups, first; /* first: where the walk begins */
+    size_t *failures;     /* of each group */
     bool *given_up;
     size_t n_given_up, n_keys;
     atomic_bool is_over; /* the time */
@@ -254,7 +255,8 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
 {
     size_t best = 0, most = 0;
     bool found = false;
-    for (size_t g = 0; g < r->groups; g++) {
+    for (size_t n = 0; n < r->groups; n++) {
+        size_t g = (r->first + n) % r->groups;
         if (!kp_rotation_lacks(k, g))
             continue;
         size_t keys = demand_for(r, g, within);
@@ -461,6 +463,14 @@ void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_resu
 
 /* ---- begin and end ---- */
 
+/* Ranks of one program begin at different groups, so that they have more of them together when they end early. */
+static size_t first_group(size_t groups)
+{
+    size_t len;
+    const char *rank = kp_environment_rank(NULL, &len);
+    return rank && groups ? strtoul(rank, NULL, 10) % groups : 0;
+}
+
 struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, uint64_t time)
 {
     struct kp_rotation *r = calloc(1, sizeof(*r));
@@ -468,6 +478,7 @@ struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, u
         return NULL;
     r->plan = plan;
     r->groups = plan->n_groups;
+    r->first = first_group(r->groups);
     r->each = each;
     r->time = time;
     r->failures = calloc(r->groups + 1, sizeof(*r->failures));

@@ -180,6 +180,28 @@ static void test_keys_differ(void **state)
     kp_plan_free(p);
 }
 
+/* Ranks begin at different groups, and get round. */
+static void test_ranks_begin_apart(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_launch l = launch_of(1, 3);
+    (void)state;
+    for (int rank = 0; rank < 4; rank++) {
+        char text[16];
+        snprintf(text, sizeof(text), "%d", rank);
+        setenv("RANK", text, 1);
+        struct kp_rotation *r = kp_rotation_new(p, 1, 0);
+        unsetenv("RANK");
+        struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+        size_t first = (size_t)rank % 2;
+        assert_int_equal(kp_rotation_choose(r, k, 100), first);
+        count(k, p, first, 1, NULL);
+        assert_int_equal(kp_rotation_choose(r, k, 100), 1 - first);
+        kp_rotation_end(r);
+    }
+    kp_plan_free(p);
+}
+
 /* The group that most keys lack comes first, among those that the launch's key lacks. */
 static void test_the_next_group(void **state)
 {
@@ -386,6 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_a_key_walks_through_all_groups, reset),
         cmocka_unit_test_teardown(test_keys_differ, reset),
+        cmocka_unit_test_teardown(test_ranks_begin_apart, reset),
         cmocka_unit_test_teardown(test_the_next_group, reset),
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
         cmocka_unit_test_teardown(test_launches_that_differ, reset),
