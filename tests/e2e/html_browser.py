@@ -127,9 +127,13 @@ PLACES = """(() => {
           ...[...document.querySelectorAll('.compare tbody a')].map(a => a.hash.slice(1)).filter(p => p.startsWith('/compare'))]; })()"""
 
 
+# How many of their places are opened: the rest is as in others.
+FEW = {"many": 7, "some": 7, "both": 2, "two": 4, "beside": 4, "compare": 6}
+
+
 def every_place(browser, path, name):
     browser.open(path)
-    for place in browser.run(PLACES)[:7 if name in ("many", "some") else None]:
+    for place in browser.run(PLACES)[:FEW.get(name)]:
         browser.width(1280)
         browser.go(place)
         words = browser.run("document.querySelector('main').innerText.length")

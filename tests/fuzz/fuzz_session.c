@@ -419,7 +419,7 @@ static void compare(struct kp_store *store)
     size_t written = 0;
     struct kp_sink sink = {swallow, &written};
     static const struct kp_diff_options options[] = {{.by = KP_DIFF_BY_LAUNCH, .all = true}, {.by = KP_DIFF_BY_KERNEL}};
-    const struct kp_diff_input input[2] = {{"a", fixed.other}, {"b", store}};
+    const struct kp_diff_input input[2] = {{"a", 'A', fixed.other}, {"b", 'B', store}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         struct kp_diff_outcome outcome = {0};
         char *err = NULL;
