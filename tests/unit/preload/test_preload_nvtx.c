@@ -545,6 +545,14 @@ static int check_child(void)
     return 0;
 }
 
+/* GCC's ASan has no handlers of fork: a lock of its allocator that another thread holds stays held in the child. One of
+ * some thousand children hung. */
+#ifdef __SANITIZE_ADDRESS__
+enum { FORKS = 2 };
+#else
+enum { FORKS = 50 };
+#endif
+
 static void a_forked_child_goes_on(void **state)
 {
     pthread_t thread, busy;
@@ -562,7 +570,7 @@ static void a_forked_child_goes_on(void **state)
     pop();
     /* while others hold the locks */
     assert_int_equal(pthread_create(&busy, NULL, many_ranges, NULL), 0);
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < FORKS; i++) {
         pid_t pid = fork();
         if (!pid) {
             alarm(30);
