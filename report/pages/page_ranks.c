@@ -188,11 +188,7 @@ static void write_table(const struct written *s)
 /* Says how to read the table, and how many rows it lacks. */
 static void write_notes(struct kp_writer *w, size_t rest)
 {
-    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 64];
-    kp_format_count(rest, number);
-    snprintf(text, sizeof text, "and %s more: --top 0 lists all", number);
-    if (rest)
-        kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
+    kp_write_rest(w, rest);
     kp_write_note(
         w, KP_LEVEL_PAGE, NULL,
         "Avg, Min and Max are of the ranks' mean durations. The imbalance is how far Max is above Avg; one that "

@@ -366,16 +366,6 @@ static void write_rows(struct written *s)
     kp_write_table_end(s->to);
 }
 
-/* Says how many groups the table lacks. */
-static void tell_rest(struct kp_writer *w, size_t n)
-{
-    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 64];
-    kp_format_count(n, number);
-    snprintf(text, sizeof text, "and %s more: --top 0 lists all", number);
-    if (n)
-        kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
-}
-
 /* Writes groups, of which rows have the first `fields` fields: the first `top` of them, 0 for all. */
 static int write_groups(struct kp_writer *w, struct groups *g, size_t top, double total, size_t name_field,
                         size_t fields)
@@ -392,7 +382,7 @@ static int write_groups(struct kp_writer *w, struct groups *g, size_t top, doubl
         return rc;
     write_rows(&s);
     if (!w->kind->rows)
-        tell_rest(w, g->n - s.n);
+        kp_write_rest(w, g->n - s.n);
     kp_short_names_free(s.names, s.n);
     return 0;
 }

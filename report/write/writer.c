@@ -1,8 +1,11 @@
 #include "report/write/writer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "report/define/units.h"
 
 /* Calls the function of the format, if the format has it and nothing failed before. */
 #define KP_WRITE(function, ...)                                                                                        \
@@ -114,6 +117,15 @@ void kp_write_summary(struct kp_writer *w, const struct kp_summary *summary)
 void kp_write_note(struct kp_writer *w, enum kp_level level, const char *mark, const char *text)
 {
     KP_WRITE(note, w, level, mark, text);
+}
+
+void kp_write_rest(struct kp_writer *w, size_t rest)
+{
+    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 64];
+    kp_format_count(rest, number);
+    snprintf(text, sizeof text, "and %s more: --top 0 lists all", number);
+    if (rest)
+        kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
 }
 
 void kp_write_gap(struct kp_writer *w)

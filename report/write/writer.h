@@ -159,6 +159,8 @@ void kp_write_stacks(struct kp_writer *w, struct kp_stack_totals *stacks);
 void kp_write_summary(struct kp_writer *w, const struct kp_summary *summary);
 /* Writes a sentence, or with a `mark` (such as "Note", else NULL) a paragraph that begins with the mark. */
 void kp_write_note(struct kp_writer *w, enum kp_level level, const char *mark, const char *text);
+/* Says below a table how many rows it lacks; nothing for 0. */
+void kp_write_rest(struct kp_writer *w, size_t rest);
 /* Separates the following blocks from those before. */
 void kp_write_gap(struct kp_writer *w);
 /* Writes the account of the session; closes a document. */
