@@ -344,7 +344,7 @@ $(OUT)/tests/libkprof-symbols.so: $(OUT)/libkprof-symbols.so
 	@mkdir -p $(@D)
 	@ln -sf ../$(<F) $@
 
-test-programs: $(TEST_BIN) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS) $(TOY) $(OUT)/tests/libkprof-symbols.so
+test-programs: $(RUN_BIN) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS) $(TOY) $(OUT)/tests/libkprof-symbols.so
 
 run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) KP_TEST_VARIANT=$(VARIANT) $(if $(SANITIZE),E2E_LIMIT=120) \
