@@ -223,7 +223,7 @@ static int take_launch(struct kp_result *r, void *arg)
     if (kp_derive_users(r) || grow(s))
         return -ENOMEM;
     struct unit *u = &s->units[s->n++];
-    *u = (struct unit){.result = *r, .launches = r->launch.alike ? r->launch.alike : 1};
+    *u = (struct unit){.result = *r, .launches = kp_launch_weight(&r->launch)};
     *r = (struct kp_result){.launch.id = r->launch.id}; /* the caller continues behind that id */
     struct kp_view v = view_of(s, &u->result);
     struct keeping k = {s, &u->result, calloc(u->result.n_metrics + 1, sizeof *k.keep)};

@@ -149,7 +149,7 @@ int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const
     kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns);
     if (!isfinite(ns) || ns < 0) /* from an edited session file: it must not spoil the sums */
         ns = 0;
-    uint64_t launches = r->launch.alike ? r->launch.alike : 1;
+    uint64_t launches = kp_launch_weight(&r->launch);
     ns *= (double)launches; /* of rotation: the mean of some of them stands for all */
     kp_verdict(r, session, m, &v);
     add_bound(k, v.what, ns > 0 ? ns : 1);

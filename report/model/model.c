@@ -250,6 +250,11 @@ bool kp_metric_number(const struct kp_metric *m, double *out)
     return true;
 }
 
+uint64_t kp_launch_weight(const struct kp_launch_info *l)
+{
+    return l->alike ? l->alike : 1;
+}
+
 static void variant_free(struct kp_variant *v)
 {
     free(v->name);

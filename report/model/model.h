@@ -310,6 +310,9 @@ const struct kp_metric *kp_result_find(const struct kp_result *r, const char *na
 /* Returns the numeric value of `m` (REAL or COUNT) in *out; false for others and for NULL. */
 bool kp_metric_number(const struct kp_metric *m, double *out);
 
+/* Returns how many launches an entry stands for: those of its kernel and shape where rotation counted it, else 1. */
+uint64_t kp_launch_weight(const struct kp_launch_info *l);
+
 void kp_result_free(struct kp_result *r); /* frees what `r` owns and zeroes it, not `r` itself */
 void kp_session_free(struct kp_session *s);
 

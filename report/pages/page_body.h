@@ -39,6 +39,15 @@ int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *tol
 void kp_page_tell_without(struct kp_writer *w, uint64_t launches, const char *one, const char *several,
                           const char *what);
 
+/* What a table leaves for names at least, and between its columns. */
+enum { KP_PAGE_NAME_LEAST = 20, KP_PAGE_GAP = 2 };
+
+/* Hides columns that stand before names in a line of `wide` bytes, in the order of `dispensable`, until the names have
+ * room. widths[0..n): without gaps. `hidden` has room for n, all false. Returns the room, which is the least that names
+ * get where all that may go does not do. */
+size_t kp_page_fit_columns(const size_t *widths, size_t n, const int *dispensable, size_t n_dispensable, size_t wide,
+                           bool *hidden);
+
 /* Writes the whole session, or several of them. */
 int kp_json_page(const struct kp_page *pages, size_t n, FILE *to);
 

@@ -44,6 +44,19 @@ void kp_page_tell_without(struct kp_writer *w, uint64_t launches, const char *on
     kp_write_gap(w);
 }
 
+size_t kp_page_fit_columns(const size_t *widths, size_t n, const int *dispensable, size_t n_dispensable, size_t wide,
+                           bool *hidden)
+{
+    size_t used = 1 + n * KP_PAGE_GAP;
+    for (size_t i = 0; i < n; i++)
+        used += widths[i];
+    for (size_t i = 0; i < n_dispensable && used + KP_PAGE_NAME_LEAST > wide; i++) {
+        hidden[dispensable[i]] = true;
+        used -= widths[dispensable[i]] + KP_PAGE_GAP;
+    }
+    return used + KP_PAGE_NAME_LEAST <= wide ? wide - used : KP_PAGE_NAME_LEAST;
+}
+
 struct each {
     int (*fn)(struct kp_result *r, void *arg);
     void *arg;

@@ -14,7 +14,7 @@
 enum { TIME, LAUNCHES, RANKS, AVERAGE, LOWEST, HIGHEST, SLOWEST, IMBALANCE, INTERVAL, GRID, BLOCK, NAME, FIELDS };
 static const char *const headings[FIELDS] = {"Time (%)", "Launches",      "Ranks",  "Avg (ns)", "Min (ns)", "Max (ns)",
                                              "Slowest",  "Imbalance (%)", "+- (%)", "Grid",     "Block",    "Name"};
-enum { NAME_LEAST = 20, GAP = 2, CELL = KP_NUMBER_MAX + 64 };
+enum { CELL = KP_NUMBER_MAX + 64 };
 
 /* A kernel and shape. */
 struct entry {
@@ -139,16 +139,11 @@ static size_t width_of(const struct written *s, size_t column)
 /* Chooses the columns that leave room for names; returns that room. */
 static size_t choose_columns(struct written *s)
 {
-    size_t widths[NAME], used = 1, line = kp_out_wide(&s->to->out);
-    for (size_t i = 0; i < NAME; i++) {
-        widths[i] = width_of(s, i) + GAP;
-        used += widths[i];
-    }
-    for (size_t i = 0; i < sizeof dispensable / sizeof *dispensable && used + NAME_LEAST > line; i++) {
-        s->hidden[dispensable[i]] = true;
-        used -= widths[dispensable[i]];
-    }
-    return used + NAME_LEAST <= line ? line - used : NAME_LEAST;
+    size_t widths[NAME];
+    for (size_t i = 0; i < NAME; i++)
+        widths[i] = width_of(s, i);
+    return kp_page_fit_columns(widths, NAME, dispensable, sizeof dispensable / sizeof *dispensable,
+                               kp_out_wide(&s->to->out), s->hidden);
 }
 
 static int shorten(struct written *s, size_t room)

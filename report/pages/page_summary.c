@@ -145,7 +145,7 @@ static int take_launch(struct kp_result *r, void *arg)
 {
     struct times *t = arg;
     const struct kp_metric *m = kp_result_find(r, "gpu__time_duration.sum");
-    struct timed one = {.launches = r->launch.alike ? r->launch.alike : 1};
+    struct timed one = {.launches = kp_launch_weight(&r->launch)};
     if (t->judged && kp_details_judge(t->page->display, t->page->session, r, t->judged))
         return -ENOMEM;
     if (!kp_metric_number(m, &one.ns) || !isfinite(one.ns)) {
@@ -279,7 +279,6 @@ static void fill_cells(struct cells *c, struct group *g, const char *name, doubl
 
 /* Columns of numbers that a narrow terminal loses, in this order. */
 static const int dispensable[] = {DEVIATION, TOTAL, MEDIAN, LOWEST, HIGHEST};
-enum { NAME_LEAST = 20, GAP = 2 };
 
 /* What is written of groups. */
 struct written {
@@ -302,36 +301,22 @@ static size_t width_of(const struct written *s, size_t column, struct cells *c)
     return width;
 }
 
-static bool is_dispensable(size_t column, size_t dropped)
-{
-    for (size_t i = 0; i < dropped; i++)
-        if (dispensable[i] == (int)column)
-            return true;
-    return false;
-}
-
 /* Chooses the columns that leave room for names; returns that room. */
 static size_t choose_columns(struct written *s)
 {
-    enum { MOST = sizeof dispensable / sizeof *dispensable };
+    bool hidden[NAME] = {false};
     struct cells c;
-    size_t widths[NAME], line = kp_out_wide(&s->to->out), used;
+    size_t widths[NAME];
     for (size_t i = 0; i < NAME; i++)
         widths[i] = width_of(s, i, &c);
-    for (size_t dropped = 0;; dropped++) {
-        used = 1;
-        s->n_shown = 0;
-        for (size_t i = 0; i < NAME; i++) {
-            if (is_dispensable(i, dropped))
-                continue;
+    size_t room = kp_page_fit_columns(widths, NAME, dispensable, sizeof dispensable / sizeof *dispensable,
+                                      kp_out_wide(&s->to->out), hidden);
+    s->n_shown = 0;
+    for (size_t i = 0; i < NAME; i++)
+        if (!hidden[i])
             s->shown[s->n_shown++] = i;
-            used += widths[i] + GAP;
-        }
-        if (used + NAME_LEAST <= line || dropped == MOST)
-            break;
-    }
     s->shown[s->n_shown++] = NAME;
-    return used + NAME_LEAST <= line ? line - used : NAME_LEAST;
+    return room;
 }
 
 static int shorten(struct written *s, size_t room)
