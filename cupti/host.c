@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cupti/internal.h"
+#include "cupti/raw.h"
 
 struct kp_host {
     const struct kp_cupti *c;
@@ -13,6 +14,8 @@ struct kp_host {
     char *chip;
     NVPW_MetricsEvaluator *evaluator; /* made when the first throughput is taken apart */
     uint8_t *scratch;                 /* of the evaluator */
+    struct kp_raw *raw;               /* made when what fits is first asked */
+    bool no_raw;                      /* that failed */
 };
 
 int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
@@ -55,6 +58,7 @@ void kp_host_close(struct kp_host *h)
     KP_PARAMS(CUpti_Profiler_Host_Deinitialize_Params, p);
     p.pHostObject = h->object;
     h->c->cuptiProfilerHostDeinitialize(&p);
+    kp_raw_close(h->raw);
     if (h->evaluator) {
         KP_PARAMS(NVPW_MetricsEvaluator_Destroy_Params, d);
         d.pMetricsEvaluator = h->evaluator;
@@ -261,6 +265,18 @@ int kp_host_constituents(struct kp_host *h, const char *name, const char ***name
     *names = parts.names;
     *n = parts.n;
     return 0;
+}
+
+int kp_host_fits_pass(struct kp_host *h, const uint8_t *availability, const char *const *names, size_t n, bool *fits)
+{
+    *fits = false;
+    if (h->no_raw)
+        return -ENOSYS;
+    int rc = h->raw ? 0 : open_evaluator(h);
+    if (!rc && !h->raw)
+        rc = kp_raw_open(h->c, h->evaluator, h->chip, availability, &h->raw);
+    h->no_raw = rc && rc != -ENOMEM;
+    return rc ? rc : kp_raw_fits(h->raw, names, n, fits);
 }
 
 int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n)

@@ -23,6 +23,7 @@ struct kp_planner {
     bool listing;              /* the current metric is listed by the user */
     size_t n_known, n_unknown; /* items of the list so far */
     FILE *unknown;             /* becomes kp_plan.unknown */
+    bool slow;                 /* ask for a schedule instead of whether it fits: the quick answers were wrong */
     char **err;
 };
 
@@ -56,6 +57,9 @@ int kp_plan_schedule_rotation(struct kp_planner *x);
 int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config);
 /* Does the same, but only counts the passes; *passes is 0 after an error. */
 int kp_plan_passes(const struct kp_planner *x, const char *const *names, size_t n, size_t *passes);
+/* Whether names[0..n) fit one pass. Where the library has a quick answer, it may still refuse to combine them, which
+ * kp_plan_try tells. 0 or -ENOMEM. */
+int kp_plan_fits(const struct kp_planner *x, const char *const *names, size_t n, bool *fit);
 /* Returns the length of the hardware unit in a metric's name. */
 size_t kp_plan_unit_len(const char *name);
 /* Whether two metrics are of one hardware unit. */

@@ -99,9 +99,10 @@ static bool fits_alone(const struct kp_planner *x, const char *name)
 {
     const struct kp_planned *m = kp_plan_find(x->plan, name);
     struct kp_metric_props props;
+    bool fit;
     if (m && m->fits)
         return true;
-    return !kp_tables_metric(x->host, name, &props) && passes_alone(x, name) == 1;
+    return !kp_tables_metric(x->host, name, &props) && !kp_plan_fits(x, &name, 1, &fit) && fit;
 }
 
 /* Plans the inputs of an expression; *all: each of them fits one pass. `known`: they do. */
@@ -200,7 +201,12 @@ static int take_out(struct kp_planner *x)
         const char *name = x->plan->metrics[i].name;
         if (x->plan->metrics[i].group != KP_NOT_SCHEDULED || x->plan->metrics[i].fits)
             continue;
-        int passes = passes_alone(x, name);
+        bool fit = false;
+        int passes;
+        rc = kp_plan_fits(x, &name, 1, &fit);
+        if (rc || fit)
+            continue;
+        passes = passes_alone(x, name);
         rc = passes < 0 ? passes : passes > 1 ? compose(x, name) : passes ? 0 : refuse(x, name);
     }
     return rc;
@@ -212,16 +218,16 @@ static int take_out(struct kp_planner *x)
 struct queue {
     const char **names;
     size_t front, back;
-    size_t guess[2]; /* how many were taken last time, at the front and at the back */
+    size_t guess[2];   /* how many were taken last time, at the front and at the back */
+    bool asked, apart; /* whether they go with the canaries, once that is asked */
 };
 
 struct packing {
-    const struct kp_planner *x;
-    struct queue *queues;
+    struct kp_planner *x;
+    struct queue *queues, *before; /* before: as they were when the list at hand was begun */
     size_t n_queues, left;
     const char **names; /* of the list at hand; room for all */
     size_t kept;
-    struct kp_config config; /* of these, if it has an image */
 };
 
 /* Returns the length of the part of a name that says which unit counts. KP_VENDOR: counters of patched code share no
@@ -271,31 +277,26 @@ static int fill_queues(struct packing *p)
     return 0;
 }
 
-/* Tries the list with `n` more names of the queue. Returns whether all fit one pass; the configuration is kept then. */
-static bool fits(struct packing *p, const struct queue *q, bool at_back, size_t n)
+/* Whether the list with `n` more names of the queue fits one pass. */
+static int fits(struct packing *p, const struct queue *q, bool at_back, size_t n, bool *fit)
 {
-    struct kp_config config;
     for (size_t i = 0; i < n; i++)
         p->names[p->kept + i] = q->names[at_back ? q->back - 1 - i : q->front + i];
-    if (kp_plan_try(p->x, p->names, p->kept + n, &config))
-        return false;
-    if (config.passes > 1) {
-        kp_config_free(&config);
-        return false;
-    }
-    kp_config_free(&p->config);
-    p->config = config;
-    return true;
+    return kp_plan_fits(p->x, p->names, p->kept + n, fit);
 }
 
 /* Takes as many names from one end of the queue as still fit. Begins with the number of the last time: most tries of
  * all are avoided so, and a try takes 2 ms. */
-static void take(struct packing *p, struct queue *q, bool at_back)
+static int take(struct packing *p, struct queue *q, bool at_back)
 {
+    bool fit_now;
     size_t left = q->back - q->front, fit = 0, too_many = left + 1;
     size_t n = q->guess[at_back] < left ? q->guess[at_back] : left;
     while (too_many - fit > 1) {
-        if (fits(p, q, at_back, n))
+        int rc = fits(p, q, at_back, n, &fit_now);
+        if (rc)
+            return rc;
+        if (fit_now)
             fit = n;
         else
             too_many = n;
@@ -309,6 +310,7 @@ static void take(struct packing *p, struct queue *q, bool at_back)
     q->front += at_back ? 0 : fit;
     q->back -= at_back ? fit : 0;
     q->guess[at_back] = fit ? fit : 1;
+    return 0;
 }
 
 static int by_length(const void *a, const void *b)
@@ -318,33 +320,114 @@ static int by_length(const void *a, const void *b)
     return (nx < ny) - (nx > ny);
 }
 
-/* Packs one list; *any: it has more than the canaries. */
-static int pack_one(struct packing *p, bool with_canaries, bool *any)
+/* Puts the canaries into the list. */
+static size_t take_canaries(const struct packing *p, const char **names)
 {
-    p->kept = 0;
-    for (size_t i = 0; with_canaries && i < CANARIES; i++)
-        if (kp_plan_find(p->x->plan, kp_plan_canaries[i]))
-            p->names[p->kept++] = kp_plan_find(p->x->plan, kp_plan_canaries[i])->name;
-    size_t before = p->kept;
-    qsort(p->queues, p->n_queues, sizeof(*p->queues), by_length);
-    for (size_t i = 0; i < p->n_queues; i++)
-        for (int at_back = 0; at_back < 2; at_back++)
-            if (p->queues[i].back > p->queues[i].front)
-                take(p, &p->queues[i], at_back);
-    *any = p->kept > before;
-    return *any ? kp_plan_commit(p->x->plan, &p->config) : 0;
+    size_t n = 0;
+    for (size_t i = 0; i < CANARIES; i++) {
+        const struct kp_planned *m = kp_plan_find(p->x->plan, kp_plan_canaries[i]);
+        if (m)
+            names[n++] = m->name;
+    }
+    return n;
 }
 
-/* Counters of patched code, and those of units apart, share no pass with the canaries. */
+/* Whether the library combines the queue with the canaries. Its unit decides that, so one name of it is asked. */
+static int goes_along(const struct packing *p, struct queue *q, bool *along)
+{
+    const char *names[CANARIES + 1];
+    size_t n = take_canaries(p, names), passes;
+    names[n++] = q->names[q->front];
+    int rc = q->asked || p->x->slow ? 0 : kp_plan_passes(p->x, names, n, &passes);
+    q->asked = true;
+    q->apart |= rc > 0;
+    *along = !q->apart;
+    return rc < 0 ? rc : 0;
+}
+
+/* Fills the list at hand; *any: it has more than the canaries. */
+static int fill(struct packing *p, bool with_canaries, bool *any)
+{
+    int rc = 0;
+    size_t before = p->kept = with_canaries ? take_canaries(p, p->names) : 0;
+    qsort(p->queues, p->n_queues, sizeof(*p->queues), by_length);
+    for (size_t i = 0; !rc && i < p->n_queues; i++) {
+        struct queue *q = &p->queues[i];
+        bool along = q->back > q->front;
+        if (along && with_canaries)
+            rc = goes_along(p, q, &along);
+        for (int at_back = 0; !rc && along && at_back < 2; at_back++)
+            if (q->back > q->front)
+                rc = take(p, q, at_back);
+    }
+    *any = p->kept > before;
+    return rc;
+}
+
+/* Takes out of the queues what the library refuses even alone. */
+static int drop_refused(struct packing *p)
+{
+    for (size_t i = 0; i < p->n_queues; i++) {
+        struct queue *q = &p->queues[i];
+        size_t kept = q->front;
+        for (size_t k = q->front; k < q->back; k++) {
+            int passes = passes_alone(p->x, q->names[k]), rc = passes ? 0 : refuse(p->x, q->names[k]);
+            if (passes < 0 || rc)
+                return passes < 0 ? passes : rc;
+            p->left -= !passes;
+            if (passes)
+                q->names[kept++] = q->names[k];
+        }
+        q->back = kept;
+    }
+    return 0;
+}
+
+/* Packs a list; *any: it has more than the canaries. The schedule proves that it fits. Where it does not, the quick
+ * answers are not to be trusted: the list is packed once more without them. */
+static int pack_one(struct packing *p, bool with_canaries, bool *any)
+{
+    struct kp_config config;
+    size_t left = p->left;
+    memcpy(p->before, p->queues, p->n_queues * sizeof(*p->queues));
+    int rc = fill(p, with_canaries, any);
+    if (rc || !*any)
+        return rc;
+    rc = kp_plan_try(p->x, p->names, p->kept, &config);
+    if (rc < 0)
+        return rc;
+    if (!rc && config.passes == 1) {
+        rc = kp_plan_commit(p->x->plan, &config);
+        if (rc)
+            kp_config_free(&config);
+        return rc;
+    }
+    if (!rc)
+        kp_config_free(&config);
+    memcpy(p->queues, p->before, p->n_queues * sizeof(*p->queues));
+    p->left = left;
+    *any = !p->x->slow;
+    if (p->x->slow)
+        return 0;
+    p->x->slow = true;
+    return drop_refused(p);
+}
+
+/* Counters of patched code, and those of units apart, share no pass with the canaries. For them there is no quick
+ * answer: it does not tell what the library refuses to combine. */
 static int pack_all(struct packing *p)
 {
     int rc = fill_queues(p);
-    for (int with_canaries = 1; with_canaries >= 0; with_canaries--)
-        for (bool any = true; !rc && any && p->left;)
-            rc = pack_one(p, with_canaries, &any);
+    for (bool any = true; !rc && any && p->left;)
+        rc = pack_one(p, true, &any);
+    p->x->slow = true;
+    if (!rc)
+        rc = drop_refused(p);
+    for (bool any = true; !rc && any && p->left;)
+        rc = pack_one(p, false, &any);
     for (size_t i = 0; i < p->n_queues; i++)
         for (size_t k = p->queues[i].front; !rc && k < p->queues[i].back; k++)
-            rc = refuse((struct kp_planner *)p->x, p->queues[i].names[k]);
+            rc = refuse(p->x, p->queues[i].names[k]);
     return rc;
 }
 
@@ -376,13 +459,14 @@ int kp_plan_schedule_rotation(struct kp_planner *x)
         rc = take_out(x);
     size_t n = x->plan->n_metrics;
     p.queues = calloc(n + 1, sizeof(*p.queues));
+    p.before = calloc(n + 1, sizeof(*p.before));
     p.names = calloc(n + CANARIES + 1, sizeof(*p.names));
     if (!rc)
-        rc = p.queues && p.names ? pack_all(&p) : -ENOMEM;
+        rc = p.queues && p.before && p.names ? pack_all(&p) : -ENOMEM;
     for (size_t i = 0; i < p.n_queues; i++)
         free(p.queues[i].names);
-    kp_config_free(&p.config);
     free(p.queues);
+    free(p.before);
     free(p.names);
     return rc;
 }

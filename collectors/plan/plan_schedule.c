@@ -34,6 +34,17 @@ int kp_plan_passes(const struct kp_planner *x, const char *const *names, size_t 
     return rc;
 }
 
+int kp_plan_fits(const struct kp_planner *x, const char *const *names, size_t n, bool *fit)
+{
+    size_t passes;
+    int rc = x->slow ? -ENOSYS : kp_tables_fit(x->host, x->availability, names, n, fit);
+    if (!rc || rc == -ENOMEM)
+        return rc;
+    rc = kp_plan_passes(x, names, n, &passes);
+    *fit = !rc && passes == 1;
+    return rc == -ENOMEM ? rc : 0;
+}
+
 /* ---- one list of all ---- */
 
 size_t kp_plan_unit_len(const char *name)

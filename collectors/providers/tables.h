@@ -6,6 +6,7 @@
 #ifndef KP_COLLECTORS_PROVIDERS_TABLES_H
 #define KP_COLLECTORS_PROVIDERS_TABLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,5 +43,9 @@ int kp_tables_chips(const struct kp_cupti *c, const char *const **chips, size_t 
 /* Schedules `n` metrics to be counted together: 0 and *out to kp_config_free, or an error when they cannot be. */
 int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                        const char *const *names, size_t n, struct kp_config *out);
+
+/* Whether the counters of names[0..n) fit one pass, as kp_host_fits_pass: a quick answer, of which a schedule is the
+ * proof. Negative when the library does not tell. */
+int kp_tables_fit(struct kp_host *h, const uint8_t *availability, const char *const *names, size_t n, bool *fit);
 
 #endif

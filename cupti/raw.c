@@ -1,0 +1,320 @@
+#include "cupti/raw.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Names with a number each, from 0 on. */
+struct names {
+    char **at;
+    size_t n, cap;
+    uint32_t *slots; /* hash: number plus one, 0 = free; twice `cap`, which is a power of two */
+};
+
+/* The raw counters that a metric needs. */
+struct needs {
+    uint32_t *raw;
+    size_t n;
+    bool unknown; /* the library does not tell */
+};
+
+struct kp_raw {
+    const struct kp_cupti *c;
+    NVPW_MetricsEvaluator *evaluator;
+    struct NVPW_RawCounterConfig *config; /* with a pass open for all domains, and nothing in it */
+    struct names metrics, counters;
+    struct needs *needs;              /* by metric; as long as metrics.cap */
+    size_t *asked;                    /* by counter: the last question that it was part of; as counters.cap */
+    size_t *good;                     /* the same, of the questions whose answer was yes */
+    size_t question, last_good;       /* from 1 on */
+    NVPW_RawCounterRequest *requests; /* of the question at hand; as counters.cap */
+    size_t n;
+};
+
+/* ---- names ---- */
+
+static uint32_t *slot_of(const struct names *t, const char *name)
+{
+    for (size_t i = kp_hash(name, strlen(name), 0);; i++) {
+        uint32_t *slot = &t->slots[i & (2 * t->cap - 1)];
+        if (!*slot || !strcmp(t->at[*slot - 1], name))
+            return slot;
+    }
+}
+
+/* Doubles the room for names. */
+static int grow_names(struct names *t)
+{
+    size_t cap = t->cap ? 2 * t->cap : 256;
+    char **at = realloc(t->at, cap * sizeof(*at));
+    if (!at)
+        return -ENOMEM;
+    t->at = at;
+    uint32_t *slots = calloc(2 * cap, sizeof(*slots));
+    if (!slots)
+        return -ENOMEM;
+    free(t->slots);
+    t->slots = slots;
+    t->cap = cap;
+    for (size_t i = 0; i < t->n; i++)
+        *slot_of(t, t->at[i]) = (uint32_t)i + 1;
+    return 0;
+}
+
+/* Adds a name that has no number yet; there is room. */
+static int add_name(struct names *t, const char *name, size_t *number)
+{
+    if (!(t->at[t->n] = strdup(name)))
+        return -ENOMEM;
+    *number = t->n;
+    *slot_of(t, name) = (uint32_t)++t->n;
+    return 0;
+}
+
+static bool find_name(const struct names *t, const char *name, size_t *number)
+{
+    uint32_t *slot = t->n ? slot_of(t, name) : NULL;
+    if (!slot || !*slot)
+        return false;
+    *number = *slot - 1;
+    return true;
+}
+
+static void free_names(struct names *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->at[i]);
+    free(t->at);
+    free(t->slots);
+}
+
+/* Grows an array from `had` to `cap` elements; the new ones are zero. */
+static int grow_array(void *array, size_t had, size_t cap, size_t size)
+{
+    void **at = array;
+    char *grown = realloc(*at, cap * size);
+    if (!grown)
+        return -ENOMEM;
+    memset(grown + had * size, 0, (cap - had) * size);
+    *at = grown;
+    return 0;
+}
+
+/* Returns the number of a raw counter. */
+static int number_counter(struct kp_raw *r, const char *name, uint32_t *number)
+{
+    size_t had = r->counters.cap, found;
+    if (!find_name(&r->counters, name, &found)) {
+        if (r->counters.n == had &&
+            (grow_array(&r->asked, had, had ? 2 * had : 256, sizeof(*r->asked)) ||
+             grow_array(&r->good, had, had ? 2 * had : 256, sizeof(*r->good)) ||
+             grow_array(&r->requests, had, had ? 2 * had : 256, sizeof(*r->requests)) || grow_names(&r->counters)))
+            return -ENOMEM;
+        if (add_name(&r->counters, name, &found))
+            return -ENOMEM;
+    }
+    *number = (uint32_t)found;
+    return 0;
+}
+
+/* ---- what a metric needs ---- */
+
+/* Asks the library for the raw counters of a metric: *raw is malloc'ed. -EINVAL when it does not tell. */
+static int ask_needs(struct kp_raw *r, const char *name, const char ***raw, size_t *n)
+{
+    NVPW_MetricEvalRequest request;
+    KP_PARAMS(NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params, c);
+    c.pMetricsEvaluator = r->evaluator;
+    c.pMetricName = name;
+    c.pMetricEvalRequest = &request;
+    c.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
+    if (r->c->NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest(&c))
+        return -EINVAL;
+    KP_PARAMS(NVPW_MetricsEvaluator_GetMetricRawDependencies_Params, d);
+    d.pMetricsEvaluator = r->evaluator;
+    d.pMetricEvalRequests = &request;
+    d.numMetricEvalRequests = 1;
+    d.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
+    d.metricEvalRequestStrideSize = sizeof(request);
+    if (r->c->NVPW_MetricsEvaluator_GetMetricRawDependencies(&d))
+        return -EINVAL;
+    *raw = calloc(d.numRawDependencies + 1, sizeof(**raw));
+    const char **optional = calloc(d.numOptionalRawDependencies + 1, sizeof(*optional));
+    int rc = *raw && optional ? 0 : -ENOMEM;
+    d.ppRawDependencies = *raw;
+    d.ppOptionalRawDependencies = optional;
+    if (!rc && r->c->NVPW_MetricsEvaluator_GetMetricRawDependencies(&d))
+        rc = -EINVAL;
+    *n = rc ? 0 : d.numRawDependencies;
+    free(optional); /* those that the scheduler does without */
+    return rc;
+}
+
+/* Learns what a metric needs. */
+static int learn(struct kp_raw *r, const char *name, size_t *number)
+{
+    const char **raw = NULL;
+    size_t had = r->metrics.cap, n = 0;
+    if (r->metrics.n == had &&
+        (grow_array(&r->needs, had, had ? 2 * had : 256, sizeof(*r->needs)) || grow_names(&r->metrics)))
+        return -ENOMEM;
+    struct needs needs = {.unknown = false};
+    int rc = ask_needs(r, name, &raw, &n);
+    needs.unknown = rc == -EINVAL || (!rc && !n);
+    if (!rc && !(needs.raw = calloc(n + 1, sizeof(*needs.raw))))
+        rc = -ENOMEM;
+    for (; !rc && needs.n < n; needs.n++)
+        rc = number_counter(r, raw[needs.n], &needs.raw[needs.n]);
+    rc = rc == -ENOMEM ? rc : add_name(&r->metrics, name, number);
+    if (rc)
+        free(needs.raw);
+    else
+        r->needs[*number] = needs;
+    free(raw);
+    return rc;
+}
+
+/* ---- questions ---- */
+
+/* Adds to the question at hand what a metric needs; *news: the last list that fits has not all of it. */
+static int add_needs(struct kp_raw *r, const char *name, bool *news)
+{
+    size_t number;
+    int rc = find_name(&r->metrics, name, &number) ? 0 : learn(r, name, &number);
+    if (rc)
+        return rc;
+    const struct needs *m = &r->needs[number];
+    for (size_t i = 0; i < m->n; i++) {
+        uint32_t k = m->raw[i];
+        if (r->asked[k] == r->question)
+            continue;
+        r->asked[k] = r->question;
+        *news |= r->good[k] != r->last_good;
+        r->requests[r->n++] = (NVPW_RawCounterRequest){.pRawCounterName = r->counters.at[k]};
+    }
+    return m->unknown ? -EINVAL : 0;
+}
+
+/* Remembers the counters of the question: what is among them fits, too. */
+static void remember(struct kp_raw *r)
+{
+    r->last_good = r->question;
+    for (size_t k = 0; k < r->counters.n; k++)
+        if (r->asked[k] == r->question)
+            r->good[k] = r->question;
+}
+
+int kp_raw_fits(struct kp_raw *r, const char *const *names, size_t n, bool *fits)
+{
+    bool news = !r->last_good;
+    int rc = kp_cupti_room();
+    *fits = false;
+    r->question++;
+    r->n = 0;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = add_needs(r, names[i], &news);
+    if (rc || !news) {
+        *fits = !rc;
+        return rc;
+    }
+    KP_PARAMS(NVPW_RawCounterConfig_AreRawCountersSchedulable_Params, p);
+    p.pRawCounterConfig = r->config;
+    p.rawCounterRequestStructSize = NVPW_RAW_COUNTER_REQUEST_STRUCT_SIZE;
+    p.numRawCounterRequests = r->n;
+    p.pRawCounterRequests = r->requests;
+    p.disallowAddingExtraPasses = true;
+    if (r->c->NVPW_RawCounterConfig_AreRawCountersSchedulable(&p))
+        return -EINVAL;
+    *fits = p.schedulable;
+    if (*fits)
+        remember(r);
+    return 0;
+}
+
+/* ---- the scheduler ---- */
+
+static bool is_offered(const struct kp_cupti *c)
+{
+    return c->NVPW_CUDA_RawCounterConfig_Create && c->NVPW_RawCounterConfig_Destroy &&
+           c->NVPW_RawCounterConfig_SetCounterAvailability &&
+           c->NVPW_RawCounterConfig_GetAllAvailableRawCounterDomains && c->NVPW_RawCounterConfig_BeginPassGroup &&
+           c->NVPW_RawCounterConfig_AreRawCountersSchedulable &&
+           c->NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest &&
+           c->NVPW_MetricsEvaluator_GetMetricRawDependencies;
+}
+
+/* Opens a pass for all domains of counters. */
+static int begin_pass(struct kp_raw *r)
+{
+    enum { MOST_DOMAINS = 256 };
+    NVPW_RawCounterDomain domains[MOST_DOMAINS];
+    KP_PARAMS(NVPW_RawCounterConfig_GetAllAvailableRawCounterDomains_Params, d);
+    d.pRawCounterConfig = r->config;
+    d.pAvailableDomains = domains;
+    d.numAvailableDomains = MOST_DOMAINS;
+    if (r->c->NVPW_RawCounterConfig_GetAllAvailableRawCounterDomains(&d))
+        return -ENOSYS;
+    KP_PARAMS(NVPW_RawCounterConfig_BeginPassGroup_Params, b);
+    b.pRawCounterConfig = r->config;
+    b.pDomains = domains;
+    b.numDomains = d.numAvailableDomains;
+    return r->c->NVPW_RawCounterConfig_BeginPassGroup(&b) ? -ENOSYS : 0;
+}
+
+static int make_config(struct kp_raw *r, const char *chip, const uint8_t *availability)
+{
+    KP_PARAMS(NVPW_CUDA_RawCounterConfig_Create_Params, p);
+    p.pChipName = chip;
+    p.pCounterAvailabilityImage = availability;
+    p.activityKind = NVPA_ACTIVITY_KIND_PROFILER;
+    if (r->c->NVPW_CUDA_RawCounterConfig_Create(&p))
+        return -ENOSYS;
+    r->config = p.pRawCounterConfig;
+    KP_PARAMS(NVPW_RawCounterConfig_SetCounterAvailability_Params, a);
+    a.pRawCounterConfig = r->config;
+    a.pCounterAvailabilityImage = availability;
+    if (availability && r->c->NVPW_RawCounterConfig_SetCounterAvailability(&a))
+        return -ENOSYS;
+    return begin_pass(r);
+}
+
+int kp_raw_open(const struct kp_cupti *c, NVPW_MetricsEvaluator *evaluator, const char *chip,
+                const uint8_t *availability, struct kp_raw **out)
+{
+    *out = NULL;
+    if (!is_offered(c))
+        return -ENOSYS;
+    int rc = kp_cupti_room();
+    struct kp_raw *r = rc ? NULL : calloc(1, sizeof(*r));
+    if (!r)
+        return -ENOMEM;
+    r->c = c;
+    r->evaluator = evaluator;
+    rc = make_config(r, chip, availability);
+    if (rc)
+        kp_raw_close(r);
+    else
+        *out = r;
+    return rc;
+}
+
+void kp_raw_close(struct kp_raw *r)
+{
+    if (!r)
+        return;
+    KP_PARAMS(NVPW_RawCounterConfig_Destroy_Params, d);
+    d.pRawCounterConfig = r->config;
+    if (r->config)
+        r->c->NVPW_RawCounterConfig_Destroy(&d);
+    for (size_t i = 0; i < r->metrics.n; i++)
+        free(r->needs[i].raw);
+    free_names(&r->metrics);
+    free_names(&r->counters);
+    free(r->needs);
+    free(r->asked);
+    free(r->good);
+    free(r->requests);
+    free(r);
+}
