@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 
+enum { BITS = 64 };
+
 /* Names with a number each, from 0 on. */
 struct names {
     char **at;
@@ -20,17 +22,27 @@ struct needs {
     bool unknown; /* the library does not tell */
 };
 
+/* Raw counters, a bit each. */
+struct set {
+    size_t words;
+    uint64_t bits[];
+};
+
+struct sets {
+    struct set **at;
+    size_t n, cap;
+};
+
 struct kp_raw {
     const struct kp_cupti *c;
     NVPW_MetricsEvaluator *evaluator;
     struct NVPW_RawCounterConfig *config; /* with a pass open for all domains, and nothing in it */
     struct names metrics, counters;
     struct needs *needs;              /* by metric; as long as metrics.cap */
-    size_t *asked;                    /* by counter: the last question that it was part of; as counters.cap */
-    size_t *good;                     /* the same, of the questions whose answer was yes */
-    size_t question, last_good;       /* from 1 on */
-    NVPW_RawCounterRequest *requests; /* of the question at hand; as counters.cap */
+    uint64_t *bits;                   /* the counters of the question at hand; as many as counters.cap */
+    NVPW_RawCounterRequest *requests; /* the same, in order */
     size_t n;
+    struct sets fit, unfit; /* what the library has answered */
 };
 
 /* ---- names ---- */
@@ -90,6 +102,13 @@ static void free_names(struct names *t)
     free(t->slots);
 }
 
+static void free_sets(struct sets *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->at[i]);
+    free(s->at);
+}
+
 /* Grows an array from `had` to `cap` elements; the new ones are zero. */
 static int grow_array(void *array, size_t had, size_t cap, size_t size)
 {
@@ -107,10 +126,10 @@ static int number_counter(struct kp_raw *r, const char *name, uint32_t *number)
 {
     size_t had = r->counters.cap, found;
     if (!find_name(&r->counters, name, &found)) {
+        size_t cap = had ? 2 * had : 256;
         if (r->counters.n == had &&
-            (grow_array(&r->asked, had, had ? 2 * had : 256, sizeof(*r->asked)) ||
-             grow_array(&r->good, had, had ? 2 * had : 256, sizeof(*r->good)) ||
-             grow_array(&r->requests, had, had ? 2 * had : 256, sizeof(*r->requests)) || grow_names(&r->counters)))
+            (grow_array(&r->bits, had / BITS, cap / BITS, sizeof(*r->bits)) ||
+             grow_array(&r->requests, had, cap, sizeof(*r->requests)) || grow_names(&r->counters)))
             return -ENOMEM;
         if (add_name(&r->counters, name, &found))
             return -ENOMEM;
@@ -178,8 +197,8 @@ static int learn(struct kp_raw *r, const char *name, size_t *number)
 
 /* ---- questions ---- */
 
-/* Adds to the question at hand what a metric needs; *news: the last list that fits has not all of it. */
-static int add_needs(struct kp_raw *r, const char *name, bool *news)
+/* Adds to the question at hand what a metric needs. */
+static int add_needs(struct kp_raw *r, const char *name)
 {
     size_t number;
     int rc = find_name(&r->metrics, name, &number) ? 0 : learn(r, name, &number);
@@ -188,37 +207,70 @@ static int add_needs(struct kp_raw *r, const char *name, bool *news)
     const struct needs *m = &r->needs[number];
     for (size_t i = 0; i < m->n; i++) {
         uint32_t k = m->raw[i];
-        if (r->asked[k] == r->question)
+        uint64_t bit = UINT64_C(1) << k % BITS;
+        if (r->bits[k / BITS] & bit)
             continue;
-        r->asked[k] = r->question;
-        *news |= r->good[k] != r->last_good;
+        r->bits[k / BITS] |= bit;
         r->requests[r->n++] = (NVPW_RawCounterRequest){.pRawCounterName = r->counters.at[k]};
     }
     return m->unknown ? -EINVAL : 0;
 }
 
-/* Remembers the counters of the question: what is among them fits, too. */
-static void remember(struct kp_raw *r)
+static bool is_within(const uint64_t *a, size_t a_words, const uint64_t *b, size_t b_words)
 {
-    r->last_good = r->question;
-    for (size_t k = 0; k < r->counters.n; k++)
-        if (r->asked[k] == r->question)
-            r->good[k] = r->question;
+    for (size_t i = 0; i < a_words; i++)
+        if (a[i] & ~(i < b_words ? b[i] : 0))
+            return false;
+    return true;
+}
+
+/* Whether an answer is known: part of what fits does, and so does not what has all of something that does not. Half of
+ * the questions are answered so, among them those that the library takes longest for. */
+static bool is_known(const struct kp_raw *r, bool *fits)
+{
+    size_t words = r->counters.cap / BITS;
+    *fits = false;
+    for (size_t i = r->unfit.n; i--;)
+        if (is_within(r->unfit.at[i]->bits, r->unfit.at[i]->words, r->bits, words))
+            return true;
+    *fits = true;
+    for (size_t i = r->fit.n; i--;)
+        if (is_within(r->bits, words, r->fit.at[i]->bits, r->fit.at[i]->words))
+            return true;
+    return false;
+}
+
+/* Remembers the counters of the question in one of the lists. */
+static int remember(const struct kp_raw *r, struct sets *to)
+{
+    size_t words = r->counters.cap / BITS, cap = to->cap ? 2 * to->cap : 64;
+    if (to->n == to->cap) {
+        struct set **grown = realloc(to->at, cap * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        to->at = grown;
+        to->cap = cap;
+    }
+    struct set *set = malloc(sizeof(*set) + words * sizeof(*set->bits));
+    if (!set)
+        return -ENOMEM;
+    set->words = words;
+    memcpy(set->bits, r->bits, words * sizeof(*set->bits));
+    to->at[to->n++] = set;
+    return 0;
 }
 
 int kp_raw_fits(struct kp_raw *r, const char *const *names, size_t n, bool *fits)
 {
-    bool news = !r->last_good;
     int rc = kp_cupti_room();
     *fits = false;
-    r->question++;
     r->n = 0;
+    if (r->bits)
+        memset(r->bits, 0, r->counters.cap / BITS * sizeof(*r->bits));
     for (size_t i = 0; !rc && i < n; i++)
-        rc = add_needs(r, names[i], &news);
-    if (rc || !news) {
-        *fits = !rc;
+        rc = add_needs(r, names[i]);
+    if (rc || is_known(r, fits))
         return rc;
-    }
     KP_PARAMS(NVPW_RawCounterConfig_AreRawCountersSchedulable_Params, p);
     p.pRawCounterConfig = r->config;
     p.rawCounterRequestStructSize = NVPW_RAW_COUNTER_REQUEST_STRUCT_SIZE;
@@ -228,9 +280,7 @@ int kp_raw_fits(struct kp_raw *r, const char *const *names, size_t n, bool *fits
     if (r->c->NVPW_RawCounterConfig_AreRawCountersSchedulable(&p))
         return -EINVAL;
     *fits = p.schedulable;
-    if (*fits)
-        remember(r);
-    return 0;
+    return remember(r, *fits ? &r->fit : &r->unfit);
 }
 
 /* ---- the scheduler ---- */
@@ -312,9 +362,10 @@ void kp_raw_close(struct kp_raw *r)
         free(r->needs[i].raw);
     free_names(&r->metrics);
     free_names(&r->counters);
+    free_sets(&r->fit);
+    free_sets(&r->unfit);
     free(r->needs);
-    free(r->asked);
-    free(r->good);
+    free(r->bits);
     free(r->requests);
     free(r);
 }

@@ -49,6 +49,7 @@ static const struct {
      "100 * lts__t_sectors_op_write_lookup_hit.sum / lts__t_sectors_op_write.sum"},
 };
 
+static const char refused[] = "CUPTI refuses it";
 static const char fits_none[] = "it needs more than one pass, and a rotation counts one in a launch";
 
 /* Writes an expression of from_sums for a metric. */
@@ -161,6 +162,15 @@ static int write_throughput(struct kp_planner *x, const char *name, char **out)
     return 0;
 }
 
+/* Says why a metric that is not composed cannot be counted. */
+static int say_why(const struct kp_planner *x, struct kp_planned *m)
+{
+    int passes = passes_alone(x, m->name);
+    if (passes >= 0)
+        m->why = kp_strdup(passes ? fits_none : refused);
+    return passes < 0 ? passes : m->why ? 0 : -ENOMEM;
+}
+
 /* Sets how the metric of that name is composed, or that it cannot be. */
 static int compose(struct kp_planner *x, const char *name)
 {
@@ -180,16 +190,14 @@ static int compose(struct kp_planner *x, const char *name)
         m->composed = expression;
     else
         free(expression);
-    if (!m->composed && !(m->why = kp_strdup(fits_none)))
-        rc = -ENOMEM;
-    return rc;
+    return rc || m->composed ? rc : say_why(x, m);
 }
 
 static int refuse(struct kp_planner *x, const char *name)
 {
     struct kp_planned *m = kp_plan_find(x->plan, name);
     m->group = KP_CANNOT_COLLECT;
-    m->why = kp_strdup("CUPTI refuses it");
+    m->why = kp_strdup(refused);
     return m->why ? 0 : -ENOMEM;
 }
 
@@ -202,12 +210,9 @@ static int take_out(struct kp_planner *x)
         if (x->plan->metrics[i].group != KP_NOT_SCHEDULED || x->plan->metrics[i].fits)
             continue;
         bool fit = false;
-        int passes;
         rc = kp_plan_fits(x, &name, 1, &fit);
-        if (rc || fit)
-            continue;
-        passes = passes_alone(x, name);
-        rc = passes < 0 ? passes : passes > 1 ? compose(x, name) : passes ? 0 : refuse(x, name);
+        if (!rc && !fit)
+            rc = compose(x, name);
     }
     return rc;
 }
@@ -225,6 +230,7 @@ struct queue {
 struct packing {
     struct kp_planner *x;
     struct queue *queues, *before; /* before: as they were when the list at hand was begun */
+    bool ask_units;                /* whether they go with the canaries */
     size_t n_queues, left;
     const char **names; /* of the list at hand; room for all */
     size_t kept;
@@ -332,16 +338,22 @@ static size_t take_canaries(const struct packing *p, const char **names)
     return n;
 }
 
-/* Whether the library combines the queue with the canaries. Its unit decides that, so one name of it is asked. */
+/* Whether the library combines the queue with the canaries. Its unit decides that: known units are believed until a
+ * schedule disproves it, then one name of each is asked. */
 static int goes_along(const struct packing *p, struct queue *q, bool *along)
 {
-    const char *names[CANARIES + 1];
+    const char *names[CANARIES + 1], *first = q->names[q->front];
     size_t n = take_canaries(p, names), passes;
-    names[n++] = q->names[q->front];
-    int rc = q->asked || p->x->slow ? 0 : kp_plan_passes(p->x, names, n, &passes);
-    q->asked = true;
-    q->apart |= rc > 0;
-    *along = !q->apart;
+    int rc = 0;
+    names[n++] = first;
+    if (!p->ask_units) {
+        q->apart = kp_plan_is_apart(first) || unit_of(first) != kp_plan_unit_len(first);
+    } else if (!q->asked && !p->x->slow) {
+        rc = kp_plan_passes(p->x, names, n, &passes);
+        q->asked = true;
+        q->apart = rc > 0;
+    }
+    *along = p->x->slow || !q->apart;
     return rc < 0 ? rc : 0;
 }
 
@@ -383,34 +395,43 @@ static int drop_refused(struct packing *p)
     return 0;
 }
 
-/* Packs a list; *any: it has more than the canaries. The schedule proves that it fits. Where it does not, the quick
- * answers are not to be trusted: the list is packed once more without them. */
-static int pack_one(struct packing *p, bool with_canaries, bool *any)
+/* Schedules the list at hand as a group; *good: it is one. */
+static int prove(struct packing *p, bool *good)
 {
     struct kp_config config;
+    int rc = kp_plan_try(p->x, p->names, p->kept, &config);
+    *good = !rc && config.passes == 1;
+    if (rc)
+        return rc < 0 ? rc : 0;
+    if (*good)
+        rc = kp_plan_commit(p->x->plan, &config);
+    if (rc || !*good)
+        kp_config_free(&config);
+    return rc;
+}
+
+/* Packs a list; *any: it has more than the canaries. Where its schedule disproves that it fits, it is packed again,
+ * with less belief. */
+static int pack_one(struct packing *p, bool with_canaries, bool *any)
+{
     size_t left = p->left;
+    bool good;
     memcpy(p->before, p->queues, p->n_queues * sizeof(*p->queues));
     int rc = fill(p, with_canaries, any);
     if (rc || !*any)
         return rc;
-    rc = kp_plan_try(p->x, p->names, p->kept, &config);
-    if (rc < 0)
+    rc = prove(p, &good);
+    if (rc || good)
         return rc;
-    if (!rc && config.passes == 1) {
-        rc = kp_plan_commit(p->x->plan, &config);
-        if (rc)
-            kp_config_free(&config);
-        return rc;
-    }
-    if (!rc)
-        kp_config_free(&config);
     memcpy(p->queues, p->before, p->n_queues * sizeof(*p->queues));
     p->left = left;
     *any = !p->x->slow;
-    if (p->x->slow)
-        return 0;
-    p->x->slow = true;
-    return drop_refused(p);
+    if (p->ask_units && !p->x->slow) {
+        p->x->slow = true;
+        return drop_refused(p);
+    }
+    p->ask_units = true;
+    return 0;
 }
 
 /* Counters of patched code, and those of units apart, share no pass with the canaries. For them there is no quick
@@ -421,10 +442,11 @@ static int pack_all(struct packing *p)
     for (bool any = true; !rc && any && p->left;)
         rc = pack_one(p, true, &any);
     p->x->slow = true;
-    if (!rc)
-        rc = drop_refused(p);
-    for (bool any = true; !rc && any && p->left;)
-        rc = pack_one(p, false, &any);
+    for (int again = 0; !rc && again < 2 && p->left; again++) {
+        rc = again ? drop_refused(p) : 0;
+        for (bool any = true; !rc && any && p->left;)
+            rc = pack_one(p, false, &any);
+    }
     for (size_t i = 0; i < p->n_queues; i++)
         for (size_t k = p->queues[i].front; !rc && k < p->queues[i].back; k++)
             rc = refuse(p->x, p->queues[i].names[k]);

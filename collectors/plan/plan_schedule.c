@@ -11,7 +11,7 @@
  * chip. */
 static const char *const apart[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__", "mcc__"};
 
-static bool is_apart(const char *name)
+bool kp_plan_is_apart(const char *name)
 {
     for (size_t i = 0; i < sizeof(apart) / sizeof(*apart); i++)
         if (!strncmp(name, apart[i], strlen(apart[i])))
@@ -299,7 +299,7 @@ static size_t choose(const struct kp_plan *p, bool wanted_apart, const char **na
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n_metrics; i++)
-        if (p->metrics[i].group == KP_NOT_SCHEDULED && is_apart(p->metrics[i].name) == wanted_apart)
+        if (p->metrics[i].group == KP_NOT_SCHEDULED && kp_plan_is_apart(p->metrics[i].name) == wanted_apart)
             names[n++] = p->metrics[i].name;
     return n;
 }
