@@ -410,8 +410,8 @@ static int prove(struct packing *p, bool *good)
     return rc;
 }
 
-/* Packs a list; *any: it has more than the canaries. Where its schedule disproves that it fits, it is packed again,
- * with less belief. */
+/* Packs a list; *any: it has more than the canaries. Where its schedule disproves that it fits, it is packed again:
+ * first with what its units tell, then by -EAGAIN, which means that quick answers are wrong. */
 static int pack_one(struct packing *p, bool with_canaries, bool *any)
 {
     size_t left = p->left;
@@ -426,12 +426,9 @@ static int pack_one(struct packing *p, bool with_canaries, bool *any)
     memcpy(p->queues, p->before, p->n_queues * sizeof(*p->queues));
     p->left = left;
     *any = !p->x->slow;
-    if (p->ask_units && !p->x->slow) {
-        p->x->slow = true;
-        return drop_refused(p);
-    }
+    rc = p->ask_units && !p->x->slow ? -EAGAIN : 0;
     p->ask_units = true;
-    return 0;
+    return rc;
 }
 
 /* Counters of patched code, and those of units apart, share no pass with the canaries. For them there is no quick
@@ -470,25 +467,36 @@ static bool has_counters(const struct kp_plan *p)
     return false;
 }
 
-int kp_plan_schedule_rotation(struct kp_planner *x)
+static int pack(struct kp_planner *x)
 {
     struct packing p = {.x = x};
-    int rc = 0;
-    if (!has_counters(x->plan))
-        return 0;
-    rc = want_canaries(x);
-    if (!rc)
-        rc = take_out(x);
     size_t n = x->plan->n_metrics;
     p.queues = calloc(n + 1, sizeof(*p.queues));
     p.before = calloc(n + 1, sizeof(*p.before));
     p.names = calloc(n + CANARIES + 1, sizeof(*p.names));
-    if (!rc)
-        rc = p.queues && p.before && p.names ? pack_all(&p) : -ENOMEM;
+    int rc = p.queues && p.before && p.names ? pack_all(&p) : -ENOMEM;
     for (size_t i = 0; i < p.n_queues; i++)
         free(p.queues[i].names);
     free(p.queues);
     free(p.before);
     free(p.names);
     return rc;
+}
+
+int kp_plan_schedule_rotation(struct kp_planner *x)
+{
+    if (!has_counters(x->plan))
+        return 0;
+    int rc = want_canaries(x);
+    if (!rc)
+        rc = take_out(x);
+    if (!rc)
+        rc = pack(x);
+    if (rc != -EAGAIN)
+        return rc;
+    x->slow = true;
+    for (size_t i = 0; i < x->plan->n_metrics; i++)
+        x->plan->metrics[i].fits = false;
+    rc = take_out(x);
+    return rc ? rc : pack(x);
 }

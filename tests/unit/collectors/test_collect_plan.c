@@ -1232,6 +1232,74 @@ static void test_rotation(void **state)
     }
 }
 
+static struct kp_plan *rotation_of(const struct kp_cupti *c, const struct kp_section *const *sections, size_t n,
+                                   const char *metrics)
+{
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    if (kp_plan_make(c, chip, NULL, MAJOR, MINOR, sections, n, metrics, KP_PLAN_ROTATE | KP_PLAN_RULES, &p, &err))
+        fail_msg("%s", err);
+    return p;
+}
+
+static NVPA_Status everything_fits(NVPW_RawCounterConfig_AreRawCountersSchedulable_Params *p)
+{
+    p->schedulable = true;
+    return NVPA_STATUS_SUCCESS;
+}
+
+/* A schedule takes milliseconds: there is one for each list, and a few more. Without quick answers, or with such that
+ * are wrong, the lists are the same. */
+static void test_rotation_by_quick_answers(void **state)
+{
+    const struct kp_section **sections;
+    struct kp_cupti other = *kp_test_real_cupti();
+    size_t n;
+    char *err = NULL;
+    (void)state;
+    kp_test_skip_sanitized();
+    assert_int_equal(kp_sections_select("", "SpeedOfLight", &sections, &n, &err), 0);
+    counting = *kp_test_real_cupti();
+    counting.cuptiProfilerHostConfigAddMetrics = count_list;
+    lists = 0;
+    struct kp_plan *quick = rotation_of(&counting, sections, n, "");
+    if (!strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0"))
+        assert_in_range(lists, quick->n_groups, 2 * quick->n_groups);
+    for (int wrong = 0; wrong < 2; wrong++) {
+        other.NVPW_RawCounterConfig_AreRawCountersSchedulable = wrong ? everything_fits : NULL;
+        struct kp_plan *slow = rotation_of(&other, sections, n, "");
+        assert_int_equal(slow->n_metrics, quick->n_metrics);
+        if (!wrong)
+            assert_int_equal(slow->n_groups, quick->n_groups);
+        for (size_t i = 0; i < slow->n_metrics; i++) {
+            const struct kp_planned *m = &slow->metrics[i], *was = planned(quick, m->name);
+            assert_int_equal(m->group >= 0, was->group >= 0);
+            if (!wrong)
+                assert_int_equal(m->group, was->group);
+        }
+        kp_plan_free(slow);
+    }
+    kp_plan_free(quick);
+    free(sections);
+}
+
+/* Counters of a unit that is not known to be apart get a list of their own; what the library refuses is not counted. */
+static void test_rotation_of_other_units(void **state)
+{
+    static const char *const apart[] = {"CTC.TriageCompute.ctc__rx_bytes.sum", "CTC.TriageCompute.ctc__tx_bytes.sum"};
+    struct kp_plan *p = rotation_of(kp_test_real_cupti(), NULL, 0,
+                                    "sm__cycles_active.avg,CTC.TriageCompute.ctc__rx_bytes.sum,smsp__inst_executed.sum,"
+                                    "CTC.TriageCompute.ctc__throughput,CTC.TriageCompute.ctc__tx_bytes.sum");
+    (void)state;
+    check_rotation(p, 2, 1);
+    assert_int_equal(planned(p, "sm__cycles_active.avg")->group, planned(p, "smsp__inst_executed.sum")->group);
+    assert_int_equal(planned(p, apart[0])->group, planned(p, apart[1])->group);
+    assert_int_not_equal(planned(p, apart[0])->group, planned(p, "sm__cycles_active.avg")->group);
+    assert_int_equal(planned(p, "CTC.TriageCompute.ctc__throughput.avg.pct_of_peak_sustained_elapsed")->group,
+                     KP_CANNOT_COLLECT);
+    kp_plan_free(p);
+}
+
 static void test_rotation_of_names(void **state)
 {
     struct kp_plan *p = NULL;
@@ -1287,6 +1355,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rotation),
+        cmocka_unit_test(test_rotation_by_quick_answers),
+        cmocka_unit_test(test_rotation_of_other_units),
         cmocka_unit_test(test_rotation_of_names),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_basic_set_on_every_chip),

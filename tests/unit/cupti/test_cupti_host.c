@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cupti/host.h"
+#include "cupti/internal.h"
 #include "report/define/sections.h"
 #include "tests/support/collect_support.h"
 
@@ -279,6 +280,61 @@ static void test_unknown_metric_in_a_list(void **state)
     assert_int_not_equal(kp_host_schedule(c, "GH100", NULL, names, 2, &config), 0);
     assert_int_equal(kp_host_schedule(c, "GH100", NULL, names, 1, &config), 0);
     kp_config_free(&config);
+}
+
+/* Whether a list fits one pass is what its schedule says, whatever was asked before: for that is remembered, and
+ * answers what is part of it, or has it as a part. */
+static void test_what_fits_a_pass(void **state)
+{
+    static const char *const chip_names[] = {"TU102", "GH100", "GB20B"};
+    static const size_t sizes[] = {1, 2, 4, 9, 3, 16};
+    const struct kp_cupti *c = kp_test_real_cupti();
+    const char *names[MAX_METRICS];
+    (void)state;
+    kp_test_skip_sanitized();
+    for (size_t i = 0; i < CHIPS; i++) {
+        size_t n, fit = 0, asked = 0, kind = 0;
+        if (!listed(chip_names, sizeof(chip_names) / sizeof(*chip_names), chips[i].name))
+            continue;
+        n = basic_counters(c, &chips[i], names);
+        struct kp_host *h = open_host(c, chips[i].name);
+        for (size_t at = 0; at + sizes[kind] <= n; at++, kind = (kind + 1) % (sizeof(sizes) / sizeof(*sizes))) {
+            struct kp_config config;
+            bool fits;
+            if (kp_host_schedule(c, chips[i].name, NULL, names + at, sizes[kind], &config))
+                continue;
+            assert_int_equal(kp_host_fits_pass(h, NULL, names + at, sizes[kind], &fits), 0);
+            if (fits != (config.passes == 1))
+                fail_msg("%s: %zu from %s on take %zu", chips[i].name, sizes[kind], names[at], config.passes);
+            fit += fits;
+            asked++;
+            kp_config_free(&config);
+        }
+        assert_in_range(fit, 5, asked - 5);
+        kp_host_close(h);
+    }
+}
+
+static void test_what_cannot_be_asked(void **state)
+{
+    static const char *const names[] = {"sm__cycles_active.avg", "sm__no_such_thing.avg", "sm__cycles_active"};
+    struct kp_cupti without = *kp_test_real_cupti();
+    struct kp_host *h = open_host(kp_test_real_cupti(), "GH100");
+    bool fits;
+    (void)state;
+    for (int twice = 0; twice < 2; twice++) {
+        assert_int_equal(kp_host_fits_pass(h, NULL, names, 2, &fits), -EINVAL);
+        assert_false(fits);
+        assert_int_equal(kp_host_fits_pass(h, NULL, names + 2, 1, &fits), -EINVAL);
+        assert_int_equal(kp_host_fits_pass(h, NULL, names, 1, &fits), 0);
+        assert_true(fits);
+    }
+    kp_host_close(h);
+    without.NVPW_RawCounterConfig_AreRawCountersSchedulable = NULL;
+    h = open_host(&without, "GH100");
+    assert_int_equal(kp_host_fits_pass(h, NULL, names, 1, &fits), -ENOSYS);
+    assert_int_equal(kp_host_fits_pass(h, NULL, names, 1, &fits), -ENOSYS);
+    kp_host_close(h);
 }
 
 /* ---- names and properties ---- */
@@ -571,6 +627,8 @@ int main(void)
         cmocka_unit_test(test_config),
         cmocka_unit_test(test_metrics_that_do_not_mix),
         cmocka_unit_test(test_unknown_metric_in_a_list),
+        cmocka_unit_test(test_what_fits_a_pass),
+        cmocka_unit_test(test_what_cannot_be_asked),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_properties),
         cmocka_unit_test(test_units),
