@@ -8,6 +8,10 @@ set -u
 # Expected texts are those of a file.
 unset COLUMNS NO_COLOR
 
+# Found once for all scripts; see e2e.inc.
+KP_TEST_PYTHON=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)
+export KP_TEST_PYTHON
+
 # NAME=VALUE words for the cmocka programs alone.
 TEST_ENV=${KP_TEST_ENV:-}
 
