@@ -2,6 +2,7 @@
 # Whatever fails in kprof's own libraries, the program does not notice, launches are still counted, and the report says
 # that something is missing.
 . "$(dirname "$0")/e2e.inc"
+one_thread
 
 faulty() { # WHAT PROGRAM [NAME=VALUE...]
     what="$1, $2"

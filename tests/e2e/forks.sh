@@ -6,7 +6,7 @@
 # TSan's own locks are not those that a child of several threads meets, and its runtime does not promise such children.
 [ "${KP_TEST_VARIANT:-}" != tsan ] || { echo "skipped: TSan keeps locks of its own over a fork"; exit 77; }
 
-forks=${FORKS:-60}
+forks=${FORKS:-$(sanitised && echo 15 || echo 60)}
 export KPROF_NVTX=on KPROF_QUIET=1
 
 for door in runtime lookup address grid nvtx; do

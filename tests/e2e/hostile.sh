@@ -54,7 +54,7 @@ done
 
 # What is CSV holds the texts as they are, defused where that is asked for.
 session=$tmp/h200-source.kprof-session
-sqlite_text() { python3 -c 'import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()' "$@"; }
+sqlite_text() { python3 -c 'import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.execute("PRAGMA synchronous=OFF"); d.execute(sys.argv[2]); d.commit()' "$@"; }
 sqlite_text "$session" "UPDATE session SET host = '=1+1', exe = '/bin/-x'"
 "$kprof" report --page session --csv "$session" 2>/dev/null | grep -q '"=1+1"' || fail "CSV does not keep its texts"
 "$kprof" report --page session --csv --csv-defuse "$session" 2>/dev/null | grep -q "\"'=1+1\"" || fail "CSV is not defused"
@@ -83,7 +83,11 @@ head -c 300000 "$source/examples/h200-demo.kprof" >"$tmp/cut"
 expect "diff of a file that was cut: exit status" $? 2
 
 # Few descriptors are called what they are.
-(ulimit -n 8; "$kprof" report "$source/examples/h200-demo.kprof" >"$tmp/out" 2>&1)
+(
+    exec >"$tmp/out" 2>&1
+    ulimit -n 8
+    exec "$kprof" report "$source/examples/h200-demo.kprof"
+)
 grep -q 'Too many open files' "$tmp/out" || fail "few descriptors: $(cat "$tmp/out")"
 
 # --- expressions ---

@@ -2,6 +2,7 @@
 # What a window must not repeat, or not in another order than the program made it. Each case gives the program's own output
 # and end, every launch is accounted for, and the report says why a launch was not replayed.
 . "$(dirname "$0")/e2e.inc"
+one_thread
 
 p=$programs/p_repeat
 

@@ -219,17 +219,17 @@ missing() { # FUNCTION [NTH]: sets what is left
 }
 
 faults() {
-    for f in cuptiPCSamplingEnable cuptiPCSamplingStart cuptiPCSamplingGetData; do
+    for f in $(points cuptiPCSamplingGetData cuptiPCSamplingEnable cuptiPCSamplingStart); do
         missing $f
         grep -q '^==WARNING== warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)$' "$tmp/report" || { fail "$f: no word of it"; show; }
         expect "$f: sampled, counted, series" "$samples $counted $series" "0 $LAUNCHES $LAUNCHES"
     done
-    for f in cuptiSassMetricsSetConfig cuptiSassMetricsEnable cuptiSassMetricsFlushData; do
+    for f in $(points cuptiSassMetricsFlushData cuptiSassMetricsSetConfig cuptiSassMetricsEnable); do
         missing $f
         grep -q '^==WARNING== instructions are not counted: CUPTI_ERROR_UNKNOWN (999)$' "$tmp/report" || { fail "$f: no word of it"; show; }
         expect "$f: sampled, series" "$samples $series" "$LAUNCHES $LAUNCHES"
     done
-    for f in cuptiPmSamplingEnable cuptiPmSamplingStart cuptiPmSamplingDecodeData; do
+    for f in $(points cuptiPmSamplingEnable cuptiPmSamplingStart cuptiPmSamplingDecodeData); do
         missing $f
         grep -q '^==WARNING== nothing is sampled over time: CUPTI_ERROR_UNKNOWN (999)$' "$tmp/report" || { fail "$f: no word of it"; show; }
         expect "$f: sampled, counted, series" "$samples $counted $series" "$LAUNCHES $LAUNCHES 0"
