@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The GPU suite, for machines that are lent by the call. Needs what run.sh needs.
 #   tests/gpu/suite.sh OUT PART...     PART: 1 (choose.sh, source.sh; two GPUs for the ranks), 2 (full.sh, why.sh), 3 (run.sh
-#   without these), 4 (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh): the whole, less than ten minutes each
+#   without these), 4 (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh): the whole, less than ten minutes each. GPU=N: the
+#   device that parts of one GPU run on (0), so that two parts may run beside each other
 #   tests/gpu/suite.sh OUT short [NAME...]     a bit of each script, by the rows of tests/gpu/short.txt (NAME: some of them), in
 #   560 s on one GPU. A part that runs out of time is ended, and the others go on. OUT gets summary.md, which is printed
 #   last, and suite.tar.gz with all logs. PARTS=FILE: other rows.
@@ -10,6 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 out=$1
 shift
 failures=0
+gpu=${GPU:-0}
 # All but the ranks is meant for one GPU.
 step() { # LIMIT NAME ARGUMENTS...
     local limit=$1 name=$2 start=$SECONDS
@@ -95,17 +97,17 @@ for part; do
     case $part in
     1)
         step 250 choose.sh
-        CUDA_VISIBLE_DEVICES=0 step 330 source.sh
+        CUDA_VISIBLE_DEVICES=$gpu step 330 source.sh
         ;;
     2)
-        export CUDA_VISIBLE_DEVICES=0
+        export CUDA_VISIBLE_DEVICES=$gpu
         step 420 full.sh
         step 160 why.sh
         ;;
-    3) CUDA_VISIBLE_DEVICES=0 step 580 run.sh alone ;;
-    4) CUDA_VISIBLE_DEVICES=0 step 580 bench.sh ;;
+    3) CUDA_VISIBLE_DEVICES=$gpu step 580 run.sh alone ;;
+    4) CUDA_VISIBLE_DEVICES=$gpu step 580 bench.sh ;;
     5)
-        export CUDA_VISIBLE_DEVICES=0
+        export CUDA_VISIBLE_DEVICES=$gpu
         step 120 timeline.sh
         step 240 app_replay.sh
         step 220 rotate.sh 40 basic
