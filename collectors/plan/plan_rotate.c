@@ -236,13 +236,10 @@ struct packing {
     size_t kept;
 };
 
-/* Returns the length of the part of a name that says which unit counts. KP_VENDOR: counters of patched code share no
- * pass with others. */
-static size_t unit_of(const char *name)
+/* Whether two metrics are of one queue. */
+static bool same_queue(const char *a, const char *b)
 {
-    static const char patched[] = "__sass_";
-    size_t len = kp_plan_unit_len(name);
-    return strncmp(name + len, patched, strlen(patched)) ? len : len + strlen(patched);
+    return kp_plan_same_unit(a, b) && kp_plan_is_patched(a) == kp_plan_is_patched(b);
 }
 
 /* KP_VENDOR: of these, the L2 and the L1 count one in a pass. Each list should begin with one. */
@@ -253,12 +250,9 @@ static bool rarely_combines(const char *name)
 
 static struct queue *queue_for(struct packing *p, const char *name, size_t room)
 {
-    size_t len = unit_of(name);
-    for (size_t i = 0; i < p->n_queues; i++) {
-        const char *first = p->queues[i].names[0];
-        if (unit_of(first) == len && !strncmp(first, name, len))
+    for (size_t i = 0; i < p->n_queues; i++)
+        if (same_queue(p->queues[i].names[0], name))
             return &p->queues[i];
-    }
     struct queue *q = &p->queues[p->n_queues];
     *q = (struct queue){.names = calloc(room, sizeof(*q->names)), .guess = {1, 4}};
     if (q->names)
@@ -347,7 +341,7 @@ static int goes_along(const struct packing *p, struct queue *q, bool *along)
     int rc = 0;
     names[n++] = first;
     if (!p->ask_units) {
-        q->apart = kp_plan_is_apart(first) || unit_of(first) != kp_plan_unit_len(first);
+        q->apart = kp_plan_is_apart(first) || kp_plan_is_patched(first);
     } else if (!q->asked && !p->x->slow) {
         rc = kp_plan_passes(p->x, names, n, &passes);
         q->asked = true;

@@ -10,7 +10,7 @@
 
 /* After so many counters of a hardware unit that found no room in a list, the unit's others are not tried. More make
  * planning longer, and lists no fewer. */
-enum { MOST_REFUSALS = 4, MOST_UNITS = 64 };
+enum { MOST_REFUSALS = 4, MOST_UNITS = 64, MOST_PAIRS = 32 };
 
 /* A list of one pass. */
 struct list {
@@ -19,8 +19,16 @@ struct list {
     unsigned char refused[MOST_UNITS]; /* by unit */
 };
 
+/* Two metrics, and whether the library combines them. */
+struct pair {
+    const char *a, *b;
+    bool together;
+};
+
 struct packing {
     struct kp_planner *x;
+    struct pair pairs[MOST_PAIRS];
+    size_t n_pairs;
     struct list *lists;
     size_t n;
     const char *units[MOST_UNITS]; /* a metric of each */
@@ -115,8 +123,11 @@ static int take_apart(struct kp_planner *x, const char *name)
 
 static int judge(struct kp_planner *x, const char *name)
 {
-    size_t passes;
-    int rc = kp_plan_passes(x, &name, 1, &passes);
+    size_t passes = 1;
+    bool fit;
+    int rc = kp_plan_fits(x, &name, 1, &fit);
+    if (!rc && !fit)
+        rc = kp_plan_passes(x, &name, 1, &passes);
     if (rc < 0 || passes == 1)
         return rc < 0 ? rc : 0;
     if (rc)
@@ -133,17 +144,15 @@ static int settle(struct kp_planner *x)
     size_t before = 0;
     int rc = 0;
     while (!rc && before != x->plan->n_metrics) {
-        size_t n, k, passes;
+        size_t n, k;
+        bool fit;
         const char **names = unscheduled(x->plan, &n);
         before = x->plan->n_metrics;
         rc = names ? 0 : -ENOMEM;
         for (size_t i = 0; !rc && i < n; i += k) {
             k = cluster(names + i, n - i);
-            rc = kp_plan_passes(x, names + i, k, &passes);
-            if (rc == -ENOMEM || (!rc && passes == 1))
-                continue;
-            rc = 0;
-            for (size_t one = i; !rc && one < i + k; one++)
+            rc = kp_plan_fits(x, names + i, k, &fit);
+            for (size_t one = i; !rc && !fit && one < i + k; one++)
                 rc = judge(x, names[one]);
         }
         free(names);
@@ -163,14 +172,46 @@ static size_t unit_of(struct packing *p, const char *name)
     return u < MOST_UNITS ? u : MOST_UNITS - 1;
 }
 
-/* Whether the names fit into the list. */
-static int fits(const struct packing *p, struct list *l, const char *const *names, size_t n, bool *fit)
+/* Whether the library treats two metrics alike when it combines units. */
+static bool same_kind(const char *a, const char *b)
 {
+    bool ordinary = !kp_plan_is_apart(a) && !kp_plan_is_patched(a);
+    if (ordinary || (!kp_plan_is_apart(b) && !kp_plan_is_patched(b)))
+        return ordinary && !kp_plan_is_apart(b) && !kp_plan_is_patched(b);
+    return kp_plan_same_unit(a, b) && kp_plan_is_patched(a) == kp_plan_is_patched(b);
+}
+
+/* Whether the library combines the kinds of two metrics: asked once for each pair, as quick answers do not tell. */
+static int combines(struct packing *p, const char *a, const char *b, bool *together)
+{
+    const char *const both[] = {a, b};
     size_t passes;
+    *together = same_kind(a, b);
+    for (size_t i = 0; i < p->n_pairs; i++)
+        if (same_kind(p->pairs[i].a, a) && same_kind(p->pairs[i].b, b)) {
+            *together = p->pairs[i].together;
+            return 0;
+        }
+    if (*together)
+        return 0;
+    int rc = kp_plan_passes(p->x, both, 2, &passes);
+    *together = !rc;
+    if (p->n_pairs < MOST_PAIRS)
+        p->pairs[p->n_pairs++] = (struct pair){a, b, *together};
+    return rc < 0 ? rc : 0;
+}
+
+/* Whether the names fit into the list. */
+static int fits(struct packing *p, struct list *l, const char *const *names, size_t n, bool *fit)
+{
+    int rc = 0;
+    *fit = true;
+    if (l->n && !p->x->slow)
+        rc = combines(p, l->names[0], names[0], fit);
+    if (rc || !*fit)
+        return rc;
     memcpy(l->names + l->n, names, n * sizeof(*names));
-    int rc = kp_plan_passes(p->x, l->names, l->n + n, &passes);
-    *fit = !rc && passes == 1;
-    return rc == -ENOMEM ? rc : 0;
+    return kp_plan_fits(p->x, l->names, l->n + n, fit);
 }
 
 static struct list *new_list(struct packing *p)
@@ -242,23 +283,47 @@ static int place_several(struct kp_planner *x)
     return rc;
 }
 
-int kp_plan_schedule_runs(struct kp_planner *x)
+/* Packs all counters that take one pass. *proved: the library takes each list. */
+static int pack(struct packing *p, bool *proved)
 {
-    struct packing p = {.x = x};
-    size_t k, n = 0;
-    int rc = settle(x);
-    const char **names = rc ? NULL : unscheduled(x->plan, &n);
-    if (!rc && !names)
-        rc = -ENOMEM;
-    p.most = n;
+    size_t n = 0, k;
+    const char **names = unscheduled(p->x->plan, &n);
+    int rc = names ? 0 : -ENOMEM;
+    p->most = n;
     for (size_t i = 0; !rc && i < n; i += k) {
         k = cluster(names + i, n - i);
-        rc = place(&p, names + i, k);
+        rc = place(p, names + i, k);
     }
-    x->plan->runs = p.n;
-    for (size_t i = 0; i < p.n; i++)
-        free(p.lists[i].names);
-    free(p.lists);
+    *proved = true;
+    for (size_t i = 0; !rc && *proved && !p->x->slow && i < p->n; i++) {
+        size_t passes;
+        rc = kp_plan_passes(p->x, p->lists[i].names, p->lists[i].n, &passes);
+        *proved = passes == 1;
+        rc = rc < 0 ? rc : 0;
+    }
+    p->x->plan->runs = p->n;
+    for (size_t i = 0; i < p->n; i++)
+        free(p->lists[i].names);
+    free(p->lists);
     free(names);
+    return rc;
+}
+
+int kp_plan_schedule_runs(struct kp_planner *x)
+{
+    bool proved = false;
+    int rc = 0;
+    while (!rc && !proved) {
+        struct packing p = {.x = x};
+        rc = settle(x);
+        if (!rc)
+            rc = pack(&p, &proved);
+        if (rc || proved)
+            break;
+        x->slow = true; /* quick answers are wrong */
+        for (size_t i = 0; i < x->plan->n_metrics; i++)
+            if (x->plan->metrics[i].group >= 0)
+                x->plan->metrics[i].group = KP_NOT_SCHEDULED;
+    }
     return rc ? rc : place_several(x);
 }

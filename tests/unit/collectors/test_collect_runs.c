@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "collectors/plan/runs.h"
 #include "collectors/providers/tables.h"
+#include "cupti/internal.h"
 #include "tests/support/collect_support.h"
 
 static const struct chip {
@@ -22,6 +23,8 @@ static const struct chip {
 
 enum { CHIPS = sizeof(chips) / sizeof(*chips) };
 
+static const struct kp_cupti *library; /* to plan with, instead of the real one */
+
 static struct kp_plan *make(const struct chip *ch, const char *set, const char *metrics, unsigned how)
 {
     const struct kp_section **sections;
@@ -29,8 +32,8 @@ static struct kp_plan *make(const struct chip *ch, const char *set, const char *
     struct kp_plan *p = NULL;
     char *err = NULL;
     assert_int_equal(kp_sections_select(set, "", &sections, &n, &err), 0);
-    if (kp_plan_make(kp_test_real_cupti(), ch->name, NULL, ch->major, ch->minor, sections, n, metrics,
-                     how | KP_PLAN_RULES, &p, &err))
+    if (kp_plan_make(library ? library : kp_test_real_cupti(), ch->name, NULL, ch->major, ch->minor, sections, n,
+                     metrics, how | KP_PLAN_RULES, &p, &err))
         fail_msg("%s, %s: %s", ch->name, set, err);
     free(sections);
     return p;
@@ -124,6 +127,47 @@ static void the_full_set(void **state)
     check_chip(&chips[0], "full");
 }
 
+static unsigned lists; /* that were given to the library to schedule */
+
+static CUptiResult CUPTIAPI count_list(CUpti_Profiler_Host_ConfigAddMetrics_Params *p)
+{
+    lists++;
+    return kp_test_real_cupti()->cuptiProfilerHostConfigAddMetrics(p);
+}
+
+static NVPA_Status everything_fits(NVPW_RawCounterConfig_AreRawCountersSchedulable_Params *p)
+{
+    p->schedulable = true;
+    return NVPA_STATUS_SUCCESS;
+}
+
+/* The library schedules each list once, which takes milliseconds, and a few more. Where its quick answers are wrong, or
+ * it has none, the lists are as good. */
+static void quick_answers(void **state)
+{
+    static const char apart[] =
+        "pcie__read_bytes.sum,pcie__write_bytes.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum";
+    enum { MOST_A_LIST = 4 };
+    static struct kp_cupti other;
+    (void)state;
+    kp_test_skip_sanitized();
+    other = *kp_test_real_cupti();
+    other.cuptiProfilerHostConfigAddMetrics = count_list;
+    library = &other;
+    struct kp_plan *quick = make(&chips[0], "basic", apart, KP_PLAN_RUNS);
+    if (!strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0"))
+        assert_in_range(lists, quick->runs, MOST_A_LIST * quick->runs);
+    for (int wrong = 0; wrong < 2; wrong++) {
+        other.NVPW_RawCounterConfig_AreRawCountersSchedulable = wrong ? everything_fits : NULL;
+        struct kp_plan *p = make(&chips[0], "basic", apart, KP_PLAN_RUNS);
+        assert_int_equal(p->runs, quick->runs);
+        check_lists(&chips[0], p);
+        kp_plan_free(p);
+    }
+    library = NULL;
+    kp_plan_free(quick);
+}
+
 /* A later run reads what the first has shared, and leaves its own list. */
 static void runs_agree(void **state)
 {
@@ -206,8 +250,8 @@ static void other_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_basic_set), cmocka_unit_test(the_full_set), cmocka_unit_test(runs_agree),
-        cmocka_unit_test(the_first_run), cmocka_unit_test(other_texts),
+        cmocka_unit_test(the_basic_set), cmocka_unit_test(the_full_set),  cmocka_unit_test(quick_answers),
+        cmocka_unit_test(runs_agree),    cmocka_unit_test(the_first_run), cmocka_unit_test(other_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
