@@ -267,14 +267,14 @@ int kp_host_constituents(struct kp_host *h, const char *name, const char ***name
     return 0;
 }
 
-int kp_host_fits_pass(struct kp_host *h, const uint8_t *availability, const char *const *names, size_t n, bool *fits)
+int kp_host_fits_pass(struct kp_host *h, const char *const *names, size_t n, bool *fits)
 {
     *fits = false;
     if (h->no_raw)
         return -ENOSYS;
     int rc = h->raw ? 0 : open_evaluator(h);
     if (!rc && !h->raw)
-        rc = kp_raw_open(h->c, h->evaluator, h->chip, availability, &h->raw);
+        rc = kp_raw_open(h->c, h->evaluator, h->chip, &h->raw);
     h->no_raw = rc && rc != -ENOMEM;
     return rc ? rc : kp_raw_fits(h->raw, names, n, fits);
 }

@@ -48,10 +48,10 @@ int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n
 int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability, const char *const *names,
                      size_t n, struct kp_config *out);
 
-/* Whether the raw counters of names[0..n) fit one pass: as kp_host_schedule's number of passes says, but it may refuse
- * to combine them none the less. Takes a tenth of its time. `availability`: as given to kp_host_open. Negative when
- * this library does not tell. */
-int kp_host_fits_pass(struct kp_host *h, const uint8_t *availability, const char *const *names, size_t n, bool *fits);
+/* Whether the raw counters of names[0..n) fit one pass, as kp_host_schedule's number of passes says. It may refuse to
+ * combine them none the less, or lack one on the device. Takes a tenth of its time. Negative when this library does
+ * not tell. */
+int kp_host_fits_pass(struct kp_host *h, const char *const *names, size_t n, bool *fits);
 
 /* Evaluates `n` metrics for range `range` of a decoded counter-data image, in base units, into values[n]. */
 int kp_host_evaluate(struct kp_host *h, const uint8_t *image, size_t size, size_t range, const char *const *names,

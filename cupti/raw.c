@@ -288,7 +288,6 @@ int kp_raw_fits(struct kp_raw *r, const char *const *names, size_t n, bool *fits
 static bool is_offered(const struct kp_cupti *c)
 {
     return c->NVPW_CUDA_RawCounterConfig_Create && c->NVPW_RawCounterConfig_Destroy &&
-           c->NVPW_RawCounterConfig_SetCounterAvailability &&
            c->NVPW_RawCounterConfig_GetAllAvailableRawCounterDomains && c->NVPW_RawCounterConfig_BeginPassGroup &&
            c->NVPW_RawCounterConfig_AreRawCountersSchedulable &&
            c->NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest &&
@@ -313,25 +312,18 @@ static int begin_pass(struct kp_raw *r)
     return r->c->NVPW_RawCounterConfig_BeginPassGroup(&b) ? -ENOSYS : 0;
 }
 
-static int make_config(struct kp_raw *r, const char *chip, const uint8_t *availability)
+static int make_config(struct kp_raw *r, const char *chip)
 {
     KP_PARAMS(NVPW_CUDA_RawCounterConfig_Create_Params, p);
     p.pChipName = chip;
-    p.pCounterAvailabilityImage = availability;
     p.activityKind = NVPA_ACTIVITY_KIND_PROFILER;
     if (r->c->NVPW_CUDA_RawCounterConfig_Create(&p))
         return -ENOSYS;
     r->config = p.pRawCounterConfig;
-    KP_PARAMS(NVPW_RawCounterConfig_SetCounterAvailability_Params, a);
-    a.pRawCounterConfig = r->config;
-    a.pCounterAvailabilityImage = availability;
-    if (availability && r->c->NVPW_RawCounterConfig_SetCounterAvailability(&a))
-        return -ENOSYS;
     return begin_pass(r);
 }
 
-int kp_raw_open(const struct kp_cupti *c, NVPW_MetricsEvaluator *evaluator, const char *chip,
-                const uint8_t *availability, struct kp_raw **out)
+int kp_raw_open(const struct kp_cupti *c, NVPW_MetricsEvaluator *evaluator, const char *chip, struct kp_raw **out)
 {
     *out = NULL;
     if (!is_offered(c))
@@ -342,7 +334,7 @@ int kp_raw_open(const struct kp_cupti *c, NVPW_MetricsEvaluator *evaluator, cons
         return -ENOMEM;
     r->c = c;
     r->evaluator = evaluator;
-    rc = make_config(r, chip, availability);
+    rc = make_config(r, chip);
     if (rc)
         kp_raw_close(r);
     else

@@ -15,10 +15,9 @@
 
 struct kp_raw;
 
-/* Opens the scheduler of a chip; `evaluator` stays the caller's, and must live as long. -ENOSYS when this library has
- * none, or refuses. */
-int kp_raw_open(const struct kp_cupti *c, NVPW_MetricsEvaluator *evaluator, const char *chip,
-                const uint8_t *availability, struct kp_raw **out);
+/* Opens the scheduler of a chip, as if it offered all counters; `evaluator` stays the caller's, and must live as long.
+ * -ENOSYS when this library has none, or refuses. */
+int kp_raw_open(const struct kp_cupti *c, NVPW_MetricsEvaluator *evaluator, const char *chip, struct kp_raw **out);
 void kp_raw_close(struct kp_raw *r);
 
 /* Answers as kp_host_fits_pass. */

@@ -405,7 +405,7 @@ static int prove(struct packing *p, bool *good)
 }
 
 /* Packs a list; *any: it has more than the canaries. Where its schedule disproves that it fits, it is packed again:
- * first with what its units tell, then by -EAGAIN, which means that quick answers are wrong. */
+ * first with what the library tells of units and of single metrics, then by -EAGAIN: quick answers are wrong. */
 static int pack_one(struct packing *p, bool with_canaries, bool *any)
 {
     size_t left = p->left;
@@ -420,9 +420,12 @@ static int pack_one(struct packing *p, bool with_canaries, bool *any)
     memcpy(p->queues, p->before, p->n_queues * sizeof(*p->queues));
     p->left = left;
     *any = !p->x->slow;
-    rc = p->ask_units && !p->x->slow ? -EAGAIN : 0;
+    if (p->x->slow)
+        return 0;
+    if (p->ask_units)
+        return -EAGAIN;
     p->ask_units = true;
-    return rc;
+    return drop_refused(p);
 }
 
 /* Counters of patched code, and those of units apart, share no pass with the canaries. For them there is no quick

@@ -43,7 +43,7 @@ int kp_plan_passes(const struct kp_planner *x, const char *const *names, size_t 
 int kp_plan_fits(const struct kp_planner *x, const char *const *names, size_t n, bool *fit)
 {
     size_t passes;
-    int rc = x->slow ? -ENOSYS : kp_tables_fit(x->host, x->availability, names, n, fit);
+    int rc = x->slow ? -ENOSYS : kp_tables_fit(x->host, names, n, fit);
     if (!rc || rc == -ENOMEM)
         return rc;
     rc = kp_plan_passes(x, names, n, &passes);

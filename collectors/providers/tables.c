@@ -46,7 +46,7 @@ int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t
     return kp_host_schedule(c, chip, availability, names, n, out);
 }
 
-int kp_tables_fit(struct kp_host *h, const uint8_t *availability, const char *const *names, size_t n, bool *fit)
+int kp_tables_fit(struct kp_host *h, const char *const *names, size_t n, bool *fit)
 {
-    return kp_host_fits_pass(h, availability, names, n, fit);
+    return kp_host_fits_pass(h, names, n, fit);
 }

@@ -46,6 +46,6 @@ int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t
 
 /* Whether the counters of names[0..n) fit one pass, as kp_host_fits_pass: a quick answer, of which a schedule is the
  * proof. Negative when the library does not tell. */
-int kp_tables_fit(struct kp_host *h, const uint8_t *availability, const char *const *names, size_t n, bool *fit);
+int kp_tables_fit(struct kp_host *h, const char *const *names, size_t n, bool *fit);
 
 #endif

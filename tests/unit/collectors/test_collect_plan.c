@@ -1293,7 +1293,7 @@ static void test_rotation_of_other_units(void **state)
         {{"smsp__sass_inst_executed_op_tma_ld.sum", "smsp__sass_inst_executed_op_tma_st.sum"}, NULL, 9},
         {{"CTC.TriageCompute.ctc__rx_bytes.sum", "CTC.TriageCompute.ctc__tx_bytes.sum"},
          "CTC.TriageCompute.ctc__throughput.avg.pct_of_peak_sustained_elapsed",
-         19},
+         25},
     };
     (void)state;
     counting = *kp_test_real_cupti();
@@ -1315,6 +1315,36 @@ static void test_rotation_of_other_units(void **state)
         assert_in_range(lists, 2, rows[i].most);
         kp_plan_free(p);
     }
+}
+
+static const char lacking[] = "sm__inst_executed.avg.per_cycle_elapsed";
+
+static CUptiResult CUPTIAPI refuse_one(CUpti_Profiler_Host_ConfigAddMetrics_Params *p)
+{
+    for (size_t i = 0; i < p->numMetrics; i++)
+        if (!strcmp(p->ppMetricNames[i], lacking))
+            return CUPTI_ERROR_INVALID_PARAMETER;
+    return count_list(p);
+}
+
+/* A counter that the device lacks costs the question which others it lacks, and no more. */
+static void test_rotation_without_a_counter(void **state)
+{
+    const struct kp_section **sections;
+    size_t n;
+    char *err = NULL;
+    (void)state;
+    kp_test_skip_sanitized();
+    assert_int_equal(kp_sections_select("basic", "", &sections, &n, &err), 0);
+    counting = *kp_test_real_cupti();
+    counting.cuptiProfilerHostConfigAddMetrics = refuse_one;
+    lists = 0;
+    struct kp_plan *p = rotation_of(&counting, sections, n, lacking);
+    check_rotation(p, 12, 0);
+    assert_string_equal(planned(p, lacking)->why, "CUPTI refuses it");
+    assert_in_range(lists, p->n_groups, p->n_metrics + 4 * p->n_groups);
+    kp_plan_free(p);
+    free(sections);
 }
 
 static void test_rotation_of_names(void **state)
@@ -1374,6 +1404,7 @@ int main(void)
         cmocka_unit_test(test_rotation),
         cmocka_unit_test(test_rotation_by_quick_answers),
         cmocka_unit_test(test_rotation_of_other_units),
+        cmocka_unit_test(test_rotation_without_a_counter),
         cmocka_unit_test(test_rotation_of_names),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_basic_set_on_every_chip),

@@ -303,7 +303,7 @@ static void test_what_fits_a_pass(void **state)
             bool fits;
             if (kp_host_schedule(c, chips[i].name, NULL, names + at, sizes[kind], &config))
                 continue;
-            assert_int_equal(kp_host_fits_pass(h, NULL, names + at, sizes[kind], &fits), 0);
+            assert_int_equal(kp_host_fits_pass(h, names + at, sizes[kind], &fits), 0);
             if (fits != (config.passes == 1))
                 fail_msg("%s: %zu from %s on take %zu", chips[i].name, sizes[kind], names[at], config.passes);
             fit += fits;
@@ -323,17 +323,17 @@ static void test_what_cannot_be_asked(void **state)
     bool fits;
     (void)state;
     for (int twice = 0; twice < 2; twice++) {
-        assert_int_equal(kp_host_fits_pass(h, NULL, names, 2, &fits), -EINVAL);
+        assert_int_equal(kp_host_fits_pass(h, names, 2, &fits), -EINVAL);
         assert_false(fits);
-        assert_int_equal(kp_host_fits_pass(h, NULL, names + 2, 1, &fits), -EINVAL);
-        assert_int_equal(kp_host_fits_pass(h, NULL, names, 1, &fits), 0);
+        assert_int_equal(kp_host_fits_pass(h, names + 2, 1, &fits), -EINVAL);
+        assert_int_equal(kp_host_fits_pass(h, names, 1, &fits), 0);
         assert_true(fits);
     }
     kp_host_close(h);
     without.NVPW_RawCounterConfig_AreRawCountersSchedulable = NULL;
     h = open_host(&without, "GH100");
-    assert_int_equal(kp_host_fits_pass(h, NULL, names, 1, &fits), -ENOSYS);
-    assert_int_equal(kp_host_fits_pass(h, NULL, names, 1, &fits), -ENOSYS);
+    assert_int_equal(kp_host_fits_pass(h, names, 1, &fits), -ENOSYS);
+    assert_int_equal(kp_host_fits_pass(h, names, 1, &fits), -ENOSYS);
     kp_host_close(h);
 }
 
