@@ -315,7 +315,13 @@ static void print_joined(const struct kp_application *a, const char *path, bool 
 static void join(const struct series *s, const char *const *paths, struct kp_run_outcome *out)
 {
     const struct kp_application *a = s->a;
-    const struct kp_join j = {a->o->app_replay_match, a->o->app_replay_mode, a->folder, paths, s->made, s->wanted};
+    const struct kp_join j = {.ranges = kp_options_by_ranges(a->o),
+                              .by = a->o->app_replay_match,
+                              .mode = a->o->app_replay_mode,
+                              .folder = a->folder,
+                              .paths = paths,
+                              .runs = s->made,
+                              .wanted = s->wanted};
     bool is_export;
     char *to = path_of(a, paths[0], &is_export), *err = NULL, *notes = NULL;
     size_t size;

@@ -193,24 +193,59 @@ static int take_launch(struct joining *x, struct kp_result *r, struct kp_result 
     return rc;
 }
 
-static const char *name_of(const struct launches *l, size_t at)
+/* What a workload is called. */
+static const char *word(const struct kp_join *j)
+{
+    return j->ranges ? "range" : "launch";
+}
+
+static const char *words(const struct kp_join *j)
+{
+    return j->ranges ? "ranges" : "launches";
+}
+
+static const char *name_of(const struct joining *x, const struct launches *l, size_t at)
 {
     const char *name = at < l->n ? l->at[at].launch.demangled : NULL;
-    return name ? name : "no launch";
+    return name ? name : x->j->ranges ? "no range" : "no launch";
 }
 
 static void tell_match(const struct joining *x, size_t run, const struct kp_match *m, const struct launches *others)
 {
     if (m->first != KP_NO_PARTNER)
         fprintf(x->notes,
-                "run %zu of process %" PRIu64 " is left out (app-replay-mode strict): its launch %zu is %s instead of "
-                "%s\n",
-                run + 1, x->session.pid, m->first, name_of(others, m->first), name_of(&x->launches, m->first));
+                "run %zu of process %" PRIu64 " is left out (app-replay-mode strict): its %s %zu is %s instead of %s\n",
+                run + 1, x->session.pid, word(x->j), m->first, name_of(x, others, m->first),
+                name_of(x, &x->launches, m->first));
     else if (m->alone || m->more)
         fprintf(x->notes,
-                "run %zu of process %" PRIu64 " made %zu launches instead of %zu: %zu of the first run have no partner "
-                "in it, and %zu of it none in the first run\n",
-                run + 1, x->session.pid, others->n, x->launches.n, m->alone, m->more);
+                "run %zu of process %" PRIu64 " made %zu %s instead of %zu: %zu of the first run have no partner in "
+                "it, and %zu of it none in the first run\n",
+                run + 1, x->session.pid, others->n, words(x->j), x->launches.n, m->alone, m->more);
+}
+
+/* Returns the launches in a range. */
+static double launches_in(const struct kp_result *r)
+{
+    double n = 0;
+    return kp_metric_number(kp_result_find(r, "range__launches"), &n) ? n : 0;
+}
+
+/* Tells of ranges that have another number of launches than in the first run. */
+static void tell_other_ranges(const struct joining *x, size_t run, const struct launches *others, const size_t *partner)
+{
+    size_t n = 0, first = 0;
+    for (size_t i = x->launches.n; i--;)
+        if (partner[i] != KP_NO_PARTNER && launches_in(&x->launches.at[i]) != launches_in(&others->at[partner[i]])) {
+            n++;
+            first = i;
+        }
+    if (n)
+        fprintf(x->notes,
+                "run %zu of process %" PRIu64 " has %zu range%s with another number of launches, the first of them range "
+                "%zu: %.0f instead of %.0f\n",
+                run + 1, x->session.pid, n, n == 1 ? "" : "s", first, launches_in(&others->at[partner[first]]),
+                launches_in(&x->launches.at[first]));
 }
 
 static int take_matched(struct joining *x, size_t run, struct launches *others, struct kp_store *store, char **err)
@@ -220,8 +255,10 @@ static int take_matched(struct joining *x, size_t run, struct launches *others, 
     struct kp_match m;
     int rc = a && b && partner ? kp_match_launches(a, x->launches.n, b, others->n, x->j->by, x->j->mode, partner, &m)
                                : -ENOMEM;
-    if (!rc)
+    if (!rc) {
         tell_match(x, run, &m, others);
+        tell_other_ranges(x, run, others, partner);
+    }
     for (size_t i = 0; !rc && i < x->launches.n; i++)
         if (partner[i] == KP_NO_PARTNER)
             x->missing[i * x->j->runs + run] = true;
@@ -294,7 +331,7 @@ static int set_missing(struct completing *c, const struct kp_runs_line *line)
     if (run < end && run >= runs)
         snprintf(why, sizeof why, "run %zu of the program was not made", run + 1);
     else if (run < end)
-        snprintf(why, sizeof why, "run %zu of the program has no such launch", run + 1);
+        snprintf(why, sizeof why, "run %zu of the program has no such %s", run + 1, word(c->x->j));
     return kp_result_set_na(c->r, line->name, why);
 }
 
@@ -394,9 +431,18 @@ static void note_missing(struct joining *x, size_t launch)
             first = k;
         }
     if (n && !l->note &&
-        asprintf(&l->note, "%zu of %zu runs of the program have no such launch, the first of them run %zu", n,
-                 x->j->runs, first + 1) < 0)
+        asprintf(&l->note, "%zu of %zu runs of the program have no such %s, the first of them run %zu", n, x->j->runs,
+                 word(x->j), first + 1) < 0)
         l->note = NULL;
+}
+
+/* Notes that a result has no counters: its launches are not profiled. */
+static int take_back(struct joining *x, const struct kp_result *r)
+{
+    uint64_t launches = x->j->ranges ? (uint64_t)launches_in(r) : 1;
+    launches = launches < x->session.launches_profiled ? launches : x->session.launches_profiled;
+    x->session.launches_profiled -= launches;
+    return launches ? kp_session_add_skip(&x->session, KP_SKIP_NO_COUNTERS, launches) : 0;
 }
 
 static int complete(struct joining *x, size_t launch)
@@ -415,10 +461,8 @@ static int complete(struct joining *x, size_t launch)
     if (!rc)
         rc = each_line(&c, derive_line);
     note_missing(x, launch);
-    if (!rc && c.asked && !c.counted && x->session.launches_profiled) {
-        x->session.launches_profiled--;
-        rc = kp_session_add_skip(&x->session, KP_SKIP_NO_COUNTERS, 1);
-    }
+    if (!rc && c.asked && !c.counted)
+        rc = take_back(x, r);
     return rc;
 }
 
@@ -472,7 +516,8 @@ static int write_session(struct joining *x, const char *path, bool overwrite, ch
 {
     struct kp_session *s = &x->session;
     free(s->replay);
-    if (asprintf(&s->replay, "application replay, %zu run%s", x->j->runs, x->j->runs == 1 ? "" : "s") < 0) {
+    if (asprintf(&s->replay, "application %sreplay, %zu run%s", x->j->ranges ? "range " : "", x->j->runs,
+                 x->j->runs == 1 ? "" : "s") < 0) {
         s->replay = NULL;
         return -ENOMEM;
     }

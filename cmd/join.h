@@ -13,6 +13,7 @@
 #include "report/options/options.h"
 
 struct kp_join {
+    bool ranges; /* ranges of the program are the workloads, not launches */
     enum kp_app_match by;
     enum kp_app_mode mode;
     const char *folder;       /* has the files of preload/program/runs.h, which say what each run counts */

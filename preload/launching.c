@@ -29,6 +29,7 @@ static struct kp_process *const process = &kp_process_now;
 
 static const char waits_outside_reason[] = "waits for the host, other processes or devices, not replayed";
 static const char late[] = "made while the program ended";
+static const char other_context[] = "made in another context than that of their range";
 
 void kp_process_skip(const char *reason, unsigned launches)
 {
@@ -361,11 +362,60 @@ static CUresult choose_in_range(struct kp_launch *l)
     return through_window(l, &what, &way);
 }
 
+/* Opens the window of the range if its begin could not. */
+static void open_late(const struct kp_launch *l)
+{
+    char *bad_input = NULL;
+    if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS))
+        return;
+    kp_guard++;
+    if (kp_process_active() && !atomic_load(&process->ending) && kp_gate_captures() <= 0)
+        kp_range_open_window(&process->setup, l, &bad_input);
+    if (bad_input)
+        kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
+    kp_guard--;
+    kp_gate_leave_exclusive();
+}
+
+/* Returns why the open range does not count the launch, or NULL. Inside the gate no range ends. */
+static const char *why_not_counted(const struct kp_launch *l)
+{
+    bool current;
+    CUcontext counted = kp_ranges_context();
+    if (kp_ranges_why())
+        return kp_ranges_why();
+    if (!counted)
+        return kp_gate_captures() > 0 ? KP_SKIP_CAPTURE : KP_SKIP_BUSY;
+    return kp_launch_context(&process->driver, l, &current) == counted ? NULL : other_context;
+}
+
+/* Makes a launch where ranges are counted as the program makes them: it goes straight to the driver. */
+static CUresult pass_in_range(struct kp_launch *l)
+{
+    if (!kp_ranges_why() && !kp_ranges_context() && kp_gate_captures() <= 0)
+        open_late(l);
+    enter_for_launch();
+    kp_guard++;
+    const char *why = why_not_counted(l);
+    CUresult rc = kp_launch_issue_own(l);
+    if (rc == CUDA_SUCCESS && !why)
+        kp_ranges_launched(l->is_graph);
+    kp_guard--;
+    kp_gate_leave_shared();
+    if (rc == CUDA_SUCCESS && why)
+        kp_process_skip(why, 1);
+    else if (rc == CUDA_SUCCESS)
+        kp_session_seen(1);
+    return rc;
+}
+
 static CUresult choose(struct kp_launch *l)
 {
     CUresult rc = CUDA_SUCCESS;
     struct kp_graph graph = {.obstacle = NULL};
     struct kp_candidate what = {.wanted = true};
+    if (process->setup.ranges && process->setup.run && !atomic_load(&process->ending))
+        return kp_gate_captures() > 0 && is_captured(l) ? l->issue(l) : pass_in_range(l);
     if (kp_gate_captures() > 0)
         return is_captured(l) ? l->issue(l) : skip(l, KP_SKIP_CAPTURE);
     if (atomic_load(&process->ending))

@@ -113,19 +113,24 @@ static unsigned domains_of(const struct kp_choices *c)
 /* Whether the process is one that the options' replay mode can profile. */
 static bool is_run_allowed(const struct kp_options *o)
 {
-    if (o->replay_mode == KP_REPLAY_RANGE && (*o->kernel_name || *o->kernel_id)) {
+    if (kp_options_by_ranges(o) && (*o->kernel_name || *o->kernel_id)) {
         kp_phase_unprofiled(KP_FAILURE_OPTION,
                             "kernel-name and kernel-id choose launches, of which a range is made: leave them out with "
-                            "replay-mode range",
+                            "replay-mode range and app-range",
                             NULL);
         return false;
     }
-    if (o->replay_mode != KP_REPLAY_APPLICATION || (o->replay_run && *o->replay_folder))
+    if (!kp_options_by_runs(o) || (o->replay_run && *o->replay_folder))
         return true;
-    kp_phase_unprofiled(
-        KP_FAILURE_OPTION, "out of memory",
-        kp_strdup("KPROF_REPLAY_MODE=application runs the program several times, which the kprof command "
-                  "does: kprof --replay-mode application PROGRAM; or take KPROF_REPLAY_MODE=kernel"));
+    bool ranges = kp_options_by_ranges(o);
+    const char *mode = ranges ? "app-range" : "application";
+    char *text = NULL;
+    if (asprintf(&text,
+                 "KPROF_REPLAY_MODE=%s runs the program several times, which the kprof command does: kprof "
+                 "--replay-mode %s PROGRAM; or take KPROF_REPLAY_MODE=%s",
+                 mode, mode, ranges ? "range" : "kernel") < 0)
+        text = NULL;
+    kp_phase_unprofiled(KP_FAILURE_OPTION, "out of memory", text);
     return false;
 }
 
@@ -139,7 +144,7 @@ static bool read_options(void)
     }
     if (!is_run_allowed(&process->options))
         return false;
-    if (process->options.replay_mode != KP_REPLAY_APPLICATION)
+    if (!kp_options_by_runs(&process->options))
         process->options.replay_run = 0;
     if (process->options.replay_run)
         *process->options.export_file = '\0'; /* the command exports what all runs give together */
@@ -270,8 +275,8 @@ static void wake(void)
     process->setup.vary = read_vary();
     process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE && !process->setup.one_pass;
     process->setup.one_pass |= process->setup.rotates;
-    process->setup.ranges = process->options.replay_mode == KP_REPLAY_RANGE;
-    process->setup.one_pass &= !process->setup.ranges;
+    process->setup.ranges = kp_options_by_ranges(&process->options);
+    process->setup.one_pass &= !process->setup.ranges || process->setup.run;
     kp_process_prepare_ranges();
     kp_context_prepare(&process->setup);
     kp_context_begin_timeline(&process->setup);

@@ -14,25 +14,84 @@
 #include "preload/who/nvtx.h"
 #include "preload/window/flags.h"
 #include "preload/window/range.h"
+#include "preload/window/waits.h"
 
 static struct kp_process *const process = &kp_process_now;
 
 /* The id of ranges of cu(da)ProfilerStart; those of NVTX are others. */
 enum { OF_PROFILER = 1 };
 
+static bool may_begin(void)
+{
+    return kp_process_active() && !atomic_load(&process->ending) && !kp_ranges_id();
+}
+
+/* ---- waits where the program is not repeated ---- */
+
+/* The longest waits for the work before a range, for its own work at its end, and for a capture's end, ms; all of them
+ * together, after which they are short. */
+enum { BEFORE_MS = 5000, CAPTURE_MS = 1000, ALL_MS = 20000, SHORT_MS = 200, FIRST_MS = 10 };
+
+static const char beside_other_work[] = "made while other work of the context did not end";
+
+/* Whether counters go on or off at this edge, so that nothing may run meanwhile. `ends`: the range that ends; 0: one
+ * begins. */
+static bool counts_at(uint64_t ends)
+{
+    if (!process->setup.run)
+        return false;
+    return ends ? kp_ranges_id() == ends && kp_ranges_context()
+                : may_begin() && kp_ranges_wants_next(&process->options) && kp_gate_captures() <= 0;
+}
+
+static long limit_of(uint64_t ends, long wasted_ms)
+{
+    long ms = !ends ? BEFORE_MS : kp_gate_captures() > 0 ? CAPTURE_MS : KP_END_MS;
+    long left = wasted_ms < ALL_MS ? ALL_MS - wasted_ms : SHORT_MS;
+    return ms < left ? ms : left;
+}
+
+/* Enters the gate exclusively, and waits there for the work that is under way, where counters go on or off. Between
+ * waits other threads' calls go on, as that work may wait for them. *idle: it has ended in time. */
+static bool enter(uint64_t ends, long patience_ms, bool *idle)
+{
+    static long wasted_ms; /* inside the gate */
+    long start = kp_now_ms();
+    *idle = false;
+    for (long slice = FIRST_MS; kp_gate_enter_exclusive(KP_FOREVER, patience_ms); slice *= 2) {
+        kp_guard++;
+        long left = limit_of(ends, wasted_ms) - (kp_now_ms() - start);
+        bool last = left <= slice;
+        *idle = !counts_at(ends) || kp_range_is_idle(&process->setup, last ? left : slice);
+        long waited = kp_now_ms() - start;
+        wasted_ms += last && !*idle ? waited : 0;
+        kp_guard--;
+        if (*idle || last)
+            return true;
+        kp_gate_leave_exclusive();
+        kp_nap(waited);
+    }
+    return false;
+}
+
+/* ---- the edges of a range ---- */
+
 /* Opens the window of a range at its begin, so that copies before its first launch are part of it. During a capture
  * the first launch does. */
 static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx)
 {
     int cancel;
+    bool idle;
     char *bad_input = NULL;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     kp_process_begin();
-    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS)) {
+    if (enter(0, KP_GATE_MS, &idle)) {
         kp_guard++;
-        if (kp_process_active() && !atomic_load(&process->ending) && !kp_ranges_id()) {
+        if (may_begin()) {
             kp_ranges_begin(&process->options, id, name, nvtx);
-            if (kp_gate_captures() <= 0)
+            if (!idle)
+                kp_ranges_cut(beside_other_work);
+            else if (kp_gate_captures() <= 0)
                 kp_range_open_window(&process->setup, NULL, &bad_input);
         }
         if (bad_input)
@@ -46,8 +105,9 @@ static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx)
 static void end(uint64_t id)
 {
     int cancel;
+    bool idle;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
+    if (enter(id, KP_GATE_LAST_MS, &idle)) {
         kp_guard++;
         if (kp_ranges_id() == id)
             kp_range_end();

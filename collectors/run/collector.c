@@ -324,6 +324,8 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
 {
     if (!c)
         return;
+    if (c->counting) /* given up: its work may never end, and CUPTI would wait for it */
+        context_alive = false;
     if (context_alive)
         kp_collector_drop(c);
     kp_providers_close(c->providers, context_alive);

@@ -365,10 +365,11 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return started;
 }
 
-/* Says how many runs of the program the context takes. Other contexts may take more: those count nothing here. */
-static void join_series(struct kp_context *c)
+/* Says how many runs of the program the context takes. Other contexts may take more: those count nothing here. Of
+ * ranges, the counters alone are collected. */
+static void join_series(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    size_t beside = kp_collector_beside(c->collector);
+    size_t beside = setup->ranges ? 0 : kp_collector_beside(c->collector);
     kp_outcome_runs(1 + c->plan->runs + beside);
     if (c->beside > beside)
         c->beside = 0;
@@ -421,7 +422,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
     if (rc)
         without_counters(c, kp_library_explain(loaded.cupti, "cannot prepare the collection", rc));
     else if (setup->run)
-        join_series(c);
+        join_series(setup, c);
 }
 
 void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)

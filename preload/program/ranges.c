@@ -9,6 +9,8 @@ static struct kp_range_open open_one;
 static uint64_t begun;
 static atomic_uint_fast64_t id;
 static _Atomic(const char *) why_not;
+static _Atomic(CUcontext) counted_in;
+static atomic_uint_fast64_t launches, graphs;
 static const char *outside = KP_SKIP_PROFILER;
 
 void kp_ranges_configure(const struct kp_options *o)
@@ -33,6 +35,11 @@ static const char *by_number(const struct kp_options *o, uint64_t number)
     return o->launch_count && number - o->launch_skip >= o->launch_count ? KP_SKIP_LAUNCH_COUNT : NULL;
 }
 
+bool kp_ranges_wants_next(const struct kp_options *o)
+{
+    return !by_number(o, begun);
+}
+
 static void forget(void)
 {
     free(open_one.name);
@@ -49,6 +56,8 @@ void kp_ranges_begin(const struct kp_options *o, uint64_t new_id, const char *na
     open_one.nvtx = *nvtx;
     *nvtx = (struct kp_nvtx){.ranges = NULL};
     atomic_store(&why_not, by_number(o, begun++));
+    atomic_store(&launches, 0);
+    atomic_store(&graphs, 0);
     atomic_store(&id, new_id);
 }
 
@@ -68,4 +77,26 @@ void kp_ranges_end(void)
     sigset_t before = kp_signals_hold();
     forget();
     kp_signals_let(&before);
+}
+
+void kp_ranges_count_in(CUcontext ctx)
+{
+    atomic_store(&counted_in, ctx);
+}
+
+CUcontext kp_ranges_context(void)
+{
+    return atomic_load(&counted_in);
+}
+
+void kp_ranges_launched(bool is_graph)
+{
+    atomic_fetch_add(&launches, 1);
+    if (is_graph)
+        atomic_fetch_add(&graphs, 1);
+}
+
+struct kp_ranges_tally kp_ranges_tally(void)
+{
+    return (struct kp_ranges_tally){atomic_load(&launches), atomic_load(&graphs)};
 }

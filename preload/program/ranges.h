@@ -2,11 +2,14 @@
  * Ranges of the program that are one workload each: from cu(da)ProfilerStart to Stop, or an NVTX range. One is open at
  * a time; what begins inside of it is part of it.
  *
- * Threads: kp_ranges_id and kp_ranges_why any; the others inside the gate's exclusive section.
+ * Threads: kp_ranges_id, kp_ranges_why and kp_ranges_context any; kp_ranges_launched inside the gate, shared; the others
+ * inside the gate's exclusive section.
  */
 #ifndef KP_PRELOAD_PROGRAM_RANGES_H
 #define KP_PRELOAD_PROGRAM_RANGES_H
 
+#include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "report/model/model.h"
@@ -27,6 +30,8 @@ uint64_t kp_ranges_id(void);
 /* Returns why a launch made now is in no range that is counted (static text), or NULL. */
 const char *kp_ranges_why(void);
 
+/* Whether the range that begins next is counted, by launch-skip and launch-count. */
+bool kp_ranges_wants_next(const struct kp_options *o);
 /* Opens a range, and takes over *nvtx. launch-skip and launch-count say whether it is counted. */
 void kp_ranges_begin(const struct kp_options *o, uint64_t id, const char *name, struct kp_nvtx *nvtx);
 /* Returns the open range, whose fields may be taken over. */
@@ -34,5 +39,19 @@ struct kp_range_open *kp_ranges_open(void);
 /* Notes that the open range takes no more launches, for `why` (static text). */
 void kp_ranges_cut(const char *why);
 void kp_ranges_end(void);
+
+/* ---- ranges that are counted as the program makes them, without a record ---- */
+
+/* What has been launched in the open range. */
+struct kp_ranges_tally {
+    uint64_t launches, graphs;
+};
+
+/* Notes that the open range is being counted, in this context; NULL: no longer. */
+void kp_ranges_count_in(CUcontext ctx);
+/* Returns that context; NULL = none. */
+CUcontext kp_ranges_context(void);
+void kp_ranges_launched(bool is_graph);
+struct kp_ranges_tally kp_ranges_tally(void);
 
 #endif

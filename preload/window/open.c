@@ -81,7 +81,8 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
         return false;
     }
     w->ours_ns = kp_now_ns() - w->opened_ns;
-    kp_flags_opened(w->strategy->rewinds, !w->rotates, w->strategy->whole);
+    if (!w->strategy->aside)
+        kp_flags_opened(w->strategy->rewinds, !w->rotates, w->strategy->whole);
     kp_debug(KP_DEBUG_WINDOW, "opens (%s): context %u%s%s", w->strategy->name, w->context->id,
              w->obstacle ? ", one launch that " : "", w->obstacle ? w->obstacle : "");
     return true;

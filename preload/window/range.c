@@ -1,6 +1,8 @@
 #include "preload/window/range.h"
 
 #include "collectors/providers/library.h"
+#include "preload/gate/gate.h"
+#include "preload/program/ctx_wait.h"
 #include "preload/program/ranges.h"
 #include "preload/session/session.h"
 #include "preload/window/launches.h"
@@ -54,6 +56,18 @@ void kp_range_open_window(const struct kp_context_setup *setup, const struct kp_
     kp_visit_end(d, &v);
     if (why)
         kp_ranges_cut(why);
+}
+
+bool kp_range_is_idle(const struct kp_context_setup *setup, long ms)
+{
+    const struct kp_driver *d = setup->driver;
+    CUcontext ctx = kp_ranges_id() ? kp_ranges_context() : context_of(d, NULL);
+    if (!ctx || kp_gate_captures() > 0)
+        return !ctx;
+    struct kp_visit v = kp_visit_begin(d, ctx);
+    bool idle = kp_patience_wait(d, ctx, ms) != CUDA_ERROR_NOT_READY;
+    kp_visit_end(d, &v);
+    return idle;
 }
 
 void kp_range_end(void)

@@ -2,6 +2,7 @@
 
 const struct kp_strategy *const kp_strategies[] = {
     &kp_strategy_range,
+    &kp_strategy_app_range,
     &kp_strategy_series,
     &kp_strategy_replay,
     &kp_strategy_rotate,

@@ -23,6 +23,10 @@ struct kp_strategy {
      * kernels beside graphs. */
     bool whole;
 
+    /* It counts all that the program makes while it is open, and records none of it: launches and calls pass as if there
+     * were no window, and no call closes it but the end of its context. */
+    bool aside;
+
     /* Why its launches lack facts of activity records (static text). NULL: it reads them, by probe.h, so that their
      * lack means that records are unavailable. */
     const char *no_config;
@@ -59,7 +63,7 @@ extern const struct kp_strategy *const kp_strategies[];
 /* `no_config` of the strategies that count the program's own launches. */
 extern const char kp_counted_no_config[];
 
-extern const struct kp_strategy kp_strategy_range, kp_strategy_series, kp_strategy_replay, kp_strategy_rotate,
-    kp_strategy_count, kp_strategy_plain;
+extern const struct kp_strategy kp_strategy_range, kp_strategy_app_range, kp_strategy_series, kp_strategy_replay,
+    kp_strategy_rotate, kp_strategy_count, kp_strategy_plain;
 
 #endif

@@ -12,6 +12,7 @@
 #include "preload/session/session.h"
 #include "preload/window/issue.h"
 #include "preload/window/range.h"
+#include "preload/window/range_result.h"
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
 #include "preload/window/together.h"
@@ -20,7 +21,7 @@ const char kp_range_over[] = "the end of the range";
 
 static bool suits(const struct kp_question *q)
 {
-    return q->setup->ranges;
+    return q->setup->ranges && !q->setup->run;
 }
 
 /* What would get a window of its own cannot be part of one. */
@@ -30,33 +31,6 @@ static const char *admit(const struct kp_question *q)
 }
 
 /* ---- the result ---- */
-
-/* Fills in the header of the range. */
-static bool fill_header(const struct kp_window *w, struct kp_launch_info *i)
-{
-    struct kp_range_open *r = kp_ranges_open();
-    i->kind = KP_WORKLOAD_RANGE;
-    i->ordinal = kp_session_seen(0);
-    i->mangled = kp_strdup(r->name);
-    i->nvtx = r->nvtx;
-    r->nvtx = (struct kp_nvtx){.ranges = NULL};
-    return kp_record_place(w, i) && i->mangled;
-}
-
-/* Makes the record that carries the result: the window's first, which issues nothing. */
-static bool mark(struct kp_window *w)
-{
-    sigset_t before = kp_signals_hold();
-    struct kp_item *i = kp_record_new(w);
-    struct kp_result *r = i ? calloc(1, sizeof(*r)) : NULL;
-    if (r) {
-        i->result = r;
-        w->wanted = 1;
-        r->lossy = !fill_header(w, &r->launch);
-    }
-    kp_signals_let(&before);
-    return r;
-}
 
 /* What a range holds. */
 struct content {
@@ -143,7 +117,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     }
     w->keeps_host = kp_hostmem_rewound() && kp_collector_has_room(c->collector, 0);
     *refusal = kp_hostmem_rewound() && !w->keeps_host ? kp_host_rewound : NULL;
-    if (!*refusal && !mark(w))
+    if (!*refusal && !kp_range_result_make(w))
         *refusal = kp_lost;
     if (*refusal)
         kp_collector_drop(c->collector);
@@ -156,38 +130,17 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
     return kp_issue_launch(w, i, NULL);
 }
 
-/* Says that the range was not recorded to its end, and why; its launches so far are counted. */
+/* Notes that the range was not recorded to its end; its launches so far are counted. */
 static void tell_cut(struct kp_window *w)
 {
-    struct kp_result *r = w->items[0].result;
-    char *line = NULL;
     kp_ranges_cut(KP_SKIP_RANGE_CUT);
-    sigset_t before = kp_signals_hold();
-    if (asprintf(&line, "the range '%s' ends early (%s): what follows cannot be repeated with it; %zu launch%s counted",
-                 r->launch.mangled ? r->launch.mangled : "", w->closer, w->launches,
-                 w->launches == 1 ? " is" : "es are") < 0)
-        line = NULL;
-    if (line)
-        kp_session_warn(KP_FAILURE_IN_PART, line);
-    r->launch.note = line;
-    kp_signals_let(&before);
-}
-
-/* Drops the result of a range without a launch. */
-static void drop_empty(struct kp_window *w)
-{
-    sigset_t before = kp_signals_hold();
-    kp_result_free(w->items[0].result);
-    free(w->items[0].result);
-    w->items[0].result = NULL;
-    w->wanted = 0;
-    kp_signals_let(&before);
+    kp_range_result_cut(w, ": what follows cannot be repeated with it", w->launches);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     if (!w->launches) { /* the next launch opens another */
-        drop_empty(w);
+        kp_range_result_drop(w);
     } else {
         set_content(w);
         if (w->closer != kp_range_over)

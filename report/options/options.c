@@ -606,6 +606,16 @@ bool kp_options_want_application(char *const *env)
     return wanted;
 }
 
+bool kp_options_by_runs(const struct kp_options *o)
+{
+    return o->replay_mode == KP_REPLAY_APPLICATION || o->replay_mode == KP_REPLAY_APP_RANGE;
+}
+
+bool kp_options_by_ranges(const struct kp_options *o)
+{
+    return o->replay_mode == KP_REPLAY_RANGE || o->replay_mode == KP_REPLAY_APP_RANGE;
+}
+
 static const char *without_dots(const char *path)
 {
     while (path[0] == '.' && path[1] == '/')

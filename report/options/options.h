@@ -154,6 +154,11 @@ bool kp_options_want_nvtx(char *const *env);
 /* Whether the environment asks for the application alone. Ignores everything else, as kp_options_want_nvtx. */
 bool kp_options_want_application(char *const *env);
 
+/* Whether the program runs once for each pass. */
+bool kp_options_by_runs(const struct kp_options *o);
+/* Whether ranges of the program are the workloads. */
+bool kp_options_by_ranges(const struct kp_options *o);
+
 /* Returns the destination of the report, by the value of log-file. */
 enum kp_log_target { KP_LOG_TO_STDERR, KP_LOG_TO_STDOUT, KP_LOG_TO_FILE };
 enum kp_log_target kp_options_log_target(const char *log_file);

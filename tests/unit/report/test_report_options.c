@@ -471,7 +471,7 @@ static void errors(void **state)
         "KPROF_CLOCK_CONTROL=base",
         "KPROF_APP_REPLAY_BUFFER=file",
         "KPROF_REPLAY_MODE=kernels",
-        "KPROF_REPLAY_MODE=app-range",
+        "KPROF_REPLAY_MODE=app-ranges",
         "KPROF_APP_REPLAY_MATCH=names",
         "KPROF_APP_REPLAY_MODE=ballanced",
         "KPROF_ROTATE_LAUNCHES=0",
