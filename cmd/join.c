@@ -242,7 +242,8 @@ static void tell_other_ranges(const struct joining *x, size_t run, const struct 
         }
     if (n)
         fprintf(x->notes,
-                "run %zu of process %" PRIu64 " has %zu range%s with another number of launches, the first of them range "
+                "run %zu of process %" PRIu64
+                " has %zu range%s with another number of launches, the first of them range "
                 "%zu: %.0f instead of %.0f\n",
                 run + 1, x->session.pid, n, n == 1 ? "" : "s", first, launches_in(&others->at[partner[first]]),
                 launches_in(&x->launches.at[first]));

@@ -34,13 +34,13 @@ enum { BEFORE_MS = 5000, CAPTURE_MS = 1000, ALL_MS = 20000, SHORT_MS = 200, FIRS
 
 static const char beside_other_work[] = "made while other work of the context did not end";
 
-/* Whether counters go on or off at this edge, so that nothing may run meanwhile. `ends`: the range that ends; 0: one
- * begins. */
+/* Whether counters go on or off at this edge, so that nothing may run meanwhile. A run that counts nothing must have
+ * the ranges of the others. `ends`: the range that ends; 0: one begins. */
 static bool counts_at(uint64_t ends)
 {
     if (!process->setup.run)
         return false;
-    return ends ? kp_ranges_id() == ends && kp_ranges_context()
+    return ends ? kp_ranges_id() == ends && kp_ranges_counts()
                 : may_begin() && kp_ranges_wants_next(&process->options) && kp_gate_captures() <= 0;
 }
 
@@ -58,7 +58,8 @@ static bool enter(uint64_t ends, long patience_ms, bool *idle)
     static long wasted_ms; /* inside the gate */
     long start = kp_now_ms();
     *idle = false;
-    for (long slice = FIRST_MS; kp_gate_enter_exclusive(KP_FOREVER, patience_ms); slice *= 2) {
+    for (long slice = FIRST_MS; kp_gate_enter_exclusive(KP_FOREVER, patience_ms);
+         slice *= kp_gate_captures() > 0 ? 1 : 2) { /* a capture is not waited for in the gate */
         kp_guard++;
         long left = limit_of(ends, wasted_ms) - (kp_now_ms() - start);
         bool last = left <= slice;

@@ -11,11 +11,12 @@ static atomic_uint_fast64_t id;
 static _Atomic(const char *) why_not;
 static _Atomic(CUcontext) counted_in;
 static atomic_uint_fast64_t launches, graphs;
-static const char *outside = KP_SKIP_PROFILER;
+static bool counters_on;
+static const char *outside = KP_SKIP_NO_RANGE;
 
 void kp_ranges_configure(const struct kp_options *o)
 {
-    outside = *o->nvtx_include ? KP_SKIP_NVTX : KP_SKIP_PROFILER;
+    outside = *o->nvtx_include ? KP_SKIP_NVTX : KP_SKIP_NO_RANGE;
 }
 
 uint64_t kp_ranges_id(void)
@@ -79,9 +80,15 @@ void kp_ranges_end(void)
     kp_signals_let(&before);
 }
 
-void kp_ranges_count_in(CUcontext ctx)
+void kp_ranges_count_in(CUcontext ctx, bool counts)
 {
+    counters_on = counts;
     atomic_store(&counted_in, ctx);
+}
+
+bool kp_ranges_counts(void)
+{
+    return counters_on;
 }
 
 CUcontext kp_ranges_context(void)

@@ -2,8 +2,8 @@
  * Ranges of the program that are one workload each: from cu(da)ProfilerStart to Stop, or an NVTX range. One is open at
  * a time; what begins inside of it is part of it.
  *
- * Threads: kp_ranges_id, kp_ranges_why and kp_ranges_context any; kp_ranges_launched inside the gate, shared; the others
- * inside the gate's exclusive section.
+ * Threads: kp_ranges_id, kp_ranges_why and kp_ranges_context any; kp_ranges_launched inside the gate, shared; the
+ * others inside the gate's exclusive section.
  */
 #ifndef KP_PRELOAD_PROGRAM_RANGES_H
 #define KP_PRELOAD_PROGRAM_RANGES_H
@@ -47,8 +47,9 @@ struct kp_ranges_tally {
     uint64_t launches, graphs;
 };
 
-/* Notes that the open range is being counted, in this context; NULL: no longer. */
-void kp_ranges_count_in(CUcontext ctx);
+/* Notes that what is launched in this context is of the open range; NULL: no longer. `counts`: its counters are on. */
+void kp_ranges_count_in(CUcontext ctx, bool counts);
+bool kp_ranges_counts(void);
 /* Returns that context; NULL = none. */
 CUcontext kp_ranges_context(void);
 void kp_ranges_launched(bool is_graph);

@@ -394,14 +394,25 @@ static void count(const struct kp_session_entry *entries, size_t n)
     kp_lock_give(lock);
 }
 
+/* The first of several runs of the program counts nothing. */
+static bool is_first_run(void)
+{
+    return session.options->replay_run == 1;
+}
+
 static void number(struct kp_session_entry *entries, size_t n)
 {
     struct kp_log_lines lines = {.to = NULL};
+    bool counts = !is_first_run();
     for (size_t i = 0; i < n; i++) {
         struct kp_launch_info *l = &entries[i].result->launch;
         l->id = entries[i].id = session.next_id++;
-        kp_log_lines_add(&lines, "Profiling \"%s\" - %llu: %u pass%s, %.1f ms", entries[i].base,
-                         (unsigned long long)l->id, l->passes, l->passes == 1 ? "" : "es", l->profiler_ns / 1e6);
+        if (!counts)
+            kp_log_lines_add(&lines, "Profiling \"%s\" - %llu: the first run is without counters", entries[i].base,
+                             (unsigned long long)l->id);
+        else
+            kp_log_lines_add(&lines, "Profiling \"%s\" - %llu: %u pass%s, %.1f ms", entries[i].base,
+                             (unsigned long long)l->id, l->passes, l->passes == 1 ? "" : "es", l->profiler_ns / 1e6);
     }
     kp_log_lines_write(&lines);
 }

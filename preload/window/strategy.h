@@ -23,8 +23,8 @@ struct kp_strategy {
      * kernels beside graphs. */
     bool whole;
 
-    /* It counts all that the program makes while it is open, and records none of it: launches and calls pass as if there
-     * were no window, and no call closes it but the end of its context. */
+    /* It counts all that the program makes while it is open, and records none of it: launches and calls pass as if
+     * there were no window, and no call closes it but the end of its context. */
     bool aside;
 
     /* Why its launches lack facts of activity records (static text). NULL: it reads them, by probe.h, so that their

@@ -45,11 +45,11 @@ static bool carry(const struct kp_window *w)
     return !several || !kp_runs_carry(w->setup, c, name ? name : "", &none, &now.passes);
 }
 
-static void start(const struct kp_window *w)
+static void start(const struct kp_window *w, const struct kp_question *q)
 {
     struct kp_context *c = w->context;
     now.counts = false;
-    if (!kp_context_one_pass(w->setup, c)) /* the first run counts nothing */
+    if (!kp_admit_counters(q) || !kp_context_one_pass(w->setup, c)) /* the first run counts nothing */
         return;
     if (!carry(w)) {
         now.lost = kp_strdup("the run before has left no counters of this range");
@@ -111,7 +111,8 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
 {
     (void)why;
     *refusal = q->fit.obstacle;
-    if (!*refusal && !kp_admit_counters(q)) {
+    /* Later runs have the ranges of the first one, with counters or without. */
+    if (!*refusal && q->setup->run == 1 && !kp_admit_counters(q)) {
         *refusal = KP_SKIP_NO_COUNTERS;
         if (w->context->no_counters)
             kp_session_warn_once(w->context->no_counters);
@@ -120,8 +121,8 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
         *refusal = kp_lost;
     if (*refusal)
         return false;
-    start(w);
-    kp_ranges_count_in(w->context->ctx);
+    start(w, q);
+    kp_ranges_count_in(w->context->ctx, now.counts);
     return true;
 }
 
@@ -149,7 +150,7 @@ static void set_content(struct kp_window *w, const struct kp_ranges_tally *t)
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     struct kp_ranges_tally t = kp_ranges_tally();
-    kp_ranges_count_in(NULL);
+    kp_ranges_count_in(NULL, false);
     if (now.counts)
         finish(w, out);
     now.counts = false;

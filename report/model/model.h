@@ -199,6 +199,7 @@ struct kp_skip {
 
 /* Skip reasons that the account has advice for. Any other text is allowed, too, and is printed as it is. */
 #define KP_SKIP_PROFILER     "outside cudaProfilerStart and Stop"
+#define KP_SKIP_NO_RANGE     "outside the ranges of cudaProfilerStart and Stop"
 #define KP_SKIP_DELAY        "before delay was over"
 #define KP_SKIP_DURATION     "after duration was over"
 #define KP_SKIP_BEFORE_MATCH "before launch-skip-before-match was reached"

@@ -116,6 +116,11 @@ static const struct advice {
      "no launch was made between cudaProfilerStart and cudaProfilerStop; KPROF_PROFILE_FROM_START (profile-from-start) "
      "waits for them",
      NULL},
+    {KP_SKIP_NO_RANGE,
+     "no range was begun that has a launch; call cudaProfilerStart and cudaProfilerStop around the work, or name an "
+     "NVTX "
+     "range by KPROF_NVTX_INCLUDE (nvtx-include)",
+     NULL},
 };
 
 static bool was_skipped_for(const struct kp_session *s, const char *reason)

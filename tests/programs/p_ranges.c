@@ -1,7 +1,9 @@
 /* LINK: -lcuda -lpthread -ldl */
-/* Work between cuProfilerStart and Stop, or in NVTX ranges where NVTX's headers are at hand. Argument: the case. */
+/* Work between cuProfilerStart and Stop, or in NVTX ranges where NVTX's headers are at hand. Arguments: the case, and
+ * numbers where the case takes some. */
 #include <cudaProfiler.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "linked.h"
 
@@ -24,7 +26,8 @@ static CUstream second;
 static CUdeviceptr values, scratch, flag;
 static int *pinned;
 
-static const char image[] = "FAKEMOD increment wait_flag set_flag varies ncclDevKernel_increment fail";
+static const char image[] = "FAKEMOD increment wait_flag set_flag varies ncclDevKernel_increment fail heap_swap "
+                            "read_blocks launching_increment";
 
 static CUfunction function(const char *name)
 {
@@ -241,6 +244,151 @@ static void graph(void)
     MUST(cuProfilerStop());
 }
 
+/* So many ranges of so many launches. */
+static int n_ranges, n_launches;
+
+static void many(void)
+{
+    for (int i = 0; i < n_ranges; i++) {
+        increment(scratch, session.stream);
+        MUST(cuProfilerStart());
+        for (int k = 0; k < n_launches; k++)
+            increment_as(k % 2 == i % 2 ? "increment" : "launching_increment", values, session.stream);
+        MUST(cuProfilerStop());
+    }
+}
+
+static void CUDA_CB note(void *arg)
+{
+    ++*(int *)arg;
+}
+
+/* What no repetition may hold: the device's heap, launches from the device, kernels that wait for others, functions of
+ * the host, a graph that is captured within, modules that come and go, values that differ, memory of the host. */
+static void anything(void)
+{
+    int n = N, k = 1, host = 0, called = 0, every = 0, at = 0;
+    static const int zeros[2 * N];
+    CUdeviceptr blocks = device_ints(&linked, zeros, 2 * N);
+    CUmodule more;
+    CUgraph g;
+    CUgraphExec exec;
+
+    for (int i = 0; i < 2; i++, k++) {
+        MUST(cuProfilerStart());
+        MUST(cuLaunchKernel(function("heap_swap"), 1, 1, 1, N, 1, 1, 0, session.stream, (void *[]){&blocks, &n, &k},
+                            NULL));
+        increment_as("launching_increment", values, session.stream);
+        increment_as("ncclDevKernel_increment", values, second);
+        MUST(cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        increment(values, second);
+        increment(scratch, session.stream); /* while another stream is captured */
+        MUST(cuStreamEndCapture(second, &g));
+        MUST(cuGraphInstantiate(&exec, g, 0));
+        MUST(cuGraphLaunch(exec, second));
+        MUST(cuLaunchHostFunc(session.stream, note, &called));
+        MUST(cuModuleLoadData(&more, "FAKEMOD increment global:g_more:64"));
+        MUST(cuLaunchKernel(function("varies"), 1, 1, 1, 1, 1, 1, 0, session.stream, (void *[]){&scratch, &every, &at},
+                            NULL));
+        MUST(cuMemcpyDtoH(&host, scratch, sizeof(host)));
+        MUST(cuModuleUnload(more));
+        MUST(cuStreamSynchronize(session.stream));
+        MUST(cuStreamSynchronize(second));
+        MUST(cuProfilerStop());
+        MUST(cuGraphExecDestroy(exec));
+        MUST(cuGraphDestroy(g));
+    }
+    printf("called: %d\n", called);
+    MUST(cuMemsetD32(scratch, 0, 1));
+}
+
+/* A kernel that waits for what another thread does once the range is about to end. */
+static void *set_later(void *arg)
+{
+    usleep(300000);
+    MUST(cuCtxSetCurrent(session.ctx));
+    MUST(cuMemsetD32Async(flag, 1, 1, session.stream));
+    return arg;
+}
+
+static void wait_in_range(CUstream stream)
+{
+    MUST(cuLaunchKernel(function("wait_flag"), 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&flag, &values}, NULL));
+}
+
+static void partner(void)
+{
+    pthread_t thread;
+
+    MUST(cuProfilerStart());
+    wait_in_range(second);
+    increment(scratch, session.stream);
+    pthread_create(&thread, NULL, set_later, NULL);
+    MUST(cuProfilerStop());
+    pthread_join(thread, NULL);
+}
+
+/* A kernel that goes on after its range, until the program lets it end. */
+static void endless(void)
+{
+    MUST(cuProfilerStart());
+    wait_in_range(second);
+    MUST(cuProfilerStop());
+    MUST(cuMemsetD32Async(flag, 1, 1, session.stream));
+    MUST(cuStreamSynchronize(second));
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    MUST(cuProfilerStop());
+}
+
+/* A range that ends while a stream is captured: nothing may wait for the context then. */
+static void captured(void)
+{
+    CUgraph g;
+    CUgraphExec exec;
+
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    MUST(cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    increment(values, second);
+    MUST(cuProfilerStop());
+    MUST(cuStreamEndCapture(second, &g));
+    MUST(cuGraphInstantiate(&exec, g, 0));
+    MUST(cuGraphLaunch(exec, second));
+    MUST(cuStreamSynchronize(second));
+}
+
+/* Launches in a context beside that of the range. */
+static void contexts(void)
+{
+    CUcontext other;
+    CUmodule module;
+    CUfunction f;
+    CUdeviceptr data;
+    int n = N;
+
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    MUST(cuDevicePrimaryCtxRetain(&other, 1));
+    MUST(cuCtxPushCurrent(other));
+    MUST(cuModuleLoadData(&module, image));
+    MUST(cuModuleGetFunction(&f, module, "increment"));
+    MUST(cuMemAlloc(&data, N * sizeof(int)));
+    MUST(cuLaunchKernel(f, 1, 1, 1, N, 1, 1, 0, NULL, (void *[]){&data, &n}, NULL));
+    MUST(cuCtxSynchronize());
+    MUST(cuCtxPopCurrent(&other));
+    increment(values, session.stream);
+    MUST(cuProfilerStop());
+}
+
+/* A range that begins before there is a context. */
+static void early(void)
+{
+    increment(values, session.stream);
+    increment(values, session.stream);
+    MUST(cuProfilerStop());
+}
+
 static void *launch_beside(void *arg)
 {
     MUST(cuCtxSetCurrent(session.ctx));
@@ -281,16 +429,23 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"plain", plain}, {"beside", beside},   {"copies", copies}, {"events", events},
-    {"reads", reads}, {"differs", differs}, {"cut", cut},       {"outside", outside},
-    {"empty", empty}, {"unended", unended}, {"graph", graph},   {"nvtx", nvtx},
+    {"plain", plain},     {"beside", beside},     {"copies", copies},     {"events", events},     {"reads", reads},
+    {"differs", differs}, {"cut", cut},           {"outside", outside},   {"empty", empty},       {"unended", unended},
+    {"graph", graph},     {"nvtx", nvtx},         {"many", many},         {"anything", anything}, {"partner", partner},
+    {"endless", endless}, {"captured", captured}, {"contexts", contexts}, {"early", early},
 };
 
 int main(int argc, char **argv)
 {
+    n_ranges = argc > 2 ? atoi(argv[2]) : 0;
+    n_launches = argc > 3 ? atoi(argv[3]) : 0;
     for (size_t i = 0; argc > 1 && i < sizeof(cases) / sizeof(*cases); i++) {
         if (strcmp(argv[1], cases[i].name))
             continue;
+        if (cases[i].run == early) {
+            MUST(cuInit(0));
+            cuProfilerStart(); /* fails for want of a context, which the range need not know */
+        }
         open_all();
         cases[i].run();
         show();

@@ -21,7 +21,7 @@ static void launches_outside_are_told_what_a_range_is(void **state)
     struct kp_options o = {.nvtx_include = ""};
     (void)state;
     kp_ranges_configure(&o);
-    assert_string_equal(kp_ranges_why(), KP_SKIP_PROFILER);
+    assert_string_equal(kp_ranges_why(), KP_SKIP_NO_RANGE);
     o.nvtx_include = "step/";
     kp_ranges_configure(&o);
     assert_string_equal(kp_ranges_why(), KP_SKIP_NVTX);
