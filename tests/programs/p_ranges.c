@@ -27,7 +27,7 @@ static CUdeviceptr values, scratch, flag;
 static int *pinned;
 
 static const char image[] = "FAKEMOD increment wait_flag set_flag varies ncclDevKernel_increment fail heap_swap "
-                            "read_blocks launching_increment";
+                            "launching_increment _Z9incrementPii";
 
 static CUfunction function(const char *name)
 {
@@ -253,7 +253,7 @@ static void many(void)
         increment(scratch, session.stream);
         MUST(cuProfilerStart());
         for (int k = 0; k < n_launches; k++)
-            increment_as(k % 2 == i % 2 ? "increment" : "launching_increment", values, session.stream);
+            increment_as(k % 2 == i % 2 ? "increment" : "_Z9incrementPii", values, session.stream);
         MUST(cuProfilerStop());
     }
 }
