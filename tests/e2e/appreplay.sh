@@ -131,6 +131,7 @@ report() {
     grep -q '; application replay, 11 runs$' "$tmp/report" || { fail "report: no word of the runs"; show; }
     expect "report: launches" "$(reported)" 4
     expect "report: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+    expect "report: progress of the first run" "$(grep -c 'Profiling ".*" - [0-3]: the first run is without counters$' "$tmp/report")" 4
     expect "report: output of each run" "$(grep -c '^  entries' "$tmp/kprof.out")" 11
     "$build/kprof" report --page session "$tmp/kept.kprof" >"$tmp/session" 2>&1
     grep -q 'Replay  *application replay, 11 runs' "$tmp/session" || { fail "report: session page"; cat "$tmp/session"; }
