@@ -605,8 +605,7 @@ static int run(struct run *r, char **argv, const char *const *commands)
     kp_idle_tell(&r->o);
     r->program = kp_check_find_program(argv[0]);
     remove_old(r);
-    status = kp_options_by_runs(&r->o) ? run_series(r, argv, commands)
-                                                       : run_program(argv, commands, &r->child);
+    status = kp_options_by_runs(&r->o) ? run_series(r, argv, commands) : run_program(argv, commands, &r->child);
     return status ? status : settle(r);
 }
 

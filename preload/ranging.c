@@ -32,13 +32,11 @@ static bool may_begin(void)
  * together, after which they are short. */
 enum { BEFORE_MS = 5000, CAPTURE_MS = 1000, ALL_MS = 20000, SHORT_MS = 200, FIRST_MS = 10 };
 
-static const char beside_other_work[] = "made while other work of the context did not end";
-
-/* Whether counters go on or off at this edge, so that nothing may run meanwhile. A run that counts nothing must have
- * the ranges of the others. `ends`: the range that ends; 0: one begins. */
+/* Whether counters go on or off at this edge, so that nothing may run meanwhile. `ends`: the range that ends; 0: one
+ * begins. The first run of a program counts nothing. */
 static bool counts_at(uint64_t ends)
 {
-    if (!process->setup.run)
+    if (process->setup.run <= 1)
         return false;
     return ends ? kp_ranges_id() == ends && kp_ranges_counts()
                 : may_begin() && kp_ranges_wants_next(&process->options) && kp_gate_captures() <= 0;
@@ -90,9 +88,8 @@ static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx)
         kp_guard++;
         if (may_begin()) {
             kp_ranges_begin(&process->options, id, name, nvtx);
-            if (!idle)
-                kp_ranges_cut(beside_other_work);
-            else if (kp_gate_captures() <= 0)
+            kp_ranges_open()->beside = !idle;
+            if (kp_gate_captures() <= 0)
                 kp_range_open_window(&process->setup, NULL, &bad_input);
         }
         if (bad_input)

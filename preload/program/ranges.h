@@ -19,6 +19,7 @@
 struct kp_range_open {
     char *name;
     struct kp_nvtx nvtx; /* the NVTX ranges at its begin */
+    bool beside;         /* the work before it had not ended in time */
 };
 
 /* Sets what begins a range. Call it before the first one. */

@@ -18,6 +18,7 @@
 #include "preload/window/strategy.h"
 #include "preload/window/waits.h"
 
+static const char after_failure[] = "after a kernel had failed";
 static const char over[] = "in a range that had ended before them, with its context";
 
 /* Of the open range. */
@@ -45,17 +46,30 @@ static bool carry(const struct kp_window *w)
     return !several || !kp_runs_carry(w->setup, c, name ? name : "", &none, &now.passes);
 }
 
-static void start(const struct kp_window *w, const struct kp_question *q)
+/* Returns why the range is not counted (malloc'ed), or NULL. Sets *refusal where it cannot be. */
+static char *find_hindrance(const struct kp_window *w, const char **refusal)
+{
+    struct kp_context *c = w->context;
+    long patience = c->stalled ? KP_SHORT_MS : KP_ALONE_MS;
+    bool carried = carry(w); /* counts the range, so in any case */
+    CUresult rc = kp_ranges_open()->beside ? CUDA_ERROR_NOT_READY
+                                           : kp_wait_context(w->setup->driver, c->ctx, patience, KP_SHORT_MS);
+    c->stalled = rc == CUDA_ERROR_NOT_READY;
+    c->dead = rc != CUDA_SUCCESS && !c->stalled;
+    *refusal = c->dead ? after_failure : NULL;
+    if (c->stalled)
+        return kp_strdup("other work of the context did not end before the range");
+    return carried ? NULL : kp_strdup("the run before has left no counters of this range");
+}
+
+static void start(const struct kp_window *w, const struct kp_question *q, const char **refusal)
 {
     struct kp_context *c = w->context;
     now.counts = false;
     if (!kp_admit_counters(q) || !kp_context_one_pass(w->setup, c)) /* the first run counts nothing */
         return;
-    if (!carry(w)) {
-        now.lost = kp_strdup("the run before has left no counters of this range");
-        return;
-    }
-    now.counts = !kp_collector_count_begin(c->collector, KP_RANGE_USER, 1, 0, &now.lost);
+    now.lost = find_hindrance(w, refusal);
+    now.counts = !now.lost && !*refusal && !kp_collector_count_begin(c->collector, KP_RANGE_USER, 1, 0, &now.lost);
     if (now.counts) {
         const struct kp_issue_hooks *hooks = kp_collector_count_hooks(c->collector);
         hooks->before(hooks->arg, CU_STREAM_LEGACY); /* what fails here costs the counters when they are read */
@@ -121,9 +135,10 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
         *refusal = kp_lost;
     if (*refusal)
         return false;
-    start(w, q);
-    kp_ranges_count_in(w->context->ctx, now.counts);
-    return true;
+    start(w, q, refusal);
+    if (!*refusal)
+        kp_ranges_count_in(w->context->ctx, now.counts);
+    return !*refusal;
 }
 
 /* Names the range with what it holds. */
