@@ -2,6 +2,8 @@
 //   streams   between cudaProfilerStart and Stop: the same kernels in two streams side by side, then in one stream. Each
 //             takes half of the SMs.
 //   pipeline  an NVTX range a step: copies from and to pinned memory, kernels and events in three streams.
+//   anything  between cudaProfilerStart and Stop what cannot be repeated: the device's heap, a function of the host, a graph
+//             that is captured within, memory that is made and freed, a value that the host reads and acts on.
 // Prints sums of what was computed; on stderr how long each range took on the program's own clock, ms.
 #include <cuda_profiler_api.h>
 #include <nvtx3/nvToolsExt.h>
@@ -34,6 +36,18 @@ __global__ void scale(float *to, const float *from, int n, float by)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
         to[i] = by * from[i] + 1;
+}
+
+// Each thread takes memory of the device's heap, and gives it back.
+__global__ void heap(float *data, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float *block = i < n ? (float *)malloc(4 * sizeof *block) : nullptr;
+    if (!block)
+        return;
+    block[3] = data[i] + 1;
+    data[i] = block[3];
+    free(block);
 }
 
 static double now_ms()
@@ -124,11 +138,63 @@ static void run_pipeline()
     }
 }
 
+static void CUDART_CB count_call(void *calls)
+{
+    ++*(int *)calls;
+}
+
+static void run_anything()
+{
+    enum { N = 1 << 14 };
+    static float host[N];
+    float *data, *more;
+    int calls = 0;
+    cudaStream_t stream, other;
+    MUST(cudaMalloc(&data, sizeof host));
+    MUST(cudaMemset(data, 0, sizeof host));
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    heap<<<N / 256, 256, 0, stream>>>(data, N);
+    spin<<<64, 256, 0, stream>>>(data, N, 1);
+    scale<<<64, 256, 0, stream>>>(data, data, N, 1); // so that all are loaded
+    MUST(cudaDeviceSynchronize());
+    for (int round = 0; round < 2; round++) {
+        cudaGraph_t graph;
+        cudaGraphExec_t exec;
+        MUST(cudaProfilerStart());
+        heap<<<N / 256, 256, 0, stream>>>(data, N);
+        MUST(cudaLaunchHostFunc(stream, count_call, &calls));
+        MUST(cudaStreamBeginCapture(other, cudaStreamCaptureModeThreadLocal));
+        for (int k = 0; k < 4; k++)
+            spin<<<64, 256, 0, other>>>(data, N, 100 + k);
+        MUST(cudaStreamEndCapture(other, &graph));
+        MUST(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+        MUST(cudaStreamSynchronize(stream));
+        MUST(cudaGraphLaunch(exec, other));
+        MUST(cudaStreamSynchronize(other));
+        MUST(cudaMalloc(&more, sizeof host));
+        MUST(cudaMemcpyAsync(host, data, sizeof host, cudaMemcpyDeviceToHost, stream));
+        MUST(cudaStreamSynchronize(stream));
+        scale<<<64, 256, 0, stream>>>(more, data, N, host[0] > 1 ? 2 : 3);
+        MUST(cudaMemcpyAsync(data, more, sizeof host, cudaMemcpyDeviceToDevice, stream));
+        MUST(cudaStreamSynchronize(stream));
+        MUST(cudaFree(more));
+        MUST(cudaProfilerStop());
+        MUST(cudaGraphExecDestroy(exec));
+        MUST(cudaGraphDestroy(graph));
+    }
+    MUST(cudaMemcpy(host, data, sizeof host, cudaMemcpyDeviceToHost));
+    print_sum("anything", host, N);
+    printf("calls %d\n", calls);
+}
+
 int main(int argc, char **argv)
 {
     const char *which = argc > 1 ? argv[1] : "streams";
     if (!strcmp(which, "pipeline"))
         run_pipeline();
+    else if (!strcmp(which, "anything"))
+        run_anything();
     else
         run_streams();
     MUST(cudaDeviceSynchronize());
