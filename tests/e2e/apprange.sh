@@ -112,6 +112,8 @@ cudaProfilerStart: range of 1 launch" 4 4 $quick -- cut
     # Its kernel ends by another thread's call, which comes while the end of the range waits.
     ranges "another thread" 2 'cudaProfilerStart: range of 2 launches' 2 2 $quick -- partner
     expect "another thread: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+    ranges "another thread, before" 2 'cudaProfilerStart: range of 1 launch' 1 2 $quick -- before
+    expect "another thread, before: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
 }
 
 edges() {
@@ -127,9 +129,12 @@ edges() {
     grep -q 'a stream was being captured at the end of a range' "$tmp/report" || { fail "captured: no reason"; show; }
 }
 
-# A kernel that goes on after the range costs its counters and a wait of 20 s in all, not the program.
+# A kernel that goes on beside a range costs its counters and a wait of 20 s in all, not the program.
 unending() {
     one='cudaProfilerStart: range of 1 launch'
+    ranges "around" 2 "$one
+$one" 1 3 $quick -- around
+    grep -q 'Note: other work of the context did not end before the range' "$tmp/report" || { fail "around: no reason"; show; }
     ranges "endless" 2 "$one
 $one" 0 2 $quick -- endless
     grep -q 'the work of a range did not end with it' "$tmp/report" || { fail "endless: no reason"; show; }

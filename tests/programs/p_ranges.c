@@ -328,6 +328,33 @@ static void partner(void)
     pthread_join(thread, NULL);
 }
 
+/* The same for a range that is about to begin. */
+static void before(void)
+{
+    pthread_t thread;
+
+    wait_in_range(second);
+    pthread_create(&thread, NULL, set_later, NULL);
+    MUST(cuProfilerStart());
+    increment(scratch, session.stream);
+    MUST(cuProfilerStop());
+    pthread_join(thread, NULL);
+}
+
+/* A kernel that goes on before, in and after a range, until the program lets it end. */
+static void around(void)
+{
+    wait_in_range(second);
+    MUST(cuProfilerStart());
+    increment(scratch, session.stream);
+    MUST(cuProfilerStop());
+    MUST(cuMemsetD32Async(flag, 1, 1, session.stream));
+    MUST(cuStreamSynchronize(second));
+    MUST(cuProfilerStart());
+    increment(scratch, session.stream);
+    MUST(cuProfilerStop());
+}
+
 /* A kernel that goes on after its range, until the program lets it end. */
 static void endless(void)
 {
@@ -432,7 +459,8 @@ static const struct {
     {"plain", plain},     {"beside", beside},     {"copies", copies},     {"events", events},     {"reads", reads},
     {"differs", differs}, {"cut", cut},           {"outside", outside},   {"empty", empty},       {"unended", unended},
     {"graph", graph},     {"nvtx", nvtx},         {"many", many},         {"anything", anything}, {"partner", partner},
-    {"endless", endless}, {"captured", captured}, {"contexts", contexts}, {"early", early},
+    {"endless", endless}, {"captured", captured}, {"contexts", contexts}, {"early", early},       {"before", before},
+    {"around", around},
 };
 
 int main(int argc, char **argv)
