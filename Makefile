@@ -336,8 +336,8 @@ $(SHIM): tests/shim/nodeepbind.c $(OBJ)/flags
 
 # Tests of code that never sees a second thread, and that TSan would take minutes for.
 UNTHREADED := test_report_% test_cmd_% test_base_demangle test_collect_plan test_collect_catalog test_collect_pm_list \
-              test_collect_runs test_collect_cubin test_collect_providers test_cupti_recorded test_cupti_host \
-              test_cupti_source test_fakes
+              test_collect_runs test_collect_cubin test_collect_ptx test_collect_providers test_cupti_recorded \
+              test_cupti_host test_cupti_source test_fakes
 RUN_BIN     = $(if $(filter tsan,$(VARIANT)),$(filter-out $(addprefix $(OUT)/tests/,$(UNTHREADED)),$(TEST_BIN)),$(TEST_BIN))
 
 # The library of symbols is looked for beside whatever the code is part of.

@@ -23,11 +23,12 @@ struct kp_codes {
     size_t n, cap;
     uint64_t *slots; /* hash of the entries by function and CRC: ids, 0 = free */
     size_t n_slots;  /* a power of 2 */
+    size_t ptx;      /* bytes that the PTX of all functions has */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_CODES];
 
-enum { FIRST_SLOTS = 256, DISASSEMBLER_MS = 20000 };
+enum { FIRST_SLOTS = 256, DISASSEMBLER_MS = 20000, PTX_OF_ALL = 64 << 20 /* bytes, for all functions together */ };
 
 struct kp_codes *kp_codes_new(const void *(*cubin)(uint32_t crc, size_t *size), bool texts)
 {
@@ -175,14 +176,31 @@ static size_t same_module_first(struct kp_code **codes, size_t n)
     return same;
 }
 
-static void disassemble(struct kp_codes *c, struct kp_code **codes, size_t n)
+/* Adds the PTX of `n` functions of a module, as long as there is room. */
+static void add_ptx(struct kp_codes *c, const void *image, size_t size, struct kp_code *const *codes, size_t n)
+{
+    struct kp_cubin *cubin = NULL;
+    if (kp_cubin_open(image, size, &cubin))
+        return;
+    for (size_t i = 0; i < n && c->ptx < PTX_OF_ALL; i++) {
+        kp_cubin_ptx(cubin, codes[i]);
+        for (size_t k = 0; k < codes[i]->n_ptx; k++)
+            c->ptx += strlen(codes[i]->ptx[k].text);
+    }
+    kp_cubin_close(cubin);
+}
+
+/* Adds what the modules of the functions have as text. */
+static void read_modules(struct kp_codes *c, struct kp_code **codes, size_t n)
 {
     char *tool = n ? kp_disassembler_find() : NULL;
-    for (size_t same; tool && n; codes += same, n -= same) {
+    for (size_t same; n; codes += same, n -= same) {
         size_t size = 0;
         const void *image = c->cubin((uint32_t)codes[0]->crc, &size);
         same = same_module_first(codes, n);
         if (image)
+            add_ptx(c, image, size, codes, same);
+        if (image && tool)
             kp_disassemble(tool, image, size, codes, same, DISASSEMBLER_MS);
     }
     free(tool);
@@ -201,7 +219,7 @@ void kp_codes_prepare(struct kp_codes *c, uint64_t from, uint64_t to)
         codes[n++] = code;
     }
     if (codes)
-        disassemble(c, codes, n);
+        read_modules(c, codes, n);
     free(codes);
 }
 
@@ -213,7 +231,8 @@ static bool copy_instructions(const struct kp_code *from, struct kp_code *to)
     for (size_t i = 0; to->instructions && i < from->n_instructions; i++) {
         const struct kp_instruction *f = &from->instructions[i];
         struct kp_instruction *t = &to->instructions[to->n_instructions++];
-        *t = (struct kp_instruction){f->offset, f->location, kp_strdup(f->opcode), kp_strdup(f->text), f->spill};
+        *t =
+            (struct kp_instruction){f->offset, f->location, kp_strdup(f->opcode), kp_strdup(f->text), f->spill, f->ptx};
         if (!t->opcode || !t->text)
             return false;
     }
@@ -241,6 +260,14 @@ static bool copy_places(const struct kp_code *from, struct kp_code *to)
     return true;
 }
 
+static bool copy_ptx(const struct kp_code *from, struct kp_code *to)
+{
+    for (size_t i = 0; i < from->n_ptx; i++)
+        if (kp_code_add_ptx(to, from->ptx[i].line, from->ptx[i].text, SIZE_MAX))
+            return false;
+    return true;
+}
+
 static int copy_code(void *arg, uint64_t id, struct kp_code *out)
 {
     const struct kp_code *from = kp_codes_get(arg, id);
@@ -250,7 +277,7 @@ static int copy_code(void *arg, uint64_t id, struct kp_code *out)
     out->id = from->id;
     out->crc = from->crc;
     out->function = kp_strdup(from->function);
-    if (out->function && copy_instructions(from, out) && copy_places(from, out))
+    if (out->function && copy_instructions(from, out) && copy_places(from, out) && copy_ptx(from, out))
         return 0;
     kp_code_free(out);
     return -ENOMEM;

@@ -54,6 +54,11 @@ void kp_cubin_close(struct kp_cubin *c);
  * zeroed. */
 int kp_cubin_code(const struct kp_cubin *c, const char *name, struct kp_code *out);
 
+/* Adds the PTX to `code`, which kp_cubin_code has filled from the same image: the line of each instruction, and the
+ * lines of the PTX functions that these are in. Only modules with line tables (-lineinfo) have any; of a function with
+ * more than 1 MiB of it none is taken. Returns 0, or -ENOMEM with less than all of it. */
+int kp_cubin_ptx(const struct kp_cubin *c, struct kp_code *code);
+
 /* Finds the function with ELF symbol index `symbol`. Returns 0 with *name in the image, or -ENOENT. */
 int kp_cubin_function_at(const struct kp_cubin *c, uint32_t symbol, const char **name);
 

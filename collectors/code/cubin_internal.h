@@ -54,4 +54,8 @@ int kp_cubin_find(const struct kp_cubin *c, const char *name, struct kp_cubin_pl
  * a valid line table there are none. 0 or -ENOMEM. */
 int kp_cubin_lines(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code);
 
+/* Does the same with the places in the PTX: files are sections of the cubin, the one without a name of its own this. */
+int kp_cubin_lines_of_ptx(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code);
+#define KP_PTX_SECTION ".nv_debug_ptx_txt"
+
 #endif

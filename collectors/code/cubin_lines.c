@@ -1,12 +1,15 @@
 /*
- * The line table of a cubin: the line programs of .debug_line as DWARF 2 to 4 have them (dwarfstd.org, section 6.2 of
- * each), and NVIDIA's two instructions for inlined code.
+ * The line tables of a cubin: line programs as DWARF 2 to 4 have them (dwarfstd.org, section 6.2 of each), and NVIDIA's
+ * two instructions for inlined code. .debug_line leads to the source, .nv_debug_line_sass to the PTX.
  *
  * KP_VENDOR: extended instruction 0x90 takes a context and the offset of a function's name in .debug_str. The rows that
  * follow belong to that function, inlined at the place of an earlier row of the sequence. The context is the number of
  * that row from 1 on; 0 ends the inlining. 0x91 takes the name alone. A sequence starts with an address of 0, and the
  * relocation of that operand names the function. Verified against nvdisasm -gi on the same modules
  * (tests/unit/collectors/test_collect_cubin.c).
+ *
+ * KP_VENDOR: files of the table of PTX are sections of the cubin. A module that was compiled as a whole names none, and
+ * says file 0. Verified with nvcc 13.0 and ptxas 11.8.
  */
 #include <elf.h>
 #include <errno.h>
@@ -201,10 +204,21 @@ struct relocation {
     uint64_t offset, symbol, addend;
 };
 
+/* A line table of a cubin. */
+struct source {
+    const char *table, *relocations, *relocations_with_addend; /* sections */
+    const char *file_0;                                        /* NULL: a file 0 is none */
+};
+
+static const struct source of_source = {".debug_line", ".rel.debug_line", ".rela.debug_line", NULL},
+                           of_ptx = {".nv_debug_line_sass", ".rel.nv_debug_line_sass", ".rela.nv_debug_line_sass",
+                                     KP_PTX_SECTION};
+
 struct lines {
     const struct kp_cubin *cubin;
+    const struct source *from;
     uint32_t section;               /* the section whose rows are wanted */
-    struct kp_bytes table;          /* .debug_line */
+    struct kp_bytes table;          /* the bytes of the line table */
     struct relocation *relocations; /* by offset */
     size_t n_relocations;
     bool with_addend; /* in the relocation, and not in the operand */
@@ -335,24 +349,32 @@ static char *join(const char *folder, const char *name)
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
+/* Takes over `path`, NULL without memory. Sets *index to the index + 1 of the file. 0 or -ENOMEM. */
+static int add_file(struct lines *l, char *path, uint32_t *index)
+{
+    bool is_new = false;
+    int rc = path ? set_add(&l->files, &(struct kp_source_file){.path = path}, index, &is_new) : -ENOMEM;
+    if (!is_new)
+        free(path);
+    return rc;
+}
+
 /* Sets *out to the index + 1 of the unit's file `file`; 0 without such a file. 0 or -ENOMEM. */
 static int file_of(struct lines *l, struct unit *u, uint64_t file, uint32_t *out)
 {
+    int rc = 0;
     *out = 0;
+    if (file == 0 && l->from->file_0)
+        return add_file(l, kp_strdup(l->from->file_0), out);
     if (file == 0 || file > u->n_files)
         return 0;
     struct unit_file *f = &u->files[file - 1];
     if (!f->index) {
-        bool is_new = false, listed = f->folder >= 1 && f->folder <= u->n_folders;
-        char *path = join(listed ? u->folders[f->folder - 1] : "", f->name);
-        int rc = path ? set_add(&l->files, &(struct kp_source_file){.path = path}, &f->index, &is_new) : -ENOMEM;
-        if (!is_new)
-            free(path);
-        if (rc)
-            return rc;
+        bool listed = f->folder >= 1 && f->folder <= u->n_folders;
+        rc = add_file(l, join(listed ? u->folders[f->folder - 1] : "", f->name), &f->index);
     }
     *out = f->index;
-    return 0;
+    return rc;
 }
 
 /* ---- line programs ---- */
@@ -431,17 +453,17 @@ static int by_offset(const void *a, const void *b)
     return r < s ? -1 : r > s;
 }
 
-/* Reads the relocations of .debug_line; 0, -ENOENT without them, or -ENOMEM. */
+/* Reads the relocations of the table; 0, -ENOENT without them, or -ENOMEM. */
 static int read_relocations(struct lines *l)
 {
     Elf64_Shdr section;
     Elf64_Rela r = {0};
     size_t size = sizeof(Elf64_Rela);
-    l->with_addend = kp_cubin_section_named(l->cubin, ".rela.debug_line", &section);
+    l->with_addend = kp_cubin_section_named(l->cubin, l->from->relocations_with_addend, &section);
     if (!l->with_addend) {
         /* the same structure without the last member */
         size = sizeof(Elf64_Rel);
-        if (!kp_cubin_section_named(l->cubin, ".rel.debug_line", &section))
+        if (!kp_cubin_section_named(l->cubin, l->from->relocations, &section))
             return -ENOENT;
     }
     struct kp_bytes from = kp_cubin_bytes(l->cubin, &section);
@@ -625,12 +647,14 @@ static int run_units(struct lines *l)
 }
 
 /* Decodes the section's rows anew for each function: a few milliseconds for a megabyte of table. */
-int kp_cubin_lines(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code)
+static int read_lines(const struct kp_cubin *c, const struct source *from, const struct kp_cubin_place *place,
+                      struct kp_code *code)
 {
     Elf64_Shdr table;
-    struct lines l = {.cubin = c, .section = place->section, .spots.kind = &spot_kind, .files.kind = &file_kind};
+    struct lines l = {
+        .cubin = c, .from = from, .section = place->section, .spots.kind = &spot_kind, .files.kind = &file_kind};
     int rc;
-    if (code->n_instructions == 0 || !kp_cubin_section_named(c, ".debug_line", &table))
+    if (code->n_instructions == 0 || !kp_cubin_section_named(c, from->table, &table))
         return 0;
     l.table = kp_cubin_bytes(c, &table);
     rc = read_relocations(&l);
@@ -651,4 +675,14 @@ int kp_cubin_lines(const struct kp_cubin *c, const struct kp_cubin_place *place,
     free(l.rows);
     free(l.sequence);
     return rc;
+}
+
+int kp_cubin_lines(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code)
+{
+    return read_lines(c, &of_source, place, code);
+}
+
+int kp_cubin_lines_of_ptx(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code)
+{
+    return read_lines(c, &of_ptx, place, code);
 }

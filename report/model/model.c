@@ -440,9 +440,12 @@ void kp_code_free(struct kp_code *c)
         free(c->files[i].path);
         free(c->files[i].text);
     }
+    for (size_t i = 0; i < c->n_ptx; i++)
+        free(c->ptx[i].text);
     free(c->instructions);
     free(c->locations);
     free(c->files);
+    free(c->ptx);
     free(c->function);
     *c = (struct kp_code){0};
 }
@@ -527,6 +530,34 @@ const struct kp_instruction *kp_code_at(const struct kp_code *c, uint32_t offset
         if (c->instructions[middle].offset == offset)
             return &c->instructions[middle];
         if (c->instructions[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+int kp_code_add_ptx(struct kp_code *c, uint32_t line, const char *text, size_t len)
+{
+    /* The room is a power of 2, or none. */
+    struct kp_ptx_line *grown = c->ptx;
+    if (!(c->n_ptx & (c->n_ptx - 1)) && !(grown = realloc(c->ptx, (c->n_ptx ? 2 * c->n_ptx : 1) * sizeof *grown)))
+        return -ENOMEM;
+    c->ptx = grown;
+    char *copy = strndup(text, len);
+    if (!copy)
+        return -ENOMEM;
+    grown[c->n_ptx++] = (struct kp_ptx_line){line, copy};
+    return 0;
+}
+
+const char *kp_code_ptx(const struct kp_code *c, uint32_t line)
+{
+    size_t low = 0, high = c->n_ptx;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->ptx[middle].line == line)
+            return c->ptx[middle].text;
+        if (c->ptx[middle].line < line)
             low = middle + 1;
         else
             high = middle;

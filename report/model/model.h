@@ -68,6 +68,13 @@ struct kp_instruction {
     char *opcode;      /* basic opcode ("FFMA", "LDG"); "" = not known */
     char *text;        /* disassembly, without the trailing semicolon; "" = no disassembler */
     bool spill;        /* moves a register to memory or back, for want of registers; not kept in sessions */
+    uint32_t ptx;      /* line of the PTX; 0 = not known */
+};
+
+/* A line of the PTX that a function was assembled from. */
+struct kp_ptx_line {
+    uint32_t line; /* from 1 on, in the PTX of its module */
+    char *text;
 };
 
 /* A function of a module, as it runs on the GPU; a session has each once. */
@@ -81,6 +88,8 @@ struct kp_code {
     size_t n_locations;
     struct kp_source_file *files;
     size_t n_files;
+    struct kp_ptx_line *ptx; /* by ascending line, without empty ones; an instruction may name one that is not here */
+    size_t n_ptx;
 };
 
 /* The counts of one metric at each instruction of a function, in one launch. */
@@ -342,6 +351,10 @@ const struct kp_series *kp_result_find_series(const struct kp_result *r, const c
 const uint64_t *kp_code_counts_find(const struct kp_code_counts *s, const char *name);
 /* Returns the instruction at `offset`, or NULL. */
 const struct kp_instruction *kp_code_at(const struct kp_code *c, uint32_t offset);
+/* Adds a line of PTX behind the others, with a copy of the text. 0, or -ENOMEM with the code as it was. */
+int kp_code_add_ptx(struct kp_code *c, uint32_t line, const char *text, size_t len);
+/* Returns the text of a line of the PTX; NULL where the code lacks it. */
+const char *kp_code_ptx(const struct kp_code *c, uint32_t line);
 
 /* Adds a copy of `r`. Returns 0, or -ENOMEM with `n` as it was. */
 int kp_nvtx_add(struct kp_nvtx *n, const struct kp_nvtx_range *r);

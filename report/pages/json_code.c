@@ -150,6 +150,8 @@ static void write_instruction(struct kp_json *j, const struct kp_instruction *i)
         kp_json_count(j, "location", i->location - 1);
     write_word(j, "opcode", i->opcode);
     write_word(j, "text", i->text);
+    if (i->ptx)
+        kp_json_count(j, "ptx", i->ptx);
     kp_json_end(j);
 }
 
@@ -196,6 +198,18 @@ static void write_texts(struct kp_json *j, struct texts *t)
     free(t->files);
 }
 
+static void write_ptx(struct kp_json *j, const struct kp_code *c)
+{
+    kp_json_array(j, "ptx", false);
+    for (size_t i = 0; i < c->n_ptx; i++) {
+        kp_json_object(j, NULL, true);
+        kp_json_count(j, "line", c->ptx[i].line);
+        write_word(j, "text", c->ptx[i].text);
+        kp_json_end(j);
+    }
+    kp_json_end(j);
+}
+
 static void write_code_body(struct kp_json *j, const struct kp_code *c)
 {
     kp_json_object(j, NULL, false);
@@ -214,6 +228,8 @@ static void write_code_body(struct kp_json *j, const struct kp_code *c)
     for (size_t i = 0; i < c->n_instructions; i++)
         write_instruction(j, &c->instructions[i]);
     kp_json_end(j);
+    if (c->n_ptx)
+        write_ptx(j, c);
     kp_json_end(j);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The session file, schema version 8. Users may query it: most tables are a struct of model.h.
+ * The session file, schema version 9. Users may query it: most tables are a struct of model.h.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
  *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
@@ -21,6 +21,7 @@
  * fields of struct kp_instruction; location is a position, or 0 code_counts   one row a launch and function with
  * counts: launch, position (0 ...; the kernel's own first), code, and offsets, a JSON array of the instructions'
  * offsets code_metric   launch, position (that of `code_counts`), name, and "values", a JSON array: one for each offset
+ *   ptx      one row a line of the PTX of a function: code, and the fields of struct kp_ptx_line
  *   series   launch, and the fields of struct kp_series; "values" is a JSON array, in which NaN is null
  *   activity_name  id, name: each name of the timeline
  *   activity  one row an activity of the timeline: id, and the fields of struct kp_activity; name is an id
@@ -38,7 +39,8 @@
  * tables range_seen and launch_range, and launch.thread, thread_name and stream_name. Version 4 added launch.stack,
  * frame, and everything after it; version 5 session.environment; version 6 launch.graph and node; version 7
  * launch.alike, counted, groups and groups_counted, metric.counted and deviation,
- * session.timeline, timeline_dropped and replay, and the tables of the timeline; version 8 those of variants.
+ * session.timeline, timeline_dropped and replay, and the tables of the timeline; version 8 those of variants; version 9
+ * instruction.ptx and the table ptx.
  *
  * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
  * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
@@ -60,11 +62,12 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 8,
+    SCHEMA_VERSION = 9,
     HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
     HAS_CODE = 4,   /* those of call stacks, code, counts and series */
     HAS_TIMELINE = 7,
     HAS_VARIANTS = 8,
+    HAS_PTX = 9,
     /* A reader holds the file for one launch or function at a time, a few milliseconds. */
     BUSY_TIMEOUT_MS = 2000,
 };
@@ -910,7 +913,7 @@ int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char
     if (forked(s))
         return -ECHILD;
     kp_store_next_object(s);
-    int rc = s->version < HAS_CODE ? SQLITE_OK : kp_store_read_code(s, id, out, &found);
+    int rc = s->version < HAS_CODE ? SQLITE_OK : kp_store_read_code(s, id, out, s->version >= HAS_PTX, &found);
     rc = looked_up(s, rc, found, err);
     if (rc)
         kp_code_free(out);

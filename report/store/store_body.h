@@ -100,7 +100,7 @@ int kp_store_write_series(struct kp_store *s, const struct kp_result *r);
 /* Reading functions add to an object that was all 0. Data that the writing ones cannot have written is
  * SQLITE_CORRUPT. */
 int kp_store_read_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, bool *found);
-int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool *found);
+int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool with_ptx, bool *found);
 int kp_store_read_counts(struct kp_store *s, struct kp_result *r);
 int kp_store_read_series(struct kp_store *s, struct kp_result *r);
 

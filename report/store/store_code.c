@@ -19,7 +19,8 @@ const char kp_store_code_schema[] =
     "CREATE TABLE location(code INTEGER, position INTEGER, file INTEGER, line INTEGER, parent INTEGER, function TEXT,"
     " PRIMARY KEY(code, position)) WITHOUT ROWID;"
     "CREATE TABLE instruction(code INTEGER, offset INTEGER, location INTEGER, opcode TEXT, text TEXT,"
-    " PRIMARY KEY(code, offset)) WITHOUT ROWID;"
+    " ptx INTEGER, PRIMARY KEY(code, offset)) WITHOUT ROWID;"
+    "CREATE TABLE ptx(code INTEGER, line INTEGER, text TEXT, PRIMARY KEY(code, line)) WITHOUT ROWID;"
     "CREATE TABLE code_counts(launch INTEGER, position INTEGER, code INTEGER, offsets TEXT,"
     " PRIMARY KEY(launch, position));"
     "CREATE TABLE code_metric(launch INTEGER, position INTEGER, name TEXT, \"values\" TEXT,"
@@ -125,6 +126,9 @@ bool kp_store_code_is_sound(const struct kp_code *c)
         if (c->instructions[i].location > c->n_locations ||
             (i && c->instructions[i].offset <= c->instructions[i - 1].offset))
             return false;
+    for (size_t i = 1; i < c->n_ptx; i++)
+        if (c->ptx[i].line <= c->ptx[i - 1].line)
+            return false;
     return true;
 }
 
@@ -181,6 +185,16 @@ static int write_instruction(struct kp_store *s, uint64_t code, const struct kp_
     kp_bind_uint(&r, i->location);
     kp_bind_text(&r, i->opcode);
     kp_bind_text(&r, i->text);
+    kp_bind_uint(&r, i->ptx);
+    return kp_sql_end(&r);
+}
+
+static int write_ptx(struct kp_store *s, uint64_t code, const struct kp_ptx_line *line)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_PTX);
+    kp_bind_uint(&r, code);
+    kp_bind_uint(&r, line->line);
+    kp_bind_text(&r, line->text);
     return kp_sql_end(&r);
 }
 
@@ -194,6 +208,8 @@ int kp_store_write_code(struct kp_store *s, const struct kp_code *c)
     rc = rc ? rc : write_locations(s, c);
     for (size_t i = 0; !rc && i < c->n_instructions; i++)
         rc = write_instruction(s, c->id, &c->instructions[i]);
+    for (size_t i = 0; !rc && i < c->n_ptx; i++)
+        rc = write_ptx(s, c->id, &c->ptx[i]);
     return rc;
 }
 
@@ -286,6 +302,7 @@ static void read_instruction(struct kp_sql *r, struct kp_code *out)
     i->location = (uint32_t)kp_column_uint(r);
     i->opcode = kp_column_text(r);
     i->text = kp_column_text(r);
+    i->ptx = (uint32_t)kp_column_uint(r);
 }
 
 static int read_instructions(struct kp_store *s, struct kp_code *out)
@@ -297,7 +314,25 @@ static int read_instructions(struct kp_store *s, struct kp_code *out)
     return kp_sql_finish(&r);
 }
 
-int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool *found)
+static void read_ptx_line(struct kp_sql *r, struct kp_code *out)
+{
+    uint32_t line = (uint32_t)kp_column_uint(r);
+    char *text = kp_column_text(r);
+    if (!r->rc && (!text || kp_code_add_ptx(out, line, text, SIZE_MAX)))
+        r->rc = SQLITE_NOMEM;
+    free(text);
+}
+
+static int read_ptx(struct kp_store *s, struct kp_code *out)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_PTX);
+    kp_bind_uint(&r, out->id);
+    while (kp_sql_next(&r))
+        read_ptx_line(&r, out);
+    return kp_sql_finish(&r);
+}
+
+int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool with_ptx, bool *found)
 {
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_CODE);
     kp_bind_uint(&r, id);
@@ -312,6 +347,7 @@ int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, boo
         return rc;
     rc = read_locations(s, out);
     rc = rc ? rc : read_instructions(s, out);
+    rc = rc || !with_ptx ? rc : read_ptx(s, out);
     return rc || kp_store_code_is_sound(out) ? rc : SQLITE_CORRUPT;
 }
 

@@ -94,7 +94,7 @@ static const struct table {
     {"name", 1},           {"metric", 1},      {"range_seen", 3}, {"launch_range", 3},  {"frame", 4},
     {"code", 4},           {"source_file", 4}, {"location", 4},   {"instruction", 4},   {"code_counts", 4},
     {"code_metric", 4},    {"series", 4},      {"activity", 7},   {"activity_name", 7}, {"variant", 8},
-    {"variant_metric", 8},
+    {"variant_metric", 8}, {"ptx", 9},
 };
 
 enum { X_NUMBER, X_NAME, X_TYPE, X_NOT_NULL, X_DEFAULT, X_KEY, X_HIDDEN };

@@ -1,4 +1,4 @@
-/* A module's image: its functions, what they reach, their instructions and line tables. */
+/* A module's image: its functions, what they reach, their instructions, line tables and PTX. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -25,6 +25,14 @@ static void check_code(const struct kp_code *c)
     }
 }
 
+static void check_ptx(const struct kp_code *c)
+{
+    for (size_t i = 0; i < c->n_ptx; i++) {
+        kp_fuzz_require(c->ptx[i].line > (i ? c->ptx[i - 1].line : 0), "lines of PTX do not ascend");
+        kp_fuzz_require(kp_code_ptx(c, c->ptx[i].line) == c->ptx[i].text, "a line of PTX is not found");
+    }
+}
+
 static int one_function(const struct kp_cubin_function *f, void *arg)
 {
     struct seen *s = arg;
@@ -38,6 +46,9 @@ static int one_function(const struct kp_cubin_function *f, void *arg)
     rc = kp_cubin_code(s->cubin, f->name, &code);
     kp_fuzz_require(!rc || rc == -ENOENT, "the code of a function");
     check_code(&code);
+    rc = kp_cubin_ptx(s->cubin, &code);
+    kp_fuzz_require(!rc, "the PTX of a function");
+    check_ptx(&code);
     kp_code_free(&code);
     return ++s->n == MOST_FUNCTIONS;
 }

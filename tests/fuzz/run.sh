@@ -18,7 +18,7 @@ seeds() { # NAME: folders of inputs to begin with
     local of=$build/seeds/$1
     [ ! -d "$here/corpus/$1" ] || echo "$here/corpus/$1"
     case $1 in
-    cubin) mkdir -p "$of" && cp tests/data/inline.*.cubin "$of" && echo "$of" ;;
+    cubin) mkdir -p "$of" && cp tests/data/{inline,parts}.*.cubin "$of" && echo "$of" ;;
     esac
 }
 

@@ -22,7 +22,7 @@ one() { # NAME|SOURCE|SED
         ! $LINK -o "$place/harness" "$place"/*.o $REST 2>>"$log"; then
         status='cannot be built'
     else
-        [ "$name" != cubin ] || cp tests/data/inline.*.cubin "$place/inputs"
+        [ "$name" != cubin ] || cp tests/data/{inline,parts}.*.cubin "$place/inputs"
         cp "$here/corpus/$name"/* "$place/inputs" 2>/dev/null
         "$place/harness" -max_total_time=90 -timeout=20 -rss_limit_mb=2048 -max_len=16384 -len_control=0 -reload=0 \
             -artifact_prefix="$place/finding-" "$place/inputs" >"$log" 2>&1 </dev/null || status=found
