@@ -105,7 +105,7 @@ int kp_code_cache_code(struct kp_code_cache *c, uint64_t id, const struct kp_cod
     }
     code->id = id;
     c->codes[c->n_codes++] = code;
-    c->n_instructions += code->n_instructions;
+    c->n_instructions += code->n_instructions + code->n_ptx;
     *out = code->function ? code : NULL;
     return 0;
 }

@@ -86,6 +86,28 @@ static void add_sums(struct kp_source_sums *to, const struct kp_source_sums *mor
         to->stalls[k] += more->stalls[k];
 }
 
+static int ptx_by_line(const void *a, const void *b)
+{
+    uint32_t x = ((const struct kp_ptx_line *)a)->line, y = ((const struct kp_ptx_line *)b)->line;
+    return (x > y) - (x < y);
+}
+
+void kp_source_sums_of_ptx(const struct kp_source_map *s, const struct kp_source_function *f,
+                           struct kp_source_sums *out)
+{
+    const struct kp_code *c = f->code;
+    memset(out, 0, (c->n_ptx + 1) * sizeof *out);
+    for (size_t i = f->first; i < f->end; i++) {
+        const struct kp_instruction *at = s->instructions[i].code;
+        struct kp_ptx_line key = {.line = at ? at->ptx : 0}, *line = NULL;
+        struct kp_source_sums one;
+        if (c->n_ptx)
+            line = bsearch(&key, c->ptx, c->n_ptx, sizeof key, ptx_by_line);
+        kp_source_sums_of(s, &s->instructions[i], &one);
+        add_sums(&out[line ? (size_t)(line - c->ptx) : c->n_ptx], &one);
+    }
+}
+
 const struct kp_stall_reason *kp_source_main_stall(const struct kp_source_sums *sums)
 {
     size_t most = 0;

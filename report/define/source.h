@@ -127,6 +127,10 @@ void kp_source_free(struct kp_source_map *s);
 /* Computes the sums of one instruction. */
 void kp_source_sums_of(const struct kp_source_map *s, const struct kp_source_instruction *i,
                        struct kp_source_sums *out);
+/* Computes the sums of each line of the function's PTX, and behind them that of instructions without such a line.
+ * `out` has room for one more than the code has lines. */
+void kp_source_sums_of_ptx(const struct kp_source_map *s, const struct kp_source_function *f,
+                           struct kp_source_sums *out);
 /* Returns the reason with the most samples, or NULL. */
 const struct kp_stall_reason *kp_source_main_stall(const struct kp_source_sums *sums);
 

@@ -28,7 +28,7 @@ static int write_source(struct kp_writer *w, const struct kp_view *v)
     }
     if (w->out.display->source_lines)
         kp_write_source_lines(w, v, LINES_SHOWN, true);
-    if (w->out.display->source_sass || w->kind->rows)
+    if (w->out.display->source_sass || w->out.display->source_ptx || w->kind->rows)
         write_functions(w, v);
     return 0;
 }
@@ -49,8 +49,9 @@ static int write_launch(struct kp_result *r, void *arg)
 
 /* --- in rows, a field a metric: all metrics have to be known before the first launch is written --- */
 
-enum { PLACE = 7 /* fields for place and text of an instruction */ };
-static const char *const place[PLACE] = {"Function", "Offset", "File", "Line", "Inlined At", "Opcode", "Instruction"};
+enum { PLACE = 9 /* fields for place and text of an instruction */ };
+static const char *const place[PLACE] = {"Function", "Offset",      "File",     "Line", "Inlined At",
+                                         "Opcode",   "Instruction", "PTX Line", "PTX"};
 
 struct names {
     char **at; /* of metrics, sorted */

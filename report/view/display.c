@@ -37,6 +37,7 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.range_names = o->print_nvtx_rename == KP_NVTX_RENAME_KERNEL;
     d.source_lines = kp_choices_has(&o->print_source, KP_SOURCE_LINES);
     d.source_sass = kp_choices_has(&o->print_source, KP_SOURCE_SASS);
+    d.source_ptx = kp_choices_has(&o->print_source, KP_SOURCE_PTX);
     d.source_folders = o->source_folders;
     d.sort = o->sort;
     d.top = top_of(o, TOP_KERNELS);

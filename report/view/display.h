@@ -32,15 +32,15 @@ struct kp_display {
     const struct kp_lookup *lookup; /* finds the call stacks of launches; NULL: stacks are not shown. Not owned */
     const char *trace_columns;      /* metrics, a comma list; NULL or "": the page's own. Not owned */
     bool range_names;               /* kernels are named after their NVTX range, too */
-    bool source_lines, source_sass; /* contents of the page source */
-    const char *source_folders;     /* searched for source files that have moved, a comma list; NULL is "". Not owned */
-    struct kp_code_cache *codes;    /* of the session; set while its pages are printed, NULL without code */
-    enum kp_sort sort;              /* of kernels in summaries */
-    size_t top, top_ranges;         /* kernels and NVTX ranges that a summary lists; 0 = all */
-    uint64_t brief_above;           /* more launches than this are shown in brief on the page details; 0 = never */
-    size_t brief_most;              /* and then at most this many of them in full; 0 = one of each kernel and shape */
-    size_t width;                   /* of a line of text; 0 = KP_LINE_WIDTH (out.h) */
-    bool colors;                    /* of text */
+    bool source_lines, source_sass, source_ptx; /* contents of the page source */
+    const char *source_folders;  /* searched for source files that have moved, a comma list; NULL is "". Not owned */
+    struct kp_code_cache *codes; /* of the session; set while its pages are printed, NULL without code */
+    enum kp_sort sort;           /* of kernels in summaries */
+    size_t top, top_ranges;      /* kernels and NVTX ranges that a summary lists; 0 = all */
+    uint64_t brief_above;        /* more launches than this are shown in brief on the page details; 0 = never */
+    size_t brief_most;           /* and then at most this many of them in full; 0 = one of each kernel and shape */
+    size_t width;                /* of a line of text; 0 = KP_LINE_WIDTH (out.h) */
+    bool colors;                 /* of text */
     const char *file; /* the session file for a command line, where it stays; NULL: there is none. Not owned */
 };
 

@@ -273,6 +273,12 @@ static void write_place(struct kp_csv_writer *c, const struct kp_code *code, con
     }
     kp_csv_field(&c->csv, i->code ? i->code->opcode : "");
     kp_csv_field(&c->csv, i->code ? i->code->text : "");
+    if (i->code && i->code->ptx) {
+        kp_csv_formatted(&c->csv, "%" PRIu32, i->code->ptx);
+        kp_csv_field(&c->csv, kp_code_ptx(code, i->code->ptx));
+    } else {
+        leave_empty(&c->csv, 2);
+    }
 }
 
 static void write_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)

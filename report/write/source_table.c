@@ -403,24 +403,26 @@ static const char *instruction_text(const struct kp_source_map *s, const struct 
     return i->code->opcode && *i->code->opcode ? i->code->opcode : "?";
 }
 
-static void print_instruction(struct kp_out *o, const struct kp_source_map *s, const struct kp_source_instruction *i,
-                              uint64_t most)
+static uint64_t more_of(uint64_t most, const struct kp_source_sums *sums)
 {
-    struct kp_source_sums sums;
-    char offset[16], samples[KP_SHORT_MAX], share[KP_SHORT_MAX], bar[BAR_WIDTH + 1], executed[KP_SHORT_MAX],
+    return sums->v[KP_AT_SAMPLES] > most ? sums->v[KP_AT_SAMPLES] : most;
+}
+
+/* Prints a row: numbers between the label and the text, which is not trusted. NULL without memory for the text. */
+static void print_sums(struct kp_out *o, const struct kp_source_map *s, const char *label,
+                       const struct kp_source_sums *sums, uint64_t most, char *text)
+{
+    char samples[KP_SHORT_MAX], share[KP_SHORT_MAX], bar[BAR_WIDTH + 1], executed[KP_SHORT_MAX],
         divergent[KP_SHORT_MAX], sectors[2 * KP_SHORT_MAX], wavefronts[2 * KP_SHORT_MAX];
-    kp_source_sums_of(s, i, &sums);
-    const struct kp_stall_reason *reason = kp_source_main_stall(&sums);
-    snprintf(offset, sizeof offset, "%04" PRIx32, i->offset);
-    bar_cell(sums.v[KP_AT_SAMPLES], most, bar);
-    pair_cell(sums.v[KP_AT_SECTORS], sums.v[KP_AT_SECTORS_IDEAL], sectors);
-    pair_cell(sums.v[KP_AT_WAVEFRONTS], sums.v[KP_AT_WAVEFRONTS_IDEAL], wavefronts);
-    kp_out_print(o, LISTING_FORMAT, offset, short_cell(sums.v[KP_AT_SAMPLES], samples),
-                 share_cell(sums.v[KP_AT_SAMPLES], s->all.v[KP_AT_SAMPLES], share), bar,
+    const struct kp_stall_reason *reason = kp_source_main_stall(sums);
+    bar_cell(sums->v[KP_AT_SAMPLES], most, bar);
+    pair_cell(sums->v[KP_AT_SECTORS], sums->v[KP_AT_SECTORS_IDEAL], sectors);
+    pair_cell(sums->v[KP_AT_WAVEFRONTS], sums->v[KP_AT_WAVEFRONTS_IDEAL], wavefronts);
+    kp_out_print(o, LISTING_FORMAT, label, short_cell(sums->v[KP_AT_SAMPLES], samples),
+                 share_cell(sums->v[KP_AT_SAMPLES], s->all.v[KP_AT_SAMPLES], share), bar,
                  reason ? reason->label + strlen(KP_STALL_LABEL_PREFIX) : "",
-                 short_cell(sums.v[KP_AT_INSTRUCTIONS], executed), short_cell(sums.v[KP_AT_DIVERGENT], divergent),
+                 short_cell(sums->v[KP_AT_INSTRUCTIONS], executed), short_cell(sums->v[KP_AT_DIVERGENT], divergent),
                  sectors, wavefronts);
-    char *text = strdup(instruction_text(s, i));
     if (!kp_out_has(o, text))
         return;
     kp_make_printable(text);
@@ -429,6 +431,16 @@ static void print_instruction(struct kp_out *o, const struct kp_source_map *s, c
     size_t len;
     for (int indent = 0; kp_wrap_next(&wrap, &line, &len); indent = LISTING_TEXT)
         kp_out_print(o, "%*s%.*s\n", indent, "", (int)len, line);
+}
+
+static void print_instruction(struct kp_out *o, const struct kp_source_map *s, const struct kp_source_instruction *i,
+                              uint64_t most)
+{
+    struct kp_source_sums sums;
+    char offset[16], *text = strdup(instruction_text(s, i));
+    kp_source_sums_of(s, i, &sums);
+    snprintf(offset, sizeof offset, "%04" PRIx32, i->offset);
+    print_sums(o, s, offset, &sums, most, text);
     free(text);
 }
 
@@ -462,37 +474,113 @@ static bool same_location(const struct kp_location *a, const struct kp_location 
     return a == b || (a && b && a->file == b->file && a->line == b->line && a->parent == b->parent);
 }
 
-static void print_function_title(struct kp_out *o, const struct kp_source_function *f)
+static void print_function_title(struct kp_out *o, const struct kp_source_function *f, const char *what)
 {
     char *name = f->code ? kp_demangle(f->code->function) : strdup("function of which the session has no code");
     if (!kp_out_has(o, name))
         return;
     kp_make_printable(name);
-    kp_out_wrapped(o, "    SASS: ", name);
+    kp_out_wrapped(o, what, name);
     free(name);
+    if (o->display->source_ptx && f->code && !f->code->n_ptx)
+        kp_out_wrapped(o, "    Note: ",
+                       "the session has no PTX of it: compile with -lineinfo, and keep the PTX with "
+                       "KPROF_IMPORT_SOURCE=yes (import-source)");
 }
 
-void kp_source_listing_print(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f)
+/* ---- PTX ---- */
+
+/* Returns a copy with blanks in the place of tabs; NULL without memory. */
+static char *ptx_text(const char *text)
 {
-    const struct kp_source_map *s = v->source;
+    char *copy = strdup(text), *at = copy;
+    while (at && (at = strchr(at, '\t')))
+        *at = ' ';
+    return copy;
+}
+
+/* Prints the line of PTX that the next instructions are of. */
+static void print_ptx_mark(struct kp_out *o, const struct kp_code *c, uint32_t line)
+{
+    char *place = NULL;
+    const char *text = kp_code_ptx(c, line);
+    int n = text ? asprintf(&place, "PTX:%" PRIu32 " | %s", line, text) : asprintf(&place, "(no line of PTX)");
+    if (!kp_out_has(o, n < 0 ? NULL : place))
+        return;
+    kp_out_text(o, "  - ", 4);
+    print_line_of_source(o, place, strlen(place), kp_out_width(o) - 4);
+    kp_out_text(o, "\n", 1);
+    free(place);
+}
+
+static void print_ptx_lines(struct kp_out *o, const struct kp_source_map *s, const struct kp_code *c,
+                            const struct kp_source_sums *sums)
+{
+    static const struct kp_source_sums nothing;
+    uint64_t most = 0;
+    for (size_t i = 0; i <= c->n_ptx; i++)
+        most = more_of(most, &sums[i]);
+    for (size_t i = 0; !o->rc && i < c->n_ptx; i++) {
+        char label[16], *text = ptx_text(c->ptx[i].text);
+        snprintf(label, sizeof label, "%" PRIu32, c->ptx[i].line);
+        print_sums(o, s, label, &sums[i], most, text);
+        free(text);
+    }
+    if (memcmp(&sums[c->n_ptx], &nothing, sizeof nothing) != 0) {
+        char rest[] = "(no line of PTX)";
+        print_sums(o, s, "", &sums[c->n_ptx], most, rest);
+    }
+}
+
+static void print_ptx(struct kp_out *o, const struct kp_source_map *s, const struct kp_source_function *f)
+{
+    print_function_title(o, f, "    PTX: ");
+    struct kp_source_sums *sums = f->code && f->code->n_ptx ? calloc(f->code->n_ptx + 1, sizeof *sums) : NULL;
+    if (f->code && f->code->n_ptx && kp_out_has(o, sums)) {
+        kp_source_sums_of_ptx(s, f, sums);
+        kp_out_print(o, LISTING_FORMAT "%s\n", "Line", "Sample", "Share", "", "Stall", "Inst", "Diverg", "Sect/Ideal",
+                     "Wave/Ideal", "PTX");
+        print_ptx_lines(o, s, f->code, sums);
+    }
+    free(sums);
+    kp_out_text(o, "\n", 1);
+}
+
+/* ---- SASS ---- */
+
+static void print_sass(struct kp_out *o, const struct kp_source_map *s, const struct kp_source_function *f,
+                       bool with_ptx)
+{
     uint64_t most = 0;
     struct kp_source_sums sums;
     const struct kp_location *last = NULL;
-    bool marked = false;
+    uint32_t last_ptx = 0;
     for (size_t i = f->first; i < f->end; i++) {
         kp_source_sums_of(s, &s->instructions[i], &sums);
-        most = sums.v[KP_AT_SAMPLES] > most ? sums.v[KP_AT_SAMPLES] : most;
+        most = more_of(most, &sums);
     }
-    print_function_title(o, f);
+    print_function_title(o, f, "    SASS: ");
     kp_out_print(o, LISTING_FORMAT "%s\n", "Offset", "Sample", "Share", "", "Stall", "Inst", "Diverg", "Sect/Ideal",
                  "Wave/Ideal", "Instruction");
     for (size_t i = f->first; !o->rc && i < f->end; i++) {
         const struct kp_source_instruction *at = &s->instructions[i];
-        if (s->has_lines && (!marked || !same_location(last, at->location)))
+        uint32_t ptx = at->code ? at->code->ptx : 0;
+        bool marked = i > f->first, moved = !marked || !same_location(last, at->location);
+        if (s->has_lines && moved)
             print_mark(o, s, at);
-        marked = true;
+        if (with_ptx && (moved || ptx != last_ptx))
+            print_ptx_mark(o, f->code, ptx);
         last = at->location;
+        last_ptx = ptx;
         print_instruction(o, s, at, most);
     }
     kp_out_text(o, "\n", 1);
+}
+
+void kp_source_listing_print(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f)
+{
+    if (o->display->source_ptx && !o->display->source_sass)
+        print_ptx(o, v->source, f);
+    else
+        print_sass(o, v->source, f, o->display->source_ptx && f->code && f->code->n_ptx);
 }

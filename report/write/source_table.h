@@ -10,7 +10,8 @@
  * inlined at, and its text where found. Names missing data, with `help` also how to find files; ends with a blank
  * line. */
 void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t limit, bool help);
-/* Prints all instructions of one function, below their source lines. */
+/* Prints a function as the display asks for: all its instructions, below their source lines, or its PTX by line, or the
+ * instructions below their lines of PTX, too. */
 void kp_source_listing_print(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f);
 
 enum { KP_SHORT_MAX = 16 };

@@ -60,7 +60,13 @@ struct kp_code kp_test_code(uint64_t id)
         c.instructions[i] = (struct kp_instruction){.offset = (uint32_t)(16 * i),
                                                     .location = (uint32_t)(i % 5),
                                                     .opcode = kp_strdup(i % 2 ? "FFMA" : "LDG"),
-                                                    .text = i ? named("FFMA R1, R2, R3,", i) : NULL};
+                                                    .text = i ? named("FFMA R1, R2, R3,", i) : NULL,
+                                                    .ptx = (uint32_t)(i % 4 * 7)};
+    for (uint32_t i = 0; i < id % 3 + 1; i++) {
+        char *text = named("ld.global.f32 \t%f1, [%rd4]; //", id + i);
+        assert_int_equal(kp_code_add_ptx(&c, 7 * (i + 1), text, SIZE_MAX), 0);
+        free(text);
+    }
     return c;
 }
 
@@ -156,6 +162,12 @@ void kp_test_same_code(const struct kp_code *a, const struct kp_code *b)
         assert_int_equal(x->location, y->location);
         same_text(x->opcode, y->opcode);
         same_text(x->text, y->text);
+        assert_int_equal(x->ptx, y->ptx);
+    }
+    assert_int_equal(a->n_ptx, b->n_ptx);
+    for (size_t i = 0; i < a->n_ptx; i++) {
+        assert_int_equal(a->ptx[i].line, b->ptx[i].line);
+        assert_string_equal(a->ptx[i].text, b->ptx[i].text);
     }
 }
 

@@ -82,6 +82,23 @@ static const struct row sum_part[] = {
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
+/* Lines of PTX, and which of them the instructions of transpose_naive are of. */
+static const struct kp_ptx_line transpose_ptx[] = {
+    {12, ".visible .entry _Z15transpose_naivePKfPfi("},
+    {13, ".param .u64 _Z15transpose_naivePKfPfi_param_0,"},
+    {16, "{"},
+    {24, "mov.u32 \t%r1, %ctaid.x;"},
+    {25, "mad.lo.s32 \t%r4, %r1, %r2, %r3;"},
+    {27, "setp.ge.s32 \t%p1, %r4, %r5;"},
+    {28, "@%p1 bra \t$L__BB0_2;"},
+    {31, "mul.wide.s32 \t%rd5, %r6, 4;"},
+    {32, "ld.global.nc.f32 \t%f1, [%rd6];"},
+    {35, "st.global.f32 \t[%rd8], %f1; // a comment which makes it longer than what is left of a line of the page"},
+    {38, "ret;"},
+    {39, "}"},
+};
+static const uint32_t transpose_ptx_of[] = {16, 24, 25, 27, 28, 31, 32, 31, 35, 38, 40, 40, 0, 0};
+
 static void fill_code(struct kp_code *c, uint64_t id, const char *function, const struct row *rows, size_t n)
 {
     *c = (struct kp_code){.id = id, .function = kp_strdup(function), .n_instructions = n};
@@ -105,6 +122,10 @@ static void fill_places(struct kp_code *c)
         c->locations[i] = transpose_places[i];
         c->locations[i].function = kp_strdup(transpose_places[i].function);
     }
+    for (size_t i = 0; i < COUNT(transpose_ptx); i++)
+        assert_int_equal(kp_code_add_ptx(c, transpose_ptx[i].line, transpose_ptx[i].text, SIZE_MAX), 0);
+    for (size_t i = 0; i < c->n_instructions; i++)
+        c->instructions[i].ptx = transpose_ptx_of[i];
     c->files[0].path = kp_strdup("/home/user/src/transpose.cu");
     c->files[0].text = kp_strdup(kp_test_transpose_text);
     c->files[1].path = kp_strdup("/home/user/no/such/folder/index.h");

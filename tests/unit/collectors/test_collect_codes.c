@@ -227,6 +227,10 @@ static void check_texts(uint64_t id, const char *first_instruction, bool embedde
 {
     const struct kp_code *code = kp_codes_get(t.codes, id);
     bool found = false;
+    const char *ptx = kp_code_ptx(code, code->instructions[0].ptx);
+    assert_int_equal(ptx != NULL, embedded);
+    if (ptx && strcmp(code->function, "$calling$called"))
+        assert_string_equal(ptx, "{"); /* where its code begins */
     assert_string_equal(code->instructions[0].text, first_instruction);
     for (size_t i = 0; i < code->n_files; i++) {
         bool is_source = !strcmp(kp_base_name(code->files[i].path), "inline.cu");

@@ -133,7 +133,7 @@ static void every_field_has_its_variable(void **state)
              "KPROF_APPLICATION=4711", "KPROF_NVTX=on", "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/",
              "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_CSV_DEFUSE=yes",
              "KPROF_PRINT_SUMMARY=per-gpu", "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel",
-             "KPROF_PRINT_SOURCE=sass", "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b",
+             "KPROF_PRINT_SOURCE=sass,ptx", "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b",
              "KPROF_PM_SAMPLING_INTERVAL=2000", "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3",
              "KPROF_TIMELINE=on", "KPROF_HTML=/a/b.html", "KPROF_CALL_STACK=python,native", "KPROF_SORT=gain",
              "KPROF_TOP=7", "KPROF_BRIEF_ABOVE=9", "KPROF_RENAME_KERNELS=/dev/null", "KPROF_COLOR=always",
@@ -213,7 +213,7 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.warp_sampling_interval, 31);
     assert_int_equal(o.warp_sampling_buffer_size, 2048);
     assert_int_equal(o.print_nvtx_rename, KP_NVTX_RENAME_KERNEL);
-    assert_chosen(&o.print_source, (const unsigned char[]){KP_SOURCE_SASS}, 1);
+    assert_chosen(&o.print_source, (const unsigned char[]){KP_SOURCE_SASS, KP_SOURCE_PTX}, 2);
     assert_true(o.import_source);
     assert_string_equal(o.source_folders, "a, /b");
     kp_options_free(&o);

@@ -411,6 +411,22 @@ static void parts_of_the_page(void **state)
     free(sass);
 }
 
+/* By line of the PTX, or the instructions below it; a function without PTX says so. */
+static void page_with_ptx(void **state)
+{
+    static char *const environments[][3] = {
+        {"KPROF_PAGE=source", "KPROF_PRINT_SOURCE=ptx"},
+        {"KPROF_PAGE=source", "KPROF_PRINT_SOURCE=sass,ptx"},
+    };
+    static const char *const files[] = {"tests/golden/source_page_ptx.txt", "tests/golden/source_page_sass_ptx.txt"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char *text = print((char **)environments[i]);
+        assert_fits(text);
+        golden(text, files[i]);
+    }
+}
+
 static void page_as_csv(void **state)
 {
     (void)state;
@@ -639,7 +655,9 @@ static int bad_code(void *arg, uint64_t id, struct kp_code *out)
     out->locations[2] = (struct kp_location){7, UINT32_MAX, 99, NULL};
     static const uint32_t offsets[] = {16, 16, 0, 48, 32, UINT32_MAX}; /* not ascending */
     for (size_t i = 0; i < 6; i++)
-        out->instructions[i] = (struct kp_instruction){offsets[i], (uint32_t)i, NULL, NULL, false};
+        out->instructions[i] = (struct kp_instruction){offsets[i], (uint32_t)i, NULL, NULL, false, (uint32_t)(3 * i)};
+    for (uint32_t i = 0; i < 3; i++) /* not ascending, either */
+        kp_code_add_ptx(out, 9 - 3 * i, escape, SIZE_MAX);
     out->instructions[5].text =
         kp_strdup("A\x1b_token_that_cannot_be_broken_anywhere_and_is_much_longer_than_its_column");
     out->instructions[5].opcode = kp_strdup("");
@@ -651,6 +669,8 @@ static void hostile_values_are_shown_as_well_as_can_be(void **state)
     struct kp_recording bad = kp_test_recording();
     char *const environments[][3] = {{"KPROF_PAGE=source"},
                                      {"KPROF_PAGE=source", "KPROF_CSV=1"},
+                                     {"KPROF_PAGE=source", "KPROF_PRINT_SOURCE=ptx"},
+                                     {"KPROF_PAGE=source", "KPROF_PRINT_SOURCE=cuda,sass,ptx"},
                                      {"KPROF_SECTION=SourceCounters,WarpStateStats", "KPROF_PRINT_DETAILS=all"}};
     (void)state;
     while (bad.n > 1)
@@ -671,7 +691,7 @@ static void hostile_values_are_shown_as_well_as_can_be(void **state)
     assert_int_equal(kp_result_add_counts(&bad.results[0], &empty), 0);
     struct kp_lookup lookup = {.code = bad_code};
     assert_int_equal(kp_derive_source(&bad.results[0], &lookup, category), 0);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
         char *text = print_with(&bad, lookup, environments[i]);
         if (i != 1)
             assert_fits(text);
@@ -745,6 +765,7 @@ int main(void)
         cmocka_unit_test(page_as_text),
         cmocka_unit_test(parts_of_the_page),
         cmocka_unit_test(dropped_samples_are_told_with_what_keeps_them),
+        cmocka_unit_test(page_with_ptx),
         cmocka_unit_test(page_as_csv),
         cmocka_unit_test(section_has_the_hottest_lines),
         cmocka_unit_test(rules_name_the_line),

@@ -201,7 +201,8 @@ static void a_file_of_a_version_before(void **state)
         int n = 0;
         write_session(p->file);
         sql(p->file, "DROP VIEW line_values; DROP VIEW code_values; DROP TABLE frame; DROP TABLE code;"
-                     "DROP TABLE source_file; DROP TABLE location; DROP TABLE instruction; DROP TABLE code_counts;"
+                     "DROP TABLE source_file; DROP TABLE location; DROP TABLE instruction; DROP TABLE ptx; DROP TABLE "
+                     "code_counts;"
                      "DROP TABLE code_metric; DROP TABLE series; ALTER TABLE launch DROP COLUMN stack;"
                      "ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN node;"
                      "ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted;"
@@ -221,6 +222,28 @@ static void a_file_of_a_version_before(void **state)
     }
 }
 
+/* Version 8 has instructions without lines of PTX. */
+static void a_file_without_ptx(void **state)
+{
+    struct kp_test_place *p = *state;
+    struct kp_code code, wanted = kp_test_code(FIRST_CODE);
+    char *err = NULL;
+    write_session(p->file);
+    sql(p->file, "DROP VIEW line_values; DROP VIEW code_values; DROP TABLE ptx;"
+                 "ALTER TABLE instruction DROP COLUMN ptx; PRAGMA user_version=8");
+    struct kp_store *s = kp_test_reopen(p->file);
+    kp_test_done(kp_store_get_code(s, FIRST_CODE, &code, &err), &err);
+    assert_int_equal(code.n_ptx, 0);
+    assert_int_equal(code.n_instructions, wanted.n_instructions);
+    for (size_t i = 0; i < code.n_instructions; i++) {
+        assert_int_equal(code.instructions[i].ptx, 0);
+        assert_string_equal(code.instructions[i].opcode, wanted.instructions[i].opcode);
+    }
+    kp_store_close(s);
+    kp_code_free(&code);
+    kp_code_free(&wanted);
+}
+
 /* --- writing --- */
 
 static void code_that_contradicts_itself_is_refused(void **state)
@@ -231,12 +254,13 @@ static void code_that_contradicts_itself_is_refused(void **state)
     kp_test_done(kp_store_create(p->file, false, &s, &err), &err);
     kp_test_done(kp_store_begin(s, &err), &err);
     put_stack(s, FIRST_STACK);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         struct kp_code code = kp_test_code(FIRST_CODE);
-        uint32_t *const broken[] = {&code.locations[1].file,      &code.locations[1].parent,
-                                    &code.locations[3].parent,    &code.locations[0].parent,
-                                    &code.instructions[1].offset, &code.instructions[1].location};
-        const uint32_t values[] = {3, 5, 2, 1, 0, 5};
+        uint32_t *const broken[] = {
+            &code.locations[1].file,   &code.locations[1].parent,    &code.locations[3].parent,
+            &code.locations[0].parent, &code.instructions[1].offset, &code.instructions[1].location,
+            &code.ptx[1].line};
+        const uint32_t values[] = {3, 5, 2, 1, 0, 5, 7};
         *broken[i] = values[i];
         if (kp_store_put_code(s, &code, &err) != -EINVAL || !err || !strstr(err, "_Z6kernelPf"))
             fail_msg("fault %d: %s", i, err ? err : "is taken");
@@ -353,6 +377,7 @@ static void broken_rows_are_an_error(void **state)
         "UPDATE instruction SET location = 5 WHERE offset = 16",
         "UPDATE instruction SET location = -1 WHERE offset = 16",
         "UPDATE instruction SET offset = 4294967296 WHERE offset = 16",
+        "UPDATE ptx SET line = 4294967297 WHERE line = 14",
     };
     struct kp_test_place *p = *state;
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
@@ -377,6 +402,11 @@ static void odd_rows_do_no_harm(void **state)
         "UPDATE launch SET stack = 'x'",
         "UPDATE location SET line = -1, function = 8",
         "UPDATE instruction SET opcode = NULL, text = x'ff'",
+        "UPDATE instruction SET ptx = -1",
+        "UPDATE instruction SET ptx = 'x'",
+        "UPDATE ptx SET text = NULL",
+        "UPDATE ptx SET text = x'ff00ff', line = -line",
+        "UPDATE ptx SET code = 99 WHERE code = 11",
         "UPDATE source_file SET text = x'00', path = path || zeroblob(20)",
         "UPDATE series SET name = NULL, unit = NULL, start_ns = 'x', interval_ns = NULL",
     };
@@ -707,6 +737,7 @@ int main(void)
         IN_A_FOLDER(what_is_not_there),
         IN_A_FOLDER(nothing_is_something),
         IN_A_FOLDER(a_file_of_a_version_before),
+        IN_A_FOLDER(a_file_without_ptx),
         IN_A_FOLDER(code_that_contradicts_itself_is_refused),
         IN_A_FOLDER(a_failed_window_takes_its_code_along),
         IN_A_FOLDER(broken_rows_are_an_error),
