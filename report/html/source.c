@@ -80,9 +80,16 @@ static size_t code_of(struct kp_data *d, const struct kp_source_map *s, const st
         const struct kp_source_instruction *at = &s->instructions[i];
         const char *text = at->code ? at->code->text : NULL;
         text = text && *text ? text : at->code ? at->code->opcode : NULL;
-        fprintf(draft.to, "%s[%" PRIu32 ",%ld,%zu]", i > f->first ? "," : "", at->offset,
+        fprintf(draft.to, "%s[%" PRIu32 ",%ld,%zu", i > f->first ? "," : "", at->offset,
                 at->location ? (long)(at->location - f->code->locations) : -1L, kp_data_string(d, text));
+        if (at->code && f->code->n_ptx)
+            fprintf(draft.to, ",%" PRIu32, at->code->ptx);
+        fputc(']', draft.to);
     }
+    fputs("],\"ptx\":[", draft.to);
+    for (size_t i = 0; f->code && i < f->code->n_ptx; i++)
+        fprintf(draft.to, "%s[%" PRIu32 ",%zu]", i ? "," : "", f->code->ptx[i].line,
+                kp_data_string(d, f->code->ptx[i].text));
     fputs("]}", draft.to);
     return kp_draft_add(d, &draft, KP_DATA_CODES);
 }

@@ -18,7 +18,8 @@ make_session cutlass "$folder/demo.kprof" "$folder/cutlass.kprof"
 make_session hostile "$folder/demo.kprof" "$folder/hostile.kprof"
 make_session timeline "$folder/demo.kprof" "$folder/timeline.kprof" 2000
 mv "$folder/hostile.kprof" "$tmp/hostile.kprof"
-make_session timeline "$tmp/hostile.kprof" "$folder/hostile.kprof" 300
+make_session timeline "$tmp/hostile.kprof" "$tmp/hostile-timeline.kprof" 300
+make_session ptx "$tmp/hostile-timeline.kprof" "$folder/hostile.kprof"
 
 for session in demo source some many strip cutlass timeline hostile; do
     "$kprof" report --html "$folder/$session.html" "$folder/$session.kprof" >"$tmp/said" 2>&1 || fail "--html of $session: $(cat "$tmp/said")"

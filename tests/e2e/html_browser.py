@@ -489,7 +489,7 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
-USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "cutlass": [html_use.names], "some": [], "timeline": [], "compare": [], "beside": []}
+USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "cutlass": [html_use.names], "some": [], "timeline": [], "compare": [], "beside": [], "hostile": [html_use.ptx]}
 
 
 def main():
@@ -510,7 +510,7 @@ def main():
         for use in USES.get(name, []):
             use(browser, fault, path, name)
             quiet(browser, path, f"{name}: {use.__name__}")
-        if name in USES and name not in ("strip", "cutlass"):
+        if name in USES and name not in ("strip", "cutlass", "hostile"):
             looks(browser, path, name)
         if name == "some":
             flame(browser, path, name)

@@ -6,6 +6,7 @@ html_sessions.py strip FROM TO   ten more launches of the first kernel, of which
 html_sessions.py cutlass FROM TO   kernels that differ in a template's argument alone
 html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
 html_sessions.py timeline FROM TO N   a timeline of N kernels, with copies, ranges, and all launches on it
+html_sessions.py ptx FROM TO   one with a timeline gets PTX: a line for two instructions each but the first two, and one of none
 html_sessions.py slower FROM TO   the first kernel takes twice the time
 html_sessions.py other FROM TO   another build: the first kernel takes half the time, the second one has another name"""
 import random
@@ -119,6 +120,24 @@ def timeline(db, n):
         at += length if i % 3 else 0
 
 
+PTX = """
+CREATE TABLE variant(launch INTEGER, position INTEGER, name TEXT, grid_x INTEGER, grid_y INTEGER, grid_z INTEGER,
+ block_x INTEGER, block_y INTEGER, block_z INTEGER, passes INTEGER, note TEXT, PRIMARY KEY(launch, position)) WITHOUT ROWID;
+CREATE TABLE variant_metric(launch INTEGER, position INTEGER, name INTEGER, kind INTEGER, value,
+ PRIMARY KEY(launch, position, name)) WITHOUT ROWID;
+CREATE TABLE ptx(code INTEGER, line INTEGER, text TEXT, PRIMARY KEY(code, line)) WITHOUT ROWID;
+ALTER TABLE instruction ADD COLUMN ptx INTEGER;
+UPDATE instruction SET ptx = 21 + offset / 32 WHERE offset >= 32;
+PRAGMA user_version = 9;
+"""
+
+
+def ptx(db):
+    db.executescript(PTX)
+    db.execute("INSERT INTO ptx SELECT DISTINCT code, ptx, ? FROM instruction WHERE ptx > 0", (HOSTILE[1],))
+    db.execute("INSERT INTO ptx SELECT id, 7, ? FROM code", (HOSTILE[0],))
+
+
 def hostile(db):
     add_stack(db, 1)
     db.execute("UPDATE frame SET function = ?, file = ?", (HOSTILE[0], HOSTILE[1]))
@@ -154,6 +173,8 @@ def main():
         cutlass(db)
     elif what == "strip":
         strip(db)
+    elif what == "ptx":
+        ptx(db)
     elif what == "slower":
         take(db, 0, 2)
     elif what == "other":

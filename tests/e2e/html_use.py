@@ -95,6 +95,35 @@ def inlined(browser, fault, path, name):
         fault(f"{name}: inlined code leads to no instructions")
 
 
+def ptx(browser, fault, path, name):
+    """Between the source and the instructions stands the PTX: a row that is picked marks its rows in the two other lists, whose
+    values add up to those of its instructions. Where the session has no PTX there are two lists."""
+    browser.open(path)
+    browser.go(browser.run("'/source/' + JSON.parse(document.getElementById('data').textContent).full.find(f => f.source.length).launch"))
+    rows = "[...document.querySelectorAll('.code')].map(c => [...c.querySelectorAll(%s)].map(n => [n.dataset.key, Number(n.dataset.value)]))"
+    lists = browser.run("[...document.querySelectorAll('.code')].map(c => c.getAttribute('aria-label').split(' ')[0])")
+    if lists != ["Source", "PTX", "Instructions"]:
+        fault(f"{name}: lists of the source are {lists}")
+        return
+    instructions = browser.run(rows % "'.counted'")[2]
+    first = instructions[0][0]
+    for at, key, wanted in ((1, instructions[2], [instructions[2], instructions[3]]), (2, instructions[2], None), (2, instructions[0], None)):
+        number = 21 + int(key[0]) * 16 // 32
+        browser.run(f"[...document.querySelectorAll('.code')[{at}].querySelectorAll('.counted')].find(n => n.dataset.key.split(':').pop() === '{number if at == 1 else key[0]}').click()")
+        picked = browser.run(rows % "'.picked'")
+        has_ptx = key[0] != first
+        if len(picked[0]) != 1 or [p[0].split(":")[1] for p in picked[1]] != [str(number)] * has_ptx or key not in picked[2]:
+            fault(f"{name}: a click in list {at} on {key} marks {picked}")
+        if wanted and (picked[2] != wanted or picked[1][0][1] != sum(w[1] for w in wanted)):
+            fault(f"{name}: the line of PTX {picked[1]} has the instructions {picked[2]}")
+    browser.run("[...document.querySelector('.code').querySelectorAll('.counted')].pop().click()")
+    picked = browser.run(rows % "'.picked'")
+    if len(picked[0]) != 1 or not picked[1] or not picked[2]:
+        fault(f"{name}: a click on a line of the source marks {picked}")
+    if browser.run("[...document.querySelectorAll('.code')[1].children].filter(n => n.textContent.startsWith('7')).some(n => n.matches('.counted'))"):
+        fault(f"{name}: a line of PTX without instructions has values")
+
+
 CELLS = """(() => {
   const data = JSON.parse(document.getElementById('data').textContent), tip = document.getElementById('tip');
   const formulas = new Map(data.metrics.map(m => m.map(i => data.strings[i])).map(m => [m[0], m[2]]));

@@ -385,6 +385,8 @@ static const struct kp_display displays[] = {
     TEXT(SUMMARY),
     TEXT(TRACE),
     TEXT(SOURCE),
+    {.n_pages = 1, .pages = {KP_PAGE_SOURCE}, .source_ptx = true},
+    {.n_pages = 1, .pages = {KP_PAGE_SOURCE}, .source_sass = true, .source_ptx = true},
     TEXT(PM),
     CSV(DETAILS),
     CSV(RAW),

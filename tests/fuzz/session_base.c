@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 
 /* Of the code of each function, so that a session is read and shown in a few milliseconds. */
-enum { LAUNCHES = 2, INSTRUCTIONS = 6, LOCATIONS = 5, CODE_METRICS = 4, METRICS = 12 };
+enum { LAUNCHES = 2, INSTRUCTIONS = 6, LOCATIONS = 5, PTX_LINES = 2, CODE_METRICS = 4, METRICS = 12 };
 
 static char empty[] = "", domain[] = "loader", name[] = "step 1", category[] = "2", payload[] = "3.5";
 static char function[] = "main", file[] = "/src/main.c", module[] = "/bin/program", python[] = "/src/train.py";
@@ -42,9 +42,13 @@ static void cut_code(struct kp_code *c)
     for (size_t i = 0; i < c->n_locations; i++)
         if (c->locations[i].parent > c->n_locations)
             c->locations[i].parent = 0;
-    for (size_t i = 0; i < c->n_instructions; i++)
+    for (size_t i = 0; i < c->n_instructions; i++) {
         if (c->instructions[i].location > c->n_locations)
             c->instructions[i].location = (uint32_t)c->n_locations;
+        c->instructions[i].ptx = (uint32_t)i / 2 + 1;
+    }
+    for (uint32_t line = c->n_ptx ? UINT32_MAX : 1; line <= PTX_LINES; line++)
+        kp_fuzz_require(!kp_code_add_ptx(c, line, "add.s64 \t%rd4, %rd2, %rd3;", SIZE_MAX), "no memory");
 }
 
 static void put_codes(struct writing *w, struct kp_result *r)

@@ -11,7 +11,7 @@
  *   paths     [push-pop ranges of the launching thread, other ranges]
  *   rules     [rule, section, what it is about]
  *   stacks    frames [function, file, line, is Python, module], the innermost first
- *   codes     {name, files, locations, instructions}
+ *   codes     {name, files, locations, instructions, ptx}; an instruction is [offset, location, text, line of the PTX]
  *   sessions, launches (the fields below), full (what the page of a launch shows)
  */
 "use strict";

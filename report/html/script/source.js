@@ -13,10 +13,11 @@ function instructionsOf(full) {
   const all = full.source.flatMap(part => {
     const code = data.codes[part.code];
     const list = code.instructions.map(
-        ([offset, location, disassembly], i) => ({
+        ([offset, location, disassembly, ptx], i) => ({
           code,
           offset,
           location,
+          ptx: ptx ? part.code + ":" + ptx : null,
           text: text(disassembly),
           stalls: [],
           values: Object.fromEntries(Object.entries(part.values).map(([name, values]) => [name, values[i]]))
@@ -219,37 +220,74 @@ function sassRows(instructions, by) {
   });
 }
 
-function sourceView(instructions, file, by, atCalls) {
+/* The PTX of the launch's functions: each line with the sums of its instructions. */
+function ptxRows(full, instructions, by) {
+  const sums = new Map();
+  for (const instruction of instructions.filter(i => i.ptx)) {
+    if (!sums.has(instruction.ptx)) sums.set(instruction.ptx, {values: {}, stalls: new Map(), instructions: []});
+    addTo(sums.get(instruction.ptx), instruction);
+  }
+  return full.source.filter(part => data.codes[part.code].ptx.length).flatMap(part => {
+    const code = data.codes[part.code];
+    const head = {key: "f" + part.code, label: "", text: text(code.name), value: 0, values: null};
+    return [head, ...code.ptx.map(([line, words]) => {
+      const key = part.code + ":" + line, of = sums.get(key);
+      return {
+        key,
+        label: String(line),
+        text: text(words),
+        value: of ? of.values[by] || 0 : 0,
+        values: of ? of.values : null,
+        stalls: of ? of.stalls : []
+      };
+    })];
+  });
+}
+
+/* Up to three lists, of which a row that is picked marks its rows in the others: source, PTX, instructions. */
+function sourceView(full, instructions, file, by, atCalls) {
   const total = instructions.reduce((sum, i) => sum + (i.values[by] || 0), 0);
   const placed = instructions.map(ins => {
-    const place = placeOf(ins, atCalls);
+    const place = file && placeOf(ins, atCalls);
     return place && text(place.file[0]) === file.path ? String(place.line) : null;
   });
-  let lines = null, sass = null;
-  const of = line => placed.flatMap((p, i) => p === line ? [String(i)] : []);
+  const views = {lines: null, ptx: null, sass: null};
+  const keys = {lines: i => placed[i], ptx: i => instructions[i].ptx, sass: i => String(i)};
+  /* Marks the instructions of that number in each list, and moves all lists but the one that was used. */
+  const mark = (used, numbers) => {
+    for (const [name, view] of Object.entries(views))
+      if (view) markRows(view, [...new Set(numbers.map(keys[name]).filter(Boolean))], name !== used);
+  };
+  const of = (name, key) => instructions.flatMap((_, i) => key && keys[name](i) === key ? [i] : []);
   const pickLine = row => {
-    markRows(lines, [row.key], false);
-    markRows(sass, row.members || of(row.key), true);
+    mark("lines", row.members ? row.members.map(Number) : of("lines", row.key));
+    markRows(views.lines, [row.key], false);
   };
+  const pickPtx = ({key}) => mark("ptx", of("ptx", key));
   const pickInstruction = ({key}) => {
-    const line = placed[Number(key)];
-    markRows(lines, line ? [line] : [], true);
-    markRows(sass, line ? of(line) : [key], false);
+    const same = of("lines", placed[Number(key)]);
+    mark("sass", same.length ? same : [Number(key)]);
+    if (views.ptx) markRows(views.ptx, [instructions[Number(key)].ptx].filter(Boolean), true);
   };
-  lines = codeList(lineRows(file, by, atCalls), "Source of " + file.path, total, pickLine);
-  sass = codeList(sassRows(instructions, by), "Instructions", total, pickInstruction);
-  const hottest = [...file.lines].sort((a, b) => (b[1].values[by] || 0) - (a[1].values[by] || 0))[0];
+  const ptx = ptxRows(full, instructions, by);
+  if (file) views.lines = codeList(lineRows(file, by, atCalls), "Source of " + file.path, total, pickLine);
+  if (ptx.length) views.ptx = codeList(ptx, "PTX", total, pickPtx);
+  views.sass = codeList(sassRows(instructions, by), "Instructions", total, pickInstruction);
+  const hottest = file && [...file.lines].sort((a, b) => (b[1].values[by] || 0) - (a[1].values[by] || 0))[0];
   return {
     node: el(
-        "div", {class: "source"},
-        el("div", {}, el("h3", {}, file.path),
-           file.text === null ?
-               el("p", {class: "hint"},
-                  "The text of this file is not in the session. Profile with --import-source yes, or give the report --source-folders.") :
-               null,
-           lines.list),
-        el("div", {}, el("h3", {}, "Instructions (SASS)"), sass.list)),
-    start: () => hottest && (pickLine({key: String(hottest[0])}), markRows(lines, [String(hottest[0])], true))
+        "div", {class: !file && !views.ptx ? null : file && views.ptx ? "source with-ptx" : "source"},
+        file ?
+            el("div", {}, el("h3", {}, file.path),
+               file.text === null ?
+                   el("p", {class: "hint"},
+                      "The text of this file is not in the session. Profile with --import-source yes, or give the report --source-folders.") :
+                   null,
+               views.lines.list) :
+            null,
+        views.ptx ? el("div", {}, el("h3", {}, "PTX"), views.ptx.list) : null,
+        el("div", {}, el("h3", {}, "Instructions (SASS)"), views.sass.list)),
+    start: () => hottest && (pickLine({key: String(hottest[0])}), markRows(views.lines, [String(hottest[0])], true))
   };
 }
 
@@ -294,7 +332,7 @@ function sourceCard(launch, full) {
     if (!file) {
       place.replaceChildren(
           el("p", {class: "hint"}, "No line is known: compile with -lineinfo."),
-          codeList(sassRows(instructions, by), "Instructions", total, () => {}).list);
+          sourceView(full, instructions, null, by, atCalls).node);
       return;
     }
     pickFile.value = path = file.path;
@@ -302,7 +340,7 @@ function sourceCard(launch, full) {
       path = to;
       update();
     }));
-    const view = sourceView(instructions, file, by, atCalls);
+    const view = sourceView(full, instructions, file, by, atCalls);
     place.replaceChildren(view.node);
     requestAnimationFrame(view.start);
   };
