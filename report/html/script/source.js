@@ -230,17 +230,19 @@ function ptxRows(full, instructions, by) {
   return full.source.filter(part => data.codes[part.code].ptx.length).flatMap(part => {
     const code = data.codes[part.code];
     const head = {key: "f" + part.code, label: "", text: text(code.name), value: 0, values: null};
-    return [head, ...code.ptx.map(([line, words]) => {
-      const key = part.code + ":" + line, of = sums.get(key);
-      return {
-        key,
-        label: String(line),
-        text: text(words),
-        value: of ? of.values[by] || 0 : 0,
-        values: of ? of.values : null,
-        stalls: of ? of.stalls : []
-      };
-    })];
+    return [
+      head, ...code.ptx.map(([line, words]) => {
+        const key = part.code + ":" + line, of = sums.get(key);
+        return {
+          key,
+          label: String(line),
+          text: text(words),
+          value: of ? of.values[by] || 0 : 0,
+          values: of ? of.values : null,
+          stalls: of ? of.stalls : []
+        };
+      })
+    ];
   });
 }
 
@@ -276,7 +278,7 @@ function sourceView(full, instructions, file, by, atCalls) {
   const hottest = file && [...file.lines].sort((a, b) => (b[1].values[by] || 0) - (a[1].values[by] || 0))[0];
   return {
     node: el(
-        "div", {class: !file && !views.ptx ? null : file && views.ptx ? "source with-ptx" : "source"},
+        "div", {class: ["", "", "source", "source with-ptx"][Object.values(views).filter(Boolean).length]},
         file ?
             el("div", {}, el("h3", {}, file.path),
                file.text === null ?
