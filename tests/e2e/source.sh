@@ -129,6 +129,10 @@ pages() {
     expect "page source: the load" "$(grep ' LDG$' "$tmp/sass" | awk '{print $(NF-2), $(NF-1)}')" "32 256/128"
     samples=$(sed -n 's/^    Hottest Lines.*; \([0-9,]*\) samples.*/\1/p' "$tmp/report" | tr -d ,)
 
+    both "page source, PTX" env KPROF_PAGE=source KPROF_PRINT_SOURCE=sass,ptx $one "$programs/p_direct"
+    grep '^  - PTX:' "$tmp/report" >"$tmp/ptx"
+    expect "page source: lines of PTX" "$(sed 's/^  - PTX:[1-9][0-9]* | add.u32  %r1, %r1, //' "$tmp/ptx" | tr '\n' ' ')" \
+        '0; 1; 2; 3; 7; 8; 9; 10; '
     both "page source, CSV" env KPROF_PAGE=source KPROF_CSV=on $one "$programs/p_direct"
     fields >"$tmp/fields"
     expect "page source, CSV: rows" "$(wc -l <"$tmp/fields")" $((1 + 16))
@@ -201,6 +205,9 @@ stored() {
         "$build/kprof" report --page source "$tmp/$import.kprof" >"$tmp/later" 2>&1 || fail "kprof report"
         [ $import = yes ] && wanted=1 || wanted=0
         expect "import-source=$import: text" "$(grep -c 'line_17();' "$tmp/later" | sed 's/^[1-9][0-9]*$/1/')" $wanted
+        "$build/kprof" report --page source --print-source ptx "$tmp/$import.kprof" >"$tmp/ptx" 2>&1 || fail "kprof report"
+        expect "import-source=$import: PTX" "$(grep -c '\.visible \.entry axpy_inplace()$' "$tmp/ptx" | sed 's/^[1-9][0-9]*$/1/')" $wanted
+        expect "import-source=$import: no PTX" "$(grep -c 'Note: the session has no PTX of it: ' "$tmp/ptx" | sed 's/^[1-9][0-9]*$/1/')" $((1 - wanted))
         [ $import = no ] || expect "import-source=yes: notes" "$(grep -c 'was not found' "$tmp/later")" 0
     done
 }

@@ -1,8 +1,8 @@
 /*
  * The machine code of a module: an ELF image of the form that ptxas writes for CUDA 13, with a section of instructions
- * for each kernel, symbols, numbers of registers and a line table. A module that was loaded from such an image has a
- * copy of it; for all others one is made, with code that never runs but looks like a small kernel's, and lines of a
- * file of kernels that does not exist.
+ * for each kernel, symbols, numbers of registers, line tables and PTX. A module that was loaded from such an image has
+ * a copy of it; for all others one is made, with code that never runs but looks like a small kernel's, and lines of a
+ * file of kernels that does not exist. Its PTX has an instruction for each of these lines.
  */
 #include "core.h"
 
@@ -31,6 +31,9 @@ enum cubin_section {
     SYMBOLS,
     LINES,
     LINE_RELOCATIONS,
+    PTX_LINES,
+    PTX_RELOCATIONS,
+    PTX,
     INFO,
     CALL_GRAPH,
     FIRST_CODE
@@ -105,7 +108,12 @@ static void put_leb(struct bytes *to, int64_t value)
 
 /* An image in the making: the contents of its sections, and the tables of them. */
 struct cubin {
-    struct bytes names, symbol_names, symbols, lines, relocations, info, calls;
+    struct bytes names, symbol_names, symbols, info, calls;
+    struct table {
+        struct bytes lines, relocations;
+    } source, to_ptx;
+    struct bytes ptx;
+    int ptx_lines;
     struct bytes headers; /* of the sections with code */
     struct bytes file;
 };
@@ -168,20 +176,27 @@ static void put_row(struct rows *rows, size_t offset, int line)
     put_byte(rows->to, COPY);
 }
 
-static struct bytes put_code(struct bytes *lines, const struct kernel_code *code, int line)
+static struct bytes put_code(const struct kernel_code *code)
 {
     struct bytes text = {NULL, 0};
-    struct rows rows = {lines, 0, 1};
 
     for (size_t i = 0; i < sizeof(body) / sizeof(body[0]); i++)
-        for (int n = times(&body[i], code); n; n--) {
-            put_row(&rows, text.size, line + body[i].line);
+        for (int n = times(&body[i], code); n; n--)
             put_instruction(&text, &body[i]);
-        }
     while (text.size % CODE_ALIGNMENT)
         put_instruction(&text, &padding);
-    advance(&rows, text.size);
     return text;
+}
+
+static void put_rows(struct bytes *lines, const struct kernel_code *code, size_t size, int line)
+{
+    struct rows rows = {lines, 0, 1};
+    size_t offset = 0;
+
+    for (size_t i = 0; i < sizeof(body) / sizeof(body[0]); i++)
+        for (int n = times(&body[i], code); n; n--, offset += INSTRUCTION)
+            put_row(&rows, offset, line + body[i].line);
+    advance(&rows, size);
 }
 
 /* Where the line table says how many bytes of it follow. */
@@ -194,7 +209,7 @@ static void set_length(struct bytes *lines, size_t offset)
     memcpy(lines->at + offset, &length, sizeof(length));
 }
 
-static void begin_lines(struct bytes *lines)
+static void begin_lines(struct bytes *lines, const char *name)
 {
     /* DWARF 2: lengths to be set at the end; one byte a step, statements, the range of special opcodes, the first of
      * these, the numbers of operands of the others */
@@ -203,21 +218,42 @@ static void begin_lines(struct bytes *lines)
 
     put(lines, start, sizeof(start));
     put_byte(lines, 0); /* no folders */
-    put_text(lines, line_file);
-    put(lines, file_end, sizeof(file_end));
+    if (name)
+        put_text(lines, name);
+    put(lines, file_end, name ? sizeof(file_end) : 1);
     set_length(lines, HEADER_LENGTH);
 }
 
-static void put_sequence(struct cubin *c, struct bytes *text, const struct kernel_code *code, int line, size_t symbol)
+static void put_sequence(struct table *to, const struct kernel_code *code, size_t size, int line, size_t symbol)
 {
     static const unsigned char set_address[] = {0, 9, 2}, end[] = {0, 1, 1};
     Elf64_Rela relocation;
 
-    put(&c->lines, set_address, sizeof(set_address));
-    relocation = (Elf64_Rela){.r_offset = put(&c->lines, NULL, 8), .r_info = ELF64_R_INFO(symbol, RELOCATION_64)};
-    put(&c->relocations, &relocation, sizeof(relocation));
-    *text = put_code(&c->lines, code, line);
-    put(&c->lines, end, sizeof(end));
+    put(&to->lines, set_address, sizeof(set_address));
+    relocation = (Elf64_Rela){.r_offset = put(&to->lines, NULL, 8), .r_info = ELF64_R_INFO(symbol, RELOCATION_64)};
+    put(&to->relocations, &relocation, sizeof(relocation));
+    put_rows(&to->lines, code, size, line);
+    put(&to->lines, end, sizeof(end));
+}
+
+/* The file is 0, as in a module that was compiled as a whole. */
+static void put_ptx_sequence(struct cubin *c, const struct kernel_code *code, size_t size, size_t symbol)
+{
+    static const unsigned char set_file[] = {4, 0};
+    char text[600];
+
+    put(&c->to_ptx.lines, set_file, sizeof(set_file));
+    snprintf(text, sizeof(text), ".visible .entry %s()", code->name);
+    put_text(&c->ptx, text);
+    put_text(&c->ptx, "{");
+    put_sequence(&c->to_ptx, code, size, c->ptx_lines + 3, symbol);
+    for (int line = 0; line <= padding.line; line++) {
+        snprintf(text, sizeof(text), "add.u32 \t%%r1, %%r1, %d;", line);
+        put_text(&c->ptx, text);
+    }
+    put_text(&c->ptx, "}");
+    put_text(&c->ptx, "");
+    c->ptx_lines += padding.line + 5;
 }
 
 /* A kernel of the table has its lines, whichever the module. */
@@ -276,7 +312,9 @@ static void put_kernel(struct cubin *c, const struct kernel_code *code, size_t p
     struct bytes text;
     char name[512];
 
-    put_sequence(c, &text, code, first_line(code, position), index);
+    text = put_code(code);
+    put_sequence(&c->source, code, text.size, first_line(code, position), index);
+    put_ptx_sequence(c, code, text.size, index);
     snprintf(name, sizeof(name), ".text.%s", code->name);
     put_section(c, &header, name,
                 (Elf64_Shdr){.sh_type = SHT_PROGBITS,
@@ -325,12 +363,12 @@ static void put_tables(struct cubin *c)
                                 .sh_addralign = 8,
                                 .sh_entsize = sizeof(Elf64_Sym)};
     const Elf64_Shdr lines = {.sh_type = SHT_PROGBITS, .sh_addralign = 1};
-    const Elf64_Shdr relocations = {.sh_type = SHT_RELA,
-                                    .sh_flags = SHF_INFO_LINK,
-                                    .sh_link = SYMBOLS,
-                                    .sh_info = LINES,
-                                    .sh_addralign = 8,
-                                    .sh_entsize = sizeof(Elf64_Rela)};
+    Elf64_Shdr relocations = {.sh_type = SHT_RELA,
+                              .sh_flags = SHF_INFO_LINK,
+                              .sh_link = SYMBOLS,
+                              .sh_info = LINES,
+                              .sh_addralign = 8,
+                              .sh_entsize = sizeof(Elf64_Rela)};
     const Elf64_Shdr info = {.sh_type = INFO_SECTION, .sh_link = SYMBOLS, .sh_addralign = 4};
     const Elf64_Shdr calls = {.sh_type = CALL_GRAPH_SECTION, .sh_link = SYMBOLS, .sh_addralign = 4, .sh_entsize = 8};
     static const uint32_t other_lists[] = {0, 0xfffffffe, 0, 0xfffffffd, 0, 0xfffffffc};
@@ -341,8 +379,12 @@ static void put_tables(struct cubin *c)
 
     put_section(c, &headers[SYMBOL_NAMES], ".strtab", strings, &c->symbol_names);
     put_section(c, &headers[SYMBOLS], ".symtab", symbols, &c->symbols);
-    put_section(c, &headers[LINES], ".debug_line", lines, &c->lines);
-    put_section(c, &headers[LINE_RELOCATIONS], ".rela.debug_line", relocations, &c->relocations);
+    put_section(c, &headers[LINES], ".debug_line", lines, &c->source.lines);
+    put_section(c, &headers[LINE_RELOCATIONS], ".rela.debug_line", relocations, &c->source.relocations);
+    relocations.sh_info = PTX_LINES;
+    put_section(c, &headers[PTX_LINES], ".nv_debug_line_sass", lines, &c->to_ptx.lines);
+    put_section(c, &headers[PTX_RELOCATIONS], ".rela.nv_debug_line_sass", relocations, &c->to_ptx.relocations);
+    put_section(c, &headers[PTX], ".nv_debug_ptx_txt", lines, &c->ptx);
     put_section(c, &headers[INFO], ".nv.info", info, &c->info);
     put_section(c, &headers[CALL_GRAPH], ".nv.callgraph", calls, &c->calls);
     put_section(c, &headers[SECTION_NAMES], ".shstrtab", strings, &c->names);
@@ -373,18 +415,23 @@ static struct fake_cubin make_cubin(const struct module_image *image)
     put(&c.symbols, NULL, sizeof(Elf64_Sym));
     put_text(&c.names, "");
     put_text(&c.symbol_names, "");
-    begin_lines(&c.lines);
+    begin_lines(&c.source.lines, line_file);
+    begin_lines(&c.to_ptx.lines, NULL);
     put(&c.calls, first_list, sizeof(first_list));
     for (size_t i = 0; i < image->n_codes; i++)
         put_kernel(&c, &image->codes[i], i);
     put_variables(&c, image);
-    set_length(&c.lines, UNIT_LENGTH);
+    set_length(&c.source.lines, UNIT_LENGTH);
+    set_length(&c.to_ptx.lines, UNIT_LENGTH);
     put_tables(&c);
     free(c.names.at);
     free(c.symbol_names.at);
     free(c.symbols.at);
-    free(c.lines.at);
-    free(c.relocations.at);
+    free(c.source.lines.at);
+    free(c.source.relocations.at);
+    free(c.to_ptx.lines.at);
+    free(c.to_ptx.relocations.at);
+    free(c.ptx.at);
     free(c.info.at);
     free(c.calls.at);
     free(c.headers.at);
