@@ -97,3 +97,23 @@ void kp_test_skip_sanitized(void)
     if (variant && (!strcmp(variant, "asan") || !strcmp(variant, "ubsan") || !strcmp(variant, "tsan")))
         skip();
 }
+
+Elf64_Shdr *kp_test_elf_section(uint8_t *image, const char *name)
+{
+    Elf64_Ehdr *h = (Elf64_Ehdr *)image;
+    Elf64_Shdr *sections = (Elf64_Shdr *)(image + h->e_shoff);
+    for (int i = 1; i < h->e_shnum; i++)
+        if (!strcmp((char *)image + sections[h->e_shstrndx].sh_offset + sections[i].sh_name, name))
+            return &sections[i];
+    fail_msg("no section %s", name);
+    return NULL;
+}
+
+void kp_test_set_ptx(uint8_t *image, size_t *size, const char *text, size_t len)
+{
+    Elf64_Shdr *s = kp_test_elf_section(image, ".nv_debug_ptx_txt");
+    memcpy(image + *size, text, len);
+    s->sh_offset = *size;
+    s->sh_size = len;
+    *size += len;
+}

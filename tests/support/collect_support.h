@@ -2,8 +2,10 @@
 #ifndef KP_TESTS_SUPPORT_COLLECT_SUPPORT_H
 #define KP_TESTS_SUPPORT_COLLECT_SUPPORT_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "cupti/loader.h"
 
@@ -24,6 +26,11 @@ void kp_test_write(const char *path, const char *text);
 /* Compiles the text `source` into the shared object folder/name with the linker flags `flags`. Fails the test when
  * there is no compiler or it refuses. Returns the path; static storage of the next call. */
 const char *kp_test_shared_object(const char *folder, const char *name, const char *source, const char *flags);
+
+/* The header of the image's section `name`; fails the test without one. */
+Elf64_Shdr *kp_test_elf_section(uint8_t *image, const char *name);
+/* Puts another PTX behind all that the image has; there must be room for it. */
+void kp_test_set_ptx(uint8_t *image, size_t *size, const char *text, size_t len);
 
 /* The file `name` in one of the folders `below` (NULL-terminated) of the CUDA toolkit that the build uses; malloc'ed,
  * or NULL when it is not there. */

@@ -25,7 +25,7 @@
 enum { FIRST = 7, SECOND = 8, BROKEN = 9, NONE = 10 };
 
 static struct {
-    uint8_t image[65536]; /* that of tests/data/inline.cu */
+    uint8_t image[2 << 20]; /* that of tests/data/inline.cu */
     size_t size;
     atomic_uint asked;
     struct kp_codes *codes;
@@ -268,6 +268,29 @@ static void test_prepare(void **state)
     assert_int_equal(runs(), 3);
 }
 
+/* 1 MiB of PTX for each of many functions, of which 64 MiB are kept. */
+static void test_much_ptx(void **state)
+{
+    enum { MOST = 64, MORE = 3, LONG = (1 << 20) - 200 };
+    static char text[1 << 20];
+    size_t size = 43; /* the function begins in line 44 */
+    (void)state;
+    setenv("PATH", t.path, 1);
+    size += (size_t)sprintf(text + size, ".entry nested() {") + 1;
+    memset(text + size, '/', LONG);
+    size += LONG + 1;
+    memset(text + size, 0, 44);
+    size += 44 + (size_t)sprintf(text + size + 44, "}") + 1; /* it ends in line 90 */
+    kp_test_set_ptx(t.image, &t.size, text, size);
+    for (uint32_t i = 0; i < MOST + MORE; i++)
+        assert_int_equal(kp_codes_id(t.codes, 100 + i, "nested"), i + 1);
+    kp_codes_prepare(t.codes, 1, MOST + MORE + 1);
+    size_t with = 0;
+    for (uint32_t i = 0; i < MOST + MORE; i++)
+        with += kp_codes_get(t.codes, i + 1)->n_ptx > 0;
+    assert_int_equal(with, MOST + 1); /* the last one goes beyond the limit */
+}
+
 static void test_prepare_nothing(void **state)
 {
     (void)state;
@@ -311,8 +334,15 @@ static void test_lookup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_IMAGE(test_ids),     ON_IMAGE(test_code),      ON_IMAGE(test_code_without_an_image), ON_IMAGE(test_many),
-        ON_IMAGE(test_threads), WITH_TEXTS(test_prepare), WITH_TEXTS(test_prepare_nothing),     WITH_TEXTS(test_lookup),
+        ON_IMAGE(test_ids),
+        ON_IMAGE(test_code),
+        ON_IMAGE(test_code_without_an_image),
+        ON_IMAGE(test_many),
+        ON_IMAGE(test_threads),
+        WITH_TEXTS(test_prepare),
+        WITH_TEXTS(test_prepare_nothing),
+        WITH_TEXTS(test_much_ptx),
+        WITH_TEXTS(test_lookup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,12 +5,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collectors/code/cubin.h"
+#include "tests/support/collect_support.h"
 #include "tests/support/report_support.h"
 
 struct image {
@@ -112,28 +112,6 @@ static void test_none(void **state)
 
 /* ---- other texts ---- */
 
-static Elf64_Shdr *section_named(const struct image *image, const char *name)
-{
-    Elf64_Ehdr *h = (Elf64_Ehdr *)image->bytes;
-    Elf64_Shdr *sections = (Elf64_Shdr *)(image->bytes + h->e_shoff);
-    for (int i = 1; i < h->e_shnum; i++)
-        if (!strcmp((char *)image->bytes + sections[h->e_shstrndx].sh_offset + sections[i].sh_name, name))
-            return &sections[i];
-    fail_msg("no section %s", name);
-    return NULL;
-}
-
-/* Gives the image another text, behind all that it has. */
-static void set_text(struct image *image, const char *text, size_t size)
-{
-    Elf64_Shdr *s = section_named(image, ".nv_debug_ptx_txt");
-    assert_true(image->size + size <= ROOM);
-    memcpy(image->bytes + image->size, text, size);
-    s->sh_offset = image->size;
-    s->sh_size = size;
-    image->size += size;
-}
-
 /* Returns the PTX lines of `function` as "LINE LINE ..."; free it. */
 static char *lines_with(const char *ptx, size_t size, const char *function)
 {
@@ -142,7 +120,8 @@ static char *lines_with(const char *ptx, size_t size, const char *function)
     struct kp_code code;
     char *lines = NULL;
     size_t len;
-    set_text(&image, ptx, size);
+    assert_true(image.size + size <= ROOM);
+    kp_test_set_ptx(image.bytes, &image.size, ptx, size);
     assert_int_equal(kp_cubin_open(image.bytes, image.size, &c), 0);
     read_code(c, function, &code);
     FILE *f = open_memstream(&lines, &len);
@@ -235,6 +214,27 @@ static void test_unended(void **state)
     free(text);
 }
 
+/* No function is made of two parts: lines of a section other than the first instruction's are not taken. */
+static void test_two_parts(void **state)
+{
+    static const uint8_t next_row[] = {3, 10, 2, 16, 1}, other_file[] = {4, 0};
+    (void)state;
+    struct image image = read_image("parts.sm90-cuda13");
+    uint8_t *at = memmem(image.bytes, image.size, next_row, sizeof next_row);
+    struct kp_cubin *c;
+    struct kp_code code;
+    assert_non_null(at);
+    memcpy(at, other_file, sizeof other_file);
+    assert_int_equal(kp_cubin_open(image.bytes, image.size, &c), 0);
+    read_code(c, "doubled", &code);
+    assert_int_equal(code.instructions[0].ptx, 23);
+    for (size_t i = 1; i < code.n_instructions; i++)
+        assert_int_equal(code.instructions[i].ptx, 0);
+    kp_code_free(&code);
+    kp_cubin_close(c);
+    free(image.bytes);
+}
+
 /* Of what has more than 1 MiB there is no text; 1 MiB is kept. */
 static void test_long(void **state)
 {
@@ -265,7 +265,7 @@ static void test_damaged(void **state)
     (void)state;
     struct image image = read_image("inline.sm90-cuda13");
     for (size_t s = 0; s < sizeof sections / sizeof *sections; s++) {
-        Elf64_Shdr section = *section_named(&image, sections[s]);
+        Elf64_Shdr section = *kp_test_elf_section(image.bytes, sections[s]);
         for (size_t i = 0; i < section.sh_size; i += s == 1 ? 7 : 1)
             for (size_t v = 0; v < sizeof values; v++) {
                 uint8_t *at = &image.bytes[section.sh_offset + i], before = *at;
@@ -281,7 +281,7 @@ static void test_missing(void **state)
 {
     (void)state;
     struct image image = read_image("inline.sm90-cuda13");
-    Elf64_Shdr *s = section_named(&image, ".nv_debug_ptx_txt");
+    Elf64_Shdr *s = kp_test_elf_section(image.bytes, ".nv_debug_ptx_txt");
     struct kp_code none = {0};
     struct kp_cubin *c;
     s->sh_offset = image.size; /* beyond the end */
@@ -299,9 +299,9 @@ static void test_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recorded), cmocka_unit_test(test_none), cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_unended),  cmocka_unit_test(test_long), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_recorded), cmocka_unit_test(test_none),      cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_unended),  cmocka_unit_test(test_long),      cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_missing),  cmocka_unit_test(test_two_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
