@@ -9,7 +9,11 @@
 forks=${FORKS:-$(sanitised && echo 15 || echo 60)}
 export KPROF_NVTX=on KPROF_QUIET=1
 
-for door in runtime lookup address grid nvtx; do
+# GCC's libasan has no fork handlers: a child of a thread that is in its allocator hangs there, which NVTX calls often are.
+doors="runtime lookup address grid nvtx"
+[ "${KP_TEST_VARIANT:-}" != asan ] || doors="runtime lookup address grid"
+
+for door in $doors; do
     for when in early late; do
         for who in main thread; do
             both "$door, $when, forked by $who" "$programs/p_forks" $door $when $who fork "$forks"

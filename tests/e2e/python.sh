@@ -2,6 +2,7 @@
 # Every CPython found here, 3.9 to 3.13: the stacks that preload/who/python.c reads are those that it tells of itself, and,
 # where its headers are, the table is as they say. A debug build is said to be one. Prints what a walk takes.
 . "$(dirname "$0")/e2e.inc"
+unset -f python3 # the interpreters are what is looked at here
 
 versions="9 10 11 12 13"
 compile() { ${CC:-cc} -std=gnu11 -D_GNU_SOURCE= -O2 -I"$source" "$@"; }
