@@ -245,10 +245,8 @@ static int remember(const struct kp_raw *r, struct sets *to)
 {
     size_t words = r->counters.cap / BITS, cap = to->cap ? 2 * to->cap : 64;
     if (to->n == to->cap) {
-        struct set **grown = realloc(to->at, cap * sizeof(*grown));
-        if (!grown)
+        if (grow_array(&to->at, to->cap, cap, sizeof(*to->at)))
             return -ENOMEM;
-        to->at = grown;
         to->cap = cap;
     }
     struct set *set = malloc(sizeof(*set) + words * sizeof(*set->bits));

@@ -169,24 +169,22 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
     if (now.counts)
         finish(w, out);
     now.counts = false;
-    if (now.lost && !out->note) {
-        out->note = now.lost;
-        now.lost = NULL;
-    }
-    free(now.lost);
-    now.lost = NULL;
-    if (t.launches)
-        set_content(w, &t);
+    if (out->note)
+        free(now.lost);
     else
+        out->note = now.lost;
+    now.lost = NULL;
+    if (t.launches) {
+        set_content(w, &t);
+    } else {
         kp_range_result_drop(w);
+        kp_counters_free(out->counters);
+        out->counters = NULL;
+    }
     if (w->closer != kp_range_over) {
         kp_ranges_cut(over);
         if (t.launches)
             kp_range_result_cut(w, "", t.launches);
-    }
-    if (!t.launches) {
-        kp_counters_free(out->counters);
-        out->counters = NULL;
     }
 }
 
