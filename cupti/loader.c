@@ -326,6 +326,10 @@ static const struct remedy {
     {CUPTI_ERROR_INVALID_DEVICE, "the device is not supported (compute capability 7.5 or newer is needed)"},
 };
 
+/* Codes that a driver gives, besides CUPTI_ERROR_HARDWARE_BUSY, while another process counts on the device. They have
+ * other meanings, too. Seen with the driver 580 and CUPTI 13.0: the first for counters, the second for sampling. */
+static const int busy_codes[] = {CUPTI_ERROR_INVALID_PARAMETER, CUPTI_ERROR_UNKNOWN};
+
 static atomic_bool denied;
 
 bool kp_cupti_denied(void)
@@ -350,4 +354,20 @@ char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
         if (remedies[i].code == code)
             return kp_cupti_text("%s: %s (%s)", what, remedies[i].text, name ? name : unknown);
     return kp_cupti_text("%s: %s (%d)", what, name ? name : "unknown CUPTI error", code);
+}
+
+char *kp_cupti_explain_begin(const struct kp_cupti *c, const char *what, int code)
+{
+    char *text = kp_cupti_explain(c, what, code);
+    bool busy = false;
+    for (size_t i = 0; i < sizeof(busy_codes) / sizeof(*busy_codes); i++)
+        busy |= busy_codes[i] == code;
+    if (!text || !busy)
+        return text;
+    char *longer =
+        kp_cupti_text("%s; another process may be counting on this GPU (a profiled run, DCGM), which only one "
+                      "can at a time: end it, or run this program after it",
+                      text);
+    free(text);
+    return longer;
 }

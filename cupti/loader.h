@@ -34,6 +34,8 @@ const char *kp_cupti_path(const struct kp_cupti *c);
 /* Explains a CUPTI code (or a negative errno) to a user, with the remedy. `what` names the operation. Returns
  * malloc'ed text, NULL without memory. */
 char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code);
+/* Likewise for what begins to count or to sample: where the code may mean that another process does, says so. */
+char *kp_cupti_explain_begin(const struct kp_cupti *c, const char *what, int code);
 /* Whether one of the codes explained so far was a missing permission. Any thread. */
 bool kp_cupti_denied(void);
 

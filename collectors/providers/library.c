@@ -38,6 +38,11 @@ char *kp_library_explain(const struct kp_cupti *c, const char *what, int code)
     return kp_cupti_explain(c, what, code);
 }
 
+char *kp_library_explain_begin(const struct kp_cupti *c, const char *what, int code)
+{
+    return kp_cupti_explain_begin(c, what, code);
+}
+
 bool kp_library_denied(void)
 {
     return kp_cupti_denied();

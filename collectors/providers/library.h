@@ -35,6 +35,8 @@ const char *kp_library_path(const struct kp_cupti *c);
 /* Explains a code, or a negative errno, and names the remedy: a malloc'ed line, NULL without memory. `what` names
  * the operation. */
 char *kp_library_explain(const struct kp_cupti *c, const char *what, int code);
+/* Likewise for what begins to count or to sample: where the code may mean that another process does, says so. */
+char *kp_library_explain_begin(const struct kp_cupti *c, const char *what, int code);
 /* Whether one of the codes explained so far was a missing permission. Any thread. */
 bool kp_library_denied(void);
 

@@ -39,6 +39,6 @@ void kp_provider_complain(struct kp_providers *x, const struct kp_provider *p, i
 {
     size_t k = kp_provider_number(x, p);
     free(x->why[k]);
-    x->why[k] = kp_library_explain(x->setup.cupti, p->what, rc);
+    x->why[k] = kp_library_explain_begin(x->setup.cupti, p->what, rc);
     kp_provider_tell_once(x, p, KP_TOLD_FAILURE, x->why[k] ? strdup(x->why[k]) : NULL);
 }

@@ -453,7 +453,8 @@ static char *explain(const struct flight *f)
         return explain_driver(f, stage_words[r->failed], r->dead ? f->fault : f->refused);
     if (r->failed == KP_STAGE_PASSES)
         return kp_strdup(stage_words[r->failed]);
-    return kp_library_explain(f->c->setup.cupti, stage_words[r->failed], r->code);
+    bool begins = r->failed == KP_STAGE_BEGIN || r->failed == KP_STAGE_START;
+    return (begins ? kp_library_explain_begin : kp_library_explain)(f->c->setup.cupti, stage_words[r->failed], r->code);
 }
 
 /* Says where the time of a window's repetitions went. */

@@ -48,6 +48,8 @@ done
 for f in cuptiProfilerGetCounterAvailability cuptiProfilerHostGetMetricProperties cuptiGetContextId cuptiGetStreamIdEx cuptiActivityEnable; do
     hurt "$f fails" FAKE_FAIL=$f:$unknown
 done
+broken "another process counts" FAKE_FAIL=cuptiRangeProfilerEnable:1
+grep -rq 'another process may be counting on this GPU' "$tmp/report" "$tmp/kprof.err" || { fail "no word of another process"; show; }
 broken "no permission" FAKE_FAIL=cuptiRangeProfilerEnable:$privileges,cuptiProfilerGetCounterAvailability:$privileges
 grep -rq 'NVreg_RestrictProfilingToAdminUsers=0' "$tmp/report" "$tmp/kprof.err" || { fail "no remedy for permission"; show; }
 broken "counters busy" FAKE_FAIL=cuptiRangeProfilerEnable:$busy

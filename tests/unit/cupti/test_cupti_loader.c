@@ -347,6 +347,33 @@ static void test_explain_permission(void **state)
     explains(NULL, KP_CUPTI_NO_PERMISSION, parts);
 }
 
+/* Says that another process may be counting where the code can mean it, and only for what begins to count. */
+static void test_explain_begin(void **state)
+{
+    static const struct {
+        int code;
+        bool hints;
+    } cases[] = {{CUPTI_ERROR_INVALID_PARAMETER, true},
+                 {CUPTI_ERROR_UNKNOWN, true},
+                 {CUPTI_ERROR_OUT_OF_MEMORY, false},
+                 {CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, false},
+                 {-ENOMEM, false}};
+    const struct kp_cupti *c = kp_test_real_cupti();
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char *plain = kp_cupti_explain(c, "cannot enable the counters", cases[i].code);
+        char *begin = kp_cupti_explain_begin(c, "cannot enable the counters", cases[i].code);
+        assert_non_null(plain);
+        assert_non_null(begin);
+        assert_memory_equal(begin, plain, strlen(plain));
+        assert_int_equal(!!strstr(begin, "another process may be counting on this GPU"), cases[i].hints);
+        assert_null(strstr(plain, "another process"));
+        assert_null(strchr(begin, '\n'));
+        free(plain);
+        free(begin);
+    }
+}
+
 static void test_explain_with_the_real_names(void **state)
 {
     const struct kp_cupti *c = kp_test_real_cupti();
@@ -379,13 +406,21 @@ static void test_explain_without_cupti(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_every_place, reset),      cmocka_unit_test_setup(test_found, reset),
-        cmocka_unit_test_setup(test_already_loaded, reset),   cmocka_unit_test_setup(test_given_folder, reset),
-        cmocka_unit_test_setup(test_libraries_beside, reset), cmocka_unit_test_setup(test_missing_functions, reset),
-        cmocka_unit_test_setup(test_versions, reset),         cmocka_unit_test(test_folder_without_cupti),
-        cmocka_unit_test(test_library_of_another_age),        cmocka_unit_test(test_the_real_one),
-        cmocka_unit_test(test_codes_of_the_header),           cmocka_unit_test(test_explain_permission),
-        cmocka_unit_test(test_explain_with_the_real_names),   cmocka_unit_test(test_explain_without_cupti),
+        cmocka_unit_test_setup(test_every_place, reset),
+        cmocka_unit_test_setup(test_found, reset),
+        cmocka_unit_test_setup(test_already_loaded, reset),
+        cmocka_unit_test_setup(test_given_folder, reset),
+        cmocka_unit_test_setup(test_libraries_beside, reset),
+        cmocka_unit_test_setup(test_missing_functions, reset),
+        cmocka_unit_test_setup(test_versions, reset),
+        cmocka_unit_test(test_folder_without_cupti),
+        cmocka_unit_test(test_library_of_another_age),
+        cmocka_unit_test(test_the_real_one),
+        cmocka_unit_test(test_codes_of_the_header),
+        cmocka_unit_test(test_explain_permission),
+        cmocka_unit_test(test_explain_begin),
+        cmocka_unit_test(test_explain_with_the_real_names),
+        cmocka_unit_test(test_explain_without_cupti),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
