@@ -229,7 +229,8 @@ static void finish(void)
     kp_phase_go(KP_PHASE_FINISHED);
     if (patience) /* otherwise this thread may hold locks that reporting needs */
         kp_progress_begin("evaluating the counters of the last windows", false);
-    kp_worker_drain(patience);
+    if (kp_worker_drain(patience) && alone && patience)
+        kp_context_pass_on();
     kp_filter_unwanted(process->filter, note_unwanted, NULL);
     kp_closers_tell();
     kp_nvtx_end_timeline();

@@ -453,6 +453,13 @@ struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, st
     return c->rotation;
 }
 
+void kp_context_pass_on(void)
+{
+    for (struct kp_context *c = contexts; c; c = c->next)
+        if (c->rotation)
+            kp_rotation_pass_on(c->rotation);
+}
+
 bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_section *quick = kp_section_quick();

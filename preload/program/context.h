@@ -99,6 +99,9 @@ bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel);
 /* Returns the rotation of the context; NULL without counters or memory. */
 struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, struct kp_context *c);
 
+/* Passes on what rotations have counted, where the process ends with its contexts. No kp_counters may be in use. */
+void kp_context_pass_on(void);
+
 /* Whether the collector can count, in one pass, launches that must not be replayed. */
 bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context *c);
 

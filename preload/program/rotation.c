@@ -515,12 +515,17 @@ static void free_key(struct kp_rotation_key *k)
     free(k);
 }
 
+void kp_rotation_pass_on(struct kp_rotation *r)
+{
+    each_key(r, end_key, NULL);
+}
+
 void kp_rotation_end(struct kp_rotation *r)
 {
     if (!r)
         return;
     kp_rotation_forget(); /* places lose their keys */
-    each_key(r, end_key, NULL);
+    kp_rotation_pass_on(r);
     for (size_t b = 0; b < KEY_BUCKETS; b++)
         while (r->keys[b]) {
             struct kp_rotation_key *k = r->keys[b];

@@ -23,7 +23,9 @@ struct kp_rotation_key;
 struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, uint64_t time);
 /* Whether that time is over; says so once. */
 bool kp_rotation_is_over(struct kp_rotation *r);
-/* Passes on what keys have counted that are incomplete, and frees the rotation. Nothing may be collected any more. */
+/* Passes on what keys have counted that are incomplete. Nothing may be collected any more. */
+void kp_rotation_pass_on(struct kp_rotation *r);
+/* Does the same, and frees the rotation. */
 void kp_rotation_end(struct kp_rotation *r);
 
 /* Finds the key of a launch of kernel `mangled`, and counts the launch as one of it. NULL without memory, or for a new

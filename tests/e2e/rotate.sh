@@ -198,6 +198,13 @@ python3 -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute("UP
 refused "chips" 2 'different chips, GH100 and GB100' "$tmp/run.0.kprof" "$tmp/run.1.kprof"
 refused "trace" 2 'timelines are not put together' --trace-json "$tmp/trace" "$tmp/run.0.kprof"
 
+# A process that ends without its exit handlers has its entries, too.
+for end in _exit quick_exit; do
+    both "$end" "$programs/p_exit" $end
+    expect "$end: entries" "$(grep -c '^    Rotation: ' "$tmp/report")" 1
+    expect "$end: profiled" "$(account profiled)" "$(launches "$tmp/plain.log")"
+done
+
 # Fewer launches than groups: what is lacking has its reason.
 both "few" "$p" 1
 expect "few: entries" "$(grep -c '^    Rotation: ' "$tmp/report")" 2
