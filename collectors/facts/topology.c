@@ -9,19 +9,20 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "collectors/facts/gpus.h"
 #include "collectors/facts/nvlink.h"
 
 /* From compute capability 3.5 on (CUDA programming guide, technical specifications). */
 enum { REGISTERS_PER_THREAD = 255 };
 
-enum { BUS_ID = 32, LINE = 4096 };
+enum { LINE = 4096 };
 
 struct reading {
     struct kp_result *r;
     const struct kp_driver *d;
     const struct kp_device *device;
     const struct kp_machine *machine;
-    int n_devices;           /* visible to the process */
+    struct kp_gpus gpus;
     struct kp_nvlink nvlink; /* read when a name first needs it */
     const char *nvlink_why;  /* why reading failed */
     int rc;                  /* the first error; later calls do not change it */
@@ -258,15 +259,11 @@ static bool read_line(const struct reading *x, char line[LINE], const char *form
     return got;
 }
 
-/* Reads a line from the kernel's folder of a device; the kernel writes bus ids in lower case. */
-static bool read_of_device(const struct reading *x, CUdevice device, const char *name, char line[LINE])
+/* Reads a line from the kernel's folder of a GPU. */
+static bool read_of_gpu(const struct reading *x, size_t gpu, const char *name, char line[LINE])
 {
-    char id[BUS_ID] = "";
-    if (x->d->cuDeviceGetPCIBusId(id, sizeof(id), device) != CUDA_SUCCESS)
-        return false;
-    for (char *c = id; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
-    return read_line(x, line, "bus/pci/devices/%s/%s", id, name);
+    const char *id = x->gpus.all[gpu].id;
+    return *id && read_line(x, line, "bus/pci/devices/%s/%s", id, name);
 }
 
 static const char no_file[] = "the system's files on PCI devices do not tell";
@@ -274,7 +271,7 @@ static const char no_file[] = "the system's files on PCI devices do not tell";
 static void pci_number(struct reading *x, const struct row *row, const char *file, int base)
 {
     char line[LINE];
-    if (read_of_device(x, x->device->device, file, line) && isdigit((unsigned char)*line))
+    if (read_of_gpu(x, x->gpus.own, file, line) && isdigit((unsigned char)*line))
         count(x, row, strtoul(line, NULL, base));
     else
         missing(x, row, no_file);
@@ -295,7 +292,7 @@ static unsigned long rate_of(const struct reading *x, const char *file)
 {
     char line[LINE];
     unsigned long whole = 0, tenths = 0;
-    bool told = read_of_device(x, x->device->device, file, line) && sscanf(line, "%lu.%1lu", &whole, &tenths) >= 1;
+    bool told = read_of_gpu(x, x->gpus.own, file, line) && sscanf(line, "%lu.%1lu", &whole, &tenths) >= 1;
     return told ? 1000 * whole + 100 * tenths : 0;
 }
 
@@ -328,7 +325,7 @@ static void pci_port_rate(struct reading *x, const struct row *row)
 static void pci_port_width(struct reading *x, const struct row *row)
 {
     char line[LINE];
-    of_port(x, row, read_of_device(x, x->device->device, port_width, line) ? strtoul(line, NULL, 10) : 0);
+    of_port(x, row, read_of_gpu(x, x->gpus.own, port_width, line) ? strtoul(line, NULL, 10) : 0);
 }
 
 /* Returns the generation, counted from 0 as in NVIDIA's driver (NV2080_CTRL_BUS_INFO_PCIE_LINK_CAP_GEN). */
@@ -355,10 +352,10 @@ static void pci_generation(struct reading *x, const struct row *row)
     generation(x, row, port && port < gpu ? port : gpu);
 }
 
-/* ---- lists over the devices ---- */
+/* ---- lists over the GPUs ---- */
 
-/* Writes a device's element of a list; false when unknown. */
-typedef bool (*element)(const struct reading *x, CUdevice device, char line[LINE]);
+/* Writes a GPU's element of a list; false when unknown. */
+typedef bool (*element)(const struct reading *x, size_t gpu, char line[LINE]);
 
 static void list(struct reading *x, const struct row *row, element get, const char *why)
 {
@@ -370,9 +367,8 @@ static void list(struct reading *x, const struct row *row, element get, const ch
         keep(x, -ENOMEM);
         return;
     }
-    fprintf(to, "%d (", x->n_devices);
-    /* KP_VENDOR: a CUdevice is the ordinal of the device. */
-    for (CUdevice i = 0; told && i < x->n_devices; i++) {
+    fprintf(to, "%zu (", x->gpus.n);
+    for (size_t i = 0; told && i < x->gpus.n; i++) {
         told = get(x, i, line);
         fprintf(to, "%s%s", i ? "; " : "", told ? line : "");
     }
@@ -386,9 +382,10 @@ static void list(struct reading *x, const struct row *row, element get, const ch
     free(all);
 }
 
-static bool name_of(const struct reading *x, CUdevice device, char line[LINE])
+static bool name_of(const struct reading *x, size_t gpu, char line[LINE])
 {
-    return x->d->cuDeviceGetName(line, LINE, device) == CUDA_SUCCESS;
+    strcpy(line, x->gpus.all[gpu].name);
+    return *line;
 }
 
 static void all_names(struct reading *x, const struct row *row)
@@ -396,9 +393,9 @@ static void all_names(struct reading *x, const struct row *row)
     list(x, row, name_of, untold);
 }
 
-static bool cpus_of(const struct reading *x, CUdevice device, char line[LINE])
+static bool cpus_of(const struct reading *x, size_t gpu, char line[LINE])
 {
-    return read_of_device(x, device, "local_cpulist", line);
+    return read_of_gpu(x, gpu, "local_cpulist", line);
 }
 
 static void cpu_affinity(struct reading *x, const struct row *row)
@@ -431,13 +428,13 @@ static bool overlap(const char *a, const char *b)
     return false;
 }
 
-/* Writes the nodes of the device's CPUs, "0" or "0,1". */
-static bool nodes_of_cpus(const struct reading *x, CUdevice device, char line[LINE])
+/* Writes the nodes of the GPU's CPUs, "0" or "0,1". */
+static bool nodes_of_cpus(const struct reading *x, size_t gpu, char line[LINE])
 {
     char online[LINE], cpus[LINE], of_node[LINE];
     unsigned long from, to;
     size_t len = 0;
-    if (!cpus_of(x, device, cpus) || !read_line(x, online, "devices/system/node/online"))
+    if (!cpus_of(x, gpu, cpus) || !read_line(x, online, "devices/system/node/online"))
         return false;
     for (const char *at = online; next_range(&at, &from, &to);)
         for (unsigned long node = from; node <= to && len < LINE - 32; node++)
@@ -453,10 +450,10 @@ static void numa_of_cpus(struct reading *x, const struct row *row)
     list(x, row, nodes_of_cpus, no_nodes);
 }
 
-/* Writes the memory's node; on a machine with one node a device may have none: -1. */
-static bool node_of_memory(const struct reading *x, CUdevice device, char line[LINE])
+/* Writes the memory's node; on a machine with one node a GPU may have none: -1. */
+static bool node_of_memory(const struct reading *x, size_t gpu, char line[LINE])
 {
-    if (!read_of_device(x, device, "numa_node", line))
+    if (!read_of_gpu(x, gpu, "numa_node", line))
         return false;
     if (*line != '-')
         return true;
@@ -474,19 +471,12 @@ static const char not_by_nvml[] = "NVML does not tell";
 
 static int ask_nvml(struct reading *x)
 {
-    size_t n = (size_t)x->n_devices;
-    char(*ids)[BUS_ID] = calloc(n, sizeof(*ids));
-    const char **list_of_ids = calloc(n, sizeof(*list_of_ids));
-    int rc = -ENOMEM;
-    if (!ids || !list_of_ids)
-        goto out;
-    for (size_t i = 0; i < n; i++) {
-        x->d->cuDeviceGetPCIBusId(ids[i], BUS_ID, (CUdevice)i);
-        list_of_ids[i] = ids[i];
-    }
-    rc = kp_nvlink_read(x->machine->dl, x->machine->nvml, list_of_ids, n, &x->nvlink, &x->nvlink_why);
-out:
-    free(list_of_ids);
+    const char **ids = calloc(x->gpus.n, sizeof(*ids));
+    if (!ids)
+        return -ENOMEM;
+    for (size_t i = 0; i < x->gpus.n; i++)
+        ids[i] = x->gpus.all[i].id;
+    int rc = kp_nvlink_read(x->machine->dl, x->machine->nvml, ids, x->gpus.n, &x->nvlink, &x->nvlink_why);
     free(ids);
     return rc;
 }
@@ -505,7 +495,7 @@ static void vgpu(struct reading *x, const struct row *row)
 {
     if (!nvlink_known(x, row))
         return;
-    int mode = x->nvlink.devices[x->device->device].mode;
+    int mode = x->nvlink.devices[x->gpus.own].mode;
     if (mode < 0)
         missing(x, row, not_by_nvml);
     else
@@ -552,7 +542,7 @@ static void nvlink_device(struct reading *x, const struct row *row)
 {
     if (!nvlink_known(x, row))
         return;
-    if (row->what == PORTS && !x->nvlink.devices[x->device->device].ports)
+    if (row->what == PORTS && !x->nvlink.devices[x->gpus.own].ports)
         missing(x, row, not_by_nvml);
     else
         sum(x, row, of_device, x->nvlink.n_devices);
@@ -691,9 +681,8 @@ int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const stru
                       const struct kp_machine *machine, const char *names)
 {
     struct reading x = {.r = r, .d = d, .device = device, .machine = machine};
-    if (!d->cuDeviceGetCount || d->cuDeviceGetCount(&x.n_devices) != CUDA_SUCCESS || x.n_devices <= device->device)
-        x.n_devices = device->device + 1;
-    while (*names) {
+    x.rc = kp_gpus_list(d, device, machine->gpus, &x.gpus);
+    while (!x.rc && *names) {
         struct word w = {names, strcspn(names, ",")};
         const struct row *row = w.len ? find_row(w) : NULL;
         if (row)
@@ -701,6 +690,7 @@ int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const stru
         names += w.len + (names[w.len] == ',');
     }
     kp_nvlink_free(&x.nvlink);
+    kp_gpus_free(&x.gpus);
     return x.rc;
 }
 

@@ -20,18 +20,20 @@ bool kp_device_is_metric(const char *name);
 
 #define KP_SYSFS "/sys"
 #define KP_NVML  "libnvidia-ml.so.1"
+#define KP_GPUS  "/proc/driver/nvidia/gpus"
 
 /* The sources of the machine's facts. */
 struct kp_machine {
     const struct kp_dl *dl;
     const char *sysfs; /* KP_SYSFS */
     const char *nvml;  /* KP_NVML */
+    const char *gpus;  /* KP_GPUS */
     const char *chip;  /* CUPTI's name of the device's chip, "" if unknown */
 };
 
 /* Sets in `r` each metric of this file that the comma list `names` has; skips other names. A value that the machine
- * does not tell is n/a with the reason. Values are counts, or text where ncu has text: a list over the visible
- * devices is "2 (first; second)". NVLink values are sums over their instances. These are keyed by device (ports,
+ * does not tell is n/a with the reason. Values are counts, or text where ncu has text: a list over the GPUs of
+ * the machine is "2 (first; second)". NVLink values are sums over their instances. These are keyed by device (ports,
  * masks) or by the running number of the joined pair of devices. 0 or -ENOMEM. */
 int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const struct kp_device *device,
                       const struct kp_machine *machine, const char *names);

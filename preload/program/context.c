@@ -308,7 +308,7 @@ static char *machine_names(const struct kp_context_setup *setup, struct kp_conte
 
 static void read_machine(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    const struct kp_machine machine = {kp_symbols_dl(), KP_SYSFS, KP_NVML, c->chip};
+    const struct kp_machine machine = {kp_symbols_dl(), KP_SYSFS, KP_NVML, KP_GPUS, c->chip};
     char *names = machine_names(setup, c);
     if (names && *names)
         kp_device_metrics(&c->machine, setup->driver, &c->device, &machine, names);

@@ -76,7 +76,7 @@ static const struct kp_driver table = {
 /* ---- one machine ---- */
 
 struct subject {
-    char folder[PATH_MAX / 2], sysfs[PATH_MAX];
+    char folder[PATH_MAX / 2], sysfs[PATH_MAX], gpus[PATH_MAX];
     struct kp_driver driver;
     struct kp_device device;
     struct kp_machine machine;
@@ -91,10 +91,11 @@ static int enter(void **state)
     driver.devices = 1;
     snprintf(s->folder, sizeof(s->folder), "%s", kp_test_folder());
     snprintf(s->sysfs, sizeof(s->sysfs), "%s/sys", s->folder);
+    snprintf(s->gpus, sizeof(s->gpus), "%s/sys/gpus", s->folder);
     s->driver = table;
     s->device = kp_test_h200;
     snprintf(s->device.name, sizeof(s->device.name), "NVIDIA H200");
-    s->machine = (struct kp_machine){kp_test_dl(), s->sysfs, "libnothing-of-that-name.so.1", "GH100"};
+    s->machine = (struct kp_machine){kp_test_dl(), s->sysfs, "libnothing-of-that-name.so.1", s->gpus, "GH100"};
     *state = s;
     return 0;
 }
@@ -394,6 +395,33 @@ static void test_several_nodes(void **state)
     assert_missing(s, "numa__id_memory", "NUMA");
 }
 
+/* Two more GPUs, which CUDA_VISIBLE_DEVICES hides. */
+static void test_hidden_gpus(void **state)
+{
+    static const char *const ids[] = {"0000:05:00.0", "0000:1a:00.0", "0000:2b:00.0"};
+    struct subject *s = *state;
+    for (size_t i = 0; i < 3; i++) {
+        char name[128], value[64];
+        snprintf(name, sizeof(name), "gpus/%s/information", ids[i]);
+        snprintf(value, sizeof(value), "IRQ:   \t\t 30\nModel: \t\t NVIDIA GPU %zu\nVideo BIOS: \t Model: none\n", i);
+        put(s, name, value);
+        snprintf(name, sizeof(name), "bus/pci/devices/%s/local_cpulist", ids[i]);
+        snprintf(value, sizeof(value), "%zu\n", i);
+        put(s, name, value);
+        snprintf(name, sizeof(name), "bus/pci/devices/%s/revision", ids[i]);
+        snprintf(value, sizeof(value), "0xa%zu\n", i);
+        put(s, name, value);
+    }
+    measure(s, numa_names);
+    assert_string_equal(text(s, "numa__dev_display_name_all"), "3 (NVIDIA GPU 0; NVIDIA GPU 1; NVIDIA GPU 2)");
+    assert_string_equal(text(s, "numa__cpu_affinity"), "3 (0; 1; 2)");
+    measure(s, pci_names); /* those of the device in question */
+    assert_int_equal(number(s, "device__attribute_gpu_pci_revision_id"), 0xa1);
+    driver.devices = 2; /* the second one is not among the driver's folders */
+    measure(s, numa_names);
+    assert_string_equal(text(s, "numa__dev_display_name_all"), "2 (NVIDIA H200; NVIDIA H200 NVL)");
+}
+
 static void test_no_files(void **state)
 {
     struct subject *s = *state;
@@ -635,7 +663,7 @@ static void test_nvml_is_asked_once(void **state)
 {
     struct subject *s = *state;
     struct kp_dl dl = {.open = count_and_refuse};
-    s->machine = (struct kp_machine){&dl, s->sysfs, KP_NVML, ""};
+    s->machine = (struct kp_machine){&dl, s->sysfs, KP_NVML, s->gpus, ""};
     measure(s, nvlink_names);
     assert_int_equal(asked, 1);
 }
@@ -710,6 +738,7 @@ int main(void)
         ON_A_MACHINE(test_pci_port),
         ON_A_MACHINE(test_one_node),
         ON_A_MACHINE(test_several_nodes),
+        ON_A_MACHINE(test_hidden_gpus),
         ON_A_MACHINE(test_no_files),
         ON_A_MACHINE(test_devices_uncounted),
         ON_A_MACHINE(test_no_links),
