@@ -405,10 +405,21 @@ static void remove_shared(const char *folder)
     free(entries);
 }
 
+/* Each run is as slow as what it counts. */
+static void warn_of_times(const struct kp_options *o)
+{
+    if (o->delay || o->duration)
+        fprintf(stderr,
+                "==WARNING== delay and duration begin anew in each run, and may choose other %s there; launch-skip and "
+                "launch-count choose the same\n",
+                kp_options_by_ranges(o) ? "ranges" : "launches");
+}
+
 int kp_application_run(const struct kp_application *a, struct kp_run_outcome *out, int *status)
 {
     struct series s = {.a = a, .wanted = 1, .input = lseek(STDIN_FILENO, 0, SEEK_CUR)};
     int rc = 0;
+    warn_of_times(a->o);
     while (!rc && !s.why && s.made < s.wanted) {
         size_t before = s.made;
         rc = run_once(&s, out);

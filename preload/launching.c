@@ -200,6 +200,16 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
     return process->setup.rotates ? kp_rotation_passes(l) : NULL;
 }
 
+const char *kp_process_unwanted_range(const struct kp_launch *at, bool inside)
+{
+    struct kp_filter_choice choice;
+    if (process->options.only_timeline)
+        return KP_SKIP_TIMELINE;
+    kp_filter_choose_range(process->filter, at, inside, &choice);
+    note_device(choice.other_device);
+    return choice.unwanted;
+}
+
 /* ---- graphs by node ---- */
 
 /* A launch of a graph that is taken apart. */
@@ -319,10 +329,24 @@ static bool goes_by_node(struct kp_launch *l, CUresult *rc)
 
 /* ---- ranges ---- */
 
+/* Decides on the open range, if its first launch tells its device. */
+static void decide_range(const struct kp_launch *l)
+{
+    struct kp_range_open *r = kp_ranges_open();
+    const struct kp_launch at = {.is_graph = true, .stream = l->stream};
+    if (!kp_ranges_id() || !r->undecided)
+        return;
+    r->undecided = false;
+    const char *why = kp_process_unwanted_range(&at, r->inside);
+    if (why)
+        kp_ranges_cut(why);
+}
+
 static CUresult run_in_range(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
                              char **bad_input)
 {
     (void)arg;
+    decide_range(l);
     kp_range_open_window(&process->setup, l, bad_input); /* if its begin could not */
     return kp_window_launch(&process->setup, l, what, skipped, bad_input);
 }
@@ -369,8 +393,10 @@ static void open_late(const struct kp_launch *l)
     if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS))
         return;
     kp_guard++;
-    if (kp_process_active() && !atomic_load(&process->ending) && kp_gate_captures() <= 0)
+    if (kp_process_active() && !atomic_load(&process->ending) && kp_gate_captures() <= 0) {
+        decide_range(l);
         kp_range_open_window(&process->setup, l, &bad_input);
+    }
     if (bad_input)
         kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
     kp_guard--;

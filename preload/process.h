@@ -93,6 +93,10 @@ void kp_process_begin(void);
 /* Looks at where ranges begin and end, if the options make them the workloads. */
 void kp_process_prepare_ranges(void);
 
+/* Returns why a range that begins where `at` would be launched is not counted (static text), or NULL; counts it for
+ * the filters. `inside`: NVTX ranges take it. */
+const char *kp_process_unwanted_range(const struct kp_launch *at, bool inside);
+
 /* Notes cu(da)ProfilerStart and Stop. */
 void kp_process_profile(bool on);
 

@@ -3,13 +3,17 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/lock.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
+#include "preload/os/log.h"
 #include "preload/phase.h"
 #include "preload/process.h"
+#include "preload/program/filter.h"
+#include "preload/program/launch_ids.h"
 #include "preload/program/ranges.h"
 #include "preload/who/nvtx.h"
 #include "preload/window/flags.h"
@@ -20,6 +24,9 @@ static struct kp_process *const process = &kp_process_now;
 
 /* The id of ranges of cu(da)ProfilerStart; those of NVTX are others. */
 enum { OF_PROFILER = 1 };
+
+/* Stands for the launches of a range that begins in the current context. */
+static const struct kp_launch here = {.is_graph = true};
 
 static bool may_begin(void)
 {
@@ -39,7 +46,7 @@ static bool counts_at(uint64_t ends)
     if (process->setup.run <= 1)
         return false;
     return ends ? kp_ranges_id() == ends && kp_ranges_counts()
-                : may_begin() && kp_ranges_wants_next(&process->options) && kp_gate_captures() <= 0;
+                : may_begin() && kp_filter_wants_range(process->filter, &here) && kp_gate_captures() <= 0;
 }
 
 static long limit_of(uint64_t ends, long wasted_ms)
@@ -75,9 +82,23 @@ static bool enter(uint64_t ends, long patience_ms, bool *idle)
 
 /* ---- the edges of a range ---- */
 
+/* Whether the filters need the device of the range, and no context tells it yet. */
+static bool lacks_device(void)
+{
+    return kp_filter_asks_device(&process->options) && kp_place_device(&process->driver, &here) < 0;
+}
+
+static void open_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
+{
+    bool undecided = lacks_device();
+    kp_ranges_begin(id, name, nvtx, undecided ? NULL : kp_process_unwanted_range(&here, inside));
+    kp_ranges_open()->inside = inside;
+    kp_ranges_open()->undecided = undecided;
+}
+
 /* Opens the window of a range at its begin, so that copies before its first launch are part of it. During a capture
  * the first launch does. */
-static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx)
+static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
 {
     int cancel;
     bool idle;
@@ -87,9 +108,9 @@ static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx)
     if (enter(0, KP_GATE_MS, &idle)) {
         kp_guard++;
         if (may_begin()) {
-            kp_ranges_begin(&process->options, id, name, nvtx);
+            open_range(id, name, nvtx, inside);
             kp_ranges_open()->beside = !idle;
-            if (kp_gate_captures() <= 0)
+            if (kp_gate_captures() <= 0 && !kp_ranges_open()->undecided)
                 kp_range_open_window(&process->setup, NULL, &bad_input);
         }
         if (bad_input)
@@ -136,7 +157,7 @@ static void at_nvtx(uint64_t id, bool begins, const char *name)
     if (kp_ranges_id() || !atomic_load(&process->profiling))
         return;
     if (kp_nvtx_judge(NULL, &nvtx))
-        begin(id, name, &nvtx);
+        begin(id, name, &nvtx, true);
     kp_nvtx_free(&nvtx);
 }
 
@@ -145,10 +166,22 @@ static bool are_of_nvtx(void)
     return *process->options.nvtx_include;
 }
 
+/* Says once, not in each run, which filter is of launches alone. */
+static void tell_unused(void)
+{
+    const struct kp_options *o = &process->options;
+    if (o->filter_mode == KP_FILTER_PER_CONFIG && (o->launch_skip || o->launch_count) && process->setup.run <= 1)
+        kp_log_warning("filter-mode %s has no effect with replay-mode %s: ranges have no grid and block; launch-skip "
+                       "and launch-count count all ranges",
+                       kp_option_word(offsetof(struct kp_options, filter_mode), o->filter_mode),
+                       kp_option_word(offsetof(struct kp_options, replay_mode), o->replay_mode));
+}
+
 void kp_process_prepare_ranges(void)
 {
     if (!process->setup.ranges)
         return;
+    tell_unused();
     kp_ranges_configure(&process->options);
     if (are_of_nvtx())
         kp_nvtx_watch(at_nvtx);
@@ -166,8 +199,8 @@ void kp_process_profile(bool on)
     if (!on) {
         end(OF_PROFILER);
     } else if (!kp_ranges_id()) {
-        kp_nvtx_judge(NULL, &nvtx);
-        begin(OF_PROFILER, "cudaProfilerStart", &nvtx);
+        bool inside = kp_nvtx_judge(NULL, &nvtx);
+        begin(OF_PROFILER, "cudaProfilerStart", &nvtx, inside);
         kp_nvtx_free(&nvtx);
     }
 }

@@ -270,18 +270,28 @@ static struct counter *counter_of(struct kp_filter *f, const struct kp_launch *l
     return *bucket = c;
 }
 
+static bool counts_numbers(const struct kp_filter *f)
+{
+    return f->options->launch_skip || f->options->launch_count;
+}
+
+static const char *why_number(const struct kp_filter *f, uint64_t index)
+{
+    uint64_t first = f->options->launch_skip, count = f->options->launch_count;
+    if (index < first)
+        return KP_SKIP_LAUNCH_SKIP;
+    return count && index - first >= count ? KP_SKIP_LAUNCH_COUNT : NULL;
+}
+
 static const char *by_number(struct kp_filter *f, const struct kp_launch *l, const struct kernel *k, bool *last)
 {
     uint64_t first = f->options->launch_skip, count = f->options->launch_count;
-    if (!first && !count)
+    if (!counts_numbers(f))
         return NULL;
     uint64_t index = counter_of(f, l, k)->matched++;
-    if (index < first)
-        return KP_SKIP_LAUNCH_SKIP;
-    if (count && index - first >= count)
-        return KP_SKIP_LAUNCH_COUNT;
-    *last = f->options->filter_mode == KP_FILTER_GLOBAL && count && index - first + 1 == count;
-    return NULL;
+    const char *why = why_number(f, index);
+    *last = !why && f->options->filter_mode == KP_FILTER_GLOBAL && count && index - first + 1 == count;
+    return why;
 }
 
 void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out)
@@ -304,6 +314,38 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
         out->unwanted = by_number(f, l, k, &out->last);
     out->outside = !out->unwanted && k && k->outside;
     kp_lock_give(lock);
+}
+
+void kp_filter_choose_range(struct kp_filter *f, const struct kp_launch *at, bool inside, struct kp_filter_choice *out)
+{
+    *out = (struct kp_filter_choice){.other_device = -1};
+    kp_lock_take(lock, KP_FOREVER);
+    out->unwanted = out_of_time(f);
+    if (!out->unwanted)
+        out->unwanted = before_match(f);
+    if (!out->unwanted)
+        out->unwanted = on_other_device(f, at, &out->other_device);
+    if (!out->unwanted && !inside)
+        out->unwanted = KP_SKIP_NVTX;
+    if (!out->unwanted)
+        out->unwanted = by_number(f, at, NULL, &out->last);
+    kp_lock_give(lock);
+}
+
+bool kp_filter_wants_range(struct kp_filter *f, const struct kp_launch *at)
+{
+    int other;
+    kp_lock_take(lock, KP_FOREVER);
+    bool wanted = !out_of_time(f) && f->launches >= f->options->launch_skip_before_match &&
+                  !on_other_device(f, at, &other) &&
+                  (!counts_numbers(f) || !why_number(f, counter_of(f, at, NULL)->matched));
+    kp_lock_give(lock);
+    return wanted;
+}
+
+bool kp_filter_asks_device(const struct kp_options *o)
+{
+    return o->devices || (o->filter_mode == KP_FILTER_PER_GPU && (o->launch_skip || o->launch_count));
 }
 
 bool kp_filter_outside(struct kp_filter *f, CUfunction function)

@@ -1,7 +1,7 @@
 /*
  * Chooses launches: by device, name, kernel-id, and number. A launch passes these in turn: delay and duration,
  * launch-skip-before-match, devices, kernel-name, kernel-id, NVTX ranges, launch-skip and launch-count; each counts
- * only launches that reached it. Optimised for unwanted launches: a name is judged once; after that a launch takes one
+ * only launches that reached it. Ranges that are workloads pass the same. Optimised for unwanted launches: a name is judged once; after that a launch takes one
  * lock and a look-up.
  */
 #ifndef KP_PRELOAD_PROGRAM_FILTER_H
@@ -44,6 +44,14 @@ struct kp_filter_choice {
 
 /* Chooses, and counts the launch. Any thread. */
 void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out);
+
+/* Does the same for a range of launches that is one workload, and that begins where `at`, a graph, would be launched.
+ * Names and kernel-id choose no ranges. `inside`: NVTX ranges take it. */
+void kp_filter_choose_range(struct kp_filter *f, const struct kp_launch *at, bool inside, struct kp_filter_choice *out);
+/* Whether such a range would be chosen now; counts nothing. */
+bool kp_filter_wants_range(struct kp_filter *f, const struct kp_launch *at);
+/* Whether the device decides which ranges are chosen. */
+bool kp_filter_asks_device(const struct kp_options *o);
 
 /* Whether a kernel, by its name, waits for the host, other processes or devices. Any thread. */
 bool kp_filter_outside(struct kp_filter *f, CUfunction function);

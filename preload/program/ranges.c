@@ -6,7 +6,6 @@
 #include "base/lock.h"
 
 static struct kp_range_open open_one;
-static uint64_t begun;
 static atomic_uint_fast64_t id;
 static _Atomic(const char *) why_not;
 static _Atomic(CUcontext) counted_in;
@@ -16,7 +15,7 @@ static const char *outside = KP_SKIP_NO_RANGE;
 
 void kp_ranges_configure(const struct kp_options *o)
 {
-    outside = *o->nvtx_include ? KP_SKIP_NVTX : KP_SKIP_NO_RANGE;
+    outside = o->only_timeline ? KP_SKIP_TIMELINE : *o->nvtx_include ? KP_SKIP_NVTX : KP_SKIP_NO_RANGE;
 }
 
 uint64_t kp_ranges_id(void)
@@ -29,18 +28,6 @@ const char *kp_ranges_why(void)
     return kp_ranges_id() ? atomic_load(&why_not) : outside;
 }
 
-static const char *by_number(const struct kp_options *o, uint64_t number)
-{
-    if (number < o->launch_skip)
-        return KP_SKIP_LAUNCH_SKIP;
-    return o->launch_count && number - o->launch_skip >= o->launch_count ? KP_SKIP_LAUNCH_COUNT : NULL;
-}
-
-bool kp_ranges_wants_next(const struct kp_options *o)
-{
-    return !by_number(o, begun);
-}
-
 static void forget(void)
 {
     free(open_one.name);
@@ -48,7 +35,7 @@ static void forget(void)
     open_one = (struct kp_range_open){.name = NULL};
 }
 
-void kp_ranges_begin(const struct kp_options *o, uint64_t new_id, const char *name, struct kp_nvtx *nvtx)
+void kp_ranges_begin(uint64_t new_id, const char *name, struct kp_nvtx *nvtx, const char *why)
 {
     sigset_t before = kp_signals_hold();
     forget();
@@ -56,7 +43,7 @@ void kp_ranges_begin(const struct kp_options *o, uint64_t new_id, const char *na
     kp_signals_let(&before);
     open_one.nvtx = *nvtx;
     *nvtx = (struct kp_nvtx){.ranges = NULL};
-    atomic_store(&why_not, by_number(o, begun++));
+    atomic_store(&why_not, why);
     atomic_store(&launches, 0);
     atomic_store(&graphs, 0);
     atomic_store(&id, new_id);

@@ -20,6 +20,8 @@ struct kp_range_open {
     char *name;
     struct kp_nvtx nvtx; /* the NVTX ranges at its begin */
     bool beside;         /* the work before it had not ended in time */
+    bool inside;         /* NVTX ranges take it */
+    bool undecided;      /* its first launch tells the device, by which it is chosen or not */
 };
 
 /* Sets what begins a range. Call it before the first one. */
@@ -31,10 +33,8 @@ uint64_t kp_ranges_id(void);
 /* Returns why a launch made now is in no range that is counted (static text), or NULL. */
 const char *kp_ranges_why(void);
 
-/* Whether the range that begins next is counted, by launch-skip and launch-count. */
-bool kp_ranges_wants_next(const struct kp_options *o);
-/* Opens a range, and takes over *nvtx. launch-skip and launch-count say whether it is counted. */
-void kp_ranges_begin(const struct kp_options *o, uint64_t id, const char *name, struct kp_nvtx *nvtx);
+/* Opens a range, and takes over *nvtx. `why`: why it is not counted (static text), or NULL. */
+void kp_ranges_begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, const char *why);
 /* Returns the open range, whose fields may be taken over. */
 struct kp_range_open *kp_ranges_open(void);
 /* Notes that the open range takes no more launches, for `why` (static text). */

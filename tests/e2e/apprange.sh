@@ -29,7 +29,7 @@ replayed() { # FLAGS... PROGRAM ARGUMENTS...
 }
 
 names() {
-    sed -n 's/^  \([^ ].*\), Context 1, Device 0, CC 9\.0$/\1/p' "$tmp/report"
+    sed -n 's/^  \([^ ].*\), Context [12], Device [01], CC 9\.0$/\1/p' "$tmp/report"
 }
 
 # A case: how many runs it takes; its ranges, one a line; launches profiled, launches seen. Each run is the program as it is:
@@ -145,6 +145,25 @@ filters() {
     ranges "the second" 2 "$three" 3 9 $quick -s 1 -- plain
     grep -q 'before launch-skip was reached: 3' "$tmp/report" || { fail "the second: the other"; show; }
     ranges "the first" 2 "$three" 3 9 $quick -c 1 -- plain
+    one='cudaProfilerStart: range of 1 launch'
+    pair='cudaProfilerStart: range of 2 launches'
+    ranges "after one" 2 "$three" 3 9 $quick --launch-skip-before-match 1 -- plain
+    ranges "after the delay" 2 "$pair" 2 3 $quick --delay 1500ms -- later
+    expect "after the delay: warnings" "$(grep -c 'WARNING== delay and duration begin anew in each run' "$tmp/kprof.err")" 1
+    ranges "in the duration" 2 "$one" 1 3 $quick --duration 1500ms -- later
+    grep -q 'after duration was over: 2' "$tmp/report" || { fail "in the duration: no reason"; show; }
+    export FAKE_DEVICES=2
+    ranges "on a device" 2 "$pair
+cudaProfilerStart: range of 4 launches" 6 10 $quick --devices 1 -- devices
+    grep -q 'not selected by devices: 4' "$tmp/report" || { fail "on a device: no reason"; show; }
+    ranges "the first of each device" 2 "$one
+$pair" 3 10 $quick --filter-mode per-gpu -c 1 -- devices
+    ranges "chosen by its first launch" 2 "$pair" 2 2 $quick --devices 0 -- early
+    ranges "not chosen by its first launch" 2 "" 0 2 $quick --devices 1 -- early
+    unset FAKE_DEVICES
+    ranges "the first of any shape" 2 "$three" 3 9 $quick --filter-mode per-launch-config -c 1 -- plain
+    expect "the first of any shape: warnings" \
+        "$(grep -c 'WARNING== filter-mode per-launch-config has no effect with replay-mode app-range: ' "$tmp/kprof.err")" 1
     replayed $quick -k increment "$p" plain
     grep -q 'kernel-name and kernel-id choose launches, .* replay-mode range and app-range' "$tmp/kprof.err" "$tmp/report" ||
         { fail "kernel-name: no line"; show; }
@@ -156,6 +175,7 @@ filters() {
     ranges "NVTX" 2 "$step
 $step
 $step" 9 15 $quick --nvtx-include step/ -- nvtx
+    ranges "outside of NVTX" 2 "$pair" 2 3 $quick --nvtx-exclude warm-up/ -- inside
     ranges "started" 2 'epoch: range of 1 launch' 1 15 $quick --nvtx-include epoch -- nvtx
     ranges "nested" 2 'step: range of 1 launch
 step: range of 1 launch' 2 15 $quick -c 2 --nvtx-include step/step/ -- nvtx

@@ -11,7 +11,12 @@ p=$programs/p_ranges
 
 # The names of the ranges in the report.
 names() {
-    sed -n 's/^  \([^ ].*\), Context 1, Device 0, CC 9\.0$/\1/p' "$tmp/report"
+    sed -n 's/^  \([^ ].*\), Context [12], Device [01], CC 9\.0$/\1/p' "$tmp/report"
+}
+
+# How many launches were skipped for a reason.
+skipped() { # REASON
+    sed -n "s/^==KPROF== .* skipped (.*$1: \([0-9]*\).*/\1/p" "$tmp/report"
 }
 
 # A case: its ranges, one a line; launches profiled, launches seen.
@@ -36,6 +41,35 @@ KPROF_LAUNCH_SKIP=1 ranges "the second" "${two#*
 KPROF_LAUNCH_COUNT=1 ranges "the first" "${two#*
 }" 3 9 "$p" plain
 expect "the first: the other" "$(grep -c 'after launch-count was reached: 3' "$tmp/report")" 1
+
+# A range passes the filters of launches where it begins: time, number of all, device, NVTX, number of those left.
+KPROF_LAUNCH_SKIP_BEFORE_MATCH=1 ranges "after one" "${two#*
+}" 3 9 "$p" plain
+expect "after one: skipped" "$(skipped "before launch-skip-before-match was reached")" 3
+one='cudaProfilerStart: range of 1 launch in 1 stream'
+pair='cudaProfilerStart: range of 2 launches in 1 stream'
+KPROF_DELAY=1500ms ranges "after the delay" "$pair" 2 3 "$p" later
+expect "after the delay: skipped" "$(skipped "before delay was over")" 1
+KPROF_DURATION=1500ms ranges "in the duration" "$one" 1 3 "$p" later
+expect "in the duration: skipped" "$(skipped "after duration was over")" 2
+export FAKE_DEVICES=2
+KPROF_DEVICES=1 ranges "on a device" "$pair
+cudaProfilerStart: range of 4 launches in 1 stream" 6 10 "$p" devices
+expect "on a device: skipped" "$(skipped "not selected by devices")" 4
+KPROF_DEVICES=1 KPROF_LAUNCH_COUNT=1 ranges "the first on a device" "$pair" 2 10 "$p" devices
+KPROF_FILTER_MODE=per-gpu KPROF_LAUNCH_COUNT=1 ranges "the first of each device" "$one
+$pair" 3 10 "$p" devices
+KPROF_DEVICES=0 ranges "chosen by its first launch" "$pair" 2 2 "$p" early
+KPROF_DEVICES=1 ranges "not chosen by its first launch" "" 0 2 "$p" early
+grep -q 'seen: Device 0' "$tmp/report" || fail "not chosen by its first launch: no device"
+unset FAKE_DEVICES
+expect "no warning" "$(grep -c 'no effect' "$tmp/kprof.err")" 0
+KPROF_FILTER_MODE=per-launch-config KPROF_LAUNCH_COUNT=1 ranges "the first of any shape" "${two#*
+}" 3 9 "$p" plain
+expect "the first of any shape: warnings" \
+    "$(grep -c 'WARNING== filter-mode per-launch-config has no effect with replay-mode range: ' "$tmp/kprof.err")" 1
+KPROF_PAGE=timeline ranges "the timeline alone" "" 0 9 "$p" plain
+expect "the timeline alone: saved" "$(grep -ci checkpoint "$tmp/kprof.log")" 0
 
 # Repeated one by one, the kernel would never end.
 ranges "side by side" 'cudaProfilerStart: range of 4 launches in 2 streams' 4 4 "$p" beside
@@ -72,6 +106,20 @@ grep -q 'Nothing was profiled: no range was begun that has a launch; call cudaPr
 ranges "unended" 'cudaProfilerStart: range of 2 launches, 2 copies and memsets in 2 streams' 2 2 "$p" unended
 ranges "graph" 'cudaProfilerStart: range of 4 launches, 2 copies and memsets in 1 stream' 4 4 "$p" graph
 
+# What is not chosen is neither in the session nor in what is made of it, but for the reason.
+FAKE_DEVICES=2 KPROF_DEVICES=1 KPROF_EXPORT=$tmp/d.kprof both "stored: chosen" "$p" devices
+"$build/kprof" report --json "$tmp/d.kprof" >"$tmp/json"
+"$build/kprof" report --csv --page raw "$tmp/d.kprof" >"$tmp/csv"
+python3 - "$tmp/json" "$tmp/csv" <<'END' || fail "stored: chosen"
+import csv, json, sys
+session = json.load(open(sys.argv[1]))
+session = session.get("sessions", [session])[0]
+assert [l["device"] for l in session["launches"]] == [1, 1], session["launches"]
+assert session["summary"]["skipped"] == [{"reason": "not selected by devices", "launches": 4}], session["summary"]
+rows = [r for r in csv.DictReader(open(sys.argv[2])) if r["ID"]]
+assert [(r["Device"], r["range__launches"]) for r in rows] == [("1", "2"), ("1", "4")], rows
+END
+
 # The stored session knows what it is, and is read without the program.
 KPROF_EXPORT=$tmp/r.kprof both "stored" "$p" plain
 "$build/kprof" report --json "$tmp/r.kprof" >"$tmp/json"
@@ -97,6 +145,9 @@ step='step: range of 3 launches in 2 streams'
 KPROF_NVTX_INCLUDE=step/ ranges "NVTX" "$step
 $step
 $step" 9 15 "$p" nvtx
+KPROF_NVTX_EXCLUDE=warm-up/ ranges "outside of NVTX" "$pair" 2 3 "$p" inside
+expect "outside of NVTX: skipped" "$(skipped "not selected by nvtx-include and nvtx-exclude")" 1
+KPROF_NVTX_EXCLUDE=warm-up/ KPROF_LAUNCH_COUNT=1 ranges "the first outside of NVTX" "$pair" 2 3 "$p" inside
 KPROF_NVTX_INCLUDE=epoch ranges "started" 'epoch: range of 1 launch in 1 stream' 1 15 "$p" nvtx
 KPROF_NVTX_INCLUDE=step/step/ ranges "nested" 'step: range of 1 launch in 1 stream
 step: range of 1 launch in 1 stream

@@ -408,6 +408,61 @@ static void contexts(void)
     MUST(cuProfilerStop());
 }
 
+/* Ranges that begin on one of two devices in turn, of one launch more each time. */
+static void devices(void)
+{
+    CUcontext contexts[2] = {session.ctx};
+    CUfunction functions[2] = {function("increment")};
+    CUdeviceptr data[2] = {values};
+    CUmodule module;
+    int n = N;
+
+    MUST(cuDevicePrimaryCtxRetain(&contexts[1], 1));
+    MUST(cuCtxSetCurrent(contexts[1]));
+    MUST(cuModuleLoadData(&module, image));
+    MUST(cuModuleGetFunction(&functions[1], module, "increment"));
+    MUST(cuMemAlloc(&data[1], N * sizeof(int)));
+    MUST(cuMemsetD32(data[1], 0, N));
+    for (int i = 0; i < 4; i++) {
+        MUST(cuCtxSetCurrent(contexts[i % 2]));
+        MUST(cuProfilerStart());
+        for (int k = 0; k <= i; k++)
+            MUST(cuLaunchKernel(functions[i % 2], 1, 1, 1, N, 1, 1, 0, NULL, (void *[]){&data[i % 2], &n}, NULL));
+        MUST(cuProfilerStop());
+    }
+    MUST(cuCtxSetCurrent(contexts[1]));
+    MUST(cuCtxSynchronize());
+    MUST(cuCtxSetCurrent(contexts[0]));
+}
+
+/* A range of one launch, and 3 s later one of two. */
+static void later(void)
+{
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    MUST(cuProfilerStop());
+    MUST(cuCtxSynchronize());
+    usleep(3000000);
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    increment(scratch, session.stream);
+    MUST(cuProfilerStop());
+}
+
+/* A range of one launch that begins in an NVTX range, and one of two launches that does not. */
+static void inside(void)
+{
+    nvtxRangePushA("warm-up");
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    nvtxRangePop();
+    MUST(cuProfilerStop());
+    MUST(cuProfilerStart());
+    increment(values, session.stream);
+    increment(scratch, session.stream);
+    MUST(cuProfilerStop());
+}
+
 /* A range that begins before there is a context. */
 static void early(void)
 {
@@ -460,7 +515,7 @@ static const struct {
     {"differs", differs}, {"cut", cut},           {"outside", outside},   {"empty", empty},       {"unended", unended},
     {"graph", graph},     {"nvtx", nvtx},         {"many", many},         {"anything", anything}, {"partner", partner},
     {"endless", endless}, {"captured", captured}, {"contexts", contexts}, {"early", early},       {"before", before},
-    {"around", around},
+    {"around", around},   {"devices", devices},   {"later", later},       {"inside", inside},
 };
 
 int main(int argc, char **argv)
