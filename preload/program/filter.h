@@ -1,8 +1,8 @@
 /*
  * Chooses launches: by device, name, kernel-id, and number. A launch passes these in turn: delay and duration,
  * launch-skip-before-match, devices, kernel-name, kernel-id, NVTX ranges, launch-skip and launch-count; each counts
- * only launches that reached it. Ranges that are workloads pass the same. Optimised for unwanted launches: a name is judged once; after that a launch takes one
- * lock and a look-up.
+ * only launches that reached it. Ranges that are workloads pass the same. Optimised for unwanted launches: a name is
+ * judged once; after that a launch takes one lock and a look-up.
  */
 #ifndef KP_PRELOAD_PROGRAM_FILTER_H
 #define KP_PRELOAD_PROGRAM_FILTER_H

@@ -159,7 +159,7 @@ cudaProfilerStart: range of 4 launches" 6 10 $quick --devices 1 -- devices
     ranges "the first of each device" 2 "$one
 $pair" 3 10 $quick --filter-mode per-gpu -c 1 -- devices
     ranges "chosen by its first launch" 2 "$pair" 2 2 $quick --devices 0 -- early
-    ranges "not chosen by its first launch" 2 "" 0 2 $quick --devices 1 -- early
+    ranges "not chosen by its first launch" 1 "" 0 2 $quick --devices 1 -- early
     unset FAKE_DEVICES
     ranges "the first of any shape" 2 "$three" 3 9 $quick --filter-mode per-launch-config -c 1 -- plain
     expect "the first of any shape: warnings" \

@@ -453,6 +453,77 @@ static void a_delay_alone(void **state)
     end_filter();
 }
 
+/* ---- ranges that are workloads ---- */
+
+/* Why a range that begins on a device is not counted; "" when it is. */
+static const char *range(int on, bool inside)
+{
+    struct kp_launch at = {.is_graph = true, .stream = (CUstream)(uintptr_t)(HERE + on)};
+    bool wanted = kp_filter_wants_range(filter, &at), again = kp_filter_wants_range(filter, &at);
+    kp_filter_choose_range(filter, &at, inside, &choice);
+    assert_true(wanted == again && (wanted == !choice.unwanted || !inside));
+    return choice.unwanted ? choice.unwanted : "";
+}
+
+static void ranges_pass_the_filters_in_turn(void **state)
+{
+    (void)state;
+    FILTER("KPROF_DELAY=5ms", "KPROF_DURATION=2s", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=2", "KPROF_DEVICES=1",
+           "KPROF_LAUNCH_SKIP=1", "KPROF_LAUNCH_COUNT=1");
+    assert_string_equal(range(1, true), KP_SKIP_DELAY);
+    source.now += 5000000;
+    assert_string_equal(range(1, true), KP_SKIP_BEFORE_MATCH);
+    assert_string_equal(range(0, true), KP_SKIP_BEFORE_MATCH);
+    assert_string_equal(range(0, true), KP_SKIP_DEVICES);
+    assert_int_equal(choice.other_device, 0);
+    assert_string_equal(range(1, false), KP_SKIP_NVTX);
+    assert_string_equal(range(1, true), KP_SKIP_LAUNCH_SKIP);
+    assert_string_equal(range(1, true), "");
+    assert_string_equal(range(1, true), KP_SKIP_LAUNCH_COUNT);
+    source.now += 2000000000;
+    assert_string_equal(range(1, true), KP_SKIP_DURATION);
+    end_filter();
+}
+
+/* A shape is of launches: ranges count together there. */
+static void numbers_of_ranges(void **state)
+{
+    (void)state;
+    FILTER("KPROF_LAUNCH_SKIP=1", "KPROF_LAUNCH_COUNT=1", "KPROF_FILTER_MODE=per-gpu");
+    for (int i = 0; i < 3; i++)
+        for (int on = 0; on < 2; on++)
+            assert_string_equal(range(on, true), i == 0 ? KP_SKIP_LAUNCH_SKIP : i == 1 ? "" : KP_SKIP_LAUNCH_COUNT);
+    end_filter();
+    FILTER("KPROF_LAUNCH_SKIP=1", "KPROF_LAUNCH_COUNT=1", "KPROF_FILTER_MODE=per-launch-config");
+    assert_string_equal(range(0, true), KP_SKIP_LAUNCH_SKIP);
+    assert_string_equal(range(1, true), "");
+    assert_string_equal(range(0, true), KP_SKIP_LAUNCH_COUNT);
+    end_filter();
+}
+
+static void the_device_of_a_range_matters_to_some_filters(void **state)
+{
+    static const struct {
+        const char *env[2];
+        bool asks;
+    } cases[] = {
+        {{"HOME=x", "HOME=x"}, false},
+        {{"KPROF_LAUNCH_SKIP=1", "HOME=x"}, false},
+        {{"KPROF_FILTER_MODE=per-gpu", "HOME=x"}, false},
+        {{"KPROF_DEVICES=0", "HOME=x"}, true},
+        {{"KPROF_FILTER_MODE=per-gpu", "KPROF_LAUNCH_SKIP=1"}, true},
+        {{"KPROF_FILTER_MODE=per-gpu", "KPROF_LAUNCH_COUNT=1"}, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        FILTER((char *)cases[i].env[0], (char *)cases[i].env[1]);
+        assert_true(kp_filter_asks_device(&options) == cases[i].asks);
+        assert_string_equal(range(0, true), i == 1 || i == 4 ? KP_SKIP_LAUNCH_SKIP : "");
+        assert_true(cases[i].asks == (source.devices_read > 0));
+        end_filter();
+    }
+}
+
 /* ---- what was seen ---- */
 
 static void list(void *arg, const char *name, uint64_t launches)
@@ -525,6 +596,9 @@ int main(void)
         cmocka_unit_test(places_are_those_of_the_report),
         cmocka_unit_test(identifiers),
         cmocka_unit_test(a_range_of_time),
+        cmocka_unit_test(ranges_pass_the_filters_in_turn),
+        cmocka_unit_test(numbers_of_ranges),
+        cmocka_unit_test(the_device_of_a_range_matters_to_some_filters),
         cmocka_unit_test(a_delay_alone),
         cmocka_unit_test(the_unwanted_are_listed_in_order),
         cmocka_unit_test(processes),

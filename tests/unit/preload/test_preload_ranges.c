@@ -7,10 +7,10 @@
 
 #include "preload/program/ranges.h"
 
-static void begin(const struct kp_options *o, uint64_t id)
+static void begin(uint64_t id, const char *why)
 {
     struct kp_nvtx nvtx = {.thread = id};
-    kp_ranges_begin(o, id, "step", &nvtx);
+    kp_ranges_begin(id, "step", &nvtx, why);
     assert_true(!nvtx.thread);
     assert_true(kp_ranges_id() == id && kp_ranges_open()->nvtx.thread == id);
     assert_string_equal(kp_ranges_open()->name, "step");
@@ -25,33 +25,32 @@ static void launches_outside_are_told_what_a_range_is(void **state)
     o.nvtx_include = "step/";
     kp_ranges_configure(&o);
     assert_string_equal(kp_ranges_why(), KP_SKIP_NVTX);
+    o.only_timeline = true;
+    kp_ranges_configure(&o);
+    assert_string_equal(kp_ranges_why(), KP_SKIP_TIMELINE);
 }
 
-static void numbers_choose_ranges(void **state)
+static void a_range_that_is_not_chosen_tells_its_reason(void **state)
 {
-    const struct kp_options o = {.nvtx_include = "", .launch_skip = 1, .launch_count = 2};
-    static const char *const told[] = {KP_SKIP_LAUNCH_SKIP, NULL, NULL, KP_SKIP_LAUNCH_COUNT};
     (void)state;
-    for (uint64_t i = 0; i < 4; i++) {
-        begin(&o, 10 + i);
-        if (told[i])
-            assert_string_equal(kp_ranges_why(), told[i]);
-        else
-            assert_null(kp_ranges_why());
-        kp_ranges_end();
-        assert_true(!kp_ranges_id() && !kp_ranges_open()->name);
-    }
+    begin(10, KP_SKIP_DEVICES);
+    assert_string_equal(kp_ranges_why(), KP_SKIP_DEVICES);
+    kp_ranges_open()->undecided = true;
+    kp_ranges_end();
+    assert_true(!kp_ranges_id() && !kp_ranges_open()->name && !kp_ranges_open()->undecided);
+    begin(11, NULL);
+    assert_null(kp_ranges_why());
+    kp_ranges_end();
 }
 
 static void a_range_that_is_cut_takes_no_more(void **state)
 {
-    const struct kp_options o = {.nvtx_include = "", .launch_skip = 0};
     (void)state;
-    begin(&o, 1);
+    begin(1, NULL);
     kp_ranges_cut(KP_SKIP_RANGE_CUT);
     assert_string_equal(kp_ranges_why(), KP_SKIP_RANGE_CUT);
     kp_ranges_end();
-    begin(&o, 2);
+    begin(2, NULL);
     assert_null(kp_ranges_why());
     kp_ranges_end();
 }
@@ -60,7 +59,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launches_outside_are_told_what_a_range_is),
-        cmocka_unit_test(numbers_choose_ranges),
+        cmocka_unit_test(a_range_that_is_not_chosen_tells_its_reason),
         cmocka_unit_test(a_range_that_is_cut_takes_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
