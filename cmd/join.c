@@ -199,9 +199,10 @@ static const char *word(const struct kp_join *j)
     return j->ranges ? "range" : "launch";
 }
 
-static const char *words(const struct kp_join *j)
+/* What `n` of them are called. */
+static const char *words(const struct kp_join *j, size_t n)
 {
-    return j->ranges ? "ranges" : "launches";
+    return n == 1 ? word(j) : j->ranges ? "ranges" : "launches";
 }
 
 static const char *name_of(const struct joining *x, const struct launches *l, size_t at)
@@ -219,9 +220,10 @@ static void tell_match(const struct joining *x, size_t run, const struct kp_matc
                 name_of(x, &x->launches, m->first));
     else if (m->alone || m->more)
         fprintf(x->notes,
-                "run %zu of process %" PRIu64 " made %zu %s instead of %zu: %zu of the first run have no partner in "
+                "run %zu of process %" PRIu64 " made %zu %s instead of %zu: %zu of the first run %s no partner in "
                 "it, and %zu of it none in the first run\n",
-                run + 1, x->session.pid, others->n, words(x->j), x->launches.n, m->alone, m->more);
+                run + 1, x->session.pid, others->n, words(x->j, others->n), x->launches.n, m->alone,
+                m->alone == 1 ? "has" : "have", m->more);
 }
 
 /* Returns the launches in a range. */
@@ -432,8 +434,8 @@ static void note_missing(struct joining *x, size_t launch)
             first = k;
         }
     if (n && !l->note &&
-        asprintf(&l->note, "%zu of %zu runs of the program have no such %s, the first of them run %zu", n, x->j->runs,
-                 word(x->j), first + 1) < 0)
+        asprintf(&l->note, "%zu of %zu runs of the program %s no such %s, the first of them run %zu", n, x->j->runs,
+                 n == 1 ? "has" : "have", word(x->j), first + 1) < 0)
         l->note = NULL;
 }
 

@@ -209,6 +209,8 @@ other_runs() {
     grep -q 'WARNING.* run 2 of process [0-9]* made 3 ranges instead of 2: 2 of the first run have no partner in it, and 3 of it none' "$tmp/kprof.err" || { fail "one more: partners"; show; }
     grep -q 'run 2 of the program has no such range' "$tmp/report" || { fail "one more: no reason"; show; }
     expect "one more: profiled" "$(account profiled)" 0
+    replayed $quick sh -c "$counting exec $p many \$((3 - n)) 2"
+    grep -q 'WARNING.* run 2 of process [0-9]* made 1 range instead of 2: 2 of the first run have no partner in it, and 1 of it none' "$tmp/kprof.err" || { fail "one less: partners"; show; }
     replayed $quick --app-replay-mode relaxed sh -c "$counting exec $p many \$((n + 1)) 2"
     expect "relaxed: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
     expect "relaxed: profiled" "$(account profiled)" 4

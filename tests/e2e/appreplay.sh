@@ -154,8 +154,8 @@ other_launches() {
     expect "relaxed: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
 
     replayed --app-replay-mode relaxed sh -c "$counting [ \$n != 2 ] && exec $p many 4; exec $p many 3"
-    grep -q 'run 2 .*1 of the first run have no partner in it, and 0 of it none' "$tmp/kprof.err" || { fail "one less: partners"; show; }
-    grep -q '1 of 11 runs of the program have no such launch, the first of them run 2' "$tmp/report" || { fail "one less: no note"; show; }
+    grep -q 'run 2 .*1 of the first run has no partner in it, and 0 of it none' "$tmp/kprof.err" || { fail "one less: partners"; show; }
+    grep -q '1 of 11 runs of the program has no such launch, the first of them run 2' "$tmp/report" || { fail "one less: no note"; show; }
 
     replayed --app-replay-mode strict sh -c "$counting [ \$n != 3 ] && exec $p many 4; exec $p many 5"
     grep -q 'run 3 .*is left out (app-replay-mode strict): its launch 4 is .* instead of no launch' "$tmp/kprof.err" || { fail "strict: not told"; show; }
