@@ -117,3 +117,19 @@ void kp_test_set_ptx(uint8_t *image, size_t *size, const char *text, size_t len)
     s->sh_size = len;
     *size += len;
 }
+
+char *kp_test_print_image(const void *bytes, size_t size,
+                          int (*print)(const struct kp_cubin_function *f, void *printing))
+{
+    struct kp_test_printing p;
+    char *text = NULL;
+    size_t len;
+    if (kp_cubin_open(bytes, size, &p.cubin))
+        return NULL;
+    p.to = open_memstream(&text, &len);
+    assert_non_null(p.to);
+    assert_int_equal(kp_cubin_each_function(p.cubin, print, &p), 0);
+    fclose(p.to);
+    kp_cubin_close(p.cubin);
+    return text;
+}

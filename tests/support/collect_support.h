@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "collectors/code/cubin.h"
 #include "cupti/loader.h"
 
 /* The C library's own loader functions. */
@@ -31,6 +33,17 @@ const char *kp_test_shared_object(const char *folder, const char *name, const ch
 Elf64_Shdr *kp_test_elf_section(uint8_t *image, const char *name);
 /* Puts another PTX behind all that the image has; there must be room for it. */
 void kp_test_set_ptx(uint8_t *image, size_t *size, const char *text, size_t len);
+
+/* What a function of an image is printed to, and the image that it is of. */
+struct kp_test_printing {
+    FILE *to;
+    struct kp_cubin *cubin;
+};
+
+/* Calls `print` for each function of an image with a struct kp_test_printing; it returns 0. Returns what it printed;
+ * free it. NULL where the image cannot be opened. */
+char *kp_test_print_image(const void *bytes, size_t size,
+                          int (*print)(const struct kp_cubin_function *f, void *printing));
 
 /* The file `name` in one of the folders `below` (NULL-terminated) of the CUDA toolkit that the build uses; malloc'ed,
  * or NULL when it is not there. */

@@ -79,14 +79,9 @@ static void print_code(FILE *to, const struct kp_code *code)
     }
 }
 
-struct printing {
-    FILE *to;
-    struct kp_cubin *cubin;
-};
-
 static int print_function(const struct kp_cubin_function *f, void *arg)
 {
-    struct printing *p = arg;
+    struct kp_test_printing *p = arg;
     struct kp_code code;
     const char *name;
     assert_int_equal(kp_cubin_function_at(p->cubin, f->symbol, &name), 0);
@@ -109,17 +104,7 @@ static int print_function(const struct kp_cubin_function *f, void *arg)
 /* All that is known of an image; free it. NULL when it cannot be opened. */
 static char *print_image(const void *bytes, size_t size)
 {
-    struct printing p;
-    char *text = NULL;
-    size_t len;
-    if (kp_cubin_open(bytes, size, &p.cubin))
-        return NULL;
-    p.to = open_memstream(&text, &len);
-    assert_non_null(p.to);
-    assert_int_equal(kp_cubin_each_function(p.cubin, print_function, &p), 0);
-    fclose(p.to);
-    kp_cubin_close(p.cubin);
-    return text;
+    return kp_test_print_image(bytes, size, print_function);
 }
 
 static void test_recorded(void **state)

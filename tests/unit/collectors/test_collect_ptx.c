@@ -36,11 +36,6 @@ static struct image read_image(const char *name)
 
 /* ---- as text ---- */
 
-struct printing {
-    FILE *to;
-    struct kp_cubin *cubin;
-};
-
 static void read_code(const struct kp_cubin *c, const char *name, struct kp_code *code)
 {
     assert_int_equal(kp_cubin_code(c, name, code), 0);
@@ -51,7 +46,7 @@ static void read_code(const struct kp_cubin *c, const char *name, struct kp_code
 
 static int print_function(const struct kp_cubin_function *f, void *arg)
 {
-    struct printing *p = arg;
+    struct kp_test_printing *p = arg;
     struct kp_code code;
     read_code(p->cubin, f->name, &code);
     fprintf(p->to, "%s:\n", f->name);
@@ -69,17 +64,7 @@ static int print_function(const struct kp_cubin_function *f, void *arg)
 /* All PTX of an image; free it. NULL when it cannot be opened. */
 static char *print_image(const struct image *image)
 {
-    struct printing p;
-    char *text = NULL;
-    size_t len;
-    if (kp_cubin_open(image->bytes, image->size, &p.cubin))
-        return NULL;
-    p.to = open_memstream(&text, &len);
-    assert_non_null(p.to);
-    assert_int_equal(kp_cubin_each_function(p.cubin, print_function, &p), 0);
-    fclose(p.to);
-    kp_cubin_close(p.cubin);
-    return text;
+    return kp_test_print_image(image->bytes, image->size, print_function);
 }
 
 /* Images of tests/data/inline.cu, in the older layout too, and of parts.cu, which is linked of two modules. */
