@@ -182,9 +182,9 @@ size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full)
     write_verdict(d, to, s);
     fputc(',', to);
     write_roofline(d, to, s);
-    fprintf(to, ",%ld,%" PRIu32 ",%zu,\"%d.%d\",%zu,%" PRIu32 ",%" PRIu32 ",%" PRIu64 "]", full, l->passes,
+    fprintf(to, ",%ld,%" PRIu32 ",%zu,\"%d.%d\",%zu,%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 "]", full, l->passes,
             kp_data_string(d, l->note), l->cc_major, l->cc_minor, kp_data_string(d, l->nvtx.stream_name),
-            l->graph_number, l->node, l->ordinal);
+            l->graph_number, l->node, l->ordinal, kp_launch_weight(l));
     return kp_draft_add(d, &draft, KP_DATA_LAUNCHES);
 }
 

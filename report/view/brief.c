@@ -12,6 +12,7 @@
 struct one {
     const char *kind; /* one of the kinds */
     double ns;
+    double weight; /* launches that it stands for */
     uint64_t id;
 };
 
@@ -103,7 +104,7 @@ int kp_brief_add(struct kp_brief *b, const struct kp_result *r)
     b->all = grown;
     if (!kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns) || !isfinite(ns))
         ns = 0;
-    grown[b->n++] = (struct one){kind, ns, r->launch.id};
+    grown[b->n++] = (struct one){kind, ns, (double)kp_launch_weight(&r->launch), r->launch.id};
     return 0;
 }
 
@@ -142,9 +143,9 @@ static size_t find_medians(const struct kp_brief *b, struct chosen *medians)
 {
     size_t n = 0;
     for (size_t first = 0, end; first < b->n; first = end) {
-        double ns = b->all[first].ns;
-        for (end = first + 1; end < b->n && b->all[end].kind == b->all[first].kind; end++)
-            ns += b->all[end].ns;
+        double ns = 0;
+        for (end = first; end < b->n && b->all[end].kind == b->all[first].kind; end++)
+            ns += b->all[end].ns * b->all[end].weight;
         medians[n++] = (struct chosen){b->all[first + (end - 1 - first) / 2].id, ns};
     }
     return n;

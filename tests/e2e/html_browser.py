@@ -205,7 +205,7 @@ def text_of(kprof, session, before):
     return text
 
 
-ROWS = "[...document.querySelectorAll('.kernels tbody tr')].map(r => [r.dataset.kernel, Number(r.querySelector('[data-exact]').dataset.exact), r.lastChild.textContent])"
+ROWS = "[...document.querySelectorAll('.kernels tbody tr')].map(r => [r.dataset.kernel, Number(r.querySelector('[data-exact]').dataset.exact), r.lastChild.textContent, r.children[3].textContent])"
 
 
 def table(browser, kprof, session, path, name):
@@ -218,7 +218,7 @@ def table(browser, kprof, session, path, name):
     for row, w in zip(rows, wanted):
         gain, _, rule = row[2].partition(" % ")
         close = not w["Rule"] or gain.startswith("<") or abs(float(gain) - float(w["Gain (%)"])) <= 0.056
-        if row[1] != float(w["Total Time (ns)"]) or rule != w["Rule"] or not close:
+        if row[1] != float(w["Total Time (ns)"]) or row[3].replace(",", "") != w["Instances"] or rule != w["Rule"] or not close:
             fault(f"{name}: {row} is not {w}")
     browser.run("document.querySelector('[data-sort=name]').click()")
     names = [r[0] for r in browser.run(ROWS)]
@@ -489,7 +489,7 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
-USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "cutlass": [html_use.names], "some": [], "timeline": [], "compare": [], "beside": [], "hostile": [html_use.ptx]}
+USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "rotated": [html_use.rotated], "cutlass": [html_use.names], "some": [], "timeline": [], "compare": [], "beside": [], "hostile": [html_use.ptx]}
 
 
 def main():
@@ -498,19 +498,19 @@ def main():
     sessions = sorted(f[:-len(".html")] for f in os.listdir(folder) if f.endswith(".html"))
     for name in sessions:
         path, session = f"{folder}/{name}.html", f"{folder}/{name}.kprof"
-        if name not in ("some", "strip", "cutlass"):  # as many and demo
+        if name not in ("some", "strip", "cutlass", "rotated"):  # as many and demo
             every_place(browser, path, name)
         if name == "many":
             many(browser, path)
         elif os.path.exists(session) and name != "hostile":
-            if name not in ("some", "strip", "cutlass"):
+            if name not in ("some", "strip", "cutlass", "rotated"):
                 numbers(browser, kprof, session, path, name)
             table(browser, kprof, session, path, name)
             source(browser, path, name)
         for use in USES.get(name, []):
             use(browser, fault, path, name)
             quiet(browser, path, f"{name}: {use.__name__}")
-        if name in USES and name not in ("strip", "cutlass", "hostile"):
+        if name in USES and name not in ("strip", "cutlass", "rotated", "hostile"):
             looks(browser, path, name)
         if name == "some":
             flame(browser, path, name)

@@ -3,6 +3,7 @@
 
 html_sessions.py many FROM TO N   N launches of many kernels and shapes, with streams, NVTX ranges and call stacks
 html_sessions.py strip FROM TO   ten more launches of the first kernel, of which one takes ten times as long
+html_sessions.py rotated FROM TO   of a rotation: three of the launches stand for 3, 1,000 and 20 of their kernel and shape
 html_sessions.py cutlass FROM TO   kernels that differ in a template's argument alone
 html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
 html_sessions.py timeline FROM TO N   a timeline of N kernels, with copies, ranges, and all launches on it
@@ -67,6 +68,19 @@ def strip(db):
         db.execute(f"INSERT INTO launch VALUES({','.join('?' * len(names))})", [row[name] for name in names])
         copy_rows(db, "metric", of, new)
         db.execute("UPDATE metric SET value = ? WHERE launch = ? AND name = ?", (duration[1] * (10 if new == first + 6 else 1) + new, new, duration[0]))
+
+
+ALIKE = {0: 3, 2: 1000, 3: 20}
+
+
+def rotated(db):
+    for column in ("graph", "node", "alike", "counted", "groups", "groups_counted"):
+        db.execute(f"ALTER TABLE launch ADD COLUMN {column} INTEGER")
+    for launch, alike in ALIKE.items():
+        db.execute("UPDATE launch SET alike = ?, counted = 3, groups = 5, groups_counted = 5 WHERE id = ?", (alike, launch))
+    add_stack(db, 1)
+    db.execute("UPDATE launch SET stack = 1")
+    db.execute("UPDATE session SET launches_seen = 1030")
 
 
 def cutlass(db):
@@ -171,6 +185,8 @@ def main():
         timeline(db, int(sys.argv[4]))
     elif what == "cutlass":
         cutlass(db)
+    elif what == "rotated":
+        rotated(db)
     elif what == "strip":
         strip(db)
     elif what == "ptx":

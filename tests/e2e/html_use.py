@@ -168,6 +168,26 @@ def strip(browser, fault, path, name):
         fault(f"{name}: the last bar does not lead to the last launch")
 
 
+def rotated(browser, fault, path, name):
+    """A launch that stands for others counts as all of them: in facts, in what is chosen, in frames; not where it is a bar of its own."""
+    def want(what, found, wanted):
+        if found != wanted:
+            fault(f"{name}: {what}: {found!r}, not {wanted!r}")
+
+    browser.open(path)
+    want("facts", browser.run("[...document.querySelectorAll('.fact')].map(f => f.innerText.split('\\n').slice(1).join(' '))")[1], "1,024 of 1,030 seen")
+    browser.run("(() => { const f = document.getElementById('filter-name'); f.value = 'saxpy'; f.dispatchEvent(new Event('input')); })()")
+    want("what is chosen", browser.run("document.querySelector('.filters-line > .dim').textContent").split(" launches")[0], "1,020 of 1,024")
+    browser.go("/flame")
+    want("all frames", browser.run("document.querySelector('.flame-info').textContent").split(", ")[-1].strip(), "1,024 launches")
+    browser.go("/launch/2")
+    want("the heading of the bars", browser.run("document.querySelector('.strip-head h2').textContent"), "1,020 launches of this kernel")
+    want("bars", browser.run("document.querySelectorAll('.strip .launch').length"), 2)
+    heights = browser.run("[...document.querySelectorAll('.strip .launch')].map(b => Number(b.getAttribute('height')))")
+    want("bars that are of one launch each", max(heights) < 2 * min(heights), True)
+    want("facts of the launch", "1,000 launches, of which the values are means" in browser.run("document.querySelector('.title').innerText"), True)
+
+
 def names(browser, fault, path, name):
     """Kernels that differ in a template's argument alone have different labels in charts and frames."""
     browser.open(path)

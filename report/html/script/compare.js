@@ -96,7 +96,7 @@ function compareRow(p, most) {
   return el(
       "tr", {"data-kernel": p.name}, el("th", {scope: "row"}, besideLink(p)),
       p.of.map((k, at) => el("td", {class: "num"}, k ? time(k.time) : "–", timeChange(p, at, most))),
-      cell(k => k.mean, time), cell(k => k.launches.length, number), el("td", {}, boundsNode(p)));
+      cell(k => k.mean, time), cell(k => k.count, number), el("td", {}, boundsNode(p)));
 }
 
 function compareTable(kernels) {

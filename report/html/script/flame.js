@@ -11,14 +11,14 @@ function flameTree(list, by) {
             .reverse();
     let node = root;
     root.time += launch.time;
-    root.launches++;
+    root.launches += launch.count;
     for (const [name, kind] of [...frames, [launch.name, "kernel"]]) {
       const key = kind + "\n" + name;
       if (!node.children.has(key))
         node.children.set(key, {name, kind, time: 0, launches: 0, children: new Map(), parent: node, first: launch});
       node = node.children.get(key);
       node.time += launch.time;
-      node.launches++;
+      node.launches += launch.count;
     }
   }
   return root;

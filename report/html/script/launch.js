@@ -24,18 +24,19 @@ function middleOf(sorted) { return sorted.length ? sorted[Math.floor((sorted.len
 
 /* Launches far from the median: beyond a tenth of it, and beyond five times the median distance. */
 function outliersOf(list) {
-  const middle = middleOf(list.map(l => l.time).sort((a, b) => a - b)),
-        distance = middleOf(list.map(l => Math.abs(l.time - middle)).sort((a, b) => a - b));
-  return new Set(list.filter(l => Math.abs(l.time - middle) > Math.max(middle / 10, 5 * distance)));
+  const middle = middleOf(list.map(l => l.mean).sort((a, b) => a - b)),
+        distance = middleOf(list.map(l => Math.abs(l.mean - middle)).sort((a, b) => a - b));
+  return new Set(list.filter(l => Math.abs(l.mean - middle) > Math.max(middle / 10, 5 * distance)));
 }
 
 /* A launch in the strip. `all`: {most, step, out, here}. */
 function launchBar(l, i, {most, step, out, here}) {
-  const height = STRIP.height, h = Math.max(2, (height - 4) * l.time / most), go = () => {
+  const height = STRIP.height, h = Math.max(2, (height - 4) * l.mean / most), go = () => {
     location.hash = "/launch/" + l.index;
   };
   const tip = [
-    "launch " + l.id + ": " + time(l.time), shapeText(l.shape) + ", stream " + l.stream,
+    "launch " + l.id + ": " + time(l.mean) + (l.count > 1 ? ", the mean of " + number(l.count) : ""),
+    shapeText(l.shape) + ", stream " + l.stream,
     ...(data.sessions.length > 1 ? [sessionName(data.sessions[l.session])] : []), ...(out.has(l) ? ["outlier"] : [])
   ];
   const node = draw("rect", {
@@ -62,10 +63,10 @@ const STRIP = {
 
 /* Names the outliers, those furthest from the median first. */
 function outlierLinks(out, middle) {
-  const named = [...out].sort((a, b) => Math.abs(b.time - middle) - Math.abs(a.time - middle)).slice(0, 5);
+  const named = [...out].sort((a, b) => Math.abs(b.mean - middle) - Math.abs(a.mean - middle)).slice(0, 5);
   return [
     out.size === 1 ? "; 1 outlier: " : "; " + number(out.size) + " outliers: ",
-    named.map((l, i) => [i ? ", " : "", link("/launch/" + l.index, {}, "launch " + l.id), " " + time(l.time)]),
+    named.map((l, i) => [i ? ", " : "", link("/launch/" + l.index, {}, "launch " + l.id), " " + time(l.mean)]),
     out.size > named.length ? " …" : ""
   ];
 }
@@ -80,14 +81,14 @@ function launchStrip(launch) {
                                   role: "group",
                                   "aria-label": "Duration by launch"
                                 });
-  const times = list.map(l => l.time).sort((a, b) => a - b), at = list.indexOf(launch);
+  const times = list.map(l => l.mean).sort((a, b) => a - b), at = list.indexOf(launch);
   const all = {most: Math.max(...times, 1), step: Math.min(STRIP.width / list.length, 26), out, here: launch};
   const bars = list.map((l, i) => launchBar(l, i, all));
   svg.append(...bars);
   rove(svg, [bars]);
   return card(
       null,
-      el("div", {class: "strip-head"}, el("h2", {}, number(list.length) + " launches of this kernel"),
+      el("div", {class: "strip-head"}, el("h2", {}, number(countOf(list)) + " launches of this kernel"),
          el("span", {}, at > 0 ? link("/launch/" + list[at - 1].index, {rel: "prev"}, "‹ previous") : null, " ",
             el("b", {}, "launch " + launch.id), " ",
             at + 1 < list.length ? link("/launch/" + list[at + 1].index, {rel: "next"}, "next ›") : null)),
@@ -214,6 +215,7 @@ function launchFacts(launch) {
     shapeText(launch.shape), "device " + launch.device,
     "stream " + launch.stream + (text(launch.streamName) ? " " + text(launch.streamName) : ""),
     "context " + launch.context, "CC " + launch.cc, launch.passes + " passes",
+    ...(launch.count > 1 ? [number(launch.count) + " launches, of which the values are means"] : []),
     ...(launch.graph ? ["graph " + launch.graph + ", node " + launch.node] : []),
     ...(data.sessions.length > 1 ? [sessionName(s)] : [])
   ];

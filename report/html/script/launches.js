@@ -3,8 +3,10 @@
 const fields = [
   "session", "id",   "name",  "device",     "stream", "context", "shape",  "path",
   "stack",   "ns",   "bound", "compute",    "memory", "savings", "roofs",  "full",
-  "passes",  "note", "cc",    "streamName", "graph",  "node",    "ordinal"
+  "passes",  "note", "cc",    "streamName", "graph",  "node",    "ordinal",
+  "count"
 ];
+/* Of a rotation, a launch stands for `count` of its kernel and shape: `ns` is their mean, or null, and `time` that of all. */
 const launches = data.launches.map((row, index) => {
   const launch = {index};
   fields.forEach((field, i) => {
@@ -12,7 +14,8 @@ const launches = data.launches.map((row, index) => {
   });
   launch.name = text(launch.name);
   launch.bound = text(launch.bound);
-  launch.time = launch.ns || 0;
+  launch.mean = launch.ns || 0;
+  launch.time = launch.mean * launch.count;
   return launch;
 });
 
@@ -57,14 +60,17 @@ const shortNames = (() => {
 })();
 const shortName = name => shortNames.get(name) || nameParts(name)[1] || name;
 
+const countOf = list => list.reduce((sum, launch) => sum + launch.count, 0);
+
 /* Sums up the launches by kernel, as summary.c does. */
 function kernelsOf(list) {
   const byName = new Map();
   for (const launch of list) {
     let k = byName.get(launch.name);
     if (!k)
-      byName.set(launch.name, k = {name: launch.name, launches: [], time: 0, bounds: new Map(), saved: new Map()});
+      byName.set(launch.name, k = {name: launch.name, launches: [], count: 0, time: 0, bounds: new Map(), saved: new Map()});
     k.launches.push(launch);
+    k.count += launch.count;
     k.time += launch.time;
     if (launch.bound) k.bounds.set(launch.bound, (k.bounds.get(launch.bound) || 0) + (launch.time || 1));
     for (const [rule, gain] of launch.savings) k.saved.set(rule, (k.saved.get(rule) || 0) + gain / 100 * launch.time);
@@ -85,7 +91,7 @@ function finishKernel(k, total) {
     }
   k.share = total > 0 ? 100 * k.time / total : 0;
   k.gain = total > 0 ? 100 * k.savedTime / total : 0;
-  k.mean = k.time / k.launches.length;
+  k.mean = k.time / k.count;
   k.stand = standFor(k.launches);
 }
 

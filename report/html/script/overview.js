@@ -113,7 +113,7 @@ const columns = [
   {id: "name", title: "Kernel", text: true, of: k => k.name},
   {id: "time", title: "Time", of: k => k.time},
   {id: "share", title: "Share", left: true, of: k => k.time},
-  {id: "launches", title: "Launches", of: k => k.launches.length},
+  {id: "launches", title: "Launches", of: k => k.count},
   {id: "mean", title: "Mean", of: k => k.mean},
   {id: "bound", title: "Bound by", text: true, of: k => k.bound},
   {id: "gain", title: "Gain of the run", left: true, of: k => k.savedTime},
@@ -125,7 +125,7 @@ function kernelRow(k) {
       "tr", {"data-kernel": k.name}, el("th", {scope: "row"}, link("/launch/" + k.stand.index, {}, nameNode(k.name))),
       el("td", {class: "num", "data-exact": String(k.time)}, time(k.time)),
       el("td", {class: "share"}, bar(k.share), el("span", {}, percent(k.share))),
-      el("td", {class: "num"}, number(k.launches.length)), el("td", {class: "num"}, time(k.mean)),
+      el("td", {class: "num"}, number(k.count)), el("td", {class: "num"}, time(k.mean)),
       el("td", {}, k.bound || el("span", {class: "dim"}, "not known")),
       el("td", {class: "gain"},
          rule ?
@@ -242,11 +242,11 @@ const fact = (title, value, more) =>
 function sessionFacts(kernels, total) {
   const seen = data.sessions.reduce((sum, s) => sum + s.seen, 0),
         took = data.sessions.reduce((sum, s) => sum + (s.took || 0), 0);
-  const passes = data.sessions.reduce((sum, s) => sum + s.passes, 0),
+  const passes = data.sessions.reduce((sum, s) => sum + s.passes, 0), count = countOf(launches),
         saved = kernels.reduce((sum, k) => sum + k.savedTime, 0);
   return el(
       "div", {class: "facts"}, fact("Time on the GPU", time(total)),
-      fact("Launches", number(launches.length), seen > launches.length ? "of " + number(seen) + " seen" : null),
+      fact("Launches", number(count), seen > count ? "of " + number(seen) + " seen" : null),
       fact("Kernels", number(kernels.length)),
       fact("Could be saved", total ? percent(100 * saved / total) : "n/a", "by the best rule of each kernel"),
       fact("Profiling", time(took), number(passes) + " passes"));
@@ -270,7 +270,7 @@ function heading() {
       data.full.length < launches.length &&
           el("p", {class: "dim"},
              number(data.full.length) + " of " + number(launches.length) +
-                 " launches are in full: of each kernel and shape the median by duration, of those that take most time. --brief-above 0 has all in full."));
+                 (launches.some(l => l.count > 1) ? " entries" : " launches") + " are in full: of each kernel and shape the median by duration, of those that take most time. --brief-above 0 has all in full."));
 }
 
 function overview(query) {
@@ -287,7 +287,7 @@ function overview(query) {
           down = q.get("order") !== "up";
     count.replaceChildren(
         list.length < launches.length ?
-            number(list.length) + " of " + number(launches.length) + " launches, " + time(sums.total) :
+            number(countOf(list)) + " of " + number(countOf(launches)) + " launches, " + time(sums.total) :
             "");
     table.replaceChildren(...[kernelTable(sums.kernels, sort, down, (by, isDown) => {
                             setQuery("sort", by);

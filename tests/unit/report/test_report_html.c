@@ -231,6 +231,35 @@ static void of_many_launches_some_are_in_full(void **state)
     free(text);
 }
 
+/* Returns the last field of a launch of the list, which is the number of launches that it stands for. */
+static unsigned long weight_of(const char *listed, size_t launch)
+{
+    for (const char *line = listed; (line = strstr(line, "\n[")); line++)
+        if (!launch--) {
+            char *row = strndup(line + 1, strcspn(line + 1, "\n")), *last = strrchr(row, ',');
+            if (last && !last[1])
+                *last = '\0', last = strrchr(row, ',');
+            assert_non_null(last);
+            unsigned long n = strtoul(last + 1, NULL, 10);
+            free(row);
+            return n;
+        }
+    fail();
+    return 0;
+}
+
+static void a_launch_tells_how_many_it_stands_for(void **state)
+{
+    (void)state;
+    rec.results[1].launch.alike = 1234;
+    char *text = print(collect(1, 0), false), *listed = between(text, "\"launches\":[", "\"full\":");
+    for (size_t i = 0; i < rec.n; i++)
+        assert_int_equal(weight_of(listed, i), i == 1 ? 1234 : 1);
+    rec.results[1].launch.alike = 0;
+    free(listed);
+    free(text);
+}
+
 static void a_full_disk_is_told(void **state)
 {
     (void)state;
@@ -265,6 +294,7 @@ int main(void)
         cmocka_unit_test(numbers_are_those_of_csv),
         cmocka_unit_test(launches_share_what_they_have_in_common),
         cmocka_unit_test(of_many_launches_some_are_in_full),
+        cmocka_unit_test(a_launch_tells_how_many_it_stands_for),
         cmocka_unit_test(a_full_disk_is_told),
         cmocka_unit_test(a_text_is_kept_once),
     };

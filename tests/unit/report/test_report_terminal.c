@@ -340,6 +340,24 @@ static void one_launch_stands_for_its_kernel_and_shape(void **state)
     kp_result_free(&r);
 }
 
+/* Of many kernels those are shown that took most time, over all launches that an entry of a rotation stands for. */
+static void an_entry_of_a_rotation_takes_the_time_of_all(void **state)
+{
+    struct kp_brief *b = kp_brief_new();
+    static const uint64_t alike[] = {0, 100, 3};
+    static const double ns[] = {500, 10, 150};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct kp_result r = {.launch = {.id = i, .grid = {(uint32_t)i}, .alike = alike[i], .mangled = kp_strdup("k")}};
+        assert_int_equal(kp_result_set_real(&r, "gpu__time_duration.sum", "ns", ns[i]), 0);
+        assert_int_equal(kp_brief_add(b, &r), 0);
+        kp_result_free(&r);
+    }
+    assert_int_equal(kp_brief_choose(b, 1), 1);
+    assert_true(kp_brief_has(b, 1));
+    kp_brief_free(b);
+}
+
 static void a_long_run_is_shown_in_brief(void **state)
 {
     char wanted[160];
@@ -668,6 +686,7 @@ int main(void)
         cmocka_unit_test(top_is_the_number_of_kernels),
         cmocka_unit_test(sort_orders_the_kernels),
         cmocka_unit_test(one_launch_stands_for_its_kernel_and_shape),
+        cmocka_unit_test(an_entry_of_a_rotation_takes_the_time_of_all),
         cmocka_unit_test(a_long_run_is_shown_in_brief),
         cmocka_unit_test(nothing_else_is_in_brief),
         cmocka_unit_test(different_kernels_stay_different),
