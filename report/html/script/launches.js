@@ -1,12 +1,12 @@
 /* ---- launches and kernels ---- */
 
 const fields = [
-  "session", "id",   "name",  "device",     "stream", "context", "shape",  "path",
-  "stack",   "ns",   "bound", "compute",    "memory", "savings", "roofs",  "full",
-  "passes",  "note", "cc",    "streamName", "graph",  "node",    "ordinal",
-  "count"
+  "session", "id",   "name",  "device",     "stream", "context", "shape",   "path",
+  "stack",   "ns",   "bound", "compute",    "memory", "savings", "roofs",   "full",
+  "passes",  "note", "cc",    "streamName", "graph",  "node",    "ordinal", "count"
 ];
-/* Of a rotation, a launch stands for `count` of its kernel and shape: `ns` is their mean, or null, and `time` that of all. */
+/* Of a rotation, a launch stands for `count` of its kernel and shape: `ns` is their mean, or null, and `time` that of
+ * all. */
 const launches = data.launches.map((row, index) => {
   const launch = {index};
   fields.forEach((field, i) => {
@@ -68,7 +68,8 @@ function kernelsOf(list) {
   for (const launch of list) {
     let k = byName.get(launch.name);
     if (!k)
-      byName.set(launch.name, k = {name: launch.name, launches: [], count: 0, time: 0, bounds: new Map(), saved: new Map()});
+      byName.set(
+          launch.name, k = {name: launch.name, launches: [], count: 0, time: 0, bounds: new Map(), saved: new Map()});
     k.launches.push(launch);
     k.count += launch.count;
     k.time += launch.time;

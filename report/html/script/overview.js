@@ -270,7 +270,8 @@ function heading() {
       data.full.length < launches.length &&
           el("p", {class: "dim"},
              number(data.full.length) + " of " + number(launches.length) +
-                 (launches.some(l => l.count > 1) ? " entries" : " launches") + " are in full: of each kernel and shape the median by duration, of those that take most time. --brief-above 0 has all in full."));
+                 (launches.some(l => l.count > 1) ? " entries" : " launches") +
+                 " are in full: of each kernel and shape the median by duration, of those that take most time. --brief-above 0 has all in full."));
 }
 
 function overview(query) {
