@@ -93,7 +93,7 @@ static void fill_size(char *to, const uint32_t size[3])
     snprintf(to, CELL, "(%u, %u, %u)", size[0], size[1], size[2]);
 }
 
-static void fill_cells(struct cells *c, const struct entry *e, const char *name, double total, bool plain)
+static void fill_cells(struct cells *c, const struct entry *e, double total, bool plain)
 {
     snprintf(c->text[TIME], CELL, "%.1f", total > 0 ? 100 * e->of.total / total : 0);
     kp_count_cell(e->of.launches, plain, c->text[LAUNCHES]);
@@ -110,7 +110,7 @@ static void fill_cells(struct cells *c, const struct entry *e, const char *name,
     for (int i = 0; i < NAME; i++)
         c->at[i] = c->text[i];
     c->at[SLOWEST] = e->slowest;
-    c->at[NAME] = name;
+    c->at[NAME] = e->name;
 }
 
 /* Columns that a narrow terminal loses, in this order. */
@@ -120,18 +120,27 @@ static const int dispensable[] = {AVERAGE, BLOCK, GRID, LOWEST, RANKS};
 struct written {
     struct kp_writer *to;
     const struct entries *entries;
-    size_t n; /* of the entries */
+    size_t n;            /* of the entries */
+    struct cells *cells; /* of these */
     bool hidden[FIELDS];
     char **names; /* NULL: in full */
 };
 
+static int fill_all(struct written *s)
+{
+    if (!(s->cells = calloc(s->n + 1, sizeof *s->cells)))
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++)
+        fill_cells(&s->cells[i], &s->entries->at[i], s->entries->total, s->to->kind->plain);
+    return 0;
+}
+
 static size_t width_of(const struct written *s, size_t column)
 {
     size_t width = strlen(headings[column]);
-    struct cells c;
     for (size_t i = 0; i < s->n; i++) {
-        fill_cells(&c, &s->entries->at[i], "", s->entries->total, false);
-        width = strlen(c.at[column]) > width ? strlen(c.at[column]) : width;
+        size_t len = strlen(s->cells[i].at[column]);
+        width = len > width ? len : width;
     }
     return width;
 }
@@ -163,7 +172,6 @@ static void write_table(const struct written *s)
     struct kp_column columns[FIELDS];
     size_t shown[FIELDS], n = 0;
     const char *row[FIELDS];
-    struct cells cells;
     for (size_t i = 0; i < FIELDS; i++)
         if (!s->hidden[i]) {
             columns[n] = (struct kp_column){headings[i], i, 0, i == NAME};
@@ -171,10 +179,10 @@ static void write_table(const struct written *s)
         }
     kp_write_table(s->to, &(struct kp_table){.kind = KP_TABLE_OPEN, .columns = columns, .n = n});
     for (size_t i = 0; i < s->n; i++) {
-        const struct entry *e = &s->entries->at[i];
-        fill_cells(&cells, e, s->names ? s->names[i] : e->name, s->entries->total, s->to->kind->plain);
+        if (s->names)
+            s->cells[i].at[NAME] = s->names[i];
         for (size_t j = 0; j < n; j++)
-            row[j] = cells.at[shown[j]];
+            row[j] = s->cells[i].at[shown[j]];
         kp_write_row(s->to, row);
     }
     kp_write_table_end(s->to);
@@ -196,16 +204,19 @@ static int write_entries(struct kp_writer *w, struct entries *e)
     struct written s = {.to = w, .entries = e, .n = d->top && d->top < e->n ? d->top : e->n};
     enum kp_sort sort = d->sort;
     qsort_r(e->at, e->n, sizeof *e->at, by_choice, &sort);
-    int rc = w->kind->rows ? 0 : shorten(&s, choose_columns(&s));
-    if (rc)
-        return rc;
-    kp_write_heading(w, KP_LEVEL_PAGE, "Kernels by rank");
-    write_table(&s);
-    if (!w->kind->rows)
-        write_notes(w, e->n - s.n);
-    kp_write_gap(w);
-    kp_short_names_free(s.names, s.n);
-    return 0;
+    int rc = fill_all(&s);
+    if (!rc && !w->kind->rows)
+        rc = shorten(&s, choose_columns(&s));
+    if (!rc) {
+        kp_write_heading(w, KP_LEVEL_PAGE, "Kernels by rank");
+        write_table(&s);
+        if (!w->kind->rows)
+            write_notes(w, e->n - s.n);
+        kp_write_gap(w);
+        kp_short_names_free(s.names, s.n);
+    }
+    free(s.cells);
+    return rc;
 }
 
 int kp_ranks_page(const struct kp_page *pages, size_t n, struct kp_writer *w)

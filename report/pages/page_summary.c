@@ -255,7 +255,7 @@ struct cells {
     const char *at[ADVISED];
 };
 
-static void fill_cells(struct cells *c, struct group *g, const char *name, double total, bool plain)
+static void fill_cells(struct cells *c, struct group *g, double total, bool plain)
 {
     qsort(g->at, g->n, sizeof *g->at, by_duration);
     snprintf(c->number[TIME], KP_NUMBER_MAX, "%.1f", total > 0 ? 100 * g->total / total : 0);
@@ -268,7 +268,7 @@ static void fill_cells(struct cells *c, struct group *g, const char *name, doubl
     kp_number_cell(deviation(g), plain, c->number[DEVIATION]);
     for (int i = 0; i < NAME; i++)
         c->at[i] = c->number[i];
-    c->at[NAME] = name;
+    c->at[NAME] = g->name;
     *c->gain = '\0';
     if (*g->rule && total > 0)
         snprintf(c->gain, sizeof c->gain, "%.2f", 100 * g->saved / total);
@@ -284,19 +284,28 @@ static const int dispensable[] = {DEVIATION, TOTAL, MEDIAN, LOWEST, HIGHEST};
 struct written {
     struct kp_writer *to;
     struct groups *groups;
-    size_t n; /* of the groups */
-    double total;
-    size_t name_field; /* of rows */
+    size_t n;            /* of the groups */
+    struct cells *cells; /* of these */
+    size_t name_field;   /* of rows */
     size_t shown[ADVISED], n_shown;
     char **names; /* NULL: in full */
 };
 
-static size_t width_of(const struct written *s, size_t column, struct cells *c)
+static int fill_all(struct written *s, double total)
+{
+    if (!(s->cells = calloc(s->n + 1, sizeof *s->cells)))
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++)
+        fill_cells(&s->cells[i], &s->groups->at[i], total, s->to->kind->plain);
+    return 0;
+}
+
+static size_t width_of(const struct written *s, size_t column)
 {
     size_t width = strlen(headings[column]);
     for (size_t i = 0; i < s->n; i++) {
-        fill_cells(c, &s->groups->at[i], "", s->total, s->to->kind->plain);
-        width = strlen(c->at[column]) > width ? strlen(c->at[column]) : width;
+        size_t len = strlen(s->cells[i].at[column]);
+        width = len > width ? len : width;
     }
     return width;
 }
@@ -305,10 +314,9 @@ static size_t width_of(const struct written *s, size_t column, struct cells *c)
 static size_t choose_columns(struct written *s)
 {
     bool hidden[NAME] = {false};
-    struct cells c;
     size_t widths[NAME];
     for (size_t i = 0; i < NAME; i++)
-        widths[i] = width_of(s, i, &c);
+        widths[i] = width_of(s, i);
     size_t room = kp_page_fit_columns(widths, NAME, dispensable, sizeof dispensable / sizeof *dispensable,
                                       kp_out_wide(&s->to->out), hidden);
     s->n_shown = 0;
@@ -335,17 +343,16 @@ static void write_rows(struct written *s)
 {
     struct kp_column columns[ADVISED];
     const char *row[ADVISED];
-    struct cells cells;
     for (size_t i = 0; i < s->n_shown; i++) {
         size_t at = s->shown[i];
         columns[i] = (struct kp_column){headings[at], at == NAME ? s->name_field : at, 0, at >= NAME};
     }
     kp_write_table(s->to, &(struct kp_table){.kind = KP_TABLE_OPEN, .columns = columns, .n = s->n_shown});
     for (size_t i = 0; i < s->n; i++) {
-        struct group *g = &s->groups->at[i];
-        fill_cells(&cells, g, s->names ? s->names[i] : g->name, s->total, s->to->kind->plain);
+        if (s->names)
+            s->cells[i].at[NAME] = s->names[i];
         for (size_t j = 0; j < s->n_shown; j++)
-            row[j] = cells.at[s->shown[j]];
+            row[j] = s->cells[i].at[s->shown[j]];
         kp_write_row(s->to, row);
     }
     kp_write_table_end(s->to);
@@ -355,21 +362,21 @@ static void write_rows(struct written *s)
 static int write_groups(struct kp_writer *w, struct groups *g, size_t top, double total, size_t name_field,
                         size_t fields)
 {
-    struct written s = {.to = w, .groups = g, .n = top && top < g->n ? top : g->n, .total = total};
-    int rc = 0;
-    s.name_field = name_field;
-    if (w->kind->rows)
+    struct written s = {.to = w, .groups = g, .n = top && top < g->n ? top : g->n, .name_field = name_field};
+    int rc = fill_all(&s, total);
+    if (!rc && w->kind->rows)
         for (; s.n_shown < fields; s.n_shown++)
             s.shown[s.n_shown] = s.n_shown;
-    else
+    else if (!rc)
         rc = shorten(&s, choose_columns(&s));
-    if (rc)
-        return rc;
-    write_rows(&s);
-    if (!w->kind->rows)
-        kp_write_rest(w, g->n - s.n);
-    kp_short_names_free(s.names, s.n);
-    return 0;
+    if (!rc) {
+        write_rows(&s);
+        if (!w->kind->rows)
+            kp_write_rest(w, g->n - s.n);
+        kp_short_names_free(s.names, s.n);
+    }
+    free(s.cells);
+    return rc;
 }
 
 static int write_times(struct kp_writer *w, struct times *t, size_t range_field)
