@@ -30,6 +30,7 @@ enum { CLOSE_PATIENCE_MS = 3000 };
 /* A result that the store refused, kept for the report. */
 struct kept {
     struct kp_result result;
+    bool replaces; /* one of its number that the store has */
     struct kept *next;
 };
 
@@ -352,7 +353,7 @@ static bool begin_late(void)
 
 /* ---- results ---- */
 
-static void keep(struct kp_result *r)
+static void keep(struct kp_result *r, bool replaces)
 {
     struct kept *k = calloc(1, sizeof(*k));
     if (!k) {
@@ -362,6 +363,7 @@ static void keep(struct kp_result *r)
         return;
     }
     k->result = *r;
+    k->replaces = replaces;
     *r = (struct kp_result){.n_metrics = 0};
     *session.kept_end = k;
     session.kept_end = &k->next;
@@ -380,7 +382,7 @@ static void count(const struct kp_session_entry *entries, size_t n)
     kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < n; i++) {
         const struct kp_launch_info *l = &entries[i].result->launch;
-        if (entries[i].profiled && l->note)
+        if (entries[i].profiled && l->note && !entries[i].goes_on)
             kp_outcome_failed(KP_FAILURE_IN_PART);
         uint64_t launches = l->launches ? l->launches : l->counted ? l->counted : 1;
         if (entries[i].profiled)
@@ -400,19 +402,23 @@ static bool is_first_run(void)
     return session.options->replay_run == 1;
 }
 
+static void add_line(struct kp_log_lines *lines, const char *base, const struct kp_launch_info *l)
+{
+    if (is_first_run())
+        kp_log_lines_add(lines, "Profiling \"%s\" - %llu: the first run is without counters", base,
+                         (unsigned long long)l->id);
+    else
+        kp_log_lines_add(lines, "Profiling \"%s\" - %llu: %u pass%s, %.1f ms", base, (unsigned long long)l->id,
+                         l->passes, l->passes == 1 ? "" : "es", l->profiler_ns / 1e6);
+}
+
 static void number(struct kp_session_entry *entries, size_t n)
 {
     struct kp_log_lines lines = {.to = NULL};
-    bool counts = !is_first_run();
     for (size_t i = 0; i < n; i++) {
         struct kp_launch_info *l = &entries[i].result->launch;
         l->id = entries[i].id = session.next_id++;
-        if (!counts)
-            kp_log_lines_add(&lines, "Profiling \"%s\" - %llu: the first run is without counters", entries[i].base,
-                             (unsigned long long)l->id);
-        else
-            kp_log_lines_add(&lines, "Profiling \"%s\" - %llu: %u pass%s, %.1f ms", entries[i].base,
-                             (unsigned long long)l->id, l->passes, l->passes == 1 ? "" : "es", l->profiler_ns / 1e6);
+        add_line(&lines, entries[i].base, l);
     }
     kp_log_lines_write(&lines);
 }
@@ -480,18 +486,25 @@ static void failed_to_store(void)
         kp_outcome_failed(KP_FAILURE_EXPORT);
 }
 
-static bool stored(const struct kp_session_entry *entries, size_t n)
+/* Handles the outcome of a write. Returns whether it was made. */
+static bool judge_write(int rc, char *err)
 {
-    char *err = NULL;
-    if (!session.store || session.store_failed)
-        return false;
-    if (!store_all(entries, n, &err))
+    if (!rc)
         return true;
     session.store_failed = true;
     failed_to_store();
     kp_log_error("%s; results from here on are in the report only", err ? err : "the session file failed");
     free(err);
     return false;
+}
+
+static bool stored(const struct kp_session_entry *entries, size_t n)
+{
+    char *err = NULL;
+    if (!session.store || session.store_failed)
+        return false;
+    int rc = store_all(entries, n, &err);
+    return judge_write(rc, err);
 }
 
 void kp_session_results(struct kp_session_entry *entries, size_t n)
@@ -508,8 +521,67 @@ void kp_session_results(struct kp_session_entry *entries, size_t n)
         if (taken)
             kp_result_free(entries[i].result);
         else
-            keep(entries[i].result);
+            keep(entries[i].result, false);
     }
+    kp_quiet_end(&q);
+    kp_lock_give(storing);
+}
+
+static void count_more(const struct kp_launch_info *l, struct kp_session_told *told)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    session.facts.launches_profiled += l->counted - told->counted;
+    session.facts.passes += l->passes - told->passes;
+    session.facts.profiling_ns += l->profiler_ns - told->profiler_ns;
+    kp_lock_give(lock);
+    *told = (struct kp_session_told){l->counted, l->passes, l->profiler_ns};
+}
+
+static int replace_stored(const struct kp_result *r, char **err)
+{
+    int rc = kp_store_begin(session.store, err);
+    rc = rc ? rc : kp_store_replace_result(session.store, r, err);
+    rc = rc ? rc : put_facts(err);
+    return rc ? rc : kp_store_commit(session.store, err);
+}
+
+static struct kept *find_kept(uint64_t id)
+{
+    struct kept *k = session.kept;
+    while (k && k->result.launch.id != id)
+        k = k->next;
+    return k;
+}
+
+/* Puts the result in the place of one that was kept. Without one, the store has it. */
+static void replace_kept(struct kp_result *r)
+{
+    struct kept *k = find_kept(r->launch.id);
+    if (!k) {
+        keep(r, true);
+        return;
+    }
+    kp_result_free(&k->result);
+    k->result = *r;
+    *r = (struct kp_result){.n_metrics = 0};
+}
+
+void kp_session_replace(struct kp_result *result, const char *base, struct kp_session_told *told)
+{
+    char *err = NULL;
+    kp_lock_take(storing, KP_FOREVER);
+    struct kp_quiet q = kp_quiet_begin();
+    if (atomic_load(&session.open)) {
+        struct kp_log_lines lines = {.to = NULL};
+        count_more(&result->launch, told);
+        add_line(&lines, base, &result->launch);
+        kp_log_lines_write(&lines);
+        bool writes = session.store && !session.store_failed;
+        int rc = writes ? replace_stored(result, &err) : 0;
+        if (!writes || !judge_write(rc, err))
+            replace_kept(result);
+    }
+    kp_result_free(result);
     kp_quiet_end(&q);
     kp_lock_give(storing);
 }
@@ -519,8 +591,11 @@ void kp_session_alike(uint64_t id, uint64_t alike)
     char *err = NULL;
     kp_lock_take(storing, KP_FOREVER);
     struct kp_quiet q = kp_quiet_begin();
-    if (atomic_load(&session.open) && session.store && !session.store_failed &&
-        kp_store_put_alike(session.store, id, alike, &err))
+    struct kept *k = atomic_load(&session.open) ? find_kept(id) : NULL;
+    if (k)
+        k->result.launch.alike = alike;
+    else if (atomic_load(&session.open) && session.store && !session.store_failed &&
+             kp_store_put_alike(session.store, id, alike, &err))
         kp_log_error("%s", err ? err : "the session file failed");
     free(err);
     kp_quiet_end(&q);
@@ -754,11 +829,38 @@ void kp_session_warn(enum kp_failure kind, const char *text)
 
 /* ---- the end ---- */
 
+/* What receives the results. */
+struct reader {
+    int (*fn)(struct kp_result *r, void *arg);
+    void *arg;
+};
+
+/* Leaves out what a result that was kept replaces. */
+static int pass_stored(struct kp_result *r, void *arg)
+{
+    const struct reader *to = arg;
+    for (const struct kept *k = session.kept; k; k = k->next)
+        if (k->replaces && k->result.launch.id == r->launch.id)
+            return 0;
+    return to->fn(r, to->arg);
+}
+
+static bool has_replacements(void)
+{
+    const struct kept *k = session.kept;
+    while (k && !k->replaces)
+        k = k->next;
+    return k;
+}
+
 /* Reads the results that the store took before it failed, then those kept since. */
 static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
 {
     (void)from;
-    int rc = session.store ? kp_store_each_result(session.store, fn, arg, err) : 0;
+    struct reader to = {fn, arg};
+    bool replaced = has_replacements();
+    int rc = session.store ? kp_store_each_result(session.store, replaced ? pass_stored : fn, replaced ? &to : arg, err)
+                           : 0;
     if (*err) { /* of the store, not of `fn` */
         kp_log_error("%s", *err);
         failed_to_store();

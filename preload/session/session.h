@@ -54,6 +54,7 @@ struct kp_session_entry {
     struct kp_result *result; /* with its ordinal: see kp_session_seen */
     const char *base;         /* the kernel's name, for the progress line */
     bool profiled;            /* its counters were collected, or none were asked for */
+    bool goes_on;             /* kp_session_replace may come: what it lacks is not noted yet */
     uint64_t id;              /* receives its number */
 };
 
@@ -61,6 +62,17 @@ struct kp_session_entry {
  * transaction and leaves the results empty. On return they are durable against the death of the process; results
  * that the file does not take stay in memory for the report. After kp_session_close they are dropped. */
 void kp_session_results(struct kp_session_entry *entries, size_t n);
+
+/* What the session knows of an entry that goes on, to be kept by its owner. */
+struct kp_session_told {
+    uint64_t counted; /* launches */
+    uint32_t passes;
+    double profiler_ns;
+};
+
+/* Puts what several launches have counted in the place of the finished launch of that number (launch.id); `told` is
+ * then up to date. Leaves the result empty. */
+void kp_session_replace(struct kp_result *result, const char *base, struct kp_session_told *told);
 
 /* Sets how many launches the one of that number stands for, when more have been made. */
 void kp_session_alike(uint64_t id, uint64_t alike);

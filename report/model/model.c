@@ -55,13 +55,15 @@ static int reserve_one(struct kp_result *r)
     return 0;
 }
 
-/* Inserts a copy of `value` by name; its strings stay the caller's. */
+/* Inserts a copy of `value` by name, without instances; its strings stay the caller's. */
 static int put(struct kp_result *r, const struct kp_metric *value)
 {
     struct kp_metric m = *value;
     m.name = kp_strdup(value->name);
     m.unit = kp_strdup(value->unit);
     m.text = value->text ? strdup(value->text) : NULL;
+    m.instances = NULL;
+    m.n_instances = 0;
     /* Allocate before replacing anything, so that a failure leaves `r` as it was. */
     if (!m.name || !m.unit || (value->text && !m.text) || reserve_one(r)) {
         metric_free(&m);
@@ -284,6 +286,62 @@ void kp_result_free(struct kp_result *r)
         variant_free(&r->variants[i]);
     free(r->variants);
     *r = (struct kp_result){0};
+}
+
+static char *copy_text(const char *text, int *rc)
+{
+    char *copy = text && !*rc ? strdup(text) : NULL;
+    if (text && !copy)
+        *rc = -ENOMEM;
+    return copy;
+}
+
+static int copy_nvtx(const struct kp_nvtx *n, struct kp_nvtx *out)
+{
+    int rc = 0;
+    *out = (struct kp_nvtx){.thread = n->thread};
+    out->thread_name = copy_text(n->thread_name, &rc);
+    out->stream_name = copy_text(n->stream_name, &rc);
+    for (size_t i = 0; !rc && i < n->n_ranges; i++)
+        rc = kp_nvtx_add(out, &n->ranges[i]);
+    return rc;
+}
+
+static int copy_metric(const struct kp_metric *m, struct kp_result *out)
+{
+    int rc = put(out, m);
+    if (rc || !m->n_instances)
+        return rc;
+    const char **keys = malloc(m->n_instances * sizeof *keys);
+    double *values = malloc(m->n_instances * sizeof *values);
+    for (size_t i = 0; keys && values && i < m->n_instances; i++) {
+        keys[i] = m->instances[i].key;
+        values[i] = m->instances[i].value;
+    }
+    rc = keys && values ? kp_result_set_instances(out, m->name, keys, values, m->n_instances) : -ENOMEM;
+    free(keys);
+    free(values);
+    return rc;
+}
+
+int kp_result_copy(const struct kp_result *r, struct kp_result *out)
+{
+    const struct kp_launch_info *l = &r->launch;
+    int rc = 0;
+    *out = (struct kp_result){.launch = *l, .lossy = r->lossy};
+    struct kp_launch_info *to = &out->launch;
+    to->mangled = copy_text(l->mangled, &rc);
+    to->demangled = copy_text(l->demangled, &rc);
+    to->chip = copy_text(l->chip, &rc);
+    to->note = copy_text(l->note, &rc);
+    to->reason = copy_text(l->reason, &rc);
+    to->nvtx = (struct kp_nvtx){.ranges = NULL};
+    rc = rc ? rc : copy_nvtx(&l->nvtx, &to->nvtx);
+    for (size_t i = 0; !rc && i < r->n_metrics; i++)
+        rc = copy_metric(&r->metrics[i], out);
+    if (rc)
+        kp_result_free(out);
+    return rc;
 }
 
 void kp_session_free(struct kp_session *s)

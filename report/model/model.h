@@ -311,6 +311,9 @@ bool kp_metric_interval(const struct kp_metric *m, double *half);
 /* Moves from `from` each metric that `r` lacks, or has as n/a where `from` has a value. Returns 0 or -ENOMEM, with
  * both as far as it got. */
 int kp_result_take(struct kp_result *r, struct kp_result *from);
+/* Copies header and metrics into *out, but not what was counted by instruction, nor series and variants. 0, or -ENOMEM
+ * with *out empty. */
+int kp_result_copy(const struct kp_result *r, struct kp_result *out);
 /* Removes metric `name`, if `r` has it. */
 void kp_result_remove(struct kp_result *r, const char *name);
 

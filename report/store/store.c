@@ -593,6 +593,25 @@ int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char
     return rc ? rc : leave(s, alone, put_result(s, result), err);
 }
 
+static int replace_result(struct kp_store *s, const struct kp_result *result)
+{
+    static const enum kp_sql_id drops[] = {KP_SQL_DROP_LAUNCH, KP_SQL_DROP_RANGES, KP_SQL_DROP_METRICS};
+    int rc = SQLITE_OK;
+    for (size_t i = 0; !rc && i < sizeof drops / sizeof *drops; i++) {
+        struct kp_sql r = kp_sql_begin(s, drops[i]);
+        kp_bind_uint(&r, result->launch.id);
+        rc = kp_sql_end(&r);
+    }
+    return rc ? rc : put_result(s, result);
+}
+
+int kp_store_replace_result(struct kp_store *s, const struct kp_result *result, char **err)
+{
+    bool alone;
+    int rc = enter(s, &alone, err);
+    return rc ? rc : leave(s, alone, replace_result(s, result), err);
+}
+
 static int put_alike(struct kp_store *s, uint64_t id, uint64_t alike)
 {
     struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_ALIKE);

@@ -37,6 +37,10 @@ int kp_store_put_session(struct kp_store *s, const struct kp_session *session, c
  * caller's transaction is committed. 0 or -EIO, *err. */
 int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err);
 
+/* Puts a launch in the place of the stored one of its id, which has header, ranges and metrics alone. 0 or -EIO, *err.
+ */
+int kp_store_replace_result(struct kp_store *s, const struct kp_result *result, char **err);
+
 /* Sets how many launches the stored launch of this id stands for (kp_launch_info.alike). 0 or -EIO, *err. */
 int kp_store_put_alike(struct kp_store *s, uint64_t id, uint64_t alike, char **err);
 

@@ -236,6 +236,55 @@ static void what_the_file_does_not_take_is_in_the_report(void **state)
     in_a_process(file_that_fails);
 }
 
+/* ---- entries that go on ---- */
+
+/* Three launches more, in the place of launch `id`, whose header tells them from those of window(). */
+static void replace(uint64_t id, struct kp_session_told *told)
+{
+    struct kp_result r = launch(id + 3);
+    r.launch.id = id;
+    r.launch.counted = told->counted + 3;
+    r.launch.passes = told->passes + 2;
+    r.launch.profiler_ns = told->profiler_ns + 1e6;
+    r.launch.alike = 44;
+    free(r.launch.demangled);
+    r.launch.demangled = kp_strdup("several()");
+    kp_session_replace(&r, "k", told);
+    CHECK(!r.metrics && !r.launch.mangled);
+}
+
+static void entries_that_go_on(void)
+{
+    struct kp_session facts;
+    struct kp_session_told told = {1, 9, 8.84e6}, other = told;
+    open_session();
+    kp_session_seen(3);
+    window(4);
+    replace(1, &told);
+    CHECK(told.counted == 4 && told.passes == 11);
+    CHECK(stored(&facts) == 4); /* at once, in its place */
+    CHECK(facts.launches_profiled == 6 && facts.passes == 11 && facts.profiling_ns > 36e6 && facts.profiling_ns < 37e6);
+    kp_session_free(&facts);
+    CHECK(lines_with("Profiling \"k\" - 1: 11 passes, 9.8 ms") == 1);
+    replace(1, &told); /* once more */
+    sql("CREATE TRIGGER refuse BEFORE INSERT ON launch WHEN NEW.id = 2 BEGIN SELECT RAISE(FAIL, 'disk full'); END");
+    replace(2, &other); /* the file has it, and keeps it as it was */
+    replace(2, &other); /* the report has it once */
+    kp_session_alike(2, 55);
+    kp_session_close();
+    CHECK(stored(&facts) == 4);
+    kp_session_free(&facts);
+    CHECK(lines_with("disk full; results from here on are in the report only") == 1);
+    CHECK(lines_with("\n  k") == 2 && lines_with("\n  several") == 2);
+    CHECK(lines_with("15 profiled") == 1);
+}
+
+static void an_entry_that_goes_on_stays_one(void **state)
+{
+    (void)state;
+    in_a_process(entries_that_go_on);
+}
+
 /* ---- the functions that instructions were counted of ---- */
 
 /* CRCs of modules: one with an image, and one without. */
@@ -631,6 +680,7 @@ int main(void)
         cmocka_unit_test(progress_is_in_plain_words),
         cmocka_unit_test(no_progress_when_quiet),
         cmocka_unit_test(what_the_file_does_not_take_is_in_the_report),
+        cmocka_unit_test(an_entry_that_goes_on_stays_one),
         cmocka_unit_test(code_goes_before_the_results_that_name_it),
         cmocka_unit_test(the_report_has_the_code_that_the_file_did_not_take),
         cmocka_unit_test(nothing_is_taken_after_the_end),

@@ -342,6 +342,45 @@ static void every_field_comes_back(void **state)
         kp_result_free(&results[i]);
 }
 
+/* A copy has header, ranges and metrics, and is of its own. It takes the place of a launch whose metrics are others. */
+static void a_launch_is_replaced(void **state)
+{
+    struct kp_test_place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    const struct kp_nvtx_range range = {
+        .domain = (char *)"d", .name = (char *)"n", .category = (char *)"", .payload = (char *)"4", .thread = 5};
+    struct kp_result whole = full_result(0), results[2];
+    char *err = NULL;
+    assert_int_equal(kp_nvtx_add(&whole.launch.nvtx, &range), 0);
+    whole.launch.nvtx.thread_name = kp_strdup("main");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(kp_result_copy(&whole, &results[i]), 0);
+        assert_same_launch(&whole, &results[i]);
+        assert_string_equal(results[i].launch.nvtx.ranges[0].payload, "4");
+        assert_string_equal(results[i].launch.nvtx.thread_name, "main");
+        results[i].launch.id = 7 * (uint64_t)i;
+    }
+    kp_result_free(&whole);
+    put_session(s, &session);
+    put_result(s, &results[1]);
+    put_result(s, &results[0]);
+    kp_result_remove(&results[0], "a.real");
+    kp_result_set_real(&results[0], "h.ninth", "ns", 1);
+    kp_result_set_count(&results[0], "j.eleventh", "", 11);
+    results[0].launch.groups_counted = 9;
+    kp_nvtx_free(&results[0].launch.nvtx);
+    assert_int_equal(kp_store_replace_result(s, &results[0], &err), 0);
+    assert_holds(s, &session, results, 2);
+    kp_store_close(s);
+    s = kp_test_reopen(p->file);
+    assert_holds(s, &session, results, 2);
+    kp_store_close(s);
+    kp_session_free(&session);
+    for (int i = 0; i < 2; i++)
+        kp_result_free(&results[i]);
+}
+
 static int stop_at_second(struct kp_result *r, void *arg)
 {
     (void)r;
@@ -1254,6 +1293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(every_field_comes_back),
+        IN_A_FOLDER(a_launch_is_replaced),
         IN_A_FOLDER(a_callback_can_stop),
         IN_A_FOLDER(a_failed_put_leaves_no_half_launch),
         IN_A_FOLDER(a_launch_is_written_whole_or_not_at_all),
