@@ -236,6 +236,16 @@ static const struct kp_vary *read_vary(void)
     return read ? &vary : NULL;
 }
 
+/* Whether launches that must not be replayed take turns with groups of counters. Columns of single launches, and series,
+ * are of each launch by itself. */
+static bool falls_back(void)
+{
+    const struct kp_options *o = &process->options;
+    const struct kp_context_setup *s = &process->setup;
+    return o->replay_mode == KP_REPLAY_KERNEL && o->fallback == KP_FALLBACK_ROTATE && !s->one_pass && !s->ranges &&
+           !s->vary && !o->only_columns;
+}
+
 static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_watches, kp_window_keeps,
                                                   kp_process_close_window};
 
@@ -277,6 +287,7 @@ static void wake(void)
     process->setup.one_pass |= process->setup.rotates;
     process->setup.ranges = kp_options_by_ranges(&process->options);
     process->setup.one_pass &= !process->setup.ranges || process->setup.run;
+    process->setup.falls_back = falls_back();
     kp_process_prepare_ranges();
     kp_context_prepare(&process->setup);
     kp_context_begin_timeline(&process->setup);

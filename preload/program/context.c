@@ -441,16 +441,46 @@ void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_conte
     kp_plan_free(c->plan);
     c->plan = NULL;
     kp_plan_free(c->one_pass);
-    c->one_pass = NULL;
+    kp_plan_free(c->turns);
+    c->one_pass = c->turns = NULL;
+    c->no_one_pass = c->no_turns = false;
     if (!make_plan(setup, c, NULL))
         open_collector(setup, c);
 }
 
 struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    if (!c->rotation && c->collector && !c->no_counters && kp_plan_counts(c->plan))
-        c->rotation = kp_rotation_new(c->plan, setup->options->rotate_launches, setup->options->rotate_time);
+    const struct kp_options *o = setup->options;
+    if (c->rotation || !c->collector || c->no_counters || !kp_plan_counts(c->plan))
+        return c->rotation;
+    c->rotation = setup->falls_back ? kp_rotation_new_beside(o->rotate_launches)
+                                    : kp_rotation_new(c->plan, o->rotate_launches, o->rotate_time);
+    if (setup->falls_back && c->extras) /* which a rotation does not collect */
+        kp_outcome_failed(KP_FAILURE_IN_PART);
     return c->rotation;
+}
+
+/* Plans the rotation beside a replay. Returns whether it has lists. */
+static bool plan_turns(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    const struct kp_options *o = setup->options;
+    char *err = NULL;
+    int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics,
+                      KP_PLAN_ROTATE | (o->apply_rules ? KP_PLAN_RULES : 0), &c->turns, &err);
+    free(err);
+    kp_worker_drain(KP_FOREVER); /* the worker may be collecting */
+    return !rc && c->turns->n_groups && !kp_rotation_set_plan(c->rotation, c->turns);
+}
+
+bool kp_context_turns(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    if (!c->rotation || c->no_turns)
+        return false;
+    if (!kp_rotation_has_plan(c->rotation))
+        c->no_turns = !plan_turns(setup, c);
+    if (!c->no_turns)
+        kp_collector_one_pass(c->collector, c->turns);
+    return !c->no_turns;
 }
 
 void kp_context_pass_on(void)
@@ -470,9 +500,9 @@ bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context
         c->no_one_pass = plan_for(c, &quick, 1, "", KP_PLAN_ONE_PASS, &c->one_pass, &err) != 0;
         free(err);
         kp_worker_drain(KP_FOREVER); /* the worker may be evaluating */
-        if (c->one_pass)
-            kp_collector_one_pass(c->collector, c->one_pass);
     }
+    if (c->one_pass)
+        kp_collector_one_pass(c->collector, c->one_pass);
     return c->one_pass && kp_plan_counts(c->one_pass);
 }
 
@@ -513,6 +543,7 @@ static void free_context(struct kp_context *c, bool alive)
     kp_rotation_end(c->rotation);
     kp_plan_free(c->plan);
     kp_plan_free(c->one_pass);
+    kp_plan_free(c->turns);
     kp_result_free(&c->machine);
     free(c->modules);
     free_functions(c);

@@ -56,6 +56,8 @@ struct kp_context {
     struct kp_rotation *rotation; /* made by the first launch that takes part */
     struct kp_plan *one_pass;     /* for launches that must not be replayed; made when first needed */
     bool no_one_pass;             /* making it failed */
+    struct kp_plan *turns;        /* the lists of the rotation beside a replay; made when first needed */
+    bool no_turns;                /* making them failed, or there are none */
     struct kp_collector *collector;
     char *no_counters; /* why there are no counters, or NULL */
     bool dead;         /* a kernel faulted: every later call fails, as it would without kprof */
@@ -78,6 +80,7 @@ struct kp_context_setup {
     bool configs;  /* a shown metric needs the configuration that a launch ran with */
     bool one_pass; /* all fits in one pass, or in one of each run, or launches take turns: nothing is replayed */
     bool rotates;  /* launches of a kernel take turns with groups of counters */
+    bool falls_back; /* those that must not be replayed do, where others are */
     bool ranges;   /* all that is made in a range is one workload */
     const struct kp_vary *vary; /* what is varied of each launch; NULL = nothing */
     size_t run;                 /* number of this run of the program, from 1 on, each of which is a pass; 0 = not so */
@@ -102,7 +105,10 @@ struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, st
 /* Passes on what rotations have counted, where the process ends with its contexts. No kp_counters may be in use. */
 void kp_context_pass_on(void);
 
-/* Whether the collector can count, in one pass, launches that must not be replayed. */
+/* Whether launches beside a replay can take turns, with the context's rotation: has the collector count its lists. */
+bool kp_context_turns(const struct kp_context_setup *setup, struct kp_context *c);
+
+/* Whether the collector can count, in one pass, launches that must not be replayed; has it do so. */
 bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context *c);
 
 /* Plans again, for the counters that the device has, after the profiler refused a plan for all counters of the chip.

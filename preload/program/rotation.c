@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/demangle.h"
 #include "base/environment.h"
 #include "base/lock.h"
 #include "base/text.h"
 #include "collectors/plan/alike.h"
 #include "preload/os/log.h"
-#include "preload/session/session.h"
+#include "preload/os/outcome.h"
 
 enum {
     KEY_BUCKETS = 256,
@@ -50,21 +51,28 @@ struct kp_rotation_key {
     uint64_t seen_at;             /* the clock at the last launch that came by the gate, */
     uint64_t gap;                 /* and its distance from the one before; 0 = there was none */
     uint64_t *taken;              /* of each group: launches that count it */
-    size_t lacking;               /* groups that lack launches */
+    size_t lacking;               /* groups that lack launches, */
+    size_t untaken;               /* and those of them that no launch counts */
+    const char *obstacle;         /* why its first launch was not replayed; NULL = there was none */
     uint64_t *collected;          /* of each group, by the collecting thread: launches that counted it, */
     uint64_t received;            /* all that ended, */
     struct kp_result result;
     double *canaries[CANARIES]; /* their values, of `n_canaries` launches each */
     size_t n_canaries[CANARIES];
     char *lost;    /* why the last launch that counted nothing did not, or NULL */
-    bool is_begun; /* `result` has a launch */
-    bool is_over;  /* it has been passed on, */
-    uint64_t id;   /* under this number */
+    bool is_begun;    /* `result` has a launch */
+    bool is_over;     /* it has been passed on, */
+    uint64_t id;      /* under this number */
+    bool has_entry;   /* its first launch has, under that number; what it was told: */
+    uint64_t first;   /* 1: the first launch has counters */
+    uint64_t entered; /* of those received, the ones in the entry */
+    struct kp_session_told told;
     struct kp_rotation_key *next;
 };
 
 struct kp_rotation {
     const struct kp_plan *plan;
+    bool beside; /* the replay of others */
     uint64_t each;
     uint64_t time, until; /* ns; until: the clock's time at its end, 0 = no launch has been counted */
     size_t groups, first; /* first: where the walk begins */
@@ -141,7 +149,7 @@ static struct kp_rotation_key *new_key(struct kp_rotation *r, const struct shape
     k->mangled = kp_strdup(mangled);
     k->taken = calloc(r->groups + 1, sizeof(*k->taken));
     k->collected = calloc(r->groups + 1, sizeof(*k->collected));
-    k->lacking = r->groups - r->n_given_up;
+    k->lacking = k->untaken = r->groups - r->n_given_up;
     if (k->mangled && k->taken && k->collected)
         return k;
     free(k->mangled);
@@ -214,9 +222,15 @@ static void each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_
             fn(k, arg);
 }
 
+/* Returns how many launches of the key are to count a group by now. */
+static uint64_t wanted_of(const struct kp_rotation_key *k)
+{
+    return k->of->beside && k->untaken ? 1 : k->of->each;
+}
+
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group)
 {
-    return k->taken[group] < k->of->each && !k->of->given_up[group];
+    return k->taken[group] < wanted_of(k) && !k->of->given_up[group];
 }
 
 bool kp_rotation_lacks_any(const struct kp_rotation_key *k)
@@ -305,7 +319,8 @@ void kp_rotation_take(struct kp_rotation_key *k, size_t group)
 {
     if (!k->of->until && k->of->time)
         k->of->until = kp_clock_ns() + k->of->time;
-    k->taken[group]++;
+    if (!k->taken[group]++ && !k->of->given_up[group])
+        k->untaken--;
     if (k->taken[group] == k->of->each && !k->of->given_up[group] && !--k->lacking)
         set_complete(k, true);
 }
@@ -314,11 +329,29 @@ void kp_rotation_untake(struct kp_rotation_key *k, size_t group)
 {
     if (k->taken[group]-- == k->of->each && !k->of->given_up[group] && !k->lacking++)
         set_complete(k, false);
+    if (!k->taken[group] && !k->of->given_up[group])
+        k->untaken++;
+}
+
+bool kp_rotation_is_first(const struct kp_rotation_key *k)
+{
+    return k->of->beside && !k->obstacle;
+}
+
+void kp_rotation_take_first(struct kp_rotation_key *k, const char *obstacle)
+{
+    k->obstacle = obstacle;
+}
+
+void kp_rotation_untake_first(struct kp_rotation_key *k)
+{
+    k->obstacle = NULL;
 }
 
 static void stop_lacking(struct kp_rotation_key *k, void *arg)
 {
     const size_t *group = arg;
+    k->untaken -= !k->taken[*group];
     if (k->taken[*group] < k->of->each && !--k->lacking)
         set_complete(k, true);
 }
@@ -358,6 +391,14 @@ static int merge(struct kp_rotation_key *k, const struct kp_result *counted)
     return rc;
 }
 
+/* Notes of each counter of the plan that one launch has counted it. */
+static void mark_counted(struct kp_result *r, const struct kp_plan *plan)
+{
+    for (size_t i = 0; i < r->n_metrics; i++)
+        if (r->metrics[i].kind == KP_VALUE_REAL && kp_plan_is_counter(plan, r->metrics[i].name))
+            r->metrics[i].counted = 1;
+}
+
 /* Begins the result with the first launch: its header, and values that are no counters. */
 static void begin(struct kp_rotation_key *k, struct kp_result *first)
 {
@@ -366,11 +407,7 @@ static void begin(struct kp_rotation_key *k, struct kp_result *first)
     k->result.launch.profiler_ns = 0;
     k->result.launch.graph_number = k->result.launch.node = 0; /* others of the key are of other nodes, or of none */
     k->is_begun = true;
-    for (size_t i = 0; i < k->result.n_metrics; i++) {
-        struct kp_metric *m = &k->result.metrics[i];
-        if (m->kind == KP_VALUE_REAL && kp_plan_is_counter(k->of->plan, m->name))
-            m->counted = 1;
-    }
+    mark_counted(&k->result, k->of->plan);
 }
 
 static uint32_t groups_counted(const struct kp_rotation_key *k)
@@ -405,38 +442,99 @@ static bool are_alike(struct kp_rotation_key *k, char *why, size_t size)
     return true;
 }
 
-/* Fills the header, and what follows from the counted values. */
-static void complete(struct kp_rotation_key *k)
+/* Says which groups were not counted. */
+static void say_missing(const struct kp_rotation_key *k, const struct kp_launch_info *l, char *why, size_t size)
 {
-    struct kp_launch_info *l = &k->result.launch;
-    char why[320];
-    l->alike = launches_of(k);
-    l->counted = k->received;
-    l->groups = (uint32_t)k->of->groups;
-    l->groups_counted = groups_counted(k);
-    l->passes = l->groups_counted;
-    snprintf(why, sizeof(why), "its group of counters was not reached: %u of %u groups, in %llu launches%s%s%s",
+    snprintf(why, size, "its group of counters was not reached: %u of %u groups, in %llu launches%s%s%s",
              l->groups_counted, l->groups, (unsigned long long)l->counted, k->of->is_over ? ", in the time given" : "",
              k->lost ? "; " : "", k->lost ? k->lost : "");
-    int rc = kp_plan_store_missing(k->of->plan, why, &k->result);
-    rc = rc ? rc : kp_plan_compose(k->of->plan, &k->result);
-    rc = rc ? rc : kp_plan_derive(k->of->plan, &k->result);
-    rc = rc ? rc : kp_plan_spread(k->of->plan, &k->result);
+}
+
+/* Fills the header of `r`, and what follows from the counted values. What the first launch of a key beside a replay has
+ * counted is a group, too. */
+static void complete(struct kp_rotation_key *k, struct kp_result *r)
+{
+    struct kp_launch_info *l = &r->launch;
+    char why[320];
+    l->alike = launches_of(k);
+    l->counted = k->received + k->first;
+    l->groups = (uint32_t)(k->of->groups + k->first);
+    l->groups_counted = groups_counted(k) + (uint32_t)k->first;
+    l->passes = l->groups_counted;
+    say_missing(k, l, why, sizeof(why));
+    int rc = kp_plan_store_missing(k->of->plan, why, r);
+    rc = rc ? rc : kp_plan_compose(k->of->plan, r);
+    rc = rc ? rc : kp_plan_derive(k->of->plan, r);
+    rc = rc ? rc : kp_plan_spread(k->of->plan, r);
     if (!rc && !are_alike(k, why, sizeof(why)))
-        rc = kp_plan_refuse(k->of->plan, why, &k->result);
-    if (rc || k->result.lossy)
+        rc = kp_plan_refuse(k->of->plan, why, r);
+    if (rc || r->lossy)
         kp_session_warn_once("out of memory: values of launches are missing");
 }
 
 /* Passes the result on to the session. */
 static void pass_on(struct kp_rotation_key *k)
 {
-    complete(k);
-    struct kp_session_entry e = {
-        .result = &k->result, .base = k->mangled, .profiled = k->result.launch.groups_counted > 0};
+    complete(k, &k->result);
+    char *base = kp_demangle_base(k->mangled);
+    struct kp_session_entry e = {.result = &k->result,
+                                 .base = base ? base : k->mangled,
+                                 .profiled = k->result.launch.groups_counted > 0};
     kp_session_results(&e, 1);
+    free(base);
     k->id = e.id;
     k->is_over = true;
+}
+
+/* Puts what has been counted so far into the entry of the first launch. A value that a launch has counted stays where
+ * it cannot be composed of others. */
+static void enter(struct kp_rotation_key *k)
+{
+    struct kp_result whole, counted;
+    if (kp_result_copy(&k->result, &whole)) {
+        kp_session_warn(KP_FAILURE_MEMORY, "out of memory: values of launches are missing");
+        return;
+    }
+    complete(k, &whole);
+    if (!kp_result_copy(&k->result, &counted)) {
+        kp_result_take(&whole, &counted);
+        kp_result_free(&counted);
+    }
+    char *base = kp_demangle_base(k->mangled);
+    kp_session_replace(&whole, base ? base : k->mangled, &k->told);
+    free(base);
+    k->entered = k->received;
+}
+
+void kp_rotation_begin(struct kp_rotation_key *k, const struct kp_plan *plan, const struct kp_result *first)
+{
+    struct kp_launch_info *l = &k->result.launch;
+    if (k->is_begun || kp_result_copy(first, &k->result))
+        return; /* another launch begins it */
+    keep_canaries(k, first);
+    free(l->note);
+    l->note = kp_strdup(k->obstacle);
+    l->graph_number = l->node = 0;
+    mark_counted(&k->result, plan);
+    k->is_begun = true;
+}
+
+void kp_rotation_begun(struct kp_rotation_key *k, const struct kp_session_entry *entry)
+{
+    struct kp_launch_info *l = &k->result.launch;
+    k->has_entry = k->is_begun;
+    k->id = l->id = entry->id;
+    k->first = entry->profiled;
+    k->told = (struct kp_session_told){k->first, l->passes, l->profiler_ns};
+}
+
+/* Whether what was counted is told now: all of it; beside a replay, once before, when each group has been counted. */
+static bool is_told_now(const struct kp_rotation_key *k)
+{
+    const struct kp_rotation *r = k->of;
+    if (r->beside && !k->has_entry)
+        return false;
+    return k->received == r->each * r->groups || (r->beside && !k->entered && groups_counted(k) == r->groups);
 }
 
 void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why)
@@ -457,8 +555,8 @@ void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_resu
     else if (merge(k, counted))
         k->result.lossy = true;
     k->result.launch.profiler_ns += ns;
-    if (k->received == k->of->each * k->of->groups)
-        pass_on(k);
+    if (is_told_now(k))
+        (k->of->beside ? enter : pass_on)(k);
 }
 
 /* ---- begin and end ---- */
@@ -471,33 +569,105 @@ static size_t first_group(size_t groups)
     return rank && groups ? strtoul(rank, NULL, 10) % groups : 0;
 }
 
+static int set_lists(struct kp_rotation *r, const struct kp_plan *plan)
+{
+    r->failures = calloc(plan->n_groups + 1, sizeof(*r->failures));
+    r->given_up = calloc(plan->n_groups + 1, sizeof(*r->given_up));
+    if (!r->failures || !r->given_up)
+        return -ENOMEM;
+    r->plan = plan;
+    r->groups = plan->n_groups;
+    r->first = first_group(r->groups);
+    return 0;
+}
+
+static void free_rotation(struct kp_rotation *r)
+{
+    free(r->failures);
+    free(r->given_up);
+    free(r);
+}
+
 struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, uint64_t time)
 {
     struct kp_rotation *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
-    r->plan = plan;
-    r->groups = plan->n_groups;
-    r->first = first_group(r->groups);
     r->each = each;
     r->time = time;
-    r->failures = calloc(r->groups + 1, sizeof(*r->failures));
-    r->given_up = calloc(r->groups + 1, sizeof(*r->given_up));
-    if (r->failures && r->given_up) {
-        atomic_fetch_add(&rotations, 1);
-        return r;
+    if (set_lists(r, plan)) {
+        free_rotation(r);
+        return NULL;
     }
-    free(r->failures);
-    free(r->given_up);
-    free(r);
-    return NULL;
+    atomic_fetch_add(&rotations, 1);
+    return r;
+}
+
+struct kp_rotation *kp_rotation_new_beside(uint64_t each)
+{
+    struct kp_rotation *r = calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    r->beside = true;
+    r->each = each;
+    atomic_fetch_add(&rotations, 1);
+    return r;
+}
+
+/* Makes room for the groups of a key. *arg is cleared without memory. */
+static void add_groups(struct kp_rotation_key *k, void *arg)
+{
+    size_t n = k->of->groups + 1;
+    uint64_t *taken = calloc(n, sizeof(*taken)), *collected = calloc(n, sizeof(*collected));
+    if (!taken || !collected) {
+        free(taken);
+        free(collected);
+        *(bool *)arg = false;
+        return;
+    }
+    free(k->taken);
+    free(k->collected);
+    k->taken = taken;
+    k->collected = collected;
+    k->lacking = k->untaken = k->of->groups;
+    set_complete(k, !k->lacking);
+}
+
+int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan)
+{
+    bool fine = !set_lists(r, plan);
+    if (fine)
+        each_key(r, add_groups, &fine);
+    if (!fine) { /* no key may use what it lacks */
+        r->groups = 0;
+        r->plan = NULL;
+    }
+    return fine ? 0 : -ENOMEM;
+}
+
+bool kp_rotation_has_plan(const struct kp_rotation *r)
+{
+    return r->plan;
+}
+
+/* Tells the rest of a key beside a replay, and whether it lacks anything that was asked for. */
+static void end_entry(struct kp_rotation_key *k)
+{
+    if (k->received > k->entered)
+        enter(k);
+    else if (k->entered)
+        kp_session_alike(k->id, launches_of(k));
+    if (k->first && (!k->of->groups || groups_counted(k) < k->of->groups))
+        kp_outcome_failed(KP_FAILURE_IN_PART);
 }
 
 /* Keys that are over only lack how many launches they stand for. */
 static void end_key(struct kp_rotation_key *k, void *arg)
 {
     (void)arg;
-    if (k->is_over)
+    if (k->has_entry)
+        end_entry(k);
+    else if (k->is_over)
         kp_session_alike(k->id, launches_of(k));
     else if (k->is_begun)
         pass_on(k);
@@ -535,7 +705,5 @@ void kp_rotation_end(struct kp_rotation *r)
     atomic_fetch_sub(&rotations, 1);
     if (r->is_over)
         atomic_fetch_sub(&over, 1);
-    free(r->failures);
-    free(r->given_up);
-    free(r);
+    free_rotation(r);
 }

@@ -2,6 +2,10 @@
  * The rotation of one context: each launch of a kernel and shape counts another group of counters, a list of the plan,
  * until every group has been counted often enough. What they counted becomes one result of the report.
  *
+ * Where launches are replayed, a rotation takes those that must not be. The first one of a key counts something else,
+ * and is an entry of the report at once; the lists come when a key comes a second time. Each list is counted once before
+ * any is counted again. The entry is then replaced by what all launches of the key have counted.
+ *
  * Threads: the first part is for the gate's exclusive section, kp_rotation_passes for any thread, and the last part for
  * one thread at a time, which may be another than that of the first.
  */
@@ -10,6 +14,7 @@
 
 #include "collectors/plan/plan.h"
 #include "preload/program/launch.h"
+#include "preload/session/session.h"
 
 struct kp_rotation;
 
@@ -21,6 +26,11 @@ struct kp_rotation_key;
  * memory.
  */
 struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, uint64_t time);
+/* Begins one for launches that must not be replayed: without lists, and without a bound in time. NULL without memory. */
+struct kp_rotation *kp_rotation_new_beside(uint64_t each);
+/* Gives it the lists of `plan`, once. 0 or -ENOMEM. Nothing may be collected meanwhile. */
+int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan);
+bool kp_rotation_has_plan(const struct kp_rotation *r);
 /* Whether that time is over; says so once. */
 bool kp_rotation_is_over(struct kp_rotation *r);
 /* Passes on what keys have counted that are incomplete. Nothing may be collected any more. */
@@ -42,6 +52,11 @@ bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t wit
 /* Notes that a launch of the key counts the group, or was refused after all. */
 void kp_rotation_take(struct kp_rotation_key *k, size_t group);
 void kp_rotation_untake(struct kp_rotation_key *k, size_t group);
+/* Whether the launch is the key's first, which does not count for a group. Note that it is counted, and why (static text)
+ * it is not replayed; or that it was refused after all. */
+bool kp_rotation_is_first(const struct kp_rotation_key *k);
+void kp_rotation_take_first(struct kp_rotation_key *k, const char *obstacle);
+void kp_rotation_untake_first(struct kp_rotation_key *k);
 /* Notes that a window of the group gave no counters. A group that fails again and again is given up. */
 void kp_rotation_failed(struct kp_rotation *r, size_t group);
 
@@ -51,6 +66,10 @@ const char *kp_rotation_passes(const struct kp_launch *l);
 /* Forgets which functions have which names, as modules are unloaded. Any thread. */
 void kp_rotation_forget(void);
 
+/* Copies what the key's first launch has counted, by a list of `plan`; and notes which entry of the session it became,
+ * where it has counters. */
+void kp_rotation_begin(struct kp_rotation_key *k, const struct kp_plan *plan, const struct kp_result *first);
+void kp_rotation_begun(struct kp_rotation_key *k, const struct kp_session_entry *entry);
 /* Takes over what a launch of the key has counted for the group; `why`: the reason why it counted nothing, or NULL. The
  * last one of a key passes its result on to the session. */
 void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why);

@@ -224,7 +224,8 @@ static bool is_elsewhere(const struct kp_question *q)
 
 static const char *obstacle_of(const struct kp_question *q)
 {
-    return q->fit.obstacle;
+    bool takes_turns = q->window->rotates && q->setup->falls_back;
+    return takes_turns ? NULL : q->fit.obstacle;
 }
 
 static bool is_other_kind(const struct kp_question *q)

@@ -18,6 +18,7 @@ struct kp_batch {
     struct kp_result **results;
     char **bases;
     struct kp_rotation_key **keys;
+    bool rotates;
     size_t group;
     size_t n;
     const struct kp_context_setup *setup;
@@ -59,6 +60,7 @@ struct kp_batch *kp_batch_new(size_t n)
 
 void kp_batch_group(struct kp_batch *b, size_t group)
 {
+    b->rotates = true;
     b->group = group;
 }
 
@@ -124,6 +126,14 @@ static void complete(const struct kp_batch *b, struct kp_result *r, const char *
         kp_session_warn_once("out of memory: values of launches are missing");
 }
 
+/* Keeps what the first launches of kernels have counted, for what is added to them. */
+static void begin(struct kp_batch *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->keys[i])
+            kp_rotation_begin(b->keys[i], b->context->one_pass, b->results[i]);
+}
+
 /* Hands on what launches have counted for others of their kernel. */
 static void collect(struct kp_batch *b)
 {
@@ -142,6 +152,15 @@ static void collect(struct kp_batch *b)
     b->n = n;
 }
 
+/* Stores results; of first ones, their keys learn where. */
+static void hand_over(struct kp_session_entry *entries, struct kp_rotation_key *const *keys, size_t n)
+{
+    kp_session_results(entries, n);
+    for (size_t i = 0; i < n; i++)
+        if (entries[i].goes_on)
+            kp_rotation_begun(keys[i], &entries[i]);
+}
+
 /* Stores each result separately if there is no memory for the list. */
 static void store(struct kp_batch *b)
 {
@@ -151,15 +170,17 @@ static void store(struct kp_batch *b)
     for (size_t i = 0; i < b->n; i++) {
         bool cut = b->cut && i >= b->counted;
         complete(b, b->results[i], cut ? b->cut : b->why);
-        struct kp_session_entry one = {
-            .result = b->results[i], .base = b->bases[i] ? b->bases[i] : "", .profiled = profiled && !cut};
+        struct kp_session_entry one = {.result = b->results[i],
+                                       .base = b->bases[i] ? b->bases[i] : "",
+                                       .profiled = profiled && !cut,
+                                       .goes_on = !b->rotates && b->keys[i]};
         if (entries)
             entries[i] = one;
         else
-            kp_session_results(&one, 1);
+            hand_over(&one, &b->keys[i], 1);
     }
     if (entries)
-        kp_session_results(entries, b->n);
+        hand_over(entries, b->keys, b->n);
     free(entries);
 }
 
@@ -172,7 +193,7 @@ static void finish(void *arg)
         free(b->why);
         b->why = wrong;
     }
-    collect(b);
+    (b->rotates ? collect : begin)(b);
     store(b);
     free_batch(b);
 }

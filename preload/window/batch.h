@@ -14,7 +14,8 @@ struct kp_batch *kp_batch_new(size_t n);
 /* Adds the next result and takes it over; there must be room. `key`: what it counts for, with the batch's group; NULL =
  * for itself. */
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key);
-/* Sets the group of counters of a rotation that the results have counted. */
+/* Sets the group of counters of a rotation that the results have counted. Without it, a result with a key is the first
+ * of that, which others are added to. */
 void kp_batch_group(struct kp_batch *b, size_t group);
 /* Notes that what is added from now on was not counted, and `why` (static text). */
 void kp_batch_cut(struct kp_batch *b, const char *why);

@@ -91,14 +91,14 @@ static const char *why_missing(const struct kp_window *w, const struct kp_window
         return w->context->no_counters;
     if (out->note)
         return out->note;
-    return w->setup->one_pass ? NULL : w->obstacle; /* if nothing is replayed, it is no news */
+    return w->setup->one_pass || w->rotates ? NULL : w->obstacle; /* if nothing is replayed, it is no news */
 }
 
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
 {
     struct kp_batch *b = kp_batch_new(w->wanted);
     double each = cost_of_each(w);
-    if (b)
+    if (b && w->rotates)
         kp_batch_group(b, w->group);
     sigset_t before = kp_signals_hold();
     for (size_t k = 0; k < w->n; k++) {

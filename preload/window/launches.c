@@ -130,19 +130,23 @@ static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, st
     return rc;
 }
 
-/* Runs the launch in a window or outside of any, now that its function is known. */
-static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_known_function *f, const char **skipped)
+/* Closes a window that does not take the launch. */
+static void make_way(const struct kp_question *q, struct kp_launch *l)
 {
-    const char *why = NULL;
-    kp_admit_judge(q);
     const char *closer = w->open ? kp_admit_misfit(q) : NULL;
     if (!closer && w->open && q->fit.host && !kp_reads_arrive(w))
         closer = kp_reaches_host;
     if (!closer && w->open && w->strategy->rewinds && q->fit.quiet && !kp_reach_joins(w, l))
         closer = kp_reaches_host;
-    q->context->stalled |= q->fit.waits != NULL; /* what follows need not wait long to find that out */
     if (closer)
         kp_window_close(closer);
+}
+
+/* Runs the launch in the open window, in a new one, or outside of any. */
+static CUresult run_judged(struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
+                           const char **skipped)
+{
+    const char *why = NULL;
     if (!w->open && !q->what->wanted)
         return kp_launch_issue_own(l);
     if (!w->open && !kp_window_open(w, q, &why))
@@ -153,6 +157,20 @@ static CUresult run_known(struct kp_question *q, struct kp_launch *l, struct kp_
     }
     kp_rotate_took(w, q->key);
     return run_recorded(q, skipped);
+}
+
+/* Runs the launch, now that its function is known. */
+static CUresult run_known(struct kp_question *q, struct kp_candidate *what, struct kp_launch *l,
+                          struct kp_known_function *f, const char **skipped)
+{
+    kp_admit_judge(q);
+    q->context->stalled |= q->fit.waits != NULL; /* what follows need not wait long to find that out */
+    make_way(q, l);
+    const char *rotated = kp_rotate_beside(q, what);
+    CUresult rc = run_judged(q, l, f, skipped);
+    if (rotated && !*skipped)
+        *skipped = rotated;
+    return rc;
 }
 
 /* Whether the first launch of a module's kernels could bring variables into the open window unseen. */
@@ -192,7 +210,7 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
     struct kp_candidate now = *what;
     struct kp_question q = {w, setup, c, l, &now, f, {.obstacle = NULL}, 0, NULL};
     const char *rotated = kp_rotate_judge(&q, &now);
-    CUresult rc = run_known(&q, l, f, skipped);
+    CUresult rc = run_known(&q, &now, l, f, skipped);
     if (rotated && !*skipped)
         *skipped = rotated;
     return rc;

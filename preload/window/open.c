@@ -10,6 +10,7 @@
 #include "preload/who/timeline.h"
 #include "preload/window/flags.h"
 #include "preload/window/record.h"
+#include "preload/window/rotate.h"
 #include "preload/window/strategy.h"
 #include "preload/window/waits.h"
 
@@ -37,14 +38,17 @@ static const char *wait_for_work_before(const struct kp_question *q)
 }
 
 /* Asks the strategies in order. Returns whether one counts the window. */
-static bool choose_strategy(struct kp_window *w, const struct kp_question *q, const char **refusal)
+static bool choose_strategy(struct kp_window *w, struct kp_question *q, const char **refusal)
 {
     *refusal = NULL;
     w->strategy = NULL;
     for (const struct kp_strategy *const *s = kp_strategies; *s && !w->strategy && !*refusal; s++) {
         char *why = NULL;
+        const char *obstacle = w->obstacle;
         if ((*s)->suits(q) && (*s)->open(w, q, &why, refusal))
             w->strategy = *s;
+        else if (w->obstacle != obstacle && !*refusal)
+            *refusal = kp_rotate_find_turn(q);
         if (why)
             kp_session_warn_once(why);
         free(why);

@@ -7,6 +7,8 @@ static const char graph_as_a_whole[] = "a graph as one workload, which a rotatio
 
 static const char too_many[] = "of more kernels and shapes than a rotation takes";
 
+static const char none_comes_soon[] = "a group of counters that no kernel lacks which comes soon";
+
 /* Sets the key of a wanted launch. Returns why it has none, or NULL. */
 static const char *find_key(struct kp_question *q, struct kp_rotation *r)
 {
@@ -39,7 +41,7 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
     }
     bool counts = w->open && w->rotates && w->context == q->context;
     if (counts && !is_worth_going_on(q, r)) {
-        kp_window_close("a group of counters that no kernel lacks which comes soon");
+        kp_window_close(none_comes_soon);
         counts = false;
     }
     if (!q->key) {
@@ -53,17 +55,67 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
     return KP_SKIP_ROTATED;
 }
 
+/* ---- beside a replay ---- */
+
+const char *kp_rotate_find_turn(struct kp_question *q)
+{
+    bool beside = q->setup->falls_back && q->function;
+    struct kp_rotation *r = beside ? kp_context_rotation(q->setup, q->context) : NULL;
+    struct kp_rotation_key *k = r ? kp_rotation_find(r, q->launch, q->function->facts.mangled) : NULL;
+    bool first = k && kp_rotation_is_first(k);
+    if (!k || (!first && !kp_context_turns(q->setup, q->context)))
+        return NULL; /* it is counted by itself */
+    q->key = first || kp_rotation_lacks_any(k) ? k : NULL;
+    return q->key ? NULL : KP_SKIP_ROTATED;
+}
+
+static bool takes_turns(const struct kp_question *q)
+{
+    return q->what->wanted && q->function && q->fit.obstacle && kp_admit_counters(q) && !kp_admit_hindrance(q);
+}
+
+const char *kp_rotate_beside(struct kp_question *q, struct kp_candidate *what)
+{
+    const struct kp_window *w = q->window;
+    const char *why = NULL;
+    if (!q->setup->falls_back)
+        return NULL;
+    if (takes_turns(q))
+        why = kp_rotate_find_turn(q);
+    what->wanted &= !why;
+    if (!w->open || !w->rotates)
+        return why;
+    bool alone = what->wanted && (!q->key || kp_rotation_is_first(q->key));
+    if (alone || !is_worth_going_on(q, q->context->rotation)) {
+        kp_window_close(alone ? "a launch that is counted by itself" : none_comes_soon);
+    } else if (what->wanted && !kp_rotation_lacks(q->key, w->group)) {
+        what->wanted = false;
+        q->key = NULL;
+        why = KP_SKIP_ROTATED;
+    }
+    return why;
+}
+
+/* ---- records ---- */
+
 void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key)
 {
     struct kp_item *i = &w->items[w->n - 1];
-    if (!key || !w->rotates || !i->result)
+    if (!key || !i->result)
         return;
+    if (w->rotates)
+        kp_rotation_take(key, w->group);
+    else if (w->obstacle && kp_rotation_is_first(key))
+        kp_rotation_take_first(key, w->obstacle);
+    else
+        return; /* it is counted by itself after all */
     i->key = key;
-    kp_rotation_take(key, w->group);
 }
 
 void kp_rotate_refused(struct kp_window *w, struct kp_rotation_key *key)
 {
     if (key && w->rotates)
         kp_rotation_untake(key, w->group);
+    else if (key)
+        kp_rotation_untake_first(key);
 }

@@ -16,6 +16,13 @@ enum {
  * NULL. */
 const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what);
 
+/* Beside a replay: judges a launch in the same way that must not be repeated, and closes a window that counts other
+ * launches. The first of its key stays wanted, with the key in `q`. */
+const char *kp_rotate_beside(struct kp_question *q, struct kp_candidate *what);
+/* Does so with a launch of which the window being opened has found that it must not be repeated: sets its key. Returns
+ * why it has no result, or NULL. */
+const char *kp_rotate_find_turn(struct kp_question *q);
+
 /* Notes that the launch, the last record of the window, counts the window's group; or that the driver refused it. */
 void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key);
 void kp_rotate_refused(struct kp_window *w, struct kp_rotation_key *key);

@@ -9,13 +9,15 @@
 
 static bool suits(const struct kp_question *q)
 {
-    return q->setup->rotates && q->key && kp_admit_counters(q);
+    return q->key && !kp_rotation_is_first(q->key) && kp_admit_counters(q);
 }
 
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
     (void)refusal;
     size_t room = kp_admit_room(w);
+    if (q->setup->falls_back && !kp_context_turns(q->setup, w->context))
+        return false;
     w->most = room < KP_ROTATE_ROOM ? room : KP_ROTATE_ROOM;
     w->group = kp_rotation_choose(w->context->rotation, q->key, w->most);
     w->rotates = !kp_collector_count_begin(w->context->collector, w->mode, w->most, w->group, why);
@@ -33,7 +35,10 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 
 static const char *admit(const struct kp_question *q)
 {
-    return kp_strategy_count.admit(q);
+    const char *why = q->setup->falls_back ? kp_admit_hindrance(q) : NULL;
+    if (!why && q->setup->falls_back && q->what->wanted && !q->fit.obstacle)
+        why = "a launch that can be replayed";
+    return why ? why : kp_strategy_count.admit(q);
 }
 
 static CUresult issue(struct kp_window *w, struct kp_item *i)
