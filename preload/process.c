@@ -236,8 +236,8 @@ static const struct kp_vary *read_vary(void)
     return read ? &vary : NULL;
 }
 
-/* Whether launches that must not be replayed take turns with groups of counters. Columns of single launches, and series,
- * are of each launch by itself. */
+/* Whether launches that must not be replayed take turns with groups of counters. Columns of single launches, and
+ * series, are of each launch by itself. */
 static bool falls_back(void)
 {
     const struct kp_options *o = &process->options;

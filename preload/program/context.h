@@ -77,11 +77,11 @@ struct kp_context_setup {
     const struct kp_options *options;
     const struct kp_section *const *sections;
     size_t n_sections;
-    bool configs;  /* a shown metric needs the configuration that a launch ran with */
-    bool one_pass; /* all fits in one pass, or in one of each run, or launches take turns: nothing is replayed */
-    bool rotates;  /* launches of a kernel take turns with groups of counters */
+    bool configs;    /* a shown metric needs the configuration that a launch ran with */
+    bool one_pass;   /* all fits in one pass, or in one of each run, or launches take turns: nothing is replayed */
+    bool rotates;    /* launches of a kernel take turns with groups of counters */
     bool falls_back; /* those that must not be replayed do, where others are */
-    bool ranges;   /* all that is made in a range is one workload */
+    bool ranges;     /* all that is made in a range is one workload */
     const struct kp_vary *vary; /* what is varied of each launch; NULL = nothing */
     size_t run;                 /* number of this run of the program, from 1 on, each of which is a pass; 0 = not so */
 };

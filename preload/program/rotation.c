@@ -59,7 +59,7 @@ struct kp_rotation_key {
     struct kp_result result;
     double *canaries[CANARIES]; /* their values, of `n_canaries` launches each */
     size_t n_canaries[CANARIES];
-    char *lost;    /* why the last launch that counted nothing did not, or NULL */
+    char *lost;       /* why the last launch that counted nothing did not, or NULL */
     bool is_begun;    /* `result` has a launch */
     bool is_over;     /* it has been passed on, */
     uint64_t id;      /* under this number */
@@ -477,9 +477,8 @@ static void pass_on(struct kp_rotation_key *k)
 {
     complete(k, &k->result);
     char *base = kp_demangle_base(k->mangled);
-    struct kp_session_entry e = {.result = &k->result,
-                                 .base = base ? base : k->mangled,
-                                 .profiled = k->result.launch.groups_counted > 0};
+    struct kp_session_entry e = {
+        .result = &k->result, .base = base ? base : k->mangled, .profiled = k->result.launch.groups_counted > 0};
     kp_session_results(&e, 1);
     free(base);
     k->id = e.id;

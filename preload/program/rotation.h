@@ -3,8 +3,8 @@
  * until every group has been counted often enough. What they counted becomes one result of the report.
  *
  * Where launches are replayed, a rotation takes those that must not be. The first one of a key counts something else,
- * and is an entry of the report at once; the lists come when a key comes a second time. Each list is counted once before
- * any is counted again. The entry is then replaced by what all launches of the key have counted.
+ * and is an entry of the report at once; the lists come when a key comes a second time. Each list is counted once
+ * before any is counted again. The entry is then replaced by what all launches of the key have counted.
  *
  * Threads: the first part is for the gate's exclusive section, kp_rotation_passes for any thread, and the last part for
  * one thread at a time, which may be another than that of the first.
@@ -26,7 +26,8 @@ struct kp_rotation_key;
  * memory.
  */
 struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, uint64_t time);
-/* Begins one for launches that must not be replayed: without lists, and without a bound in time. NULL without memory. */
+/* Begins one for launches that must not be replayed: without lists, and without a bound in time. NULL without memory.
+ */
 struct kp_rotation *kp_rotation_new_beside(uint64_t each);
 /* Gives it the lists of `plan`, once. 0 or -ENOMEM. Nothing may be collected meanwhile. */
 int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan);
@@ -52,8 +53,8 @@ bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t wit
 /* Notes that a launch of the key counts the group, or was refused after all. */
 void kp_rotation_take(struct kp_rotation_key *k, size_t group);
 void kp_rotation_untake(struct kp_rotation_key *k, size_t group);
-/* Whether the launch is the key's first, which does not count for a group. Note that it is counted, and why (static text)
- * it is not replayed; or that it was refused after all. */
+/* Whether the launch is the key's first, which does not count for a group. Note that it is counted, and why (static
+ * text) it is not replayed; or that it was refused after all. */
 bool kp_rotation_is_first(const struct kp_rotation_key *k);
 void kp_rotation_take_first(struct kp_rotation_key *k, const char *obstacle);
 void kp_rotation_untake_first(struct kp_rotation_key *k);

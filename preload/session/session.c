@@ -859,8 +859,8 @@ static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), vo
     (void)from;
     struct reader to = {fn, arg};
     bool replaced = has_replacements();
-    int rc = session.store ? kp_store_each_result(session.store, replaced ? pass_stored : fn, replaced ? &to : arg, err)
-                           : 0;
+    int rc =
+        session.store ? kp_store_each_result(session.store, replaced ? pass_stored : fn, replaced ? &to : arg, err) : 0;
     if (*err) { /* of the store, not of `fn` */
         kp_log_error("%s", *err);
         failed_to_store();

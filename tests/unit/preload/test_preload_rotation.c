@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "preload/os/outcome.h"
 #include "preload/program/rotation.h"
 #include "preload/session/session.h"
 #include "tests/support/collect_support.h"
@@ -26,6 +27,11 @@ static struct {
     char bases[MOST][32];
     uint64_t alike[MOST];
     size_t n;
+    struct kp_result replaced; /* the last one */
+    char base[32];
+    size_t n_replaced;
+    struct kp_session_told told;
+    bool in_part;
 } t;
 
 void kp_session_results(struct kp_session_entry *entries, size_t n)
@@ -42,8 +48,19 @@ void kp_session_results(struct kp_session_entry *entries, size_t n)
 
 void kp_session_alike(uint64_t id, uint64_t alike)
 {
-    assert_true(id < t.n);
+    assert_true(id < MOST);
     t.alike[id] = alike;
+}
+
+void kp_session_replace(struct kp_result *result, const char *base, struct kp_session_told *told)
+{
+    t.told = *told;
+    kp_result_free(&t.replaced);
+    t.replaced = *result;
+    snprintf(t.base, sizeof(t.base), "%s", base);
+    *told = (struct kp_session_told){result->launch.counted, result->launch.passes, result->launch.profiler_ns};
+    *result = (struct kp_result){.n_metrics = 0};
+    t.n_replaced++;
 }
 
 void kp_session_warn_once(const char *text)
@@ -51,11 +68,30 @@ void kp_session_warn_once(const char *text)
     fail_msg("%s", text);
 }
 
+void kp_session_warn(enum kp_failure kind, const char *text)
+{
+    (void)kind;
+    fail_msg("%s", text);
+}
+
+char *kp_outcome_ended(uint64_t seen, uint64_t matched)
+{
+    (void)seen, (void)matched;
+    return NULL;
+}
+
+void kp_outcome_failed(enum kp_failure kind)
+{
+    assert_int_equal(kind, KP_FAILURE_IN_PART);
+    t.in_part = true;
+}
+
 static int reset(void **state)
 {
     (void)state;
     for (size_t i = 0; i < t.n; i++)
         kp_result_free(&t.results[i]);
+    kp_result_free(&t.replaced);
     memset(&t, 0, sizeof(t));
     return 0;
 }
@@ -403,6 +439,160 @@ static void test_a_group_that_fails(void **state)
     kp_plan_free(p);
 }
 
+/* ---- beside a replay ---- */
+
+static const char heap[] = "uses the heap, not replayed", rate[] = "lts__t_sector_hit_rate.pct";
+
+/* Lists that hold `hits` and `misses` apart, and compose `rate`. */
+static struct kp_plan *mixing_plan(void)
+{
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), "GH100", NULL, 9, 0, NULL, 0,
+                                  "lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum,"
+                                  "lts__t_sector_hit_rate.pct",
+                                  KP_PLAN_ROTATE, &p, &err),
+                     0);
+    return p;
+}
+
+/* A key whose first launch is entry 3 of the report, with a duration of 100 and a rate that its one list has counted.
+ */
+static struct kp_rotation_key *begun(struct kp_rotation *r, const struct kp_launch *l, bool profiled)
+{
+    struct kp_plan *quick = NULL;
+    char *err = NULL;
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), "GH100", NULL, 9, 0, NULL, 0,
+                                  "gpu__time_duration.sum,lts__t_sector_hit_rate.pct", 0, &quick, &err),
+                     0);
+    struct kp_rotation_key *k = kp_rotation_find(r, l, "_Z6kernelv");
+    assert_true(kp_rotation_is_first(k));
+    kp_rotation_take_first(k, heap);
+    assert_false(kp_rotation_is_first(k));
+    struct kp_result first = {
+        .launch = {.profiler_ns = 5, .passes = 1, .ordinal = 9, .note = kp_strdup("other"), .node = 2}};
+    assert_int_equal(kp_result_set_count(&first, "launch__grid_size", "", 5), 0);
+    if (profiled) {
+        assert_int_equal(kp_result_set_real(&first, duration, "ns", 100), 0);
+        assert_int_equal(kp_result_set_real(&first, rate, "%", 42), 0);
+    }
+    kp_rotation_begin(k, quick, &first);
+    kp_rotation_begun(k, &(struct kp_session_entry){.result = &first, .profiled = profiled, .id = 3});
+    kp_result_free(&first);
+    kp_plan_free(quick);
+    return k;
+}
+
+static double replaced(const char *metric)
+{
+    double v = NAN;
+    kp_metric_number(kp_result_find(&t.replaced, metric), &v);
+    return v;
+}
+
+static void test_the_first_launch_is_an_entry(void **state)
+{
+    struct kp_rotation *r = kp_rotation_new_beside(EACH);
+    struct kp_launch l = launch_of(1, 3);
+    (void)state;
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    kp_rotation_take_first(k, heap);
+    kp_rotation_untake_first(k); /* the driver refused it */
+    assert_true(kp_rotation_is_first(k) && !kp_rotation_has_plan(r) && !kp_rotation_lacks_any(k));
+    begun(r, &l, true);
+    kp_rotation_end(r);
+    assert_true(!t.n && !t.n_replaced && t.in_part); /* it stays as it is */
+}
+
+/* Each group is counted once before any is again; the entry has all of it by then, and the rest at the end. */
+static void test_groups_take_turns_beside_a_replay(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new_beside(EACH);
+    struct kp_launch l = launch_of(1, 3), other = launch_of(1, 4);
+    struct kp_rotation_key *k = begun(r, &l, true);
+    (void)state;
+    assert_ptr_equal(kp_rotation_find(r, &l, "_Z6kernelv"), k);
+    assert_int_equal(kp_rotation_set_plan(r, p), 0);
+    assert_true(kp_rotation_has_plan(r) && kp_rotation_lacks_any(k));
+    for (size_t g = 0; g < 2; g++) {
+        assert_true(kp_rotation_lacks(k, g) && kp_rotation_expects(r, g, 100) && !t.n_replaced);
+        assert_int_equal(kp_rotation_choose(r, k, 100), g);
+        count(k, p, g, 102, NULL);
+        assert_int_equal(kp_rotation_lacks(k, 0), g == 1);
+    }
+    assert_int_equal(t.n_replaced, 1);
+    const struct kp_launch_info *info = &t.replaced.launch;
+    assert_true(info->id == 3 && info->alike == 2 && info->counted == 3 && info->groups == 3 &&
+                info->groups_counted == 3);
+    assert_true(info->passes == 3 && info->profiler_ns == 25 && info->ordinal == 9 && !info->node);
+    assert_true(t.told.counted == 1 && t.told.passes == 1 && t.told.profiler_ns == 5);
+    assert_string_equal(info->note, heap);
+    assert_string_equal(t.base, "kernel");
+    assert_true(fabs(replaced(duration) - 304.0 / 3) < 1e-9 && replaced(hits) == 102 && replaced(rate) == 42);
+    assert_int_equal(kp_result_find(&t.replaced, duration)->counted, 3);
+    assert_int_equal(kp_result_find(&t.replaced, rate)->counted, 1);
+    /* A key that comes later has groups, too. */
+    assert_true(kp_rotation_is_first(kp_rotation_find(r, &other, "_Z6kernelv")));
+    assert_true(kp_rotation_lacks_any(kp_rotation_find(r, &other, "_Z6kernelv")));
+    kp_rotation_take(k, 1);
+    kp_rotation_untake(k, 1);
+    count(k, p, 1, 104, NULL);
+    assert_int_equal(t.n_replaced, 1);
+    count(k, p, 0, 104, NULL);
+    assert_false(kp_rotation_lacks_any(k));
+    assert_true(t.n_replaced == 2 && t.told.counted == 3 && replaced(hits) == 103);
+    kp_rotation_find(r, &l, "_Z6kernelv");
+    kp_rotation_end(r);
+    assert_true(t.n_replaced == 2 && !t.n && !t.in_part);
+    assert_int_equal(t.alike[3], 3);
+    kp_plan_free(p);
+}
+
+/* What is incomplete is told at the end. What the first launch has counted stays where the groups have no value for it.
+ */
+static void test_an_entry_that_stays_incomplete(void **state)
+{
+    struct kp_plan *p = mixing_plan();
+    for (int differ = 0; differ < 2; differ++) {
+        struct kp_rotation *r = kp_rotation_new_beside(EACH);
+        struct kp_launch l = launch_of(1, 3);
+        struct kp_rotation_key *k = begun(r, &l, true);
+        assert_int_equal(kp_rotation_set_plan(r, p), 0);
+        for (size_t g = 0; g < (differ ? p->n_groups : 1); g++)
+            count(k, p, g, differ ? 1000 : 102, NULL);
+        kp_rotation_end(r);
+        assert_true(replaced(rate) == 42);
+        assert_int_equal(t.replaced.launch.groups_counted, (differ ? p->n_groups : 1) + 1);
+        assert_int_equal(t.in_part, !differ);
+        bool has_hits = isfinite(replaced(hits)), has_misses = isfinite(replaced(misses));
+        assert_true(differ ? has_hits && has_misses : has_hits != has_misses);
+        const struct kp_metric *lacking = kp_result_find(&t.replaced, has_hits ? misses : hits);
+        assert_true(differ || strstr(lacking->text, "reached: 2 of 4 groups, in 2 launches"));
+        reset(state);
+    }
+    kp_plan_free(p);
+}
+
+/* Where the first launch has no counters, the others give the entry what they have. */
+static void test_a_first_launch_without_counters(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new_beside(1);
+    struct kp_launch l = launch_of(1, 3);
+    struct kp_rotation_key *k = begun(r, &l, false);
+    (void)state;
+    assert_int_equal(kp_rotation_set_plan(r, p), 0);
+    count(k, p, 0, 1, NULL);
+    count(k, p, 1, 3, NULL);
+    const struct kp_launch_info *info = &t.replaced.launch;
+    assert_true(info->counted == 2 && info->groups == 2 && info->groups_counted == 2 && t.told.counted == 0);
+    assert_true(replaced(duration) == 2);
+    kp_rotation_end(r);
+    assert_true(t.n_replaced == 1 && !t.n && !t.in_part);
+    kp_plan_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +605,10 @@ int main(void)
         cmocka_unit_test_teardown(test_the_time_is_over, reset),
         cmocka_unit_test_teardown(test_an_incomplete_key, reset),
         cmocka_unit_test_teardown(test_a_group_that_fails, reset),
+        cmocka_unit_test_teardown(test_the_first_launch_is_an_entry, reset),
+        cmocka_unit_test_teardown(test_groups_take_turns_beside_a_replay, reset),
+        cmocka_unit_test_teardown(test_an_entry_that_stays_incomplete, reset),
+        cmocka_unit_test_teardown(test_a_first_launch_without_counters, reset),
     };
     return cmocka_run_group_tests_name("rotation", tests, NULL, NULL);
 }
