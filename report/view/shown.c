@@ -107,7 +107,8 @@ static bool is_wanted(const struct kp_wanted *w, const char *metric, const struc
 bool kp_has_quick_instead(const struct kp_view *v, const struct kp_wanted *asked)
 {
     const struct kp_section *quick = kp_section_quick();
-    if (v->result->launch.passes != 1)
+    const struct kp_launch_info *l = &v->result->launch;
+    if (l->passes != 1 && l->groups_counted == l->groups)
         return false;
     for (size_t i = 0; i < quick->n_rows; i++) {
         const struct kp_row *row = &quick->rows[i];

@@ -93,5 +93,5 @@ void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick
     kp_render_stack(o, l->stack);
     print_rotation(o, l);
     if (l->note)
-        print_note(o, l->note, quick);
+        print_note(o, l->note, quick && !l->groups);
 }

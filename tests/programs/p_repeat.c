@@ -1,11 +1,14 @@
 /* LINK: -lcuda -lpthread */
 /* What must not be run twice, or not in another order: a profiler that issues launches again would show. Arguments: the
- * case, and a number where the case takes one. */
+ * case, and its rounds where it has some. */
+#include <signal.h>
+
 #include "linked.h"
 
 enum { N = 32 };
 
 static struct session session;
+static int rounds; /* 0: as many as the case has */
 static CUstream second;
 static CUdeviceptr data, blocks;
 
@@ -61,13 +64,35 @@ static void show(void)
 
 /* ---- the device's heap ---- */
 
+static int rounds_or(int usual)
+{
+    return rounds ? rounds : usual;
+}
+
 static void heap(void)
 {
-    for (int k = 1; k <= 4; k++) {
+    for (int k = 1; k <= rounds_or(4); k++) {
         increment_as("increment", data);
         on_blocks("heap_swap", k);
         increment_as("increment", data);
     }
+}
+
+/* Ends that no exit handler sees. */
+static void heap_exits(void)
+{
+    heap();
+    MUST(cuCtxSynchronize());
+    printf("data: %lld\n", sum_ints(&linked, data, N));
+    fflush(stdout);
+    _exit(7);
+}
+
+static void heap_killed(void)
+{
+    heap();
+    MUST(cuCtxSynchronize());
+    raise(SIGKILL);
 }
 
 /* Blocks that a kernel took before, changed by kernels that take none. */
@@ -82,7 +107,7 @@ static void heap_blocks(void)
 
 static void launches(void)
 {
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < rounds_or(3); k++) {
         increment_as("increment", data);
         increment_as("launching_increment", data);
     }
@@ -107,9 +132,9 @@ static void virtual_memory_on(CUmemLocationType where)
     MUST(cuMemMap(at, size, 0, memory, 0));
     MUST(cuMemSetAccess(at, size, &access, 1));
     MUST(cuMemsetD32(at, 0, N));
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < rounds_or(4); k++)
         increment_as("increment", at);
-    report_number("virtual", sum_ints(&linked, at, N), 4 * N);
+    report_number("virtual", sum_ints(&linked, at, N), rounds_or(4) * N);
 }
 
 static void virtual_memory(void)
@@ -296,6 +321,8 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     {"heap", heap},
+    {"heap-exits", heap_exits},
+    {"heap-killed", heap_killed},
     {"heap-blocks", heap_blocks},
     {"launches", launches},
     {"virtual", virtual_memory},
@@ -314,6 +341,7 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "heap";
 
+    rounds = argc > 2 ? atoi(argv[2]) : 0;
     open_all();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         if (!strcmp(cases[i].name, name)) {

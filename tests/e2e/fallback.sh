@@ -1,0 +1,180 @@
+#!/bin/sh
+# Beside a replay: launches that must not be repeated take turns with groups of counters from the second one of a kernel and
+# shape on. The first one is an entry at once, and becomes that of all.
+. "$(dirname "$0")/e2e.inc"
+one_thread
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
+
+# The L2 counts one of these in a pass.
+export KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum,lts__t_sector_hit_rate.pct
+export KPROF_SET=basic FAKE_VARY=0.1
+p=$programs/p_repeat
+
+# Launches that reached the driver.
+made() {
+    grep -c '^launch ' "$1"
+}
+
+# Runs a program, and makes JSON of its session. It has its own output, each launch is made once and accounted for.
+turns() { # NAME COMMAND...
+    what=$1
+    rm -f "$tmp/$what.kprof"
+    KPROF_EXPORT=$tmp/$what.kprof both "$@"
+    expect "$what: seen" "$(account seen)" "$(launches)"
+    expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+    "$build/kprof" report --json "$tmp/$what.kprof" >"$tmp/$what.json"
+}
+
+# Checks the sessions of that name in Python. `turns` is a list of the launches of NAME.json, `values` the numbers of one.
+check() { # NAME LINES...
+    python3 - "$tmp" "$@" <<'END_OF_CHECK' || fail "$1: what it has"
+import json, sys
+folder = sys.argv[1]
+def launches(name):
+    session = json.load(open("%s/%s.json" % (folder, name)))
+    return session.get("sessions", [session])[0]["launches"]
+def kernel(name, of):
+    return [l for l in launches(name) if l["name"] == of]
+def metrics(launch):
+    return {m["name"]: m for m in launch["metrics"]}
+def values(launch):
+    return {m["name"]: m["value"] for m in launch["metrics"] if m.get("value") is not None}
+HITS, MISSES, RATE = "lts__t_sectors_lookup_hit.sum", "lts__t_sectors_lookup_miss.sum", "lts__t_sector_hit_rate.pct"
+QUICK = "smsp__warps_eligible.avg.per_cycle_active" # nobody but the first launch's list has it
+exec("\n".join(sys.argv[3:]))
+END_OF_CHECK
+}
+
+# Kernels that use the device's heap. Blocks of the heap may be anywhere from then on, so that what could be repeated before
+# takes turns, too. The last kernel is launched once.
+turns heap "$p" heap 40
+expect "heap: launches of the driver" "$(made "$tmp/kprof.log")" "$(($(made "$tmp/plain.log") + 10))" # the first one is replayed
+KPROF_REPLAY_MODE=rotate turns rotated "$p" heap 40
+check heap '
+first, turned = kernel("heap", "increment")
+assert "rotation" not in first and first["passes"] > 2, first["passes"]
+swap, = kernel("heap", "heap_swap")
+last, = kernel("heap", "read_blocks")
+for l, launches_of in ((swap, 40), (turned, 79)):
+    r = l["rotation"]
+    assert r["launches"] == launches_of and r["groups_counted"] == r["groups"] > 2, r
+    assert r["counted"] == 1 + 3 * (r["groups"] - 1), r
+    assert "not replayed" in l["note"], l["note"]
+    m = metrics(l)
+    assert m["gpu__time_duration.sum"]["counted"] == r["counted"] and m["gpu__time_duration.sum"]["interval"] is not None
+    assert m[HITS]["counted"] == m[MISSES]["counted"] == 3 and m[RATE]["value"] is not None
+    # all that a rotation has, and what the first launch has counted
+    of = [k for k in kernel("rotated", l["name"])][0]
+    assert set(values(of)) <= set(values(l)), set(values(of)) - set(values(l))
+    assert m[QUICK]["counted"] == 1 and QUICK not in values(of)
+assert "rotation" not in last and QUICK in values(last) and HITS not in values(last)
+assert [l["id"] for l in launches("heap")] == list(range(4))
+'
+# The entry stands where its first launch does, and has a note; sections that were asked for take the place of the quick one.
+expect "heap: heads" "$(grep -c '^    Rotation: ' "$tmp/report")" 3 # of the rotated run
+grep -q '^==KPROF== Profiling "heap_swap" - 1: ' "$tmp/report" || fail "rotated: names"
+
+# What has one launch keeps what it had: the whole session is that without turns, and no groups are made.
+KPROF_DEBUG=plan turns once "$p" heap 1
+expect "once: plans" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'debug plan')" 2
+KPROF_DEBUG=plan turns often "$p" heap 2
+expect "often: plans" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'debug plan')" 3
+KPROF_FALLBACK=quick turns quick1 "$p" heap 1
+check once '
+for a, b in zip(launches("once"), launches("quick1"), strict=True):
+    for l in (a, b):
+        del l["profiler_ns"]
+    assert a == b, (a, b)
+'
+
+# Few launches: each counts another group, and what is lacking has its reason. The quick section stays on top.
+turns few "$p" heap 2
+check few '
+swap, = kernel("few", "heap_swap")
+r, m = swap["rotation"], metrics(swap)
+assert r["launches"] == r["counted"] == r["groups_counted"] == 2 < r["groups"], r
+assert QUICK in values(swap) and (HITS in values(swap)) + (MISSES in values(swap)) < 2
+assert "not reached: 2 of %d groups, in 2 launches" % r["groups"] in json.dumps(m), m
+'
+grep -A12 '^  heap_swap' "$tmp/report" | grep -q '^    Section: Quick Look' || fail "few: no quick section"
+
+# Without turns, each launch is a row.
+KPROF_FALLBACK=quick turns quick "$p" heap 40
+expect "quick: rows" "$(grep -c 'CC 9.0$' "$tmp/report")" "$(launches)"
+expect "quick: heads" "$(grep -c '^    Rotation: ' "$tmp/report")" 0
+# So it is with a line a launch.
+KPROF_METRICS="" KPROF_SET="" KPROF_PAGE=trace turns trace "$p" heap 10
+check trace 'assert len(launches("trace")) == 31 and not any("rotation" in l for l in launches("trace"))'
+
+# Kernels that can be repeated are as they are without turns, row by row; those between them that launch more take turns.
+turns mixed "$p" launches 30
+KPROF_FALLBACK=quick turns apart "$p" launches 30
+check mixed '
+increments, others = kernel("mixed", "increment"), kernel("apart", "increment")
+assert len(increments) == len(others) == 30
+for a, b in zip(increments, others):
+    assert a["passes"] == b["passes"] > 2 and "rotation" not in a and a["note"] is None
+    assert values(a) == values(b)
+turned, = kernel("mixed", "launching_increment")
+assert turned["rotation"]["launches"] == 30 and turned["rotation"]["groups_counted"] == turned["rotation"]["groups"]
+assert HITS in values(turned) and turned["id"] == 1
+'
+
+# Memory of the host, and memory that other processes can reach.
+turns host "$p" virtual-host 40
+check host '
+first, second, turned = kernel("host", "increment")
+assert "rotation" not in first and "rotation" not in second and turned["rotation"]["launches"] == 40, turned
+assert "cuMemCreate" in turned["note"] and RATE in values(turned)
+'
+for how in anonymous memfd; do
+    turns "$how" "$programs/p_shared" $how
+    check "$how" '
+turned, = [l for l in launches(sys.argv[2]) if "rotation" in l]
+assert turned["rotation"]["launches"] == 7 and turned["rotation"]["counted"] >= 5, turned["rotation"]
+'
+done
+turns exported "$programs/p_window" exported
+expect "exported: heads" "$(grep -c '^    Rotation: 6 ' "$tmp/report")" 1
+turns threads "$programs/p_threads"
+
+# Memory that has no room for a copy, which is found out when a window opens.
+FAKE_FAIL=cuptiCheckpointSave:1 turns unsaved "$p" launches 12
+check unsaved '
+turned, = kernel("unsaved", "increment")
+assert turned["rotation"]["launches"] == 12 and "could not be saved" in turned["note"], turned
+'
+
+# Launches of two kinds: what mixes groups is refused, and what the first launch has counted stays.
+FAKE_VARY=modes turns modes "$p" heap 40
+check modes '
+for l in launches("modes")[1:3]:
+    m = metrics(l)
+    assert "of two kinds" in json.dumps(m[RATE]) and m[HITS]["value"] is not None, m[RATE]
+    assert QUICK in values(l)
+'
+
+# Ends without exit handlers: by itself, and by a signal. Of the latter the file has what was complete, and first launches.
+turns exits "$p" heap-exits 3
+check exits 'assert [l["rotation"]["launches"] for l in launches("exits")[1:]] == [3, 5]'
+rm -f "$tmp/killed.kprof"
+KPROF_EXPORT=$tmp/killed.kprof both killed "$p" heap-killed 40
+"$build/kprof" report --json "$tmp/killed.kprof" >"$tmp/killed.json" 2>"$tmp/killed.err"
+check killed '
+first, swap, turned = launches("killed")
+assert swap["rotation"]["groups_counted"] == swap["rotation"]["groups"] and HITS in values(turned)
+'
+KPROF_EXPORT=$tmp/early.kprof both early "$p" heap-killed 1
+"$build/kprof" report --json "$tmp/early.kprof" >"$tmp/early.json" 2>"$tmp/early.err"
+check early '
+assert [l["name"] for l in launches("early")] == ["increment", "heap_swap", "increment"]
+assert all(QUICK in values(l) for l in launches("early")[1:])
+'
+
+# A run of which nothing is lacking is no failure in part.
+KPROF_STRICT=1 turns strict "$programs/p_window" exported
+expect "strict: complete" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'strict: in-part')" 0
+KPROF_STRICT=1 turns strict1 "$p" heap 40
+expect "strict: one launch" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'strict: in-part')" 1
+
+finish
