@@ -47,7 +47,8 @@ END_OF_CHECK
 
 # Kernels that use the device's heap. Blocks of the heap may be anywhere from then on, so that what could be repeated before
 # takes turns, too. The last kernel is launched once.
-turns heap "$p" heap 40
+KPROF_DEBUG=window turns heap "$p" heap 40
+expect "heap: windows" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'closes (rotate)')" 5 # of 3 groups
 expect "heap: launches of the driver" "$(made "$tmp/kprof.log")" "$(($(made "$tmp/plain.log") + 10))" # the first one is replayed
 KPROF_REPLAY_MODE=rotate turns rotated "$p" heap 40
 check heap '

@@ -159,6 +159,7 @@ waiting() {
 
 # Memory that others see.
 seen_by_others() {
+    export KPROF_FALLBACK=quick
     windows "managed memory" 8 "$p" managed
     windows "registered memory" 9 "$p" registered # the last two after its end
     # Two launches before; from then on a replay would rewind what others write: each is counted as it comes.
@@ -181,6 +182,7 @@ seen_by_others() {
         expect "registered, $how: profiled" "$(account profiled)" "$(launches)"
         expect "registered, $how: notes" "$(grep -c 'is registered' "$tmp/report")" 0
     done
+    unset KPROF_FALLBACK
 }
 
 # Pinned memory: the host's values stay.

@@ -56,7 +56,8 @@ enum {
     QUIET = 1 << 26,
     ASKED = 1 << 27,
     SPOILED = 1 << 28,
-    READS_OFF = 1 << 29
+    READS_OFF = 1 << 29,
+    TURNS = 1 << 30 /* the window counts for such launches */
 };
 
 static unsigned causes;
@@ -153,6 +154,7 @@ static struct kp_question judged(unsigned of)
     causes = of;
     bool is_graph = of & (GRAPH | READS | OTHER_KIND);
     t.setup.one_pass = of & ONE_PASS;
+    t.setup.falls_back = of & TURNS;
     t.setup.options = &t.options;
     t.options.window_reads = !(of & READS_OFF);
     t.context.device.pageable_access = true;
@@ -172,6 +174,7 @@ static struct kp_question judged(unsigned of)
                                   .strategy = of & COUNTED ? &counting : &rewinding,
                                   .mode = KP_RANGE_AUTO,
                                   .most = 3,
+                                  .rotates = of & TURNS,
                                   .launches = of & FULL ? 3 : 2,
                                   .unwanted_in_a_row = MANY,
                                   .has_per_thread = true,
@@ -290,6 +293,7 @@ static void test_misfits(void **state)
         {STUCK, stuck},
         {ELSEWHERE, elsewhere},
         {TOLD, told},
+        {TOLD | COUNTED | TURNS, NULL},
         {OTHER_KIND, kind},
         {OTHER_THREAD, thread},
         {FULL, kp_closed_full},

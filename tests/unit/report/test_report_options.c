@@ -64,6 +64,7 @@ static void defaults(void **state)
     assert_string_equal(o.target_processes_filter, "");
     assert_int_equal(o.application, 0);
     assert_int_equal(o.replay_mode, KP_REPLAY_KERNEL);
+    assert_int_equal(o.fallback, KP_FALLBACK_ROTATE);
     assert_int_equal(o.rotate_launches, 3);
     assert_int_equal(o.rotate_time, 0);
     assert_int_equal(o.window, 512);
@@ -119,9 +120,9 @@ static void every_field_has_its_variable(void **state)
         READ("KPROF_CONFIG=/dev/null", "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b",
              "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
              "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_GRAPH_PROFILING=graph",
-             "KPROF_REPLAY_MODE=application", "KPROF_ROTATE_LAUNCHES=4", "KPROF_ROTATE_TIME=250ms",
-             "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed", "KPROF_REPLAY_RUN=3",
-             "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
+             "KPROF_REPLAY_MODE=application", "KPROF_FALLBACK=quick", "KPROF_ROTATE_LAUNCHES=4",
+             "KPROF_ROTATE_TIME=250ms", "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed",
+             "KPROF_REPLAY_RUN=3", "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
              "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE",
              "KPROF_STRICT=on", "KPROF_DEBUG=lock,window", "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t",
              "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s",
@@ -161,6 +162,7 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.target_processes, KP_TARGETS_APPLICATION);
     assert_string_equal(o.target_processes_filter, "a,regex:b");
     assert_int_equal(o.application, 4711);
+    assert_int_equal(o.fallback, KP_FALLBACK_QUICK);
     assert_int_equal(o.rotate_launches, 4);
     assert_int_equal(o.rotate_time, 250000000);
     assert_int_equal(o.window, 1);
