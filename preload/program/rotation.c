@@ -258,7 +258,7 @@ static void add_demand(struct kp_rotation_key *k, void *arg)
     d->keys += kp_rotation_lacks(k, d->group) && is_expected(k, d->now, d->within);
 }
 
-static size_t demand_for(const struct kp_rotation *r, size_t group, uint64_t within)
+size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t within)
 {
     struct demand d = {.group = group, .now = atomic_load(&clock_now), .within = within};
     each_key(r, add_demand, &d);
@@ -273,7 +273,7 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
         size_t g = (r->first + n) % r->groups;
         if (!kp_rotation_lacks(k, g))
             continue;
-        size_t keys = demand_for(r, g, within);
+        size_t keys = kp_rotation_demand(r, g, within);
         if (!found || keys > most) {
             best = g;
             most = keys;
@@ -285,7 +285,7 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
 
 bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t within)
 {
-    return demand_for(r, group, within);
+    return kp_rotation_demand(r, group, within) > 0;
 }
 
 /* How many keys are complete. */

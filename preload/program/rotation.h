@@ -48,7 +48,10 @@ bool kp_rotation_lacks_any(const struct kp_rotation_key *k);
 /* Chooses a group for a window that a launch of the key opens: of those that the key lacks, one that most keys lack
  * which are expected within so many launches. Among equals the walk begins at the group of the process's rank. */
 size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_key *k, uint64_t within);
-/* Whether a key that lacks the group is expected within so many launches: keys come again as they came before. */
+/* Returns how many keys lack the group that are expected within so many launches: keys come again as they came before.
+ */
+size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t within);
+/* Whether there is one. */
 bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t within);
 /* Notes that a launch of the key counts the group, or was refused after all. */
 void kp_rotation_take(struct kp_rotation_key *k, size_t group);

@@ -12,6 +12,16 @@ static bool suits(const struct kp_question *q)
     return q->key && !kp_rotation_is_first(q->key) && kp_admit_counters(q);
 }
 
+/* Returns the most launches of a window for the group. Beside a replay a window may have one key to count, so that a
+ * large image would not pay: a few launches for each. */
+static size_t room_for(const struct kp_window *w, size_t group, size_t most)
+{
+    enum { FOR_EACH_KEY = 8 };
+    size_t keys = w->setup->falls_back ? kp_rotation_demand(w->context->rotation, group, most) : most;
+    size_t room = FOR_EACH_KEY * (keys ? keys : 1);
+    return room < most ? room : most;
+}
+
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
     (void)refusal;
@@ -20,6 +30,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
         return false;
     w->most = room < KP_ROTATE_ROOM ? room : KP_ROTATE_ROOM;
     w->group = kp_rotation_choose(w->context->rotation, q->key, w->most);
+    w->most = room_for(w, w->group, w->most);
     w->rotates = !kp_collector_count_begin(w->context->collector, w->mode, w->most, w->group, why);
     if (!w->rotates)
         kp_rotation_failed(w->context->rotation, w->group);
