@@ -121,6 +121,15 @@ assert turned["rotation"]["launches"] == 30 and turned["rotation"]["groups_count
 assert HITS in values(turned) and turned["id"] == 1
 '
 
+# So do the nodes of a graph; one that is a workload as a whole is counted by itself.
+turns nodes "$p" graph-launches 20
+check nodes '
+turned, = kernel("nodes", "launching_increment")
+assert turned["rotation"]["launches"] == 20 and RATE in values(turned)
+'
+turns whole "$p" graph-memory 20
+check whole 'assert len([l for l in launches("whole") if l["kind"] == "graph" and "rotation" not in l and QUICK in values(l)]) == 20'
+
 # Memory of the host, and memory that other processes can reach.
 turns host "$p" virtual-host 40
 check host '

@@ -150,14 +150,14 @@ static void virtual_memory_of_the_host(void)
 /* ---- graphs with memory of their own ---- */
 
 /* A graph that is launched three times, with memory of its own or without. */
-static void graphs(int memory_nodes)
+static void graphs(const char *name, int memory_nodes)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS memory = {
         .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
         .bytesize = 64};
     int n = N;
     void *params[] = {&data, &n};
-    CUDA_KERNEL_NODE_PARAMS kernel = {.func = function("increment"),
+    CUDA_KERNEL_NODE_PARAMS kernel = {.func = function(name),
                                       .gridDimX = 1,
                                       .gridDimY = 1,
                                       .gridDimZ = 1,
@@ -176,18 +176,23 @@ static void graphs(int memory_nodes)
     if (memory_nodes)
         MUST(cuGraphAddMemFreeNode(&node, graph, &node, 1, memory.dptr));
     MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < rounds_or(3); k++)
         MUST(cuGraphLaunch(exec, session.stream));
 }
 
 static void graph_memory(void)
 {
-    graphs(1);
+    graphs("increment", 1);
 }
 
 static void graphs_in_a_row(void)
 {
-    graphs(0);
+    graphs("increment", 0);
+}
+
+static void graph_launches(void)
+{
+    graphs("launching_increment", 0);
 }
 
 /* ---- orders that the host makes ---- */
@@ -329,6 +334,7 @@ static const struct {
     {"virtual-host", virtual_memory_of_the_host},
     {"graph-memory", graph_memory},
     {"graphs", graphs_in_a_row},
+    {"graph-launches", graph_launches},
     {"order", order},
     {"order-by-event", order_by_event},
     {"order-behind-a-wait", order_behind_a_wait},
