@@ -96,7 +96,7 @@ static void tell_left_out(struct kp_providers *x, const struct pm *p)
     kp_provider_tell(x, &kp_provider_pm, n < 0 ? NULL : text);
 }
 
-static size_t pm_passes(struct kp_providers *x)
+static size_t pm_groups(struct kp_providers *x)
 {
     struct pm *p = own(x);
     if (!p->prepared) {
@@ -382,7 +382,7 @@ const struct kp_provider kp_provider_pm = {
     .flushes = true,
     .by_time = true,
     .cost = pm_cost,
-    .passes = pm_passes,
+    .groups = pm_groups,
     .begin = pm_begin,
     .before = pm_before,
     .after = pm_after,

@@ -68,7 +68,7 @@ struct kp_providers {
     size_t next;                      /* launch of the current pass */
     const struct kp_provider *kind;   /* of the current pass; NULL = none, or it failed */
     size_t part;                      /* which of the provider's groups of passes */
-    size_t passes[KP_PROVIDERS_MOST]; /* groups of passes of the current window */
+    size_t groups[KP_PROVIDERS_MOST]; /* of passes, in the current window */
     bool gone[KP_PROVIDERS_MOST];     /* has failed for good */
     char *complaints[KP_PROVIDERS_MOST];
     unsigned told[KP_PROVIDERS_MOST]; /* complaints made already, as each comes once */
@@ -92,9 +92,9 @@ struct kp_provider {
     /* Computes its cost on a chip without a GPU; NULL = one pass, and no metrics beyond those counted elsewhere. */
     int (*cost)(const struct kp_providers_query *q, size_t *metrics, size_t *passes);
 
-    /* The passes of a window come in groups. `passes` returns the number of groups, and is never NULL; `repeats` the
-     * passes of one group, NULL = one. */
-    size_t (*passes)(struct kp_providers *x);
+    /* The passes of a window come in groups. `groups` returns their number, and `repeats` the passes of a group; NULL =
+     * one. */
+    size_t (*groups)(struct kp_providers *x);
     size_t (*repeats)(const struct kp_providers *x, size_t group);
     size_t (*room)(struct kp_providers *x); /* launches that a window may hold */
     /* Watches launches before the first pass; `end` ends it. */

@@ -71,23 +71,23 @@ static bool takes_part(const struct kp_providers *x, size_t k)
     return (!p->bit || x->setup.kinds & p->bit) && !x->gone[k];
 }
 
-static size_t passes_of(struct kp_providers *x, size_t k)
+static size_t groups_of(struct kp_providers *x, size_t k)
 {
-    return !takes_part(x, k) ? 0 : x->rows[k]->passes ? x->rows[k]->passes(x) : 1;
+    return !takes_part(x, k) ? 0 : x->rows[k]->groups ? x->rows[k]->groups(x) : 1;
 }
 
 size_t kp_providers_groups(struct kp_providers *x, enum kp_range_mode mode)
 {
     size_t n = 0;
     for (size_t k = 0; x->rows[k]; k++)
-        n += x->passes[k] = mode == KP_RANGE_AUTO || x->rows[k]->carries ? passes_of(x, k) : 0;
+        n += x->groups[k] = mode == KP_RANGE_AUTO || x->rows[k]->carries ? groups_of(x, k) : 0;
     return n;
 }
 
 bool kp_providers_watched(const struct kp_providers *x)
 {
     for (size_t k = 0; x->rows[k]; k++)
-        if (x->rows[k]->watch && x->passes[k])
+        if (x->rows[k]->watch && x->groups[k])
             return true;
     return false;
 }
@@ -96,8 +96,8 @@ bool kp_providers_watched(const struct kp_providers *x)
 static size_t place_of(const struct kp_providers *x, size_t group, size_t *part)
 {
     size_t k = 0;
-    while (x->rows[k] && group >= x->passes[k])
-        group -= x->passes[k++];
+    while (x->rows[k] && group >= x->groups[k])
+        group -= x->groups[k++];
     *part = group;
     return k;
 }
@@ -154,7 +154,7 @@ void kp_providers_refused(struct kp_providers *x, const char *why)
 void kp_providers_watch(struct kp_providers *x)
 {
     for (size_t k = 0; x->rows[k]; k++) {
-        int rc = x->rows[k]->watch && passes_of(x, k) ? x->rows[k]->watch(x) : 0;
+        int rc = x->rows[k]->watch && groups_of(x, k) ? x->rows[k]->watch(x) : 0;
         if (!rc)
             continue;
         kp_provider_complain(x, x->rows[k], rc);
@@ -178,7 +178,7 @@ void kp_providers_longest(struct kp_providers *x, uint64_t ns)
 bool kp_providers_want_longest(const struct kp_providers *x)
 {
     for (size_t k = 0; x->rows[k]; k++)
-        if (x->rows[k]->by_time && x->passes[k])
+        if (x->rows[k]->by_time && x->groups[k])
             return true;
     return false;
 }
@@ -199,7 +199,7 @@ static void open_launches(struct kp_providers *x, struct kp_counters *g)
     size_t results = count_results(&x->window);
     g->any = true;
     for (size_t k = 0; x->rows[k]; k++)
-        if (!x->passes[k] && x->why[k]) /* has failed for good */
+        if (!x->groups[k] && x->why[k]) /* has failed for good */
             lose(x, k, 0, x->why[k]);
     g->launches = calloc(results + 1, sizeof(*g->launches));
     if (g->launches)
@@ -358,7 +358,7 @@ size_t kp_providers_beside(struct kp_providers *x)
 {
     size_t n = 0;
     for (size_t k = 0; x->rows[k]; k++)
-        n += x->rows[k]->carries ? 0 : passes_of(x, k);
+        n += x->rows[k]->carries ? 0 : groups_of(x, k);
     return n;
 }
 
@@ -367,13 +367,13 @@ static size_t beside_at(struct kp_providers *x, size_t group)
 {
     size_t at = 0;
     kp_providers_groups(x, KP_RANGE_AUTO);
-    for (size_t k = 0; x->rows[k]; at += x->passes[k++])
+    for (size_t k = 0; x->rows[k]; at += x->groups[k++])
         if (x->rows[k]->carries)
             continue;
-        else if (group < x->passes[k])
+        else if (group < x->groups[k])
             return at + group;
         else
-            group -= x->passes[k];
+            group -= x->groups[k];
     return at;
 }
 

@@ -334,7 +334,7 @@ static size_t range_room(struct kp_providers *x)
     return find_room(own(x));
 }
 
-static size_t range_passes(struct kp_providers *x)
+static size_t range_groups(struct kp_providers *x)
 {
     return x->setup.replayed.n;
 }
@@ -604,7 +604,7 @@ const struct kp_provider kp_provider_range = {
     .carries = true,
     .open = range_open,
     .close = range_close,
-    .passes = range_passes,
+    .groups = range_groups,
     .repeats = range_repeats,
     .room = range_room,
     .window = range_window,
