@@ -102,7 +102,7 @@ static size_t pm_groups(struct kp_providers *x)
     if (!p->prepared) {
         int rc = prepare(x, p);
         if (rc)
-            kp_provider_complain(x, &kp_provider_pm, rc);
+            kp_provider_complain(x, &kp_provider_pm, false, rc);
         else
             tell_left_out(x, p);
         p->prepared = true;
@@ -380,6 +380,7 @@ const struct kp_provider kp_provider_pm = {
     .what = "nothing is sampled over time",
     .size = sizeof(struct pm),
     .flushes = true,
+    .by_launch = true,
     .by_time = true,
     .cost = pm_cost,
     .groups = pm_groups,

@@ -82,6 +82,7 @@ struct kp_provider {
     const char *what; /* begins the line that reports a failure: "warp states are not sampled" */
     size_t size;      /* of its data in a collection, zeroed, see kp_provider_own */
     bool flushes;     /* its launches need cold caches */
+    bool by_launch;   /* `before` begins to count or to sample, for a launch alone */
     bool by_time;     /* its preparation depends on how long launches take */
     /* The window exists for its counts, graphs included, and its failure is the window's. The failure of any other
      * provider only ends its own part of the window. */
@@ -141,8 +142,8 @@ void kp_provider_tell(struct kp_providers *x, const struct kp_provider *p, char 
 /* Does the same, but only the first time for each `what`. */
 enum { KP_TOLD_FAILURE = 1, KP_TOLD_REFUSAL = 2 };
 void kp_provider_tell_once(struct kp_providers *x, const struct kp_provider *p, unsigned what, char *text);
-/* Notes why the provider fails, once. */
-void kp_provider_complain(struct kp_providers *x, const struct kp_provider *p, int rc);
+/* Notes why the provider fails, once. `begins`: it begins to count or to sample. */
+void kp_provider_complain(struct kp_providers *x, const struct kp_provider *p, bool begins, int rc);
 
 /* Returns the index of metric `name` among those gathered, adding it if new; -1 without memory. */
 long kp_counters_name(struct kp_counters *g, const char *name);

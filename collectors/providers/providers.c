@@ -128,10 +128,10 @@ static void lose(struct kp_providers *x, size_t k, size_t first, const char *why
 }
 
 /* Ends the current provider's part of this window, and makes it release its hardware. */
-static void fail(struct kp_providers *x, int rc)
+static void fail(struct kp_providers *x, bool begins, int rc)
 {
     size_t k = kp_provider_number(x, x->kind);
-    kp_provider_complain(x, x->kind, rc);
+    kp_provider_complain(x, x->kind, begins, rc);
     lose(x, k, x->next, x->why[k]);
     x->kind->end(x);
     x->kind = NULL;
@@ -157,7 +157,7 @@ void kp_providers_watch(struct kp_providers *x)
         int rc = x->rows[k]->watch && groups_of(x, k) ? x->rows[k]->watch(x) : 0;
         if (!rc)
             continue;
-        kp_provider_complain(x, x->rows[k], rc);
+        kp_provider_complain(x, x->rows[k], true, rc);
         x->rows[k]->end(x);
         x->gone[k] = true;
     }
@@ -274,7 +274,7 @@ int kp_providers_begin(struct kp_providers *x, size_t group, bool swept)
     if (rc || !x->kind || !(rc = x->kind->begin(x)) || x->kind->carries)
         return rc;
     size_t k = kp_provider_number(x, x->kind);
-    fail(x, rc);
+    fail(x, true, rc);
     x->gone[k] = rc != -ENOMEM && rc != KP_CUPTI_OUT_OF_MEMORY;
     return 0;
 }
@@ -314,10 +314,10 @@ static bool is_due(const struct kp_providers *x, bool before, bool timed)
 }
 
 /* Handles the result of a provider's function. */
-static bool has_failed(struct kp_providers *x, int rc)
+static bool has_failed(struct kp_providers *x, bool begins, int rc)
 {
     if (rc && !x->kind->carries)
-        fail(x, rc);
+        fail(x, begins, rc);
     return rc && x->kind;
 }
 
@@ -328,7 +328,7 @@ CUresult kp_providers_before(struct kp_providers *x, bool timed, bool *failed)
         return CUDA_SUCCESS;
     CUresult driver = x->setup.driver->cuCtxSynchronize();
     if (driver == CUDA_SUCCESS)
-        *failed = has_failed(x, x->kind->before(x, launch(x)));
+        *failed = has_failed(x, x->kind->by_launch, x->kind->before(x, launch(x)));
     return driver;
 }
 
@@ -336,7 +336,7 @@ CUresult kp_providers_after(struct kp_providers *x, bool timed, bool *failed)
 {
     bool due = is_due(x, false, timed);
     CUresult driver = due ? x->setup.driver->cuCtxSynchronize() : CUDA_SUCCESS;
-    *failed = due && has_failed(x, x->kind->after(x, launch(x)));
+    *failed = due && has_failed(x, false, x->kind->after(x, launch(x)));
     x->next++;
     return driver;
 }

@@ -99,6 +99,7 @@ const struct kp_provider kp_provider_sass = {
     .bit = KP_PROVIDER_SASS,
     .what = "instructions are not counted",
     .size = sizeof(struct sass),
+    .by_launch = true,
     .begin = sass_begin,
     .before = sass_before,
     .after = sass_after,

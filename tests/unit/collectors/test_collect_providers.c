@@ -1174,11 +1174,13 @@ static void test_fails_after_refusal(void **state)
     kp_test_fail("pc-data", 0, 0);
     check_losses(KP_PROVIDER_PCSAMP, 0, "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)");
     check_complaints(KP_PROVIDER_PCSAMP);
-    /* and one for good is why they are missing of each window that follows */
+    /* and one for good is why they are missing of each window that follows; beside another process, too */
     kp_test_fail("pc-on", 0, FAILS);
     for (int window = 0; window < 2; window++) {
         replay("AiC");
-        check_losses(KP_PROVIDER_PCSAMP, 0, "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999)");
+        check_losses(KP_PROVIDER_PCSAMP, 0,
+                     "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999); another process may be counting on this "
+                     "GPU (a profiled run, DCGM), which only one can at a time: end it, or run this program after it");
     }
     kp_test_fail("pc-on", 0, 0);
     check_complaints(0);
