@@ -44,11 +44,18 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         kp_rotation_failed(w->context->rotation, w->group);
 }
 
+/* Returns why a launch is not taken along beside a replay: that waits for each, and only those that were asked for
+ * would be waited for anyway. */
+static const char *why_not_beside(const struct kp_question *q)
+{
+    if (!q->what->wanted)
+        return "a launch that was not asked for";
+    return q->fit.obstacle ? kp_admit_hindrance(q) : "a launch that can be replayed";
+}
+
 static const char *admit(const struct kp_question *q)
 {
-    const char *why = q->setup->falls_back ? kp_admit_hindrance(q) : NULL;
-    if (!why && q->setup->falls_back && q->what->wanted && !q->fit.obstacle)
-        why = "a launch that can be replayed";
+    const char *why = q->setup->falls_back ? why_not_beside(q) : NULL;
     return why ? why : kp_strategy_count.admit(q);
 }
 

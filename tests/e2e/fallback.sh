@@ -104,11 +104,12 @@ KPROF_FALLBACK=quick turns quick "$p" heap 40
 expect "quick: rows" "$(grep -c 'CC 9.0$' "$tmp/report")" "$(launches)"
 expect "quick: heads" "$(grep -c '^    Rotation: ' "$tmp/report")" 0
 # So it is with a line a launch.
-KPROF_METRICS="" KPROF_SET="" KPROF_PAGE=trace turns trace "$p" heap 10
+KPROF_TRACE_COLUMNS=$KPROF_METRICS KPROF_METRICS="" KPROF_SET="" KPROF_PAGE=trace turns trace "$p" heap 10
 check trace 'assert len(launches("trace")) == 31 and not any("rotation" in l for l in launches("trace"))'
 
 # Kernels that can be repeated are as they are without turns, row by row; those between them that launch more take turns.
-turns mixed "$p" launches 30
+KPROF_DEBUG=window turns mixed "$p" launches 30
+cat "$tmp/report" "$tmp/kprof.err" | grep -q 'closes (rotate): a launch that can be replayed' || fail "mixed: why windows close"
 KPROF_FALLBACK=quick turns apart "$p" launches 30
 check mixed '
 increments, others = kernel("mixed", "increment"), kernel("apart", "increment")
@@ -119,6 +120,13 @@ for a, b in zip(increments, others):
 turned, = kernel("mixed", "launching_increment")
 assert turned["rotation"]["launches"] == 30 and turned["rotation"]["groups_counted"] == turned["rotation"]["groups"]
 assert HITS in values(turned) and turned["id"] == 1
+'
+
+# Others are not waited for: they may need a later one.
+KPROF_KERNEL_NAME=launching_increment turns waits "$p" launches-wait 12
+check waits '
+turned, = launches("waits")
+assert turned["rotation"]["launches"] == 12 and turned["rotation"]["groups_counted"] == turned["rotation"]["groups"]
 '
 
 # So do the nodes of a graph; one that is a workload as a whole is counted by itself.
@@ -147,6 +155,13 @@ done
 turns exported "$programs/p_window" exported
 expect "exported: heads" "$(grep -c '^    Rotation: 6 ' "$tmp/report")" 1
 turns threads "$programs/p_threads"
+# A second device ends it: its launches may wait for these.
+FAKE_DEVICES=2 turns partners "$p" partners
+check partners '
+turned, = kernel("partners", "increment")
+assert turned["rotation"]["launches"] == turned["rotation"]["counted"] == 3, turned["rotation"]
+'
+expect "partners: let through" "$(grep -c 'memory is shared with other processes or devices, not replayed: 3' "$tmp/report")" 1
 
 # Memory that has no room for a copy, which is found out when a window opens.
 FAKE_FAIL=cuptiCheckpointSave:1 turns unsaved "$p" launches 12

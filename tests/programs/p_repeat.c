@@ -147,6 +147,23 @@ static void virtual_memory_of_the_host(void)
     virtual_memory_on(CU_MEM_LOCATION_TYPE_HOST_NUMA);
 }
 
+/* ---- memory that others see ---- */
+
+/* Launches on a second device may come to be waited for. */
+static void partners(void)
+{
+    CUipcMemHandle handle;
+    CUcontext second_device;
+
+    MUST(cuIpcGetMemHandle(&handle, data));
+    for (int k = 0; k < 3; k++)
+        increment_as("increment", data);
+    MUST(cuDevicePrimaryCtxRetain(&second_device, 1));
+    for (int k = 0; k < 3; k++)
+        increment_as("increment", data);
+    MUST(cuDevicePrimaryCtxRelease(1));
+}
+
 /* ---- graphs with memory of their own ---- */
 
 /* A graph that is launched three times, with memory of its own or without. */
@@ -282,6 +299,20 @@ static void waits_for_launches(void)
     }
 }
 
+/* The same, behind a kernel that must not be repeated. */
+static void launches_wait(void)
+{
+    CUdeviceptr flag = device_ints(&linked, &(int){0}, 1);
+
+    for (int i = 0; i < rounds_or(4); i++) {
+        increment_as("launching_increment", data);
+        wait_for(flag);
+        set(flag, 1);
+        MUST(cuStreamSynchronize(second));
+        set(flag, 0);
+    }
+}
+
 /* For the host, with other launches meanwhile. */
 static void waits_for_host(void)
 {
@@ -332,6 +363,7 @@ static const struct {
     {"launches", launches},
     {"virtual", virtual_memory},
     {"virtual-host", virtual_memory_of_the_host},
+    {"partners", partners},
     {"graph-memory", graph_memory},
     {"graphs", graphs_in_a_row},
     {"graph-launches", graph_launches},
@@ -341,6 +373,7 @@ static const struct {
     {"times", times},
     {"waits-for-launches", waits_for_launches},
     {"waits-for-host", waits_for_host},
+    {"launches-wait", launches_wait},
 };
 
 int main(int argc, char **argv)
