@@ -22,8 +22,9 @@ struct kp_cupti {
 #define KP_CUPTI(lib, fn, needed) __typeof__(fn) *fn;
 #include "cupti/cupti_api.def"
 #undef KP_CUPTI
+    const struct kp_dl *dl;
     char version[16];
-    char *path;
+    char *path, *folder; /* folder: "" if unknown */
 };
 
 /* Declares a zeroed params struct with its size set: every CUPTI call of the profiler family takes one. */

@@ -148,12 +148,14 @@ static void *open_beside(const struct kp_dl *dl, const char *dir, const char *na
     return *dir ? open_in(dl, dir, name) : dl->open(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-static int bind_entries(struct kp_cupti *c, const struct kp_dl *dl, void *const libraries[LIBRARIES], char **err)
+/* Binds the functions of a library, NULL where it was not found. */
+static int bind_entries(struct kp_cupti *c, enum library which, void *library, char **err)
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
         const struct entry *e = &entries[i];
-        void *lib = libraries[e->lib];
-        void *sym = lib ? dl->sym(lib, e->name) : NULL;
+        if (e->lib != which)
+            continue;
+        void *sym = library ? c->dl->sym(library, e->name) : NULL;
         if (!sym && e->needed) {
             *err = kp_cupti_text("%s has no %s: CUPTI 12.6 or newer is needed (set KPROF_CUPTI_DIR to its folder)",
                                  c->path, e->name);
@@ -203,19 +205,39 @@ static int check_process(const struct kp_dl *dl, char **err)
     return 0;
 }
 
-int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
+/* Notes where the library lies, and its version. */
+static void describe(struct kp_cupti *c, void *library)
 {
     char where[PATH_MAX] = "";
+    void *anchor = c->dl->sym(library, "cuptiGetVersion");
+    if (anchor)
+        c->dl->directory_of(anchor, where, sizeof(where));
+    c->folder = strdup(where);
+    c->path = kp_cupti_text("%s/libcupti", *where ? where : ".");
+}
+
+static void read_version(struct kp_cupti *c)
+{
+    uint32_t version = 0;
+    if (c->cuptiGetVersion(&version) == CUPTI_SUCCESS && version >= 100000)
+        snprintf(c->version, sizeof(c->version), "%u.%u", version / 10000, version % 10000 / 100);
+    else if (version)
+        snprintf(c->version, sizeof(c->version), "API %u", version);
+}
+
+int kp_cupti_open(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
+{
     struct kp_cupti *c = calloc(1, sizeof(*c));
     *out = NULL;
     *err = NULL;
     if (!c)
         return -ENOMEM;
+    c->dl = dl;
     int rc = check_process(dl, err);
     if (rc)
         goto out;
-    void *libraries[LIBRARIES] = {[LIB_CUPTI] = find_cupti(dl, dir, near)};
-    if (!libraries[LIB_CUPTI]) {
+    void *library = find_cupti(dl, dir, near);
+    if (!library) {
         *err = dir && *dir
                    ? kp_cupti_text("libcupti not found in %s, the only folder to look in (cupti-dir): name one that "
                                    "has it, or leave cupti-dir (KPROF_CUPTI_DIR) out",
@@ -225,22 +247,13 @@ int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *ne
         rc = -ENOENT;
         goto out;
     }
-    void *anchor = dl->sym(libraries[LIB_CUPTI], "cuptiGetVersion");
-    if (anchor)
-        dl->directory_of(anchor, where, sizeof(where));
-    c->path = kp_cupti_text("%s/libcupti", *where ? where : ".");
-    /* KP_VENDOR: libcupti opens these two by bare name. Opened here by path first, they are found wherever they are. */
-    libraries[LIB_NVPERF_HOST] = open_beside(dl, where, "libnvperf_host.so");
-    open_beside(dl, where, "libnvperf_target.so");
-    libraries[LIB_CHECKPOINT] = open_beside(dl, where, "libcheckpoint.so");
-    rc = bind_entries(c, dl, libraries, err);
+    describe(c, library);
+    rc = c->folder ? bind_entries(c, LIB_CUPTI, library, err) : -ENOMEM;
+    if (!rc)
+        rc = bind_entries(c, LIB_CHECKPOINT, open_beside(dl, c->folder, "libcheckpoint.so"), err);
     if (rc)
         goto out;
-    uint32_t version = 0;
-    if (c->cuptiGetVersion(&version) == CUPTI_SUCCESS && version >= 100000)
-        snprintf(c->version, sizeof(c->version), "%u.%u", version / 10000, version % 10000 / 100);
-    else if (version)
-        snprintf(c->version, sizeof(c->version), "API %u", version);
+    read_version(c);
     *out = c;
     c = NULL;
 out:
@@ -248,10 +261,38 @@ out:
     return rc;
 }
 
+/* KP_VENDOR: libcupti opens these two by bare name. Opened here by path first, they are found wherever they are. */
+static void *open_metrics(const struct kp_cupti *c)
+{
+    open_beside(c->dl, c->folder, "libnvperf_target.so");
+    return open_beside(c->dl, c->folder, "libnvperf_host.so");
+}
+
+void kp_cupti_warm(const struct kp_cupti *c)
+{
+    open_metrics(c);
+}
+
+void kp_cupti_complete(struct kp_cupti *c)
+{
+    char *none = NULL;
+    bind_entries(c, LIB_NVPERF_HOST, open_metrics(c), &none); /* none of these is needed */
+}
+
+int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
+{
+    int rc = kp_cupti_open(dl, dir, near, out, err);
+    if (!rc)
+        kp_cupti_complete(*out);
+    return rc;
+}
+
 void kp_cupti_free(struct kp_cupti *c)
 {
-    if (c)
+    if (c) {
+        free(c->folder);
         free(c->path);
+    }
     free(c);
 }
 

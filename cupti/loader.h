@@ -2,7 +2,7 @@
  * Finds and loads CUPTI. Nothing of CUPTI is linked: the libraries are opened when the first launch is profiled. A
  * process that launches nothing never loads them.
  *
- * Threads: loading is done once by the caller under its own lock; the loaded table is read-only afterwards.
+ * Threads: loading is done once by the caller under its own lock; the completed table is read-only afterwards.
  */
 #ifndef KP_CUPTI_LOADER_H
 #define KP_CUPTI_LOADER_H
@@ -20,6 +20,13 @@ struct kp_cupti;
  * without a copy, -EINVAL when a function is missing, -ENOTSUP in a program that a sanitiser would then end. All set
  * *err to a malloc'ed line, which names the remedy. The library stays loaded for the life of the process. */
 int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
+
+/* Do the same in parts, as opening the libraries of metrics takes 0.1 to 0.2 s: open finds the library; warm, on any
+ * thread, opens those of metrics, and changes nothing of `c`; complete makes their functions known. Without it no
+ * function of host.h and target.h may be called. */
+int kp_cupti_open(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
+void kp_cupti_warm(const struct kp_cupti *c);
+void kp_cupti_complete(struct kp_cupti *c);
 
 /* Whether the folder has a file that kp_cupti_load would try with `dir`. Loads nothing. */
 bool kp_cupti_lies_in(const char *dir);

@@ -235,8 +235,10 @@ void kp_process_loads_images(void)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS)) {
         kp_guard++;
-        if (kp_process_active() && !atomic_exchange(&process->images, true) && !atomic_load(&process->ending))
+        if (kp_process_active() && !atomic_exchange(&process->images, true) && !atomic_load(&process->ending)) {
             kp_context_prepare_images(&process->setup);
+            kp_context_warm(&process->setup);
+        }
         kp_guard--;
         kp_gate_leave_exclusive();
     }

@@ -90,6 +90,7 @@ static void in_forked_child(void)
     }
     kp_window_forked();
     kp_worker_forked();
+    kp_context_forked();
     kp_hostmem_forked();
     kp_mute_forked();
     kp_session_forked();

@@ -8,6 +8,21 @@ int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *
     return kp_cupti_load(dl, dir, near, out, err);
 }
 
+int kp_library_open(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
+{
+    return kp_cupti_open(dl, dir, near, out, err);
+}
+
+void kp_library_warm(const struct kp_cupti *c)
+{
+    kp_cupti_warm(c);
+}
+
+void kp_library_complete(struct kp_cupti *c)
+{
+    kp_cupti_complete(c);
+}
+
 bool kp_library_lies_in(const char *dir)
 {
     return kp_cupti_lies_in(dir);

@@ -21,6 +21,11 @@ struct kp_cupti;
  * malloc'ed line that names the remedy. The files stay loaded for the life of the process. */
 int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out,
                     char **err);
+/* Do the same in parts: see kp_cupti_open. */
+int kp_library_open(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out,
+                    char **err);
+void kp_library_warm(const struct kp_cupti *c);
+void kp_library_complete(struct kp_cupti *c);
 /* Whether the folder has a file of the library; loads nothing. */
 bool kp_library_lies_in(const char *dir);
 /* Starts its profiler; once a process, before calls that ask a device or a context. */

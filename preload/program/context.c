@@ -48,9 +48,10 @@ static struct {
 } gone;
 static struct kp_lock *const gone_lock = &kp_locks[KP_LOCK_UNLOADED];
 
-/* CUPTI, loaded once a process. */
+/* CUPTI, opened once a process. */
 static struct {
     bool tried;
+    bool started; /* or failed to: then there is no `cupti` */
     struct kp_cupti *cupti;
     char *why_not;
     struct kp_codes *codes;
@@ -91,17 +92,69 @@ static void load_cupti(const char *dir)
         near[n++] = runtime;
     if (kp_elf_directory("libcublas.so", cublas, sizeof(cublas)))
         near[n++] = cublas;
-    if (kp_library_load(kp_symbols_dl(), dir, near, &loaded.cupti, &loaded.why_not)) {
+    if (kp_library_open(kp_symbols_dl(), dir, near, &loaded.cupti, &loaded.why_not))
         kp_outcome_failed(KP_FAILURE_CUPTI);
+    else
+        kp_exit_first();
+}
+
+/* ---- what takes long, ahead of the first launch ---- */
+
+/* 1 while the worker opens the libraries of metrics, or is about to; waits happen in the kernel. */
+static atomic_int warming;
+static struct kp_lock *const warming_lock = &kp_locks[KP_LOCK_WARMING];
+
+/* A launch by a library's constructor holds the loader's lock, which the worker needs: the wait for it must end. */
+enum { WARM_MS = 1000 };
+
+static void warm(void *unused)
+{
+    (void)unused;
+    kp_lock_take(warming_lock, KP_FOREVER);
+    kp_library_warm(loaded.cupti);
+    kp_lock_give(warming_lock);
+    atomic_store(&warming, 0);
+    kp_wake_all(&warming);
+}
+
+void kp_context_warm(const struct kp_context_setup *setup)
+{
+    if (setup->options->only_timeline)
         return;
-    }
+    load_cupti(setup->options->cupti_dir);
+    if (!loaded.cupti || loaded.started)
+        return;
+    atomic_store(&warming, 1);
+    if (!kp_worker_submit(warm, NULL))
+        atomic_store(&warming, 0);
+}
+
+void kp_context_wait_warm(void)
+{
+    long start = kp_now_ms(), waited = 0;
+    while (atomic_load(&warming) && (waited = kp_now_ms() - start) < WARM_MS)
+        kp_wait_while(&warming, 1, WARM_MS - waited);
+}
+
+void kp_context_forked(void)
+{
+    atomic_store(&warming, 0);
+}
+
+/* Makes CUPTI ready for all calls, where there is one. */
+static void start_cupti(const struct kp_context_setup *setup)
+{
+    load_cupti(setup->options->cupti_dir);
+    if (!loaded.cupti || loaded.started)
+        return;
+    loaded.started = true;
+    kp_context_wait_warm();
+    kp_library_complete(loaded.cupti);
     int rc = kp_library_start(loaded.cupti);
     if (rc) {
         loaded.why_not = kp_library_explain(loaded.cupti, "cannot start CUPTI's profiler", rc);
-        kp_library_free(loaded.cupti);
-        loaded.cupti = NULL;
+        loaded.cupti = NULL; /* not freed: images may be kept by it */
         kp_outcome_failed(KP_FAILURE_CUPTI);
-        return;
     }
     kp_exit_first();
 }
@@ -126,7 +179,7 @@ void kp_context_begin_timeline(const struct kp_context_setup *setup)
         kp_session_warn(KP_FAILURE_IN_PART, foreign_buffers);
         return;
     }
-    load_cupti(setup->options->cupti_dir);
+    start_cupti(setup);
     int rc = loaded.cupti ? kp_timeline_begin(loaded.cupti, on_many) : 0;
     char *why = rc ? kp_library_explain(loaded.cupti, "cannot record a timeline", rc) : NULL;
     if (loaded.cupti)
@@ -590,7 +643,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    load_cupti(setup->options->cupti_dir);
+    start_cupti(setup);
     c->ctx = ctx;
     c->chip = "";
     c->generation = atomic_load(&generation);
