@@ -110,9 +110,12 @@ enum { WARM_MS = 1000 };
 static void warm(void *unused)
 {
     (void)unused;
+    long start = kp_now_ms();
     kp_lock_take(warming_lock, KP_FOREVER);
     kp_library_warm(loaded.cupti);
     kp_lock_give(warming_lock);
+    kp_debug(KP_DEBUG_PLAN, "the libraries of metrics are open, ahead of the first launch; %ld ms",
+             kp_now_ms() - start);
     atomic_store(&warming, 0);
     kp_wake_all(&warming);
 }

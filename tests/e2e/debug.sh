@@ -39,6 +39,17 @@ others() {
     expect "others: windows" "$(shown window '')" 0
 }
 
+# Nothing is launched that is wanted, so that no plan is made: the worker opens the libraries by itself.
+ahead() {
+    for set in basic quick; do
+        KPROF_SET=$set KPROF_DEBUG=plan both "ahead, $set" "$programs/p_window" many 20
+        expect "ahead, $set: opened" "$(shown plan 'the libraries of metrics are open, ahead of the first launch; [0-9]+ ms$')" 1
+        KPROF_SET=$set KPROF_KERNEL_NAME=nothing KPROF_DEBUG=plan both "ahead, $set, without a launch" "$programs/p_window" many 20
+        expect "ahead, $set, without a launch: opened" "$(shown plan 'the libraries of metrics are open, ahead')" 1
+        expect "ahead, $set, without a launch: plans" "$(shown plan '.* sections and metrics ')" 0
+    done
+}
+
 locks() {
     KPROF_DEBUG=lock both "locks" "$programs/p_threads"
     waits=$(shown lock 'waits for [A-Z_]*, which thread [0-9]+ holds$')
@@ -85,6 +96,7 @@ beside windows
 beside in_gdb
 beside obstacles
 beside others
+beside ahead
 beside locks
 beside silent
 beside toy

@@ -202,6 +202,28 @@ static void test_libraries_beside(void **state)
     kp_cupti_free(c);
 }
 
+/* Those of metrics take long to open: they come with the second part, and any thread may have them opened before. */
+static void test_in_parts(void **state)
+{
+    static const char target[] = "/where/it/lies/libnvperf_target.so", host[] = "/where/it/lies/libnvperf_host.so";
+    struct kp_cupti *c = NULL;
+    char *err = NULL;
+    (void)state;
+    dl.present = "libcupti.so.13";
+    assert_int_equal(kp_cupti_open(&script, NULL, NULL, &c, &err), 0);
+    assert_false(attempted(target) || attempted(host));
+    assert_true(attempted("/where/it/lies/libcheckpoint.so"));
+    assert_null(c->NVPW_InitializeHost);
+    kp_cupti_warm(c);
+    assert_true(attempted(target) && attempted(host));
+    assert_null(c->NVPW_InitializeHost);
+    dl.n = 0;
+    kp_cupti_complete(c);
+    assert_true(attempted(target) && attempted(host));
+    assert_non_null(c->NVPW_InitializeHost);
+    kp_cupti_free(c);
+}
+
 /* ---- what it must have ---- */
 
 static const struct entry {
@@ -411,6 +433,7 @@ int main(void)
         cmocka_unit_test_setup(test_already_loaded, reset),
         cmocka_unit_test_setup(test_given_folder, reset),
         cmocka_unit_test_setup(test_libraries_beside, reset),
+        cmocka_unit_test_setup(test_in_parts, reset),
         cmocka_unit_test_setup(test_missing_functions, reset),
         cmocka_unit_test_setup(test_versions, reset),
         cmocka_unit_test(test_folder_without_cupti),
