@@ -354,6 +354,14 @@ static size_t free_memory(const struct kp_collector *c, size_t *total)
     return c->setup.driver->cuMemGetInfo(&left, total) == CUDA_SUCCESS ? left : 0;
 }
 
+bool kp_collector_can_save(const struct kp_collector *c)
+{
+    char *why;
+    bool can = kp_footprint_fits(c->setup.driver, c->setup.save_time, &why);
+    free(why);
+    return can;
+}
+
 int kp_collector_save(struct kp_collector *c, char **why)
 {
     size_t total;
@@ -364,7 +372,7 @@ int kp_collector_save(struct kp_collector *c, char **why)
         *why = kp_strdup("libcheckpoint.so is missing beside libcupti: memory could not be restored between passes");
         return -1;
     }
-    if (!kp_footprint_fits(c->setup.driver, why))
+    if (!kp_footprint_fits(c->setup.driver, c->setup.save_time, why))
         return -1;
     tell_save(c);
     size_t before = free_memory(c, &total);

@@ -35,6 +35,7 @@ struct kp_collector_setup {
     size_t beside;                  /* with `runs`: the group of kp_collector_beside that this run is for, from 1 on */
     size_t window;                  /* the most launches a window may hold */
     uint64_t memory;                /* byte that counter data may take */
+    uint64_t save_time;             /* ns: how long saving memory may take by estimate; 0 = no limit */
     void (*settle)(void);           /* waits until all kp_counters in use have been freed */
     /* Starts a thread that runs fn(arg) with all signals blocked; false if that fails. NULL = never */
     bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
@@ -89,6 +90,9 @@ size_t kp_collector_room(struct kp_collector *c);
 /* Saves all memory of the context that a kernel can write. No work of the program may run. 0, or -1 with *why
  * (malloc'ed): too much memory in use, or the library refused. */
 int kp_collector_save(struct kp_collector *c, char **why);
+
+/* Whether it can be tried: the memory fits, and the time that it would take. */
+bool kp_collector_can_save(const struct kp_collector *c);
 
 /* Whether the device has room for a second copy of its memory, behind kp_collector_save, and for `more` byte. */
 bool kp_collector_has_room(const struct kp_collector *c, size_t more);

@@ -468,6 +468,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .beside = c->beside,
         .window = setup->options->window,
         .memory = setup->options->window_memory,
+        .save_time = setup->options->save_time,
         .settle = settle,
         .start = start_guarded,
         .join = kp_thread_join,

@@ -60,6 +60,7 @@ struct kp_context {
     bool no_turns;                /* making them failed, or there are none */
     struct kp_collector *collector;
     char *no_counters; /* why there are no counters, or NULL */
+    bool unsaved;      /* its memory could not be saved when a window was to be opened */
     bool dead;         /* a kernel faulted: every later call fails, as it would without kprof */
     bool stalled;      /* other work did not end in time at the last wait */
     unsigned cuts;     /* repetitions that ended early, as a value came out differently (reads.h) */

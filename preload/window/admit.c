@@ -28,6 +28,7 @@ struct row {
 };
 
 const char kp_reaches_host[] = "a kernel that can reach host memory";
+const char kp_memory_unsaved[] = "its memory could not be saved, not replayed";
 const char kp_host_rewound[] = "pinned memory that a replay would rewind";
 
 /* Returns the reason of the first row that holds, and that row; or NULL. */
@@ -92,6 +93,15 @@ static const char *met_virtual_memory(const struct kp_question *q)
     return kp_flags_met(KP_MET_VIRTUAL) ? kp_not_rewound(KP_MEMORY_HOST_VIRTUAL) : NULL;
 }
 
+/* Where saving failed once. Asks again between windows: the program may have less memory by then. */
+static bool is_memory_unsaved(const struct kp_question *q)
+{
+    struct kp_context *c = q->context;
+    if (c->unsaved && !q->window->open && c->collector && kp_collector_can_save(c->collector))
+        c->unsaved = false;
+    return c->unsaved;
+}
+
 /* Only where launches are replayed. */
 static const struct row obstacles[] = {
     {.holds = reaches_heap, .why = "can reach memory of the host that cannot be rewound, not replayed"},
@@ -105,6 +115,7 @@ static const struct row obstacles[] = {
      .once = true},
     {.says = met_heap_blocks, .once = true},
     {.says = met_virtual_memory, .once = true},
+    {.holds = is_memory_unsaved, .why = kp_memory_unsaved, .once = true},
     {.holds = NULL},
 };
 

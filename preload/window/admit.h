@@ -12,6 +12,7 @@
 extern const char kp_reaches_host[];
 /* The reason where a restore would rewind what the host writes meanwhile. */
 extern const char kp_host_rewound[];
+extern const char kp_memory_unsaved[];
 
 /* The decisions about a launch once its context and function are known. */
 struct kp_fit {

@@ -41,7 +41,8 @@ static void leave_to_counting(struct kp_window *w, const struct kp_question *q, 
     if ((q->fit.host && !q->fit.ends) || kp_context_several(w->setup))
         return;
     kp_session_warn(KP_FAILURE_IN_PART, *why ? *why : "memory cannot be saved");
-    w->obstacle = "its memory could not be saved, not replayed";
+    w->obstacle = kp_memory_unsaved;
+    w->context->unsaved = true;
     free(*why);
     *why = NULL;
 }

@@ -582,6 +582,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_ROTATE_LAUNCHES=5",
         "KPROF_VARY=block=64;shared=16K", /* of both flags */
         "KPROF_ROTATE_TIME=7s",
+        "KPROF_SAVE_TIME=1m",
         "KPROF_TARGET_PROCESSES=application-only",
         "KPROF_TARGET_PROCESSES_FILTER=env",
         "KPROF_APPLICATION=1",
@@ -630,8 +631,8 @@ static void every_flag_reaches_the_environment(void **state)
         ENV("KPROF_CUPTI_DIR=other"), "--set", "basic", "--section=Occupancy", "--metrics", "m", "-k", "regex:k", "-s",
         "5", "-c6", "--cache-control", "none", "--clock-control=none", "--log-file", "log", "-o", "out", "-f",
         "--quiet=off", "--debug=lock,fork", "--profile-from-start=off", "--cupti-dir", strchr(cupti_dir, '/'),
-        "--session-file", "ses", "--fallback", "quick", "--rotate-launches", "5", "--rotate-time=7s", "--vary",
-        "block=64", "--vary=shared=16K", "--window", "7", "--window-memory=2G", "--window-reads=off",
+        "--session-file", "ses", "--fallback", "quick", "--rotate-launches", "5", "--rotate-time=7s", "--save-time=1m",
+        "--vary", "block=64", "--vary=shared=16K", "--window", "7", "--window-memory=2G", "--window-reads=off",
         "--graph-profiling", "graph", "--print-details", "all", "--print-metric-name=name", "--print-units=base",
         "--print-metric-instances", "values", "--section-folder=/tmp", "--apply-rules", "no", "--rule", "CPIStall",
         "--kernel-name-base", "demangled", "--kernel-id", "1:7:f:2", "--launch-skip-before-match=9", "--filter-mode",

@@ -138,7 +138,7 @@ static bool fits(uint64_t used, uint64_t available, char **why)
     device.total = used + available;
     device.available = available;
     *why = (char *)1;
-    return kp_footprint_fits(&driver, why);
+    return kp_footprint_fits(&driver, 0, why);
 }
 
 static void test_fits_into_the_device(void **state)
@@ -191,6 +191,27 @@ static void test_part_of_the_host(void **state)
     device.result = CUDA_SUCCESS;
     assert_true(fits(host / 2, 0, &why)); /* what is there changes while this runs, but not that much */
     assert_false(fits(host / 20 * 19, 0, &why));
+    free(why);
+}
+
+/* Nothing of what the device holds counts for the time. */
+static void test_takes_too_long(void **state)
+{
+    static const uint64_t second = 1000000000;
+    char *why;
+    uint64_t on_host = kp_footprint_host("") / 4;
+    double seconds = (double)on_host * 0.6e-9;
+    (void)state;
+    device.result = CUDA_SUCCESS;
+    device.total = (UINT64_C(2) << 40) + most_margin + on_host;
+    device.available = (UINT64_C(1) << 40) + most_margin;
+    assert_true(kp_footprint_fits(&driver, 0, &why));
+    assert_true(kp_footprint_fits(&driver, (uint64_t)(seconds * 1.01 * (double)second), &why));
+    assert_null(why);
+    assert_false(kp_footprint_fits(&driver, (uint64_t)(seconds * 0.99 * (double)second), &why));
+    assert_non_null(strstr(why, "saving the "));
+    assert_non_null(strstr(why, "KPROF_SAVE_TIME"));
+    assert_null(strchr(why, '\n'));
     free(why);
 }
 
@@ -272,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_fits_into_the_host),
         cmocka_unit_test(test_fits_nowhere),
         cmocka_unit_test(test_part_of_the_host),
+        cmocka_unit_test(test_takes_too_long),
         cmocka_unit_test(test_driver_does_not_tell),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
