@@ -77,9 +77,9 @@ grep -q '^==KPROF== Profiling "heap_swap" - 1: ' "$tmp/report" || fail "rotated:
 
 # What has one launch keeps what it had: the whole session is that without turns, and no groups are made.
 KPROF_DEBUG=plan turns once "$p" heap 1
-expect "once: plans" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'debug plan')" 2
+expect "once: plans" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'sections and metrics')" 2
 KPROF_DEBUG=plan turns often "$p" heap 2
-expect "often: plans" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'debug plan')" 3
+expect "often: plans" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'sections and metrics')" 3
 KPROF_FALLBACK=quick turns quick1 "$p" heap 1
 check once '
 for a, b in zip(launches("once"), launches("quick1"), strict=True):

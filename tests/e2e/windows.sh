@@ -246,13 +246,13 @@ reads() {
     # Half of a small device is never free: all of a save goes to the host.
     FAKE_MEMORY=104857600 KPROF_SAVE_TIME=0.000001 both "a save that takes long" "$p" many 20
     expect "a save that takes long: saves" "$(calls cuptiCheckpointSave)" 0
-    expect "a save that takes long: profiled" "$(account profiled)" 20
+    grep -q '20 launches of 1 kernel' "$tmp/report" || { fail "a save that takes long: launches"; show; }
     grep -q "^==WARNING== saving the .* do not fit into the rest of the device: launches are not replayed (save-time" "$tmp/report" ||
         { fail "a save that takes long: no word"; show; }
     FAKE_MEMORY=104857600 KPROF_SAVE_TIME=0 both "a save that may take long" "$p" many 20
     expect "a save that may take long: saves" "$(calls cuptiCheckpointSave)" 1
     # When the memory is freed, launches are replayed again.
-    FAKE_MEMORY=1073741824 KPROF_SAVE_TIME=0.000001 both "a save that took long" "$p" frees-most
+    FAKE_MEMORY=1073741824 KPROF_FALLBACK=quick KPROF_SAVE_TIME=0.000001 both "a save that took long" "$p" frees-most
     expect "a save that took long: replayed" "$(grep -c 'Profiling "append" - [0-9]: 9 passes' "$tmp/report")" 4
     # There was room when the program read, but not when the window closed. The first window held one launch.
     # It fills gigabytes, which takes 5 s, and 33 s on a loaded machine: once is enough for all builds.
