@@ -390,6 +390,7 @@ static void count(const struct kp_session_entry *entries, size_t n)
         else
             add_skip(KP_SKIP_NO_COUNTERS, launches);
         s->profiling_ns += l->profiler_ns;
+        s->rotated |= l->groups;
     }
     if (n) /* the launches of a window share its passes: count them once */
         s->passes += entries[0].result->launch.passes;
@@ -533,6 +534,7 @@ static void count_more(const struct kp_launch_info *l, struct kp_session_told *t
     session.facts.launches_profiled += l->counted - told->counted;
     session.facts.passes += l->passes - told->passes;
     session.facts.profiling_ns += l->profiler_ns - told->profiler_ns;
+    session.facts.rotated |= l->groups;
     kp_lock_give(lock);
     *told = (struct kp_session_told){l->counted, l->passes, l->profiler_ns};
 }

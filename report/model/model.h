@@ -276,6 +276,7 @@ struct kp_session {
     size_t n_devices;
     bool complete;             /* the program ended and everything was written */
     bool timeline;             /* a timeline was recorded */
+    bool rotated;              /* entries of a rotation are among the launches */
     uint64_t timeline_dropped; /* activities that found no room */
 };
 

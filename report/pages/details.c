@@ -448,7 +448,8 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
 
 int kp_details_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
-    static const struct kp_layout layout = {KP_START_LAUNCH, fields, FIELDS, .metric = METRIC, .rule = RULE};
+    static const struct kp_layout layout = {KP_START_LAUNCH,         fields,           FIELDS,
+                                            .rows_of_metrics = true, .metric = METRIC, .rule = RULE};
     int rc = 0;
     kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++)

@@ -93,6 +93,8 @@ static int write_rows(const struct kp_page *pages, size_t n, struct kp_writer *w
     enum kp_page_id id = d->n_pages ? d->pages[0] : KP_PAGE_DETAILS;
     int rc = rows[id].launches && !is_grouped(d, id) ? find_nvtx(pages, n, &w->nvtx) : 0;
     w->shared = pages->shared;
+    for (size_t i = 0; i < n; i++)
+        w->rotated |= pages[i].session->rotated;
     return rc ? rc : write_page(pages, n, w, id);
 }
 

@@ -32,7 +32,8 @@ static int write_launch(struct kp_result *r, void *arg)
 struct names {
     struct name {
         char *name, *unit;
-    } * at; /* by name */
+        bool mean; /* of a rotation, in some launch */
+    } * at;        /* by name */
     size_t n, capacity;
 };
 
@@ -46,7 +47,7 @@ static int insert(struct names *n, size_t at, const struct kp_metric *m)
         n->at = grown;
         n->capacity = capacity;
     }
-    struct name added = {kp_strdup(m->name), kp_strdup(m->unit)};
+    struct name added = {kp_strdup(m->name), kp_strdup(m->unit), m->counted};
     if (!added.name || !added.unit) {
         free(added.name);
         free(added.unit);
@@ -59,8 +60,9 @@ static int insert(struct names *n, size_t at, const struct kp_metric *m)
 }
 
 /* Takes the unit of another launch where the metric has no value, and so no unit. */
-static int note_unit(struct name *known, const struct kp_metric *m)
+static int note_known(struct name *known, const struct kp_metric *m)
 {
+    known->mean |= m->counted;
     if (*known->unit || !*m->unit)
         return 0;
     char *unit = kp_strdup(m->unit);
@@ -80,7 +82,7 @@ static int note_names(struct kp_result *r, void *arg)
         while (at < n->n && strcmp(n->at[at].name, r->metrics[i].name) < 0)
             at++;
         if (at < n->n && !strcmp(n->at[at].name, r->metrics[i].name))
-            rc = note_unit(&n->at[at], &r->metrics[i]);
+            rc = note_known(&n->at[at], &r->metrics[i]);
         else
             rc = insert(n, at, &r->metrics[i]);
     }
@@ -110,17 +112,20 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
 static int write_sessions(const struct kp_page *pages, size_t n, struct kp_writer *w, const struct names *names)
 {
     const char **fields = calloc(2 * names->n + 1, sizeof *fields), **units = fields + names->n;
-    int rc = 0;
-    if (!fields)
-        return -ENOMEM;
-    for (size_t i = 0; i < names->n; i++) {
+    bool *means = calloc(names->n + 1, sizeof *means);
+    const struct kp_layout layout = {KP_START_LAUNCH, fields, names->n, units, .by_metric = true, .means = means};
+    int rc = fields && means ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < names->n; i++) {
         fields[i] = names->at[i].name;
         units[i] = names->at[i].unit;
+        means[i] = names->at[i].mean;
     }
-    kp_write_begin(w, &(struct kp_layout){KP_START_LAUNCH, fields, names->n, units, .by_metric = true});
+    if (!rc)
+        kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++)
         rc = write_session(&pages[i], w);
     free(fields);
+    free(means);
     return rc;
 }
 

@@ -63,9 +63,9 @@
 enum {
     APPLICATION_ID = 0x4b505246,
     SCHEMA_VERSION = 9,
-    HAS_RANGES = 3, /* the version that brought the tables of NVTX ranges */
-    HAS_CODE = 4,   /* those of call stacks, code, counts and series */
-    HAS_TIMELINE = 7,
+    HAS_RANGES = 3,   /* the version that brought the tables of NVTX ranges */
+    HAS_CODE = 4,     /* those of call stacks, code, counts and series */
+    HAS_TIMELINE = 7, /* and launches of rotations */
     HAS_VARIANTS = 8,
     HAS_PTX = 9,
     /* A reader holds the file for one launch or function at a time, a few milliseconds. */
@@ -734,6 +734,14 @@ static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f
     return kp_sql_finish(&r);
 }
 
+static int get_rotated(struct kp_store *s, struct kp_session *f)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_HAS_ROTATED);
+    if (kp_sql_next(&r))
+        f->rotated = kp_column_int(&r);
+    return kp_sql_finish(&r);
+}
+
 /* Makes the error of a read that ended with the SQLite code `rc`. */
 static int read_error(struct kp_store *s, int rc, char **err)
 {
@@ -757,6 +765,8 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
     rc = rc ? rc : get_counts(s, KP_SQL_GET_KERNELS, out, kp_session_add_kernel);
     if (!rc && s->version >= HAS_RANGES)
         rc = get_counts(s, KP_SQL_GET_RANGES_SEEN, out, kp_session_add_range);
+    if (!rc && s->version >= HAS_TIMELINE)
+        rc = get_rotated(s, out);
     rc = read_error(s, rc, err);
     if (!rc && !found)
         rc = nothing_yet(s, err);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "report/write/cells.h"
 #include "report/write/csv_launch.h"
+#include "report/write/csv_rotation.h"
 
 static struct kp_csv_writer *csv_of(struct kp_writer *w)
 {
@@ -29,6 +30,42 @@ static void leave_empty(struct kp_csv *c, size_t n)
 
 /* --- the page and its rows --- */
 
+/* Whether rows have columns of a rotation: those of launches do. */
+static bool tells_rotation(const struct kp_csv_writer *c)
+{
+    return c->base.rotated && (c->layout->start == KP_START_LAUNCH || c->layout->start == KP_START_ID);
+}
+
+static bool is_mean(const struct kp_csv_writer *c, size_t field)
+{
+    return tells_rotation(c) && c->layout->means && c->layout->means[field];
+}
+
+static void write_rotation_headings(struct kp_csv_writer *c)
+{
+    if (!tells_rotation(c))
+        return;
+    if (c->layout->rows_of_metrics)
+        kp_csv_mean_headings(&c->csv);
+    for (size_t i = 0; i < c->layout->n; i++)
+        if (is_mean(c, i))
+            kp_csv_mean_headings_of(&c->csv, c->layout->fields[i]);
+    kp_csv_rotation_headings(&c->csv);
+}
+
+static void write_units(struct kp_csv_writer *c, size_t before)
+{
+    const struct kp_layout *l = c->layout;
+    leave_empty(&c->csv, before);
+    kp_csv_fields(&c->csv, l->units, l->n);
+    for (size_t i = 0; i < l->n; i++)
+        if (is_mean(c, i))
+            kp_csv_mean_units(&c->csv, l->units[i]);
+    if (tells_rotation(c))
+        kp_csv_rotation(&c->csv, NULL);
+    kp_csv_end_row(&c->csv);
+}
+
 static void write_headings(struct kp_csv_writer *c)
 {
     const struct kp_layout *l = c->layout;
@@ -40,12 +77,10 @@ static void write_headings(struct kp_csv_writer *c)
         kp_csv_field(&c->csv, "ID");
     size_t before = c->csv.fields;
     kp_csv_fields(&c->csv, l->fields, l->n);
+    write_rotation_headings(c);
     kp_csv_end_row(&c->csv);
-    if (!l->units)
-        return;
-    leave_empty(&c->csv, before);
-    kp_csv_fields(&c->csv, l->units, l->n);
-    kp_csv_end_row(&c->csv);
+    if (l->units)
+        write_units(c, before);
 }
 
 /* Writes the first columns of a row. */
@@ -63,6 +98,8 @@ static void start_row(struct kp_csv_writer *c)
 
 static void end_row(struct kp_csv_writer *c)
 {
+    if (tells_rotation(c))
+        kp_csv_rotation(&c->csv, c->base.launch);
     kp_csv_end_row(&c->csv);
     if (ferror(c->csv.to))
         keep(&c->base, -EIO);
@@ -75,6 +112,9 @@ static void put_row(struct kp_csv_writer *c)
     for (size_t i = 0; i < c->n; i++)
         kp_csv_field(&c->csv, c->row[i] ? c->row[i] : c->said[i]);
     memset(c->row, 0, c->n * sizeof *c->row);
+    if (tells_rotation(c) && c->layout->rows_of_metrics)
+        kp_csv_mean(&c->csv, c->metric);
+    c->metric = NULL;
     end_row(c);
 }
 
@@ -144,16 +184,36 @@ static void write_facts(struct kp_writer *w, const struct kp_facts *facts)
 
 /* --- metrics --- */
 
-/* Writes the launch as one row. Fields and lines are both sorted by the names of metrics. */
-static void write_columns(struct kp_csv_writer *c, const struct kp_lines *lines)
+static void write_value(struct kp_csv_writer *c, size_t field, const struct kp_line *line)
 {
     char number[KP_NUMBER_MAX];
-    start_row(c);
+    (void)field;
+    kp_csv_field(&c->csv, line ? kp_plain_value(line->metric, number) : "");
+}
+
+static void write_mean(struct kp_csv_writer *c, size_t field, const struct kp_line *line)
+{
+    if (is_mean(c, field))
+        kp_csv_mean_of(&c->csv, line ? line->metric : NULL);
+}
+
+/* Calls `write` for each field, with the line that has its metric or NULL. Both are sorted by the names of metrics. */
+static void each_field(struct kp_csv_writer *c, const struct kp_lines *lines,
+                       void (*write)(struct kp_csv_writer *c, size_t field, const struct kp_line *line))
+{
     for (size_t at = 0, i = 0; at < c->n; at++) {
         bool has = i < lines->n && !strcmp(c->layout->fields[at], lines->at[i].name);
-        kp_csv_field(&c->csv, has ? kp_plain_value(lines->at[i].metric, number) : "");
+        write(c, at, has ? &lines->at[i] : NULL);
         i += has;
     }
+}
+
+/* Writes the launch as one row. */
+static void write_columns(struct kp_csv_writer *c, const struct kp_lines *lines)
+{
+    start_row(c);
+    each_field(c, lines, write_value);
+    each_field(c, lines, write_mean);
     end_row(c);
 }
 
@@ -175,6 +235,7 @@ static void write_line(struct kp_csv_writer *c, const struct kp_line *line)
     row[0] = title;
     row[1] = m && m->kind != KP_VALUE_NA ? m->unit : "";
     row[2] = kp_plain_value(m, number);
+    c->metric = m;
     put_row(c);
     free(title);
 }

@@ -14,6 +14,7 @@ struct kp_csv_writer {
     const struct kp_table *table;   /* the one being written */
     char **said;                    /* of each field, the text from kp_write_field; NULL = none */
     const char **row;               /* of each field, what overrides it in the next row; NULL = nothing */
+    const struct kp_metric *metric; /* of the next row; NULL = none */
     size_t n;                       /* fields */
 };
 

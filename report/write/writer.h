@@ -42,6 +42,8 @@ struct kp_layout {
     size_t n;
     const char *const *units; /* a second row of headings, or NULL */
     bool by_metric;           /* each field is a metric, and each launch a row; else each metric is a row */
+    bool rows_of_metrics;     /* rows are of metrics, and of messages */
+    const bool *means;        /* by_metric: of each field, whether rotation made a value; NULL: of none */
     /* First fields of the kinds of content that have no columns otherwise: */
     size_t metric; /* name, unit and value of a metric; name, unit, number, time and value of a sample; the counts of an
                       instruction, each under its name */
@@ -118,7 +120,8 @@ struct kp_writer {
     const struct kp_session *session;    /* of the blocks that follow */
     const struct kp_launch_info *launch; /* of the rows that follow */
     bool shared;                         /* rows of several sessions are in one table */
-    bool nvtx;                           /* rows of launches have the columns of NVTX */
+    bool nvtx;                           /* rows of launches have the columns of NVTX, */
+    bool rotated;                        /* and those of a rotation */
 };
 
 /* Begins a page, before its first block. The layout must stay until the page ends. */

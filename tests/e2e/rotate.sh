@@ -48,6 +48,47 @@ for l in launches:
             assert m["counted"] >= 3, m
     assert "counted" not in metrics["launch__grid_size"]
 END
+# So does CSV, in columns that only sessions of a rotation have.
+for page in details raw; do
+    "$build/kprof" report --csv --page $page "$tmp/r.kprof" >"$tmp/$page.csv"
+done
+python3 - "$tmp" <<'END' || fail "stored: the CSV"
+import csv, json, sys
+folder = sys.argv[1]
+session = json.load(open(folder + "/json"))
+launches = {str(l["id"]): l for l in session.get("sessions", [session])[0]["launches"]}
+entry = {"Launches": "launches", "Launches Counted": "counted", "Groups": "groups", "Groups Counted": "groups_counted"}
+value = {"Value Launches": "counted", "Value Deviation": "deviation", "Value Interval": "interval"}
+def same(cell, number):
+    return cell == "" if number is None else float(cell) == number
+rows = list(csv.DictReader(open(folder + "/details.csv")))
+for row in rows:
+    launch = launches[row["ID"]]
+    assert all(row[heading] == str(launch["rotation"][key]) for heading, key in entry.items()), row
+missing = 0
+raw = list(csv.DictReader(open(folder + "/raw.csv")))[1:]
+means = 0
+for row in raw:
+    launch = launches[row["ID"]]
+    assert all(row[heading] == str(launch["rotation"][key]) for heading, key in entry.items()), row
+    for m in launch["metrics"]:
+        for heading, key in value.items():
+            if "counted" in m:
+                assert same(row[m["name"] + " " + heading], m[key]), (m, heading)
+                means += 1
+durations = [row for row in rows if row["Metric Name"] == "Duration"]
+assert len(durations) == 2, durations
+for row in durations:
+    m = [m for m in launches[row["ID"]]["metrics"] if m["name"] == "gpu__time_duration.sum"][0]
+    assert all(same(row[heading], m[key]) for heading, key in value.items()), (row, m)
+for row in rows:
+    missing += row["Metric Value"] == "n/a"
+    assert (row["Metric Value"] == "n/a") == (row["Value Missing"] != ""), row
+print("%d rows, %d missing, %d means" % (len(rows), missing, means))
+assert means > 100
+END
+KPROF_REPLAY_MODE=kernel KPROF_CSV=on both "not rotated" "$p" 2
+grep -q 'Value Launches\|"Groups"' "$tmp/report" && fail "not rotated: columns of a rotation"
 expect "stored: entries" "$("$build/kprof" report "$tmp/r.kprof" | grep -c '^    Rotation: ')" 2
 
 # Nothing is repeated: attributes, loads, unloads, frees and reads leave a window open, and it spans rounds until no kernel

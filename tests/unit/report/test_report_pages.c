@@ -514,6 +514,97 @@ static void controls_in_names_are_blanks_but_in_data(void **state)
     free(table);
 }
 
+/* --- columns of a rotation --- */
+
+/* Returns the line of `table` that begins with `start`, of which `n` have been passed; its end is "\r\n". */
+static const char *row_of(const char *table, const char *start)
+{
+    const char *at = strstr(table, start);
+    assert_non_null(at);
+    while (at > table && strncmp(at - 2, "\r\n", 2))
+        at--;
+    return at;
+}
+
+/* Whether the row that begins at or holds `start` ends with `end`. */
+static void check_row(const char *table, const char *start, const char *end)
+{
+    const char *row = row_of(table, start), *stop = strstr(row, "\r\n");
+    size_t len = strlen(end);
+    assert_non_null(stop);
+    if ((size_t)(stop - row) < len || strncmp(stop - len, end, len))
+        fail_msg("%.*s\ndoes not end with %s", (int)(stop - row), row, end);
+}
+
+/* Each row of a rotated session's table is one of `before`, with more columns. */
+static void check_more_columns(const char *before, const char *after)
+{
+    for (const char *stop; (stop = strstr(before, "\r\n")); before = stop + 2, after = strstr(after, "\r\n") + 2) {
+        if (strncmp(before, after, (size_t)(stop - before)))
+            fail_msg("not as before: %.*s\nbut %.300s", (int)(stop - before), before, after);
+        assert_int_equal(after[stop - before], ',');
+    }
+    assert_true(!*before && !*after);
+}
+
+static void rotate(bool on)
+{
+    struct kp_result *r = &rec.results[0];
+    const uint32_t counted = on ? 8 : 0;
+    rec.session.rotated = on;
+    r->launch.alike = on ? 240 : 0;
+    r->launch.counted = on ? 24 : 0;
+    r->launch.groups = on ? 4 : 0;
+    r->launch.groups_counted = on ? 4 : 0;
+    assert_int_equal(kp_result_set_real(r, "gpu__time_duration.sum", "ns", 181920), 0);
+    assert_int_equal(kp_result_set_spread(r, "gpu__time_duration.sum", counted, on ? 20 : 0), 0);
+    assert_int_equal(kp_result_set_spread(r, "gpc__cycles_elapsed.max", on ? 2 : 0, on ? 3 : 0), 0);
+}
+
+static void csv_of_a_rotation_has_columns_for_it(void **state)
+{
+    static const struct kp_display pages[] = {{CSV}, {CSV, PAGE(RAW)}, {CSV, PAGE(TRACE)}};
+    enum { PAGES = sizeof pages / sizeof *pages };
+    char *before[PAGES], *after[PAGES];
+    struct kp_result *r = &rec.results[0];
+    (void)state;
+    assert_int_equal(kp_result_set_na(r, "gpc__cycles_elapsed.avg.per_second", "3 of 4 \"groups\""), 0);
+    for (size_t i = 0; i < PAGES; i++)
+        before[i] = print(&pages[i]);
+    rotate(true);
+    for (size_t i = 0; i < PAGES; i++) {
+        after[i] = print(&pages[i]);
+        check_more_columns(before[i], after[i]);
+        r->launch.groups_counted = 3; /* the page details would have another section on top */
+        free(before[i]);
+    }
+    rotate(false);
+    assert_int_equal(kp_result_set_real(r, "gpc__cycles_elapsed.avg.per_second", "hz", 1967054000), 0);
+    /* t(7, 97.5 %) is 2.3646, times 20 and the root of 2/8 */
+    check_row(after[0], "\"ID\"",
+              ",\"Estimated Speedup\",\"Value Launches\",\"Value Deviation\",\"Value Interval\",\"Value Missing\","
+              "\"Launches\",\"Launches Counted\",\"Groups\",\"Groups Counted\"");
+    assert_non_null(strstr(after[0], "\"Duration\",\"ns\",\"181920\",\"\",\"\",\"\",\"\",\"\",\"8\",\"20\",\"23.6"));
+    assert_non_null(strstr(after[0],
+                           "\"Elapsed Cycles\",\"cycle\",\"358712\",\"\",\"\",\"\",\"\",\"\",\"2\",\"3\",\"\",\"\","
+                           "\"240\",\"24\",\"4\",\"4\"\r\n"));
+    assert_non_null(strstr(after[0], "\"SM Frequency\",\"\",\"n/"
+                                     "a\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"3 of 4 \"\"groups\"\"\",\"240\""));
+    check_row(after[0], "\"1\",\"994\"", "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"");
+    check_row(after[1], "\"ID\"",
+              "\"gpc__cycles_elapsed.max Value Launches\",\"gpc__cycles_elapsed.max Value Deviation\","
+              "\"gpc__cycles_elapsed.max Value Interval\",\"gpu__time_duration.sum Value Launches\","
+              "\"gpu__time_duration.sum Value Deviation\",\"gpu__time_duration.sum Value Interval\","
+              "\"Launches\",\"Launches Counted\",\"Groups\",\"Groups Counted\"");
+    check_row(after[1], "\"\",\"\",\"\"", ",\"\",\"cycle\",\"cycle\",\"\",\"ns\",\"ns\",\"\",\"\",\"\",\"\"");
+    assert_non_null(strstr(after[1], ",\"2\",\"3\",\"\",\"8\",\"20\",\"23.6"));
+    check_row(after[1], "\"0\",\"994\"", ",\"240\",\"24\",\"4\",\"3\"");
+    check_row(after[2], "\"0\",\"stream_triad", ",\"240\",\"24\",\"4\",\"3\"");
+    check_row(after[2], "\"1\",\"fma_bound", ",\"\",\"\",\"\",\"\"");
+    for (size_t i = 0; i < PAGES; i++)
+        free(after[i]);
+}
+
 /* --- what cannot be written --- */
 
 struct failing {
@@ -624,6 +715,7 @@ int main(void)
         cmocka_unit_test(options_name_pages),
         cmocka_unit_test(other_readers_agree),
         cmocka_unit_test(csv_fields),
+        cmocka_unit_test(csv_of_a_rotation_has_columns_for_it),
         cmocka_unit_test(csv_formulas),
         cmocka_unit_test(json_texts),
         cmocka_unit_test(plain_numbers),
