@@ -11,6 +11,7 @@
 #include "collectors/plan/runs.h"
 #include "report/define/derive.h"
 #include "report/define/derive_source.h"
+#include "report/model/counts.h"
 #include "report/store/store.h"
 
 /* Run 1 counts nothing: see preload/program/runs.c. */
@@ -94,82 +95,15 @@ static int code_id(struct joining *x, struct kp_store *from, uint64_t id, uint64
     return 0;
 }
 
-/* Returns the offsets of both, ascending, each once; malloc'ed. */
-static uint32_t *all_offsets(const struct kp_code_counts *a, const struct kp_code_counts *b, size_t *n)
-{
-    uint32_t *all = calloc(a->n_offsets + b->n_offsets + 1, sizeof *all);
-    size_t i = 0, k = 0;
-    *n = 0;
-    while (all && (i < a->n_offsets || k < b->n_offsets)) {
-        bool of_a = k == b->n_offsets || (i < a->n_offsets && a->offsets[i] <= b->offsets[k]);
-        uint32_t offset = of_a ? a->offsets[i] : b->offsets[k];
-        i += i < a->n_offsets && a->offsets[i] == offset;
-        k += k < b->n_offsets && b->offsets[k] == offset;
-        all[(*n)++] = offset;
-    }
-    return all;
-}
-
-/* Spreads the values of `c` over more offsets. */
-static int spread(struct kp_code_counts *c, const uint32_t *offsets, size_t n)
-{
-    for (size_t m = 0; m < c->n_metrics; m++) {
-        uint64_t *values = calloc(n + 1, sizeof *values);
-        if (!values)
-            return -ENOMEM;
-        for (size_t i = 0, k = 0; k < c->n_offsets && i < n; i++)
-            if (offsets[i] == c->offsets[k])
-                values[i] = c->metrics[m].values[k++];
-        free(c->metrics[m].values);
-        c->metrics[m].values = values;
-    }
-    return 0;
-}
-
-static int by_metric_name(const void *a, const void *b)
-{
-    return strcmp(((const struct kp_code_metric *)a)->name, ((const struct kp_code_metric *)b)->name);
-}
-
-/* Moves the metrics of `from`, of the same function, to `c`. */
-static int merge_counts(struct kp_code_counts *c, struct kp_code_counts *from)
-{
-    size_t n;
-    uint32_t *offsets = all_offsets(c, from, &n);
-    struct kp_code_metric *grown = realloc(c->metrics, (c->n_metrics + from->n_metrics + 1) * sizeof *grown);
-    if (grown)
-        c->metrics = grown;
-    int rc = offsets && grown ? spread(c, offsets, n) : -ENOMEM;
-    if (!rc)
-        rc = spread(from, offsets, n);
-    if (rc) {
-        free(offsets);
-        return rc;
-    }
-    free(c->offsets);
-    c->offsets = offsets;
-    c->n_offsets = n;
-    for (size_t m = 0; m < from->n_metrics; m++)
-        if (!kp_code_counts_find(c, from->metrics[m].name)) {
-            c->metrics[c->n_metrics++] = from->metrics[m];
-            from->metrics[m] = (struct kp_code_metric){0};
-            qsort(c->metrics, c->n_metrics, sizeof *c->metrics, by_metric_name);
-        }
-    return 0;
-}
-
 static int take_counts(struct joining *x, struct kp_result *r, struct kp_result *from, struct kp_store *store,
                        char **err)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < from->n_counts; i++) {
         struct kp_code_counts *c = &from->counts[i];
-        size_t k = 0;
         rc = code_id(x, store, c->code, &c->code, err);
-        while (k < r->n_counts && r->counts[k].code != c->code)
-            k++;
         if (!rc)
-            rc = k < r->n_counts ? merge_counts(&r->counts[k], c) : kp_result_add_counts(r, c);
+            rc = kp_counts_take(r, c);
     }
     return rc;
 }
