@@ -20,15 +20,30 @@ static int mark_missing(const char *metric, void *arg)
     return there ? 0 : kp_result_set_na(m->r, metric, m->why);
 }
 
+int kp_counters_mark(const struct kp_providers_setup *setup, const struct kp_provider *p, const char *why,
+                     struct kp_result *r)
+{
+    struct missing m = {r, why};
+    return kp_providers_each_asked(setup, p->bit, mark_missing, &m);
+}
+
 static int store_losses(const struct kp_counters *g, size_t result, struct kp_result *r)
 {
     int rc = 0;
-    for (size_t k = 0; !rc && g->rows && g->rows[k]; k++) {
-        struct missing m = {r, g->lost[k].why};
-        if (m.why && result >= g->lost[k].first)
-            rc = kp_providers_each_asked(g->setup, g->rows[k]->bit, mark_missing, &m);
-    }
+    for (size_t k = 0; !rc && g->rows && g->rows[k]; k++)
+        if (g->lost[k].why && result >= g->lost[k].first)
+            rc = kp_counters_mark(g->setup, g->rows[k], g->lost[k].why, r);
     return rc;
+}
+
+const char *kp_counters_lost(const struct kp_counters *g, size_t result)
+{
+    if (!g->only)
+        return NULL;
+    for (size_t k = 0; g->rows[k]; k++)
+        if (g->rows[k] == g->only && g->lost[k].why && result >= g->lost[k].first)
+            return g->lost[k].why;
+    return result < g->n_launches ? NULL : "out of memory";
 }
 
 int kp_counters_store(const struct kp_counters *g, size_t result, struct kp_result *r)
@@ -64,16 +79,21 @@ bool kp_counters_any(const struct kp_counters *g)
     return g->any;
 }
 
+void kp_counters_drop(struct kp_counters_launch *l)
+{
+    for (size_t s = 0; s < l->n_series; s++)
+        kp_series_free(&l->series[s]);
+    free(l->series);
+    free(l->counts);
+    *l = (struct kp_counters_launch){.counts = NULL};
+}
+
 void kp_counters_free(struct kp_counters *g)
 {
     if (!g)
         return;
-    for (size_t i = 0; i < g->n_launches; i++) {
-        for (size_t s = 0; s < g->launches[i].n_series; s++)
-            kp_series_free(&g->launches[i].series[s]);
-        free(g->launches[i].series);
-        free(g->launches[i].counts);
-    }
+    for (size_t i = 0; i < g->n_launches; i++)
+        kp_counters_drop(&g->launches[i]);
     free(g->launches);
     for (size_t i = 0; i < g->n_names; i++)
         free(g->names[i]);

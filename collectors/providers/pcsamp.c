@@ -140,6 +140,7 @@ const struct kp_provider kp_provider_pcsamp = {
     .what = "warp states are not sampled",
     .size = sizeof(struct pcsamp),
     .flushes = true,
+    .adds_up = true,
     .watch = pcsamp_watch,
     .begin = pcsamp_begin,
     .before = pcsamp_before,

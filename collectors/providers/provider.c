@@ -18,6 +18,11 @@ void *kp_provider_own(const struct kp_providers *x, const struct kp_provider *p)
     return x->own[kp_provider_number(x, p)];
 }
 
+bool kp_provider_wants(const struct kp_providers_window *w, size_t i)
+{
+    return !w->wanted || w->wanted[i];
+}
+
 void kp_provider_tell(struct kp_providers *x, const struct kp_provider *p, char *text)
 {
     size_t k = kp_provider_number(x, p);

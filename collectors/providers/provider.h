@@ -39,9 +39,10 @@ struct kp_provider;
 struct kp_counters {
     const struct kp_provider *const *rows; /* of those that gathered it */
     const struct kp_providers_setup *setup;
-    bool by_all;                 /* all providers took part, not only those with `carries` */
-    void *of[KP_PROVIDERS_MOST]; /* data of each provider */
-    bool any;                    /* there is something to evaluate */
+    bool by_all;                    /* all providers took part, not only those with `carries` */
+    void *of[KP_PROVIDERS_MOST];    /* data of each provider */
+    bool any;                       /* there is something to evaluate */
+    const struct kp_provider *only; /* the one that took part alone, without replay; NULL = another kind of window */
     struct kp_codes *codes;
     char **names; /* of the metrics of counts */
     size_t n_names;
@@ -66,6 +67,7 @@ struct kp_providers {
     struct kp_counters *gathered;     /* of the current window */
     uint64_t longest_ns;              /* of its launches */
     size_t next;                      /* launch of the current pass */
+    bool begun;                       /* it has begun, in a pass without replay */
     const struct kp_provider *kind;   /* of the current pass; NULL = none, or it failed */
     size_t part;                      /* which of the provider's groups of passes */
     size_t groups[KP_PROVIDERS_MOST]; /* of passes, in the current window */
@@ -82,6 +84,7 @@ struct kp_provider {
     const char *what; /* begins the line that reports a failure: "warp states are not sampled" */
     size_t size;      /* of its data in a collection, zeroed, see kp_provider_own */
     bool flushes;     /* its launches need cold caches */
+    bool adds_up;     /* what it gives of several launches of a kernel adds up; else one launch tells all */
     bool by_launch;   /* `before` begins to count or to sample, for a launch alone */
     bool by_time;     /* its preparation depends on how long launches take */
     /* The window exists for its counts, graphs included, and its failure is the window's. The failure of any other
@@ -137,6 +140,9 @@ size_t kp_provider_number(const struct kp_providers *x, const struct kp_provider
 /* Returns the provider's own data in the collection. */
 void *kp_provider_own(const struct kp_providers *x, const struct kp_provider *p);
 
+/* Whether launch `i` of the window has a result. */
+bool kp_provider_wants(const struct kp_providers_window *w, size_t i);
+
 /* Sets a line for the user, and owns it; replaces one that nobody has read. NULL = none. */
 void kp_provider_tell(struct kp_providers *x, const struct kp_provider *p, char *text);
 /* Does the same, but only the first time for each `what`. */
@@ -149,8 +155,14 @@ void kp_provider_complain(struct kp_providers *x, const struct kp_provider *p, b
 long kp_counters_name(struct kp_counters *g, const char *name);
 /* Adds one count of a launch. Without memory the launch is marked. */
 void kp_counters_add(struct kp_counters_launch *l, uint64_t code, uint32_t offset, size_t metric, uint64_t value);
+/* Frees what was gathered of a launch, which is as before it then. */
+void kp_counters_drop(struct kp_counters_launch *l);
 /* Puts the counts of a launch into `r`. 0 or -ENOMEM. */
 int kp_counters_store_counts(const struct kp_counters *g, struct kp_counters_launch *l, struct kp_result *r);
+
+/* Marks metrics of the provider that were asked for, and that `r` lacks, as missing for `why`. 0 or -ENOMEM. */
+int kp_counters_mark(const struct kp_providers_setup *setup, const struct kp_provider *p, const char *why,
+                     struct kp_result *r);
 
 /* Calls `fn` for each metric of the provider with that bit that sections or names need, except the series of
  * sections. Ends when `fn` returns other than 0, and returns that. */

@@ -65,15 +65,17 @@ size_t kp_providers_room(struct kp_providers *x)
 
 /* ---- passes ---- */
 
-static bool takes_part(const struct kp_providers *x, size_t k)
+/* Returns the groups of a provider that was asked for, whether it has failed since or not. */
+static size_t asked_groups(struct kp_providers *x, size_t k)
 {
     const struct kp_provider *p = x->rows[k];
-    return (!p->bit || x->setup.kinds & p->bit) && !x->gone[k];
+    bool asked = !p->bit || x->setup.kinds & p->bit;
+    return !asked ? 0 : p->groups ? p->groups(x) : 1;
 }
 
 static size_t groups_of(struct kp_providers *x, size_t k)
 {
-    return !takes_part(x, k) ? 0 : x->rows[k]->groups ? x->rows[k]->groups(x) : 1;
+    return x->gone[k] ? 0 : asked_groups(x, k);
 }
 
 size_t kp_providers_groups(struct kp_providers *x, enum kp_range_mode mode)
@@ -189,7 +191,7 @@ static size_t count_results(const struct kp_providers_window *w)
 {
     size_t n = 0;
     for (size_t i = 0; i < w->n_launches; i++)
-        n += w->wanted[i];
+        n += kp_provider_wants(w, i);
     return n;
 }
 
@@ -239,6 +241,9 @@ struct kp_counters *kp_providers_take(struct kp_providers *x)
             x->rows[k]->over(x);
     x->gathered = NULL;
     x->kind = NULL;
+    x->begun = false;
+    if (g && g->only && x->next < g->n_launches)
+        g->n_launches = x->next; /* the others were not made */
     return g;
 }
 
@@ -265,11 +270,11 @@ static int make_way(struct kp_providers *x)
     return rc;
 }
 
-int kp_providers_begin(struct kp_providers *x, size_t group, bool swept)
+/* Begins passes of x->kind, of its group x->part. */
+static int begin(struct kp_providers *x, bool swept)
 {
     x->next = 0;
     x->swept = swept;
-    x->kind = kind_at(x, group, &x->part);
     int rc = make_way(x);
     if (rc || !x->kind || !(rc = x->kind->begin(x)) || x->kind->carries)
         return rc;
@@ -277,6 +282,12 @@ int kp_providers_begin(struct kp_providers *x, size_t group, bool swept)
     fail(x, true, rc);
     x->gone[k] = rc != -ENOMEM && rc != KP_CUPTI_OUT_OF_MEMORY;
     return 0;
+}
+
+int kp_providers_begin(struct kp_providers *x, size_t group, bool swept)
+{
+    x->kind = kind_at(x, group, &x->part);
+    return begin(x, swept);
 }
 
 int kp_providers_start(struct kp_providers *x)
@@ -321,6 +332,23 @@ static bool has_failed(struct kp_providers *x, bool begins, int rc)
     return rc && x->kind;
 }
 
+/* Ends what a launch without replay had begun before the driver refused it: it belongs to no other launch. */
+static void drop_refused(struct kp_providers *x)
+{
+    struct kp_counters_launch *l = x->begun ? launch(x) : NULL;
+    x->begun = false;
+    if (!l)
+        return;
+    has_failed(x, false, x->kind->after(x, l));
+    kp_counters_drop(l);
+}
+
+/* Whether a pass of kp_providers_run is under way. */
+static bool runs(const struct kp_providers *x)
+{
+    return x->kind && x->gathered && x->gathered->only;
+}
+
 CUresult kp_providers_before(struct kp_providers *x, bool timed, bool *failed)
 {
     *failed = false;
@@ -328,7 +356,10 @@ CUresult kp_providers_before(struct kp_providers *x, bool timed, bool *failed)
         return CUDA_SUCCESS;
     CUresult driver = x->setup.driver->cuCtxSynchronize();
     if (driver == CUDA_SUCCESS)
+        drop_refused(x);
+    if (driver == CUDA_SUCCESS && x->kind)
         *failed = has_failed(x, x->kind->by_launch, x->kind->before(x, launch(x)));
+    x->begun = driver == CUDA_SUCCESS && runs(x);
     return driver;
 }
 
@@ -337,6 +368,7 @@ CUresult kp_providers_after(struct kp_providers *x, bool timed, bool *failed)
     bool due = is_due(x, false, timed);
     CUresult driver = due ? x->setup.driver->cuCtxSynchronize() : CUDA_SUCCESS;
     *failed = due && has_failed(x, false, x->kind->after(x, launch(x)));
+    x->begun = false;
     x->next++;
     return driver;
 }
@@ -352,29 +384,48 @@ int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t r
     return x->kind ? x->kind->count(x, swept && mode == KP_RANGE_AUTO ? 2 * room : room) : -ENOENT;
 }
 
-/* ---- runs of the program ---- */
+/* ---- passes without replay ---- */
 
 size_t kp_providers_beside(struct kp_providers *x)
 {
     size_t n = 0;
     for (size_t k = 0; x->rows[k]; k++)
-        n += x->rows[k]->carries ? 0 : groups_of(x, k);
+        n += x->rows[k]->carries ? 0 : asked_groups(x, k);
     return n;
 }
 
-/* Returns the index among all groups of that of kp_providers_beside. */
-static size_t beside_at(struct kp_providers *x, size_t group)
+/* Returns the provider of such a group, and which of the provider's groups it is. */
+static size_t beside_at(struct kp_providers *x, size_t group, size_t *part)
 {
-    size_t at = 0;
-    kp_providers_groups(x, KP_RANGE_AUTO);
-    for (size_t k = 0; x->rows[k]; at += x->groups[k++])
-        if (x->rows[k]->carries)
-            continue;
-        else if (group < x->groups[k])
-            return at + group;
-        else
-            group -= x->groups[k];
-    return at;
+    size_t k = 0;
+    for (; x->rows[k]; k++) {
+        size_t n = x->rows[k]->carries ? 0 : asked_groups(x, k);
+        if (group < n)
+            break;
+        group -= n;
+    }
+    *part = group;
+    return k;
+}
+
+struct kp_beside kp_providers_beside_at(struct kp_providers *x, size_t group)
+{
+    size_t part;
+    const struct kp_provider *p = x->rows[beside_at(x, group, &part)];
+    return (struct kp_beside){.adds_up = p && p->adds_up, .first = p && p->watch};
+}
+
+int kp_providers_beside_missing(struct kp_providers *x, size_t group, const char *why, struct kp_result *r)
+{
+    size_t part;
+    const struct kp_provider *p = x->rows[beside_at(x, group, &part)];
+    return p ? kp_counters_mark(&x->setup, p, why, r) : 0;
+}
+
+const char *kp_providers_why(struct kp_providers *x, size_t group)
+{
+    size_t part, k = beside_at(x, group, &part);
+    return x->rows[k] ? x->why[k] : NULL;
 }
 
 void kp_providers_carry(struct kp_providers *x, const struct kp_carry *carry)
@@ -384,22 +435,25 @@ void kp_providers_carry(struct kp_providers *x, const struct kp_carry *carry)
 
 bool kp_providers_run_flushes(struct kp_providers *x, bool beside, size_t group)
 {
+    size_t part, k = 0;
     if (beside)
-        return kp_providers_flushes(x, beside_at(x, group));
-    for (size_t k = 0; x->rows[k]; k++)
-        if (x->rows[k]->carries)
-            return x->rows[k]->flushes;
-    return false;
+        k = beside_at(x, group, &part);
+    while (!beside && x->rows[k] && !x->rows[k]->carries)
+        k++;
+    return x->rows[k] && x->rows[k]->flushes;
 }
 
-int kp_providers_run(struct kp_providers *x, size_t group, bool swept)
+int kp_providers_run(struct kp_providers *x, size_t group, size_t room, uint64_t longest_ns, bool swept)
 {
-    static const bool wanted[] = {true};
-    const struct kp_providers_window w = {.mode = KP_RANGE_AUTO, .swept = swept, .wanted = wanted, .n_launches = 1};
-    size_t at = beside_at(x, group);
-    int rc = kp_providers_window(x, &w);
-    if (!rc)
-        rc = kp_providers_begin(x, at, swept);
+    const struct kp_providers_window w = {.mode = KP_RANGE_AUTO, .swept = swept, .n_launches = room};
+    size_t k = beside_at(x, group, &x->part);
+    kp_providers_groups(x, KP_RANGE_AUTO);
+    int rc = x->rows[k] && !x->gone[k] ? kp_providers_window(x, &w) : -EIO;
+    if (rc)
+        return rc;
+    x->longest_ns = longest_ns;
+    x->kind = x->gathered->only = x->rows[k];
+    rc = begin(x, swept);
     if (!rc && !x->kind)
         rc = -EIO;
     return rc ? rc : kp_providers_start(x);

@@ -107,7 +107,7 @@ struct kp_providers_window {
     enum kp_range_mode mode;
     bool counted;       /* counted while the program launches, without replay */
     bool swept;         /* a kernel flushes the caches before each launch with a result */
-    const bool *wanted; /* for each launch of the window, in order, whether it has a result */
+    const bool *wanted; /* for each launch of the window, in order, whether it has a result; NULL = all have */
     size_t n_launches;
 };
 
@@ -172,12 +172,23 @@ void kp_providers_refused(struct kp_providers *x, const char *why);
  * called at its end, with the same `swept`. */
 int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room, bool swept, size_t list);
 
-/* Application replay: each run of the program is one pass. Returns the groups of the providers besides the counters,
- * each of which takes a run. */
+/* Where nothing is replayed, each group of the providers besides the counters has a pass of its own: in application
+ * replay a run of the program, in a rotation launches of each kernel. Returns their number, which stays when a provider
+ * fails for good. */
 size_t kp_providers_beside(struct kp_providers *x);
-/* Begins and starts the pass of such a group, for one launch with a result; kp_providers_stop ends it. Returns 0 or a
- * code. */
-int kp_providers_run(struct kp_providers *x, size_t group, bool swept);
+/* What a rotation needs to know of such a group. */
+struct kp_beside {
+    bool adds_up; /* what several launches of a kernel give adds up; else one launch tells all */
+    bool first;   /* it has to see the first launch of each function, before anything is counted */
+};
+struct kp_beside kp_providers_beside_at(struct kp_providers *x, size_t group);
+/* Marks what the group would have given, and `r` lacks, as missing for `why`. 0 or -ENOMEM. Any thread. */
+int kp_providers_beside_missing(struct kp_providers *x, size_t group, const char *why, struct kp_result *r);
+/* Begins and starts the pass of such a group, for at most `room` launches with a result, of which the longest takes
+ * about so long (0 = not known); kp_providers_stop ends it. Returns 0, or a code, which kp_providers_why explains. */
+int kp_providers_run(struct kp_providers *x, size_t group, size_t room, uint64_t longest_ns, bool swept);
+/* Returns why the group's provider last failed, NULL = it has not; valid until it fails again. */
+const char *kp_providers_why(struct kp_providers *x, size_t group);
 /* A pass of a list that takes several, each in a run of its own: the counter data goes from run to run in files. */
 struct kp_carry {
     size_t pass;      /* from 0 on */
@@ -206,6 +217,8 @@ char *kp_providers_complaint(struct kp_providers *x);
 
 /* ---- results ---- */
 
+/* Returns why launch `result` lacks all that a pass of kp_providers_run gathers, or NULL. Valid as long as `g`. */
+const char *kp_counters_lost(const struct kp_counters *g, size_t result);
 /* Whether there is anything to evaluate. */
 bool kp_counters_any(const struct kp_counters *g);
 /* Evaluates into results[i], one for each wanted launch, all different. It is slow (0.5 to 1.6 ms a launch and

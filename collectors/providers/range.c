@@ -273,9 +273,9 @@ static size_t ranges_expected(const struct kp_providers *x)
     size_t n = 0;
     for (size_t i = 0; i < w->n_launches; i++)
         if (w->mode == KP_RANGE_AUTO)
-            n += 1 + (x->swept && w->wanted[i]);
+            n += 1 + (x->swept && kp_provider_wants(w, i));
         else
-            n += w->wanted[i];
+            n += kp_provider_wants(w, i);
     return n;
 }
 
@@ -286,10 +286,10 @@ static void map_ranges(const struct kp_providers *x, struct counted *k)
     size_t range = 0;
     k->n_results = 0;
     for (size_t i = 0; i < w->n_launches; i++) {
-        range += x->swept && w->mode == KP_RANGE_AUTO && w->wanted[i];
-        if (w->wanted[i])
+        range += x->swept && w->mode == KP_RANGE_AUTO && kp_provider_wants(w, i);
+        if (kp_provider_wants(w, i))
             k->ranges[k->n_results++] = range;
-        range += w->mode == KP_RANGE_AUTO || w->wanted[i];
+        range += w->mode == KP_RANGE_AUTO || kp_provider_wants(w, i);
     }
 }
 

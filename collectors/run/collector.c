@@ -40,6 +40,7 @@ struct flight {
     unsigned timed;             /* passes still to be timed: the first takes longer */
     uint64_t launched, longest; /* ns: when the current launch was issued; duration of the longest one */
     uint64_t asked, counts;     /* clock, ns: when counting in one pass was asked for, and when it began */
+    bool beside;                /* that pass is not for the counters */
 };
 
 static const char *const stage_words[] = {
@@ -315,6 +316,16 @@ size_t kp_collector_beside(struct kp_collector *c)
     return kp_providers_beside(c->providers);
 }
 
+struct kp_beside kp_collector_beside_at(struct kp_collector *c, size_t group)
+{
+    return kp_providers_beside_at(c->providers, group);
+}
+
+int kp_collector_beside_missing(struct kp_collector *c, size_t group, const char *why, struct kp_result *r)
+{
+    return kp_providers_beside_missing(c->providers, group, why, r);
+}
+
 size_t kp_collector_room(struct kp_collector *c)
 {
     return kp_providers_room(c->providers);
@@ -580,25 +591,22 @@ static void prepare_cold(struct flight *f)
     f->cold = c->flush && f->flush == CUDA_SUCCESS && !prepare_flush(f);
 }
 
-static int start_counting(struct flight *f, size_t room, size_t list)
-{
-    struct kp_collector *c = f->c;
-    bool swept = f->cold && kp_flush_is_kernel(c->flush);
-    return c->setup.beside ? kp_providers_run(c->providers, c->setup.beside - 1, swept)
-                           : kp_providers_count(c->providers, f->mode, room, swept, list);
-}
-
-int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why)
+static struct flight *new_count(struct kp_collector *c, enum kp_range_mode mode)
 {
     struct flight *f = calloc(1, sizeof(*f));
-    *why = NULL;
-    if (f)
-        *f = (struct flight){.c = c, .mode = mode, .main = true, .asked = kp_clock_ns()};
-    if (f)
-        prepare_cold(f);
-    int rc = f ? start_counting(f, room, list) : -ENOMEM;
+    if (!f)
+        return NULL;
+    *f = (struct flight){.c = c, .mode = mode, .main = true, .asked = kp_clock_ns()};
+    prepare_cold(f);
+    return f;
+}
+
+/* Goes on with a count that has begun, or failed to with code `rc`: then *why has the reason, unless it is known. */
+static int begun(struct kp_collector *c, struct flight *f, int rc, char **why)
+{
     if (rc) {
-        *why = kp_library_explain(c->setup.cupti, stage_words[KP_STAGE_START], rc);
+        if (!*why)
+            *why = kp_library_explain(c->setup.cupti, stage_words[KP_STAGE_START], rc);
         kp_counters_free(kp_providers_take(c->providers));
         free(f);
         return -1;
@@ -607,6 +615,31 @@ int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, si
     f->counts = kp_clock_ns();
     c->counting = f;
     return 0;
+}
+
+int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why)
+{
+    struct flight *f = new_count(c, mode);
+    bool swept = f && f->cold && kp_flush_is_kernel(c->flush);
+    int rc = -ENOMEM;
+    *why = NULL;
+    if (f)
+        f->beside = c->setup.beside;
+    if (f)
+        rc = f->beside ? kp_providers_run(c->providers, c->setup.beside - 1, 1, 0, swept)
+                       : kp_providers_count(c->providers, mode, room, swept, list);
+    return begun(c, f, rc, why);
+}
+
+int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room, uint64_t longest_ns, char **why)
+{
+    struct flight *f = new_count(c, KP_RANGE_AUTO);
+    int rc = f ? kp_providers_run(c->providers, group, room, longest_ns, false) : -ENOMEM;
+    const char *known = rc ? kp_providers_why(c->providers, group) : NULL;
+    *why = known ? kp_strdup(known) : NULL;
+    if (f)
+        f->beside = true;
+    return begun(c, f, rc, why);
 }
 
 const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c)
@@ -638,7 +671,7 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
     c->counting = NULL;
     f->job = &copy;
     f->out = out;
-    if (!c->setup.beside)
+    if (!f->beside)
         open_window(f, true); /* without memory, the decoded counters are dropped */
     end_pass(f);
     out->counters = kp_providers_take(c->providers);

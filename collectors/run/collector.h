@@ -114,10 +114,13 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
  * passes: see struct kp_carry. Copies nothing: all must live until kp_collector_count_end. NULL = the list takes one.
  */
 void kp_collector_carry(struct kp_collector *c, const struct kp_carry *carry);
-/* Returns the groups of passes besides the counters, each of which takes a run of the program where nothing is
- * replayed.
+/* Returns the groups of passes besides the counters: where nothing is replayed, each takes a run of the program, or
+ * launches of its own.
  */
 size_t kp_collector_beside(struct kp_collector *c);
+/* As kp_providers_beside_at and kp_providers_beside_missing, which any thread may call. */
+struct kp_beside kp_collector_beside_at(struct kp_collector *c, size_t group);
+int kp_collector_beside_missing(struct kp_collector *c, size_t group, const char *why, struct kp_result *r);
 
 /* Returns the loss of additional passes since the last call, as kp_providers_complaint. */
 char *kp_collector_complaint(struct kp_collector *c);
@@ -126,6 +129,8 @@ char *kp_collector_complaint(struct kp_collector *c);
  * the hooks around it. `room`: the most launches; `list`: which list of the plan for such launches. 0, or -1 with *why
  * (malloc'ed). */
 int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why);
+/* Does so for such a group, of kernels alone. `longest_ns`: about how long the longest launch takes; 0 = not known. */
+int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room, uint64_t longest_ns, char **why);
 const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c);
 void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out);
 
