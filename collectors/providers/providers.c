@@ -201,7 +201,7 @@ static void open_launches(struct kp_providers *x, struct kp_counters *g)
     size_t results = count_results(&x->window);
     g->any = true;
     for (size_t k = 0; x->rows[k]; k++)
-        if (!x->groups[k] && x->why[k]) /* has failed for good */
+        if (!x->groups[k] && x->why[k] && !x->window.alone) /* has failed for good */
             lose(x, k, 0, x->why[k]);
     g->launches = calloc(results + 1, sizeof(*g->launches));
     if (g->launches)
@@ -445,7 +445,7 @@ bool kp_providers_run_flushes(struct kp_providers *x, bool beside, size_t group)
 
 int kp_providers_run(struct kp_providers *x, size_t group, size_t room, uint64_t longest_ns, bool swept)
 {
-    const struct kp_providers_window w = {.mode = KP_RANGE_AUTO, .swept = swept, .n_launches = room};
+    const struct kp_providers_window w = {.mode = KP_RANGE_AUTO, .swept = swept, .n_launches = room, .alone = true};
     size_t k = beside_at(x, group, &x->part);
     kp_providers_groups(x, KP_RANGE_AUTO);
     int rc = x->rows[k] && !x->gone[k] ? kp_providers_window(x, &w) : -EIO;

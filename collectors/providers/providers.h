@@ -109,6 +109,7 @@ struct kp_providers_window {
     bool swept;         /* a kernel flushes the caches before each launch with a result */
     const bool *wanted; /* for each launch of the window, in order, whether it has a result; NULL = all have */
     size_t n_launches;
+    bool alone; /* one provider takes part, without replay */
 };
 
 struct kp_providers;

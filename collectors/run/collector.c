@@ -525,7 +525,7 @@ char *kp_collector_complaint(struct kp_collector *c)
 static int open_window(struct flight *f, bool counted)
 {
     bool swept = counted && f->cold && kp_flush_is_kernel(f->c->flush);
-    const struct kp_providers_window w = {f->mode, counted, swept, f->job->wanted, f->job->n_launches};
+    const struct kp_providers_window w = {f->mode, counted, swept, f->job->wanted, f->job->n_launches, false};
     return kp_providers_window(f->c->providers, &w);
 }
 

@@ -824,6 +824,108 @@ static void test_counting(void **state)
     assert_int_equal(kp_test_count("disable"), kp_test_count("enable"));
 }
 
+/* Runs the window without replay for a group besides the counters; the driver refuses launch `refused` at first. */
+static void run_beside(const char *letters, size_t group, size_t refused)
+{
+    enum { ROOM = MOST };
+    char *why = NULL;
+    free_results();
+    kp_test_window_of(letters);
+    if (kp_collector_beside_begin(t.c, group, ROOM, 0, &why))
+        fail_msg("%s", why);
+    const struct kp_issue_hooks *hooks = kp_collector_count_hooks(t.c);
+    for (size_t i = 0; i < w->n; i++) {
+        for (bool again = i == refused; w->wanted[i]; again = false) {
+            assert_int_equal(hooks->before(hooks->arg, NULL), CUDA_SUCCESS);
+            if (!again)
+                break;
+        }
+        assert_int_equal(kp_test_window_launch(i), CUDA_SUCCESS);
+        if (w->wanted[i])
+            assert_int_equal(hooks->after(hooks->arg), CUDA_SUCCESS);
+    }
+    kp_collector_count_end(t.c, &w->job, &t.out);
+}
+
+/* Groups of a rotation: launches as they come, each with what its provider gives, and nothing else. */
+static void test_groups_without_replay(void **state)
+{
+    static const struct {
+        unsigned kind;
+        bool adds_up, first;
+    } groups[] = {{KP_PROVIDER_PCSAMP, true, true},
+                  {KP_PROVIDER_SASS, false, false},
+                  {KP_PROVIDER_PM, false, false},
+                  {KP_PROVIDER_PM, false, false}};
+    enum { ALL = KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS | KP_PROVIDER_PM };
+    (void)state;
+    take_reference("AiCI");
+    open_collector();
+    assert_int_equal(kp_collector_beside(t.c), sizeof(groups) / sizeof(*groups));
+    for (size_t refused = 0; refused < 5; refused++)
+        for (size_t g = 0; g < sizeof(groups) / sizeof(*groups); g++) {
+            struct kp_beside b = kp_collector_beside_at(t.c, g);
+            assert_true(b.adds_up == groups[g].adds_up && b.first == groups[g].first);
+            run_beside("AiCI", g, refused);
+            for (size_t i = 0; i < w->n_wanted; i++)
+                assert_null(kp_counters_lost(t.out.counters, i));
+            evaluate();
+            check_absent(ALL & ~groups[g].kind);
+            for (size_t i = 0, next = 0; i < w->n; i++) {
+                const struct kp_result *r = &t.results[next];
+                next += w->wanted[i];
+                if (w->wanted[i] && groups[g].kind == KP_PROVIDER_PCSAMP)
+                    check_samples(r, i);
+                if (w->wanted[i] && groups[g].kind == KP_PROVIDER_SASS)
+                    check_counts(r, i);
+                if (w->wanted[i] && groups[g].kind == KP_PROVIDER_PM)
+                    assert_int_equal(kp_result_find_series(r, series[g - 2])->n_values,
+                                     samples_of(kp_test_kernel_names[w->kernel[i]]));
+                assert_null(w->wanted[i] ? kp_result_find(r, counter) : NULL);
+            }
+        }
+    assert_int_equal(kp_test_count("save") + kp_test_count("restore"), 0);
+    check_complaints(0);
+}
+
+/* What fails costs the launches from there on, with the reason; a provider that is gone keeps its number. */
+static void test_groups_that_fail(void **state)
+{
+    static const struct {
+        const char *call, *metric;
+        size_t group;
+    } rows[] = {{"pc-data", "smsp__pcsamp_sample_count", 0}, {"sass-flush", "thread_inst_executed_true", 1}};
+    char *why = NULL;
+    (void)state;
+    ask_for_all();
+    open_collector();
+    for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
+        kp_test_fail(rows[k].call, k ? 2 : 4, FAILS); /* of the second launch; warp states are read before it, too */
+        run_beside("AIC", rows[k].group, SIZE_MAX);
+        kp_test_fail(rows[k].call, 0, 0);
+        assert_null(kp_counters_lost(t.out.counters, 0));
+        assert_true(kp_counters_lost(t.out.counters, 1) && kp_counters_lost(t.out.counters, 2));
+        evaluate();
+        assert_true(k ? t.results[0].n_counts > 0 : number(&t.results[0], rows[k].metric) > 0);
+        assert_int_equal(kp_result_find(&t.results[1], rows[k].metric)->kind, KP_VALUE_NA);
+    }
+    check_complaints(KP_PROVIDER_PCSAMP | KP_PROVIDER_SASS);
+    kp_test_fail("pc-on", 1, FAILS);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(kp_collector_beside_begin(t.c, 0, MOST, 0, &why), -1);
+        assert_true(has_prefix(why, words[0].text));
+        free(why);
+    }
+    kp_test_fail("pc-on", 0, 0);
+    assert_int_equal(kp_collector_beside(t.c), 4);
+    run_beside("A", 1, SIZE_MAX);
+    assert_null(kp_counters_lost(t.out.counters, 0));
+    evaluate();
+    check_counts(&t.results[0], 0);
+    assert_int_equal(kp_collector_beside_missing(t.c, 0, "gone", &t.results[0]), 0);
+    assert_string_equal(kp_result_find(&t.results[0], rows[0].metric)->text, "gone");
+}
+
 /* Each kind by itself. */
 static void test_single_kinds(void **state)
 {
@@ -1479,6 +1581,8 @@ int main(void)
         ON_FAKE(test_rest_lost),
         ON_FAKE(test_user_range),
         ON_FAKE(test_counting),
+        ON_FAKE(test_groups_without_replay),
+        ON_FAKE(test_groups_that_fail),
         ON_FAKE(test_single_kinds),
         ON_FAKE(test_without_counters),
         ON_FAKE(test_every_failure),
