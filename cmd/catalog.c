@@ -424,7 +424,7 @@ int kp_catalog_cost(struct kp_catalog *c, const struct kp_section *const *sectio
         *metrics += p->metrics[i].group != KP_CANNOT_COLLECT || p->metrics[i].composed;
     *passes = p->passes;
     kp_plan_free(p);
-    if (one_pass || rotates)
+    if (one_pass)
         return 0;
     const struct kp_providers_query query = {c->cupti, c->chip, c->major, c->minor, sections, n};
     return kp_providers_cost(&query, metrics, passes);

@@ -12,6 +12,7 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "collectors/code/cubin.h"
+#include "collectors/code/sass.h"
 #include "collectors/facts/topology.h"
 #include "collectors/model/sampling.h"
 #include "collectors/providers/library.h"
@@ -30,9 +31,14 @@
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
+#include "report/define/derive_source.h"
 
 static const char foreign_buffers[] = "the timeline ends where another user of CUPTI in this process, such as a "
                                       "framework's own profiler, takes the activity records";
+
+static const char beside_timeline[] =
+    "samples of warps, counts by instruction and samples over time are not collected of "
+    "launches that take turns, as a timeline is recorded";
 
 static struct kp_context *contexts;
 static atomic_uint generation;
@@ -376,7 +382,7 @@ static void read_machine(const struct kp_context_setup *setup, struct kp_context
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     int rc = kp_library_chip(loaded.cupti, c->device.device, &c->chip);
-    if (!setup->one_pass || setup->run)
+    if (!setup->one_pass || setup->run || setup->rotates)
         c->extras = kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
                                         c->device.cc_minor);
     /* All runs must plan alike, and the first one counts nothing: no profiler refuses its plan. */
@@ -491,10 +497,10 @@ void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_conte
         without_counters(c, kp_library_explain(loaded.cupti, "cannot ask for counters", rc));
         return;
     }
+    kp_rotation_end(c->rotation); /* asks the collector */
+    c->rotation = NULL;
     kp_collector_close(c->collector, true);
     c->collector = NULL;
-    kp_rotation_end(c->rotation);
-    c->rotation = NULL;
     kp_plan_free(c->plan);
     c->plan = NULL;
     kp_plan_free(c->one_pass);
@@ -505,15 +511,54 @@ void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_conte
         open_collector(setup, c);
 }
 
+static bool adds_up(void *of, size_t i)
+{
+    return kp_collector_beside_at(of, i).adds_up;
+}
+
+static bool is_first(void *of, size_t i)
+{
+    return kp_collector_beside_at(of, i).first;
+}
+
+static int set_missing(void *of, size_t i, const char *why, struct kp_result *r)
+{
+    return kp_collector_beside_missing(of, i, why, r);
+}
+
+static int derive_source(void *of, struct kp_result *r)
+{
+    struct kp_lookup code = kp_codes_lookup(loaded.codes);
+    (void)of;
+    return kp_derive_source(r, loaded.codes ? &code : NULL, kp_sass_category);
+}
+
+/* Returns what launches of a rotation are collected for besides the counters. Activity records, of which a timeline is
+ * made, go together with none of that. */
+static struct kp_rotation_extras extras_of(const struct kp_context *c)
+{
+    struct kp_rotation_extras extras = {.n = kp_collector_beside(c->collector),
+                                        .adds_up = adds_up,
+                                        .is_first = is_first,
+                                        .missing = set_missing,
+                                        .derive = derive_source,
+                                        .of = c->collector};
+    if (extras.n && kp_timeline_is_on()) {
+        kp_session_warn(KP_FAILURE_IN_PART, beside_timeline);
+        extras.n = 0;
+    }
+    return extras;
+}
+
 struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
-    if (c->rotation || !c->collector || c->no_counters || !kp_plan_counts(c->plan))
+    if (c->rotation || !c->collector || c->no_counters ||
+        !(kp_plan_counts(c->plan) || kp_collector_beside(c->collector)))
         return c->rotation;
+    struct kp_rotation_extras extras = extras_of(c);
     c->rotation = setup->falls_back ? kp_rotation_new_beside(o->rotate_launches)
-                                    : kp_rotation_new(c->plan, o->rotate_launches, o->rotate_time);
-    if (setup->falls_back && c->extras) /* which a rotation does not collect */
-        kp_outcome_failed(KP_FAILURE_IN_PART);
+                                    : kp_rotation_new(c->plan, &extras, o->rotate_launches, o->rotate_time);
     return c->rotation;
 }
 
@@ -526,7 +571,8 @@ static bool plan_turns(const struct kp_context_setup *setup, struct kp_context *
                       KP_PLAN_ROTATE | (o->apply_rules ? KP_PLAN_RULES : 0), &c->turns, &err);
     free(err);
     kp_worker_drain(KP_FOREVER); /* the worker may be collecting */
-    return !rc && c->turns->n_groups && !kp_rotation_set_plan(c->rotation, c->turns);
+    struct kp_rotation_extras extras = extras_of(c);
+    return !rc && c->turns->n_groups + extras.n && !kp_rotation_set_plan(c->rotation, c->turns, &extras);
 }
 
 bool kp_context_turns(const struct kp_context_setup *setup, struct kp_context *c)
@@ -596,8 +642,8 @@ static void free_functions(struct kp_context *c)
 
 static void free_context(struct kp_context *c, bool alive)
 {
+    kp_rotation_end(c->rotation); /* asks the collector */
     kp_collector_close(c->collector, alive && !c->dead);
-    kp_rotation_end(c->rotation);
     kp_plan_free(c->plan);
     kp_plan_free(c->one_pass);
     kp_plan_free(c->turns);

@@ -14,6 +14,7 @@
 #include "collectors/plan/alike.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
+#include "report/model/counts.h"
 
 enum {
     KEY_BUCKETS = 256,
@@ -57,7 +58,9 @@ struct kp_rotation_key {
     uint64_t *collected;          /* of each group, by the collecting thread: launches that counted it, */
     uint64_t received;            /* all that ended, */
     struct kp_result result;
-    double *canaries[CANARIES]; /* their values, of `n_canaries` launches each */
+    atomic_uint_fast64_t longest; /* duration that was counted, ns */
+    bool is_new;                  /* no other key has its function */
+    double *canaries[CANARIES];   /* their values, of `n_canaries` launches each */
     size_t n_canaries[CANARIES];
     char *lost;       /* why the last launch that counted nothing did not, or NULL */
     bool is_begun;    /* `result` has a launch */
@@ -75,9 +78,14 @@ struct kp_rotation {
     bool beside; /* the replay of others */
     uint64_t each;
     uint64_t time, until; /* ns; until: the clock's time at its end, 0 = no launch has been counted */
-    size_t groups, first; /* first: where the walk begins */
+    struct kp_rotation_extras extras;
+    size_t groups, lists; /* all, and those of the plan, which come first */
+    size_t first;         /* list that the walk begins at */
+    size_t opening;       /* group that the first launch of each function counts; SIZE_MAX = any */
+    uint64_t needed;      /* launches of a key, for all groups */
     size_t *failures;     /* of each group */
     bool *given_up;
+    char *_Atomic *why_given_up; /* NULL = it is not, or the reason is not known */
     size_t n_given_up, n_keys;
     atomic_bool is_over; /* the time */
     struct kp_rotation_key *keys[KEY_BUCKETS];
@@ -139,6 +147,33 @@ static struct place *add_place(struct kp_rotation_key *k, CUfunction f)
     return p;
 }
 
+/* Calls `fn` for each key. */
+static void each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_key *k, void *arg), void *arg)
+{
+    for (size_t b = 0; b < KEY_BUCKETS; b++)
+        for (struct kp_rotation_key *k = r->keys[b]; k; k = k->next)
+            fn(k, arg);
+}
+
+struct function {
+    const char *mangled;
+    bool is_known;
+};
+
+static void look_at_function(struct kp_rotation_key *k, void *arg)
+{
+    struct function *f = arg;
+    f->is_known |= !strcmp(k->mangled, f->mangled);
+}
+
+static bool is_new_function(const struct kp_rotation *r, const char *mangled)
+{
+    struct function f = {mangled, false};
+    if (r->opening != SIZE_MAX)
+        each_key(r, look_at_function, &f);
+    return !f.is_known;
+}
+
 static struct kp_rotation_key *new_key(struct kp_rotation *r, const struct shape *s, const char *mangled)
 {
     struct kp_rotation_key *k = calloc(1, sizeof(*k));
@@ -150,6 +185,7 @@ static struct kp_rotation_key *new_key(struct kp_rotation *r, const struct shape
     k->taken = calloc(r->groups + 1, sizeof(*k->taken));
     k->collected = calloc(r->groups + 1, sizeof(*k->collected));
     k->lacking = k->untaken = r->groups - r->n_given_up;
+    k->is_new = is_new_function(r, mangled);
     if (k->mangled && k->taken && k->collected)
         return k;
     free(k->mangled);
@@ -214,23 +250,27 @@ void kp_rotation_forget(void)
 
 /* ---- the walk ---- */
 
-/* Calls `fn` for each key. */
-static void each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_key *k, void *arg), void *arg)
+size_t kp_rotation_extra_of(const struct kp_rotation *r, size_t group)
 {
-    for (size_t b = 0; b < KEY_BUCKETS; b++)
-        for (struct kp_rotation_key *k = r->keys[b]; k; k = k->next)
-            fn(k, arg);
+    return group < r->lists ? SIZE_MAX : group - r->lists;
 }
 
-/* Returns how many launches of the key are to count a group by now. */
-static uint64_t wanted_of(const struct kp_rotation_key *k)
+/* Returns how many launches of a key are to count a group in the end. */
+static uint64_t each_of(const struct kp_rotation *r, size_t group)
 {
-    return k->of->beside && k->untaken ? 1 : k->of->each;
+    size_t extra = kp_rotation_extra_of(r, group);
+    return extra == SIZE_MAX || r->extras.adds_up(r->extras.of, extra) ? r->each : 1;
+}
+
+/* Returns how many are to count it by now. */
+static uint64_t wanted_of(const struct kp_rotation_key *k, size_t group)
+{
+    return k->of->beside && k->untaken ? 1 : each_of(k->of, group);
 }
 
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group)
 {
-    return k->taken[group] < wanted_of(k) && !k->of->given_up[group];
+    return k->taken[group] < wanted_of(k, group) && !k->of->given_up[group];
 }
 
 bool kp_rotation_lacks_any(const struct kp_rotation_key *k)
@@ -265,12 +305,46 @@ size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t wi
     return d.keys;
 }
 
+/* Whether the first launch of the key's function is still to count the group that has to see it. */
+static bool opens(const struct kp_rotation_key *k)
+{
+    const struct kp_rotation *r = k->of;
+    return r->opening != SIZE_MAX && k->is_new && !k->taken[r->opening] && !r->given_up[r->opening];
+}
+
+bool kp_rotation_waits(const struct kp_rotation_key *k, size_t group)
+{
+    return opens(k) && group != k->of->opening;
+}
+
+struct longest {
+    size_t group;
+    uint64_t ns;
+};
+
+static void look_for_longest(struct kp_rotation_key *k, void *arg)
+{
+    struct longest *l = arg;
+    uint64_t ns = atomic_load(&k->longest);
+    if (ns > l->ns && kp_rotation_lacks(k, l->group))
+        l->ns = ns;
+}
+
+uint64_t kp_rotation_longest(const struct kp_rotation *r, size_t group)
+{
+    struct longest l = {.group = group};
+    each_key(r, look_for_longest, &l);
+    return l.ns;
+}
+
 size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_key *k, uint64_t within)
 {
     size_t best = 0, most = 0;
     bool found = false;
+    if (opens(k))
+        return r->opening;
     for (size_t n = 0; n < r->groups; n++) {
-        size_t g = (r->first + n) % r->groups;
+        size_t g = n < r->lists ? (r->first + n) % r->lists : n;
         if (!kp_rotation_lacks(k, g))
             continue;
         size_t keys = kp_rotation_demand(r, g, within);
@@ -321,13 +395,13 @@ void kp_rotation_take(struct kp_rotation_key *k, size_t group)
         k->of->until = kp_clock_ns() + k->of->time;
     if (!k->taken[group]++ && !k->of->given_up[group])
         k->untaken--;
-    if (k->taken[group] == k->of->each && !k->of->given_up[group] && !--k->lacking)
+    if (k->taken[group] == each_of(k->of, group) && !k->of->given_up[group] && !--k->lacking)
         set_complete(k, true);
 }
 
 void kp_rotation_untake(struct kp_rotation_key *k, size_t group)
 {
-    if (k->taken[group]-- == k->of->each && !k->of->given_up[group] && !k->lacking++)
+    if (k->taken[group]-- == each_of(k->of, group) && !k->of->given_up[group] && !k->lacking++)
         set_complete(k, false);
     if (!k->taken[group] && !k->of->given_up[group])
         k->untaken++;
@@ -352,17 +426,18 @@ static void stop_lacking(struct kp_rotation_key *k, void *arg)
 {
     const size_t *group = arg;
     k->untaken -= !k->taken[*group];
-    if (k->taken[*group] < k->of->each && !--k->lacking)
+    if (k->taken[*group] < each_of(k->of, *group) && !--k->lacking)
         set_complete(k, true);
 }
 
-void kp_rotation_failed(struct kp_rotation *r, size_t group)
+void kp_rotation_failed(struct kp_rotation *r, size_t group, const char *why)
 {
     if (r->given_up[group] || ++r->failures[group] < MOST_FAILURES)
         return;
     each_key(r, stop_lacking, &group);
     r->given_up[group] = true;
     r->n_given_up++;
+    atomic_store(&r->why_given_up[group], why ? kp_strdup(why) : NULL);
 }
 
 /* ---- results ---- */
@@ -376,7 +451,7 @@ static uint64_t launches_of(const struct kp_rotation_key *k)
 }
 
 /* Adds the values that a further launch has counted. */
-static int merge(struct kp_rotation_key *k, const struct kp_result *counted)
+static int merge(struct kp_rotation_key *k, size_t group, struct kp_result *counted)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < counted->n_metrics; i++) {
@@ -388,7 +463,26 @@ static int merge(struct kp_rotation_key *k, const struct kp_result *counted)
         else if (!kp_result_find(&k->result, m->name))
             rc = kp_result_set_na(&k->result, m->name, m->text ? m->text : "");
     }
-    return rc;
+    if (rc || group < k->of->lists)
+        return rc;
+    rc = kp_counts_add_launch(&k->result, counted);
+    return rc ? rc : kp_result_take(&k->result, counted);
+}
+
+/* Takes back that a launch misses what an extra group would have given: another launch may have it. */
+static void unmark(const struct kp_rotation *r, size_t group, struct kp_result *counted)
+{
+    struct kp_result marked = {.n_metrics = 0};
+    size_t extra = kp_rotation_extra_of(r, group);
+    if (extra == SIZE_MAX)
+        return;
+    r->extras.missing(r->extras.of, extra, "", &marked);
+    for (size_t i = 0; i < marked.n_metrics; i++) {
+        const struct kp_metric *m = kp_result_find(counted, marked.metrics[i].name);
+        if (m && m->kind == KP_VALUE_NA)
+            kp_result_remove(counted, marked.metrics[i].name);
+    }
+    kp_result_free(&marked);
 }
 
 /* Notes of each counter of the plan that one launch has counted it. */
@@ -430,6 +524,8 @@ static void keep_canaries(struct kp_rotation_key *k, const struct kp_result *cou
             continue;
         grown[k->n_canaries[i]++] = m->real;
         k->canaries[i] = grown;
+        if (!i && m->real > (double)atomic_load(&k->longest)) /* the duration */
+            atomic_store(&k->longest, (uint64_t)m->real);
     }
 }
 
@@ -450,6 +546,19 @@ static void say_missing(const struct kp_rotation_key *k, const struct kp_launch_
              k->lost ? "; " : "", k->lost ? k->lost : "");
 }
 
+/* Says of extra groups that were not counted what is missing, and why. */
+static int mark_extras(const struct kp_rotation_key *k, const char *why, struct kp_result *r)
+{
+    const struct kp_rotation *of = k->of;
+    int rc = 0;
+    for (size_t g = of->lists; !rc && g < of->groups; g++) {
+        const char *given_up = atomic_load(&of->why_given_up[g]);
+        if (!k->collected[g])
+            rc = of->extras.missing(of->extras.of, g - of->lists, given_up ? given_up : why, r);
+    }
+    return rc;
+}
+
 /* Fills the header of `r`, and what follows from the counted values. What the first launch of a key beside a replay has
  * counted is a group, too. */
 static void complete(struct kp_rotation_key *k, struct kp_result *r)
@@ -463,7 +572,10 @@ static void complete(struct kp_rotation_key *k, struct kp_result *r)
     l->passes = l->groups_counted;
     say_missing(k, l, why, sizeof(why));
     int rc = kp_plan_store_missing(k->of->plan, why, r);
+    rc = rc ? rc : mark_extras(k, why, r);
     rc = rc ? rc : kp_plan_compose(k->of->plan, r);
+    if (!rc && k->of->extras.n)
+        rc = k->of->extras.derive(k->of->extras.of, r);
     rc = rc ? rc : kp_plan_derive(k->of->plan, r);
     rc = rc ? rc : kp_plan_spread(k->of->plan, r);
     if (!rc && !are_alike(k, why, sizeof(why)))
@@ -490,7 +602,12 @@ static void pass_on(struct kp_rotation_key *k)
 static void enter(struct kp_rotation_key *k)
 {
     struct kp_result whole, counted;
-    if (kp_result_copy(&k->result, &whole)) {
+    int rc = kp_result_copy(&k->result, &whole);
+    if (!rc && kp_counts_copy(&k->result, &whole)) {
+        kp_result_free(&whole);
+        rc = -ENOMEM;
+    }
+    if (rc) {
         kp_session_warn(KP_FAILURE_MEMORY, "out of memory: values of launches are missing");
         return;
     }
@@ -533,7 +650,7 @@ static bool is_told_now(const struct kp_rotation_key *k)
     const struct kp_rotation *r = k->of;
     if (r->beside && !k->has_entry)
         return false;
-    return k->received == r->each * r->groups || (r->beside && !k->entered && groups_counted(k) == r->groups);
+    return k->received == r->needed || (r->beside && !k->entered && groups_counted(k) == r->groups);
 }
 
 void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why)
@@ -546,12 +663,13 @@ void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_resu
     if (why) {
         free(k->lost);
         k->lost = kp_strdup(why);
+        unmark(k->of, group, counted);
     } else {
         k->collected[group]++;
     }
     if (!k->is_begun)
         begin(k, counted);
-    else if (merge(k, counted))
+    else if (merge(k, group, counted))
         k->result.lossy = true;
     k->result.launch.profiler_ns += ns;
     if (is_told_now(k))
@@ -560,41 +678,62 @@ void kp_rotation_collect(struct kp_rotation_key *k, size_t group, struct kp_resu
 
 /* ---- begin and end ---- */
 
-/* Ranks of one program begin at different groups, so that they have more of them together when they end early. */
-static size_t first_group(size_t groups)
+/* Ranks of one program begin at different lists, so that they have more of them together when they end early. */
+static size_t first_list(size_t lists)
 {
     size_t len;
     const char *rank = kp_environment_rank(NULL, &len);
-    return rank && groups ? strtoul(rank, NULL, 10) % groups : 0;
+    return rank && lists ? strtoul(rank, NULL, 10) % lists : 0;
 }
 
-static int set_lists(struct kp_rotation *r, const struct kp_plan *plan)
+/* Returns the group that the first launch of each function counts. Beside a replay that launch is counted otherwise. */
+static size_t opening_of(const struct kp_rotation *r)
 {
-    r->failures = calloc(plan->n_groups + 1, sizeof(*r->failures));
-    r->given_up = calloc(plan->n_groups + 1, sizeof(*r->given_up));
-    if (!r->failures || !r->given_up)
+    for (size_t i = 0; !r->beside && i < r->extras.n; i++)
+        if (r->extras.is_first(r->extras.of, i))
+            return r->lists + i;
+    return SIZE_MAX;
+}
+
+static int set_lists(struct kp_rotation *r, const struct kp_plan *plan, const struct kp_rotation_extras *extras)
+{
+    size_t n = plan->n_groups + (extras ? extras->n : 0);
+    r->failures = calloc(n + 1, sizeof(*r->failures));
+    r->given_up = calloc(n + 1, sizeof(*r->given_up));
+    r->why_given_up = calloc(n + 1, sizeof(*r->why_given_up));
+    if (!r->failures || !r->given_up || !r->why_given_up)
         return -ENOMEM;
     r->plan = plan;
-    r->groups = plan->n_groups;
-    r->first = first_group(r->groups);
+    if (extras)
+        r->extras = *extras;
+    r->lists = plan->n_groups;
+    r->groups = n;
+    r->first = first_list(r->lists);
+    r->opening = opening_of(r);
+    for (size_t g = 0; g < n; g++)
+        r->needed += each_of(r, g);
     return 0;
 }
 
 static void free_rotation(struct kp_rotation *r)
 {
+    for (size_t g = 0; r->why_given_up && g < r->groups; g++)
+        free(atomic_load(&r->why_given_up[g]));
+    free((void *)r->why_given_up);
     free(r->failures);
     free(r->given_up);
     free(r);
 }
 
-struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, uint64_t time)
+struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each,
+                                    uint64_t time)
 {
     struct kp_rotation *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
     r->each = each;
     r->time = time;
-    if (set_lists(r, plan)) {
+    if (set_lists(r, plan, extras)) {
         free_rotation(r);
         return NULL;
     }
@@ -609,6 +748,7 @@ struct kp_rotation *kp_rotation_new_beside(uint64_t each)
         return NULL;
     r->beside = true;
     r->each = each;
+    r->opening = SIZE_MAX;
     atomic_fetch_add(&rotations, 1);
     return r;
 }
@@ -632,9 +772,9 @@ static void add_groups(struct kp_rotation_key *k, void *arg)
     set_complete(k, !k->lacking);
 }
 
-int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan)
+int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan, const struct kp_rotation_extras *extras)
 {
-    bool fine = !set_lists(r, plan);
+    bool fine = !set_lists(r, plan, extras);
     if (fine)
         each_key(r, add_groups, &fine);
     if (!fine) { /* no key may use what it lacks */

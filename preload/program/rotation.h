@@ -6,6 +6,9 @@
  * and is an entry of the report at once; the lists come when a key comes a second time. Each list is counted once
  * before any is counted again. The entry is then replaced by what all launches of the key have counted.
  *
+ * Behind the lists come groups of what is collected besides the counters, each in a pass of its own, without duration
+ * and cycles: samples of warps, which add up over the launches, and what one launch is enough for.
+ *
  * Threads: the first part is for the gate's exclusive section, kp_rotation_passes for any thread, and the last part for
  * one thread at a time, which may be another than that of the first.
  */
@@ -21,16 +24,28 @@ struct kp_rotation;
 /* A kernel and the shape of its launches: grid, block, dynamic shared memory, cluster. */
 struct kp_rotation_key;
 
-/* Begins the rotation through the lists of `plan`, which must outlive it; `each`: launches of a key that count a list;
- * `time`: how long launches are counted, from the first one on, ns; 0 = until all keys are complete. NULL without
- * memory.
+/* The groups behind the lists. Functions that return int return 0 or -ENOMEM, and any thread calls them. */
+struct kp_rotation_extras {
+    size_t n;
+    bool (*adds_up)(void *of, size_t i);  /* launches of a key add up in group `i` of them; else one is enough */
+    bool (*is_first)(void *of, size_t i); /* it has to see the first launch of each function, before any is counted */
+    /* Marks what it would have given, and `r` lacks, as missing for `why`. */
+    int (*missing)(void *of, size_t i, const char *why, struct kp_result *r);
+    int (*derive)(void *of, struct kp_result *r); /* sets what follows from counts and samples by instruction */
+    void *of;
+};
+
+/* Begins the rotation through the lists of `plan`, which must outlive it, and `extras` (copied; NULL = none); `each`:
+ * launches of a key that count a list; `time`: how long launches are counted, from the first one on, ns; 0 = until all
+ * keys are complete. NULL without memory.
  */
-struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, uint64_t each, uint64_t time);
+struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each,
+                                    uint64_t time);
 /* Begins one for launches that must not be replayed: without lists, and without a bound in time. NULL without memory.
  */
 struct kp_rotation *kp_rotation_new_beside(uint64_t each);
-/* Gives it the lists of `plan`, once. 0 or -ENOMEM. Nothing may be collected meanwhile. */
-int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan);
+/* Gives it both, once. 0 or -ENOMEM. Nothing may be collected meanwhile. */
+int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan, const struct kp_rotation_extras *extras);
 bool kp_rotation_has_plan(const struct kp_rotation *r);
 /* Whether that time is over; says so once. */
 bool kp_rotation_is_over(struct kp_rotation *r);
@@ -53,6 +68,12 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
 size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t within);
 /* Whether there is one. */
 bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t within);
+/* Returns which of the extras a group is; SIZE_MAX: it is a list. */
+size_t kp_rotation_extra_of(const struct kp_rotation *r, size_t group);
+/* Whether the key's next launch must not count the group: it is the first of its function, which another has to see. */
+bool kp_rotation_waits(const struct kp_rotation_key *k, size_t group);
+/* Returns the longest duration that was counted of keys that lack the group, ns; 0 = none was. */
+uint64_t kp_rotation_longest(const struct kp_rotation *r, size_t group);
 /* Notes that a launch of the key counts the group, or was refused after all. */
 void kp_rotation_take(struct kp_rotation_key *k, size_t group);
 void kp_rotation_untake(struct kp_rotation_key *k, size_t group);
@@ -61,8 +82,9 @@ void kp_rotation_untake(struct kp_rotation_key *k, size_t group);
 bool kp_rotation_is_first(const struct kp_rotation_key *k);
 void kp_rotation_take_first(struct kp_rotation_key *k, const char *obstacle);
 void kp_rotation_untake_first(struct kp_rotation_key *k);
-/* Notes that a window of the group gave no counters. A group that fails again and again is given up. */
-void kp_rotation_failed(struct kp_rotation *r, size_t group);
+/* Notes that a window of the group gave no counters, for `why` (NULL = not known). A group that fails again and again
+ * is given up. */
+void kp_rotation_failed(struct kp_rotation *r, size_t group, const char *why);
 
 /* Returns why a launch is not counted (static text): its key is complete, or the time is over; it is counted as one of
  * the key then. NULL: it is for the gate. Costs a look-up without a lock. */

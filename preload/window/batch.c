@@ -140,7 +140,8 @@ static void collect(struct kp_batch *b)
     size_t n = 0;
     for (size_t i = 0; i < b->n; i++) {
         if (b->keys[i]) {
-            kp_rotation_collect(b->keys[i], b->group, b->results[i], b->why);
+            const char *lost = b->counters ? kp_counters_lost(b->counters, i) : NULL;
+            kp_rotation_collect(b->keys[i], b->group, b->results[i], b->why ? b->why : lost);
             kp_result_free(b->results[i]);
             free(b->results[i]);
             free(b->bases[i]);

@@ -7,6 +7,8 @@ static const char graph_as_a_whole[] = "a graph as one workload, which a rotatio
 
 static const char too_many[] = "of more kernels and shapes than a rotation takes";
 
+static const char a_first_launch[] = "the first launch of a kernel, which samples of its warps need";
+
 static const char none_comes_soon[] = "a group of counters that no kernel lacks which comes soon";
 
 /* Sets the key of a wanted launch. Returns why it has none, or NULL. */
@@ -40,8 +42,9 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
         return why || !q->key ? why : KP_SKIP_ROTATE_TIME;
     }
     bool counts = w->open && w->rotates && w->context == q->context;
-    if (counts && !is_worth_going_on(q, r)) {
-        kp_window_close(none_comes_soon);
+    bool waits = counts && q->key && kp_rotation_waits(q->key, w->group);
+    if (waits || (counts && !is_worth_going_on(q, r))) {
+        kp_window_close(waits ? a_first_launch : none_comes_soon);
         counts = false;
     }
     if (!q->key) {

@@ -2,6 +2,8 @@
  * Counts one group of counters for the program's own launches, and waits for each. Issues nothing again: another window
  * counts another group, of later launches of the same kernels.
  */
+#include <stdlib.h>
+
 #include "preload/program/rotation.h"
 #include "preload/window/job.h"
 #include "preload/window/rotate.h"
@@ -22,6 +24,33 @@ static size_t room_for(const struct kp_window *w, size_t group, size_t most)
     return room < most ? room : most;
 }
 
+static int begin_count(struct kp_window *w, char **why)
+{
+    struct kp_collector *c = w->context->collector;
+    const struct kp_rotation *r = w->context->rotation;
+    size_t extra = kp_rotation_extra_of(r, w->group);
+    return extra == SIZE_MAX ? kp_collector_count_begin(c, w->mode, w->most, w->group, why)
+                             : kp_collector_beside_begin(c, extra, w->most, kp_rotation_longest(r, w->group), why);
+}
+
+/* Begins to count a group that the launch lacks. Another takes the turn of one that is no list and does not begin. */
+static bool begin_turn(struct kp_window *w, const struct kp_question *q, char **why)
+{
+    struct kp_rotation *r = w->context->rotation;
+    size_t room = w->most;
+    for (;;) {
+        w->group = kp_rotation_choose(r, q->key, room);
+        w->most = room_for(w, w->group, room);
+        if (!begin_count(w, why))
+            return true;
+        kp_rotation_failed(r, w->group, *why);
+        if (kp_rotation_extra_of(r, w->group) == SIZE_MAX || !kp_rotation_lacks_any(q->key))
+            return false;
+        free(*why); /* the provider's own complaint tells it */
+        *why = NULL;
+    }
+}
+
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
     (void)refusal;
@@ -29,11 +58,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     if (q->setup->falls_back && !kp_context_turns(q->setup, w->context))
         return false;
     w->most = room < KP_ROTATE_ROOM ? room : KP_ROTATE_ROOM;
-    w->group = kp_rotation_choose(w->context->rotation, q->key, w->most);
-    w->most = room_for(w, w->group, w->most);
-    w->rotates = !kp_collector_count_begin(w->context->collector, w->mode, w->most, w->group, why);
-    if (!w->rotates)
-        kp_rotation_failed(w->context->rotation, w->group);
+    w->rotates = begin_turn(w, q, why);
     return w->rotates;
 }
 
@@ -41,7 +66,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     kp_strategy_count.close(w, out);
     if (!out->counters && w->wanted)
-        kp_rotation_failed(w->context->rotation, w->group);
+        kp_rotation_failed(w->context->rotation, w->group, out->note);
 }
 
 /* Returns why a launch is not taken along beside a replay: that waits for each, and only those that were asked for

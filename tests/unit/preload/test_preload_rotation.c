@@ -148,7 +148,7 @@ static double number(const char *metric)
 static void test_a_key_walks_through_all_groups(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
     struct kp_launch l = launch_of(1, 3);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     (void)state;
@@ -187,7 +187,7 @@ static void test_a_key_walks_through_all_groups(void **state)
 static void test_keys_differ(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
     struct kp_launch l = launch_of(1, 3), other_grid = launch_of(1, 4), other_handle = launch_of(2, 3), shared = l;
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     (void)state;
@@ -209,7 +209,7 @@ static void test_keys_differ(void **state)
     assert_ptr_equal(kp_rotation_find(r, &l, "kernel"), k);
     assert_true(kp_rotation_passes(&l));
     /* With a second context, a handle does not tell the key. */
-    struct kp_rotation *second = kp_rotation_new(p, 1, 0);
+    struct kp_rotation *second = kp_rotation_new(p, NULL, 1, 0);
     assert_false(kp_rotation_passes(&l));
     kp_rotation_end(second);
     kp_rotation_end(r);
@@ -226,7 +226,7 @@ static void test_ranks_begin_apart(void **state)
         char text[16];
         snprintf(text, sizeof(text), "%d", rank);
         setenv("RANK", text, 1);
-        struct kp_rotation *r = kp_rotation_new(p, 1, 0);
+        struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
         unsetenv("RANK");
         struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
         size_t first = (size_t)rank % 2;
@@ -242,7 +242,7 @@ static void test_ranks_begin_apart(void **state)
 static void test_the_next_group(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
     struct kp_launch l[3] = {launch_of(1, 1), launch_of(1, 2), launch_of(1, 3)};
     struct kp_rotation_key *k[3];
     (void)state;
@@ -270,7 +270,7 @@ static void test_keys_that_come_soon(void **state)
 {
     enum { OFTEN = 200, STEP = OFTEN + 2 };
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
     struct kp_launch often = launch_of(1, 1), early = launch_of(1, 2), late = launch_of(1, 3), once = launch_of(1, 4);
     struct kp_rotation_key *k[3] = {kp_rotation_find(r, &often, "kernel"), NULL, NULL};
     (void)state;
@@ -319,7 +319,7 @@ static void count_durations(const double *durations, size_t each)
                                   "lts__t_sector_hit_rate.pct,lts__t_sectors_lookup_miss.sum", KP_PLAN_ROTATE, &p,
                                   &err),
                      0);
-    struct kp_rotation *r = kp_rotation_new(p, each, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, each, 0);
     struct kp_launch l = launch_of(1, 1);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     for (size_t g = 0; g < p->n_groups; g++)
@@ -362,7 +362,7 @@ static void test_launches_that_differ(void **state)
 static void test_the_time_is_over(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, 1, 1), *endless = NULL;
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 1), *endless = NULL;
     struct kp_launch l = launch_of(1, 1), other = launch_of(1, 2), unseen = launch_of(1, 3);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     (void)state;
@@ -378,7 +378,7 @@ static void test_the_time_is_over(void **state)
     assert_int_equal(t.results[0].launch.alike, 2);
     const struct kp_metric *lacking = kp_result_find(&t.results[0], isfinite(number(hits)) ? misses : hits);
     assert_non_null(strstr(lacking->text, "1 of 2 groups, in 1 launches, in the time given"));
-    endless = kp_rotation_new(p, 1, 0);
+    endless = kp_rotation_new(p, NULL, 1, 0);
     k = kp_rotation_find(endless, &l, "kernel");
     kp_rotation_take(k, 0);
     assert_false(kp_rotation_is_over(endless) || kp_rotation_passes(&l));
@@ -390,7 +390,7 @@ static void test_the_time_is_over(void **state)
 static void test_an_incomplete_key(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
     struct kp_launch l = launch_of(1, 1), never = launch_of(1, 2);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     (void)state;
@@ -411,14 +411,14 @@ static void test_an_incomplete_key(void **state)
 static void test_a_group_that_fails(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
     struct kp_launch l = launch_of(1, 1), later = launch_of(1, 2);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
     (void)state;
-    kp_rotation_failed(r, 0);
-    kp_rotation_failed(r, 0);
+    kp_rotation_failed(r, 0, NULL);
+    kp_rotation_failed(r, 0, NULL);
     assert_true(kp_rotation_lacks(k, 0));
-    kp_rotation_failed(r, 0);
+    kp_rotation_failed(r, 0, NULL);
     assert_false(kp_rotation_lacks(k, 0));
     assert_int_equal(kp_rotation_choose(r, k, 100), 1);
     kp_rotation_take(k, 1);
@@ -430,9 +430,9 @@ static void test_a_group_that_fails(void **state)
     struct kp_rotation_key *second = kp_rotation_find(r, &later, "kernel");
     kp_rotation_take(second, 1);
     assert_false(kp_rotation_lacks_any(second));
-    kp_rotation_failed(r, 1);
-    kp_rotation_failed(r, 1);
-    kp_rotation_failed(r, 1);
+    kp_rotation_failed(r, 1, NULL);
+    kp_rotation_failed(r, 1, NULL);
+    kp_rotation_failed(r, 1, NULL);
     assert_false(kp_rotation_lacks_any(k) || kp_rotation_lacks_any(second));
     kp_rotation_end(r);
     assert_int_equal(t.n, 0);
@@ -513,7 +513,7 @@ static void test_groups_take_turns_beside_a_replay(void **state)
     struct kp_rotation_key *k = begun(r, &l, true);
     (void)state;
     assert_ptr_equal(kp_rotation_find(r, &l, "_Z6kernelv"), k);
-    assert_int_equal(kp_rotation_set_plan(r, p), 0);
+    assert_int_equal(kp_rotation_set_plan(r, p, NULL), 0);
     assert_true(kp_rotation_has_plan(r) && kp_rotation_lacks_any(k));
     for (size_t g = 0; g < 2; g++) {
         assert_true(kp_rotation_lacks(k, g) && kp_rotation_expects(r, g, 100) && !t.n_replaced);
@@ -558,7 +558,7 @@ static void test_an_entry_that_stays_incomplete(void **state)
         struct kp_rotation *r = kp_rotation_new_beside(EACH);
         struct kp_launch l = launch_of(1, 3);
         struct kp_rotation_key *k = begun(r, &l, true);
-        assert_int_equal(kp_rotation_set_plan(r, p), 0);
+        assert_int_equal(kp_rotation_set_plan(r, p, NULL), 0);
         for (size_t g = 0; g < (differ ? p->n_groups : 1); g++)
             count(k, p, g, differ ? 1000 : 102, NULL);
         kp_rotation_end(r);
@@ -582,7 +582,7 @@ static void test_a_first_launch_without_counters(void **state)
     struct kp_launch l = launch_of(1, 3);
     struct kp_rotation_key *k = begun(r, &l, false);
     (void)state;
-    assert_int_equal(kp_rotation_set_plan(r, p), 0);
+    assert_int_equal(kp_rotation_set_plan(r, p, NULL), 0);
     count(k, p, 0, 1, NULL);
     count(k, p, 1, 3, NULL);
     const struct kp_launch_info *info = &t.replaced.launch;
