@@ -159,20 +159,6 @@ static int make_counts(const struct kp_counters *g, const struct span *s, struct
     return rc;
 }
 
-/* Puts the kernel's own function before those that it calls. */
-static void own_function_first(const struct kp_counters *g, struct kp_result *r)
-{
-    for (size_t i = 1; i < r->n_counts; i++) {
-        const struct kp_code *code = kp_codes_get(g->codes, r->counts[i].code);
-        if (code && r->launch.mangled && !strcmp(code->function, r->launch.mangled)) {
-            struct kp_code_counts own = r->counts[i];
-            memmove(r->counts + 1, r->counts, i * sizeof(*r->counts));
-            r->counts[0] = own;
-            return;
-        }
-    }
-}
-
 int kp_counters_store_counts(const struct kp_counters *g, struct kp_counters_launch *l, struct kp_result *r)
 {
     int rc = 0;
@@ -187,6 +173,5 @@ int kp_counters_store_counts(const struct kp_counters *g, struct kp_counters_lau
         if (!rc && (rc = kp_result_add_counts(r, &counts)))
             kp_code_counts_free(&counts);
     }
-    own_function_first(g, r);
     return rc;
 }

@@ -388,6 +388,23 @@ static int set_counted(const struct launch *l)
     return rc ? rc : set_spills(l);
 }
 
+/* Puts the kernel's own function before those that it calls. */
+static void own_function_first(struct launch *l)
+{
+    const char *own = l->r->launch.mangled;
+    size_t i = 0;
+    while (i < l->r->n_counts && !(own && l->codes[i].function && !strcmp(l->codes[i].function, own)))
+        i++;
+    if (i == l->r->n_counts)
+        return;
+    struct kp_code_counts counts = l->r->counts[i];
+    struct kp_code code = l->codes[i];
+    memmove(l->r->counts + 1, l->r->counts, i * sizeof counts);
+    memmove(l->codes + 1, l->codes, i * sizeof code);
+    l->r->counts[0] = counts;
+    l->codes[0] = code;
+}
+
 /* Finds the kinds of values: a kernel executes at least one instruction, but may end before it is sampled. */
 static void find_kinds(struct launch *l)
 {
@@ -421,6 +438,8 @@ int kp_derive_source(struct kp_result *r, const struct kp_lookup *lookup, const 
             rc = 0;
         }
     }
+    if (!rc)
+        own_function_first(&l);
     find_kinds(&l);
     if (!rc && (l.sampled || r->n_counts))
         rc = set_rows(&l);

@@ -14,6 +14,8 @@
  * threads of a warp, the mixes of opcodes, and the compiler's spills. A counted metric gets its exact total in place
  * of any other value; a metric that the collector made n/a stays so.
  *
+ * Puts the counts of the kernel's own function before those of the functions that it calls.
+ *
  * Counts leave out metrics that are 0 everywhere. So where anything was sampled, or counted, missing metrics of that
  * kind become 0; where nothing was, they stay unset.
  *

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/wrap.h"
 #include "report/define/units.h"
+#include "report/model/counts.h"
 
 enum {
     SITES_SHOWN = 3, /* calls that lead to inlined code, innermost first */
@@ -333,13 +334,15 @@ static void print_title(struct kp_out *o, const struct kp_view *v, size_t shown,
 {
     const struct kp_source_map *s = v->source;
     char samples[KP_NUMBER_MAX], interval[KP_NUMBER_MAX];
-    double cycles;
+    double cycles, launches;
     kp_out_print(o, "    Hottest %s", s->has_lines ? "Lines" : "Instructions");
     kp_format_count(s->all.v[KP_AT_SAMPLES], samples);
     if (shown < lines)
         kp_out_print(o, ": %zu of %zu", shown, lines);
     if (s->has_samples)
         kp_out_print(o, "; %s samples", samples);
+    if (s->has_samples && kp_metric_number(kp_result_find(v->result, KP_SAMPLED_LAUNCHES), &launches) && launches > 1)
+        kp_out_print(o, " of %.0f launches", launches);
     if (s->has_samples && kp_metric_number(kp_result_find(v->result, "smsp__pcsamp_interval_cycles"), &cycles)) {
         kp_format_real(cycles, interval);
         kp_out_print(o, ", one every %s cycles", interval);

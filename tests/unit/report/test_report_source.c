@@ -119,6 +119,30 @@ static void never_executed_instructions_have_idle_threads(void **state)
     kp_result_free(&r);
 }
 
+/* Counts of several functions come in any order, with other counts of launches between them. */
+static void the_own_function_comes_first(void **state)
+{
+    static const uint64_t order[] = {KP_TEST_NO_CODE, KP_TEST_SUM_PART, KP_TEST_TRANSPOSE, KP_TEST_SUM};
+    struct kp_lookup lookup = kp_test_code_lookup();
+    struct kp_result r = {0};
+    struct kp_code code;
+    (void)state;
+    assert_int_equal(lookup.code(lookup.arg, KP_TEST_TRANSPOSE, &code), 0);
+    r.launch.mangled = kp_strdup(code.function);
+    kp_code_free(&code);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        struct kp_code_counts s = kp_test_counts(order[i], 1 + i);
+        kp_test_metric(&s, "inst_executed")[0] = 1 + i;
+        assert_int_equal(kp_result_add_counts(&r, &s), 0);
+    }
+    derive(&r);
+    assert_true(r.counts[0].code == KP_TEST_TRANSPOSE && r.counts[0].n_offsets == 3);
+    assert_true(r.counts[1].code == KP_TEST_NO_CODE && r.counts[2].code == KP_TEST_SUM_PART &&
+                r.counts[3].code == KP_TEST_SUM);
+    assert_value(&r, "inst_executed", 1 + 2 + 3 + 4);
+    kp_result_free(&r);
+}
+
 static void assert_instance(const struct kp_metric *m, size_t i, const char *key, double value)
 {
     assert_true(i < m->n_instances);
@@ -754,6 +778,7 @@ int main(void)
         cmocka_unit_test(totals_are_sums_over_instructions),
         cmocka_unit_test(averages_are_sums_of_ratios),
         cmocka_unit_test(never_executed_instructions_have_idle_threads),
+        cmocka_unit_test(the_own_function_comes_first),
         cmocka_unit_test(mixes_come_by_number),
         cmocka_unit_test(spills_are_told_from_other_local_memory),
         cmocka_unit_test(loads_and_stores_are_those_of_the_counter),
