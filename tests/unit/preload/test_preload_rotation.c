@@ -439,6 +439,164 @@ static void test_a_group_that_fails(void **state)
     kp_plan_free(p);
 }
 
+/* ---- what is collected besides the counters ---- */
+
+static const char samples[] = "smsp__pcsamp_sample_count", executed[] = "inst_executed",
+                  stalls[] = "smsp__pcsamp_stalls";
+
+enum { LISTS = 2, SAMPLES = LISTS, COUNTS }; /* groups behind the lists of new_plan */
+
+static bool adds_up(void *of, size_t i)
+{
+    assert_ptr_equal(of, &t);
+    return i == SAMPLES - LISTS;
+}
+
+static int set_missing(void *of, size_t i, const char *why, struct kp_result *r)
+{
+    const char *metric = i == SAMPLES - LISTS ? samples : executed;
+    assert_ptr_equal(of, &t);
+    return kp_result_find(r, metric) ? 0 : kp_result_set_na(r, metric, why);
+}
+
+/* As the real one, leaves alone what is n/a. */
+static int derive(void *of, struct kp_result *r)
+{
+    const struct kp_metric *held = kp_result_find(r, executed);
+    uint64_t sum = 0;
+    assert_ptr_equal(of, &t);
+    for (size_t c = 0; c < r->n_counts; c++) {
+        const uint64_t *values = kp_code_counts_find(&r->counts[c], executed);
+        sum += values ? values[0] : 0;
+    }
+    return !sum || (held && held->kind == KP_VALUE_NA) ? 0 : kp_result_set_count(r, executed, "inst", sum);
+}
+
+static const struct kp_rotation_extras extras = {
+    .n = 2, .adds_up = adds_up, .is_first = adds_up, .missing = set_missing, .derive = derive, .of = &t};
+
+/* A launch that counts an extra group, with this value at its one instruction. */
+static void collect_extra(struct kp_rotation_key *k, size_t group, uint64_t value, const char *why)
+{
+    struct kp_result r = {.launch = {.profiler_ns = 10, .demangled = kp_strdup("kernel")}};
+    assert_int_equal(kp_result_set_count(&r, "launch__grid_size", "", 5), 0);
+    if (why) {
+        assert_int_equal(set_missing(&t, group - LISTS, why, &r), 0);
+    } else {
+        struct kp_code_counts c = {.code = 1, .offsets = calloc(1, sizeof(*c.offsets)), .n_offsets = 1, .n_metrics = 1};
+        c.metrics = calloc(1, sizeof(*c.metrics));
+        assert_true(c.offsets && c.metrics);
+        c.metrics->name = kp_strdup(group == SAMPLES ? stalls : executed);
+        c.metrics->values = calloc(1, sizeof(*c.metrics->values));
+        c.metrics->values[0] = value;
+        assert_int_equal(kp_result_add_counts(&r, &c), 0);
+        if (group == SAMPLES)
+            assert_int_equal(kp_result_set_count(&r, samples, "", value), 0);
+    }
+    kp_rotation_take(k, group);
+    kp_rotation_collect(k, group, &r, why);
+    kp_result_free(&r);
+}
+
+static uint64_t counted_at(const struct kp_result *r, const char *metric)
+{
+    const uint64_t *values = r->n_counts == 1 ? kp_code_counts_find(&r->counts[0], metric) : NULL;
+    return values ? values[0] : 0;
+}
+
+/* Samples are those of all launches, the rest is of one; none of them has the duration, which others tell. */
+static void test_extras_are_groups(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_launch l = launch_of(1, 3);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    (void)state;
+    assert_true(kp_rotation_extra_of(r, 0) == SIZE_MAX && kp_rotation_extra_of(r, COUNTS) == 1);
+    assert_int_equal(kp_rotation_choose(r, k, 100), SAMPLES);
+    for (int i = 0; i < EACH; i++)
+        collect_extra(k, SAMPLES, 20 + (uint64_t)i, NULL);
+    assert_false(kp_rotation_lacks(k, SAMPLES));
+    assert_int_equal(kp_rotation_longest(r, COUNTS), 0);
+    for (size_t g = 0; g < LISTS; g++)
+        for (int i = 0; i < EACH; i++) {
+            assert_int_equal(kp_rotation_choose(r, k, 100), g);
+            count(k, p, g, 100 + 2 * i, NULL);
+        }
+    assert_int_equal(kp_rotation_longest(r, COUNTS), 102);
+    assert_int_equal(kp_rotation_longest(r, SAMPLES), 0); /* no key lacks it */
+    assert_true(kp_rotation_lacks_any(k) && kp_rotation_lacks(k, COUNTS) && !t.n);
+    collect_extra(k, COUNTS, 32, NULL);
+    assert_false(kp_rotation_lacks_any(k));
+    assert_int_equal(t.n, 1);
+    const struct kp_result *result = &t.results[0];
+    assert_int_equal(result->launch.counted, 3 * EACH + 1);
+    assert_true(result->launch.groups == 4 && result->launch.groups_counted == 4);
+    assert_true(number(duration) == 101 && kp_result_find(result, duration)->counted == 2 * EACH);
+    assert_true(number(hits) == 101 && number(samples) == 41 && number(executed) == 32);
+    assert_true(counted_at(result, stalls) == 41 && counted_at(result, executed) == 32);
+    kp_rotation_end(r);
+    kp_plan_free(p);
+}
+
+/* A function is sampled only if sampling has seen its first launch: that counts nothing else. */
+static void test_the_first_launch_of_a_function(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_launch l = launch_of(1, 1), other_shape = launch_of(1, 2), other = launch_of(2, 1);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    (void)state;
+    assert_true(kp_rotation_waits(k, 0) && kp_rotation_waits(k, COUNTS) && !kp_rotation_waits(k, SAMPLES));
+    kp_rotation_take(k, SAMPLES);
+    assert_false(kp_rotation_waits(k, 0));
+    kp_rotation_untake(k, SAMPLES); /* the driver refused it */
+    assert_true(kp_rotation_waits(k, 0));
+    kp_rotation_take(k, SAMPLES);
+    kp_rotation_take(k, SAMPLES);
+    struct kp_rotation_key *same = kp_rotation_find(r, &other_shape, "kernel"),
+                           *later = kp_rotation_find(r, &other, "x");
+    assert_false(kp_rotation_waits(same, 0));
+    assert_true(kp_rotation_waits(later, 0));
+    assert_int_equal(kp_rotation_choose(r, same, 100), 0);
+    assert_int_equal(kp_rotation_choose(r, later, 100), SAMPLES);
+    for (int i = 0; i < 3; i++)
+        kp_rotation_failed(r, SAMPLES, "no permission");
+    assert_false(kp_rotation_waits(later, 0));
+    assert_int_equal(kp_rotation_choose(r, later, 100), 0);
+    kp_rotation_end(r);
+    kp_plan_free(p);
+}
+
+/* A launch that fails leaves its metrics to others. What none has collected has its reason. */
+static void test_extras_that_fail(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_launch l = launch_of(1, 1), other = launch_of(2, 1), third = launch_of(3, 1);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, "kernel");
+    (void)state;
+    collect_extra(k, SAMPLES, 0, "a buffer was full");
+    collect_extra(k, SAMPLES, 7, NULL);
+    kp_rotation_end(r);
+    assert_true(t.n == 1 && number(samples) == 7 && t.results[0].launch.groups_counted == 1);
+    assert_non_null(strstr(kp_result_find(&t.results[0], executed)->text, "1 of 4 groups, in 2 launches; a buffer"));
+    r = kp_rotation_new(p, &extras, 1, 0);
+    k = kp_rotation_find(r, &other, "kernel");
+    for (int i = 0; i < 3; i++)
+        kp_rotation_failed(r, COUNTS, "not on this chip");
+    collect_extra(k, SAMPLES, 0, "a buffer was full");
+    for (size_t g = 0; g < LISTS; g++)
+        count(k, p, g, 5, NULL);
+    assert_false(kp_rotation_lacks_any(k));
+    kp_rotation_find(r, &third, "never counted");
+    kp_rotation_end(r);
+    assert_true(t.n == 2 && number(hits) == 5);
+    assert_string_equal(kp_result_find(&t.results[1], executed)->text, "not on this chip");
+    assert_non_null(strstr(kp_result_find(&t.results[1], samples)->text, "2 of 4 groups, in 3 launches; a buffer"));
+    kp_plan_free(p);
+}
+
 /* ---- beside a replay ---- */
 
 static const char heap[] = "uses the heap, not replayed", rate[] = "lts__t_sector_hit_rate.pct";
@@ -574,6 +732,34 @@ static void test_an_entry_that_stays_incomplete(void **state)
     kp_plan_free(p);
 }
 
+/* The entry has them each time that it is told; its first launch was counted otherwise. */
+static void test_extras_beside_a_replay(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new_beside(EACH);
+    struct kp_launch l = launch_of(1, 3);
+    struct kp_rotation_key *k = begun(r, &l, true);
+    (void)state;
+    assert_int_equal(kp_rotation_set_plan(r, p, &extras), 0);
+    assert_false(kp_rotation_waits(k, 0));
+    for (size_t g = 0; g < LISTS; g++)
+        count(k, p, g, 102, NULL);
+    for (size_t g = SAMPLES; g <= COUNTS; g++) {
+        assert_true(kp_rotation_choose(r, k, 100) == g && !t.n_replaced);
+        collect_extra(k, g, 10, NULL);
+    }
+    assert_true(t.n_replaced == 1 && t.replaced.launch.groups == 5 && t.replaced.launch.groups_counted == 5);
+    assert_true(counted_at(&t.replaced, stalls) == 10 && replaced(executed) == 10);
+    for (size_t g = 0; g <= SAMPLES; g++)
+        g < LISTS ? count(k, p, g, 102, NULL) : collect_extra(k, g, 10, NULL);
+    assert_false(kp_rotation_lacks_any(k));
+    assert_int_equal(t.n_replaced, 2);
+    assert_true(counted_at(&t.replaced, stalls) == 20 && replaced(samples) == 20 && replaced(executed) == 10);
+    kp_rotation_end(r);
+    assert_true(t.n_replaced == 2 && !t.in_part);
+    kp_plan_free(p);
+}
+
 /* Where the first launch has no counters, the others give the entry what they have. */
 static void test_a_first_launch_without_counters(void **state)
 {
@@ -605,6 +791,10 @@ int main(void)
         cmocka_unit_test_teardown(test_the_time_is_over, reset),
         cmocka_unit_test_teardown(test_an_incomplete_key, reset),
         cmocka_unit_test_teardown(test_a_group_that_fails, reset),
+        cmocka_unit_test_teardown(test_extras_are_groups, reset),
+        cmocka_unit_test_teardown(test_the_first_launch_of_a_function, reset),
+        cmocka_unit_test_teardown(test_extras_that_fail, reset),
+        cmocka_unit_test_teardown(test_extras_beside_a_replay, reset),
         cmocka_unit_test_teardown(test_the_first_launch_is_an_entry, reset),
         cmocka_unit_test_teardown(test_groups_take_turns_beside_a_replay, reset),
         cmocka_unit_test_teardown(test_an_entry_that_stays_incomplete, reset),
