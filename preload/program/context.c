@@ -377,6 +377,16 @@ static void read_machine(const struct kp_context_setup *setup, struct kp_context
     free(names);
 }
 
+/* Whether launches that take turns must go without what is collected besides the counters: it does not go together with
+ * activity records, of which a timeline is made. */
+static bool is_beside_timeline(size_t extras)
+{
+    if (!extras || !kp_timeline_is_on())
+        return false;
+    kp_session_warn(KP_FAILURE_IN_PART, beside_timeline);
+    return true;
+}
+
 /* Plans for all counters that the chip can have. Asking the device which of them it offers takes 0.1 s, so that
  * happens only when the profiler refuses. */
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
@@ -385,6 +395,8 @@ static void plan_context(const struct kp_context_setup *setup, struct kp_context
     if (!setup->one_pass || setup->run || setup->rotates)
         c->extras = kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
                                         c->device.cc_minor);
+    if (setup->rotates && is_beside_timeline(c->extras))
+        c->extras = 0;
     /* All runs must plan alike, and the first one counts nothing: no profiler refuses its plan. */
     if (!rc && setup->run && kp_library_availability(loaded.cupti, c->ctx, &c->availability))
         c->availability = NULL;
@@ -533,8 +545,7 @@ static int derive_source(void *of, struct kp_result *r)
     return kp_derive_source(r, loaded.codes ? &code : NULL, kp_sass_category);
 }
 
-/* Returns what launches of a rotation are collected for besides the counters. Activity records, of which a timeline is
- * made, go together with none of that. */
+/* Returns what launches of a rotation are collected for besides the counters. */
 static struct kp_rotation_extras extras_of(const struct kp_context *c)
 {
     struct kp_rotation_extras extras = {.n = kp_collector_beside(c->collector),
@@ -543,10 +554,8 @@ static struct kp_rotation_extras extras_of(const struct kp_context *c)
                                         .missing = set_missing,
                                         .derive = derive_source,
                                         .of = c->collector};
-    if (extras.n && kp_timeline_is_on()) {
-        kp_session_warn(KP_FAILURE_IN_PART, beside_timeline);
+    if (is_beside_timeline(extras.n))
         extras.n = 0;
-    }
     return extras;
 }
 

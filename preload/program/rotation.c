@@ -278,6 +278,14 @@ bool kp_rotation_lacks_any(const struct kp_rotation_key *k)
     return k->lacking;
 }
 
+bool kp_rotation_has_any(const struct kp_rotation_key *k)
+{
+    size_t g = 0;
+    while (g < k->of->groups && !k->taken[g])
+        g++;
+    return g < k->of->groups;
+}
+
 /* Whether the key is expected within so many launches: as far from its last one as that was from the one before. It has
  * another rhythm if it is late by as much again. Of one seen once nothing is known, but that it may come. */
 static bool is_expected(const struct kp_rotation_key *k, uint64_t now, uint64_t within)

@@ -57,9 +57,10 @@ void kp_rotation_end(struct kp_rotation *r);
 /* Finds the key of a launch of kernel `mangled`, and counts the launch as one of it. NULL without memory, or for a new
  * one beyond the most that there may be, 4096. Valid as long as the rotation. */
 struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_launch *l, const char *mangled);
-/* Whether the key lacks the group, or any. */
+/* Whether the key lacks the group, or any; and whether a launch of it has counted any. */
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group);
 bool kp_rotation_lacks_any(const struct kp_rotation_key *k);
+bool kp_rotation_has_any(const struct kp_rotation_key *k);
 /* Chooses a group for a window that a launch of the key opens: of those that the key lacks, one that most keys lack
  * which are expected within so many launches. Among equals the walk begins at the group of the process's rank. */
 size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_key *k, uint64_t within);

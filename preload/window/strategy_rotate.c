@@ -53,12 +53,13 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, char **
 
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
-    (void)refusal;
     size_t room = kp_admit_room(w);
     if (q->setup->falls_back && !kp_context_turns(q->setup, w->context))
         return false;
     w->most = room < KP_ROTATE_ROOM ? room : KP_ROTATE_ROOM;
     w->rotates = begin_turn(w, q, why);
+    if (!w->rotates && !kp_rotation_lacks_any(q->key) && kp_rotation_has_any(q->key))
+        *refusal = KP_SKIP_ROTATED;
     return w->rotates;
 }
 
