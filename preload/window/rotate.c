@@ -28,6 +28,14 @@ static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotat
            (w->unwanted_in_a_row < KP_ROTATE_PATIENCE && kp_rotation_expects(r, w->group, KP_ROTATE_PATIENCE));
 }
 
+/* Returns why the window ends before the launch, or NULL. */
+static const char *why_not_on(const struct kp_question *q, const struct kp_rotation *r)
+{
+    if (q->key && kp_rotation_waits(q->key, q->window->group))
+        return a_first_launch;
+    return is_worth_going_on(q, r) ? NULL : none_comes_soon;
+}
+
 const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
 {
     struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
@@ -42,9 +50,9 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
         return why || !q->key ? why : KP_SKIP_ROTATE_TIME;
     }
     bool counts = w->open && w->rotates && w->context == q->context;
-    bool waits = counts && q->key && kp_rotation_waits(q->key, w->group);
-    if (waits || (counts && !is_worth_going_on(q, r))) {
-        kp_window_close(waits ? a_first_launch : none_comes_soon);
+    const char *closer = counts ? why_not_on(q, r) : NULL;
+    if (closer) {
+        kp_window_close(closer);
         counts = false;
     }
     if (!q->key) {

@@ -112,7 +112,7 @@ check alone '
 assert len(launches("alone")) == 2 and len(launches("nothing")) > 0
 for l in launches("alone"):
     assert l["rotation"]["groups"] == l["rotation"]["counted"] == 1 and len(l["series"]) == 1, l["rotation"]
-assert not any(l["series"] for l in launches("nothing"))
+assert not any(l.get("series") for l in launches("nothing"))
 '
 
 # What does not begin has its reason, in a line and in the entry; the others take their turns. What fails at a launch costs
