@@ -75,9 +75,12 @@ grep -q 'warps_issue_stalled' "$tmp/rotated.html" || fail "pages: HTML has no sa
 # A replay leaves the program's functions known, and so does a rotation: each is sampled first, though counters are on when
 # its first launch comes.
 turns settings "$programs/p_settings" 40
+KPROF_DEBUG=window turns late "$programs/p_repeat" joins-late
+cat "$tmp/report" "$tmp/kprof.err" | grep -q 'closes (rotate): the first launch of a kernel, which samples of its warps need' ||
+    fail "late: why windows close"
 check settings '
-assert len(launches("settings")) == 5
-for l in launches("settings"):
+assert len(launches("settings")) == 5 and len(launches("late")) == 3
+for l in launches("settings") + launches("late")[:2]:
     v, r = values(l), l["rotation"]
     assert r["groups_counted"] == r["groups"] and v[SAMPLED] == 3, (l["name"], r)
     assert v[SAMPLES] == stalls(v) > 0, (l["name"], v[SAMPLES], stalls(v))

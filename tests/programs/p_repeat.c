@@ -113,6 +113,16 @@ static void launches(void)
     }
 }
 
+/* A kernel that comes while others have been launched often. */
+static void joins_late(void)
+{
+    for (int k = 0; k < rounds_or(20); k++) {
+        increment_as("increment", data);
+        if (k > 3)
+            increment_as("launching_increment", data);
+    }
+}
+
 /* ---- virtual memory ---- */
 
 static void virtual_memory_on(CUmemLocationType where)
@@ -361,6 +371,7 @@ static const struct {
     {"heap-killed", heap_killed},
     {"heap-blocks", heap_blocks},
     {"launches", launches},
+    {"joins-late", joins_late},
     {"virtual", virtual_memory},
     {"virtual-host", virtual_memory_of_the_host},
     {"partners", partners},
