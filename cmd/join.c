@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cmd/codes.h"
 #include "cmd/match.h"
 #include "collectors/code/sass.h"
 #include "collectors/plan/runs.h"
@@ -29,8 +30,7 @@ struct joining {
     struct kp_session session;
     struct launches launches;
     bool *missing; /* of launch i in run k, at i * runs + k */
-    struct kp_code *codes;
-    size_t n_codes;
+    struct kp_joined_codes codes;
     FILE *notes;
     char *chip, *plan; /* the text of runs.h for that chip; NULL = not read yet */
 };
@@ -69,45 +69,6 @@ static const struct kp_launch_info **infos(const struct launches *l)
     return list;
 }
 
-/* ---- counts by instruction ---- */
-
-/* Returns the id that the function has in the joined session: functions of all runs are the same, their ids are not. */
-static int code_id(struct joining *x, struct kp_store *from, uint64_t id, uint64_t *out, char **err)
-{
-    struct kp_code code = {0};
-    int rc = kp_store_get_code(from, id, &code, err);
-    if (rc)
-        return rc == -ENOENT ? 0 : rc;
-    for (size_t i = 0; i < x->n_codes; i++)
-        if (x->codes[i].crc == code.crc && !strcmp(x->codes[i].function, code.function)) {
-            *out = i + 1;
-            kp_code_free(&code);
-            return 0;
-        }
-    struct kp_code *grown = realloc(x->codes, (x->n_codes + 1) * sizeof *grown);
-    if (!grown) {
-        kp_code_free(&code);
-        return -ENOMEM;
-    }
-    x->codes = grown;
-    grown[x->n_codes++] = code;
-    *out = grown[x->n_codes - 1].id = x->n_codes;
-    return 0;
-}
-
-static int take_counts(struct joining *x, struct kp_result *r, struct kp_result *from, struct kp_store *store,
-                       char **err)
-{
-    int rc = 0;
-    for (size_t i = 0; !rc && i < from->n_counts; i++) {
-        struct kp_code_counts *c = &from->counts[i];
-        rc = code_id(x, store, c->code, &c->code, err);
-        if (!rc)
-            rc = kp_counts_take(r, c);
-    }
-    return rc;
-}
-
 /* ---- a run ---- */
 
 static int take_launch(struct joining *x, struct kp_result *r, struct kp_result *from, struct kp_store *store,
@@ -115,7 +76,9 @@ static int take_launch(struct joining *x, struct kp_result *r, struct kp_result 
 {
     int rc = kp_result_take(r, from);
     if (!rc)
-        rc = take_counts(x, r, from, store, err);
+        rc = kp_joined_codes_name(&x->codes, store, from, err);
+    for (size_t i = 0; !rc && i < from->n_counts; i++)
+        rc = kp_counts_take(r, &from->counts[i]);
     for (size_t i = 0; !rc && i < from->n_series; i++)
         rc = kp_result_add_series(r, &from->series[i]);
     r->launch.passes += from->launch.passes;
@@ -394,7 +357,7 @@ static int complete(struct joining *x, size_t launch)
         rc = each_line(&c, complete_line);
     }
     if (!rc)
-        rc = kp_derive_source(r, x->n_codes ? &code : NULL, kp_sass_category);
+        rc = kp_derive_source(r, x->codes.n ? &code : NULL, kp_sass_category);
     if (!rc)
         rc = each_line(&c, derive_line);
     note_missing(x, launch);
@@ -404,20 +367,6 @@ static int complete(struct joining *x, size_t launch)
 }
 
 /* ---- writing ---- */
-
-static int put_codes(struct joining *x, char **err)
-{
-    int rc = 0;
-    for (size_t i = 0; !rc && i < x->n_codes; i++) {
-        rc = kp_store_put_code(x->to, &x->codes[i], err);
-        if (rc == -EINVAL) { /* as the library does with code that it cannot store */
-            free(*err);
-            *err = NULL;
-            rc = 0;
-        }
-    }
-    return rc;
-}
 
 static int put_stacks(struct joining *x, char **err)
 {
@@ -464,7 +413,7 @@ static int write_session(struct joining *x, const char *path, bool overwrite, ch
     if (!rc)
         rc = kp_store_begin(x->to, err);
     if (!rc)
-        rc = put_codes(x, err);
+        rc = kp_joined_codes_put(&x->codes, x->to, err);
     if (!rc)
         rc = put_stacks(x, err);
     if (!rc)
@@ -491,9 +440,7 @@ int kp_join_sessions(const struct kp_join *j, const char *to, bool overwrite, FI
     kp_store_close(x.first);
     free_launches(&x.launches);
     kp_session_free(&x.session);
-    for (size_t i = 0; i < x.n_codes; i++)
-        kp_code_free(&x.codes[i]);
-    free(x.codes);
+    kp_joined_codes_free(&x.codes);
     free(x.missing);
     free(x.chip);
     free(x.plan);

@@ -9,6 +9,9 @@
 
 #include "base/environment.h"
 #include "base/text.h"
+#include "cmd/codes.h"
+#include "collectors/code/sass.h"
+#include "report/define/derive_source.h"
 #include "report/model/ranks.h"
 #include "report/store/store.h"
 
@@ -48,6 +51,7 @@ struct together {
     size_t chip_of;   /* the session that it is from */
     struct kp_store *to;
     uint64_t stacks; /* written so far */
+    struct kp_joined_codes codes;
     char **err;
 };
 
@@ -215,9 +219,12 @@ static int take_launch(struct kp_result *r, void *arg)
     struct together *t = arg;
     struct share s = {.session = t->now, .device = r->launch.device, .launches = r->launch.alike};
     struct entry *e = NULL;
+    int rc = kp_joined_codes_name(&t->codes, t->sessions[t->now].file->store, r, t->err);
+    if (rc)
+        return rc;
     if (!r->launch.groups) /* the session has it for another reason, and so has what is printed */
         return append(t, r, 0, &e);
-    int rc = check_chip(t, &r->launch);
+    rc = check_chip(t, &r->launch);
     if (rc)
         return rc;
     const struct kp_metric *ns = kp_result_find(r, "gpu__time_duration.sum");
@@ -373,11 +380,22 @@ static int add_all_facts(struct together *t)
 
 /* ---- all of it ---- */
 
+/* Derives anew what follows from the samples of all ranks. */
+static int derive_source(struct together *t, struct kp_result *r)
+{
+    struct kp_lookup code = kp_store_lookup(t->to);
+    return r->n_counts ? kp_derive_source(r, &code, kp_sass_category) : 0;
+}
+
 static int write_entries(struct together *t)
 {
     int rc = name_sessions(t);
+    if (!rc)
+        rc = kp_joined_codes_put(&t->codes, t->to, t->err);
     for (size_t i = 0; !rc && i < t->n_entries; i++) {
         rc = set_ranks(t, &t->entries[i]);
+        if (!rc)
+            rc = derive_source(t, &t->entries[i].result);
         if (!rc)
             rc = kp_store_put_result(t->to, &t->entries[i].result, t->err);
     }
@@ -413,6 +431,7 @@ static void free_together(struct together *t)
     }
     free(t->sessions);
     free(t->entries);
+    kp_joined_codes_free(&t->codes);
     kp_store_close(t->to);
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/model/counts.h"
+
 /* ---- what they counted ---- */
 
 static int add_means(struct kp_result *r, const struct kp_result *from)
@@ -28,6 +30,8 @@ int kp_ranks_add(struct kp_result *r, struct kp_result *from)
     struct kp_launch_info *l = &r->launch;
     const struct kp_launch_info *other = &from->launch;
     int rc = add_means(r, from);
+    if (!rc)
+        rc = kp_counts_add_launch(r, from);
     if (!rc)
         rc = kp_result_take(r, from);
     l->alike += other->alike;

@@ -118,6 +118,37 @@ for l in launches("alone"):
 assert not any(l.get("series") for l in launches("nothing"))
 '
 
+# Sessions of ranks are put together: samples are of the launches of all, and what a rank lacks comes from another. Their
+# functions have other ids.
+RANK=0 WORLD_SIZE=2 turns rank0 "$p" 40
+RANK=1 WORLD_SIZE=2 turns rank1 "$programs/p_settings" 40
+RANK=2 WORLD_SIZE=2 turns rank2 "$p" 3
+together() { # FLAGS...
+    env -u KPROF_SECTION -u KPROF_REPLAY_MODE "$build/kprof" report --ranks "$@" "$tmp"/rank[102].kprof
+}
+together --json >"$tmp/together.json" || fail "ranks: the status"
+check together '
+def of_kernel(l):
+    return l["name"], tuple(l["grid"]), tuple(l["block"])
+whole = {of_kernel(l): l for l in launches("together")}
+parts = {}
+for rank in "rank0", "rank1", "rank2":
+    for l in launches(rank):
+        parts.setdefault(of_kernel(l), []).append(values(l))
+assert set(whole) == set(parts) and sorted(len(p) for p in parts.values()) == [1, 1, 1, 3, 3], list(parts)
+for key, of in parts.items():
+    v = values(whole[key])
+    for name in SAMPLES, SAMPLED, STALL + "long_scoreboard":
+        assert v[name] == sum(p.get(name, 0) for p in of), (key, name, v[name], [p.get(name) for p in of])
+    assert v[SAMPLES] == stalls(v), key
+    assert v[EXECUTED] == [p[EXECUTED] for p in of if EXECUTED in p][0], key
+    assert len(whole[key]["series"]) > 3, key
+'
+together --page source >"$tmp/together"
+for name in increment append; do
+    grep -q "^    SASS: $name\$" "$tmp/together" || fail "ranks: no code of $name"
+done
+
 # What does not begin has its reason, in a line and in the entry; the others take their turns. What fails at a launch costs
 # the values of that one.
 FAKE_FAIL=cuptiPCSamplingEnable:999 turns unsampled "$p" 40
