@@ -27,7 +27,7 @@ const void *kp_images_find(uint32_t crc, size_t *size);
 /* Whether launches can be probed. */
 bool kp_probe_available(const struct kp_cupti *c);
 /* Record the kernels launched between begin and end, at most `cap`; *n receives their number. Use them outside of
- * passes, and while nobody else in the process reads activity records. */
+ * passes, but for a launch that is counted once, and while nobody else in the process reads activity records. */
 int kp_probe_begin(const struct kp_cupti *c);
 int kp_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
 

@@ -595,6 +595,14 @@ bool kp_context_turns(const struct kp_context_setup *setup, struct kp_context *c
     return !c->no_turns;
 }
 
+bool kp_context_samples(const struct kp_context *c)
+{
+    bool any = false;
+    for (size_t i = c->collector ? kp_collector_beside(c->collector) : 0; i && !any; i--)
+        any = is_first(c->collector, i - 1);
+    return any && !kp_timeline_is_on();
+}
+
 void kp_context_pass_on(void)
 {
     for (struct kp_context *c = contexts; c; c = c->next)

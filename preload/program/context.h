@@ -109,6 +109,9 @@ void kp_context_pass_on(void);
 /* Whether launches beside a replay can take turns, with the context's rotation: has the collector count its lists. */
 bool kp_context_turns(const struct kp_context_setup *setup, struct kp_context *c);
 
+/* Whether launches that take turns are sampled by something that has to see the first launch of each function. */
+bool kp_context_samples(const struct kp_context *c);
+
 /* Whether the collector can count, in one pass, launches that must not be replayed; has it do so. */
 bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context *c);
 

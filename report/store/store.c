@@ -595,7 +595,8 @@ int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char
 
 static int replace_result(struct kp_store *s, const struct kp_result *result)
 {
-    static const enum kp_sql_id drops[] = {KP_SQL_DROP_LAUNCH, KP_SQL_DROP_RANGES, KP_SQL_DROP_METRICS};
+    static const enum kp_sql_id drops[] = {KP_SQL_DROP_LAUNCH, KP_SQL_DROP_RANGES,       KP_SQL_DROP_METRICS,
+                                           KP_SQL_DROP_COUNTS, KP_SQL_DROP_CODE_METRICS, KP_SQL_DROP_SERIES};
     int rc = SQLITE_OK;
     for (size_t i = 0; !rc && i < sizeof drops / sizeof *drops; i++) {
         struct kp_sql r = kp_sql_begin(s, drops[i]);

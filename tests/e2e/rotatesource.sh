@@ -170,6 +170,33 @@ assert values(first)[SAMPLED] + values(second)[SAMPLED] < 6, (values(first)[SAMP
 assert all(l["rotation"]["groups_counted"] == 5 for l in (first, second))
 '
 
+# Beside a replay it is the same from the second launch on. Warps of a function are sampled by instruction, though counters
+# were on at its first launch; where another user holds the activity records that this takes, they are sampled as a whole.
+export KPROF_REPLAY_MODE=kernel
+turns beside "$programs/p_repeat" heap 40
+expect "beside: lines" "$(grep -c '^    Hottest Lines.* of 3 launches' "$tmp/report")" 2
+expect "beside: code" "$(env -u KPROF_SECTION "$build/kprof" report --page source "$tmp/beside.kprof" | grep -c '^    SASS: ')" 3
+turns mixed "$programs/p_repeat" launches 30
+FAKE_FAIL=cuptiPCSamplingEnable:999 turns unsampled3 "$programs/p_repeat" heap 40
+KPROF_STRICT=1 turns strict "$programs/p_window" exported
+expect "strict: complete" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'strict: in-part')" 0
+check beside '
+first, swap, turned, last = launches("beside")
+assert "rotation" not in first and "rotation" not in last
+mixed = [l for l in launches("mixed") if "rotation" in l]
+assert len(mixed) == 1 and len(launches("mixed")) == 32, len(launches("mixed"))
+for l in (swap, turned, *mixed):
+    r, v = l["rotation"], values(l)
+    assert r["groups_counted"] == r["groups"] == 6, r
+    assert v[SAMPLED] == 3 and v[SAMPLES] == stalls(v) > 0 and v[EXECUTED] > 0, (l["name"], v[SAMPLES], stalls(v))
+    assert len(l["series"]) > 3 and "not replayed" in l["note"]
+for l in launches("unsampled3")[1:3]:
+    r, v = l["rotation"], values(l)
+    assert (r["groups_counted"], r["groups"]) == (5, 6) and SAMPLES not in v and v[EXECUTED] > 0, r
+    assert "warp states are not sampled" in json.dumps(metrics(l)[SAMPLES])
+'
+export KPROF_REPLAY_MODE=rotate
+
 # A timeline has the launches as they run: nothing that would disturb its records.
 KPROF_TIMELINE=on both timeline "$p" 40
 grep -q '^==WARNING== samples of warps, .* are not collected of launches that take turns, as a timeline is recorded$' "$tmp/report" ||

@@ -141,6 +141,39 @@ static void all_comes_back(void **state)
     }
 }
 
+/* Of a result that takes the place of another nothing of the other is left: fewer functions, metrics and series, too.
+ */
+static void a_replaced_result_has_its_own(void **state)
+{
+    struct kp_test_place *p = *state;
+    char *err = NULL;
+    write_session(p->file);
+    struct kp_store *s = NULL;
+    int rc = kp_store_create(p->file, true, &s, &err);
+    kp_test_done(rc, &err);
+    for (uint64_t id = 0; id < LAUNCHES; id++) {
+        struct kp_result r = result(id), bare = {.launch = {.id = id}};
+        kp_test_add_counts(&r, FIRST_CODE + 2); /* more than there will be */
+        put_stack(s, FIRST_STACK + id);
+        rc = kp_store_put_result(s, &r, &err);
+        rc = rc ? rc : kp_store_replace_result(s, &bare, &err);
+        kp_result_free(&r);
+        r = result(id);
+        rc = rc ? rc : kp_store_replace_result(s, &r, &err);
+        rc = rc ? rc : kp_store_replace_result(s, &r, &err);
+        kp_test_done(rc, &err);
+        kp_result_free(&r);
+    }
+    put_code(s, FIRST_CODE);
+    put_code(s, FIRST_CODE + 1);
+    struct kp_recording rec = kp_test_recording();
+    rc = kp_store_put_session(s, &rec.session, &err);
+    kp_test_done(rc, &err);
+    kp_test_recording_free(&rec);
+    kp_store_close(s);
+    assert_holds_all(p->file);
+}
+
 static void what_is_not_there(void **state)
 {
     struct kp_test_place *p = *state;
@@ -734,6 +767,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(all_comes_back),
+        IN_A_FOLDER(a_replaced_result_has_its_own),
         IN_A_FOLDER(what_is_not_there),
         IN_A_FOLDER(nothing_is_something),
         IN_A_FOLDER(a_file_of_a_version_before),
