@@ -542,7 +542,6 @@ static void count_more(const struct kp_launch_info *l, struct kp_session_told *t
 static int replace_stored(const struct kp_result *r, char **err)
 {
     int rc = kp_store_begin(session.store, err);
-    rc = rc ? rc : put_codes(err);
     rc = rc ? rc : kp_store_replace_result(session.store, r, err);
     rc = rc ? rc : put_facts(err);
     return rc ? rc : kp_store_commit(session.store, err);

@@ -176,6 +176,10 @@ export KPROF_REPLAY_MODE=kernel
 turns beside "$programs/p_repeat" heap 40
 expect "beside: lines" "$(grep -c '^    Hottest Lines.* of 3 launches' "$tmp/report")" 2
 expect "beside: code" "$(env -u KPROF_SECTION "$build/kprof" report --page source "$tmp/beside.kprof" | grep -c '^    SASS: ')" 3
+# A killed program's session has the functions of the entries that it has.
+KPROF_EXPORT=$tmp/killed.kprof both killed "$programs/p_repeat" heap-killed 40
+env -u KPROF_SECTION "$build/kprof" report --page source "$tmp/killed.kprof" >"$tmp/killed" 2>"$tmp/killed.err"
+expect "killed: code" "$(grep -c '^    SASS: ' "$tmp/killed")" 3
 turns mixed "$programs/p_repeat" launches 30
 FAKE_FAIL=cuptiPCSamplingEnable:999 turns unsampled3 "$programs/p_repeat" heap 40
 KPROF_STRICT=1 turns strict "$programs/p_window" exported
