@@ -362,11 +362,13 @@ static int merge_units(struct unit *out, struct unit *units, size_t n)
     return rc;
 }
 
-/* Compares by name, grid (none for kernels) and order. */
+/* Compares by name, grid (none for kernels) and kind. */
 static int compare_keys(const struct unit *x, const struct unit *y)
 {
-    int order = strcmp(kp_launch_name(&x->result.launch), kp_launch_name(&y->result.launch));
-    return order ? order : memcmp(x->result.launch.grid, y->result.launch.grid, sizeof x->result.launch.grid);
+    const struct kp_launch_info *a = &x->result.launch, *b = &y->result.launch;
+    int order = strcmp(kp_launch_name(a), kp_launch_name(b));
+    order = order ? order : memcmp(a->grid, b->grid, sizeof a->grid);
+    return order ? order : strcmp(kp_launch_kind(a), kp_launch_kind(b));
 }
 
 static int compare_ids(const struct unit *x, const struct unit *y)

@@ -12,6 +12,7 @@
 #include "cmd/codes.h"
 #include "collectors/code/sass.h"
 #include "report/define/derive_source.h"
+#include "report/model/launch_names.h"
 #include "report/model/ranks.h"
 #include "report/store/store.h"
 
@@ -117,6 +118,7 @@ static uint64_t hash_of(const struct kp_result *r)
     const struct kp_launch_info *l = &r->launch;
     const char *name = l->mangled ? l->mangled : "";
     uint64_t hash = kp_hash(name, strlen(name), (uint64_t)l->kind);
+    hash = kp_hash(kp_launch_kind(l), strlen(kp_launch_kind(l)), hash);
     hash = kp_hash(l->grid, sizeof l->grid, hash);
     hash = kp_hash(l->block, sizeof l->block, hash);
     for (size_t i = 0; i < sizeof shape_metrics / sizeof *shape_metrics; i++) {
@@ -130,6 +132,7 @@ static uint64_t hash_of(const struct kp_result *r)
 static bool is_same_shape(const struct kp_result *a, const struct kp_result *b)
 {
     bool same = a->launch.kind == b->launch.kind && !is_other(a->launch.mangled, b->launch.mangled) &&
+                !strcmp(kp_launch_kind(&a->launch), kp_launch_kind(&b->launch)) &&
                 !memcmp(a->launch.grid, b->launch.grid, sizeof a->launch.grid) &&
                 !memcmp(a->launch.block, b->launch.block, sizeof a->launch.block);
     for (size_t i = 0; same && i < sizeof shape_metrics / sizeof *shape_metrics; i++) {

@@ -382,7 +382,7 @@ static void count(const struct kp_session_entry *entries, size_t n)
     kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < n; i++) {
         const struct kp_launch_info *l = &entries[i].result->launch;
-        if (entries[i].profiled && l->note && !entries[i].goes_on)
+        if (entries[i].profiled && l->note && !l->groups && !entries[i].goes_on)
             kp_outcome_failed(KP_FAILURE_IN_PART);
         uint64_t launches = l->launches ? l->launches : l->counted ? l->counted : 1;
         if (entries[i].profiled)

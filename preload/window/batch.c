@@ -18,6 +18,7 @@ struct kp_batch {
     struct kp_result **results;
     char **bases;
     struct kp_rotation_key **keys;
+    size_t *numbers; /* of the launches, as the keys have them */
     bool rotates;
     size_t group;
     size_t n;
@@ -40,6 +41,7 @@ static void free_batch(struct kp_batch *b)
     free(b->results);
     free(b->bases);
     free(b->keys);
+    free(b->numbers);
     free(b->why);
     free(b);
 }
@@ -52,7 +54,8 @@ struct kp_batch *kp_batch_new(size_t n)
     b->results = calloc(n + 1, sizeof(*b->results));
     b->bases = calloc(n + 1, sizeof(*b->bases));
     b->keys = calloc(n + 1, sizeof(*b->keys));
-    if (b->results && b->bases && b->keys)
+    b->numbers = calloc(n + 1, sizeof(*b->numbers));
+    if (b->results && b->bases && b->keys && b->numbers)
         return b;
     free_batch(b);
     return NULL;
@@ -65,8 +68,9 @@ void kp_batch_group(struct kp_batch *b, size_t group)
 }
 
 /* Adds a launch, which keeps its place even after failures: counters are assigned by place. */
-void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key)
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key, size_t number)
 {
+    b->numbers[b->n] = number;
     b->keys[b->n] = key;
     b->results[b->n] = r;
     b->bases[b->n++] = kp_strdup(base);
@@ -141,7 +145,7 @@ static void collect(struct kp_batch *b)
     for (size_t i = 0; i < b->n; i++) {
         if (b->keys[i]) {
             const char *lost = b->counters ? kp_counters_lost(b->counters, i) : NULL;
-            kp_rotation_collect(b->keys[i], b->group, b->results[i], b->why ? b->why : lost);
+            kp_rotation_collect(b->keys[i], b->group, b->numbers[i], b->results[i], b->why ? b->why : lost);
             kp_result_free(b->results[i]);
             free(b->results[i]);
             free(b->bases[i]);

@@ -11,9 +11,10 @@ struct kp_rotation_key;
 
 /* Room for `n` results; NULL without memory. */
 struct kp_batch *kp_batch_new(size_t n);
-/* Adds the next result and takes it over; there must be room. `key`: what it counts for, with the batch's group; NULL =
- * for itself. */
-void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key);
+/* Adds the next result and takes it over; there must be room. `key`: what it counts for, with the batch's group, as
+ * launch `number` of the key; NULL = for itself. */
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key,
+                  size_t number);
 /* Sets the group of counters of a rotation that the results have counted. Without it, a result with a key is the first
  * of that, which others are added to. */
 void kp_batch_group(struct kp_batch *b, size_t group);

@@ -16,7 +16,7 @@ static const char *find_key(struct kp_question *q, struct kp_rotation *r)
 {
     if (!q->function)
         return graph_as_a_whole;
-    q->key = kp_rotation_find(r, q->launch, q->function->facts.mangled);
+    q->key = kp_rotation_find(r, q->launch, &q->function->facts);
     return q->key ? NULL : too_many;
 }
 
@@ -72,7 +72,7 @@ const char *kp_rotate_find_turn(struct kp_question *q)
 {
     bool beside = q->setup->falls_back && q->function;
     struct kp_rotation *r = beside ? kp_context_rotation(q->setup, q->context) : NULL;
-    struct kp_rotation_key *k = r ? kp_rotation_find(r, q->launch, q->function->facts.mangled) : NULL;
+    struct kp_rotation_key *k = r ? kp_rotation_find(r, q->launch, &q->function->facts) : NULL;
     bool first = k && kp_rotation_is_first(k);
     if (!k || (!first && !kp_context_turns(q->setup, q->context)))
         return NULL; /* it is counted by itself */
@@ -115,7 +115,7 @@ void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key)
     if (!key || !i->result)
         return;
     if (w->rotates)
-        kp_rotation_take(key, w->group);
+        i->number = kp_rotation_take(key, w->group);
     else if (w->obstacle && kp_rotation_is_first(key))
         kp_rotation_take_first(key, w->obstacle);
     else

@@ -52,6 +52,7 @@ struct kp_item {
     struct kp_known_config config;      /* all 0 = not known */
     struct kp_result *result;           /* NULL: not wanted */
     struct kp_rotation_key *key;        /* what it counts for; NULL = for itself */
+    size_t number;                      /* of those that count for the key */
 };
 
 /* A program's event, and its replacement when records and waits are issued again. */

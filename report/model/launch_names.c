@@ -10,6 +10,12 @@
 
 const char kp_range_nameless[] = "(no name)";
 
+const char *kp_launch_kind(const struct kp_launch_info *l)
+{
+    bool is_kind = l->groups && l->note && !strncmp(l->note, KP_KIND_NOTE, strlen(KP_KIND_NOTE));
+    return is_kind ? l->note : "";
+}
+
 const char *kp_launch_name(const struct kp_launch_info *l)
 {
     return l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";

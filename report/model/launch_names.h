@@ -9,6 +9,10 @@
 
 /* Returns the kernel's name as reports print it; valid as long as `l`. */
 const char *kp_launch_name(const struct kp_launch_info *l);
+/* Begins the note of an entry of a rotation that has some launches of its kernel and shape, and says which. */
+#define KP_KIND_NOTE "the launches "
+/* Returns that note; "" for an entry that has all launches, or one. */
+const char *kp_launch_kind(const struct kp_launch_info *l);
 /* Writes RANGE/NAME to *out, as print-nvtx-rename and ncu do: that name behind the launching thread's innermost
  * push-pop range. *out is malloc'ed, NULL without such a range. 0 or -ENOMEM. */
 int kp_launch_range_name(const struct kp_launch_info *l, char **out);

@@ -226,6 +226,18 @@ int kp_result_take(struct kp_result *r, struct kp_result *from)
     return rc;
 }
 
+void kp_result_drop_means(struct kp_result *r)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < r->n_metrics; i++) {
+        if (r->metrics[i].counted)
+            metric_free(&r->metrics[i]);
+        else
+            r->metrics[left++] = r->metrics[i];
+    }
+    r->n_metrics = left;
+}
+
 void kp_result_remove(struct kp_result *r, const char *name)
 {
     size_t at;

@@ -211,13 +211,24 @@ static bool scheduled(const struct fake_image *image, const char *metric)
     return false;
 }
 
+/* The factor of a launch that tells its kind before it runs: with FAKE_VARY=number, those with an odd number among
+ * their arguments have twice of everything; with FAKE_VARY=after, those that come after another kernel. */
+static double kind_of(const struct fake_image_range *range)
+{
+    const char *how = getenv("FAKE_VARY");
+
+    if (how && !strcmp(how, "number"))
+        return 1 + range->number % 2;
+    return how && !strcmp(how, "after") ? 1 + range->after_another : 1;
+}
+
 static double value_in(const char *metric, const struct fake_image_range *range, size_t index)
 {
     const char *best = getenv("FAKE_BEST_BLOCK");
     double threads = best ? atof(best) : 0;
 
     if (threads <= 0 || strncmp(metric, "gpu__time_duration.", strlen("gpu__time_duration.")) != 0)
-        return fake_cupti_value(metric, range->kernel, index);
+        return kind_of(range) * fake_cupti_value(metric, range->kernel, index);
     return 1000 * (1 + fabs(range->threads - threads) / threads);
 }
 
@@ -521,13 +532,26 @@ static struct fake_image_range *open_range(CUpti_RangeProfiler_Object *object, c
     return range;
 }
 
+/* Whether the launch before was of another kernel, counted or not. */
+static bool comes_after_another(const struct fake_launch *launch)
+{
+    static uint64_t last;
+    uint64_t name = fake_hash(FAKE_HASH_START, launch->name, strlen(launch->name));
+    bool other = last != name;
+
+    last = name;
+    return other;
+}
+
 static void add_kernel(CUpti_RangeProfiler_Object *object, struct fake_image_range *range,
-                       const struct fake_launch *launch)
+                       const struct fake_launch *launch, bool after_another)
 {
     struct fake_image_pass *pass = &range->pass[object->pass];
 
     if (!pass->kernels++)
         snprintf(range->kernel, sizeof(range->kernel), "%s", launch->name);
+    range->number = launch->number;
+    range->after_another = after_another;
     range->threads = launch->block[0] * launch->block[1] * launch->block[2];
     pass->chain = fake_hash(pass->chain, launch->name, strlen(launch->name));
     pass->chain = fake_hash(pass->chain, launch->grid, sizeof(launch->grid));
@@ -587,6 +611,8 @@ static void on_launch(const struct fake_launch *launch, void *data)
 {
     LOCKED();
 
+    bool after_another = comes_after_another(launch);
+
     (void)data;
     note_activity(launch);
     if (counts_in_ranges(launch))
@@ -609,7 +635,7 @@ static void on_launch(const struct fake_launch *launch, void *data)
         else
             range = object->in_range;
         if (range)
-            add_kernel(object, range, launch);
+            add_kernel(object, range, launch, after_another);
     }
 }
 

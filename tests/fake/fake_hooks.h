@@ -41,6 +41,7 @@ struct fake_launch {
     uint64_t data_bytes; /* how many bytes that were */
     /* FNV-1a of the arguments with zeros for pointers to device memory: equal in every run of a program */
     uint64_t numbers_hash;
+    uint32_t number; /* the first 4 byte of the arguments behind leading pointers to device memory; 0 = none */
     const struct fake_cubin *cubin; /* of the kernel's module */
     uint64_t call;                  /* number of the call that made it; nodes of a graph launch share it */
 };

@@ -18,10 +18,12 @@ struct fake_image_pass {
 };
 
 struct fake_image_range {
-    char name[64];        /* the range: "0", "1" … in auto range mode, else as pushed */
-    char kernel[256];     /* the first kernel in it */
-    uint32_t threads;     /* of its blocks */
-    uint64_t passes_seen; /* a bit for each */
+    char name[64];          /* the range: "0", "1" … in auto range mode, else as pushed */
+    char kernel[256];       /* the first kernel in it */
+    uint32_t threads;       /* of its blocks */
+    uint32_t number;        /* the first one among its arguments */
+    uint32_t after_another; /* 1: the launch before was of another kernel, counted or not */
+    uint64_t passes_seen;   /* a bit for each */
     struct fake_image_pass pass[FAKE_MAX_PASSES];
 };
 

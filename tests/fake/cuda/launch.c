@@ -160,6 +160,7 @@ static void look_at_memory(struct call *call)
     struct fake_launch *info = &call->info;
     unsigned char numbers[MAX_ARG_BYTES];
     uintptr_t word;
+    size_t leading = 0;
 
     memcpy(numbers, call->bytes, call->n_bytes);
     info->data_hash = FAKE_HASH_START;
@@ -175,6 +176,7 @@ static void look_at_memory(struct call *call)
         if (a->head.dead)
             fake_misuse("kernel %s was given a pointer into freed memory", info->name);
         memset(numbers + i, 0, sizeof(word));
+        leading += leading == i ? sizeof(word) : 0;
         size = (uintptr_t)a->info.base + a->info.size - word;
         size = size > MOST ? MOST : size;
         if (launch_hook && !a->info.sparse) {
@@ -183,6 +185,9 @@ static void look_at_memory(struct call *call)
         }
     }
     info->numbers_hash = fake_hash(FAKE_HASH_START, numbers, call->n_bytes);
+    info->number = 0;
+    if (leading + sizeof(info->number) <= call->n_bytes)
+        memcpy(&info->number, call->bytes + leading, sizeof(info->number));
 }
 
 static void run(struct call *call)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/diff.h"
+#include "report/model/launch_names.h"
 #include "report/judge/rules.h"
 #include "report/pages/page.h"
 #include "report/write/run_summary.h"
@@ -270,6 +271,33 @@ static void launches_of_a_key_are_paired_in_order(void **state)
     assert_int_equal(c.outcome.pairs, 3);
     assert_int_equal(c.outcome.exceeded, 2);
     kp_test_golden(c.text, "tests/golden/diff_pairs.txt");
+    compared_free(&c);
+}
+
+static void add_kind(struct kp_recording *r, const char *note, double ns)
+{
+    struct kp_launch_info *l = &add_launch(r, "k", 1, ns)->launch;
+    l->note = kp_strdup(note);
+    l->groups = l->groups_counted = 2;
+}
+
+/* Kinds of launches of a rotation are told by their notes, whichever was complete first. */
+static void kinds_are_paired_with_their_like(void **state)
+{
+    static const char small[] = KP_KIND_NOTE "whose argument 1 is 1", large[] = KP_KIND_NOTE "whose argument 1 is 2";
+    (void)state;
+    struct kp_recording a = made(""), b = made("");
+    add_kind(&a, small, 100);
+    add_kind(&a, large, 200);
+    add_kind(&b, large, 200);
+    add_kind(&b, small, 100);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct kp_diff_limit limit = {KP_DIFF_DURATION, 0};
+    struct compared c = compare(&plain, &(struct kp_diff_options){.limits = &limit, .n_limits = 1});
+    assert_int_equal(c.rc, 0);
+    assert_int_equal(c.outcome.pairs, 2);
+    assert_int_equal(c.outcome.exceeded, 0);
     compared_free(&c);
 }
 
@@ -915,6 +943,7 @@ int main(void)
         cmocka_unit_test(a_session_does_not_differ_from_itself),
         cmocka_unit_test(bodies_are_compared_where_they_are_shown),
         cmocka_unit_test(launches_of_a_key_are_paired_in_order),
+        cmocka_unit_test(kinds_are_paired_with_their_like),
         cmocka_unit_test(without_a_pair_there_is_a_hint),
         cmocka_unit_test(kernels_are_averaged),
         cmocka_unit_test(a_rule_of_a_kernel_speaks_for_most_launches),

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cmd/together.h"
+#include "report/model/launch_names.h"
 #include "report/model/ranks.h"
 #include "report/store/store.h"
 #include "tests/support/report_support.h"
@@ -30,6 +31,7 @@ struct made {
     struct kp_mean ns;
     uint32_t groups; /* 0: not counted by rotation */
     bool has_stack;
+    const char *note;
 };
 
 /* A session. */
@@ -50,6 +52,7 @@ static void put_launch(struct kp_store *s, const struct rank *of, const struct m
                                      .device = m->device,
                                      .chip = kp_strdup(of->chip ? of->chip : "GH100"),
                                      .stack = m->has_stack ? id + 1 : 0,
+                                     .note = m->note ? kp_strdup(m->note) : NULL,
                                      .alike = m->launches,
                                      .counted = m->ns.counted,
                                      .groups = m->groups,
@@ -179,15 +182,19 @@ static const char *ranks_of(const struct kp_result *r)
 static void same_shapes(void **state)
 {
     static const struct rank ranks[] = {
-        {1, "RANK=0\n", "", NULL, {{"a", 8, 0, 0, 80, {4, 100, 2}, 2, true}, {"b", 8, 0, 0, 40, {4, 50, 0}, 2, true}}},
+        {1,
+         "RANK=0\n",
+         "",
+         NULL,
+         {{"a", 8, 0, 0, 80, {4, 100, 2}, 2, true, NULL}, {"b", 8, 0, 0, 40, {4, 50, 0}, 2, true, NULL}}},
         {2,
          "RANK=1\n",
          "",
          NULL,
-         {{"b", 9, 1, 0, 10, {4, 60, 0}, 3, true},
-          {"a", 8, 1, 0, 20, {4, 130, 2}, 2, true},
-          {"b", 8, 1, 64, 5, {4, 70, 0}, 2, false},
-          {"b", 8, 1, 0, 1, {0, 0, 0}, 2, false}}},
+         {{"b", 9, 1, 0, 10, {4, 60, 0}, 3, true, NULL},
+          {"a", 8, 1, 0, 20, {4, 130, 2}, 2, true, NULL},
+          {"b", 8, 1, 64, 5, {4, 70, 0}, 2, false, NULL},
+          {"b", 8, 1, 0, 1, {0, 0, 0}, 2, false, NULL}}},
         {0}};
     struct whole w;
     (void)state;
@@ -211,11 +218,41 @@ static void same_shapes(void **state)
     free_whole(&w);
 }
 
+/* Kinds of launches of one kernel and shape are put together each for itself; other notes do not count. */
+static void same_kinds(void **state)
+{
+    static const char small[] = KP_KIND_NOTE "whose argument 1 is 1", large[] = KP_KIND_NOTE "whose argument 1 is 2";
+    static const struct rank ranks[] = {{1,
+                                         "RANK=0\n",
+                                         "",
+                                         NULL,
+                                         {{"a", 8, 0, 0, 80, {4, 100, 2}, 2, false, small},
+                                          {"a", 8, 0, 0, 40, {4, 200, 0}, 2, false, large},
+                                          {"b", 8, 0, 0, 10, {4, 50, 0}, 2, false, "shares memory"}}},
+                                        {2,
+                                         "RANK=1\n",
+                                         "",
+                                         NULL,
+                                         {{"a", 8, 0, 0, 30, {4, 210, 0}, 2, false, large},
+                                          {"a", 8, 0, 0, 20, {4, 90, 0}, 2, false, small},
+                                          {"b", 8, 0, 0, 11, {4, 60, 0}, 2, false, NULL}}},
+                                        {0}};
+    struct whole w;
+    (void)state;
+    assert_int_equal(put_together(ranks, &w), 0);
+    assert_int_equal(w.n, 3);
+    assert_string_equal(ranks_of(&w.at[0]), "0: 80 x 100, 1: 20 x 90");
+    assert_string_equal(ranks_of(&w.at[1]), "0: 40 x 200, 1: 30 x 210");
+    assert_string_equal(ranks_of(&w.at[2]), "0: 10 x 50, 1: 11 x 60");
+    assert_string_equal(w.at[1].launch.note, large);
+    free_whole(&w);
+}
+
 /* Counts add up, times are those of all, and devices are known. */
 static void facts_of_the_run(void **state)
 {
-    static const struct rank ranks[] = {{1, "RANK=0\n", "", NULL, {{"a", 8, 0, 0, 1, {1, 1, 0}, 2, false}}},
-                                        {2, "RANK=1\n", "", NULL, {{"a", 8, 0, 0, 1, {1, 1, 0}, 2, false}}},
+    static const struct rank ranks[] = {{1, "RANK=0\n", "", NULL, {{"a", 8, 0, 0, 1, {1, 1, 0}, 2, false, NULL}}},
+                                        {2, "RANK=1\n", "", NULL, {{"a", 8, 0, 0, 1, {1, 1, 0}, 2, false, NULL}}},
                                         {0}};
     struct whole w;
     (void)state;
@@ -244,15 +281,16 @@ static void names_of_ranks(void **state)
                                            "RANK=4\n",
                                            "",
                                            NULL,
-                                           {{"a", 8, 0, 0, 2, {1, 10, 0}, 2, false},
-                                            {"a", 8, 1, 0, 3, {1, 20, 0}, 2, false},
-                                            {"a", 8, 1, 0, 4, {1, 30, 0}, 2, false},
-                                            {"a", 8, 1, 0, 0, {0, 0, 0}, 0, false}}},
+                                           {{"a", 8, 0, 0, 2, {1, 10, 0}, 2, false, NULL},
+                                            {"a", 8, 1, 0, 3, {1, 20, 0}, 2, false, NULL},
+                                            {"a", 8, 1, 0, 4, {1, 30, 0}, 2, false, NULL},
+                                            {"a", 8, 1, 0, 0, {0, 0, 0}, 0, false, NULL}}},
                                           {0}},
-                             alike[] = {{1, "RANK=0\n", "", NULL, {{"a", 8, 0, 0, 2, {1, 10, 0}, 2, false}}},
-                                        {2, "RANK=0\n", "", NULL, {{"a", 8, 0, 0, 3, {1, 20, 0}, 2, false}}},
+                             alike[] = {{1, "RANK=0\n", "", NULL, {{"a", 8, 0, 0, 2, {1, 10, 0}, 2, false, NULL}}},
+                                        {2, "RANK=0\n", "", NULL, {{"a", 8, 0, 0, 3, {1, 20, 0}, 2, false, NULL}}},
                                         {0}},
-                             no_number[] = {{1, "RANK=x\n", "", NULL, {{"a", 8, 0, 0, 2, {1, 10, 0}, 2, false}}}, {0}};
+                             no_number[] = {{1, "RANK=x\n", "", NULL, {{"a", 8, 0, 0, 2, {1, 10, 0}, 2, false, NULL}}},
+                                            {0}};
     struct whole w;
     (void)state;
     assert_int_equal(put_together(devices, &w), 0);
@@ -275,7 +313,7 @@ static void refused(void **state)
 #define ONE                                                                                                            \
     {                                                                                                                  \
         {                                                                                                              \
-            "a", 8, 0, 0, 2, {1, 10, 0}, 2, false                                                                      \
+            "a", 8, 0, 0, 2, {1, 10, 0}, 2, false, NULL                                                                \
         }                                                                                                              \
     }
     static const struct {
@@ -284,7 +322,7 @@ static void refused(void **state)
     } cases[] = {
         {{{1, "", "", NULL, ONE}, {2, "", "", "GB100", ONE}, {0}},
          "0.kprof and 1.kprof cannot be put together: they have counters of different chips, GH100 and GB100"},
-        {{{1, "", "", NULL, ONE}, {2, "", "", NULL, {{"a", 8, 0, 0, 0, {0, 0, 0}, 0, false}}}, {0}},
+        {{{1, "", "", NULL, ONE}, {2, "", "", NULL, {{"a", 8, 0, 0, 0, {0, 0, 0}, 0, false, NULL}}}, {0}},
          "1.kprof cannot be put together with others: rotation (--replay-mode rotate) counted none of its launches"},
         {{{1, "", "", NULL, {{.kernel = NULL}}}, {0}},
          "0.kprof cannot be put together with others: rotation (--replay-mode rotate) counted none of its launches"},
@@ -305,10 +343,8 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_shapes),
-        cmocka_unit_test(facts_of_the_run),
-        cmocka_unit_test(names_of_ranks),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(same_shapes),    cmocka_unit_test(same_kinds), cmocka_unit_test(facts_of_the_run),
+        cmocka_unit_test(names_of_ranks), cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("cmd/together", tests, NULL, NULL);
 }

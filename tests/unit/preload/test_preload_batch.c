@@ -169,7 +169,7 @@ static struct kp_batch *batch_of(size_t n)
         r->launch.ordinal = i;
         r->launch.cc_major = 9;
         snprintf(base, sizeof(base), "k%zu", i);
-        kp_batch_add(b, r, base, NULL); /* which it copies */
+        kp_batch_add(b, r, base, NULL, 0); /* which it copies */
     }
     return b;
 }
@@ -329,7 +329,7 @@ static void test_counts_by_instruction(void **state)
     threads[0] = 32;
     threads[1] = 8;
     assert_int_equal(kp_result_add_counts(r, &counts), 0);
-    kp_batch_add(b, r, "k0", NULL);
+    kp_batch_add(b, r, "k0", NULL, 0);
     kp_batch_finish(b, &setup, &context, counters, NULL);
     assert_true(kp_metric_number(kp_result_find(&t.stored[0], "thread_inst_executed"), &total));
     assert_int_equal(total, 40);
@@ -347,7 +347,7 @@ static void test_values_that_were_lost(void **state)
     struct kp_result *r = calloc(1, sizeof(*r));
     r->launch.cc_major = 9;
     r->lossy = true;
-    kp_batch_add(b, r, "k0", NULL);
+    kp_batch_add(b, r, "k0", NULL, 0);
     kp_batch_finish(b, &setup, &context, counters, NULL);
     assert_string_equal(t.warning, "out of memory: values of launches are missing");
 }
