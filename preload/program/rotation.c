@@ -907,6 +907,7 @@ static void drop_counted(const struct kp_rotation *r, struct kp_result *of)
 {
     struct kp_result marked = {.n_metrics = 0};
     kp_result_drop_means(of);
+    kp_counts_forget(of);
     for (size_t i = 0; i < r->extras.n; i++)
         r->extras.missing(r->extras.of, i, "", &marked);
     for (size_t i = 0; i < marked.n_metrics; i++)

@@ -108,6 +108,12 @@ static int add_gathered(struct kp_result *r, const struct kp_result *from)
     return rc;
 }
 
+void kp_counts_forget(struct kp_result *r)
+{
+    for (size_t i = 0; i < sizeof gathered / sizeof *gathered; i++)
+        kp_result_remove(r, gathered[i]);
+}
+
 /* Whether instructions of the launch were counted, not only sampled. */
 static bool is_counted(const struct kp_result *r)
 {

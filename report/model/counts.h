@@ -21,6 +21,9 @@ int kp_counts_take(struct kp_result *r, struct kp_code_counts *from);
  * -ENOMEM with both as far as it got. */
 int kp_counts_add_launch(struct kp_result *r, struct kp_result *from);
 
+/* Removes the numbers that say how much of launches was gathered, where their samples and series are not in `r`. */
+void kp_counts_forget(struct kp_result *r);
+
 /* Appends copies of all counts and series of `r`. 0, or -ENOMEM with `out` as far as it got. */
 int kp_counts_copy(const struct kp_result *r, struct kp_result *out);
 

@@ -137,6 +137,11 @@ static void test_a_copy_has_them(void **state)
     assert_int_equal(at(&copy, 0, waits, 32), 3);
     assert_true(kp_result_find_series(&copy, "a")->values[0] == 1);
     assert_string_equal(copy.series[0].unit, "%");
+    assert_int_equal(kp_result_set_count(&copy, KP_SAMPLED_LAUNCHES, "", 3), 0);
+    assert_int_equal(kp_result_set_count(&copy, "profiler__pmsampler_dropped_samples", "", 3), 0);
+    assert_int_equal(kp_result_set_count(&copy, "launch__grid_size", "", 3), 0);
+    kp_counts_forget(&copy);
+    assert_true(copy.n_metrics == 1 && !kp_result_find(&copy, KP_SAMPLED_LAUNCHES));
     kp_result_free(&copy);
 }
 
