@@ -824,14 +824,15 @@ static void test_counting(void **state)
     assert_int_equal(kp_test_count("disable"), kp_test_count("enable"));
 }
 
-/* Runs the window without replay for a group besides the counters; the driver refuses launch `refused` at first. */
-static void run_beside(const char *letters, size_t group, size_t refused)
+/* Runs the window without replay for a group besides the counters, of launches that take about so long; the driver
+ * refuses launch `refused` at first. */
+static void run_long(const char *letters, size_t group, size_t refused, uint64_t longest_ns)
 {
     enum { ROOM = MOST };
     char *why = NULL;
     free_results();
     kp_test_window_of(letters);
-    if (kp_collector_beside_begin(t.c, group, ROOM, 0, &why))
+    if (kp_collector_beside_begin(t.c, group, ROOM, longest_ns, &why))
         fail_msg("%s", why);
     const struct kp_issue_hooks *hooks = kp_collector_count_hooks(t.c);
     for (size_t i = 0; i < w->n; i++) {
@@ -845,6 +846,27 @@ static void run_beside(const char *letters, size_t group, size_t refused)
             assert_int_equal(hooks->after(hooks->arg), CUDA_SUCCESS);
     }
     kp_collector_count_end(t.c, &w->job, &t.out);
+}
+
+static void run_beside(const char *letters, size_t group, size_t refused)
+{
+    run_long(letters, group, refused, 0);
+}
+
+/* The automatic interval of samples over time is by how long launches are known to take. */
+static void test_interval_without_replay(void **state)
+{
+    static const struct {
+        uint64_t longest_ns, interval_ns;
+    } rows[] = {{0, 1500}, {4000000, 1500}, {10000000, 6000}};
+    (void)state;
+    t.providers.pm_interval = 0;
+    open_collector();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        run_long("A", 2, SIZE_MAX, rows[i].longest_ns);
+        evaluate();
+        assert_int_equal(number(&t.results[0], "profiler__pmsampler_interval_time"), rows[i].interval_ns);
+    }
 }
 
 /* Groups of a rotation: launches as they come, each with what its provider gives, and nothing else. */
@@ -1582,6 +1604,7 @@ int main(void)
         ON_FAKE(test_user_range),
         ON_FAKE(test_counting),
         ON_FAKE(test_groups_without_replay),
+        ON_FAKE(test_interval_without_replay),
         ON_FAKE(test_groups_that_fail),
         ON_FAKE(test_single_kinds),
         ON_FAKE(test_without_counters),
