@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
+#include "collectors/replay/evict.h"
+
 /* For a device or driver that cannot map memory twice. Each thread strides over the buffer in 16-byte reads. After a
  * memset to zero the store never happens, but the compiler cannot know that, so it keeps the reads. PTX of compute
  * capability 7.5 runs on every later chip. */
@@ -78,6 +81,9 @@ struct kp_flush {
     size_t bytes; /* of each copy */
     size_t piece; /* of the memory behind the sink */
     bool no_sink;
+    char pci_bus_id[32];
+    bool asked;             /* the kernel driver, for `evict` */
+    struct kp_evict *evict; /* NULL: the L2 is filled with other lines instead */
 };
 
 /* Compiles the code that is loaded before each launch, once: loading it then takes 30 us. */
@@ -110,6 +116,7 @@ CUresult kp_flush_open(const struct kp_driver *d, const struct kp_device *device
     f->no_sink = !d->cuMemCreate || !d->cuMemAddressReserve || !d->cuMemMap || !d->cuMemSetAccess || !d->cuMemUnmap ||
                  !d->cuMemRelease || !d->cuMemAddressFree || !d->cuMemGetAllocationGranularity;
     compile_code(f);
+    memcpy(f->pci_bus_id, device->pci_bus_id, sizeof(f->pci_bus_id));
     *out = f;
     return CUDA_SUCCESS;
 }
@@ -123,6 +130,7 @@ void kp_flush_close(struct kp_flush *f, bool context_alive)
         if (f->module)
             f->d->cuModuleUnload(f->module);
     }
+    kp_evict_close(f->evict);
     free(f->code);
     free(f);
 }
@@ -243,11 +251,43 @@ static CUresult sweep(struct kp_flush *f, CUstream stream)
     return rc;
 }
 
-CUresult kp_flush_run(struct kp_flush *f, CUstream stream)
+static void ask(struct kp_flush *f)
+{
+    f->asked = true;
+    int rc = kp_evict_open(f->pci_bus_id, &f->evict);
+    kp_debug(KP_DEBUG_REPLAY, "the L2 of %s is %s%s", f->pci_bus_id,
+             rc ? "filled by a copy: " : "emptied by the driver", rc ? strerror(-rc) : "");
+}
+
+/* Empties the L2 once the GPU has nothing to do. Returns whether it did, or `*rc` is why not. What the kernel driver
+ * refuses once is not tried again. */
+static bool empty(struct kp_flush *f, CUresult *rc)
+{
+    if (!f->asked)
+        ask(f);
+    if (!f->evict)
+        return false;
+    *rc = f->d->cuCtxSynchronize();
+    if (*rc != CUDA_SUCCESS || !kp_evict_run(f->evict))
+        return true;
+    kp_evict_close(f->evict);
+    f->evict = NULL;
+    return false;
+}
+
+static CUresult fill(struct kp_flush *f, CUstream stream)
 {
     CUresult rc = f->buffer ? CUDA_SUCCESS : take(f);
-    if (rc == CUDA_SUCCESS)
-        rc = f->no_sink ? sweep(f, stream) : f->d->cuMemcpyDtoDAsync(f->sink, f->buffer, f->bytes, stream);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    return f->no_sink ? sweep(f, stream) : f->d->cuMemcpyDtoDAsync(f->sink, f->buffer, f->bytes, stream);
+}
+
+CUresult kp_flush_run(struct kp_flush *f, CUstream stream, enum kp_flush_how how)
+{
+    CUresult rc = CUDA_SUCCESS;
+    if (how != KP_FLUSH_EMPTY || !empty(f, &rc))
+        rc = fill(f, stream);
     return rc == CUDA_SUCCESS ? flush_code(f) : rc;
 }
 

@@ -1,11 +1,14 @@
 /*
- * Cache control: fills the caches with clean lines that are not the program's, and empties the instruction caches,
- * as Nsight Compute does before each pass.
+ * Cache control: gives a launch or a range cold caches, those of instructions too, as Nsight Compute does before each
+ * pass.
  *
- * A kernel that reads a large buffer would do, but the profiler counts a kernel as a range, at the price of one. A
- * copy is no range. One small piece of memory is mapped at all addresses of its destination, so that the copy leaves
- * no more than that piece modified. Its reads of twice the L2 evict everything else. On the H200 DRAM bytes and hit
- * rates are then those of Nsight Compute.
+ * Before a launch the L2 is filled with clean lines that are not the program's. A kernel that reads a large buffer
+ * would do, but the profiler counts a kernel as a range, at the price of one. A copy is no range. One small piece of
+ * memory is mapped at all addresses of its destination, so that the copy leaves no more than that piece modified. Its
+ * reads of twice the L2 evict everything else. On the H200 DRAM bytes and hit rates are then those of Nsight Compute.
+ *
+ * Before a range the L2 is emptied, as under Nsight Compute (see evict.h): what copies of the range bring into a full
+ * L2 is read from DRAM again. Before each launch that would take 1 ms.
  */
 #ifndef KP_COLLECTORS_REPLAY_FLUSH_H
 #define KP_COLLECTORS_REPLAY_FLUSH_H
@@ -19,9 +22,12 @@ CUresult kp_flush_open(const struct kp_driver *d, const struct kp_device *device
 /* Frees everything. `context_alive` false: only the host's memory. */
 void kp_flush_close(struct kp_flush *f, bool context_alive);
 
-/* Flushes in `stream`: the next launch there finds cold caches, if the context has nothing else to do. The first
- * call after kp_flush_give allocates device memory: twice the L2, less when memory is short. */
-CUresult kp_flush_run(struct kp_flush *f, CUstream stream);
+enum kp_flush_how { KP_FLUSH_FILL, KP_FLUSH_EMPTY };
+
+/* Flushes in `stream`: what is launched next there finds cold caches, if the context has nothing else to do.
+ * KP_FLUSH_EMPTY waits for the context; where the kernel driver refuses it, the L2 is filled instead. Filling allocates
+ * device memory in the first call after kp_flush_give: twice the L2, less when memory is short. */
+CUresult kp_flush_run(struct kp_flush *f, CUstream stream, enum kp_flush_how how);
 
 /* Whether kp_flush_run launches a kernel, because memory cannot be mapped twice here (known after the first call). */
 bool kp_flush_is_kernel(const struct kp_flush *f);

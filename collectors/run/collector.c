@@ -80,12 +80,18 @@ static bool is_timed(const struct flight *f)
     return f->main && f->timed;
 }
 
+/* Returns how caches become cold before a launch, or before a range, which can afford it. */
+static enum kp_flush_how how_to_flush(const struct flight *f)
+{
+    return f->mode == KP_RANGE_USER ? KP_FLUSH_EMPTY : KP_FLUSH_FILL;
+}
+
 static CUresult before_launch(void *arg, CUstream stream)
 {
     struct flight *f = arg;
     bool failed = false;
     if (f->c->flush && f->cold)
-        f->flush = kp_flush_run(f->c->flush, stream);
+        f->flush = kp_flush_run(f->c->flush, stream, how_to_flush(f));
     if (f->flush != CUDA_SUCCESS)
         return f->flush;
     CUresult rc = noted(f, kp_providers_before(f->c->providers, is_timed(f), &failed));
@@ -160,7 +166,7 @@ static int op_rehearse(void *arg)
 static int prepare_flush(struct flight *f)
 {
     if (f->c->flush)
-        f->flush = kp_flush_run(f->c->flush, CU_STREAM_LEGACY);
+        f->flush = kp_flush_run(f->c->flush, CU_STREAM_LEGACY, how_to_flush(f));
     if (f->flush == CUDA_SUCCESS)
         f->flush = f->c->setup.driver->cuCtxSynchronize();
     return f->flush == CUDA_SUCCESS ? 0 : -EIO; /* explained by f->flush */
@@ -565,7 +571,7 @@ static CUresult count_before(void *arg, CUstream stream)
     struct flight *f = arg;
     bool failed;
     if (f->cold && f->flush == CUDA_SUCCESS)
-        f->flush = kp_flush_run(f->c->flush, stream);
+        f->flush = kp_flush_run(f->c->flush, stream, how_to_flush(f));
     return kp_providers_before(f->c->providers, false, &failed);
 }
 

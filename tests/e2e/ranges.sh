@@ -42,6 +42,14 @@ KPROF_LAUNCH_COUNT=1 ranges "the first" "${two#*
 }" 3 9 "$p" plain
 expect "the first: the other" "$(grep -c 'after launch-count was reached: 3' "$tmp/report")" 1
 
+# Before a range the L2 is emptied by the GPU's kernel driver, which does not know the fake device; launches do not ask.
+emptied() { # WANTED MODE
+    KPROF_DEBUG=replay KPROF_REPLAY_MODE=$2 both "$2: the L2" "$p" plain
+    expect "$2: the L2" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'debug replay .*: the L2 of .* is filled by a copy: ')" "$1"
+}
+emptied 1 range
+emptied 0 kernel
+
 # A range passes the filters of launches where it begins: time, number of all, device, NVTX, number of those left.
 KPROF_LAUNCH_SKIP_BEFORE_MATCH=1 ranges "after one" "${two#*
 }" 3 9 "$p" plain

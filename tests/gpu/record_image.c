@@ -240,7 +240,7 @@ static int op_begin(void *arg, size_t group)
 static int op_start(void *arg)
 {
     (void)arg;
-    int rc = (int)kp_flush_run(g.flush, CU_STREAM_LEGACY);
+    int rc = (int)kp_flush_run(g.flush, CU_STREAM_LEGACY, KP_FLUSH_FILL);
     if (!rc)
         rc = (int)g.driver.cuCtxSynchronize();
     return rc ? rc : kp_range_start(g.range);

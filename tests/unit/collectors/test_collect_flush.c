@@ -94,7 +94,7 @@ static void test_copy_over_one_piece(void **state)
     (void)state;
     open_flush();
     assert_false(kp_flush_is_kernel(t.flush));
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     assert_int_equal(kp_test_count("map"), PIECES);
     kp_test_calls(data_calls, "granularity alloc set create reserve map*9 access release sync copy");
     struct fake_virtual live = virtual_memory();
@@ -103,12 +103,12 @@ static void test_copy_over_one_piece(void **state)
     assert_int_equal(live.mappings, PIECES);
     assert_int_equal(live.reservations, 1);
     assert_int_equal(device_memory(), BUFFER);
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     kp_test_calls(data_calls, "copy"); /* no wait: what is launched next follows in the stream */
     kp_flush_give(t.flush);
     assert_nothing_held();
     kp_flush_give(t.flush);
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     assert_int_equal(device_memory(), BUFFER);
     assert_false(kp_flush_is_kernel(t.flush));
     assert_int_equal(launches(), 0); /* or it would be a range */
@@ -134,7 +134,7 @@ static void test_reads_twice_the_cache(void **state)
     (void)state;
     t.driver->cuMemcpyDtoDAsync = note_copy;
     open_flush();
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     assert_int_equal(copied.bytes, BUFFER);
     assert_int_equal(copied.bytes % PIECE, 0);
     assert_true(copied.to && copied.from && copied.to != copied.from);
@@ -154,7 +154,7 @@ static void test_odd_and_small_caches(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct kp_device odd = {.sm_count = 1, .l2_size = rows[i].l2};
         assert_int_equal(kp_flush_open(t.driver, &odd, &t.flush), CUDA_SUCCESS);
-        assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+        assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
         assert_int_equal(copied.bytes, rows[i].bytes);
         kp_flush_close(t.flush, true);
         t.flush = NULL;
@@ -169,15 +169,15 @@ static void test_little_memory(void **state)
     t.driver->cuMemcpyDtoDAsync = note_copy;
     open_flush();
     kp_test_fail("alloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     assert_int_equal(copied.bytes, 10 << 20); /* whole pieces */
     kp_flush_give(t.flush);
     kp_test_fail("alloc", 0, CUDA_ERROR_OUT_OF_MEMORY);
     kp_test_forget_calls();
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_ERROR_OUT_OF_MEMORY);
     kp_test_calls(NULL, "alloc*2");
     kp_test_fail("alloc", 0, 0);
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS); /* there is some again */
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS); /* there is some again */
     assert_int_equal(copied.bytes, BUFFER);
     assert_false(kp_flush_is_kernel(t.flush));
 }
@@ -190,9 +190,9 @@ static void test_calls_that_fail(void **state)
     open_flush();
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
         kp_test_fail(words[i], 0, CUDA_ERROR_LAUNCH_FAILED);
-        assert_int_equal(kp_flush_run(t.flush, stream), CUDA_ERROR_LAUNCH_FAILED);
+        assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_ERROR_LAUNCH_FAILED);
         kp_test_fail(words[i], 0, 0);
-        assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+        assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     }
     assert_false(kp_flush_is_kernel(t.flush));
     assert_int_equal(kp_test_count("load") - 1, kp_test_count("unload")); /* the one that failed */
@@ -204,11 +204,11 @@ static void test_wait_for_the_memory(void **state)
     (void)state;
     open_flush();
     kp_test_fail("sync", 1, CUDA_ERROR_LAUNCH_FAILED);
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_ERROR_LAUNCH_FAILED);
     assert_int_equal(kp_test_count("copy"), 0);
     kp_test_fail("sync", 1, 0);
     kp_flush_give(t.flush);
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
 }
 
 /* Memory that could not be emptied is not read in its place. */
@@ -217,9 +217,9 @@ static void test_buffer_that_cannot_be_set(void **state)
     (void)state;
     open_flush();
     kp_test_fail("set", 1, CUDA_ERROR_LAUNCH_FAILED);
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_ERROR_LAUNCH_FAILED);
     kp_test_forget_calls();
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     assert_int_equal(kp_test_count("set"), 1);
 }
 
@@ -255,14 +255,14 @@ static void test_memory_that_cannot_be_mapped_twice(void **state)
             t.launches = kp_test_fake_api()->launch_count();
             open_flush();
             kp_test_fail(words[i], nth, CUDA_ERROR_NOT_SUPPORTED);
-            assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+            assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
             check_sweep(1);
             live = virtual_memory();
             assert_int_equal(live.handles + live.physical + live.reservations + live.mappings, 0);
             assert_int_equal(device_memory(), BUFFER);
             kp_test_fail(words[i], 0, 0);
             kp_test_forget_calls();
-            assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+            assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
             check_sweep(2);
             kp_test_calls(data_calls, "kernel");
             kp_flush_close(t.flush, true);
@@ -288,7 +288,7 @@ static void test_driver_without_virtual_memory(void **state)
         t.launches = kp_test_fake_api()->launch_count();
         assert_int_equal(kp_flush_open(&d, &device, &t.flush), CUDA_SUCCESS);
         assert_true(kp_flush_is_kernel(t.flush)); /* known from the start */
-        assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+        assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
         check_sweep(1);
         kp_flush_close(t.flush, true);
         t.flush = NULL;
@@ -318,12 +318,12 @@ static void test_sweep(void **state)
     t.driver->cuMemCreate = NULL;
     t.driver->cuLaunchKernel = note_sweep;
     open_flush();
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     assert_int_equal(swept.count * 16, BUFFER); /* 16 byte a read */
     assert_true(swept.buffer != 0);
     assert_ptr_equal(swept.in, stream);
     kp_test_calls(code_calls, "load function load function unload"); /* the sweep's own, which stays, and the other */
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     kp_test_calls(code_calls, "load function unload");
     kp_flush_give(t.flush);
     assert_int_equal(device_memory(), 0);
@@ -341,10 +341,10 @@ static void test_sweep_that_fails(void **state)
     open_flush();
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
         kp_test_fail(words[i], 1, CUDA_ERROR_INVALID_IMAGE);
-        assert_int_equal(kp_flush_run(t.flush, stream), CUDA_ERROR_INVALID_IMAGE);
+        assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_ERROR_INVALID_IMAGE);
         kp_test_fail(words[i], 1, 0);
     }
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     check_sweep(1);
 }
 
@@ -381,7 +381,7 @@ static void test_code_is_new_each_time(void **state)
     t.driver->cuModuleGetFunction = get_code;
     t.driver->cuModuleUnload = unload_code;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+        assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
         kp_test_calls("copy kernel load function unload", "copy load function unload");
     }
 }
@@ -463,7 +463,7 @@ static void test_code_is_compiled_once(void **state)
         assert_int_equal(kp_flush_open(t.driver, &device, &t.flush), CUDA_SUCCESS);
         kp_test_calls(NULL, rows[i].opening);
         for (int k = 0; k < 2; k++)
-            assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+            assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
         kp_test_calls("binary text link add complete destroy", rows[i].loaded);
         kp_test_fail(rows[i].fails, 0, 0);
         kp_flush_close(t.flush, true);
@@ -478,7 +478,7 @@ static void test_context_gone(void **state)
     (void)state;
     t.driver->cuMemCreate = NULL; /* a module is loaded, too */
     open_flush();
-    assert_int_equal(kp_flush_run(t.flush, stream), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
     kp_test_context_end(t.ctx);
     kp_test_forget_calls();
     kp_flush_close(t.flush, false);

@@ -1,0 +1,24 @@
+/*
+ * Writes back and empties the L2, as Nsight Compute has it before each pass: through the GPU's kernel driver, which
+ * CUDA offers no call for. The request needs no privileges, and touches no data.
+ *
+ * Commands and layouts are those of NVIDIA's open kernel modules (src/common/sdk/nvidia/inc: nvos.h,
+ * ctrl/ctrl0000/ctrl0000gpu.h, ctrl/ctrl2080/ctrl2080fb.h, class/cl0080.h).
+ */
+#ifndef KP_COLLECTORS_REPLAY_EVICT_H
+#define KP_COLLECTORS_REPLAY_EVICT_H
+
+struct kp_evict;
+
+/* Connects to the kernel driver for the GPU at `pci_bus_id` (domain:bus:device.function, hexadecimal), which the
+ * process must have open, as CUDA does. Returns 0, -ENOMEM, -errno of the device file, -ENODEV where the driver does
+ * not know the GPU, -EIO when it refuses, or -ENOTSUP in a virtual machine that shares the GPU: there it does nothing.
+ * The caller closes `*out`, which is NULL on failure. */
+int kp_evict_open(const char *pci_bus_id, struct kp_evict **out);
+void kp_evict_close(struct kp_evict *e);
+
+/* Writes modified lines back and forgets all. The caller waits for the GPU before, or lines come back meanwhile.
+ * Returns 0, -errno or -EIO. Can be called from any thread, one at a time. */
+int kp_evict_run(struct kp_evict *e);
+
+#endif
