@@ -11,6 +11,7 @@ timeline.py perfetto SESSION TRACE.json BINARY   Perfetto's own parser finds the
 import collections
 import json
 import re
+import site
 import sqlite3
 import sys
 
@@ -189,6 +190,7 @@ def trace(session, path):
 
 
 def perfetto(session, path, binary):
+    site.main()  # the tests run Python without the folders of installed packages
     from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
     with open(path, encoding="utf-8") as f:
