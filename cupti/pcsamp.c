@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,11 @@ struct kp_pcsamp {
     char **names; /* of the reasons, by index */
     size_t n_names;
     CUpti_PCSamplingData *taken, *left; /* filled by take; and what remains when sampling is disabled */
+    struct kp_pcsamp *next;
 };
+
+/* Those whose end CUPTI has refused: its threads may still write to their records, so these are never freed. */
+static struct kp_pcsamp *_Atomic kept;
 
 static bool available(const struct kp_cupti *c)
 {
@@ -207,8 +212,13 @@ void kp_pcsamp_close(struct kp_pcsamp *p)
     if (!p)
         return;
     CUpti_PCSamplingDisableParams disable = {.size = CUpti_PCSamplingDisableParamsSize, .ctx = p->ctx};
-    p->c->cuptiPCSamplingDisable(&disable);
-    kp_pcsamp_abandon(p);
+    if (!p->c->cuptiPCSamplingDisable(&disable)) {
+        kp_pcsamp_abandon(p);
+        return;
+    }
+    p->next = atomic_load(&kept);
+    while (!atomic_compare_exchange_weak(&kept, &p->next, p))
+        ;
 }
 
 int kp_pcsamp_start(struct kp_pcsamp *p)

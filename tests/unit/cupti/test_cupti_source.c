@@ -550,11 +550,34 @@ static void test_open_fails(void **state)
         kp_pcsamp_close(t.pcsamp);
         t.pcsamp = NULL;
     }
+}
+
+static CUpti_PCSamplingData *remaining; /* the records that remain when sampling is disabled */
+
+static CUptiResult CUPTIAPI note_records(CUpti_PCSamplingConfigurationInfoParams *p)
+{
+    for (size_t i = 0; i < p->numAttributes; i++)
+        if (p->pPCSamplingConfigurationInfo[i].attributeType ==
+            CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER)
+            remaining = p->pPCSamplingConfigurationInfo[i].attributeData.samplingDataBufferData.samplingDataBuffer;
+    return t.fake->cuptiPCSamplingSetConfigurationAttribute(p);
+}
+
+/* A library that does not end the sampling goes on with the records that it was given. */
+static void test_end_fails(void **state)
+{
+    (void)state;
+    t.cupti.cuptiPCSamplingSetConfigurationAttribute = note_records;
     let_fail("cuptiPCSamplingDisable");
     open_sampling(0, 0);
     kp_pcsamp_close(t.pcsamp);
     let_fail(NULL);
+    assert_int_equal(remaining->size,
+                     sizeof(*remaining)); /* freed memory has other bytes there, and ASan ends the test */
+    remaining->totalNumPcs++;
+    remaining->pPcData[remaining->collectNumPcs - 1].size++;
     open_sampling(0, 0);
+    assert_true(sample("increment", 1).samples > 0);
 }
 
 /* Of the attributes each has a result of its own. */
@@ -898,6 +921,7 @@ int main(void)
         ON_FAKE(test_unrecognised),
         ON_FAKE(test_beside_ranges),
         ON_FAKE(test_open_fails),
+        ON_FAKE(test_end_fails),
         ON_FAKE(test_attribute_fails),
         ON_FAKE(test_sampling_fails),
         ON_FAKE(test_sampling_missing),
