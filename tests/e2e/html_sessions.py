@@ -73,9 +73,15 @@ def strip(db):
 ALIKE = {0: 3, 2: 1000, 3: 20}
 
 
-def rotated(db):
+def add_rotation(db):
+    """The columns that a file of version 7 has."""
     for column in ("graph", "node", "alike", "counted", "groups", "groups_counted"):
-        db.execute(f"ALTER TABLE launch ADD COLUMN {column} INTEGER")
+        if column not in columns(db, "launch"):
+            db.execute(f"ALTER TABLE launch ADD COLUMN {column} INTEGER")
+
+
+def rotated(db):
+    add_rotation(db)
     for launch, alike in ALIKE.items():
         db.execute("UPDATE launch SET alike = ?, counted = 3, groups = 5, groups_counted = 5 WHERE id = ?", (alike, launch))
     add_stack(db, 1)
@@ -106,6 +112,7 @@ def timeline(db, n):
     rng = random.Random(2)
     if "environment" not in columns(db, "session"):
         db.execute("ALTER TABLE session ADD COLUMN environment TEXT")
+    add_rotation(db)
     db.executescript(ACTIVITIES)
     names = ["", *HOSTILE, "memcpy HtoD", "step", "inner", *[f"void ns::kernel_{k}<float>(const T1 *)" for k in range(20)]]
     db.executemany("INSERT INTO activity_name VALUES(?,?)", enumerate(names))
