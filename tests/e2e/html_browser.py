@@ -146,6 +146,9 @@ def every_place(browser, path, name):
             hostile(browser, path, f"{name} {place}")
         browser.width(400)
         wide = browser.run("document.documentElement.scrollWidth")
+        narrow = browser.run("[...document.querySelectorAll('table .kernel-name')].map(n => n.closest('th, td').clientWidth).filter(w => w < 140).length")
+        if narrow:
+            fault(f"{name} {place}: {narrow} names have less than 140 pixels where there are 400")
         if wide > 400:
             fault(f"{name} {place}: {wide} pixels wide where there are 400")
         quiet(browser, path, f"{name} {place}")
@@ -258,6 +261,9 @@ def source(browser, path, name):
     browser.run("document.querySelectorAll('.code')[1].querySelector('.counted').focus()")
     if browser.run("document.getElementById('tip').hidden"):
         fault(f"{name}: an instruction with the focus says nothing")
+    browser.run("[...document.querySelectorAll('.hot-lines button')].pop().focus(); document.activeElement.click()")
+    if not browser.run("document.activeElement.matches('.hot-lines li:last-child button')"):
+        fault(f"{name}: one of the hottest lines that is chosen loses the focus")
     for value in browser.run("[...document.querySelectorAll('.choice [data-value]')].map(b => b.dataset.value)"):
         browser.run(f"document.querySelector('.choice [data-value={value}]').click()")
     quiet(browser, path, name + " source")
@@ -331,6 +337,11 @@ def readable(browser, name):
             cut = browser.run("""[...document.querySelectorAll('main *')].filter(n => n.clientWidth && ['auto', 'scroll'].includes(getComputedStyle(n).overflowX) &&
                 (n.scrollWidth > n.clientWidth + 1 || n.scrollHeight > n.clientHeight + 1)).map(n => n.className).slice(0, 3)""")
             wide = browser.run("document.documentElement.scrollWidth")
+            plain = browser.run("""[...document.querySelectorAll('main *')].filter(n => { const s = getComputedStyle(n);
+                return n.offsetWidth && s.printColorAdjust !== 'exact' && (n.matches('.frame, .share-cell') || !n.textContent && s.backgroundColor !== 'rgba(0, 0, 0, 0)'); })
+                .map(n => n.parentNode.className + ' ' + n.className).slice(0, 3)""")
+            if plain:
+                fault(f"{name}, printed without backgrounds: nothing is left of {plain}")
             if cut or wide > width:
                 fault(f"{name}, printed: {wide} pixels wide of {width}; cut off: {cut}")
     browser.call("Emulation.setEmulatedMedia", media="", features=[])
@@ -407,6 +418,12 @@ def flame(browser, path, name):
         browser.run("document.querySelectorAll('.flame-row')[2].firstChild.click()")
         if browser.run("document.querySelectorAll('.flame-row')[2].children.length") != 1:
             fault(f"{name}: a frame does not become as wide as the page")
+        browser.run("document.querySelector('.flame-row .frame').focus(); document.activeElement.click()")
+        if browser.run("document.activeElement !== document.querySelector('.flame-row .frame')"):
+            fault(f"{name}: a frame that is chosen loses the focus")
+    browser.go("/%%%")
+    if not browser.run("document.querySelectorAll('.kernels').length"):
+        fault(f"{name}: what is no address does not show the first page")
     quiet(browser, path, name + " flame graph")
 
 
@@ -438,6 +455,24 @@ def timeline(browser, kprof, session, path, name):
     painted = browser.run("""(() => { const c = document.querySelector('.timeline canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set();
         for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
         return seen.size; })()""")
+    corner = """(() => { const c = new OffscreenCanvas(1, 1).getContext('2d');
+        c.drawImage(document.querySelector('.timeline canvas'), 0, 0);
+        return [...c.getImageData(0, 0, 1, 1).data].slice(0, 3); })()"""
+    browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.wait(f"Math.max(...{corner}) < 60")  # it is painted anew
+    dark = browser.run(corner)
+    paper = browser.run(f"(dispatchEvent(new Event('beforeprint')), {corner})")
+    after = browser.run(f"(dispatchEvent(new Event('afterprint')), {corner})")
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+    if paper != [255] * 3 or after != dark:
+        fault(f"{name}: the canvas is {dark} in the dark, {paper} on paper, {after} after that")
+    if not all(key in browser.run("document.querySelector('main').innerText") for key in ("+ and - zoom", "n and p", "Enter opens")):
+        fault(f"{name}: the keys of the timeline are not told")
+    sampled = browser.run("""(() => { const data = JSON.parse(document.getElementById('data').textContent);
+        return new Set(data.full.flatMap(f => f.series).flatMap(([, ...s]) => s.map(m => m[1]))).size; })()""")
+    rows_of_samples = len(labels) - browser.run("JSON.parse(document.getElementById('data').textContent).sessions[0].timeline.rows.length")
+    if rows_of_samples != sampled:
+        fault(f"{name}: {rows_of_samples} rows show {sampled} sampled metrics")
     if painted < 8:
         fault(f"{name}: the canvas has {painted} colours")
     first, end = browser.run(HOLDS)

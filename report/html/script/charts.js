@@ -58,6 +58,7 @@ function rooflineChart(roofs, points, operation, label) {
       "Arithmetic intensity (" + operation + "/byte)"));
   walls.forEach(r => drawRoof(svg, r, walls, x, y, box, operation));
   for (const p of ok.sort((a, b) => b.area - a.area)) svg.append(pointNode(p, x(p.intensity), y(p.work)));
+  svg.append(...svg.querySelectorAll(".roof-label")); /* no bubble covers them */
   labelPoints(svg, ok, p => x(p.intensity), p => y(p.work), box);
   return svg;
 }

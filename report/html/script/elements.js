@@ -119,7 +119,13 @@ function rove(container, rows) {
 /* ---- places: the part of the address behind # ---- */
 
 function readPlace() {
-  const [path, query] = decodeURI(location.hash.replace(/^#/, "") || "/").split("?");
+  let hash = location.hash.replace(/^#/, "") || "/";
+  try {
+    hash = decodeURI(hash);
+  } catch {
+    hash = "/"; /* what is no address shows the first page */
+  }
+  const [path, query] = hash.split("?");
   return {path: path.split("/").filter(Boolean), query: new URLSearchParams(query || "")};
 }
 

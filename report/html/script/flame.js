@@ -45,6 +45,7 @@ function flameRows(root, zoomed, zoom) {
                         el("button", {
                           type: "button",
                           class: "frame " + node.kind,
+                          "aria-current": node === zoomed ? "true" : null,
                           tip: [
                             node.name, time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + " of all",
                             number(node.launches) + (node.launches === 1 ? " launch" : " launches")
@@ -74,7 +75,9 @@ function flamePage(_, query) {
   const place = el("div", {class: "flame"}), info = el("p", {class: "flame-info"});
   const draws = by => {
     const root = flameTree(launches, by), zoom = node => {
+      const focused = place.contains(document.activeElement);
       place.replaceChildren(...flameRows(root, node, zoom));
+      if (focused) place.querySelector("[aria-current]").focus();
       info.replaceChildren(
           el("b", {}, node.name),
           ": " + time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + ", " + number(node.launches) +

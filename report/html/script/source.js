@@ -302,9 +302,9 @@ function hotLines(files, by, total, open) {
   return el(
       "ol", {class: "hot-lines"},
       all.map(
-          l =>
+          (l, i) =>
               el("li", {},
-                 el("button", {type: "button", onclick: () => open(l.file.path)},
+                 el("button", {type: "button", onclick: () => open(l.file.path, i)},
                     l.file.path.split("/").pop() + ":" + l.line),
                  " ", el("b", {}, percent(100 * l.value / total)),
                  el("code", {}, l.file.text ? (l.file.text.split("\n")[l.line - 1] || "").trim() : ""))));
@@ -338,9 +338,10 @@ function sourceCard(launch, full) {
       return;
     }
     pickFile.value = path = file.path;
-    hot.replaceChildren(hotLines(files, by, total, to => {
+    hot.replaceChildren(hotLines(files, by, total, (to, i) => {
       path = to;
       update();
+      hot.querySelectorAll("button")[i].focus();
     }));
     const view = sourceView(full, instructions, file, by, atCalls);
     place.replaceChildren(view.node);

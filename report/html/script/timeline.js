@@ -40,8 +40,6 @@ function timelineRows(session) {
   return {rows: [...list, ...sampleRows(list)], end};
 }
 
-const SAMPLE_ROWS = 6;
-
 /* Rows of what was sampled while launches were repeated, at the times of the program's own execution. */
 function sampleRows(rows) {
   const byMetric = new Map();
@@ -50,7 +48,6 @@ function sampleRows(rows) {
       const full = e.launch && e.launch.full >= 0 ? data.full[e.launch.full] : null;
       for (const [, ...series] of full ? full.series : [])
         for (const [label, metric, start, interval, values] of series) {
-          if (!byMetric.has(metric) && byMetric.size === SAMPLE_ROWS) continue;
           if (!byMetric.has(metric)) byMetric.set(metric, {label: text(label), metric, events: [], most: 0});
           const to = byMetric.get(metric);
           values.forEach((value, i) => {
@@ -87,6 +84,14 @@ function tipOfEvent(row, e) {
     e.bytes === null ? null : quantity(e.bytes, "byte"), e.launch ? "launch " + e.launch.id + " of the report" : null
   ].filter(Boolean);
 }
+
+/* Paper is light, whatever the screen is. A drawing takes its colours when it is drawn, before the printing begins. */
+for (const [event, paper] of [["beforeprint", true], ["afterprint", false]])
+  addEventListener(event, () => {
+    document.documentElement.classList.toggle("paper", paper);
+    if (drawTimeline) drawTimeline();
+  });
+let drawTimeline = null; /* draws the timeline that is shown */
 
 /* The colours of the page at present. */
 function timelineColors() {
@@ -330,6 +335,7 @@ function timelineView(session, gaps) {
     if (!moved && i >= 0) choose(place.row, i);
   });
   tips.set(canvas, ["wheel: zoom; drag: move"]);
+  drawTimeline = draw;
   new ResizeObserver(draw).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   canvas.style.height = height + "px";
@@ -415,7 +421,7 @@ function timelineOf(session) {
               el("p", {class: "warning"},
                  number(t.dropped) + " activities found no room when the timeline was recorded."),
           el("p", {class: "hint"},
-             "Times are of the program's own execution, from the first activity on. Wheel: zoom; drag: move; or by the keys + - arrows Home.")),
+             "Times are of the program's own execution, from the first activity on. Wheel: zoom; drag: move. By keys, once the drawing has the focus: left and right move, + and - zoom, Home shows all; up and down choose a row, n and p the next and previous activity in it, Enter opens its launch.")),
       card(
           "Largest gaps between kernels",
           el("div", {class: "table-place"},
