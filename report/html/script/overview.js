@@ -281,8 +281,8 @@ function overview(query) {
         el("p", {}, "No launch was profiled.",
            data.sessions.some(s => s.timeline) && [" ", link("/timeline", {}, "Look at the timeline.")]),
         sessionTables());
-  const all = kernelsOf(launches), table = el("div", {class: "table-place"}), map = el("div"), first = el("div"),
-        count = el("span", {class: "dim"});
+  const all = kernelsOf(launches), table = el("div", {class: "table-place first-table"}), map = el("div"),
+        first = el("div"), count = el("span", {class: "dim"});
   const update = () => {
     const q = readPlace().query, list = chosen(q), sums = kernelsOf(list), sort = q.get("sort") || "time",
           down = q.get("order") !== "up";
@@ -303,9 +303,9 @@ function overview(query) {
     first.replaceChildren(sums.kernels.length ? fixFirst(sums.kernels) : "No launch matches.");
   };
   const body =
-      el("div", {}, heading(), sessionFacts(all.kernels, all.total),
-         el("div", {class: "two"}, card("Fix first", first), card("All kernels", map)),
-         card("Kernels", el("div", {class: "filters-line"}, filterBar(query, update), count), table));
+      el("div", {}, heading(), sessionFacts(all.kernels, all.total), card("Fix first", first),
+         card("Kernels", el("div", {class: "filters-line"}, filterBar(query, update), count), table),
+         card("All kernels", map));
   update();
   return body;
 }
