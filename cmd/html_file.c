@@ -1,33 +1,17 @@
 #include "cmd/html_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/path.h"
 #include "cmd/console.h"
+#include "cmd/target.h"
 #include "report/pages/page.h"
-
-/* Opens a new file beside `path`; *name (malloc'ed) receives its name. NULL with errno. */
-static FILE *open_beside(const char *path, char **name)
-{
-    FILE *to = NULL;
-    if (asprintf(name, "%s.XXXXXX", path) < 0) {
-        *name = NULL;
-        errno = ENOMEM;
-        return NULL;
-    }
-    int fd = mkstemp(*name);
-    if (fd >= 0 && !(to = fdopen(fd, "w")))
-        close(fd);
-    return to;
-}
 
 /* Prints, and returns the errno of a write that failed, where `print` knows only that one did. */
 static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
@@ -37,54 +21,15 @@ static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
     return rc == -EIO && errno ? -errno : rc;
 }
 
-/* Returns a negative errno. */
-static int print_and_close(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
-{
-    mode_t hidden = umask(0);
-    umask(hidden);
-    int rc = print_to(print, arg, to);
-    if (!rc && fchmod(fileno(to), 0666 & ~hidden))
-        rc = -errno;
-    if (fclose(to) && !rc)
-        rc = -errno;
-    return rc;
-}
-
-/* Whether the path is something else than a file, such as /dev/stdout: then there is nothing to replace. */
-static bool is_special(const char *path)
-{
-    struct stat s;
-    return !stat(path, &s) && !S_ISREG(s.st_mode);
-}
-
-/* Whether the path is an SQLite database, as a session is: `--html A.kprof B.kprof` lacks the file's name. */
-static bool is_database(const char *path)
-{
-    static const char magic[] = "SQLite format 3";
-    char start[sizeof magic] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, start, sizeof start);
-    if (fd >= 0)
-        close(fd);
-    return n == (ssize_t)sizeof start && !memcmp(start, magic, sizeof magic);
-}
-
 int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path)
 {
-    char *name = NULL;
-    bool special = is_special(path);
-    if (!special && is_database(path))
+    struct kp_target target;
+    if (kp_target_is_database(path))
         return kp_console_error(KP_EXIT_FAILED,
                                 "cannot write %s: it is a session, which would be lost; name another file", path);
-    FILE *to = special ? fopen(path, "w") : open_beside(path, &name);
-    int rc = !to ? -errno : special ? print_to(print, arg, to) : print_and_close(print, arg, to);
-    if (to && special && fclose(to) && !rc)
-        rc = -errno;
-    if (!rc && name && rename(name, path))
-        rc = -errno;
-    if (rc && name)
-        unlink(name);
-    free(name);
+    int rc = kp_target_open(&target, path);
+    if (!rc)
+        rc = kp_target_end(&target, print_to(print, arg, target.to));
     return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", path, strerror(-rc)) : EXIT_SUCCESS;
 }
 
@@ -110,11 +55,12 @@ int kp_file_take(const char *flag, const char *value, const char **out)
     *out = value;
     if (!*value)
         return kp_console_error(KP_EXIT_USAGE, "--%s takes the name of a file", flag);
-    return is_database(value) ? kp_console_error(KP_EXIT_USAGE,
-                                                 "--%s takes the name of the file to write, and %s is a session: "
-                                                 "write --%s NEW-FILE %s",
-                                                 flag, value, flag, value)
-                              : 0;
+    return kp_target_is_database(value)
+               ? kp_console_error(KP_EXIT_USAGE,
+                                  "--%s takes the name of the file to write, and %s is a session: "
+                                  "write --%s NEW-FILE %s",
+                                  flag, value, flag, value)
+               : 0;
 }
 
 /* --- files of several sessions --- */

@@ -40,6 +40,58 @@ expect "status where one of two sessions is missing" $? 2
 expect "status on a full disk" $? 1
 expect "what is said on a full disk" "$(cat "$tmp/said")" "==ERROR== cannot write /dev/full: No space left on device"
 
+# What a link names is replaced, with its mode, and the link stays; a link to nothing makes what it names.
+mkdir "$tmp/links" "$tmp/links/there"
+echo old >"$tmp/links/there/kept.html"
+chmod 600 "$tmp/links/there/kept.html"
+ln -s there/kept.html "$tmp/links/near"
+ln -s "$tmp/links/near" "$tmp/links/far"
+ln -s there/new.html "$tmp/links/new"
+ln -s round "$tmp/links/round"
+[ "$(id -u)" != 0 ] || chown 1:1 "$tmp/links/there/kept.html"
+owned=$(stat -c '%a %u:%g' "$tmp/links/there/kept.html")
+for option in "report --html" "diff --html" "report --trace-json"; do
+    "$kprof" $option "$tmp/links/far" "$folder/timeline.kprof" "$folder/timeline.kprof" >"$tmp/out" 2>&1 || fail "$option on a link: $(cat "$tmp/out")"
+    expect "$option: the links" "$(readlink "$tmp/links/near") $(readlink "$tmp/links/far")" "there/kept.html $tmp/links/near"
+    [ "$(stat -c %s "$tmp/links/there/kept.html")" -gt 1000 ] || fail "$option does not write what a link names"
+    expect "$option: mode and owner" "$(stat -c '%a %u:%g' "$tmp/links/there/kept.html")" "$owned"
+    echo old | cp /dev/stdin "$tmp/links/there/kept.html"
+done
+"$kprof" report --html "$tmp/links/new" "$folder/demo.kprof" || fail "--html on a link to nothing"
+[ -L "$tmp/links/new" ] || fail "a link to nothing is replaced"
+cmp -s "$tmp/links/there/new.html" "$folder/demo.html" || fail "a link to nothing: another file"
+"$kprof" report --html "$tmp/links/round" "$folder/demo.kprof" 2>"$tmp/said"
+expect "a link to itself" "$? $(cat "$tmp/said")" "1 ==ERROR== cannot write $tmp/links/round: Too many levels of symbolic links"
+expect "files beside links" "$(ls "$tmp/links" "$tmp/links/there" | grep -c 'html\.\|\..*\.')" 0
+
+# Pipes and descriptors are written through, and nobody reads what is in them. A descriptor's file keeps what it has.
+mkfifo "$tmp/links/fifo"
+ln -s fifo "$tmp/links/to-fifo"
+for target in fifo to-fifo; do
+    timeout 20 cat "$tmp/links/fifo" >"$tmp/out" &
+    timeout 20 "$kprof" report --html "$tmp/links/$target" "$folder/demo.kprof" || fail "--html on $target"
+    wait $!
+    cmp -s "$tmp/out" "$folder/demo.html" || fail "--html on $target: another file"
+done
+[ -p "$tmp/links/fifo" ] && [ -L "$tmp/links/to-fifo" ] || fail "a pipe is replaced"
+begin=$(timeout 20 "$kprof" report --html /dev/fd/1 "$folder/demo.kprof" | head -c 20)
+expect "the pipe of /dev/fd/1" "$begin" "$(head -c 20 "$folder/demo.html")"
+ln -s /dev/fd/7 "$tmp/links/descriptor"
+for target in /dev/fd/7 "$tmp/links/descriptor"; do
+    { echo first >&7 && "$kprof" report --html "$target" "$folder/demo.kprof" && echo last >&7; } 7>"$tmp/links/out" || fail "--html on $target"
+    { echo first && cat "$folder/demo.html" && echo last; } | cmp -s - "$tmp/links/out" || fail "--html on $target: another file"
+done
+[ -L "$tmp/links/descriptor" ] || fail "a link to a descriptor is replaced"
+python3 - "$kprof" "$folder/demo.kprof" >"$tmp/out" <<'END' || fail "--html on a socket"
+import socket, subprocess, sys
+ours, theirs = socket.socketpair()
+child = subprocess.Popen([sys.argv[1], "report", "--html", f"/dev/fd/{theirs.fileno()}", sys.argv[2]], pass_fds=[theirs.fileno()])
+theirs.close()
+sys.stdout.write(ours.makefile(newline="").read())
+sys.exit(child.wait(20))
+END
+cmp -s "$tmp/out" "$folder/demo.html" || fail "--html on a socket: another file"
+
 # A session is not replaced: the name of the HTML file was forgotten, which is told before anything is read.
 cp "$folder/demo.kprof" "$folder/kept.kprof"
 for option in report diff; do
@@ -134,6 +186,8 @@ expect "files beside them" "$(ls "$tmp/run" | grep -vc 'html$')" 0
 of_run --html "$tmp/run/killed.html" sh -c "$programs/p_direct; kill -9 \$\$"
 expect "status of a killed run with HTML" $? 137
 [ -s "$tmp/run/killed.html" ] || fail "a killed run writes no HTML"
+{ KPROF_HTML=/dev/fd/7 of_run "$programs/p_direct"; } 7>"$tmp/run/through.html" || fail "KPROF_HTML on a descriptor"
+[ "$(head -c 15 "$tmp/run/through.html")" = "$(head -c 15 "$tmp/run/killed.html")" ] || fail "KPROF_HTML on a descriptor writes another file"
 of_run --html /nonesuch/x.html "$programs/p_direct"
 expect "status of a run whose HTML cannot be written" $? 0
 grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory$' "$tmp/said" || fail "no folder for the HTML of a run: $(cat "$tmp/said")"

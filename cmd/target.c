@@ -1,0 +1,147 @@
+#include "cmd/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINKS_MAX = 40 }; /* as the kernel has it */
+
+/* Returns the path of a name in the folder of another path, malloc'ed; NULL without memory. */
+static char *in_folder_of(const char *path, const char *name)
+{
+    const char *slash = *name == '/' ? NULL : strrchr(path, '/');
+    char *whole = NULL;
+    return asprintf(&whole, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name) < 0 ? NULL : whole;
+}
+
+/* Returns the number of the descriptor that a path such as /dev/fd/1 names. -1: it names none of this process. */
+static int own_descriptor(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder = in_folder_of(path, "."), *end;
+    char *whole = folder ? realpath(folder, NULL) : NULL, *ours = realpath("/proc/self/fd", NULL);
+    long n = strtol(name, &end, 10);
+    bool is = whole && ours && !strcmp(whole, ours) && end != name && !*end && n >= 0 && n <= INT_MAX;
+    free(folder);
+    free(whole);
+    free(ours);
+    return is ? (int)n : -1;
+}
+
+/* Follows the links of a path's last part, to a descriptor or to what is no link. *to is malloc'ed. */
+static int follow(const char *path, char **to, int *descriptor)
+{
+    char link[PATH_MAX];
+    char *at = strdup(path);
+    ssize_t n = 0;
+    for (int i = 0; at && i <= LINKS_MAX; i++) {
+        *descriptor = own_descriptor(at);
+        n = *descriptor < 0 ? readlink(at, link, sizeof link - 1) : -1;
+        if (n < 0)
+            break;
+        link[n] = '\0';
+        char *next = in_folder_of(at, link);
+        free(at);
+        at = next;
+    }
+    *to = at;
+    return !at ? -ENOMEM : n >= 0 ? -ELOOP : 0;
+}
+
+/* Takes over the descriptor. */
+static int take(struct kp_target *t, int fd)
+{
+    t->to = fd < 0 ? NULL : fdopen(fd, "w");
+    int rc = t->to ? 0 : -errno;
+    if (rc && fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int open_beside(struct kp_target *t)
+{
+    if (asprintf(&t->beside, "%s.XXXXXX", t->path) < 0) {
+        t->beside = NULL;
+        return -ENOMEM;
+    }
+    int fd = mkostemp(t->beside, O_CLOEXEC);
+    int rc = fd < 0 ? -errno : take(t, fd);
+    if (rc && fd >= 0)
+        unlink(t->beside);
+    return rc;
+}
+
+/* Whether the followed path is the file that was found: a file that is removed but open has another name there. */
+static bool is_there(const struct kp_target *t)
+{
+    struct stat now;
+    return !t->exists || (!lstat(t->path, &now) && now.st_dev == t->old.st_dev && now.st_ino == t->old.st_ino);
+}
+
+int kp_target_open(struct kp_target *t, const char *path)
+{
+    int descriptor = -1, rc;
+    *t = (struct kp_target){.to = NULL};
+    t->exists = !stat(path, &t->old);
+    if (!t->exists && errno != ENOENT) /* the kernel follows no links of others in /tmp: neither does this */
+        return -errno;
+    rc = follow(path, &t->path, &descriptor);
+    if (!rc && descriptor >= 0) {
+        fflush(stdout); /* what the command has printed comes first */
+        rc = take(t, fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    } else if (!rc && ((t->exists && !S_ISREG(t->old.st_mode)) || !is_there(t))) {
+        rc = take(t, open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC));
+    } else if (!rc) {
+        rc = open_beside(t);
+    }
+    if (rc) {
+        free(t->beside);
+        free(t->path);
+        t->beside = t->path = NULL;
+    }
+    return rc;
+}
+
+/* Gives the new file the mode of the old one, and its owner where that is allowed: who could read it still can. */
+static int set_mode(const struct kp_target *t)
+{
+    mode_t hidden = umask(0);
+    umask(hidden);
+    int fd = fileno(t->to);
+    if (t->exists && fchown(fd, t->old.st_uid, t->old.st_gid) && errno != EPERM)
+        return -errno;
+    return fchmod(fd, t->exists ? t->old.st_mode & 0777 : 0666 & ~hidden) ? -errno : 0;
+}
+
+int kp_target_end(struct kp_target *t, int rc)
+{
+    if (!rc && t->beside)
+        rc = set_mode(t);
+    if (fclose(t->to) && !rc)
+        rc = -errno;
+    if (!rc && t->beside && rename(t->beside, t->path))
+        rc = -errno;
+    if (rc && t->beside)
+        unlink(t->beside);
+    free(t->beside);
+    free(t->path);
+    *t = (struct kp_target){.to = NULL};
+    return rc;
+}
+
+bool kp_target_is_database(const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char start[sizeof magic] = "";
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) /* opening a pipe waits, and reading takes what others wait for */
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, start, sizeof start);
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)sizeof start && !memcmp(start, magic, sizeof magic);
+}

@@ -1,0 +1,24 @@
+/* Files that a command writes as a whole. */
+#ifndef KP_CMD_TARGET_H
+#define KP_CMD_TARGET_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+struct kp_target {
+    FILE *to;
+    char *path, *beside; /* the file that is replaced, and the new one; NULL where what is there is written through */
+    struct stat old;
+    bool exists; /* `old` is valid */
+};
+
+/* Opens what a path names, links followed. A file is replaced at the end, by one beside it; a descriptor of this
+ * process, a pipe or a device is written through. Returns 0 or a negative errno. */
+int kp_target_open(struct kp_target *t, const char *path);
+/* Puts the new file in place where `rc` is 0, and removes it otherwise. Returns `rc`, or a negative errno. */
+int kp_target_end(struct kp_target *t, int rc);
+/* Whether the path is an SQLite database, as a session is: `--html A.kprof B.kprof` lacks the file's name. */
+bool kp_target_is_database(const char *path);
+
+#endif
