@@ -16,7 +16,8 @@ int kp_html_open(const char *path);
 /* Returns the path of a file `name` in a new folder for temporary files, malloc'ed; NULL with errno. */
 char *kp_temporary_file(const char *name);
 /* Writes the file; `compare` as in kp_html_print. A file that is there is replaced only when the new one is complete,
- * and a session never; for links, pipes and devices see kp_target_open. Returns 0, or an exit status after reporting why. */
+ * and a session never; for links, pipes and devices see kp_target_open. Returns 0, or an exit status after reporting
+ * why. */
 int kp_html_save(const struct kp_html *h, bool compare, const char *path);
 /* HTML files that are made of several sessions; zero-initialised. */
 struct kp_html_files {
