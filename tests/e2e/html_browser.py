@@ -529,7 +529,7 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
-USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "rotated": [html_use.rotated], "cutlass": [html_use.names], "some": [], "timeline": [], "compare": [], "beside": [], "hostile": [html_use.ptx]}
+USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "rotated": [html_use.rotated], "cutlass": [html_use.names], "alike": [html_use.alike], "some": [], "timeline": [], "compare": [], "beside": [], "hostile": [html_use.ptx]}
 
 
 def main():
@@ -538,19 +538,19 @@ def main():
     sessions = sorted(f[:-len(".html")] for f in os.listdir(folder) if f.endswith(".html"))
     for name in sessions:
         path, session = f"{folder}/{name}.html", f"{folder}/{name}.kprof"
-        if name not in ("some", "strip", "cutlass", "rotated"):  # as many and demo
+        if name not in ("some", "strip", "cutlass", "alike", "rotated"):  # as many and demo
             every_place(browser, path, name)
         if name == "many":
             many(browser, path)
         elif os.path.exists(session) and name != "hostile":
-            if name not in ("some", "strip", "cutlass", "rotated"):
+            if name not in ("some", "strip", "cutlass", "alike", "rotated"):
                 numbers(browser, kprof, session, path, name)
             table(browser, kprof, session, path, name)
             source(browser, path, name)
         for use in USES.get(name, []):
             use(browser, fault, path, name)
             quiet(browser, path, f"{name}: {use.__name__}")
-        if name in USES and name not in ("strip", "cutlass", "rotated", "hostile"):
+        if name in USES and name not in ("strip", "cutlass", "alike", "rotated", "hostile"):
             looks(browser, path, name)
         if name == "some":
             flame(browser, path, name)

@@ -5,6 +5,7 @@ html_sessions.py many FROM TO N   N launches of many kernels and shapes, with st
 html_sessions.py strip FROM TO   ten more launches of the first kernel, of which one takes ten times as long
 html_sessions.py rotated FROM TO   of a rotation: three of the launches stand for 3, 1,000 and 20 of their kernel and shape
 html_sessions.py cutlass FROM TO   kernels that differ in a template's argument alone
+html_sessions.py alike FROM TO     kernels that differ late in their names
 html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
 html_sessions.py timeline FROM TO N   a timeline of N kernels, with copies, ranges, and all launches on it
 html_sessions.py ptx FROM TO   one with a timeline gets PTX: a line for two instructions each but the first two, and one of none
@@ -94,6 +95,12 @@ def cutlass(db):
     for number, (launch,) in enumerate(db.execute("SELECT id FROM launch ORDER BY id").fetchall()):
         part = ("s1688gemm_128x128_16x5_nn", "s1688gemm_128x64_16x6_nt", "h16816gemm_256x64_32x4_tn")[number % 3]
         db.execute("UPDATE launch SET demangled = ?, stack = 1, thread = 1 WHERE id = ?", (f"void cutlass::Kernel<cutlass_80_tensorop_{part}_align4>(T1::Params)", launch))
+
+
+def alike(db):
+    functors = ("AUnaryFunctor<float, float, float, at::native::MulFunctor<float>>", "BinaryFunctor<float, float>", "FillFunctor<float>", "FillFunctor<int>")
+    for number, (launch,) in enumerate(db.execute("SELECT id FROM launch ORDER BY id").fetchall()):
+        db.execute("UPDATE launch SET demangled = ? WHERE id = ?", (f"void at::native::vectorized_elementwise_kernel<(int)4, at::native::{functors[number % 4]}, std::array<char *, (unsigned long)2>>(int, T2, T3)", launch))
 
 
 ACTIVITIES = """
@@ -192,6 +199,8 @@ def main():
         timeline(db, int(sys.argv[4]))
     elif what == "cutlass":
         cutlass(db)
+    elif what == "alike":
+        alike(db)
     elif what == "rotated":
         rotated(db)
     elif what == "strip":

@@ -200,3 +200,20 @@ def names(browser, fault, path, name):
     frames = browser.run("[...document.querySelectorAll('.frame.kernel')].map(n => n.textContent)")
     if sorted(part for frame in frames for part in parts if part in frame) != sorted(parts):
         fault(f"{name}: frames of kernels are {frames}")
+
+
+def alike(browser, fault, path, name):
+    """Kernels that share a long beginning differ in what is seen of their names: in the labels of bubbles, and in rows of the table."""
+    browser.open(path)
+    browser.width(1280)
+    labels = browser.run("[...document.querySelectorAll('.point-label')].map(n => n.textContent)")
+    if len(labels) < 2 or len(set(labels)) != len(labels) or any(len(label) > 26 for label in labels):
+        fault(f"{name}: labels of kernels are {labels}")
+    rows = browser.run("[...document.querySelectorAll('.kernels .kernel-name')].map(n => n.textContent)")
+    if len(rows) != 4 or len({row[:76] for row in rows}) != 4 or not all("Functor<" in row[:76] for row in rows):
+        fault(f"{name}: rows of kernels are {rows}")
+    if browser.run("[...document.querySelectorAll('.kernels .kernel-name')].some(n => n.scrollHeight > n.clientHeight + 1)"):
+        fault(f"{name}: rows of kernels hide a part of {rows}")
+    own = browser.run("nameParts('void at::native::<unnamed>::layer_norm_kernel<float>(T1)')")
+    if own[1] != "layer_norm_kernel":
+        fault(f"{name}: the function of an unnamed namespace is {own}")

@@ -131,11 +131,13 @@ function pointNode(p, cx, cy) {
   return circle;
 }
 
+const LABEL_ROOM = 26; /* characters */
+
 /* Labels the largest points: beside them, above or below, wherever no other label is in the way. */
 function labelPoints(svg, points, x, y, box) {
   const taken = points.map(p => [x(p) - radiusOf(p), y(p) + 4, x(p) + radiusOf(p)]);
   for (const p of points.filter(q => q.label).slice(0, 8)) {
-    const name = p.label.length > 26 ? p.label.slice(0, 25) + "…" : p.label, r = radiusOf(p);
+    const name = cutTo(p.label, LABEL_ROOM), r = radiusOf(p);
     const width = name.length * 7, cx = x(p), cy = y(p);
     const places = [
       [cx + r + 4, cy + 4], [cx - r - 4 - width, cy + 4], [cx - width / 2, cy - r - 6], [cx - width / 2, cy + r + 15]

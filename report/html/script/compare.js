@@ -153,7 +153,7 @@ function compareMap(kernels) {
       const point = k && kernelPoint(k);
       if (k)
         points.push({
-          label: p.of.slice(at + 1).some(Boolean) ? "" : shortName(k.name),
+          label: p.of.slice(at + 1).some(Boolean) ? "" : fitName(k.name, LABEL_ROOM).join(""),
           area: k.time / total,
           time: k.time,
           base: at === 0,

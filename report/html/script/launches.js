@@ -24,6 +24,10 @@ function nameParts(name) {
   let depth = 0, end = name.length, start = 0;
   for (let i = 0; i < name.length; i++) {
     const c = name[i];
+    if (name.startsWith("<unnamed>", i)) { /* a namespace, no arguments */
+      i += "<unnamed>".length - 1;
+      continue;
+    }
     if (i && depth === 0 && (c === "<" || (c === "(" && !name.startsWith("(anonymous", i)))) {
       end = i;
       break;
@@ -59,6 +63,56 @@ const shortNames = (() => {
   return short;
 })();
 const shortName = name => shortNames.get(name) || nameParts(name)[1] || name;
+
+/* The names of launches by the function's own. */
+const kinOf = (() => {
+  const byOwn = new Map();
+  for (const name of shortNames.keys()) {
+    const own = nameParts(name)[1] || name;
+    byOwn.set(own, [...byOwn.get(own) || [], name]);
+  }
+  return name => byOwn.get(nameParts(name)[1] || name) || [name];
+})();
+
+const cutTo = (words, room) => words.length > room ? words.slice(0, room - 1) + "…" : words;
+
+/* The function and, of its name's end, what begins with the word at `at`: both in `room` characters. */
+function cutAround(own, tail, at, room) {
+  while (at && /[A-Za-z0-9]/.test(tail[at - 1])) at--;
+  const part = cutTo(tail.slice(at), Math.max(Math.floor(room * 0.6), room - own.length - 1) - 1),
+        head = cutTo(own, room - part.length - 1);
+  return [head, (at && !head.endsWith("…") ? "…" : "") + part];
+}
+
+const fitted = new Map();
+/* Fits a kernel's name into `room` characters: [function, end], which differ from those of other kernels. Of functions
+ * that share a name it shows the first place that tells them apart, as short_names.c does. */
+function fitName(name, room) {
+  const key = room + " " + name, tailOf = n => nameParts(n)[2], own = nameParts(name)[1] || name, tail = tailOf(name);
+  if (fitted.has(key)) return fitted.get(key);
+  const others = kinOf(name).filter(n => n !== name).map(tailOf), sameWith = other => {
+    let same = 0;
+    while (same < tail.length && tail[same] === other[same]) same++;
+    return same;
+  };
+  const places = [...new Set(others.map(sameWith))].sort((a, b) => a - b).slice(0, 8);
+  const cuts = places.map(at => cutAround(own, tail, at, room)), found = cuts.findIndex((cut, i) => {
+    return others.every(other => cutAround(own, other, places[i], room).join("") !== cut.join(""));
+  });
+  const fit = !others.length           ? [cutTo(own, room), ""] :
+      own.length + tail.length <= room ? [own, tail] :
+                                         cuts[found < 0 ? cuts.length - 1 : found];
+  fitted.set(key, fit);
+  return fit;
+}
+
+/* A name in two lines of a table: one that is longer, and that others share, shows where it differs. */
+const ROW_ROOM = 76;
+function rowName(name) {
+  if (name.length <= ROW_ROOM || kinOf(name).length < 2) return nameNode(name);
+  const [head, end] = fitName(name, ROW_ROOM);
+  return el("span", {class: "kernel-name", title: name}, el("b", {}, head), el("span", {class: "dim"}, end));
+}
 
 const countOf = list => list.reduce((sum, launch) => sum + launch.count, 0);
 

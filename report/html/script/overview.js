@@ -49,7 +49,7 @@ function overviewPoints(kernels) {
           "/byte (" + p.name + ")");
     if (compute !== null) tip.push("compute " + percent(compute) + ", memory " + percent(memory) + " of peak");
     return {
-      label: shortName(k.name),
+      label: fitName(k.name, LABEL_ROOM).join(""),
       area: k.time / total,
       tip,
       go: "/launch/" + k.stand.index,
@@ -102,7 +102,7 @@ function fixFirst(kernels) {
     const [rule, section, about] = data.rules[k.rule].map(text);
     return el(
         "li", {}, el("div", {class: "fix-gain"}, el("b", {}, percent(k.gain)), el("span", {}, "of the run")),
-        el("div", {}, link("/launch/" + k.stand.index + "/" + rule, {}, nameNode(k.name)),
+        el("div", {}, link("/launch/" + k.stand.index + "/" + rule, {}, rowName(k.name)),
            el("div", {}, k.bound && ["bound by ", el("b", {}, k.bound), ". "], "Rule ", el("b", {}, rule), " (",
               section, "): ", about, ". It would save up to ", percent(100 * k.savedTime / k.time),
               " of this kernel's time.")));
@@ -122,7 +122,7 @@ const columns = [
 function kernelRow(k) {
   const rule = k.rule === null ? null : text(data.rules[k.rule][0]);
   return el(
-      "tr", {"data-kernel": k.name}, el("th", {scope: "row"}, link("/launch/" + k.stand.index, {}, nameNode(k.name))),
+      "tr", {"data-kernel": k.name}, el("th", {scope: "row"}, link("/launch/" + k.stand.index, {}, rowName(k.name))),
       el("td", {class: "num", "data-exact": String(k.time)}, time(k.time)),
       el("td", {class: "share"}, bar(k.share), el("span", {}, percent(k.share))),
       el("td", {class: "num"}, number(k.count)), el("td", {class: "num"}, time(k.mean)),
