@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 import html_use
 
@@ -109,7 +110,12 @@ class Browser:
     def close(self):
         self.process.terminate()
         self.process.wait()
-        self.folder.cleanup()
+        for _ in range(50):  # parts of the browser end after it, and write meanwhile
+            try:
+                self.folder.cleanup()
+                return
+            except OSError:
+                time.sleep(0.1)
 
 
 def quiet(browser, path, what):
