@@ -15,8 +15,8 @@
 #include "collectors/plan/alike.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
-#include "report/model/counts.h"
 #include "preload/program/kinds.h"
+#include "report/model/counts.h"
 #include "report/model/launch_names.h"
 
 enum {

@@ -2,6 +2,7 @@
 # Beside a replay: launches that must not be repeated take turns with groups of counters from the second one of a kernel and
 # shape on. The first one is an entry at once, and becomes that of all.
 . "$(dirname "$0")/e2e.inc"
+. "$(dirname "$0")/turns.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
 
@@ -15,35 +16,8 @@ made() {
     grep -c '^launch ' "$1"
 }
 
-# Runs a program, and makes JSON of its session. It has its own output, each launch is made once and accounted for.
-turns() { # NAME COMMAND...
-    what=$1
-    rm -f "$tmp/$what.kprof"
-    KPROF_EXPORT=$tmp/$what.kprof both "$@"
-    expect "$what: seen" "$(account seen)" "$(launches)"
-    expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
-    "$build/kprof" report --json "$tmp/$what.kprof" >"$tmp/$what.json"
-}
-
-# Checks the sessions of that name in Python. `turns` is a list of the launches of NAME.json, `values` the numbers of one.
-check() { # NAME LINES...
-    python3 - "$tmp" "$@" <<'END_OF_CHECK' || fail "$1: what it has"
-import json, sys
-folder = sys.argv[1]
-def launches(name):
-    session = json.load(open("%s/%s.json" % (folder, name)))
-    return session.get("sessions", [session])[0]["launches"]
-def kernel(name, of):
-    return [l for l in launches(name) if l["name"] == of]
-def metrics(launch):
-    return {m["name"]: m for m in launch["metrics"]}
-def values(launch):
-    return {m["name"]: m["value"] for m in launch["metrics"] if m.get("value") is not None}
-HITS, MISSES, RATE = "lts__t_sectors_lookup_hit.sum", "lts__t_sectors_lookup_miss.sum", "lts__t_sector_hit_rate.pct"
-QUICK = "smsp__warps_eligible.avg.per_cycle_active" # nobody but the first launch's list has it
-exec("\n".join(sys.argv[3:]))
-END_OF_CHECK
-}
+names='HITS, MISSES, RATE = "lts__t_sectors_lookup_hit.sum", "lts__t_sectors_lookup_miss.sum", "lts__t_sector_hit_rate.pct"
+QUICK = "smsp__warps_eligible.avg.per_cycle_active" # nobody but the list of the first launch has it'
 
 # Kernels that use the device's heap. Blocks of the heap may be anywhere from then on, so that what could be repeated before
 # takes turns, too. The last kernel is launched once.
@@ -148,7 +122,7 @@ assert "cuMemCreate" in turned["note"] and RATE in values(turned)
 for how in anonymous memfd; do
     turns "$how" "$programs/p_shared" $how
     check "$how" '
-turned, = [l for l in launches(sys.argv[2]) if "rotation" in l]
+turned, = [l for l in launches(checked) if "rotation" in l]
 assert turned["rotation"]["launches"] == 7 and turned["rotation"]["counted"] >= 5, turned["rotation"]
 '
 done

@@ -2,40 +2,17 @@
 # Rotation of what is collected besides counters: warps are sampled, instructions counted and counters sampled over time
 # while launches of a kernel take turns. Nothing is issued twice, and one entry has all of it.
 . "$(dirname "$0")/e2e.inc"
+. "$(dirname "$0")/turns.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
 
 export KPROF_SECTION=SourceCounters,PmSampling KPROF_REPLAY_MODE=rotate
 p=$programs/p_many
 
-# Runs a program as the others do, and makes JSON of its session.
-turns() { # NAME COMMAND...
-    what=$1
-    KPROF_EXPORT=$tmp/$what.kprof both "$@"
-    expect "$what: seen" "$(account seen)" "$(launches)"
-    expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
-    "$build/kprof" report --json "$tmp/$what.kprof" >"$tmp/$what.json"
-}
-
-# Checks sessions in Python: `launches` lists those of NAME.json.
-check() { # NAME LINES...
-    python3 - "$tmp" "$@" <<'END_OF_CHECK' || fail "$1: what it has"
-import itertools, json, sys
-folder = sys.argv[1]
-def launches(name):
-    session = json.load(open("%s/%s.json" % (folder, name)))
-    return session.get("sessions", [session])[0]["launches"]
-def metrics(launch):
-    return {m["name"]: m for m in launch["metrics"]}
-def values(launch):
-    return {m["name"]: m["value"] for m in launch["metrics"] if m.get("value") is not None}
-SAMPLES, SAMPLED, EXECUTED = "smsp__pcsamp_sample_count", "smsp__pcsamp_aggregated_passes", "thread_inst_executed"
+names='SAMPLES, SAMPLED, EXECUTED = "smsp__pcsamp_sample_count", "smsp__pcsamp_aggregated_passes", "thread_inst_executed"
 STALL = "smsp__pcsamp_warps_issue_stalled_"
 def stalls(v):
-    return sum(n for name, n in v.items() if name.startswith(STALL) and not name.endswith("_not_issued"))
-exec("\n".join(sys.argv[3:]))
-END_OF_CHECK
-}
+    return sum(n for name, n in v.items() if name.startswith(STALL) and not name.endswith("_not_issued"))'
 
 # What kernel replay tells of each launch.
 KPROF_REPLAY_MODE=kernel turns replayed "$p" 40
