@@ -1,6 +1,6 @@
 /*
- * Writes back and empties the L2, as Nsight Compute has it before each pass: through the GPU's kernel driver, which
- * CUDA offers no call for. The request needs no privileges, and touches no data.
+ * Writes back and empties the L2, as Nsight Compute does before each pass. CUDA offers no call for it, so the GPU's
+ * kernel driver is asked. That needs no privileges, and changes no data.
  *
  * Commands and layouts are those of NVIDIA's open kernel modules (src/common/sdk/nvidia/inc: nvos.h,
  * ctrl/ctrl0000/ctrl0000gpu.h, ctrl/ctrl2080/ctrl2080fb.h, class/cl0080.h).
