@@ -96,7 +96,7 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: check-functions all setup setup-test setup-checks test run-tests goldens list-goldens test-programs asan ubsan tsan demo docs tables install uninstall deb \
+.PHONY: check-functions compile all setup setup-test setup-checks test run-tests goldens list-goldens test-programs asan ubsan tsan demo docs tables install uninstall deb \
         check-layers check-abi format format-check lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -346,6 +346,9 @@ $(OUT)/tests/libkprof-symbols.so: $(OUT)/libkprof-symbols.so
 	@ln -sf ../$(<F) $@
 
 test-programs: $(RUN_BIN) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS) $(TOY) $(OUT)/tests/libkprof-symbols.so
+
+# What all compilers are to accept, without the tests' programs, of which nothing runs.
+compile: all $(foreach f,$(TEST_SRC) $(wildcard tests/support/*.c),$(OBJ)/$(f).o) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS)
 
 run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
 	@KP_TEST_BUILD=$(abspath $(OUT)) KP_TEST_SRC=$(CURDIR) KP_REAL_CUPTI=$(CUPTI_LIBDIR) KP_TEST_VARIANT=$(VARIANT) $(if $(SANITIZE),E2E_LIMIT=120) \

@@ -95,7 +95,7 @@ sections() {
     for name in barrier_count:0 function_pcs:1 uses_cdp:0; do
         expect "$name" "$(grep -c "^    launch__${name%:*}  *${name#*:}\$" "$tmp/report")" $LAUNCHES
     done
-    for pair in :0 _not_issued:19; do
+    for pair in $(points _not_issued:19 :0); do
         group=smsp__pcsamp_warp_stall_reasons${pair%:*}
         both "$group" env -u KPROF_SET KPROF_METRICS="group:$group" "$programs/p_direct"
         grep -E '^    smsp__pcsamp_warps_issue_stalled_[a-z_]+ +[a-z]+ +[0-9,]+$' "$tmp/report" >"$tmp/rows"
@@ -167,7 +167,7 @@ pages() {
 # All that ncu takes; CUPTI's longest interval is 2 to the power of 31.
 intervals() {
     unset KPROF_SET
-    for pair in auto:2048 0:32 9:16384 10:32768 26:2147483648 27:2147483648 31:2147483648; do
+    for pair in $(points auto:2048 0:32 9:16384 10:32768 26:2147483648 27:2147483648 31:2147483648); do
         both "interval ${pair%:*}" env KPROF_WARP_SAMPLING_INTERVAL="${pair%:*}" KPROF_LAUNCH_COUNT=1 KPROF_PAGE=raw \
             KPROF_SECTION=SourceCounters "$programs/p_direct"
         expect "interval ${pair%:*}" "$(sed -n 's/^ *smsp__pcsamp_interval_cycles  *cycle  *//p' "$tmp/report" | tr -d ,)" \
@@ -196,12 +196,12 @@ stored() {
     # With the text of the file, which is gone when it is read.
     mkdir "$tmp/src"
     for line in $(seq 1 400); do echo "line_$line();"; done >"$tmp/src/fake_kernels.cu"
-    for import in yes no; do
+    for import in $(points yes no); do
         both "import-source=$import" env -C "$tmp/src" KPROF_IMPORT_SOURCE=$import KPROF_SET=full \
             KPROF_EXPORT="$tmp/$import.kprof" "$programs/p_direct"
     done
     rm -r "$tmp/src"
-    for import in yes no; do
+    for import in $(points yes no); do
         "$build/kprof" report --page source "$tmp/$import.kprof" >"$tmp/later" 2>&1 || fail "kprof report"
         [ $import = yes ] && wanted=1 || wanted=0
         expect "import-source=$import: text" "$(grep -c 'line_17();' "$tmp/later" | sed 's/^[1-9][0-9]*$/1/')" $wanted
@@ -251,7 +251,7 @@ faults() {
         expect "$f: sampled, counted, series" "$samples $counted $series" "$LAUNCHES $LAUNCHES 0"
     done
     # Once, in a later window: the others have what they had.
-    for f in cuptiPCSamplingGetData cuptiSassMetricsFlushData cuptiPmSamplingStart; do
+    for f in $(points cuptiSassMetricsFlushData cuptiPCSamplingGetData cuptiPmSamplingStart); do
         KPROF_WINDOW=4 missing $f 7
     done
     warnings=0 missing cuptiRegisterComputeCrcCallback

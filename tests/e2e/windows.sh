@@ -140,7 +140,7 @@ prints() {
 
 # Threads.
 threads() {
-    for window in 1 $(for round in $(rounds 3); do echo 7 512; done); do # 160 series of passes with windows of one: a busy machine takes long
+    for window in $(sanitised || echo 1) $(for round in $(rounds 3); do echo 7 512; done); do # 160 series of passes with windows of one: a busy machine takes long
         limit=120 KPROF_WINDOW=$window both "threads, windows of $window" "$p" threads
         expect "threads, windows of $window: profiled" "$(account profiled)" "$(launches)"
     done
@@ -226,7 +226,7 @@ reads() {
     # Trusted, and then different: the repetition ends before the launch that would be out of bounds. What was launched
     # before that is counted; what comes after has run.
     # However many come after, the second window holds 8 reads.
-    for rounds in 10 30; do
+    for rounds in $(points 10 30); do
         both "reads that bound a loop" "$p" reads-bound $rounds
         expect "reads that bound a loop: saves" "$(calls cuptiCheckpointSave)" $((rounds - 3))
         expect "reads that bound a loop: profiled" "$(account profiled)" $((3 * rounds - 18))

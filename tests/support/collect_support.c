@@ -91,10 +91,15 @@ char *kp_test_toolkit_file(const char *const *below, const char *name)
     return found;
 }
 
-void kp_test_skip_sanitized(void)
+bool kp_test_is_sanitized(void)
 {
     const char *variant = getenv("KP_TEST_VARIANT");
-    if (variant && (!strcmp(variant, "asan") || !strcmp(variant, "ubsan") || !strcmp(variant, "tsan")))
+    return variant && (!strcmp(variant, "asan") || !strcmp(variant, "ubsan") || !strcmp(variant, "tsan"));
+}
+
+void kp_test_skip_sanitized(void)
+{
+    if (kp_test_is_sanitized())
         skip();
 }
 

@@ -21,6 +21,8 @@ const struct kp_cupti *kp_test_real_cupti(void);
 /* Skips the test in the builds with sanitisers: it takes minutes there, nearly all of them in the library's own code,
  * and others do the same for one chip. */
 void kp_test_skip_sanitized(void);
+/* Whether this is such a build, for a test that looks at fewer cases there. */
+bool kp_test_is_sanitized(void);
 
 /* Writes a file; fails the test when it cannot. */
 void kp_test_write(const char *path, const char *text);

