@@ -112,15 +112,31 @@ static void print_plot(struct kp_out *o, const struct curve *c, const struct kp_
     kp_out_text(o, "\n", 1);
 }
 
+/* Returns where the curve has the launch's own `x`. A launch that ran has warps, so no point without any is its own:
+ * the curve over shared memory, as ncu's, ends at the most that a block may ask for, and `x` has the driver's bytes on
+ * top. */
+static double place_of(const struct curve *c, double x)
+{
+    size_t i = 0, near;
+    while (i + 1 < c->metric->n_instances && c->x[i + 1] <= x)
+        i++;
+    near = i + 1 < c->metric->n_instances && c->x[i + 1] - x < x - c->x[i] ? i + 1 : i;
+    for (i = near; i && !(c->metric->instances[i].value > 0);)
+        i--;
+    return i == near || x > last_x(c) || !(c->metric->instances[i].value > 0) ? x : c->x[i];
+}
+
 /* A launch's own value on the x axis. */
 struct mark {
     const struct kp_line *line; /* NULL = none */
     double x;
 };
 
-static bool is_on_axis(const struct curve *c, const struct mark *m)
+/* Returns the column of the launch's own value; -1 without one on the axis. */
+static int column_of_mark(const struct curve *c, const struct mark *m)
 {
-    return m->line && column_at(c, m->x) >= 0 && column_at(c, m->x) < width_of(c);
+    int column = m->line ? column_at(c, place_of(c, m->x)) : -1;
+    return column < width_of(c) ? column : -1;
 }
 
 /* Prints, below the axis, its begin and end, and the launch's own value. */
@@ -133,8 +149,8 @@ static void print_axis_labels(struct kp_out *o, const struct curve *c, const str
     int end = Y_LABEL + 1 + width_of(c), last_length = (int)strnlen(last->key, PLOT_WIDTH);
     kp_canvas_text(&labels, Y_LABEL + 1, 0, at->key);
     kp_canvas_text(&labels, end - last_length, 0, last->key);
-    if (is_on_axis(c, m))
-        kp_canvas_put(&labels, Y_LABEL + 1 + column_at(c, m->x), 0, '^');
+    if (column_of_mark(c, m) >= 0)
+        kp_canvas_put(&labels, Y_LABEL + 1 + column_of_mark(c, m), 0, '^');
     kp_out_repeat(o, ' ', KP_INDENT);
     kp_canvas_print_line(o, &labels, 0);
     free(labels.cells);
@@ -145,8 +161,8 @@ static void print_mark(struct kp_out *o, const struct curve *c, const struct mar
     char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX], *title = kp_out_title(o, m->line);
     const char *value = kp_format_metric(m->line->metric, o->display->base_units, number, unit);
     if (title)
-        kp_out_print(o, "    %sthis launch: %s %s%s%s\n", is_on_axis(c, m) ? "^ " : "", title, value, *unit ? " " : "",
-                     unit);
+        kp_out_print(o, "    %sthis launch: %s %s%s%s\n", column_of_mark(c, m) >= 0 ? "^ " : "", title, value,
+                     *unit ? " " : "", unit);
     free(title);
 }
 

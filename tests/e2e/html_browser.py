@@ -221,9 +221,9 @@ def table(browser, kprof, session, path, name):
     """The table of kernels is that of the page summary; it can be sorted and filtered, and leads to the kernels."""
     browser.open(path)
     browser.width(1280, 720)
-    top, chart = browser.run("['.kernels', '.map'].map(s => document.querySelector(s)?.getBoundingClientRect().top)")
-    if top is None or top > 720 - 100 or (chart or 0) > 2 * 720:  # what was counted may be too little for a chart
-        fault(f"{name}: of 720 pixels the table of kernels begins at {top}, the chart at {chart}")
+    seen = browser.run("""['h1', '.command', '.fact b', '.fix, .fix-none', '.kernels tbody tr', '.map .chart'].map(s => document.querySelector(s)?.getBoundingClientRect().bottom)""")
+    if any(bottom is None or bottom > 720 for bottom in seen[:5]) or (seen[5] or 0) > 720:  # what was counted may be too little for a chart
+        fault(f"{name}: of 720 pixels program, command, time, what to fix, the first kernel and the chart end at {seen}")
     browser.width(1280)
     wanted = [row for row in csv_of(kprof, session, "--page", "summary") if not row.get("NVTX Range")]
     rows = browser.run(ROWS)
@@ -255,6 +255,14 @@ def table(browser, kprof, session, path, name):
     quiet(browser, path, name + " table")
 
 
+def keeps_focus(browser, selector, what):
+    """What has the focus and is chosen is drawn anew, and has the focus still."""
+    element = f"document.querySelector('{selector}')"
+    browser.run(f"{element}.focus(); document.activeElement.click()")
+    if browser.run(f"document.activeElement !== {element}"):
+        fault(f"{what} that is chosen loses the focus")
+
+
 def source(browser, path, name):
     """A line leads to its instructions, an instruction to its line, and rows say what warps wait for."""
     browser.open(path)
@@ -272,9 +280,7 @@ def source(browser, path, name):
     browser.run("document.querySelectorAll('.code')[1].querySelector('.counted').focus()")
     if browser.run("document.getElementById('tip').hidden"):
         fault(f"{name}: an instruction with the focus says nothing")
-    browser.run("[...document.querySelectorAll('.hot-lines button')].pop().focus(); document.activeElement.click()")
-    if not browser.run("document.activeElement.matches('.hot-lines li:last-child button')"):
-        fault(f"{name}: one of the hottest lines that is chosen loses the focus")
+    keeps_focus(browser, ".hot-lines li:last-child button", f"{name}: one of the hottest lines")
     for value in browser.run("[...document.querySelectorAll('.choice [data-value]')].map(b => b.dataset.value)"):
         browser.run(f"document.querySelector('.choice [data-value={value}]').click()")
     quiet(browser, path, name + " source")
@@ -289,6 +295,7 @@ def hostile(browser, path, name):
 
 # Of all text that is shown: the contrast of its colour to what lies below it, layer by layer, and the size it is shown in.
 SEEN = """(() => {
+  const sheet = document.styleSheets[0], added = sheet.insertRule('#page * { pointer-events: auto !important; }', sheet.cssRules.length);
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true}), known = new Map(), found = new Map(), seen = new Map();
   const colour = (name, part) => {
     if (!known.has(name)) {
@@ -322,23 +329,29 @@ SEEN = """(() => {
     if (!box || box.width < 1) continue;
     const style = getComputedStyle(parent), turned = parent instanceof SVGElement ? parent.getScreenCTM() : {a: 1, b: 0}, scale = Math.hypot(turned.a, turned.b), size = parseFloat(style.fontSize) * scale;
     if (size < (matchMedia('print').matches ? 7 : 9)) found.set('size ' + parent.getAttribute('class'), size.toFixed(1) + ' pixels: ' + node.data.slice(0, 30));
+    let isMeasured = false;
     for (const x of [box.left + 1, (box.left + box.right) / 2, box.right - 1]) {
       const layers = document.elementsFromPoint(x, (box.top + box.bottom) / 2);
       if (!layers.includes(parent)) continue;
       const below = layers.slice(parent instanceof SVGElement ? layers.indexOf(parent) + 1 : layers.indexOf(parent));
-      const back = below.flatMap(fillOf).reduceRight((b, c) => over(c, b), [255, 255, 255]);
+      const halo = parent instanceof SVGElement && style.paintOrder.startsWith('stroke') && style.stroke !== 'none' ? [colour(style.stroke, 1)] : [];
+      const back = [...halo, ...below.flatMap(fillOf)].reduceRight((b, c) => over(c, b), [255, 255, 255]);
+      isMeasured = true;
       const text = over(colour(parent instanceof SVGElement ? style.fill : style.color, 1), back);
       const [a, b] = [luminance(text), luminance(back)].sort((p, q) => q - p), ratio = (a + 0.05) / (b + 0.05);
       if (ratio < 4.5) found.set('contrast ' + parent.tagName + '.' + parent.getAttribute('class'), ratio.toFixed(2) + ': ' + node.data.slice(0, 30) + ' ' + [text, back].map(c => c.map(Math.round).join('/')).join(' on '));
     }
+    let around = parent;
+    while (around && !(getComputedStyle(around).overflowX === 'auto' && box.right > around.getBoundingClientRect().right)) around = around.parentElement;
+    if (!isMeasured && !around && parent instanceof SVGElement) found.set('not measured ' + parent.getAttribute('class'), node.data);
   }
+  sheet.deleteRule(added);
   return [...found].map(f => f.join(' ')); })()"""
 
 
 def readable(browser, name):
     """Text has a contrast of 4.5 and a size of 9 pixels (7 on paper, which has finer dots), in light and dark, at 1,280 and at 400 pixels, and printed. Nothing is cut off on paper."""
-    # Colours are those of the scheme and sizes those of the width: two of the four pairs show each.
-    for media, scheme, width in [("", "light", 1280), ("", "dark", 400), ("print", "light", 720), ("print", "dark", 720)]:
+    for media, scheme, width in [("", "light", 1280), ("", "dark", 1280), ("", "dark", 400), ("print", "light", 720), ("print", "dark", 720)]:
         browser.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])
         browser.width(width)
         browser.width(width, browser.run("new Promise(r => requestAnimationFrame(() => r(document.documentElement.scrollHeight)))"))
@@ -429,13 +442,42 @@ def flame(browser, path, name):
         browser.run("document.querySelectorAll('.flame-row')[2].firstChild.click()")
         if browser.run("document.querySelectorAll('.flame-row')[2].children.length") != 1:
             fault(f"{name}: a frame does not become as wide as the page")
-        browser.run("document.querySelector('.flame-row .frame').focus(); document.activeElement.click()")
-        if browser.run("document.activeElement !== document.querySelector('.flame-row .frame')"):
-            fault(f"{name}: a frame that is chosen loses the focus")
+        keeps_focus(browser, ".flame-row .frame", f"{name}: a frame")
     browser.go("/%%%")
     if not browser.run("document.querySelectorAll('.kernels').length"):
         fault(f"{name}: what is no address does not show the first page")
     quiet(browser, path, name + " flame graph")
+
+
+# Text of the canvas as it is drawn: its contrast to the most frequent colour that was there before. It is drawn anew by a key.
+PAINTED = """((key) => {
+  const canvas = document.querySelector('.timeline canvas'), copy = new OffscreenCanvas(30, 8).getContext('2d', {willReadFrequently: true}), own = CanvasRenderingContext2D.prototype.fillText, found = [];
+  const luminance = v => v.map(x => (x /= 255) <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    copy.drawImage(canvas, x, y - 8, 30, 8, 0, 0, 30, 8);
+    const seen = new Map(), d = copy.getImageData(0, 0, 30, 8).data, ink = parseInt(this.fillStyle.slice(1), 16);
+    for (let i = 0; i < d.length; i += 4) seen.set(d.slice(i, i + 3).join(), (seen.get(d.slice(i, i + 3).join()) || 0) + 1);
+    const back = [...seen].sort((a, b) => b[1] - a[1])[0][0].split(',').map(Number);
+    const [a, b] = [luminance([ink >> 16, ink >> 8 & 255, ink & 255]), luminance(back)].sort((p, q) => q - p);
+    found.push([(a + 0.05) / (b + 0.05), text, this.fillStyle, back.join('/')]);
+    own.call(this, text, x, y);
+  };
+  canvas.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+  CanvasRenderingContext2D.prototype.fillText = own;
+  return found; })"""
+
+
+def painted_text(browser, name):
+    """Names and times on the canvas have a contrast of 4.5, in light and dark, at six scales."""
+    for scheme in ("light", "dark"):
+        browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        browser.run("new Promise(r => setTimeout(r, 100))")  # it is painted anew
+        texts = [t for key in "+>>>>+++++>>>>" for t in browser.run(f"{PAINTED}('{key.replace('>', 'ArrowRight')}')")]
+        faint = [t for t in texts if t[0] < 4.5]
+        if faint or not any("kernel" in t[1] for t in texts) or not any(t[1].endswith(" ms") for t in texts):
+            fault(f"{name}: of {len(texts)} texts on the canvas in the {scheme}, {[t[1] for t in texts[:9]]}, are faint: {faint[:3]}")
+        press(browser, "Home")
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
 
 
 HOLDS = "[+document.querySelector('.timeline canvas').dataset.from, +document.querySelector('.timeline canvas').dataset.to]"
@@ -512,6 +554,7 @@ def timeline(browser, kprof, session, path, name):
     if abs(shown[1] - shown[0] - 3 * int(gap["Length (ns)"])) > 3:
         fault(f"{name}: a gap of {gap['Length (ns)']} ns is shown from {shown[0]} to {shown[1]}")
     press(browser, "Home")
+    painted_text(browser, name)
     over = browser.run("""(() => { const c = document.querySelector('.timeline canvas'), box = c.getBoundingClientRect();
         for (let x = 0; x < 200; x++) {
           c.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + x, clientY: box.top + 26 + 11, bubbles: true}));
@@ -535,7 +578,7 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
-USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "rotated": [html_use.rotated], "cutlass": [html_use.names], "alike": [html_use.alike], "some": [], "timeline": [], "compare": [], "beside": [], "hostile": [html_use.ptx]}
+USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "rotated": [html_use.rotated], "shared": [html_use.shared], "cutlass": [html_use.names], "alike": [html_use.alike], "some": [html_use.frames], "timeline": [], "compare": [], "beside": [], "hostile": [html_use.ptx]}
 
 
 def main():
@@ -544,19 +587,19 @@ def main():
     sessions = sorted(f[:-len(".html")] for f in os.listdir(folder) if f.endswith(".html"))
     for name in sessions:
         path, session = f"{folder}/{name}.html", f"{folder}/{name}.kprof"
-        if name not in ("some", "strip", "cutlass", "alike", "rotated"):  # as many and demo
+        if name not in ("some", "strip", "cutlass", "alike", "rotated", "shared"):  # as many and demo
             every_place(browser, path, name)
         if name == "many":
             many(browser, path)
         elif os.path.exists(session) and name != "hostile":
-            if name not in ("some", "strip", "cutlass", "alike", "rotated"):
+            if name not in ("some", "strip", "cutlass", "alike", "rotated", "shared"):
                 numbers(browser, kprof, session, path, name)
             table(browser, kprof, session, path, name)
             source(browser, path, name)
         for use in USES.get(name, []):
             use(browser, fault, path, name)
             quiet(browser, path, f"{name}: {use.__name__}")
-        if name in USES and name not in ("strip", "cutlass", "alike", "rotated", "hostile"):
+        if name in USES and name not in ("strip", "cutlass", "alike", "rotated", "shared", "hostile"):
             looks(browser, path, name)
         if name == "some":
             flame(browser, path, name)

@@ -4,6 +4,7 @@
 html_sessions.py many FROM TO N   N launches of many kernels and shapes, with streams, NVTX ranges and call stacks
 html_sessions.py strip FROM TO   ten more launches of the first kernel, of which one takes ten times as long
 html_sessions.py rotated FROM TO   of a rotation: three of the launches stand for 3, 1,000 and 20 of their kernel and shape
+html_sessions.py shared FROM TO   the first launch has 48 KB of shared memory, and the driver's 1 KB
 html_sessions.py cutlass FROM TO   kernels that differ in a template's argument alone
 html_sessions.py alike FROM TO     kernels that differ late in their names
 html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
@@ -88,6 +89,10 @@ def rotated(db):
     add_stack(db, 1)
     db.execute("UPDATE launch SET stack = 1")
     db.execute("UPDATE session SET launches_seen = 1030")
+
+
+def shared(db):
+    db.execute("UPDATE metric SET value = 50176 WHERE launch = 0 AND name = (SELECT id FROM name WHERE name = 'launch__shared_mem_per_block')")
 
 
 def cutlass(db):
@@ -203,6 +208,8 @@ def main():
         alike(db)
     elif what == "rotated":
         rotated(db)
+    elif what == "shared":
+        shared(db)
     elif what == "strip":
         strip(db)
     elif what == "ptx":

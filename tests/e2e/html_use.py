@@ -188,6 +188,58 @@ def rotated(browser, fault, path, name):
     want("facts of the launch", "1,000 launches, of which the values are means" in browser.run("document.querySelector('.title').innerText"), True)
 
 
+def shared(browser, fault, path, name):
+    """A launch with 48 KB of shared memory is marked at the end of its curve, which is without the driver's bytes."""
+    browser.open(path)
+    browser.go("/launch/0")
+    marks = browser.run("""[...document.querySelectorAll('figure')].filter(f => f.textContent.includes('Shared Mem')).map(f => {
+        const at = f.querySelector('.mark-point'), curve = f.querySelector('.curve').getAttribute('d'), label = f.querySelector('.mark-label');
+        return [Number(at.getAttribute('cy')), Number(/V([\\d.]+)H[\\d.]+$/.exec(curve)[1]), Number(at.getAttribute('cx')), label.textContent]; })""")
+    ticks = browser.run("""[...document.querySelectorAll('figure')].filter(f => f.textContent.includes('Shared Mem')).map(f =>
+        [...f.querySelectorAll('.tick')].filter(t => t.getAttribute('text-anchor') === 'middle').map(t => [Number(t.getAttribute('x')), Number(t.textContent.replace(/,/g, ''))]))""")
+    if not marks or not ticks:
+        fault(f"{name}: no curve over shared memory")
+    for (y, zero, x, label), ((x0, v0), *_, (x1, v1)) in zip(marks, ticks):
+        at = v0 + (x - x0) / (x1 - x0) * (v1 - v0)
+        if y > zero - 1 or abs(at - 49152) > 100 or label != "this launch: 50,176":
+            fault(f"{name}: the launch is marked at {at}, {y} of {zero} down, as {label!r}")
+
+
+def frames(browser, fault, path, name):
+    """Arrows go between the frames of a flame graph: down to the widest below, beside, and up again. Enter chooses one, which keeps the focus."""
+    def at():
+        return browser.run("""(() => { const rows = [...document.querySelectorAll('.flame-row')].map(r => [...r.children]), here = document.activeElement,
+            row = rows.findIndex(r => r.includes(here)); return row < 0 ? null : [row, rows[row].indexOf(here), here.getAttribute('aria-label')]; })()""")
+
+    browser.open(path)
+    browser.go("/flame")
+    stops = browser.run("[...document.querySelectorAll('.frame')].filter(b => b.tabIndex === 0).length")
+    if stops != 1 or not tab_to(browser, ".frame"):
+        fault(f"{name}: the Tab key stops at {stops} frames")
+    path_taken = [at()[:2]]
+    for step in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown", "ArrowUp", "ArrowLeft", "ArrowUp", "End", "Home"):
+        key(browser, step)
+        path_taken.append(at()[:2])
+    if path_taken[:5] != [[0, 0], [1, 0], [2, 0], [2, 1], [3, path_taken[4][1]]] or path_taken[5:8] != [[2, 1], [2, 0], [1, 0]]:
+        fault(f"{name}: arrows lead to the frames {path_taken}")
+    if path_taken[8][0] < 3 or path_taken[9] != [0, 0]:
+        fault(f"{name}: End and Home lead to {path_taken[8:]}")
+    below = browser.run("""(() => { const [, , up, down] = [...document.querySelectorAll('.flame-row')].map(r => [...r.children].map(b => [parseFloat(b.style.left), parseFloat(b.style.left) + parseFloat(b.style.width)]));
+        return [up[1], down]; })()""")
+    (left, right), children = below[0], [c for c in below[1] if c[0] >= below[0][0] - 0.01 and c[1] <= below[0][1] + 0.01]
+    if below[1][path_taken[4][1]] != max(children, key=lambda c: c[1] - c[0]):
+        fault(f"{name}: from the frame of {left} to {right} the arrow leads down to {below[1][path_taken[4][1]]}")
+    key(browser, "ArrowDown")
+    key(browser, "ArrowDown")
+    chosen = at()
+    key(browser, "Enter")
+    if at() != [chosen[0], 0, chosen[2]] or browser.run("document.querySelectorAll('.frame[aria-current]').length") != 1:
+        fault(f"{name}: Enter on {chosen} leaves the focus at {at()}")
+    key(browser, "ArrowUp")
+    if at()[0] != chosen[0] - 1:
+        fault(f"{name}: after a choice the arrow leads to {at()}")
+
+
 def names(browser, fault, path, name):
     """Kernels that differ in a template's argument alone have different labels in charts and frames."""
     browser.open(path)

@@ -19,6 +19,7 @@ function powers(low, high) {
 /* Charts are as wide as they are shown on a narrow page, so that their text is not smaller than elsewhere. */
 const narrowPage = matchMedia("(max-width: 560px)");
 const chartWidth = wide => narrowPage.matches ? 344 : wide;
+const chartBox = (width, height, left) => ({left, right: width - 16, top: 14, bottom: height - 44});
 
 function frame(width, height, label) {
   return draw("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart"});
@@ -41,8 +42,8 @@ const shortPower = v => v >= 1e4 || v < 1e-3 ? "1e" + Math.round(Math.log10(v)) 
  * Draws a roofline. `roofs`: {name, work, traffic}; `points`: {label, work, intensity, area 0 to 1, tip, go}. Work is
  * per second.
  */
-function rooflineChart(roofs, points, operation, label) {
-  const width = chartWidth(640), height = 360, box = {left: 78, right: width - 16, top: 14, bottom: 316};
+function rooflineChart(roofs, points, operation, label, height = 360) {
+  const width = chartWidth(640), box = chartBox(width, height, 78);
   const ok = points.filter(p => p.work > 0 && p.intensity > 0 && Number.isFinite(p.intensity));
   const walls = roofs.filter(r => r.work > 0 && r.traffic > 0);
   const xs = ok.map(p => p.intensity).concat(walls.map(r => r.work / r.traffic));
@@ -57,7 +58,7 @@ function rooflineChart(roofs, points, operation, label) {
       "text", {class: "axis", x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle"},
       "Arithmetic intensity (" + operation + "/byte)"));
   walls.forEach(r => drawRoof(svg, r, walls, x, y, box, operation));
-  for (const p of ok.sort((a, b) => b.area - a.area)) svg.append(pointNode(p, x(p.intensity), y(p.work)));
+  appendPoints(svg, ok, p => x(p.intensity), p => y(p.work));
   svg.append(...svg.querySelectorAll(".roof-label")); /* no bubble covers them */
   labelPoints(svg, ok, p => x(p.intensity), p => y(p.work), box);
   return svg;
@@ -116,7 +117,6 @@ function pointNode(p, cx, cy) {
     cy,
     r: radiusOf(p),
     tip: p.tip,
-    tabindex: p.go ? 0 : null,
     role: p.go ? "link" : null,
     "aria-label": p.tip.join(", ")
   });
@@ -131,29 +131,41 @@ function pointNode(p, cx, cy) {
   return circle;
 }
 
+/* The largest first, so that none hides a smaller one. Those that lead somewhere are one stop for the Tab key. */
+function appendPoints(svg, points, x, y) {
+  const nodes = points.sort((a, b) => b.area - a.area).map(p => pointNode(p, x(p), y(p)));
+  svg.append(...nodes);
+  rove(svg, [nodes.filter((_, i) => points[i].go)]);
+}
+
 const LABEL_ROOM = 26; /* characters */
 
-/* Labels the largest points: beside them, above or below, wherever no other label is in the way. */
+/* Labels the largest points: beside them, above or below, wherever no bubble and no other label is in the way. */
 function labelPoints(svg, points, x, y, box) {
-  const taken = points.map(p => [x(p) - radiusOf(p), y(p) + 4, x(p) + radiusOf(p)]);
+  const taken = points.map(p => {
+    const r = radiusOf(p);
+    return {of: p, left: x(p) - r, right: x(p) + r, top: y(p) - r, bottom: y(p) + r};
+  });
   for (const p of points.filter(q => q.label).slice(0, 8)) {
     const name = cutTo(p.label, LABEL_ROOM), r = radiusOf(p);
     const width = name.length * 7, cx = x(p), cy = y(p);
     const places = [
       [cx + r + 4, cy + 4], [cx - r - 4 - width, cy + 4], [cx - width / 2, cy - r - 6], [cx - width / 2, cy + r + 15]
-    ];
+    ].map(([left, bottom]) => ({left, right: left + width, top: bottom - 10, bottom}));
     const free = places.find(
-        ([left, bottom]) => left > box.left && left + width < box.right && bottom > box.top && bottom < box.bottom &&
-            !taken.some(t => Math.abs(t[1] - bottom) < 13 && left < t[2] && left + width > t[0]));
+        l => l.left > box.left && l.right < box.right && l.bottom > box.top && l.bottom < box.bottom &&
+            !taken.some(
+                t => t.of !== p && l.left < t.right && l.right > t.left && l.top - 3 < t.bottom &&
+                    l.bottom > t.top - 3));
     if (!free) continue;
-    taken.push([...free, free[0] + width]);
-    svg.append(draw("text", {class: "point-label", x: free[0], y: free[1]}, name));
+    taken.push(free);
+    svg.append(draw("text", {class: "point-label", x: free.left, y: free.bottom}, name));
   }
 }
 
 /* Draws kernels by the share of the peaks that they reach. */
-function throughputChart(points) {
-  const width = chartWidth(640), height = 360, box = {left: 62, right: width - 16, top: 14, bottom: 316};
+function throughputChart(points, height) {
+  const width = chartWidth(640), box = chartBox(width, height, 62);
   const ok = points.filter(p => p.compute >= 0 && p.memory >= 0 && p.compute !== null && p.memory !== null);
   if (!ok.length) return null;
   const x = axis(0, 100, box.left, box.right), y = axis(0, 100, box.bottom, box.top),
@@ -178,8 +190,8 @@ function throughputChart(points) {
             transform: `rotate(-90 14 ${(box.top + box.bottom) / 2})`
           },
           "Memory throughput (% of peak)"));
-  for (const p of ok.sort((a, b) => b.area - a.area))
-    svg.append(pointNode(p, x(Math.min(p.compute, 100)), y(Math.min(p.memory, 100))));
-  labelPoints(svg, ok, p => x(Math.min(p.compute, 100)), p => y(Math.min(p.memory, 100)), box);
+  const px = p => x(Math.min(p.compute, 100)), py = p => y(Math.min(p.memory, 100));
+  appendPoints(svg, ok, px, py);
+  labelPoints(svg, ok, px, py, box);
   return svg;
 }

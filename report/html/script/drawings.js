@@ -164,23 +164,20 @@ function curveChart(cell, mark, also) {
   });
   svg.append(cover);
   if (mark && mark.number >= xs[0] && mark.number <= xs[xs.length - 1]) {
-    const i = near(mark.number);
+    /* A launch that ran has warps, so no point without any is its own: see place_of of curve.c. */
+    const own = near(mark.number), last = values.slice(0, own + 1).findLastIndex(v => v > 0), i = last < 0 ? own : last;
+    const place = x(i === own ? mark.number : xs[i]);
     svg.append(
-        draw("line", {class: "mark", x1: x(mark.number), x2: x(mark.number), y1: box.top, y2: box.bottom}),
-        draw("circle", {
+        draw("line", {class: "mark", x1: place, x2: place, y1: box.top, y2: box.bottom}), draw("circle", {
           class: "mark-point",
-          cx: x(mark.number),
+          cx: place,
           cy: y(values[i]),
           r: 5,
           tip: ["this launch: " + mark.label + " " + number(mark.number), ...say(i)]
         }),
         draw(
-            "text", {
-              class: "mark-label",
-              x: x(mark.number),
-              y: height - 4,
-              "text-anchor": x(mark.number) > box.right - 60 ? "end" : "middle"
-            },
+            "text",
+            {class: "mark-label", x: place, y: height - 4, "text-anchor": place > box.right - 60 ? "end" : "middle"},
             "this launch: " + number(mark.number)));
   }
   return el("figure", {}, el("figcaption", {}, cell.label), svg);

@@ -86,8 +86,9 @@ const steps = {
   ArrowDown: [0, 1]
 };
 
-/* Makes rows of nodes one stop for the Tab key; arrows, Home and End go from node to node. Rows may have gaps. */
-function rove(container, rows) {
+/* Makes rows of nodes one stop for the Tab key; arrows, Home and End go from node to node. Rows may have gaps.
+ * `across`: where the arrows up (-1) and down (1) lead, unless to the same place of another row. */
+function rove(container, rows, across) {
   const places = new Map();
   let current = null;
   const take = node => {
@@ -107,7 +108,9 @@ function rove(container, rows) {
   container.addEventListener("keydown", event => {
     const place = places.get(event.target), step = steps[event.key], nodes = [...places.keys()].filter(n => !n.hidden);
     let to = event.key === "Home" ? nodes[0] : event.key === "End" ? nodes[nodes.length - 1] : null;
-    if (place && step)
+    if (place && step && step[1] && across)
+      to = across(event.target, step[1]);
+    else if (place && step)
       for (let [x, y] = place; !to && rows[y += step[1]] && (x += step[0]) >= 0 && x < rows[y].length;)
         to = rows[y][x] && !rows[y][x].hidden ? rows[y][x] : null;
     if (!place || !to) return;

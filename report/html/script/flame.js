@@ -26,6 +26,23 @@ function flameTree(list, by) {
 
 const THINNEST = 0.0008; /* of the width: what is thinner is not drawn */
 
+function flameFrame(node, root, isZoomed, zoom) {
+  return el(
+      "button", {
+        type: "button",
+        class: "frame " + node.kind,
+        "aria-current": isZoomed ? "true" : null,
+        "aria-label": node.name,
+        tip: [
+          node.name, time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + " of all",
+          number(node.launches) + (node.launches === 1 ? " launch" : " launches")
+        ],
+        onclick: () => zoom(node)
+      },
+      node.kind === "kernel" ? shortName(node.name) : node.name);
+}
+
+/* The rows of frames. Arrows go to the frame beside, to the one above, and to the widest below. */
 function flameRows(root, zoomed, zoom) {
   const rows = [], above = [];
   for (let node = zoomed; node; node = node.parent) above.unshift(node);
@@ -33,32 +50,31 @@ function flameRows(root, zoomed, zoom) {
     (rows[depth] = rows[depth] || []).push({node, from, width});
     if (depth + 1 < above.length) return put(above[depth + 1], depth + 1, 0, 1);
     let at = from;
-    for (const child of [...node.children.values()].sort((a, b) => b.time - a.time)) {
+    node.children = new Map([...node.children].sort((a, b) => b[1].time - a[1].time));
+    for (const child of node.children.values()) {
       const part = zoomed.time ? child.time / zoomed.time : 0;
       if (part >= THINNEST) put(child, depth + 1, at, part);
       at += part;
     }
   };
   put(root, 0, 0, 1);
-  return rows.map(row => el("div", {class: "flame-row"}, row.map(({node, from, width}) => {
-                    const button =
-                        el("button", {
-                          type: "button",
-                          class: "frame " + node.kind,
-                          "aria-current": node === zoomed ? "true" : null,
-                          tip: [
-                            node.name, time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + " of all",
-                            number(node.launches) + (node.launches === 1 ? " launch" : " launches")
-                          ],
-                          onclick: () => zoom(node)
-                        },
-                           node.kind === "kernel" ? shortName(node.name) : node.name);
-                    if (width < 0.02) button.replaceChildren();
-                    button.classList.toggle("thin", width < 0.02);
-                    button.style.left = 100 * from + "%";
-                    button.style.width = 100 * width + "%";
-                    return button;
-                  })));
+  const buttons = new Map(), nodes = new Map();
+  const drawn = rows.map(row => row.map(({node, from, width}) => {
+    const button = flameFrame(node, root, node === zoomed, zoom);
+    if (width < 0.02) button.replaceChildren();
+    button.classList.toggle("thin", width < 0.02);
+    button.style.left = 100 * from + "%";
+    button.style.width = 100 * width + "%";
+    buttons.set(node, button);
+    nodes.set(button, node);
+    return button;
+  }));
+  const box = el("div", {}, drawn.map(row => el("div", {class: "flame-row"}, row)));
+  rove(box, drawn, (button, down) => {
+    const node = nodes.get(button);
+    return buttons.get(down < 0 ? node.parent : [...node.children.values()].find(child => buttons.has(child)));
+  });
+  return box;
 }
 
 function flamePage(_, query) {
@@ -76,7 +92,7 @@ function flamePage(_, query) {
   const draws = by => {
     const root = flameTree(launches, by), zoom = node => {
       const focused = place.contains(document.activeElement);
-      place.replaceChildren(...flameRows(root, node, zoom));
+      place.replaceChildren(flameRows(root, node, zoom));
       if (focused) place.querySelector("[aria-current]").focus();
       info.replaceChildren(
           el("b", {}, node.name),
@@ -99,5 +115,5 @@ function flamePage(_, query) {
               el("p", {class: "dim"}, has.stack ? "By call stack" : "By NVTX range"),
           info, place,
           el("p", {class: "hint"},
-             "The outermost frame is on top, and kernels are at the ends. A frame becomes as wide as the page when it is chosen; the one on top shows all again. kprof report --folded prints the same for other tools.")));
+             "The outermost frame is on top, and kernels are at the ends. A frame becomes as wide as the page when it is chosen; the one on top shows all again. Arrow keys lead from frame to frame, Enter chooses one. kprof report --folded prints the same for other tools.")));
 }

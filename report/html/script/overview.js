@@ -63,23 +63,24 @@ function overviewPoints(kernels) {
   });
 }
 
+const MAP_HEIGHT = 270; /* with all else that the first screen holds it fits into 720 pixels */
+
 /* A roofline, or a chart of throughput where too little of the time has counted work; the reader may change that. */
 function kernelMap(points, list, hint) {
   const operation = (points.find(p => p.operation) || {}).operation || "FLOP";
-  const roofline = rooflineChart(roofsOf(list), points, operation, "Roofline with all kernels");
-  const throughput = throughputChart(points), place = el("div", {class: "map"});
+  const roofline = rooflineChart(roofsOf(list), points, operation, "Roofline with all kernels", MAP_HEIGHT);
+  const throughput = throughputChart(points, MAP_HEIGHT), place = el("div", {class: "map"});
   const total = points.reduce((sum, p) => sum + p.time, 0), without = points.filter(p => !(p.work > 0));
   const worked = total - without.reduce((sum, p) => sum + p.time, 0);
   const first = roofline && (worked * 2 >= total || !throughput) ? "roofline" : "throughput";
   const show = which => place.replaceChildren(
-      ...[which === "roofline" ? roofline : throughput,
-          which === "roofline" && without.length ?
-              el("p", {class: "hint"},
-                 without.length === 1 ? "1 kernel does no counted floating-point work and has" :
-                                        without.length + " kernels do no counted floating-point work and have",
-                 " no place here: see Throughput.") :
-              null]
-          .filter(Boolean));
+      which === "roofline" ? roofline : throughput,
+      el("p", {class: "hint"}, hint,
+         which === "roofline" && without.length ?
+             (without.length === 1 ? " 1 kernel does no counted floating-point work and has" :
+                                     " " + without.length + " kernels do no counted floating-point work and have") +
+                 " no place here: see Throughput." :
+             null));
   if (!roofline && !throughput)
     return el(
         "p", {class: "hint"}, "No throughput was collected: the sets basic, detailed, full and roofline have it.");
@@ -87,7 +88,7 @@ function kernelMap(points, list, hint) {
   return el(
       "div", {},
       roofline && throughput && choice("Chart", [["roofline", "Roofline"], ["throughput", "Throughput"]], first, show),
-      place, el("p", {class: "hint"}, hint));
+      place);
 }
 
 function fixFirst(kernels) {
@@ -95,7 +96,7 @@ function fixFirst(kernels) {
   if (!best.length) {
     const k = kernels.reduce((a, b) => b.time > a.time ? b : a);
     return el(
-        "p", {}, "Look first at ", link("/launch/" + k.stand.index, {}, nameNode(k.name)),
+        "p", {class: "fix-none"}, "Look first at ", link("/launch/" + k.stand.index, {}, nameNode(k.name)),
         k.bound ? ", bound by " + k.bound : "", ": no rule names a gain for a whole kernel.");
   }
   return el("ol", {class: "fix"}, best.map(k => {
@@ -237,7 +238,7 @@ function filterBar(query, changed) {
 }
 
 const fact = (title, value, more) =>
-    el("div", {class: "fact"}, el("span", {}, title), el("b", {}, value), more && el("small", {}, more));
+    el("div", {class: "fact"}, el("span", {}, title), el("b", {}, value), more && [" ", el("small", {}, more)]);
 
 function sessionFacts(kernels, total) {
   const seen = data.sessions.reduce((sum, s) => sum + s.seen, 0),
@@ -260,9 +261,8 @@ function heading() {
           text(d[1]) + ", " + text(d[2]) + ", CC " + d[3] + ", " + d[4] + " SMs", (devices.get(text(d[1])) || 0) + 1);
   const s = data.sessions[0];
   return el(
-      "header", {class: "title"}, el("h1", {}, names),
-      el("p", {class: "dim"}, [...devices.keys()].join("; "), el("br"), text(s.command),
-         text(s.host) && " on " + text(s.host),
+      "header", {class: "title"}, el("h1", {}, names), el("p", {class: "dim"}, [...devices.keys()].join("; ")),
+      el("p", {class: "dim command", title: text(s.command)}, text(s.command), text(s.host) && " on " + text(s.host),
          s.start ? ", " + new Date(s.start).toISOString().replace("T", " ").slice(0, 19) + " UTC" : "",
          data.sessions.length > 1 ? "; " + data.sessions.length + " processes" : ""),
       data.sessions.some(x => !x.complete) &&
@@ -303,9 +303,9 @@ function overview(query) {
     first.replaceChildren(sums.kernels.length ? fixFirst(sums.kernels) : "No launch matches.");
   };
   const body =
-      el("div", {}, heading(), sessionFacts(all.kernels, all.total), card("Fix first", first),
-         card("Kernels", el("div", {class: "filters-line"}, filterBar(query, update), count), table),
-         card("All kernels", map));
+      el("div", {class: "overview"}, heading(), sessionFacts(all.kernels, all.total),
+         el("div", {class: "two"}, card("Fix first", first), card("All kernels", map)),
+         card("Kernels", el("div", {class: "filters-line"}, filterBar(query, update), count), table));
   update();
   return body;
 }

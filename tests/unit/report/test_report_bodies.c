@@ -743,6 +743,37 @@ static void a_curve_of_zeros_is_left_out(void **state)
     kp_result_free(&r);
 }
 
+/* The curve over shared memory ends at the most that a block asks for; the launch's own has the driver's bytes on top.
+ */
+static void a_launch_is_marked_where_its_curve_has_warps(void **state)
+{
+    static const struct kp_row rows[] = {BODY(CURVE, "Curves", ""), ITEM("", "Warps", "made__warps"),
+                                         ITEM("", "Shared", "launch__shared_mem_per_block")};
+    static const struct kp_section section = SECTION("Curves", rows);
+    static const char *const sizes[] = {"0", "48128", "48640", "49152", "49664", "50176", "50688", "102400"};
+    static const double warps[] = {64, 16, 16, 16, 0, 0, 0, 0};
+    static const struct {
+        double own;
+        int column; /* of 96, which the plot has for 8 points */
+    } cases[] = {{50176, 46}, {49700, 46}, {49152, 46}, {49300, 46}, {48128, 45}, {0, 0}, {102400, 46}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct kp_test_text t = {0};
+        struct kp_session none = {0};
+        struct kp_result r = {.launch = {.cc_major = 9}};
+        kp_result_set_real(&r, "made__warps", "warp", 112);
+        set_instances(&r, "made__warps", sizes, warps, 8);
+        kp_result_set_real(&r, "launch__shared_mem_per_block", "byte/block", cases[i].own);
+        draw(&t, &bodies, &section, &none, &r);
+        const char *axis = strstr(t.text, " +--"), *mark = strstr(t.text, "^ this launch"),
+                   *line = strchr(axis, '\n') + 1;
+        assert_non_null(mark);
+        assert_int_equal(strcspn(line, "^"), 17 + cases[i].column);
+        free(t.text);
+        kp_result_free(&r);
+    }
+}
+
 /* A session whose section files are gone. */
 static void what_is_not_known_any_more_is_left_out(void **state)
 {
@@ -927,6 +958,7 @@ int main(void)
         cmocka_unit_test(a_section_of_another_chip_is_not_shown),
         cmocka_unit_test(a_long_name_leaves_the_bars),
         cmocka_unit_test(a_curve_of_zeros_is_left_out),
+        cmocka_unit_test(a_launch_is_marked_where_its_curve_has_warps),
         cmocka_unit_test(what_is_not_known_any_more_is_left_out),
         cmocka_unit_test(no_value_breaks_a_body),
         cmocka_unit_test(every_value_can_be_read),
