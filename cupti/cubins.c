@@ -27,6 +27,9 @@ static struct {
 } cubins;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_CUBINS];
 
+/* Whether modules that this thread loads are not the program's. */
+static __thread bool aside __attribute__((tls_model("initial-exec")));
+
 static struct cubin *find(uint32_t crc)
 {
     struct cubin *k = cubins.buckets[crc % BUCKETS];
@@ -61,7 +64,8 @@ static void keep(uint32_t crc, const void *image, size_t size, bool always)
             k->next = cubins.buckets[crc % BUCKETS];
             cubins.buckets[crc % BUCKETS] = k;
             cubins.kept += size;
-            cubins.list[cubins.n++] = k;
+            if (!aside)
+                cubins.list[cubins.n++] = k;
         }
     }
     kp_lock_give(lock);
@@ -72,7 +76,7 @@ static void keep(uint32_t crc, const void *image, size_t size, bool always)
 static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
 {
     CUpti_GetCubinCrcParams get = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = size, .cubin = image};
-    bool always = cubins.always && cubins.always(image, size);
+    bool always = !aside && cubins.always && cubins.always(image, size);
     if (!image || (!cubins.most && !always))
         return; /* nobody needs its name, and computing it means reading the whole image */
     if (cubins.c->cuptiGetCubinCrc(&get) == CUPTI_SUCCESS) {
@@ -89,6 +93,11 @@ int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const v
     cubins.most = most;
     cubins.always = always;
     return (int)c->cuptiRegisterComputeCrcCallback(on_module);
+}
+
+void kp_cubins_aside(bool on)
+{
+    aside = on;
 }
 
 const void *kp_cubins_at(size_t i, size_t *size)

@@ -10,6 +10,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 #include "preload/process.h"
+#include "preload/program/ptx.h"
 #include "preload/program/variables.h"
 #include "preload/window/flags.h"
 #include "preload/window/join.h"
@@ -311,6 +312,30 @@ static const struct rule {
     [KP_CLASS_PURE] = {.instead = NULL},
 };
 
+/* ---- images that are loaded ---- */
+
+/* The call under way that loads one; `by` is NULL where none does. */
+static __thread struct {
+    const struct kp_ptx_load *by;
+    void *const *handle; /* receives the module or library */
+    const void *image;
+} loading __attribute__((tls_model("initial-exec")));
+
+static void note_loading(const struct slot *s, const uint64_t *args)
+{
+    loading.by = kp_ptx_load_by(s->symbol);
+    loading.handle = (void *const *)(uintptr_t)args[0];
+    loading.image = (const void *)(uintptr_t)args[1];
+}
+
+/* The caller's image is valid until its call returns. */
+static void note_loaded(void)
+{
+    if (loading.by && loading.handle)
+        kp_ptx_note(loading.by, *loading.handle, loading.image);
+    loading.by = NULL;
+}
+
 /* ---- the way in and out ---- */
 
 /* Whether the third argument of cuMemCreate asks for host memory. */
@@ -378,6 +403,8 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
         kp_guard++;
     if (e.entered != NOTHING)
         kp_in_driver++;
+    if (e.entered != NOTHING && s->class == KP_CLASS_MODULE)
+        note_loading(s, args);
     return e;
 }
 
@@ -388,6 +415,8 @@ static void note_answer(enum kp_api_class class, uint64_t entered, CUresult resu
         result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     if (result == CUDA_SUCCESS && rules[class].succeeded)
         rules[class].succeeded();
+    if (result == CUDA_SUCCESS && class == KP_CLASS_MODULE)
+        note_loaded();
     if (result == CUDA_SUCCESS && entered == SHARED_HOST)
         kp_window_virtual_memory();
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error))

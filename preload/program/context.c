@@ -26,6 +26,7 @@
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
 #include "preload/program/loaded_modules.h"
+#include "preload/program/ptx.h"
 #include "preload/program/rotation.h"
 #include "preload/program/runs.h"
 #include "preload/program/variables.h"
@@ -822,6 +823,7 @@ void kp_context_unloaded(const void *handle)
     gone.list[n % MOST_GONE] = handle;
     atomic_store(&gone.n, n + 1);
     kp_lock_give(gone_lock);
+    kp_ptx_unloaded(handle);
     kp_rotation_forget();
     kp_lock_take(libraries_lock, KP_FOREVER);
     kp_seen_drop(&libraries, handle);

@@ -11,25 +11,26 @@
 /* Fields of rows. */
 enum { VARIANT, GRID, BLOCK, CHANGE, FIRST_METRIC };
 
+/* Which columns a line of text has room for: of a series without limits of registers, and of one with them. */
+enum { USUAL = 1, LIMITED = 2, BOTH = USUAL | LIMITED };
+
 static const struct value {
     const char *heading, *field, *metric, *unit;
+    unsigned text;
 } values[] = {
-    {"Duration", "Duration (ns)", "gpu__time_duration.sum", "ns"},
-    {"Compute", "Compute (SM) Throughput (%)", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%"},
-    {"Memory", "Memory Throughput (%)", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%"},
-    {"Occupancy", "Achieved Occupancy (%)", "sm__warps_active.avg.pct_of_peak_sustained_active", "%"},
-    {"Registers", "Registers Per Thread", "launch__registers_per_thread", ""},
-    {"Theoretical", "Theoretical Occupancy (%)", "sm__maximum_warps_per_active_cycle_pct", "%"},
-    {"Shared", "Shared Memory Per Block (byte)", "launch__shared_mem_per_block", "byte"},
+    {"Duration", "Duration (ns)", "gpu__time_duration.sum", "ns", BOTH},
+    {"Compute", "Compute (SM) Throughput (%)", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", USUAL},
+    {"Memory", "Memory Throughput (%)", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", USUAL},
+    {"Occupancy", "Achieved Occupancy (%)", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", BOTH},
+    {"Registers", "Registers Per Thread", "launch__registers_per_thread", "", BOTH},
+    {"Theoretical", "Theoretical Occupancy (%)", "sm__maximum_warps_per_active_cycle_pct", "%", LIMITED},
+    {"Shared", "Shared Memory Per Block (byte)", "launch__shared_mem_per_block", "byte", 0},
+    {"Local", "Local Memory Per Thread (byte)", "launch__local_mem_per_thread", "byte", LIMITED},
+    {"Limit", "Register Limit", "launch__registers_limit", "", 0},
+    {"Unlimited", "Registers Without Limit", "launch__registers_unlimited", "", 0},
 };
 
-enum {
-    VALUES = sizeof values / sizeof *values,
-    IN_TEXT = FIRST_METRIC + 5, /* fields that have room on a line */
-    WHY = FIRST_METRIC + VALUES,
-    BEST,
-    FIELDS
-};
+enum { VALUES = sizeof values / sizeof *values, WHY = FIRST_METRIC + VALUES, BEST, FIELDS };
 enum { CELL = KP_NUMBER_MAX + KP_UNIT_MAX };
 
 struct cells {
@@ -53,9 +54,11 @@ static void write_number(const struct kp_writer *w, double value, const char *un
 }
 
 /* Writes the row of a way of launching; in text those without a time are told behind the table. */
-static void write_row(struct kp_writer *w, const struct kp_result *r, size_t i, bool is_best)
+static void write_row(struct kp_writer *w, const struct kp_table *table, const struct kp_result *r, size_t i,
+                      bool is_best)
 {
     const struct kp_result *one = kp_variants_at(r, i);
+    const char *shown[FIELDS];
     struct cells c;
     double value;
     write_size(c.size[0], one->launch.grid);
@@ -81,7 +84,38 @@ static void write_row(struct kp_writer *w, const struct kp_result *r, size_t i, 
     }
     c.row[WHY] = one->launch.note ? one->launch.note : "";
     c.row[BEST] = is_best ? "yes" : "";
-    kp_write_row(w, c.row);
+    for (size_t k = 0; k < table->n; k++)
+        shown[k] = c.row[table->columns[k].field];
+    kp_write_row(w, shown);
+}
+
+static bool has_limits(const struct kp_result *r)
+{
+    bool any = false;
+    for (size_t i = 1; i <= r->n_variants; i++)
+        any |= kp_variants_limited(r, i);
+    return any;
+}
+
+/* Tells which limits of registers did not hold, or changed nothing. 0, or -ENOMEM. */
+static int write_limits(struct kp_writer *w, const struct kp_result *r)
+{
+    double number;
+    for (size_t i = 1; i <= r->n_variants; i++) {
+        char *text = NULL;
+        int n = 0;
+        if (kp_variants_limit_idle(r, i, &number))
+            n = asprintf(&text, "the limit had no effect: the JIT takes %.0f registers without one, too", number);
+        else if (kp_variants_over_limit(r, i, &number))
+            n = asprintf(&text, "the JIT takes %.0f registers all the same", number);
+        if (n < 0)
+            return -ENOMEM;
+        if (!n)
+            continue;
+        kp_write_note(w, KP_LEVEL_BODY, kp_variants_name(r, i), text);
+        free(text);
+    }
+    return 0;
 }
 
 /* Tells in sentences what a reader of rows has in columns. */
@@ -94,6 +128,8 @@ static int write_notes(struct kp_writer *w, const struct kp_result *r, bool foun
         if (why)
             kp_write_note(w, KP_LEVEL_BODY, kp_variants_name(r, i), why);
     }
+    if (write_limits(w, r))
+        return -ENOMEM;
     if (found && kp_variants_time(r, best, &ns)) {
         kp_format_quantity(ns, "ns", false, time);
         int n =
@@ -106,6 +142,8 @@ static int write_notes(struct kp_writer *w, const struct kp_result *r, bool foun
         free(text);
     }
     kp_write_note(w, KP_LEVEL_BODY, "Note", kp_variants_unchecked);
+    if (has_limits(r))
+        kp_write_note(w, KP_LEVEL_BODY, "Note", kp_variants_compiled);
     return 0;
 }
 
@@ -117,16 +155,20 @@ int kp_details_variants(struct kp_writer *w, const struct kp_result *r)
                                         {"Change", CHANGE, 0, false}};
     size_t best = 0, n = FIRST_METRIC;
     bool found = kp_variants_best(r, &best);
-    for (size_t m = 0; m < VALUES; m++, n++)
-        columns[n] = (struct kp_column){values[m].heading, FIRST_METRIC + m, 0, false};
-    columns[n++] = (struct kp_column){"Why", WHY, 0, true};
-    columns[n++] = (struct kp_column){"Best", BEST, 0, true};
-    const struct kp_table table = {KP_TABLE_FRAMED, columns, w->kind->rows ? n : IN_TEXT, false};
+    unsigned text = has_limits(r) ? LIMITED : USUAL;
+    for (size_t m = 0; m < VALUES; m++)
+        if (w->kind->rows || values[m].text & text)
+            columns[n++] = (struct kp_column){values[m].heading, FIRST_METRIC + m, 0, false};
+    if (w->kind->rows) {
+        columns[n++] = (struct kp_column){"Why", WHY, 0, true};
+        columns[n++] = (struct kp_column){"Best", BEST, 0, true};
+    }
+    const struct kp_table table = {KP_TABLE_FRAMED, columns, n, false};
     kp_write_heading(w, KP_LEVEL_SECTION, "Profile Series");
     kp_write_table(w, &table);
     for (size_t i = 0; i <= r->n_variants; i++)
         if (w->kind->rows || !i || !kp_variants_at(r, i)->launch.note)
-            write_row(w, r, i, found && i == best);
+            write_row(w, &table, r, i, found && i == best);
     kp_write_table_end(w);
     int rc = w->kind->rows ? 0 : write_notes(w, r, found, best);
     kp_write_gap(w);

@@ -27,6 +27,7 @@
 #include "cuda/kernels.c"
 #include "cuda/cubin.c"
 #include "cuda/module.c"
+#include "cuda/link.c"
 #include "cuda/launch.c"
 #include "cuda/graph.c"
 #include "cuda/stream.c"

@@ -2,8 +2,11 @@
 // small blocks the tiles of rows that threads share in the L1 are small; large ones leave SMs idle at the end. Which size
 // is the best differs between GPUs: the program times each of them by events, and prints the times on stderr.
 //   series N [BLOCK...]     N: rows; the first launch has blocks of 256 threads, and its result is checked
+//   series N tiles          the same first launch; then the product by tiles, which many registers hold, and a kernel that
+//                           uses a variable of its module
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #define MUST(call)                                                                                                     \
@@ -25,6 +28,60 @@ __global__ void multiply(const float *a, const float *b, float *c, int n)
     for (int k = 0; k < n; k++)
         sum += a[(long)row * n + k] * b[(long)k * n + column];
     c[at] = sum;
+}
+
+// Each thread computes a tile of elements, with all their sums in registers.
+enum { TILE = 8 };
+
+__global__ void tiles(const float *a, const float *b, float *c, int n)
+{
+    int row = (blockIdx.y * blockDim.y + threadIdx.y) * TILE, column = (blockIdx.x * blockDim.x + threadIdx.x) * TILE;
+    float sum[TILE][TILE];
+    if (row + TILE > n || column + TILE > n)
+        return;
+    for (int i = 0; i < TILE; i++)
+        for (int j = 0; j < TILE; j++)
+            sum[i][j] = c[(long)(row + i) * n + column + j];
+    for (int k = 0; k < n; k++) {
+        float left[TILE], right[TILE];
+        for (int i = 0; i < TILE; i++) {
+            left[i] = a[(long)(row + i) * n + k];
+            right[i] = b[(long)k * n + column + i];
+        }
+        for (int i = 0; i < TILE; i++)
+            for (int j = 0; j < TILE; j++)
+                sum[i][j] += left[i] * right[j];
+    }
+    for (int i = 0; i < TILE; i++)
+        for (int j = 0; j < TILE; j++)
+            c[(long)(row + i) * n + column + j] = sum[i][j];
+}
+
+__device__ int launches;
+
+__global__ void counted(float *c)
+{
+    atomicAdd(&launches, 1);
+    c[threadIdx.x]++;
+}
+
+// Prints the sum of what the tiles' product and the counter's kernel leave. N has to be a multiple of 128.
+static void multiply_tiles(const float *a, const float *b, float *c, int n)
+{
+    std::vector<float> out((size_t)n * n);
+    size_t bytes = sizeof(float) * n * n;
+    int count = 0;
+    double sum = 0;
+    MUST(cudaMemset(c, 0, bytes));
+    dim3 threads(16, 16), blocks(n / (16 * TILE), n / (16 * TILE));
+    tiles<<<blocks, threads>>>(a, b, c, n);
+    MUST(cudaGetLastError());
+    counted<<<1, 32>>>(c);
+    MUST(cudaMemcpy(out.data(), c, bytes, cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpyFromSymbol(&count, launches, sizeof(count)));
+    for (float x : out)
+        sum += x;
+    printf("tiles %.0f, counted by %d threads\n", sum, count);
 }
 
 int main(int argc, char **argv)
@@ -57,6 +114,10 @@ int main(int argc, char **argv)
     }
     printf("sum %.0f, %s\n", sum, sum == right ? "right" : "WRONG");
 
+    if (argc > 2 && !strcmp(argv[2], "tiles")) {
+        multiply_tiles(a, b, d, n);
+        return sum == right ? 0 : 1;
+    }
     cudaEvent_t start, stop;
     MUST(cudaEventCreate(&start));
     MUST(cudaEventCreate(&stop));

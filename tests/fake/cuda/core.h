@@ -89,7 +89,10 @@ struct kernel_code {
     uint16_t param_size[MAX_PARAMS], param_align[MAX_PARAMS];
     /* Whether the kernel has what it waits for, `ms` after it could begin; NULL: it waits for nothing. */
     bool (*ready)(const struct call *call, double ms);
+    int limit; /* of registers that the linker was given for it; 0: none */
 };
+
+enum global_kind { GLOBAL_VARIABLE, GLOBAL_CONSTANT, GLOBAL_TEXTURE };
 
 struct module_image {
     struct kernel_code *codes;
@@ -98,6 +101,7 @@ struct module_image {
     struct {
         char name[64];
         size_t size;
+        enum global_kind kind;
     } globals[8];
     size_t n_globals;
     struct fake_cubin cubin;

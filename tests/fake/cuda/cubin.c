@@ -108,7 +108,7 @@ static void put_leb(struct bytes *to, int64_t value)
 
 /* An image in the making: the contents of its sections, and the tables of them. */
 struct cubin {
-    struct bytes names, symbol_names, symbols, info, calls;
+    struct bytes names, symbol_names, symbols, info, calls, pointer_calls;
     struct table {
         struct bytes lines, relocations;
     } source, to_ptx;
@@ -291,6 +291,10 @@ static const struct {
 
 static void put_calls(struct cubin *c, const struct kernel_code *code, uint32_t caller)
 {
+    const uint32_t unknown[] = {caller, 0};
+
+    if (strstr(code->name, "by_pointer"))
+        put(&c->pointer_calls, unknown, sizeof(unknown));
     for (size_t i = 0; i < sizeof(driver_calls) / sizeof(driver_calls[0]); i++) {
         Elf64_Sym undefined = {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)};
         const uint32_t pair[] = {caller, (uint32_t)(c->symbols.size / sizeof(undefined))};
@@ -333,23 +337,26 @@ static void put_kernel(struct cubin *c, const struct kernel_code *code, size_t p
     free(text.at);
 }
 
-/* Variables take no room in the file. */
-static void put_variables(struct cubin *c, const struct module_image *image)
+/* Variables take no room in the file. Textures are in no section. */
+static void put_variables(struct cubin *c, const struct module_image *image, enum global_kind kind, const char *section)
 {
+    enum { TEXTURE = 10 };
     Elf64_Shdr header = {.sh_type = SHT_NOBITS, .sh_flags = SHF_ALLOC | SHF_WRITE, .sh_addralign = 8};
-    Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT)};
+    Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_GLOBAL, section ? STT_OBJECT : TEXTURE)};
 
-    if (!image->n_globals)
-        return;
-    symbol.st_shndx = (Elf64_Half)(FIRST_CODE + c->headers.size / sizeof(header));
+    symbol.st_shndx = section ? (Elf64_Half)(FIRST_CODE + c->headers.size / sizeof(header)) : SHN_UNDEF;
     for (size_t i = 0; i < image->n_globals; i++) {
+        if (image->globals[i].kind != kind)
+            continue;
         symbol.st_name = (Elf64_Word)put_text(&c->symbol_names, image->globals[i].name);
         symbol.st_value = header.sh_size;
         symbol.st_size = image->globals[i].size;
         put(&c->symbols, &symbol, sizeof(symbol));
         header.sh_size += symbol.st_size;
     }
-    header.sh_name = (Elf64_Word)put_text(&c->names, ".nv.global");
+    if (!section || !header.sh_size)
+        return;
+    header.sh_name = (Elf64_Word)put_text(&c->names, section);
     header.sh_offset = c->file.size;
     put(&c->headers, &header, sizeof(header));
 }
@@ -371,11 +378,14 @@ static void put_tables(struct cubin *c)
                               .sh_entsize = sizeof(Elf64_Rela)};
     const Elf64_Shdr info = {.sh_type = INFO_SECTION, .sh_link = SYMBOLS, .sh_addralign = 4};
     const Elf64_Shdr calls = {.sh_type = CALL_GRAPH_SECTION, .sh_link = SYMBOLS, .sh_addralign = 4, .sh_entsize = 8};
-    static const uint32_t other_lists[] = {0, 0xfffffffe, 0, 0xfffffffd, 0, 0xfffffffc};
+    static const uint32_t to_pointers[] = {0, 0xfffffffe, 0, 0xfffffffd}, last_list[] = {0, 0xfffffffc};
     Elf64_Shdr headers[FIRST_CODE] = {{0}};
     size_t begin;
 
-    put(&c->calls, other_lists, sizeof(other_lists));
+    put(&c->calls, to_pointers, sizeof(to_pointers));
+    if (c->pointer_calls.size)
+        put(&c->calls, c->pointer_calls.at, c->pointer_calls.size);
+    put(&c->calls, last_list, sizeof(last_list));
 
     put_section(c, &headers[SYMBOL_NAMES], ".strtab", strings, &c->symbol_names);
     put_section(c, &headers[SYMBOLS], ".symtab", symbols, &c->symbols);
@@ -420,7 +430,9 @@ static struct fake_cubin make_cubin(const struct module_image *image)
     put(&c.calls, first_list, sizeof(first_list));
     for (size_t i = 0; i < image->n_codes; i++)
         put_kernel(&c, &image->codes[i], i);
-    put_variables(&c, image);
+    put_variables(&c, image, GLOBAL_VARIABLE, ".nv.global");
+    put_variables(&c, image, GLOBAL_CONSTANT, ".nv.constant3");
+    put_variables(&c, image, GLOBAL_TEXTURE, NULL);
     set_length(&c.source.lines, UNIT_LENGTH);
     set_length(&c.to_ptx.lines, UNIT_LENGTH);
     put_tables(&c);
@@ -434,6 +446,7 @@ static struct fake_cubin make_cubin(const struct module_image *image)
     free(c.ptx.at);
     free(c.info.at);
     free(c.calls.at);
+    free(c.pointer_calls.at);
     free(c.headers.at);
     return (struct fake_cubin){c.file.at, c.file.size};
 }

@@ -207,15 +207,31 @@ static void run_varies(const struct call *call)
     runs++;
 }
 
+/* (int *data, int n): adds the first constant of its module, which the log tells */
+static void run_add_constant(const struct call *call)
+{
+    int *data = ARG(call, int *, 0), constant = *(const int *)call->function->module->globals[0]->info.base;
+    int64_t n = smaller(ARG(call, int, 8), n_threads(call));
+
+    for (int64_t i = 0; i < n; i++)
+        data[i] += constant;
+    fake_log("constant pid=%d value=%d\n", (int)getpid(), constant);
+}
+
 #define POINTER 8, 8
 #define NUMBER  4, 4
 #define CODE(name, run, regs, shared, n, ...)                                                                          \
     {                                                                                                                  \
-        name, run, regs, shared, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), NULL                      \
+        name, run, regs, shared, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), NULL, 0                   \
     }
 #define LATE_CODE(name, run, ready, n, ...)                                                                            \
     {                                                                                                                  \
-        name, run, 16, 0, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), ready                            \
+        name, run, 16, 0, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), ready, 0                         \
+    }
+/* Has __launch_bounds__, for which the JIT forgets a limit of registers. */
+#define BOUNDED_CODE(name, run, regs, threads, n, ...)                                                                 \
+    {                                                                                                                  \
+        name, run, regs, 0, 0, 0, threads, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), NULL, 0                     \
     }
 #define PARAMS(s0, a0, s1, a1, s2, a2, s3, a3, ...)                                                                    \
     {s0, s1, s2, s3},                                                                                                  \
@@ -249,10 +265,15 @@ static const struct kernel_code kernel_codes[] = {
     CODE("read_blocks", run_read_blocks, 16, 0, 3, POINTER, POINTER, NUMBER),
     CODE("launching_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
     CODE("ncclDevKernel_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
+    BOUNDED_CODE("bounded_increment", run_increment, 40, 256, 2, POINTER, NUMBER),
+    CODE("by_pointer", run_increment, 40, 0, 2, POINTER, NUMBER),
+    CODE("wide_increment", run_increment, 72, 0, 2, POINTER, NUMBER),
+    CODE("add_constant", run_add_constant, 40, 0, 2, POINTER, NUMBER),
 };
 
 #undef CODE
 #undef LATE_CODE
+#undef BOUNDED_CODE
 #undef PARAMS
 #undef POINTER
 #undef NUMBER

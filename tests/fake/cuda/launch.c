@@ -210,6 +210,10 @@ static void run(struct call *call)
              info->grid[1], info->grid[2], info->block[0], info->block[1], info->block[2], info->shared_bytes,
              info->cluster[0], info->cluster[1], info->cluster[2], info->cooperative, info->priority,
              info->serialization, info->n_attrs, (unsigned long long)info->args_hash, info->api, info->name);
+    if (call->function->code->limit)
+        fake_log("limited pid=%d name=%s limit=%d registers=%d shared=%u most=%d carveout=%d\n", (int)getpid(),
+                 info->name, call->function->code->limit, call->function->code->regs, info->shared_bytes,
+                 call->function->set.max_dynamic_shared, call->function->set.carveout);
     if (launch_hook)
         launch_hook(info, launch_hook_data);
     call->function->loaded = true;

@@ -1,7 +1,8 @@
 /*
  * Modules, libraries, functions and what is known of them.
- * Images: text "FAKEMOD name ... global:NAME:BYTES ..." with names from the table in kernels.c; PTX text, whose entries
- * become kernels that take their parameters and do nothing; any binary, which is taken to hold every name asked for.
+ * Images: text "FAKEMOD name ... global:NAME:BYTES ..." with names from the table in kernels.c, and const: and texref:
+ * for other things that a module has; PTX text, whose entries become kernels that take their parameters and do nothing;
+ * a fat binary with one of them; what the linker made; any other binary, which is taken to hold every name asked for.
  */
 #include "core.h"
 
@@ -23,6 +24,25 @@ static struct kernel_code idle_code(const char *name, size_t length)
     return code;
 }
 
+/* Whether the word names something that a module has beside kernels. */
+static bool parse_global(struct module_image *image, const char *word)
+{
+    static const char *const kinds[] = {"global", "const", "texref"};
+    char kind[8], name[64];
+    size_t size;
+
+    if (sscanf(word, "%7[^:]:%63[^:]:%zu", kind, name, &size) != 3)
+        return false;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (!strcmp(kind, kinds[i])) {
+            strcpy(image->globals[image->n_globals].name, name);
+            image->globals[image->n_globals].size = size;
+            image->globals[image->n_globals++].kind = (enum global_kind)i;
+            return true;
+        }
+    return false;
+}
+
 static CUresult parse_fakemod(struct module_image *image, const char *text)
 {
     char word[256];
@@ -31,12 +51,9 @@ static CUresult parse_fakemod(struct module_image *image, const char *text)
     for (text += strlen("FAKEMOD"); sscanf(text, "%255s%n", word, &used) == 1; text += used) {
         const struct kernel_code *code = code_named(kernel_codes, sizeof(kernel_codes) / sizeof(kernel_codes[0]), word);
 
-        if (sscanf(word, "global:%63[^:]:%zu", image->globals[image->n_globals].name,
-                   &image->globals[image->n_globals].size) == 2)
-            image->n_globals++;
-        else if (code)
+        if (code)
             add_code(image, code);
-        else
+        else if (!parse_global(image, word))
             return CUDA_ERROR_INVALID_IMAGE;
     }
     return CUDA_SUCCESS;
@@ -94,16 +111,56 @@ static CUresult parse_ptx(struct module_image *image, const char *text)
     return image->n_codes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
+/* The PTX of a fat binary, where it is not compressed; NULL without any. */
+static const char *fatbin_ptx(const unsigned char *container)
+{
+    const struct {
+        uint32_t magic;
+        uint16_t version, header_size;
+        uint64_t size;
+    } *head = (const void *)container;
+    const unsigned char *at = container + head->header_size, *end = at + head->size;
+
+    while (at < end) {
+        const struct {
+            uint16_t kind, version;
+            uint32_t header_size;
+            uint64_t size;
+        } *entry = (const void *)at;
+
+        if (entry->kind == 1)
+            return (const char *)at + entry->header_size;
+        at += entry->header_size + entry->size;
+    }
+    return NULL;
+}
+
+static const struct module_image *linked_image(const void *data);
+
+/* A binary that was made for a program on a GPU is only known by the names asked for. */
+static CUresult parse_binary(struct module_image *image, const char *ptx)
+{
+    image->any_name = !ptx || strncmp(ptx, "FAKEMOD", strlen("FAKEMOD"));
+    return image->any_name ? CUDA_SUCCESS : parse_fakemod(image, ptx);
+}
+
 static CUresult parse_names(struct module_image *image, const void *data)
 {
     static const uint32_t fatbin_wrapper = 0x466243b1, fatbin = 0xba55ed50;
+    const struct module_image *linked = linked_image(data);
     uint32_t magic;
 
-    memcpy(&magic, data, sizeof(magic));
-    if (!memcmp(data, "\177ELF", 4) || magic == fatbin_wrapper || magic == fatbin) {
-        image->any_name = true;
+    if (linked) {
+        *image = *linked;
         return CUDA_SUCCESS;
     }
+    memcpy(&magic, data, sizeof(magic));
+    if (!memcmp(data, "\177ELF", 4))
+        return parse_binary(image, NULL);
+    if (magic == fatbin_wrapper)
+        return parse_binary(image, fatbin_ptx(((const unsigned char *const *)data)[1]));
+    if (magic == fatbin)
+        return parse_binary(image, fatbin_ptx(data));
     if (!strncmp(data, "FAKEMOD", strlen("FAKEMOD")))
         return parse_fakemod(image, data);
     return parse_ptx(image, data);

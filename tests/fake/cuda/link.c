@@ -1,0 +1,117 @@
+/*
+ * The linker: it makes an image of PTX, with a limit of registers. As the driver's, it gives kernels with launch bounds
+ * what registers they want, spills what a limit leaves no room for, and takes a limit below 24 for that. Unlike it, it
+ * refuses limits below 16.
+ */
+#include "core.h"
+
+#include <elf.h>
+
+enum { REFUSED_BELOW = 16, LEAST_REGISTERS = 24, REGISTER = 4 /* bytes */ };
+
+struct link {
+    unsigned int limit;
+    char *log;
+    size_t log_size;
+    struct module_image *image;
+};
+
+/* What it has made, which a module is loaded from by its bytes. They outlive the linker's own copy. */
+static struct linked {
+    const struct module_image *image;
+    struct linked *next;
+} * all_linked;
+
+static const struct module_image *linked_image(const void *data)
+{
+    for (const struct linked *l = all_linked; l; l = l->next) {
+        size_t size = memcmp(data, ELFMAG, SELFMAG) ? 0 : cubin_size(data);
+
+        if (size == l->image->cubin.size && !memcmp(data, l->image->cubin.image, size))
+            return l->image;
+    }
+    return NULL;
+}
+
+CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values, CUlinkState *out)
+{
+    struct link *link;
+
+    ENTER_NOT_CAPTURING();
+    link = calloc(1, sizeof(*link));
+    if (!link)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (unsigned int i = 0; i < n; i++) {
+        if (options[i] == CU_JIT_MAX_REGISTERS)
+            link->limit = (unsigned int)(uintptr_t)values[i];
+        else if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+            link->log = values[i];
+        else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            link->log_size = (size_t)(uintptr_t)values[i];
+    }
+    *out = (CUlinkState)link;
+    return CUDA_SUCCESS;
+}
+
+static void limit_code(struct kernel_code *code, unsigned int limit)
+{
+    int most = limit < LEAST_REGISTERS ? LEAST_REGISTERS : (int)limit;
+
+    code->limit = (int)limit;
+    if (!limit || code->regs <= most || code->max_threads < 1024)
+        return;
+    code->local_bytes += REGISTER * (code->regs - most);
+    code->regs = most;
+}
+
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
+                          unsigned int n, CUjit_option *options, void **values)
+{
+    struct link *link = (struct link *)state;
+    CUresult result;
+
+    ENTER_NOT_CAPTURING();
+    (void)size, (void)name, (void)n, (void)options, (void)values;
+    if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_log("jit pid=%d limit=%u type=%d\n", (int)getpid(), link->limit, (int)type);
+    if (link->limit && link->limit < REFUSED_BELOW) {
+        if (link->log)
+            snprintf(link->log, link->log_size, "ptxas fatal   : Register limit too low\nptxas fatal   : Aborted");
+        return CUDA_ERROR_INVALID_PTX;
+    }
+    link->image = calloc(1, sizeof(*link->image));
+    if (!link->image)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = parse_names(link->image, data);
+    for (size_t i = 0; i < link->image->n_codes; i++)
+        limit_code(&link->image->codes[i], link->limit);
+    return result;
+}
+
+CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size)
+{
+    struct link *link = (struct link *)state;
+    struct linked *made;
+
+    ENTER_NOT_CAPTURING();
+    made = calloc(1, sizeof(*made));
+    if (!link->image || !made)
+        return CUDA_ERROR_INVALID_VALUE;
+    link->image->cubin = make_cubin(link->image);
+    *made = (struct linked){link->image, all_linked};
+    all_linked = made;
+    *size = link->image->cubin.size;
+    *cubin = malloc(*size); /* it ends with the linker */
+    if (!*cubin)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(*cubin, link->image->cubin.image, *size);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState state)
+{
+    ENTER_NOT_CAPTURING();
+    free(state);
+    return CUDA_SUCCESS;
+}
