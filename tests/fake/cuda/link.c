@@ -14,6 +14,7 @@ struct link {
     char *log;
     size_t log_size;
     struct module_image *image;
+    void *made; /* ends with it */
 };
 
 /* What it has made, which a module is loaded from by its bytes. They outlive the linker's own copy. */
@@ -102,7 +103,7 @@ CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size)
     *made = (struct linked){link->image, all_linked};
     all_linked = made;
     *size = link->image->cubin.size;
-    *cubin = malloc(*size); /* it ends with the linker */
+    *cubin = link->made = malloc(*size);
     if (!*cubin)
         return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(*cubin, link->image->cubin.image, *size);
@@ -112,6 +113,7 @@ CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size)
 CUresult cuLinkDestroy(CUlinkState state)
 {
     ENTER_NOT_CAPTURING();
+    free(((struct link *)state)->made);
     free(state);
     return CUDA_SUCCESS;
 }
