@@ -1,4 +1,5 @@
-/* The command's own messages, on stderr, and its exit statuses. Only cmd/ may print and exit. */
+/* The command's own messages, on stderr, and its exit statuses. Only cmd/ may print and exit. On a terminal long lines
+ * are broken. */
 #ifndef KP_CMD_CONSOLE_H
 #define KP_CMD_CONSOLE_H
 
@@ -19,6 +20,9 @@ int kp_console_error(int status, const char *format, ...) __attribute__((format(
 
 /* Prints `==WARNING== line` to stderr for each line of `text`. */
 void kp_console_warn(const char *text);
+
+/* Prints `==KPROF== text` to stderr. */
+void kp_console_note(const char *text);
 
 /* Flushes stdout and reports a failure: that of the flush, or `rc`, which `err` (or NULL) describes. Returns the
  * exit status. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
 #include "base/nearest.h"
 #include "base/plain.h"
 #include "base/text.h"
@@ -621,7 +622,8 @@ static void print_rule(struct kp_out *o, const int width[COLUMNS])
 
 static void print_cells(struct kp_out *o, const int width[COLUMNS], const char *const text[COLUMNS])
 {
-    kp_out_print(o, "    %-*s %*s %*.*s %*.*s %*s\n", width[NAME], text[NAME], width[UNIT], text[UNIT], width[VALUE_A],
+    int name = kp_width_printf(text[NAME], (size_t)width[NAME]);
+    kp_out_print(o, "    %-*s %*s %*.*s %*.*s %*s\n", name, text[NAME], width[UNIT], text[UNIT], width[VALUE_A],
                  VALUE_MAX, text[VALUE_A], width[VALUE_B], VALUE_MAX, text[VALUE_B], width[CHANGE], text[CHANGE]);
 }
 
@@ -636,9 +638,9 @@ static void print_rows(struct kp_out *o, const struct diff *d, const struct rows
     for (size_t j = 0; j < r->n; j++)
         fill_cells(&r->at[j], o->display->base_units, &cells[j]);
     for (int i = 0; i < COLUMNS; i++) {
-        size_t most = strlen(headings[i]);
+        size_t most = kp_width(headings[i]);
         for (size_t j = 0; j < r->n; j++)
-            most = strlen(cells[j].text[i]) > most ? strlen(cells[j].text[i]) : most;
+            most = kp_width(cells[j].text[i]) > most ? kp_width(cells[j].text[i]) : most;
         width[i] = (int)((i == VALUE_A || i == VALUE_B) && most > VALUE_MAX ? VALUE_MAX : most);
     }
     print_rule(o, width);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/wrap.h"
 #include "report/define/units.h"
 #include "report/dwarf/symbols.h"
 #include "report/model/model.h"
@@ -56,26 +57,40 @@ struct doctor {
     int rc;
 };
 
+enum { INDENT = 20 }; /* of what is said, behind the level and what it is about */
+
+/* Prints a text behind `head`, with further lines below its begin. NULL is one that there was no memory for. */
+static void put_text(struct doctor *d, const char *head, size_t indent, const char *text)
+{
+    size_t width = d->in->width > 2 * INDENT ? d->in->width : 2 * INDENT, len;
+    struct kp_wrap w = {text, d->in->width ? width - indent : SIZE_MAX};
+    const char *part;
+    for (d->rc = d->rc || text ? d->rc : -ENOMEM; !d->rc && kp_wrap_next(&w, &part, &len); head = "") {
+        char *line;
+        int n = asprintf(&line, "%-*s%.*s\n", (int)indent, head, (int)len, part);
+        d->rc = n < 0 ? -ENOMEM : d->out->write(d->out->arg, line, (size_t)n);
+        if (n >= 0)
+            free(line);
+    }
+}
+
 static void say(struct doctor *d, enum level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static void say(struct doctor *d, enum level level, const char *format, ...)
 {
     static const char *const names[LEVELS] = {"OK", "WARN", "FAIL"};
-    char *text = NULL, *line = NULL;
+    char *text = NULL;
     va_list args;
     va_start(args, format);
     if (vasprintf(&text, format, args) < 0)
         text = NULL;
     va_end(args);
-    int n = text ? asprintf(&line, "%-4s  %-12s  %s\n", names[level], d->what, text) : -1;
-    if (n < 0)
-        line = NULL;
-    else
-        kp_blank_controls(line, (size_t)n - 1); /* paths and the environment may contain anything */
-    if (!d->rc)
-        d->rc = n < 0 ? -ENOMEM : d->out->write(d->out->arg, line, (size_t)n);
+    if (text)
+        kp_blank_controls(text, strlen(text)); /* paths and the environment may contain anything */
+    char head[INDENT + 1];
+    snprintf(head, sizeof head, "%-4s  %-12s  ", names[level], d->what);
+    put_text(d, head, INDENT, text);
     d->count[level]++;
-    free(line);
     free(text);
 }
 
@@ -520,15 +535,15 @@ static void print_verdict(struct doctor *d)
     size_t faults = d->count[FAIL], warnings = d->count[WARN];
     int n;
     if (faults)
-        n = asprintf(&text, "\nkprof cannot profile here: mend what says FAIL (%zu), from the top.\n", faults);
+        n = asprintf(&text, "kprof cannot profile here: mend what says FAIL (%zu), from the top.", faults);
     else if (warnings)
-        n = asprintf(&text, "\nkprof can profile here; see what says WARN (%zu) should something be missing.\n",
-                     warnings);
+        n = asprintf(&text, "kprof can profile here; see what says WARN (%zu) should something be missing.", warnings);
     else
-        n = asprintf(&text, "\nkprof can profile here.\n");
-    if (!d->rc)
-        d->rc = n < 0 ? -ENOMEM : d->out->write(d->out->arg, text, (size_t)n);
-    free(n < 0 ? NULL : text);
+        n = asprintf(&text, "kprof can profile here.");
+    text = n < 0 ? NULL : text;
+    put_text(d, "", 0, "");
+    put_text(d, "", 0, text);
+    free(text);
 }
 
 int kp_doctor(const struct kp_sink *out, const struct kp_doctor_input *input, size_t *faults)

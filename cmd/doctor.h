@@ -54,6 +54,7 @@ struct kp_doctor_input {
     const char *library;       /* libkprof.so; NULL = not found */
     const char *glibc_version; /* "2.39" */
     const char *symbols_error; /* why the library of symbols beside it cannot be loaded; NULL = loads */
+    size_t width;              /* of a line, which is broken there; 0 = any */
 };
 
 /* Writes a line for each check: OK, WARN or FAIL, its subject, and the remedy; then a verdict. *faults receives the

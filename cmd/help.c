@@ -1,9 +1,12 @@
 #include "cmd/help.h"
 
 #include <stdio.h>
+#include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/failures.h"
+#include "base/terminal.h"
 #include "base/wrap.h"
 #include "cmd/console.h"
 #include "cmd/flags.h"
@@ -13,7 +16,7 @@
 #include "report/judge/rules.h"
 #include "report/options/options.h"
 
-enum { HELP_COLUMN = 32, HELP_WIDTH = 100, VALUE_MAX = 128, TEXT_MAX = 1024 };
+enum { HELP_COLUMN = 32, HELP_WIDTH = 100, HELP_NARROWEST = 40, HELP_INDENT = 8, VALUE_MAX = 128, TEXT_MAX = 1024 };
 
 static const char usage[] = "Usage: kprof [run] [options] [--] program [arguments]\n"
                             "       kprof series --vary NAME=LIST [options] [--] program [arguments]\n"
@@ -25,6 +28,22 @@ static const char usage[] = "Usage: kprof [run] [options] [--] program [argument
 void kp_help_usage(void)
 {
     fputs(usage, stderr);
+}
+
+static size_t help_width(void)
+{
+    size_t width = kp_terminal_width(STDOUT_FILENO);
+    return !width || width > HELP_WIDTH ? HELP_WIDTH : width > HELP_NARROWEST ? width : HELP_NARROWEST;
+}
+
+/* Prints a text in lines of `width`, of which further ones begin in the column `indent`; the first goes on at `at`. */
+static void print_text(const char *text, size_t at, size_t indent, size_t width)
+{
+    struct kp_wrap w = {text, width - indent};
+    const char *line;
+    size_t len;
+    for (bool first = true; kp_wrap_next(&w, &line, &len); first = false)
+        printf("%*s%.*s\n", (int)(first ? indent - at : indent), "", (int)len, line);
 }
 
 static void join_words(const char *const *words, char *out, size_t size)
@@ -53,16 +72,31 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
         snprintf(out, size, row->kind == KP_OPT_SWITCH ? " {%s}" : " %s", row->values);
 }
 
+/* Prints flags whose line is too long: it is broken behind a comma of their words, too. */
+static void print_flags(const char *flags, size_t width)
+{
+    while (strlen(flags) > width) {
+        size_t cut = width;
+        while (cut > width / 2 && !strchr(", ", flags[cut - 1]))
+            cut--;
+        printf("%.*s\n%*s", (int)cut, flags, HELP_INDENT, "");
+        flags += cut;
+        width -= width == help_width() ? HELP_INDENT : 0;
+    }
+    puts(flags);
+}
+
+/* A narrow terminal has the text below the flags. */
 static void print_option(const char *flags, const char *text)
 {
-    struct kp_wrap w = {text, HELP_WIDTH - HELP_COLUMN};
-    const char *line;
-    size_t len;
-    printf("%-*s", HELP_COLUMN, flags);
-    if (strlen(flags) >= HELP_COLUMN)
-        printf("\n%*s", HELP_COLUMN, "");
-    for (const char *indent = ""; kp_wrap_next(&w, &line, &len); indent = " ")
-        printf("%*s%.*s\n", *indent ? HELP_COLUMN : 0, "", (int)len, line);
+    size_t width = help_width(), used = strlen(flags), column = width < 2 * HELP_COLUMN ? HELP_INDENT : HELP_COLUMN;
+    if (used >= column) {
+        print_flags(flags, width);
+        used = 0;
+    } else {
+        fputs(flags, stdout);
+    }
+    print_text(text, used, column, width);
 }
 
 static void print_row(const struct kp_option *row)
@@ -108,9 +142,24 @@ static void print_own_flags(const struct kp_own_flag *own, size_t n)
     }
 }
 
+static void print_title(const char *title)
+{
+    putchar('\n');
+    print_text(title, 0, 0, help_width());
+}
+
+static void print_usage(size_t width)
+{
+    char line[128];
+    for (const char *at = usage, *end; (end = strchr(at, '\n')); at = end + 1) {
+        snprintf(line, sizeof line, "%.*s", (int)(end - at), at);
+        print_flags(line, width);
+    }
+}
+
 static void print_statuses(void)
 {
-    printf("\nExit statuses with --strict, where the program's is 0:\n");
+    print_title("Exit statuses with --strict, where the program's is 0:");
     for (size_t i = 0; i < KP_FAILURES; i++) {
         char status[32];
         snprintf(status, sizeof status, "  %d  %s", kp_failure_rows[i].status, kp_failure_rows[i].name);
@@ -120,26 +169,31 @@ static void print_statuses(void)
 
 int kp_help(void)
 {
-    printf("%s\n"
-           "Runs a program with libkprof.so preloaded and reports on every GPU kernel that it launches, prints the\n"
-           "report of stored sessions again, compares two of them, lists what can be collected, or says what would\n"
-           "stop profiling here (doctor).\n\n"
-           "Each option is also an environment variable, in capitals and with '_' for '-', so that\n"
-           "`--launch-skip 5` is KPROF_LAUNCH_SKIP=5; LD_PRELOAD=libkprof.so and these variables do without this\n"
-           "command. A switch is on or off there.\n\nOptions:\n",
-           usage);
+    size_t width = help_width();
+    print_usage(width);
+    putchar('\n');
+    print_text("Runs a program with libkprof.so preloaded and reports on every GPU kernel that it launches, prints the "
+               "report of stored sessions again, compares two of them, lists what can be collected, or says what would "
+               "stop profiling here (doctor).",
+               0, 0, width);
+    putchar('\n');
+    print_text("Each option is also an environment variable, in capitals and with '_' for '-', so that "
+               "`--launch-skip 5` is KPROF_LAUNCH_SKIP=5; LD_PRELOAD=libkprof.so and these variables do without this "
+               "command. A switch is on or off there.",
+               0, 0, width);
+    puts("\nOptions:");
     print_rows(false);
     print_option("  -h, --help", "this text");
     print_option("  -v, --version", "the version");
-    printf("\nWhat can be collected, on any chip, without a GPU:\n");
+    print_title("What can be collected, on any chip, without a GPU:");
     print_query_flags();
     const struct kp_own_flags own = kp_main_own_flags();
-    printf("\nWhat `kprof report` takes beside those of the options that are about sessions:\n");
+    print_title("What `kprof report` takes beside those of the options that are about sessions:");
     print_own_flags(own.report, own.n_report);
-    printf("\nWhat `kprof diff` takes beside set, section, metrics, print-details and the like:\n");
+    print_title("What `kprof diff` takes beside set, section, metrics, print-details and the like:");
     print_own_flags(own.diff, own.n_diff);
     print_statuses();
-    printf("\nAdvanced:\n");
+    print_title("Advanced:");
     print_rows(true);
     return kp_console_end(0, NULL);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/stream.h"
+#include "base/terminal.h"
 #include "cmd/console.h"
 #include "cmd/doctor.h"
 #include "cmd/doctor_cuda.h"
@@ -16,6 +17,7 @@
 #include "cmd/run.h"
 #include "report/dwarf/symbols.h"
 #include "report/options/options.h"
+#include "report/write/out.h"
 
 /* Returns why the library of symbols beside `library` cannot be loaded; NULL when it can. */
 static const char *symbols_error(const char *library)
@@ -41,10 +43,14 @@ int kp_main_doctor(void)
         goto out;
     }
     kp_doctor_machine(o.cupti_dir, facts);
-    rc = kp_doctor(
-        &out,
-        &(struct kp_doctor_input){facts, kp_doctor_paths, library, gnu_get_libc_version(), symbols_error(library)},
-        &faults);
+    size_t width = kp_terminal_width(STDOUT_FILENO);
+    struct kp_doctor_input input = {.facts = facts,
+                                    .paths = kp_doctor_paths,
+                                    .library = library,
+                                    .glibc_version = gnu_get_libc_version(),
+                                    .symbols_error = symbols_error(library),
+                                    .width = width ? width : KP_LINE_WIDTH};
+    rc = kp_doctor(&out, &input, &faults);
     status = kp_console_end(rc, NULL);
     if (!status && faults)
         status = KP_EXIT_FAILED;

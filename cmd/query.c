@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "base/pattern.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "base/wrap.h"
 #include "cmd/catalog.h"
@@ -59,6 +60,16 @@ enum {
     SUFFIX_INDENT = 4,
 };
 
+/* The columns of a line. What goes into a pipe or a file is for a program, too, and has no broken names. */
+static size_t page_width = PAGE_WIDTH;
+
+static void fit_page(void)
+{
+    enum { NARROWEST = 40 };
+    size_t width = isatty(STDOUT_FILENO) || getenv("COLUMNS") ? kp_terminal_width(STDOUT_FILENO) : 0;
+    page_width = !width || width > PAGE_WIDTH ? PAGE_WIDTH : width > NARROWEST ? width : NARROWEST;
+}
+
 /* A column; a width of 0 ends the list. Text that does not fit is wrapped, except for names: the row continues below
  * a name that is too long. */
 struct column {
@@ -103,31 +114,77 @@ static void print_cells(const struct column *columns, const char *const *cells, 
     }
 }
 
-static void print_row(const struct column *columns, const char *const *cells)
+/* Prints a name that is longer than its column `n`, where the line ends behind it. It is broken where the line is too
+ * short for it, and begins further to the left before that. */
+static void print_whole(const struct column *columns, const char *name, size_t n)
 {
+    size_t blanks = 0, len;
+    const char *line;
+    for (size_t i = 0; i < n; i++)
+        blanks += (size_t)columns[i].width + 1;
+    if (blanks + strlen(name) > page_width)
+        blanks = strlen(name) < page_width ? page_width - strlen(name) : 0;
+    struct kp_wrap w = {name, page_width - blanks};
+    while (kp_wrap_next(&w, &line, &len))
+        printf("%*s%.*s\n", (int)blanks, "", (int)len, line);
+}
+
+/* Prints a line of its own, with gaps around it. */
+static void print_text(const char *text)
+{
+    struct kp_wrap w = {text, page_width};
+    const char *line;
+    size_t len;
+    putchar('\n');
+    while (kp_wrap_next(&w, &line, &len))
+        printf("%.*s\n", (int)len, line);
+    putchar('\n');
+}
+
+/* Copies the columns; on a narrow terminal the widest of them give way. */
+static void fit_columns(const struct column *from, struct column to[COLUMNS + 1])
+{
+    enum { LEAST = 5 };
+    size_t total = 0, n = 0;
+    do
+        to[n] = from[n];
+    while (from[n++].title);
+    for (size_t i = 0; to[i].title; i++)
+        total += (size_t)to[i].width + 1;
+    for (; total > page_width + 1; total--) {
+        struct column *widest = to;
+        for (size_t i = 1; to[i].title; i++)
+            widest = to[i].width > widest->width ? &to[i] : widest;
+        if (widest->width <= LEAST)
+            return;
+        widest->width--;
+    }
+}
+
+static void print_row(const struct column *all, const char *const *cells)
+{
+    struct column columns[COLUMNS + 1];
     size_t from = 0, n = 0;
+    fit_columns(all, columns);
     for (; columns[n].title; n++)
         if (columns[n].align == NAME && strlen(cells[n]) > (size_t)columns[n].width) {
-            struct column whole = {"", (int)strlen(cells[n]), LEFT};
-            int blanks = 0;
             if (from < n)
                 print_cells(columns, cells, from, n);
-            for (size_t i = 0; i < n; i++)
-                blanks += columns[i].width + 1;
-            print_line(&whole, &(struct kp_wrap){cells[n], strlen(cells[n])}, &blanks);
-            putchar('\n');
+            print_whole(columns, cells[n], n);
             from = n + 1;
         }
     if (from < n)
         print_cells(columns, cells, from, n);
 }
 
-static void print_head(const struct column *columns)
+static void print_head(const struct column *all)
 {
-    const char *titles[COLUMNS];
+    struct column columns[COLUMNS + 1];
+    const char *titles[COLUMNS] = {NULL};
+    fit_columns(all, columns);
     for (size_t i = 0; columns[i].title; i++)
         titles[i] = columns[i].title;
-    print_row(columns, titles);
+    print_row(all, titles);
     for (size_t i = 0; columns[i].title; i++) {
         putchar(i ? ' ' : '-');
         for (int k = i == 0; k < columns[i].width; k++)
@@ -208,7 +265,7 @@ static void open_kind(struct metric_printer *p, enum kp_catalog_kind kind)
         return;
     if (p->last_kind < 0)
         printf("Metrics of %s\n", kp_catalog_title(p->catalog));
-    printf("\n%s\n\n", kind_titles[kind]);
+    print_text(kind_titles[kind]);
     if (p->mode != MODE_SUFFIX)
         print_head(metric_columns);
     p->last_kind = (int)kind;
@@ -240,7 +297,7 @@ static int print_suffixes(struct metric_printer *p, const struct kp_catalog_metr
     int rc = kp_catalog_full_names(p->catalog, m, add_suffix, p);
     if (kp_text_end(p->suffixes, &text))
         rc = rc ? rc : -ENOMEM;
-    struct kp_wrap w = {rc ? NULL : text, PAGE_WIDTH - SUFFIX_INDENT};
+    struct kp_wrap w = {rc ? NULL : text, page_width - SUFFIX_INDENT};
     open_kind(p, m->kind);
     puts(m->name);
     while (size && kp_wrap_next(&w, &line, &len))
@@ -283,7 +340,7 @@ static void open_item(struct listed_printer *l)
     if (p->last_kind < 0)
         printf("Metrics of %s\n", kp_catalog_title(p->catalog));
     p->last_kind = KP_CATALOG_GROUP;
-    printf("\n%s\n\n", l->item);
+    print_text(l->item);
     print_head(metric_columns);
     l->open = true;
 }
@@ -558,7 +615,7 @@ static int run(const struct kp_query *q, const struct kp_options *o, char **err)
         i++;
     int rc = queries[i].alone ? 0 : kp_catalog_open(q->chip ? q->chip : "", o->cupti_dir, &c, &note, err);
     if (!rc && note && !queries[i].any_chip)
-        fprintf(stderr, "==KPROF== %s\n", note);
+        kp_console_note(note);
     if (!rc)
         rc = queries[i].print(q, o, c, err);
     free(note);
@@ -573,6 +630,7 @@ int kp_main_query(const struct kp_query *q)
     int rc = kp_options_from_env(&o, environ, &err);
     if (!rc) {
         kp_console_warn(kp_sections_note());
+        fit_page();
         rc = run(q, &o, &err);
         kp_options_free(&o);
     }

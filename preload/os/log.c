@@ -12,7 +12,10 @@
 
 #include "base/debug.h"
 #include "base/descriptor.h"
+#include "base/terminal.h"
 #include "base/text.h"
+#include "base/width.h"
+#include "base/wrap.h"
 #include "preload/os/outcome.h"
 #include "preload/os/quiet.h"
 #include "report/options/options.h"
@@ -31,6 +34,9 @@ static struct place error = {.fd = STDERR_FILENO}, log_file = {.fd = -1};
 static _Atomic(struct place *) log_to = &error;
 static bool log_quiet, log_apart, log_piped;
 static atomic_int writing;
+
+enum { COLUMNS_LEAST = 40 };
+static size_t columns; /* of the terminal that stderr is; 0 = it is none */
 
 static int write_to(int fd, const char *text, size_t len)
 {
@@ -94,10 +100,40 @@ static int write_all(const char *text, size_t len)
     return write_at(&error, text, len);
 }
 
-/* Writes a line of our own, which is not part of the report. */
-static int write_line(const char *text, size_t len)
+static int write_text(const char *text, size_t len, bool apart)
 {
-    return log_apart ? write_at(&error, text, len) : write_all(text, len);
+    return apart ? write_at(&error, text, len) : write_all(text, len);
+}
+
+/* Writes a line that is wider than the terminal; what follows its first part stands below the begin of the text. */
+static void write_broken(const char *line, bool apart)
+{
+    static const char blanks[] = "            ";
+    size_t mark = strcspn(line, " ") + 1, indent = 0, len;
+    struct kp_wrap w = {line, columns - sizeof blanks};
+    mark = mark < sizeof blanks ? mark : sizeof blanks - 1;
+    for (const char *part; kp_wrap_next(&w, &part, &len); indent = mark) {
+        write_text(blanks, indent, apart);
+        write_text(part, len, apart);
+        write_text("\n", 1, apart);
+    }
+}
+
+/* Writes lines of our own, which are not part of the report. `apart`: to stderr, wherever the report goes. */
+static void write_lines(char *text, size_t len, bool apart)
+{
+    bool fits = columns < COLUMNS_LEAST || (!apart && log_to != &error);
+    if (fits)
+        write_text(text, len, apart);
+    for (char *end; !fits && len && (end = memchr(text, '\n', len)); len -= (size_t)(end + 1 - text), text = end + 1) {
+        *end = '\0';
+        if (kp_width(text) > columns) {
+            write_broken(text, apart);
+        } else {
+            *end = '\n';
+            write_text(text, (size_t)(end + 1 - text), apart);
+        }
+    }
 }
 
 static int sink_write(void *arg, const char *text, size_t len)
@@ -131,6 +167,7 @@ void kp_log_open(void)
     int copy = same ? kp_descriptor_copy(STDERR_FILENO) : -1;
     error.file = first_stderr;
     error.fd = copy >= 0 ? copy : same ? STDERR_FILENO : -1;
+    columns = same && isatty(STDERR_FILENO) ? kp_terminal_width(STDERR_FILENO) : 0;
     kp_debug_to(write_debug);
 }
 
@@ -217,7 +254,7 @@ static void line(const char *mark, const char *format, va_list ap)
     if (len >= begin) {
         kp_blank_controls(text + begin, (size_t)(len - begin)); /* names in it may contain anything */
         text[len] = '\n';
-        write_line(text, (size_t)len + 1);
+        write_lines(text, (size_t)len + 1, log_apart);
     }
     if (text != few)
         free(text);
@@ -245,10 +282,7 @@ void kp_log_still(const char *text)
     bool to_stdout = log_to == &log_file && !log_file.path;
     if (log_quiet || n <= 0 || (size_t)n >= sizeof(whole))
         return;
-    if (to_stdout)
-        write_at(&error, whole, (size_t)n);
-    else
-        write_line(whole, (size_t)n);
+    write_lines(whole, (size_t)n, to_stdout || log_apart);
 }
 
 void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...)
@@ -270,7 +304,7 @@ void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...)
 void kp_log_lines_write(struct kp_log_lines *l)
 {
     if (l->to && !kp_text_end(l->to, &l->text))
-        write_line(l->text, l->len);
+        write_lines(l->text, l->len, log_apart);
     free(l->text);
     *l = (struct kp_log_lines){.to = NULL};
 }

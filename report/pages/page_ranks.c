@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
 #include "report/model/launch_names.h"
 #include "report/model/ranks.h"
 #include "report/model/short_names.h"
@@ -139,7 +140,7 @@ static size_t width_of(const struct written *s, size_t column)
 {
     size_t width = strlen(headings[column]);
     for (size_t i = 0; i < s->n; i++) {
-        size_t len = strlen(s->cells[i].at[column]);
+        size_t len = kp_width(s->cells[i].at[column]);
         width = len > width ? len : width;
     }
     return width;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
+#include "report/model/short_names.h"
 #include "report/pages/page_body.h"
 #include "report/view/gaps.h"
 
@@ -44,6 +46,8 @@ static const char *const fields[FIELDS] = {
     "Max (ns)",    "Copying (ns)",     "Before",          "Next",           KP_NVTX_RANGE,   "Launch ID"};
 
 enum { NAME_ROOM = 34, RANGE_ROOM = 20, LONG_ROOM = 70, MOST_CELLS = 12, CELL = KP_NUMBER_MAX + KP_UNIT_MAX };
+/* Columns of a line that the tables of gaps and kernels take beside names, and ranges. */
+enum { GAP_CELLS = 50, KERNEL_CELLS = 59 };
 
 /* A launch of the report that may be behind a gap; id -1: it is not in the session. */
 struct behind {
@@ -58,6 +62,7 @@ struct context {
     char cells[MOST_CELLS][CELL];
     const char *row[MOST_CELLS];
     char *names[MOST_CELLS]; /* shortened; owned */
+    char **kernels;          /* short names of gaps.kernels, which differ; NULL: in full; owned */
     struct behind *behind;
     size_t n_behind;
 };
@@ -97,15 +102,13 @@ static void cell_bytes(struct context *c, size_t i, uint64_t bytes)
     c->row[i] = c->cells[i];
 }
 
-/* Sets a name, cut to `room` bytes in text, without cutting a character. */
+/* Sets a name, cut to `room` columns in text. */
 static int cell_name(struct context *c, size_t i, const char *name, size_t room)
 {
-    size_t len = strlen(name);
     c->row[i] = name;
-    if (c->to->kind->plain || len <= room)
+    if (c->to->kind->plain || kp_width(name) <= room)
         return 0;
-    for (len = room - 2; len && ((unsigned char)name[len] & 0xc0) == 0x80;)
-        len--;
+    size_t len = kp_width_fit(name, strlen(name), room - 2);
     free(c->names[i]);
     if (asprintf(&c->names[i], "%.*s..", (int)len, name) < 0) {
         c->names[i] = NULL;
@@ -115,12 +118,82 @@ static int cell_name(struct context *c, size_t i, const char *name, size_t room)
     return 0;
 }
 
+/* Shortens the names of all kernels to `room` in text; formats of rows have them in full. */
+static int shorten_kernels(struct context *c, size_t room)
+{
+    size_t n = c->gaps.n_kernels;
+    struct kp_long_name *whole = c->to->kind->plain ? NULL : calloc(n + 1, sizeof *whole);
+    kp_short_names_free(c->kernels, n);
+    c->kernels = NULL;
+    if (!whole)
+        return c->to->kind->plain ? 0 : -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct kp_activity named = {.name = c->gaps.kernels[i].name};
+        whole[i].name = kp_timeline_name(&c->line, &named);
+    }
+    int rc =
+        kp_short_names(whole, n, room > KP_SHORT_ROOM_MIN ? room : KP_SHORT_ROOM_MIN, KP_SHORT_SIGNATURE, &c->kernels);
+    free(whole);
+    return rc;
+}
+
 static const char *text_of(const struct context *c, const struct kp_activity *a)
 {
     return a ? kp_timeline_name(&c->line, a) : "";
 }
 
+/* Returns the name of a kernel, short where there are short ones. */
+static const char *kernel_of(const struct context *c, const struct kp_activity *a)
+{
+    for (size_t i = 0; a && c->kernels && i < c->gaps.n_kernels; i++)
+        if (c->gaps.kernels[i].name == a->name)
+            return c->kernels[i];
+    return text_of(c, a);
+}
+
 /* ---- tables ---- */
+
+/* A column that gives way to names, and the columns of the line that this gains. */
+struct dispensable {
+    size_t at, gain;
+};
+
+/* The columns that are shown of a table. */
+struct shown {
+    struct kp_column columns[MOST_CELLS];
+    size_t at[MOST_CELLS]; /* of each its place in the table */
+    struct kp_table table;
+};
+
+/* Leaves columns out until `names` names have room for `wish` characters each, beside `taken` of the line. Formats of
+ * rows have all columns. Returns the room of a name. */
+static size_t choose_columns(const struct context *c, const struct kp_table *all, size_t taken, size_t names,
+                             size_t wish, const struct dispensable *first, size_t n, struct shown *s)
+{
+    size_t wide = kp_out_wide(&c->to->out);
+    bool hidden[MOST_CELLS] = {false};
+    for (; !c->to->kind->plain && n && taken + names * wish > wide; first++, n--) {
+        hidden[first->at] = true;
+        taken -= first->gain;
+    }
+    s->table = *all;
+    s->table.columns = s->columns;
+    s->table.n = 0;
+    for (size_t i = 0; i < all->n; i++)
+        if (!hidden[i]) {
+            s->at[s->table.n] = i;
+            s->columns[s->table.n++] = all->columns[i];
+        }
+    return wide > taken ? (wide - taken) / names : 0;
+}
+
+static void write_row(struct context *c, const struct shown *s)
+{
+    const char *row[MOST_CELLS];
+    for (size_t i = 0; i < s->table.n; i++)
+        row[i] = c->row[s->at[i]];
+    kp_write_row(c->to, row);
+}
 
 static void begin(struct context *c, const char *name, const struct kp_table *table)
 {
@@ -192,19 +265,33 @@ static void cell_launch(struct context *c, size_t i, const struct kp_activity *a
             cell_count(c, i, (uint64_t)c->behind[k].id);
 }
 
-static int write_gap(struct context *c, const struct kp_device_line *d, const struct kp_gap *gap)
+static int write_gap(struct context *c, const struct kp_device_line *d, const struct kp_gap *gap, const struct shown *s)
 {
     cell_time(c, 0, gap->ns);
     cell_share(c, 1, gap->ns, d->span_ns);
     cell_time(c, 2, gap->copying_ns);
     cell_time(c, 3, gap->start_ns - d->first_ns);
-    int rc = cell_name(c, 4, text_of(c, gap->before), NAME_ROOM);
-    rc = rc ? rc : cell_name(c, 5, text_of(c, gap->next), NAME_ROOM);
-    rc = rc ? rc : cell_name(c, 6, text_of(c, gap->range), RANGE_ROOM);
+    c->row[4] = kernel_of(c, gap->before);
+    c->row[5] = kernel_of(c, gap->next);
+    int rc = cell_name(c, 6, text_of(c, gap->range), RANGE_ROOM);
     cell_launch(c, 7, gap->next);
     if (!rc)
-        kp_write_row(c->to, c->row);
+        write_row(c, s);
     return rc;
+}
+
+/* Chooses the columns of the gaps of a device, and shortens names to the room that they leave. */
+static int fit_gaps(struct context *c, const struct kp_device_line *d, const struct kp_table *table, struct shown *s)
+{
+    static const struct dispensable first[] = {{2, 10}, {1, 7}, {3, 10}, {6, 9}};
+    size_t range = strlen("In Range");
+    for (size_t k = 0; k < KP_GAPS_MOST && k < d->n_gaps; k++) {
+        size_t width = kp_width(text_of(c, d->gaps[k].range));
+        width = width < RANGE_ROOM ? width : RANGE_ROOM;
+        range = width > range ? width : range;
+    }
+    size_t room = choose_columns(c, table, GAP_CELLS + range, 2, 18, first, sizeof first / sizeof *first, s);
+    return shorten_kernels(c, room < NAME_ROOM ? room : NAME_ROOM);
 }
 
 static int write_gaps(struct context *c)
@@ -215,6 +302,7 @@ static int write_gaps(struct context *c)
                                                {"In Range", RANGE, 0, true},   {"Launch", LAUNCH, 0, false}};
     static const struct kp_table table = {KP_TABLE_FRAMED, columns, sizeof columns / sizeof *columns, false};
     char title[KP_NUMBER_MAX + 128], number[KP_NUMBER_MAX];
+    struct shown fitted;
     int rc = find_launches(c);
     for (size_t i = 0; !rc && i < c->gaps.n_devices; i++) {
         const struct kp_device_line *d = &c->gaps.devices[i];
@@ -226,10 +314,11 @@ static int write_gaps(struct context *c)
                  d->n_gaps == 1 ? "" : "s");
         kp_write_heading(c->to, KP_LEVEL_BODY, title);
         snprintf(number, sizeof number, "%d", d->device);
-        begin(c, "gap", &table);
+        rc = fit_gaps(c, d, &table, &fitted);
+        begin(c, "gap", &fitted.table);
         kp_write_field(c->to, DEVICE, number);
         for (size_t k = 0; !rc && k < shown; k++)
-            rc = write_gap(c, d, &d->gaps[k]);
+            rc = write_gap(c, d, &d->gaps[k], &fitted);
         kp_write_field(c->to, DEVICE, "");
         end(c);
     }
@@ -261,7 +350,7 @@ static void write_streams(struct context *c)
     end(c);
 }
 
-static int write_kernel(struct context *c, const struct kp_kernel_line *k, int64_t all, int last)
+static void write_kernel(struct context *c, const struct kp_kernel_line *k, int64_t all, const struct shown *s)
 {
     const struct kp_activity named = {.name = k->name};
     cell_share(c, 0, k->total_ns, all);
@@ -270,10 +359,8 @@ static int write_kernel(struct context *c, const struct kp_kernel_line *k, int64
     cell_time(c, 3, k->total_ns / (int64_t)k->n);
     cell_time(c, 4, k->least_ns);
     cell_time(c, 5, k->most_ns);
-    int rc = cell_name(c, (size_t)last, text_of(c, &named), LONG_ROOM);
-    if (!rc)
-        kp_write_row(c->to, c->row);
-    return rc;
+    c->row[6] = kernel_of(c, &named);
+    write_row(c, s);
 }
 
 static int write_kernels(struct context *c)
@@ -282,19 +369,24 @@ static int write_kernels(struct context *c)
         {"%", BUSY_SHARE, 0, false}, {"Total", BUSY, 0, false}, {"Count", KERNELS, 0, false}, {"Avg", MEAN, 0, false},
         {"Min", LEAST, 0, false},    {"Max", MOST, 0, false},   {"Kernel", NAME, 0, true}};
     static const struct kp_table table = {KP_TABLE_FRAMED, columns, sizeof columns / sizeof *columns, false};
+    static const struct dispensable first[] = {{4, 10}, {5, 10}, {3, 10}};
     size_t top = c->page->display->top, n = top && top < c->gaps.n_kernels ? top : c->gaps.n_kernels;
     int64_t all = 0;
-    int rc = 0;
+    struct shown fitted;
     if (!n)
         return 0;
+    size_t room = choose_columns(c, &table, KERNEL_CELLS, 1, 24, first, sizeof first / sizeof *first, &fitted);
+    int rc = shorten_kernels(c, room < LONG_ROOM ? room : LONG_ROOM);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < c->gaps.n_kernels; i++)
         all += c->gaps.kernels[i].total_ns;
     kp_write_heading(c->to, KP_LEVEL_BODY, "Kernels by time");
-    begin(c, "kernel", &table);
-    for (size_t i = 0; !rc && i < n; i++)
-        rc = write_kernel(c, &c->gaps.kernels[i], all, 6);
+    begin(c, "kernel", &fitted.table);
+    for (size_t i = 0; i < n; i++)
+        write_kernel(c, &c->gaps.kernels[i], all, &fitted);
     end(c);
-    return rc;
+    return 0;
 }
 
 /* ---- the page ---- */
@@ -334,6 +426,7 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     }
     for (size_t i = 0; i < MOST_CELLS; i++)
         free(c.names[i]);
+    kp_short_names_free(c.kernels, c.gaps.n_kernels);
     free(c.behind);
     kp_gaps_free(&c.gaps);
     kp_timeline_free(&c.line);

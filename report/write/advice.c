@@ -20,7 +20,7 @@ static const double mostly_from = 50;
 
 static size_t text_width(const struct kp_out *o)
 {
-    return kp_out_width(o) - INDENT;
+    return kp_out_prose(o, INDENT);
 }
 
 /* Prints one line, padded to the full width as in ncu. */
@@ -75,7 +75,7 @@ int kp_render_messages(struct kp_out *o, const struct kp_messages *m, const char
 static void put_wrapped(struct kp_out *o, const char *head, const char *text)
 {
     size_t indent = strlen("    ") + strlen(head), len;
-    struct kp_wrap wrap = {text, kp_out_width(o) - indent};
+    struct kp_wrap wrap = {text, kp_out_prose(o, indent)};
     const char *line;
     kp_out_print(o, "    ");
     kp_out_paint(o, KP_PAINT_LABEL);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
+
 #include "report/define/units.h"
 
 enum {
@@ -123,7 +125,7 @@ static void draw_bar(struct kp_out *o, const struct bar *b, double full, size_t 
 
 static size_t longer(size_t width, const char *text)
 {
-    size_t len = strlen(text);
+    size_t len = kp_width(text);
     return len > width ? len : width;
 }
 
@@ -144,7 +146,7 @@ static struct widths measure(const struct kp_out *o, const struct bar *bars, siz
     size_t taken = KP_INDENT + 2 + w.text + !!w.unit + w.unit + strlen(" ||"), room = line - BAR_MIN;
     room = room > taken ? room - taken : 0;
     for (size_t i = 0; i < n; i++)
-        if (!room || strlen(bars[i].title) <= room)
+        if (!room || kp_width(bars[i].title) <= room)
             w.title = longer(w.title, bars[i].title);
     taken += w.title;
     w.bar = taken + BAR_MIN > line ? 0 : line - taken;
@@ -158,10 +160,11 @@ static void print_bars(struct kp_out *o, const struct bar *bars, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct bar *b = &bars[i];
         bool drawn = w.bar && !isnan(b->value) && is_comparable(b, bars, n);
-        bool fits = strlen(b->title) <= w.title;
+        bool fits = kp_width(b->title) <= w.title;
         if (!fits) /* on a separate line */
             kp_out_print(o, "    %s\n", b->title);
-        kp_out_print(o, "    %-*s  %*s", (int)w.title, fits ? b->title : "", (int)w.text, text_of(b));
+        const char *title = fits ? b->title : "", *text = text_of(b);
+        kp_out_print(o, "    %-*s  %*s", kp_width_printf(title, w.title), title, kp_width_printf(text, w.text), text);
         if (*b->unit || (w.unit && drawn))
             kp_out_print(o, " %-*s", drawn ? (int)w.unit : 0, b->unit);
         if (drawn)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
+
 enum { CELL_LEAST = 8 /* the least width that a column is narrowed to */ };
 
 static int make_room(struct kp_columns *c)
@@ -45,15 +47,23 @@ void kp_columns_free(struct kp_columns *c)
 
 size_t kp_columns_piece(const char *text, size_t width)
 {
-    size_t len = strlen(text), cut = width;
-    if (len <= width)
+    size_t len = strlen(text), cut = kp_width_fit(text, len, width), bytes = 0;
+    if (cut == len)
         return len;
-    for (size_t at = width; at > width / 2; at--)
+    for (size_t at = cut; at > cut / 2; at--)
         if (strchr(" ,_./", text[at - 1]) || text[at] == ' ')
             return at;
-    while (cut > 1 && ((unsigned char)text[cut] & 0xc0) == 0x80)
-        cut--; /* not between the bytes of a character */
-    return cut;
+    if (!cut)
+        kp_width_of_char(text, len, &bytes);
+    return cut ? cut : bytes;
+}
+
+size_t kp_columns_pad(const char *text, size_t len, size_t width)
+{
+    size_t columns = 0, bytes;
+    for (size_t at = 0; at < len; at += bytes)
+        columns += kp_width_of_char(text + at, len - at, &bytes);
+    return columns < width ? width - columns : 0;
 }
 
 /* Prints one line of a row; moves each cell to its rest. Returns whether there is any. `rest`: a further line, which
@@ -69,7 +79,7 @@ static bool print_line_of_row(struct kp_out *o, const struct kp_columns *c, cons
     for (size_t i = 0; i < n; i++) {
         bool left = c->to_the_left && c->to_the_left[i], last = i + 1 == n;
         size_t len = i + 1 == c->n && !look->framed ? strlen(cells[i]) : kp_columns_piece(cells[i], widths[i]);
-        size_t pad = len < widths[i] ? widths[i] - len : 0;
+        size_t pad = kp_columns_pad(cells[i], len, widths[i]);
         kp_out_repeat(o, ' ', left ? 0 : pad);
         kp_out_one_line(o, cells[i], len); /* command lines and names may contain anything */
         kp_out_repeat(o, ' ', last ? 0 : (left ? pad : 0) + (size_t)look->gap);
@@ -108,15 +118,16 @@ static void print_dashes(struct kp_out *o, const struct kp_columns *c, const str
 static size_t dashes_of_last(const struct kp_columns *c, const struct kp_columns_look *look, const size_t *widths,
                              size_t line)
 {
-    size_t last = c->n - 1, used = (size_t)look->indent, least = strlen(c->headings[last]);
+    size_t last = c->n - 1, used = (size_t)look->indent, least = kp_width(c->headings[last]);
     for (size_t i = 0; i < last; i++)
         used += widths[i] + (size_t)look->gap;
     size_t most = used + least < line ? line - used : least;
     return widths[last] < most || !c->to_the_left || !c->to_the_left[last] ? widths[last] : most;
 }
 
-/* Narrows the widest columns until the table fits into the line. */
-static void narrow(const struct kp_columns *c, const struct kp_columns_look *look, size_t *widths, size_t line)
+/* Narrows the widest columns until the table fits into the line. Returns whether it is printed as a table; one
+ * without a frame is, as its last column may be a drawing. */
+static bool narrow(const struct kp_columns *c, const struct kp_columns_look *look, size_t *widths, size_t line)
 {
     size_t total = (size_t)look->indent + (c->n - 1) * (size_t)look->gap, n = c->n - !look->framed;
     for (size_t i = 0; i < c->n; i++)
@@ -126,8 +137,27 @@ static void narrow(const struct kp_columns *c, const struct kp_columns_look *loo
         for (size_t i = 1; i < n; i++)
             widest = widths[i] > widths[widest] ? i : widest;
         if (!n || widths[widest] <= CELL_LEAST)
-            return;
+            return !look->framed;
         widths[widest]--;
+    }
+    return true;
+}
+
+/* Prints a table that is too wide for the terminal as a list: for each row its headings and cells, one below another.
+ */
+static void print_records(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < c->n; i++)
+        width = kp_width(c->headings[i]) > width ? kp_width(c->headings[i]) : width;
+    for (size_t at = 0; at < c->n_cells; at++) {
+        const char *heading = c->headings[at % c->n];
+        if (at && at % c->n == 0)
+            kp_out_text(o, "\n", 1);
+        kp_out_repeat(o, ' ', (size_t)look->indent);
+        kp_out_print(o, "%-*s  ", kp_width_printf(heading, width), heading);
+        kp_out_one_line(o, c->cells[at], strlen(c->cells[at]));
+        kp_out_text(o, "\n", 1);
     }
 }
 
@@ -137,12 +167,16 @@ void kp_columns_print(struct kp_out *o, const struct kp_columns *c, const struct
     if (!kp_out_has(o, widths) || !c->n)
         return;
     for (size_t i = 0; i < c->n; i++) {
-        widths[i] = strlen(c->headings[i]);
+        widths[i] = kp_width(c->headings[i]);
         for (size_t at = i; at < c->n_cells; at += c->n)
-            if (strlen(c->cells[at]) > widths[i])
-                widths[i] = strlen(c->cells[at]);
+            if (kp_width(c->cells[at]) > widths[i])
+                widths[i] = kp_width(c->cells[at]);
     }
-    narrow(c, look, widths, kp_out_wide(o));
+    if (!narrow(c, look, widths, kp_out_wide(o))) {
+        print_records(o, c, look);
+        free(widths);
+        return;
+    }
     widths[c->n - 1] = dashes_of_last(c, look, widths, kp_out_wide(o));
     if (look->framed)
         print_dashes(o, c, look, widths);

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
 #include "report/write/out.h"
 
-enum { NARROWEST = 40, HANG = 2 /* columns that a further line stands to the right of the first */ };
+enum { HANG = 2 /* columns that a further line stands to the right of the first */ };
 
 static const char mark[] = "==KPROF== ";
 
@@ -15,15 +16,13 @@ static const char mark[] = "==KPROF== ";
 static size_t step(const char *text, size_t len, size_t *columns)
 {
     size_t n = 1;
-    *columns = 1;
     if (*text == '\033') {
         while (n < len && text[n - 1] != 'm')
             n++;
         *columns = 0;
         return n;
     }
-    while (n < len && ((unsigned char)text[n] & 0xc0) == 0x80)
-        n++; /* the rest of a character of several bytes */
+    *columns = kp_width_of_char(text, len, &n);
     return n;
 }
 
@@ -137,7 +136,7 @@ static int take(void *arg, const char *text, size_t len)
 void kp_fit_init(struct kp_fit *f, const struct kp_sink *to, size_t width)
 {
     width = width ? width : KP_LINE_WIDTH;
-    *f = (struct kp_fit){.to = to, .width = width > NARROWEST ? width : NARROWEST};
+    *f = (struct kp_fit){.to = to, .width = width > KP_LINE_NARROWEST ? width : KP_LINE_NARROWEST};
     f->sink = (struct kp_sink){.write = take, .arg = f};
 }
 

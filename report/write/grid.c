@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/width.h"
 #include "base/wrap.h"
 #include "report/define/units.h"
+#include "report/write/columns.h"
 
 enum {
     GAP = 2,       /* between columns */
@@ -123,7 +125,7 @@ static void choose_columns(struct grid *g)
 
 static bool is_short(const struct kp_out *o, const char *text, const char *prefix)
 {
-    struct kp_wrap w = {text, kp_out_width(o) - strlen(prefix)};
+    struct kp_wrap w = {text, kp_out_prose(o, strlen(prefix))};
     const char *line;
     size_t len, n = 0;
     while (n <= FOLDED_MAX && kp_wrap_next(&w, &line, &len))
@@ -233,17 +235,17 @@ static int heading_lines(const struct column *c)
 static void measure(struct kp_out *o, const struct grid *g, size_t at)
 {
     struct column *c = &g->columns[at];
-    c->width = strlen(c->label) <= UNBROKEN ? strlen(c->label) : longest_word(c->label);
-    c->width = strlen(c->unit) > c->width ? strlen(c->unit) : c->width;
+    c->width = kp_width(c->label) <= UNBROKEN ? kp_width(c->label) : longest_word(c->label);
+    c->width = kp_width(c->unit) > c->width ? kp_width(c->unit) : c->width;
     for (size_t i = 0; i < g->n_rows; i++) {
         char *text = g->folded[i] ? NULL : cell_text(o, c, cell(g, i, at));
-        if (text && strlen(text) > c->width)
-            c->width = strlen(text);
+        if (text && kp_width(text) > c->width)
+            c->width = kp_width(text);
         free(text);
     }
     c->width += c->width == 0;
     /* a blank at a break counts for the next line: leave room for it, so that no word is cut */
-    c->width += strlen(c->label) > c->width && longest_word(c->label) == c->width;
+    c->width += kp_width(c->label) > c->width && longest_word(c->label) == c->width;
     c->heading = heading_lines(c);
 }
 
@@ -275,7 +277,7 @@ static void write_heading(FILE *f, const struct column *c, int at, int all)
         for (int i = 0; i <= own; i++)
             kp_wrap_next(&w, &line, &len);
     }
-    fprintf(f, "%*s%*.*s", GAP, "", (int)c->width, (int)len, line);
+    fprintf(f, "%*s%.*s", GAP + (int)kp_columns_pad(line, len, c->width), "", (int)len, line);
 }
 
 /* Columns shown[first..end-1]. */
@@ -326,11 +328,11 @@ static void print_row(struct kp_out *o, const struct block *b, size_t row)
     FILE *f = open_memstream(&text, &size);
     if (!kp_out_has(o, f))
         return;
-    fprintf(f, "    %-*s", (int)b->grid->title, b->grid->rows[row]);
+    fprintf(f, "    %-*s", kp_width_printf(b->grid->rows[row], b->grid->title), b->grid->rows[row]);
     for (size_t j = b->first; j < b->end; j++) {
         const struct column *c = block_column(b, j);
         char *value = cell_text(o, c, cell(b->grid, row, b->grid->shown[j]));
-        fprintf(f, "%*s%*s", GAP, "", (int)c->width, value ? value : "");
+        fprintf(f, "%*s%*s", GAP, "", kp_width_printf(value ? value : "", c->width), value ? value : "");
         free(value);
     }
     print_line(o, f, &text);
@@ -378,7 +380,7 @@ static void measure_grid(struct kp_out *o, struct grid *g)
         measure(o, g, g->shown[i]);
     }
     for (size_t i = 0; i < g->n_rows; i++) {
-        size_t len = g->folded[i] ? 0 : strlen(g->rows[i]);
+        size_t len = g->folded[i] ? 0 : kp_width(g->rows[i]);
         g->title = len > g->title ? len : g->title;
     }
 }

@@ -52,13 +52,20 @@ void kp_out_paint(struct kp_out *o, enum kp_paint paint)
 size_t kp_out_wide(const struct kp_out *o)
 {
     size_t width = o->display && o->display->width ? o->display->width : KP_LINE_WIDTH;
-    return width > KP_LINE_WIDTH_LEAST ? width : KP_LINE_WIDTH_LEAST;
+    return width > KP_LINE_NARROWEST ? width : KP_LINE_NARROWEST;
+}
+
+size_t kp_out_prose(const struct kp_out *o, size_t indent)
+{
+    enum { LEAST = 16 };
+    size_t width = kp_out_wide(o) < KP_LINE_WIDTH ? kp_out_wide(o) : KP_LINE_WIDTH;
+    return width > indent + LEAST ? width - indent : LEAST;
 }
 
 size_t kp_out_width(const struct kp_out *o)
 {
-    size_t width = kp_out_wide(o);
-    return width < KP_LINE_WIDTH ? width : KP_LINE_WIDTH;
+    size_t width = kp_out_prose(o, 0);
+    return width > KP_LINE_WIDTH_LEAST ? width : KP_LINE_WIDTH_LEAST;
 }
 
 void kp_out_text(struct kp_out *o, const char *text, size_t len)
@@ -94,7 +101,7 @@ void kp_out_print(struct kp_out *o, const char *format, ...)
 void kp_out_wrapped(struct kp_out *o, const char *prefix, const char *text)
 {
     size_t indent = strlen(prefix), len;
-    struct kp_wrap w = {text, kp_out_width(o) - indent};
+    struct kp_wrap w = {text, kp_out_prose(o, indent)};
     const char *line;
     for (; kp_wrap_next(&w, &line, &len); prefix = "") {
         while (len && line[len - 1] == ' ')

@@ -13,7 +13,8 @@
 
 enum {
     KP_LINE_WIDTH = 120,      /* of files; wider text is broken by fit.h */
-    KP_LINE_WIDTH_LEAST = 80, /* that blocks are laid out for */
+    KP_LINE_WIDTH_LEAST = 80, /* that drawings are laid out for */
+    KP_LINE_NARROWEST = 40,   /* that anything is */
     KP_INDENT = 4,
     KP_DRAWING_WIDTH = KP_LINE_WIDTH - KP_INDENT,
 };
@@ -37,10 +38,12 @@ enum kp_paint {
 const char *kp_paint(const struct kp_out *o, enum kp_paint paint);
 /* Begins a colour. */
 void kp_out_paint(struct kp_out *o, enum kp_paint paint);
-/* Returns the width that blocks are laid out for: that of the display, from KP_LINE_WIDTH_LEAST to KP_LINE_WIDTH. */
+/* Returns the width that drawings are laid out for: that of the display, from KP_LINE_WIDTH_LEAST to KP_LINE_WIDTH. */
 size_t kp_out_width(const struct kp_out *o);
-/* Returns the same without the upper bound, for tables of names, which gain by room. */
+/* Returns the width for tables of names, which gain by room: that of the display, KP_LINE_NARROWEST or more. */
 size_t kp_out_wide(const struct kp_out *o);
+/* Returns the same up to KP_LINE_WIDTH, without an indent, for prose behind that. */
+size_t kp_out_prose(const struct kp_out *o, size_t indent);
 
 void kp_out_text(struct kp_out *o, const char *text, size_t len);
 /* Does the same, with blanks for line ends and tabs, too. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
 #include "base/text.h"
 #include "report/define/units.h"
 #include "report/view/roofs.h"
@@ -293,15 +294,15 @@ static void print_legend_lines(struct kp_out *o, const struct legend *lines, siz
 {
     size_t name = 0, width[CELLS] = {0}, all = KP_INDENT + strlen("A  ");
     for (size_t i = 0; i < n; i++) {
-        name = strlen(lines[i].name) > name ? strlen(lines[i].name) : name;
+        name = kp_width(lines[i].name) > name ? kp_width(lines[i].name) : name;
         for (size_t j = 0; j < CELLS; j++)
             width[j] = strlen(lines[i].cells[j]) > width[j] ? strlen(lines[i].cells[j]) : width[j];
     }
     for (size_t j = 0; j < CELLS; j++)
         all += width[j] + 2;
-    bool apart = all + name > kp_out_width(o); /* the numbers go below the name then */
+    bool apart = all + name > kp_out_prose(o, 0); /* the numbers go below the name then */
     for (size_t i = 0; i < n; i++) {
-        kp_out_print(o, "    %c  %-*s", lines[i].mark, apart ? 0 : (int)name, lines[i].name);
+        kp_out_print(o, "    %c  %-*s", lines[i].mark, apart ? 0 : kp_width_printf(lines[i].name, name), lines[i].name);
         if (apart)
             kp_out_print(o, "\n%*s", KP_INDENT + 3, "");
         for (size_t j = 0; j < CELLS && width[j]; j++)

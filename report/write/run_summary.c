@@ -137,7 +137,7 @@ static size_t fix_first(const struct kp_summary_total *s)
 static void print_wrapped(FILE *f, const struct kp_out *o, const char *mark, const char *label, const char *text)
 {
     int indent = (int)(strlen(mark) + strlen(label));
-    struct kp_wrap wrap = {text, kp_out_width(o) - (size_t)indent};
+    struct kp_wrap wrap = {text, kp_out_prose(o, (size_t)indent)};
     const char *line, *paint = kp_paint(o, KP_PAINT_LABEL), *plain = kp_paint(o, KP_PAINT_NONE);
     size_t len;
     fprintf(f, "%s%s%s%s", mark, paint, label, plain);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
 #include "base/demangle.h"
 #include "base/text.h"
 #include "base/wrap.h"
@@ -85,6 +86,9 @@ static void print_line_of_source(struct kp_out *o, const char *text, size_t len,
         text++;
     for (; len && columns < width; text += n, len -= n) {
         n = kp_shown_len(text, len, &shown);
+        size_t wide = kp_width_of_char(text, len, &n);
+        if (columns + wide > width || (size_t)(to - line) + n + sizeof cut > sizeof line)
+            break; /* marks without a width take room all the same */
         if (columns + strlen(cut) <= width)
             end_if_cut = to;
         if (*text == '\t') {
@@ -95,7 +99,7 @@ static void print_line_of_source(struct kp_out *o, const char *text, size_t len,
             memcpy(to, text, n);
             to += n;
         }
-        columns++;
+        columns += wide;
     }
     if (len)
         to = stpcpy(end_if_cut, cut);

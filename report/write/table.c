@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/width.h"
 #include "base/wrap.h"
 #include "report/define/units.h"
 #include "report/write/columns.h"
@@ -26,7 +27,7 @@ struct widths {
 
 static size_t widest(size_t width, const char *text)
 {
-    size_t n = strlen(text);
+    size_t n = kp_width(text);
     return n > width ? n : width;
 }
 
@@ -49,11 +50,14 @@ static void print_line(struct kp_out *o, const struct widths *w, const char *lab
     bool more = kp_wrap_next(&wrap, &part, &len);
     while (more || *label) {
         size_t shown = kp_columns_piece(label, w->label);
-        if (more)
-            kp_out_print(o, "    %-*.*s %*s %*.*s\n", (int)w->label, (int)shown, label, (int)w->unit, unit,
-                         (int)w->value, (int)len, part);
-        else
-            kp_out_print(o, "    %.*s\n", (int)shown, label);
+        kp_out_print(o, "    %.*s", (int)shown, label);
+        if (more) {
+            kp_out_repeat(o, ' ', kp_columns_pad(label, shown, w->label));
+            kp_out_print(o, " %*s ", kp_width_printf(unit, w->unit), unit);
+            kp_out_repeat(o, ' ', kp_columns_pad(part, len, w->value));
+            kp_out_print(o, "%.*s", (int)len, part);
+        }
+        kp_out_text(o, "\n", 1);
         label += shown;
         unit = "";
         more = more && kp_wrap_next(&wrap, &part, &len);

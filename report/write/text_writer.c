@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
 #include "report/write/advice.h"
 #include "report/write/drawings.h"
 #include "report/write/launch.h"
@@ -94,7 +95,7 @@ static void begin_streamed(struct kp_writer *w, const struct kp_table *table)
 
 static void write_streamed(struct kp_writer *w, const struct kp_table *table, const char *const *cells)
 {
-    kp_out_print(&w->out, "%-*s|", table->columns->width, cells[0]);
+    kp_out_print(&w->out, "%-*s|", kp_width_printf(cells[0], (size_t)table->columns->width), cells[0]);
     for (size_t i = 1; i < table->n; i++)
         kp_out_print(&w->out, " %*s", table->columns[i].width, cells[i]);
     write_gap(w);

@@ -85,13 +85,13 @@ has diff 'launches compared, 0 of them changed' 1
 [ "$(widest diff)" -le 80 ] || fail "COLUMNS=80 has lines of $(widest diff) columns in a comparison"
 "$build/kprof" report --color always "$tmp/s.kprof" >"$tmp/coloured"
 grep -q "$(printf '\033')\\[" "$tmp/coloured" || fail "--color always has no colour"
-terminal() { # NAME COMMAND...: what the command writes to a terminal of 90 columns
-    python3 - "$@" <<'END'
+terminal() { # NAME COMMAND...: what the command writes to a terminal of $columns (90) columns
+    TERMINAL_COLUMNS=${columns:-90} python3 - "$@" <<'END'
 import fcntl, os, pty, struct, sys, termios
 out, argv = sys.argv[1], sys.argv[2:]
 pid, fd = pty.fork()
 if pid == 0:
-    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 90, 0, 0))
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, int(os.environ["TERMINAL_COLUMNS"]), 0, 0))
     os.execvp(argv[0], argv)
 with open(out, "wb") as f:
     while True:
@@ -117,6 +117,31 @@ if command -v python3 >/dev/null 2>&1; then
     has tty "$(printf '\033')\\[" 0
     LD_LIBRARY_PATH="$build/fake" terminal "$tmp/tty" "$build/kprof" "$programs/p_many" 40
     grep -q "$(printf '\033')\\[" "$tmp/tty" || fail "a terminal has no colour at the end of a run"
+
+    # A pager shows what is in the pipe on the terminal; what goes to a file has nothing to do with it.
+    for into in "| cat >'$tmp/paged'" "2>&1 | cat >'$tmp/paged'"; do
+        terminal "$tmp/tty" sh -c "'$build/kprof' report '$tmp/s.kprof' $into"
+        [ "$(widest paged)" -le 90 ] && [ "$(widest paged)" -gt 80 ] || fail "$into: a pipe has lines of $(widest paged) columns, its terminal 90"
+        has paged "$(printf '\033')" 0
+    done
+    LD_LIBRARY_PATH="$build/fake" terminal "$tmp/tty" sh -c "'$build/kprof' '$programs/p_many' 40 | cat >'$tmp/paged'"
+    [ "$(widest paged)" -le 90 ] || fail "a pipe has lines of $(widest paged) columns at the end of a run, its terminal 90"
+    terminal "$tmp/tty" sh -c "'$build/kprof' report '$tmp/s.kprof' >'$tmp/file'"
+    cmp -s "$tmp/file" "$tmp/brief" || fail "a file depends on the terminal"
+
+    # All that the command says fits; lists in a pipe are whole, as programs read them.
+    columns=60
+    for what in --help doctor --list-sets --list-sections --list-rules --list-chips "--query-metrics --chip gh100" "--no-such-option"; do
+        terminal "$tmp/tty" "$build/kprof" $what
+        [ "$(widest tty)" -le 60 ] || fail "$what: a terminal of 60 columns has lines of $(widest tty)"
+        [ "$(widest tty)" -gt 40 ] || fail "$what: a terminal of 60 columns has only $(widest tty)"
+    done
+    "$build/kprof" --list-rules >"$tmp/rules"
+    terminal "$tmp/tty" sh -c "'$build/kprof' --list-rules | cat >'$tmp/paged'"
+    cmp -s "$tmp/paged" "$tmp/rules" || fail "a list in a pipe depends on the terminal"
+    LD_LIBRARY_PATH="$build/fake" terminal "$tmp/tty" "$build/kprof" "$programs/p_many" 40
+    [ "$(widest tty)" -le 60 ] || fail "a run on a terminal of 60 columns has lines of $(widest tty)"
+    has tty '^==KPROF== Profiling "' 120
 fi
 
 finish

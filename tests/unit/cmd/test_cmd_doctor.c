@@ -131,7 +131,8 @@ static char *look(size_t *faults)
     struct kp_sink out = kp_test_sink(&t);
     for (size_t i = 0; i < KP_DOCTOR_PATHS; i++)
         paths[i] = machine->paths[i];
-    struct kp_doctor_input input = {&machine->facts, paths, machine->library, machine->glibc, machine->symbols_error};
+    struct kp_doctor_input input = {&machine->facts,        paths, machine->library, machine->glibc,
+                                    machine->symbols_error, 0};
     assert_int_equal(kp_doctor(&out, &input, faults), 0);
     for (char *p; (p = strstr(t.text, folder));) {
         memcpy(p, "ROOT", 4);
@@ -360,8 +361,25 @@ static void what_the_sink_returns_is_returned(void **state)
     (void)state;
     struct kp_sink out = {refuse, NULL};
     size_t faults;
-    struct kp_doctor_input input = {&machine->facts, kp_doctor_paths, NULL, "2.30", NULL};
+    struct kp_doctor_input input = {&machine->facts, kp_doctor_paths, NULL, "2.30", NULL, 0};
     assert_int_equal(kp_doctor(&out, &input, &faults), -ENOSPC);
+}
+
+static void lines_fit_and_are_broken_below_what_is_said(void **state)
+{
+    (void)state;
+    struct kp_test_text t = {0};
+    struct kp_sink out = kp_test_sink(&t);
+    size_t faults;
+    struct kp_doctor_input input = {&machine->facts, kp_doctor_paths, NULL, "2.30", NULL, 60};
+    assert_int_equal(kp_doctor(&out, &input, &faults), 0);
+    bool broken = false;
+    for (char *line = strtok(t.text, "\n"); line; line = strtok(NULL, "\n")) {
+        assert_in_range(strlen(line), 1, 60);
+        broken |= !strncmp(line, "                    ", 20) && line[20] != ' ';
+    }
+    assert_true(broken);
+    free(t.text);
 }
 
 /* ---- the command ---- */
@@ -436,6 +454,7 @@ int main(void)
         ON_A_MACHINE(the_system),
         ON_A_MACHINE(room_for_sessions),
         ON_A_MACHINE(what_the_sink_returns_is_returned),
+        ON_A_MACHINE(lines_fit_and_are_broken_below_what_is_said),
         cmocka_unit_test_setup_teardown(the_command_looks_at_this_machine, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

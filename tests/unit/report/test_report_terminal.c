@@ -20,6 +20,7 @@
 #include "report/options/options.h"
 #include "report/pages/page.h"
 #include "report/view/brief.h"
+#include "report/write/columns.h"
 #include "report/write/fit.h"
 #include "tests/support/report_support.h"
 
@@ -644,6 +645,64 @@ static void the_environment_tells_the_terminal(void **state)
     unsetenv("NO_COLOR");
 }
 
+/* --- tables --- */
+
+static char *table_of(const char *const *cells, size_t width)
+{
+    static const char *const headings[] = {"Name", "A Number", "Another One", "Last"};
+    struct kp_columns table = {.headings = headings, .n = 4};
+    struct kp_test_text t = {calloc(1, 1), 0};
+    struct kp_sink sink = kp_test_sink(&t);
+    struct kp_display d = {.width = width};
+    struct kp_out o = {.sink = &sink, .display = &d};
+    assert_int_equal(kp_columns_add(&table, cells), 0);
+    assert_int_equal(kp_columns_add(&table, cells), 0);
+    kp_columns_print(&o, &table, &(struct kp_columns_look){2, 1, true});
+    assert_int_equal(o.rc, 0);
+    kp_columns_free(&table);
+    return t.text;
+}
+
+static void columns_are_as_wide_as_they_are_shown(void **state)
+{
+    static const char *const cells[] = {"\xe6\xa0\xb8\xe6\xa0\xb8\xe6\xa0\xb8", "1", "2", "3"};
+    (void)state;
+    char *text = table_of(cells, 80);
+    assert_string_equal(text, "  ------ -------- ----------- ----\n"
+                              "    Name A Number Another One Last\n"
+                              "  ------ -------- ----------- ----\n"
+                              "  \xe6\xa0\xb8\xe6\xa0\xb8\xe6\xa0\xb8        1           2    3\n"
+                              "  \xe6\xa0\xb8\xe6\xa0\xb8\xe6\xa0\xb8        1           2    3\n"
+                              "  ------ -------- ----------- ----\n");
+    free(text);
+}
+
+/* Columns of 8 that do not fit all the same would be broken by the terminal. */
+static void a_table_that_does_not_fit_is_a_list(void **state)
+{
+    static const char *const cells[] = {"a name", "1,234,567,890", "9,876,543,210", "1,111,111,111"};
+    (void)state;
+    char *text = table_of(cells, 40);
+    assert_non_null(strstr(text, "  ------ ---------"));
+    free(text);
+    static const char *const more[] = {"a longer name", "1,234,567,890", "9,876,543,210", "1,111,111,111"};
+    static const char *const headings[] = {"Name", "B", "C", "D", "E"};
+    struct kp_columns table = {.headings = headings, .n = 5};
+    struct kp_test_text t = {calloc(1, 1), 0};
+    struct kp_sink sink = kp_test_sink(&t);
+    struct kp_display d = {.width = 40};
+    struct kp_out o = {.sink = &sink, .display = &d};
+    assert_int_equal(kp_columns_add(&table, (const char *const[]){more[0], more[1], more[2], more[3], "5"}), 0);
+    assert_int_equal(kp_columns_add(&table, (const char *const[]){more[3], more[2], more[1], more[0], "123456789"}), 0);
+    kp_columns_print(&o, &table, &(struct kp_columns_look){2, 1, true});
+    kp_columns_free(&table);
+    assert_string_equal(t.text, "  Name  a longer name\n  B     1,234,567,890\n  C     9,876,543,210\n"
+                                "  D     1,111,111,111\n  E     5\n\n"
+                                "  Name  1,111,111,111\n  B     9,876,543,210\n  C     1,234,567,890\n"
+                                "  D     a longer name\n  E     123456789\n");
+    free(t.text);
+}
+
 /* --- lines that are broken --- */
 
 static void assert_fitted(size_t width, const char *text, const char *wanted)
@@ -674,6 +733,11 @@ static void lines_are_broken_at_blanks(void **state)
                   "0123456789012345678901234567890123456789\n  abc\n");
     assert_fitted(40, "blanks behind the text stay \n", "blanks behind the text stay \n");
     assert_fitted(40, "where a terminal would not wrap them          \n", "where a terminal would not wrap them\n");
+    /* a character of two columns counts as two */
+    assert_fitted(40, "0123456789012345678901234567890123456 \xe6\xa0\xb8\n",
+                  "0123456789012345678901234567890123456 \xe6\xa0\xb8\n");
+    assert_fitted(40, "01234567890123456789012345678901234567 \xe6\xa0\xb8\n",
+                  "01234567890123456789012345678901234567\n  \xe6\xa0\xb8\n");
     assert_fitted(40, "\033[1m\xc3\xa9\xc3\xa9 0123456789 0123456789 0123456789 0123\033[0m\n",
                   "\033[1m\xc3\xa9\xc3\xa9 0123456789 0123456789 0123456789 0123\033[0m\n");
 }
@@ -696,6 +760,8 @@ int main(void)
         cmocka_unit_test(breaking_loses_nothing),
         cmocka_unit_test(colours_change_nothing_else),
         cmocka_unit_test(the_environment_tells_the_terminal),
+        cmocka_unit_test(columns_are_as_wide_as_they_are_shown),
+        cmocka_unit_test(a_table_that_does_not_fit_is_a_list),
         cmocka_unit_test(lines_are_broken_at_blanks),
     };
     unsetenv("COLUMNS");
