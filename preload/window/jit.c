@@ -51,24 +51,46 @@ static CUresult link_ptx(const struct kp_driver *d, CUlinkState link, const stru
     return rc;
 }
 
-/* Compiles with the kernel's limit, 0: without one. The linker hands out code without loading it, so that it can be
- * looked at before. */
-static bool compile(const struct kp_jit *j, const struct kp_ptx *ptx, struct kp_jit_kernel *k, struct code *out)
+enum { LOG_SIZE = 1024 };
+
+/* Compiles with the kernel's limit, 0: without one, for a target, 0: the context's device. */
+static CUresult compile_for(const struct kp_jit *j, const struct kp_ptx *ptx, uint64_t limit, unsigned target,
+                            char log[LOG_SIZE], struct code *out)
 {
     const struct kp_driver *d = j->driver;
-    char log[1024] = "";
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_MAX_REGISTERS};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof(log) - 1), (void *)(uintptr_t)k->limit};
-    unsigned n = k->limit ? 3 : 2;
+    CUjit_option options[4] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[4] = {log, (void *)(uintptr_t)(LOG_SIZE - 1)};
+    unsigned n = 2;
     CUlinkState link;
-    if (!d->cuLinkCreate || !d->cuLinkAddData || !d->cuLinkComplete || !d->cuLinkDestroy)
-        return refuse(k, "this driver has no linker");
+    if (limit) {
+        options[n] = CU_JIT_MAX_REGISTERS;
+        values[n++] = (void *)(uintptr_t)limit;
+    }
+    if (target) {
+        options[n] = CU_JIT_TARGET;
+        values[n++] = (void *)(uintptr_t)target;
+    }
     CUresult rc = d->cuLinkCreate(n, options, values, &link);
     if (rc == CUDA_SUCCESS) {
         rc = link_ptx(d, link, ptx, out);
         d->cuLinkDestroy(link);
     }
-    return rc == CUDA_SUCCESS || refuse_compiled(j, k, rc, log);
+    return rc;
+}
+
+/* The linker hands out code without loading it, so that it can be looked at before. PTX for one architecture alone,
+ * such as sm_90a, has to have that named as the target. */
+static bool compile(const struct kp_jit *j, const struct kp_ptx *ptx, struct kp_jit_kernel *k, struct code *out)
+{
+    const struct kp_driver *d = j->driver;
+    char log[LOG_SIZE] = "", other[LOG_SIZE] = "";
+    unsigned own = (unsigned)(10 * j->device->cc_major + j->device->cc_minor);
+    if (!d->cuLinkCreate || !d->cuLinkAddData || !d->cuLinkComplete || !d->cuLinkDestroy)
+        return refuse(k, "this driver has no linker");
+    CUresult rc = compile_for(j, ptx, k->limit, 0, log, out);
+    return rc == CUDA_SUCCESS ||
+           compile_for(j, ptx, k->limit, CU_COMPUTE_ACCELERATED_TARGET_BASE + own, other, out) == CUDA_SUCCESS ||
+           refuse_compiled(j, k, rc, log);
 }
 
 /* ---- looking at the code ---- */

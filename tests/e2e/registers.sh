@@ -27,8 +27,9 @@ ran() {
     sed -n 's/^limited .* limit=\([0-9]*\) registers=\([0-9]*\) .*/\1:\2/p' "$tmp/kprof.log" | sort -nu | tr '\n' ' '
 }
 
-# Text, a fat binary, a library's kernel, and its function: the PTX is found, though its text is gone by then.
-for case in text fatbin library function twins constant; do
+# Text, a fat binary, a library's kernel, and its function: the PTX is found, though its text is gone by then. PTX for one
+# architecture alone is compiled for that.
+for case in text fatbin library function twins accelerated constant; do
     KPROF_EXPORT=$tmp/$case.kprof both "$case" "$p" $case
     expect "$case: limits" "$(limits)" "0 8 16 32 128 "
     expect "$case: left" "$(left "$tmp/kprof.log")" "$(left "$tmp/plain.log")"

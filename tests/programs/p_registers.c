@@ -121,6 +121,8 @@ static CUfunction find(const char *what)
         return from_text("FAKEMOD wide_increment", "wide_increment");
     if (!strcmp(what, "fatbin"))
         return of_module(make_fatbin(&fatbin, "FAKEMOD wide_increment"), "wide_increment");
+    if (!strcmp(what, "accelerated"))
+        return of_module("FAKEMOD wide_increment target:90a:1", "wide_increment");
     if (!strcmp(what, "bounded"))
         return of_module("FAKEMOD bounded_increment", "bounded_increment");
     if (!strcmp(what, "cubin"))

@@ -92,7 +92,7 @@ struct kernel_code {
     int limit; /* of registers that the linker was given for it; 0: none */
 };
 
-enum global_kind { GLOBAL_VARIABLE, GLOBAL_CONSTANT, GLOBAL_TEXTURE };
+enum global_kind { GLOBAL_VARIABLE, GLOBAL_CONSTANT, GLOBAL_TEXTURE, GLOBAL_TARGET };
 
 struct module_image {
     struct kernel_code *codes;

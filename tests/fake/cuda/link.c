@@ -10,7 +10,7 @@
 enum { REFUSED_BELOW = 16, LEAST_REGISTERS = 24, REGISTER = 4 /* bytes */ };
 
 struct link {
-    unsigned int limit;
+    unsigned int limit, target;
     char *log;
     size_t log_size;
     struct module_image *image;
@@ -45,6 +45,8 @@ CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values, C
     for (unsigned int i = 0; i < n; i++) {
         if (options[i] == CU_JIT_MAX_REGISTERS)
             link->limit = (unsigned int)(uintptr_t)values[i];
+        else if (options[i] == CU_JIT_TARGET)
+            link->target = (unsigned int)(uintptr_t)values[i];
         else if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
             link->log = values[i];
         else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
@@ -65,6 +67,25 @@ static void limit_code(struct kernel_code *code, unsigned int limit)
     code->regs = most;
 }
 
+static CUresult refuse_link(const struct link *link, const char *why)
+{
+    if (link->log)
+        snprintf(link->log, link->log_size, "%s\nptxas fatal   : Aborted", why);
+    return CUDA_ERROR_INVALID_PTX;
+}
+
+/* What is for one architecture alone needs to have it named. */
+static bool fits_target(const struct link *link)
+{
+    unsigned int target = (unsigned int)(10 * the_chip()->major + the_chip()->minor);
+
+    for (size_t i = 0; i < link->image->n_globals; i++)
+        if (link->image->globals[i].kind == GLOBAL_TARGET &&
+            link->target != CU_COMPUTE_ACCELERATED_TARGET_BASE + target)
+            return false;
+    return true;
+}
+
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
                           unsigned int n, CUjit_option *options, void **values)
 {
@@ -75,16 +96,16 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
     (void)size, (void)name, (void)n, (void)options, (void)values;
     if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY)
         return CUDA_ERROR_INVALID_VALUE;
-    fake_log("jit pid=%d limit=%u type=%d\n", (int)getpid(), link->limit, (int)type);
-    if (link->limit && link->limit < REFUSED_BELOW) {
-        if (link->log)
-            snprintf(link->log, link->log_size, "ptxas fatal   : Register limit too low\nptxas fatal   : Aborted");
-        return CUDA_ERROR_INVALID_PTX;
-    }
+    fake_log("jit pid=%d limit=%u type=%d target=%u\n", (int)getpid(), link->limit, (int)type, link->target);
+    if (link->limit && link->limit < REFUSED_BELOW)
+        return refuse_link(link, "ptxas fatal   : Register limit too low");
     link->image = calloc(1, sizeof(*link->image));
     if (!link->image)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = parse_names(link->image, data);
+    if (!fits_target(link))
+        return refuse_link(link,
+                           "ptxas fatal   : PTX with .target 'sm_90a' cannot be compiled to architecture 'sm_90'");
     for (size_t i = 0; i < link->image->n_codes; i++)
         limit_code(&link->image->codes[i], link->limit);
     return result;

@@ -1,8 +1,9 @@
 /*
  * Modules, libraries, functions and what is known of them.
  * Images: text "FAKEMOD name ... global:NAME:BYTES ..." with names from the table in kernels.c, and const: and texref:
- * for other things that a module has; PTX text, whose entries become kernels that take their parameters and do nothing;
- * a fat binary with one of them; what the linker made; any other binary, which is taken to hold every name asked for.
+ * for other things that a module has, or target: where it is for one architecture alone; PTX text, whose entries become
+ * kernels that take their parameters and do nothing; a fat binary with one of them; what the linker made; any other
+ * binary, which is taken to hold every name asked for.
  */
 #include "core.h"
 
@@ -27,7 +28,7 @@ static struct kernel_code idle_code(const char *name, size_t length)
 /* Whether the word names something that a module has beside kernels. */
 static bool parse_global(struct module_image *image, const char *word)
 {
-    static const char *const kinds[] = {"global", "const", "texref"};
+    static const char *const kinds[] = {"global", "const", "texref", "target"};
     char kind[8], name[64];
     size_t size;
 
