@@ -1,0 +1,159 @@
+/*
+ * What a rotation is made of, for the files rotation*.c alone: keys, what is found of their launches without a lock,
+ * and the kinds of their launches.
+ */
+#ifndef KP_PRELOAD_PROGRAM_ROTATION_STATE_H
+#define KP_PRELOAD_PROGRAM_ROTATION_STATE_H
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "preload/program/kinds.h"
+#include "preload/program/rotation.h"
+
+enum {
+    KP_ROTATION_BUCKETS = 256,
+    KP_ROTATION_KEYS = 4096, /* a program whose grids keep changing must not be counted for ever */
+};
+
+/* What the driver is told of a launch; padding is 0. */
+struct kp_rotation_shape {
+    uint32_t grid[3], block[3], cluster[3], unused;
+    uint64_t dynamic_shared;
+};
+
+/* The kinds of the launches of a key, each of which is a key, too. Never freed, as places are not. */
+struct kp_rotation_split {
+    struct kp_trait trait;
+    atomic_size_t n; /* only grows */
+    struct {
+        uint32_t value; /* of the trait */
+        atomic_bool closed;
+        atomic_uint_fast64_t launches; /* since the split */
+    } at[KP_KINDS_MOST];
+};
+
+/* A function handle with a shape, for kp_rotation_passes. Never freed: other threads may be reading it. */
+struct kp_rotation_place {
+    CUfunction function;
+    uint64_t generation;
+    struct kp_rotation_shape shape;
+    uint32_t number;      /* of the key */
+    atomic_bool complete; /* the key is closed */
+    atomic_uint_fast64_t launches;
+    struct kp_rotation_split *_Atomic split; /* of the key; NULL = its launches are of one kind */
+    struct kp_rotation_place *next;          /* in its bucket */
+    struct kp_rotation_place *next_of_key;   /* never changes, as `next` */
+};
+
+struct kp_rotation_key {
+    struct kp_rotation *of;
+    char *mangled;
+    struct kp_rotation_shape shape;
+    uint32_t number;        /* from 1 on, of no other key; kinds have that of all */
+    struct kp_kinds *kinds; /* what its launches had; NULL = not known, or no longer needed */
+    struct kp_rotation_split *_Atomic split;
+    struct kp_rotation_key *parts[KP_KINDS_MOST]; /* the keys of its kinds, as many as the split has */
+    struct kp_rotation_key *whole;                /* of a kind: the key that it is of, */
+    size_t part;                                  /* its place there, */
+    uint64_t before;                              /* and its launches before the split */
+    struct kp_rotation_place *_Atomic places; /* added to inside the gate, read by the collecting thread, too; so is: */
+    atomic_uint_fast64_t others;              /* launches without a place */
+    uint64_t seen_at;                         /* the clock at the last launch that came by the gate, */
+    uint64_t gap;                             /* and its distance from the one before; 0 = there was none */
+    uint64_t *taken;                          /* of each group: launches that count it */
+    size_t lacking;                           /* groups that lack launches, */
+    size_t untaken;                           /* and those of them that no launch counts */
+    const char *obstacle;                     /* why its first launch was not replayed; NULL = there was none */
+    uint64_t *collected;                      /* of each group, by the collecting thread: launches that counted it, */
+    uint64_t received;                        /* all that ended, */
+    uint64_t due;                             /* of as many as are wanted, */
+    struct kp_result result;
+    atomic_uint_fast64_t longest;        /* duration that was counted, ns */
+    bool is_new;                         /* no other key has its function */
+    double *canaries[KP_KINDS_CANARIES]; /* their values, of `n_canaries` launches each */
+    size_t n_canaries[KP_KINDS_CANARIES];
+    char *lost;         /* why the last launch that counted nothing did not, or NULL */
+    atomic_bool closed; /* no more launches are counted */
+    bool is_begun;      /* `result` has a launch */
+    bool is_over;       /* it has been passed on, or its kinds are, */
+    bool rejoined;      /* or it is in place of its kinds, */
+    uint64_t id;        /* under this number */
+    bool has_entry;     /* its first launch has, under that number; what it was told: */
+    uint64_t first;     /* 1: the first launch has counters */
+    uint64_t entered;   /* of those received, the ones in the entry */
+    struct kp_session_told told;
+    struct kp_rotation_key *next;
+};
+
+struct kp_rotation {
+    const struct kp_plan *plan;
+    bool beside; /* the replay of others */
+    uint64_t each;
+    uint64_t time, until; /* ns; until: the clock's time at its end, 0 = no launch has been counted */
+    struct kp_rotation_extras extras;
+    size_t groups, lists; /* all, and those of the plan, which come first */
+    size_t first;         /* list that the walk begins at */
+    size_t opening;       /* group that the first launch of each function counts; SIZE_MAX = any */
+    uint64_t needed;      /* launches of a key, for all groups */
+    size_t *failures;     /* of each group */
+    bool *given_up;
+    char *_Atomic *why_given_up; /* NULL = it is not, or the reason is not known */
+    size_t n_given_up;
+    atomic_size_t n_keys;
+    atomic_bool is_over; /* the time */
+    struct kp_rotation_key *keys[KP_ROTATION_BUCKETS];
+};
+
+/* Returns what a launch has counted, or NAN. */
+static inline double kp_rotation_value(const struct kp_result *counted, const char *metric)
+{
+    const struct kp_metric *m = kp_result_find(counted, metric);
+    return m && m->kind == KP_VALUE_REAL ? m->real : NAN;
+}
+
+/* ---- rotation_keys.c ---- */
+
+extern atomic_uint_fast64_t kp_rotation_clock; /* launches of all keys */
+extern atomic_int kp_rotation_contexts;        /* of several, a function handle does not tell which */
+extern atomic_int kp_rotation_over;            /* those of them whose time is over */
+
+/* Returns how many kinds the launches of the key are of; 0 where all are of one. */
+size_t kp_rotation_parts(const struct kp_rotation_key *k);
+/* Calls `fn` for each key, and then for those of its kinds. */
+void kp_rotation_each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_key *k, void *arg), void *arg);
+/* Makes a key without a number, which nobody finds yet. NULL without memory. */
+struct kp_rotation_key *kp_rotation_new_key(struct kp_rotation *r, const struct kp_rotation_shape *s,
+                                            const char *mangled);
+void kp_rotation_free_key(struct kp_rotation_key *k);
+/* Lets launches of the key pass from now on; or counts them again. */
+void kp_rotation_close(struct kp_rotation_key *k);
+void kp_rotation_reopen(struct kp_rotation_key *k);
+/* Returns how many launches of a key are to count a group in the end. */
+uint64_t kp_rotation_each_of(const struct kp_rotation *r, size_t group);
+void kp_rotation_note_taken(struct kp_rotation_key *k, size_t group);
+/* Returns how many launches the key had, counted or not. */
+uint64_t kp_rotation_launches(const struct kp_rotation_key *k);
+
+/* ---- rotation_results.c: for the collecting thread ---- */
+
+/* Keeps a value of what tells whether the launches are alike. */
+void kp_rotation_keep_canary(struct kp_rotation_key *k, size_t i, double value);
+/* Whether groups that different launches have counted may be mixed; else `why` not. */
+bool kp_rotation_alike(struct kp_rotation_key *k, char *why, size_t size);
+/* Returns how many groups of the key have been counted. */
+uint32_t kp_rotation_groups_counted(const struct kp_rotation_key *k);
+/* Adds what a launch has counted; `why` it has not, or NULL. */
+void kp_rotation_add(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why);
+/* Passes the result on to the session. */
+void kp_rotation_tell_key(struct kp_rotation_key *k);
+/* Puts what has been counted so far into the entry of the first launch. A value that a launch has counted stays where
+ * it cannot be composed of others. */
+void kp_rotation_enter(struct kp_rotation_key *k);
+
+/* ---- rotation_kinds.c: for the collecting thread ---- */
+
+/* Passes a key on that is not complete: all its launches in one, unless a kind alone has as many groups. */
+void kp_rotation_tell_early(struct kp_rotation_key *k);
+
+#endif
