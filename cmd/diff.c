@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/width.h"
 #include "base/nearest.h"
 #include "base/plain.h"
 #include "base/text.h"
+#include "base/width.h"
 #include "report/define/derive.h"
 #include "report/define/units.h"
 #include "report/judge/rules.h"
 #include "report/model/launch_names.h"
+#include "report/model/renames.h"
 #include "report/options/options.h"
 #include "report/view/shown.h"
 #include "report/write/launch.h"
@@ -217,11 +218,23 @@ struct reading {
     struct side *side;
 };
 
+/* Gives the kernel the name that the user has for it, by which launches are paired, too. 0 or -ENOMEM. */
+static int rename_kernel(struct kp_launch_info *l)
+{
+    const char *renamed = kp_renames_find(kp_launch_name(l));
+    char *copy = renamed ? kp_strdup(renamed) : NULL;
+    if (!copy)
+        return renamed ? -ENOMEM : 0;
+    free(l->demangled);
+    l->demangled = copy;
+    return 0;
+}
+
 static int take_launch(struct kp_result *r, void *arg)
 {
     struct reading *reading = arg;
     struct side *s = reading->side;
-    if (kp_derive_users(r) || grow(s))
+    if (kp_derive_users(r) || rename_kernel(&r->launch) || grow(s))
         return -ENOMEM;
     struct unit *u = &s->units[s->n++];
     *u = (struct unit){.result = *r, .launches = kp_launch_weight(&r->launch)};
@@ -672,17 +685,26 @@ static int append(void *arg, const char *text, size_t len)
     return 0;
 }
 
+static void print_title(struct kp_out *o, enum kp_paint paint, const char *before, const char *title)
+{
+    kp_out_print(o, "    ");
+    kp_out_paint(o, paint);
+    kp_out_print(o, "%s%s", before, title);
+    kp_out_paint(o, KP_PAINT_NONE);
+    kp_out_text(o, "\n", 1);
+}
+
 /* Prints the collected rows of one table or body, below titles not printed yet. */
 static void print_stretch(struct pair *p, const char *section, const struct kp_row *body)
 {
     if (p->rows.n && (!p->section || strcmp(p->section, section)))
-        kp_out_print(p->out, "    Section: %s\n", section);
+        print_title(p->out, KP_PAINT_SECTION, "Section: ", section);
     if (p->rows.n) {
         p->section = section;
         if (body && *body->label)
-            kp_out_print(p->out, "    %s\n", body->label);
+            print_title(p->out, KP_PAINT_LABEL, "", body->label);
         if (body && *body->group && strcmp(body->group, body->label) != 0)
-            kp_out_print(p->out, "    %s\n", body->group);
+            print_title(p->out, KP_PAINT_LABEL, "", body->group);
         print_rows(p->out, p->diff, &p->rows);
     }
     free_rows(&p->rows);
@@ -775,7 +797,8 @@ static void print_findings(struct kp_out *o, const struct unit *const unit[SIDES
     for (int side = B; side >= A; side--)
         for (size_t i = 0; i < unit[side]->n_findings; i++)
             if (!has_finding(unit[!side], &unit[side]->findings[i])) {
-                kp_out_print(o, n++ ? "" : "    Rules\n");
+                if (!n++)
+                    print_title(o, KP_PAINT_SECTION, "", "Rules");
                 print_finding(o, &unit[side]->findings[i], what[side]);
             }
     kp_out_print(o, n ? "\n" : "");
@@ -786,17 +809,20 @@ static void print_head(struct kp_out *o, const struct diff *d, const struct unit
     char number[SIDES][KP_NUMBER_MAX];
     const struct unit *unit[SIDES] = {a, a->partner};
     const char first = d->side[A].letter, second = d->side[B].letter;
-    if (d->options->by == KP_DIFF_BY_LAUNCH) {
-        kp_launch_print(o, &a->result.launch);
-        kp_out_print(o, ", launch %" PRIu64 " of %c, %" PRIu64 " of %c\n", a->result.launch.id, first,
-                     a->partner->result.launch.id, second);
-        return;
-    }
+    kp_out_paint(o, KP_PAINT_LAUNCH);
     for (int i = 0; i < SIDES; i++)
         kp_format_count(unit[i]->launches, number[i]);
-    kp_launch_print_name(o, &a->result.launch);
-    kp_out_print(o, ", averages of %s %s of %c, %s of %c\n", number[A], a->launches == 1 ? "launch" : "launches", first,
-                 number[B], second);
+    if (d->options->by == KP_DIFF_BY_LAUNCH) {
+        kp_launch_print(o, &a->result.launch);
+        kp_out_print(o, ", launch %" PRIu64 " of %c, %" PRIu64 " of %c", a->result.launch.id, first,
+                     a->partner->result.launch.id, second);
+    } else {
+        kp_launch_print_name(o, &a->result.launch);
+        kp_out_print(o, ", averages of %s %s of %c, %s of %c", number[A], a->launches == 1 ? "launch" : "launches",
+                     first, number[B], second);
+    }
+    kp_out_paint(o, KP_PAINT_NONE);
+    kp_out_text(o, "\n", 1);
 }
 
 /* Prints a pair; one without changes is folded like a row. */
@@ -812,7 +838,7 @@ static int print_pair(struct kp_out *o, const struct diff *d, const struct unit 
     *folded += p.folded;
     if (!rc && !body.rc && t.len) {
         print_head(o, d, a);
-        kp_out_text(o, t.text, t.len);
+        o->rc = o->rc ? o->rc : o->sink->write(o->sink->arg, t.text, t.len); /* as it is: with its colours */
     }
     free(t.text);
     return rc ? rc : body.rc;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/stream.h"
-#include "base/terminal.h"
 #include "base/text.h"
 #include "cmd/console.h"
 #include "cmd/diff.h"
@@ -181,7 +180,7 @@ static int print_one(const struct sessions *s, size_t other, const struct flags 
     struct kp_sink out = kp_stream_sink(stdout);
     struct kp_fit fit;
     char *err = NULL;
-    kp_fit_init(&fit, &out, kp_terminal_width(STDOUT_FILENO));
+    kp_fit_init(&fit, &out, d->width);
     print_heading(&fit.sink, s, other);
     int rc = kp_diff(&fit.sink, d, &f->options, pair, &outcome, &err), last = kp_fit_end(&fit);
     rc = rc ? rc : last;
@@ -263,6 +262,7 @@ int kp_main_diff(int argc, char **argv)
     if (!status)
         status = kp_open_display(&o, &d);
     if (!status) {
+        kp_display_fit(&d, &o, STDOUT_FILENO);
         status = print_diff(argv + optind, (size_t)(argc - optind), &f, &o, &d);
         kp_options_free(&o);
     }

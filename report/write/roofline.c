@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/width.h"
 #include "base/text.h"
+#include "base/width.h"
 #include "report/define/units.h"
 #include "report/view/roofs.h"
 

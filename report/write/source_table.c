@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/width.h"
 #include "base/demangle.h"
 #include "base/text.h"
+#include "base/width.h"
 #include "base/wrap.h"
 #include "report/define/units.h"
 #include "report/model/counts.h"

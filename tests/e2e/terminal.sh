@@ -85,6 +85,20 @@ has diff 'launches compared, 0 of them changed' 1
 [ "$(widest diff)" -le 80 ] || fail "COLUMNS=80 has lines of $(widest diff) columns in a comparison"
 "$build/kprof" report --color always "$tmp/s.kprof" >"$tmp/coloured"
 grep -q "$(printf '\033')\\[" "$tmp/coloured" || fail "--color always has no colour"
+"$build/kprof" diff --color always --show all "$tmp/s.kprof" "$tmp/s.kprof" >"$tmp/coloured"
+for part in '\[1m  ' '\[36mSection: '; do
+    grep -q "$(printf '\033')$part" "$tmp/coloured" || fail "diff --color always has no $part"
+done
+"$build/kprof" diff --show all "$tmp/s.kprof" "$tmp/s.kprof" >"$tmp/diff"
+sed 's/\x1b\[[0-9;]*m//g' "$tmp/coloured" | cmp -s - "$tmp/diff" || fail "colours change the text of a comparison"
+
+# Kernels that were renamed in between are compared all the same, with names of the user.
+printf '%s\n' "- Original: 'regex:^increment'" '- Renamed: first kernel' >"$tmp/names.yaml"
+"$build/kprof" diff --show all --by kernel --rename-kernels "$tmp/names.yaml" "$tmp/s.kprof" "$tmp/s.kprof" >"$tmp/renamed"
+has renamed '^  first kernel, averages of ' 1
+KPROF_RENAME_KERNELS=$tmp/names.yaml "$build/kprof" diff --show all "$tmp/s.kprof" "$tmp/s.kprof" >"$tmp/renamed"
+grep -q '^  first kernel (.*, launch ' "$tmp/renamed" || fail "KPROF_RENAME_KERNELS renames nothing in a comparison"
+grep -q '^  increment' "$tmp/renamed" && fail "a comparison has the old name of a kernel"
 terminal() { # NAME COMMAND...: what the command writes to a terminal of $columns (90) columns
     TERMINAL_COLUMNS=${columns:-90} python3 - "$@" <<'END'
 import fcntl, os, pty, struct, sys, termios
@@ -112,6 +126,10 @@ if command -v python3 >/dev/null 2>&1; then
     [ "$(widest tty)" -le 90 ] || fail "a terminal of 90 columns has lines of $(widest tty)"
     [ "$(widest tty)" -gt 80 ] || fail "a terminal of 90 columns has only $(widest tty)"
     NO_COLOR=1 terminal "$tmp/tty" "$build/kprof" report "$tmp/s.kprof"
+    has tty "$(printf '\033')\\[" 0
+    terminal "$tmp/tty" "$build/kprof" diff --show all "$tmp/s.kprof" "$tmp/s.kprof"
+    grep -q "$(printf '\033')\\[36m" "$tmp/tty" || fail "a comparison on a terminal has no colour"
+    NO_COLOR=1 terminal "$tmp/tty" "$build/kprof" diff --show all "$tmp/s.kprof" "$tmp/s.kprof"
     has tty "$(printf '\033')\\[" 0
     terminal "$tmp/tty" "$build/kprof" report --color never "$tmp/s.kprof"
     has tty "$(printf '\033')\\[" 0
