@@ -735,8 +735,11 @@ static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f
     return kp_sql_finish(&r);
 }
 
+/* Builds of one day wrote files of version 7 whose launches know nothing of rotations. */
 static int get_rotated(struct kp_store *s, struct kp_session *f)
 {
+    if (sqlite3_table_column_metadata(s->db, NULL, "launch", "groups", NULL, NULL, NULL, NULL, NULL))
+        return SQLITE_OK;
     struct kp_sql r = kp_sql_begin(s, KP_SQL_HAS_ROTATED);
     if (kp_sql_next(&r))
         f->rotated = kp_column_int(&r);

@@ -913,6 +913,33 @@ static void a_file_of_the_version_before(void **state)
     kp_session_free(&session);
 }
 
+/* Files of version 7 have a timeline; those of its first day have no columns of rotations. */
+static void a_file_from_before_rotations_can_be_read(void **state)
+{
+    struct kp_test_place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    struct kp_result r = full_result(1);
+    put_session(s, &session);
+    put_result(s, &r);
+    kp_store_close(s);
+    sql(p->file,
+        "DROP VIEW variants; DROP TABLE variant; DROP TABLE variant_metric;"
+        "ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted; ALTER TABLE launch DROP COLUMN "
+        "groups; ALTER TABLE launch DROP COLUMN groups_counted;"
+        "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation; PRAGMA user_version=7");
+    r.launch.alike = r.launch.counted = 0;
+    r.launch.groups = r.launch.groups_counted = 0;
+    drop_variants(&r);
+    assert_int_equal(kp_result_set_spread(&r, "a.integral", 0, 0), 0);
+    assert_int_equal(kp_result_set_spread(&r, "h.ninth", 0, 0), 0);
+    s = kp_test_reopen(p->file);
+    assert_holds(s, &session, &r, 1);
+    kp_store_close(s);
+    kp_result_free(&r);
+    kp_session_free(&session);
+}
+
 static int count_launch(struct kp_result *r, void *arg)
 {
     assert_true(r->n_metrics > 0);
@@ -1310,6 +1337,7 @@ int main(void)
         IN_A_FOLDER(instances_are_json),
         IN_A_FOLDER(broken_instances_are_an_error),
         IN_A_FOLDER(a_file_of_the_version_before),
+        IN_A_FOLDER(a_file_from_before_rotations_can_be_read),
         IN_A_FOLDER(the_example_can_be_read),
         IN_A_FOLDER(users_can_query),
         IN_A_FOLDER(a_slow_reader_does_not_hold_up_the_writer),
