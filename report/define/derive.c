@@ -247,3 +247,8 @@ int kp_derive_users(struct kp_result *r)
         rc = kp_derive(r, users.list[i]->name);
     return rc;
 }
+
+bool kp_derive_has_users(void)
+{
+    return users.n > 0;
+}

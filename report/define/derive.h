@@ -38,4 +38,7 @@ int kp_derive(struct kp_result *r, const char *name);
 /* Computes all definitions of the user's in the same way. Returns 0 or -ENOMEM. */
 int kp_derive_users(struct kp_result *r);
 
+/* Whether there are derived metrics of the user. */
+bool kp_derive_has_users(void);
+
 #endif

@@ -93,12 +93,10 @@ static bool is_new(struct kp_html *h, size_t metric)
 static size_t metric_of(struct kp_data *d, const char *name, const char *unit)
 {
     const struct kp_derived *derived = kp_derived_find(name);
-    struct kp_draft draft;
-    if (!kp_draft_begin(d, &draft))
-        return 0;
-    fprintf(draft.to, "[%zu,%zu,%zu]", kp_data_string(d, name), kp_data_string(d, unit),
-            kp_data_string(d, derived ? derived->expression : ""));
-    return kp_draft_add(d, &draft, KP_DATA_METRICS);
+    char text[3 * sizeof "18446744073709551615,"];
+    snprintf(text, sizeof text, "[%zu,%zu,%zu]", kp_data_string(d, name), kp_data_string(d, unit),
+             kp_data_string(d, derived ? derived->expression : ""));
+    return kp_data_add(d, KP_DATA_METRICS, text);
 }
 
 /* Writes a cell: label, metric, group, 1 for a row that belongs to the charts, and the unit in a drawing. */

@@ -13,10 +13,13 @@ char *kp_strdup(const char *s)
     return strdup(s ? s : "");
 }
 
-/* Returns the index of the first metric whose name is not before `name`. */
+/* Returns the index of the first metric whose name is not before `name`. Names from a file come in their order: most
+ * belong at the end. */
 static size_t lower_bound(const struct kp_result *r, const char *name)
 {
     size_t lo = 0, hi = r->n_metrics;
+    if (hi && strcmp(r->metrics[hi - 1].name, name) < 0)
+        return hi;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         if (strcmp(r->metrics[mid].name, name) < 0)

@@ -366,7 +366,7 @@ static int find_brief(const struct kp_page *p, const struct kp_writer *w, struct
         return 0;
     if (!(*out = kp_brief_new()))
         return -ENOMEM;
-    int rc = kp_page_each(p, add_to_brief, *out);
+    int rc = kp_page_each_with(p, (const char *const[]){KP_BRIEF_METRIC, NULL}, add_to_brief, *out);
     bool many = !rc && kp_brief_count(*out) > most;
     if (many && kp_brief_choose(*out, p->display->brief_most))
         return 0;

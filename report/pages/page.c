@@ -257,17 +257,33 @@ static int one_stored(struct kp_result *r, void *arg)
     return shown > 0 ? c->fn(r, c->arg) : shown;
 }
 
-static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
+static int each_stored_with(void *from, const char *const *only, int (*fn)(struct kp_result *r, void *arg), void *arg,
+                            char **err)
 {
     struct stored *s = from;
     struct chosen c = {.display = s->display, .fn = fn, .arg = arg};
     begin_again(s->display);
-    int rc = kp_store_each_result(s->store, one_stored, &c, err);
+    int rc = kp_store_each_result_with(s->store, only, one_stored, &c, err);
     if (s->display->chooser)
         c.choice.graphs = kp_chooser_graphs(s->display->chooser);
     if (!rc)
         s->choice = c.choice;
     return rc;
+}
+
+static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
+{
+    return each_stored_with(from, NULL, fn, arg, err);
+}
+
+/* Returns the launches of a store, of which `stored` keeps what was chosen. */
+static struct kp_launches launches_of(struct stored *stored)
+{
+    return (struct kp_launches){.each = each_stored,
+                                .each_with = each_stored_with,
+                                .from = stored,
+                                .lookup = kp_store_lookup(stored->store),
+                                .choice = stored->display->chooser ? &stored->choice : NULL};
 }
 
 /* --- a choice that matches no launch --- */
@@ -335,7 +351,7 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
                  struct kp_summary *summary, char **err)
 {
     struct stored stored = {.store = store, .display = d};
-    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store), d->chooser ? &stored.choice : NULL};
+    struct kp_launches launches = launches_of(&stored);
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)
@@ -348,7 +364,7 @@ int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct k
 int kp_page_write_store(struct kp_writer *w, const struct kp_display *d, struct kp_store *store, char **err)
 {
     struct stored stored = {.store = store, .display = d};
-    struct kp_launches launches = {each_stored, &stored, kp_store_lookup(store), d->chooser ? &stored.choice : NULL};
+    struct kp_launches launches = launches_of(&stored);
     struct kp_session session;
     int rc = kp_store_get_session(store, &session, err);
     if (rc)
@@ -369,7 +385,8 @@ struct part {
 static int open_part(struct part *part, const struct kp_display *d, struct kp_store *store, char **err)
 {
     part->stored = (struct stored){.store = store, .display = d};
-    part->launches = (struct kp_launches){each_stored, &part->stored, kp_store_lookup(store), NULL};
+    part->launches = launches_of(&part->stored);
+    part->launches.choice = NULL;
     part->display = *d;
     part->display.lookup = &part->launches.lookup;
     part->display.codes = kp_code_cache_new(&part->launches.lookup, d->source_folders);

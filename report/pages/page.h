@@ -15,6 +15,10 @@ struct kp_writer;
 struct kp_launches {
     /* Calls `fn` for each launch by ascending id, as kp_store_each_result does. Pages may call it more than once. */
     int (*each)(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
+    /* Does the same for results with the metrics `only` alone, a list that ends with NULL, where that is faster; else
+     * NULL. */
+    int (*each_with)(void *from, const char *const *only, int (*fn)(struct kp_result *r, void *arg), void *arg,
+                     char **err);
     void *from;
     struct kp_lookup lookup;        /* finds stacks and code by the ids in launches */
     const struct kp_choice *choice; /* set by `each` where it leaves out launches that were not chosen; else NULL */

@@ -24,6 +24,11 @@ struct kp_page {
 /* Calls `fn` for each launch, with the metrics and the name to show. */
 int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg);
 
+/* Does the same where `fn` looks at these metrics alone, a list that ends with NULL, and at no code, series or
+ * variants. */
+int kp_page_each_with(const struct kp_page *p, const char *const *only, int (*fn)(struct kp_result *r, void *arg),
+                      void *arg);
+
 /* Writes the blocks of a page, for `n` sessions: several only where w->kind->rows. Returns errors of the launches or
  * of memory; errors of the writer stay there. */
 typedef int kp_page_fn(const struct kp_page *pages, size_t n, struct kp_writer *w);

@@ -82,6 +82,15 @@ static int one_derived(struct kp_result *r, void *arg)
     return rc;
 }
 
+int kp_page_each_with(const struct kp_page *p, const char *const *only, int (*fn)(struct kp_result *r, void *arg),
+                      void *arg)
+{
+    struct each e = {fn, arg, p->display->range_names};
+    if (!p->launches->each_with || kp_derive_has_users()) /* whose metrics need others */
+        return kp_page_each(p, fn, arg);
+    return p->launches->each_with(p->launches->from, only, one_derived, &e, p->err);
+}
+
 int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg)
 {
     struct each e = {fn, arg, p->display->range_names};

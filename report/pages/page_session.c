@@ -177,19 +177,60 @@ static void see_clock(struct clocks *c, int device, const struct kp_row *row, do
     seen->high = hz > seen->high ? hz : seen->high;
 }
 
-static int see_clocks(struct kp_result *r, void *arg)
+/* Calls `fn` for each row of a frequency. */
+static void each_clock(void (*fn)(const struct kp_row *row, void *arg), void *arg)
 {
     size_t n;
     const struct kp_section *sections = kp_sections(&n);
     for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < sections[i].n_rows; j++) {
-            const struct kp_row *row = &sections[i].rows[j];
-            double hz;
-            if (row->kind == KP_ROW_HEADER && !strcmp(row->unit, "hz") &&
-                kp_metric_number(kp_result_find(r, row->metric), &hz) && hz > 0)
-                see_clock(arg, r->launch.device, row, hz);
-        }
+        for (size_t j = 0; j < sections[i].n_rows; j++)
+            if (sections[i].rows[j].kind == KP_ROW_HEADER && !strcmp(sections[i].rows[j].unit, "hz"))
+                fn(&sections[i].rows[j], arg);
+}
+
+/* A launch whose frequencies are looked at. */
+struct seen_launch {
+    struct clocks *clocks;
+    const struct kp_result *result;
+};
+
+static void see_row(const struct kp_row *row, void *arg)
+{
+    const struct seen_launch *l = arg;
+    double hz;
+    if (kp_metric_number(kp_result_find(l->result, row->metric), &hz) && hz > 0)
+        see_clock(l->clocks, l->result->launch.device, row, hz);
+}
+
+static int see_clocks(struct kp_result *r, void *arg)
+{
+    each_clock(see_row, &(struct seen_launch){arg, r});
     return 0;
+}
+
+/* The metrics of these rows, and NULL at the end. */
+struct clock_names {
+    const char *at[CLOCKS_MAX + 1];
+    size_t n;
+    bool all; /* found room */
+};
+
+static void name_row(const struct kp_row *row, void *arg)
+{
+    struct clock_names *names = arg;
+    size_t i = 0;
+    while (i < names->n && strcmp(names->at[i], row->metric) != 0)
+        i++;
+    names->all &= i < CLOCKS_MAX;
+    if (i == names->n && i < CLOCKS_MAX)
+        names->at[names->n++] = row->metric;
+}
+
+static int find_clocks(const struct kp_page *p, struct clocks *c)
+{
+    struct clock_names names = {.all = true};
+    each_clock(name_row, &names);
+    return names.all ? kp_page_each_with(p, names.at, see_clocks, c) : kp_page_each(p, see_clocks, c);
 }
 
 static void add_device(struct facts *f, const struct kp_device_info *d, const struct clocks *c)
@@ -232,7 +273,7 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     struct facts f = {.plain = w->kind->plain};
     const struct kp_session *s = p->session;
     char title[32];
-    int rc = kp_page_each(p, see_clocks, &clocks);
+    int rc = find_clocks(p, &clocks);
     for (size_t i = 0; !rc && i < sizeof groups / sizeof *groups; i++) {
         groups[i].add(&f, s);
         rc = write_group(w, &f, groups[i].title);

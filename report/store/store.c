@@ -854,18 +854,21 @@ static int get_metric(sqlite3_stmt *row, struct kp_result *result)
     return rc == -EINVAL ? SQLITE_CORRUPT : rc ? SQLITE_NOMEM : SQLITE_OK;
 }
 
-static int get_metrics(struct kp_store *s, struct kp_result *result)
+/* Reads the metric of that name; NULL: all. */
+static int get_metrics(struct kp_store *s, const char *name, struct kp_result *result)
 {
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_METRICS);
+    struct kp_sql r = kp_sql_begin(s, name ? KP_SQL_GET_METRIC : KP_SQL_GET_METRICS);
     kp_bind_uint(&r, result->launch.id);
+    if (name)
+        kp_bind_text(&r, name);
     while (kp_sql_next(&r))
         r.rc = get_metric(r.statement, result);
     return kp_sql_finish(&r);
 }
 
-/* Reads the first launch from `id` on. Finishes the statements before it returns, so that a reader that prints
- * slowly does not block the writing program. */
-static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result, bool *found)
+/* Reads the first launch from `id` on, with all that it has or with the metrics `only` alone. Finishes the statements
+ * before it returns, so that a reader that prints slowly does not block the writing program. */
+static int next_launch(struct kp_store *s, uint64_t id, const char *const *only, struct kp_result *result, bool *found)
 {
     kp_store_next_object(s);
     struct kp_sql r = kp_sql_begin(s, KP_SQL_NEXT_LAUNCH);
@@ -876,8 +879,12 @@ static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result
     int rc = kp_sql_finish(&r);
     if (!rc && *found && s->version >= HAS_RANGES)
         rc = get_ranges(s, &result->launch);
-    rc = rc || !*found ? rc : get_metrics(s, result);
-    if (rc || !*found || s->version < HAS_CODE)
+    for (size_t i = 0; only && only[i] && !rc && *found; i++)
+        rc = get_metrics(s, only[i], result);
+    if (rc || !*found || only)
+        return rc;
+    rc = get_metrics(s, NULL, result);
+    if (rc || s->version < HAS_CODE)
         return rc;
     rc = kp_store_read_counts(s, result);
     rc = rc ? rc : kp_store_read_series(s, result);
@@ -885,11 +892,11 @@ static int next_launch(struct kp_store *s, uint64_t id, struct kp_result *result
 }
 
 /* Does the same in one transaction, which takes a fifth of the system calls. */
-static int take_launch(struct kp_store *s, uint64_t id, struct kp_result *result, bool *found)
+static int take_launch(struct kp_store *s, uint64_t id, const char *const *only, struct kp_result *result, bool *found)
 {
     bool alone = !in_transaction(s);
     int rc = alone ? run(s, KP_SQL_BEGIN_READING) : SQLITE_OK;
-    rc = rc ? rc : next_launch(s, id, result, found);
+    rc = rc ? rc : next_launch(s, id, only, result, found);
     if (alone && in_transaction(s)) {
         int end = run(s, KP_SQL_COMMIT);
         rc = rc ? rc : end;
@@ -899,6 +906,12 @@ static int take_launch(struct kp_store *s, uint64_t id, struct kp_result *result
 
 int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
 {
+    return kp_store_each_result_with(s, NULL, fn, arg, err);
+}
+
+int kp_store_each_result_with(struct kp_store *s, const char *const *only, int (*fn)(struct kp_result *r, void *arg),
+                              void *arg, char **err)
+{
     *err = NULL;
     if (forked(s))
         return -ECHILD;
@@ -907,7 +920,7 @@ int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void
     int rc = 0;
     while (!rc && found) {
         struct kp_result result = {0};
-        rc = read_error(s, take_launch(s, id, &result, &found), err);
+        rc = read_error(s, take_launch(s, id, only, &result, &found), err);
         if (!rc && found)
             rc = fn(&result, arg);
         found = found && result.launch.id < INT64_MAX; /* beyond it, SQLite would start again at the lowest */

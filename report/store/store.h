@@ -62,6 +62,10 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
 /* Calls `fn` for each launch by ascending id and frees the result after the call. A non-zero return of `fn` stops
  * and is returned. */
 int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
+/* Does the same; the results have no more than header, NVTX ranges and the metrics `only`, a list that ends with NULL.
+ * Nothing else is read. NULL: all that they have. */
+int kp_store_each_result_with(struct kp_store *s, const char *const *only, int (*fn)(struct kp_result *r, void *arg),
+                              void *arg, char **err);
 
 /* Read the stack or code of that id, which the caller frees. -ENOENT (no *err) when there is none, -EIO with *err.
  * Callable while kp_store_each_result runs. */

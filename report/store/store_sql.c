@@ -62,7 +62,7 @@ int kp_sql_end(struct kp_sql *r)
 static size_t text_bytes(sqlite3_stmt *row)
 {
     size_t bytes = 0;
-    for (int c = 0; c < sqlite3_data_count(row); c++) {
+    for (int c = 0, n = sqlite3_data_count(row); c < n; c++) {
         int type = sqlite3_column_type(row, c);
         if (type == SQLITE_TEXT || type == SQLITE_BLOB)
             bytes += (size_t)sqlite3_column_bytes(row, c);

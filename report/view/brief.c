@@ -102,7 +102,7 @@ int kp_brief_add(struct kp_brief *b, const struct kp_result *r)
     if (!grown)
         return -ENOMEM;
     b->all = grown;
-    if (!kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns) || !isfinite(ns))
+    if (!kp_metric_number(kp_result_find(r, KP_BRIEF_METRIC), &ns) || !isfinite(ns))
         ns = 0;
     grown[b->n++] = (struct one){kind, ns, (double)kp_launch_weight(&r->launch), r->launch.id};
     return 0;

@@ -8,6 +8,9 @@
 
 #include "report/model/model.h"
 
+/* The metric that launches are compared by. */
+#define KP_BRIEF_METRIC "gpu__time_duration.sum"
+
 struct kp_brief;
 struct kp_brief *kp_brief_new(void); /* NULL without memory */
 void kp_brief_free(struct kp_brief *b);

@@ -68,7 +68,7 @@ static int find_code(void *arg, uint64_t id, struct kp_code *out)
 /* Collects the recorded session `times` times. */
 static struct kp_html *collect(int times, uint64_t brief_above)
 {
-    struct kp_launches launches = {each, &rec, {.code = find_code}, NULL};
+    struct kp_launches launches = {.each = each, .from = &rec, .lookup = {.code = find_code}};
     struct kp_display d = {.rules = KP_RULES_ALL};
     struct kp_html *h = kp_html_new();
     char *err = NULL;

@@ -913,6 +913,58 @@ static void a_file_of_the_version_before(void **state)
     kp_session_free(&session);
 }
 
+static int count_metrics(struct kp_result *r, void *arg)
+{
+    *(size_t *)arg += r->n_metrics;
+    return 0;
+}
+
+static int has_those_alone(struct kp_result *r, void *arg)
+{
+    struct kp_result whole = full_result(r->launch.id);
+    assert_string_equal(r->launch.demangled, whole.launch.demangled);
+    assert_int_equal(r->launch.nvtx.n_ranges, whole.launch.nvtx.n_ranges);
+    assert_int_equal(r->n_metrics, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct kp_metric *m = kp_result_find(&whole, r->metrics[i].name);
+        assert_non_null(m);
+        assert_int_equal(r->metrics[i].kind, m->kind);
+        assert_int_equal(r->metrics[i].n_instances, m->n_instances);
+        assert_string_equal(r->metrics[i].unit, m->unit);
+    }
+    assert_int_equal(r->n_series + r->n_variants, 0);
+    kp_result_free(&whole);
+    ++*(int *)arg;
+    return 0;
+}
+
+static void metrics_can_be_read_by_name(void **state)
+{
+    static const char *const only[] = {"h.ninth", "no such metric", "a.integral", NULL}, *const none[] = {NULL};
+    struct kp_test_place *p = *state;
+    struct kp_store *s = create(p->file);
+    struct kp_session session = full_session();
+    char *err = NULL;
+    int n = 0;
+    put_session(s, &session);
+    for (uint64_t id = 1; id <= 2; id++) {
+        struct kp_result r = full_result(id);
+        put_result(s, &r);
+        kp_result_free(&r);
+    }
+    kp_store_close(s);
+    s = kp_test_reopen(p->file);
+    kp_test_done(kp_store_each_result_with(s, only, has_those_alone, &n, &err), &err);
+    assert_int_equal(n, 2);
+    size_t metrics = 0;
+    kp_test_done(kp_store_each_result_with(s, none, count_metrics, &metrics, &err), &err);
+    assert_int_equal(metrics, 0);
+    kp_test_done(kp_store_each_result_with(s, NULL, count_metrics, &metrics, &err), &err);
+    assert_true(metrics > 4);
+    kp_store_close(s);
+    kp_session_free(&session);
+}
+
 /* Files of version 7 have a timeline; those of its first day have no columns of rotations. */
 static void a_file_from_before_rotations_can_be_read(void **state)
 {
@@ -1338,6 +1390,7 @@ int main(void)
         IN_A_FOLDER(broken_instances_are_an_error),
         IN_A_FOLDER(a_file_of_the_version_before),
         IN_A_FOLDER(a_file_from_before_rotations_can_be_read),
+        IN_A_FOLDER(metrics_can_be_read_by_name),
         IN_A_FOLDER(the_example_can_be_read),
         IN_A_FOLDER(users_can_query),
         IN_A_FOLDER(a_slow_reader_does_not_hold_up_the_writer),
