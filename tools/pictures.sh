@@ -14,6 +14,6 @@ picture() { # NAME ADDRESS WIDTH,HEIGHT
     mv "$work/$1.png" "$root/examples/pictures/$1.png"
 }
 mkdir -p "$root/examples/pictures"
-picture overview '' 1280,1000
+picture overview '' 1280,720
 picture launch '#/launch/1' 1280,1000
 picture source '#/source/0' 1280,900

@@ -263,6 +263,15 @@ def keeps_focus(browser, selector, what):
         fault(f"{what} that is chosen loses the focus")
 
 
+def no_times(browser, path, name):
+    """A session without a timeline shows no time that was not measured, and says so."""
+    browser.open(path)
+    browser.go("/timeline")
+    said, drawn = browser.run("[document.querySelector('.no-times')?.textContent || '', document.querySelectorAll('.timeline, canvas, svg').length]")
+    if "has no times of the program's own execution" not in said or drawn:
+        fault(f"{name}: without a timeline, its page has {drawn} drawings and says {said!r}")
+
+
 def source(browser, path, name):
     """A line leads to its instructions, an instruction to its line, and rows say what warps wait for."""
     browser.open(path)
@@ -601,6 +610,8 @@ def main():
             quiet(browser, path, f"{name}: {use.__name__}")
         if name in USES and name not in ("strip", "cutlass", "alike", "rotated", "shared", "hostile"):
             looks(browser, path, name)
+        if name == "demo":
+            no_times(browser, path, name)
         if name == "some":
             flame(browser, path, name)
         if name == "timeline":

@@ -149,8 +149,10 @@ function labelPoints(svg, points, x, y, box) {
   for (const p of points.filter(q => q.label).slice(0, 8)) {
     const name = cutTo(p.label, LABEL_ROOM), r = radiusOf(p);
     const width = name.length * 7, cx = x(p), cy = y(p);
+    const above = cy - r - 6, below = cy + r + 15;
     const places = [
-      [cx + r + 4, cy + 4], [cx - r - 4 - width, cy + 4], [cx - width / 2, cy - r - 6], [cx - width / 2, cy + r + 15]
+      [cx + r + 4, cy + 4], [cx - r - 4 - width, cy + 4], [cx - width / 2, above], [cx - width / 2, below],
+      [cx - width, below], [cx, below], [cx - width, above], [cx, above]
     ].map(([left, bottom]) => ({left, right: left + width, top: bottom - 10, bottom}));
     const free = places.find(
         l => l.left > box.left && l.right < box.right && l.bottom > box.top && l.bottom < box.bottom &&

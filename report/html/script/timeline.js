@@ -460,8 +460,8 @@ function timelinePage(_, query) {
   if (!having.length)
     return el(
         "div", {}, title,
-        el("p", {},
-           "No timeline was recorded. Run the program with --timeline to see when its kernels, copies and NVTX ranges ran."));
+        el("p", {class: "no-times"},
+           "This session has no times of the program's own execution: durations are those of profiled launches. Run the program with --timeline to see when its kernels, copies and NVTX ranges ran."));
   const first = having.find(s => String(s.at) === query.get("rank")) || having[0];
   const draws = at => {
     setQuery("rank", at === String(having[0].at) ? "" : at);
@@ -470,6 +470,10 @@ function timelinePage(_, query) {
   place.replaceChildren(timelineOf(first));
   return el(
       "div", {}, title,
+      having.length < data.sessions.length &&
+          el("p", {class: "hint no-times"},
+             number(data.sessions.length - having.length) + " of " + number(data.sessions.length) +
+                 " sessions have no times of the program's own execution, and are not shown."),
       having.length > 1 && choice("Process", having.map(s => [String(s.at), sessionName(s)]), String(first.at), draws),
       place);
 }
