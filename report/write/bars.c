@@ -138,7 +138,7 @@ struct widths {
 static struct widths measure(const struct kp_out *o, const struct bar *bars, size_t n)
 {
     struct widths w = {0};
-    size_t line = kp_out_width(o);
+    size_t line = kp_out_prose(o, 0);
     for (size_t i = 0; i < n; i++) {
         w.text = longer(w.text, text_of(&bars[i]));
         w.unit = longer(w.unit, bars[i].unit);

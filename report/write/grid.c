@@ -364,7 +364,7 @@ static void print_blocks(struct kp_out *o, const struct grid *g)
         size_t width = KP_INDENT + g->title + GAP + block_column(&b, b.first)->width;
         for (b.end = b.first + 1; b.end < g->n_shown; b.end++) {
             width += GAP + block_column(&b, b.end)->width;
-            if (width > kp_out_width(o))
+            if (width > kp_out_prose(o, 0))
                 break;
         }
         print_block(o, &b);

@@ -90,6 +90,10 @@ static size_t measure(struct table *t, size_t line)
         used -= (size_t)t->width[dispensable[i]] + 1;
         t->width[dispensable[i]] = 0;
     }
+    if (used + KP_SHORT_ROOM_MIN > line) { /* the line above the table names the rule that matters */
+        used -= (size_t)t->width[RULE] + 1;
+        t->width[RULE] = 0;
+    }
     return used + KP_SHORT_ROOM_MIN < line ? line - used : KP_SHORT_ROOM_MIN;
 }
 

@@ -17,6 +17,23 @@ static size_t timeline_width(const struct kp_out *o)
     return TIMELINE_WIDTH - (KP_LINE_WIDTH - kp_out_width(o));
 }
 
+/* Whether a narrow terminal loses the column: the drawing tells nearly the same. */
+static bool is_lost(const struct kp_out *o, size_t column)
+{
+    return (column == LEAST || column == MEAN) && kp_out_wide(o) < KP_LINE_WIDTH_LEAST;
+}
+
+/* Adds a row of those columns that are shown. */
+static int add_cells(const struct kp_out *o, struct kp_columns *table, const char *const all[COLUMNS])
+{
+    const char *cells[COLUMNS];
+    size_t n = 0;
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (!is_lost(o, i))
+            cells[n++] = all[i];
+    return kp_columns_add(table, cells);
+}
+
 /* Heights from nothing to the maximum, the lowest for values up to zero; a blank is time without a sample. */
 static const char heights[] = "_.:-=+*#%@";
 
@@ -94,18 +111,19 @@ static void draw(const struct timeline *t, double end, size_t width, char out[TI
     out[width] = '\0';
 }
 
-static int add_row(struct kp_columns *table, const char *title, const struct timeline *t, double end, size_t width,
-                   bool base)
+static int add_row(const struct kp_out *o, struct kp_columns *table, const char *title, const struct timeline *t,
+                   double end)
 {
+    bool base = o->display->base_units;
     char unit[KP_UNIT_MAX], least[KP_NUMBER_MAX], mean[KP_NUMBER_MAX], most[KP_NUMBER_MAX], line[TIMELINE_WIDTH + 1];
     double divisor = kp_unit_divisor(t->series->unit, t->n ? t->most : 0, base, unit);
     if (!t->n)
-        return kp_columns_add(table, (const char *[COLUMNS]){title, unit, "", "", "", "n/a"});
+        return add_cells(o, table, (const char *[COLUMNS]){title, unit, "", "", "", "n/a"});
     kp_format_real(t->least / divisor, least);
     kp_format_real(t->mean / divisor, mean);
     kp_format_real(t->most / divisor, most);
-    draw(t, end, width, line);
-    return kp_columns_add(table, (const char *[COLUMNS]){title, unit, least, mean, most, line});
+    draw(t, end, timeline_width(o), line);
+    return add_cells(o, table, (const char *[COLUMNS]){title, unit, least, mean, most, line});
 }
 
 /* Writes the heading of the timelines: the begin of the kernel, and the end of the last sample. */
@@ -152,7 +170,7 @@ static int make_table(struct kp_out *o, const struct kp_series_row *rows, const 
     for (size_t i = 0; !rc && i < n; i++) {
         const char *name = rows[i].series->name;
         char *title = kp_out_title(o, &(struct kp_line){.label = rows[i].label, .name = name});
-        rc = title ? add_row(table, title, &lines[i], end, timeline_width(o), o->display->base_units) : -ENOMEM;
+        rc = title ? add_row(o, table, title, &lines[i], end) : -ENOMEM;
         free(title);
     }
     return rc;
@@ -160,11 +178,17 @@ static int make_table(struct kp_out *o, const struct kp_series_row *rows, const 
 
 void kp_series_draw(struct kp_out *o, const struct kp_series_row *rows, size_t n, double dropped)
 {
-    static const bool to_the_left[COLUMNS] = {[TITLE] = true, [UNIT] = true, [TIMELINE] = true};
+    static const bool left[COLUMNS] = {[TITLE] = true, [UNIT] = true, [TIMELINE] = true};
     static const struct kp_columns_look look = {KP_INDENT, 2, false};
     char axis[TIMELINE_WIDTH + 1];
-    const char *const headings[COLUMNS] = {"Metric", "Unit", "Min", "Mean", "Max", axis};
-    struct kp_columns table = {.headings = headings, .to_the_left = to_the_left, .n = COLUMNS};
+    const char *const all[COLUMNS] = {"Metric", "Unit", "Min", "Mean", "Max", axis}, *headings[COLUMNS];
+    bool to_the_left[COLUMNS];
+    struct kp_columns table = {.headings = headings, .to_the_left = to_the_left, .n = 0};
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (!is_lost(o, i)) {
+            to_the_left[table.n] = left[i];
+            headings[table.n++] = all[i];
+        }
     struct timeline *lines = calloc(n, sizeof *lines);
     double end = 0;
     if (!kp_out_has(o, lines))

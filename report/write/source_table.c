@@ -197,25 +197,25 @@ static const char *text_of(const struct kp_source_map *s, const struct kp_source
 
 static const struct {
     const char *heading;
-    int width;  /* negative: aligned left */
-    bool spare; /* a narrow terminal loses it */
+    int width;    /* negative: aligned left */
+    size_t needs; /* columns of a line; a narrower terminal loses it */
 } columns[] = {
-    {"#", 3, false},
-    {"Samples", 11, false},
-    {"Share", 6, false},
-    {"Stall Reason", -18, false},
-    {"Instructions", 15, false},
-    {"Excess Sectors", 15, false},
-    {"Share", 6, true},
-    {"Excess Wavefronts", 17, true},
-    {"Share", 6, true},
+    {"#", 3, 0},
+    {"Samples", 11, 0},
+    {"Share", 6, 0},
+    {"Stall Reason", -18, 0},
+    {"Instructions", 15, 77},
+    {"Excess Sectors", 15, 61},
+    {"Share", 6, KP_LINE_WIDTH},
+    {"Excess Wavefronts", 17, KP_LINE_WIDTH},
+    {"Share", 6, KP_LINE_WIDTH},
 };
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 static bool is_shown(const struct kp_out *o, size_t column)
 {
-    return !columns[column].spare || kp_out_width(o) == KP_LINE_WIDTH;
+    return columns[column].needs <= kp_out_prose(o, 0);
 }
 
 static void print_row(struct kp_out *o, const char *const cells[COLUMNS])
@@ -270,7 +270,7 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
     char *place = describe(s, line);
     if (kp_out_has(o, place)) {
         kp_out_repeat(o, ' ', TEXT_INDENT - 2);
-        print_line_of_source(o, place, strlen(place), kp_out_width(o) - TEXT_INDENT + 2);
+        print_line_of_source(o, place, strlen(place), kp_out_prose(o, TEXT_INDENT - 2));
         kp_out_text(o, "\n", 1);
     }
     free(place);
@@ -279,7 +279,7 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
     if (text) {
         kp_out_repeat(o, ' ', TEXT_INDENT - 2);
         kp_out_text(o, "| ", 2);
-        print_line_of_source(o, text, len, kp_out_width(o) - TEXT_INDENT);
+        print_line_of_source(o, text, len, kp_out_prose(o, TEXT_INDENT));
         kp_out_text(o, "\n", 1);
     }
 }
@@ -471,7 +471,7 @@ static void print_mark(struct kp_out *o, const struct kp_source_map *s, const st
         return;
     }
     kp_out_text(o, "  - ", 4);
-    print_line_of_source(o, place, strlen(place), kp_out_width(o) - 4);
+    print_line_of_source(o, place, strlen(place), kp_out_prose(o, 4));
     kp_out_text(o, "\n", 1);
     free(place);
 }
@@ -515,7 +515,7 @@ static void print_ptx_mark(struct kp_out *o, const struct kp_code *c, uint32_t l
     if (!kp_out_has(o, n < 0 ? NULL : place))
         return;
     kp_out_text(o, "  - ", 4);
-    print_line_of_source(o, place, strlen(place), kp_out_width(o) - 4);
+    print_line_of_source(o, place, strlen(place), kp_out_prose(o, 4));
     kp_out_text(o, "\n", 1);
     free(place);
 }

@@ -99,6 +99,14 @@ has renamed '^  first kernel, averages of ' 1
 KPROF_RENAME_KERNELS=$tmp/names.yaml "$build/kprof" diff --show all "$tmp/s.kprof" "$tmp/s.kprof" >"$tmp/renamed"
 grep -q '^  first kernel (.*, launch ' "$tmp/renamed" || fail "KPROF_RENAME_KERNELS renames nothing in a comparison"
 grep -q '^  increment' "$tmp/renamed" && fail "a comparison has the old name of a kernel"
+# At 60 columns tables leave out what others tell nearly as well, rather than breaking each row.
+COLUMNS=60 "$build/kprof" report --page summary,source,pm "$source/examples/h200-demo.kprof" >"$tmp/narrow"
+has narrow '^    64.0 L2         49.3 transpose_naive(...)$' 1
+has narrow '^      1      24,938  74.6% long_scoreboard$' 1
+has narrow '^    L2 Throughput           %        89.15  %@' 1
+COLUMNS=60 "$build/kprof" report --print-details all "$source/tests/data/h200-source.kprof" >"$tmp/narrow"
+has narrow '^    IMAD  2,097,152 |#*|$' 1
+
 terminal() { # NAME COMMAND...: what the command writes to a terminal of $columns (90) columns
     TERMINAL_COLUMNS=${columns:-90} python3 - "$@" <<'END'
 import fcntl, os, pty, struct, sys, termios

@@ -566,6 +566,37 @@ static void no_line_is_wider_than_the_terminal(void **state)
             }
 }
 
+/* A rule of dashes that is broken has the rest of it below. */
+static bool has_broken_rule(const char *text)
+{
+    bool was = false;
+    for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
+        end = line + strcspn(line, "\n");
+        bool is =
+            strspn(line, " -") == (size_t)(end - line) && end - line > 4 && memchr(line, '-', (size_t)(end - line));
+        if (is && was)
+            return true;
+        was = is;
+    }
+    return false;
+}
+
+static void tables_are_laid_out_for_narrow_terminals(void **state)
+{
+    static char *const pages[] = {"KPROF_PAGE=details", "KPROF_PAGE=summary", "KPROF_PAGE=source",
+                                  "KPROF_PAGE=session", "KPROF_PAGE=raw",     "KPROF_PAGE=pm"};
+    (void)state;
+    for (size_t p = 0; p < sizeof pages / sizeof *pages; p++)
+        for (size_t width = 60; width <= 100; width += 10) {
+            struct kp_display d = DISPLAY(pages[p], "KPROF_PRINT_DETAILS=header");
+            d.width = width;
+            char *text = print_of(&d, STEPS);
+            if (has_broken_rule(text))
+                fail_msg("%s at %zu columns: a table is broken in\n%s", pages[p], width, text);
+            free(text);
+        }
+}
+
 /* What was broken is still there, but for blanks. */
 static void breaking_loses_nothing(void **state)
 {
@@ -757,6 +788,7 @@ int main(void)
         cmocka_unit_test(the_trace_tells_kernels_of_cutlass_apart),
         cmocka_unit_test(kernels_are_renamed),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
+        cmocka_unit_test(tables_are_laid_out_for_narrow_terminals),
         cmocka_unit_test(breaking_loses_nothing),
         cmocka_unit_test(colours_change_nothing_else),
         cmocka_unit_test(the_environment_tells_the_terminal),
