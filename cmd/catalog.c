@@ -17,6 +17,7 @@
 #include "collectors/providers/tables.h"
 #include "report/define/derive.h"
 #include "report/define/groups.h"
+#include "report/define/metric_words.h"
 #include "report/options/options.h"
 
 #ifdef KP_TOOLS_GLIBC_COMPAT_H
@@ -235,7 +236,7 @@ static int each_counted(struct kp_catalog *c, int (*fn)(const struct kp_catalog_
     return rc;
 }
 
-/* Describes a metric as the sections label it; else by its name. */
+/* Says what a metric is, in words of ours; else as the sections label it, or by its name. */
 static void describe(const char *name, const char **unit, char *text, size_t size)
 {
     size_t n;
@@ -245,9 +246,12 @@ static void describe(const char *name, const char **unit, char *text, size_t siz
         for (size_t i = 0; i < s->n_rows; i++)
             if (!strcmp(s->rows[i].metric, name)) {
                 *unit = strcmp(s->rows[i].unit, KP_UNIT_OF_CHIP) ? kp_row_unit(&s->rows[i]) : "";
-                snprintf(text, size, "%s", s->rows[i].label);
+                if (!kp_metric_words(name, text, size))
+                    snprintf(text, size, "%s", s->rows[i].label);
                 return;
             }
+    if (kp_metric_words(name, text, size))
+        return;
     const char *words = strstr(name, "__");
     snprintf(text, size, "%s", words ? words + 2 : name);
     for (char *p = text; *p; p++)

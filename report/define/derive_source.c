@@ -21,6 +21,8 @@ enum how {
     STEPS,     /* between the ratios of neighbouring instructions; a never executed one counts as 0 */
     BY_OPCODE, /* the metric, by basic opcode */
     BY_CATEGORY,
+    BY_SPACE, /* of instructions that access memory, others do not count */
+    BY_ACCESS,
     SAMPLES, /* of all reasons */
 };
 
@@ -163,13 +165,32 @@ static int most_first(const void *a, const void *b)
     return x->value < y->value ? 1 : x->value > y->value ? -1 : strcmp(x->key, y->key);
 }
 
-/* The opcode, or its category; NULL when not known. */
+static const struct memory_opcode {
+    const char *opcode, *space, *access;
+} memory_opcodes[] = {
+#define KP_MEMORY_OPCODE(opcode, space, access) {opcode, space, access},
+#include "report/define/memory_opcodes.def"
+};
+
+/* Returns what the opcode does with memory; "" for one that does not access it. */
+static const char *memory_key(const char *opcode, enum how how)
+{
+    for (size_t i = 0; i < sizeof memory_opcodes / sizeof *memory_opcodes; i++)
+        if (!strcmp(memory_opcodes[i].opcode, opcode))
+            return how == BY_SPACE ? memory_opcodes[i].space : memory_opcodes[i].access;
+    return "";
+}
+
+/* Returns what the mix tells instructions apart by; NULL when the opcode is not known, "" when it does not count. */
 static const char *key_of(const struct launch *l, const struct kp_code *code, uint32_t offset, enum how how)
 {
     const struct kp_instruction *i = kp_code_at(code, offset);
-    const char *opcode = i && i->opcode && *i->opcode ? i->opcode : NULL;
-    const char *category = opcode && how == BY_CATEGORY ? l->category(opcode) : opcode;
-    return category && !*category ? "Other" : category;
+    if (!i || !i->opcode || !*i->opcode)
+        return NULL;
+    if (how == BY_SPACE || how == BY_ACCESS)
+        return memory_key(i->opcode, how);
+    const char *category = how == BY_CATEGORY ? l->category(i->opcode) : i->opcode;
+    return *category ? category : "Other";
 }
 
 /* Lists executed counts, one entry an instruction. Sets *unknown where some have no opcode. */
@@ -181,7 +202,7 @@ static size_t list_shares(const struct launch *l, const struct computed *c, stru
         const uint64_t *values = kp_code_counts_find(s, c->counted);
         for (size_t i = 0; values && i < s->n_offsets; i++) {
             const char *key = values[i] ? key_of(l, &l->codes[k], s->offsets[i], c->how) : NULL;
-            if (key)
+            if (key && *key)
                 to[n++] = (struct share){key, (double)values[i]};
             *unknown |= values[i] && !key;
         }
@@ -219,12 +240,14 @@ static int set_mix(const struct launch *l, const char *metric, const char *unit,
     if (rc)
         goto out;
     n = put_together(shares, list_shares(l, c, shares, &unknown));
+    uint64_t sum = 0;
     for (size_t i = 0; i < n; i++) {
         keys[i] = shares[i].key;
         values[i] = shares[i].value;
+        sum += (uint64_t)shares[i].value;
     }
-    rc = unknown || !n ? kp_result_set_na(l->r, metric, no_opcodes)
-                       : kp_result_set_count(l->r, metric, unit, total(l, c->counted));
+    unknown |= !n && c->how != BY_SPACE && c->how != BY_ACCESS;
+    rc = unknown ? kp_result_set_na(l->r, metric, no_opcodes) : kp_result_set_count(l->r, metric, unit, sum);
     if (!rc && n && !unknown)
         rc = kp_result_set_instances(l->r, metric, keys, values, n);
 out:
@@ -275,6 +298,8 @@ static int set_computed(const struct launch *l, const struct kp_row *row, const 
         return kp_result_set_real(l->r, row->metric, unit, ratios(l, c));
     case BY_OPCODE:
     case BY_CATEGORY:
+    case BY_SPACE:
+    case BY_ACCESS:
         return set_mix(l, row->metric, unit, c);
     case SAMPLES:
         break;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report/define/derive.h"
+#include "report/define/metric_words.h"
 #include "report/html/assets.h"
 #include "report/html/parts.h"
 
@@ -89,13 +90,14 @@ static bool is_new(struct kp_html *h, size_t metric)
     return found;
 }
 
-/* Returns the number of a metric: its name, unit, and formula where it has one. */
+/* Returns the number of a metric: name, unit, formula where it has one, and what it is where that is known. */
 static size_t metric_of(struct kp_data *d, const char *name, const char *unit)
 {
     const struct kp_derived *derived = kp_derived_find(name);
-    char text[3 * sizeof "18446744073709551615,"];
-    snprintf(text, sizeof text, "[%zu,%zu,%zu]", kp_data_string(d, name), kp_data_string(d, unit),
-             kp_data_string(d, derived ? derived->expression : ""));
+    char text[4 * sizeof "18446744073709551615,"], words[256] = "";
+    kp_metric_words(name, words, sizeof words);
+    snprintf(text, sizeof text, "[%zu,%zu,%zu,%zu]", kp_data_string(d, name), kp_data_string(d, unit),
+             kp_data_string(d, derived ? derived->expression : ""), kp_data_string(d, words));
     return kp_data_add(d, KP_DATA_METRICS, text);
 }
 

@@ -126,10 +126,11 @@ def ptx(browser, fault, path, name):
 
 CELLS = """(() => {
   const data = JSON.parse(document.getElementById('data').textContent), tip = document.getElementById('tip');
-  const formulas = new Map(data.metrics.map(m => m.map(i => data.strings[i])).map(m => [m[0], m[2]]));
+  const formulas = new Map(data.metrics.map(m => m.map(i => data.strings[i])).map(m => [m[0], m]));
   return [...document.querySelectorAll('.grid-table [data-metric]')].map(n => {
     n.dispatchEvent(new PointerEvent('pointermove', {bubbles: true, clientX: 9, clientY: 9}));
-    return [n.dataset.metric, formulas.get(n.dataset.metric), tip.hidden ? '' : tip.innerText];
+    const [, , formula, words] = formulas.get(n.dataset.metric);
+    return [n.dataset.metric, formula, tip.hidden ? '' : tip.innerText, words];
   }); })()"""
 
 
@@ -140,8 +141,8 @@ def cells(browser, fault, path, name):
     rows = browser.run(CELLS)
     if len(rows) < 200 or not any(r[1] for r in rows):
         fault(f"{name}: {len(rows)} cells in tables, {sum(bool(r[1]) for r in rows)} with a formula")
-    for metric, formula, said in rows:
-        if not said.startswith(metric + "\n") or formula and "computed: " + formula not in said:
+    for metric, formula, said, words in rows:
+        if not said.startswith(metric + "\n" + words) or formula and "computed: " + formula not in said:
             fault(f"{name}: the cell of {metric} says {said!r}, with the formula {formula!r}")
             break
 

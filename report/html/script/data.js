@@ -4,7 +4,7 @@
  *
  * The data: tables whose elements name others by number (data.h).
  *   strings   texts; number 0 is ""
- *   metrics   [name, unit, formula]
+ *   metrics   [name, unit, formula, what it is]
  *   sections  [title, blocks]; a block is [kind, ...], of cells [label, metric, group, belongs to charts, unit]
  *   sets      numbers of metrics, in the order of the values of a launch in full
  *   keys      names of the instances of a metric

@@ -88,7 +88,7 @@ function valueIn(full, metric) {
 
 /* A cell with its value. */
 function cellIn(full, [label, metric, group, extra, unit]) {
-  const [name, own, formula] = data.metrics[metric].map(text), value = valueIn(full, metric);
+  const [name, own, formula, words] = data.metrics[metric].map(text), value = valueIn(full, metric);
   return {
     label: text(label),
     name,
@@ -97,12 +97,14 @@ function cellIn(full, [label, metric, group, extra, unit]) {
     extra,
     unit: own || text(unit),
     formula,
+    words,
     number: numberOf(value)
   };
 }
 
 function tipOfCell(cell) {
   const plain = plainOf(cell.value), lines = [cell.name];
+  if (cell.words) lines.push(cell.words);
   if (Array.isArray(plain))
     lines.push("no value: " + text(plain[0]));
   else if (plain !== undefined)

@@ -168,6 +168,16 @@ static void mixes_come_by_number(void **state)
     assert_instance(m, 0, "Other", 20480);
     assert_instance(m, 1, "Math", 12288);
     assert_instance(m, 2, "Control", 8192);
+    /* accesses of memory alone */
+    m = kp_result_find(&r, "memory_type");
+    assert_int_equal(m->count, 8192);
+    assert_string_equal(m->unit, "inst");
+    assert_int_equal(m->n_instances, 1);
+    assert_instance(m, 0, "Global", 8192);
+    m = kp_result_find(&r, "memory_access_type");
+    assert_int_equal(m->n_instances, 2);
+    assert_instance(m, 0, "Load", 4096);
+    assert_instance(m, 1, "Store", 4096);
     kp_result_free(&r);
     /* without code there is no mix, and a reason */
     kp_test_add_without_code(&r);
@@ -179,6 +189,7 @@ static void mixes_come_by_number(void **state)
     assert_int_equal(kp_derive_source(&r, NULL, NULL), 0);
     assert_int_equal(kp_result_find(&r, "sass__inst_executed_per_opcode")->kind, KP_VALUE_NA);
     assert_int_equal(kp_result_find(&r, "sass__inst_executed_per_opcode_category")->kind, KP_VALUE_NA);
+    assert_int_equal(kp_result_find(&r, "memory_type")->kind, KP_VALUE_NA);
     assert_value(&r, "derived__avg_thread_unexecuted_true", 32);
     kp_result_free(&r);
 }
