@@ -109,10 +109,25 @@ size_t kp_shown_len(const char *text, size_t len, bool *shown)
     return n ? n : 1;
 }
 
+size_t kp_plain_len(const char *text, size_t len)
+{
+    static const uint64_t each = UINT64_C(0x0101010101010101), high = 0x80 * each;
+    size_t at = 0;
+    uint64_t eight;
+    for (; at + sizeof(eight) <= len; at += sizeof(eight)) {
+        memcpy(&eight, text + at, sizeof(eight));
+        /* The high bit of a byte is set by one above 0x7e, or below ' '. A carry into its neighbour comes from such a
+         * byte alone. */
+        if ((eight | (eight + each) | (eight - ' ' * each)) & high)
+            break;
+    }
+    return at;
+}
+
 void kp_blank_controls(char *text, size_t len)
 {
     bool shown;
-    for (size_t i = 0, n; i < len; i += n) {
+    for (size_t i = kp_plain_len(text, len), n; i < len; i += n) {
         n = kp_shown_len(text + i, len - i, &shown);
         if (!shown)
             memset(text + i, ' ', n);

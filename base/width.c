@@ -51,8 +51,8 @@ size_t kp_width_of_char(const char *text, size_t len, size_t *bytes)
 
 size_t kp_width(const char *text)
 {
-    size_t columns = 0, bytes, len = strlen(text);
-    for (size_t at = 0; at < len; at += bytes)
+    size_t len = strlen(text), columns = kp_plain_len(text, len), bytes;
+    for (size_t at = columns; at < len; at += bytes)
         columns += kp_width_of_char(text + at, len - at, &bytes);
     return columns;
 }
@@ -60,6 +60,8 @@ size_t kp_width(const char *text)
 size_t kp_width_fit(const char *text, size_t len, size_t columns)
 {
     size_t at = 0, bytes;
+    if (len <= columns)
+        return len; /* no character has more columns than bytes */
     while (at < len) {
         size_t wide_by = kp_width_of_char(text + at, len - at, &bytes);
         if (wide_by > columns)

@@ -30,6 +30,8 @@ static size_t step(const char *text, size_t len, size_t *columns)
 static size_t fitting(const char *text, size_t len, size_t room)
 {
     size_t at = 0, used = 0, blank = 0, columns, n;
+    if (len <= room)
+        return len; /* no character has more columns than bytes */
     while (at < len) {
         n = step(text + at, len - at, &columns);
         if (used + columns > room)

@@ -50,6 +50,7 @@ static void characters_take_what_the_c_library_says(void **state)
     for (uint32_t code = 0x20; code < 0x30000; code++) {
         bool shown;
         size_t len = encode(code, text);
+        assert_true(kp_width_of_char(text, len, &bytes) <= bytes); /* a short text fits without a look */
         if (kp_shown_len(text, len, &shown) == len && shown &&
             wcwidth((wchar_t)code) > (int)kp_width_of_char(text, len, &bytes))
             fail_msg("U+%04X takes more than %zu columns", (unsigned)code, kp_width(text));
@@ -57,6 +58,23 @@ static void characters_take_what_the_c_library_says(void **state)
     assert_true(checked > 30000);
     setlocale(LC_CTYPE, "C");
     assert_int_equal(kp_width("\xe6\xa0\xb8"), 2); /* in any locale */
+}
+
+/* Each byte at each place of a text: what is passed over is printable ASCII, and of such text all but the last few. */
+static void plain_text_is_passed_over(void **state)
+{
+    char text[24];
+    (void)state;
+    for (int byte = 0; byte < 256; byte++)
+        for (size_t at = 0; at < sizeof text; at++) {
+            memset(text, at % 2 ? ' ' : '~', sizeof text);
+            text[at] = (char)byte;
+            size_t plain = kp_plain_len(text, sizeof text);
+            bool printable = byte >= 0x20 && byte < 0x7f;
+            assert_true(printable ? plain + 8 > sizeof text : plain <= at && plain + 8 > at);
+        }
+    assert_int_equal(kp_plain_len("a\x7f", 0), 0);
+    assert_true(kp_plain_len("plain", 5) <= 5);
 }
 
 static void text_is_measured_and_cut_by_columns(void **state)
@@ -102,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(characters_take_what_the_c_library_says),
+        cmocka_unit_test(plain_text_is_passed_over),
         cmocka_unit_test(text_is_measured_and_cut_by_columns),
         cmocka_unit_test(lines_are_broken_by_columns),
     };
