@@ -170,6 +170,8 @@ static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer
 static int ready(const struct kp_cupti *c)
 {
     run.c = c;
+    if (kp_cupti_lost())
+        return KP_CUPTI_LOST;
     if (run.registered)
         return 0;
     int rc = c->cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
@@ -197,6 +199,9 @@ int kp_activity_begin(const struct kp_cupti *c)
 
 int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n)
 {
+    *n = 0;
+    if (kp_cupti_lost())
+        return KP_CUPTI_LOST;
     run.records = records;
     run.n = 0;
     run.cap = cap;
@@ -218,7 +223,7 @@ bool kp_watch_available(const struct kp_cupti *c)
 uint64_t kp_watch_now(const struct kp_cupti *c)
 {
     uint64_t now = 0;
-    return c->cuptiGetTimestamp(&now) == CUPTI_SUCCESS ? now : 0;
+    return !kp_cupti_lost() && c->cuptiGetTimestamp(&now) == CUPTI_SUCCESS ? now : 0;
 }
 
 static int switch_kinds(const struct kp_cupti *c, bool on)
@@ -250,6 +255,8 @@ int kp_watch_begin(const struct kp_cupti *c, kp_record_sink *sink)
 
 int kp_watch_pause(const struct kp_cupti *c)
 {
+    if (kp_cupti_lost())
+        return KP_CUPTI_LOST;
     int rc = c->cuptiActivityFlushAll(ENDED_ONLY);
     int rc2 = switch_kinds(c, false);
     return rc ? rc : rc2;
@@ -257,11 +264,13 @@ int kp_watch_pause(const struct kp_cupti *c)
 
 int kp_watch_resume(const struct kp_cupti *c)
 {
-    return switch_kinds(c, true);
+    return kp_cupti_lost() ? KP_CUPTI_LOST : switch_kinds(c, true);
 }
 
 int kp_watch_flush(const struct kp_cupti *c, bool all)
 {
+    if (kp_cupti_lost())
+        return KP_CUPTI_LOST;
     return c->cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : ENDED_ONLY);
 }
 

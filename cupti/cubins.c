@@ -79,7 +79,7 @@ static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
     bool always = !aside && cubins.always && cubins.always(image, size);
     if (!image || (!cubins.most && !always))
         return; /* nobody needs its name, and computing it means reading the whole image */
-    if (cubins.c->cuptiGetCubinCrc(&get) == CUPTI_SUCCESS) {
+    if (!kp_cupti_lost() && cubins.c->cuptiGetCubinCrc(&get) == CUPTI_SUCCESS) {
         *crc = get.cubinCrc;
         keep((uint32_t)get.cubinCrc, image, size, always);
     }

@@ -40,6 +40,15 @@ int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, 
  * without memory libcupti ends the process by an exception that nobody can catch. */
 int kp_cupti_room(void);
 
+/* Gives CUPTI up for this process: from now on what would count, sample or record fails with KP_CUPTI_LOST. Any thread.
+ * KP_VENDOR: when CUPTI 13.0 cannot end PC sampling, as another process counts, it has freed what its other parts use.
+ * Activity records and the question for available counters then read through null pointers. */
+void kp_cupti_lose(void);
+/* Whether it is given up. */
+bool kp_cupti_lost(void);
+/* Takes that back, as tests need several libraries in a process. */
+void kp_cupti_forget_loss(void);
+
 /* Prints into a malloc'ed string; NULL without memory. */
 char *kp_cupti_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -378,10 +378,31 @@ bool kp_cupti_denied(void)
     return atomic_load(&denied);
 }
 
+static atomic_bool lost;
+
+void kp_cupti_lose(void)
+{
+    atomic_store(&lost, true);
+}
+
+void kp_cupti_forget_loss(void)
+{
+    atomic_store(&lost, false);
+}
+
+bool kp_cupti_lost(void)
+{
+    return atomic_load(&lost);
+}
+
 char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
 {
     const char *name = NULL;
     char unknown[40];
+    if (code == KP_CUPTI_LOST)
+        return kp_cupti_text("%s: CUPTI could not end its sampling, and counts nothing more in this process; another "
+                             "process may have counted on this GPU: end it, or run this program after it",
+                             what);
     if (code < 0)
         return kp_cupti_text("%s: %s", what, strerror(-code));
     if (code == KP_CUPTI_NO_PERMISSION) {

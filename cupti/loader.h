@@ -7,6 +7,7 @@
 #ifndef KP_CUPTI_LOADER_H
 #define KP_CUPTI_LOADER_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -37,6 +38,9 @@ void kp_cupti_free(struct kp_cupti *c);
 /* Return "13.0" from the API version, or ""; and the file that was opened. Valid as long as `c`. */
 const char *kp_cupti_version(const struct kp_cupti *c);
 const char *kp_cupti_path(const struct kp_cupti *c);
+
+/* The code of all that would count or sample after CUPTI had to be given up, see cupti/internal.h. */
+enum { KP_CUPTI_LOST = -ENOTRECOVERABLE };
 
 /* Explains a CUPTI code (or a negative errno) to a user, with the remedy. `what` names the operation. Returns
  * malloc'ed text, NULL without memory. */

@@ -170,6 +170,8 @@ int kp_pcsamp_open(const struct kp_cupti *c, CUcontext ctx, int interval, size_t
     *out = NULL;
     if (!available(c))
         return -ENOSYS;
+    if (kp_cupti_lost())
+        return KP_CUPTI_LOST;
     struct kp_pcsamp *p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
@@ -207,18 +209,21 @@ void kp_pcsamp_abandon(struct kp_pcsamp *p)
     free(p);
 }
 
-void kp_pcsamp_close(struct kp_pcsamp *p)
+int kp_pcsamp_close(struct kp_pcsamp *p)
 {
     if (!p)
-        return;
+        return 0;
     CUpti_PCSamplingDisableParams disable = {.size = CUpti_PCSamplingDisableParamsSize, .ctx = p->ctx};
-    if (!p->c->cuptiPCSamplingDisable(&disable)) {
+    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)p->c->cuptiPCSamplingDisable(&disable);
+    if (!rc) {
         kp_pcsamp_abandon(p);
-        return;
+        return 0;
     }
+    kp_cupti_lose();
     p->next = atomic_load(&kept);
     while (!atomic_compare_exchange_weak(&kept, &p->next, p))
         ;
+    return rc;
 }
 
 int kp_pcsamp_start(struct kp_pcsamp *p)

@@ -37,7 +37,7 @@ int kp_pm_availability(const struct kp_cupti *c, int ordinal, uint8_t **image, s
     KP_PARAMS(CUpti_PmSampling_GetCounterAvailability_Params, p);
     *image = NULL;
     p.deviceIndex = (size_t)ordinal;
-    int rc = c->cuptiPmSamplingGetCounterAvailability(&p);
+    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiPmSamplingGetCounterAvailability(&p);
     if (rc)
         return rc;
     *size = p.counterAvailabilityImageSize;
@@ -62,7 +62,7 @@ int kp_pm_open(const struct kp_cupti *c, int ordinal, struct kp_pm **out)
         return -ENOMEM;
     p->c = c;
     e.deviceIndex = (size_t)ordinal;
-    int rc = c->cuptiPmSamplingEnable(&e);
+    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiPmSamplingEnable(&e);
     if (rc) {
         free(p);
         return rc;

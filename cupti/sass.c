@@ -12,10 +12,11 @@ struct kp_sass {
     const char **names; /* CUPTI owns the strings */
     uint64_t *ids;
     size_t n;
+    CUcontext owner; /* where CUPTI has memory for the list; NULL: CUPTI had the list, and takes none again */
     struct kp_sass *next;
 };
 
-/* The lists in use, one a device, as CUPTI has no context for them either. */
+/* The lists made so far, one a device, as CUPTI has no context for them either. */
 static struct kp_sass *configured;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_SASS];
 
@@ -23,7 +24,7 @@ static bool available(const struct kp_cupti *c)
 {
     return c->cuptiSassMetricsGetNumOfMetrics && c->cuptiSassMetricsGetMetrics && c->cuptiSassMetricsSetConfig &&
            c->cuptiSassMetricsEnable && c->cuptiSassMetricsDisable && c->cuptiSassMetricsGetDataProperties &&
-           c->cuptiSassMetricsFlushData;
+           c->cuptiSassMetricsFlushData && c->cuptiSassMetricsUnsetConfig;
 }
 
 /* Lists the SASS metrics; *details is malloc'ed. */
@@ -118,8 +119,8 @@ static int set_config(const struct kp_sass *s)
     return rc;
 }
 
-static int make_list(const struct kp_cupti *c, const char *chip, int ordinal, const char *const *names, size_t n,
-                     struct kp_sass **out)
+static int make_list(const struct kp_cupti *c, CUcontext ctx, const char *chip, int ordinal, const char *const *names,
+                     size_t n, struct kp_sass **out)
 {
     struct kp_sass *s = calloc(1, sizeof(*s));
     if (!s)
@@ -133,24 +134,45 @@ static int make_list(const struct kp_cupti *c, const char *chip, int ordinal, co
         free_list(s);
         return rc;
     }
+    s->owner = ctx;
     s->next = configured;
     configured = *out = s;
     return 0;
 }
 
-int kp_sass_configure(const struct kp_cupti *c, const char *chip, int ordinal, const char *const *names, size_t n,
-                      struct kp_sass **out)
+int kp_sass_configure(const struct kp_cupti *c, CUcontext ctx, const char *chip, int ordinal, const char *const *names,
+                      size_t n, struct kp_sass **out)
 {
     int rc = 0;
     *out = NULL;
+    if (kp_cupti_lost())
+        return KP_CUPTI_LOST;
     kp_lock_take(lock, KP_FOREVER);
     for (struct kp_sass *s = configured; s && !*out; s = s->next)
         if (s->ordinal == ordinal && s->c == c)
             *out = s;
     if (!*out)
-        rc = make_list(c, chip, ordinal, names, n, out);
+        rc = make_list(c, ctx, chip, ordinal, names, n, out);
+    else if (!(*out)->owner) {
+        rc = KP_SASS_OVER;
+        *out = NULL;
+    }
     kp_lock_give(lock);
     return rc;
+}
+
+void kp_sass_release(struct kp_sass *s, CUcontext ctx)
+{
+    KP_PARAMS(CUpti_SassMetricsUnsetConfig_Params, unset);
+    if (!s)
+        return;
+    unset.deviceIndex = (uint32_t)s->ordinal;
+    kp_lock_take(lock, KP_FOREVER);
+    if (s->owner == ctx) {
+        s->c->cuptiSassMetricsUnsetConfig(&unset);
+        s->owner = NULL;
+    }
+    kp_lock_give(lock);
 }
 
 const char *const *kp_sass_metrics(const struct kp_sass *s, size_t *n)

@@ -41,7 +41,8 @@ struct kp_pcsamp_totals {
 /* Opens sampling. `interval`: KP_PCSAMP_INTERVAL_AUTO, or 0 to KP_PCSAMP_INTERVAL_MAX for 2^(5 + interval) cycles.
  * `buffer`: byte of device memory for samples; 0 = the library's choice. */
 int kp_pcsamp_open(const struct kp_cupti *c, CUcontext ctx, int interval, size_t buffer, struct kp_pcsamp **out);
-void kp_pcsamp_close(struct kp_pcsamp *p);
+/* Ends sampling. After an error CUPTI counts no more in this process: KP_CUPTI_LOST. */
+int kp_pcsamp_close(struct kp_pcsamp *p);
 /* Frees the host's memory after the context is gone. */
 void kp_pcsamp_abandon(struct kp_pcsamp *p);
 int kp_pcsamp_start(struct kp_pcsamp *p);
@@ -62,12 +63,19 @@ int kp_pcsamp_take(struct kp_pcsamp *p, struct kp_pcsamp_totals *totals,
  */
 struct kp_sass;
 
+/* The code where the list's context has ended, see kp_sass_release. */
+enum { KP_SASS_OVER = -ESTALE };
+
 /* Returns the SASS metrics of `chip`; *names is malloc'ed, its strings are CUPTI's. */
 int kp_sass_names(const struct kp_cupti *c, const char *chip, const char ***names, size_t *n);
 /* Configures device `ordinal` for the metrics of `names` that the chip has. The first call for a device decides,
- * later ones return the same list; any thread. */
-int kp_sass_configure(const struct kp_cupti *c, const char *chip, int ordinal, const char *const *names, size_t n,
-                      struct kp_sass **out);
+ * later ones return the same list; any thread. `ctx` is the current context, a context of the device. */
+int kp_sass_configure(const struct kp_cupti *c, CUcontext ctx, const char *chip, int ordinal, const char *const *names,
+                      size_t n, struct kp_sass **out);
+/* Takes the list back from CUPTI before `ctx` ends, if its memory for the list is there. NULL: does nothing. From then
+ * on kp_sass_configure gives KP_SASS_OVER for the device. KP_VENDOR: CUPTI 13.0 keeps the memory until the process
+ * exits. If its context is gone then, the process ends by SIGSEGV. It takes no second list: "out of memory". */
+void kp_sass_release(struct kp_sass *s, CUcontext ctx);
 /* Returns the configured metrics; *n receives their number. */
 const char *const *kp_sass_metrics(const struct kp_sass *s, size_t *n);
 /* Counts all instructions launched on `ctx` between begin and end, by patched code. Use it for each launch

@@ -11,14 +11,14 @@
 int kp_target_init(const struct kp_cupti *c)
 {
     KP_PARAMS(CUpti_Profiler_Initialize_Params, p);
-    return c->cuptiProfilerInitialize(&p);
+    return kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiProfilerInitialize(&p);
 }
 
 int kp_target_chip(const struct kp_cupti *c, int ordinal, const char **chip)
 {
     KP_PARAMS(CUpti_Device_GetChipName_Params, p);
     p.deviceIndex = (size_t)ordinal;
-    int rc = c->cuptiDeviceGetChipName(&p);
+    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiDeviceGetChipName(&p);
     *chip = rc ? NULL : p.pChipName;
     return rc;
 }
@@ -28,6 +28,8 @@ int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **im
     KP_PARAMS(CUpti_Profiler_GetCounterAvailability_Params, p);
     *image = NULL;
     p.ctx = ctx;
+    if (kp_cupti_lost())
+        return KP_CUPTI_LOST;
     int rc = c->cuptiProfilerGetCounterAvailability(&p);
     if (rc)
         return rc;
@@ -46,12 +48,12 @@ int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **im
 
 int kp_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id)
 {
-    return c->cuptiGetContextId(ctx, id);
+    return kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiGetContextId(ctx, id);
 }
 
 int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id)
 {
-    return c->cuptiGetStreamIdEx(ctx, stream, per_thread, id);
+    return kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiGetStreamIdEx(ctx, stream, per_thread, id);
 }
 
 struct kp_image {
@@ -188,7 +190,7 @@ int kp_range_open(const struct kp_cupti *c, CUcontext ctx, struct kp_range **out
         return -ENOMEM;
     r->c = c;
     e.ctx = ctx;
-    int rc = kp_cupti_room();
+    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : kp_cupti_room();
     if (!rc)
         rc = c->cuptiRangeProfilerEnable(&e);
     if (rc) {
@@ -213,7 +215,7 @@ int kp_range_close(struct kp_range *r)
     bool last;
     int rc = kp_range_stop(r, &last);
     p.pRangeProfilerObject = r->object;
-    if (!r->running)
+    if (!r->running && !kp_cupti_lost())
         rc = r->c->cuptiRangeProfilerDisable(&p);
     kp_range_abandon(r);
     return rc;
@@ -261,13 +263,13 @@ static int configure(struct kp_range *r, enum kp_range_mode mode, struct kp_imag
 
 int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
 {
-    int rc = empty(r, i);
+    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : empty(r, i);
     return rc ? rc : configure(r, mode, i, CUPTI_UserReplay, 0);
 }
 
 int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, size_t pass)
 {
-    int rc = pass ? 0 : empty(r, i);
+    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : pass ? 0 : empty(r, i);
     return rc ? rc : configure(r, mode, i, CUPTI_ApplicationReplay, pass);
 }
 
@@ -275,7 +277,7 @@ int kp_range_start(struct kp_range *r)
 {
     KP_PARAMS(CUpti_RangeProfiler_Start_Params, p);
     p.pRangeProfilerObject = r->object;
-    int rc = r->c->cuptiRangeProfilerStart(&p);
+    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)r->c->cuptiRangeProfilerStart(&p);
     r->running = !rc;
     r->pushed = 0;
     return rc;

@@ -11,6 +11,7 @@ struct pcsamp {
     struct kp_pcsamp *sampler;
     bool sampling;   /* sampling has started */
     size_t *reasons; /* their indices in the gathered names */
+    int stuck;       /* CUPTI could not end it: nothing is sampled again */
 };
 
 static struct pcsamp *own(const struct kp_providers *x)
@@ -47,6 +48,8 @@ static int pcsamp_watch(struct kp_providers *x)
 {
     const struct kp_providers_setup *s = &x->setup;
     struct pcsamp *p = own(x);
+    if (p->stuck)
+        return p->stuck;
     return p->sampler ? 0 : kp_pcsamp_open(s->cupti, s->ctx, s->pcsamp_interval, s->pcsamp_buffer, &p->sampler);
 }
 
@@ -103,7 +106,8 @@ static void pcsamp_end(struct kp_providers *x)
     if (p->sampling)
         kp_pcsamp_stop(p->sampler);
     p->sampling = false;
-    kp_pcsamp_close(p->sampler);
+    int rc = kp_pcsamp_close(p->sampler);
+    p->stuck = p->stuck ? p->stuck : rc;
     p->sampler = NULL;
 }
 

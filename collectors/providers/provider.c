@@ -44,6 +44,8 @@ void kp_provider_complain(struct kp_providers *x, const struct kp_provider *p, b
 {
     size_t k = kp_provider_number(x, p);
     free(x->why[k]);
-    x->why[k] = (begins ? kp_library_explain_begin : kp_library_explain)(x->setup.cupti, p->what, rc);
+    x->why[k] = p->explain ? p->explain(x, rc) : NULL;
+    if (!x->why[k])
+        x->why[k] = (begins ? kp_library_explain_begin : kp_library_explain)(x->setup.cupti, p->what, rc);
     kp_provider_tell_once(x, p, KP_TOLD_FAILURE, x->why[k] ? strdup(x->why[k]) : NULL);
 }

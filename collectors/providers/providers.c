@@ -160,6 +160,7 @@ void kp_providers_watch(struct kp_providers *x)
         if (!rc)
             continue;
         kp_provider_complain(x, x->rows[k], true, rc);
+        lose(x, k, 0, x->why[k]);
         x->rows[k]->end(x);
         x->gone[k] = true;
     }

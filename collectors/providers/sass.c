@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "collectors/providers/provider.h"
 #include "cupti/source.h"
 
@@ -45,7 +46,8 @@ static int sass_begin(struct kp_providers *x)
     size_t n;
     for (size_t i = 0; i < COUNTED; i++)
         names[i] = counted[i].metric;
-    int rc = kp_sass_configure(x->setup.cupti, x->setup.chip, x->setup.ordinal, names, COUNTED, &own(x)->list);
+    int rc =
+        kp_sass_configure(x->setup.cupti, x->setup.ctx, x->setup.chip, x->setup.ordinal, names, COUNTED, &own(x)->list);
     if (rc)
         return rc;
     /* The names of one list are new, so they are consecutive. */
@@ -95,6 +97,20 @@ static void sass_end(struct kp_providers *x)
     own(x)->open = false;
 }
 
+static void sass_close(struct kp_providers *x, bool alive)
+{
+    if (alive)
+        kp_sass_release(own(x)->list, x->setup.ctx);
+}
+
+static char *sass_explain(const struct kp_providers *x, int code)
+{
+    (void)x;
+    return code == KP_SASS_OVER ? kp_strdup("instructions are not counted: CUPTI does so no more on a device once the "
+                                            "program has ended the first context that it did so in")
+                                : NULL;
+}
+
 const struct kp_provider kp_provider_sass = {
     .bit = KP_PROVIDER_SASS,
     .what = "instructions are not counted",
@@ -104,4 +120,6 @@ const struct kp_provider kp_provider_sass = {
     .before = sass_before,
     .after = sass_after,
     .end = sass_end,
+    .close = sass_close,
+    .explain = sass_explain,
 };

@@ -260,6 +260,25 @@ faults() {
     # Code without an image has no lines, and the rest of its values.
     warnings=0 missing cuptiGetCubinCrc
     expect "no CRC: samples" "$samples" $LAUNCHES
+    # After this one CUPTI must be left alone, by later windows and later contexts, too: it has taken parts of itself down.
+    for p in p_direct "p_window reset"; do
+        # shellcheck disable=SC2086
+        KPROF_TIMELINE=on KPROF_WINDOW=4 both "sampling that does not end, $p" \
+            env FAKE_FAIL=cuptiPCSamplingDisable:999 "$programs/"$p
+        grep -q '^==WARNING== .*: CUPTI could not end its sampling' "$tmp/report" ||
+            { fail "sampling that does not end, $p: no word of it"; show; }
+    done
+}
+
+# A context that ends takes CUPTI's list of what is counted by instruction with it, before the process would trip over it.
+contexts() {
+    for end in reset release destroy; do
+        both "contexts: $end" "$programs/p_exit" $end
+    done
+    both "a context after another" "$programs/p_window" reset
+    expect "a context after another: lists" "$(grep -c '^calls .* cuptiSassMetricsSetConfig 1$' "$tmp/kprof.log")" 1
+    grep -q '^==WARNING== instructions are not counted: CUPTI does so no more' "$tmp/report" ||
+        { fail "a context after another: no word of what it lacks"; show; }
 }
 
 # A launch that the driver refuses when it is made again. In the pass of one kind the launches from there on miss what
@@ -315,7 +334,7 @@ killed() {
 # Under a sanitiser the programs that the others have run are enough: each of them takes minutes there.
 programs_too="harmless_windows harmless"
 [ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && programs_too=
-these="$programs_too faults sections pages intervals refusals stored killed"
+these="$programs_too faults contexts sections pages intervals refusals stored killed"
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) these="sections killed" ;; esac
 for part in $these; do
     beside "$part"

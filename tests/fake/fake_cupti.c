@@ -57,6 +57,21 @@ static void unlock(const struct fake_cuda_api **api)
         pthread_mutex_unlock(&own_lock);
 }
 
+/* After it has failed to end PC sampling, the real library reads through null pointers. */
+static bool torn_down;
+
+static void need_whole(const char *function)
+{
+    if (torn_down)
+        fake_misuse("%s: PC sampling could not be ended before", function);
+}
+
+static inline void need_usable(CUcontext ctx, const char *function)
+{
+    need_whole(function);
+    fake_need_live(ctx, function);
+}
+
 #define LOCKED() const struct fake_cuda_api *lock_ __attribute__((cleanup(unlock), unused)) = lock()
 
 /* The real library's handler flushes the program's output, too. */
@@ -354,6 +369,7 @@ CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
     struct timespec ts;
 
     COUNT_CALL();
+    need_whole(__func__);
     clock_gettime(CLOCK_REALTIME, &ts);
     *timestamp = (uint64_t)ts.tv_sec * 1000000000u + ts.tv_nsec;
     return CUPTI_SUCCESS;
@@ -362,7 +378,7 @@ CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
 CUptiResult cuptiGetContextId(CUcontext ctx, uint32_t *id)
 {
     COUNT_CALL();
-    fake_need_live(ctx, __func__);
+    need_usable(ctx, __func__);
     *id = (uint32_t)fake_driver()->context_id(ctx);
     return CUPTI_SUCCESS;
 }
@@ -371,7 +387,7 @@ CUptiResult cuptiGetDeviceId(CUcontext ctx, uint32_t *id)
 {
     COUNT_CALL();
     ctx = ctx ? ctx : fake_driver()->context_current();
-    fake_need_live(ctx, __func__);
+    need_usable(ctx, __func__);
     *id = (uint32_t)fake_driver()->context_device(ctx);
     return CUPTI_SUCCESS;
 }
@@ -405,7 +421,7 @@ CUptiResult cuptiGetStreamIdEx(CUcontext ctx, CUstream stream, uint8_t per_threa
 {
     COUNT_CALL();
     ctx = ctx ? ctx : fake_driver()->context_current();
-    fake_need_live(ctx, __func__);
+    need_usable(ctx, __func__);
     if (stream == CU_STREAM_LEGACY || (!stream && !per_thread)) {
         *id = LEGACY_STREAM_ID;
         return CUPTI_SUCCESS;
@@ -423,6 +439,7 @@ CUptiResult cuptiGetStreamIdEx(CUcontext ctx, CUstream stream, uint8_t per_threa
 CUptiResult cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params *params)
 {
     ENTER(params, CUpti_Profiler_Initialize_Params);
+    need_whole(__func__);
     if (!fake_driver() || !fake_driver()->initialised())
         return CUPTI_ERROR_NOT_INITIALIZED;
     initialised = true;
@@ -439,6 +456,7 @@ CUptiResult cuptiProfilerDeInitialize(CUpti_Profiler_DeInitialize_Params *params
 CUptiResult cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params *params)
 {
     ENTER(params, CUpti_Device_GetChipName_Params);
+    need_whole(__func__);
     if (!fake_driver())
         return CUPTI_ERROR_NOT_INITIALIZED;
     params->pChipName = fake_driver()->chip_name((int)params->deviceIndex);
@@ -462,7 +480,7 @@ CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailab
     ENTER(params, CUpti_Profiler_GetCounterAvailability_Params);
     if (!initialised)
         return CUPTI_ERROR_NOT_INITIALIZED;
-    fake_need_live(params->ctx ? params->ctx : fake_driver()->context_current(), __func__);
+    need_usable(params->ctx ? params->ctx : fake_driver()->context_current(), __func__);
     if (params->pCounterAvailabilityImage) {
         if (params->counterAvailabilityImageSize < sizeof(image))
             return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
@@ -504,7 +522,7 @@ static CUpti_RangeProfiler_Object *object_of(CUpti_RangeProfiler_Object *given, 
         fake_misuse("%s: not a range profiler object", function);
     if (object->disabled)
         fake_misuse("%s: the range profiler was disabled", function);
-    fake_need_live(object->ctx, function);
+    need_usable(object->ctx, function);
     return object;
 }
 
@@ -647,7 +665,7 @@ CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params *params)
     LOCKED();
     if (!initialised)
         return CUPTI_ERROR_NOT_INITIALIZED;
-    fake_need_live(params->ctx, __func__);
+    need_usable(params->ctx, __func__);
     for (object = objects; object; object = object->next)
         if (object->ctx == params->ctx && !object->disabled)
             fake_misuse("%s: the context has a range profiler already", __func__);

@@ -93,7 +93,8 @@ for launch in launches:
         seen[limit] = taken, local, m["sm__maximum_warps_per_active_cycle_pct"]
         if taken > limit:
             wrong.append(f"{launch['name']} {v['name']}: {taken} registers")
-        if limit == 255 and taken != m.get("launch__registers_unlimited"):
+        # A generous limit may make the compiler take more than without one: 56 for 32, seen with driver 580.
+        if limit == 255 and taken < (m.get("launch__registers_unlimited") or 0):
             wrong.append(f"{launch['name']}: {taken} registers with 255, {m.get('launch__registers_unlimited')} without a limit")
     if launch["name"].startswith("tiles") and len(seen) == len(limits):
         if not (seen[32][0] < seen[255][0] and seen[32][1] > seen[255][1] and seen[32][2] > seen[255][2]):

@@ -133,6 +133,7 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
 {
     COUNT_CALL();
     LOCKED();
+    need_whole(__func__);
     if (!request || !complete)
         return CUPTI_ERROR_INVALID_PARAMETER;
     request_buffer = request;
@@ -150,6 +151,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 {
     COUNT_CALL();
     LOCKED();
+    need_whole(__func__);
     if (!is_known(kind))
         return CUPTI_ERROR_INVALID_KIND;
     if (!fake_driver())
@@ -164,6 +166,7 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
     COUNT_CALL();
     LOCKED();
+    need_whole(__func__);
     if (!is_known(kind))
         return CUPTI_ERROR_INVALID_KIND;
     kinds_on[kind] = false;
@@ -190,6 +193,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 
     COUNT_CALL();
     LOCKED();
+    need_whole(__func__);
     (void)flag;
     while (request_buffer && done < n_noted) {
         size_t size = 0, max_records = 0, n = n_noted - done;

@@ -77,7 +77,7 @@ static struct pc_sampler *pc_samplers;
     COUNT_CALL();                                                                                                      \
     SIZED(params, type);                                                                                               \
     LOCKED();                                                                                                          \
-    fake_need_live((params)->ctx, __func__)
+    need_usable((params)->ctx, __func__)
 
 static struct pc_sampler *pc_sampler_of(CUcontext ctx)
 {
@@ -492,7 +492,7 @@ CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams *params)
     LOCKED();
 
     SIZED(params, CUpti_PCSamplingDisableParams);
-    fake_need_live(params->ctx, __func__);
+    need_usable(params->ctx, __func__);
     s = enabled_sampler(params->ctx, __func__);
     failed = fake_count(&counter, &injected); /* it is off all the same */
     if (!failed && SAMPLING(s, SAMPLING_DATA_BUFFER))
@@ -502,6 +502,7 @@ CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams *params)
     s->enabled = false;
     forget_names(s);
     set_pace(s->ctx);
+    torn_down |= failed;
     return failed ? (CUptiResult)injected : result;
 }
 

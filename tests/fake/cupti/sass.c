@@ -265,6 +265,7 @@ struct sass_metric {
 /* Of one device. */
 static struct {
     bool was_set, set;
+    CUcontext owner; /* of the memory that it needs, which it frees when the process exits */
     struct sass_metric metrics[MOST_SASS_METRICS];
     size_t n_metrics;
 } sass_devices[MOST_DEVICES];
@@ -327,6 +328,7 @@ CUptiResult cuptiSassMetricsSetConfig(CUpti_SassMetricsSetConfig_Params *params)
         result = read_config(&params->pConfigs[i], list, n, &sass_devices[device].metrics[i]);
     sass_devices[device].n_metrics = params->numOfMetricConfig;
     sass_devices[device].set = sass_devices[device].was_set = !result;
+    sass_devices[device].owner = fake_driver()->context_current();
     return result;
 }
 
@@ -340,6 +342,13 @@ CUptiResult cuptiSassMetricsUnsetConfig(CUpti_SassMetricsUnsetConfig_Params *par
         return CUPTI_ERROR_INVALID_OPERATION;
     sass_devices[params->deviceIndex].set = false;
     return CUPTI_SUCCESS;
+}
+
+__attribute__((destructor)) static void free_memory(void)
+{
+    for (size_t i = 0; i < MOST_DEVICES; i++)
+        if (sass_devices[i].set && fake_driver()->context_state(sass_devices[i].owner) == FAKE_DESTROYED)
+            fake_misuse("exit: the context that SASS metrics were configured in is gone");
 }
 
 /* --- counts --- */
@@ -374,7 +383,7 @@ static CUcontext sass_context(CUcontext given, const char *function)
 {
     CUcontext ctx = given ? given : fake_driver() ? fake_driver()->context_current() : NULL;
 
-    fake_need_live(ctx, function);
+    need_usable(ctx, function);
     return ctx;
 }
 

@@ -115,6 +115,18 @@ static const char lost_list[] = "smsp__pcsamp_dropped_samples,"
 
 static struct kp_plan *plan;
 
+/* A context that lives as long as the process has the list of SASS metrics: it would go with the first test's. */
+static void keep_list(void)
+{
+    static const char *const names[] = {
+#define KP_SASS(metric, shown, unit) metric,
+#include "collectors/providers/sass_metrics.def"
+    };
+    struct kp_sass *list;
+    assert_int_equal(
+        kp_sass_configure(&cupti, kp_test_context(), chip, 0, names, sizeof(names) / sizeof(*names), &list), 0);
+}
+
 static int open_library(void **state)
 {
     char *err = NULL;
@@ -496,6 +508,7 @@ static void test_sass_configuration_fails(void **state)
         check_results(KP_PROVIDER_SASS);
         check_complaints(0);
     }
+    keep_list();
 }
 
 static void test_windows(void **state)
@@ -1004,7 +1017,6 @@ static const struct {
     {"pc-start", KP_PROVIDER_PCSAMP, true},
     {"pc-data", KP_PROVIDER_PCSAMP, false},
     {"pc-stop", 0, false},
-    {"pc-off", 0, false},
     {"sass-on", KP_PROVIDER_SASS, false},
     {"sass-size", KP_PROVIDER_SASS, false},
     {"sass-flush", KP_PROVIDER_SASS, false},
@@ -1076,6 +1088,35 @@ static void test_every_failure(void **state)
     for (size_t f = 0; f < sizeof(failing) / sizeof(*failing); f++)
         if (!fail_everywhere(f))
             fail_msg("%s is not called", failing[f].word);
+}
+
+/* When sampling cannot be ended, nothing of CUPTI but what puts memory back is called again, and the reason is told. */
+static void test_sampling_that_does_not_end(void **state)
+{
+    (void)state;
+    for (int nth = 1; nth <= 2; nth++) {
+        open_collector();
+        kp_test_window_of("AiC");
+        run_first();
+        kp_test_fail("pc-off", 1, FAILS);
+        kp_collector_replay(t.c, &w->job, &t.out);
+        kp_collector_drop(t.c);
+        kp_test_window_check_memory();
+        assert_null(t.out.counters);
+        assert_non_null(strstr(t.out.note, "CUPTI could not end its sampling"));
+        kp_test_fail("pc-off", 1, 0);
+        kp_test_forget_calls();
+        free_results();
+        char *why = NULL;
+        assert_int_equal(kp_collector_save(t.c, &why), 0);
+        kp_collector_drop(t.c);
+        kp_test_calls("pc-on pc-off enable config start sass-on pm-on", "");
+        check_complaints(KP_PROVIDER_PCSAMP);
+        kp_collector_close(t.c, true);
+        t.c = NULL;
+        kp_test_calls("pc-off disable", "");
+        kp_cupti_forget_loss();
+    }
 }
 
 static CUpti_PmSampling_Object *running; /* the sampler that was not stopped */
@@ -1609,6 +1650,7 @@ int main(void)
         ON_FAKE(test_single_kinds),
         ON_FAKE(test_without_counters),
         ON_FAKE(test_every_failure),
+        ON_FAKE(test_sampling_that_does_not_end),
         ON_FAKE(test_sampler_that_does_not_stop),
         ON_FAKE(test_counters_that_are_not_given_up),
         ON_FAKE(test_all_fail),

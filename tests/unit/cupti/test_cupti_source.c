@@ -573,21 +573,64 @@ static CUptiResult CUPTIAPI note_records(CUpti_PCSamplingConfigurationInfoParams
     return t.fake->cuptiPCSamplingSetConfigurationAttribute(p);
 }
 
-/* A library that does not end the sampling goes on with the records that it was given. */
-static void test_end_fails(void **state)
+/* Nothing of CUPTI that the failure may have taken down is called again: the fake would end the process. */
+static void check_given_up(void)
 {
-    (void)state;
-    t.cupti.cuptiPCSamplingSetConfigurationAttribute = note_records;
-    let_fail("cuptiPCSamplingDisable");
-    open_sampling(0, 0);
-    kp_pcsamp_close(t.pcsamp);
-    let_fail(NULL);
-    assert_int_equal(remaining->size,
-                     sizeof(*remaining)); /* freed memory has other bytes there, and ASan ends the test */
+    struct kp_range *range;
+    struct kp_pm *pm;
+    struct kp_sass *s;
+    struct kp_executed records[1];
+    const char *name;
+    uint8_t *image;
+    uint32_t id;
+    size_t n = 1;
+    assert_int_equal(kp_target_init(&t.cupti), KP_CUPTI_LOST);
+    assert_int_equal(kp_target_chip(&t.cupti, 0, &name), KP_CUPTI_LOST);
+    assert_int_equal(kp_pcsamp_open(&t.cupti, t.ctx, 0, 0, &t.pcsamp), KP_CUPTI_LOST);
+    assert_int_equal(kp_range_open(&t.cupti, t.ctx, &range), KP_CUPTI_LOST);
+    assert_int_equal(kp_target_availability(&t.cupti, t.ctx, &image, &n), KP_CUPTI_LOST);
+    assert_int_equal(kp_target_context_id(&t.cupti, t.ctx, &id), KP_CUPTI_LOST);
+    assert_int_equal(kp_target_stream_id(&t.cupti, t.ctx, NULL, false, &id), KP_CUPTI_LOST);
+    assert_int_equal(kp_pm_open(&t.cupti, 0, &pm), KP_CUPTI_LOST);
+    assert_int_equal(kp_pm_availability(&t.cupti, 0, &image, &n), KP_CUPTI_LOST);
+    assert_int_equal(kp_sass_configure(&t.cupti, t.ctx, "GH100", 0, NULL, 0, &s), KP_CUPTI_LOST);
+    assert_int_equal(kp_activity_begin(&t.cupti), KP_CUPTI_LOST);
+    assert_int_equal(kp_activity_end(&t.cupti, records, 1, &n), KP_CUPTI_LOST);
+    assert_int_equal(n, 0);
+    assert_int_equal(kp_watch_begin(&t.cupti, NULL), KP_CUPTI_LOST);
+    assert_int_equal(kp_watch_pause(&t.cupti), KP_CUPTI_LOST);
+    assert_int_equal(kp_watch_resume(&t.cupti), KP_CUPTI_LOST);
+    assert_int_equal(kp_watch_flush(&t.cupti, true), KP_CUPTI_LOST);
+    assert_int_equal(kp_watch_now(&t.cupti), 0);
+}
+
+/* A library that does not end the sampling goes on with the records that it was given: freed memory has other bytes
+ * there, and ASan ends the test. */
+static void check_records(void)
+{
+    assert_int_equal(remaining->size, sizeof(*remaining));
     remaining->totalNumPcs++;
     remaining->pPcData[remaining->collectNumPcs - 1].size++;
+}
+
+/* What was open when it failed ends without CUPTI, too. */
+static void test_end_fails(void **state)
+{
+    struct kp_range *range;
+    (void)state;
+    t.cupti.cuptiPCSamplingSetConfigurationAttribute = note_records;
+    assert_int_equal(kp_range_open(&t.cupti, t.ctx, &range), 0);
     open_sampling(0, 0);
-    assert_true(sample("increment", 1).samples > 0);
+    let_fail("cuptiPCSamplingDisable");
+    assert_int_equal(kp_pcsamp_close(t.pcsamp), FAILS);
+    let_fail(NULL);
+    check_records();
+    check_given_up();
+    assert_int_equal(kp_range_start(range), KP_CUPTI_LOST);
+    assert_int_equal(kp_range_close(range), 0);
+    char *text = kp_cupti_explain(&t.cupti, "counters", KP_CUPTI_LOST);
+    assert_non_null(strstr(text, "counters: CUPTI could not end its sampling"));
+    free(text);
 }
 
 /* Of the attributes each has a result of its own. */
@@ -700,7 +743,7 @@ static void test_sass_names(void **state)
 static void check_no_list(const char *const *names, size_t n, int rc)
 {
     struct kp_sass *s = (struct kp_sass *)1;
-    assert_int_equal(kp_sass_configure(&t.cupti, chip, 0, names, n, &s), rc);
+    assert_int_equal(kp_sass_configure(&t.cupti, t.ctx, chip, 0, names, n, &s), rc);
     assert_null(s);
 }
 
@@ -740,6 +783,7 @@ static void test_sass_configure_fails(void **state)
 
 /* The list goes with the table of functions, so all tests after this one use the same. */
 static struct kp_cupti sass_cupti;
+static CUcontext list_owner;
 
 static void test_sass_configure(void **state)
 {
@@ -747,7 +791,8 @@ static void test_sass_configure(void **state)
     size_t n;
     (void)state;
     sass_cupti = *t.fake;
-    assert_int_equal(kp_sass_configure(&sass_cupti, chip, 0, metrics, METRICS, &list), 0);
+    assert_int_equal(kp_sass_configure(&sass_cupti, t.ctx, chip, 0, metrics, METRICS, &list), 0);
+    list_owner = t.ctx;
     const char *const *names = kp_sass_metrics(list, &n);
     assert_int_equal(n, METRICS - 1);
     for (size_t i = 0; i < METRICS; i++) {
@@ -756,14 +801,15 @@ static void test_sass_configure(void **state)
             found += !strcmp(names[k], metrics[i]);
         assert_int_equal(found, strcmp(metrics[i], SASS "no_such") != 0);
     }
-    assert_int_equal(kp_sass_configure(&sass_cupti, chip, 0, metrics, 1, &again), 0);
+    assert_int_equal(kp_sass_configure(&sass_cupti, t.ctx, chip, 0, metrics, 1, &again), 0);
     assert_ptr_equal(again, list);
-    assert_int_equal(kp_sass_configure(&sass_cupti, chip, 1, metrics, 1, &other), 0);
+    assert_int_equal(kp_sass_configure(&sass_cupti, t.ctx, chip, 1, metrics, 1, &other), 0);
     assert_ptr_not_equal(other, list);
     kp_sass_metrics(other, &n);
     assert_int_equal(n, 1);
-    assert_int_equal(kp_sass_configure(&sass_cupti, chip, 1, metrics, METRICS, &again), 0);
+    assert_int_equal(kp_sass_configure(&sass_cupti, t.ctx, chip, 1, metrics, METRICS, &again), 0);
     assert_ptr_equal(again, other);
+    kp_sass_release(other, t.ctx); /* which ends with this test */
 }
 
 /* What was counted: of each metric at how many instructions, and the same value at each. */
@@ -913,6 +959,22 @@ static void test_sass_instances(void **state)
     assert_int_equal(sass.values[0] + sass.values[3], 70 + 71);
 }
 
+/* The list goes back with the context that CUPTI has its memory in, and with no other; there is no second one. */
+static void test_sass_release(void **state)
+{
+    CUcontext other = kp_test_context();
+    struct kp_sass *again;
+    (void)state;
+    kp_sass_release(NULL, other);
+    kp_sass_release(list, other);
+    assert_int_equal(kp_sass_configure(&sass_cupti, other, chip, 0, metrics, METRICS, &again), 0);
+    assert_ptr_equal(again, list);
+    kp_sass_release(list, list_owner);
+    assert_int_equal(kp_sass_configure(&sass_cupti, other, chip, 0, metrics, METRICS, &again), KP_SASS_OVER);
+    assert_null(again);
+    kp_test_context_end(other);
+}
+
 #define ON_FAKE(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 /* In this order: what a process has once stays. */
@@ -931,7 +993,6 @@ int main(void)
         ON_FAKE(test_unrecognised),
         ON_FAKE(test_beside_ranges),
         ON_FAKE(test_open_fails),
-        ON_FAKE(test_end_fails),
         ON_FAKE(test_attribute_fails),
         ON_FAKE(test_sampling_fails),
         ON_FAKE(test_sampling_missing),
@@ -942,6 +1003,8 @@ int main(void)
         ON_FAKE(test_sass_counts),
         ON_FAKE(test_sass_fails),
         ON_FAKE(test_sass_instances),
+        ON_FAKE(test_sass_release),
+        ON_FAKE(test_end_fails),
     };
     return cmocka_run_group_tests(tests, load_fake, unload_fake);
 }

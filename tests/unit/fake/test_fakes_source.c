@@ -784,19 +784,27 @@ static void sampling_context_gone(void)
     disable_sampling();
 }
 
-/* A call that fails on request; sampling is off after it all the same. */
-static void body_disable_fails(void)
+/* A call that fails on request; sampling is off after it all the same, and nothing else may be used. */
+static void disable_fails(void)
 {
     SAMPLING_PARAMS(CUpti_PCSamplingDisableParams, disable);
 
-    setenv("FAKE_FAIL", "cuptiPCSamplingDisable:999,cuptiPCSamplingEnable:8:3", 1);
+    setenv("FAKE_FAIL", "cuptiPCSamplingDisable:999", 1);
     open_sampling();
     disable.ctx = gpu.ctx;
     CHECK(RESULT(cuptiPCSamplingDisable, &disable) == CUPTI_ERROR_UNKNOWN);
+}
+
+static void sampling_after_failure(void)
+{
+    disable_fails();
     enable_sampling();
-    CHECK(RESULT(cuptiPCSamplingDisable, &disable) == CUPTI_ERROR_UNKNOWN);
-    CHECK(RESULT(cuptiPCSamplingEnable, &(CUpti_PCSamplingEnableParams){CUpti_PCSamplingEnableParamsSize, NULL,
-                                                                        gpu.ctx}) == CUPTI_ERROR_OUT_OF_MEMORY);
+}
+
+static void records_after_failure(void)
+{
+    disable_fails();
+    RESULT(cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
 /* --- SASS metrics --- */
@@ -993,6 +1001,24 @@ static void body_configured_once(void)
     CHECK(set_config(1) == CUPTI_ERROR_OUT_OF_MEMORY);
     enable.ctx = gpu.ctx;
     CHECK(RESULT(cuptiSassMetricsEnable, &enable) == CUPTI_ERROR_INVALID_OPERATION);
+}
+
+/* The real library frees memory of the context at exit. */
+static void exit_after_context(void)
+{
+    open_sass();
+    CUDA(cuDevicePrimaryCtxReset, 0);
+    exit(0);
+}
+
+static void body_unset_before_context(void)
+{
+    PARAMS(CUpti_SassMetricsUnsetConfig_Params, unset);
+
+    open_sass();
+    CUPTI(cuptiSassMetricsUnsetConfig, &unset);
+    CUDA(cuDevicePrimaryCtxReset, 0);
+    exit(RIGHT);
 }
 
 static void body_wrong_config(void)
@@ -1214,7 +1240,9 @@ static const struct kp_test_case cases[] = {
     {"samples of unknown code", body_unknown_code, RIGHT},
     {"functions that are recognised", body_recognised, RIGHT},
     {"functions that are recognised beside a range profiler", body_recognised_beside_ranges, RIGHT},
-    {"PC sampling that cannot be disabled", body_disable_fails, RIGHT},
+    {"PC sampling that cannot be disabled", disable_fails, RIGHT},
+    {"sampling after that", sampling_after_failure, FAKE_MISUSE_EXIT},
+    {"activity records after that", records_after_failure, FAKE_MISUSE_EXIT},
     {"GetData without Enable", get_data_without_enable, FAKE_MISUSE_EXIT},
     {"Start without Enable", start_without_enable, FAKE_MISUSE_EXIT},
     {"GetData after Disable", get_data_after_disable, FAKE_MISUSE_EXIT},
@@ -1228,6 +1256,8 @@ static const struct kp_test_case cases[] = {
     {"the fake's list of SASS metrics", body_own_list, RIGHT},
     {"the real list of SASS metrics", body_real_list, RIGHT},
     {"a configuration in a process", body_configured_once, RIGHT},
+    {"an exit after the configuration's context", exit_after_context, FAKE_MISUSE_EXIT},
+    {"an exit without a configuration", body_unset_before_context, RIGHT},
     {"configurations that are refused", body_wrong_config, RIGHT},
     {"counts of instructions", body_counts, RIGHT},
     {"counts of shared memory", body_shared_counts, RIGHT},
