@@ -150,7 +150,7 @@ pages() {
     # the log tells all samples: the kernel's, and three idle ones before and after it
     taken=$(sed -n 's/^sampled .* samples=\([0-9]*\) .*/\1/p' "$tmp/kprof.log" | tail -n 1)
     expect "page pm: samples" "$(sed -n 's/^    \([0-9]*\) samples, one every 1.50 us;.*/\1/p' "$tmp/report")" $((taken - 6))
-    expect "page pm: rows" "$(grep -cE '^    (SM Active|DRAM Read Throughput|L2 Throughput) ' "$tmp/report")" 3
+    expect "page pm: rows" "$(grep -cE '^    (SM Active|DRAM Read Throughput|L2 Throughput)  ' "$tmp/report")" 3
     both "page pm, CSV" env KPROF_PM_SAMPLING_INTERVAL=1500 KPROF_SET=full KPROF_PAGE=pm KPROF_CSV=on $one "$programs/p_direct"
     fields | grep "^0|$metric|" >"$tmp/fields"
     expect "page pm, CSV: samples" "$(wc -l <"$tmp/fields")" $((taken - 6))
@@ -190,8 +190,8 @@ stored() {
     cmp -s "$tmp/report.cut" "$tmp/later.cut" || { fail "stored: another page"; diff "$tmp/report.cut" "$tmp/later.cut" | head -n 20; }
     both "stored, pm" env KPROF_SET=full KPROF_EXPORT="$tmp/pm.kprof" KPROF_PAGE=pm "$programs/p_direct"
     "$build/kprof" report --page pm "$tmp/pm.kprof" >"$tmp/later" 2>&1 || fail "kprof report --page pm"
-    expect "stored, pm: rows" "$(grep -c '^    SM Active ' "$tmp/later")" $LAUNCHES
-    expect "stored, pm" "$(grep '^    SM Active ' "$tmp/later")" "$(grep '^    SM Active ' "$tmp/report")"
+    expect "stored, pm: rows" "$(grep -c '^    SM Active  ' "$tmp/later")" $LAUNCHES
+    expect "stored, pm" "$(grep '^    SM Active  ' "$tmp/later")" "$(grep '^    SM Active  ' "$tmp/report")"
 
     # With the text of the file, which is gone when it is read.
     mkdir "$tmp/src"
@@ -327,7 +327,7 @@ killed() {
         expect "$end: hottest lines" "$(first_places "$tmp/stored" | grep -c '^fake_kernels\.cu:[0-9]*7$')" 2
         expect "$end: instructions" "$(grep -c ' FFMA$' "$tmp/stored" | sed 's/^[1-9][0-9]*$/some/')" some
         "$build/kprof" report --page pm "$tmp/session" >"$tmp/stored" 2>&1
-        expect "$end: series" "$(grep -c '^    SM Active ' "$tmp/stored")" 2
+        expect "$end: series" "$(grep -c '^    SM Active  ' "$tmp/stored")" 2
     done
 }
 
