@@ -146,15 +146,18 @@ static void restore_block(const struct block *block)
     size_t pages = (block->where.size + PAGE - 1) / PAGE;
     char *base = block->where.base;
 
-    for (size_t i = 0; i < pages; i++) {
-        size_t offset = i * PAGE, size = block->where.size - offset < PAGE ? block->where.size - offset : PAGE;
+    for (size_t i = 0, end; i < pages; i = end) {
+        size_t offset = i * PAGE, size;
 
-        if (block->present[i])
+        for (end = i + 1; end < pages && block->present[end] == block->present[i];)
+            end++;
+        size = (end < pages ? end * PAGE : block->where.size) - offset;
+        if (block->present[i]) {
             memcpy(base + offset, block->bytes + offset, size);
-        else if (size == PAGE)
-            madvise(base + offset, PAGE, MADV_DONTNEED); /* was zero, and is again */
-        else
-            memset(base + offset, 0, size);
+            continue;
+        }
+        madvise(base + offset, size / PAGE * PAGE, MADV_DONTNEED); /* was zero, and is again */
+        memset(base + offset + size / PAGE * PAGE, 0, size % PAGE);
     }
 }
 

@@ -666,7 +666,7 @@ static void test_prefixes(void **state)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { EVERY = 10 };
 #else
-enum { EVERY = 2 };
+enum { EVERY = 5 };
 #endif
 
 static void test_mutations(void **state)

@@ -221,7 +221,7 @@ static void test_flags_and_commands_are_the_same(void **state)
         char *command = strdup(output_of(arguments));
         snprintf(arguments, sizeof(arguments), "--chip TU102 --%s", names[i]);
         assert_string_equal(output_of(arguments), command);
-        if (!strcmp(names[i], "list-sets")) {
+        if (!strcmp(names[i], "list-rules")) { /* sets take the longest */
             snprintf(arguments, sizeof(arguments), "--chip=TU102 %s", names[i]);
             assert_string_equal(output_of(arguments), command);
         }
