@@ -170,4 +170,20 @@ if command -v python3 >/dev/null 2>&1; then
     has tty '^==KPROF== Profiling "' 120
 fi
 
+# A recorded training step of ResNet-18 (H100, the set basic, with a timeline): the answer is on one screen, its kernels
+# are told apart, and the times are those of the program's own execution.
+gzip -dc "$source/tests/data/h100-resnet.kprof.gz" >"$tmp/step.kprof"
+"$build/kprof" report --page summary "$tmp/step.kprof" >"$tmp/step" 2>&1
+[ "$(wc -l <"$tmp/step")" -le 60 ] || fail "the summary of a step has $(wc -l <"$tmp/step") lines"
+[ "$(widest step)" -le 120 ] || fail "the summary of a step has lines of $(widest step) columns"
+has step '^==KPROF== Fix first: ' 1
+has step '^==KPROF== 377 launches of 59 kernels, 8.07 ms of GPU time; gains are of the run; the 15 longest:$' 1
+"$build/kprof" report --page summary --top 0 "$tmp/step.kprof" 2>/dev/null | sed -n '/^  Time % Total/,/^$/p' |
+    sed -n 's/^ *[0-9][0-9.]* .* us  *[0-9]* .\{40\}//p' | sort >"$tmp/names"
+expect "a step: names" "$(wc -l <"$tmp/names")" 59
+expect "a step: names that stand twice" "$(uniq -d "$tmp/names" | wc -l)" 0
+"$build/kprof" report --page timeline "$tmp/step.kprof" >"$tmp/step" 2>&1
+has step '^         0          731.73 ms    30.44 ms 4.16     701.29 ms 95.84             5.22 s   1,508$' 1
+[ "$(widest step)" -le 120 ] || fail "the timeline of a step has lines of $(widest step) columns"
+
 finish
