@@ -1,7 +1,8 @@
 #!/bin/sh
 # Usage: make_deb.sh TREE VERSION OUTPUT-FOLDER
 # Makes a Debian package of what `make install` has put into TREE, with PREFIX=/usr. The same tree and
-# SOURCE_DATE_EPOCH give the same package, byte by byte. DEBFULLNAME and DEBEMAIL name its maintainer.
+# SOURCE_DATE_EPOCH give the same package, byte by byte. DEBFULLNAME and DEBEMAIL name its maintainer, DEB_LEVEL the
+# level of compression.
 set -eu
 export LC_ALL=C
 umask 022
@@ -41,5 +42,5 @@ sed "s|@VERSION@|$version|; s|@ARCHITECTURE@|$architecture|; s|@SIZE@|$size|; s|
     "$packaging/control.in" > "$tree/DEBIAN/control"
 
 # xz: older systems cannot read the other compression that newer ones prefer.
-dpkg-deb --root-owner-group -Zxz --build "$tree" "$package" >/dev/null
+dpkg-deb --root-owner-group -Zxz ${DEB_LEVEL:+-z"$DEB_LEVEL"} --build "$tree" "$package" >/dev/null
 echo "$package"

@@ -66,14 +66,14 @@ counting='n=$(cat '$counter' 2>/dev/null || echo 0); n=$((n + 1)); echo $n >'$co
 
 equal_values() {
     same_values "basic" "$programs/p_direct"
-    same_values "one shape after another" "$p" many 5
+    same_values "one shape after another" --metrics "$metric" "$p" many 5
     same_values "metrics" --metrics sm__throughput.avg.pct_of_peak_sustained_elapsed,sm__cycles_elapsed.max "$programs/p_direct"
     same_values "no counter" --section LaunchStats "$programs/p_direct"
-    KPROF_CACHE_CONTROL=none same_values "no cache control" "$p" many 3
+    KPROF_CACHE_CONTROL=none same_values "no cache control" --metrics "$metric" "$p" many 3
     warnings=1 same_values "graphs" "$programs/p_graph" # that of the first run is not repeated
-    KPROF_GRAPH_PROFILING=graph same_values "graphs as wholes" "$programs/p_graph"
-    same_values "some launches" -s 2 -c 3 "$programs/p_direct"
-    same_values "all providers" --section SpeedOfLight,MemoryWorkloadAnalysis,SourceCounters,PmSampling "$p" many 2
+    KPROF_GRAPH_PROFILING=graph same_values "graphs as wholes" --metrics "$metric" "$programs/p_graph"
+    same_values "some launches" --metrics "$metric" -s 2 -c 3 "$programs/p_direct"
+    same_values "all providers" --section MemoryWorkloadAnalysis,SourceCounters,PmSampling "$p" many 2
 }
 
 # Throughputs that take several passes are the largest of their constituents, where CUPTI's libraries tell these.

@@ -92,7 +92,7 @@ if ! command -v dpkg-deb >/dev/null; then
     finish
 fi
 # The builder's umask must not show in it.
-(umask 077 && in_make deb) || { failures=$((failures + 1)); finish; }
+(umask 077 && DEB_LEVEL=0 in_make deb) || { failures=$((failures + 1)); finish; }
 deb=$source/$(tail -n 1 "$tmp/said")
 
 lintian_is_content() {

@@ -252,12 +252,12 @@ reads() {
     FAKE_MEMORY=104857600 KPROF_SAVE_TIME=0 both "a save that may take long" "$p" many 20
     expect "a save that may take long: saves" "$(calls cuptiCheckpointSave)" 1
     # There was room when the program read, but not when the window closed. The first window held one launch.
-    # It fills gigabytes, which takes 5 s, and 33 s on a loaded machine: once is enough for all builds.
+    # It fills a gigabyte, which takes a second: once is enough for all builds.
     if ! sanitised; then
         # When the memory is freed, launches are replayed again.
-        FAKE_MEMORY=1073741824 KPROF_FALLBACK=quick KPROF_SAVE_TIME=0.000001 both "a save that took long" "$p" frees-most
+        FAKE_MEMORY=536870912 KPROF_FALLBACK=quick KPROF_SAVE_TIME=0.000001 both "a save that took long" "$p" frees-most
         expect "a save that took long: replayed" "$(grep -c 'Profiling "append" - [0-9]: 9 passes' "$tmp/report")" 4
-        limit=90 FAKE_MEMORY=8589934592 both "reads, then no room" "$p" reads-then-fills
+        limit=90 FAKE_MEMORY=2147483648 both "reads, then no room" "$p" reads-then-fills
         expect "reads, then no room: saves" "$(calls cuptiCheckpointSave)" 3
         expect "reads, then no room: profiled" "$(account profiled)" 1
         grep -q 'no room for a second copy: not replayed' "$tmp/report" || { fail "reads, then no room: no note"; show; }
