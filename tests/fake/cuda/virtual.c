@@ -8,8 +8,7 @@
 
 #include <sys/mman.h>
 
-/* GPUs have 2 MiB. Programs must ask for it, and a flush of the caches, which fills as much, costs the tests less. */
-#define GRANULARITY ((size_t)512 << 10)
+#define GRANULARITY ((size_t)2 << 20)
 
 static struct reservation *reservations;
 

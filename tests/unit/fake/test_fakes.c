@@ -325,7 +325,7 @@ static void body_before_init(void)
 
 /* --- virtual memory management --- */
 
-enum { PIECE = 512 << 10 };
+enum { PIECE = 2 << 20 };
 
 static CUmemGenericAllocationHandle create(CUmemLocationType type, size_t bytes)
 {

@@ -1218,8 +1218,10 @@ static void body_sass_disable_fails(void)
 /* TSan's allocator leaves what is freed as it was, so the fake cannot tell there. */
 #ifdef __SANITIZE_THREAD__
 #define NAME_FREED_EXIT 0
+#define GONE_AT_EXIT 0 /* exit handlers are left out, see tests/shim/nodeepbind.c */
 #else
 #define NAME_FREED_EXIT FAKE_MISUSE_EXIT
+#define GONE_AT_EXIT FAKE_MISUSE_EXIT
 #endif
 
 static const struct kp_test_case cases[] = {
@@ -1256,7 +1258,7 @@ static const struct kp_test_case cases[] = {
     {"the fake's list of SASS metrics", body_own_list, RIGHT},
     {"the real list of SASS metrics", body_real_list, RIGHT},
     {"a configuration in a process", body_configured_once, RIGHT},
-    {"an exit after the configuration's context", exit_after_context, FAKE_MISUSE_EXIT},
+    {"an exit after the configuration's context", exit_after_context, GONE_AT_EXIT},
     {"an exit without a configuration", body_unset_before_context, RIGHT},
     {"configurations that are refused", body_wrong_config, RIGHT},
     {"counts of instructions", body_counts, RIGHT},
