@@ -1218,10 +1218,10 @@ static void body_sass_disable_fails(void)
 /* TSan's allocator leaves what is freed as it was, so the fake cannot tell there. */
 #ifdef __SANITIZE_THREAD__
 #define NAME_FREED_EXIT 0
-#define GONE_AT_EXIT 0 /* exit handlers are left out, see tests/shim/nodeepbind.c */
+#define GONE_AT_EXIT    0 /* exit handlers are left out, see tests/shim/nodeepbind.c */
 #else
 #define NAME_FREED_EXIT FAKE_MISUSE_EXIT
-#define GONE_AT_EXIT FAKE_MISUSE_EXIT
+#define GONE_AT_EXIT    FAKE_MISUSE_EXIT
 #endif
 
 static const struct kp_test_case cases[] = {
