@@ -364,8 +364,8 @@ function gapTable(session, gaps, show) {
   const row = gap => el(
       "tr", {}, el("td", {class: "num"}, time(gap.ns)), el("td", {class: "num"}, percent(gap.share)),
       el("td", {class: "num"}, time(gap.copying)),
-      session.timeline.devices.length > 1 ? el("td", {}, String(gap.device)) : null, el("td", {}, nameNode(gap.before)),
-      el("td", {}, gap.launch ? link("/launch/" + gap.launch.index, {}, nameNode(gap.next)) : nameNode(gap.next)),
+      session.timeline.devices.length > 1 ? el("td", {}, String(gap.device)) : null, el("td", {}, rowName(gap.before)),
+      el("td", {}, gap.launch ? link("/launch/" + gap.launch.index, {}, rowName(gap.next)) : rowName(gap.next)),
       el("td", {}, gap.range || "–"),
       el("td", {},
          el("button", {
@@ -447,7 +447,7 @@ function timelineOf(session) {
                  ["Kernel", "Share", "Total", "Count", "Mean", "Min", "Max"],
                  t.kernels.map(
                      ([name, n, sum, least, most]) =>
-                         [nameNode(text(name)), percent(total ? 100 * sum / total : NaN), time(sum), number(n),
+                         [rowName(text(name)), percent(total ? 100 * sum / total : NaN), time(sum), number(n),
                           time(sum / n), time(least), time(most)]))),
           t.ofKernels > t.kernels.length &&
               el("p", {class: "hint"},
