@@ -292,6 +292,9 @@ static int print_folded(char *const *paths, const struct kp_options *o, const st
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     kp_folded_display(&of_stacks);
     int status = collect(paths, o, &of_stacks, kp_folded_writer(folded), printed);
+    const char *lacks = status ? NULL : kp_folded_lacks(folded);
+    if (lacks)
+        kp_console_warn(lacks);
     int one = kp_console_end(kp_folded_print(folded, stdout), NULL);
     kp_folded_free(folded);
     return status ? status : one;

@@ -16,6 +16,7 @@ struct kp_folded {
     struct kp_data data; /* the stacks are its strings */
     double *ns;          /* of each stack */
     size_t room;
+    bool any; /* a launch has a stack, or a range */
 };
 
 /* Writes a frame in one line; a semicolon would begin another one. */
@@ -40,6 +41,7 @@ static void write_stack(struct kp_folded *f, FILE *to, uint64_t id)
     struct kp_stack stack = {0};
     if (kp_lookup_stack(f->base.out.display->lookup, id, &stack))
         stack = (struct kp_stack){0};
+    f->any |= stack.n_frames > 0;
     for (size_t i = stack.n_frames; i; i--) {
         const struct kp_frame *frame = &stack.frames[i - 1];
         write_frame(f, to, *frame->function ? frame->function : kp_base_name(frame->module), ';');
@@ -51,8 +53,10 @@ static void write_ranges(struct kp_folded *f, FILE *to, const struct kp_nvtx *n)
 {
     for (size_t i = 0; i < n->n_ranges; i++) {
         const struct kp_nvtx_range *r = &n->ranges[i];
-        if (r->kind == KP_NVTX_PUSH_POP && r->thread == n->thread)
-            write_frame(f, to, *r->name ? r->name : kp_range_nameless, ';');
+        if (r->kind != KP_NVTX_PUSH_POP || r->thread != n->thread)
+            continue;
+        f->any = true;
+        write_frame(f, to, *r->name ? r->name : kp_range_nameless, ';');
     }
 }
 
@@ -131,6 +135,15 @@ void kp_folded_display(struct kp_display *d)
 struct kp_writer *kp_folded_writer(struct kp_folded *f)
 {
     return &f->base;
+}
+
+const char *kp_folded_lacks(const struct kp_folded *f)
+{
+    if (f->any)
+        return NULL;
+    return f->by == KP_FOLDED_STACK
+               ? "no launch has a call stack, and each line is a kernel alone: run the program with --call-stack native"
+               : "no launch has an NVTX range, and each line is a kernel alone: run the program with --nvtx";
 }
 
 int kp_folded_print(const struct kp_folded *f, FILE *to)

@@ -21,6 +21,9 @@ void kp_folded_display(struct kp_display *d);
 /* Returns the writer, which collects what kp_page_write_store writes; call that for each session. Lasts as long as `f`.
  */
 struct kp_writer *kp_folded_writer(struct kp_folded *f);
+/* Returns what the user can do about stacks that are kernels alone, as nothing else was collected; NULL = they are not.
+ * For after the session was written. */
+const char *kp_folded_lacks(const struct kp_folded *f);
 /* Prints the lines in the order of first launches. They add up to the time of all launches. 0 or -EIO. */
 int kp_folded_print(const struct kp_folded *f, FILE *to);
 

@@ -244,11 +244,15 @@ def table(browser, kprof, session, path, name):
     times = [r[1] for r in browser.run(ROWS)]
     if times != sorted(times):
         fault(f"{name}: sorting by time twice does not turn the order")
+    gains = "[...document.querySelectorAll('.kernels tbody tr')].map(r => [r.dataset.kernel, r.lastElementChild.textContent])"
+    of_run = dict(browser.run(gains))
     word = wanted[0]["Name"][:12]
     browser.run(f"(() => {{ const f = document.getElementById('filter-name'); f.value = {json.dumps(word)}; f.dispatchEvent(new Event('input')); }})()")
     kept = [r[0] for r in browser.run(ROWS)]
     if kept and not all(word.lower() in k.lower() for k in kept) or not kept:
         fault(f"{name}: filtering by '{word}' leaves {kept[:3]}")
+    if any(of_run[kernel] != gain for kernel, gain in browser.run(gains)):
+        fault(f"{name}: filtering by '{word}' changes gains of the run")
     browser.run("new Promise(resolve => { document.querySelector('.kernels tbody a').click(); setTimeout(resolve, 50); })")
     if browser.run("document.querySelector('h1').textContent") != browser.run("document.querySelector('h1 .kernel-name').title.replace(/^void /, '')"):
         fault(f"{name}: a kernel's link does not lead to it")
@@ -422,7 +426,7 @@ def beside(browser, path, name):
     want("kernels of C in the chart", browser.run("document.querySelectorAll('.map .point.side-2:not(.base)').length"), 3)
     facts = browser.run("[...document.querySelectorAll('.fact')].map(f => f.innerText)")
     want("sessions", [f.split(":")[0] for f in facts], ["A, the baseline", "B", "C", "D"])
-    if not facts[1].split("\n")[0].endswith("/slower.kprof") or "+64 %" not in facts[1] or "<img src=x onerror=window.hacked=1>.kprof" not in facts[3]:
+    if not facts[1].split("\n")[0].endswith("/slower.kprof") or "+64.04 %" not in facts[1] or "<img src=x onerror=window.hacked=1>.kprof" not in facts[3]:
         fault(f"{name}: sessions are {facts}")
     hostile(browser, path, name)
     browser.run("new Promise(resolve => { document.querySelector('.compare tbody a').click(); setTimeout(resolve, 50); })")

@@ -186,4 +186,10 @@ expect "a step: names that stand twice" "$(uniq -d "$tmp/names" | wc -l)" 0
 has step '^         0          731.73 ms    30.44 ms 4.16     701.29 ms 95.84             5.22 s   1,508$' 1
 [ "$(widest step)" -le 120 ] || fail "the timeline of a step has lines of $(widest step) columns"
 
+# Stacks of what was not collected are kernels alone, which is told.
+for by in nvtx stack; do
+    "$build/kprof" report --folded $by "$tmp/step.kprof" >"$tmp/folded" 2>"$tmp/err"
+    expect "folded $by: lines" "$(wc -l <"$tmp/folded")" 59
+    has err '^==WARNING== no launch has .*, and each line is a kernel alone: ' 1
+done
 finish

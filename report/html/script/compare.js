@@ -15,7 +15,7 @@ function changeNode(a, b, lessIsGood) {
       (c > 0     ? "+" :
            c < 0 ? "−" :
                    "") +
-          number(Math.abs(Math.round(c * 10) / 10)) + " %");
+          number(Math.abs(c)) + " %");
 }
 
 const sideLegend = () =>

@@ -76,6 +76,7 @@ function kernelMap(points, list, hint) {
   const show = which => place.replaceChildren(
       which === "roofline" ? roofline : throughput,
       el("p", {class: "hint"}, hint,
+         roofline ? null : " A roofline needs the section SpeedOfLight_RooflineChart, which the set roofline has.",
          which === "roofline" && without.length ?
              (without.length === 1 ? " 1 kernel does no counted floating-point work and has" :
                                      " " + without.length + " kernels do no counted floating-point work and have") +
@@ -286,6 +287,8 @@ function overview(query) {
   const update = () => {
     const q = readPlace().query, list = chosen(q), sums = kernelsOf(list), sort = q.get("sort") || "time",
           down = q.get("order") !== "up";
+    for (const k of sums.kernels)
+      k.gain = all.total > 0 ? 100 * k.savedTime / all.total : 0;  // of the run, not the choice
     count.replaceChildren(
         list.length < launches.length ?
             number(countOf(list)) + " of " + number(countOf(launches)) + " launches, " + time(sums.total) :

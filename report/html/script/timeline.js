@@ -212,6 +212,15 @@ function gapsOf(session) {
 }
 
 /* The drawing: a canvas that is moved and zoomed by wheel, pointer and keys. */
+/* What is shown at first: all, or where kprof held the program up for most of it, the longer part before or behind. */
+function firstView(rows, all) {
+  const held = rows.flatMap(row => row.events.filter(e => e.kind === OWN));
+  const long = held.find(e => 2 * (e.end - e.start) > all.to);
+  if (!long) return {...all};
+  const before = {from: 0, to: long.start}, behind = {from: long.end, to: all.to};
+  return before.to >= behind.to - behind.from ? before : behind;
+}
+
 function timelineView(session, gaps) {
   const {rows, end} = timelineRows(session), all = {from: 0, to: Math.max(1, end)};
   const canvas = el("canvas", {
@@ -222,7 +231,7 @@ function timelineView(session, gaps) {
         "n and p the next and previous activity of it, Enter opens its launch"
   });
   const said = el("p", {class: "timeline-said", "aria-live": "polite"}), scope = el("span", {class: "dim"});
-  const state = {view: {...all}, row: 0, event: -1, drag: null};
+  const state = {view: firstView(rows, all), row: 0, event: -1, drag: null};
   const height = AXIS + rows.length * ROW + 4;
 
   const draw = () => {
