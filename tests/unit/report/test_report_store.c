@@ -865,30 +865,56 @@ static void broken_instances_are_an_error(void **state)
     kp_result_free(&r);
 }
 
-/* What a file of version 1 lacks, taken from one of this version. */
+/* ---- files of earlier versions: what they lack is taken from one of this version ---- */
+
+#define WITHOUT_ROTATIONS                                                                                              \
+    "DROP VIEW variants; DROP TABLE variant; DROP TABLE variant_metric;"                                               \
+    "ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted;"                                    \
+    "ALTER TABLE launch DROP COLUMN groups; ALTER TABLE launch DROP COLUMN groups_counted;"                            \
+    "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation;"
+
+static void write_file(const char *file, struct kp_session *session, struct kp_result *r)
+{
+    struct kp_store *s = create(file);
+    put_session(s, session);
+    put_result(s, r);
+    kp_store_close(s);
+}
+
+static void forget_rotations(struct kp_result *r)
+{
+    r->launch.alike = r->launch.counted = 0;
+    r->launch.groups = r->launch.groups_counted = 0;
+    drop_variants(r);
+    assert_int_equal(kp_result_set_spread(r, "a.integral", 0, 0), 0);
+    assert_int_equal(kp_result_set_spread(r, "h.ninth", 0, 0), 0);
+}
+
+/* The file holds both, which are freed. */
+static void check_file(const char *file, struct kp_session *session, struct kp_result *r)
+{
+    struct kp_store *s = kp_test_reopen(file);
+    assert_holds(s, session, r, 1);
+    kp_store_close(s);
+    kp_result_free(r);
+    kp_session_free(session);
+}
+
 static void a_file_of_the_version_before(void **state)
 {
     struct kp_test_place *p = *state;
-    struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result r = full_result(1);
-    put_session(s, &session);
-    put_result(s, &r);
-    kp_store_close(s);
+    write_file(p->file, &session, &r);
     sql(p->file,
         "ALTER TABLE session DROP COLUMN timeline; ALTER TABLE session DROP COLUMN timeline_dropped;"
         "DROP VIEW activities; DROP TABLE activity; DROP TABLE activity_name;"
-        "DROP VIEW variants; DROP TABLE variant; DROP TABLE variant_metric;"
         "ALTER TABLE session DROP COLUMN replay; ALTER TABLE session DROP COLUMN environment;"
         "ALTER TABLE session DROP COLUMN section_folder; ALTER TABLE device DROP COLUMN breakdowns;"
         "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
         "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
         "ALTER TABLE launch DROP COLUMN stack; ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN "
-        "node;"
-        "ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted; ALTER TABLE launch DROP COLUMN "
-        "groups; ALTER TABLE launch DROP COLUMN groups_counted;"
-        "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation;"
-        "DROP TABLE range_seen; DROP TABLE launch_range; PRAGMA user_version=1");
+        "node;" WITHOUT_ROTATIONS "DROP TABLE range_seen; DROP TABLE launch_range; PRAGMA user_version=1");
     free(session.section_folder);
     session.section_folder = NULL;
     free(session.environment);
@@ -899,18 +925,10 @@ static void a_file_of_the_version_before(void **state)
     session.replay = NULL;
     free(session.devices[0].breakdowns);
     session.devices[0].breakdowns = NULL;
-    r.launch.alike = r.launch.counted = 0;
-    drop_variants(&r);
-    r.launch.groups = r.launch.groups_counted = 0;
-    assert_int_equal(kp_result_set_spread(&r, "a.integral", 0, 0), 0);
-    assert_int_equal(kp_result_set_spread(&r, "h.ninth", 0, 0), 0);
+    forget_rotations(&r);
     for (size_t i = 0; i < r.n_metrics; i++)
         assert_int_equal(kp_result_set_instances(&r, r.metrics[i].name, NULL, NULL, 0), 0);
-    s = kp_test_reopen(p->file);
-    assert_holds(s, &session, &r, 1);
-    kp_store_close(s);
-    kp_result_free(&r);
-    kp_session_free(&session);
+    check_file(p->file, &session, &r);
 }
 
 static int count_metrics(struct kp_result *r, void *arg)
@@ -969,27 +987,12 @@ static void metrics_can_be_read_by_name(void **state)
 static void a_file_from_before_rotations_can_be_read(void **state)
 {
     struct kp_test_place *p = *state;
-    struct kp_store *s = create(p->file);
     struct kp_session session = full_session();
     struct kp_result r = full_result(1);
-    put_session(s, &session);
-    put_result(s, &r);
-    kp_store_close(s);
-    sql(p->file,
-        "DROP VIEW variants; DROP TABLE variant; DROP TABLE variant_metric;"
-        "ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted; ALTER TABLE launch DROP COLUMN "
-        "groups; ALTER TABLE launch DROP COLUMN groups_counted;"
-        "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation; PRAGMA user_version=7");
-    r.launch.alike = r.launch.counted = 0;
-    r.launch.groups = r.launch.groups_counted = 0;
-    drop_variants(&r);
-    assert_int_equal(kp_result_set_spread(&r, "a.integral", 0, 0), 0);
-    assert_int_equal(kp_result_set_spread(&r, "h.ninth", 0, 0), 0);
-    s = kp_test_reopen(p->file);
-    assert_holds(s, &session, &r, 1);
-    kp_store_close(s);
-    kp_result_free(&r);
-    kp_session_free(&session);
+    write_file(p->file, &session, &r);
+    sql(p->file, WITHOUT_ROTATIONS "PRAGMA user_version=7");
+    forget_rotations(&r);
+    check_file(p->file, &session, &r);
 }
 
 static int count_launch(struct kp_result *r, void *arg)
