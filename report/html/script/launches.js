@@ -116,8 +116,9 @@ function rowName(name) {
 
 const countOf = list => list.reduce((sum, launch) => sum + launch.count, 0);
 
-/* Sums up the launches by kernel, as summary.c does. */
-function kernelsOf(list) {
+/* Sums up the launches by kernel, as summary.c does. `run`: the time that gains are parts of; that of the list if not
+ * given. */
+function kernelsOf(list, run) {
   const byName = new Map();
   for (const launch of list) {
     let k = byName.get(launch.name);
@@ -131,11 +132,11 @@ function kernelsOf(list) {
     for (const [rule, gain] of launch.savings) k.saved.set(rule, (k.saved.get(rule) || 0) + gain / 100 * launch.time);
   }
   const total = list.reduce((sum, launch) => sum + launch.time, 0);
-  for (const k of byName.values()) finishKernel(k, total);
+  for (const k of byName.values()) finishKernel(k, total, run ?? total);
   return {kernels: [...byName.values()], total};
 }
 
-function finishKernel(k, total) {
+function finishKernel(k, total, run) {
   k.bound = [...k.bounds].reduce((best, b) => b[1] > best[1] ? b : best, ["", 0])[0];
   k.savedTime = 0;
   k.rule = null;
@@ -145,7 +146,7 @@ function finishKernel(k, total) {
       k.rule = rule;
     }
   k.share = total > 0 ? 100 * k.time / total : 0;
-  k.gain = total > 0 ? 100 * k.savedTime / total : 0;
+  k.gain = run > 0 ? 100 * k.savedTime / run : 0;
   k.mean = k.time / k.count;
   k.stand = standFor(k.launches);
 }

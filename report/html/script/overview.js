@@ -285,10 +285,8 @@ function overview(query) {
   const all = kernelsOf(launches), table = el("div", {class: "table-place first-table"}), map = el("div"),
         first = el("div"), count = el("span", {class: "dim"});
   const update = () => {
-    const q = readPlace().query, list = chosen(q), sums = kernelsOf(list), sort = q.get("sort") || "time",
+    const q = readPlace().query, list = chosen(q), sums = kernelsOf(list, all.total), sort = q.get("sort") || "time",
           down = q.get("order") !== "up";
-    for (const k of sums.kernels)
-      k.gain = all.total > 0 ? 100 * k.savedTime / all.total : 0;  // of the run, not the choice
     count.replaceChildren(
         list.length < launches.length ?
             number(countOf(list)) + " of " + number(countOf(launches)) + " launches, " + time(sums.total) :
