@@ -157,24 +157,22 @@ static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer
     CUpti_Activity *record = NULL;
     size_t lost = 0;
     (void)size;
-    while (valid && run.c->cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
+    while (valid && KP_CALL(run.c, cuptiActivityGetNextRecord, buffer, valid, &record) == CUPTI_SUCCESS)
         hand_on(record);
     free(buffer);
     if (buffer)
         atomic_fetch_sub(&run.buffers, 1);
     if (atomic_load(&run.sink) && run.c->cuptiActivityGetNumDroppedRecords &&
-        run.c->cuptiActivityGetNumDroppedRecords(ctx, stream, &lost) == CUPTI_SUCCESS)
+        KP_CALL(run.c, cuptiActivityGetNumDroppedRecords, ctx, stream, &lost) == CUPTI_SUCCESS)
         atomic_fetch_add(&run.dropped, lost);
 }
 
 static int ready(const struct kp_cupti *c)
 {
     run.c = c;
-    if (kp_cupti_lost())
-        return KP_CUPTI_LOST;
     if (run.registered)
         return 0;
-    int rc = c->cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
+    int rc = KP_CALL(c, cuptiActivityRegisterCallbacks, give_buffer, take_buffer);
     run.registered = !rc;
     return rc;
 }
@@ -193,21 +191,19 @@ int kp_activity_begin(const struct kp_cupti *c)
     run.n = run.cap = 0;
     int rc = ready(c);
     if (!rc && atomic_load(&run.sink))
-        rc = c->cuptiActivityFlushAll(ENDED_ONLY); /* what the watch has seen is not the probe's */
-    return rc ? rc : (int)c->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+        rc = KP_CALL(c, cuptiActivityFlushAll, ENDED_ONLY); /* what the watch has seen is not the probe's */
+    return rc ? rc : KP_CALL(c, cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
 int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n)
 {
     *n = 0;
-    if (kp_cupti_lost())
-        return KP_CUPTI_LOST;
     run.records = records;
     run.n = 0;
     run.cap = cap;
-    int rc = c->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), rc2 = 0;
+    int rc = KP_CALL(c, cuptiActivityFlushAll, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), rc2 = 0;
     if (!run.watching)
-        rc2 = c->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+        rc2 = KP_CALL(c, cuptiActivityDisable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     *n = run.n;
     run.records = NULL;
     return rc ? rc : rc2;
@@ -223,14 +219,14 @@ bool kp_watch_available(const struct kp_cupti *c)
 uint64_t kp_watch_now(const struct kp_cupti *c)
 {
     uint64_t now = 0;
-    return !kp_cupti_lost() && c->cuptiGetTimestamp(&now) == CUPTI_SUCCESS ? now : 0;
+    return KP_CALL(c, cuptiGetTimestamp, &now) == CUPTI_SUCCESS ? now : 0;
 }
 
 static int switch_kinds(const struct kp_cupti *c, bool on)
 {
     int first = 0;
     for (int i = 0; i < WATCHED; i++) {
-        int rc = on ? (int)c->cuptiActivityEnable(watched[i]) : (int)c->cuptiActivityDisable(watched[i]);
+        int rc = on ? KP_CALL(c, cuptiActivityEnable, watched[i]) : KP_CALL(c, cuptiActivityDisable, watched[i]);
         /* Peer copies alone may be unknown to a CUPTI. */
         if (rc && !first && watched[i] != CUPTI_ACTIVITY_KIND_MEMCPY2)
             first = rc;
@@ -255,23 +251,19 @@ int kp_watch_begin(const struct kp_cupti *c, kp_record_sink *sink)
 
 int kp_watch_pause(const struct kp_cupti *c)
 {
-    if (kp_cupti_lost())
-        return KP_CUPTI_LOST;
-    int rc = c->cuptiActivityFlushAll(ENDED_ONLY);
+    int rc = KP_CALL(c, cuptiActivityFlushAll, ENDED_ONLY);
     int rc2 = switch_kinds(c, false);
     return rc ? rc : rc2;
 }
 
 int kp_watch_resume(const struct kp_cupti *c)
 {
-    return kp_cupti_lost() ? KP_CUPTI_LOST : switch_kinds(c, true);
+    return switch_kinds(c, true);
 }
 
 int kp_watch_flush(const struct kp_cupti *c, bool all)
 {
-    if (kp_cupti_lost())
-        return KP_CUPTI_LOST;
-    return c->cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : ENDED_ONLY);
+    return KP_CALL(c, cuptiActivityFlushAll, all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : ENDED_ONLY);
 }
 
 uint64_t kp_watch_dropped(void)

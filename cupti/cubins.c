@@ -79,7 +79,7 @@ static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
     bool always = !aside && cubins.always && cubins.always(image, size);
     if (!image || (!cubins.most && !always))
         return; /* nobody needs its name, and computing it means reading the whole image */
-    if (!kp_cupti_lost() && cubins.c->cuptiGetCubinCrc(&get) == CUPTI_SUCCESS) {
+    if (KP_CALL(cubins.c, cuptiGetCubinCrc, &get) == CUPTI_SUCCESS) {
         *crc = get.cubinCrc;
         keep((uint32_t)get.cubinCrc, image, size, always);
     }
@@ -92,7 +92,7 @@ int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const v
     cubins.c = c;
     cubins.most = most;
     cubins.always = always;
-    return (int)c->cuptiRegisterComputeCrcCallback(on_module);
+    return KP_CALL(c, cuptiRegisterComputeCrcCallback, on_module);
 }
 
 void kp_cubins_aside(bool on)

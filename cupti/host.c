@@ -31,7 +31,7 @@ int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, cons
     p.pCounterAvailabilityImage = availability;
     int rc = kp_cupti_room();
     if (!rc)
-        rc = c->cuptiProfilerHostInitialize(&p);
+        rc = KP_CALL(c, cuptiProfilerHostInitialize, &p);
     if (rc) {
         free(h);
         return rc;
@@ -57,12 +57,12 @@ void kp_host_close(struct kp_host *h)
         return;
     KP_PARAMS(CUpti_Profiler_Host_Deinitialize_Params, p);
     p.pHostObject = h->object;
-    h->c->cuptiProfilerHostDeinitialize(&p);
+    KP_CALL(h->c, cuptiProfilerHostDeinitialize, &p);
     kp_raw_close(h->raw);
     if (h->evaluator) {
         KP_PARAMS(NVPW_MetricsEvaluator_Destroy_Params, d);
         d.pMetricsEvaluator = h->evaluator;
-        h->c->NVPW_MetricsEvaluator_Destroy(&d);
+        KP_CALL(h->c, NVPW_MetricsEvaluator_Destroy, &d);
     }
     free(h->scratch);
     free(h->chip);
@@ -119,7 +119,7 @@ int kp_host_metric(struct kp_host *h, const char *name, struct kp_metric_props *
     KP_PARAMS(CUpti_Profiler_Host_GetMetricProperties_Params, p);
     p.pHostObject = h->object;
     p.pMetricName = name;
-    int rc = h->c->cuptiProfilerHostGetMetricProperties(&p);
+    int rc = KP_CALL(h->c, cuptiProfilerHostGetMetricProperties, &p);
     if (rc)
         return rc;
     out->type = (enum kp_metric_type)p.metricType;
@@ -133,7 +133,7 @@ int kp_host_names(struct kp_host *h, enum kp_metric_type type, const char *const
     KP_PARAMS(CUpti_Profiler_Host_GetBaseMetrics_Params, p);
     p.pHostObject = h->object;
     p.metricType = (CUpti_MetricType)type;
-    int rc = h->c->cuptiProfilerHostGetBaseMetrics(&p);
+    int rc = KP_CALL(h->c, cuptiProfilerHostGetBaseMetrics, &p);
     *names = rc ? NULL : p.ppMetricNames;
     *n = rc ? 0 : p.numMetrics;
     return rc;
@@ -150,7 +150,7 @@ int kp_host_suffixes(struct kp_host *h, enum kp_metric_type type, const char *na
     *n = 0;
     if (!h->c->cuptiProfilerHostGetSubMetrics)
         return -ENOSYS;
-    int rc = h->c->cuptiProfilerHostGetSubMetrics(&p);
+    int rc = KP_CALL(h->c, cuptiProfilerHostGetSubMetrics, &p);
     if (rc)
         return rc;
     *suffixes = p.ppSubMetrics;
@@ -178,13 +178,14 @@ static int open_evaluator(struct kp_host *h)
     if (!can_take_apart(h->c))
         return -ENOSYS;
     s.pChipName = p.pChipName = h->chip;
-    if (h->c->NVPW_InitializeHost(&i) || h->c->NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize(&s))
+    if (KP_CALL(h->c, NVPW_InitializeHost, &i) ||
+        KP_CALL(h->c, NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize, &s))
         return -EIO;
     if (!h->scratch && !(h->scratch = malloc(s.scratchBufferSize ? s.scratchBufferSize : 1)))
         return -ENOMEM;
     p.pScratchBuffer = h->scratch;
     p.scratchBufferSize = s.scratchBufferSize;
-    if (h->c->NVPW_CUDA_MetricsEvaluator_Initialize(&p))
+    if (KP_CALL(h->c, NVPW_CUDA_MetricsEvaluator_Initialize, &p))
         return -EIO;
     h->evaluator = p.pMetricsEvaluator;
     return 0;
@@ -202,7 +203,7 @@ static const char *name_of(struct kp_host *h, NVPW_MetricType type, size_t index
     KP_PARAMS(NVPW_MetricsEvaluator_GetMetricNames_Params, p);
     p.pMetricsEvaluator = h->evaluator;
     p.metricType = (uint8_t)type;
-    if (h->c->NVPW_MetricsEvaluator_GetMetricNames(&p) || index >= p.numMetrics)
+    if (KP_CALL(h->c, NVPW_MetricsEvaluator_GetMetricNames, &p) || index >= p.numMetrics)
         return NULL;
     return p.pMetricNames + p.pMetricNameBeginIndices[index];
 }
@@ -234,7 +235,7 @@ static int take_apart(struct parts *p, size_t throughput, int depth)
     KP_PARAMS(NVPW_MetricsEvaluator_GetThroughputMetricProperties_Params, t);
     t.pMetricsEvaluator = p->h->evaluator;
     t.throughputMetricIndex = throughput;
-    if (depth == DEEPEST || p->h->c->NVPW_MetricsEvaluator_GetThroughputMetricProperties(&t))
+    if (depth == DEEPEST || KP_CALL(p->h->c, NVPW_MetricsEvaluator_GetThroughputMetricProperties, &t))
         return -EIO;
     int rc = t.numCounters || t.numSubThroughputs ? 0 : add_part(p, NVPW_METRIC_TYPE_THROUGHPUT, throughput);
     for (size_t i = 0; !rc && i < t.numCounters; i++)
@@ -255,7 +256,7 @@ int kp_host_constituents(struct kp_host *h, const char *name, const char ***name
         return rc;
     p.pMetricsEvaluator = h->evaluator;
     p.pMetricName = name;
-    if (h->c->NVPW_MetricsEvaluator_GetMetricTypeAndIndex(&p) || p.metricType != NVPW_METRIC_TYPE_THROUGHPUT)
+    if (KP_CALL(h->c, NVPW_MetricsEvaluator_GetMetricTypeAndIndex, &p) || p.metricType != NVPW_METRIC_TYPE_THROUGHPUT)
         return -EINVAL;
     rc = take_apart(&parts, p.metricIndex, 0);
     if (rc) {
@@ -282,7 +283,7 @@ int kp_host_fits_pass(struct kp_host *h, const char *const *names, size_t n, boo
 int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n)
 {
     KP_PARAMS(CUpti_Profiler_Host_GetSupportedChips_Params, p);
-    int rc = c->cuptiProfilerHostGetSupportedChips(&p);
+    int rc = KP_CALL(c, cuptiProfilerHostGetSupportedChips, &p);
     *chips = rc ? NULL : p.ppChipNames;
     *n = rc ? 0 : p.numChips;
     return rc;
@@ -292,7 +293,7 @@ static int fetch_image(struct kp_host *h, struct kp_config *out)
 {
     KP_PARAMS(CUpti_Profiler_Host_GetConfigImageSize_Params, s);
     s.pHostObject = h->object;
-    int rc = h->c->cuptiProfilerHostGetConfigImageSize(&s);
+    int rc = KP_CALL(h->c, cuptiProfilerHostGetConfigImageSize, &s);
     if (rc)
         return rc;
     out->size = s.configImageSize;
@@ -303,13 +304,13 @@ static int fetch_image(struct kp_host *h, struct kp_config *out)
     g.pHostObject = h->object;
     g.configImageSize = out->size;
     g.pConfigImage = out->image;
-    rc = h->c->cuptiProfilerHostGetConfigImage(&g);
+    rc = KP_CALL(h->c, cuptiProfilerHostGetConfigImage, &g);
     if (rc)
         return rc;
     KP_PARAMS(CUpti_Profiler_Host_GetNumOfPasses_Params, n);
     n.configImageSize = out->size;
     n.pConfigImage = out->image;
-    rc = h->c->cuptiProfilerHostGetNumOfPasses(&n);
+    rc = KP_CALL(h->c, cuptiProfilerHostGetNumOfPasses, &n);
     out->passes = n.numOfPasses;
     return rc;
 }
@@ -333,7 +334,7 @@ int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, 
     a.pHostObject = h->object;
     a.ppMetricNames = out->names;
     a.numMetrics = n;
-    rc = c->cuptiProfilerHostConfigAddMetrics(&a);
+    rc = KP_CALL(c, cuptiProfilerHostConfigAddMetrics, &a);
     if (!rc)
         rc = fetch_image(h, out);
 out:
@@ -361,5 +362,5 @@ int kp_host_evaluate(struct kp_host *h, const uint8_t *image, size_t size, size_
     p.numMetrics = n;
     p.pMetricValues = values;
     int rc = kp_cupti_room();
-    return rc ? rc : (int)h->c->cuptiProfilerHostEvaluateToGpuValues(&p);
+    return rc ? rc : KP_CALL(h->c, cuptiProfilerHostEvaluateToGpuValues, &p);
 }

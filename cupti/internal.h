@@ -19,7 +19,7 @@
 #include "cupti/loader.h"
 
 struct kp_cupti {
-#define KP_CUPTI(lib, fn, needed) __typeof__(fn) *fn;
+#define KP_CUPTI(lib, fn, needed, lost) __typeof__(fn) *fn;
 #include "cupti/cupti_api.def"
 #undef KP_CUPTI
     const struct kp_dl *dl;
@@ -40,12 +40,24 @@ int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, 
  * without memory libcupti ends the process by an exception that nobody can catch. */
 int kp_cupti_room(void);
 
-/* Gives CUPTI up for this process: from now on what would count, sample or record fails with KP_CUPTI_LOST. Any thread.
+/* The place of each function in cupti_api.def. */
+enum kp_cupti_function {
+#define KP_CUPTI(lib, fn, needed, lost) KP_AT_##fn,
+#include "cupti/cupti_api.def"
+#undef KP_CUPTI
+    KP_CUPTI_FUNCTIONS
+};
+
+/* Whether CUPTI is given up, and the function's row in cupti_api.def says that it is not called then. Any thread. */
+bool kp_cupti_refuses(enum kp_cupti_function f);
+
+/* Calls a function of table `c`, the only way to do so: its code, or KP_CUPTI_LOST where it is refused. */
+#define KP_CALL(c, fn, ...) (kp_cupti_refuses(KP_AT_##fn) ? (int)KP_CUPTI_LOST : (int)(c)->fn(__VA_ARGS__))
+
+/* Gives CUPTI up for this process: from now on KP_CALL refuses what would count, sample or record. Any thread.
  * KP_VENDOR: when CUPTI 13.0 cannot end PC sampling, as another process counts, it has freed what its other parts use.
  * Activity records and the question for available counters then read through null pointers. */
 void kp_cupti_lose(void);
-/* Whether it is given up. */
-bool kp_cupti_lost(void);
 /* Takes that back, as tests need several libraries in a process. */
 void kp_cupti_forget_loss(void);
 

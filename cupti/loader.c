@@ -31,7 +31,7 @@ static const struct entry {
     int needed;
     size_t offset;
 } entries[] = {
-#define KP_CUPTI(lib, fn, needed) {LIB_##lib, #fn, needed, offsetof(struct kp_cupti, fn)},
+#define KP_CUPTI(lib, fn, needed, lost) {LIB_##lib, #fn, needed, offsetof(struct kp_cupti, fn)},
 #include "cupti/cupti_api.def"
 #undef KP_CUPTI
 };
@@ -219,7 +219,7 @@ static void describe(struct kp_cupti *c, void *library)
 static void read_version(struct kp_cupti *c)
 {
     uint32_t version = 0;
-    if (c->cuptiGetVersion(&version) == CUPTI_SUCCESS && version >= 100000)
+    if (KP_CALL(c, cuptiGetVersion, &version) == CUPTI_SUCCESS && version >= 100000)
         snprintf(c->version, sizeof(c->version), "%u.%u", version / 10000, version % 10000 / 100);
     else if (version)
         snprintf(c->version, sizeof(c->version), "API %u", version);
@@ -390,9 +390,14 @@ void kp_cupti_forget_loss(void)
     atomic_store(&lost, false);
 }
 
-bool kp_cupti_lost(void)
+bool kp_cupti_refuses(enum kp_cupti_function f)
 {
-    return atomic_load(&lost);
+    static const bool called_when_lost[KP_CUPTI_FUNCTIONS] = {
+#define KP_CUPTI(lib, fn, needed, lost) lost,
+#include "cupti/cupti_api.def"
+#undef KP_CUPTI
+    };
+    return atomic_load(&lost) && !called_when_lost[f];
 }
 
 char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
@@ -409,7 +414,7 @@ char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
         atomic_store(&denied, true);
         return explain_permission(what);
     }
-    if (!c || c->cuptiGetResultString((CUptiResult)code, &name) != CUPTI_SUCCESS || !name)
+    if (!c || KP_CALL(c, cuptiGetResultString, (CUptiResult)code, &name) != CUPTI_SUCCESS || !name)
         name = NULL;
     snprintf(unknown, sizeof(unknown), "CUPTI error %d", code);
     for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)

@@ -104,7 +104,7 @@ static int ask_names(struct kp_pcsamp *p, size_t n)
     if (block && get.stallReasonIndex && get.stallReasons) {
         for (size_t i = 0; i < n; i++)
             get.stallReasons[i] = block + i * CUPTI_STALL_REASON_STRING_SIZE;
-        rc = (int)p->c->cuptiPCSamplingGetStallReasons(&get);
+        rc = KP_CALL(p->c, cuptiPCSamplingGetStallReasons, &get);
         if (!rc)
             rc = keep_names(p, get.stallReasonIndex, get.stallReasons, n);
     }
@@ -119,7 +119,7 @@ static int read_reasons(struct kp_pcsamp *p)
     size_t n = 0;
     CUpti_PCSamplingGetNumStallReasonsParams get = {
         .size = CUpti_PCSamplingGetNumStallReasonsParamsSize, .ctx = p->ctx, .numStallReasons = &n};
-    int rc = (int)p->c->cuptiPCSamplingGetNumStallReasons(&get);
+    int rc = KP_CALL(p->c, cuptiPCSamplingGetNumStallReasons, &get);
     return rc ? rc : ask_names(p, n);
 }
 
@@ -146,7 +146,7 @@ static int configure(struct kp_pcsamp *p, int interval)
     CUpti_PCSamplingConfigurationInfoParams set = {.size = CUpti_PCSamplingConfigurationInfoParamsSize, .ctx = p->ctx};
     set.pPCSamplingConfigurationInfo = info;
     set.numAttributes = sizeof(info) / sizeof(*info) - (interval == KP_PCSAMP_INTERVAL_AUTO);
-    int rc = (int)p->c->cuptiPCSamplingSetConfigurationAttribute(&set);
+    int rc = KP_CALL(p->c, cuptiPCSamplingSetConfigurationAttribute, &set);
     for (size_t i = 0; !rc && i < set.numAttributes; i++)
         rc = (int)info[i].attributeStatus;
     return rc;
@@ -159,7 +159,7 @@ static int read_interval(struct kp_pcsamp *p)
     CUpti_PCSamplingConfigurationInfoParams get = {.size = CUpti_PCSamplingConfigurationInfoParamsSize, .ctx = p->ctx};
     get.pPCSamplingConfigurationInfo = &info;
     get.numAttributes = 1;
-    int rc = (int)p->c->cuptiPCSamplingGetConfigurationAttribute(&get);
+    int rc = KP_CALL(p->c, cuptiPCSamplingGetConfigurationAttribute, &get);
     p->interval = (int)info.attributeData.samplingPeriodData.samplingPeriod - KP_PCSAMP_INTERVAL_BASE;
     return rc;
 }
@@ -170,15 +170,13 @@ int kp_pcsamp_open(const struct kp_cupti *c, CUcontext ctx, int interval, size_t
     *out = NULL;
     if (!available(c))
         return -ENOSYS;
-    if (kp_cupti_lost())
-        return KP_CUPTI_LOST;
     struct kp_pcsamp *p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
     p->c = c;
     p->ctx = ctx;
     p->buffer = buffer ? buffer : DEVICE_BUFFER;
-    int rc = (int)c->cuptiPCSamplingEnable(&enable);
+    int rc = KP_CALL(c, cuptiPCSamplingEnable, &enable);
     if (rc) {
         free(p);
         return rc;
@@ -214,7 +212,7 @@ int kp_pcsamp_close(struct kp_pcsamp *p)
     if (!p)
         return 0;
     CUpti_PCSamplingDisableParams disable = {.size = CUpti_PCSamplingDisableParamsSize, .ctx = p->ctx};
-    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)p->c->cuptiPCSamplingDisable(&disable);
+    int rc = KP_CALL(p->c, cuptiPCSamplingDisable, &disable);
     if (!rc) {
         kp_pcsamp_abandon(p);
         return 0;
@@ -229,13 +227,13 @@ int kp_pcsamp_close(struct kp_pcsamp *p)
 int kp_pcsamp_start(struct kp_pcsamp *p)
 {
     CUpti_PCSamplingStartParams start = {.size = CUpti_PCSamplingStartParamsSize, .ctx = p->ctx};
-    return (int)p->c->cuptiPCSamplingStart(&start);
+    return KP_CALL(p->c, cuptiPCSamplingStart, &start);
 }
 
 int kp_pcsamp_stop(struct kp_pcsamp *p)
 {
     CUpti_PCSamplingStopParams stop = {.size = CUpti_PCSamplingStopParamsSize, .ctx = p->ctx};
-    return (int)p->c->cuptiPCSamplingStop(&stop);
+    return KP_CALL(p->c, cuptiPCSamplingStop, &stop);
 }
 
 int kp_pcsamp_interval(const struct kp_pcsamp *p)
@@ -277,7 +275,7 @@ int kp_pcsamp_take(struct kp_pcsamp *p, struct kp_pcsamp_totals *totals,
     for (int round = 0; round < MOST_ROUNDS; round++) {
         d->totalNumPcs = d->remainingNumPcs = 0;
         d->totalSamples = d->droppedSamples = 0;
-        int rc = (int)p->c->cuptiPCSamplingGetData(&get);
+        int rc = KP_CALL(p->c, cuptiPCSamplingGetData, &get);
         if (rc)
             return rc;
         totals->samples += d->totalSamples;

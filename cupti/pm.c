@@ -37,7 +37,7 @@ int kp_pm_availability(const struct kp_cupti *c, int ordinal, uint8_t **image, s
     KP_PARAMS(CUpti_PmSampling_GetCounterAvailability_Params, p);
     *image = NULL;
     p.deviceIndex = (size_t)ordinal;
-    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiPmSamplingGetCounterAvailability(&p);
+    int rc = KP_CALL(c, cuptiPmSamplingGetCounterAvailability, &p);
     if (rc)
         return rc;
     *size = p.counterAvailabilityImageSize;
@@ -45,7 +45,7 @@ int kp_pm_availability(const struct kp_cupti *c, int ordinal, uint8_t **image, s
     if (!*image)
         return -ENOMEM;
     p.pCounterAvailabilityImage = *image;
-    rc = c->cuptiPmSamplingGetCounterAvailability(&p);
+    rc = KP_CALL(c, cuptiPmSamplingGetCounterAvailability, &p);
     if (rc) {
         free(*image);
         *image = NULL;
@@ -62,7 +62,7 @@ int kp_pm_open(const struct kp_cupti *c, int ordinal, struct kp_pm **out)
         return -ENOMEM;
     p->c = c;
     e.deviceIndex = (size_t)ordinal;
-    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiPmSamplingEnable(&e);
+    int rc = KP_CALL(c, cuptiPmSamplingEnable, &e);
     if (rc) {
         free(p);
         return rc;
@@ -90,7 +90,7 @@ int kp_pm_close(struct kp_pm *p)
     if (!p->running) {
         rc = 0;
         d.pPmSamplingObject = p->object;
-        p->c->cuptiPmSamplingDisable(&d); /* the next kp_pm_open shows whether that worked */
+        KP_CALL(p->c, cuptiPmSamplingDisable, &d); /* the next kp_pm_open shows whether that worked */
     }
     kp_pm_abandon(p);
     return rc;
@@ -104,7 +104,7 @@ static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t m
     s.pMetricNames = group->names;
     s.numMetrics = group->n_names;
     s.maxSamples = max_samples;
-    int rc = p->c->cuptiPmSamplingGetCounterDataSize(&s);
+    int rc = KP_CALL(p->c, cuptiPmSamplingGetCounterDataSize, &s);
     if (rc)
         return rc;
     if (!p->image || p->size != s.counterDataSize) {
@@ -137,7 +137,7 @@ int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct
                                                       : CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL;
     /* The begin of the profiled work matters more than its end, and Turing has no other mode. */
     set.hwBufferAppendMode = CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
-    int rc = p->c->cuptiPmSamplingSetConfig(&set);
+    int rc = KP_CALL(p->c, cuptiPmSamplingSetConfig, &set);
     if (rc)
         return rc;
     rc = make_image(p, group, s->max_samples);
@@ -150,7 +150,7 @@ int kp_pm_start(struct kp_pm *p)
 {
     KP_PARAMS(CUpti_PmSampling_Start_Params, s);
     s.pPmSamplingObject = p->object;
-    int rc = p->c->cuptiPmSamplingStart(&s);
+    int rc = KP_CALL(p->c, cuptiPmSamplingStart, &s);
     p->running = !rc;
     return rc;
 }
@@ -161,7 +161,7 @@ int kp_pm_stop(struct kp_pm *p)
     if (!p->running)
         return 0;
     s.pPmSamplingObject = p->object;
-    int rc = p->c->cuptiPmSamplingStop(&s);
+    int rc = KP_CALL(p->c, cuptiPmSamplingStop, &s);
     p->running = rc && rc != CUPTI_ERROR_INVALID_OPERATION; /* that code says that it does not run */
     return rc;
 }
@@ -173,7 +173,7 @@ static int empty_image(const struct kp_pm *p)
     i.pPmSamplingObject = p->object;
     i.counterDataSize = p->size;
     i.pCounterData = p->image;
-    return p->c->cuptiPmSamplingCounterDataImageInitialize(&i);
+    return KP_CALL(p->c, cuptiPmSamplingCounterDataImageInitialize, &i);
 }
 
 int kp_pm_decode(struct kp_pm *p, struct kp_pm_decoded *out)
@@ -187,12 +187,12 @@ int kp_pm_decode(struct kp_pm *p, struct kp_pm_decoded *out)
     d.pPmSamplingObject = p->object;
     i.pCounterDataImage = d.pCounterDataImage = p->image;
     i.counterDataImageSize = d.counterDataImageSize = p->size;
-    rc = p->c->cuptiPmSamplingDecodeData(&d);
+    rc = KP_CALL(p->c, cuptiPmSamplingDecodeData, &d);
     out->overflow = d.overflow || rc == CUPTI_ERROR_OUT_OF_MEMORY; /* the meaning of that code here */
     if (rc && !out->overflow)
         return rc;
     out->more = d.decodeStopReason == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
-    rc = p->c->cuptiPmSamplingGetCounterDataInfo(&i);
+    rc = KP_CALL(p->c, cuptiPmSamplingGetCounterDataInfo, &i);
     out->n = rc ? 0 : i.numCompletedSamples;
     return rc;
 }
@@ -205,7 +205,7 @@ int kp_pm_sample(const struct kp_pm *p, struct kp_host *h, size_t i, uint64_t *b
     s.pCounterDataImage = p->image;
     s.counterDataImageSize = p->size;
     s.sampleIndex = i;
-    int rc = p->c->cuptiPmSamplingCounterDataGetSampleInfo(&s);
+    int rc = KP_CALL(p->c, cuptiPmSamplingCounterDataGetSampleInfo, &s);
     if (rc)
         return rc;
     *begin_ns = s.startTimestamp;

@@ -149,7 +149,7 @@ static int ask_needs(struct kp_raw *r, const char *name, const char ***raw, size
     c.pMetricName = name;
     c.pMetricEvalRequest = &request;
     c.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
-    if (r->c->NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest(&c))
+    if (KP_CALL(r->c, NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest, &c))
         return -EINVAL;
     KP_PARAMS(NVPW_MetricsEvaluator_GetMetricRawDependencies_Params, d);
     d.pMetricsEvaluator = r->evaluator;
@@ -157,14 +157,14 @@ static int ask_needs(struct kp_raw *r, const char *name, const char ***raw, size
     d.numMetricEvalRequests = 1;
     d.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
     d.metricEvalRequestStrideSize = sizeof(request);
-    if (r->c->NVPW_MetricsEvaluator_GetMetricRawDependencies(&d))
+    if (KP_CALL(r->c, NVPW_MetricsEvaluator_GetMetricRawDependencies, &d))
         return -EINVAL;
     *raw = calloc(d.numRawDependencies + 1, sizeof(**raw));
     const char **optional = calloc(d.numOptionalRawDependencies + 1, sizeof(*optional));
     int rc = *raw && optional ? 0 : -ENOMEM;
     d.ppRawDependencies = *raw;
     d.ppOptionalRawDependencies = optional;
-    if (!rc && r->c->NVPW_MetricsEvaluator_GetMetricRawDependencies(&d))
+    if (!rc && KP_CALL(r->c, NVPW_MetricsEvaluator_GetMetricRawDependencies, &d))
         rc = -EINVAL;
     *n = rc ? 0 : d.numRawDependencies;
     free(optional); /* those that the scheduler does without */
@@ -275,7 +275,7 @@ int kp_raw_fits(struct kp_raw *r, const char *const *names, size_t n, bool *fits
     p.numRawCounterRequests = r->n;
     p.pRawCounterRequests = r->requests;
     p.disallowAddingExtraPasses = true;
-    if (r->c->NVPW_RawCounterConfig_AreRawCountersSchedulable(&p))
+    if (KP_CALL(r->c, NVPW_RawCounterConfig_AreRawCountersSchedulable, &p))
         return -EINVAL;
     *fits = p.schedulable;
     return remember(r, *fits ? &r->fit : &r->unfit);
@@ -301,13 +301,13 @@ static int begin_pass(struct kp_raw *r)
     d.pRawCounterConfig = r->config;
     d.pAvailableDomains = domains;
     d.numAvailableDomains = MOST_DOMAINS;
-    if (r->c->NVPW_RawCounterConfig_GetAllAvailableRawCounterDomains(&d))
+    if (KP_CALL(r->c, NVPW_RawCounterConfig_GetAllAvailableRawCounterDomains, &d))
         return -ENOSYS;
     KP_PARAMS(NVPW_RawCounterConfig_BeginPassGroup_Params, b);
     b.pRawCounterConfig = r->config;
     b.pDomains = domains;
     b.numDomains = d.numAvailableDomains;
-    return r->c->NVPW_RawCounterConfig_BeginPassGroup(&b) ? -ENOSYS : 0;
+    return KP_CALL(r->c, NVPW_RawCounterConfig_BeginPassGroup, &b) ? -ENOSYS : 0;
 }
 
 static int make_config(struct kp_raw *r, const char *chip)
@@ -315,7 +315,7 @@ static int make_config(struct kp_raw *r, const char *chip)
     KP_PARAMS(NVPW_CUDA_RawCounterConfig_Create_Params, p);
     p.pChipName = chip;
     p.activityKind = NVPA_ACTIVITY_KIND_PROFILER;
-    if (r->c->NVPW_CUDA_RawCounterConfig_Create(&p))
+    if (KP_CALL(r->c, NVPW_CUDA_RawCounterConfig_Create, &p))
         return -ENOSYS;
     r->config = p.pRawCounterConfig;
     return begin_pass(r);
@@ -347,7 +347,7 @@ void kp_raw_close(struct kp_raw *r)
     KP_PARAMS(NVPW_RawCounterConfig_Destroy_Params, d);
     d.pRawCounterConfig = r->config;
     if (r->config)
-        r->c->NVPW_RawCounterConfig_Destroy(&d);
+        KP_CALL(r->c, NVPW_RawCounterConfig_Destroy, &d);
     for (size_t i = 0; i < r->metrics.n; i++)
         free(r->needs[i].raw);
     free_names(&r->metrics);

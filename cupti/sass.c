@@ -37,14 +37,14 @@ static int list_metrics(const struct kp_cupti *c, const char *chip, CUpti_SassMe
     if (!available(c))
         return -ENOSYS;
     count.pChipName = get.pChipName = chip;
-    int rc = (int)c->cuptiSassMetricsGetNumOfMetrics(&count);
+    int rc = KP_CALL(c, cuptiSassMetricsGetNumOfMetrics, &count);
     if (rc)
         return rc;
     get.numOfMetrics = count.numOfMetrics;
     get.pMetricsList = calloc(count.numOfMetrics + 1, sizeof(*get.pMetricsList));
     if (!get.pMetricsList)
         return -ENOMEM;
-    rc = (int)c->cuptiSassMetricsGetMetrics(&get);
+    rc = KP_CALL(c, cuptiSassMetricsGetMetrics, &get);
     if (rc) {
         free(get.pMetricsList);
         return rc;
@@ -114,7 +114,7 @@ static int set_config(const struct kp_sass *s)
     set.numOfMetricConfig = s->n;
     set.pConfigs = configs;
     set.deviceIndex = (uint32_t)s->ordinal;
-    int rc = (int)s->c->cuptiSassMetricsSetConfig(&set);
+    int rc = KP_CALL(s->c, cuptiSassMetricsSetConfig, &set);
     free(configs);
     return rc;
 }
@@ -145,8 +145,6 @@ int kp_sass_configure(const struct kp_cupti *c, CUcontext ctx, const char *chip,
 {
     int rc = 0;
     *out = NULL;
-    if (kp_cupti_lost())
-        return KP_CUPTI_LOST;
     kp_lock_take(lock, KP_FOREVER);
     for (struct kp_sass *s = configured; s && !*out; s = s->next)
         if (s->ordinal == ordinal && s->c == c)
@@ -169,7 +167,7 @@ void kp_sass_release(struct kp_sass *s, CUcontext ctx)
     unset.deviceIndex = (uint32_t)s->ordinal;
     kp_lock_take(lock, KP_FOREVER);
     if (s->owner == ctx) {
-        s->c->cuptiSassMetricsUnsetConfig(&unset);
+        KP_CALL(s->c, cuptiSassMetricsUnsetConfig, &unset);
         s->owner = NULL;
     }
     kp_lock_give(lock);
@@ -186,7 +184,7 @@ int kp_sass_begin(struct kp_sass *s, CUcontext ctx)
     KP_PARAMS(CUpti_SassMetricsEnable_Params, enable);
     enable.ctx = ctx;
     enable.enableLazyPatching = 1; /* patches only launched kernels */
-    return (int)s->c->cuptiSassMetricsEnable(&enable);
+    return KP_CALL(s->c, cuptiSassMetricsEnable, &enable);
 }
 
 static size_t index_of(const struct kp_sass *s, uint64_t id)
@@ -224,7 +222,7 @@ static int take(struct kp_sass *s, CUcontext ctx, size_t records, size_t instanc
         flush.numOfPatchedInstructionRecords = records;
         flush.numOfInstances = instances;
         flush.pMetricsData = data;
-        rc = (int)s->c->cuptiSassMetricsFlushData(&flush);
+        rc = KP_CALL(s->c, cuptiSassMetricsFlushData, &flush);
         for (size_t i = 0; !rc && i < records; i++)
             hand_out(s, &data[i], instances, fn, arg);
     }
@@ -239,10 +237,10 @@ int kp_sass_end(struct kp_sass *s, CUcontext ctx,
     KP_PARAMS(CUpti_SassMetricsGetDataProperties_Params, get);
     KP_PARAMS(CUpti_SassMetricsDisable_Params, disable);
     get.ctx = disable.ctx = ctx;
-    int rc = (int)s->c->cuptiSassMetricsGetDataProperties(&get);
+    int rc = KP_CALL(s->c, cuptiSassMetricsGetDataProperties, &get);
     /* The library fails if there is nothing to flush: after a refused launch, or without such instructions. */
     if (!rc && get.numOfPatchedInstructionRecords && get.numOfInstances)
         rc = take(s, ctx, get.numOfPatchedInstructionRecords, get.numOfInstances, fn, arg);
-    int rc2 = (int)s->c->cuptiSassMetricsDisable(&disable);
+    int rc2 = KP_CALL(s->c, cuptiSassMetricsDisable, &disable);
     return rc ? rc : rc2;
 }

@@ -11,14 +11,14 @@
 int kp_target_init(const struct kp_cupti *c)
 {
     KP_PARAMS(CUpti_Profiler_Initialize_Params, p);
-    return kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiProfilerInitialize(&p);
+    return KP_CALL(c, cuptiProfilerInitialize, &p);
 }
 
 int kp_target_chip(const struct kp_cupti *c, int ordinal, const char **chip)
 {
     KP_PARAMS(CUpti_Device_GetChipName_Params, p);
     p.deviceIndex = (size_t)ordinal;
-    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiDeviceGetChipName(&p);
+    int rc = KP_CALL(c, cuptiDeviceGetChipName, &p);
     *chip = rc ? NULL : p.pChipName;
     return rc;
 }
@@ -28,16 +28,14 @@ int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **im
     KP_PARAMS(CUpti_Profiler_GetCounterAvailability_Params, p);
     *image = NULL;
     p.ctx = ctx;
-    if (kp_cupti_lost())
-        return KP_CUPTI_LOST;
-    int rc = c->cuptiProfilerGetCounterAvailability(&p);
+    int rc = KP_CALL(c, cuptiProfilerGetCounterAvailability, &p);
     if (rc)
         return rc;
     *image = malloc(p.counterAvailabilityImageSize ? p.counterAvailabilityImageSize : 1);
     if (!*image)
         return -ENOMEM;
     p.pCounterAvailabilityImage = *image;
-    rc = c->cuptiProfilerGetCounterAvailability(&p);
+    rc = KP_CALL(c, cuptiProfilerGetCounterAvailability, &p);
     *size = p.counterAvailabilityImageSize;
     if (rc) {
         free(*image);
@@ -48,12 +46,12 @@ int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **im
 
 int kp_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id)
 {
-    return kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiGetContextId(ctx, id);
+    return KP_CALL(c, cuptiGetContextId, ctx, id);
 }
 
 int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id)
 {
-    return kp_cupti_lost() ? KP_CUPTI_LOST : (int)c->cuptiGetStreamIdEx(ctx, stream, per_thread, id);
+    return KP_CALL(c, cuptiGetStreamIdEx, ctx, stream, per_thread, id);
 }
 
 struct kp_image {
@@ -82,7 +80,7 @@ static int counter_data_size(const struct kp_range *r, const struct kp_config *c
     s.numMetrics = config->n_names;
     s.maxNumOfRanges = ranges;
     s.maxNumRangeTreeNodes = (uint32_t)ranges;
-    int rc = r->c->cuptiRangeProfilerGetCounterDataSize(&s);
+    int rc = KP_CALL(r->c, cuptiRangeProfilerGetCounterDataSize, &s);
     *size = s.counterDataSize;
     return rc;
 }
@@ -122,7 +120,7 @@ static int initialise(const struct kp_range *r, struct kp_image *i)
     p.pRangeProfilerObject = r->object;
     p.counterDataSize = i->size;
     p.pCounterData = i->data;
-    rc = r->c->cuptiRangeProfilerCounterDataImageInitialize(&p);
+    rc = KP_CALL(r->c, cuptiRangeProfilerCounterDataImageInitialize, &p);
     i->fresh = !rc;
     return rc;
 }
@@ -190,9 +188,9 @@ int kp_range_open(const struct kp_cupti *c, CUcontext ctx, struct kp_range **out
         return -ENOMEM;
     r->c = c;
     e.ctx = ctx;
-    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : kp_cupti_room();
+    int rc = kp_cupti_room();
     if (!rc)
-        rc = c->cuptiRangeProfilerEnable(&e);
+        rc = KP_CALL(c, cuptiRangeProfilerEnable, &e);
     if (rc) {
         free(r);
         return rc;
@@ -215,10 +213,10 @@ int kp_range_close(struct kp_range *r)
     bool last;
     int rc = kp_range_stop(r, &last);
     p.pRangeProfilerObject = r->object;
-    if (!r->running && !kp_cupti_lost())
-        rc = r->c->cuptiRangeProfilerDisable(&p);
+    if (!r->running)
+        rc = KP_CALL(r->c, cuptiRangeProfilerDisable, &p);
     kp_range_abandon(r);
-    return rc;
+    return rc == KP_CUPTI_LOST ? 0 : rc; /* a CUPTI that is given up has nothing to end */
 }
 
 int kp_image_write(const struct kp_image *i, const char *path)
@@ -258,18 +256,18 @@ static int configure(struct kp_range *r, enum kp_range_mode mode, struct kp_imag
     p.minNestingLevel = 1;
     p.passIndex = pass;
     p.targetNestingLevel = 1;
-    return r->c->cuptiRangeProfilerSetConfig(&p);
+    return KP_CALL(r->c, cuptiRangeProfilerSetConfig, &p);
 }
 
 int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
 {
-    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : empty(r, i);
+    int rc = empty(r, i);
     return rc ? rc : configure(r, mode, i, CUPTI_UserReplay, 0);
 }
 
 int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, size_t pass)
 {
-    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : pass ? 0 : empty(r, i);
+    int rc = pass ? 0 : empty(r, i);
     return rc ? rc : configure(r, mode, i, CUPTI_ApplicationReplay, pass);
 }
 
@@ -277,7 +275,7 @@ int kp_range_start(struct kp_range *r)
 {
     KP_PARAMS(CUpti_RangeProfiler_Start_Params, p);
     p.pRangeProfilerObject = r->object;
-    int rc = kp_cupti_lost() ? KP_CUPTI_LOST : (int)r->c->cuptiRangeProfilerStart(&p);
+    int rc = KP_CALL(r->c, cuptiRangeProfilerStart, &p);
     r->running = !rc;
     r->pushed = 0;
     return rc;
@@ -300,7 +298,7 @@ int kp_range_push(struct kp_range *r)
     p.pRangeProfilerObject = r->object;
     snprintf(r->name, sizeof(r->name), "%09zu", r->pushed++);
     p.pRangeName = r->name;
-    rc = r->c->cuptiRangeProfilerPushRange(&p);
+    rc = KP_CALL(r->c, cuptiRangeProfilerPushRange, &p);
     r->open = !rc;
     return rc;
 }
@@ -309,7 +307,7 @@ int kp_range_pop(struct kp_range *r)
 {
     KP_PARAMS(CUpti_RangeProfiler_PopRange_Params, p);
     p.pRangeProfilerObject = r->object;
-    int rc = r->c->cuptiRangeProfilerPopRange(&p);
+    int rc = KP_CALL(r->c, cuptiRangeProfilerPopRange, &p);
     r->open = rc != 0;
     return rc;
 }
@@ -325,7 +323,7 @@ int kp_range_stop(struct kp_range *r, bool *last)
         return rc;
     r->running = false;
     p.pRangeProfilerObject = r->object;
-    rc = r->c->cuptiRangeProfilerStop(&p);
+    rc = KP_CALL(r->c, cuptiRangeProfilerStop, &p);
     *last = p.isAllPassSubmitted != 0;
     return rc;
 }
@@ -339,13 +337,13 @@ int kp_range_decode(struct kp_range *r, size_t *n, size_t *dropped)
 {
     KP_PARAMS(CUpti_RangeProfiler_DecodeData_Params, d);
     d.pRangeProfilerObject = r->object;
-    int rc = r->c->cuptiRangeProfilerDecodeData(&d);
+    int rc = KP_CALL(r->c, cuptiRangeProfilerDecodeData, &d);
     if (rc)
         return rc;
     KP_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo_Params, i);
     i.pCounterDataImage = r->image->data;
     i.counterDataImageSize = r->image->size;
-    rc = r->c->cuptiRangeProfilerGetCounterDataInfo(&i);
+    rc = KP_CALL(r->c, cuptiRangeProfilerGetCounterDataInfo, &i);
     *n = i.numTotalRanges;
     *dropped = d.numOfRangeDropped;
     return rc;
@@ -370,7 +368,7 @@ int kp_checkpoint_save(const struct kp_cupti *c, CUcontext ctx, struct kp_checkp
     k->c = c;
     k->abi.structSize = KP_CHECKPOINT_ABI_SIZE;
     k->abi.ctx = ctx;
-    int rc = c->cuptiCheckpointSave(&k->abi);
+    int rc = KP_CALL(c, cuptiCheckpointSave, &k->abi);
     if (rc) {
         free(k);
         return rc;
@@ -381,14 +379,14 @@ int kp_checkpoint_save(const struct kp_cupti *c, CUcontext ctx, struct kp_checkp
 
 int kp_checkpoint_restore(struct kp_checkpoint *k)
 {
-    return k->c->cuptiCheckpointRestore(&k->abi);
+    return KP_CALL(k->c, cuptiCheckpointRestore, &k->abi);
 }
 
 void kp_checkpoint_free(struct kp_checkpoint *k)
 {
     if (!k)
         return;
-    k->c->cuptiCheckpointFree(&k->abi);
+    KP_CALL(k->c, cuptiCheckpointFree, &k->abi);
     free(k);
 }
 

@@ -14,6 +14,8 @@ FOLDERS = ("base", "report", "cupti", "collectors", "cmd", "preload")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')
 # KP_VENDOR: CUPTI's and PerfWorks' headers are cupti/'s alone; report/ and base/ know nothing of CUDA.
 CUPTI_HEADER = re.compile(r"(cupti|nvperf)[^/]*\.h$")
+# A function of a loaded table, called past KP_CALL of cupti/internal.h, which refuses calls of a CUPTI that was given up.
+PAST_GATE = re.compile(r"(->|\.)(cupti|NVPW_)\w+\(")
 CUDA_HEADER = re.compile(r"(cu[a-z_]*(Typedefs|Profiler)?\.h|cuda.*\.h|nv.*\.h|crt/.*)$")
 LIMIT_OF_CIRCLES = 2
 
@@ -53,6 +55,8 @@ def check_edge(rank, of, to, how):
 def check_includes(path, rank):
     folder = path.split("/")[0]
     for number, line in enumerate(open(path, errors="replace"), 1):
+        if PAST_GATE.search(line):
+            fault(f"{path}:{number}: a call of CUPTI past KP_CALL")
         match = INCLUDE.match(line)
         if not match:
             continue

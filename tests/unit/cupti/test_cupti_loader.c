@@ -230,7 +230,7 @@ static const struct entry {
     const char *name;
     int needed;
 } entries[] = {
-#define KP_CUPTI(library, function, needed) {#function, needed},
+#define KP_CUPTI(library, function, needed, lost) {#function, needed},
 #include "cupti/cupti_api.def"
 #undef KP_CUPTI
 };

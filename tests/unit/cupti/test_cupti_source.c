@@ -633,6 +633,84 @@ static void test_end_fails(void **state)
     free(text);
 }
 
+/* ---- each function of a CUPTI that is given up ---- */
+
+static unsigned met;
+
+static CUptiResult meet(void)
+{
+    met++;
+    return CUPTI_SUCCESS;
+}
+
+/* All rows of the table. KP_CALL takes any table with these names, so one function stands for all. */
+static struct {
+#define KP_CUPTI(library, function, needed, lost) CUptiResult (*function)(void);
+#include "cupti/cupti_api.def"
+#undef KP_CUPTI
+} every = {
+#define KP_CUPTI(library, function, needed, lost) meet,
+#include "cupti/cupti_api.def"
+#undef KP_CUPTI
+};
+
+/* Whether the function may be called when CUPTI is lost: it counts on no device, and has no part in recording. */
+static bool outlives(const char *function)
+{
+    static const char *const begins[] = {"cuptiProfilerHost", "NVPW_", "cuptiCheckpoint"};
+    static const char *const names[] = {
+        "cuptiGetVersion",
+        "cuptiGetResultString",
+        "cuptiRangeProfilerStop",
+        "cuptiRangeProfilerPopRange",
+        "cuptiRangeProfilerGetCounterDataInfo",
+        "cuptiPmSamplingStop",
+        "cuptiPmSamplingDisable",
+        "cuptiPmSamplingGetCounterDataInfo",
+        "cuptiPmSamplingCounterDataGetSampleInfo",
+        "cuptiActivityGetNextRecord",
+        "cuptiPCSamplingStop",
+        "cuptiSassMetricsDisable",
+        "cuptiSassMetricsUnsetConfig",
+    };
+    for (size_t i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+        if (!strncmp(function, begins[i], strlen(begins[i])))
+            return true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (!strcmp(function, names[i]))
+            return true;
+    return false;
+}
+
+/* Checks one row: called before; refused or called after, as the test's own list says. */
+static void check_row(const char *function, int before, unsigned calls_before, int after, unsigned calls)
+{
+    bool called = outlives(function);
+    if (before || calls_before != 1 || after != (called ? 0 : KP_CUPTI_LOST) || calls != (called ? 2U : 1U))
+        fail_msg("%s: %d after %u calls, then %d after %u", function, before, calls_before, after, calls);
+}
+
+static void test_lost_rows(void **state)
+{
+    (void)state;
+    int rows = 0;
+    kp_cupti_forget_loss();
+#define KP_CUPTI(library, function, needed, lost)                                                                      \
+    {                                                                                                                  \
+        met = 0;                                                                                                       \
+        int before = KP_CALL(&every, function);                                                                        \
+        unsigned calls = met;                                                                                          \
+        kp_cupti_lose();                                                                                               \
+        int after = KP_CALL(&every, function);                                                                         \
+        kp_cupti_forget_loss();                                                                                        \
+        check_row(#function, before, calls, after, met);                                                               \
+        rows++;                                                                                                        \
+    }
+#include "cupti/cupti_api.def"
+#undef KP_CUPTI
+    assert_int_equal(rows, KP_CUPTI_FUNCTIONS);
+}
+
 /* Of the attributes each has a result of its own. */
 static CUptiResult CUPTIAPI one_bad_attribute(CUpti_PCSamplingConfigurationInfoParams *p)
 {
@@ -1004,6 +1082,7 @@ int main(void)
         ON_FAKE(test_sass_fails),
         ON_FAKE(test_sass_instances),
         ON_FAKE(test_sass_release),
+        cmocka_unit_test(test_lost_rows),
         ON_FAKE(test_end_fails),
     };
     return cmocka_run_group_tests(tests, load_fake, unload_fake);
