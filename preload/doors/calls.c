@@ -29,15 +29,18 @@ static struct slot {
     _Atomic(void *) real;
     const char *symbol;
     enum kp_api_class class;
+    const struct kp_ptx_load *load; /* NULL: it loads no code that it is given */
 } slots[SLOTS] = {
-#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class},
+#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class, NULL},
+#define KP_API_LOADS(symbol, base, class, receives, takes, count, options, values)                                     \
+    {NULL, #symbol, KP_CLASS_##class, &KP_PTX_LOAD(receives, takes, count, options, values)},
 #include "preload/doors/cuda_api.def"
 #undef KP_API
 };
 
 static atomic_int pool_used;
 
-int kp_call_pool_slot(enum kp_api_class class, const char *symbol, void *real)
+int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load, void *real)
 {
     struct kp_lock *const lock = &kp_locks[KP_LOCK_TRAMPOLINES];
     kp_lock_take(lock, KP_FOREVER);
@@ -47,6 +50,7 @@ int kp_call_pool_slot(enum kp_api_class class, const char *symbol, void *real)
     if (i == n && n < KP_GATE_POOL) {
         slots[ROWS + i].symbol = symbol;
         slots[ROWS + i].class = class;
+        slots[ROWS + i].load = load;
         atomic_store(&slots[ROWS + i].real, real);
         atomic_store(&pool_used, n + 1);
     }
@@ -312,30 +316,6 @@ static const struct rule {
     [KP_CLASS_PURE] = {.instead = NULL},
 };
 
-/* ---- images that are loaded ---- */
-
-/* The call under way that loads one; `by` is NULL where none does. */
-static __thread struct {
-    const struct kp_ptx_load *by;
-    void *const *handle; /* receives the module or library */
-    const void *image;
-} loading __attribute__((tls_model("initial-exec")));
-
-static void note_loading(const struct slot *s, const uint64_t *args)
-{
-    loading.by = kp_ptx_load_by(s->symbol);
-    loading.handle = (void *const *)(uintptr_t)args[0];
-    loading.image = (const void *)(uintptr_t)args[1];
-}
-
-/* The caller's image is valid until its call returns. */
-static void note_loaded(void)
-{
-    if (loading.by && loading.handle)
-        kp_ptx_note(loading.by, *loading.handle, loading.image);
-    loading.by = NULL;
-}
-
 /* ---- the way in and out ---- */
 
 /* Whether the third argument of cuMemCreate asks for host memory. */
@@ -403,20 +383,21 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
         kp_guard++;
     if (e.entered != NOTHING)
         kp_in_driver++;
-    if (e.entered != NOTHING && s->class == KP_CLASS_MODULE)
-        note_loading(s, args);
+    if (e.entered != NOTHING && s->load)
+        kp_ptx_loading(s->load, s->symbol, args);
     return e;
 }
 
 /* Acts on the call's result. */
-static void note_answer(enum kp_api_class class, uint64_t entered, CUresult result)
+static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
 {
+    enum kp_api_class class = s->class;
     bool capture_error =
         result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     if (result == CUDA_SUCCESS && rules[class].succeeded)
         rules[class].succeeded();
-    if (result == CUDA_SUCCESS && class == KP_CLASS_MODULE)
-        note_loaded();
+    if (result == CUDA_SUCCESS && s->load)
+        kp_ptx_loaded();
     if (result == CUDA_SUCCESS && entered == SHARED_HOST)
         kp_window_virtual_memory();
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error))
@@ -435,7 +416,7 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
         return result;
     }
     kp_guard--;
-    note_answer(class, entered, result);
+    note_answer(&slots[slot], entered, result);
     if (entered == ALLOCATING)
         result = kp_process_allocated(slots[slot].symbol, atomic_load(&slots[slot].real), result,
                                       class == KP_CLASS_ALLOC_ASYNC);

@@ -24,6 +24,6 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args);
 CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered);
 
 /* Returns the pool's trampoline that leads to `real`, made on first use. Negative: none is left. */
-int kp_call_pool_slot(enum kp_api_class class, const char *symbol, void *real);
+int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load, void *real);
 
 #endif

@@ -190,7 +190,7 @@ void *kp_door_wrap_symbol(const char *symbol, void *real)
     if (!row)
         return real; /* not a function of the driver */
     int d = door_of_symbol(symbol);
-    return d >= 0 ? hand_out(d, real) : kp_trampoline_for(row->class, row->symbol, real);
+    return d >= 0 ? hand_out(d, real) : kp_trampoline_for(row->class, row->symbol, row->load, real);
 }
 
 void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *real)
@@ -202,5 +202,6 @@ void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *rea
     if (d >= 0)
         return hand_out(d, real);
     /* A function of a later driver may change anything, so it is gated. */
-    return row ? kp_trampoline_for(row->class, row->base, real) : kp_trampoline_for(KP_CLASS_GATE, "", real);
+    return row ? kp_trampoline_for(row->class, row->base, row->load, real)
+               : kp_trampoline_for(KP_CLASS_GATE, "", NULL, real);
 }

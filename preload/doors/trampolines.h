@@ -5,8 +5,8 @@
 #include "preload/doors/api.h"
 
 /* Returns a trampoline for the driver's function `real`, or `real` itself where the class needs none or none is
- * left. The program asked for it by exported symbol, or by the base name of cuGetProcAddress.
+ * left. The program asked for it by exported symbol, or by the base name of cuGetProcAddress. `load` is its row's.
  * Threads: any. */
-void *kp_trampoline_for(enum kp_api_class class, const char *symbol, void *real);
+void *kp_trampoline_for(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load, void *real);
 
 #endif

@@ -1,40 +1,65 @@
 /*
- * The PTX of modules and libraries that the program has loaded, from which a kernel can be compiled once more. Images
- * are looked at as they are loaded, as a program may free or overwrite them afterwards.
+ * The PTX of modules and libraries that the program has loaded, from which a kernel can be compiled once more, and the
+ * options that the program compiles it with. Images are looked at as they are loaded, as a program may free or
+ * overwrite them afterwards.
  *
- * Threads: any; kp_ptx_of inside the gate's exclusive section, in which nothing is loaded or unloaded.
+ * Threads: any.
  */
 #ifndef KP_PRELOAD_PROGRAM_PTX_H
 #define KP_PRELOAD_PROGRAM_PTX_H
 
 #include <cuda.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "collectors/code/fatbin.h"
 #include "collectors/facts/device.h"
 #include "collectors/facts/driver.h"
 
-/* How a driver function loads: what its first argument receives, and what its second one is. */
+/* How a driver function loads, as its row of cuda_api.def says: what its first argument receives, what its second one
+ * is, and the numbers of the arguments that count and list its options. `count` 0: it takes none. */
 struct kp_ptx_load {
-    const char *symbol; /* of the function */
-    bool library, file; /* a CUlibrary, not a CUmodule; the name of a file, not an image */
+    enum kp_ptx_receives { KP_PTX_MODULE, KP_PTX_LIBRARY } receives;
+    enum kp_ptx_takes { KP_PTX_IMAGE, KP_PTX_FILE } takes;
+    unsigned count, options, values;
 };
 
-/* Starts to note images; before, kp_ptx_load_by returns NULL. */
+/* A row's columns as a constant. */
+#define KP_PTX_LOAD(receives, takes, count, options, values)                                                           \
+    (const struct kp_ptx_load)                                                                                         \
+    {                                                                                                                  \
+        KP_PTX_##receives, KP_PTX_##takes, count, options, values                                                      \
+    }
+
+enum { KP_PTX_OPTIONS = 10 };
+
+/* The options of the program that change the code: by value, each once. */
+struct kp_ptx_options {
+    CUjit_option option[KP_PTX_OPTIONS];
+    uint32_t value[KP_PTX_OPTIONS];
+    unsigned n;
+};
+
+/* What a kernel can be compiled from, as the program had it compiled. */
+struct kp_ptx_source {
+    struct kp_ptx ptx;
+    struct kp_ptx_options options;
+};
+
+/* Starts to note images. Nothing is noted before. */
 void kp_ptx_watch(void);
 
-/* Returns how the function of that name loads; NULL where it does not, or nobody wants to know. */
-const struct kp_ptx_load *kp_ptx_load_by(const char *symbol);
-
-/* Notes what such a function has loaded from `image` as `handle`. */
-void kp_ptx_note(const struct kp_ptx_load *by, const void *handle, const void *image);
+/* Notes a call of a function that loads, by the name `symbol`, which must stay, before it is made; and that it has
+ * succeeded, as long as the caller's image is valid. */
+void kp_ptx_loading(const struct kp_ptx_load *by, const char *symbol, const uint64_t *args);
+void kp_ptx_loaded(void);
 
 /* Notes that a module or library is unloaded. */
 void kp_ptx_unloaded(const void *handle);
 
-/* Returns the PTX of the module of `f`, whose facts are given. Valid inside the exclusive section. NULL with *why,
- * static text, where it has none, or is not known. */
-const struct kp_ptx *kp_ptx_of(const struct kp_driver *d, CUfunction f, const struct kp_function *facts,
-                               const char **why);
+/* Fills *out with a copy of the PTX of the module of `f`, whose facts are given, for kp_ptx_free. False with *why,
+ * static text, where it has none, is not known, or memory lacks. */
+bool kp_ptx_of(const struct kp_driver *d, CUfunction f, const struct kp_function *facts, struct kp_ptx_source *out,
+               const char **why);
 
 #endif

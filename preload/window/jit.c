@@ -15,7 +15,15 @@
 struct code {
     void *image; /* malloc'ed */
     size_t size;
+    struct kp_cubin *opened;           /* from look_at */
+    struct kp_cubin_function function; /* the kernel in it */
 };
+
+static void free_code(struct code *c)
+{
+    kp_cubin_close(c->opened);
+    free(c->image);
+}
 
 __attribute__((format(printf, 2, 3))) static bool refuse(struct kp_jit_kernel *k, const char *format, ...)
 {
@@ -53,26 +61,38 @@ static CUresult link_ptx(const struct kp_driver *d, CUlinkState link, const stru
 
 enum { LOG_SIZE = 1024 };
 
-/* Compiles with the kernel's limit, 0: without one, for a target, 0: the context's device. */
-static CUresult compile_for(const struct kp_jit *j, const struct kp_ptx *ptx, uint64_t limit, unsigned target,
+struct jit_options {
+    CUjit_option option[KP_PTX_OPTIONS + 4];
+    void *value[KP_PTX_OPTIONS + 4];
+    unsigned n;
+};
+
+static void add(struct jit_options *o, CUjit_option option, uintptr_t value)
+{
+    o->option[o->n] = option;
+    o->value[o->n++] = (void *)value;
+}
+
+/* Compiles with the kernel's limit, 0: without one, for a target, 0: the one that the program has named, or the
+ * context's device. Other options are the program's. */
+static CUresult compile_for(const struct kp_jit *j, const struct kp_ptx_source *from, uint64_t limit, unsigned target,
                             char log[LOG_SIZE], struct code *out)
 {
     const struct kp_driver *d = j->driver;
-    CUjit_option options[4] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[4] = {log, (void *)(uintptr_t)(LOG_SIZE - 1)};
-    unsigned n = 2;
+    struct jit_options o = {.n = 0};
     CUlinkState link;
-    if (limit) {
-        options[n] = CU_JIT_MAX_REGISTERS;
-        values[n++] = (void *)(uintptr_t)limit;
-    }
-    if (target) {
-        options[n] = CU_JIT_TARGET;
-        values[n++] = (void *)(uintptr_t)target;
-    }
-    CUresult rc = d->cuLinkCreate(n, options, values, &link);
+    add(&o, CU_JIT_ERROR_LOG_BUFFER, (uintptr_t)log);
+    add(&o, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_SIZE - 1);
+    for (unsigned i = 0; i < from->options.n; i++)
+        if (!target || from->options.option[i] != CU_JIT_TARGET)
+            add(&o, from->options.option[i], from->options.value[i]);
+    if (limit)
+        add(&o, CU_JIT_MAX_REGISTERS, limit);
+    if (target)
+        add(&o, CU_JIT_TARGET, target);
+    CUresult rc = d->cuLinkCreate(o.n, o.option, o.value, &link);
     if (rc == CUDA_SUCCESS) {
-        rc = link_ptx(d, link, ptx, out);
+        rc = link_ptx(d, link, &from->ptx, out);
         d->cuLinkDestroy(link);
     }
     return rc;
@@ -80,16 +100,16 @@ static CUresult compile_for(const struct kp_jit *j, const struct kp_ptx *ptx, ui
 
 /* The linker hands out code without loading it, so that it can be looked at before. PTX for one architecture alone,
  * such as sm_90a, has to have that named as the target. */
-static bool compile(const struct kp_jit *j, const struct kp_ptx *ptx, struct kp_jit_kernel *k, struct code *out)
+static bool compile(const struct kp_jit *j, const struct kp_ptx_source *from, struct kp_jit_kernel *k, struct code *out)
 {
     const struct kp_driver *d = j->driver;
     char log[LOG_SIZE] = "", other[LOG_SIZE] = "";
     unsigned own = (unsigned)(10 * j->device->cc_major + j->device->cc_minor);
     if (!d->cuLinkCreate || !d->cuLinkAddData || !d->cuLinkComplete || !d->cuLinkDestroy)
         return refuse(k, "this driver has no linker");
-    CUresult rc = compile_for(j, ptx, k->limit, 0, log, out);
+    CUresult rc = compile_for(j, from, k->limit, 0, log, out);
     return rc == CUDA_SUCCESS ||
-           compile_for(j, ptx, k->limit, CU_COMPUTE_ACCELERATED_TARGET_BASE + own, other, out) == CUDA_SUCCESS ||
+           compile_for(j, from, k->limit, CU_COMPUTE_ACCELERATED_TARGET_BASE + own, other, out) == CUDA_SUCCESS ||
            refuse_compiled(j, k, rc, log);
 }
 
@@ -122,32 +142,31 @@ static int judge_object(const char *name, enum kp_cubin_object kind, void *arg)
     return kind != KP_CUBIN_CONSTANT;
 }
 
-static bool judge(const struct kp_cubin *c, const struct look *l, struct kp_jit_kernel *k)
+static bool judge(const struct code *c, struct kp_jit_kernel *k)
 {
+    const struct kp_cubin_function *f = &c->function;
     struct kp_cubin_reach reach;
-    if (kp_cubin_each_use(c, l->function.symbol, judge_object, k))
+    if (kp_cubin_each_use(c->opened, f->symbol, judge_object, k))
         return refuse(k, "what it uses of its module cannot be read");
-    if (kp_cubin_reach(c, l->function.symbol, &reach))
+    if (kp_cubin_reach(c->opened, f->symbol, &reach))
         return refuse(k, "its calls cannot be followed");
     if (reach.by_pointer)
         return refuse(k, "it calls functions through pointers, which may be to those of the program's module");
     k->function.facts.code =
-        (struct kp_kernel_code){l->function.barriers, reach.functions, reach.launches, reach.spills, reach.once};
+        (struct kp_kernel_code){f->barriers, reach.functions, reach.launches, reach.spills, reach.once};
     return true;
 }
 
 /* Reads the registers of the code, and refuses what may not run in the place of the program's. */
-static bool look_at(const struct kp_jit *j, const struct code *code, struct kp_jit_kernel *k)
+static bool look_at(const struct kp_jit *j, struct code *code, struct kp_jit_kernel *k)
 {
     struct look l = {.name = j->own->facts.mangled};
-    struct kp_cubin *c;
-    if (kp_cubin_open(code->image, code->size, &c))
+    if (kp_cubin_open(code->image, code->size, &code->opened))
         return refuse(k, "kprof cannot read the code that the JIT made");
-    kp_cubin_each_function(c, find_function, &l);
+    kp_cubin_each_function(code->opened, find_function, &l);
+    code->function = l.function;
     k->registers = l.found ? l.function.registers : 0;
-    bool fits = l.found ? judge(c, &l, k) : refuse(k, "the PTX of its module has no kernel of its name");
-    kp_cubin_close(c);
-    return fits;
+    return l.found ? judge(code, k) : refuse(k, "the PTX of its module has no kernel of its name");
 }
 
 /* ---- loading ---- */
@@ -173,18 +192,12 @@ static int copy_constant(const char *name, enum kp_cubin_object kind, void *arg)
 
 static bool copy_constants(const struct kp_jit *j, const struct code *code, struct kp_jit_kernel *k)
 {
-    struct look l = {.name = j->own->facts.mangled};
     const struct kp_driver *d = j->driver;
     struct copy copy = {d, NULL, k};
-    struct kp_cubin *c;
     if (!d->cuFuncGetModule || !d->cuModuleGetGlobal ||
         d->cuFuncGetModule(&copy.from, j->own->facts.handle) != CUDA_SUCCESS)
         return refuse(k, "this driver does not tell its module, whose constants are to be copied");
-    if (kp_cubin_open(code->image, code->size, &c))
-        return refuse(k, "kprof cannot read the code that the JIT made");
-    kp_cubin_each_function(c, find_function, &l);
-    kp_cubin_each_use(c, l.function.symbol, copy_constant, &copy);
-    kp_cubin_close(c);
+    kp_cubin_each_use(code->opened, code->function.symbol, copy_constant, &copy);
     if (!k->why && d->cuCtxSynchronize() != CUDA_SUCCESS)
         refuse(k, "its constants could not be copied from the program's module");
     return !k->why;
@@ -251,12 +264,14 @@ static bool load(const struct kp_jit *j, const struct code *code, struct kp_jit_
 
 static bool make(const struct kp_jit *j, struct kp_jit_kernel *k, bool loads)
 {
-    struct code code = {NULL, 0};
+    struct code code = {.image = NULL};
+    struct kp_ptx_source from;
     const char *why;
-    const struct kp_ptx *ptx = kp_ptx_of(j->driver, j->own->key, &j->own->facts, &why);
-    bool made = ptx ? compile(j, ptx, k, &code) : refuse(k, "%s", why);
-    made = made && look_at(j, &code, k) && (!loads || load(j, &code, k));
-    free(code.image);
+    if (!kp_ptx_of(j->driver, j->own->key, &j->own->facts, &from, &why))
+        return refuse(k, "%s", why);
+    bool made = compile(j, &from, k, &code) && look_at(j, &code, k) && (!loads || load(j, &code, k));
+    free_code(&code);
+    kp_ptx_free(&from.ptx);
     return made;
 }
 

@@ -70,6 +70,15 @@ assert metrics["registers=16"]["launch__registers_limit"] == 16
 assert metrics["registers=16"]["launch__registers_per_thread"] == 24
 EOF
 
+# What the program has its own code compiled with is repeated, by value: 1 threads a block, 7 optimization level, 13 line
+# information, 14 cache mode. The last one of a kind counts. Its own limit and its logs are not.
+for case in options library-options; do
+    KPROF_VARY=registers=32,64 both "$case" "$p" $case
+    expect "$case: ran" "$(ran)" "32:32 64:64 "
+    expect "$case" "$(sed -n 's/^jit .* limit=\([0-9]*\) .* options=\([0-9].*\)/\1 \2/p' "$tmp/kprof.log" | sort -u | tr '\n' ' ')" \
+        "0 1:96,7:2,13:1,14:1 32 1:96,7:2,13:1,14:1 64 1:96,7:2,13:1,14:1 "
+done
+
 # Launch bounds are stronger than a limit.
 both "bounded" "$p" bounded
 expect "bounded: ran" "$(ran)" "16:40 32:40 128:40 "

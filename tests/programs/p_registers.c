@@ -69,6 +69,47 @@ static CUfunction of_module(const void *image, const char *kernel)
     return f;
 }
 
+/* Options of which some change the code; the first is in and out. */
+enum { OPTIONS = 8 };
+
+static CUjit_option options[OPTIONS] = {
+    CU_JIT_THREADS_PER_BLOCK,  CU_JIT_MAX_REGISTERS,      CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+    CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_GENERATE_LINE_INFO, CU_JIT_CACHE_MODE,      CU_JIT_OPTIMIZATION_LEVEL,
+};
+
+static void **option_values(void)
+{
+    static char log[64];
+    static void *given[OPTIONS];
+
+    const uintptr_t numbers[OPTIONS] = {96, 40, (uintptr_t)log, sizeof(log), 1, 1, CU_JIT_CACHE_OPTION_CG, 2};
+    for (int i = 0; i < OPTIONS; i++)
+        given[i] = (void *)numbers[i];
+    return given;
+}
+
+static CUfunction with_options(void)
+{
+    CUmodule module;
+    CUfunction f;
+
+    MUST(cuModuleLoadDataEx(&module, "FAKEMOD wide_increment", OPTIONS, options, option_values()));
+    MUST(cuModuleGetFunction(&f, module, "wide_increment"));
+    return f;
+}
+
+static CUfunction library_with_options(void)
+{
+    CUlibrary library;
+    CUkernel k;
+    CUfunction f;
+
+    MUST(cuLibraryLoadData(&library, "FAKEMOD wide_increment", options, option_values(), OPTIONS, NULL, NULL, 0));
+    MUST(cuLibraryGetKernel(&k, library, "wide_increment"));
+    MUST(cuKernelGetFunction(&f, k));
+    return f;
+}
+
 static CUkernel of_library(const char *image, const char *kernel)
 {
     CUlibrary library;
@@ -123,6 +164,10 @@ static CUfunction find(const char *what)
         return of_module(make_fatbin(&fatbin, "FAKEMOD wide_increment"), "wide_increment");
     if (!strcmp(what, "accelerated"))
         return of_module("FAKEMOD wide_increment target:90a:1", "wide_increment");
+    if (!strcmp(what, "options"))
+        return with_options();
+    if (!strcmp(what, "library-options"))
+        return library_with_options();
     if (!strcmp(what, "bounded"))
         return of_module("FAKEMOD bounded_increment", "bounded_increment");
     if (!strcmp(what, "cubin"))

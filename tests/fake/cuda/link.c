@@ -11,6 +11,7 @@ enum { REFUSED_BELOW = 16, LEAST_REGISTERS = 24, REGISTER = 4 /* bytes */ };
 
 struct link {
     unsigned int limit, target;
+    char options[128]; /* the others: OPTION:VALUE,... */
     char *log;
     size_t log_size;
     struct module_image *image;
@@ -34,6 +35,13 @@ static const struct module_image *linked_image(const void *data)
     return NULL;
 }
 
+static void note_option(struct link *link, CUjit_option option, unsigned int value)
+{
+    size_t n = strlen(link->options);
+
+    snprintf(link->options + n, sizeof(link->options) - n, "%s%d:%u", n ? "," : "", (int)option, value);
+}
+
 CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values, CUlinkState *out)
 {
     struct link *link;
@@ -51,6 +59,8 @@ CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values, C
             link->log = values[i];
         else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
             link->log_size = (size_t)(uintptr_t)values[i];
+        else
+            note_option(link, options[i], (unsigned int)(uintptr_t)values[i]);
     }
     *out = (CUlinkState)link;
     return CUDA_SUCCESS;
@@ -96,7 +106,8 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
     (void)size, (void)name, (void)n, (void)options, (void)values;
     if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY)
         return CUDA_ERROR_INVALID_VALUE;
-    fake_log("jit pid=%d limit=%u type=%d target=%u\n", (int)getpid(), link->limit, (int)type, link->target);
+    fake_log("jit pid=%d limit=%u type=%d target=%u options=%s\n", (int)getpid(), link->limit, (int)type, link->target,
+             link->options);
     if (link->limit && link->limit < REFUSED_BELOW)
         return refuse_link(link, "ptxas fatal   : Register limit too low");
     link->image = calloc(1, sizeof(*link->image));

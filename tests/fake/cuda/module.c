@@ -245,10 +245,18 @@ CUresult cuModuleLoadData(CUmodule *out, const void *data)
     return load_module(out, data);
 }
 
+/* The value of this option is what the compiler took, afterwards. */
+static void tell_threads(unsigned int n, const CUjit_option *options, void **values)
+{
+    for (unsigned int i = 0; i < n; i++)
+        if (options[i] == CU_JIT_THREADS_PER_BLOCK)
+            values[i] = (void *)(uintptr_t)1;
+}
+
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned int n, CUjit_option *options, void **values)
 {
     ENTER_NOT_CAPTURING();
-    (void)n, (void)options, (void)values;
+    tell_threads(n, options, values);
     return load_module(out, data);
 }
 
@@ -346,7 +354,8 @@ CUresult cuLibraryLoadData(CUlibrary *out, const void *data, CUjit_option *jit, 
     CUresult result;
 
     ENTER(NEED_INIT);
-    (void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values, (void)n;
+    (void)options, (void)values, (void)n;
+    tell_threads(n_jit, jit, jit_values);
     result = parse_image(&image, data);
     if (result)
         return result;
