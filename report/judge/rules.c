@@ -47,6 +47,9 @@ struct gain {
     bool global;
 };
 
+/* The highest estimate for a whole kernel, in percent: as printed, less than all of it. */
+static const double GAIN_MOST = 99.9;
+
 static const struct gain NO_GAIN = {NAN, false};
 
 static struct gain global_gain(double percent)
@@ -69,6 +72,14 @@ static struct gain of_unit(double share, double busy)
 static struct gain of_slack(double share, double slack)
 {
     return isnan(slack) ? local_gain(100 * share) : global_gain(100 * (share < slack ? share : slack));
+}
+
+/* Bounds an estimate. Its inputs come from several passes, so that a unit may seem busy for more cycles than there
+ * were. Yet no kernel can be saved as a whole, nor a unit more than that; and what would take longer is no gain. */
+static double bounded(struct gain gain)
+{
+    double most = gain.global ? GAIN_MOST : 100;
+    return gain.percent < 0 ? NAN : gain.percent > most ? most : gain.percent;
 }
 
 /* Stands in for fmax, as libkprof.so does not link libm. */
@@ -160,7 +171,7 @@ static void add(run_t *run, double rank, enum kp_severity severity, struct gain 
     if (!m || vasprintf(&raw, format, args) < 0 || !(text = kp_message_text(run->result, raw)))
         run->rc = -ENOMEM;
     else {
-        *m = (struct kp_message){run->rule, run->section, severity, text, gain.percent, gain.global, rank};
+        *m = (struct kp_message){run->rule, run->section, severity, text, bounded(gain), gain.global, rank};
         run->out->n++;
     }
     free(raw);
