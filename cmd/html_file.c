@@ -1,10 +1,13 @@
 #include "cmd/html_file.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,11 +121,16 @@ int kp_html_files_save(struct kp_html_files *f)
 
 /* --- the browser --- */
 
-char *kp_temporary_file(const char *name)
+static const char *temporary_folder(void)
 {
     const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/tmp";
+}
+
+char *kp_temporary_file(const char *begin, const char *name)
+{
     char *path = NULL;
-    if (asprintf(&path, "%s/kprof-XXXXXX", folder && *folder ? folder : "/tmp") < 0) {
+    if (asprintf(&path, "%s/%sXXXXXX", temporary_folder(), begin) < 0) {
         errno = ENOMEM;
         return NULL;
     }
@@ -133,6 +141,31 @@ char *kp_temporary_file(const char *name)
     }
     free(path);
     return file;
+}
+
+/* Removes `name` and the folder that it is alone in, where both are the user's and the file is older than `age`. Links
+ * are not followed: others write into the folder of temporary files, too. */
+static void remove_if_old(int in, const char *folder, const char *name, time_t age)
+{
+    struct stat own, file;
+    int fd = openat(in, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (!fstat(fd, &own) && own.st_uid == geteuid() && !fstatat(fd, name, &file, AT_SYMLINK_NOFOLLOW) &&
+        S_ISREG(file.st_mode) && file.st_uid == geteuid() && file.st_mtime < time(NULL) - age && !unlinkat(fd, name, 0))
+        unlinkat(in, folder, AT_REMOVEDIR);
+    close(fd);
+}
+
+void kp_temporary_clean(const char *begin, const char *name, time_t age)
+{
+    DIR *in = opendir(temporary_folder());
+    const struct dirent *entry;
+    while (in && (entry = readdir(in)))
+        if (!strncmp(entry->d_name, begin, strlen(begin)))
+            remove_if_old(dirfd(in), entry->d_name, name, age);
+    if (in)
+        closedir(in);
 }
 
 /* Whether there is a desktop that has a browser, or a browser is named. */

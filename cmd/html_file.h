@@ -3,6 +3,7 @@
 #define KP_CMD_HTML_FILE_H
 
 #include <stdio.h>
+#include <time.h>
 
 #include "report/html/html.h"
 #include "report/options/options.h"
@@ -13,8 +14,11 @@
 int kp_file_take(const char *flag, const char *value, const char **out);
 /* Shows a file in the browser of this desktop. Returns 0, or an exit status after reporting why not. */
 int kp_html_open(const char *path);
-/* Returns the path of a file `name` in a new folder for temporary files, malloc'ed; NULL with errno. */
-char *kp_temporary_file(const char *name);
+/* Returns the path of a file `name` in a new folder, whose name starts with `begin`, among temporary files ($TMPDIR,
+ * else /tmp). malloc'ed; NULL with errno. */
+char *kp_temporary_file(const char *begin, const char *name);
+/* Removes such files of the user that are older than `age` seconds, with their folders. */
+void kp_temporary_clean(const char *begin, const char *name, time_t age);
 /* Writes the file; `compare` as in kp_html_print. A file that is there is replaced only when the new one is complete,
  * and a session never; for links, pipes and devices see kp_target_open. Returns 0, or an exit status after reporting
  * why. */

@@ -254,10 +254,21 @@ static int collect(char *const *paths, const struct kp_options *o, const struct 
     return status;
 }
 
+enum { DAY = 24 * 60 * 60 };
+
+/* Makes the temporary file to show. It must outlast the command, as nothing tells when the browser has read it, or
+ * reads it again. So each command removes those that are older than a day. */
+static char *file_to_show(void)
+{
+    static const char begin[] = "kprof-report-", name[] = "report.html";
+    kp_temporary_clean(begin, name, DAY);
+    return kp_temporary_file(begin, name);
+}
+
 /* Writes the file, in the folder of temporary files where none is named, and shows it. */
 static int save_html(const struct kp_html *html, const struct flags *f)
 {
-    char *made = f->html ? NULL : kp_temporary_file("report.html");
+    char *made = f->html ? NULL : file_to_show();
     if (!f->html && !made)
         return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file: %s", strerror(errno));
     int status = kp_html_save(html, false, made ? made : f->html);
@@ -448,7 +459,7 @@ static int print_ranks(char *const *paths, size_t n, const struct flags *f, cons
     static const enum kp_page_id pages[] = {KP_PAGE_RANKS, KP_PAGE_DETAILS};
     if (f->trace)
         return kp_console_error(KP_EXIT_USAGE, "timelines are not put together: --trace-json goes without --ranks");
-    char *to[] = {kp_temporary_file("ranks.kprof"), NULL};
+    char *to[] = {kp_temporary_file("kprof-ranks-", "ranks.kprof"), NULL};
     if (!*to)
         return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file: %s", strerror(errno));
     if (!is_page_given()) {
@@ -512,7 +523,9 @@ static const struct kp_own_flag own[] = {
      "sections, "
      "charts, source",
      take_html},
-    {"open", "", "show that file in the browser; without html it is a temporary one", take_open},
+    {"open", "",
+     "show that file in the browser; without html it is a temporary one, which a later command removes after a day",
+     take_open},
     {"trace-json", " FILE",
      "write the timelines of all sessions into one file of trace events instead, which Perfetto (ui.perfetto.dev) and "
      "chrome://tracing load",

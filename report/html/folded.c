@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "report/html/data.h"
 #include "report/model/launch_names.h"
+#include "report/view/launch_ranges.h"
 
 struct kp_folded {
     struct kp_writer base;
@@ -17,17 +18,24 @@ struct kp_folded {
     double *ns;          /* of each stack */
     size_t room;
     bool any; /* a launch has a stack, or a range */
+    struct kp_launch_ranges ranges;
 };
 
-/* Writes a frame in one line; a semicolon would begin another one. */
+/* Writes a frame in one line; a semicolon would begin another one. Where nothing of a name is seen, the frame says so:
+ * tools that read it drop an empty one. */
 static void write_frame(struct kp_folded *f, FILE *to, const char *name, char end)
 {
     char *copy = strdup(name);
+    if (copy)
+        kp_blank_controls(copy, strlen(copy));
+    if (copy && !copy[strspn(copy, " ")]) {
+        free(copy);
+        copy = strdup(kp_range_nameless);
+    }
     if (!copy) {
         f->data.rc = f->data.rc ? f->data.rc : -ENOMEM;
         return;
     }
-    kp_blank_controls(copy, strlen(copy));
     for (char *c = copy; (c = strchr(c, ';'));)
         *c = ':';
     fputs(copy, to);
@@ -49,15 +57,15 @@ static void write_stack(struct kp_folded *f, FILE *to, uint64_t id)
     kp_stack_free(&stack);
 }
 
-static void write_ranges(struct kp_folded *f, FILE *to, const struct kp_nvtx *n)
+static void write_ranges(struct kp_folded *f, FILE *to, const struct kp_launch_info *l)
 {
-    for (size_t i = 0; i < n->n_ranges; i++) {
-        const struct kp_nvtx_range *r = &n->ranges[i];
-        if (r->kind != KP_NVTX_PUSH_POP || r->thread != n->thread)
-            continue;
-        f->any = true;
-        write_frame(f, to, *r->name ? r->name : kp_range_nameless, ';');
-    }
+    struct kp_range_names names;
+    int rc = kp_launch_ranges_find(&f->ranges, f->base.out.display->lookup, l, &names);
+    f->data.rc = f->data.rc ? f->data.rc : rc;
+    f->any |= names.n > 0;
+    for (size_t i = 0; i < names.n; i++)
+        write_frame(f, to, names.at[i], ';');
+    free(names.at);
 }
 
 /* Adds time to the stack of that number. */
@@ -90,7 +98,7 @@ static void listed(struct kp_writer *w, const struct kp_shown *s, bool full)
         if (f->by == KP_FOLDED_STACK)
             write_stack(f, line.to, r->launch.stack);
         else
-            write_ranges(f, line.to, &r->launch.nvtx);
+            write_ranges(f, line.to, &r->launch);
         write_frame(f, line.to, kp_launch_name(&r->launch), '\0');
     }
     size_t at = kp_draft_add(&f->data, &line, KP_DATA_STRINGS);
@@ -99,7 +107,14 @@ static void listed(struct kp_writer *w, const struct kp_shown *s, bool full)
     w->out.rc = w->out.rc ? w->out.rc : f->data.rc;
 }
 
-static const struct kp_writer_kind kind = {.listed = listed};
+/* The session has ended. */
+static void account(struct kp_writer *w, const struct kp_choice *choice)
+{
+    (void)choice;
+    kp_launch_ranges_free(&((struct kp_folded *)w)->ranges);
+}
+
+static const struct kp_writer_kind kind = {.listed = listed, .account = account};
 
 struct kp_folded *kp_folded_new(enum kp_folded_by by)
 {
@@ -116,6 +131,7 @@ void kp_folded_free(struct kp_folded *f)
     if (!f)
         return;
     kp_data_free(&f->data);
+    kp_launch_ranges_free(&f->ranges);
     free(f->ns);
     free(f);
 }
@@ -143,7 +159,8 @@ const char *kp_folded_lacks(const struct kp_folded *f)
         return NULL;
     return f->by == KP_FOLDED_STACK
                ? "no launch has a call stack, and each line is a kernel alone: run the program with --call-stack native"
-               : "no launch has an NVTX range, and each line is a kernel alone: run the program with --nvtx";
+               : "no launch has an NVTX range, and each line is a kernel alone: run the program with --nvtx, or with "
+                 "--timeline";
 }
 
 int kp_folded_print(const struct kp_folded *f, FILE *to)

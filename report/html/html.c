@@ -444,6 +444,7 @@ void kp_html_free(struct kp_html *h)
         return;
     drop_launch(h);
     free(kp_draft_take(&h->data, &h->facts));
+    kp_launch_ranges_free(&h->ranges);
     free(h->full.shown);
     kp_data_free(&h->data);
     free(h);

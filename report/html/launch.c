@@ -22,26 +22,37 @@ size_t kp_html_rule(struct kp_data *d, const struct kp_rule *rule, const struct 
     return kp_draft_add(d, &draft, KP_DATA_RULES);
 }
 
+/* Writes the ranges that are no push-pop ranges of the launching thread. */
+static void write_others(struct kp_data *d, FILE *to, const struct kp_nvtx *n)
+{
+    const char *gap = "";
+    for (size_t i = 0; i < n->n_ranges; i++) {
+        const struct kp_nvtx_range *r = &n->ranges[i];
+        if (r->kind == KP_NVTX_PUSH_POP && r->thread == n->thread)
+            continue;
+        fprintf(to, "%s%zu", gap, kp_data_string(d, *r->name ? r->name : kp_range_nameless));
+        gap = ",";
+    }
+}
+
 /* Returns the number of the path of NVTX ranges around a launch: push-pop ranges of its thread, outermost first; then,
  * in an array of their own, all others. */
-static size_t path_of(struct kp_data *d, const struct kp_nvtx *n)
+static size_t path_of(struct kp_html *h, const struct kp_launch_info *l)
 {
+    struct kp_data *d = &h->data;
     struct kp_draft draft;
-    if (!kp_draft_begin(d, &draft))
-        return 0;
-    for (int others = 0; others < 2; others++) {
-        const char *gap = "";
-        fputs(others ? "],[" : "[[", draft.to);
-        for (size_t i = 0; i < n->n_ranges; i++) {
-            const struct kp_nvtx_range *r = &n->ranges[i];
-            bool own = r->kind == KP_NVTX_PUSH_POP && r->thread == n->thread;
-            if (own == others)
-                continue;
-            fprintf(draft.to, "%s%zu", gap, kp_data_string(d, *r->name ? r->name : kp_range_nameless));
-            gap = ",";
-        }
+    struct kp_range_names names;
+    int rc = kp_launch_ranges_find(&h->ranges, h->base.out.display->lookup, l, &names);
+    d->rc = d->rc ? d->rc : rc;
+    if (kp_draft_begin(d, &draft)) {
+        fputs("[[", draft.to);
+        for (size_t i = 0; i < names.n; i++)
+            fprintf(draft.to, "%s%zu", i ? "," : "", kp_data_string(d, names.at[i]));
+        fputs("],[", draft.to);
+        write_others(d, draft.to, &l->nvtx);
+        fputs("]]", draft.to);
     }
-    fputs("]]", draft.to);
+    free(names.at);
     return kp_draft_add(d, &draft, KP_DATA_PATHS);
 }
 
@@ -177,7 +188,7 @@ size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full)
                 l->grid[2], l->block[0], l->block[1], l->block[2]);
     else
         fputs("null", to);
-    fprintf(to, ",%zu,%zu,", path_of(d, &l->nvtx), stack_of(d, h->base.out.display->lookup, l->stack));
+    fprintf(to, ",%zu,%zu,", path_of(h, l), stack_of(d, h->base.out.display->lookup, l->stack));
     kp_data_real(to, duration_of(s->view.result));
     write_verdict(d, to, s);
     fputc(',', to);
@@ -240,5 +251,6 @@ void kp_html_session(struct kp_html *h, const struct kp_choice *choice)
         fputc('}', draft.to);
     }
     kp_draft_add(d, &draft, KP_DATA_SESSIONS);
+    kp_launch_ranges_free(&h->ranges);
     free(facts);
 }

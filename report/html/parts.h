@@ -3,6 +3,7 @@
 #define KP_REPORT_HTML_PARTS_H
 
 #include "report/html/data.h"
+#include "report/view/launch_ranges.h"
 #include "report/write/writer.h"
 
 /* A launch that is written in full: the drafts of its parts, each the elements of an array. */
@@ -23,7 +24,8 @@ struct kp_html {
     struct kp_writer base;
     struct kp_data data;
     struct kp_full full;
-    struct kp_draft facts; /* of the present session */
+    struct kp_draft facts;          /* of the present session */
+    struct kp_launch_ranges ranges; /* of the present session */
     size_t n_full;
 };
 

@@ -18,7 +18,7 @@ const char *kp_launch_kind(const struct kp_launch_info *l)
 
 const char *kp_launch_name(const struct kp_launch_info *l)
 {
-    return l->demangled && *l->demangled ? l->demangled : l->mangled ? l->mangled : "?";
+    return l->demangled && *l->demangled ? l->demangled : l->mangled && *l->mangled ? l->mangled : "?";
 }
 
 /* Returns NULL where the thread has no range. */

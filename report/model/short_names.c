@@ -204,11 +204,22 @@ static char *tell_apart(const struct all *a, size_t which)
     return text;
 }
 
-/* A short name, for sorting. */
+/* A name, for sorting. */
 struct entry {
-    const char *name;
-    char *text;
+    const char *name, *key, *text;
+    size_t key_len, index;
 };
+
+enum { KEY_MAX = 4 /* no shortened name has less of its function */ };
+
+static int by_key(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    size_t both = x->key_len < y->key_len ? x->key_len : y->key_len;
+    int order = memcmp(x->key, y->key, both);
+    order = order ? order : (x->key_len > y->key_len) - (x->key_len < y->key_len);
+    return order ? order : strcmp(x->name, y->name);
+}
 
 static int by_text(const void *a, const void *b)
 {
@@ -217,30 +228,66 @@ static int by_text(const void *a, const void *b)
     return texts ? texts : strcmp(x->name, y->name);
 }
 
-/* Numbers names that look the same all the same, as they differ in places too far apart: f...#2. */
-static int number_equal(const struct all *a, char **texts)
+static void fill_entry(const struct kp_long_name *n, size_t index, struct entry *e)
 {
-    struct entry *sorted = calloc(a->n ? a->n : 1, sizeof *sorted);
-    char mark[32];
-    if (!sorted)
-        return -ENOMEM;
-    for (size_t i = 0; i < a->n; i++)
-        sorted[i] = (struct entry){a->names[i].name, texts[i]};
-    qsort(sorted, a->n, sizeof *sorted, by_text);
-    for (size_t first = 0, end; first < a->n; first = end) {
-        size_t number = 1;
-        for (end = first + 1; end < a->n && !strcmp(sorted[end].text, sorted[first].text); end++) {
-            number += strcmp(sorted[end].name, sorted[end - 1].name) != 0;
-            size_t len = strlen(sorted[end].text), used = (size_t)snprintf(mark, sizeof mark, "#%zu", number);
-            if (number > 1) /* each text has all of the room */
-                strcpy(sorted[end].text + (len + used > a->room ? a->room - used : len), mark);
-        }
-    }
-    free(sorted);
-    return 0;
+    struct parts p = parts_of(n, n->name + n->range);
+    size_t len = p.arguments - p.function;
+    *e = (struct entry){n->name, n->name + n->range + p.function, "", len < KEY_MAX ? len : KEY_MAX, index};
 }
 
-int kp_short_names(const struct kp_long_name *names, size_t n, size_t room, enum kp_short_form form, char ***out)
+/* Numbers names whose functions begin alike, by the alphabet: all that can look the same. The number of a name is
+ * thus the same in any room. malloc'ed; NULL without memory. */
+static size_t *numbers_of(const struct kp_long_name *names, size_t n)
+{
+    struct entry *sorted = calloc(n + 1, sizeof *sorted);
+    size_t *numbers = calloc(n + 1, sizeof *numbers);
+    for (size_t i = 0; sorted && i < n; i++)
+        fill_entry(&names[i], i, &sorted[i]);
+    if (sorted && n)
+        qsort(sorted, n, sizeof *sorted, by_key);
+    for (size_t i = 0, number = 0; sorted && numbers && i < n; i++) {
+        const struct entry *e = &sorted[i], *before = i ? e - 1 : NULL;
+        bool alike = before && e->key_len == before->key_len && !memcmp(e->key, before->key, e->key_len);
+        number = !alike ? 1 : number + (strcmp(e->name, before->name) != 0);
+        numbers[e->index] = number;
+    }
+    free(sorted);
+    return numbers;
+}
+
+/* Puts the number behind a text of at most `room` bytes. */
+static void mark(char *text, size_t number, size_t room)
+{
+    char words[32];
+    size_t len = strlen(text), used = (size_t)snprintf(words, sizeof words, "#%zu", number);
+    strcpy(text + (len + used > room ? room - used : len), words); /* each text has all of the room */
+}
+
+/* Numbers names that look the same all the same, as they differ in places too far apart: f...#2. */
+static int number_equal(const struct all *a, size_t all, char **texts)
+{
+    struct entry *sorted = calloc(a->n + 1, sizeof *sorted);
+    size_t *numbers = numbers_of(a->names, all);
+    for (size_t i = 0; sorted && i < a->n; i++)
+        sorted[i] = (struct entry){.name = a->names[i].name, .text = texts[i], .index = i};
+    if (sorted && a->n)
+        qsort(sorted, a->n, sizeof *sorted, by_text);
+    for (size_t first = 0, end; sorted && numbers && first < a->n; first = end) {
+        for (end = first + 1; end < a->n && !strcmp(sorted[end].text, sorted[first].text);)
+            end++;
+        if (!strcmp(sorted[first].name, sorted[end - 1].name))
+            continue; /* one kernel */
+        for (size_t i = first; i < end; i++)
+            mark(texts[sorted[i].index], numbers[sorted[i].index], a->room);
+    }
+    int rc = sorted && numbers ? 0 : -ENOMEM;
+    free(sorted);
+    free(numbers);
+    return rc;
+}
+
+int kp_short_names(const struct kp_long_name *names, size_t all, size_t n, size_t room, enum kp_short_form form,
+                   char ***out)
 {
     char **first = calloc(n ? n : 1, sizeof *first), **texts = calloc(n ? n : 1, sizeof *texts);
     struct all a = {names, n, room, form, first};
@@ -250,7 +297,7 @@ int kp_short_names(const struct kp_long_name *names, size_t n, size_t room, enum
     for (size_t i = 0; !rc && i < n; i++)
         rc = (texts[i] = tell_apart(&a, i)) ? 0 : -ENOMEM;
     if (!rc)
-        rc = number_equal(&a, texts);
+        rc = number_equal(&a, all, texts);
     kp_short_names_free(first, n);
     if (rc)
         kp_short_names_free(texts, n);

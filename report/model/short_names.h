@@ -21,9 +21,12 @@ struct kp_long_name {
 
 enum { KP_SHORT_ROOM_MIN = 16 };
 
-/* Shortens `n` names to at most `room` bytes, which are KP_SHORT_ROOM_MIN or more, and blanks control characters. *out
- * receives a text for each. 0 or -ENOMEM; free *out with kp_short_names_free. */
-int kp_short_names(const struct kp_long_name *names, size_t n, size_t room, enum kp_short_form form, char ***out);
+/* Shortens the first `n` of `all` names to at most `room` bytes, which are KP_SHORT_ROOM_MIN or more, and blanks
+ * control characters. Where they cannot be told apart, each gets its number among all whose functions begin alike, as
+ * f...#2: the same in any room, and however many of them are shown. *out receives `n` texts. 0 or -ENOMEM; free *out
+ * with kp_short_names_free. */
+int kp_short_names(const struct kp_long_name *names, size_t all, size_t n, size_t room, enum kp_short_form form,
+                   char ***out);
 void kp_short_names_free(char **names, size_t n);
 
 #endif

@@ -38,6 +38,8 @@ kp_page_fn kp_details_page, kp_raw_page, kp_session_page, kp_summary_page, kp_tr
 kp_page_fn kp_grouped_page;
 /* Makes this the session of all further blocks. */
 void kp_page_enter(const struct kp_page *p, struct kp_writer *w);
+/* Whether samples of warps of this launch were lost. */
+bool kp_page_has_dropped(const struct kp_result *r);
 /* Notes how many samples of warps were lost, and how to keep them; *told: whether any were. 0 or -ENOMEM. */
 int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *told);
 /* Notes how many launches the page leaves out: the number, `one` or `several` by it, and `what`. */

@@ -14,11 +14,23 @@ void kp_page_enter(const struct kp_page *p, struct kp_writer *w)
     w->out.display = p->display;
 }
 
+/* Returns how many warp samples of a launch found no room. */
+static double dropped_samples(const struct kp_result *r)
+{
+    double dropped;
+    return kp_metric_number(kp_result_find(r, "smsp__pcsamp_dropped_samples"), &dropped) ? dropped : 0;
+}
+
+bool kp_page_has_dropped(const struct kp_result *r)
+{
+    return dropped_samples(r) > 0;
+}
+
 int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *told)
 {
     char lost[KP_NUMBER_MAX], all[KP_NUMBER_MAX], *text;
-    double dropped, kept = 0;
-    *told = kp_metric_number(kp_result_find(v->result, "smsp__pcsamp_dropped_samples"), &dropped) && dropped > 0;
+    double dropped = dropped_samples(v->result), kept = 0;
+    *told = dropped > 0;
     if (!*told)
         return 0;
     kp_metric_number(kp_result_find(v->result, KP_SAMPLE_COUNT), &kept);
@@ -37,7 +49,7 @@ int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *tol
 void kp_page_tell_without(struct kp_writer *w, uint64_t launches, const char *one, const char *several,
                           const char *what)
 {
-    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 128];
+    char number[KP_NUMBER_MAX], text[KP_NUMBER_MAX + 256];
     kp_format_count(launches, number);
     snprintf(text, sizeof text, "%s %s %s", number, launches == 1 ? one : several, what);
     kp_write_note(w, KP_LEVEL_LAUNCH, NULL, text);

@@ -163,7 +163,7 @@ static int shorten(struct written *s, size_t room)
         return -ENOMEM;
     for (size_t i = 0; i < s->n; i++)
         whole[i] = (struct kp_long_name){s->entries->at[i].name, s->entries->at[i].range, false};
-    int rc = kp_short_names(whole, s->n, room, KP_SHORT_SIGNATURE, &s->names);
+    int rc = kp_short_names(whole, s->n, s->n, room, KP_SHORT_SIGNATURE, &s->names);
     free(whole);
     return rc;
 }

@@ -13,19 +13,17 @@ static void write_functions(struct kp_writer *w, const struct kp_view *v)
         kp_write_source_code(w, v, &v->source->functions[i]);
 }
 
+struct sourced {
+    struct kp_writer *to;
+    uint64_t without; /* launches without values by instruction */
+};
+
 static int write_source(struct kp_writer *w, const struct kp_view *v)
 {
     bool told;
     int rc = kp_page_tell_dropped(w, v, &told);
     if (rc)
         return rc;
-    if (!v->source->n_functions) {
-        kp_write_note(w, KP_LEVEL_BODY, "Note",
-                      "the launch has no values by instruction: collect them with KPROF_SECTION=SourceCounters "
-                      "(section), or with one of the sets that have it (kprof --list-sets)");
-        kp_write_gap(w);
-        return 0;
-    }
     if (w->out.display->source_lines)
         kp_write_source_lines(w, v, LINES_SHOWN, true);
     if (w->out.display->source_sass || w->out.display->source_ptx || w->kind->rows)
@@ -35,14 +33,18 @@ static int write_source(struct kp_writer *w, const struct kp_view *v)
 
 static int write_launch(struct kp_result *r, void *arg)
 {
-    struct kp_writer *w = arg;
+    struct sourced *s = arg;
+    struct kp_writer *w = s->to;
     struct kp_source_map source;
     int rc = kp_source_load(r, w->out.display->codes, &source);
     if (rc)
         return rc;
     w->launch = &r->launch;
-    kp_write_launch(w, false);
-    rc = write_source(w, &(struct kp_view){.session = w->session, .result = r, .source = &source});
+    s->without += !source.n_functions;
+    if (source.n_functions || kp_page_has_dropped(r)) {
+        kp_write_launch(w, false);
+        rc = write_source(w, &(struct kp_view){.session = w->session, .result = r, .source = &source});
+    }
     kp_source_free(&source);
     return rc ? rc : w->out.rc;
 }
@@ -109,8 +111,13 @@ static int write_sessions(const struct kp_page *pages, size_t n, struct kp_write
         fields[PLACE + i] = names->at[i];
     kp_write_begin(w, &(struct kp_layout){KP_START_LAUNCH, fields, PLACE + names->n, .metric = PLACE});
     for (size_t i = 0; !rc && i < n; i++) {
+        struct sourced sourced = {.to = w};
         kp_page_enter(&pages[i], w);
-        rc = kp_page_each(&pages[i], write_launch, w);
+        rc = kp_page_each(&pages[i], write_launch, &sourced);
+        if (!rc && sourced.without)
+            kp_page_tell_without(w, sourced.without, "launch has", "launches have",
+                                 "no values by instruction: collect them with KPROF_SECTION=SourceCounters (section), "
+                                 "or with one of the sets that have it (kprof --list-sets)");
     }
     free(fields);
     return rc;

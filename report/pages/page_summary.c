@@ -12,6 +12,8 @@
 #include "report/pages/details.h"
 #include "report/pages/page_body.h"
 #include "report/view/order.h"
+#include "report/write/fit.h"
+#include "report/write/text_writer.h"
 
 /* Fields of rows. Those of the advice exist where there are rules, that of a range where there are ranges. */
 enum {
@@ -330,12 +332,12 @@ static size_t choose_columns(struct written *s)
 
 static int shorten(struct written *s, size_t room)
 {
-    struct kp_long_name *whole = calloc(s->n + 1, sizeof *whole);
+    struct kp_long_name *whole = calloc(s->groups->n + 1, sizeof *whole);
     if (!whole)
         return -ENOMEM;
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->groups->n; i++)
         whole[i] = (struct kp_long_name){s->groups->at[i].name, s->groups->at[i].range, s->name_field != NAME};
-    int rc = kp_short_names(whole, s->n, room, KP_SHORT_SIGNATURE, &s->names);
+    int rc = kp_short_names(whole, s->groups->n, s->n, room, KP_SHORT_SIGNATURE, &s->names);
     free(whole);
     return rc;
 }
@@ -402,6 +404,69 @@ static int write_times(struct kp_writer *w, struct times *t, size_t range_field)
     return rc;
 }
 
+/* --- one screen --- */
+
+enum { KERNELS_LEAST = 6, RANGES_LEAST = 3, TRIES = 4 };
+
+static int count_lines(void *lines, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        *(size_t *)lines += text[i] == '\n';
+    return 0;
+}
+
+/* Counts the lines of the page as text, with the first and the last ones of its document. */
+static int measure_page(const struct kp_page *p, struct times *t, size_t range_field, const struct kp_display *d,
+                        size_t *lines)
+{
+    const struct kp_sink sink = {count_lines, lines};
+    struct kp_text_writer text;
+    struct kp_fit fit;
+    *lines = 0;
+    kp_fit_init(&fit, &sink, d->width);
+    kp_text_writer_init(&text, &fit.sink, d);
+    text.base.session = p->session;
+    kp_write_process(&text.base);
+    int rc = write_times(&text.base, t, range_field);
+    kp_write_account(&text.base, p->launches->choice);
+    int ended = kp_write_end(&text.base), last = kp_fit_end(&fit);
+    return rc ? rc : ended ? ended : last;
+}
+
+static size_t less(size_t n, size_t by, size_t least)
+{
+    return n > least + by ? n - by : n < least ? n : least;
+}
+
+/* Lowers the numbers of kernels and ranges that are listed, until the page is one screen or they are the least. */
+static int fit_screen(const struct kp_page *p, struct times *t, size_t range_field, struct kp_display *d)
+{
+    size_t lines, each = t->judged ? 2 : 1; /* a kernel has a line in each table */
+    int rc = 0;
+    for (int i = 0; i < TRIES; i++) {
+        rc = measure_page(p, t, range_field, d, &lines);
+        if (rc || lines <= d->screen)
+            return rc;
+        size_t more = lines - d->screen, kernels = d->top < t->kernels.n ? d->top : t->kernels.n;
+        d->top = less(kernels, (more + each - 1) / each, KERNELS_LEAST);
+        more -= (kernels - d->top) * each < more ? (kernels - d->top) * each : more;
+        d->top_ranges = less(d->top_ranges < t->ranges.n ? d->top_ranges : t->ranges.n, more, RANGES_LEAST);
+    }
+    return rc;
+}
+
+static int write_session(const struct kp_page *p, struct kp_writer *w, struct times *t, size_t range_field)
+{
+    struct kp_display fitted = *p->display;
+    int rc = w->kind->rows || !fitted.screen ? 0 : fit_screen(p, t, range_field, &fitted);
+    if (rc)
+        return rc;
+    w->out.display = &fitted;
+    rc = write_times(w, t, range_field);
+    w->out.display = p->display;
+    return rc;
+}
+
 int kp_summary_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const char *fields[FIELDS];
@@ -420,7 +485,7 @@ int kp_summary_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
         kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], w);
-        rc = write_times(w, &times[i], range_field);
+        rc = write_session(&pages[i], w, &times[i], range_field);
     }
     for (size_t i = 0; times && i < n; i++)
         free_times(&times[i]);

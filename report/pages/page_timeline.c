@@ -131,8 +131,8 @@ static int shorten_kernels(struct context *c, size_t room)
         const struct kp_activity named = {.name = c->gaps.kernels[i].name};
         whole[i].name = kp_timeline_name(&c->line, &named);
     }
-    int rc =
-        kp_short_names(whole, n, room > KP_SHORT_ROOM_MIN ? room : KP_SHORT_ROOM_MIN, KP_SHORT_SIGNATURE, &c->kernels);
+    room = room > KP_SHORT_ROOM_MIN ? room : KP_SHORT_ROOM_MIN;
+    int rc = kp_short_names(whole, n, n, room, KP_SHORT_SIGNATURE, &c->kernels);
     free(whole);
     return rc;
 }
@@ -165,16 +165,22 @@ struct shown {
     struct kp_table table;
 };
 
+/* What columns may be left out for: `n` of them, in this order, of which `empty` are left out in any case. */
+struct dispensables {
+    const struct dispensable *at;
+    size_t n, empty;
+};
+
 /* Leaves columns out until `names` names have room for `wish` characters each, beside `taken` of the line. Formats of
  * rows have all columns. Returns the room of a name. */
 static size_t choose_columns(const struct context *c, const struct kp_table *all, size_t taken, size_t names,
-                             size_t wish, const struct dispensable *first, size_t n, struct shown *s)
+                             size_t wish, const struct dispensables *d, struct shown *s)
 {
     size_t wide = kp_out_wide(&c->to->out);
     bool hidden[MOST_CELLS] = {false};
-    for (; !c->to->kind->plain && n && taken + names * wish > wide; first++, n--) {
-        hidden[first->at] = true;
-        taken -= first->gain;
+    for (size_t i = 0; !c->to->kind->plain && i < d->n && (i < d->empty || taken + names * wish > wide); i++) {
+        hidden[d->at[i].at] = true;
+        taken -= d->at[i].gain;
     }
     s->table = *all;
     s->table.columns = s->columns;
@@ -211,8 +217,8 @@ static void write_devices(struct context *c)
 {
     static const struct kp_column columns[] = {
         {"Device", DEVICE, 0, false},           {"From First to Last", LENGTH, 0, false},
-        {"Kernels Ran", BUSY, 0, false},        {"%", BUSY_SHARE, 0, false},
-        {"No Kernel Ran", IDLE, 0, false},      {"% ", IDLE_SHARE, 0, false},
+        {"Kernels Ran", BUSY, 0, false},        {"Ran %", BUSY_SHARE, 0, false},
+        {"No Kernel Ran", IDLE, 0, false},      {"Idle %", IDLE_SHARE, 0, false},
         {"Left Out for kprof", HELD, 0, false}, {"Kernels", KERNELS, 0, false}};
     static const struct kp_table table = {KP_TABLE_FRAMED, columns, sizeof columns / sizeof *columns, false};
     begin(c, "device", &table);
@@ -256,13 +262,21 @@ static int find_launches(struct context *c)
     return c->n_behind ? kp_page_each(c->page, find_launch, c) : 0;
 }
 
-/* Sets the number of the launch in the report, where it has one. */
-static void cell_launch(struct context *c, size_t i, const struct kp_activity *a)
+/* Returns the number of the launch in the report; -1: it has none. */
+static int64_t launch_of(const struct context *c, const struct kp_activity *a)
 {
-    c->row[i] = "";
     for (size_t k = 0; k < c->n_behind; k++)
         if (c->behind[k].ordinal == a->ordinal && c->behind[k].id >= 0)
-            cell_count(c, i, (uint64_t)c->behind[k].id);
+            return c->behind[k].id;
+    return -1;
+}
+
+static void cell_launch(struct context *c, size_t i, const struct kp_activity *a)
+{
+    int64_t id = launch_of(c, a);
+    c->row[i] = "";
+    if (id >= 0)
+        cell_count(c, i, (uint64_t)id);
 }
 
 static int write_gap(struct context *c, const struct kp_device_line *d, const struct kp_gap *gap, const struct shown *s)
@@ -283,14 +297,28 @@ static int write_gap(struct context *c, const struct kp_device_line *d, const st
 /* Chooses the columns of the gaps of a device, and shortens names to the room that they leave. */
 static int fit_gaps(struct context *c, const struct kp_device_line *d, const struct kp_table *table, struct shown *s)
 {
-    static const struct dispensable first[] = {{2, 10}, {1, 7}, {3, 10}, {6, 9}};
-    size_t range = strlen("In Range");
+    static const struct dispensable others[] = {{2, 10}, {1, 7}, {3, 10}};
+    enum { OTHERS = sizeof others / sizeof *others };
+    struct dispensable first[2 + OTHERS];
+    size_t range = strlen("In Range"), empty = 0, n = 0;
+    bool has_launch = false, has_range = false;
     for (size_t k = 0; k < KP_GAPS_MOST && k < d->n_gaps; k++) {
         size_t width = kp_width(text_of(c, d->gaps[k].range));
+        has_range |= width > 0;
+        has_launch |= launch_of(c, d->gaps[k].next) >= 0;
         width = width < RANGE_ROOM ? width : RANGE_ROOM;
         range = width > range ? width : range;
     }
-    size_t room = choose_columns(c, table, GAP_CELLS + range, 2, 18, first, sizeof first / sizeof *first, s);
+    if (!has_launch)
+        first[empty++] = (struct dispensable){7, 7};
+    if (!has_range)
+        first[empty++] = (struct dispensable){6, range + 1};
+    memcpy(&first[empty], others, sizeof others);
+    n = empty + OTHERS;
+    if (has_range)
+        first[n++] = (struct dispensable){6, range + 1};
+    const struct dispensables all = {first, n, empty};
+    size_t room = choose_columns(c, table, GAP_CELLS + range, 2, 18, &all, s);
     return shorten_kernels(c, room < NAME_ROOM ? room : NAME_ROOM);
 }
 
@@ -370,12 +398,13 @@ static int write_kernels(struct context *c)
         {"Min", LEAST, 0, false},    {"Max", MOST, 0, false},   {"Kernel", NAME, 0, true}};
     static const struct kp_table table = {KP_TABLE_FRAMED, columns, sizeof columns / sizeof *columns, false};
     static const struct dispensable first[] = {{4, 10}, {5, 10}, {3, 10}};
+    static const struct dispensables others = {first, sizeof first / sizeof *first, 0};
     size_t top = c->page->display->top, n = top && top < c->gaps.n_kernels ? top : c->gaps.n_kernels;
     int64_t all = 0;
     struct shown fitted;
     if (!n)
         return 0;
-    size_t room = choose_columns(c, &table, KERNEL_CELLS, 1, 24, first, sizeof first / sizeof *first, &fitted);
+    size_t room = choose_columns(c, &table, KERNEL_CELLS, 1, 24, &others, &fitted);
     int rc = shorten_kernels(c, room < LONG_ROOM ? room : LONG_ROOM);
     if (rc)
         return rc;

@@ -129,7 +129,7 @@ static int shorten_names(const struct kp_page *p, struct trace *t)
     if (!t->to->kind->name_room)
         return 0;
     int rc = kp_page_each(p, note_name, t);
-    return rc ? rc : kp_short_names(t->kernels, t->n_kernels, room, KP_SHORT_BARE, &t->short_names);
+    return rc ? rc : kp_short_names(t->kernels, t->n_kernels, t->n_kernels, room, KP_SHORT_BARE, &t->short_names);
 }
 
 static int write_launch(struct kp_result *r, void *arg)

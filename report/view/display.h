@@ -37,6 +37,7 @@ struct kp_display {
     struct kp_code_cache *codes; /* of the session; set while its pages are printed, NULL without code */
     enum kp_sort sort;           /* of kernels in summaries */
     size_t top, top_ranges;      /* kernels and NVTX ranges that a summary lists; 0 = all */
+    size_t screen;               /* lines of the page summary, which lists fewer of them then; 0 = any number */
     uint64_t brief_above;        /* more launches than this are shown in brief on the page details; 0 = never */
     size_t brief_most;           /* and then at most this many of them in full; 0 = one of each kernel and shape */
     size_t width;                /* of a line of text; 0 = KP_LINE_WIDTH (out.h) */

@@ -16,6 +16,8 @@
 enum {
     NAME_MIN = 30,   /* least width for a kernel's name */
     NAME_FIRST = 90, /* width of the name in the sentence on what to fix first */
+    RULE_LEAST = 10, /* least width for a rule's name, with which rules stay different */
+    NAME_SHORT = 20, /* width of a kernel's name up to which rules give way */
 };
 
 enum { TIME, TOTAL, LAUNCHES, BOUND, GAIN, RULE, KERNEL, COLUMNS };
@@ -74,6 +76,48 @@ static void print_dashes(const struct table *t)
     print_line(t, cell);
 }
 
+static bool is_begin_of_word(const char *at)
+{
+    return *at >= 'A' && *at <= 'Z';
+}
+
+/* Takes a letter off the longest word of a name like LaunchConfiguration. */
+static void shorten_longest_word(char *name)
+{
+    char *longest = name;
+    size_t most = 0;
+    for (char *at = name; *at;) {
+        char *end = at + 1;
+        while (*end && !is_begin_of_word(end))
+            end++;
+        if ((size_t)(end - at) > most) {
+            most = (size_t)(end - at);
+            longest = at;
+        }
+        at = end;
+    }
+    memmove(longest + most - 1, longest + most, strlen(longest + most) + 1);
+}
+
+/* Makes room for names by shorter names of rules; without enough for these, the column is left out. Returns what the
+ * columns before the name take, which was `used`. */
+static size_t narrow_rules(struct table *t, size_t used, size_t line)
+{
+    size_t others = used - (size_t)t->width[RULE] - 1, left = line > others ? line - others : 0;
+    if (used + NAME_SHORT <= line)
+        return used;
+    if (left < RULE_LEAST + 1 + KP_SHORT_ROOM_MIN) { /* the line above the table names the rule that matters */
+        t->width[RULE] = 0;
+        return others;
+    }
+    int room = (int)left - NAME_SHORT - 1;
+    t->width[RULE] = room < RULE_LEAST ? RULE_LEAST : room;
+    for (size_t j = 0; j < t->n; j++)
+        while ((int)strlen(t->lines[j].cell[RULE]) > t->width[RULE])
+            shorten_longest_word(t->lines[j].cell[RULE]);
+    return others + (size_t)t->width[RULE] + 1;
+}
+
 /* Measures the columns before the kernel's name; returns the room left for the name. */
 static size_t measure(struct table *t, size_t line)
 {
@@ -90,10 +134,7 @@ static size_t measure(struct table *t, size_t line)
         used -= (size_t)t->width[dispensable[i]] + 1;
         t->width[dispensable[i]] = 0;
     }
-    if (used + KP_SHORT_ROOM_MIN > line) { /* the line above the table names the rule that matters */
-        used -= (size_t)t->width[RULE] + 1;
-        t->width[RULE] = 0;
-    }
+    used = narrow_rules(t, used, line);
     return used + KP_SHORT_ROOM_MIN < line ? line - used : KP_SHORT_ROOM_MIN;
 }
 
@@ -115,12 +156,12 @@ static void print_table(const struct table *t)
 /* Shortens the names of the first `n` kernels; free them with kp_short_names_free. */
 static int name_kernels(const struct kp_summary_total *s, size_t n, size_t room, char ***names)
 {
-    struct kp_long_name *whole = calloc(n, sizeof *whole);
+    struct kp_long_name *whole = calloc(s->n, sizeof *whole);
     if (!whole)
         return -ENOMEM;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < s->n; i++)
         whole[i] = (struct kp_long_name){s->kernels[i].name, s->kernels[i].range, false};
-    int rc = kp_short_names(whole, n, room, KP_SHORT_SIGNATURE, names);
+    int rc = kp_short_names(whole, s->n, n, room, KP_SHORT_SIGNATURE, names);
     free(whole);
     return rc;
 }

@@ -166,6 +166,20 @@ expect "what was opened" "$(cat "$tmp/opened")" "$folder/opened.html"
 DISPLAY=:9 PATH=$tmp/bin:$PATH "$kprof" report --open "$folder/demo.kprof" || fail "--open without --html"
 cmp -s "$(cat "$tmp/opened")" "$folder/demo.html" || fail "--open shows another file"
 rm -f "$folder/opened.html"
+# Without --html the file is among temporary ones. It stays for a day; nothing else is removed, nor what a link leads to.
+mkdir -p "$tmp/shown/kprof-report-ABCDEF" "$tmp/shown/kprof-report-fresh1" "$tmp/shown/kprof-report-others" "$tmp/shown/kept"
+touch -d '2 days ago' "$tmp/shown/kprof-report-ABCDEF/report.html" "$tmp/shown/kprof-report-others/notes" "$tmp/shown/kept/report.html"
+touch "$tmp/shown/kprof-report-fresh1/report.html"
+ln -s kept "$tmp/shown/kprof-report-linked"
+TMPDIR=$tmp/shown DISPLAY=:9 PATH=$tmp/bin:$PATH "$kprof" report --open "$folder/demo.kprof" || fail "--open among others"
+case $(cat "$tmp/opened") in
+"$tmp"/shown/kprof-report-??????/report.html) ;;
+*) fail "--open writes $(cat "$tmp/opened")" ;;
+esac
+[ -s "$(cat "$tmp/opened")" ] || fail "--open removes what it shows"
+expect "files of --open" "$(cd "$tmp/shown" && find . -path "${tmp:+./$(basename "$(dirname "$(cat "$tmp/opened")")")}" -prune -o ! -type d -print | sort | tr '\n' ' ')" \
+    "./kept/report.html ./kprof-report-fresh1/report.html ./kprof-report-linked ./kprof-report-others/notes "
+[ ! -e "$tmp/shown/kprof-report-ABCDEF" ] || fail "--open leaves the folder of an old report"
 
 # At the end of a run: of the exported session, of one that nobody asked for, of two processes in one file or in one each.
 of_run() { # ARGUMENTS of kprof

@@ -8,6 +8,8 @@ html_sessions.py shared FROM TO   the first launch has 48 KB of shared memory, a
 html_sessions.py cutlass FROM TO   kernels that differ in a template's argument alone
 html_sessions.py alike FROM TO     kernels that differ late in their names
 html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
+html_sessions.py nested FROM TO   each launch is in three NVTX ranges
+html_sessions.py nameless FROM TO   kernels and frames without a name
 html_sessions.py timeline FROM TO N   a timeline of N kernels, with copies, ranges, and all launches on it
 html_sessions.py ptx FROM TO   one with a timeline gets PTX: a line for two instructions each but the first two, and one of none
 html_sessions.py slower FROM TO   the first kernel takes twice the time
@@ -106,6 +108,19 @@ def alike(db):
     functors = ("AUnaryFunctor<float, float, float, at::native::MulFunctor<float>>", "BinaryFunctor<float, float>", "FillFunctor<float>", "FillFunctor<int>")
     for number, (launch,) in enumerate(db.execute("SELECT id FROM launch ORDER BY id").fetchall()):
         db.execute("UPDATE launch SET demangled = ? WHERE id = ?", (f"void at::native::vectorized_elementwise_kernel<(int)4, at::native::{functors[number % 4]}, std::array<char *, (unsigned long)2>>(int, T2, T3)", launch))
+
+
+def nested(db):
+    for (launch,) in db.execute("SELECT id FROM launch").fetchall():
+        for position, name in enumerate((f"step {launch % 7}", "forward" if launch % 2 else "backward", f"layer {launch % 11}")):
+            db.execute("INSERT INTO launch_range VALUES(?,?,?,?,?,?,?,?)", (launch, position, 0, "", name, "", "", 1))
+    db.execute("UPDATE launch SET thread = 1")
+
+
+def nameless(db):
+    add_stack(db, 1)
+    db.execute("UPDATE frame SET function = ' ', module = '' WHERE position = 1")
+    db.execute("UPDATE launch SET demangled = '', mangled = '', stack = 1, thread = 1")
 
 
 ACTIVITIES = """
@@ -208,6 +223,10 @@ def main():
         alike(db)
     elif what == "rotated":
         rotated(db)
+    elif what == "nested":
+        nested(db)
+    elif what == "nameless":
+        nameless(db)
     elif what == "shared":
         shared(db)
     elif what == "strip":

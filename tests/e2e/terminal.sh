@@ -101,7 +101,7 @@ grep -q '^  first kernel (.*, launch ' "$tmp/renamed" || fail "KPROF_RENAME_KERN
 grep -q '^  increment' "$tmp/renamed" && fail "a comparison has the old name of a kernel"
 # At 60 columns tables leave out what others tell nearly as well, rather than breaking each row.
 COLUMNS=60 "$build/kprof" report --page summary,source,pm "$source/examples/h200-demo.kprof" >"$tmp/narrow"
-has narrow '^    64.0 L2         49.3 transpose_naive(...)$' 1
+has narrow '^    64.0 L2         49.3 UncoGlobaAcces transpose_naive(...)$' 1
 has narrow '^      1      24,938  74.6% long_scoreboard$' 1
 has narrow '^    L2 Throughput           %        89.15  %@' 1
 COLUMNS=60 "$build/kprof" report --print-details all "$source/tests/data/h200-source.kprof" >"$tmp/narrow"
@@ -183,13 +183,50 @@ has step '^==KPROF== 377 launches of 59 kernels, 8.07 ms of GPU time; gains are 
 expect "a step: names" "$(wc -l <"$tmp/names")" 59
 expect "a step: names that stand twice" "$(uniq -d "$tmp/names" | wc -l)" 0
 "$build/kprof" report --page timeline "$tmp/step.kprof" >"$tmp/step" 2>&1
-has step '^         0          731.73 ms    30.44 ms 4.16     701.29 ms 95.84             5.22 s   1,508$' 1
+has step '^         0          731.73 ms    30.44 ms  4.16     701.29 ms  95.84             5.22 s   1,508$' 1
 [ "$(widest step)" -le 120 ] || fail "the timeline of a step has lines of $(widest step) columns"
 
+# On a narrow terminal no row lacks a name, and no column is empty; a file has all of them.
+COLUMNS=60 "$build/kprof" report --page timeline "$tmp/step.kprof" >"$tmp/step" 2>&1
+has step '^    Ran %               4.16$' 1
+has step '^    Idle %              95.84$' 1
+has step 'Launch$' 0
+has step '^      Length Before  *Next$' 1
+# What all launches lack is told once.
+"$build/kprof" report --page source "$tmp/step.kprof" >"$tmp/step" 2>&1
+has step '^  377 launches have no values by instruction: ' 1
+[ "$(wc -l <"$tmp/step")" -le 8 ] || fail "a page without anything has $(wc -l <"$tmp/step") lines"
+
+# With NVTX ranges the summary is one screen as well, and rules are named on each.
+python3 "$source/tests/e2e/html_sessions.py" nested "$tmp/step.kprof" "$tmp/ranges.kprof" || fail "html_sessions.py nested"
+for columns in 60 80 120; do
+    for session in step ranges; do
+        COLUMNS=$columns "$build/kprof" report --page summary "$tmp/$session.kprof" >"$tmp/step" 2>&1
+        [ "$(wc -l <"$tmp/step")" -le 60 ] || fail "the summary of $session has $(wc -l <"$tmp/step") lines of $columns columns"
+        [ "$(widest step)" -le $columns ] || fail "the summary of $session has lines of $(widest step) columns of $columns"
+        has step '^  Time % .*By Rule  *Kernel$' 1
+        grep -q '^     7.6 .*launch size  *3.9 Launc[hConfiguratio]* *bn_bw_1C1' "$tmp/step" || fail "no rule at $columns columns: $(sed -n '/Time %/,/^$/p' "$tmp/step")"
+    done
+    [ "$(grep -c '^     *[0-9][0-9.]*  *[0-9].*/$' "$tmp/step")" -ge 6 ] || fail "the summary lists few ranges at $columns columns"
+done
+COLUMNS=60 "$build/kprof" report --page summary --top 15 "$tmp/ranges.kprof" >"$tmp/step" 2>&1
+has step 'the 15 longest:$' 1
+
+# The ranges of a timeline are frames, where the run had no others: their kernels add up to the time of all launches.
+"$build/kprof" report --folded nvtx "$tmp/step.kprof" >"$tmp/folded" 2>"$tmp/err"
+expect "folded nvtx: what is said" "$(cat "$tmp/err")" ""
+expect "folded nvtx: outermost frames" "$(sed -n 's/^\(forward\|backward\|optimizer\);.*/\1/p' "$tmp/folded" | sort | uniq -c | tr -s ' \n' ' ')" " 1 backward 25 forward 2 optimizer "
+expect "folded nvtx: sum" "$(awk '{s += $NF} END {printf "%d", s}' "$tmp/folded")" 8066208
+
 # Stacks of what was not collected are kernels alone, which is told.
+cp "$source/examples/h200-demo.kprof" "$tmp/demo.kprof"
 for by in nvtx stack; do
-    "$build/kprof" report --folded $by "$tmp/step.kprof" >"$tmp/folded" 2>"$tmp/err"
-    expect "folded $by: lines" "$(wc -l <"$tmp/folded")" 59
+    "$build/kprof" report --folded $by "$tmp/demo.kprof" >"$tmp/folded" 2>"$tmp/err"
+    expect "folded $by: lines" "$(wc -l <"$tmp/folded")" "$(cut -d'(' -f1 <"$tmp/folded" | sort -u | wc -l)"
     has err '^==WARNING== no launch has .*, and each line is a kernel alone: ' 1
 done
+# What has no name is a frame all the same.
+python3 "$source/tests/e2e/html_sessions.py" nameless "$tmp/demo.kprof" "$tmp/nameless.kprof" || fail "html_sessions.py nameless"
+"$build/kprof" report --folded stack "$tmp/nameless.kprof" >"$tmp/folded"
+expect "folded stacks without names" "$(sed 's/ [0-9]*$//' "$tmp/folded")" 'main;(no name);launch_kernel;?'
 finish

@@ -12,8 +12,8 @@ function flameTree(list, by) {
     let node = root;
     root.time += launch.time;
     root.launches += launch.count;
-    for (const [name, kind] of [...frames, [launch.name, "kernel"]]) {
-      const key = kind + "\n" + name;
+    for (const [given, kind] of [...frames, [launch.name, "kernel"]]) {
+      const name = given.trim() ? given : "(no name)", key = kind + "\n" + name;
       if (!node.children.has(key))
         node.children.set(key, {name, kind, time: 0, launches: 0, children: new Map(), parent: node, first: launch});
       node = node.children.get(key);
@@ -87,7 +87,7 @@ function flamePage(_, query) {
     return el(
         "div", {}, el("h1", {}, "Flame graph"),
         el("p", {},
-           "The launches have neither call stacks nor NVTX ranges. Profile with --call-stack native,python or with --nvtx to see time on the GPU by what made the launches."));
+           "The launches have neither call stacks nor NVTX ranges. Profile with --call-stack native,python or with --nvtx, or record a --timeline, to see time on the GPU by what made the launches."));
   const place = el("div", {class: "flame"}), info = el("p", {class: "flame-info"});
   const draws = by => {
     const root = flameTree(launches, by), zoom = node => {

@@ -431,6 +431,7 @@ static void different_kernels_stay_different(void **state)
 {
     static const size_t rooms[] = {KP_SHORT_ROOM_MIN, 24, 50, 200};
     struct kp_long_name names[STEPS];
+    size_t marked = 0;
     char **out;
     (void)state;
     for (size_t i = 0; i < STEPS; i++) {
@@ -440,7 +441,7 @@ static void different_kernels_stay_different(void **state)
     }
     for (size_t r = 0; r < sizeof rooms / sizeof *rooms; r++)
         for (enum kp_short_form form = KP_SHORT_SIGNATURE; form <= KP_SHORT_BARE; form++) {
-            assert_int_equal(kp_short_names(names, STEPS, rooms[r], form, &out), 0);
+            assert_int_equal(kp_short_names(names, STEPS, STEPS, rooms[r], form, &out), 0);
             for (size_t i = 0; i < STEPS; i++) {
                 assert_in_range(strlen(out[i]), 1, rooms[r]);
                 for (size_t j = 0; j < i; j++)
@@ -454,16 +455,29 @@ static void different_kernels_stay_different(void **state)
                                        {"void f<a1, bbbbbbbbbbbbbbbbbbbbbbbb, cccccccccccccc2, dd>(int)", 0, false},
                                        {"void f<a2, bbbbbbbbbbbbbbbbbbbbbbbb, cccccccccccccc1, dd>(int)", 0, false},
                                        {"void f<a2, bbbbbbbbbbbbbbbbbbbbbbbb, cccccccccccccc2, dd>(int)", 0, false}};
-    assert_int_equal(kp_short_names(far, 4, 20, KP_SHORT_BARE, &out), 0);
+    assert_int_equal(kp_short_names(far, 4, 4, 20, KP_SHORT_BARE, &out), 0);
     for (size_t i = 0; i < 4; i++)
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(out[i], out[j]);
-    assert_string_equal(out[0], "f...cc1, dd>(int)");
-    assert_string_equal(out[2], "f...cc1, dd>(int)#2");
+    assert_string_equal(out[0], "f...cc1, dd>(int)#1");
+    assert_string_equal(out[2], "f...cc1, dd>(int)#3");
     kp_short_names_free(out, 4);
+    /* by a number that is the same in any room, and whichever others are shown */
+    for (size_t room = KP_SHORT_ROOM_MIN; room < 50; room++)
+        for (size_t shown = 2; shown <= 4; shown++) {
+            assert_int_equal(kp_short_names(far, 4, shown, room, KP_SHORT_SIGNATURE, &out), 0);
+            for (size_t i = 0; i < shown; i++) {
+                const char *mark = strchr(out[i], '#');
+                if (mark && (size_t)(mark[1] - '0') != i + 1)
+                    fail_msg("number %zu in %zu is %s", i + 1, room, out[i]);
+                marked += mark != NULL;
+            }
+            kp_short_names_free(out, shown);
+        }
+    assert_true(marked > 10);
     /* equal names stay equal */
     const struct kp_long_name twice[] = {names[0], names[0], names[1]};
-    assert_int_equal(kp_short_names(twice, 3, 30, KP_SHORT_BARE, &out), 0);
+    assert_int_equal(kp_short_names(twice, 3, 3, 30, KP_SHORT_BARE, &out), 0);
     assert_string_equal(out[0], out[1]);
     kp_short_names_free(out, 3);
     for (size_t i = 0; i < STEPS; i++)
