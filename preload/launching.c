@@ -33,8 +33,7 @@ static const char other_context[] = "made in another context than that of their 
 
 void kp_process_skip(const char *reason, unsigned launches)
 {
-    kp_session_seen(launches);
-    kp_session_skip(reason, launches);
+    kp_session_let_through(reason, launches);
 }
 
 /* Enters the gate shared, with no window open that would miss a launch, or count it as its own. One that cannot be
@@ -86,6 +85,42 @@ static CUresult skip(const struct kp_launch *l, const char *reason)
         note_outside(l);
         kp_process_skip(reason, 1);
     }
+    return rc;
+}
+
+/* ---- launches that are passed on ---- */
+
+bool kp_process_pass(CUfunction f, struct kp_passing *p)
+{
+    static const char what[] = "launches that nobody wants";
+    if (!atomic_load(&process->begun) || process->setup.ranges || process->options.only_timeline ||
+        kp_timeline_is_on() || kp_gate_captures() > 0 || atomic_load(&process->ending) || kp_window_is_open())
+        return false;
+    p->tally.launches = NULL;
+    p->why = atomic_load(&process->profiling) ? kp_filter_passes(process->filter, f, &p->tally) : KP_PASSED_PROFILER;
+    if (!p->why || !kp_launched_is_noted(f))
+        return false;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &p->cancel);
+    if (kp_gate_enter_unwatched(what)) {
+        kp_guard++;
+        if (!kp_window_is_open())
+            return true;
+        kp_guard--;
+        kp_gate_leave_shared();
+    }
+    pthread_setcancelstate(p->cancel, &p->cancel);
+    return false;
+}
+
+CUresult kp_process_passed(const struct kp_passing *p, CUresult rc)
+{
+    int was;
+    kp_guard--;
+    kp_gate_leave_shared();
+    kp_filter_count(&p->tally);
+    if (rc == CUDA_SUCCESS)
+        kp_session_passed(p->why);
+    pthread_setcancelstate(p->cancel, &was);
     return rc;
 }
 

@@ -53,9 +53,15 @@ static void set_shape(struct kp_launch *l, const unsigned grid[3], const unsigne
     l->shape.dynamic_shared = shared;
 }
 
+/* Whether a launch is none of kprof's business. */
+static bool is_bare(void)
+{
+    return kp_guard || !kp_process_active();
+}
+
 static CUresult go(struct kp_launch *l)
 {
-    if (kp_guard || !kp_process_active())
+    if (is_bare())
         return l->issue(l);
     struct kp_registers here;
     kp_registers_here(&here);
@@ -68,6 +74,11 @@ CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction 
                            unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
                            void **params, void **extra)
 {
+    struct kp_passing passing;
+    if (is_bare())
+        return real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+    if (kp_process_pass(f, &passing))
+        return kp_process_passed(&passing, real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
     struct kp_launch l = {.issue = issue_kernel,
                           .real.kernel = real,
                           .ptsz = ptsz,
@@ -84,6 +95,11 @@ CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const 
 {
     if (!config || (config->numAttrs && !config->attrs))
         return real(config, f, params, extra); /* the driver refuses it */
+    struct kp_passing passing;
+    if (is_bare())
+        return real(config, f, params, extra);
+    if (kp_process_pass(f, &passing))
+        return kp_process_passed(&passing, real(config, f, params, extra));
     struct kp_launch l = {.issue = kp_launch_issue_ex,
                           .real.kernel_ex = real,
                           .ptsz = ptsz,

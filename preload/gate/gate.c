@@ -1,12 +1,21 @@
 #include "preload/gate/gate.h"
 
+#include <stdalign.h>
 #include <stdatomic.h>
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "base/stripe.h"
 
 static atomic_bool armed;
-static atomic_int exclusive, waiting, in_flight, captures; /* waiting: threads that wait for `exclusive` to be 0 */
+static atomic_int exclusive, waiting, captures; /* waiting: threads that wait for `exclusive` to be 0 */
+
+/* Calls in flight, of the threads of each stripe. A call is counted before it looks at `exclusive`, and the other way
+ * round for who enters exclusively: a stripe that was 0 then has no call that will be made. */
+static struct {
+    alignas(KP_STRIPE_BYTES) atomic_int calls;
+} in_flight[KP_STRIPES];
+
 static struct kp_lock *const owner = &kp_locks[KP_LOCK_GATE];
 
 static _Atomic(const struct kp_gate_window *) window;
@@ -35,7 +44,7 @@ bool kp_gate_enter_unwatched(const char *what)
 {
     const struct kp_gate_window *w = atomic_load(&window);
     for (;;) {
-        atomic_fetch_add(&in_flight, 1);
+        atomic_fetch_add(&in_flight[kp_stripe()].calls, 1);
         if (!atomic_load(&exclusive) && !watches(w))
             return true;
         kp_gate_leave_shared();
@@ -83,8 +92,26 @@ void kp_gate_enter_in_order(const char *what)
 
 void kp_gate_leave_shared(void)
 {
-    if (atomic_fetch_sub(&in_flight, 1) == 1 && atomic_load(&exclusive))
-        kp_wake_all(&in_flight);
+    atomic_int *calls = &in_flight[kp_stripe()].calls;
+    if (atomic_fetch_sub(calls, 1) == 1 && atomic_load(&exclusive))
+        kp_wake_all(calls);
+}
+
+/* A stripe with calls in flight, of those from `from` on. */
+static unsigned busy_stripe(unsigned from)
+{
+    unsigned i = from, n = kp_stripes_used();
+    while (i < n && atomic_load(&in_flight[i].calls) <= 0)
+        i++;
+    return i < n ? i : KP_STRIPES;
+}
+
+static int all_in_flight(void)
+{
+    int calls = 0;
+    for (unsigned i = busy_stripe(0); i < KP_STRIPES; i = busy_stripe(i + 1))
+        calls += atomic_load(&in_flight[i].calls);
+    return calls;
 }
 
 bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
@@ -92,18 +119,20 @@ bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
     if (!kp_lock_take(owner, owner_ms))
         return false;
     atomic_store(&exclusive, 1);
-    int calls = atomic_load(&in_flight);
-    if (calls <= 0) /* the usual case, and reading the clock costs more */
+    unsigned i = busy_stripe(0);
+    if (i == KP_STRIPES) /* the usual case, and reading the clock costs more */
         return true;
-    kp_debug(KP_DEBUG_GATE, "waits for %d calls in flight", calls);
-    for (long start = kp_now_ms(), waited = 0; calls > 0; calls = atomic_load(&in_flight)) {
+    kp_debug(KP_DEBUG_GATE, "waits for %d calls in flight", all_in_flight());
+    for (long start = kp_now_ms(), waited = 0; i < KP_STRIPES; i = busy_stripe(i)) {
         waited = kp_now_ms() - start;
         if (waited >= patience_ms) {
-            kp_debug(KP_DEBUG_GATE, "gives up after %ld ms: %d calls are in flight", waited, calls);
+            kp_debug(KP_DEBUG_GATE, "gives up after %ld ms: %d calls are in flight", waited, all_in_flight());
             kp_gate_leave_exclusive();
             return false;
         }
-        kp_wait_while(&in_flight, calls, patience_ms - waited);
+        int calls = atomic_load(&in_flight[i].calls);
+        if (calls > 0)
+            kp_wait_while(&in_flight[i].calls, calls, patience_ms - waited);
     }
     return true;
 }
@@ -118,7 +147,7 @@ void kp_gate_leave_exclusive(void)
 
 void kp_gate_exclusive_to_shared(void)
 {
-    atomic_fetch_add(&in_flight, 1);
+    atomic_fetch_add(&in_flight[kp_stripe()].calls, 1);
     kp_gate_leave_exclusive();
 }
 
@@ -126,7 +155,8 @@ void kp_gate_reset(void)
 {
     atomic_store(&exclusive, 0);
     atomic_store(&waiting, 0);
-    atomic_store(&in_flight, 0);
+    for (unsigned i = 0; i < KP_STRIPES; i++)
+        atomic_store(&in_flight[i].calls, 0);
     atomic_store(&captures, 0);
 }
 

@@ -10,20 +10,23 @@
 #include "base/demangle.h"
 #include "base/lock.h"
 #include "base/pattern.h"
+#include "base/stripe.h"
 #include "base/text.h"
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
 
-enum { SLOTS = 4096, BUCKETS = 1024 };
+enum { SLOTS = 4096, BUCKETS = 1024, CHUNK = KP_STRIPE_BYTES, CHUNKS = 256, COUNTED = CHUNK * CHUNKS };
 
 /* A kernel by the name that the filter uses; kept to the end. */
 struct kernel {
     char *name;
     bool wanted, in_id; /* by kernel-name; by the name in kernel-id */
     bool outside;
-    uint64_t invocations; /* counted by kernel-id */
-    uint64_t unwanted;
-    struct { /* where kernel-id last rejected it, and the count there */
+    _Atomic(enum kp_passed) never; /* why no launch of it is wanted, whatever else it has */
+    size_t number;                 /* from 0, in order of appearance */
+    uint64_t invocations;          /* counted by kernel-id */
+    uint64_t unwanted;             /* and those that its tallies have */
+    struct {                       /* where kernel-id last rejected it, and the count there */
         uint64_t context, stream;
         struct kernel *counted;
     } at;
@@ -44,6 +47,18 @@ struct counter {
     struct counter *next;
 };
 
+/* Unwanted launches by kernel, of the threads of a stripe: chunks of counters, made when first needed. */
+struct tally {
+    _Atomic(atomic_uint_fast64_t *) chunks[CHUNKS];
+};
+
+/* A function whose kernel is known. Written under the lock, read without it: `writes` is odd meanwhile. */
+struct slot {
+    atomic_uint writes;
+    _Atomic(CUfunction) f;
+    _Atomic(struct kernel *) kernel;
+};
+
 struct kp_filter {
     const struct kp_options *options;
     struct kp_filter_source source;
@@ -55,15 +70,18 @@ struct kp_filter {
 
     uint64_t launches; /* up to launch-skip-before-match */
     struct counter all;
+    atomic_bool settled; /* no stage before kernel-name counts, reads the clock or asks for anything any more */
+    atomic_bool over;    /* duration is */
+    atomic_bool used_up; /* launch-count is, for all kernels */
+    bool chooses_more;   /* stages between kernel-name and launch-count do */
     struct counter *counters[BUCKETS];
 
     struct kernel *kernels[BUCKETS], *first, **end;
-    struct kernel nameless; /* stands for kernels without memory for an entry */
-    atomic_bool stale;
-    struct slot {
-        CUfunction f;
-        struct kernel *kernel;
-    } slots[SLOTS];
+    struct kernel nameless;         /* stands for kernels without memory for an entry */
+    atomic_uint forgotten, cleared; /* times that functions were forgotten; those after which `slots` was cleared */
+    struct slot slots[SLOTS];
+    struct tally tallies[KP_STRIPES];
+    size_t n_kernels;
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_FILTER];
@@ -102,6 +120,7 @@ static struct kernel *intern(struct kp_filter *f, const char *name)
         return &f->nameless;
     }
     k->name = copy;
+    k->number = f->n_kernels++;
     k->next = *bucket;
     *f->end = k;
     f->end = &k->later;
@@ -126,6 +145,8 @@ static void judge(const struct kp_filter *f, struct kernel *k, const char *mangl
     k->wanted = kp_pattern_match(f->name, k->name);
     k->in_id = !f->id || kp_kernel_id_name(f->id, k->name);
     k->outside = kp_filter_waits_outside(mangled);
+    bool by_name = f->id && !k->in_id && !kp_kernel_id_asks_place(f->id);
+    atomic_store(&k->never, !k->wanted ? KP_PASSED_NAME : by_name ? KP_PASSED_ID : KP_PASSED_NOT);
 }
 
 static struct kernel *read_kernel(struct kp_filter *f, CUfunction function)
@@ -140,19 +161,46 @@ static struct kernel *read_kernel(struct kp_filter *f, CUfunction function)
     return k;
 }
 
+static struct slot *slot_of(struct kp_filter *f, CUfunction function)
+{
+    return &f->slots[((uintptr_t)function >> 4) % SLOTS];
+}
+
+static void fill(struct slot *s, CUfunction function, struct kernel *k)
+{
+    atomic_fetch_add(&s->writes, 1);
+    atomic_store(&s->f, function);
+    atomic_store(&s->kernel, k);
+    atomic_fetch_add(&s->writes, 1);
+}
+
+/* Finds a kernel without the lock; NULL where it is not known, or being changed. */
+static struct kernel *known_kernel(struct kp_filter *f, CUfunction function)
+{
+    const struct slot *s = slot_of(f, function);
+    unsigned before = atomic_load(&s->writes);
+    struct kernel *k = atomic_load(&s->f) == function ? atomic_load(&s->kernel) : NULL;
+    bool whole = before % 2 == 0 && atomic_load(&s->writes) == before;
+    return whole && atomic_load(&f->forgotten) == atomic_load(&f->cleared) ? k : NULL;
+}
+
 static struct kernel *kernel_of(struct kp_filter *f, CUfunction function)
 {
-    if (atomic_load(&f->stale) && atomic_exchange(&f->stale, false)) /* a plain load first, as it is cheaper */
-        memset(f->slots, 0, sizeof(f->slots));
-    struct slot *s = &f->slots[((uintptr_t)function >> 4) % SLOTS];
-    if (s->f != function || !s->kernel)
-        *s = (struct slot){function, read_kernel(f, function)};
-    return s->kernel;
+    unsigned forgotten = atomic_load(&f->forgotten);
+    if (forgotten != atomic_load(&f->cleared)) {
+        for (size_t i = 0; i < SLOTS; i++)
+            fill(&f->slots[i], NULL, NULL);
+        atomic_store(&f->cleared, forgotten);
+    }
+    struct slot *s = slot_of(f, function);
+    if (atomic_load(&s->f) != function || !atomic_load(&s->kernel))
+        fill(s, function, read_kernel(f, function));
+    return atomic_load(&s->kernel);
 }
 
 void kp_filter_forget(struct kp_filter *f)
 {
-    atomic_store(&f->stale, true);
+    atomic_fetch_add(&f->forgotten, 1);
 }
 
 /* ---- the stages ---- */
@@ -167,7 +215,15 @@ static const char *out_of_time(struct kp_filter *f)
     uint64_t now = f->source.now();
     f->before = now < f->from;
     f->after = now >= f->until;
+    atomic_store(&f->over, f->after);
     return f->before ? KP_SKIP_DELAY : f->after ? KP_SKIP_DURATION : NULL;
+}
+
+/* Whether the stages before kernel-name only look at the launch's function from now on. */
+static bool is_settled(const struct kp_filter *f)
+{
+    bool timeless = f->after || (!f->before && f->until == UINT64_MAX);
+    return timeless && (f->after || (f->launches >= f->options->launch_skip_before_match && !f->options->devices));
 }
 
 static const char *before_match(struct kp_filter *f)
@@ -290,8 +346,38 @@ static const char *by_number(struct kp_filter *f, const struct kp_launch *l, con
         return NULL;
     uint64_t index = counter_of(f, l, k)->matched++;
     const char *why = why_number(f, index);
+    if (f->options->filter_mode == KP_FILTER_GLOBAL && count && index >= first && index - first + 1 >= count)
+        atomic_store(&f->used_up, true);
     *last = !why && f->options->filter_mode == KP_FILTER_GLOBAL && count && index - first + 1 == count;
     return why;
+}
+
+static _Atomic(atomic_uint_fast64_t *) *chunk_of(struct kp_filter *f, const struct kernel *k)
+{
+    return &f->tallies[kp_stripe()].chunks[k->number / CHUNK];
+}
+
+/* Makes the counters that this thread's launches of a kernel are counted in from now on. */
+static void make_chunk(struct kp_filter *f, const struct kernel *k)
+{
+    if (k == &f->nameless || k->number >= COUNTED || atomic_load(chunk_of(f, k)))
+        return;
+    size_t bytes = CHUNK * sizeof(atomic_uint_fast64_t);
+    atomic_uint_fast64_t *chunk = aligned_alloc(KP_STRIPE_BYTES, bytes);
+    if (chunk)
+        memset(chunk, 0, bytes);
+    atomic_store(chunk_of(f, k), chunk);
+}
+
+/* All unwanted launches of a kernel. */
+static uint64_t unwanted_of(const struct kp_filter *f, const struct kernel *k)
+{
+    uint64_t n = k->unwanted;
+    for (unsigned i = 0; k != &f->nameless && k->number < COUNTED && i < kp_stripes_used(); i++) {
+        const atomic_uint_fast64_t *chunk = atomic_load(&f->tallies[i].chunks[k->number / CHUNK]);
+        n += chunk ? atomic_load(&chunk[k->number % CHUNK]) : 0;
+    }
+    return n;
 }
 
 void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out)
@@ -313,7 +399,31 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
     if (!out->unwanted)
         out->unwanted = by_number(f, l, k, &out->last);
     out->outside = !out->unwanted && k && k->outside;
+    if (k && k->never)
+        make_chunk(f, k);
+    if (!atomic_load(&f->settled) && is_settled(f))
+        atomic_store(&f->settled, true);
     kp_lock_give(lock);
+}
+
+enum kp_passed kp_filter_passes(struct kp_filter *f, CUfunction function, struct kp_filter_tally *tally)
+{
+    tally->launches = NULL;
+    if (!atomic_load(&f->settled))
+        return KP_PASSED_NOT;
+    if (atomic_load(&f->over))
+        return KP_PASSED_DURATION;
+    const struct kernel *k = known_kernel(f, function);
+    if (!k || k == &f->nameless)
+        return KP_PASSED_NOT;
+    enum kp_passed never = atomic_load(&k->never);
+    if (!never)
+        return atomic_load(&f->used_up) && !f->chooses_more ? KP_PASSED_COUNT : KP_PASSED_NOT;
+    atomic_uint_fast64_t *chunk = k->number < COUNTED ? atomic_load(chunk_of(f, k)) : NULL;
+    if (!chunk)
+        return KP_PASSED_NOT;
+    tally->launches = &chunk[k->number % CHUNK];
+    return never;
 }
 
 void kp_filter_choose_range(struct kp_filter *f, const struct kp_launch *at, bool inside, struct kp_filter_choice *out)
@@ -360,8 +470,8 @@ void kp_filter_unwanted(struct kp_filter *f, void (*fn)(void *arg, const char *n
 {
     kp_lock_take(lock, KP_FOREVER);
     for (const struct kernel *k = f->first; k; k = k->later)
-        if (k->unwanted)
-            fn(arg, k->name, k->unwanted);
+        if (unwanted_of(f, k))
+            fn(arg, k->name, unwanted_of(f, k));
     kp_lock_give(lock);
 }
 
@@ -397,6 +507,7 @@ int kp_filter_new(const struct kp_options *o, const struct kp_filter_source *sou
     f->nameless.name = "";
     f->end = &f->first;
     set_range(f);
+    f->chooses_more = *o->kernel_id || *o->nvtx_include || *o->nvtx_exclude;
     int rc = kp_pattern_new(o->kernel_name, &f->name, err);
     if (!rc && *o->kernel_id)
         rc = kp_kernel_id_new(o->kernel_id, &f->id, err);
@@ -422,6 +533,9 @@ void kp_filter_free(struct kp_filter *f)
             free(c);
         }
     }
+    for (size_t i = 0; i < KP_STRIPES; i++)
+        for (size_t c = 0; c < CHUNKS; c++)
+            free((void *)atomic_load(&f->tallies[i].chunks[c]));
     kp_pattern_free(f->name);
     kp_kernel_id_free(f->id);
     free(f);

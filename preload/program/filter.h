@@ -2,15 +2,17 @@
  * Chooses launches: by device, name, kernel-id, and number. A launch passes these in turn: delay and duration,
  * launch-skip-before-match, devices, kernel-name, kernel-id, NVTX ranges, launch-skip and launch-count; each counts
  * only launches that reached it. Ranges that are workloads pass the same. Optimised for unwanted launches: a name is
- * judged once; after that a launch takes one lock and a look-up.
+ * judged once; after that a launch of a kernel that is never wanted takes a look-up and no lock.
  */
 #ifndef KP_PRELOAD_PROGRAM_FILTER_H
 #define KP_PRELOAD_PROGRAM_FILTER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "preload/program/launch.h"
+#include "preload/session/session.h"
 #include "report/options/options.h"
 
 /* Functions that tell the filter about launches. The first two are called with its lock held, and must not call the
@@ -41,6 +43,21 @@ struct kp_filter_choice {
     bool outside;         /* wanted, but its name says that it waits for the host, other processes or devices */
     bool last;            /* wanted, and no later launch will be */
 };
+
+/* Where an unwanted launch that is passed on is counted; NULL: nowhere. */
+struct kp_filter_tally {
+    _Atomic(uint_fast64_t) *launches;
+};
+
+/* Returns why no launch of the function is wanted from now on, whatever else it has; KP_PASSED_NOT where some may be,
+ * or kp_filter_choose has to find out. Takes no lock, and counts nothing: kp_filter_count does, if the launch is not
+ * given to kp_filter_choose. Any thread. */
+enum kp_passed kp_filter_passes(struct kp_filter *f, CUfunction function, struct kp_filter_tally *tally);
+static inline void kp_filter_count(const struct kp_filter_tally *tally)
+{
+    if (tally->launches)
+        atomic_fetch_add_explicit(tally->launches, 1, memory_order_relaxed);
+}
 
 /* Chooses, and counts the launch. Any thread. */
 void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out);

@@ -41,15 +41,20 @@ static void remember(CUfunction f)
     atomic_store_explicit(&set[way], f, memory_order_relaxed);
 }
 
+bool kp_launched_is_noted(CUfunction f)
+{
+    const _Atomic(CUfunction) *set = set_of(f);
+    for (int way = 0; way < WAYS; way++)
+        if (atomic_load_explicit(&set[way], memory_order_relaxed) == f)
+            return true;
+    return false;
+}
+
 bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
 {
-    _Atomic(CUfunction) *set = set_of(l->f);
     bool current;
-    if (l->is_graph)
+    if (l->is_graph || kp_launched_is_noted(l->f))
         return false;
-    for (int way = 0; way < WAYS; way++)
-        if (atomic_load_explicit(&set[way], memory_order_relaxed) == l->f)
-            return false;
     kp_guard++;
     const void *module = kp_launched_module(d, l->f);
     CUcontext ctx = module ? kp_launch_context(d, l, &current) : NULL;

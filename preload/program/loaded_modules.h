@@ -10,6 +10,9 @@
 /* Returns the module of a CUfunction, or the library of a CUkernel cast to one; NULL when the driver does not tell. */
 const void *kp_launched_module(const struct kp_driver *d, CUfunction f);
 
+/* Whether the function's launches were noted before. Any thread, without a lock. */
+bool kp_launched_is_noted(CUfunction f);
+
 /* Notes a launch made outside of any window. Returns whether it may be the first of its function; from the second
  * time on it costs one look into a table. The caller is not under the guard. */
 bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l);

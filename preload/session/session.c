@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/environment.h"
 #include "base/lock.h"
 #include "base/path.h"
+#include "base/stripe.h"
 #include "base/version.h"
 #include "collectors/providers/library.h"
 #include "preload/os/log.h"
@@ -376,6 +378,34 @@ static void add_skip(const char *reason, uint64_t launches)
         session.unexplained += launches;
 }
 
+/* Launches that were passed on, by thread, and not yet counted among the facts. */
+static struct {
+    alignas(KP_STRIPE_BYTES) atomic_uint_fast64_t launches[KP_PASSED_KINDS];
+} passed[KP_STRIPES];
+
+/* Counts them. Call under `lock`. */
+static void count_passed(void)
+{
+    static const char *const reasons[KP_PASSED_KINDS] = {
+        [KP_PASSED_PROFILER] = KP_SKIP_PROFILER,  [KP_PASSED_DURATION] = KP_SKIP_DURATION,
+        [KP_PASSED_NAME] = KP_SKIP_KERNEL_NAME,   [KP_PASSED_ID] = KP_SKIP_KERNEL_ID,
+        [KP_PASSED_COUNT] = KP_SKIP_LAUNCH_COUNT,
+    };
+    for (unsigned i = 0, n = kp_stripes_used(); i < n; i++)
+        for (int kind = KP_PASSED_NOT + 1; kind < KP_PASSED_KINDS; kind++) {
+            atomic_uint_fast64_t *launches = &passed[i].launches[kind];
+            uint64_t more = atomic_load(launches) ? atomic_exchange(launches, 0) : 0;
+            session.facts.launches_seen += more;
+            if (more)
+                add_skip(reasons[kind], more);
+        }
+}
+
+void kp_session_passed(enum kp_passed why)
+{
+    atomic_fetch_add_explicit(&passed[kp_stripe()].launches[why], 1, memory_order_relaxed);
+}
+
 static void count(const struct kp_session_entry *entries, size_t n)
 {
     struct kp_session *s = &session.facts;
@@ -428,6 +458,7 @@ static void number(struct kp_session_entry *entries, size_t n)
 static int put_facts(char **err)
 {
     kp_lock_take(lock, KP_FOREVER);
+    count_passed();
     int rc = kp_store_put_session(session.store, &session.facts, err);
     kp_lock_give(lock);
     return rc;
@@ -711,6 +742,7 @@ void kp_session_timeline_end(void)
 uint64_t kp_session_seen(uint64_t launches)
 {
     kp_lock_take(lock, KP_FOREVER);
+    count_passed();
     uint64_t before = session.facts.launches_seen;
     session.facts.launches_seen += launches;
     kp_lock_give(lock);
@@ -720,6 +752,14 @@ uint64_t kp_session_seen(uint64_t launches)
 void kp_session_skip(const char *reason, uint64_t launches)
 {
     kp_lock_take(lock, KP_FOREVER);
+    add_skip(reason, launches);
+    kp_lock_give(lock);
+}
+
+void kp_session_let_through(const char *reason, uint64_t launches)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    session.facts.launches_seen += launches;
     add_skip(reason, launches);
     kp_lock_give(lock);
 }
@@ -1008,6 +1048,7 @@ static void close_session(void)
     struct kp_quiet q = kp_quiet_begin();
     bool begun = session.begun || begin_late();
     atomic_store(&session.open, false);
+    count_passed();
     if (!begun) {
         tell_outcome();
         kp_quiet_end(&q);

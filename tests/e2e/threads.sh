@@ -23,4 +23,16 @@ for round in $(rounds 3); do
         grep -v '^cuMemcpy\|^as many launches\|^the end' | sort -u | paste -sd' ')" ""
 done
 
+# What nobody wants goes past the locks, and each launch is counted all the same. Those that are wanted begin behind others.
+for round in $(rounds 3); do
+    FAKE_DEVICES=1 KPROF_KERNEL_NAME=none-such both "nobody's, round $round" "$programs/p_threads" 16
+    expect "nobody's: launches seen" "$(account seen)" "$(launches)"
+    expect "nobody's: by name" "$(sed -n 's/.*not selected by kernel-name: \([0-9,]*\).*/\1/p' "$tmp/report" | tr -d ,)" "$(launches)"
+    expect "nobody's: list" "$(sed -n 's/.*  seen: .* (\([0-9,]*\))$/\1/p' "$tmp/report" | tr -d , | paste -sd+ | bc)" "$(launches)"
+    FAKE_DEVICES=1 KPROF_LAUNCH_SKIP=3 KPROF_LAUNCH_COUNT=4 both "some, round $round" "$programs/p_threads" 16
+    expect "some: launches seen" "$(account seen)" "$(launches)"
+    expect "some: launches profiled" "$(account profiled)" 4
+    expect "some: skipped" "$(account skipped)" $(($(launches) - 4))
+done
+
 finish

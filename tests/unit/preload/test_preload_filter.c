@@ -6,10 +6,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
+#include "base/stripe.h"
 #include "preload/program/filter.h"
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
@@ -564,6 +567,155 @@ static void the_unwanted_are_listed_in_order(void **state)
     end_filter();
 }
 
+/* ---- what is passed on ---- */
+
+/* Asks, as another thread does while the filter is busy: without its lock. */
+static enum kp_passed passes(int kernel)
+{
+    struct kp_filter_tally tally;
+    kp_lock_take(&kp_locks[KP_LOCK_FILTER], KP_FOREVER);
+    enum kp_passed why = kp_filter_passes(filter, launch_at(kernel, HERE).f, &tally);
+    kp_filter_count(&tally);
+    kp_lock_give(&kp_locks[KP_LOCK_FILTER]);
+    return why;
+}
+
+static void kernels_of_other_names_are_passed_on(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_NAME=copy");
+    assert_int_equal(passes(GEMM), KP_PASSED_NOT); /* not known yet */
+    one(GEMM);
+    one(COPY);
+    one(NCCL);
+    assert_int_equal(passes(GEMM), KP_PASSED_NAME);
+    assert_int_equal(passes(COPY), KP_PASSED_NOT);
+    assert_int_equal(passes(NCCL), KP_PASSED_NAME);
+    assert_int_equal(passes(GEMM_FLOAT), KP_PASSED_NOT); /* of the same name, but not known by this handle */
+    kp_filter_forget(filter);
+    assert_int_equal(passes(GEMM), KP_PASSED_NOT);
+    assert_string_equal(one(GEMM), KP_SKIP_KERNEL_NAME);
+    assert_int_equal(passes(GEMM), KP_PASSED_NAME);
+    assert_int_equal(passes(NCCL), KP_PASSED_NOT);
+    assert_seen("gemm: 4\nncclDevKernel: 2\n");
+    end_filter();
+    FILTER("KPROF_KERNEL_ID=::copy:2", "KPROF_KERNEL_NAME=regex:copy|gemm");
+    one(GEMM);
+    one(COPY);
+    one(NCCL);
+    assert_int_equal(passes(GEMM), KP_PASSED_ID);
+    assert_int_equal(passes(COPY), KP_PASSED_NOT); /* it is counted */
+    assert_int_equal(passes(NCCL), KP_PASSED_NAME);
+    assert_string_equal(one(COPY), "");
+    end_filter();
+    FILTER("KPROF_KERNEL_ID=1:8:copy:");
+    at(GEMM, 170);
+    assert_int_equal(passes(GEMM), KP_PASSED_NOT); /* its places are listed */
+    end_filter();
+}
+
+/* Stages before the name go on to count, and later ones count nothing any more once launch-count is used up. */
+static void what_is_still_counted_is_not_passed_on(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_NAME=copy", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=2", "KPROF_LAUNCH_SKIP=1", "KPROF_LAUNCH_COUNT=2");
+    one(GEMM);
+    assert_int_equal(passes(GEMM), KP_PASSED_NOT);
+    one(GEMM);
+    one(GEMM);
+    assert_int_equal(passes(GEMM), KP_PASSED_NAME);
+    assert_string_equal(one(COPY), KP_SKIP_LAUNCH_SKIP);
+    assert_string_equal(one(COPY), "");
+    assert_int_equal(passes(COPY), KP_PASSED_NOT);
+    assert_string_equal(one(COPY), "");
+    assert_int_equal(passes(COPY), KP_PASSED_COUNT);
+    assert_string_equal(one(COPY), KP_SKIP_LAUNCH_COUNT);
+    end_filter();
+    FILTER("KPROF_LAUNCH_COUNT=1", "KPROF_FILTER_MODE=per-launch-config");
+    one(COPY);
+    one(COPY);
+    assert_int_equal(passes(COPY), KP_PASSED_NOT); /* with another shape it is wanted */
+    end_filter();
+    FILTER("KPROF_LAUNCH_COUNT=1", "KPROF_NVTX_INCLUDE=a/", "KPROF_NVTX=1");
+    one(COPY);
+    assert_int_equal(passes(COPY), KP_PASSED_NOT); /* the ranges give another reason */
+    end_filter();
+    FILTER("KPROF_KERNEL_NAME=copy", "KPROF_DEVICES=0");
+    one(GEMM);
+    one(GEMM);
+    assert_int_equal(passes(GEMM), KP_PASSED_NOT);
+    end_filter();
+}
+
+static void time_is_over_for_all(void **state)
+{
+    (void)state;
+    FILTER("KPROF_KERNEL_NAME=copy", "KPROF_DELAY=1", "KPROF_DURATION=1");
+    one(GEMM);
+    source.now += 1500000000;
+    one(GEMM);
+    assert_int_equal(passes(GEMM), KP_PASSED_NOT);
+    source.now += 1000000000;
+    one(GEMM);
+    assert_int_equal(passes(GEMM), KP_PASSED_DURATION);
+    assert_int_equal(passes(COPY), KP_PASSED_DURATION); /* never seen */
+    assert_seen("gemm: 1\n");
+    end_filter();
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = KP_STRIPES + 6, LAUNCHES = 1000 };
+
+static struct worker {
+    pthread_t thread;
+    unsigned stripe;
+    _Atomic(uint_fast64_t) *tally; /* of the first kernel's launches by this thread */
+    unsigned passed;
+} workers[THREADS];
+
+static void *launch_gemm(void *arg)
+{
+    struct worker *w = arg;
+    w->stripe = kp_stripe();
+    for (int i = 0; i < LAUNCHES; i++) {
+        struct kp_filter_tally tally;
+        struct kp_launch l = launch_at(GEMM, HERE);
+        struct kp_filter_choice own;
+        if (kp_filter_passes(filter, l.f, &tally)) {
+            kp_filter_count(&tally);
+            w->tally = tally.launches;
+            w->passed++;
+        } else {
+            kp_filter_choose(filter, &l, &own);
+        }
+    }
+    return NULL;
+}
+
+/* No launch is lost, all but a thread's first take no lock, and no two stripes count in one cache line. */
+static void threads_count_for_themselves(void **state)
+{
+    char expected[64];
+    (void)state;
+    FILTER("KPROF_KERNEL_NAME=copy");
+    one(GEMM);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, launch_gemm, &workers[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < THREADS; i++) {
+        assert_true(workers[i].passed >= LAUNCHES - 1);
+        for (int j = 0; j < i; j++) {
+            bool same = (uintptr_t)workers[i].tally / KP_STRIPE_BYTES == (uintptr_t)workers[j].tally / KP_STRIPE_BYTES;
+            assert_true(same == (workers[i].stripe == workers[j].stripe));
+        }
+    }
+    snprintf(expected, sizeof(expected), "gemm: %d\n", 1 + THREADS * LAUNCHES);
+    assert_seen(expected);
+    end_filter();
+}
+
 /* ---- processes ---- */
 
 static void processes(void **state)
@@ -601,6 +753,10 @@ int main(void)
         cmocka_unit_test(the_device_of_a_range_matters_to_some_filters),
         cmocka_unit_test(a_delay_alone),
         cmocka_unit_test(the_unwanted_are_listed_in_order),
+        cmocka_unit_test(kernels_of_other_names_are_passed_on),
+        cmocka_unit_test(what_is_still_counted_is_not_passed_on),
+        cmocka_unit_test(time_is_over_for_all),
+        cmocka_unit_test(threads_count_for_themselves),
         cmocka_unit_test(processes),
     };
     return cmocka_run_group_tests_name("preload/filter", tests, NULL, NULL);

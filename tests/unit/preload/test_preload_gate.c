@@ -1404,6 +1404,49 @@ static void test_replay_waits_for_calls(void **state)
     assert_int_equal(result, 42);
 }
 
+/* ---- calls of several threads, each counted on a stripe of its own ---- */
+
+enum { CROWD = 3 };
+
+static struct {
+    atomic_int inside, turn; /* who leaves: callers below it */
+} crowd;
+
+static void *stay_inside(void *arg)
+{
+    int number = (int)(intptr_t)arg;
+    kp_gate_enter_shared("a call");
+    atomic_fetch_add(&crowd.inside, 1);
+    while (atomic_load(&crowd.turn) <= number)
+        nap();
+    kp_gate_leave_shared();
+    return NULL;
+}
+
+/* A replay waits for the calls of all threads, in whichever order they end. */
+static void test_replay_waits_for_each_thread(void **state)
+{
+    pthread_t callers[CROWD], replayer;
+    (void)state;
+    memset(&crowd, 0, sizeof(crowd));
+    for (intptr_t i = 0; i < CROWD; i++)
+        assert_int_equal(pthread_create(&callers[i], NULL, stay_inside, (void *)i), 0);
+    while (atomic_load(&crowd.inside) < CROWD)
+        nap();
+    for (int i = 0; i < CROWD - 1; i++) {
+        assert_false(kp_gate_enter_exclusive(60000, 2));
+        atomic_store(&crowd.turn, i + 1);
+        pthread_join(callers[i], NULL);
+    }
+    assert_false(kp_gate_enter_exclusive(60000, 2));
+    assert_int_equal(pthread_create(&replayer, NULL, replay, NULL), 0);
+    wait_for(&shared.about_to_enter);
+    atomic_store(&crowd.turn, CROWD);
+    pthread_join(replayer, NULL);
+    pthread_join(callers[CROWD - 1], NULL);
+    assert_true(shared.entered);
+}
+
 /* A call that does not end keeps the window from closing; the next call goes on all the same. */
 static void test_window_that_cannot_be_closed(void **state)
 {
@@ -1572,6 +1615,7 @@ int main(void)
         cmocka_unit_test_setup(test_exclusive_to_shared, reset),
         cmocka_unit_test_setup(test_window_opened_meanwhile, reset),
         cmocka_unit_test_setup(test_replay_waits_for_calls, reset_shared),
+        cmocka_unit_test_setup(test_replay_waits_for_each_thread, reset_shared),
         cmocka_unit_test_setup(test_window_that_cannot_be_closed, reset_shared),
         cmocka_unit_test_setup(test_replay_holds_calls_back, reset_shared),
         cmocka_unit_test_setup(test_reset_in_a_child, reset),

@@ -21,6 +21,9 @@ static struct {
     const char *reason;
     struct kp_launch last;
     void (*during)(struct kp_launch *l);
+    CUfunction unwanted; /* whose launches are passed on */
+    unsigned passed;
+    CUresult passed_rc;
 } process;
 
 bool kp_process_active(void)
@@ -253,6 +256,21 @@ static CUresult real_multi_device(CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices,
     seen.closed = process.closed;
     seen.calls += devices;
     return list ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+bool kp_process_pass(CUfunction f, struct kp_passing *p)
+{
+    p->cancel = 7;
+    return f == process.unwanted;
+}
+
+CUresult kp_process_passed(const struct kp_passing *p, CUresult rc)
+{
+    assert_int_equal(p->cancel, 7);
+    assert_int_equal(seen.calls, process.passed + 1);
+    process.passed++;
+    process.passed_rc = rc;
+    return rc;
 }
 
 static int reset(void **state)
@@ -564,6 +582,24 @@ static void test_launch_with_config(void **state)
     assert_int_equal(process.launches, 0); /* the driver's error, no launch */
 }
 
+/* What nobody wants reaches the driver as it is, and no record is made of it. */
+static void test_passed_on(void **state)
+{
+    const CUlaunchConfig config = {.gridDimX = 10, .gridDimY = 11, .gridDimZ = 12, .blockDimX = 32, .hStream = stream};
+    (void)state;
+    call_of(&on_stack);
+    process.unwanted = function;
+    CUresult rc =
+        kp_cuLaunchKernel(real_launch, false, function, 10, 11, 12, 32, 2, 4, 400, stream, on_stack.list, NULL);
+    assert_int_equal(rc, process.passed_rc);
+    check_issued(1);
+    assert_ptr_equal(seen.params, on_stack.list);
+    kp_cuLaunchKernelEx(real_launch_ex, false, &config, function, on_stack.list, NULL);
+    assert_int_equal(seen.calls, 2);
+    assert_int_equal(process.passed, 2);
+    assert_int_equal(process.launches, 0);
+}
+
 static void test_old_launches(void **state)
 {
     CUfunction never_set = (CUfunction)(uintptr_t)0x1010;
@@ -655,6 +691,7 @@ int main(void)
         cmocka_unit_test_setup(test_launch, reset),
         cmocka_unit_test_setup(test_cooperative_launch, reset),
         cmocka_unit_test_setup(test_launch_with_config, reset),
+        cmocka_unit_test_setup(test_passed_on, reset),
         cmocka_unit_test_setup(test_old_launches, reset),
         cmocka_unit_test_setup(test_graph_launch, reset),
         cmocka_unit_test_setup(test_multi_device_launch, reset),

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "preload/os/log.h"
+#include "base/lock.h"
 #include "preload/session/session.h"
 #include "report/store/store.h"
 #include "tests/support/report_support.h"
@@ -398,6 +399,36 @@ static void the_report_has_the_code_that_the_file_did_not_take(void **state)
     in_a_process(code_that_fails);
 }
 
+/* ---- launches that are passed on ---- */
+
+/* They are counted without the lock, and have their places among all launches. */
+static void passed_on(void)
+{
+    struct kp_session facts;
+    open_session();
+    kp_session_let_through(KP_SKIP_KERNEL_NAME, 1);
+    kp_lock_take(&kp_locks[KP_LOCK_SESSION], KP_FOREVER);
+    kp_session_passed(KP_PASSED_NAME);
+    kp_session_passed(KP_PASSED_COUNT);
+    kp_lock_give(&kp_locks[KP_LOCK_SESSION]);
+    window(2);
+    CHECK(stored(&facts) == 2); /* behind these three */
+    CHECK(facts.launches_seen == 5);
+    CHECK(facts.n_skips == 3 && facts.skips[0].count == 2 && facts.skips[1].count == 1);
+    CHECK(!strcmp(facts.skips[1].reason, KP_SKIP_LAUNCH_COUNT));
+    kp_session_free(&facts);
+    for (int why = KP_PASSED_NOT + 1; why < KP_PASSED_KINDS; why++)
+        kp_session_passed((enum kp_passed)why);
+    kp_session_close();
+    CHECK(lines_with("10 launches seen, 1 profiled, 9 skipped") == 1);
+}
+
+static void launches_that_are_passed_on_are_counted(void **state)
+{
+    (void)state;
+    in_a_process(passed_on);
+}
+
 /* ---- the end ---- */
 
 static void late_window(void)
@@ -683,6 +714,7 @@ int main(void)
         cmocka_unit_test(an_entry_that_goes_on_stays_one),
         cmocka_unit_test(code_goes_before_the_results_that_name_it),
         cmocka_unit_test(the_report_has_the_code_that_the_file_did_not_take),
+        cmocka_unit_test(launches_that_are_passed_on_are_counted),
         cmocka_unit_test(nothing_is_taken_after_the_end),
         cmocka_unit_test(a_forked_child_adds_nothing),
         cmocka_unit_test(launches_without_a_reason_are_counted),
