@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/debug.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/observe.h"
@@ -20,6 +21,11 @@ struct kp_collector {
     struct kp_flush *flush;
     struct kp_checkpoint *saved, *kept; /* memory before the window, and after the program's own execution */
     size_t copied;                      /* byte of the device's memory that `saved` took */
+    struct {
+        bool known;
+        size_t left; /* of the device's memory */
+        long at_ms;
+    } full; /* when memory last did not fit */
     struct kp_providers *providers;
     struct flight *counting; /* between count_begin and count_end */
 };
@@ -371,11 +377,21 @@ static size_t free_memory(const struct kp_collector *c, size_t *total)
     return c->setup.driver->cuMemGetInfo(&left, total) == CUDA_SUCCESS ? left : 0;
 }
 
-bool kp_collector_can_save(const struct kp_collector *c)
+/* Asked before each launch while memory does not fit. That changes only where some of the device's is freed, which its
+ * driver tells, or some of the host's, which takes reading files: these are read once in a while. */
+bool kp_collector_can_save(struct kp_collector *c)
 {
+    enum { AGE_MS = 1000 };
     char *why;
+    size_t total, left = free_memory(c, &total);
+    long now = kp_now_ms();
+    if (c->full.known && left <= c->full.left && now - c->full.at_ms < AGE_MS)
+        return false;
     bool can = kp_footprint_fits(c->setup.driver, c->setup.save_time, &why);
     free(why);
+    c->full.known = !can;
+    c->full.left = left;
+    c->full.at_ms = now;
     return can;
 }
 

@@ -91,8 +91,9 @@ size_t kp_collector_room(struct kp_collector *c);
  * (malloc'ed): too much memory in use, or the library refused. */
 int kp_collector_save(struct kp_collector *c, char **why);
 
-/* Whether it can be tried: the memory fits, and the time that it would take. */
-bool kp_collector_can_save(const struct kp_collector *c);
+/* Whether it can be tried: the memory fits, and the time that it would take. An answer that it cannot is remembered for
+ * a second, or until the device has more memory left. */
+bool kp_collector_can_save(struct kp_collector *c);
 
 /* Whether the device has room for a second copy of its memory, behind kp_collector_save, and for `more` byte. */
 bool kp_collector_has_room(const struct kp_collector *c, size_t more);

@@ -1528,11 +1528,49 @@ static void test_save(void **state)
     t.c = NULL;
 }
 
+static size_t left_of_device;
+
 static CUresult CUDAAPI full_device(size_t *available, size_t *total)
 {
-    *available = 0;
+    *available = left_of_device;
     *total = (size_t)1 << 50;
     return CUDA_SUCCESS;
+}
+
+static unsigned looks; /* at the host's memory */
+
+FILE *fopen(const char *path, const char *mode)
+{
+    static FILE *(*real)(const char *, const char *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fopen");
+    looks += !strcmp(path, "/proc/meminfo");
+    return real(path, mode);
+}
+
+/* Where memory does not fit, each launch asks. The files that tell of the host's memory are read once a second. */
+static void test_full_for_a_while(void **state)
+{
+    enum { LAUNCHES = 1000 };
+    struct timespec begin, end;
+    (void)state;
+    kp_test_driver()->cuMemGetInfo = full_device;
+    open_collector();
+    looks = 0;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int i = 0; i < LAUNCHES; i++)
+        assert_false(kp_collector_can_save(t.c));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_true(looks >= 1 && looks <= 2 + (unsigned)(end.tv_sec - begin.tv_sec));
+    unsigned before = looks;
+    left_of_device = (size_t)1 << 40;
+    assert_false(kp_collector_can_save(t.c)); /* some was freed, but too little */
+    assert_int_equal(looks, before + 1);
+    left_of_device = (size_t)1 << 50;
+    assert_true(kp_collector_can_save(t.c)); /* at once */
+    left_of_device = 0;
+    assert_false(kp_collector_can_save(t.c));
+    assert_int_equal(looks, before + 2);
 }
 
 /* The checkpoint library would fill the disk. */
@@ -1726,6 +1764,7 @@ int main(void)
         TEST(test_disable_fails),
         TEST(test_save),
         TEST(test_save_of_too_much),
+        TEST(test_full_for_a_while),
         TEST(test_counting),
         TEST(test_counting_beside_sweeps),
         TEST(test_counting_that_does_not_begin),
