@@ -142,7 +142,7 @@ $(OBJ)/%.S.o: %.S $(OBJ)/flags
 
 # What the HTML report is made of, and its hashes for the content security policy. The parts of the script in this order: the
 # last one starts it.
-HTML_PARTS  := data elements numbers launches charts overview drawings memory launch source flame timeline compare frame
+HTML_PARTS  := data elements numbers names launches charts overview drawings memory launch source flame timeline compare frame
 HTML_SCRIPT := $(OBJ)/report/html/report.js
 HTML_STYLE  := report/html/report.css
 HTML_ASSETS := $(OBJ)/report/html/assets.S.o

@@ -18,13 +18,15 @@ make_session rotated "$folder/demo.kprof" "$folder/rotated.kprof"
 make_session shared "$folder/demo.kprof" "$folder/shared.kprof"
 make_session cutlass "$folder/demo.kprof" "$folder/cutlass.kprof"
 make_session alike "$folder/demo.kprof" "$folder/alike.kprof"
+make_session xmma "$folder/demo.kprof" "$folder/xmma.kprof"
+gzip -dc "$source/tests/data/h100-resnet.kprof.gz" >"$folder/step.kprof"
 make_session hostile "$folder/demo.kprof" "$folder/hostile.kprof"
 make_session timeline "$folder/demo.kprof" "$folder/timeline.kprof" 2000
 mv "$folder/hostile.kprof" "$tmp/hostile.kprof"
 make_session timeline "$tmp/hostile.kprof" "$tmp/hostile-timeline.kprof" 300
 make_session ptx "$tmp/hostile-timeline.kprof" "$folder/hostile.kprof"
 
-for session in demo source some many strip rotated shared cutlass alike timeline hostile; do
+for session in demo source some many strip rotated shared cutlass alike xmma step timeline hostile; do
     "$kprof" report --html "$folder/$session.html" "$folder/$session.kprof" >"$tmp/said" 2>&1 || fail "--html of $session: $(cat "$tmp/said")"
     expect "$session: what is said" "$(cat "$tmp/said")" ""
 done

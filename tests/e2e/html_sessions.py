@@ -7,6 +7,7 @@ html_sessions.py rotated FROM TO   of a rotation: three of the launches stand fo
 html_sessions.py shared FROM TO   the first launch has 48 KB of shared memory, and the driver's 1 KB
 html_sessions.py cutlass FROM TO   kernels that differ in a template's argument alone
 html_sessions.py alike FROM TO     kernels that differ late in their names
+html_sessions.py xmma FROM TO      kernels whose functions have long names that begin alike, and differ in the middle
 html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
 html_sessions.py nested FROM TO   each launch is in three NVTX ranges
 html_sessions.py nameless FROM TO   kernels and frames without a name
@@ -108,6 +109,13 @@ def alike(db):
     functors = ("AUnaryFunctor<float, float, float, at::native::MulFunctor<float>>", "BinaryFunctor<float, float>", "FillFunctor<float>", "FillFunctor<int>")
     for number, (launch,) in enumerate(db.execute("SELECT id FROM launch ORDER BY id").fetchall()):
         db.execute("UPDATE launch SET demangled = ? WHERE id = ?", (f"void at::native::vectorized_elementwise_kernel<(int)4, at::native::{functors[number % 4]}, std::array<char *, (unsigned long)2>>(int, T2, T3)", launch))
+
+
+def xmma(db):
+    tiles = ("128x128x32", "128x64x32", "64x64x32", "64x256x32")
+    for number, (launch,) in enumerate(db.execute("SELECT id FROM launch ORDER BY id").fetchall()):
+        db.execute("UPDATE launch SET demangled = ? WHERE id = ?", (
+            f"sm90_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize{tiles[number % 4]}_warpgroupsize1x1x1_g1_execute_segment_k_off_kernel__5x_cudnn", launch))
 
 
 def nested(db):
@@ -223,6 +231,8 @@ def main():
         alike(db)
     elif what == "rotated":
         rotated(db)
+    elif what == "xmma":
+        xmma(db)
     elif what == "nested":
         nested(db)
     elif what == "nameless":

@@ -251,7 +251,7 @@ def names(browser, fault, path, name):
         fault(f"{name}: labels of kernels are {labels}")
     browser.go("/flame")
     frames = browser.run("[...document.querySelectorAll('.frame.kernel')].map(n => n.textContent)")
-    if sorted(part for frame in frames for part in parts if part in frame) != sorted(parts):
+    if len(set(frames)) != 3 or not all(frame.startswith("Kern") for frame in frames):
         fault(f"{name}: frames of kernels are {frames}")
 
 
@@ -263,10 +263,53 @@ def alike(browser, fault, path, name):
     if len(labels) < 2 or len(set(labels)) != len(labels) or any(len(label) > 26 for label in labels):
         fault(f"{name}: labels of kernels are {labels}")
     rows = browser.run("[...document.querySelectorAll('.kernels .kernel-name')].map(n => n.textContent)")
-    if len(rows) != 4 or len({row[:76] for row in rows}) != 4 or not all("Functor<" in row[:76] for row in rows):
+    parts = ["Functor<", "tilesize"]
+    if len(rows) != 4 or len({row[:76] for row in rows}) != 4 or not any(all(part in row[:76] for row in rows) for part in parts):
         fault(f"{name}: rows of kernels are {rows}")
     if browser.run("[...document.querySelectorAll('.kernels .kernel-name')].some(n => n.scrollHeight > n.clientHeight + 1)"):
         fault(f"{name}: rows of kernels hide a part of {rows}")
     own = browser.run("nameParts('void at::native::<unnamed>::layer_norm_kernel<float>(T1)')")
     if own[1] != "layer_norm_kernel":
         fault(f"{name}: the function of an unnamed namespace is {own}")
+
+
+ROOMS = """[8, 12, 16, 24, 26, 40, 76].map(room => {
+  const fitted = [...fitNames(allNames, room)].map(([name, fit]) => fit.join(''));
+  return [room, allNames.length, new Set(fitted).size, Math.max(...fitted.map(f => f.length))]; })"""
+
+
+def narrow(browser, fault, path, name):
+    """At 400 pixels no table of kernels is scrolled sideways, each row has what matters, and no two kernels read alike; nor do they in any room."""
+    for room, kernels, different, longest in (browser.open(path), browser.run(ROOMS))[1]:
+        if different != kernels or longest > room:
+            fault(f"{name}: in {room} characters {kernels} kernels have {different} names, of up to {longest}")
+    browser.width(400)
+    for place in ("/", "/timeline"):
+        browser.go(place)
+        sideways = browser.run("[...document.querySelectorAll('.table-place')].filter(n => n.scrollWidth > n.clientWidth + 1).length")
+        if sideways:
+            fault(f"{name} {place}: {sideways} tables are scrolled sideways at 400 pixels")
+    browser.go("/")
+    rows = browser.run("""[...document.querySelectorAll('.kernels tbody tr')].map(r => [r.querySelector('.kernel-name').textContent,
+        r.querySelector('.kernel-name').scrollHeight > r.querySelector('.kernel-name').clientHeight + 1,
+        Object.fromEntries([...r.querySelectorAll('td')].filter(c => c.offsetWidth).map(c => [getComputedStyle(c, '::before').content, Math.round(c.getBoundingClientRect().right)]))])""")
+    if not rows or len({row[0] for row in rows}) != len(rows) or any(row[1] for row in rows):
+        fault(f"{name}: at 400 pixels names of kernels are {rows[:3]}")
+    for _, _, cells in rows:
+        if not {f'"{title}"' for title in ("Time", "Share", "Bound by", "Gain of the run")} <= set(cells) or max(cells.values()) > 400:
+            fault(f"{name}: at 400 pixels a row has {cells}")
+            break
+    browser.width(1280)
+
+
+def ranges(browser, fault, path, name):
+    """Without ranges of launches, those of the timeline are frames, and launches can be chosen by them."""
+    browser.open(path)
+    browser.go("/flame?by=nvtx")
+    frames = browser.run("[...document.querySelectorAll('.frame.range')].map(n => n.textContent || n.getAttribute('aria-label'))")
+    if sorted(frames) != ["forward", "optimizer"]:  # that of backward is too thin
+        fault(f"{name}: ranges of the timeline are the frames {frames}")
+    browser.go("/?nvtx=optimizer")
+    chosen = browser.run("[document.querySelectorAll('.kernels tbody tr').length, document.querySelector('.filters-line > .dim').textContent]")
+    if chosen[0] != 2 or " of 377 launches" not in chosen[1]:
+        fault(f"{name}: a range of the timeline chooses {chosen}")

@@ -39,8 +39,8 @@ function gridLines(svg, box, x, y, xTicks, yTicks, xText, yText) {
 const shortPower = v => v >= 1e4 || v < 1e-3 ? "1e" + Math.round(Math.log10(v)) : String(Number(v.toPrecision(1)));
 
 /*
- * Draws a roofline. `roofs`: {name, work, traffic}; `points`: {label, work, intensity, area 0 to 1, tip, go}. Work is
- * per second.
+ * Draws a roofline. `roofs`: {name, work, traffic}; `points`: {label or kernel, work, intensity, area 0 to 1, tip, go}.
+ * Work is per second.
  */
 function rooflineChart(roofs, points, operation, label, height = 360) {
   const width = chartWidth(640), box = chartBox(width, height, 78);
@@ -146,9 +146,11 @@ function labelPoints(svg, points, x, y, box) {
     const r = radiusOf(p);
     return {of: p, left: x(p) - r, right: x(p) + r, top: y(p) - r, bottom: y(p) + r};
   });
-  for (const p of points.filter(q => q.label).slice(0, 8)) {
-    const name = cutTo(p.label, LABEL_ROOM), r = radiusOf(p);
-    const width = name.length * 7, cx = x(p), cy = y(p);
+  const largest = points.filter(q => q.kernel || q.label).slice(0, 8),
+        names = labelsOf([...new Set(largest.map(p => p.kernel).filter(Boolean))], LABEL_ROOM);
+  for (const p of largest) {
+    const name = p.kernel ? names.get(p.kernel) : cutTo(p.label, LABEL_ROOM), r = radiusOf(p);
+    const width = name.length * 7.5, cx = x(p), cy = y(p);
     const above = cy - r - 6, below = cy + r + 15;
     const places = [
       [cx + r + 4, cy + 4], [cx - r - 4 - width, cy + 4], [cx - width / 2, above], [cx - width / 2, below],

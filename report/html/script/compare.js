@@ -56,7 +56,7 @@ function placeBeside(p, launch) {
               .join("/");
 }
 
-function besideLink(p) { return link(placeBeside(p, p.of.find(Boolean).stand), {}, nameNode(p.name)); }
+function besideLink(p) { return link(placeBeside(p, p.of.find(Boolean).stand), {}, rowName(p.name)); }
 
 /* Leads from the page of a launch to the comparison; null where there is none. */
 function besideButton(launch) {
@@ -103,15 +103,17 @@ function compareTable(kernels) {
   const most = Math.max(...kernels.map(p => p.difference), 0), groups = ["Time on the GPU", "Mean", "Launches"];
   const letters = sides.map(
       (at, i) => el("th", {scope: "col", class: "num" + (i ? "" : " group"), title: fileOf(at)}, letterOf(at)));
-  return el(
-      "div", {class: "table-place"},
+  const titles =
+      ["Kernel", ...["Time", "Mean", "Launches"].flatMap(g => sides.map(at => g + " in " + letterOf(at))), "Bound by"];
+  const table =
       el("table", {class: "kernels compare" + (sides.length > 3 ? " many" : "")},
          el("thead", {},
             el("tr", {}, el("th", {scope: "col", rowspan: 2}, "Kernel"),
                groups.map(g => el("th", {scope: "colgroup", class: "group", colspan: sides.length}, g)),
                el("th", {scope: "col", rowspan: 2, class: "group"}, "Bound by")),
             el("tr", {}, groups.map(() => letters.map(th => th.cloneNode(true))))),
-         el("tbody", {}, kernels.map(p => compareRow(p, most)))));
+         el("tbody", {}, kernels.map(p => compareRow(p, most))));
+  return el("div", {class: "table-place"}, asCards(table, titles));
 }
 
 /* ---- charts of all sessions ---- */
@@ -133,7 +135,7 @@ function compareBars(kernels) {
     el("ul", {class: "beside"},
        longest.map(
            p =>
-               el("li", {}, el("div", {class: "bar-label", title: p.name}, shortName(p.name)),
+               el("li", {}, el("div", {class: "bar-label", title: p.name}, shortName(p.name, 76)),
                   p.of.map(
                       (k, at) =>
                           el("div", {class: "side-row"}, el("span", {class: "dim"}, letterOf(at)),
@@ -153,7 +155,7 @@ function compareMap(kernels) {
       const point = k && kernelPoint(k);
       if (k)
         points.push({
-          label: p.of.slice(at + 1).some(Boolean) ? "" : fitName(k.name, LABEL_ROOM).join(""),
+          kernel: p.of.slice(at + 1).some(Boolean) ? "" : k.name,
           area: k.time / total,
           time: k.time,
           base: at === 0,

@@ -150,6 +150,22 @@ function bar(share, kind) {
   return el("span", {class: "bar " + (kind || "")}, el("span", {"width%": Math.max(0, Math.min(100, share || 0))}));
 }
 
+/* Makes the rows of a table cards where the page is narrow: each value is below the title of its column. The roles say
+ * what is a row and a cell there, too, where it is laid out as neither. */
+function asCards(table, titles) {
+  const give = (nodes, role) => nodes.forEach(node => node.setAttribute("role", role));
+  table.classList.add("cards");
+  give([table], "table");
+  give(table.querySelectorAll("thead, tbody"), "rowgroup");
+  give(table.querySelectorAll("tr"), "row");
+  give(table.querySelectorAll("thead th"), "columnheader");
+  give(table.querySelectorAll("tbody th"), "rowheader");
+  give(table.querySelectorAll("td"), "cell");
+  for (const row of table.querySelectorAll("tbody tr"))
+    [...row.children].forEach((cell, i) => cell.tagName === "TD" && cell.setAttribute("data-title", titles[i] || ""));
+  return table;
+}
+
 /* A row of buttons of which one is pressed. */
 function choice(label, options, chosen, pick) {
   const buttons = options.map(

@@ -26,7 +26,7 @@ function flameTree(list, by) {
 
 const THINNEST = 0.0008; /* of the width: what is thinner is not drawn */
 
-function flameFrame(node, root, isZoomed, zoom) {
+function flameFrame(node, root, isZoomed, room, zoom) {
   return el(
       "button", {
         type: "button",
@@ -39,7 +39,7 @@ function flameFrame(node, root, isZoomed, zoom) {
         ],
         onclick: () => zoom(node)
       },
-      node.kind === "kernel" ? shortName(node.name) : node.name);
+      node.kind === "kernel" ? shortName(node.name, room) : node.name);
 }
 
 /* The rows of frames. Arrows go to the frame beside, to the one above, and to the widest below. */
@@ -60,7 +60,8 @@ function flameRows(root, zoomed, zoom) {
   put(root, 0, 0, 1);
   const buttons = new Map(), nodes = new Map();
   const drawn = rows.map(row => row.map(({node, from, width}) => {
-    const button = flameFrame(node, root, node === zoomed, zoom);
+    const room = (width * (page.clientWidth - 60) - 10) / 7,
+          button = flameFrame(node, root, node === zoomed, room, zoom);
     if (width < 0.02) button.replaceChildren();
     button.classList.toggle("thin", width < 0.02);
     button.style.left = 100 * from + "%";

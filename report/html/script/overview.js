@@ -49,7 +49,7 @@ function overviewPoints(kernels) {
           "/byte (" + p.name + ")");
     if (compute !== null) tip.push("compute " + percent(compute) + ", memory " + percent(memory) + " of peak");
     return {
-      label: fitName(k.name, LABEL_ROOM).join(""),
+      kernel: k.name,
       area: k.time / total,
       tip,
       go: "/launch/" + k.stand.index,
@@ -97,7 +97,7 @@ function fixFirst(kernels) {
   if (!best.length) {
     const k = kernels.reduce((a, b) => b.time > a.time ? b : a);
     return el(
-        "p", {class: "fix-none"}, "Look first at ", link("/launch/" + k.stand.index, {}, nameNode(k.name)),
+        "p", {class: "fix-none"}, "Look first at ", link("/launch/" + k.stand.index, {}, rowName(k.name)),
         k.bound ? ", bound by " + k.bound : "", ": no rule names a gain for a whole kernel.");
   }
   return el("ol", {class: "fix"}, best.map(k => {
@@ -127,7 +127,7 @@ function kernelRow(k) {
       "tr", {"data-kernel": k.name}, el("th", {scope: "row"}, link("/launch/" + k.stand.index, {}, rowName(k.name))),
       el("td", {class: "num", "data-exact": String(k.time)}, time(k.time)),
       el("td", {class: "share"}, bar(k.share), el("span", {}, percent(k.share))),
-      el("td", {class: "num"}, number(k.count)), el("td", {class: "num"}, time(k.mean)),
+      el("td", {class: "num less"}, number(k.count)), el("td", {class: "num least"}, time(k.mean)),
       el("td", {}, k.bound || el("span", {class: "dim"}, "not known")),
       el("td", {class: "gain"},
          rule ?
@@ -147,7 +147,7 @@ function kernelTable(kernels, sort, down, resort) {
       key(a) > key(b)                     ? 1 :
                                             0;
   const sorted = [...kernels].sort((a, b) => (down ? -order(a, b) : order(a, b)) || b.time - a.time);
-  const body = el("tbody", {}, sorted.slice(0, ROWS_AT_FIRST).map(kernelRow));
+  const titles = columns.map(c => c.title), body = el("tbody", {}, sorted.slice(0, ROWS_AT_FIRST).map(kernelRow));
   const head =
       el("tr", {},
          columns.map(
@@ -161,13 +161,14 @@ function kernelTable(kernels, sort, down, resort) {
                     {type: "button", "data-sort": c.id, onclick: () => resort(c.id, c === column ? !down : !c.text)},
                     c.title,
                     el("span", {class: "arrow", "aria-hidden": "true"}, c === column ? (down ? " ▾" : " ▴") : "")))));
-  const table = el("table", {class: "kernels"}, el("thead", {}, head), body);
+  const table = asCards(el("table", {class: "kernels"}, el("thead", {}, head), body), titles);
   if (sorted.length <= ROWS_AT_FIRST) return table;
   const more =
       el("button", {
         type: "button",
         onclick: () => {
           body.append(...sorted.slice(ROWS_AT_FIRST).map(kernelRow));
+          asCards(table, titles);
           more.remove();
         }
       },

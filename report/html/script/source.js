@@ -381,8 +381,8 @@ function sourcePage([index]) {
   return el(
       "div", {},
       el("header", {class: "title"},
-         el("p", {}, link("/", {}, "All kernels"), " › ", link("/launch/" + launch.index, {}, shortName(launch.name)),
-            " ›"),
+         el("p", {}, link("/", {}, "All kernels"), " › ",
+            link("/launch/" + launch.index, {}, shortName(launch.name, 40)), " ›"),
          el("h1", {}, "Source of ", nameNode(launch.name))),
       sourceCard(launch, full));
 }

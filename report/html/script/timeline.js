@@ -171,7 +171,7 @@ function drawName(c, e, x, y, wide, colors) {
   c.rect(Math.max(0, x), y, wide - 4 + Math.min(0, x), ROW);
   c.clip();
   c.fillStyle = e.kind === OWN ? colors.ink : colors.text;
-  c.fillText(e.kind === KERNEL ? shortName(e.name) : e.name, Math.max(0, x) + 4, y + ROW - 7);
+  c.fillText(e.kind === KERNEL ? shortName(e.name, wide / 7) : e.name, Math.max(0, x) + 4, y + ROW - 7);
   c.restore();
 }
 
@@ -387,22 +387,22 @@ function gapTable(session, gaps, show) {
     "Gap", "Of the time", "Copying", session.timeline.devices.length > 1 ? "Device" : null, "Before", "Launched next",
     "In range", ""
   ];
-  return el(
-      "table", {class: "plain timeline-gaps"},
-      el("thead", {},
-         el("tr", {},
-            head.filter(h => h !== null).map((h, i) => el("th", {scope: "col", class: i < 3 ? "num" : ""}, h)))),
-      el("tbody", {}, gaps.map(row)));
+  const titles = head.filter(h => h !== null);
+  return asCards(
+      el("table", {class: "plain timeline-gaps"},
+         el("thead", {}, el("tr", {}, titles.map((h, i) => el("th", {scope: "col", class: i < 3 ? "num" : ""}, h)))),
+         el("tbody", {}, gaps.map(row))),
+      titles);
 }
 
 function numbersTable(head, rows) {
-  return el(
-      "table", {class: "plain"},
-      el("thead", {}, el("tr", {}, head.map((h, i) => el("th", {scope: "col", class: i ? "num" : ""}, h)))),
-      el("tbody", {},
-         rows.map(
-             ([first, ...rest]) =>
-                 el("tr", {}, el("th", {scope: "row"}, first), rest.map(cell => el("td", {class: "num"}, cell))))));
+  const row = ([first, ...rest]) =>
+      el("tr", {}, el("th", {scope: "row"}, first), rest.map(cell => el("td", {class: "num"}, cell)));
+  return asCards(
+      el("table", {class: "plain"},
+         el("thead", {}, el("tr", {}, head.map((h, i) => el("th", {scope: "col", class: i ? "num" : ""}, h)))),
+         el("tbody", {}, rows.map(row))),
+      head);
 }
 
 function timelineFacts(session) {
