@@ -36,10 +36,13 @@ def show_process():
 
 
 def show_gate():
-    gate = {n: number(value(n, "preload/gate/gate.c")) for n in ("armed", "exclusive", "in_flight", "waiting", "captures")}
+    gate = {n: number(value(n, "preload/gate/gate.c")) for n in ("armed", "exclusive", "waiting", "captures")}
+    stripes = value("in_flight", "preload/gate/gate.c")
+    first, last = stripes.type.range()
+    calls = sum(number(stripes[i]["calls"]) for i in range(first, last + 1))
     print(
         f"gate: {'armed' if gate['armed'] else 'not armed'}, "
-        f"{'held by one thread alone' if gate['exclusive'] else 'open to calls'}; {gate['in_flight']} calls in flight, "
+        f"{'held by one thread alone' if gate['exclusive'] else 'open to calls'}; {calls} calls in flight, "
         f"{gate['waiting']} threads wait, {gate['captures']} captures"
     )
 
