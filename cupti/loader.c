@@ -262,15 +262,22 @@ out:
 }
 
 /* KP_VENDOR: libcupti opens these two by bare name. Opened here by path first, they are found wherever they are. */
+static const char metrics_target[] = "libnvperf_target.so", metrics_host[] = "libnvperf_host.so";
+
 static void *open_metrics(const struct kp_cupti *c)
 {
-    open_beside(c->dl, c->folder, "libnvperf_target.so");
-    return open_beside(c->dl, c->folder, "libnvperf_host.so");
+    open_beside(c->dl, c->folder, metrics_target);
+    return open_beside(c->dl, c->folder, metrics_host);
 }
 
-void kp_cupti_warm(const struct kp_cupti *c)
+bool kp_cupti_warm(const struct kp_cupti *c, bool (*goes_on)(void))
 {
-    open_metrics(c);
+    if (goes_on())
+        open_beside(c->dl, c->folder, metrics_target);
+    if (!goes_on())
+        return false;
+    open_beside(c->dl, c->folder, metrics_host);
+    return true;
 }
 
 void kp_cupti_complete(struct kp_cupti *c)

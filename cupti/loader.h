@@ -24,9 +24,10 @@ int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *ne
 
 /* Do the same in parts, as opening the libraries of metrics takes 0.1 to 0.2 s: open finds the library; warm, on any
  * thread, opens those of metrics, and changes nothing of `c`; complete makes their functions known. Without it no
- * function of host.h and target.h may be called. */
+ * function of host.h and target.h may be called. Before each library, warm asks goes_on whether to: false, where it was
+ * told not to. */
 int kp_cupti_open(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
-void kp_cupti_warm(const struct kp_cupti *c);
+bool kp_cupti_warm(const struct kp_cupti *c, bool (*goes_on)(void));
 void kp_cupti_complete(struct kp_cupti *c);
 
 /* Whether the folder has a file that kp_cupti_load would try with `dir`. Loads nothing. */

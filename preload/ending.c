@@ -83,7 +83,7 @@ void kp_process_exits(void)
 /* An exit() from within the last handlers or a destructor skips all later ones, ours included. */
 void kp_process_exit_called(void)
 {
-    kp_context_wait_warm();
+    kp_context_wait_warm(false);
     if (atomic_load(&process->ending) && atomic_load(&process->exiter) == kp_thread_id())
         kp_process_finish();
     kp_process_exits();

@@ -220,6 +220,8 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
         return KP_SKIP_PROFILER;
     kp_filter_choose(process->filter, l, &choice);
     note_device(choice.other_device);
+    if (choice.unwanted && choice.may_follow)
+        kp_process_make_ready();
     if (choice.unwanted)
         return choice.unwanted;
     if (l->is_graph) {

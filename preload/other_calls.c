@@ -228,6 +228,29 @@ bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer)
     return kept;
 }
 
+static void make_ready(void)
+{
+    if (!atomic_exchange(&process->ahead, true))
+        kp_context_warm(&process->setup);
+}
+
+/* Tries only: calls in flight may wait for what the program does next, and there is another time. */
+void kp_process_make_ready(void)
+{
+    int before;
+    if (atomic_load(&process->ahead))
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (kp_gate_enter_exclusive(0, 0)) {
+        kp_guard++;
+        if (kp_process_active() && !atomic_load(&process->ending))
+            make_ready();
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
 void kp_process_loads_images(void)
 {
     int before;
@@ -238,7 +261,8 @@ void kp_process_loads_images(void)
         kp_guard++;
         if (kp_process_active() && !atomic_exchange(&process->images, true) && !atomic_load(&process->ending)) {
             kp_context_prepare_images(&process->setup);
-            kp_context_warm(&process->setup);
+            if (process->setup.ranges || (atomic_load(&process->profiling) && kp_filter_takes_first(&process->options)))
+                make_ready();
         }
         kp_guard--;
         kp_gate_leave_exclusive();

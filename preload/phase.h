@@ -31,6 +31,7 @@ struct kp_process {
     struct kp_filter *filter;
     struct kp_context_setup setup;
     atomic_bool images;    /* images of modules are watched, where needed */
+    atomic_bool ahead;     /* what takes long is made ready ahead of the first launch that is wanted */
     atomic_bool begun;     /* the session, with the first launch */
     atomic_bool profiling; /* between cuProfilerStart and Stop, when asked for */
     atomic_bool ending;    /* exit handlers run: the driver may be unloaded at any time */

@@ -43,8 +43,11 @@ CUresult kp_process_passed(const struct kp_passing *p, CUresult rc);
 /* Runs a launch: profiled, or straight through when not wanted. Returns the driver's result. */
 CUresult kp_process_launch(struct kp_launch *l);
 
-/* Starts to watch the images of modules; called before a context is made, or a module loaded. */
+/* Starts to watch the images of modules; called before a context is made, or a module loaded. Where the first launch
+ * may be wanted, makes ready for it, too. */
 void kp_process_loads_images(void);
+/* Makes ready for a launch that is wanted and may follow, unless that was done. */
+void kp_process_make_ready(void);
 
 /* Has CUPTI record a kernel before the program's first graph, where launches will be asked for what a record has.
  * Called before each graph is instantiated; `symbol` is the driver's function. */

@@ -194,6 +194,8 @@ void kp_process_profile(bool on)
         return;
     if (!process->options.profile_from_start)
         atomic_store(&process->profiling, on);
+    if (on && kp_filter_takes_first(&process->options))
+        kp_process_make_ready();
     if (!process->setup.ranges || are_of_nvtx() || !may_act())
         return;
     if (!on) {

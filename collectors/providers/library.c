@@ -13,9 +13,9 @@ int kp_library_open(const struct kp_dl *dl, const char *dir, const char *const *
     return kp_cupti_open(dl, dir, near, out, err);
 }
 
-void kp_library_warm(const struct kp_cupti *c)
+bool kp_library_warm(const struct kp_cupti *c, bool (*goes_on)(void))
 {
-    kp_cupti_warm(c);
+    return kp_cupti_warm(c, goes_on);
 }
 
 void kp_library_complete(struct kp_cupti *c)

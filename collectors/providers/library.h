@@ -24,7 +24,7 @@ int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *
 /* Do the same in parts: see kp_cupti_open. */
 int kp_library_open(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out,
                     char **err);
-void kp_library_warm(const struct kp_cupti *c);
+bool kp_library_warm(const struct kp_cupti *c, bool (*goes_on)(void));
 void kp_library_complete(struct kp_cupti *c);
 /* Whether the folder has a file of the library; loads nothing. */
 bool kp_library_lies_in(const char *dir);

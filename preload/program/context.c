@@ -111,18 +111,32 @@ static void load_cupti(const char *dir)
 static atomic_int warming;
 static struct kp_lock *const warming_lock = &kp_locks[KP_LOCK_WARMING];
 
+/* When it opens them: after a pause, which programs that make a context and end do not outlive; at once, for a launch;
+ * or never, as the program ends and would have to wait for what nobody needs. */
+enum { AFTER_A_PAUSE, AT_ONCE, NEVER };
+static atomic_int when;
+
 /* A launch by a library's constructor holds the loader's lock, which the worker needs: the wait for it must end. */
-enum { WARM_MS = 1000 };
+enum { WARM_MS = 1000, PAUSE_MS = 25 };
+
+static bool is_needed(void)
+{
+    return atomic_load(&when) != NEVER;
+}
 
 static void warm(void *unused)
 {
     (void)unused;
-    long start = kp_now_ms();
+    long start = kp_now_ms(), waited = 0;
+    while (atomic_load(&when) == AFTER_A_PAUSE && (waited = kp_now_ms() - start) < PAUSE_MS)
+        kp_wait_while(&when, AFTER_A_PAUSE, PAUSE_MS - waited);
+    start = kp_now_ms();
     kp_lock_take(warming_lock, KP_FOREVER);
-    kp_library_warm(loaded.cupti);
+    bool opened = kp_library_warm(loaded.cupti, is_needed);
     kp_lock_give(warming_lock);
-    kp_debug(KP_DEBUG_PLAN, "the libraries of metrics are open, ahead of the first launch; %ld ms",
-             kp_now_ms() - start);
+    if (opened)
+        kp_debug(KP_DEBUG_PLAN, "the libraries of metrics are open, ahead of the first launch; %ld ms",
+                 kp_now_ms() - start);
     atomic_store(&warming, 0);
     kp_wake_all(&warming);
 }
@@ -134,14 +148,17 @@ void kp_context_warm(const struct kp_context_setup *setup)
     load_cupti(setup->options->cupti_dir);
     if (!loaded.cupti || loaded.started)
         return;
+    atomic_store(&when, AFTER_A_PAUSE);
     atomic_store(&warming, 1);
     if (!kp_worker_submit(warm, NULL))
         atomic_store(&warming, 0);
 }
 
-void kp_context_wait_warm(void)
+void kp_context_wait_warm(bool needed)
 {
     long start = kp_now_ms(), waited = 0;
+    atomic_store(&when, needed ? AT_ONCE : NEVER);
+    kp_wake_all(&when);
     while (atomic_load(&warming) && (waited = kp_now_ms() - start) < WARM_MS)
         kp_wait_while(&warming, 1, WARM_MS - waited);
 }
@@ -158,7 +175,7 @@ static void start_cupti(const struct kp_context_setup *setup)
     if (!loaded.cupti || loaded.started)
         return;
     loaded.started = true;
-    kp_context_wait_warm();
+    kp_context_wait_warm(true);
     kp_library_complete(loaded.cupti);
     int rc = kp_library_start(loaded.cupti);
     if (rc) {

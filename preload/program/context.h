@@ -157,11 +157,11 @@ void kp_context_prepare(const struct kp_context_setup *setup);
 void kp_context_prepare_images(const struct kp_context_setup *setup);
 
 /* Has the worker open what the first launch needs of CUPTI, which takes 0.1 to 0.2 s, while the program makes its first
- * context. Call it once, inside the gate's exclusive section. */
+ * context, or launches what is not wanted. Call it once, inside the gate's exclusive section. */
 void kp_context_warm(const struct kp_context_setup *setup);
-/* Waits until the worker has, for a second at most. Before exit handlers run: among them are those of the libraries
- * being opened. Any thread. */
-void kp_context_wait_warm(void);
+/* Waits until the worker has, for a second at most. Not `needed`: until it has opened the one that it is about to, and
+ * it opens no other one. Before exit handlers run: among them are those of the libraries being opened. Any thread. */
+void kp_context_wait_warm(bool needed);
 /* In a forked child: the worker does not exist there. */
 void kp_context_forked(void);
 

@@ -380,6 +380,15 @@ static uint64_t unwanted_of(const struct kp_filter *f, const struct kernel *k)
     return n;
 }
 
+/* Whether later launches may be wanted: of its kernel, where names choose. A stage before that may have refused it,
+ * with its name unread: `k` is NULL then. */
+static bool may_follow(const struct kp_filter *f, const struct kernel *k)
+{
+    if (f->after || atomic_load(&f->used_up))
+        return false;
+    return k ? k->wanted && k->in_id : !*f->options->kernel_name && !f->id;
+}
+
 void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out)
 {
     struct kernel *k = NULL;
@@ -399,6 +408,7 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
     if (!out->unwanted)
         out->unwanted = by_number(f, l, k, &out->last);
     out->outside = !out->unwanted && k && k->outside;
+    out->may_follow = out->unwanted && out->other_device < 0 && may_follow(f, k);
     if (k && k->never)
         make_chunk(f, k);
     if (!atomic_load(&f->settled) && is_settled(f))
@@ -451,6 +461,12 @@ bool kp_filter_wants_range(struct kp_filter *f, const struct kp_launch *at)
                   (!counts_numbers(f) || !why_number(f, counter_of(f, at, NULL)->matched));
     kp_lock_give(lock);
     return wanted;
+}
+
+bool kp_filter_takes_first(const struct kp_options *o)
+{
+    return !*o->kernel_name && !*o->kernel_id && !*o->nvtx_include && !o->delay && !o->launch_skip_before_match &&
+           !o->launch_skip;
 }
 
 bool kp_filter_asks_device(const struct kp_options *o)

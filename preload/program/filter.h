@@ -42,6 +42,7 @@ struct kp_filter_choice {
     int other_device;     /* the device that the filter rejected; else -1 */
     bool outside;         /* wanted, but its name says that it waits for the host, other processes or devices */
     bool last;            /* wanted, and no later launch will be */
+    bool may_follow;      /* unwanted, but a later launch of the kernel may be wanted */
 };
 
 /* Where an unwanted launch that is passed on is counted; NULL: nowhere. */
@@ -67,6 +68,8 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
 void kp_filter_choose_range(struct kp_filter *f, const struct kp_launch *at, bool inside, struct kp_filter_choice *out);
 /* Whether such a range would be chosen now; counts nothing. */
 bool kp_filter_wants_range(struct kp_filter *f, const struct kp_launch *at);
+/* Whether the first launch of a program may be wanted, whatever it is. */
+bool kp_filter_takes_first(const struct kp_options *o);
 /* Whether the device decides which ranges are chosen. */
 bool kp_filter_asks_device(const struct kp_options *o);
 

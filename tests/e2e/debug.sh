@@ -39,15 +39,23 @@ others() {
     expect "others: windows" "$(shown window '')" 0
 }
 
-# Nothing is launched that is wanted, so that no plan is made: the worker opens the libraries by itself.
+# The worker opens the libraries of metrics ahead of a launch that may be wanted. Where none is, nobody waits for them.
+opened_ahead() { # NAME LINES PLANS
+    expect "ahead, $1: opened" "$(shown plan 'the libraries of metrics are open, ahead of the first launch; [0-9]+ ms$')" "$2"
+    expect "ahead, $1: plans" "$(shown plan '.* sections and metrics ')" "$3"
+}
+
 ahead() {
     for set in basic quick; do
         KPROF_SET=$set KPROF_DEBUG=plan both "ahead, $set" "$programs/p_window" many 20
-        expect "ahead, $set: opened" "$(shown plan 'the libraries of metrics are open, ahead of the first launch; [0-9]+ ms$')" 1
-        KPROF_SET=$set KPROF_KERNEL_NAME=nothing KPROF_DEBUG=plan both "ahead, $set, without a launch" "$programs/p_window" many 20
-        expect "ahead, $set, without a launch: opened" "$(shown plan 'the libraries of metrics are open, ahead')" 1
-        expect "ahead, $set, without a launch: plans" "$(shown plan '.* sections and metrics ')" 0
+        opened_ahead "$set" 1 1
+        KPROF_SET=$set KPROF_KERNEL_NAME=nothing KPROF_DEBUG=plan both "ahead, $set, no such kernel" "$programs/p_window" many 20
+        opened_ahead "$set, no such kernel" 0 0
     done
+    KPROF_SET=quick KPROF_LAUNCH_SKIP=10 KPROF_DEBUG=plan both "ahead, later" "$programs/p_window" many 20
+    opened_ahead "later" 1 1
+    KPROF_SET=quick KPROF_PROFILE_FROM_START=off KPROF_DEBUG=plan both "ahead, outside" "$programs/p_window" many 20
+    opened_ahead "outside" 0 0
 }
 
 locks() {

@@ -202,6 +202,18 @@ static void test_libraries_beside(void **state)
     kp_cupti_free(c);
 }
 
+static int goes_on_for;
+
+static bool for_a_while(void)
+{
+    return goes_on_for-- > 0;
+}
+
+static bool never(void)
+{
+    return false;
+}
+
 /* Those of metrics take long to open: they come with the second part, and any thread may have them opened before. */
 static void test_in_parts(void **state)
 {
@@ -214,7 +226,14 @@ static void test_in_parts(void **state)
     assert_false(attempted(target) || attempted(host));
     assert_true(attempted("/where/it/lies/libcheckpoint.so"));
     assert_null(c->NVPW_InitializeHost);
-    kp_cupti_warm(c);
+    assert_false(kp_cupti_warm(c, never));
+    assert_false(attempted(target) || attempted(host));
+    goes_on_for = 1;
+    assert_false(kp_cupti_warm(c, for_a_while)); /* it was told to stop between the two */
+    assert_true(attempted(target));
+    assert_false(attempted(host));
+    goes_on_for = 2;
+    assert_true(kp_cupti_warm(c, for_a_while));
     assert_true(attempted(target) && attempted(host));
     assert_null(c->NVPW_InitializeHost);
     dl.n = 0;

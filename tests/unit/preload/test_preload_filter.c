@@ -663,6 +663,44 @@ static void time_is_over_for_all(void **state)
     end_filter();
 }
 
+/* What takes long is made ready when a name is met that is wanted, and not for a program that has none. */
+static void what_may_follow_is_told(void **state)
+{
+    static const struct {
+        const char *option;
+        bool at_once, copy, gemm; /* whether the first launch may be wanted, and later ones of these kernels */
+    } cases[] = {
+        {"KPROF_LAUNCH_SKIP_BEFORE_MATCH=9", false, true, true},
+        {"KPROF_LAUNCH_SKIP=9", false, true, true},
+        {"KPROF_DELAY=1", false, true, true},
+        {"KPROF_KERNEL_NAME=copy", false, false, false},
+        {"KPROF_KERNEL_ID=::copy:9", false, true, false},
+        {"KPROF_DEVICES=0", true, false, false},
+        {"KPROF_LAUNCH_COUNT=1", true, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        FILTER((char *)(uintptr_t)cases[i].option);
+        assert_true(kp_filter_takes_first(&options) == cases[i].at_once);
+        at(COPY, 280);
+        assert_true(choice.may_follow == cases[i].copy);
+        at(GEMM, 280);
+        assert_true(choice.may_follow == cases[i].gemm);
+        end_filter();
+    }
+    FILTER("KPROF_KERNEL_NAME=copy", "KPROF_LAUNCH_SKIP=1");
+    one(GEMM);
+    assert_false(choice.may_follow);
+    one(COPY);
+    assert_true(choice.may_follow);
+    one(COPY);
+    assert_false(choice.may_follow); /* it is wanted */
+    end_filter();
+    FILTER("HOME=x");
+    assert_true(kp_filter_takes_first(&options));
+    end_filter();
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = KP_STRIPES + 6, LAUNCHES = 1000 };
@@ -756,6 +794,7 @@ int main(void)
         cmocka_unit_test(kernels_of_other_names_are_passed_on),
         cmocka_unit_test(what_is_still_counted_is_not_passed_on),
         cmocka_unit_test(time_is_over_for_all),
+        cmocka_unit_test(what_may_follow_is_told),
         cmocka_unit_test(threads_count_for_themselves),
         cmocka_unit_test(processes),
     };
