@@ -11,6 +11,7 @@
 #include "base/plain.h"
 #include "base/text.h"
 #include "base/width.h"
+#include "cmd/diff_brief.h"
 #include "report/define/derive.h"
 #include "report/define/units.h"
 #include "report/judge/rules.h"
@@ -63,6 +64,7 @@ struct diff {
     const struct kp_display *display;
     const struct kp_diff_options *options;
     struct side side[SIDES];
+    bool brief; /* kernels instead of pairs */
 };
 
 /* ---- lines of a launch ---- */
@@ -836,7 +838,7 @@ static int print_pair(struct kp_out *o, const struct diff *d, const struct unit 
     print_findings(&body, p.unit);
     *changed = t.len > 0;
     *folded += p.folded;
-    if (!rc && !body.rc && t.len) {
+    if (!rc && !body.rc && t.len && !d->brief) {
         print_head(o, d, a);
         o->rc = o->rc ? o->rc : o->sink->write(o->sink->arg, t.text, t.len); /* as it is: with its colours */
     }
@@ -863,7 +865,9 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
         shown += changed;
     }
     kp_out_print(o, "==KPROF== %zu %s compared", pairs, noun(d, pairs));
-    if (!d->options->all)
+    if (d->brief)
+        kp_out_print(o, ", %zu of them changed; --brief-above 0 shows what changed of each", shown);
+    else if (!d->options->all)
         kp_out_print(o, ", %zu of them changed; %zu %s did not change by more than %g%% and %s not shown", shown,
                      folded, folded == 1 ? "row" : "rows", d->options->threshold, folded == 1 ? "is" : "are");
     kp_out_print(o, "\n");
@@ -941,11 +945,66 @@ static bool has_alone(const struct side *s)
 static void print_totals(struct kp_out *o, struct diff *d)
 {
     bool all_paired = !has_alone(&d->side[A]) && !has_alone(&d->side[B]);
-    for (int i = 0; i < SIDES; i++)
+    for (int i = 0; i < SIDES && !d->brief; i++)
         print_alone(o, d, &d->side[i]);
     if (!all_paired)
         print_total(o, d, "what both have", true);
     print_total(o, d, "all launches", false);
+}
+
+/* ---- in brief ---- */
+
+static int by_kernel(const void *a, const void *b)
+{
+    return strcmp(((const struct kp_diff_kernel *)a)->name, ((const struct kp_diff_kernel *)b)->name);
+}
+
+/* Puts the units of both sides together by their kernels. Returns the number of kernels. */
+static size_t sum_kernels(const struct diff *d, struct kp_diff_kernel *out)
+{
+    size_t all = 0, n = 0;
+    for (int side = A; side < SIDES; side++)
+        for (size_t i = 0; i < d->side[side].n; i++) {
+            const struct unit *u = &d->side[side].units[i];
+            struct kp_diff_kernel *k = &out[all++];
+            *k = (struct kp_diff_kernel){.name = kp_launch_name(&u->result.launch),
+                                         .is_text = u->result.launch.kind != KP_WORKLOAD_KERNEL};
+            k->launches[side] = u->launches;
+            k->ns[side] = u->ns;
+        }
+    if (all)
+        qsort(out, all, sizeof *out, by_kernel);
+    for (size_t i = 0; i < all; i++) {
+        struct kp_diff_kernel *last = n ? &out[n - 1] : NULL;
+        if (!last || strcmp(last->name, out[i].name) != 0) {
+            out[n++] = out[i];
+            continue;
+        }
+        for (int side = A; side < SIDES; side++) {
+            last->launches[side] += out[i].launches[side];
+            last->ns[side] += out[i].ns[side];
+        }
+    }
+    return n;
+}
+
+static void print_brief(struct kp_out *o, const struct diff *d)
+{
+    struct kp_diff_brief brief = {.letter = {d->side[A].letter, d->side[B].letter},
+                                  .threshold = d->options->threshold,
+                                  .kernels = calloc(d->side[A].n + d->side[B].n + 1, sizeof *brief.kernels)};
+    if (!kp_out_has(o, brief.kernels))
+        return;
+    brief.n = sum_kernels(d, brief.kernels);
+    kp_diff_brief_print(o, &brief);
+    free(brief.kernels);
+}
+
+/* Whether kernels are listed instead of pairs: there are many, and their times are known. */
+static bool is_brief(const struct diff *d, size_t pairs)
+{
+    uint64_t most = d->display->brief_above;
+    return most && pairs > most && !d->options->all && d->side[A].timed && d->side[B].timed;
 }
 
 /* ---- limits ---- */
@@ -995,7 +1054,7 @@ static void check_limit(struct kp_out *o, const struct diff *d, const struct kp_
                         struct kp_diff_outcome *outcome, FILE *warnings)
 {
     const struct side *a = &d->side[A];
-    size_t without = 0;
+    size_t without = 0, over = 0;
     for (size_t i = 0; i < a->n; i++) {
         const struct unit *unit = &a->units[i];
         double percent;
@@ -1006,10 +1065,13 @@ static void check_limit(struct kp_out *o, const struct diff *d, const struct kp_
             without++;
         } else if (!(percent <= limit->percent) &&
                    !is_within_spread(was, is)) { /* a change from or to NaN exceeds every limit */
-            print_exceeded(o, d, limit, unit, percent);
+            if (!d->brief || over++ < ALONE_SHOWN)
+                print_exceeded(o, d, limit, unit, percent);
             outcome->exceeded++;
         }
     }
+    if (over > ALONE_SHOWN)
+        kp_out_print(o, "==KPROF== and %zu more over this limit: --brief-above 0 lists all\n", over - ALONE_SHOWN);
     outcome->unchecked += without == outcome->pairs;
     if (without || !outcome->pairs)
         warn_unchecked(warnings, d, limit, outcome->pairs, without);
@@ -1127,7 +1189,10 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
         rc = check_metrics(d, input, err);
     if (rc)
         return rc;
+    d->brief = is_brief(d, outcome->pairs);
     print_sides(o, d, input);
+    if (d->brief)
+        print_brief(o, d);
     rc = print_pairs(o, d, outcome->pairs);
     if (rc)
         return rc;

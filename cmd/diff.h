@@ -49,10 +49,11 @@ struct kp_diff_outcome {
     char *warnings;           /* malloc'ed: a line for each limit with pairs that lack numbers; NULL: none */
 };
 
-/* Reads both sessions and writes the comparison. Compares rows that both launches have, in the sections and metrics
- * that both sessions asked for, or that `d` chooses. Returns 0; -EINVAL with *err (malloc'ed line) when no launch
- * has a limit's metric (other than the duration) or one that `d` lists. Also returns errors of `out`, and of a store
- * with *err. */
+/* Reads both sessions and writes the comparison: of more pairs than d->brief_above (0: any number) the kernels that
+ * became slower or faster, unless all rows are asked for; else each pair. Compares rows that both launches have, in the
+ * sections and metrics that both sessions asked for, or that `d` chooses. Returns 0; -EINVAL with *err (malloc'ed line)
+ * when no launch has a limit's metric (other than the duration) or one that `d` lists. Also returns errors of `out`,
+ * and of a store with *err. */
 int kp_diff(const struct kp_sink *out, const struct kp_display *d, const struct kp_diff_options *o,
             const struct kp_diff_input input[2], struct kp_diff_outcome *outcome, char **err);
 

@@ -27,6 +27,7 @@ struct flags {
     struct kp_diff_limit limits[MAX_LIMITS];
     char *names[MAX_LIMITS]; /* of the limits; owned */
     const char *html;        /* the file to write; NULL = none */
+    bool rows;               /* rows were asked for, of which nothing is left out */
 };
 
 /* Reads `5`, `5%`, `0.5%`. */
@@ -57,6 +58,7 @@ static int take_show(const char *value, void *arg)
     int status = kp_flags_take_choice("show", value, choices, &choice);
     if (!status)
         f->options.all = choice;
+    f->rows = true;
     return status;
 }
 
@@ -263,6 +265,7 @@ int kp_main_diff(int argc, char **argv)
         status = kp_open_display(&o, &d);
     if (!status) {
         kp_display_fit(&d, &o, STDOUT_FILENO);
+        d.brief_above = f.rows ? 0 : d.brief_above;
         status = print_diff(argv + optind, (size_t)(argc - optind), &f, &o, &d);
         kp_options_free(&o);
     }

@@ -9,6 +9,7 @@ html_sessions.py cutlass FROM TO   kernels that differ in a template's argument 
 html_sessions.py alike FROM TO     kernels that differ late in their names
 html_sessions.py xmma FROM TO      kernels whose functions have long names that begin alike, and differ in the middle
 html_sessions.py hostile FROM TO  names that would be markup or script in a page that takes them for it
+html_sessions.py changed FROM TO   every other kernel takes twice the time, the others half of it
 html_sessions.py nested FROM TO   each launch is in three NVTX ranges
 html_sessions.py nameless FROM TO   kernels and frames without a name
 html_sessions.py timeline FROM TO N   a timeline of N kernels, with copies, ranges, and all launches on it
@@ -212,6 +213,12 @@ def take(db, launch, factor):
     db.execute("UPDATE metric SET value = value * ? WHERE launch = ? AND name = (SELECT id FROM name WHERE name = 'gpu__time_duration.sum')", (factor, launch))
 
 
+def changed(db):
+    for number, (name,) in enumerate(db.execute("SELECT DISTINCT demangled FROM launch ORDER BY demangled").fetchall()):
+        for (launch,) in db.execute("SELECT id FROM launch WHERE demangled = ?", (name,)).fetchall():
+            take(db, launch, 0.5 if number % 2 else 2)
+
+
 def other(db):
     take(db, 0, 0.5)
     db.execute("UPDATE launch SET demangled = 'transpose_swizzled(const float *, float *)' WHERE id = 1")
@@ -233,6 +240,8 @@ def main():
         rotated(db)
     elif what == "xmma":
         xmma(db)
+    elif what == "changed":
+        changed(db)
     elif what == "nested":
         nested(db)
     elif what == "nameless":

@@ -212,6 +212,22 @@ done
 COLUMNS=60 "$build/kprof" report --page summary --top 15 "$tmp/ranges.kprof" >"$tmp/step" 2>&1
 has step 'the 15 longest:$' 1
 
+# Two steps compared are one screen, too: what became slower, what faster, and how to see the rest.
+python3 "$source/tests/e2e/html_sessions.py" changed "$tmp/step.kprof" "$tmp/changed.kprof" || fail "html_sessions.py changed"
+for columns in 60 80 120; do
+    COLUMNS=$columns "$build/kprof" diff "$tmp/step.kprof" "$tmp/changed.kprof" >"$tmp/diff"
+    [ "$(wc -l <"$tmp/diff")" -le 60 ] || fail "two steps compared have $(wc -l <"$tmp/diff") lines of $columns columns"
+    [ "$(widest diff)" -le $columns ] || fail "two steps compared have lines of $(widest diff) columns of $columns"
+    has diff '^==KPROF== \(Slower\|Faster\) in B: ' 2
+    has diff '^     *[+-][0-9.]* us  *[+-][0-9.]* ' 24
+done
+"$build/kprof" diff --top 0 "$tmp/step.kprof" "$tmp/changed.kprof" >"$tmp/diff"
+has diff '^     *[+-][0-9.]* us  *[+-][0-9.]* ' 59
+for all in "--brief-above 0" "--show changed"; do
+    COLUMNS=9999 "$build/kprof" diff $all "$tmp/step.kprof" "$tmp/changed.kprof" >"$tmp/diff"
+    has diff ', launch [0-9]* of A, [0-9]* of B$' 377
+done
+
 # The ranges of a timeline are frames, where the run had no others: their kernels add up to the time of all launches.
 "$build/kprof" report --folded nvtx "$tmp/step.kprof" >"$tmp/folded" 2>"$tmp/err"
 expect "folded nvtx: what is said" "$(cat "$tmp/err")" ""

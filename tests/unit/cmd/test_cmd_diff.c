@@ -301,6 +301,73 @@ static void kinds_are_paired_with_their_like(void **state)
     compared_free(&c);
 }
 
+/* Six kernels: two slower, one of them by its launches alone; one faster, one new, one gone, one as it was. */
+static void save_many(void)
+{
+    struct kp_recording a = made(KP_DIFF_DURATION), b = made(KP_DIFF_DURATION);
+    add_launch(&a, "void slower<float, (int)64>(int)", 1, 1000);
+    add_launch(&a, "void slower<float, (int)128>(int)", 1, 3000);
+    add_launch(&a, "faster(int)", 1, 9000);
+    add_launch(&a, "gone(int)", 1, 50);
+    add_launch(&a, "same(int)", 1, 4000);
+    add_launch(&b, "void slower<float, (int)64>(int)", 1, 1500);
+    add_launch(&b, "void slower<float, (int)128>(int)", 1, 2900)->launch.alike = 2;
+    add_launch(&b, "faster(int)", 1, 6000);
+    add_launch(&b, "new(int)", 1, 70);
+    add_launch(&b, "same(int)", 1, 4020);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+}
+
+static struct compared compare_many(const char *name, struct kp_display d, const struct kp_diff_options *o)
+{
+    struct compared c = compare(&d, o);
+    assert_int_equal(c.rc, 0);
+    assert_int_equal(c.outcome.pairs, 4);
+    if (name)
+        kp_test_golden(c.text, name);
+    return c;
+}
+
+/* More pairs than the bound are told by kernel: what became slower, what faster, and how to see the rest. */
+static void many_pairs_are_told_by_kernel(void **state)
+{
+    struct kp_display d = {.brief_above = 3};
+    struct kp_diff_limit limit = {KP_DIFF_DURATION, 10};
+    (void)state;
+    save_many();
+    struct compared c = compare_many("tests/golden/diff_brief.txt", d, &by_launch);
+    assert_silent(&c, "Metric Name");
+    compared_free(&c);
+    d.sort = KP_SORT_DURATION;
+    d.top = 1;
+    c = compare_many("tests/golden/diff_brief_duration.txt", d,
+                     &(struct kp_diff_options){.threshold = 1, .limits = &limit, .n_limits = 1});
+    assert_int_equal(c.outcome.exceeded, 1);
+    compared_free(&c);
+    d.sort = KP_SORT_NAME;
+    d.width = 60;
+    c = compare_many("tests/golden/diff_brief_narrow.txt", d, &by_launch);
+    compared_free(&c);
+
+    /* all of it up to the bound, and where all rows are asked for */
+    d.brief_above = 4;
+    c = compare_many(NULL, d, &by_launch);
+    assert_silent(&c, "Slower in B");
+    assert_says(&c, "Metric Name");
+    compared_free(&c);
+    d.brief_above = 3;
+    c = compare_many(NULL, d, &(struct kp_diff_options){.threshold = 1, .all = true});
+    assert_silent(&c, "Slower in B");
+    compared_free(&c);
+    const char *out, *err;
+    assert_int_equal(run("diff --brief-above 3 --sort gain --top 1 a.kprof b.kprof", &out, &err), 0);
+    assert_non_null(
+        strstr(out, "Slower in B: 3 kernels, together +3.37 us, by change in percent; the first 1, --top 0 lists all"));
+    assert_int_equal(run("diff --brief-above 3 --show changed a.kprof b.kprof", &out, &err), 0);
+    assert_null(strstr(out, "Slower in B"));
+}
+
 static void without_a_pair_there_is_a_hint(void **state)
 {
     (void)state;
@@ -944,6 +1011,7 @@ int main(void)
         cmocka_unit_test(bodies_are_compared_where_they_are_shown),
         cmocka_unit_test(launches_of_a_key_are_paired_in_order),
         cmocka_unit_test(kinds_are_paired_with_their_like),
+        cmocka_unit_test(many_pairs_are_told_by_kernel),
         cmocka_unit_test(without_a_pair_there_is_a_hint),
         cmocka_unit_test(kernels_are_averaged),
         cmocka_unit_test(a_rule_of_a_kernel_speaks_for_most_launches),

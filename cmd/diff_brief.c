@@ -1,0 +1,283 @@
+#include "cmd/diff_brief.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/define/units.h"
+#include "report/model/short_names.h"
+#include "report/write/columns.h"
+
+enum { A, B };
+enum { CHANGE, PERCENT, TIME_A, TIME_B, LAUNCHES, KERNEL, COLUMNS };
+enum {
+    CELL = 2 * KP_NUMBER_MAX + KP_UNIT_MAX,
+    NAME_LEAST = 24, /* room for names up to which other columns give way */
+    TOP_AUTO = 12,   /* of each list: with what stands around them, this is one screen */
+};
+
+/* Columns that a narrow terminal loses, in this order. */
+static const int dispensable[] = {LAUNCHES, TIME_A};
+
+/* --- order --- */
+
+static double mean(const struct kp_diff_kernel *k, int side)
+{
+    return k->launches[side] ? k->ns[side] / (double)k->launches[side] : 0;
+}
+
+static double of_all(const struct kp_diff_kernel *k)
+{
+    return k->ns[B] - k->ns[A];
+}
+
+static double of_mean(const struct kp_diff_kernel *k)
+{
+    return mean(k, B) - mean(k, A);
+}
+
+/* Returns the change in percent; a kernel that A lacks changes by infinity. */
+static double percent(double a, double b)
+{
+    return a > 0 ? (b - a) / a * 100 : b > 0 ? INFINITY : 0;
+}
+
+static double of_share(const struct kp_diff_kernel *k)
+{
+    return percent(k->ns[A], k->ns[B]);
+}
+
+/* What says whether a kernel became slower, and by how much; names have an order of their own. */
+static double (*const changes[kp_sort_values])(const struct kp_diff_kernel *k) = {
+    [KP_SORT_TIME] = of_all,
+    [KP_SORT_GAIN] = of_share,
+    [KP_SORT_DURATION] = of_mean,
+    [KP_SORT_NAME] = of_all,
+};
+
+/* Returns the time that is compared: of all launches, or of one. */
+static double time_of(const struct kp_diff_kernel *k, int side, enum kp_sort sort)
+{
+    return sort == KP_SORT_DURATION ? mean(k, side) : k->ns[side];
+}
+
+static bool has_changed(const struct kp_diff_kernel *k, double threshold, enum kp_sort sort)
+{
+    return !(fabs(percent(time_of(k, A, sort), time_of(k, B, sort))) <= threshold);
+}
+
+/* What is sorted: slower kernels first, then faster ones, then those without a change. */
+struct order {
+    enum kp_sort sort;
+    double threshold;
+};
+
+static int group_of(const struct kp_diff_kernel *k, const struct order *o)
+{
+    return !has_changed(k, o->threshold, o->sort) ? 2 : changes[o->sort](k) > 0 ? 0 : 1;
+}
+
+static int compare(const void *a, const void *b, void *arg)
+{
+    const struct kp_diff_kernel *x = a, *y = b;
+    const struct order *o = arg;
+    int groups = group_of(x, o) - group_of(y, o);
+    double left = fabs(changes[o->sort](x)), right = fabs(changes[o->sort](y));
+    if (groups)
+        return groups;
+    if (o->sort != KP_SORT_NAME && left != right)
+        return left < right ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* --- a list --- */
+
+struct list {
+    const struct kp_diff_brief *brief;
+    const struct kp_diff_kernel *at;
+    size_t n, shown;
+    char *const *names; /* of those that are shown */
+};
+
+struct line {
+    char cell[KERNEL][CELL];
+};
+
+static void fill_line(const struct kp_diff_kernel *k, const struct kp_display *d, struct line *l)
+{
+    char time[KP_NUMBER_MAX + KP_UNIT_MAX], few[KP_NUMBER_MAX], many[KP_NUMBER_MAX];
+    const double ns[] = {time_of(k, A, d->sort), time_of(k, B, d->sort)};
+    double change = ns[B] - ns[A], by = percent(ns[A], ns[B]);
+    kp_format_quantity(fabs(change), "ns", d->base_units, time);
+    snprintf(l->cell[CHANGE], CELL, "%s%s", change > 0 ? "+" : change < 0 ? "-" : "", time);
+    if (!k->launches[A] || !k->launches[B])
+        snprintf(l->cell[PERCENT], CELL, "%s", k->launches[A] ? "gone" : "new");
+    else
+        snprintf(l->cell[PERCENT], CELL, isfinite(by) ? "%+.1f" : "n/a", by);
+    for (int side = A; side <= B; side++) {
+        kp_format_quantity(ns[side], "ns", d->base_units, time);
+        snprintf(l->cell[TIME_A + side], CELL, "%s", k->launches[side] ? time : "-");
+    }
+    kp_format_count(k->launches[A], few);
+    kp_format_count(k->launches[B], many);
+    snprintf(l->cell[LAUNCHES], CELL, k->launches[A] == k->launches[B] ? "%s" : "%s -> %s", few, many);
+}
+
+static const char *heading_of(const struct kp_diff_brief *b, int column, char letter[2])
+{
+    static const char *const headings[COLUMNS] = {"Change", "Change %", "", "", "Launches", "Kernel"};
+    if (column != TIME_A && column != TIME_B)
+        return headings[column];
+    snprintf(letter, 2, "%c", b->letter[column - TIME_A]);
+    return letter;
+}
+
+/* Leaves out columns until names have room; returns that room. */
+static size_t fit_columns(const struct kp_out *o, const struct line *lines, size_t n, bool hidden[COLUMNS])
+{
+    size_t width[KERNEL], used = KP_INDENT, wide = kp_out_wide(o);
+    char letter[2];
+    static const struct kp_diff_brief none = {.letter = "AB"};
+    for (int i = 0; i < KERNEL; i++) {
+        width[i] = strlen(heading_of(&none, i, letter));
+        for (size_t j = 0; j < n; j++)
+            width[i] = strlen(lines[j].cell[i]) > width[i] ? strlen(lines[j].cell[i]) : width[i];
+        used += width[i] + 1;
+    }
+    for (size_t i = 0; i < sizeof dispensable / sizeof *dispensable && used + NAME_LEAST > wide; i++) {
+        hidden[dispensable[i]] = true;
+        used -= width[dispensable[i]] + 1;
+    }
+    return used + KP_SHORT_ROOM_MIN < wide ? wide - used : KP_SHORT_ROOM_MIN;
+}
+
+static void print_table(struct kp_out *o, const struct list *l, const struct line *lines, const bool hidden[COLUMNS])
+{
+    static const struct kp_columns_look look = {KP_INDENT, 1, true};
+    const char *headings[COLUMNS], *cells[COLUMNS];
+    char letters[COLUMNS][2];
+    bool left[COLUMNS];
+    struct kp_columns c = {.headings = headings, .to_the_left = left};
+    for (int i = 0; i < COLUMNS; i++)
+        if (!hidden[i]) {
+            left[c.n] = i == KERNEL;
+            headings[c.n++] = heading_of(l->brief, i, letters[i]);
+        }
+    for (size_t j = 0; !o->rc && j < l->shown; j++) {
+        size_t n = 0;
+        for (int i = 0; i < COLUMNS; i++)
+            if (!hidden[i])
+                cells[n++] = i == KERNEL ? l->names[j] : lines[j].cell[i];
+        o->rc = kp_columns_add(&c, cells);
+    }
+    kp_columns_print(o, &c, &look);
+    kp_columns_free(&c);
+}
+
+static void print_head(struct kp_out *o, const struct list *l, const char *what)
+{
+    static const char *const by[kp_sort_values] = {[KP_SORT_TIME] = "by change of time",
+                                                   [KP_SORT_GAIN] = "by change in percent",
+                                                   [KP_SORT_DURATION] = "by change of a launch on average",
+                                                   [KP_SORT_NAME] = "by name"};
+    char number[KP_NUMBER_MAX], time[KP_NUMBER_MAX + KP_UNIT_MAX];
+    double sum = 0;
+    for (size_t i = 0; i < l->n; i++)
+        sum += of_all(&l->at[i]);
+    kp_format_count(l->n, number);
+    kp_format_quantity(fabs(sum), "ns", o->display->base_units, time);
+    kp_out_print(o, "==KPROF== %s in %c: %s %s", what, l->brief->letter[B], number, l->n == 1 ? "kernel" : "kernels");
+    if (o->display->sort != KP_SORT_DURATION)
+        kp_out_print(o, ", together %s%s", sum > 0 ? "+" : sum < 0 ? "-" : "", time);
+    kp_out_print(o, ", %s", by[o->display->sort]);
+    if (l->shown < l->n)
+        kp_out_print(o, "; the first %zu, --top 0 lists all", l->shown);
+    kp_out_print(o, "\n");
+}
+
+static void print_list(struct kp_out *o, const struct list *l, const char *what)
+{
+    bool hidden[COLUMNS] = {false};
+    struct line *lines = calloc(l->shown + 1, sizeof *lines);
+    if (!kp_out_has(o, lines))
+        return;
+    for (size_t i = 0; i < l->shown; i++)
+        fill_line(&l->at[i], o->display, &lines[i]);
+    print_head(o, l, what);
+    if (l->shown) {
+        fit_columns(o, lines, l->shown, hidden);
+        print_table(o, l, lines, hidden);
+    }
+    kp_out_print(o, "\n");
+    free(lines);
+}
+
+/* --- both lists --- */
+
+/* Returns the least room that names have in one of the lists. */
+static size_t room_of_names(const struct kp_out *o, const struct list lists[2])
+{
+    size_t least = SIZE_MAX;
+    for (int i = 0; i < 2; i++) {
+        bool hidden[COLUMNS] = {false};
+        struct line *lines = calloc(lists[i].shown + 1, sizeof *lines);
+        if (!lines)
+            return KP_SHORT_ROOM_MIN;
+        for (size_t j = 0; j < lists[i].shown; j++)
+            fill_line(&lists[i].at[j], o->display, &lines[j]);
+        size_t room = fit_columns(o, lines, lists[i].shown, hidden);
+        least = room < least ? room : least;
+        free(lines);
+    }
+    return least;
+}
+
+/* Shortens the names of all that both lists show, so that they differ from each other. */
+static char **short_names(const struct kp_out *o, const struct kp_diff_brief *b, const struct list lists[2])
+{
+    struct kp_long_name *whole = calloc(b->n + 1, sizeof *whole);
+    char **names = NULL;
+    size_t n = 0;
+    for (int part = 0; whole && part < 2; part++) /* the shown ones first */
+        for (size_t i = 0; i < b->n; i++) {
+            const struct kp_diff_kernel *k = &b->kernels[i];
+            bool shown = false;
+            for (int list = 0; list < 2; list++)
+                shown |= k >= lists[list].at && k < lists[list].at + lists[list].shown;
+            if (shown == !part)
+                whole[n++] = (struct kp_long_name){k->name, 0, k->is_text};
+        }
+    size_t shown = lists[0].shown + lists[1].shown;
+    if (whole && kp_short_names(whole, n, shown, room_of_names(o, lists), KP_SHORT_SIGNATURE, &names))
+        names = NULL;
+    free(whole);
+    return names;
+}
+
+void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
+{
+    struct order order = {o->display->sort, b->threshold};
+    size_t count[3] = {0}, top = o->display->top;
+    if (o->display->screen && top > TOP_AUTO)
+        top = TOP_AUTO;
+    if (b->n)
+        qsort_r(b->kernels, b->n, sizeof *b->kernels, compare, &order);
+    for (size_t i = 0; i < b->n; i++)
+        count[group_of(&b->kernels[i], &order)]++;
+    struct list lists[2] = {{b, b->kernels, count[0], 0, NULL}, {b, b->kernels + count[0], count[1], 0, NULL}};
+    for (int i = 0; i < 2; i++)
+        lists[i].shown = top && top < lists[i].n ? top : lists[i].n;
+    char **names = short_names(o, b, lists);
+    if (!kp_out_has(o, names))
+        return;
+    lists[0].names = names;
+    lists[1].names = names + lists[0].shown;
+    print_list(o, &lists[0], "Slower");
+    print_list(o, &lists[1], "Faster");
+    if (count[2])
+        kp_out_print(o, "==KPROF== %zu %s changed by no more than %g%%\n", count[2],
+                     count[2] == 1 ? "kernel" : "kernels", b->threshold);
+    kp_short_names_free(names, lists[0].shown + lists[1].shown);
+}
