@@ -71,4 +71,52 @@ tar -tzf "$tmp/out/suite.tar.gz" | grep -q '^bench/bench.log$' || fail "the logs
 [ "$(wc -c <"$tmp/out/summary.md")" -le 12000 ] || fail "the table is too long"
 
 [ $failures -eq 0 ] || cat "$tmp/said"
+
+# real.py over samples that are scripts: cut off, it ends what runs, and prints what there is.
+samples=$tmp/samples
+sample() { # NAME, and the script on stdin
+    mkdir -p "$samples/b/Static/$1"
+    touch "$samples/b/Static/$1/.built"
+    { echo '#!/bin/sh' && cat; } >"$samples/b/Static/$1/$1"
+    chmod +x "$samples/b/Static/$1/$1"
+}
+sample good <<<'sleep 0.3; echo "sum: 5"'
+sample other <<<'sleep 0.2; echo "sum: $(echo "$LD_PRELOAD" | grep -c .)"'
+sample slow <<<'[ -z "$LD_PRELOAD" ] || { touch '"$tmp"'/slow; '"$tmp"'/sleeps 61 & '"$tmp"'/sleeps 61; }; echo "sum: 5"'
+echo '{}' >"$samples/test_args.json"
+
+real() { # OPTIONS...
+    exec python3 "$gpu/real.py" --library "$library" --out "$tmp/real" --samples "$samples" --variants Static --gpus 1 \
+        --sets quick "$@" >"$tmp/said" 2>&1
+}
+told() { # NAME TEXT: a line of what it says
+    tr -s ' ' <"$tmp/said" | grep -qF -- "$2" || { fail "real.py, $1: not said: $2"; cat "$tmp/said"; }
+}
+what_there_is() { # NAME WHY
+    told "$1" '| good | Static | 0 | '
+    told "$1" "DIFFERS: other (Static, quick): 'sum: 0' is 'sum: 1'"
+    told "$1" "left out: slow (Static): $2: quick"
+    pgrep -f "$tmp/sleeps" >/dev/null && fail "real.py, $1: what a program started runs on"
+    expect "real.py, $1: rows" "$(python3 -c 'import json,sys
+print([json.loads(line)["name"] for line in open(sys.argv[1])])' "$tmp/real/real.jsonl")" "['good', 'other', 'slow']"
+    expect "real.py, $1: all" "$(python3 -c 'import json,sys; print(len(json.load(open(sys.argv[1]))))' "$tmp/real/real.json")" 3
+}
+
+(real --only good,other)
+expect "real.py: exit status" $? 1
+told whole '| other | Static | 0 | '
+for signal in TERM INT; do
+    rm -rf "$tmp/slow" "$tmp/real"
+    real --limit 300 &
+    pid=$!
+    until [ -e "$tmp/slow" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
+    kill -$signal $pid
+    wait $pid
+    expect "real.py, SIG$signal: exit status" $? $((128 + $(kill -l $signal)))
+    what_there_is "SIG$signal" "cut off by SIG$signal"
+done
+rm -rf "$tmp/real"
+(real --limit 300 --until 8)
+what_there_is "--until" "no time was left"
+
 finish

@@ -7,6 +7,9 @@ same. Where lines come in another order in the second plain run, they are compar
 row a program, what differs, and a summary; writes all figures to OUT/real.json, and what programs printed to OUT/real/.
 With several GPUs, programs run on each at once. Plain runs are made first, some at a time, then the profiled ones, each
 alone on its GPU.
+
+Figures of a program are in OUT/real.jsonl as soon as it is through, a line each. A SIGTERM or SIGINT, and the end of the
+time that --until gives, end the programs that run, with all that they started; what there is by then is printed.
 """
 import argparse
 import collections
@@ -76,18 +79,60 @@ def difference(plain, again, profiled):
     return f"lacks {lacks[0]!r}" if lacks else None
 
 
+class Cut:
+    """The early end of it all: why, and the programs that run, each the leader of a process group."""
+
+    def __init__(self):
+        # Reentrant: a signal's handler runs on the main thread whatever that holds.
+        self.lock, self.why, self.status, self.running = threading.RLock(), None, None, set()
+
+    def off(self, why, status=None):
+        with self.lock:
+            if self.why:
+                return
+            self.why, self.status = why, status
+            for p in self.running:
+                kill(p)
+
+    def begins(self, p):
+        with self.lock:
+            self.running.add(p)
+            if self.why:
+                kill(p)
+
+    def ends(self, p):
+        with self.lock:
+            self.running.discard(p)
+
+
+cut = Cut()
+
+
+def kill(p):
+    try:
+        os.killpg(p.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def run(command, cwd, env, limit):
-    """(seconds, exit code or "time", stdout, stderr)."""
+    """(seconds, exit code, "time" or "cut", stdout, stderr)."""
     start = time.monotonic()
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    if cut.why:
+        return 0, "cut", "", ""
     with subprocess.Popen(command, cwd=cwd, env=env, start_new_session=True, **pipes) as p:
+        cut.begins(p)
         try:
             out, err = p.communicate(timeout=limit)
             code = p.returncode
         except subprocess.TimeoutExpired:
-            os.killpg(p.pid, signal.SIGKILL)
+            kill(p)
             out, err = p.communicate()
             code = "time"
+        cut.ends(p)
+    if cut.why and code != 0:
+        code = "cut"
     return time.monotonic() - start, code, out.decode(errors="replace"), err.decode(errors="replace")
 
 
@@ -127,7 +172,9 @@ def run_plain(program, options, env):
     program.plain = [run(program.command, program.cwd, env, options.plain_limit) for _ in range(2)]
     codes = [p[1] for p in program.plain]
     row["native"], row["code"] = min(p[0] for p in program.plain), codes[0]
-    if "time" in codes or codes[0] != codes[1]:
+    if "cut" in codes:
+        row["left_out"] = cut.why
+    elif "time" in codes or codes[0] != codes[1]:
         row["left_out"] = f"plain runs end with {codes[0]}, {codes[1]}"
 
 
@@ -136,21 +183,23 @@ def run_profiled(program, options, env):
     row, (plain, again) = program.row, program.plain
     sets = options.shared_sets if program.variant == "Shared" and options.shared_sets else options.sets
     for name in sets if "left_out" not in row else ():
-        if options.until and time.monotonic() - options.start > options.until:
-            row.setdefault("left_out", f"no time was left for {name}")
-            break
         log = os.path.join(options.out, "real", f"{program.variant}.{program.name}.{name}")
         profiled = run(
             program.command, program.cwd,
             {**env, **program.options, "LD_PRELOAD": options.library, "KPROF_SET": name, "KPROF_LOG_FILE": log},
             options.limit,
         )
+        if profiled[1] == "cut":
+            row["left_out"] = f"{cut.why}: {name}"
+            break
         found = row["sets"][name] = judge(plain, again, profiled, log, row["native"])
         found["accepted"] = program.name in ACCEPTED and profiled[1] == plain[1]
         for part, text in zip(("out", "err"), profiled[2:]):
             with open(f"{log}.{part}", "w") as f:
                 f.write(text)
-    return row
+    with options.rows_lock:
+        options.rows.write(json.dumps(row) + "\n")
+        options.rows.flush()
 
 
 def judge(plain, again, profiled, log, native):
@@ -189,13 +238,20 @@ def on_each(programs, step, visible, at_a_time, options):
     for p in programs:
         jobs.put(p)
     threads = [
-        threading.Thread(target=work, args=(jobs, step, options, {**os.environ, "CUDA_VISIBLE_DEVICES": v}))
+        threading.Thread(
+            target=work, args=(jobs, step, options, {**os.environ, "CUDA_VISIBLE_DEVICES": v}), daemon=True
+        )
         for v in visible * at_a_time
     ]
     for t in threads:
         t.start()
-    for t in threads:
-        t.join()
+    # What has left its process group may hold a killed program's pipes: that is not waited for long.
+    patience = 10
+    while any(t.is_alive() for t in threads) and patience > 0:
+        time.sleep(0.05)
+        if options.until and time.monotonic() - options.start >= options.until:
+            cut.off("no time was left")
+        patience -= 0.05 if cut.why else 0
 
 
 def run_all(programs, options):
@@ -275,9 +331,11 @@ def main():
     parser.add_argument("--limit", default=90, type=float, help="seconds a profiled run may take")
     parser.add_argument("--plain-limit", default=40, type=float)
     parser.add_argument("--at-a-time", default=4, type=int, help="plain runs on a GPU")
-    parser.add_argument("--until", default=0, type=float, help="seconds after which none is profiled")
-    parser.add_argument("--gpus", default=int(subprocess.getoutput("nvidia-smi -L | wc -l") or 1), type=int)
+    parser.add_argument("--until", default=0, type=float, help="seconds after which it ends, with what there is")
+    parser.add_argument("--gpus", type=int, help="default: all of them")
     options = parser.parse_args()
+    if options.gpus is None:
+        options.gpus = int(subprocess.getoutput("nvidia-smi -L | wc -l") or 1)
     # Programs run in folders of their own. A library that the loader does not find would be a run without kprof.
     options.library = os.path.abspath(options.library)
     if not os.path.exists(options.library):
@@ -288,12 +346,18 @@ def main():
     programs = list(frameworks()) if options.frameworks else []
     programs += samples(options.samples, options.variants) if options.samples else []
     programs = [p for p in programs if not options.only or p.name in options.only]
-    results = run_all(programs, options)
+    for number_of_signal in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number_of_signal, lambda n, _: cut.off(f"cut off by {signal.Signals(n).name}", 128 + n))
+    options.rows_lock = threading.Lock()
+    with open(os.path.join(options.out, "real.jsonl"), "w") as options.rows:
+        results = run_all(programs, options)
     with open(os.path.join(options.out, "real.json"), "w") as f:
         json.dump(results, f, indent=1)
     show(results, options)
     print(f"{time.monotonic() - options.start:.0f} s")
-    return any(f["differs"] and not f["accepted"] for r in results for f in r["sets"].values())
+    if cut.why:
+        print(cut.why)
+    return cut.status or any(f["differs"] and not f["accepted"] for r in results for f in r["sets"].values())
 
 
 if __name__ == "__main__":
