@@ -23,11 +23,14 @@ static const struct range wide[] = {
     {0x1f680, 0x1f6ff}, {0x1f7e0, 0x1f7ff}, {0x1f900, 0x1f9ff}, {0x1fa70, 0x1faff}, {0x20000, 0x3fffd},
 };
 static const struct range none[] = {
-    {0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},     {0x64b, 0x65f},
-    {0xe31, 0xe31},   {0xe34, 0xe3a},   {0xe47, 0xe4e},   {0x1160, 0x11ff},   {0x1ab0, 0x1ace},
-    {0x1dc0, 0x1dff}, {0x200b, 0x200d}, {0x20d0, 0x20f0}, {0x302a, 0x302d},   {0x3099, 0x309a},
-    {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff}, {0xe0100, 0xe01ef},
+    {0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},   {0x64b, 0x65f},
+    {0xe31, 0xe31},   {0xe34, 0xe3a},   {0xe47, 0xe4e},   {0x1160, 0x11ff}, {0x1ab0, 0x1ace},
+    {0x1dc0, 0x1dff}, {0x200b, 0x200d}, {0x20d0, 0x20e2}, {0x20e4, 0x20f0}, {0x302a, 0x302d},
+    {0x3099, 0x309a}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff}, {0xe0100, 0xe01ef},
 };
+
+/* The mark behind a character that has it drawn as an emoji, of two columns. */
+static const char as_emoji[] = "\xef\xb8\x8f";
 
 static bool is_in(const struct range *ranges, size_t n, uint32_t code)
 {
@@ -44,17 +47,26 @@ size_t kp_width_of_char(const char *text, size_t len, size_t *bytes)
     if (!shown || *bytes == 1)
         return 1;
     uint32_t code = kp_utf8_code(text, *bytes);
+    if (len - *bytes >= strlen(as_emoji) && !memcmp(text + *bytes, as_emoji, strlen(as_emoji))) {
+        *bytes += strlen(as_emoji);
+        return 2;
+    }
     if (is_in(none, sizeof none / sizeof *none, code))
         return 0;
     return is_in(wide, sizeof wide / sizeof *wide, code) ? 2 : 1;
 }
 
-size_t kp_width(const char *text)
+size_t kp_width_of(const char *text, size_t len)
 {
-    size_t len = strlen(text), columns = kp_plain_len(text, len), bytes;
+    size_t columns = kp_plain_len(text, len), bytes;
     for (size_t at = columns; at < len; at += bytes)
         columns += kp_width_of_char(text + at, len - at, &bytes);
     return columns;
+}
+
+size_t kp_width(const char *text)
+{
+    return kp_width_of(text, strlen(text));
 }
 
 size_t kp_width_fit(const char *text, size_t len, size_t columns)

@@ -635,11 +635,20 @@ static void print_rule(struct kp_out *o, const int width[COLUMNS])
     }
 }
 
+/* Prints as much of a text as a column has room for, behind blanks; `most` for texts that are cut. */
+static void print_cell(struct kp_out *o, int width, const char *text, size_t most)
+{
+    size_t len = kp_width_fit(text, strlen(text), most), columns = kp_width_of(text, len);
+    kp_out_repeat(o, ' ', 1 + ((size_t)width > columns ? (size_t)width - columns : 0));
+    kp_out_one_line(o, text, len);
+}
+
 static void print_cells(struct kp_out *o, const int width[COLUMNS], const char *const text[COLUMNS])
 {
-    int name = kp_width_printf(text[NAME], (size_t)width[NAME]);
-    kp_out_print(o, "    %-*s %*s %*.*s %*.*s %*s\n", name, text[NAME], width[UNIT], text[UNIT], width[VALUE_A],
-                 VALUE_MAX, text[VALUE_A], width[VALUE_B], VALUE_MAX, text[VALUE_B], width[CHANGE], text[CHANGE]);
+    kp_out_print(o, "    %-*s", kp_width_printf(text[NAME], (size_t)width[NAME]), text[NAME]);
+    for (int i = UNIT; i < COLUMNS; i++)
+        print_cell(o, width[i], text[i], i == VALUE_A || i == VALUE_B ? VALUE_MAX : SIZE_MAX);
+    kp_out_print(o, "\n");
 }
 
 static void print_rows(struct kp_out *o, const struct diff *d, const struct rows *r)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/width.h"
 #include "report/model/nvtx_expr.h"
 
 const char kp_range_nameless[] = "(no name)";
@@ -58,10 +59,9 @@ size_t kp_launch_range_length(const struct kp_launch_info *l)
 size_t kp_range_cut(const char *name, size_t range, size_t most, char *out)
 {
     static const char cut[] = ".../";
-    const char *mark = range > most ? cut : "";
-    size_t kept = range > most ? most - strlen(cut) : range;
-    while (range > most && kept && ((unsigned char)name[kept] & 0xc0) == 0x80)
-        kept--; /* do not cut between the bytes of a character */
+    bool fits = kp_width_of(name, range) <= most;
+    const char *mark = fits ? "" : cut;
+    size_t kept = fits ? range : kp_width_fit(name, range, most - strlen(cut));
     memcpy(out, name, kept);
     memcpy(out + kept, mark, strlen(mark));
     return kept + strlen(mark);
@@ -122,12 +122,12 @@ char *kp_trace_name(const char *demangled, size_t width)
     write_qualified(demangled, name);
     if (!*name)
         strcpy(name, demangled);
-    if (strlen(name) > width) {
+    if (kp_width(name) > width) {
         const char *base = without_namespaces(name);
         memmove(name, base, strlen(base) + 1);
     }
-    if (strlen(name) > width)
-        strcpy(name + width - strlen(cut), cut);
+    if (kp_width(name) > width) /* what is cut off has as many bytes as columns, or more */
+        strcpy(name + kp_width_fit(name, strlen(name), width - strlen(cut)), cut);
     return name;
 }
 

@@ -19,11 +19,12 @@ int kp_launch_range_name(const struct kp_launch_info *l, char **out);
 /* Returns the length of the range with its '/' in kp_launch_name, once kp_launch_range_name has become the name;
  * else 0. */
 size_t kp_launch_range_length(const struct kp_launch_info *l);
-/* Writes the first `range` bytes of such a name to *out, which has `most` bytes and is not terminated. A longer
- * range becomes its beginning and ".../", for which `most` must have room. Returns the number of bytes written. */
+/* Writes the first `range` bytes of such a name to *out, in at most `most` columns; *out has room for these bytes and
+ * for ".../", and is not terminated. A wider range becomes its beginning and ".../", for which `most` must have room.
+ * Returns the number of bytes written. */
 size_t kp_range_cut(const char *name, size_t range, size_t most, char *out);
-/* Returns a kernel's name without return type, template arguments and parameters. A name longer than `width` loses
- * its namespaces, and then its end, replaced by "...". malloc'ed; NULL without memory. */
+/* Returns a kernel's name without return type, template arguments and parameters. A name wider than `width` columns
+ * loses its namespaces, and then its end, replaced by "...". malloc'ed; NULL without memory. */
 char *kp_trace_name(const char *demangled, size_t width);
 
 /* Returns the name of a range as a heading for its launches: as a filter names it, without line ends. malloc'ed;

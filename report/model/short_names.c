@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/width.h"
 #include "report/model/launch_names.h"
 #include "report/model/renames.h"
 
@@ -63,39 +64,42 @@ static struct parts parts_of(const struct kp_long_name *n, const char *name)
     return is_text(n) ? (struct parts){0, 0, end, end} : find_parts(name);
 }
 
-/* Writes as much of the name as fits into `room`. Drops the return type and parameters first, then scopes, then the
- * end. */
+/* Writes as much of the name as fits into `room` columns. Drops the return type and parameters first, then scopes, then
+ * the end. */
 static void write_signature(const struct kp_long_name *n, const char *name, size_t room, char *out)
 {
     static const char parameters[] = "(...)";
     struct parts p = parts_of(n, name);
     const char *tail = name[p.parameters] ? parameters : "";
     const size_t starts[] = {p.scoped, p.function};
-    if (strlen(name) <= room) {
+    if (kp_width(name) <= room) {
         strcpy(out, name);
         return;
     }
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (p.parameters - starts[i] + strlen(tail) <= room) {
-            snprintf(out, room + 1, "%.*s%s", (int)(p.parameters - starts[i]), name + starts[i], tail);
+        if (kp_width_of(name + starts[i], p.parameters - starts[i]) + strlen(tail) <= room) {
+            sprintf(out, "%.*s%s", (int)(p.parameters - starts[i]), name + starts[i], tail);
             return;
         }
-    snprintf(out, room + 1, "%.*s%s", (int)(room - strlen(cut)), name + p.function, cut);
+    const char *function = name + p.function;
+    sprintf(out, "%.*s%s", (int)kp_width_fit(function, strlen(function), room - strlen(cut)), function, cut);
 }
 
 /* Writes the function, and the name from `differs` on: the only part that distinguishes it from another one. */
 static void write_difference(const struct kp_long_name *n, const char *name, size_t differs, size_t room, char *out)
 {
     struct parts p = parts_of(n, name);
-    size_t head = p.arguments - p.function, gap = strlen(cut);
-    if (head > room / 2)
-        head = room / 2;
+    const char *function = name + p.function;
+    size_t head = kp_width_fit(function, p.arguments - p.function, room / 2), gap = strlen(cut);
     for (size_t back = 0; differs && back < room / 8 && !strchr(" ,<:_", name[differs - 1]); back++)
         differs--; /* moves to the begin of the word */
-    int left = (int)(room - head - 2 * gap);
-    bool ends = strlen(name + differs) <= (size_t)left + gap;
-    snprintf(out, room + 1, "%.*s%s%.*s%s", (int)head, name + p.function, cut, ends ? left + (int)gap : left,
-             name + differs, ends ? "" : cut);
+    while (((unsigned char)name[differs] & 0xc0) == 0x80)
+        differs--; /* and to that of a character */
+    const char *rest = name + differs;
+    size_t left = room - kp_width_of(function, head) - 2 * gap;
+    bool ends = kp_width(rest) <= left + gap;
+    sprintf(out, "%.*s%s%.*s%s", (int)head, function, cut,
+            (int)(ends ? strlen(rest) : kp_width_fit(rest, strlen(rest), left)), rest, ends ? "" : cut);
 }
 
 /* Whether the name of a template's function says nothing of what it does: its arguments do. */
@@ -116,9 +120,9 @@ static int write_bare(const struct kp_long_name *n, const char *name, size_t roo
         write_signature(n, name, room, out);
         return 0;
     }
-    char *bare = is_text(n) ? strndup(name, room) : kp_trace_name(name, room);
+    char *bare = is_text(n) ? strndup(name, kp_width_fit(name, strlen(name), room)) : kp_trace_name(name, room);
     if (bare)
-        strcpy(out, bare); /* fits: not longer than the room */
+        strcpy(out, bare);
     free(bare);
     return bare ? 0 : -ENOMEM;
 }
@@ -127,18 +131,19 @@ static int write_bare(const struct kp_long_name *n, const char *name, size_t roo
  * malloc'ed; NULL without memory. */
 static char *shorten(const struct kp_long_name *n, size_t differs, size_t room, enum kp_short_form form)
 {
-    char *out = malloc(room + 1);
+    char *out = malloc(2 * strlen(n->name) + 16); /* for the function, what differs, and the cuts */
     int rc = 0;
     if (!out)
         return NULL;
-    size_t range = form == KP_SHORT_BARE || strlen(n->name) > room ? n->range : 0;
+    size_t range = form == KP_SHORT_BARE || kp_width(n->name) > room ? n->range : 0;
     size_t used = kp_range_cut(n->name, range, room / 2, out);
+    room -= kp_width_of(out, used);
     if (differs > range)
-        write_difference(n, n->name + range, differs - range, room - used, out + used);
+        write_difference(n, n->name + range, differs - range, room, out + used);
     else if (form == KP_SHORT_BARE)
-        rc = write_bare(n, n->name + range, room - used, out + used);
+        rc = write_bare(n, n->name + range, room, out + used);
     else
-        write_signature(n, n->name + range, room - used, out + used);
+        write_signature(n, n->name + range, room, out + used);
     if (!rc) {
         kp_blank_controls(out, strlen(out));
         return out;
@@ -255,12 +260,17 @@ static size_t *numbers_of(const struct kp_long_name *names, size_t n)
     return numbers;
 }
 
-/* Puts the number behind a text of at most `room` bytes. */
-static void mark(char *text, size_t number, size_t room)
+/* Puts the number behind a text, in at most `room` columns. 0 or -ENOMEM. */
+static int mark(char **text, size_t number, size_t room)
 {
-    char words[32];
-    size_t len = strlen(text), used = (size_t)snprintf(words, sizeof words, "#%zu", number);
-    strcpy(text + (len + used > room ? room - used : len), words); /* each text has all of the room */
+    char words[32], *marked;
+    size_t used = (size_t)snprintf(words, sizeof words, "#%zu", number);
+    int kept = (int)kp_width_fit(*text, strlen(*text), room - used);
+    if (asprintf(&marked, "%.*s%s", kept, *text, words) < 0)
+        return -ENOMEM;
+    free(*text);
+    *text = marked;
+    return 0;
 }
 
 /* Numbers names that look the same all the same, as they differ in places too far apart: f...#2. */
@@ -268,19 +278,19 @@ static int number_equal(const struct all *a, size_t all, char **texts)
 {
     struct entry *sorted = calloc(a->n + 1, sizeof *sorted);
     size_t *numbers = numbers_of(a->names, all);
+    int rc = sorted && numbers ? 0 : -ENOMEM;
     for (size_t i = 0; sorted && i < a->n; i++)
         sorted[i] = (struct entry){.name = a->names[i].name, .text = texts[i], .index = i};
     if (sorted && a->n)
         qsort(sorted, a->n, sizeof *sorted, by_text);
-    for (size_t first = 0, end; sorted && numbers && first < a->n; first = end) {
+    for (size_t first = 0, end; !rc && first < a->n; first = end) {
         for (end = first + 1; end < a->n && !strcmp(sorted[end].text, sorted[first].text);)
             end++;
         if (!strcmp(sorted[first].name, sorted[end - 1].name))
             continue; /* one kernel */
-        for (size_t i = first; i < end; i++)
-            mark(texts[sorted[i].index], numbers[sorted[i].index], a->room);
+        for (size_t i = first; !rc && i < end; i++)
+            rc = mark(&texts[sorted[i].index], numbers[sorted[i].index], a->room);
     }
-    int rc = sorted && numbers ? 0 : -ENOMEM;
     free(sorted);
     free(numbers);
     return rc;

@@ -21,7 +21,7 @@ struct kp_long_name {
 
 enum { KP_SHORT_ROOM_MIN = 16 };
 
-/* Shortens the first `n` of `all` names to at most `room` bytes, which are KP_SHORT_ROOM_MIN or more, and blanks
+/* Shortens the first `n` of `all` names to at most `room` columns, which are KP_SHORT_ROOM_MIN or more, and blanks
  * control characters. Where they cannot be told apart, each gets its number among all whose functions begin alike, as
  * f...#2: the same in any room, and however many of them are shown. *out receives `n` texts. 0 or -ENOMEM; free *out
  * with kp_short_names_free. */

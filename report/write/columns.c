@@ -60,9 +60,7 @@ size_t kp_columns_piece(const char *text, size_t width)
 
 size_t kp_columns_pad(const char *text, size_t len, size_t width)
 {
-    size_t columns = 0, bytes;
-    for (size_t at = 0; at < len; at += bytes)
-        columns += kp_width_of_char(text + at, len - at, &bytes);
+    size_t columns = kp_width_of(text, len);
     return columns < width ? width - columns : 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
 #include "report/model/launch_names.h"
 #include "report/write/stack.h"
 
@@ -57,7 +58,7 @@ static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
     if (l->graph_number)
         len += snprintf(place + len, sizeof place - (size_t)len, ", Graph %" PRIu32 ", Node %" PRIu32, l->graph_number,
                         l->node);
-    size_t all = 2 + strlen(kp_launch_name(l)) + strlen(shape) + 2 + (size_t)len;
+    size_t all = 2 + kp_width(kp_launch_name(l)) + strlen(shape) + 2 + (size_t)len;
     kp_launch_print(o, l);
     kp_out_print(o, ",");
     kp_out_text(o, all > kp_out_wide(o) ? "\n      " : " ", all > kp_out_wide(o) ? 7 : 1);

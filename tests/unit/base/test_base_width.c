@@ -97,6 +97,26 @@ static void text_is_measured_and_cut_by_columns(void **state)
     assert_int_equal(kp_width(out), 8);
 }
 
+/* What is drawn as an emoji takes two columns: by itself, or by the mark behind it. */
+static void emoji_take_two_columns(void **state)
+{
+    static const char rocket[] = "\xf0\x9f\x9a\x80", heart[] = "\xe2\x9d\xa4", red[] = "\xe2\x9d\xa4\xef\xb8\x8f";
+    static const char flag[] = "\xf0\x9f\x87\xa9\xf0\x9f\x87\xaa", key[] = "1\xef\xb8\x8f\xe2\x83\xa3";
+    size_t bytes;
+    (void)state;
+    assert_int_equal(kp_width(rocket), 2);
+    assert_int_equal(kp_width(heart), 1);
+    assert_int_equal(kp_width(red), 2);
+    assert_int_equal(kp_width("\xe2\x8c\x9a\xef\xb8\x8f"), 2); /* wide by itself */
+    assert_int_equal(kp_width(flag), 2);
+    assert_int_equal(kp_width(key), 2);
+    assert_int_equal(kp_width_of_char(red, strlen(red), &bytes), 2);
+    assert_int_equal(bytes, strlen(red));
+    assert_int_equal(kp_width_of_char(red, 3, &bytes), 1); /* the mark is not looked for behind the end */
+    assert_int_equal(kp_width_fit(red, strlen(red), 1), 0);
+    assert_int_equal(kp_width_of("a\xf0\x9f\x9a\x80z", 5), 3);
+}
+
 static void lines_are_broken_by_columns(void **state)
 {
     static const char *const wanted[] = {"\xe6\xa0\xb8\xe6\xa0\xb8", "\xe6\xa0\xb8", "ab", "cd"};
@@ -122,6 +142,7 @@ int main(void)
         cmocka_unit_test(characters_take_what_the_c_library_says),
         cmocka_unit_test(plain_text_is_passed_over),
         cmocka_unit_test(text_is_measured_and_cut_by_columns),
+        cmocka_unit_test(emoji_take_two_columns),
         cmocka_unit_test(lines_are_broken_by_columns),
     };
     return cmocka_run_group_tests_name("base/width", tests, NULL, NULL);

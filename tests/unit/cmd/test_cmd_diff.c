@@ -492,10 +492,13 @@ static void both_values_are_in_one_unit(void **state)
 static void what_is_no_number_differs_or_not(void **state)
 {
     (void)state;
-    struct kp_recording a = made("t,same,gone,never,unit,only"), b = made("t,same,gone,never,unit,only");
+    struct kp_recording a = made("t,wide,same,gone,never,unit,only"), b = made("t,wide,same,gone,never,unit,only");
     struct kp_result *x = add_launch(&a, "k", 1, 100), *y = add_launch(&b, "k", 1, 100);
     kp_result_set_text(x, "t", "", "none");
     kp_result_set_text(y, "t", "", "shared");
+#define WIDE "\xe6\xa0\xb8\xe5\x87\xbd\xe6\x95\xb0"
+    kp_result_set_text(x, "wide", "", WIDE); /* two columns a character; one that is too long is cut by columns */
+    kp_result_set_text(y, "wide", "", "1" WIDE WIDE WIDE WIDE WIDE);
     kp_result_set_text(x, "same", "", "s");
     kp_result_set_text(y, "same", "", "s");
     kp_result_set_real(x, "gone", "byte", 1);

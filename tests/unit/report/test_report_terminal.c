@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/terminal.h"
+#include "base/width.h"
 #include "report/judge/rules.h"
 #include "report/model/launch_names.h"
 #include "report/model/renames.h"
@@ -475,6 +476,22 @@ static void different_kernels_stay_different(void **state)
             kp_short_names_free(out, shown);
         }
     assert_true(marked > 10);
+    /* wide characters count as two, and none is cut in two */
+#define KERNEL "\xe6\xa0\xb8\xe5\x87\xbd\xe6\x95\xb0"
+    const struct kp_long_name wide[] = {{"void " KERNEL KERNEL KERNEL KERNEL "<a>(int)", 0, false},
+                                        {"void " KERNEL KERNEL KERNEL KERNEL "<b>(int)", 0, false},
+                                        {"\xf0\x9f\x9a\x80 " KERNEL KERNEL KERNEL KERNEL "/f(int)", 42, false},
+                                        {KERNEL KERNEL KERNEL KERNEL KERNEL, 0, true}};
+    for (size_t room = KP_SHORT_ROOM_MIN; room < 40; room++) {
+        assert_int_equal(kp_short_names(wide, 4, 4, room, KP_SHORT_SIGNATURE, &out), 0);
+        for (size_t i = 0; i < 4; i++) {
+            assert_in_range(kp_width(out[i]), 12, room);
+            if (i != 2 && room < 37 && strchr(out[i], ' '))
+                fail_msg("a character is cut in two: %s", out[i]);
+            assert_string_not_equal(out[i], out[(i + 1) % 4]);
+        }
+        kp_short_names_free(out, 4);
+    }
     /* equal names stay equal */
     const struct kp_long_name twice[] = {names[0], names[0], names[1]};
     assert_int_equal(kp_short_names(twice, 3, 3, 30, KP_SHORT_BARE, &out), 0);
