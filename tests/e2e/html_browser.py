@@ -153,6 +153,9 @@ def every_place(browser, path, name):
         browser.width(400)
         wide = browser.run("document.documentElement.scrollWidth")
         narrow = browser.run("[...document.querySelectorAll('table .kernel-name')].map(n => n.closest('th, td').clientWidth).filter(w => w < 140).length")
+        cut = browser.run("[...document.querySelectorAll('.bar-label')].filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.textContent).slice(0, 3)")
+        if cut:
+            fault(f"{name} {place}: labels are cut: {cut}")
         if narrow:
             fault(f"{name} {place}: {narrow} names have less than 140 pixels where there are 400")
         if wide > 400:
