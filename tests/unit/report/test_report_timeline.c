@@ -14,6 +14,7 @@
 #include "report/html/trace_json.h"
 #include "report/pages/page.h"
 #include "report/view/gaps.h"
+#include "report/view/launch_ranges.h"
 #include "report/view/timeline_rows.h"
 #include "tests/support/report_support.h"
 #include "tests/support/store_support.h"
@@ -267,6 +268,105 @@ static void only_the_longest(void **state)
     assert_true(g.devices[0].gaps[0].start_ns < g.devices[0].gaps[1].start_ns);
     kp_gaps_free(&g);
     kp_timeline_free(&t);
+}
+
+static struct kp_activity *add_by(struct kp_timeline *t, enum kp_activity_kind kind, uint32_t name, int64_t start,
+                                  int64_t end, uint64_t thread)
+{
+    struct kp_activity *a = add(t, kind, name, start, end);
+    a->thread = thread;
+    return a;
+}
+
+static void add_launch_at(struct kp_timeline *t, int64_t launched, uint64_t thread, int64_t ordinal)
+{
+    struct kp_activity *a = add_by(t, KERNEL, A, launched + 10000, launched + 10001, thread);
+    a->launched_ns = launched;
+    a->ordinal = ordinal;
+}
+
+static int count_loads, lookup_rc;
+
+static int look_up_ranges(void *arg, struct kp_timeline *out)
+{
+    (void)arg;
+    *out = (struct kp_timeline){.n = 0};
+    count_loads++;
+    if (lookup_rc)
+        return lookup_rc;
+    name_all(out);
+    add_by(out, RANGE, STEP, 100, 900, 5);
+    add_by(out, RANGE, INNER, 200, 300, 5);
+    add_by(out, RANGE, A, 210, 220, 5);
+    add_by(out, RANGE, INNER, 400, 500, 5);
+    add_by(out, RANGE, 0, 450, 460, 5); /* without a name */
+    add_by(out, RANGE, C, 0, 2000, 6);
+    add_by(out, RANGE, B, 600, 950, 5); /* ends behind what it began in */
+    const struct {
+        int64_t at;
+        uint64_t thread;
+    } launches[] = {{50, 5}, {215, 5}, {350, 5}, {455, 5}, {920, 5}, {990, 5}, {250, 6}, {250, 7}};
+    for (size_t i = 0; i < sizeof launches / sizeof *launches; i++)
+        add_launch_at(out, launches[i].at, launches[i].thread, (int64_t)i);
+    add_launch_at(out, 0, 5, 8); /* when is not known */
+    return kp_timeline_sort(out);
+}
+
+/* Launches without ranges of their own are in those of the timeline that were open on their thread, the outermost
+ * first. */
+static void launches_find_their_ranges(void **state)
+{
+    static const char *const wanted[] = {"",
+                                         "step|in\xc3\xbcner|a(float *)",
+                                         "step",
+                                         "step|in\xc3\xbcner|(no name)",
+                                         "b<int>(\"x\", \\, \n)",
+                                         "",
+                                         "a name, of some length, which text cuts(int, int)",
+                                         "",
+                                         "",
+                                         ""};
+    const struct kp_lookup lookup = {.timeline = look_up_ranges};
+    struct kp_launch_ranges r = {0};
+    struct kp_range_names found;
+    (void)state;
+    count_loads = lookup_rc = 0;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        const struct kp_launch_info l = {.ordinal = i};
+        char text[256] = "";
+        assert_int_equal(kp_launch_ranges_find(&r, &lookup, &l, &found), 0);
+        for (size_t k = 0; k < found.n; k++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", k ? "|" : "", found.at[k]);
+        assert_string_equal(text, wanted[i]);
+        free(found.at);
+    }
+    assert_int_equal(count_loads, 1);
+
+    /* its own go first */
+    char own[] = "own", other[] = "of another thread", none[] = "";
+    struct kp_nvtx_range ranges[] = {{KP_NVTX_PUSH_POP, none, own, none, none, 5},
+                                     {KP_NVTX_PUSH_POP, none, other, none, none, 6}};
+    struct kp_launch_info l = {.ordinal = 1, .nvtx = {.ranges = ranges, .n_ranges = 2, .thread = 5}};
+    assert_int_equal(kp_launch_ranges_find(&r, &lookup, &l, &found), 0);
+    assert_int_equal(found.n, 1);
+    assert_string_equal(found.at[0], "own");
+    free(found.at);
+    kp_launch_ranges_free(&r);
+
+    /* there is none, or no memory for it */
+    l.nvtx.n_ranges = 0;
+    lookup_rc = -ENOENT;
+    assert_int_equal(kp_launch_ranges_find(&r, &lookup, &l, &found), 0);
+    assert_int_equal(kp_launch_ranges_find(&r, &lookup, &l, &found), 0);
+    assert_int_equal(found.n, 0);
+    assert_int_equal(count_loads, 2);
+    kp_launch_ranges_free(&r);
+    lookup_rc = -ENOMEM;
+    assert_int_equal(kp_launch_ranges_find(&r, &lookup, &l, &found), -ENOMEM);
+    kp_launch_ranges_free(&r);
+    assert_int_equal(kp_launch_ranges_find(&r, NULL, &l, &found), 0);
+    assert_int_equal(found.n, 0);
+    kp_launch_ranges_free(&r);
 }
 
 static void rows_do_not_overlap(void **state)
@@ -611,6 +711,7 @@ int main(void)
         cmocka_unit_test(gaps_in_numbers),
         cmocka_unit_test(streams_and_kernels),
         cmocka_unit_test(only_the_longest),
+        cmocka_unit_test(launches_find_their_ranges),
         cmocka_unit_test(rows_do_not_overlap),
         IN_A_FOLDER(the_file_has_all),
         IN_A_FOLDER(links_are_stored),
