@@ -283,12 +283,13 @@ def narrow(browser, fault, path, name):
     for room, kernels, different, longest in (browser.open(path), browser.run(ROOMS))[1]:
         if different != kernels or longest > room:
             fault(f"{name}: in {room} characters {kernels} kernels have {different} names, of up to {longest}")
-    browser.width(400)
-    for place in ("/", "/timeline"):
-        browser.go(place)
-        sideways = browser.run("[...document.querySelectorAll('.table-place')].filter(n => n.scrollWidth > n.clientWidth + 1).length")
-        if sideways:
-            fault(f"{name} {place}: {sideways} tables are scrolled sideways at 400 pixels")
+    for width in (1280, 1081, 1000, 981, 900, 700, 561, 400):
+        browser.width(width)
+        for place in ("/", "/timeline"):
+            browser.go(place)
+            sideways = browser.run("[...document.querySelectorAll('.table-place')].filter(n => n.scrollWidth > n.clientWidth + 1).length")
+            if sideways:
+                fault(f"{name} {place}: {sideways} tables are scrolled sideways at {width} pixels")
     browser.go("/")
     rows = browser.run("""[...document.querySelectorAll('.kernels tbody tr')].map(r => [r.querySelector('.kernel-name').textContent,
         r.querySelector('.kernel-name').scrollHeight > r.querySelector('.kernel-name').clientHeight + 1,
