@@ -37,8 +37,7 @@ static struct {
     _Atomic(kp_record_sink *) sink;
     atomic_int buffers;
     atomic_uint_fast64_t dropped;
-    bool watching;    /* the kinds of a watch are on */
-    atomic_bool seen; /* a record of a kernel */
+    bool watching; /* the kinds of a watch are on */
 } run;
 
 static const CUpti_ActivityKind watched[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -59,15 +58,12 @@ static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *max_rec
 
 /* ---- the two receivers ---- */
 
-/* CUPTI launches a kernel of its own behind each counted range, and kprof one before the first graph. Neither is
- * activity of the program. No field of a record tells them but name and shape (seen with CUPTI 13.0 on GH100). */
+/* CUPTI launches a kernel of its own behind each counted range; it is no activity of the program. No field of a record
+ * tells it but its name and its shape (seen with CUPTI 13.0 on GH100). */
 static bool is_own(const CUpti_ActivityKernel10 *k)
 {
-    static const char *const names[] = {"WaitNs", KP_OWN_KERNEL};
-    bool own = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        own |= k->name && !strcmp(k->name, names[i]);
-    return own && k->gridX == 1 && k->gridY == 1 && k->gridZ == 1 && k->blockX == 1 && k->blockY == 1 && k->blockZ == 1;
+    return k->name && !strcmp(k->name, "WaitNs") && k->gridX == 1 && k->gridY == 1 && k->gridZ == 1 && k->blockX == 1 &&
+           k->blockY == 1 && k->blockZ == 1;
 }
 
 static void note(const CUpti_ActivityKernel10 *k)
@@ -140,8 +136,6 @@ static void hand_set(kp_record_sink *sink, const CUpti_ActivityMemset4 *m)
 static void hand_on(const CUpti_Activity *record)
 {
     kp_record_sink *sink = atomic_load(&run.sink);
-    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
-        atomic_store(&run.seen, true);
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && is_own((const CUpti_ActivityKernel10 *)record))
         return;
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
@@ -189,11 +183,6 @@ bool kp_activity_available(const struct kp_cupti *c)
 {
     return c->cuptiActivityRegisterCallbacks && c->cuptiActivityEnable && c->cuptiActivityDisable &&
            c->cuptiActivityFlushAll && c->cuptiActivityGetNextRecord;
-}
-
-bool kp_activity_has_records(void)
-{
-    return atomic_load(&run.seen);
 }
 
 int kp_activity_begin(const struct kp_cupti *c)

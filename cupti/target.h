@@ -102,8 +102,6 @@ bool kp_activity_available(const struct kp_cupti *c);
  * profiler passes, while no other user of CUPTI's activity API is in the process: it has one set of buffers. */
 int kp_activity_begin(const struct kp_cupti *c);
 int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
-/* Whether any kernel was recorded in this process, by a probe or by a watch. Any thread. */
-bool kp_activity_has_records(void);
 
 /* ---- the timeline: records of all kernels, copies and memsets ---- */
 

@@ -11,7 +11,6 @@
 #include "preload/os/guard.h"
 #include "preload/phase.h"
 #include "preload/program/context.h"
-#include "preload/window/first_record.h"
 #include "preload/window/flags.h"
 
 static struct kp_process *const process = &kp_process_now;
@@ -264,24 +263,6 @@ void kp_process_loads_images(void)
             if (process->setup.ranges || (atomic_load(&process->profiling) && kp_filter_takes_first(&process->options)))
                 make_ready();
         }
-        kp_guard--;
-        kp_gate_leave_exclusive();
-    }
-    pthread_setcancelstate(before, &before);
-}
-
-void kp_process_before_graph(const char *symbol)
-{
-    int before;
-    if (!kp_first_record_wanted(&process->setup))
-        return;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS)) {
-        kp_guard++;
-        if (kp_window_watches())
-            kp_window_close(symbol); /* as the call would do next; the replay may leave nothing to do here */
-        if (kp_process_active() && kp_first_record_wanted(&process->setup) && !atomic_load(&process->ending))
-            kp_first_record_make(&process->setup);
         kp_guard--;
         kp_gate_leave_exclusive();
     }

@@ -49,10 +49,6 @@ void kp_process_loads_images(void);
 /* Makes ready for a launch that is wanted and may follow, unless that was done. */
 void kp_process_make_ready(void);
 
-/* Has CUPTI record a kernel before the program's first graph, where launches will be asked for what a record has.
- * Called before each graph is instantiated; `symbol` is the driver's function. */
-void kp_process_before_graph(const char *symbol);
-
 /* Counts launches that ran unprofiled, for `reason`. Close a window that counts everything before making them:
  * kp_process_close_window. */
 void kp_process_skip(const char *reason, unsigned launches);

@@ -13,9 +13,6 @@ struct kp_device_record {
     const char *name;
 };
 
-/* The name of the kernel that kprof has recorded before the program's first graph; no activity of the program. */
-#define KP_OWN_KERNEL "kprof_first_record"
-
 /* Receives a record, on any thread, also on one of CUPTI's. It must not call CUDA or CUPTI. */
 typedef void kp_record_sink(const struct kp_device_record *r);
 

@@ -38,11 +38,6 @@ int kp_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t c
     return kp_activity_end(c, records, cap, n);
 }
 
-bool kp_probe_has_records(void)
-{
-    return kp_activity_has_records();
-}
-
 /* ---- the timeline ---- */
 
 bool kp_observe_available(const struct kp_cupti *c)

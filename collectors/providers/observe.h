@@ -33,8 +33,6 @@ bool kp_probe_available(const struct kp_cupti *c);
  * passes, but for a launch that is counted once, and while nobody else in the process reads activity records. */
 int kp_probe_begin(const struct kp_cupti *c);
 int kp_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
-/* Whether CUPTI has recorded any kernel in this process. Any thread. */
-bool kp_probe_has_records(void);
 
 /* ---- the timeline: records of all that runs on devices; see cupti/target.h ---- */
 

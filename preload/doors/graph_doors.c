@@ -14,12 +14,6 @@ static bool watching(void)
     return !kp_guard && kp_process_active();
 }
 
-static void enter_noted(const char *symbol)
-{
-    kp_process_before_graph(symbol);
-    kp_gate_enter_shared(symbol);
-}
-
 /* Ends all three ways to instantiate: notes the result and leaves the gate. */
 static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph)
 {
@@ -36,7 +30,7 @@ CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraph
     (void)ptsz;
     if (!watching())
         return real(exec, graph, node, log, size);
-    enter_noted("cuGraphInstantiate");
+    kp_gate_enter_shared("cuGraphInstantiate");
     kp_guard++;
     CUresult rc = real(exec, graph, node, log, size);
     kp_guard--;
@@ -49,7 +43,7 @@ CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 r
     (void)ptsz;
     if (!watching())
         return real(exec, graph, flags);
-    enter_noted("cuGraphInstantiateWithFlags");
+    kp_gate_enter_shared("cuGraphInstantiateWithFlags");
     kp_guard++;
     CUresult rc = real(exec, graph, flags);
     kp_guard--;
@@ -62,7 +56,7 @@ CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000
     (void)ptsz;
     if (!watching())
         return real(exec, graph, params);
-    enter_noted("cuGraphInstantiateWithParams");
+    kp_gate_enter_shared("cuGraphInstantiateWithParams");
     kp_guard++;
     CUresult rc = real(exec, graph, params);
     kp_guard--;

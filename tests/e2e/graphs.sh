@@ -55,19 +55,6 @@ expect "no counters: graphs" "$(graphs)" 7
 KPROF_LAUNCH_SKIP=2 KPROF_LAUNCH_COUNT=3 both "three of them" "$p"
 expect "three of them: profiled" "$(account profiled)" 3
 expect "three of them: seen" "$(account seen)" $KERNELS
-# CUPTI has no configuration in its records where a graph came before the first of them: ours comes before both.
-own() {
-    grep -c 'name=kprof_first_record$' "$tmp/kprof.log"
-}
-KPROF_LAUNCH_SKIP=3 both "graphs alone" "$p"
-expect "graphs alone: profiled" "$(account profiled)" $((KERNELS - 3))
-expect "graphs alone: configurations" "$(grep -c 'Shared Memory Configuration Size  *Kbyte  *32.77$' "$tmp/report")" $((KERNELS - 3))
-expect "graphs alone: own kernels" "$(own)" 1
-KPROF_LAUNCH_SKIP=3 KPROF_TIMELINE=on KPROF_EXPORT=$tmp/own.kprof KPROF_FORCE_OVERWRITE=yes both "graphs alone, a timeline" "$p"
-expect "graphs alone, a timeline: own kernels told" \
-    "$("$build/kprof" report --trace-json - "$tmp/own.kprof" | grep -c kprof_first_record)" 0
-KPROF_LAUNCH_SKIP=3 KPROF_METRICS=gpu__time_duration.sum both "graphs alone, durations" "$p"
-expect "graphs alone, durations: own kernels" "$(own)" 0
 KPROF_KERNEL_NAME=other both "another name" "$p"
 expect "another name: profiled" "$(account profiled)" 0
 expect "another name: seen" "$(account seen)" $KERNELS

@@ -40,18 +40,6 @@ static uint64_t begin_in_stream(uint64_t stream, uint64_t takes)
     return start;
 }
 
-/* As CUPTI 13.0: once it is in use, a graph that is instantiated before the first record takes the shared-memory
- * configuration from all records. */
-static bool in_use, recorded, blind;
-static uint64_t graphs_before;
-
-static void take_into_use(void)
-{
-    if (!in_use && fake_driver())
-        graphs_before = fake_driver()->graph_count();
-    in_use = true;
-}
-
 /* A stand-in for the driver's unpublished choice: the smallest of these that holds a block, and 32 KiB at least. */
 static uint32_t shared_config(const struct fake_launch *launch)
 {
@@ -59,11 +47,6 @@ static uint32_t shared_config(const struct fake_launch *launch)
     uint32_t need = launch->shared_bytes + launch->static_shared_bytes + 1024;
     size_t i = 0;
 
-    if (!recorded)
-        blind = fake_driver()->graph_count() > graphs_before;
-    recorded = true;
-    if (blind)
-        return 0;
     while (i + 1 < sizeof(sizes) / sizeof(sizes[0]) && sizes[i] < need)
         i++;
     return sizes[i];
@@ -153,7 +136,6 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
     need_whole(__func__);
     if (!request || !complete)
         return CUPTI_ERROR_INVALID_PARAMETER;
-    take_into_use();
     request_buffer = request;
     complete_buffer = complete;
     return CUPTI_SUCCESS;
