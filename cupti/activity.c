@@ -78,6 +78,7 @@ static void note(const CUpti_ActivityKernel10 *k)
     e->block[2] = (uint32_t)k->blockZ;
     e->dynamic_shared = (uint32_t)k->dynamicSharedMemory;
     e->registers = k->registersPerThread;
+    e->in_graph = k->graphId != 0;
 }
 
 /* Returns a phrase for a direction of a copy; A is an array of the device. */

@@ -2,6 +2,7 @@
 #ifndef KP_COLLECTORS_MODEL_LAUNCHES_H
 #define KP_COLLECTORS_MODEL_LAUNCHES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Auto range: one range a kernel, with the kernel's duration; each launch then waits for its kernel. User range: one
@@ -15,6 +16,7 @@ struct kp_executed {
     uint32_t block[3];
     uint32_t dynamic_shared; /* byte */
     uint32_t registers;      /* a thread, as launched */
+    bool in_graph;           /* a node of a graph */
 };
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "preload/program/capture.h"
 
 static const char no_memory[] = "graph of which memory had no room for a copy";
 static const char unreadable[] = "graph whose nodes could not be read";
@@ -634,29 +635,23 @@ static int try_node(void *arg, const struct kp_graph_node *node)
     struct trial *t = arg;
     if (node->kind != KP_NODE_KERNEL)
         return 0;
-    struct kp_launch l = node->launch;
-    l.stream = l.config.hStream = t->stream;
-    t->rc = l.issue(&l);
+    const struct kp_launch *l = &node->launch;
+    t->rc = kp_capture_launch(t->stream, l);
     if (t->rc != CUDA_SUCCESS)
         kp_debug(KP_DEBUG_WINDOW,
                  "node %u of a graph is not launched by itself: error %d, %u attributes, %llu byte shared",
-                 node->number, (int)t->rc, l.config.numAttrs, (unsigned long long)l.shape.dynamic_shared);
+                 node->number, (int)t->rc, l->config.numAttrs, (unsigned long long)l->shape.dynamic_shared);
     return t->rc != CUDA_SUCCESS;
 }
 
 bool kp_graph_nodes_try(const struct kp_driver *d, const struct kp_graph_nodes *g)
 {
-    struct trial t = {.rc = CUDA_ERROR_UNKNOWN};
-    CUgraph captured = NULL;
-    if (!d->cuStreamCreate || !d->cuStreamDestroy || !d->cuStreamBeginCapture || !d->cuStreamEndCapture ||
-        !d->cuGraphDestroy || d->cuStreamCreate(&t.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+    struct trial t = {.rc = CUDA_SUCCESS};
+    if (!kp_capture_begin(d, &t.stream))
         return false;
-    if (d->cuStreamBeginCapture(t.stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS) {
-        t.rc = CUDA_SUCCESS;
-        kp_graph_nodes_each(g, try_node, &t);
-        if (d->cuStreamEndCapture(t.stream, &captured) == CUDA_SUCCESS && captured)
-            d->cuGraphDestroy(captured);
-    }
-    d->cuStreamDestroy(t.stream);
+    kp_graph_nodes_each(g, try_node, &t);
+    CUgraph captured = kp_capture_end(d, t.stream);
+    if (captured)
+        d->cuGraphDestroy(captured);
     return t.rc == CUDA_SUCCESS;
 }

@@ -241,9 +241,17 @@ static struct kp_graph_nodes *read_nodes(const struct kp_driver *d, CUgraph grap
     return kp_graph_nodes_read(d, graph, &next, &facts->whole);
 }
 
+static atomic_bool any;
+
+bool kp_graph_any(void)
+{
+    return atomic_load(&any);
+}
+
 unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, bool by_node)
 {
     struct entry *e = calloc(1, sizeof(*e));
+    atomic_store(&any, true);
     if (!e)
         return 0;
     kp_graph_forget(exec);

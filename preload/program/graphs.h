@@ -44,6 +44,8 @@ bool kp_graph_runs_by_node(const struct kp_driver *d, const struct kp_graph_cont
  * twice: of enum kp_once. */
 unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, bool by_node);
 void kp_graph_forget(CUgraphExec exec);
+/* Whether the program has instantiated any graph so far. Any thread. */
+bool kp_graph_any(void);
 
 /* ---- changes, once the driver has made them ---- */
 

@@ -8,12 +8,16 @@
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
 #include "preload/os/worker.h"
+#include "preload/program/graphs.h"
 #include "preload/session/session.h"
 #include "preload/window/batch.h"
 #include "preload/window/strategy.h"
 
 static const char no_record[] = "read from an activity record, which another user of CUPTI in this process holds, or "
                                 "which this CUPTI lacks";
+static const char after_graph[] =
+    "read from an activity record, which lacks it for launches that run once, after a graph "
+    "was instantiated";
 static const char read_differed[] = "made after the program had read a value that was another one in a repetition, not "
                                     "replayed";
 static const char after_failure[] = "a kernel had failed";
@@ -49,7 +53,9 @@ static const char *why_no_config(const struct kp_window *w)
         return w->context->no_counters;
     if (w->context->dead)
         return after_failure;
-    return w->strategy->no_config ? w->strategy->no_config : no_record;
+    if (w->strategy->no_config)
+        return w->strategy->no_config;
+    return kp_graph_any() ? after_graph : no_record;
 }
 
 void kp_harvest_fill(const struct kp_window *w, const struct kp_item *i, struct kp_result *r)

@@ -1,5 +1,7 @@
 #include "preload/window/issue.h"
 
+#include "preload/program/capture.h"
+
 CUresult kp_issue_settle(struct kp_window *w)
 {
     bool wait = w->unsettled;
@@ -7,8 +9,19 @@ CUresult kp_issue_settle(struct kp_window *w)
     return wait ? w->setup->driver->cuCtxSynchronize() : CUDA_SUCCESS;
 }
 
+/* Makes the one execution that is probed, see probe.h; later ones are plain launches. */
+static CUresult issue_as_graph(struct kp_window *w, struct kp_item *i)
+{
+    bool done;
+    i->as_graph = false;
+    CUresult rc = kp_capture_run(w->setup->driver, &i->launch, &done);
+    return done ? rc : i->launch.issue(&i->launch);
+}
+
 CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks)
 {
+    if (!hooks && i->as_graph)
+        return issue_as_graph(w, i);
     if (!hooks || !i->result)
         return i->launch.issue(&i->launch);
     CUresult rc = kp_issue_settle(w);

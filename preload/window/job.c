@@ -24,11 +24,11 @@ struct kp_job kp_job_make(struct kp_window *w)
     struct kp_job j = {.wanted = launches_wanted(w, &n)};
     struct kp_executed *records = calloc(w->launches + 1, sizeof(*records));
     kp_signals_let(&before);
-    j.job = (struct kp_window_job){.mode = w->mode,
-                                   .wanted = j.wanted,
-                                   .n_launches = n,
-                                   .executed = records,
-                                   .probe = records && kp_probe_wanted(w)};
+    bool probe = records && kp_probe_wanted(w);
+    if (probe)
+        kp_probe_mark(w);
+    j.job = (struct kp_window_job){
+        .mode = w->mode, .wanted = j.wanted, .n_launches = n, .executed = records, .probe = probe};
     return j;
 }
 

@@ -50,6 +50,7 @@ struct kp_item {
     struct kp_graph graph;
     struct kp_known_function *function; /* NULL for a graph */
     struct kp_known_config config;      /* all 0 = not known */
+    bool as_graph;                      /* its next execution is that of a graph, for the probe */
     struct kp_result *result;           /* NULL: not wanted */
     struct kp_rotation_key *key;        /* what it counts for; NULL = for itself */
     size_t number;                      /* of those that count for the key */

@@ -2,6 +2,7 @@
  * No counters: runs one launch as the program makes it, and reports values that need no counter.
  */
 #include "collectors/providers/observe.h"
+#include "preload/program/graphs.h"
 #include "preload/window/issue.h"
 #include "preload/window/probe.h"
 #include "preload/window/strategy.h"
@@ -19,13 +20,13 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     return true;
 }
 
-/* Reads facts of activity records from this one execution. */
+/* Reads facts of activity records from this one execution, which stays the program's: it is no graph, see probe.h. */
 static CUresult issue(struct kp_window *w, struct kp_item *i)
 {
     const struct kp_cupti *cupti = kp_context_cupti();
     struct kp_executed record;
     size_t n = 0;
-    bool probing = i->result && kp_probe_wanted(w) && !kp_probe_begin(cupti);
+    bool probing = i->result && kp_probe_wanted(w) && !kp_graph_any() && !kp_probe_begin(cupti);
     CUresult rc = kp_issue_launch(w, i, NULL);
     if (!probing)
         return rc;

@@ -16,6 +16,7 @@
 #include "preload/window/harvest.h"
 #include "preload/window/jit.h"
 #include "preload/window/job.h"
+#include "preload/window/probe.h"
 #include "preload/window/replaying.h"
 #include "preload/window/strategy.h"
 #include "preload/window/variant.h"
@@ -162,7 +163,7 @@ static void evaluate(struct series *s, struct kp_result *r, struct kp_window_out
 static void learn(struct series *s, const struct kp_window_job *job)
 {
     const struct kp_launch *l = &s->item->launch;
-    if (job->n_executed && job->executed[0].shared_config_size)
+    if (job->n_executed && kp_probe_tells(&job->executed[0]))
         s->item->config = (struct kp_known_config){.threads = l->shape.block[0] * l->shape.block[1] * l->shape.block[2],
                                                    .dynamic_shared = l->shape.dynamic_shared,
                                                    .shared_config = job->executed[0].shared_config_size,
@@ -178,6 +179,8 @@ static void count(struct series *s, struct kp_result *r, const char *name)
     struct kp_job j = kp_one_by_one.job(w);
     j.job.probe = w->setup->configs && j.job.executed && kp_context_may_probe();
     s->item->config = (struct kp_known_config){0};
+    if (j.job.probe)
+        kp_probe_mark_one(s->item);
     kp_replay_passes(w, &kp_one_by_one, &j, &out);
     learn(s, &j.job);
     s->item->function->waits = waits; /* the program's own launch did end */

@@ -15,9 +15,9 @@ rows() { # NODE GRID
     grep -c "^ *increment ($2, 1, 1)x(32, 1, 1), .*, Graph 1, Node $1\$" "$tmp/report"
 }
 
-# Graph launches that reached the driver.
+# Graph launches that reached the driver; those of one node are ours, which a record tells the configuration of.
 graphs() {
-    grep -c '^graph ' "$tmp/kprof.log"
+    grep '^graph ' "$tmp/kprof.log" | grep -vc ' nodes=1 '
 }
 
 by_node() { # NAME
@@ -55,6 +55,24 @@ expect "no counters: graphs" "$(graphs)" 7
 KPROF_LAUNCH_SKIP=2 KPROF_LAUNCH_COUNT=3 both "three of them" "$p"
 expect "three of them: profiled" "$(account profiled)" 3
 expect "three of them: seen" "$(account seen)" $KERNELS
+# CUPTI's records of plain launches have the configuration of another one, once a graph was instantiated.
+configs() {
+    echo $(sed -n 's/^ *Shared Memory Configuration Size  *//p' "$tmp/report" | sed 's/Kbyte *//')
+}
+# Launches of the driver in graphs, of which the program makes one.
+in_graphs() {
+    grep -c '^launch .* api=cuGraphLaunch' "$tmp/kprof.log"
+}
+KPROF_METRICS=gpu__time_duration.sum both "no configurations" "$programs/p_configs"
+few=$(in_graphs)
+both "configurations" "$programs/p_configs"
+expect "configurations" "$(configs)" "32.77 65.54 65.54 65.54 32.77"
+expect "configurations: launches in graphs" "$(in_graphs)" $((few + 1)) # the plain launches share its configuration
+KPROF_LAUNCH_SKIP=1 both "configurations, the first skipped" "$programs/p_configs"
+expect "configurations, the first skipped" "$(configs)" "65.54 65.54 65.54 32.77"
+FAKE_FAIL=cuptiDeviceGetChipName:35 both "configurations of launches that run once" "$programs/p_configs"
+expect "configurations of launches that run once" "$(configs)" "32.77 (!) n/a (!) n/a (!) n/a 32.77"
+expect "configurations of launches that run once: why" "$(grep -c 'after a graph was instantiated' "$tmp/report")" 3
 KPROF_KERNEL_NAME=other both "another name" "$p"
 expect "another name: profiled" "$(account profiled)" 0
 expect "another name: seen" "$(account seen)" $KERNELS

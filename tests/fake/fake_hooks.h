@@ -113,6 +113,8 @@ struct fake_cuda_api {
 
     /* `fn` is called for each copy and memset, under the driver's lock; NULL removes it. */
     void (*set_transfer_hook)(fake_transfer_fn fn);
+
+    uint64_t (*graph_count)(void); /* graphs instantiated so far */
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

@@ -377,6 +377,15 @@ CUresult cuGraphDestroy(CUgraph handle)
     return CUDA_SUCCESS;
 }
 
+static uint64_t graphs_instantiated;
+
+static uint64_t graph_count(void)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    return graphs_instantiated;
+}
+
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned long long flags)
 {
     struct exec *exec;
@@ -386,6 +395,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned 
     exec = make(sizeof(*exec), KIND_EXEC, NULL);
     exec->graph = copy_graph(graph);
     exec->flags = flags;
+    graphs_instantiated++;
     *out = (CUgraphExec)exec;
     return CUDA_SUCCESS;
 }

@@ -584,7 +584,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         api_context_current,    api_context_id,     api_context_device,  api_context_sticky,
         api_context_capturing,  api_stream_ordinal, api_each_allocation, api_chip_name,
         api_initialised,        api_lock,           api_unlock,          api_one_at_a_time,
-        set_module_hook,        set_transfer_hook,
+        set_module_hook,        set_transfer_hook,  graph_count,
     };
 
     return &api;

@@ -40,6 +40,16 @@ static uint64_t begin_in_stream(uint64_t stream, uint64_t takes)
     return start;
 }
 
+static bool in_use;
+static uint64_t graphs_before;
+
+static void take_into_use(void)
+{
+    if (!in_use && fake_driver())
+        graphs_before = fake_driver()->graph_count();
+    in_use = true;
+}
+
 /* A stand-in for the driver's unpublished choice: the smallest of these that holds a block, and 32 KiB at least. */
 static uint32_t shared_config(const struct fake_launch *launch)
 {
@@ -50,6 +60,19 @@ static uint32_t shared_config(const struct fake_launch *launch)
     while (i + 1 < sizeof(sizes) / sizeof(sizes[0]) && sizes[i] < need)
         i++;
     return sizes[i];
+}
+
+/* As CUPTI 13.0: once it is in use and a graph was instantiated, plain launches are given what the last one before that
+ * was recorded with, or 0. */
+static uint32_t recorded_config(const struct fake_launch *launch)
+{
+    static uint32_t last;
+
+    if (launch->from_graph)
+        return shared_config(launch);
+    if (fake_driver()->graph_count() == graphs_before)
+        last = shared_config(launch);
+    return last;
 }
 
 static union noted *new_record(CUpti_ActivityKind kind)
@@ -80,7 +103,7 @@ static void note_activity(const struct fake_launch *launch)
     k->blockX = launch->block[0], k->blockY = launch->block[1], k->blockZ = launch->block[2];
     k->staticSharedMemory = launch->static_shared_bytes;
     k->dynamicSharedMemory = launch->shared_bytes;
-    k->sharedMemoryExecuted = shared_config(launch);
+    k->sharedMemoryExecuted = recorded_config(launch);
     k->contextId = (uint32_t)launch->ctx_id;
     k->deviceId = (uint32_t)fake_driver()->context_device(launch->ctx);
     k->streamId = (uint32_t)launch->stream_id;
@@ -136,6 +159,7 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
     need_whole(__func__);
     if (!request || !complete)
         return CUPTI_ERROR_INVALID_PARAMETER;
+    take_into_use();
     request_buffer = request;
     complete_buffer = complete;
     return CUPTI_SUCCESS;

@@ -251,6 +251,7 @@ CUptiResult cuptiRegisterComputeCrcCallback(CUpti_ComputeCrcCallbackFunc fn)
         return CUPTI_ERROR_INVALID_PARAMETER;
     if (!fake_driver())
         return CUPTI_ERROR_UNKNOWN;
+    take_into_use();
     compute_crc = fn;
     fake_driver()->set_module_hook(on_module, NULL);
     return CUPTI_SUCCESS;
