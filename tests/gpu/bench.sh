@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # What profiling costs, kprof beside ncu in the same run: prints one table for RESULTS.md. Needs what run.sh needs.
 #   tests/gpu/bench.sh [OUT] [GROUP...]     OUT: where the table (bench.md) and the details (bench.log) go (default
-#   build/gpu); GROUP: launches passes sync one quick unselected resnet scaler pinned footprint (default: all of them)
+#   build/gpu); GROUP: launches passes sync one quick unselected threads resnet scaler pinned footprint (default: all of them)
 export LC_ALL=C # numbers with a point
 . "$(dirname "$0")/gpu.inc"
-groups=${*:-launches passes sync one quick unselected resnet scaler pinned footprint}
+groups=${*:-launches passes sync one quick unselected threads resnet scaler pinned footprint}
 log=$out/bench.log
 : >"$log"
 bench=$work/bench_launches
@@ -258,6 +258,23 @@ unselected() {
         "0.3 us above native: $(calc %s "(\$1 <= 0.3) ? \"met\" : \"**missed**\"" "$above")"
 }
 
+# Whole processes: what a user waits for.
+threads() {
+    local case bench=$work/threads plain
+    nvcc -O2 -arch="$arch" -o "$bench" "$here/threads.cu" || return
+    for case in KPROF_KERNEL_NAME=nomatch KPROF_SET=quick KPROF_SET=basic; do
+        vars=("$case")
+        native threads "$bench" 64 20
+        plain=$native_wall
+        native threads "$bench" 64 20
+        kprof threads "$bench" 64 20
+        plain=$(least "$plain" "$native_wall")
+        row "64 threads, 20 launches each, $case, whole process" "$plain s" - "$kprof_wall s" \
+            "$(calc %.1f "\$1 / \$2" "$kprof_wall" "$plain") times plain" - \
+            "10 times plain: $(calc %s "(\$1 <= 10 * \$2) ? \"met\" : \"**missed**\"" "$kprof_wall" "$plain")"
+    done
+}
+
 trained() { # NAME CASE MUST OPTION...
     local case=$2 must=$3 command=(python3 "$here/bench_resnet.py" "${@:4}") first total
     opts=("${basic[@]}" -s 500) vars=(KPROF_SET=basic) limit=200
@@ -309,7 +326,7 @@ footprint() {
 
 for group in $groups; do
     case $group in
-    launches | passes | sync | one | quick | unselected | resnet | scaler | pinned | footprint)
+    launches | passes | sync | one | quick | unselected | threads | resnet | scaler | pinned | footprint)
         started=$(now)
         $group
         echo "group $group: $(since "$started") s" | tee -a "$log" >&2
