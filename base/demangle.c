@@ -1244,31 +1244,60 @@ static char *demangle(const char *mangled, bool signature, bool names_only, int 
     return d.text;
 }
 
-char *kp_demangle(const char *mangled)
+/* nvcc makes `static` kernels, and those of unnamed namespaces, unique by a prefix, where code is linked on the device:
+ * `__nv_static_21__1e1ceecd_4_a_cu_main__Z4initPi`. The number is the length of the part that names the source file.
+ * Returns the name behind the prefix, or the symbol where it has none. */
+static const char *behind_static_prefix(const char *symbol)
 {
-    int err;
-    char *text = demangle(mangled, true, false, &err);
-    return text || err == -ENOMEM ? text : strdup(mangled);
+    static const char prefix[] = "__nv_static_";
+    size_t n = 0;
+    if (!starts(symbol, prefix)) {
+        return symbol;
+    }
+    const char *s = symbol + strlen(prefix);
+    for (; is_digit(*s) && n < TEXT_MAX; s++) {
+        n = n * 10 + (size_t)(*s - '0');
+    }
+    if (!n || *s != '_' || strnlen(s + 1, n + 2) < n + 2 || s[1 + n] != '_') {
+        return symbol;
+    }
+    return s + 1 + n + 1;
 }
 
-char *kp_demangle_function(const char *mangled)
+/* Returns a copy of what stands for a symbol whose name has no other text. */
+static char *as_it_is(const char *symbol, const char *name)
+{
+    return strdup(starts(name, "_Z") ? symbol : name);
+}
+
+char *kp_demangle(const char *symbol)
 {
     int err;
+    const char *mangled = behind_static_prefix(symbol);
+    char *text = demangle(mangled, true, false, &err);
+    return text || err == -ENOMEM ? text : as_it_is(symbol, mangled);
+}
+
+char *kp_demangle_function(const char *symbol)
+{
+    int err;
+    const char *mangled = behind_static_prefix(symbol);
     size_t length = strcspn(mangled, ".");
     bool is_part =
         !strncmp(mangled, "_Z", 2) && mangled[length]; /* `.cold` and the like: parts that the compiler split off */
     char *whole = is_part ? strndup(mangled, length) : strdup(mangled);
     char *text = whole ? demangle(whole, false, true, &err) : NULL;
     free(whole);
-    return text ? text : strdup(mangled);
+    return text ? text : as_it_is(symbol, mangled);
 }
 
-char *kp_demangle_base(const char *mangled)
+char *kp_demangle_base(const char *symbol)
 {
     int err;
+    const char *mangled = behind_static_prefix(symbol);
     char *text = demangle(mangled, false, false, &err);
     if (!text) {
-        return err == -ENOMEM ? NULL : strdup(mangled);
+        return err == -ENOMEM ? NULL : as_it_is(symbol, mangled);
     }
     size_t start, length;
     last_component(text, strlen(text), &start, &length);

@@ -8,6 +8,9 @@ one_thread
 mixed="$programs/p_window mixed 2"
 # p_many 4: four rounds of increment (stream 13), append (13), increment (14).
 many="$programs/p_many 4"
+# A kernel that its file has for itself, as nvcc names it, behind three launches of others.
+own=__nv_static_21__1e1ceecd_4_a_cu_main__Z10static_addPii
+static="$programs/p_series $own"
 # p_threads: four threads with a stream each, spread over two devices; six times increment (grid 1) and atomic_count.
 threads="$programs/p_threads"
 
@@ -44,6 +47,10 @@ by_name() {
     KPROF_KERNEL_NAME=_Z12axpy_inplacePKfPffi KPROF_KERNEL_NAME_BASE=mangled chosen "mangled" 3 "$programs/p_direct"
     KPROF_KERNEL_NAME='regex:^void tests::' KPROF_KERNEL_NAME_BASE=demangled chosen "demangled" 2 "$programs/p_direct"
     KPROF_KERNEL_NAME='regex:^void tests::' chosen "function" 0 "$programs/p_direct"
+    KPROF_KERNEL_NAME=static_add chosen "function of a static kernel" 1 $static
+    KPROF_KERNEL_NAME='static_add(int *, int)' KPROF_KERNEL_NAME_BASE=demangled chosen "demangled, of a static kernel" 1 $static
+    grep -q '^  static_add(int \*, int) (4, 1, 1)x(128, 1, 1), ' "$tmp/report" || { fail "name of a static kernel"; show; }
+    KPROF_KERNEL_NAME=$own KPROF_KERNEL_NAME_BASE=mangled chosen "mangled, of a static kernel" 1 $static
     KPROF_KERNEL_NAME=none KPROF_KERNEL_NAME_BASE=demangled chosen "no such name" 0 "$programs/p_direct"
     says "no such name" "change KPROF_KERNEL_NAME"
     says "no such name" "seen: axpy_inplace(const float *, float *, float, int) (3)"
@@ -165,6 +172,7 @@ by_process() {
 # A report of all launches chooses those that a run would have profiled.
 in_reports() {
     KPROF_EXPORT=$tmp/many.kprof both "all launches" $many
+    KPROF_EXPORT=$tmp/static.kprof both "all launches and a static kernel's" $static
     KPROF_EXPORT=$tmp/direct.kprof both "all launches of other names" "$programs/p_direct"
     KPROF_EXPORT=$tmp/ranges.kprof KPROF_NVTX=on both "all launches with ranges" "$programs/p_nvtx"
     KPROF_EXPORT=$tmp/graphs.kprof KPROF_GRAPH_PROFILING=graph both "all launches and graphs" "$programs/p_window" graphs
@@ -183,6 +191,8 @@ in_reports() {
 many KPROF_KERNEL_ID ::append:2 $many
 many KPROF_KERNEL_ID :13::1 $many
 direct KPROF_KERNEL_NAME _Z12axpy_inplacePKfPffi $programs/p_direct
+static KPROF_KERNEL_NAME static_add $static
+static KPROF_KERNEL_ID ::static_add: $static
 ranges KPROF_NVTX_INCLUDE forward/ $programs/p_nvtx
 ranges KPROF_NVTX_EXCLUDE forward/ $programs/p_nvtx
 devices KPROF_DEVICES 1 $threads

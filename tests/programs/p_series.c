@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     print_settings(append);
     print_settings(increment);
     if (argc > 1) {
-        char code[64];
+        char code[128];
         snprintf(code, sizeof(code), "FAKEMOD %s", argv[1]);
         MUST(cuModuleLoadData(&module, code));
         MUST(cuModuleGetFunction(&last, module, argv[1]));

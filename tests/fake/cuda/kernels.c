@@ -246,6 +246,7 @@ static const struct kernel_code kernel_codes[] = {
     CODE("increment", run_increment, 16, 0, 2, POINTER, NUMBER),
     CODE("_Z9incrementPii", run_increment, 16, 0, 2, POINTER, NUMBER),
     CODE("_ZN5tests9incrementIiLi4EEEvPT_i", run_increment, 40, 4096, 2, POINTER, NUMBER),
+    CODE("__nv_static_21__1e1ceecd_4_a_cu_main__Z10static_addPii", run_increment, 16, 0, 2, POINTER, NUMBER),
     CODE("atomic_count", run_atomic_count, 22, 0, 1, POINTER),
     CODE("append", run_append, 32, 0, 4, POINTER, POINTER, NUMBER, NUMBER),
     CODE("scale_struct", run_scale_struct, 28, 0, 1, sizeof(struct scale_args), 8),

@@ -423,6 +423,14 @@ static const struct row rows[] = {
     {ASSUMED, "_ZN1AL1fEi", "A::f(int)"},
     {ASSUMED, "_ZL1fIZ1gvEs_0EvT_", "void f<g()::[string literal]>(T1)"},
     {ASSUMED, "_ZN1AIiE4funcIfEEvT_", "void A<int>::func<float>(T1)"},
+    {NCU, "__nv_static_30__cdf23630_9_jacobi_cu_3dc991e0__Z12JacobiMethodPKfPKdfPdS3_S3_",
+     "JacobiMethod(const float *, const double *, float, double *, double *, double *)"},
+    {ASSUMED, "__nv_static_21__1e1ceecd_4_a_cu_main__ZN2ns7inner_tIfLi3EEEvPT_",
+     "void ns::inner_t<float, (int)3>(T1 *)"},
+    {ASSUMED, "__nv_static_21__1e1ceecd_4_a_cu_main__ZN32_GLOBAL__N__1e1ceecd_4_a_cu_main4of_sINS_1SEEEvT_Pi",
+     "void <unnamed>::of_s<<unnamed>::S>(T1, int *)"},
+    {ASSUMED, "__nv_static_31__a618e7fd_13___n___code_cu_main__Z4usevPi", "usev(int *)"},
+    {ASSUMED, "__nv_static_21__1e1ceecd_4_a_cu_main_dev_v", "dev_v"},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -444,6 +452,20 @@ static const struct {
     {"saxpy", "saxpy"},
     {"triton_poi_fused_add_0", "triton_poi_fused_add_0"},
     {"_Znot_a_name", "_Znot_a_name"},
+    {"__nv_static_30__cdf23630_9_jacobi_cu_3dc991e0__Z12JacobiMethodPKfPKdfPdS3_S3_", "JacobiMethod"},
+    {"__nv_static_21__1e1ceecd_4_a_cu_main__ZN32_GLOBAL__N__1e1ceecd_4_a_cu_main6anon_tIfEEvPT_", "anon_t"},
+    {"__nv_static_21__1e1ceecd_4_a_cu_main_dev_v", "dev_v"},
+};
+
+/* As call stacks show them. */
+static const struct {
+    const char *mangled, *function;
+} functions[] = {
+    {"_ZN2ns7inner_tIfLi3EEEvPT_", "ns::inner_t"},
+    {"_Z4usevPi.cold", "usev"},
+    {"__nv_static_21__1e1ceecd_4_a_cu_main__ZN2ns7inner_tIfLi3EEEvPT_", "ns::inner_t"},
+    {"__nv_static_21__1e1ceecd_4_a_cu_main__Z4usevPi.cold", "usev"},
+    {"__nv_static_21__1e1ceecd_4_a_cu_main_dev_v", "dev_v"},
 };
 
 /* Names that are no C++ names, or hold what the demangler does not know, stay as they are. */
@@ -475,6 +497,23 @@ static const char *const unchanged[] = {
     "_Z1fKDoi",
     "_ZTV1A",
     "_Z1fv.kd",
+    "__nv_static_",
+    "__nv_static_1",
+    "__nv_static_1_",
+    "__nv_static_1_a",
+    "__nv_static_1_a_",
+    "__nv_static_0__f",
+    "__nv_static__a_f",
+    "__nv_static_a_f",
+    "__nv_static_-1_a_f",
+    "__nv_static_2_a_f",
+    "__nv_static_9_a_file_f",
+    "__nv_static_99999999999999999999999_a_f",
+    "__nv_static_18446744073709551615_a_f",
+    "__nv_static_18446744073709551617_a_f",
+    "__nv_static_1_a__Z1",
+    "__nv_static_30__cdf23630_9_jacobi_cu_3dc991e0__Z12Jacobi",
+    "__nv_static_29__cdf23630_9_jacobi_cu_3dc991e0__Z12JacobiMethodPKf",
 };
 
 static void check(const char *mangled, const char *expected, char *(*demangle)(const char *))
@@ -501,12 +540,23 @@ static void test_base_names(void **state)
     }
 }
 
+static void test_functions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(functions); i++) {
+        check(functions[i].mangled, functions[i].function, kp_demangle_function);
+    }
+}
+
 static void test_unchanged(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(unchanged); i++) {
         check(unchanged[i], unchanged[i], kp_demangle);
         check(unchanged[i], unchanged[i], kp_demangle_base);
+        if (!strchr(unchanged[i], '.')) { /* what follows a dot is left out */
+            check(unchanged[i], unchanged[i], kp_demangle_function);
+        }
     }
 }
 
@@ -698,10 +748,10 @@ static int set_alarm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),    cmocka_unit_test(test_base_names),    cmocka_unit_test(test_unchanged),
-        cmocka_unit_test(test_too_deep), cmocka_unit_test(test_deep_but_fine), cmocka_unit_test(test_exponential),
-        cmocka_unit_test(test_stack),    cmocka_unit_test(test_deep_but_fine), cmocka_unit_test(test_exponential),
-        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_table),       cmocka_unit_test(test_base_names), cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_unchanged),   cmocka_unit_test(test_too_deep),   cmocka_unit_test(test_deep_but_fine),
+        cmocka_unit_test(test_exponential), cmocka_unit_test(test_stack),      cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_mutations),
     };
     return cmocka_run_group_tests(tests, set_alarm, NULL);
 }

@@ -241,6 +241,7 @@ static void what_waits_outside_is_known_by_name(void **state)
     assert_true(kp_filter_waits_outside("_Z20ncclKernel_AllReducev"));
     assert_true(kp_filter_waits_outside("nvshmemi_barrier"));
     assert_false(kp_filter_waits_outside("my_ncclKernel"));
+    assert_true(kp_filter_waits_outside("__nv_static_7_nccl_cu__Z20ncclKernel_AllReducev"));
     assert_true(
         kp_filter_waits_outside("_ZN15stream_executor3gpu12_GLOBAL__N_111DelayKernelEPVNS0_17GpuSemaphoreStateES1_"));
     assert_false(kp_filter_waits_outside("_Z11DelayKernelPi"));
