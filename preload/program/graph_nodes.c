@@ -9,6 +9,7 @@
 
 static const char no_memory[] = "graph of which memory had no room for a copy";
 static const char unreadable[] = "graph whose nodes could not be read";
+const char kp_graph_not_by_node[] = "graph with nodes that cannot be issued by themselves";
 
 /* ---- kernels ---- */
 
@@ -287,6 +288,19 @@ static const struct reader {
     {CU_GRAPH_NODE_TYPE_EMPTY, KP_NODE_EMPTY, read_empty},
 };
 
+static const struct reader *reader_of(CUgraphNodeType type)
+{
+    for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++)
+        if (readers[i].type == type)
+            return &readers[i];
+    return NULL;
+}
+
+bool kp_graph_goes_by_node(CUgraphNodeType type)
+{
+    return type == CU_GRAPH_NODE_TYPE_GRAPH || reader_of(type);
+}
+
 static const char *read_node(const struct kp_driver *d, CUgraphNode handle, uint32_t *next, struct kp_graph_node *out)
 {
     CUgraphNodeType type;
@@ -306,13 +320,11 @@ static const char *read_node(const struct kp_driver *d, CUgraphNode handle, uint
         out->kind = KP_NODE_CHILD;
         out->child = nodes;
     } else {
-        size_t i = 0;
-        while (i < sizeof(readers) / sizeof(*readers) && readers[i].type != type)
-            i++;
-        if (i == sizeof(readers) / sizeof(*readers))
-            return "graph with nodes that cannot be issued by themselves";
-        why = readers[i].read(d, handle, out);
-        out->kind = why ? KP_NODE_EMPTY : readers[i].kind;
+        const struct reader *r = reader_of(type);
+        if (!r)
+            return kp_graph_not_by_node;
+        why = r->read(d, handle, out);
+        out->kind = why ? KP_NODE_EMPTY : r->kind;
     }
     out->handle = handle;
     out->number = number;

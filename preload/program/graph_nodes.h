@@ -44,6 +44,12 @@ struct kp_graph_nodes {
     bool calls_host; /* it has a host function */
 };
 
+/* Whether nodes of the type can be issued by themselves, as far as the type tells. */
+bool kp_graph_goes_by_node(CUgraphNodeType type);
+
+/* Why a graph with nodes of another type cannot be read. */
+extern const char kp_graph_not_by_node[];
+
 /* Reads the nodes of `graph`, which get numbers from *next on. NULL with *why (static text) where they cannot be issued
  * one by one. */
 struct kp_graph_nodes *kp_graph_nodes_read(const struct kp_driver *d, CUgraph graph, uint32_t *next, const char **why);

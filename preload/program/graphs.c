@@ -19,29 +19,6 @@ static struct entry *entries;
 static uint32_t instantiated;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_GRAPHS];
 
-/* How a node type counts, and whether it may run again. Types without a row come from a later driver: not replayed. */
-static const struct node_rule {
-    CUgraphNodeType type;
-    enum { KERNEL, COPY, SET, CHILD, OTHER } kind;
-    const char *obstacle;
-    bool waits;
-} rules[] = {
-    {CU_GRAPH_NODE_TYPE_KERNEL, KERNEL, NULL, false},
-    {CU_GRAPH_NODE_TYPE_MEMCPY, COPY, NULL, false},
-    {CU_GRAPH_NODE_TYPE_MEMSET, SET, NULL, false},
-    {CU_GRAPH_NODE_TYPE_GRAPH, CHILD, NULL, false},
-    {CU_GRAPH_NODE_TYPE_EMPTY, OTHER, NULL, false},
-    {CU_GRAPH_NODE_TYPE_EVENT_RECORD, OTHER, NULL, false},
-    {CU_GRAPH_NODE_TYPE_WAIT_EVENT, OTHER, NULL, false},
-    {CU_GRAPH_NODE_TYPE_HOST, OTHER, "graph with a host function, not replayed", true},
-    {CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL, OTHER, "graph that signals an external semaphore, not replayed", false},
-    {CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT, OTHER, "graph that waits for an external semaphore, not replayed", true},
-    {CU_GRAPH_NODE_TYPE_MEM_ALLOC, OTHER, "graph that allocates memory, not replayed", false},
-    {CU_GRAPH_NODE_TYPE_MEM_FREE, OTHER, "graph that frees memory, not replayed", false},
-    {CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, OTHER, "graph that waits for memory values, not replayed", true},
-    {CU_GRAPH_NODE_TYPE_CONDITIONAL, OTHER, "graph with conditional nodes, not replayed", false},
-};
-
 static const char copies_to_host[] = "graph that copies to host memory, not replayed";
 
 static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out);
@@ -114,28 +91,19 @@ static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_gr
 {
     CUgraphNodeType type;
     CUgraph child;
-    const struct node_rule *rule = NULL;
+    unsigned row = KP_GRAPH_KINDS - 1;
     if (d->cuGraphNodeGetType(node, &type) == CUDA_SUCCESS)
-        for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
-            if (rules[i].type == type)
-                rule = &rules[i];
-    if (!rule) {
-        out->others++;
-        out->obstacle = "graph with nodes of an unknown type, not replayed";
-        return;
-    }
-    out->kernels += rule->kind == KERNEL;
-    out->copies += rule->kind == COPY;
-    out->sets += rule->kind == SET;
-    out->others += rule->kind == OTHER;
-    if (rule->obstacle)
-        out->obstacle = rule->obstacle;
-    out->waits |= rule->waits;
-    if (rule->kind == COPY)
+        row = kp_graph_kind_of(type);
+    const struct kp_graph_kind *kind = &kp_graph_kinds[row];
+    out->nodes[row]++;
+    if (kind->obstacle)
+        out->obstacle = kind->obstacle;
+    out->waits |= kind->waits;
+    if (kind->type == CU_GRAPH_NODE_TYPE_MEMCPY)
         study_copy_node(d, node, out);
-    if (rule->kind == KERNEL)
+    if (kind->type == CU_GRAPH_NODE_TYPE_KERNEL)
         study_kernel_node(d, node, out);
-    if (rule->kind == CHILD && d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
+    if (kind->type == CU_GRAPH_NODE_TYPE_GRAPH && d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
         study(d, child, out);
 }
 
@@ -235,10 +203,52 @@ bool kp_graph_find(CUgraphExec exec, struct kp_graph *out)
 
 /* ---- noting ---- */
 
+/* Texts that graphs refer to for as long as the process runs: few, as they tell kinds of nodes. */
+struct blame {
+    char *text;
+    struct blame *next;
+};
+
+static struct blame *blames;
+
+/* Returns the kept twin of a text, which it takes over; NULL without memory. */
+static const char *keep(char *text)
+{
+    struct blame *fresh = text ? calloc(1, sizeof(*fresh)) : NULL;
+    kp_lock_take(lock, KP_FOREVER);
+    struct blame *b = fresh ? blames : NULL;
+    while (b && strcmp(b->text, text))
+        b = b->next;
+    if (fresh && !b) {
+        *fresh = (struct blame){text, blames};
+        b = blames = fresh;
+        fresh = NULL;
+        text = NULL;
+    }
+    kp_lock_give(lock);
+    free(fresh);
+    free(text);
+    return b ? b->text : NULL;
+}
+
+/* Names the kinds of nodes that keep a graph in one piece. */
+static const char *blame(const struct kp_graph *facts)
+{
+    bool kinds[KP_GRAPH_KINDS] = {false};
+    for (unsigned i = 0; i < KP_GRAPH_KINDS; i++)
+        kinds[i] = facts->nodes[i] && !kp_graph_goes_by_node(kp_graph_kinds[i].type);
+    const char *text = keep(kp_graph_blame(kinds));
+    return text ? text : kp_graph_not_by_node;
+}
+
+/* Reads the nodes of a graph whose facts have been studied. */
 static struct kp_graph_nodes *read_nodes(const struct kp_driver *d, CUgraph graph, struct kp_graph *facts)
 {
     uint32_t next = 0;
-    return kp_graph_nodes_read(d, graph, &next, &facts->whole);
+    struct kp_graph_nodes *nodes = kp_graph_nodes_read(d, graph, &next, &facts->whole);
+    if (facts->whole == kp_graph_not_by_node)
+        facts->whole = blame(facts);
+    return nodes;
 }
 
 static atomic_bool any;

@@ -10,13 +10,14 @@
 #include <stdbool.h>
 
 #include "collectors/facts/driver.h"
+#include "preload/program/graph_kinds.h"
 #include "preload/program/graph_nodes.h"
 
 struct kp_graph {
-    unsigned kernels, copies, sets, others; /* nodes, those of child graphs included */
-    const char *obstacle;                   /* why the graph must not be replayed; NULL when it may */
-    bool reads_host;                        /* copies from host memory, read when the graph runs */
-    unsigned once;                          /* of enum kp_once: why its kernels must not run twice */
+    unsigned nodes[KP_GRAPH_KINDS]; /* of each kind, those of child graphs included */
+    const char *obstacle;           /* why the graph must not be replayed; NULL when it may */
+    bool reads_host;                /* copies from host memory, read when the graph runs */
+    unsigned once;                  /* of enum kp_once: why its kernels must not run twice */
     const char *whole; /* why its nodes cannot be issued one by one; NULL when they may, or that was not asked for */
     bool outside;      /* a kernel of it waits for other processes or devices, by its name */
     bool waits;        /* for something outside: its launch must not wait for its end */

@@ -42,16 +42,6 @@ static void free_item(struct kp_item *i)
 
 /* ---- launches ---- */
 
-static char *describe_graph(const struct kp_graph *g)
-{
-    char *text = NULL;
-    return asprintf(&text, "CUDA graph of %u kernel%s, %u cop%s, %u memset%s, %u other node%s", g->kernels,
-                    g->kernels == 1 ? "" : "s", g->copies, g->copies == 1 ? "y" : "ies", g->sets,
-                    g->sets == 1 ? "" : "s", g->others, g->others == 1 ? "" : "s") < 0
-               ? NULL
-               : text;
-}
-
 /* Names the function that the program passed to the runtime, if the driver cannot name the kernel. */
 static char *fallback_name(const struct kp_launch *l)
 {
@@ -81,7 +71,7 @@ static void fill_header(const struct kp_window *w, struct kp_item *item)
     i->kind = item->function ? KP_WORKLOAD_KERNEL : KP_WORKLOAD_GRAPH;
     i->mangled = kp_strdup(mangled);
     if (!item->function)
-        i->demangled = describe_graph(&item->graph);
+        i->demangled = kp_graph_describe(item->graph.nodes);
     else
         i->demangled = *mangled ? kp_strdup(item->function->demangled) : fallback_name(l);
     memcpy(i->grid, l->shape.grid, sizeof(i->grid));

@@ -80,7 +80,7 @@ expect "another name: seen" "$(account seen)" $KERNELS
 # As wholes.
 KPROF_GRAPH_PROFILING=graph both "as wholes" "$p"
 expect "as wholes: profiled" "$(account profiled)" 10
-expect "as wholes: rows" "$(grep -c '^ *CUDA graph of 3 kernels, 1 copy, 1 memset, 1 other node,' "$tmp/report")" 7
+expect "as wholes: rows" "$(grep -c '^ *CUDA graph of 3 kernels, 1 copy, 1 memset, 1 event record,' "$tmp/report")" 7
 
 # Copies from the host and back, and a host function at the end; the program goes on from what it reads.
 saves() {
@@ -116,5 +116,9 @@ expect "by the host, counted: graphs" "$(graphs)" 0
 # A graph that cannot be taken apart is not told by its kernels where these are chosen by name.
 KPROF_KERNEL_NAME=increment both "a host function" "$programs/p_graph"
 expect "a host function: profiled" "$(account profiled)" 6
+both "nodes of memory" "$programs/p_repeat" graph-memory
+expect "nodes of memory: rows" \
+    "$(grep -c '^ *CUDA graph of 1 kernel, 0 copies, 0 memsets, 1 memory allocation, 1 memory free,' "$tmp/report")" 3
+expect "nodes of memory: why" "$(grep -c ': graph with memory allocations and memory frees, which cannot' "$tmp/report")" 1
 
 finish

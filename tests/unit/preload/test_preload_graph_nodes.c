@@ -386,7 +386,9 @@ static void some_graphs_stay_whole(void **state)
     add(0, CU_GRAPH_NODE_TYPE_KERNEL);
     add(0, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     assert_null(read_first(&why));
-    assert_string_equal(why, "graph with nodes that cannot be issued by themselves");
+    assert_ptr_equal(why, kp_graph_not_by_node);
+    assert_false(kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_MEM_ALLOC));
+    assert_true(kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_GRAPH) && kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_HOST));
     stubs[0][1].type = CU_GRAPH_NODE_TYPE_KERNEL;
     stubs[0][1].updated_by_device = true;
     assert_null(read_first(&why));
