@@ -33,7 +33,8 @@ int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path)
     int rc = kp_target_open(&target, path);
     if (!rc)
         rc = kp_target_end(&target, print_to(print, arg, target.to));
-    return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", path, strerror(-rc)) : EXIT_SUCCESS;
+    const char *shown = kp_target_is_stdout(path) ? "stdout" : path;
+    return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", shown, strerror(-rc)) : EXIT_SUCCESS;
 }
 
 struct html_print {

@@ -13,6 +13,7 @@
 #include "cmd/html_file.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
+#include "cmd/target.h"
 #include "report/html/html.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
@@ -94,6 +95,8 @@ static int take_limit(const char *value, void *arg)
 static int take_html(const char *value, void *arg)
 {
     struct flags *f = arg;
+    if (kp_target_is_stdout(value))
+        return kp_console_error(KP_EXIT_USAGE, "the table of differences goes to stdout; name a file for --html");
     return kp_file_take("html", value, &f->html);
 }
 

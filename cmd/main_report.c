@@ -14,6 +14,7 @@
 #include "cmd/idle.h"
 #include "cmd/main.h"
 #include "cmd/open.h"
+#include "cmd/target.h"
 #include "cmd/together.h"
 #include "report/html/folded.h"
 #include "report/html/html.h"
@@ -556,6 +557,11 @@ static int check_flags(const struct flags *f, bool has_files)
         return kp_console_error(KP_EXIT_USAGE,
                                 "folded and %s exclude each other; a stored session can be written as both, one by one",
                                 flag);
+    bool html_out = f->html && kp_target_is_stdout(f->html), trace_out = f->trace && kp_target_is_stdout(f->trace);
+    if (html_out && (f->open || trace_out))
+        return kp_console_error(KP_EXIT_USAGE,
+                                f->open ? "open shows a file, and `--html -` writes to stdout; name a file for html"
+                                        : "html and trace-json cannot both go to stdout; name a file for one of them");
     if (has_files)
         return EXIT_SUCCESS;
     if (f->html || f->trace)

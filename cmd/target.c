@@ -81,17 +81,30 @@ static bool is_there(const struct kp_target *t)
     return !t->exists || (!lstat(t->path, &now) && now.st_dev == t->old.st_dev && now.st_ino == t->old.st_ino);
 }
 
+bool kp_target_is_stdout(const char *path)
+{
+    return !strcmp(path, "-");
+}
+
+/* Takes a copy of the descriptor; what the command has printed comes first. */
+static int take_copy(struct kp_target *t, int descriptor)
+{
+    fflush(stdout);
+    return take(t, fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+}
+
 int kp_target_open(struct kp_target *t, const char *path)
 {
     int descriptor = -1, rc;
     *t = (struct kp_target){.to = NULL};
+    if (kp_target_is_stdout(path))
+        return take_copy(t, STDOUT_FILENO);
     t->exists = !stat(path, &t->old);
     if (!t->exists && errno != ENOENT) /* the kernel follows no links of others in /tmp: neither does this */
         return -errno;
     rc = follow(path, &t->path, &descriptor);
     if (!rc && descriptor >= 0) {
-        fflush(stdout); /* what the command has printed comes first */
-        rc = take(t, fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+        rc = take_copy(t, descriptor);
     } else if (!rc && ((t->exists && !S_ISREG(t->old.st_mode)) || !is_there(t))) {
         rc = take(t, open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC));
     } else if (!rc) {
@@ -137,7 +150,8 @@ bool kp_target_is_database(const char *path)
     static const char magic[] = "SQLite format 3";
     char start[sizeof magic] = "";
     struct stat st;
-    if (stat(path, &st) || !S_ISREG(st.st_mode)) /* opening a pipe waits, and reading takes what others wait for */
+    if (kp_target_is_stdout(path) || stat(path, &st) ||
+        !S_ISREG(st.st_mode)) /* opening a pipe waits, and reading takes what others wait for */
         return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, start, sizeof start);

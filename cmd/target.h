@@ -13,6 +13,8 @@ struct kp_target {
     bool exists; /* `old` is valid */
 };
 
+/* Whether the path is `-`, which stands for stdout. A file of that name is `./-`. */
+bool kp_target_is_stdout(const char *path);
 /* Opens what a path names, links followed. A file is replaced at the end, by one beside it; a descriptor of this
  * process, a pipe or a device is written through. Returns 0 or a negative errno. */
 int kp_target_open(struct kp_target *t, const char *path);

@@ -624,10 +624,17 @@ static const char *without_dots(const char *path)
     return path;
 }
 
+/* Whether a path is `-`, by which commands mean stdout. */
+static bool is_dash(const char *path)
+{
+    return !strcmp(path, "-");
+}
+
 enum kp_log_target kp_options_log_target(const char *log_file)
 {
     return !strcmp(log_file, "stderr")   ? KP_LOG_TO_STDERR
            : !strcmp(log_file, "stdout") ? KP_LOG_TO_STDOUT
+           : is_dash(log_file)           ? KP_LOG_TO_STDOUT
                                          : KP_LOG_TO_FILE;
 }
 
@@ -665,6 +672,18 @@ static int check_vary_with(const struct kp_options *o, char **err)
     return 0;
 }
 
+/* Refuses stdout for files that cannot go there. */
+static int check_dashes(const struct kp_options *o, char **err)
+{
+    if (is_dash(o->export_file))
+        return kp_error(err,
+                        "export takes the name of a file, as a session is a database; write 'run.kprof', or './-'");
+    if (is_dash(o->html_file))
+        return kp_error(err, "html takes the name of a file, as stdout is the program's; write 'run.html', "
+                             "or `kprof report --html - FILE` when it has ended");
+    return 0;
+}
+
 /* Checks values that are valid alone but not together. */
 static int check_together(const struct kp_options *o, char **err)
 {
@@ -676,7 +695,8 @@ static int check_together(const struct kp_options *o, char **err)
         return kp_error(err,
                         "log-file and export are the same file '%s'; name another for the report, such as '%s.txt'",
                         o->export_file, o->export_file);
-    return check_vary_with(o, err);
+    int rc = check_dashes(o, err);
+    return rc ? rc : check_vary_with(o, err);
 }
 
 static bool is_on(const char *value)

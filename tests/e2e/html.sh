@@ -80,6 +80,14 @@ done
 [ -p "$tmp/links/fifo" ] && [ -L "$tmp/links/to-fifo" ] || fail "a pipe is replaced"
 begin=$(timeout 20 "$kprof" report --html /dev/fd/1 "$folder/demo.kprof" | head -c 20)
 expect "the pipe of /dev/fd/1" "$begin" "$(head -c 20 "$folder/demo.html")"
+# A lone `-` is stdout, and no file of that name is made.
+mkdir "$tmp/dash"
+(cd "$tmp/dash" && "$kprof" report --html - "$folder/demo.kprof" >"$tmp/out" && cmp -s "$tmp/out" "$folder/demo.html") || fail "--html -"
+(cd "$tmp/dash" && "$kprof" report --trace-json - "$folder/demo.kprof" 2>/dev/null | python3 -m json.tool >/dev/null) || fail "--trace-json -"
+(cd "$tmp/dash" && "$kprof" report --html - --trace-json "$tmp/trace" "$folder/demo.kprof" 2>/dev/null | cmp -s - "$folder/demo.html") ||
+    fail "--html - beside a trace"
+expect "files named -" "$(ls "$tmp/dash")" ""
+(cd "$tmp/dash" && "$kprof" report --html ./- "$folder/demo.kprof") && cmp -s "$tmp/dash/-" "$folder/demo.html" || fail "--html ./-"
 ln -s /dev/fd/7 "$tmp/links/descriptor"
 for target in /dev/fd/7 "$tmp/links/descriptor"; do
     { echo first >&7 && "$kprof" report --html "$target" "$folder/demo.kprof" && echo last >&7; } 7>"$tmp/links/out" || fail "--html on $target"

@@ -396,6 +396,14 @@ static void values_that_do_not_go_together(void **state)
                  "'run.%p.kprof.txt'");
     assert_clash("KPROF_EXPORT=run", "KPROF_LOG_FILE=.//run",
                  "log-file and export are the same file 'run'; name another for the report, such as 'run.txt'");
+    assert_clash("KPROF_EXPORT=-", "KPROF_LOG_FILE=-",
+                 "export takes the name of a file, as a session is a database; write 'run.kprof', or './-'");
+    assert_clash(
+        "KPROF_HTML=-", "KPROF_EXPORT=run",
+        "html takes the name of a file, as stdout is the program's; write 'run.html', or `kprof report --html - "
+        "FILE` when it has ended");
+    assert_int_equal(kp_options_log_target("-"), KP_LOG_TO_STDOUT);
+    assert_int_equal(kp_options_log_target("./-"), KP_LOG_TO_FILE);
     struct kp_options o = READ("KPROF_LOG_FILE=stdout", "KPROF_EXPORT=stdout"); /* a stream and a file */
     kp_options_free(&o);
 }
